@@ -1,1 +1,50 @@
-//! Placeholder.
+//! Bytes to messages and back: framing, zero-copy views, encoding, validation.
+//!
+//! The way in: [`frame::split`] finds one message in a receive buffer, [`Message::parse`] indexes its
+//! fields and verifies CheckSum(10) in place, and the typed getters of [`Message`] read values on
+//! demand. The way out: [`encode::FrameWriter`] writes header, body and trailer straight into a
+//! buffer that the caller owns.
+//!
+//! Invariants: nothing here allocates per message once the caller's buffers have grown; no input,
+//! however damaged, makes it panic; values are never copied.
+//!
+//! ```
+//! use transfix_codec::{FieldIndex, Frame, Limits, Message, frame, tag};
+//!
+//! let bytes = b"8=FIX.4.4\x019=5\x0135=0\x0110=163\x01";
+//! let Frame::Whole(end) = frame::split(bytes, Limits::default()) else { panic!("not whole") };
+//! let mut index = FieldIndex::default();
+//! let message = Message::parse(&bytes[..end], &mut index, Default::default())?;
+//! assert_eq!(message.raw(tag::MSG_TYPE), Some(&b"0"[..]));
+//! # Ok::<(), transfix_codec::Garbled>(())
+//! ```
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+pub mod data;
+pub mod decimal;
+pub mod encode;
+pub mod error;
+pub mod frame;
+pub mod group;
+pub mod message;
+pub mod scan;
+pub mod tag;
+pub mod template;
+pub mod time;
+pub mod value;
+
+pub use decimal::Decimal;
+pub use encode::{Body, FrameWriter};
+pub use error::{Garbled, Misuse, Reject, RejectReason};
+pub use frame::{Frame, Limits};
+pub use message::{Field, Message};
+pub use scan::{CheckSumPolicy, FieldIndex};
+pub use tag::Tag;
+pub use template::Template;
+pub use time::{Precision, Timestamp};
+
+/// The field delimiter of tag=value encoding, ASCII 1.
+pub const SOH: u8 = 1;

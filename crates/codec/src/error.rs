@@ -1,0 +1,163 @@
+//! What can be wrong with bytes: by blame, so that the type says what goes out on the wire.
+//!
+//! [`Garbled`]: not a message; skipped and counted, no number is consumed. [`Reject`]: a bad message;
+//! answered by Reject(3). [`Misuse`]: the caller's mistake; never caused by counterparty data.
+
+use core::fmt;
+
+use crate::Tag;
+
+/// The bytes are not a FIX message: nothing is sent for them and no MsgSeqNum(34) is consumed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Garbled {
+    /// The bytes do not start with `8=FIX`.
+    BeginString,
+    /// BodyLength(9) is not the second field, or not a number.
+    BodyLengthField,
+    /// BodyLength(9) exceeds the configured limit of a message.
+    TooLong,
+    /// CheckSum(10) does not stand where BodyLength(9) says.
+    BodyLength,
+    /// CheckSum(10) differs from the sum of the bytes.
+    CheckSum,
+    /// MsgType(35) is not the third field.
+    MsgType,
+}
+
+impl fmt::Display for Garbled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::BeginString => "bytes outside a message, skipped to the next 8=FIX",
+            Self::BodyLengthField => "BodyLength(9) is not the second field or not a number",
+            Self::TooLong => {
+                "BodyLength(9) exceeds the limit; raise max_message_bytes if it is meant"
+            }
+            Self::BodyLength => "CheckSum(10) does not stand where BodyLength(9) says",
+            Self::CheckSum => "CheckSum(10) differs from the sum of the bytes",
+            Self::MsgType => "MsgType(35) is not the third field",
+        })
+    }
+}
+
+impl core::error::Error for Garbled {}
+
+/// Why a message is bad: SessionRejectReason(373) and RefTagID(371) of the Reject(3) that answers it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reject {
+    /// SessionRejectReason(373).
+    pub reason: RejectReason,
+    /// RefTagID(371), where one field is to blame.
+    pub tag: Option<Tag>,
+}
+
+impl Reject {
+    /// A reject that blames `tag`.
+    #[must_use]
+    pub const fn new(reason: RejectReason, tag: Tag) -> Self {
+        Self { reason, tag: Some(tag) }
+    }
+}
+
+impl fmt::Display for Reject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.tag {
+            Some(tag) => write!(f, "{}, tag {tag}", self.reason.text()),
+            None => f.write_str(self.reason.text()),
+        }
+    }
+}
+
+impl core::error::Error for Reject {}
+
+/// Code set of SessionRejectReason(373), FIX 4.2 and later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum RejectReason {
+    /// 0
+    InvalidTagNumber = 0,
+    /// 1
+    RequiredTagMissing = 1,
+    /// 2
+    TagNotDefinedForMessage = 2,
+    /// 3
+    UndefinedTag = 3,
+    /// 4
+    TagWithoutValue = 4,
+    /// 5
+    ValueOutOfRange = 5,
+    /// 6
+    IncorrectDataFormat = 6,
+    /// 9
+    CompIdProblem = 9,
+    /// 10
+    SendingTimeAccuracy = 10,
+    /// 11
+    InvalidMsgType = 11,
+    /// 13
+    TagAppearsMoreThanOnce = 13,
+    /// 14
+    TagOutOfOrder = 14,
+    /// 15
+    GroupFieldsOutOfOrder = 15,
+    /// 16
+    IncorrectNumInGroup = 16,
+    /// 99
+    Other = 99,
+}
+
+impl RejectReason {
+    /// The words of Text(58), as the standard names the reason.
+    #[must_use]
+    pub const fn text(self) -> &'static str {
+        match self {
+            Self::InvalidTagNumber => "Invalid tag number",
+            Self::RequiredTagMissing => "Required tag missing",
+            Self::TagNotDefinedForMessage => "Tag not defined for this message type",
+            Self::UndefinedTag => "Undefined tag",
+            Self::TagWithoutValue => "Tag specified without a value",
+            Self::ValueOutOfRange => "Value is incorrect (out of range) for this tag",
+            Self::IncorrectDataFormat => "Incorrect data format for value",
+            Self::CompIdProblem => "CompID problem",
+            Self::SendingTimeAccuracy => "SendingTime accuracy problem",
+            Self::InvalidMsgType => "Invalid MsgType",
+            Self::TagAppearsMoreThanOnce => "Tag appears more than once",
+            Self::TagOutOfOrder => "Tag specified out of required order",
+            Self::GroupFieldsOutOfOrder => "Repeating group fields out of order",
+            Self::IncorrectNumInGroup => "Incorrect NumInGroup count for repeating group",
+            Self::Other => "Other",
+        }
+    }
+}
+
+/// A message that the caller may not send; the buffer is left as it was before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Misuse {
+    /// A value holds the delimiter; only a data field may (see [`crate::Body::data`]).
+    DelimiterInValue(Tag),
+    /// A value is empty; leave the field out instead.
+    EmptyValue(Tag),
+    /// The field is written by the session layer.
+    SessionOwned(Tag),
+    /// MsgType(35) is empty, or names an administrative message that the session layer sends.
+    MsgType,
+    /// A template was filled with fewer or more values than it has slots.
+    SlotCount,
+}
+
+impl fmt::Display for Misuse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::DelimiterInValue(tag) => {
+                write!(f, "the value of tag {tag} contains SOH; send it as a data field")
+            }
+            Self::EmptyValue(tag) => write!(f, "tag {tag} has no value; leave the field out"),
+            Self::SessionOwned(tag) => {
+                write!(f, "tag {tag} is written by the session layer; leave it out")
+            }
+            Self::MsgType => f.write_str("MsgType(35) is empty or belongs to the session layer"),
+            Self::SlotCount => f.write_str("fill each slot of the template exactly once"),
+        }
+    }
+}
+
+impl core::error::Error for Misuse {}

@@ -1,0 +1,120 @@
+//! Index of a frame in one pass: where each field stands, and the sum for CheckSum(10).
+//!
+//! Invariants: spans lie inside the frame, in wire order, and do not overlap; a tag that is not a
+//! canonical positive number becomes [`Tag`]`(0)`, for the validation to reject.
+
+use alloc::vec::Vec;
+
+use crate::{Garbled, SOH, Tag, data, tag};
+
+/// Whether CheckSum(10) is verified.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CheckSumPolicy {
+    /// A wrong CheckSum(10) makes the frame garbled.
+    #[default]
+    Verify,
+    /// CheckSum(10) may be anything.
+    Ignore,
+}
+
+/// Where one field stands in its frame.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Span {
+    pub(crate) tag: Tag,
+    /// First byte of the value.
+    pub(crate) begin: u32,
+    /// The delimiter after the value.
+    pub(crate) end: u32,
+}
+
+/// Reusable memory for the index of one message; allocates only while it grows.
+#[derive(Debug, Default)]
+pub struct FieldIndex {
+    spans: Vec<Span>,
+}
+
+impl FieldIndex {
+    /// Fills the index for `frame`, which must be a [`crate::Frame::Whole`].
+    pub(crate) fn fill(
+        &mut self,
+        frame: &[u8],
+        check_sum: CheckSumPolicy,
+    ) -> Result<&[Span], Garbled> {
+        self.spans.clear();
+        let mut at = 0;
+        while at < frame.len() {
+            at = self.push(frame, at);
+        }
+        let is = |i: usize, tag| self.spans.get(i).is_some_and(|s: &Span| s.tag == tag);
+        if !is(2, tag::MSG_TYPE) {
+            return Err(Garbled::MsgType);
+        }
+        if self.spans.last().is_none_or(|s| s.tag != tag::CHECK_SUM) {
+            return Err(Garbled::BodyLength);
+        }
+        if check_sum == CheckSumPolicy::Verify && !check_sum_holds(frame) {
+            return Err(Garbled::CheckSum);
+        }
+        Ok(&self.spans)
+    }
+
+    /// Indexes the field at `at` and returns where the next one begins.
+    fn push(&mut self, frame: &[u8], at: usize) -> usize {
+        let rest = &frame[at..];
+        let mut number = 0_u32;
+        let mut digits = 0;
+        while let Some(&b) = rest.get(digits)
+            && b.is_ascii_digit()
+            && digits < 9
+        {
+            number = number * 10 + u32::from(b - b'0');
+            digits += 1;
+        }
+        let canonical = digits > 0 && rest[0] != b'0' && rest.get(digits) == Some(&b'=');
+        if !canonical {
+            return self.push_bad(frame, at);
+        }
+        let begin = at + digits + 1;
+        let end = self.data_end(frame, Tag(number), begin).unwrap_or_else(|| soh(frame, begin));
+        self.spans.push(Span { tag: Tag(number), begin: begin as u32, end: end as u32 });
+        end + 1
+    }
+
+    /// A field without a valid tag: its value is what follows the `=`, if there is one.
+    #[cold]
+    fn push_bad(&mut self, frame: &[u8], at: usize) -> usize {
+        let end = soh(frame, at);
+        let equals = frame[at..end].iter().position(|&b| b == b'=');
+        let begin = equals.map_or(end, |i| at + i + 1);
+        self.spans.push(Span { tag: Tag(0), begin: begin as u32, end: end as u32 });
+        end + 1
+    }
+
+    /// The end of a data field by the Length field just before it, if that is credible.
+    fn data_end(&self, frame: &[u8], tag: Tag, begin: usize) -> Option<usize> {
+        let length_tag = data::length_of(tag)?;
+        let before = self.spans.last().filter(|s| s.tag == length_tag)?;
+        let digits = &frame[before.begin as usize..before.end as usize];
+        let length: usize = core::str::from_utf8(digits).ok()?.parse().ok()?;
+        let end = begin.checked_add(length)?;
+        // The trailer may not be swallowed: the data field ends before CheckSum(10).
+        (end + 1 < frame.len() && frame[end] == SOH).then_some(end)
+    }
+}
+
+fn soh(frame: &[u8], from: usize) -> usize {
+    // A whole frame ends with the delimiter, so that the fallback is never taken for one.
+    frame[from..].iter().position(|&b| b == SOH).map_or(frame.len() - 1, |i| from + i)
+}
+
+/// The sum of `bytes` modulo 256: CheckSum(10) covers all bytes up to the delimiter before `10=`.
+#[must_use]
+pub fn sum(bytes: &[u8]) -> u8 {
+    bytes.iter().fold(0_u8, |sum, &b| sum.wrapping_add(b))
+}
+
+fn check_sum_holds(frame: &[u8]) -> bool {
+    let (covered, trailer) = frame.split_at(frame.len() - 7);
+    let sum = sum(covered);
+    trailer[3..6] == [b'0' + sum / 100, b'0' + sum / 10 % 10, b'0' + sum % 10]
+}

@@ -1,0 +1,221 @@
+//! UTC time stamps: nanoseconds since 1970, read and written as UTCTimestamp.
+//!
+//! The calendar is proleptic Gregorian; FIX has no offset and 23:59:60 for a leap second.
+
+use core::fmt;
+
+const NANOS: i64 = 1_000_000_000;
+const DAY_S: i64 = 86_400;
+/// 0001-01-01 and 9999-12-31 as days since 1970: what four digits of a year can say.
+const DAY_MIN: i64 = -719_162;
+const DAY_MAX: i64 = 2_932_896;
+
+/// A moment in UTC, as nanoseconds since 1970-01-01; 1678 to 2262.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Timestamp(pub i64);
+
+/// Digits after the second that are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Precision {
+    /// `HH:MM:SS`: all that FIX 4.0 and 4.1 allow.
+    Seconds,
+    /// 3 digits, FIX 4.2 and later.
+    #[default]
+    Millis,
+    /// 6 digits.
+    Micros,
+    /// 9 digits.
+    Nanos,
+}
+
+impl Precision {
+    const fn digits(self) -> usize {
+        match self {
+            Self::Seconds => 0,
+            Self::Millis => 3,
+            Self::Micros => 6,
+            Self::Nanos => 9,
+        }
+    }
+}
+
+/// `YYYYMMDD-HH:MM:SS.sssssssss`.
+pub(crate) const TEXT_MAX: usize = 27;
+
+impl Timestamp {
+    /// Reads `YYYYMMDD-HH:MM:SS` with an optional fraction of 1 to 12 digits.
+    /// Picoseconds are cut off; second 60 counts as the first of the next minute.
+    #[must_use]
+    pub fn parse(value: &[u8]) -> Option<Self> {
+        let (whole, fraction) = value.split_at_checked(17)?;
+        let number = |range: core::ops::Range<usize>| {
+            whole[range]
+                .iter()
+                .try_fold(0_i64, |n, &b| b.is_ascii_digit().then(|| n * 10 + i64::from(b - b'0')))
+        };
+        if whole[8] != b'-' || whole[11] != b':' || whole[14] != b':' {
+            return None;
+        }
+        let (year, month, day) = (number(0..4)?, number(4..6)?, number(6..8)?);
+        let (hour, minute, second) = (number(9..11)?, number(12..14)?, number(15..17)?);
+        let in_range = (1..=12).contains(&month)
+            && (1..=days_in_month(year, month)).contains(&day)
+            && hour < 24
+            && minute < 60
+            && (second < 60 || (second == 60 && hour == 23 && minute == 59));
+        if !in_range {
+            return None;
+        }
+        let seconds = days(year, month, day) * DAY_S + hour * 3600 + minute * 60 + second;
+        seconds.checked_mul(NANOS)?.checked_add(parse_fraction(fraction)?).map(Self)
+    }
+
+    /// Writes `YYYYMMDD-HH:MM:SS[.fff]` into `buffer` and returns it; the rest is cut, not rounded.
+    pub(crate) fn text(self, precision: Precision, buffer: &mut [u8; TEXT_MAX]) -> &[u8] {
+        let seconds = self.0.div_euclid(NANOS);
+        let (year, month, day) = civil(seconds.div_euclid(DAY_S));
+        let of_day = seconds.rem_euclid(DAY_S);
+        digits(&mut buffer[0..4], year);
+        digits(&mut buffer[4..6], month);
+        digits(&mut buffer[6..8], day);
+        buffer[8] = b'-';
+        digits(&mut buffer[9..11], of_day / 3600);
+        buffer[11] = b':';
+        digits(&mut buffer[12..14], of_day / 60 % 60);
+        buffer[14] = b':';
+        digits(&mut buffer[15..17], of_day % 60);
+        let n = precision.digits();
+        if n == 0 {
+            return &buffer[..17];
+        }
+        buffer[17] = b'.';
+        let fraction = self.0.rem_euclid(NANOS) / 10_i64.pow(9 - n as u32);
+        digits(&mut buffer[18..18 + n], fraction);
+        &buffer[..18 + n]
+    }
+
+    /// Nanoseconds from `earlier` to `self`; negative if `self` is earlier.
+    #[must_use]
+    pub const fn since(self, earlier: Self) -> i64 {
+        self.0.saturating_sub(earlier.0)
+    }
+}
+
+impl fmt::Display for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut buffer = [0; TEXT_MAX];
+        let text = self.text(Precision::Nanos, &mut buffer);
+        f.pad(core::str::from_utf8(text).unwrap_or_default())
+    }
+}
+
+impl fmt::Debug for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+fn parse_fraction(text: &[u8]) -> Option<i64> {
+    if text.is_empty() {
+        return Some(0);
+    }
+    let (b'.', digits) = text.split_first()? else { return None };
+    if digits.is_empty() || digits.len() > 12 || !digits.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    let nanos = digits.iter().take(9).fold(0, |n, &b| n * 10 + i64::from(b - b'0'));
+    Some(nanos * 10_i64.pow(9 - digits.len().min(9) as u32))
+}
+
+fn digits(buffer: &mut [u8], mut number: i64) {
+    for b in buffer.iter_mut().rev() {
+        *b = b'0' + (number % 10) as u8;
+        number /= 10;
+    }
+}
+
+const fn is_leap(year: i64) -> bool {
+    year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
+}
+
+const fn days_in_month(year: i64, month: i64) -> i64 {
+    match month {
+        2 if is_leap(year) => 29,
+        2 => 28,
+        4 | 6 | 9 | 11 => 30,
+        _ => 31,
+    }
+}
+
+/// Days since 1970-01-01; years are counted from March, so that the leap day is the last.
+const fn days(year: i64, month: i64, day: i64) -> i64 {
+    let year = if month <= 2 { year - 1 } else { year };
+    let of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
+    let era = year.div_euclid(400);
+    let of_era = year.rem_euclid(400);
+    era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
+}
+
+/// Year, month and day of a day since 1970-01-01, clamped to years of four digits.
+const fn civil(day: i64) -> (i64, i64, i64) {
+    let day = if day < DAY_MIN { DAY_MIN } else { day };
+    let day = if day > DAY_MAX { DAY_MAX } else { day } + 719_468;
+    let era = day.div_euclid(146_097);
+    let of_era = day.rem_euclid(146_097);
+    let year = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year + year / 4 - year / 100);
+    let month = (5 * of_year + 2) / 153;
+    let of_month = of_year - (153 * month + 2) / 5 + 1;
+    let month = if month < 10 { month + 3 } else { month - 9 };
+    let year = year + era * 400 + if month <= 2 { 1 } else { 0 };
+    (year, month, of_month)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::string::ToString;
+
+    #[test]
+    fn table() {
+        let table: [(&str, Option<&str>); 13] = [
+            ("19700101-00:00:00", Some("19700101-00:00:00.000000000")),
+            ("20261121-09:28:25.623", Some("20261121-09:28:25.623000000")),
+            ("20261121-09:28:25.623118", Some("20261121-09:28:25.623118000")),
+            ("20240229-23:59:59.999999999", Some("20240229-23:59:59.999999999")),
+            ("20240229-23:59:59.999999999999", Some("20240229-23:59:59.999999999")),
+            ("20161231-23:59:60", Some("20170101-00:00:00.000000000")),
+            ("20230229-00:00:00", None),
+            ("20261121-24:00:00", None),
+            ("20261121-09:28:60", None),
+            ("20261121-09:28:25.", None),
+            ("20261121-09:28:25.1234567890123", None),
+            ("20261121 09:28:25", None),
+            ("2026112109:28:25", None),
+        ];
+        for (text, expected) in table {
+            let parsed = Timestamp::parse(text.as_bytes()).map(|t| t.to_string());
+            assert_eq!(parsed.as_deref(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn every_day_of_the_calendar_round_trips() {
+        for day in -100_000..100_000 {
+            let (y, m, d) = civil(day);
+            assert_eq!(days(y, m, d), day);
+        }
+    }
+
+    #[test]
+    fn precision() {
+        let time = Timestamp::parse(b"20261121-09:28:25.623118789").unwrap();
+        let text = |p| {
+            let mut buffer = [0; TEXT_MAX];
+            core::str::from_utf8(time.text(p, &mut buffer)).unwrap().to_string()
+        };
+        assert_eq!(text(Precision::Seconds), "20261121-09:28:25");
+        assert_eq!(text(Precision::Millis), "20261121-09:28:25.623");
+        assert_eq!(text(Precision::Micros), "20261121-09:28:25.623118");
+    }
+}

@@ -1,0 +1,204 @@
+//! Properties of framing and encoding: round trips, splits at every byte, garbage in between.
+
+use proptest::prelude::*;
+use transfix_codec::{
+    CheckSumPolicy, FieldIndex, Frame, FrameWriter, Garbled, Limits, Message, Misuse, Precision,
+    SOH, Tag, frame, tag,
+};
+
+type Fields = Vec<(u32, Vec<u8>)>;
+
+fn encode(fields: &Fields) -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut frame = FrameWriter::new(&mut out, b"FIX.4.4", b"D");
+    for (tag, value) in fields {
+        frame.body(Precision::Millis).bytes(Tag(*tag), value);
+    }
+    frame.finish().unwrap();
+    out
+}
+
+fn fields() -> impl Strategy<Value = Fields> {
+    let value = prop::collection::vec(2_u8..=255, 1..40);
+    let tag = (1_u32..10_000).prop_filter("written by the session, or read by a length", |t| {
+        !tag::is_session_owned(Tag(*t)) && transfix_codec::data::length_of(Tag(*t)).is_none()
+    });
+    prop::collection::vec((tag, value), 0..60)
+}
+
+/// Feeds `stream` in `chunk`s of bytes, as a link does, and collects the frames.
+fn frames(stream: &[u8], chunk: usize) -> Vec<Vec<u8>> {
+    let mut found = Vec::new();
+    let mut buffer: Vec<u8> = Vec::new();
+    for part in stream.chunks(chunk) {
+        buffer.extend_from_slice(part);
+        loop {
+            match frame::split(&buffer, Limits::default()) {
+                Frame::Whole(end) => found.push(buffer.drain(..end).collect()),
+                Frame::Partial => break,
+                Frame::Garbled { skip, .. } => {
+                    assert!(skip > 0 && skip <= buffer.len());
+                    drop(buffer.drain(..skip));
+                }
+            }
+        }
+    }
+    found
+}
+
+proptest! {
+    #[test]
+    fn decode_of_encode_is_identity(fields in fields()) {
+        let bytes = encode(&fields);
+        prop_assert_eq!(frame::split(&bytes, Limits::default()), Frame::Whole(bytes.len()));
+        let mut index = FieldIndex::default();
+        let message = Message::parse(&bytes, &mut index, CheckSumPolicy::Verify).unwrap();
+        let read: Fields = message.fields().map(|f| (f.tag.0, f.value.to_vec())).collect();
+        prop_assert_eq!(&read[3..read.len() - 1], &fields[..]);
+        prop_assert_eq!(message.uint(tag::BODY_LENGTH).unwrap() as usize,
+            bytes.len() - 7 - bytes.iter().enumerate().filter(|b| *b.1 == SOH).nth(1).unwrap().0 - 1);
+    }
+
+    #[test]
+    fn any_split_gives_the_same_frames(
+        parts in prop::collection::vec((fields(), prop::collection::vec(any::<u8>(), 0..20)), 1..6),
+        chunk in 1_usize..50,
+    ) {
+        let mut stream = Vec::new();
+        for (fields, junk) in &parts {
+            stream.extend_from_slice(junk);
+            stream.extend_from_slice(&encode(fields));
+        }
+        prop_assert_eq!(frames(&stream, chunk), frames(&stream, stream.len()));
+    }
+
+    #[test]
+    fn junk_between_messages_loses_none(fields in fields(), junk in "[a-z=|\u{1}]{0,30}") {
+        let bytes = encode(&fields);
+        let mut stream = bytes.clone();
+        stream.extend_from_slice(junk.as_bytes());
+        stream.extend_from_slice(&bytes);
+        prop_assert_eq!(frames(&stream, 7), vec![bytes.clone(), bytes]);
+    }
+
+    #[test]
+    fn arbitrary_bytes_never_panic(mut bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        let _ = frames(&bytes, 3);
+        bytes.splice(0..0, *b"8=FIX.4.4\x01");
+        let mut index = FieldIndex::default();
+        if let Frame::Whole(end) = frame::split(&bytes, Limits::default()) {
+            let _ = Message::parse(&bytes[..end], &mut index, CheckSumPolicy::Ignore);
+        }
+    }
+
+    #[test]
+    fn one_wrong_byte_is_noticed(fields in fields(), at in any::<prop::sample::Index>(), to in any::<u8>()) {
+        let good = encode(&fields);
+        let mut bad = good.clone();
+        let i = at.index(bad.len());
+        bad[i] = to;
+        prop_assume!(bad != good);
+        let sound = frame::split(&bad, Limits::default()) == Frame::Whole(bad.len())
+            && Message::parse(&bad, &mut FieldIndex::default(), CheckSumPolicy::Verify).is_ok();
+        prop_assert!(!sound);
+    }
+}
+
+fn message_with(body: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut frame = FrameWriter::new(&mut out, b"FIX.4.4", b"W");
+    frame.raw(body);
+    frame.finish().unwrap();
+    out
+}
+
+#[test]
+fn nested_groups() {
+    let bytes = message_with(
+        b"268=2\x01269=0\x01270=10.5\x01453=2\x01448=A\x01447=D\x01448=B\x01269=1\x01270=11\x0158=end\x01",
+    );
+    let mut index = FieldIndex::default();
+    let message = Message::parse(&bytes, &mut index, CheckSumPolicy::Verify).unwrap();
+    let members = [269, 270, 453, 448, 447].map(Tag);
+    let entries: Vec<_> = message.group(Tag(268), Tag(269)).members(&members).collect();
+    assert_eq!(entries.len(), 2);
+    let parties: Vec<_> =
+        entries[0].group(Tag(453), Tag(448)).map(|p| p.raw(Tag(448)).unwrap()).collect();
+    assert_eq!(parties, [b"A", b"B"]);
+    assert_eq!(entries[1].raw(Tag(270)), Some(&b"11"[..]));
+    assert_eq!(entries[1].raw(Tag(58)), None);
+    assert_eq!(entries[1].group(Tag(453), Tag(448)).count(), 0);
+}
+
+#[test]
+fn data_fields_may_hold_the_delimiter() {
+    let mut out = Vec::new();
+    let mut frame = FrameWriter::new(&mut out, b"FIX.4.4", b"B");
+    let raw = b"a\x0110=000\x01b";
+    frame
+        .body(Precision::Millis)
+        .data(tag::RAW_DATA_LENGTH, tag::RAW_DATA, raw)
+        .str(tag::TEXT, "x");
+    let range = frame.finish().unwrap();
+    assert_eq!(frame::split(&out, Limits::default()), Frame::Whole(range.end));
+    let mut index = FieldIndex::default();
+    let message = Message::parse(&out, &mut index, CheckSumPolicy::Verify).unwrap();
+    assert_eq!(message.raw(tag::RAW_DATA), Some(&raw[..]));
+    assert_eq!(message.text(tag::TEXT), Ok("x"));
+}
+
+#[test]
+fn misuse_leaves_the_buffer_as_before() {
+    let cases: [(&[u8], u32, Misuse); 3] = [
+        (b"a\x01b", 58, Misuse::DelimiterInValue(Tag(58))),
+        (b"", 58, Misuse::EmptyValue(Tag(58))),
+        (b"7", 34, Misuse::SessionOwned(Tag(34))),
+    ];
+    for (value, tag, expected) in cases {
+        let mut out = b"before".to_vec();
+        let mut frame = FrameWriter::new(&mut out, b"FIX.4.4", b"D");
+        frame.body(Precision::Millis).str(Tag(55), "EU").bytes(Tag(tag), value);
+        assert_eq!(frame.finish(), Err(expected));
+        assert_eq!(out, b"before");
+    }
+}
+
+#[test]
+fn body_length_of_any_number_of_digits() {
+    for len in [1, 80, 95, 96, 980, 990, 9_990, 99_990] {
+        let bytes = message_with(&[b"58=", &vec![b'x'; len][..], b"\x01"].concat());
+        assert_eq!(frame::split(&bytes, Limits::default()), Frame::Whole(bytes.len()), "{len}");
+        Message::parse(&bytes, &mut FieldIndex::default(), CheckSumPolicy::Verify).unwrap();
+    }
+}
+
+#[test]
+fn bad_tags_are_kept_for_the_validation() {
+    let bytes = message_with(b"-1=a\x010=b\x01035=c\x01x=d\x01nothing\x01\x0155=EU\x01");
+    let mut index = FieldIndex::default();
+    let message = Message::parse(&bytes, &mut index, CheckSumPolicy::Verify).unwrap();
+    let bad: Vec<_> = message.all(Tag(0)).collect();
+    assert_eq!(bad, [&b"a"[..], b"b", b"c", b"d", b"", b""]);
+    assert_eq!(message.tag_text(3), b"-1");
+    assert_eq!(message.tag_text(5), b"035");
+    assert_eq!(message.raw(tag::SYMBOL), Some(&b"EU"[..]));
+}
+
+#[test]
+fn garbled_kinds() {
+    let good = message_with(b"55=EU\x01");
+    let mut wrong_sum = good.clone();
+    let last = wrong_sum.len() - 2;
+    wrong_sum[last] ^= 1;
+    let mut index = FieldIndex::default();
+    assert_eq!(
+        Message::parse(&wrong_sum, &mut index, CheckSumPolicy::Verify).err(),
+        Some(Garbled::CheckSum)
+    );
+    Message::parse(&wrong_sum, &mut index, CheckSumPolicy::Ignore).unwrap();
+    let misplaced = b"8=FIX.4.4\x019=12\x0149=ab\x0135=0\x0110=000\x01";
+    assert_eq!(
+        Message::parse(misplaced, &mut index, CheckSumPolicy::Ignore).err(),
+        Some(Garbled::MsgType)
+    );
+}
