@@ -109,7 +109,8 @@ mod tests {
 
     #[test]
     fn table() {
-        let table: [(&str, Option<(i64, u8)>, &str); 14] = [
+        type Row = (&'static str, Option<(i64, u8)>, &'static str);
+        let table: [Row; 14] = [
             ("298.075", Some((298_075, 3)), "298.075"),
             ("400.5", Some((4_005, 1)), "400.5"),
             ("100.00", Some((10_000, 2)), "100.00"),

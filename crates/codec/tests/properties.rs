@@ -1,4 +1,5 @@
 //! Properties of framing and encoding: round trips, splits at every byte, garbage in between.
+#![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 use proptest::prelude::*;
 use transfix_codec::{
