@@ -60,6 +60,13 @@ impl<'a> Message<'a> {
         text.split(|&b| b == b'=').next().unwrap_or(text)
     }
 
+    /// The n-th field as it stands on the wire: tag, `=`, value and delimiter.
+    #[must_use]
+    pub fn encoded(&self, n: usize) -> &'a [u8] {
+        let begin = if n == 0 { 0 } else { self.spans[n - 1].end as usize + 1 };
+        &self.bytes[begin..=self.spans[n].end as usize]
+    }
+
     /// MsgType(35).
     #[must_use]
     pub fn msg_type(&self) -> &'a [u8] {

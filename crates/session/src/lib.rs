@@ -1,1 +1,40 @@
-//! Placeholder.
+//! The FIX session layer as a pure state machine: FIX.4.0 to FIX.4.4 and FIXT.1.1, both roles.
+//!
+//! No IO, clock, thread or store: bytes come in as a [`Message`], time as a [`Now`], and what is to
+//! be sent is written into an [`Outbox`] that the caller owns. The contract of the driver:
+//!
+//! ```text
+//! loop {
+//!     connected(now, outbox)                       when a link is up
+//!     receive(now, message, outbox) -> Verdict     for each message, in the order of arrival
+//!         Deliver            give it to the application, then call receive for the next
+//!         Resend{begin,end}  read the store; resend() each message, gap_fill() each hole
+//!         Disconnect(reason) write the outbox, close the link, call disconnected()
+//!     take_held()                                  after each receive, until it answers None
+//!     tick(now, outbox) -> Verdict                 at the latest at next_deadline()
+//!     store outbox.entries() and next_num_in(), then write outbox.bytes() to the link
+//! }
+//! ```
+//!
+//! Invariants: numbers never go back but by a reset that both sides agreed on; each outbound number
+//! is used once; an application message is delivered once, in the order of MsgSeqNum(34).
+#![forbid(unsafe_code)]
+
+mod config;
+mod gap;
+mod header;
+mod logon;
+mod outbox;
+mod receive;
+mod resend;
+mod session;
+pub mod state;
+mod timer;
+mod verdict;
+
+pub use config::{ApplVerId, BeginString, CompIdPolicy, Config, Now, ResetPolicy, Role, SessionId};
+pub use outbox::{Entry, Kind, Outbox};
+pub use session::Session;
+pub use state::State;
+pub use transfix_codec::Message;
+pub use verdict::{Disconnect, SendError, Verdict};

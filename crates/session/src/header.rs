@@ -1,0 +1,167 @@
+//! Checks of the standard header, and the Reject(3) and Logout(5) that answer bad messages.
+
+use transfix_codec::{Body, Message, Reject, RejectReason, Tag, tag};
+
+use crate::config::{BeginString, CompIdPolicy, Now};
+use crate::outbox::Outbox;
+use crate::session::Session;
+use crate::state::{Event, State};
+use crate::verdict::{Disconnect, Verdict};
+
+/// Routing fields that go back reversed: OnBehalfOf* received becomes DeliverTo* sent.
+const REVERSE_ROUTE: [(Tag, Tag); 6] = [
+    (tag::ON_BEHALF_OF_COMP_ID, tag::DELIVER_TO_COMP_ID),
+    (tag::ON_BEHALF_OF_SUB_ID, tag::DELIVER_TO_SUB_ID),
+    (tag::ON_BEHALF_OF_LOCATION_ID, tag::DELIVER_TO_LOCATION_ID),
+    (tag::DELIVER_TO_COMP_ID, tag::ON_BEHALF_OF_COMP_ID),
+    (tag::DELIVER_TO_SUB_ID, tag::ON_BEHALF_OF_SUB_ID),
+    (tag::DELIVER_TO_LOCATION_ID, tag::ON_BEHALF_OF_LOCATION_ID),
+];
+
+impl Session {
+    /// SenderCompID(49), TargetCompID(56), SendingTime(52), and OrigSendingTime(122) of a PossDup.
+    pub(crate) fn check_header(&self, now: Now, message: &Message<'_>) -> Result<(), Reject> {
+        if self.config.comp_ids == CompIdPolicy::Check {
+            self.check_comp_ids(message)?;
+        }
+        self.check_sending_time(now, message)?;
+        if message.flag(tag::POSS_DUP_FLAG)? {
+            check_orig_sending_time(message)?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn check_comp_ids(&self, message: &Message<'_>) -> Result<(), Reject> {
+        let id = &self.config.id;
+        let expected =
+            [(tag::SENDER_COMP_ID, &id.target_comp_id), (tag::TARGET_COMP_ID, &id.sender_comp_id)];
+        for (tag, expected) in expected {
+            if message.required(tag)? != expected.as_bytes() {
+                return Err(Reject::new(RejectReason::CompIdProblem, tag));
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn check_sending_time(&self, now: Now, message: &Message<'_>) -> Result<(), Reject> {
+        let sent = message.timestamp(tag::SENDING_TIME)?;
+        let Some(tolerance_s) = self.config.sending_time_tolerance_s else { return Ok(()) };
+        let off = now.utc.since(sent).unsigned_abs();
+        if off > u64::from(tolerance_s) * 1_000_000_000 {
+            return Err(Reject::new(RejectReason::SendingTimeAccuracy, tag::SENDING_TIME));
+        }
+        Ok(())
+    }
+
+    /// Answers a bad message: Reject(3), and Logout(5) where the standard ends the session.
+    pub(crate) fn refuse(
+        &mut self,
+        now: Now,
+        message: &Message<'_>,
+        reject: Reject,
+        out: &mut Outbox,
+    ) -> Verdict {
+        self.reject(now, message, reject, out);
+        let ending = match reject.reason {
+            RejectReason::CompIdProblem => "CompID problem",
+            RejectReason::SendingTimeAccuracy => "SendingTime(52) accuracy problem",
+            _ => return Verdict::Handled,
+        };
+        if self.state == State::Active {
+            self.write_logout(now, ending, Some(Disconnect::BadHeader(ending)), out);
+        }
+        Verdict::Handled
+    }
+
+    /// Writes Reject(3) for `message`.
+    pub fn reject(&mut self, now: Now, message: &Message<'_>, reject: Reject, out: &mut Outbox) {
+        let begin_string = self.config.id.begin_string;
+        self.write_admin(now, b"3", out, |body| {
+            reverse_route(body, message, begin_string);
+            body.uint(tag::REF_SEQ_NUM, message.msg_seq_num().unwrap_or(0));
+            if begin_string.has_reject_reason() {
+                if let Some(tag) = reject.tag {
+                    body.int(tag::REF_TAG_ID, i64::from(tag.0));
+                }
+                body.bytes(tag::REF_MSG_TYPE, message.msg_type());
+                body.uint(tag::SESSION_REJECT_REASON, reject.reason as u64);
+            }
+            write_text(body, format_args!("{reject}"));
+        });
+    }
+
+    /// Writes BusinessMessageReject(j) for `message`, or Reject(3) up to FIX 4.1, which lack it.
+    /// `reason` is BusinessRejectReason(380): 0 other, 3 unsupported message type, and so on.
+    pub fn business_reject(
+        &mut self,
+        now: Now,
+        message: &Message<'_>,
+        (reason, text): (u8, &str),
+        out: &mut Outbox,
+    ) {
+        let begin_string = self.config.id.begin_string;
+        let fill = |body: &mut Body<'_>| {
+            body.uint(tag::REF_SEQ_NUM, message.msg_seq_num().unwrap_or(0));
+            if begin_string.has_reject_reason() {
+                body.bytes(tag::REF_MSG_TYPE, message.msg_type());
+                body.uint(tag::BUSINESS_REJECT_REASON, u64::from(reason));
+            }
+            write_text(body, format_args!("{text}"));
+        };
+        if begin_string.has_reject_reason() {
+            let written = self.write(now, b"j", crate::Kind::Application, out, fill);
+            assert!(written.is_ok(), "a BusinessMessageReject(j) of ours is wrong: {written:?}");
+        } else {
+            self.write_admin(now, b"3", out, fill);
+        }
+    }
+
+    /// Writes Logout(5) of our own accord; `ending` is why, if not the application's wish.
+    pub(crate) fn write_logout(
+        &mut self,
+        now: Now,
+        text: &str,
+        ending: Option<Disconnect>,
+        out: &mut Outbox,
+    ) {
+        self.write_admin(now, b"5", out, |body| write_text(body, format_args!("{text}")));
+        self.transition(Event::LogoutSent);
+        self.timers.logout_sent(now);
+        self.ending = self.ending.or(ending);
+    }
+
+    /// Writes Logout(5) with the reason and closes the link without waiting for an answer.
+    pub(crate) fn end(&mut self, now: Now, why: Disconnect, out: &mut Outbox) -> Verdict {
+        let text = why.to_string();
+        self.write_logout(now, &text, Some(why), out);
+        Verdict::Disconnect(why)
+    }
+}
+
+/// FIX Session: a PossDup carries OrigSendingTime(122), not later than its SendingTime(52).
+pub(crate) fn check_orig_sending_time(message: &Message<'_>) -> Result<(), Reject> {
+    let original = message.timestamp(tag::ORIG_SENDING_TIME)?;
+    if original > message.timestamp(tag::SENDING_TIME)? {
+        return Err(Reject::new(RejectReason::SendingTimeAccuracy, tag::ORIG_SENDING_TIME));
+    }
+    Ok(())
+}
+
+fn reverse_route(body: &mut Body<'_>, message: &Message<'_>, begin_string: BeginString) {
+    for (received, sent) in REVERSE_ROUTE {
+        // FIX 4.0 does not know the location fields.
+        let known = begin_string > BeginString::Fix40 || sent.0 < 144;
+        if let Some(value) = message.raw(received).filter(|v| known && !v.is_empty()) {
+            body.bytes(sent, value);
+        }
+    }
+}
+
+/// Text(58), if it is not empty, cut at the first delimiter that a user may have put in.
+fn write_text(body: &mut Body<'_>, text: std::fmt::Arguments<'_>) {
+    let text = text.to_string();
+    let text = text.split('\x01').next().unwrap_or_default();
+    if !text.is_empty() {
+        body.str(tag::TEXT, text);
+    }
+}

@@ -1,0 +1,73 @@
+//! What a session wants to be stored and sent: one buffer of frames, owned by the driver.
+
+use std::ops::Range;
+
+/// Whether a frame is resent (application) or covered by a gap fill (administrative).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Logon(A), Heartbeat(0), TestRequest(1), ResendRequest(2), Reject(3), SequenceReset(4), Logout(5).
+    Admin,
+    /// Everything else.
+    Application,
+}
+
+/// One thing to be journalled, in this order, before the bytes go to the link.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Entry {
+    /// A new frame, at `range` of [`Outbox::bytes`].
+    Frame {
+        /// Its MsgSeqNum(34).
+        seq: u64,
+        /// Whether it is resent when asked for.
+        kind: Kind,
+        /// Where it stands.
+        range: Range<usize>,
+    },
+    /// Both numbers start again at 1; what was stored before is no longer asked for.
+    Reset,
+}
+
+/// Frames to be sent, and what of them is to be journalled.
+#[derive(Debug, Default)]
+pub struct Outbox {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) entries: Vec<Entry>,
+}
+
+impl Outbox {
+    /// An empty outbox with room for `bytes`.
+    #[must_use]
+    pub fn with_capacity(bytes: usize) -> Self {
+        Self { bytes: Vec::with_capacity(bytes), entries: Vec::with_capacity(64) }
+    }
+
+    /// All frames that have not been taken away yet, back to back.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// What is to be journalled, oldest first.
+    #[must_use]
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// The entries are journalled.
+    pub fn clear_entries(&mut self) {
+        self.entries.clear();
+    }
+
+    /// The first `n` bytes are on the link; only after their entries are journalled.
+    pub fn consume(&mut self, n: usize) {
+        assert!(self.entries.is_empty(), "bytes go to the link after they are journalled");
+        // The usual turn empties the buffer: no bytes move.
+        if n == self.bytes.len() { self.bytes.clear() } else { drop(self.bytes.drain(..n)) }
+    }
+
+    /// Forgets everything: the link is gone, and what was journalled can be asked for again.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.entries.clear();
+    }
+}

@@ -1,0 +1,160 @@
+//! One received message: by its number first, then by what it says.
+
+use std::cmp::Ordering;
+
+use transfix_codec::{Message, Reject, tag};
+
+use crate::config::Now;
+use crate::header::check_orig_sending_time;
+use crate::outbox::Outbox;
+use crate::session::Session;
+use crate::state::State;
+use crate::verdict::{Disconnect, Verdict};
+
+impl Session {
+    /// Takes one message in; what it makes us send is in `out` afterwards.
+    /// Call [`Session::take_held`] after it, until that answers `None`.
+    pub fn receive(&mut self, now: Now, message: &Message<'_>, out: &mut Outbox) -> Verdict {
+        self.timers.received(now);
+        let begin_string = self.config.id.begin_string;
+        let before_logon = matches!(self.state, State::LogonAwaited | State::LogonSent);
+        if message.begin_string() != begin_string.as_str().as_bytes() {
+            return self.on_wrong_begin_string(now, before_logon, out);
+        }
+        match (self.state, message.msg_type()) {
+            (State::Disconnected, _) => return Verdict::Handled,
+            (_, b"A") => {
+                let verdict = self.on_logon(now, message, out);
+                self.gap.advance(self.next_num_in);
+                return verdict;
+            }
+            (State::LogonSent, b"5") => {}
+            _ if before_logon => return Verdict::Disconnect(Disconnect::FirstMessageNotLogon),
+            _ => {}
+        }
+        let Ok(seq) = message.msg_seq_num() else {
+            return self.end(now, Disconnect::MsgSeqNumMissing, out);
+        };
+        let verdict = self.by_number(now, seq, message, out);
+        self.gap.advance(self.next_num_in);
+        verdict
+    }
+
+    /// The next kept message whose turn has come: parse it and pass it to [`Session::receive`].
+    pub fn take_held(&mut self) -> Option<Vec<u8>> {
+        self.gap.take(self.next_num_in)
+    }
+
+    fn by_number(
+        &mut self,
+        now: Now,
+        seq: u64,
+        message: &Message<'_>,
+        out: &mut Outbox,
+    ) -> Verdict {
+        // FIX Session: SequenceReset-Reset is taken whatever its MsgSeqNum(34).
+        if message.msg_type() == b"4" && message.raw(tag::GAP_FILL_FLAG) != Some(b"Y") {
+            let done =
+                self.check_header(now, message).and_then(|()| self.on_sequence_reset(message));
+            return match done {
+                Ok(()) => Verdict::Handled,
+                Err(reject) => self.refuse(now, message, reject, out),
+            };
+        }
+        match seq.cmp(&self.next_num_in) {
+            Ordering::Equal => self.expected(now, seq, message, out),
+            Ordering::Greater => self.above(now, seq, message, out),
+            Ordering::Less => self.below(now, seq, message, out),
+        }
+    }
+
+    fn expected(&mut self, now: Now, seq: u64, message: &Message<'_>, out: &mut Outbox) -> Verdict {
+        match self.check_header(now, message).and_then(|()| self.take(now, seq, message, out)) {
+            Ok(verdict) => verdict,
+            Err(reject) => {
+                // FIX Session: a rejected message still consumes its number.
+                self.next_num_in = seq + 1;
+                self.refuse(now, message, reject, out)
+            }
+        }
+    }
+
+    /// A good message with the expected number.
+    fn take(
+        &mut self,
+        now: Now,
+        seq: u64,
+        message: &Message<'_>,
+        out: &mut Outbox,
+    ) -> Result<Verdict, Reject> {
+        let verdict = match message.msg_type() {
+            b"0" | b"3" => Verdict::Handled,
+            b"1" => {
+                self.answer_test_request(now, message, out)?;
+                Verdict::Handled
+            }
+            b"2" => self.resend_range(message)?.unwrap_or(Verdict::Handled),
+            b"4" => {
+                self.on_gap_fill(message)?;
+                return Ok(Verdict::Handled);
+            }
+            b"5" => return Ok(self.on_logout(now, seq, out)),
+            _ => Verdict::Deliver,
+        };
+        self.next_num_in = seq + 1;
+        Ok(verdict)
+    }
+
+    fn above(&mut self, now: Now, seq: u64, message: &Message<'_>, out: &mut Outbox) -> Verdict {
+        if message.msg_type() == b"5" {
+            return self.on_logout(now, seq, out);
+        }
+        self.request_gap(now, seq - 1, out);
+        // FIX Session: a ResendRequest(2) above a gap is answered at once, or both sides wait for
+        // each other; the answer to ours covers its number by a gap fill.
+        if message.msg_type() == b"2"
+            && self.check_header(now, message).is_ok()
+            && let Ok(Some(resend)) = self.resend_range(message)
+        {
+            return resend;
+        }
+        self.gap.hold(seq, message.bytes());
+        Verdict::Held
+    }
+
+    fn below(&mut self, now: Now, seq: u64, message: &Message<'_>, out: &mut Outbox) -> Verdict {
+        if message.flag(tag::POSS_DUP_FLAG) != Ok(true) {
+            let why = Disconnect::MsgSeqNumTooLow { expected: self.next_num_in, received: seq };
+            return self.end(now, why, out);
+        }
+        match self.check_comp_ids(message).and_then(|()| check_orig_sending_time(message)) {
+            Ok(()) => Verdict::Handled,
+            Err(reject) => self.refuse(now, message, reject, out),
+        }
+    }
+
+    fn answer_test_request(
+        &mut self,
+        now: Now,
+        message: &Message<'_>,
+        out: &mut Outbox,
+    ) -> Result<(), Reject> {
+        let id = message.required(tag::TEST_REQ_ID)?;
+        self.write_admin(now, b"0", out, |body| _ = body.bytes(tag::TEST_REQ_ID, id));
+        Ok(())
+    }
+
+    fn on_wrong_begin_string(&mut self, now: Now, silent: bool, out: &mut Outbox) -> Verdict {
+        let why = Disconnect::BeginString(self.config.id.begin_string);
+        match self.state {
+            State::Active if !silent => {
+                let text = why.to_string();
+                self.write_logout(now, &text, Some(why), out);
+                Verdict::Handled
+            }
+            // Their answer to our Logout(5) may well carry the wrong version again.
+            State::LogoutSent | State::Disconnected => Verdict::Handled,
+            _ => Verdict::Disconnect(why),
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! Asking for lost messages, sending ours again, and SequenceReset(4) in both modes.
+
+use transfix_codec::{FrameWriter, Message, Reject, RejectReason, tag};
+
+use crate::config::Now;
+use crate::outbox::Outbox;
+use crate::session::Session;
+use crate::verdict::Verdict;
+
+impl Session {
+    /// All from the expected number to `missing_to` is missing: asks for it, once a gap.
+    pub(crate) fn request_gap(&mut self, now: Now, missing_to: u64, out: &mut Outbox) {
+        if !self.gap.open(missing_to) {
+            return;
+        }
+        let begin = self.next_num_in;
+        let end = self.config.id.begin_string.open_end();
+        self.write_admin(now, b"2", out, |body| {
+            body.uint(tag::BEGIN_SEQ_NO, begin).uint(tag::END_SEQ_NO, end);
+        });
+    }
+
+    /// What a ResendRequest(2) asks for; `None` for numbers that we have not used yet.
+    pub(crate) fn resend_range(&self, message: &Message<'_>) -> Result<Option<Verdict>, Reject> {
+        let begin = message.uint(tag::BEGIN_SEQ_NO)?;
+        let asked_end = message.uint(tag::END_SEQ_NO)?;
+        let last = self.next_num_out - 1;
+        // FIX 4.0 and 4.1 write 999999 for an open end; newer ones sometimes still do.
+        let open = asked_end == 0 || asked_end >= 999_999;
+        if begin == 0 || (!open && begin > asked_end) {
+            return Err(Reject::new(RejectReason::ValueOutOfRange, tag::BEGIN_SEQ_NO));
+        }
+        let end = if open { last } else { asked_end.min(last) };
+        Ok((begin <= end).then_some(Verdict::Resend { begin, end }))
+    }
+
+    /// Writes a stored application message again: its own number and fields, PossDupFlag(43)=Y and
+    /// OrigSendingTime(122), a new SendingTime(52). Nothing is journalled.
+    pub fn resend(&mut self, now: Now, stored: &Message<'_>, out: &mut Outbox) {
+        let begin_string = self.config.id.begin_string.as_str().as_bytes();
+        let precision = self.config.precision;
+        let mut frame = FrameWriter::new(&mut out.bytes, begin_string, stored.msg_type());
+        frame.raw(&self.comp_ids);
+        frame.header_uint(tag::MSG_SEQ_NUM, stored.msg_seq_num().unwrap_or(0));
+        frame.raw(b"43=Y\x01");
+        frame.header_timestamp(tag::SENDING_TIME, now.utc, precision);
+        frame.raw(b"122=");
+        frame.raw(stored.raw(tag::SENDING_TIME).unwrap_or_default());
+        frame.raw(b"\x01");
+        for (n, field) in stored.fields().enumerate() {
+            if !tag::is_session_owned(field.tag) {
+                frame.raw(stored.encoded(n));
+            }
+        }
+        let written = frame.finish();
+        assert!(written.is_ok(), "a message of ours cannot be sent again: {written:?}");
+        self.timers.sent(now);
+    }
+
+    /// Writes SequenceReset-GapFill(4) over our numbers `begin` to `new_seq_no` - 1, which hold
+    /// nothing to be sent again. Nothing is journalled.
+    pub fn gap_fill(&mut self, now: Now, begin: u64, new_seq_no: u64, out: &mut Outbox) {
+        assert!(begin < new_seq_no && new_seq_no <= self.next_num_out, "a gap fill goes forward");
+        let begin_string = self.config.id.begin_string.as_str().as_bytes();
+        let precision = self.config.precision;
+        let mut frame = FrameWriter::new(&mut out.bytes, begin_string, b"4");
+        frame.raw(&self.comp_ids);
+        frame.header_uint(tag::MSG_SEQ_NUM, begin);
+        frame.raw(b"43=Y\x01");
+        frame.header_timestamp(tag::SENDING_TIME, now.utc, precision);
+        frame.header_timestamp(tag::ORIG_SENDING_TIME, now.utc, precision);
+        let body = frame.body(precision);
+        body.boolean(tag::GAP_FILL_FLAG, true).uint(tag::NEW_SEQ_NO, new_seq_no);
+        let written = frame.finish();
+        assert!(written.is_ok(), "a gap fill of ours is wrong: {written:?}");
+        self.timers.sent(now);
+    }
+
+    /// SequenceReset-GapFill with the expected number.
+    pub(crate) fn on_gap_fill(&mut self, message: &Message<'_>) -> Result<(), Reject> {
+        let new_seq_no = message.uint(tag::NEW_SEQ_NO)?;
+        if new_seq_no <= self.next_num_in {
+            return Err(Reject::new(RejectReason::ValueOutOfRange, tag::NEW_SEQ_NO));
+        }
+        self.next_num_in = new_seq_no;
+        Ok(())
+    }
+
+    /// SequenceReset-Reset: moves the expected number forward, whatever the message's own number.
+    pub(crate) fn on_sequence_reset(&mut self, message: &Message<'_>) -> Result<(), Reject> {
+        let new_seq_no = message.uint(tag::NEW_SEQ_NO)?;
+        if new_seq_no < self.next_num_in {
+            return Err(Reject::new(RejectReason::ValueOutOfRange, tag::NEW_SEQ_NO));
+        }
+        self.next_num_in = new_seq_no;
+        Ok(())
+    }
+}

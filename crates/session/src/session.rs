@@ -1,0 +1,203 @@
+//! One FIX session: its numbers, its state, and what the driver calls.
+
+use transfix_codec::{Body, Precision, tag};
+
+use crate::config::{ApplVerId, Config, Now, ResetPolicy, Role};
+use crate::gap::Gap;
+use crate::outbox::{Entry, Kind, Outbox};
+use crate::state::{Event, State};
+use crate::timer::Timers;
+use crate::verdict::{Disconnect, SendError};
+
+/// The session layer of one session. See the crate's page for the contract of its driver.
+#[derive(Debug)]
+pub struct Session {
+    pub(crate) config: Config,
+    pub(crate) state: State,
+    pub(crate) next_num_in: u64,
+    pub(crate) next_num_out: u64,
+    /// SenderCompID(49), TargetCompID(56) and their delimiters, as every message carries them.
+    pub(crate) comp_ids: Vec<u8>,
+    pub(crate) timers: Timers,
+    pub(crate) gap: Gap,
+    /// DefaultApplVerID(1137) agreed in the Logon(A).
+    pub(crate) appl_ver_id: Option<ApplVerId>,
+    /// Why we sent Logout(5), if it was not a wish of the application.
+    pub(crate) ending: Option<Disconnect>,
+    /// Our Logon(A) carried ResetSeqNumFlag(141)=Y, so that the same in the answer is no new reset.
+    pub(crate) reset_sent: bool,
+}
+
+impl Session {
+    /// A session that goes on with these numbers, as its store has them; both 1 for a new one.
+    #[must_use]
+    pub fn new(config: Config, next_num_in: u64, next_num_out: u64) -> Self {
+        assert!(next_num_in > 0 && next_num_out > 0, "MsgSeqNum(34) counts from 1");
+        let id = &config.id;
+        let comp_ids = format!("49={}\x0156={}\x01", id.sender_comp_id, id.target_comp_id);
+        let gap = Gap::new(config.held_messages_max, config.held_bytes_max);
+        Self {
+            comp_ids: comp_ids.into_bytes(),
+            appl_ver_id: config.default_appl_ver_id,
+            timers: Timers::new(config.heart_bt_int_s),
+            config,
+            state: State::Disconnected,
+            next_num_in,
+            next_num_out,
+            gap,
+            ending: None,
+            reset_sent: false,
+        }
+    }
+
+    /// What the session was told at its start.
+    #[must_use]
+    pub const fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Where the session stands.
+    #[must_use]
+    pub const fn state(&self) -> State {
+        self.state
+    }
+
+    /// MsgSeqNum(34) that the next new message of the counterparty must have.
+    #[must_use]
+    pub const fn next_num_in(&self) -> u64 {
+        self.next_num_in
+    }
+
+    /// MsgSeqNum(34) that our next new message will have.
+    #[must_use]
+    pub const fn next_num_out(&self) -> u64 {
+        self.next_num_out
+    }
+
+    /// DefaultApplVerID(1137) in force: agreed in the Logon(A), or configured.
+    #[must_use]
+    pub const fn appl_ver_id(&self) -> Option<ApplVerId> {
+        self.appl_ver_id
+    }
+
+    /// A link is up: the initiator writes its Logon(A), the acceptor begins to wait for one.
+    pub fn connected(&mut self, now: Now, out: &mut Outbox) {
+        self.timers.link_up(now, self.config.heart_bt_int_s);
+        self.reset_sent = false;
+        self.ending = None;
+        let resets = match self.config.reset {
+            ResetPolicy::Never => false,
+            ResetPolicy::Logon | ResetPolicy::Disconnect => {
+                self.next_num_in != 1 || self.next_num_out != 1
+            }
+        };
+        if resets {
+            self.reset_numbers(out);
+        }
+        match self.config.role {
+            Role::Acceptor => self.transition(Event::LinkAccepted),
+            Role::Initiator => {
+                self.transition(Event::LogonSent);
+                self.reset_sent = self.config.reset == ResetPolicy::Logon;
+                self.write_logon(now, self.reset_sent, out);
+            }
+        }
+    }
+
+    /// The link is closed: timers stop, messages above a gap are forgotten and asked for again.
+    pub fn disconnected(&mut self) {
+        self.transition(Event::LinkClosed);
+        self.gap.clear();
+        self.ending = None;
+    }
+
+    /// Writes a new application message; `fill` adds its fields behind the standard header, header
+    /// fields of its own (such as SenderSubID(50)) first. Returns its MsgSeqNum(34).
+    ///
+    /// # Errors
+    /// [`SendError`]; nothing was written then.
+    pub fn send(
+        &mut self,
+        now: Now,
+        msg_type: &[u8],
+        out: &mut Outbox,
+        fill: impl FnOnce(&mut Body<'_>),
+    ) -> Result<u64, SendError> {
+        self.ready()?;
+        if matches!(msg_type, [b'0'..=b'5' | b'A']) {
+            return Err(SendError::Misuse(transfix_codec::Misuse::MsgType));
+        }
+        self.write(now, msg_type, Kind::Application, out, fill)
+    }
+
+    /// Whether the session takes application messages now.
+    ///
+    /// # Errors
+    /// Why not.
+    pub const fn ready(&self) -> Result<(), SendError> {
+        match self.state {
+            State::Active => Ok(()),
+            State::LogoutSent => Err(SendError::LoggingOut),
+            State::Disconnected | State::LogonAwaited | State::LogonSent => {
+                Err(SendError::NotLoggedOn)
+            }
+        }
+    }
+
+    /// Begins an orderly end: writes Logout(5) if logged on.
+    /// Answers whether the counterparty's Logout(5) is to be waited for.
+    pub fn logout(&mut self, now: Now, text: &str, out: &mut Outbox) -> bool {
+        if self.state == State::Active {
+            self.write_logout(now, text, None, out);
+        }
+        self.state == State::LogoutSent
+    }
+
+    /// Journals that both numbers start again at 1.
+    pub(crate) fn reset_numbers(&mut self, out: &mut Outbox) {
+        self.next_num_in = 1;
+        self.next_num_out = 1;
+        self.gap.clear();
+        out.entries.push(Entry::Reset);
+    }
+
+    pub(crate) fn transition(&mut self, event: Event) {
+        let next = self.state.on(event);
+        self.state = next.unwrap_or_else(|| panic!("{event:?} cannot happen in {:?}", self.state));
+    }
+
+    /// Writes an administrative message of our own making, which cannot be wrong.
+    pub(crate) fn write_admin(
+        &mut self,
+        now: Now,
+        msg_type: &[u8],
+        out: &mut Outbox,
+        fill: impl FnOnce(&mut Body<'_>),
+    ) {
+        let written = self.write(now, msg_type, Kind::Admin, out, fill);
+        assert!(written.is_ok(), "an administrative message of ours is wrong: {written:?}");
+    }
+
+    pub(crate) fn write(
+        &mut self,
+        now: Now,
+        msg_type: &[u8],
+        kind: Kind,
+        out: &mut Outbox,
+        fill: impl FnOnce(&mut Body<'_>),
+    ) -> Result<u64, SendError> {
+        let seq = self.next_num_out;
+        let precision: Precision = self.config.precision;
+        let begin_string = self.config.id.begin_string.as_str().as_bytes();
+        let mut frame = transfix_codec::FrameWriter::new(&mut out.bytes, begin_string, msg_type);
+        frame.raw(&self.comp_ids);
+        frame.header_uint(tag::MSG_SEQ_NUM, seq);
+        frame.header_timestamp(tag::SENDING_TIME, now.utc, precision);
+        fill(frame.body(precision));
+        let range = frame.finish()?;
+        out.entries.push(Entry::Frame { seq, kind, range });
+        self.next_num_out += 1;
+        self.timers.sent(now);
+        Ok(seq)
+    }
+}

@@ -1,0 +1,135 @@
+//! What the driver has to do after a message or a tick, and why a session ends.
+
+use std::fmt;
+
+use transfix_codec::Misuse;
+
+use crate::config::BeginString;
+
+/// The answer of the session to one message or tick.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Verdict {
+    /// An application message whose turn it is: give it to the application.
+    Deliver,
+    /// Done; nothing for the application.
+    Handled,
+    /// A Logon(A) was accepted: the session is active from now on.
+    LoggedOn,
+    /// Messages were lost on the way: the message is kept until the gap is closed.
+    Held,
+    /// The counterparty asks for our messages `begin` to `end`, both included.
+    Resend {
+        /// First MsgSeqNum(34) asked for, at least 1.
+        begin: u64,
+        /// Last one, below our next number.
+        end: u64,
+    },
+    /// Write what is in the outbox, then close the link.
+    Disconnect(Disconnect),
+}
+
+/// Why the session closes its link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Disconnect {
+    /// Logout(5) was sent and answered, whoever began.
+    LoggedOut,
+    /// Our Logout(5) was not answered in time.
+    LogoutTimeout,
+    /// No Logon(A) came in time.
+    LogonTimeout,
+    /// The first message was not a Logon(A).
+    FirstMessageNotLogon,
+    /// The Logon(A) was refused; the text says why.
+    LogonRefused(&'static str),
+    /// A second Logon(A) came on a live session.
+    SecondLogon,
+    /// MsgSeqNum(34) lower than expected, without PossDupFlag(43).
+    MsgSeqNumTooLow {
+        /// What should have come.
+        expected: u64,
+        /// What came.
+        received: u64,
+    },
+    /// A message without a readable MsgSeqNum(34).
+    MsgSeqNumMissing,
+    /// A message with a wrong CompID or SendingTime(52); the text says which.
+    BadHeader(&'static str),
+    /// A message of another version than the session's.
+    BeginString(BeginString),
+    /// Nothing came, not even an answer to our TestRequest(1).
+    HeartbeatTimeout,
+    /// The peer closed the connection, or it broke.
+    LinkLost,
+    /// The application asked for it.
+    Application,
+}
+
+impl fmt::Display for Disconnect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::LoggedOut => f.write_str("logged out"),
+            Self::LogoutTimeout => f.write_str("Logout(5) was not answered in time"),
+            Self::LogonTimeout => f.write_str("no Logon(A) came in time"),
+            Self::FirstMessageNotLogon => f.write_str("the first message was not a Logon(A)"),
+            Self::LogonRefused(why) => write!(f, "Logon(A) refused: {why}"),
+            Self::BadHeader(why) => write!(f, "a message had a {why}"),
+            Self::SecondLogon => f.write_str("a second Logon(A) came on a live session"),
+            Self::MsgSeqNumTooLow { expected, received } => {
+                write!(f, "MsgSeqNum(34) too low, expecting {expected} but received {received}")
+            }
+            Self::MsgSeqNumMissing => f.write_str("a message had no readable MsgSeqNum(34)"),
+            Self::BeginString(expected) => {
+                write!(f, "BeginString(8) of a message is not {expected}")
+            }
+            Self::HeartbeatTimeout => f.write_str("the counterparty has fallen silent"),
+            Self::LinkLost => f.write_str("the connection was lost"),
+            Self::Application => f.write_str("the application ended the session"),
+        }
+    }
+}
+
+/// A message that the session did not take; nothing was written and no number was used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SendError {
+    /// No Logon(A) has been exchanged yet, or the link is down: try again after the logon.
+    NotLoggedOn,
+    /// Logout(5) has been sent or received: the session takes nothing more.
+    LoggingOut,
+    /// So many bytes wait for the counterparty already that the limit is reached: try again later.
+    WouldBlock {
+        /// Bytes that wait.
+        queued_bytes: usize,
+    },
+    /// The message itself is wrong.
+    Misuse(Misuse),
+    /// The session's store failed; it must be reopened before anything more is sent.
+    StoreFailed,
+    /// The engine has been stopped.
+    Closed,
+}
+
+impl fmt::Display for SendError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotLoggedOn => f.write_str("not logged on; send again after the logon"),
+            Self::LoggingOut => {
+                f.write_str("the session is logging out; send after the next logon")
+            }
+            Self::WouldBlock { queued_bytes } => {
+                write!(f, "{queued_bytes} bytes wait for the counterparty; send again later")
+            }
+            Self::Misuse(misuse) => misuse.fmt(f),
+            Self::StoreFailed => f.write_str("the store failed; mend its cause and reopen it"),
+            Self::Closed => f.write_str("the engine has been stopped"),
+        }
+    }
+}
+
+impl std::error::Error for SendError {}
+
+impl From<Misuse> for SendError {
+    fn from(misuse: Misuse) -> Self {
+        Self::Misuse(misuse)
+    }
+}

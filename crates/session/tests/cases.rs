@@ -1,0 +1,402 @@
+//! Cases of the FIX session layer, one exchange each: what comes in, what goes out.
+#![allow(clippy::unwrap_used, reason = "a failed test may panic")]
+
+use transfix_codec::{CheckSumPolicy, FieldIndex, FrameWriter, Message, Timestamp};
+use transfix_session::{
+    ApplVerId, BeginString, Config, Disconnect, Now, Outbox, ResetPolicy, Role, SendError, Session,
+    SessionId, State, Verdict,
+};
+
+const SECOND: u64 = 1_000_000_000;
+
+/// One session under test; the test is its counterparty.
+struct World {
+    session: Session,
+    out: Outbox,
+    now: Now,
+}
+
+impl World {
+    fn new(role: Role, begin_string: BeginString, change: impl FnOnce(&mut Config)) -> Self {
+        let mut config = Config::new(SessionId::new(begin_string, "US", "THEM"), role);
+        config.default_appl_ver_id = (begin_string == BeginString::Fixt11).then_some(ApplVerId(9));
+        change(&mut config);
+        let utc = Timestamp::parse(b"20261121-12:00:00").unwrap();
+        let now = Now { utc, monotonic_ns: SECOND };
+        let mut world = Self { session: Session::new(config, 1, 1), out: Outbox::default(), now };
+        world.connect();
+        world
+    }
+
+    fn connect(&mut self) {
+        self.session.connected(self.now, &mut self.out);
+    }
+
+    /// An acceptor that is logged on, its outbox read.
+    fn active(begin_string: BeginString) -> Self {
+        let mut world = Self::new(Role::Acceptor, begin_string, |_| ());
+        let appl = if begin_string == BeginString::Fixt11 { "|1137=9" } else { "" };
+        let logon = format!("35=A|34=1|98=0|108=30{appl}");
+        assert_eq!(world.receive(&logon), Verdict::LoggedOn);
+        assert_eq!(world.sent().len(), 1);
+        world
+    }
+
+    fn later(&mut self, seconds: u64) -> Verdict {
+        self.now.monotonic_ns += seconds * SECOND;
+        self.now.utc.0 += (seconds * SECOND) as i64;
+        self.session.tick(self.now, &mut self.out)
+    }
+
+    /// Receives `35=..|34=..|rest`; header fields that the line lacks are added.
+    fn receive(&mut self, line: &str) -> Verdict {
+        let bytes = self.frame(line);
+        self.receive_bytes(&bytes)
+    }
+
+    fn receive_bytes(&mut self, bytes: &[u8]) -> Verdict {
+        let mut index = FieldIndex::default();
+        let message = Message::parse(bytes, &mut index, CheckSumPolicy::Verify).unwrap();
+        self.session.receive(self.now, &message, &mut self.out)
+    }
+
+    fn frame(&self, line: &str) -> Vec<u8> {
+        let id = &self.session.config().id;
+        let mut begin_string = id.begin_string.as_str();
+        let mut fields: Vec<&str> = line.split('|').collect();
+        let msg_type = fields.remove(0).strip_prefix("35=").unwrap();
+        if let Some(other) = fields[0].strip_prefix("8=") {
+            begin_string = other;
+            fields.remove(0);
+        }
+        let time = self.now.utc.to_string()[..17].to_owned();
+        let has = |tag: &str| fields.iter().any(|f| f.starts_with(tag));
+        let mut head = Vec::new();
+        for (tag, value) in [("49=", "THEM"), ("56=", "US"), ("52=", time.as_str())] {
+            if !has(tag) {
+                head.push(format!("{tag}{value}"));
+            }
+        }
+        let mut out = Vec::new();
+        let mut frame = FrameWriter::new(&mut out, begin_string.as_bytes(), msg_type.as_bytes());
+        for field in head.iter().map(String::as_str).chain(fields) {
+            frame.raw(field.as_bytes());
+            frame.raw(b"\x01");
+        }
+        frame.finish().unwrap();
+        out
+    }
+
+    /// What was sent since the last call: `35=..|34=..|rest` without CompIDs and SendingTime(52).
+    fn sent(&mut self) -> Vec<String> {
+        let mut lines = Vec::new();
+        let mut rest = self.out.bytes();
+        let mut index = FieldIndex::default();
+        while let transfix_codec::Frame::Whole(end) =
+            transfix_codec::frame::split(rest, transfix_codec::Limits::default())
+        {
+            let message = Message::parse(&rest[..end], &mut index, CheckSumPolicy::Verify).unwrap();
+            let shown = message.fields().filter(|f| ![8, 9, 49, 56, 52, 10].contains(&f.tag.0));
+            let line: Vec<_> =
+                shown.map(|f| format!("{}={}", f.tag, f.value.escape_ascii())).collect();
+            lines.push(line.join("|"));
+            rest = &rest[end..];
+        }
+        assert!(rest.is_empty());
+        self.out.clear_entries();
+        self.out.consume(self.out.bytes().len());
+        lines
+    }
+}
+
+fn all_versions(test: impl Fn(World)) {
+    for begin_string in BeginString::ALL {
+        test(World::active(begin_string));
+    }
+}
+
+#[test]
+fn logon_is_answered_with_the_same_terms() {
+    let mut w = World::new(Role::Acceptor, BeginString::Fixt11, |c| c.default_appl_ver_id = None);
+    assert_eq!(w.receive("35=A|34=1|98=0|108=7|1137=8"), Verdict::LoggedOn);
+    assert_eq!(w.sent(), ["35=A|34=1|98=0|108=7|1137=8"]);
+    assert_eq!(w.session.appl_ver_id(), Some(ApplVerId(8)));
+    assert_eq!(w.receive("35=5|34=2"), Verdict::Disconnect(Disconnect::LoggedOut));
+    assert_eq!(w.sent(), ["35=5|34=2"]);
+}
+
+#[test]
+fn logon_above_the_expected_number_is_answered_then_asked_for() {
+    let mut w = World::new(Role::Acceptor, BeginString::Fix44, |_| ());
+    assert_eq!(w.receive("35=A|34=5|98=0|108=30"), Verdict::LoggedOn);
+    assert_eq!(w.sent(), ["35=A|34=1|98=0|108=30", "35=2|34=2|7=1|16=0"]);
+    assert_eq!(w.receive("35=5|34=6"), Verdict::Disconnect(Disconnect::LoggedOut));
+    assert_eq!(w.sent(), ["35=5|34=3"]);
+    assert_eq!(w.session.next_num_in(), 1);
+}
+
+#[test]
+fn open_end_of_old_versions_is_999999() {
+    let mut w = World::active(BeginString::Fix41);
+    assert_eq!(w.receive("35=0|34=5"), Verdict::Held);
+    assert_eq!(w.sent(), ["35=2|34=2|7=2|16=999999"]);
+}
+
+#[test]
+fn bad_logons_are_disconnected_without_a_word() {
+    let table = [
+        ("35=A|34=1|49=WHO|98=0|108=30", "CompID problem"),
+        ("35=A|34=1|56=WHO|98=0|108=30", "CompID problem"),
+        ("35=A|34=1|52=20010101-00:00:00|98=0|108=30", "SendingTime(52) is off"),
+        ("35=A|98=0|108=30", "MsgSeqNum(34) is missing"),
+    ];
+    for (line, why) in table {
+        let mut w = World::new(Role::Acceptor, BeginString::Fix42, |_| ());
+        let expected = Verdict::Disconnect(Disconnect::LogonRefused(why));
+        assert_eq!(w.receive(line), expected, "{line}");
+        assert_eq!(w.sent(), [""; 0]);
+    }
+    let mut w = World::new(Role::Acceptor, BeginString::Fix42, |_| ());
+    let verdict = w.receive("35=D|34=1|55=EU");
+    assert_eq!(verdict, Verdict::Disconnect(Disconnect::FirstMessageNotLogon));
+}
+
+#[test]
+fn bad_terms_are_refused_with_a_reason() {
+    let table = [
+        ("98=0|108=-5", "HeartBtInt(108) must be seconds, 0 or more"),
+        ("98=1|108=30", "EncryptMethod(98) must be 0, encryption is not supported"),
+        ("98=0|108=30|141=X", "ResetSeqNumFlag(141) must be Y or N"),
+    ];
+    for (terms, why) in table {
+        let mut w = World::new(Role::Acceptor, BeginString::Fix44, |_| ());
+        let verdict = w.receive(&format!("35=A|34=1|{terms}"));
+        assert_eq!(verdict, Verdict::Disconnect(Disconnect::LogonRefused(why)));
+        assert_eq!(w.sent(), [format!("35=5|34=1|58=Logon(A) refused: {why}")]);
+    }
+}
+
+#[test]
+fn a_second_logon_is_disconnected_without_a_word() {
+    all_versions(|mut w| {
+        let verdict = w.receive("35=A|34=2|98=0|108=30|1137=9");
+        assert_eq!(verdict, Verdict::Disconnect(Disconnect::SecondLogon));
+        assert_eq!(w.sent(), [""; 0]);
+    });
+}
+
+#[test]
+fn reset_in_mid_session() {
+    let mut w = World::active(BeginString::Fix44);
+    assert_eq!(w.receive("35=1|34=2|112=a"), Verdict::Handled);
+    w.sent();
+    assert_eq!(w.receive("35=A|34=1|98=0|108=30|141=Y"), Verdict::LoggedOn);
+    assert_eq!(w.sent(), ["35=A|34=1|98=0|108=30|141=Y"]);
+    assert_eq!((w.session.next_num_in(), w.session.next_num_out()), (2, 2));
+}
+
+#[test]
+fn initiator_resets_when_it_is_told_to() {
+    let mut w = World::new(Role::Initiator, BeginString::Fix44, |c| c.reset = ResetPolicy::Logon);
+    assert_eq!(w.sent(), ["35=A|34=1|98=0|108=30|141=Y"]);
+    assert_eq!(w.receive("35=A|34=1|98=0|108=30|141=Y"), Verdict::LoggedOn);
+    assert_eq!((w.session.next_num_in(), w.session.next_num_out()), (2, 2));
+    w.session.disconnected();
+    w.connect();
+    assert_eq!(w.sent(), ["35=A|34=1|98=0|108=30|141=Y"]);
+}
+
+#[test]
+fn a_gap_is_asked_for_once_and_held_messages_come_in_order() {
+    all_versions(|mut w| {
+        assert_eq!(w.receive("35=D|34=4|11=c"), Verdict::Held);
+        assert_eq!(w.receive("35=D|34=5|11=d"), Verdict::Held);
+        let sent = w.sent();
+        assert_eq!(sent.len(), 1, "{sent:?}");
+        assert!(sent[0].starts_with("35=2|34=2|7=2|16="), "{sent:?}");
+        let time = "122=20261121-12:00:00";
+        let verdict = w.receive(&format!("35=D|34=2|43=Y|{time}|11=a"));
+        assert_eq!(verdict, Verdict::Deliver);
+        assert_eq!(w.session.take_held(), None);
+        let verdict = w.receive(&format!("35=4|34=3|43=Y|{time}|123=Y|36=4"));
+        assert_eq!(verdict, Verdict::Handled);
+        for id in ["11=c", "11=d"] {
+            let held = w.session.take_held().unwrap();
+            assert!(held.windows(4).any(|x| x == id.as_bytes()));
+            assert_eq!(w.receive_bytes(&held), Verdict::Deliver);
+        }
+        assert_eq!(w.session.take_held(), None);
+        assert_eq!(w.session.next_num_in(), 6);
+        assert_eq!(w.sent(), [""; 0]);
+    });
+}
+
+#[test]
+fn low_numbers() {
+    all_versions(|mut w| {
+        let verdict = w.receive("35=0|34=1|43=Y|122=20261121-11:59:59");
+        assert_eq!(verdict, Verdict::Handled);
+        assert_eq!(w.sent(), [""; 0]);
+        let verdict = w.receive("35=0|34=1");
+        let why = Disconnect::MsgSeqNumTooLow { expected: 2, received: 1 };
+        assert_eq!(verdict, Verdict::Disconnect(why));
+        let text = "MsgSeqNum(34) too low, expecting 2 but received 1";
+        assert_eq!(w.sent(), [format!("35=5|34=2|58={text}")]);
+    });
+}
+
+#[test]
+fn poss_dup_and_its_original_time() {
+    let mut w = World::active(BeginString::Fix44);
+    assert_eq!(w.receive("35=0|34=1|43=Y"), Verdict::Handled);
+    assert_eq!(w.sent(), ["35=3|34=2|45=1|371=122|372=0|373=1|58=Required tag missing, tag 122"]);
+    assert_eq!(w.session.next_num_in(), 2);
+    assert_eq!(w.receive("35=0|34=1|43=Y|122=20261121-12:00:09"), Verdict::Handled);
+    let sent = w.sent();
+    assert!(sent[0].starts_with("35=3|34=3|45=1|371=122|372=0|373=10"), "{sent:?}");
+    assert!(sent[1].starts_with("35=5|34=4"), "{sent:?}");
+    assert_eq!(w.session.state(), State::LogoutSent);
+    let ended = Verdict::Disconnect(Disconnect::BadHeader("SendingTime(52) accuracy problem"));
+    assert_eq!(w.receive("35=5|34=2"), ended);
+}
+
+#[test]
+fn wrong_comp_ids_and_times_end_the_session() {
+    for field in ["49=WHO", "56=WHO", "52=20261121-11:57:59", "52=20261121-12:02:01"] {
+        all_versions(|mut w| {
+            assert_eq!(w.receive(&format!("35=D|34=2|{field}|11=a")), Verdict::Handled);
+            let sent = w.sent();
+            assert!(sent[0].starts_with("35=3|34=2|45=2"), "{sent:?}");
+            assert!(sent[1].starts_with("35=5|34=3"), "{sent:?}");
+            assert_eq!(w.session.next_num_in(), 3);
+            assert!(matches!(w.receive("35=5|34=3"), Verdict::Disconnect(_)));
+        });
+    }
+}
+
+#[test]
+fn another_version_in_mid_session() {
+    let mut w = World::active(BeginString::Fix44);
+    assert_eq!(w.receive("35=0|8=FIX.4.2|34=2"), Verdict::Handled);
+    assert_eq!(w.sent(), ["35=5|34=2|58=BeginString(8) of a message is not FIX.4.4"]);
+    let ended = Verdict::Disconnect(Disconnect::BeginString(BeginString::Fix44));
+    assert_eq!(w.later(10), ended);
+}
+
+#[test]
+fn heartbeats_and_test_requests() {
+    let mut w = World::active(BeginString::Fix44);
+    assert_eq!(w.later(29), Verdict::Handled);
+    assert_eq!(w.sent(), [""; 0]);
+    assert_eq!(w.later(1), Verdict::Handled);
+    assert_eq!(w.sent(), ["35=0|34=2"]);
+    assert_eq!(w.later(6), Verdict::Handled);
+    assert_eq!(w.sent(), ["35=1|34=3|112=3"]);
+    assert_eq!(w.receive("35=0|34=2|112=3"), Verdict::Handled);
+    assert_eq!(w.later(36), Verdict::Handled);
+    assert_eq!(w.sent().len(), 1);
+    assert_eq!(w.later(20), Verdict::Disconnect(Disconnect::HeartbeatTimeout));
+    let mut w = World::active(BeginString::Fix44);
+    assert_eq!(w.receive("35=1|34=2|112=hello"), Verdict::Handled);
+    assert_eq!(w.sent(), ["35=0|34=2|112=hello"]);
+}
+
+#[test]
+fn no_heartbeats_when_the_interval_is_0() {
+    let mut w = World::new(Role::Acceptor, BeginString::Fix44, |_| ());
+    assert_eq!(w.receive("35=A|34=1|98=0|108=0"), Verdict::LoggedOn);
+    w.sent();
+    assert_eq!(w.session.next_deadline(), None);
+    assert_eq!(w.later(100_000), Verdict::Handled);
+    assert_eq!(w.sent(), [""; 0]);
+}
+
+#[test]
+fn resend_requests() {
+    let mut w = World::active(BeginString::Fix44);
+    for id in ["a", "b"] {
+        let fill = |body: &mut transfix_codec::Body<'_>| {
+            _ = body.str(transfix_codec::tag::CL_ORD_ID, id);
+        };
+        w.session.send(w.now, b"D", &mut w.out, fill).unwrap();
+    }
+    let stored = w.out.bytes().to_vec();
+    w.sent();
+    let ask = |w: &mut World, n: u64, range: &str| w.receive(&format!("35=2|34={n}|{range}"));
+    assert_eq!(ask(&mut w, 2, "7=1|16=0"), Verdict::Resend { begin: 1, end: 3 });
+    assert_eq!(ask(&mut w, 3, "7=2|16=2"), Verdict::Resend { begin: 2, end: 2 });
+    assert_eq!(ask(&mut w, 4, "7=9|16=0"), Verdict::Handled);
+    // Above a gap it is answered at once, and ours goes out too.
+    assert_eq!(ask(&mut w, 8, "7=1|16=0"), Verdict::Resend { begin: 1, end: 4 });
+    assert_eq!(w.sent(), ["35=2|34=4|7=5|16=0"]);
+    w.session.gap_fill(w.now, 1, 2, &mut w.out);
+    let mut index = FieldIndex::default();
+    let transfix_codec::Frame::Whole(end) =
+        transfix_codec::frame::split(&stored, transfix_codec::Limits::default())
+    else {
+        panic!("not whole")
+    };
+    let message = Message::parse(&stored[..end], &mut index, CheckSumPolicy::Verify).unwrap();
+    w.session.resend(w.now, &message, &mut w.out);
+    assert_eq!(w.out.entries(), []);
+    assert_eq!(
+        w.sent(),
+        [
+            "35=4|34=1|43=Y|122=20261121-12:00:00.000|123=Y|36=2",
+            "35=D|34=2|43=Y|122=20261121-12:00:00.000|11=a"
+        ]
+    );
+    assert_eq!(w.session.next_num_out(), 5);
+}
+
+#[test]
+fn sequence_resets() {
+    all_versions(|mut w| {
+        assert_eq!(w.receive("35=4|34=2|123=Y|36=10"), Verdict::Handled);
+        assert_eq!(w.session.next_num_in(), 10);
+        assert_eq!(w.receive("35=4|34=0|36=20"), Verdict::Handled);
+        assert_eq!(w.receive("35=4|34=0|123=N|36=20"), Verdict::Handled);
+        assert_eq!(w.session.next_num_in(), 20);
+        assert_eq!(w.sent(), [""; 0]);
+        assert_eq!(w.receive("35=4|34=0|36=19"), Verdict::Handled);
+        assert_eq!(w.session.next_num_in(), 20);
+        assert!(w.sent()[0].starts_with("35=3|34=2|45=0"));
+        assert_eq!(w.receive("35=4|34=25|123=Y|36=30"), Verdict::Held);
+        assert_eq!(w.receive("35=1|34=30|112=x"), Verdict::Held);
+        assert_eq!(w.sent().len(), 1);
+    });
+}
+
+#[test]
+fn logout_of_ours_waits_for_theirs() {
+    all_versions(|mut w| {
+        assert!(w.session.logout(w.now, "the day is over", &mut w.out));
+        assert_eq!(w.sent(), ["35=5|34=2|58=the day is over"]);
+        let sent = w.session.send(w.now, b"D", &mut w.out, |_| ());
+        assert_eq!(sent, Err(SendError::LoggingOut));
+        assert_eq!(w.receive("35=D|34=2|11=late"), Verdict::Deliver);
+        assert_eq!(w.receive("35=5|34=3"), Verdict::Disconnect(Disconnect::LoggedOut));
+        assert_eq!(w.sent(), [""; 0]);
+    });
+}
+
+#[test]
+fn logon_and_logout_have_time_outs() {
+    let mut w = World::new(Role::Initiator, BeginString::Fix44, |_| ());
+    assert_eq!(w.later(9), Verdict::Handled);
+    assert_eq!(w.later(1), Verdict::Disconnect(Disconnect::LogonTimeout));
+    let mut w = World::active(BeginString::Fix44);
+    w.session.logout(w.now, "", &mut w.out);
+    assert_eq!(w.later(10), Verdict::Disconnect(Disconnect::LogoutTimeout));
+}
+
+#[test]
+fn rejects_carry_the_route_back() {
+    let mut w = World::active(BeginString::Fix42);
+    assert_eq!(w.receive("35=1|34=2|115=A|116=B|128=C|144=D"), Verdict::Handled);
+    assert_eq!(
+        w.sent(),
+        ["35=3|34=2|128=A|129=B|145=D|115=C|45=2|371=112|372=1|373=1|\
+          58=Required tag missing, tag 112"]
+    );
+}
