@@ -1,1 +1,73 @@
-//! Placeholder.
+//! What a FIX session sent and received, by MsgSeqNum(34), and its two next numbers.
+//!
+//! A [`Store`] takes records with [`Store::put`] and makes all of them visible and durable at once
+//! with [`Store::commit`]. What is found afterwards is one consistent state: either every record of
+//! the batch or none of them.
+//!
+//! **Invariant:** the store knows bytes and numbers, not FIX. It reads no clock; time comes in as
+//! nanoseconds since 1970-01-01T00:00:00Z.
+//!
+//! **Invariant:** in the steady state neither `put` nor `commit` allocates.
+//!
+//! ```
+//! use transfix_store::{Kind, MemoryStore, Record, Store};
+//!
+//! let mut store = MemoryStore::new(1 << 20, 0);
+//! store.put(1, Record::Outbound { seq: 1, kind: Kind::Application, bytes: b"8=FIX.4.4..." })?;
+//! store.commit()?;
+//! assert_eq!(store.numbers().next_out, 2);
+//! assert_eq!(store.outbound(1)?.map(|found| found.bytes), Some(&b"8=FIX.4.4..."[..]));
+//! # Ok::<(), transfix_store::StoreError>(())
+//! ```
+
+mod error;
+mod ledger;
+mod memory;
+mod record;
+
+pub use error::{Damage, StoreError};
+pub use memory::MemoryStore;
+pub use record::{Kind, Numbers, Record, Stored};
+
+/// Keeps what one session sent and received. Every implementation obeys the same laws; one suite
+/// of tests runs them all.
+///
+/// - `outbound` finds a number only if it is below `next_out`, was put after the last
+///   [`Record::Reset`], and still lies within the store's bounds.
+/// - A number put twice is found as it was put last.
+/// - Putting outbound number n sets `next_out` to n + 1 and hides all outbound numbers above n.
+pub trait Store: Send {
+    /// The next numbers as of the last commit.
+    fn numbers(&self) -> Numbers;
+
+    /// Adds a record to the batch. Nothing of it is visible before [`Store::commit`]. `now_ns` is
+    /// UTC nanoseconds since 1970.
+    ///
+    /// # Errors
+    /// [`StoreError::TooLarge`] leaves the batch as it was; after any other error the store is
+    /// poisoned.
+    ///
+    /// # Panics
+    /// If a sequence number is 0 or `u64::MAX`.
+    fn put(&mut self, now_ns: u64, record: Record<'_>) -> Result<(), StoreError>;
+
+    /// Makes every record put since the last commit visible and durable together. Without any, does
+    /// nothing.
+    ///
+    /// # Errors
+    /// After an error the store is poisoned; whether the batch is found is known once the store has
+    /// been opened again.
+    fn commit(&mut self) -> Result<(), StoreError>;
+
+    /// The outbound message with this number, or none.
+    ///
+    /// # Errors
+    /// [`StoreError::Poisoned`] after a failed write.
+    fn outbound(&self, seq: u64) -> Result<Option<Stored<'_>>, StoreError>;
+
+    /// The inbound message with this number, or none.
+    ///
+    /// # Errors
+    /// [`StoreError::Poisoned`] after a failed write.
+    fn inbound(&self, seq: u64) -> Result<Option<Stored<'_>>, StoreError>;
+}

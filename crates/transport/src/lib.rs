@@ -1,1 +1,137 @@
-//! Placeholder.
+//! Non-blocking bytes for a FIX engine: streams, listeners, connecting, readiness.
+//!
+//! A [`Stream`] can be read and written at any time, registered or not: a spinning thread never
+//! meets epoll, a pool registers its streams with a [`Poll`]. Only plain sockets and epoll are used,
+//! so that a preloaded kernel-bypass library works.
+//!
+//! **Invariant:** this crate knows no FIX, starts no thread, reads no clock and never waits, except
+//! in [`Poll::poll`].
+//!
+//! ```
+//! use transfix_transport::{Listener, SocketOptions, Stream, connect};
+//!
+//! let options = SocketOptions::default();
+//! let listener = Listener::bind("127.0.0.1:0".parse()?, &options)?;
+//! let mut connecting = connect(listener.local_addr()?, None, &options)?;
+//! let mut client = loop {
+//!     if let Some(stream) = connecting.finish()? {
+//!         break stream;
+//!     }
+//! };
+//! let mut server = loop {
+//!     if let Some(stream) = listener.accept()? {
+//!         break stream;
+//!     }
+//! };
+//! assert_eq!(client.write(b"8=FIX.4.4")?, 9);
+//! assert_eq!(server.peer_addr(), Some(client.local_addr()?));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod connect;
+mod listener;
+pub mod memory;
+mod options;
+mod tcp;
+
+use std::io;
+use std::net::SocketAddr;
+
+pub use connect::{Connecting, connect};
+pub use listener::Listener;
+pub use mio::event::{Event, Source};
+pub use mio::{Events, Interest, Poll, Registry, Token, Waker};
+pub use options::SocketOptions;
+pub use tcp::TcpStream;
+
+/// Bytes to and from one counterparty. Nothing blocks: what can't be done now is
+/// [`io::ErrorKind::WouldBlock`].
+pub trait Stream: Send {
+    /// Reads what has arrived, at most `buf.len()` bytes, and says how many. 0 for a `buf` that is
+    /// not empty: the counterparty closed its side.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::WouldBlock`] if nothing has arrived; any other ends the stream.
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize>;
+
+    /// Writes as much of `bytes` as there is room for, and says how many bytes.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::WouldBlock`] if there is no room; any other ends the stream.
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize>;
+
+    /// Asks `registry` to report readiness under `token`. Readiness is reported once per change
+    /// (edge-triggered): read or write until `WouldBlock`.
+    ///
+    /// # Errors
+    /// If the operating system refuses, or the stream is registered elsewhere.
+    fn register(&mut self, registry: &Registry, token: Token, interest: Interest)
+    -> io::Result<()>;
+
+    /// Changes the token or the interest of a registered stream.
+    ///
+    /// # Errors
+    /// If the stream is not registered with `registry`.
+    fn reregister(
+        &mut self,
+        registry: &Registry,
+        token: Token,
+        interest: Interest,
+    ) -> io::Result<()>;
+
+    /// Ends the reports.
+    ///
+    /// # Errors
+    /// If the stream is not registered with `registry`.
+    fn deregister(&mut self, registry: &Registry) -> io::Result<()>;
+
+    /// The counterparty's address; none if it has none, or is gone.
+    fn peer_addr(&self) -> Option<SocketAddr>;
+
+    /// Says that no more bytes will be written; what was written still arrives, and reading goes
+    /// on. Dropping the stream closes both directions.
+    ///
+    /// # Errors
+    /// If the stream is no longer connected.
+    fn shutdown(&mut self) -> io::Result<()>;
+}
+
+impl<S: Stream + ?Sized> Stream for Box<S> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        (**self).read(buf)
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        (**self).write(bytes)
+    }
+
+    fn register(
+        &mut self,
+        registry: &Registry,
+        token: Token,
+        interest: Interest,
+    ) -> io::Result<()> {
+        (**self).register(registry, token, interest)
+    }
+
+    fn reregister(
+        &mut self,
+        registry: &Registry,
+        token: Token,
+        interest: Interest,
+    ) -> io::Result<()> {
+        (**self).reregister(registry, token, interest)
+    }
+
+    fn deregister(&mut self, registry: &Registry) -> io::Result<()> {
+        (**self).deregister(registry)
+    }
+
+    fn peer_addr(&self) -> Option<SocketAddr> {
+        (**self).peer_addr()
+    }
+
+    fn shutdown(&mut self) -> io::Result<()> {
+        (**self).shutdown()
+    }
+}

@@ -1,0 +1,120 @@
+//! What can go wrong in a store, and what to do about it.
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+
+/// Why a store did not do what it was asked.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// The operating system refused.
+    Io {
+        /// The file or directory concerned.
+        path: PathBuf,
+        /// What it said.
+        source: io::Error,
+    },
+    /// A file holds something that no crash leaves behind.
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// Bytes from the beginning of the file.
+        offset: u64,
+        /// What is wrong there.
+        reason: Damage,
+    },
+    /// Another process, or this one, has the store open.
+    Locked {
+        /// The lock file.
+        path: PathBuf,
+    },
+    /// An earlier write failed.
+    Poisoned,
+    /// The record, or the batch with it, is larger than the store can hold.
+    TooLarge {
+        /// Bytes wanted.
+        len: usize,
+        /// Bytes allowed.
+        max: usize,
+    },
+}
+
+/// What is wrong with a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Damage {
+    /// The file does not begin with a sound segment header.
+    Header,
+    /// Written by a version of the format which this program doesn't know.
+    Version,
+    /// The header's number is not the one in the file's name.
+    Name,
+    /// The file before this one is missing.
+    Missing,
+    /// Its first numbers are not those which the file before it ended with.
+    Numbers,
+    /// A record is not what was written, and sound batches follow it.
+    Record,
+}
+
+impl fmt::Display for Damage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Header => "unsound segment header",
+            Self::Version => "unknown format version",
+            Self::Name => "the header's segment number differs from the file's name",
+            Self::Missing => "the segment before this one is missing",
+            Self::Numbers => "the numbers differ from those the segment before ended with",
+            Self::Record => "unsound record with sound records after it",
+        })
+    }
+}
+
+impl fmt::Display for StoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Io { path, source } => {
+                write!(f, "store file {}: {source}", path.display())?;
+                match source.kind() {
+                    io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                        f.write_str("; free some space, then open the store again")
+                    }
+                    io::ErrorKind::PermissionDenied => {
+                        f.write_str("; allow this user to write there, then open the store again")
+                    }
+                    _ => f.write_str("; remove the cause, then open the store again"),
+                }
+            }
+            Self::Damaged { path, reason: Damage::Version, offset } => write!(
+                f,
+                "store file {} at byte {offset}: {}; open it with the version that wrote it",
+                path.display(),
+                Damage::Version,
+            ),
+            Self::Damaged { path, offset, reason } => write!(
+                f,
+                "store file {} at byte {offset}: {reason}; copy the directory, then repair it",
+                path.display(),
+            ),
+            Self::Locked { path } => write!(
+                f,
+                "store lock {} is held; close the other process that uses this store",
+                path.display(),
+            ),
+            Self::Poisoned => f.write_str("an earlier write failed; open the store again"),
+            Self::TooLarge { len, max } => {
+                write!(f, "record of {len} bytes in one batch, at most {max}; commit more often")
+            }
+        }
+    }
+}
+
+impl std::error::Error for StoreError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Io { source, .. } => Some(source),
+            _ => None,
+        }
+    }
+}

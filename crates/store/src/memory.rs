@@ -1,0 +1,175 @@
+//! A store in memory, bounded by bytes: the oldest messages make room for the newest.
+//!
+//! **Invariant:** after `new` nothing is allocated, except by a batch of over a thousand records.
+
+use crate::Store;
+use crate::error::StoreError;
+use crate::ledger::{Change, Index, Ledger};
+use crate::record::{Kind, Numbers, Record, Stored};
+
+/// Where a message lies: bytes written before it since the store was made, its length.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    position: u64,
+    len: u32,
+    kind: Kind,
+    time_ns: u64,
+}
+
+/// Keeps nothing beyond the process; holds the newest messages up to a bound of bytes.
+#[derive(Debug)]
+pub struct MemoryStore {
+    ledger: Ledger<Place>,
+    ring: Box<[u8]>,
+    /// Bytes written since the store was made; the ring's place is the remainder.
+    head: u64,
+    entries_max: usize,
+}
+
+impl MemoryStore {
+    /// The usual bound: 64 MiB.
+    pub const CAPACITY_BYTES: usize = 64 << 20;
+
+    /// Below this average length of a message the number of messages is the bound, not their bytes.
+    const MESSAGE_BYTES_MIN: usize = 64;
+
+    /// Holds up to `capacity_bytes` of messages (at most 4 GiB). Memory is claimed here and touched
+    /// when first used. `now_ns` is UTC nanoseconds since 1970.
+    ///
+    /// # Panics
+    /// If `capacity_bytes` is 0 or above 4 GiB - 1.
+    #[must_use]
+    pub fn new(capacity_bytes: usize, now_ns: u64) -> Self {
+        assert!(capacity_bytes > 0 && u32::try_from(capacity_bytes).is_ok(), "capacity_bytes");
+        let entries_max = (capacity_bytes / Self::MESSAGE_BYTES_MIN).max(16);
+        let mut ledger = Ledger::new(Numbers::fresh(now_ns));
+        ledger.outbound.reserve(entries_max);
+        ledger.inbound.reserve(entries_max);
+        Self { ledger, ring: vec![0; capacity_bytes].into_boxed_slice(), head: 0, entries_max }
+    }
+
+    fn keep(&mut self, now_ns: u64, kind: Kind, bytes: &[u8]) -> Result<Place, StoreError> {
+        let max = self.ring.len();
+        let (Ok(len), true) = (u32::try_from(bytes.len()), bytes.len() <= max) else {
+            return Err(StoreError::TooLarge { len: bytes.len(), max });
+        };
+        let mut start = self.offset(self.head);
+        if start + bytes.len() > max {
+            // A message is one slice, so it never wraps around.
+            self.head += (max - start) as u64;
+            start = 0;
+        }
+        self.ring[start..start + bytes.len()].copy_from_slice(bytes);
+        let place = Place { position: self.head, len, kind, time_ns: now_ns };
+        self.head += bytes.len() as u64;
+        Ok(place)
+    }
+
+    const fn offset(&self, position: u64) -> usize {
+        (position % self.ring.len() as u64) as usize
+    }
+
+    fn stored(&self, seq: u64, place: Option<Place>) -> Option<Stored<'_>> {
+        let place = place.filter(|place| is_held(place, self.head, self.ring.len()))?;
+        let start = self.offset(place.position);
+        let bytes = &self.ring[start..start + place.len as usize];
+        Some(Stored { seq, kind: place.kind, time_ns: place.time_ns, bytes })
+    }
+}
+
+const fn is_held(place: &Place, head: u64, capacity: usize) -> bool {
+    place.position + capacity as u64 >= head
+}
+
+fn forget_lost(index: &mut Index<Place>, head: u64, capacity: usize, entries_max: usize) {
+    while let Some(first) = index.first()
+        && (!is_held(&first, head, capacity) || index.len() > entries_max)
+    {
+        index.forget_first();
+    }
+}
+
+impl Store for MemoryStore {
+    fn numbers(&self) -> Numbers {
+        self.ledger.numbers
+    }
+
+    fn put(&mut self, now_ns: u64, record: Record<'_>) -> Result<(), StoreError> {
+        record.assert_valid();
+        let change = match record {
+            Record::Outbound { seq, kind, bytes } => {
+                Change::Outbound(seq, self.keep(now_ns, kind, bytes)?)
+            }
+            Record::Inbound { seq, kind, bytes } => {
+                Change::Inbound(seq, self.keep(now_ns, kind, bytes)?)
+            }
+            Record::NextIn(seq) => Change::NextIn(seq),
+            Record::NextOut(seq) => Change::NextOut(seq),
+            Record::Reset => Change::Reset { now_ns },
+        };
+        self.ledger.staged.push(change);
+        Ok(())
+    }
+
+    fn commit(&mut self) -> Result<(), StoreError> {
+        let (head, capacity) = (self.head, self.ring.len());
+        // Room is made first, so that the index never grows.
+        let keep = self.entries_max.saturating_sub(self.ledger.staged.len());
+        forget_lost(&mut self.ledger.outbound, head, capacity, keep);
+        forget_lost(&mut self.ledger.inbound, head, capacity, keep);
+        self.ledger.commit();
+        Ok(())
+    }
+
+    fn outbound(&self, seq: u64) -> Result<Option<Stored<'_>>, StoreError> {
+        Ok(self.stored(seq, self.ledger.outbound.find(seq)))
+    }
+
+    fn inbound(&self, seq: u64) -> Result<Option<Stored<'_>>, StoreError> {
+        Ok(self.stored(seq, self.ledger.inbound.find(seq)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn send(store: &mut MemoryStore, seq: u64, bytes: &[u8]) {
+        store.put(seq, Record::Outbound { seq, kind: Kind::Application, bytes }).unwrap();
+        store.commit().unwrap();
+    }
+
+    #[test]
+    fn the_oldest_make_room() {
+        let mut store = MemoryStore::new(100, 0);
+        for seq in 1..=50 {
+            send(&mut store, seq, &[seq as u8; 30]);
+            let first = seq.saturating_sub(2).max(1);
+            for kept in first..=seq {
+                assert_eq!(store.outbound(kept).unwrap().unwrap().bytes, [kept as u8; 30]);
+            }
+            assert_eq!(store.outbound(first - 1).unwrap(), None);
+        }
+        assert_eq!(store.numbers().next_out, 51);
+    }
+
+    #[test]
+    fn tiny_messages_are_bounded_by_their_number() {
+        let mut store = MemoryStore::new(1024, 0);
+        (1..=40).for_each(|seq| send(&mut store, seq, b""));
+        assert_eq!(store.outbound(24).unwrap(), None);
+        assert!(store.outbound(25).unwrap().is_some());
+    }
+
+    #[test]
+    fn too_large_changes_nothing() {
+        let mut store = MemoryStore::new(10, 0);
+        send(&mut store, 1, b"0123456789");
+        let record = Record::Outbound { seq: 2, kind: Kind::Admin, bytes: &[0; 11] };
+        let error = store.put(0, record).unwrap_err();
+        assert!(matches!(error, StoreError::TooLarge { len: 11, max: 10 }));
+        store.commit().unwrap();
+        assert_eq!(store.numbers().next_out, 2);
+        assert!(store.outbound(1).unwrap().is_some());
+    }
+}

@@ -1,0 +1,105 @@
+//! Connecting without waiting: start, then ask whether it is done.
+
+use std::io;
+use std::net::SocketAddr;
+
+use mio::event::Source;
+use mio::{Interest, Registry, Token};
+use socket2::{Domain, Protocol, SockRef, Socket, Type};
+
+use crate::{SocketOptions, TcpStream};
+
+/// Starts a connection to `remote`, from `local` if given (port 0: any).
+///
+/// # Errors
+/// If the operating system refuses at once. A refusal by the other side comes from
+/// [`Connecting::finish`].
+pub fn connect(
+    remote: SocketAddr,
+    local: Option<SocketAddr>,
+    options: &SocketOptions,
+) -> io::Result<Connecting> {
+    let socket = Socket::new(Domain::for_address(remote), Type::STREAM, Some(Protocol::TCP))?;
+    socket.set_nonblocking(true)?;
+    options.apply_before(&socket)?;
+    options.apply(&SockRef::from(&socket))?;
+    if let Some(local) = local {
+        socket.set_reuse_address(options.reuse_address)?;
+        socket.bind(&local.into())?;
+    }
+    match socket.connect(&remote.into()) {
+        Ok(()) => {}
+        Err(error) if is_in_progress(&error) => {}
+        Err(error) => return Err(error),
+    }
+    let socket = mio::net::TcpStream::from_std(socket.into());
+    Ok(Connecting { stream: Some(TcpStream { socket }) })
+}
+
+fn is_in_progress(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::WouldBlock
+        || (cfg!(unix) && error.raw_os_error() == Some(libc::EINPROGRESS))
+}
+
+/// A connection under way. Dropping it gives up.
+#[derive(Debug)]
+pub struct Connecting {
+    stream: Option<TcpStream>,
+}
+
+impl Connecting {
+    /// The stream once the connection is there; none while it is under way. Ask after a writable
+    /// event, or as often as you like. A registered stream stays registered.
+    ///
+    /// # Errors
+    /// If the connection failed; then give it up. [`io::ErrorKind::NotConnected`] after the stream
+    /// was handed out.
+    pub fn finish(&mut self) -> io::Result<Option<TcpStream>> {
+        let Some(stream) = &self.stream else {
+            return Err(io::ErrorKind::NotConnected.into());
+        };
+        if let Some(error) = stream.socket.take_error()? {
+            return Err(error);
+        }
+        match stream.socket.peer_addr() {
+            Ok(_) => Ok(self.stream.take()),
+            // EINVAL is what some systems say for a socket still connecting.
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::NotConnected | io::ErrorKind::InvalidInput
+                ) =>
+            {
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Asks `registry` to report under `token` when [`Connecting::finish`] has something to say.
+    ///
+    /// # Errors
+    /// If the operating system refuses.
+    pub fn register(
+        &mut self,
+        registry: &Registry,
+        token: Token,
+        interest: Interest,
+    ) -> io::Result<()> {
+        match &mut self.stream {
+            Some(stream) => stream.socket.register(registry, token, interest),
+            None => Err(io::ErrorKind::NotConnected.into()),
+        }
+    }
+
+    /// Ends the reports; needed before giving up a registered connection.
+    ///
+    /// # Errors
+    /// If it is not registered with `registry`.
+    pub fn deregister(&mut self, registry: &Registry) -> io::Result<()> {
+        match &mut self.stream {
+            Some(stream) => stream.socket.deregister(registry),
+            None => Err(io::ErrorKind::NotConnected.into()),
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! A TCP connection as a [`Stream`]: one `recv` or `send` per call, registered or not.
+
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, SocketAddr};
+
+use mio::event::Source;
+use mio::{Interest, Registry, Token};
+use socket2::SockRef;
+
+use crate::{SocketOptions, Stream};
+
+/// A connected, non-blocking TCP socket.
+#[derive(Debug)]
+pub struct TcpStream {
+    pub(crate) socket: mio::net::TcpStream,
+}
+
+impl TcpStream {
+    /// Takes over a connected socket, makes it non-blocking and applies `options`.
+    ///
+    /// # Errors
+    /// If the operating system refuses one of the options.
+    pub fn from_std(socket: std::net::TcpStream, options: &SocketOptions) -> io::Result<Self> {
+        socket.set_nonblocking(true)?;
+        options.apply(&SockRef::from(&socket))?;
+        Ok(Self { socket: mio::net::TcpStream::from_std(socket) })
+    }
+
+    /// This side's address.
+    ///
+    /// # Errors
+    /// If the operating system refuses.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.socket.local_addr()
+    }
+
+    /// Whether TCP_NODELAY is set.
+    ///
+    /// # Errors
+    /// If the operating system refuses.
+    pub fn nodelay(&self) -> io::Result<bool> {
+        self.socket.nodelay()
+    }
+}
+
+impl Stream for TcpStream {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        loop {
+            match self.socket.read(buf) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                result => return result,
+            }
+        }
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        loop {
+            match self.socket.write(bytes) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                result => return result,
+            }
+        }
+    }
+
+    fn register(
+        &mut self,
+        registry: &Registry,
+        token: Token,
+        interest: Interest,
+    ) -> io::Result<()> {
+        self.socket.register(registry, token, interest)
+    }
+
+    fn reregister(
+        &mut self,
+        registry: &Registry,
+        token: Token,
+        interest: Interest,
+    ) -> io::Result<()> {
+        self.socket.reregister(registry, token, interest)
+    }
+
+    fn deregister(&mut self, registry: &Registry) -> io::Result<()> {
+        self.socket.deregister(registry)
+    }
+
+    fn peer_addr(&self) -> Option<SocketAddr> {
+        self.socket.peer_addr().ok()
+    }
+
+    fn shutdown(&mut self) -> io::Result<()> {
+        self.socket.shutdown(Shutdown::Write)
+    }
+}
