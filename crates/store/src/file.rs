@@ -261,7 +261,7 @@ impl FileStore {
 
     fn prepare_next(&mut self) {
         let used = self.batch.tail;
-        if self.next.is_none() && used > self.segments.last().len() / 4 * 3 {
+        if self.next.is_none() && used > self.segments.last().len() / 2 {
             let number = self.segments.last_number() + 1;
             let bytes = self.options.segment_bytes(number);
             let path = segment::path_new(&self.dir, number);

@@ -8,6 +8,8 @@ use std::io;
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicU32, Ordering};
 
+#[cfg(target_os = "linux")]
+use memmap2::Advice;
 use memmap2::MmapMut;
 
 /// Smallest page of the machines we run on; touching more often than needed does no harm.
@@ -30,6 +32,12 @@ impl Map {
 
     /// Makes every page from `start` on present and writable, so that later writes don't fault.
     pub(crate) fn touch(&mut self, start: usize) {
+        // One call for all pages takes a fifth of the time of a fault for each; kernels before 5.14
+        // don't know it.
+        #[cfg(target_os = "linux")]
+        if self.bytes.advise_range(Advice::PopulateWrite, start, self.len() - start).is_ok() {
+            return;
+        }
         for at in (start..self.bytes.len()).step_by(PAGE) {
             let byte = std::hint::black_box(self.bytes[at]);
             self.bytes[at] = byte;
