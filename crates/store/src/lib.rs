@@ -21,13 +21,22 @@
 //! ```
 
 mod error;
+mod file;
+mod format;
+pub mod journal;
 mod ledger;
+mod map;
 mod memory;
 mod record;
+mod recover;
+mod repair;
+mod segment;
 
 pub use error::{Damage, StoreError};
+pub use file::{Durability, FileStore, Options, Recovered};
 pub use memory::MemoryStore;
 pub use record::{Kind, Numbers, Record, Stored};
+pub use repair::Repaired;
 
 /// Keeps what one session sent and received. Every implementation obeys the same laws; one suite
 /// of tests runs them all.

@@ -1,0 +1,412 @@
+//! A store in files: a journal of segments, written through memory maps.
+//!
+//! **Invariant:** a batch lies in one segment, and its first length word is written last. So a
+//! process killed at any instant leaves the whole batch or nothing of it.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::path::{Path, PathBuf};
+
+use crate::Store;
+use crate::error::StoreError;
+use crate::format::{self, BEGIN, END, RECORD_HEADER, RECORD_MAX, SEGMENT_HEADER, SegmentHeader};
+use crate::ledger::{Change, Ledger};
+use crate::map::Map;
+use crate::record::{Numbers, Record, Stored};
+use crate::recover;
+use crate::repair::{self, Repaired};
+use crate::segment::{self, Preparation, io_error};
+
+/// What a commit outlives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Durability {
+    /// The end of the process, however it comes; not a power cut.
+    Process,
+    /// A power cut: each commit waits for the device.
+    Power,
+}
+
+/// How a [`FileStore`] is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// What a commit outlives.
+    pub durability: Durability,
+    /// Length of the first segment in bytes; each later one is four times as long as the one before.
+    pub segment_bytes_first: usize,
+    /// Length of a segment in bytes at most, unless one batch needs more.
+    pub segment_bytes_max: usize,
+}
+
+impl Default for Options {
+    /// Process durability, segments from 1 MiB to 64 MiB.
+    fn default() -> Self {
+        Self {
+            durability: Durability::Process,
+            segment_bytes_first: 1 << 20,
+            segment_bytes_max: 64 << 20,
+        }
+    }
+}
+
+impl Options {
+    fn segment_bytes(&self, number: u64) -> usize {
+        let shift = u32::try_from(number.saturating_mul(2)).unwrap_or(u32::MAX);
+        let grown = 1_usize.checked_shl(shift).unwrap_or(usize::MAX);
+        let bytes = self.segment_bytes_first.saturating_mul(grown).min(self.segment_bytes_max);
+        bytes.clamp(SEGMENT_MIN, SEGMENT_MAX).next_multiple_of(format::ALIGN)
+    }
+
+    fn is_durable(&self) -> bool {
+        self.durability == Durability::Power
+    }
+}
+
+/// What opening a store found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Recovered {
+    /// Records read since the segment of the last reset.
+    pub records: u64,
+    /// Bytes of an unfinished batch at the end, now removed. Not 0 after a crash inside a commit.
+    pub cut_bytes: u64,
+}
+
+/// Where a message's record begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) segment: u32,
+    pub(crate) offset: u32,
+}
+
+/// The records put since the last commit, at the end of the current segment.
+#[derive(Clone, Copy, Debug)]
+struct Batch {
+    start: usize,
+    tail: usize,
+    /// The first record's length word, not written before the commit.
+    first_len: u32,
+    /// The last record, not sealed before it is known whether another follows.
+    last: usize,
+    last_len: u32,
+}
+
+impl Batch {
+    const fn empty(at: usize) -> Self {
+        Self { start: at, tail: at, first_len: 0, last: at, last_len: 0 }
+    }
+}
+
+/// Segments in use, the last one being written.
+#[derive(Debug)]
+pub(crate) struct Segments {
+    /// The number of `maps[0]`.
+    pub(crate) first: u64,
+    pub(crate) maps: Vec<Map>,
+}
+
+impl Segments {
+    fn last_number(&self) -> u64 {
+        self.first + self.maps.len() as u64 - 1
+    }
+
+    fn last(&mut self) -> &mut Map {
+        self.maps.last_mut().expect("an open store has a segment")
+    }
+}
+
+const SEGMENT_MIN: usize = SEGMENT_HEADER + RECORD_HEADER;
+/// Offsets have 32 bits: 1 GiB leaves room for any batch.
+const SEGMENT_MAX: usize = 1 << 30;
+/// A batch holds at most this many bytes: 256 MiB, far within the 32 bits of an offset.
+const BATCH_MAX: usize = 256 << 20;
+
+/// The index is grown beforehand for records of this size.
+const RECORD_BYTES_USUAL: usize = 128;
+
+/// Keeps everything in a directory of its own, which one process at a time can have open.
+///
+/// A file system that shares blocks between copies (btrfs, XFS reflinks) may report a full disk by
+/// a signal; keep the store on one that doesn't.
+#[derive(Debug)]
+pub struct FileStore {
+    dir: PathBuf,
+    options: Options,
+    ledger: Ledger<Place>,
+    segments: Segments,
+    batch: Batch,
+    next: Option<Preparation>,
+    poisoned: bool,
+    // Last, so that it is released when everything else is done.
+    _lock: File,
+}
+
+impl FileStore {
+    /// Opens the store in `dir`, and makes one if there is none. `now_ns` (UTC nanoseconds since
+    /// 1970) becomes `created_ns` of a new store. An unfinished batch at the end is removed and
+    /// reported.
+    ///
+    /// # Errors
+    /// [`StoreError::Locked`] if somebody has it open, [`StoreError::Damaged`] if it holds what no
+    /// crash leaves behind, [`StoreError::Io`] if the operating system refuses.
+    pub fn open(
+        dir: &Path,
+        options: Options,
+        now_ns: u64,
+    ) -> Result<(Self, Recovered), StoreError> {
+        let lock = lock(dir)?;
+        remove_unfinished(dir)?;
+        let durable = options.is_durable();
+        let (state, found) = match recover::recover(dir, durable)? {
+            Some(found) => found,
+            None => {
+                let numbers = Numbers::fresh(now_ns);
+                let header = SegmentHeader { number: 0, reset_segment: 0, numbers };
+                let map = install(dir, &options, &header, None, 0)?;
+                let segments = Segments { first: 0, maps: vec![map] };
+                let ledger = Ledger::new(numbers);
+                (recover::State { ledger, segments, tail: SEGMENT_HEADER }, Recovered::default())
+            }
+        };
+        let batch = Batch::empty(state.tail);
+        let recover::State { ledger, segments, .. } = state;
+        let (dir, next) = (dir.to_path_buf(), None);
+        let mut store =
+            Self { dir, options, ledger, segments, batch, next, poisoned: false, _lock: lock };
+        store.reserve_index();
+        Ok((store, found))
+    }
+
+    /// Makes a damaged store in `dir` sound again: keeps every sound batch, and the old files under
+    /// the ending `.damaged`. Messages that were destroyed are not found afterwards.
+    ///
+    /// # Errors
+    /// [`StoreError::Locked`] if somebody has it open, [`StoreError::Io`] if the operating system
+    /// refuses, [`StoreError::Damaged`] if a newer version wrote it.
+    pub fn repair(dir: &Path) -> Result<Repaired, StoreError> {
+        let _lock = lock(dir)?;
+        remove_unfinished(dir)?;
+        repair::repair(dir)
+    }
+
+    fn reserve_index(&mut self) {
+        let records = self.segments.last().len() / RECORD_BYTES_USUAL;
+        self.ledger.outbound.reserve(records);
+        self.ledger.inbound.reserve(records);
+    }
+
+    /// Goes on in a new segment with room for the batch and `size` bytes more.
+    fn roll(&mut self, size: usize) -> Result<(), StoreError> {
+        let number = self.segments.last_number() + 1;
+        let (start, tail) = (self.batch.start, self.batch.tail);
+        let needed = SEGMENT_HEADER + (tail - start) + size;
+        let prepared = self.next.take().and_then(|mut next| next.finish());
+        let prepared = prepared.filter(|map| map.len() >= needed);
+        let header = SegmentHeader {
+            number,
+            reset_segment: self.segments.first,
+            numbers: self.ledger.numbers,
+        };
+        let durable = self.options.is_durable();
+        let old = self.segments.last();
+        let moved = old[start..tail].to_vec();
+        // Behind the last batch of a finished segment there is nothing.
+        old[start..tail].fill(0);
+        if durable {
+            let synced = old.sync(start, tail);
+            synced.map_err(|e| io_error(&segment::path(&self.dir, number - 1), e))?;
+        }
+        let mut map = install(&self.dir, &self.options, &header, prepared, needed)?;
+        map[SEGMENT_HEADER..SEGMENT_HEADER + moved.len()].copy_from_slice(&moved);
+        self.segments.maps.push(map);
+        self.batch.tail = tail - start + SEGMENT_HEADER;
+        self.batch.last = self.batch.last - start + SEGMENT_HEADER;
+        self.batch.start = SEGMENT_HEADER;
+        for change in &mut self.ledger.staged {
+            if let Change::Outbound(_, place) | Change::Inbound(_, place) = change {
+                *place = Place {
+                    segment: number as u32,
+                    offset: place.offset - start as u32 + SEGMENT_HEADER as u32,
+                };
+            }
+        }
+        self.reserve_index();
+        Ok(())
+    }
+
+    /// Sets flags, checksum and, but for the first record, length of the batch's last record.
+    fn seal_last(&mut self, end: u8) {
+        let Batch { start, tail, last, last_len, .. } = self.batch;
+        let begin = if last == start { BEGIN } else { 0 };
+        let place = &mut self.segments.last()[last..tail];
+        format::seal_record(place, last_len, begin | end);
+        if last != start {
+            format::write_len(place, last_len);
+        }
+    }
+
+    fn append(&mut self, now_ns: u64, record: &Record<'_>) {
+        let len = (RECORD_HEADER + format::message(record).len()) as u32;
+        let size = format::record_size(format::message(record).len());
+        if self.batch.tail == self.batch.start {
+            self.batch.first_len = len;
+        } else {
+            self.seal_last(0);
+        }
+        let at = self.batch.tail;
+        let place = Place { segment: self.segments.last_number() as u32, offset: at as u32 };
+        format::write_record(&mut self.segments.last()[at..at + size], now_ns, record);
+        self.ledger.staged.push(change_of(record, place, now_ns));
+        self.batch.last = at;
+        self.batch.last_len = len;
+        self.batch.tail = at + size;
+    }
+
+    fn prepare_next(&mut self) {
+        let used = self.batch.tail;
+        if self.next.is_none() && used > self.segments.last().len() / 2 {
+            let number = self.segments.last_number() + 1;
+            let bytes = self.options.segment_bytes(number);
+            let path = segment::path_new(&self.dir, number);
+            self.next = Some(Preparation::start(path, bytes, self.options.is_durable()));
+        }
+    }
+
+    fn stored(&self, seq: u64, place: Option<Place>) -> Result<Option<Stored<'_>>, StoreError> {
+        if self.poisoned {
+            return Err(StoreError::Poisoned);
+        }
+        let Some(place) = place else { return Ok(None) };
+        let map = &self.segments.maps[(u64::from(place.segment) - self.segments.first) as usize];
+        let framed = format::read_record(&map[place.offset as usize..]);
+        let Some(format::Framed { record, time_ns, .. }) = framed else { return Ok(None) };
+        let (Record::Outbound { kind, bytes, .. } | Record::Inbound { kind, bytes, .. }) = record
+        else {
+            return Ok(None);
+        };
+        Ok(Some(Stored { seq, kind, time_ns, bytes }))
+    }
+}
+
+pub(crate) const fn change_of(record: &Record<'_>, place: Place, now_ns: u64) -> Change<Place> {
+    match *record {
+        Record::Outbound { seq, .. } => Change::Outbound(seq, place),
+        Record::Inbound { seq, .. } => Change::Inbound(seq, place),
+        Record::NextIn(seq) => Change::NextIn(seq),
+        Record::NextOut(seq) => Change::NextOut(seq),
+        Record::Reset => Change::Reset { now_ns },
+    }
+}
+
+fn lock(dir: &Path) -> Result<File, StoreError> {
+    fs::create_dir_all(dir).map_err(|source| io_error(dir, source))?;
+    let path = dir.join("lock");
+    let file = OpenOptions::new().write(true).create(true).truncate(false).open(&path);
+    let file = file.map_err(|source| io_error(&path, source))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(StoreError::Locked { path }),
+        Err(TryLockError::Error(source)) => Err(io_error(&path, source)),
+    }
+}
+
+/// Removes segments that were being made when their process ended; they were never part of the
+/// store.
+fn remove_unfinished(dir: &Path) -> Result<(), StoreError> {
+    for entry in fs::read_dir(dir).map_err(|source| io_error(dir, source))? {
+        let path = entry.map_err(|source| io_error(dir, source))?.path();
+        if path.extension().is_some_and(|ending| ending == "new") {
+            fs::remove_file(&path).map_err(|source| io_error(&path, source))?;
+        }
+    }
+    Ok(())
+}
+
+/// Gives a segment its header and its final name. Makes it first, with room for `needed` bytes, if
+/// it is not prepared.
+fn install(
+    dir: &Path,
+    options: &Options,
+    header: &SegmentHeader,
+    prepared: Option<Map>,
+    needed: usize,
+) -> Result<Map, StoreError> {
+    let durable = options.is_durable();
+    let (from, to) = (segment::path_new(dir, header.number), segment::path(dir, header.number));
+    let bytes = options.segment_bytes(header.number).max(needed);
+    let map = prepared.map_or_else(|| segment::make(&from, bytes, durable), Ok);
+    let mut map = map.map_err(|source| io_error(&from, source))?;
+    map[..SEGMENT_HEADER].copy_from_slice(&header.encode());
+    if durable {
+        map.sync(0, SEGMENT_HEADER).map_err(|source| io_error(&from, source))?;
+    }
+    fs::rename(&from, &to).map_err(|source| io_error(&to, source))?;
+    if durable {
+        let synced = File::open(dir).and_then(|dir| dir.sync_all());
+        synced.map_err(|source| io_error(dir, source))?;
+    }
+    Ok(map)
+}
+
+impl Store for FileStore {
+    fn numbers(&self) -> Numbers {
+        self.ledger.numbers
+    }
+
+    fn put(&mut self, now_ns: u64, record: Record<'_>) -> Result<(), StoreError> {
+        record.assert_valid();
+        if self.poisoned {
+            return Err(StoreError::Poisoned);
+        }
+        let size = format::record_size(format::message(&record).len());
+        if size > RECORD_MAX {
+            return Err(StoreError::TooLarge { len: size, max: RECORD_MAX });
+        }
+        let batch = self.batch.tail - self.batch.start + size;
+        if batch > BATCH_MAX {
+            return Err(StoreError::TooLarge { len: batch, max: BATCH_MAX });
+        }
+        if self.batch.tail + size > self.segments.last().len()
+            && let Err(error) = self.roll(size)
+        {
+            self.poisoned = true;
+            return Err(error);
+        }
+        self.append(now_ns, &record);
+        Ok(())
+    }
+
+    fn commit(&mut self) -> Result<(), StoreError> {
+        if self.poisoned {
+            return Err(StoreError::Poisoned);
+        }
+        let Batch { start, tail, first_len, .. } = self.batch;
+        if tail == start {
+            return Ok(());
+        }
+        self.seal_last(END);
+        self.segments.last().publish(start, first_len);
+        if self.options.is_durable()
+            && let Err(source) = self.segments.last().sync(start, tail)
+        {
+            self.poisoned = true;
+            return Err(io_error(&segment::path(&self.dir, self.segments.last_number()), source));
+        }
+        let resets = self.ledger.staged.iter().any(|change| matches!(change, Change::Reset { .. }));
+        self.ledger.commit();
+        self.batch = Batch::empty(tail);
+        if resets {
+            // What lies before is no longer found; the files stay, as a journal.
+            let number = self.segments.last_number();
+            self.segments.maps.drain(..self.segments.maps.len() - 1);
+            self.segments.first = number;
+        }
+        self.prepare_next();
+        Ok(())
+    }
+
+    fn outbound(&self, seq: u64) -> Result<Option<Stored<'_>>, StoreError> {
+        self.stored(seq, self.ledger.outbound.find(seq))
+    }
+
+    fn inbound(&self, seq: u64) -> Result<Option<Stored<'_>>, StoreError> {
+        self.stored(seq, self.ledger.inbound.find(seq))
+    }
+}

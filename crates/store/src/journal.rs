@@ -1,0 +1,210 @@
+//! Reading a store as a journal: every record in the order in which it was put, also those before a
+//! reset, while another process may be writing.
+//!
+//! **Invariant:** nothing is written, locked or mapped.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::error::{Damage, StoreError};
+use crate::format::{self, SEGMENT_HEADER, SegmentHeader, Tail};
+use crate::record::{Kind, Record};
+use crate::segment::{self, io_error};
+
+/// One record of a journal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Number of the segment file.
+    pub segment: u64,
+    /// Bytes from the beginning of that file.
+    pub offset: u64,
+    /// When it was put, in UTC nanoseconds since 1970.
+    pub time_ns: u64,
+    /// What was put.
+    pub event: Event,
+}
+
+/// What was put; see [`Record`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A message sent.
+    Outbound(Message),
+    /// A message received.
+    Inbound(Message),
+    /// `next_in` was set.
+    NextIn(u64),
+    /// `next_out` was set.
+    NextOut(u64),
+    /// The session was reset.
+    Reset,
+}
+
+/// A message in a journal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Message {
+    /// MsgSeqNum(34).
+    pub seq: u64,
+    /// Its layer.
+    pub kind: Kind,
+    /// The whole message.
+    pub bytes: Vec<u8>,
+}
+
+impl Event {
+    fn of(record: &Record<'_>) -> Self {
+        let message = |seq, kind, bytes: &[u8]| Message { seq, kind, bytes: bytes.to_vec() };
+        match *record {
+            Record::Outbound { seq, kind, bytes } => Self::Outbound(message(seq, kind, bytes)),
+            Record::Inbound { seq, kind, bytes } => Self::Inbound(message(seq, kind, bytes)),
+            Record::NextIn(seq) => Self::NextIn(seq),
+            Record::NextOut(seq) => Self::NextOut(seq),
+            Record::Reset => Self::Reset,
+        }
+    }
+}
+
+/// Reads the store in `dir` from its first segment to its last sound batch. An unfinished batch at
+/// the end is passed over. Memory: one segment.
+///
+/// # Errors
+/// [`StoreError::Io`] if the directory or the first segment can't be read, and
+/// [`StoreError::Damaged`] if the segment's header is unsound. An error met later is the last item.
+pub fn read(
+    dir: &Path,
+) -> Result<impl Iterator<Item = Result<Entry, StoreError>> + use<>, StoreError> {
+    let reader = match segment::list(dir)?.first() {
+        Some(&number) => Some(Reader::open(segment::path(dir, number), Follow::Segments)?),
+        None => None,
+    };
+    Ok(reader.into_iter().flatten())
+}
+
+/// Reads one segment file, whatever its name.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_file(
+    path: &Path,
+) -> Result<impl Iterator<Item = Result<Entry, StoreError>> + use<>, StoreError> {
+    Reader::open(path.to_path_buf(), Follow::Nothing)
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Follow {
+    Segments,
+    Nothing,
+}
+
+/// What follows the last sound batch read so far.
+enum Next {
+    Batch,
+    Segment,
+    Nothing,
+}
+
+struct Reader {
+    path: PathBuf,
+    number: u64,
+    follow: Follow,
+    file: Vec<u8>,
+    offset: usize,
+    batch_end: usize,
+    ended: bool,
+}
+
+impl Reader {
+    fn open(path: PathBuf, follow: Follow) -> Result<Self, StoreError> {
+        let file = fs::read(&path).map_err(|source| io_error(&path, source))?;
+        let header = SegmentHeader::decode(&file);
+        let header = header.map_err(|reason| damaged(&path, 0, reason))?;
+        let number = header.number;
+        if follow == Follow::Segments
+            && path.file_name() != segment::path(&path, number).file_name()
+        {
+            return Err(damaged(&path, 0, Damage::Name));
+        }
+        let (offset, batch_end) = (SEGMENT_HEADER, SEGMENT_HEADER);
+        Ok(Self { path, number, follow, file, offset, batch_end, ended: false })
+    }
+
+    fn find_batch(&mut self) -> bool {
+        let end = format::batch_end(&self.file, self.offset);
+        self.batch_end = end.unwrap_or(self.offset);
+        end.is_some()
+    }
+
+    /// Goes on to the next batch, segment or the end.
+    fn advance(&mut self) -> Result<Next, StoreError> {
+        if self.find_batch() {
+            return Ok(Next::Batch);
+        }
+        let dir = self.path.parent().unwrap_or(Path::new(""));
+        let next = segment::path(dir, self.number + 1);
+        let follows = self.follow == Follow::Segments && next.exists();
+        // A writer may have gone on since the file was read: only what is so in a second reading,
+        // begun after the next segment was looked for, is final.
+        self.file = fs::read(&self.path).map_err(|source| io_error(&self.path, source))?;
+        if self.find_batch() {
+            return Ok(Next::Batch);
+        }
+        match format::tail(&self.file, self.offset) {
+            Tail::Clean if follows => {
+                *self = Self::open(next, self.follow)?;
+                Ok(Next::Segment)
+            }
+            Tail::Torn { .. } if !follows => Ok(Next::Nothing),
+            Tail::Clean => self.check_last(),
+            Tail::Torn { .. } | Tail::Damaged => {
+                Err(damaged(&self.path, self.offset, Damage::Record))
+            }
+        }
+    }
+
+    /// A later segment without the one between them: that one is lost.
+    fn check_last(&self) -> Result<Next, StoreError> {
+        let dir = self.path.parent().unwrap_or(Path::new(""));
+        let next = segment::path(dir, self.number + 1);
+        let all = match self.follow {
+            Follow::Segments => segment::list(dir)?,
+            Follow::Nothing => return Ok(Next::Nothing),
+        };
+        if all.last().is_some_and(|&last| last > self.number + 1) && !next.exists() {
+            return Err(damaged(&next, 0, Damage::Missing));
+        }
+        Ok(Next::Nothing)
+    }
+}
+
+fn damaged(path: &Path, offset: usize, reason: Damage) -> StoreError {
+    StoreError::Damaged { path: path.to_path_buf(), offset: offset as u64, reason }
+}
+
+impl Iterator for Reader {
+    type Item = Result<Entry, StoreError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        while !self.ended {
+            if let Some(framed) = self.file.get(self.offset..self.batch_end)
+                && let Some(framed) = format::read_record(framed)
+            {
+                let entry = Entry {
+                    segment: self.number,
+                    offset: self.offset as u64,
+                    time_ns: framed.time_ns,
+                    event: Event::of(&framed.record),
+                };
+                self.offset += framed.size;
+                return Some(Ok(entry));
+            }
+            match self.advance() {
+                Ok(Next::Batch | Next::Segment) => {}
+                Ok(Next::Nothing) => self.ended = true,
+                Err(error) => {
+                    self.ended = true;
+                    return Some(Err(error));
+                }
+            }
+        }
+        None
+    }
+}

@@ -1,0 +1,78 @@
+//! The laws of `Store`, and that nothing is allocated on the way of messages.
+
+#![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use transfix_store::{Durability, FileStore, Kind, MemoryStore, Options, Record, Store};
+use transfix_testkit::alloc::{Counting, thread_allocations};
+use transfix_testkit::laws::store_laws;
+use transfix_testkit::temp::TempDir;
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+#[test]
+fn memory() {
+    store_laws(7, || Box::new(MemoryStore::new(64 << 10, 7)));
+}
+
+fn file_laws(options: Options) {
+    let (dir, count) = (TempDir::new(), AtomicU64::new(0));
+    store_laws(7, || {
+        let name = count.fetch_add(1, Ordering::Relaxed).to_string();
+        let (store, found) = FileStore::open(&dir.path().join(name), options, 7).unwrap();
+        assert_eq!((found.records, found.cut_bytes), (0, 0));
+        Box::new(store)
+    });
+}
+
+#[test]
+fn file() {
+    file_laws(Options { segment_bytes_first: 64 << 10, ..Options::default() });
+}
+
+#[test]
+fn file_with_tiny_segments() {
+    for segment_bytes_max in [100, 300, 1000] {
+        let durability = Durability::Process;
+        file_laws(Options { durability, segment_bytes_first: 100, segment_bytes_max });
+    }
+}
+
+#[test]
+fn file_with_power_durability() {
+    file_laws(Options {
+        durability: Durability::Power,
+        segment_bytes_first: 4000,
+        segment_bytes_max: 9000,
+    });
+}
+
+fn allocations(store: &mut dyn Store) -> u64 {
+    let mut next = 1;
+    let mut turn = |store: &mut dyn Store| {
+        for _ in 0..3 {
+            let record = Record::Outbound { seq: next, kind: Kind::Application, bytes: &[1; 200] };
+            store.put(next, record).unwrap();
+            let record = Record::Inbound { seq: next, kind: Kind::Application, bytes: &[2; 150] };
+            store.put(next, record).unwrap();
+            store.put(next, Record::NextIn(next + 1)).unwrap();
+            next += 1;
+        }
+        store.commit().unwrap();
+        assert!(store.outbound(next - 1).unwrap().is_some());
+    };
+    turn(store);
+    let before = thread_allocations();
+    (0..300).for_each(|_| turn(store));
+    thread_allocations() - before
+}
+
+#[test]
+fn messages_do_not_allocate() {
+    assert_eq!(allocations(&mut MemoryStore::new(64 << 10, 7)), 0);
+    let dir = TempDir::new();
+    let (mut store, _) = FileStore::open(dir.path(), Options::default(), 7).unwrap();
+    assert_eq!(allocations(&mut store), 0);
+}

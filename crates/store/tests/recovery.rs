@@ -1,0 +1,332 @@
+//! What a store finds after crashes and damage.
+
+#![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use transfix_store::journal::{self, Entry, Event};
+use transfix_store::{
+    Damage, Durability, FileStore, Kind, Options, Record, Recovered, Store, StoreError,
+};
+use transfix_testkit::random::Random;
+use transfix_testkit::temp::TempDir;
+
+const SMALL: Options =
+    Options { durability: Durability::Process, segment_bytes_first: 4096, segment_bytes_max: 4096 };
+
+fn open(dir: &Path) -> (FileStore, Recovered) {
+    FileStore::open(dir, SMALL, 5).unwrap()
+}
+
+fn refusal(dir: &Path) -> StoreError {
+    FileStore::open(dir, SMALL, 5).map(|(_, found)| found).unwrap_err()
+}
+
+fn body(seq: u64) -> Vec<u8> {
+    vec![seq as u8; 20 + seq as usize % 50]
+}
+
+fn send(store: &mut FileStore, seq: u64) {
+    let record = Record::Outbound { seq, kind: Kind::Application, bytes: &body(seq) };
+    store.put(seq, record).unwrap();
+}
+
+fn send_and_commit(store: &mut FileStore, seqs: std::ops::RangeInclusive<u64>) {
+    for seq in seqs {
+        send(store, seq);
+        store.commit().unwrap();
+    }
+}
+
+fn assert_found(store: &FileStore, seqs: std::ops::RangeInclusive<u64>) {
+    for seq in seqs {
+        assert_eq!(store.outbound(seq).unwrap().unwrap().bytes, body(seq), "{seq}");
+    }
+}
+
+fn segment(dir: &Path, number: u32) -> PathBuf {
+    dir.join(format!("{number:08}.seg"))
+}
+
+fn entries(dir: &Path) -> Vec<Entry> {
+    journal::read(dir).unwrap().map(Result::unwrap).collect()
+}
+
+#[test]
+fn numbers_and_messages_outlive_the_store() {
+    let dir = TempDir::new();
+    let (mut store, _) = open(dir.path());
+    send_and_commit(&mut store, 1..=500);
+    store.put(9, Record::NextIn(33)).unwrap();
+    store.put(9, Record::Inbound { seq: 32, kind: Kind::Admin, bytes: b"in" }).unwrap();
+    store.commit().unwrap();
+    let numbers = store.numbers();
+    drop(store);
+    assert!(segment(dir.path(), 5).exists(), "several segments");
+    let (mut store, found) = open(dir.path());
+    assert_eq!(found, Recovered { records: 502, cut_bytes: 0 });
+    assert_eq!(store.numbers(), numbers);
+    assert_eq!((numbers.next_in, numbers.next_out, numbers.created_ns), (33, 501, 5));
+    assert_found(&store, 1..=500);
+    assert_eq!(store.inbound(32).unwrap().unwrap().bytes, b"in");
+    send_and_commit(&mut store, 501..=600);
+    assert_found(&store, 1..=600);
+}
+
+#[test]
+fn a_reset_outlives_the_store_and_spares_reading_what_is_before() {
+    let dir = TempDir::new();
+    let (mut store, _) = open(dir.path());
+    send_and_commit(&mut store, 1..=200);
+    store.put(77, Record::Reset).unwrap();
+    send_and_commit(&mut store, 1..=200);
+    let numbers = store.numbers();
+    drop(store);
+    assert_eq!(entries(dir.path()).len(), 401);
+    let (store, _) = open(dir.path());
+    assert_eq!(store.numbers(), numbers);
+    assert_eq!(numbers.created_ns, 77);
+    assert_found(&store, 1..=200);
+    drop(store);
+    fs::remove_file(segment(dir.path(), 0)).unwrap();
+    let (store, _) = open(dir.path());
+    assert_found(&store, 1..=200);
+}
+
+#[test]
+fn what_is_not_committed_is_cut() {
+    let dir = TempDir::new();
+    let (mut store, _) = open(dir.path());
+    send_and_commit(&mut store, 1..=3);
+    (4..=6).for_each(|seq| send(&mut store, seq));
+    drop(store);
+    assert_eq!(entries(dir.path()).len(), 3);
+    let (mut store, found) = open(dir.path());
+    assert_eq!(found.records, 3);
+    assert!(found.cut_bytes > 60);
+    assert_eq!(store.outbound(4).unwrap(), None);
+    send_and_commit(&mut store, 4..=9);
+    drop(store);
+    let (store, found) = open(dir.path());
+    assert_eq!(found, Recovered { records: 9, cut_bytes: 0 });
+    assert_found(&store, 1..=9);
+}
+
+/// Three batches; the last one, of three records, lies between the two offsets.
+fn three_batches(dir: &Path) -> (Vec<u8>, usize, usize) {
+    let (mut store, _) = open(dir);
+    send_and_commit(&mut store, 1..=2);
+    let path = segment(dir, 0);
+    let used = |bytes: &[u8]| bytes.iter().rposition(|&byte| byte != 0).unwrap() + 1;
+    let start = used(&fs::read(&path).unwrap()).next_multiple_of(8);
+    (3..=5).for_each(|seq| send(&mut store, seq));
+    store.commit().unwrap();
+    drop(store);
+    let bytes = fs::read(path).unwrap();
+    let end = used(&bytes);
+    (bytes, start, end)
+}
+
+fn assert_cut(dir: &Path, bytes: &[u8], case: &str) {
+    fs::write(segment(dir, 0), bytes).unwrap();
+    assert_eq!(entries(dir).len(), 2, "{case}");
+    let (mut store, found) = open(dir);
+    assert_eq!(found.records, 2, "{case}");
+    assert_eq!(store.numbers().next_out, 3, "{case}");
+    send_and_commit(&mut store, 3..=3);
+    drop(store);
+    let (store, found) = open(dir);
+    assert_eq!(found, Recovered { records: 3, cut_bytes: 0 }, "{case}");
+    assert_found(&store, 1..=3);
+    drop(store);
+    drop(fs::remove_file(segment(dir, 1)));
+}
+
+#[test]
+fn a_batch_torn_at_any_byte_is_cut_whole() {
+    let dir = TempDir::new();
+    let (bytes, start, end) = three_batches(dir.path());
+    for at in start..end {
+        assert_cut(dir.path(), &bytes[..at], &format!("truncated at {at}"));
+        let mut zeroed = bytes.clone();
+        zeroed[at..].fill(0);
+        assert_cut(dir.path(), &zeroed, &format!("zero from {at}"));
+        let mut flipped = bytes.clone();
+        flipped[at] ^= 0x40;
+        assert_cut(dir.path(), &flipped, &format!("flipped at {at}"));
+        let mut late = bytes.clone();
+        late[start..=at].fill(0);
+        assert_cut(dir.path(), &late, &format!("zero up to {at}"));
+    }
+}
+
+#[test]
+fn damage_before_a_sound_batch_is_refused_and_repaired_on_request() {
+    let dir = TempDir::new();
+    let (bytes, start, _) = three_batches(dir.path());
+    for at in 64..start {
+        let mut flipped = bytes.clone();
+        flipped[at] ^= 1;
+        fs::write(segment(dir.path(), 0), &flipped).unwrap();
+        let error = refusal(dir.path());
+        let StoreError::Damaged { path, offset, reason } = error else { panic!("{error}") };
+        assert_eq!((path, reason), (segment(dir.path(), 0), Damage::Record));
+        assert!(offset as usize <= at && at < offset as usize + 88, "{offset} for {at}");
+        let last = journal::read(dir.path()).unwrap().last().unwrap();
+        assert!(matches!(last, Err(StoreError::Damaged { .. })));
+        let repaired = FileStore::repair(dir.path()).unwrap();
+        assert_eq!((repaired.segments, repaired.records), (1, 4), "{at}");
+        assert!(repaired.lost_bytes >= 40);
+        let (store, found) = open(dir.path());
+        assert_eq!((found.records, store.numbers().next_out), (4, 6), "{at}");
+        assert_found(&store, 3..=5);
+    }
+    assert!(dir.path().join("00000000.damaged").exists());
+}
+
+#[test]
+fn a_damaged_header_is_refused_and_repaired() {
+    let dir = TempDir::new();
+    let (bytes, _, _) = three_batches(dir.path());
+    for at in 0..64 {
+        let mut flipped = bytes.clone();
+        flipped[at] ^= 1;
+        fs::write(segment(dir.path(), 0), &flipped).unwrap();
+        assert!(matches!(refusal(dir.path()), StoreError::Damaged { offset: 0, .. }), "{at}");
+        let repaired = FileStore::repair(dir.path()).unwrap();
+        assert_eq!((repaired.segments, repaired.lost_bytes), (1, 0), "{at}");
+        assert_found(&open(dir.path()).0, 1..=5);
+    }
+}
+
+#[test]
+fn a_missing_segment_is_refused_and_bridged() {
+    let dir = TempDir::new();
+    let (mut store, _) = open(dir.path());
+    send_and_commit(&mut store, 1..=300);
+    let numbers = store.numbers();
+    drop(store);
+    fs::remove_file(segment(dir.path(), 2)).unwrap();
+    let StoreError::Damaged { path, reason, .. } = refusal(dir.path()) else { panic!() };
+    assert_eq!((path, reason), (segment(dir.path(), 2), Damage::Missing));
+    let last = journal::read(dir.path()).unwrap().last().unwrap();
+    assert!(matches!(last, Err(StoreError::Damaged { reason: Damage::Missing, .. })));
+    assert_eq!(FileStore::repair(dir.path()).unwrap().segments, 2);
+    let (store, _) = open(dir.path());
+    assert_eq!(store.numbers(), numbers);
+    assert_found(&store, 1..=20);
+    assert_found(&store, 250..=300);
+    drop(store);
+    assert_eq!(FileStore::repair(dir.path()).unwrap().segments, 0, "sound stores stay");
+}
+
+#[test]
+fn one_store_at_a_time() {
+    let dir = TempDir::new();
+    let (store, _) = open(dir.path());
+    assert!(matches!(refusal(dir.path()), StoreError::Locked { .. }));
+    assert!(matches!(FileStore::repair(dir.path()), Err(StoreError::Locked { .. })));
+    drop(store);
+    open(dir.path());
+}
+
+#[test]
+fn a_journal_is_read_while_it_is_written() {
+    let dir = TempDir::new();
+    let (mut store, _) = open(dir.path());
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(move || send_and_commit(&mut store, 1..=3000));
+        while !writer.is_finished() {
+            for (entry, seq) in journal::read(dir.path()).unwrap().zip(1..) {
+                let Event::Outbound(message) = entry.unwrap().event else { panic!() };
+                assert_eq!((message.seq, message.bytes), (seq, body(seq)));
+            }
+        }
+    });
+    assert_eq!(entries(dir.path()).len(), 3000);
+    assert!(journal::read_file(&segment(dir.path(), 3)).unwrap().count() > 10);
+}
+
+#[test]
+fn a_failed_write_poisons_until_the_store_is_opened_again() {
+    let dir = TempDir::new();
+    let (there, gone) = (dir.path().join("there"), dir.path().join("gone"));
+    let (mut store, _) = open(&there);
+    send_and_commit(&mut store, 1..=2);
+    fs::rename(&there, &gone).unwrap();
+    let mut sent = 2;
+    let error = loop {
+        let record = Record::Outbound { seq: sent + 1, kind: Kind::Admin, bytes: &body(sent + 1) };
+        match store.put(1, record).and_then(|()| store.commit()) {
+            Ok(()) => sent += 1,
+            Err(error) => break error,
+        }
+    };
+    let StoreError::Io { path, .. } = &error else { panic!("{error}") };
+    assert!(path.starts_with(&there), "{error}");
+    assert!(matches!(store.put(1, Record::Reset), Err(StoreError::Poisoned)));
+    assert!(matches!(store.commit(), Err(StoreError::Poisoned)));
+    assert!(matches!(store.outbound(1), Err(StoreError::Poisoned)));
+    drop(store);
+    fs::rename(&gone, &there).unwrap();
+    let (mut store, found) = open(&there);
+    assert_eq!(found.records, sent);
+    send_and_commit(&mut store, sent + 1..=sent + 100);
+    assert_found(&store, 1..=sent + 100);
+}
+
+#[test]
+fn too_large_a_record_changes_nothing() {
+    let dir = TempDir::new();
+    let (mut store, _) = open(dir.path());
+    let bytes = vec![1; 16 << 20];
+    let record = Record::Outbound { seq: 1, kind: Kind::Admin, bytes: &bytes };
+    assert!(matches!(store.put(1, record), Err(StoreError::TooLarge { .. })));
+    send_and_commit(&mut store, 1..=1);
+    assert_found(&store, 1..=1);
+}
+
+#[test]
+fn random_damage_never_panics_and_can_always_be_repaired() {
+    let dir = TempDir::new();
+    let (mut store, _) = open(dir.path());
+    send_and_commit(&mut store, 1..=60);
+    store.put(3, Record::Reset).unwrap();
+    send_and_commit(&mut store, 1..=100);
+    drop(store);
+    let files: Vec<_> =
+        (0..3).map(|number| fs::read(segment(dir.path(), number)).unwrap()).collect();
+    for seed in 0..300 {
+        let mut random = Random::new(seed);
+        let dir = TempDir::new();
+        for (number, file) in files.iter().enumerate() {
+            let mut bytes = file.clone();
+            for _ in 0..random.below(4) {
+                let start = random.below(bytes.len());
+                let end = bytes.len().min(start + 1 + random.below(40));
+                match random.below(4) {
+                    0 => bytes[start..end].fill_with(|| random.next() as u8),
+                    1 => bytes[start] ^= 1 << random.below(8),
+                    2 => bytes.truncate(end),
+                    _ => bytes[start..end].fill(0),
+                }
+            }
+            if random.below(20) > 0 {
+                fs::write(segment(dir.path(), number as u32), bytes).unwrap();
+            }
+        }
+        if let Ok(journal) = journal::read(dir.path()) {
+            journal.for_each(drop);
+        }
+        if FileStore::open(dir.path(), SMALL, 5).is_err() {
+            FileStore::repair(dir.path()).unwrap();
+        }
+        let again = FileStore::open(dir.path(), SMALL, 5);
+        let (mut store, _) = again.unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+        let next = store.numbers().next_out;
+        send(&mut store, next);
+        store.commit().unwrap();
+        assert_found(&store, next..=next);
+    }
+}

@@ -1,0 +1,72 @@
+//! Counts allocations, to prove that a path makes none.
+//!
+//! ```
+//! use transfix_testkit::alloc::{Counting, thread_allocations};
+//!
+//! #[global_allocator]
+//! static ALLOCATOR: Counting = Counting;
+//!
+//! let before = thread_allocations();
+//! drop(vec![0_u8; 100]);
+//! assert_eq!(thread_allocations() - before, 1);
+//! ```
+
+#![allow(unsafe_code)]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+static ALL: AtomicU64 = AtomicU64::new(0);
+
+thread_local! {
+    static MINE: Cell<u64> = const { Cell::new(0) };
+}
+
+/// The system's allocator, counting. Make it a test's `#[global_allocator]`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Counting;
+
+fn count() {
+    ALL.fetch_add(1, Ordering::Relaxed);
+    // While a thread ends its counter may be gone; nobody asks for it any more.
+    let _ = MINE.try_with(|mine| mine.set(mine.get() + 1));
+}
+
+// SAFETY: every call goes to the system's allocator as it came; counting never allocates.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count();
+        // SAFETY: the caller keeps the contract of `alloc`.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        count();
+        // SAFETY: the caller keeps the contract of `alloc_zeroed`.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn realloc(&self, ptr: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
+        count();
+        // SAFETY: the caller keeps the contract of `realloc`.
+        unsafe { System.realloc(ptr, layout, new_size) }
+    }
+
+    unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
+        // SAFETY: the caller keeps the contract of `dealloc`.
+        unsafe { System.dealloc(ptr, layout) }
+    }
+}
+
+/// Allocations by this thread since it began; growing an allocation counts, freeing doesn't.
+#[must_use]
+pub fn thread_allocations() -> u64 {
+    MINE.with(Cell::get)
+}
+
+/// Allocations by all threads since the process began.
+#[must_use]
+pub fn all_allocations() -> u64 {
+    ALL.load(Ordering::Relaxed)
+}

@@ -1,0 +1,7 @@
+//! Laws: one suite of tests for each trait, run against every implementation of it.
+
+mod store;
+mod stream;
+
+pub use store::store_laws;
+pub use stream::stream_laws;

@@ -1,0 +1,206 @@
+//! The laws of [`Store`].
+
+use std::collections::BTreeMap;
+
+use transfix_store::{Kind, Numbers, Record, Store};
+
+use crate::random::Random;
+
+const KINDS: [Kind; 2] = [Kind::Admin, Kind::Application];
+
+/// Checks every law. `open` gives a new, empty store, created at `created_ns`, that holds at least
+/// 64 KiB.
+///
+/// # Panics
+/// If a law is broken.
+pub fn store_laws(created_ns: u64, mut open: impl FnMut() -> Box<dyn Store>) {
+    starts_with_one(&*open(), created_ns);
+    nothing_before_commit(&mut *open());
+    commit_of_nothing(&mut *open());
+    outbound_is_found_as_it_was_put(&mut *open());
+    inbound_does_not_move_next_in(&mut *open());
+    numbers_are_set(&mut *open());
+    outbound_at_or_above_next_out_is_hidden(&mut *open());
+    holes_are_not_found(&mut *open());
+    the_last_put_counts(&mut *open());
+    reset_forgets(&mut *open());
+    a_batch_may_reset_and_go_on(&mut *open());
+    for seed in 0..8 {
+        agrees_with_a_model(&mut *open(), created_ns, seed);
+    }
+}
+
+fn out(seq: u64, bytes: &[u8]) -> Record<'_> {
+    Record::Outbound { seq, kind: Kind::Application, bytes }
+}
+
+fn put_all(store: &mut dyn Store, records: &[Record<'_>]) {
+    for (position, record) in records.iter().enumerate() {
+        store.put(100 + position as u64, *record).expect("put");
+    }
+}
+
+fn commit_all(store: &mut dyn Store, records: &[Record<'_>]) {
+    put_all(store, records);
+    store.commit().expect("commit");
+}
+
+fn found(store: &dyn Store, seq: u64) -> Option<&[u8]> {
+    store.outbound(seq).expect("outbound").map(|stored| stored.bytes)
+}
+
+fn starts_with_one(store: &dyn Store, created_ns: u64) {
+    assert_eq!(store.numbers(), Numbers { next_in: 1, next_out: 1, created_ns });
+    assert_eq!(store.outbound(1).expect("outbound"), None);
+    assert_eq!(store.inbound(1).expect("inbound"), None);
+}
+
+fn nothing_before_commit(store: &mut dyn Store) {
+    let before = store.numbers();
+    put_all(store, &[out(1, b"one"), Record::NextIn(5)]);
+    assert_eq!(store.numbers(), before);
+    assert_eq!(found(store, 1), None);
+    store.commit().expect("commit");
+    assert_eq!((store.numbers().next_in, store.numbers().next_out), (5, 2));
+    assert_eq!(found(store, 1), Some(&b"one"[..]));
+}
+
+fn commit_of_nothing(store: &mut dyn Store) {
+    commit_all(store, &[out(1, b"one")]);
+    let before = store.numbers();
+    store.commit().expect("commit");
+    assert_eq!(store.numbers(), before);
+}
+
+fn outbound_is_found_as_it_was_put(store: &mut dyn Store) {
+    let lengths = [0, 1, 7, 8, 9, 200, 4096, 10_000];
+    let messages: Vec<Vec<u8>> =
+        lengths.iter().map(|&length| (0..length).map(|at| (at * 7) as u8).collect()).collect();
+    for (position, bytes) in messages.iter().enumerate() {
+        let (seq, kind) = (position as u64 + 1, KINDS[position % 2]);
+        store.put(1000 + seq, Record::Outbound { seq, kind, bytes }).expect("put");
+        store.commit().expect("commit");
+    }
+    for (position, bytes) in messages.iter().enumerate() {
+        let seq = position as u64 + 1;
+        let stored = store.outbound(seq).expect("outbound").expect("found");
+        assert_eq!((stored.seq, stored.kind), (seq, KINDS[position % 2]));
+        assert_eq!((stored.time_ns, stored.bytes), (1000 + seq, &bytes[..]));
+    }
+}
+
+fn inbound_does_not_move_next_in(store: &mut dyn Store) {
+    let (kind, bytes) = (Kind::Admin, &b"in"[..]);
+    commit_all(store, &[Record::Inbound { seq: 3, kind, bytes }]);
+    assert_eq!(store.numbers().next_in, 1);
+    let stored = store.inbound(3).expect("inbound").expect("found");
+    assert_eq!((stored.seq, stored.kind, stored.bytes), (3, kind, bytes));
+    assert_eq!(store.outbound(3).expect("outbound"), None);
+}
+
+fn numbers_are_set(store: &mut dyn Store) {
+    commit_all(store, &[Record::NextIn(9), Record::NextOut(7), Record::NextIn(8)]);
+    assert_eq!((store.numbers().next_in, store.numbers().next_out), (8, 7));
+}
+
+fn outbound_at_or_above_next_out_is_hidden(store: &mut dyn Store) {
+    commit_all(store, &[out(1, b"a"), out(2, b"b"), out(3, b"c")]);
+    commit_all(store, &[Record::NextOut(2)]);
+    assert_eq!([found(store, 1), found(store, 2)], [Some(&b"a"[..]), None]);
+    commit_all(store, &[out(2, b"d")]);
+    assert_eq!([found(store, 2), found(store, 3)], [Some(&b"d"[..]), None]);
+}
+
+fn holes_are_not_found(store: &mut dyn Store) {
+    commit_all(store, &[out(1, b"a"), Record::NextOut(1 << 50), out(1 << 50, b"far")]);
+    let around = [1, 2, (1 << 50) - 1, 1 << 50, (1 << 50) + 1].map(|seq| found(store, seq));
+    assert_eq!(around, [Some(&b"a"[..]), None, None, Some(&b"far"[..]), None]);
+    assert_eq!(store.numbers().next_out, (1 << 50) + 1);
+}
+
+fn the_last_put_counts(store: &mut dyn Store) {
+    commit_all(store, &[out(1, b"first"), out(1, b"second")]);
+    assert_eq!(found(store, 1), Some(&b"second"[..]));
+    assert_eq!(store.numbers().next_out, 2);
+}
+
+fn reset_forgets(store: &mut dyn Store) {
+    commit_all(store, &[out(1, b"a"), Record::NextIn(7)]);
+    commit_all(store, &[Record::Inbound { seq: 6, kind: Kind::Admin, bytes: b"x" }]);
+    store.put(77, Record::Reset).expect("put");
+    store.commit().expect("commit");
+    assert_eq!(store.numbers(), Numbers { next_in: 1, next_out: 1, created_ns: 77 });
+    assert_eq!(found(store, 1), None);
+    assert_eq!(store.inbound(6).expect("inbound"), None);
+}
+
+fn a_batch_may_reset_and_go_on(store: &mut dyn Store) {
+    commit_all(store, &[out(1, b"a"), out(2, b"b")]);
+    commit_all(store, &[out(3, b"c"), Record::Reset, out(1, b"new")]);
+    assert_eq!([found(store, 1), found(store, 2)], [Some(&b"new"[..]), None]);
+    assert_eq!(store.numbers(), Numbers { next_in: 1, next_out: 2, created_ns: 101 });
+}
+
+/// What a store should say, kept the simplest way.
+#[derive(Clone)]
+struct Model {
+    numbers: Numbers,
+    outbound: BTreeMap<u64, Vec<u8>>,
+    inbound: BTreeMap<u64, Vec<u8>>,
+}
+
+impl Model {
+    fn put(&mut self, now_ns: u64, record: Record<'_>) {
+        match record {
+            Record::Outbound { seq, bytes, .. } => {
+                self.outbound.split_off(&seq);
+                self.outbound.insert(seq, bytes.to_vec());
+                self.numbers.next_out = seq + 1;
+            }
+            Record::Inbound { seq, bytes, .. } => {
+                self.inbound.insert(seq, bytes.to_vec());
+            }
+            Record::NextIn(seq) => self.numbers.next_in = seq,
+            Record::NextOut(seq) => {
+                self.outbound.split_off(&seq);
+                self.numbers.next_out = seq;
+            }
+            Record::Reset => {
+                self.outbound.clear();
+                self.inbound.clear();
+                self.numbers = Numbers { next_in: 1, next_out: 1, created_ns: now_ns };
+            }
+        }
+    }
+}
+
+fn agrees_with_a_model(store: &mut dyn Store, created_ns: u64, seed: u64) {
+    let mut random = Random::new(seed);
+    let numbers = Numbers { next_in: 1, next_out: 1, created_ns };
+    let mut model = Model { numbers, outbound: BTreeMap::new(), inbound: BTreeMap::new() };
+    for turn in 0..60 {
+        for _ in 0..random.below(4) {
+            let bytes = vec![random.next() as u8; random.below(120)];
+            let near = 1 + random.below(40) as u64;
+            let record = match random.below(20) {
+                0 => Record::Reset,
+                1 => Record::NextOut(near),
+                2..5 => Record::NextIn(near),
+                5..9 => Record::Inbound { seq: near, kind: Kind::Admin, bytes: &bytes },
+                9 => out(near, &bytes),
+                _ => out(turn + 1, &bytes),
+            };
+            store.put(turn, record).expect("put");
+            model.put(turn, record);
+        }
+        store.commit().expect("commit");
+        assert_eq!(store.numbers(), model.numbers, "seed {seed}");
+        for seq in 1..64 {
+            let expected = model.outbound.get(&seq).map(|bytes| &bytes[..]);
+            assert_eq!(found(store, seq), expected, "seed {seed}, outbound {seq}");
+            let inbound = store.inbound(seq).expect("inbound").map(|stored| stored.bytes);
+            let expected = model.inbound.get(&seq).map(|bytes| &bytes[..]);
+            assert_eq!(inbound, expected, "seed {seed}, inbound {seq}");
+        }
+    }
+}
