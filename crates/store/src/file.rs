@@ -125,6 +125,24 @@ const RECORD_BYTES_USUAL: usize = 128;
 ///
 /// A file system that shares blocks between copies (btrfs, XFS reflinks) may report a full disk by
 /// a signal; keep the store on one that doesn't.
+///
+/// ```
+/// use transfix_store::{FileStore, Kind, Options, Record, Store};
+///
+/// # let dir = std::env::temp_dir().join(format!("transfix-doc-{}", std::process::id()));
+/// let (mut store, _) = FileStore::open(&dir, Options::default(), 0)?;
+/// store.put(1, Record::Outbound { seq: 1, kind: Kind::Admin, bytes: b"8=FIX.4.4..." })?;
+/// store.put(1, Record::NextIn(2))?;
+/// store.commit()?;
+/// drop(store);
+///
+/// let (store, recovered) = FileStore::open(&dir, Options::default(), 0)?;
+/// assert_eq!((recovered.records, recovered.cut_bytes), (2, 0));
+/// assert_eq!((store.numbers().next_in, store.numbers().next_out), (2, 2));
+/// # drop(store);
+/// # std::fs::remove_dir_all(&dir).ok();
+/// # Ok::<(), transfix_store::StoreError>(())
+/// ```
 #[derive(Debug)]
 pub struct FileStore {
     dir: PathBuf,
@@ -160,6 +178,9 @@ impl FileStore {
                 let numbers = Numbers::fresh(now_ns);
                 let header = SegmentHeader { number: 0, reset_segment: 0, numbers };
                 let map = install(dir, &options, &header, None, 0)?;
+                if durable && let Some(parent) = dir.parent().filter(|path| path.is_dir()) {
+                    sync_dir(parent)?;
+                }
                 let segments = Segments { first: 0, maps: vec![map] };
                 let ledger = Ledger::new(numbers);
                 (recover::State { ledger, segments, tail: SEGMENT_HEADER }, Recovered::default())
@@ -339,10 +360,14 @@ fn install(
     }
     fs::rename(&from, &to).map_err(|source| io_error(&to, source))?;
     if durable {
-        let synced = File::open(dir).and_then(|dir| dir.sync_all());
-        synced.map_err(|source| io_error(dir, source))?;
+        sync_dir(dir)?;
     }
     Ok(map)
+}
+
+fn sync_dir(dir: &Path) -> Result<(), StoreError> {
+    let synced = File::open(dir).and_then(|dir| dir.sync_all());
+    synced.map_err(|source| io_error(dir, source))
 }
 
 impl Store for FileStore {
