@@ -1,1 +1,68 @@
-//! Placeholder.
+//! Transfix, a FIX engine: sessions, stores, threads and sockets put together.
+//!
+//! An [`Engine`] runs the sessions that [`Settings`] name, each with an [`Application`] of its own.
+//!
+//! ```
+//! use transfix::{
+//!     Application, BeginString, BusinessReject, Durability, Engine, Message, Role, SessionId,
+//!     SessionRef, SessionSettings, Settings, tag,
+//! };
+//!
+//! struct Echo;
+//!
+//! impl Application for Echo {
+//!     fn on_message(
+//!         &mut self,
+//!         message: &Message<'_>,
+//!         session: &mut SessionRef<'_>,
+//!     ) -> Result<(), BusinessReject> {
+//!         let id = message.text(tag::CL_ORD_ID)?.to_owned();
+//!         let _ = session.send("B", |news| _ = news.str(tag::TEXT, &id));
+//!         Ok(())
+//!     }
+//! }
+//!
+//! let id = SessionId::new(BeginString::Fix44, "VENUE", "CLIENT");
+//! let mut session = SessionSettings::new(Role::Acceptor, &id, "127.0.0.1:0");
+//! session.durability = Durability::Memory;
+//! let engine = Engine::start(&Settings::of(session), |_| Box::new(Echo))?;
+//! println!("listening at {}", engine.listening()[0]);
+//! let outcomes = engine.stop(1_000);
+//! assert_eq!(outcomes.len(), 1);
+//! # Ok::<(), transfix::EngineError>(())
+//! ```
+#![forbid(unsafe_code)]
+
+mod application;
+pub mod clock;
+mod desk;
+mod engine;
+mod handle;
+mod inbox;
+mod link;
+mod lobby;
+mod queue;
+mod replay;
+mod settings;
+mod settings_file;
+mod slot;
+mod worker;
+
+pub use application::{Application, BusinessReject, SessionRef};
+pub use desk::Counters;
+pub use engine::{Engine, EngineError, pin_to_cpu};
+pub use handle::{Sent, SessionHandle};
+pub use settings::{Durability, EngineSettings, Mode, SendMode, SessionSettings, Settings};
+pub use settings_file::SettingsError;
+pub use slot::{Outcome, SessionOutcome};
+
+pub use transfix_codec as codec;
+pub use transfix_codec::{
+    Body, Decimal, Field, Message, Misuse, Precision, Reject, RejectReason, Tag, Template,
+    Timestamp, tag,
+};
+pub use transfix_dictionary as dictionary;
+pub use transfix_session::{
+    ApplVerId, BeginString, Disconnect, Now, ResetPolicy, Role, SendError, SessionId, State,
+};
+pub use transfix_store as store;

@@ -1,0 +1,128 @@
+//! What users write: an [`Application`] per session, and what it may do inside a callback.
+
+use std::borrow::Cow;
+
+use transfix_codec::{Body, Message};
+use transfix_session::{Disconnect, Now, Outbox, SendError, Session, SessionId};
+
+use crate::handle::{Registry, SessionHandle};
+
+/// The user's side of one session. Each session has an instance of its own, called by one thread
+/// at a time and in the order of MsgSeqNum(34).
+pub trait Application: Send {
+    /// An application message, exactly once, in order. Answer with [`SessionRef::send`]; what is
+    /// sent here is stored and written together with all else of the same read.
+    ///
+    /// # Errors
+    /// A [`BusinessReject`] is answered by BusinessMessageReject(j), or Reject(3) up to FIX 4.1. The
+    /// message counts as received all the same.
+    fn on_message(
+        &mut self,
+        message: &Message<'_>,
+        session: &mut SessionRef<'_>,
+    ) -> Result<(), BusinessReject>;
+
+    /// The session is logged on: application messages may be sent from now on.
+    fn on_logon(&mut self, session: &mut SessionRef<'_>) {
+        let _ = session;
+    }
+
+    /// The session has ended its link; it may log on again later.
+    fn on_disconnect(&mut self, id: &SessionId, reason: Disconnect) {
+        let _ = (id, reason);
+    }
+
+    /// An administrative message of the counterparty, after the session layer has dealt with it.
+    fn on_admin(&mut self, message: &Message<'_>, session: &mut SessionRef<'_>) {
+        let _ = (message, session);
+    }
+}
+
+/// Why the application does not take a message that the session layer found sound.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BusinessReject {
+    /// BusinessRejectReason(380).
+    pub reason: u8,
+    /// Text(58).
+    pub text: Cow<'static, str>,
+}
+
+impl BusinessReject {
+    /// Reason 3: the application does not take this MsgType(35).
+    #[must_use]
+    pub const fn unsupported() -> Self {
+        Self { reason: 3, text: Cow::Borrowed("Unsupported message type") }
+    }
+
+    /// Reason 0, explained by `text`.
+    #[must_use]
+    pub fn other(text: impl Into<Cow<'static, str>>) -> Self {
+        Self { reason: 0, text: text.into() }
+    }
+}
+
+/// A message that lacks a field, or has a wrong value, for what the application wants of it.
+impl From<transfix_codec::Reject> for BusinessReject {
+    fn from(reject: transfix_codec::Reject) -> Self {
+        let missing = reject.reason == transfix_codec::RejectReason::RequiredTagMissing;
+        // BusinessRejectReason(380): 5 is "conditionally required field missing".
+        Self { reason: if missing { 5 } else { 0 }, text: Cow::Owned(reject.to_string()) }
+    }
+}
+
+/// The session inside a callback: sends without any queue or lock.
+pub struct SessionRef<'a> {
+    pub(crate) session: &'a mut Session,
+    pub(crate) out: &'a mut Outbox,
+    pub(crate) registry: &'a Registry,
+    pub(crate) now: Now,
+    pub(crate) queued_bytes_max: usize,
+}
+
+impl SessionRef<'_> {
+    /// Identity of this session.
+    #[must_use]
+    pub fn id(&self) -> &SessionId {
+        &self.session.config().id
+    }
+
+    /// The session layer: state and numbers.
+    #[must_use]
+    pub const fn session(&self) -> &Session {
+        self.session
+    }
+
+    /// The moment at which the bytes now being handled were read.
+    #[must_use]
+    pub const fn now(&self) -> Now {
+        self.now
+    }
+
+    /// Sends an application message of type `msg_type`; `fill` writes its fields. Returns its
+    /// MsgSeqNum(34).
+    ///
+    /// # Errors
+    /// [`SendError`]; nothing was sent then, and no number used.
+    pub fn send(
+        &mut self,
+        msg_type: &str,
+        fill: impl FnOnce(&mut Body<'_>),
+    ) -> Result<u64, SendError> {
+        let queued_bytes = self.out.bytes().len();
+        if queued_bytes > self.queued_bytes_max {
+            return Err(SendError::WouldBlock { queued_bytes });
+        }
+        self.session.send(self.now, msg_type.as_bytes(), self.out, fill)
+    }
+
+    /// Another session of the same engine, to send into it from here.
+    #[must_use]
+    pub fn other(&self, id: &SessionId) -> Option<SessionHandle> {
+        self.registry.find(id)
+    }
+
+    /// Begins an orderly end of the session: Logout(5) with this Text(58).
+    pub fn logout(&mut self, text: &str) {
+        self.session.logout(self.now, text, self.out);
+    }
+}

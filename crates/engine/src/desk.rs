@@ -1,0 +1,321 @@
+//! The part of a link that knows no socket: session, store, application, and what is to be sent.
+//!
+//! Invariant: [`Desk::write`] finds everything journalled and committed.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use transfix_codec::{Body, CheckSumPolicy, FieldIndex, Garbled, Limits, Message};
+use transfix_session::{
+    Disconnect, Entry, Now, Outbox, SendError, Session, SessionId, State, Verdict,
+};
+use transfix_store::{Record, Store, StoreError};
+use transfix_transport::Stream;
+
+use crate::application::{Application, SessionRef};
+use crate::handle::Registry;
+use crate::link::Down;
+use crate::queue::{self, SendQueue};
+use crate::replay::Replay;
+
+/// First size of the send buffer; it grows up to the limit of queued bytes.
+const OUTBOX_BYTES: usize = 64 << 10;
+
+/// Limits and switches of a link.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LinkOptions {
+    pub(crate) limits: Limits,
+    pub(crate) check_sum: CheckSumPolicy,
+    pub(crate) queued_bytes_max: usize,
+    pub(crate) keep_inbound: bool,
+}
+
+/// Counts since the engine was started.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Whole messages received.
+    pub messages_in: u64,
+    /// Messages sent for the first time.
+    pub messages_out: u64,
+    /// Pieces of the stream that were no message and were skipped.
+    pub garbled: u64,
+    /// Accepted logons.
+    pub logons: u64,
+}
+
+/// Session, store and application of one link.
+pub(crate) struct Desk {
+    pub(crate) session: Session,
+    pub(crate) out: Outbox,
+    pub(crate) options: LinkOptions,
+    pub(crate) counters: Counters,
+    /// Whether application messages are taken, for those who do not hold the lock.
+    pub(crate) active: Arc<AtomicBool>,
+    store: Box<dyn Store>,
+    /// The next numbers as the store has them.
+    stored: (u64, u64),
+    application: Box<dyn Application>,
+    registry: Arc<Registry>,
+    replay: Replay,
+    held_index: FieldIndex,
+    /// Messages of other threads, taken from the queue and not sent yet.
+    taken: Vec<u8>,
+    taken_from: usize,
+}
+
+impl Desk {
+    pub(crate) fn new(
+        session: Session,
+        store: Box<dyn Store>,
+        application: Box<dyn Application>,
+        registry: Arc<Registry>,
+        options: LinkOptions,
+    ) -> Self {
+        Self {
+            stored: (session.next_num_in(), session.next_num_out()),
+            session,
+            out: Outbox::with_capacity(OUTBOX_BYTES),
+            options,
+            counters: Counters::default(),
+            active: Arc::default(),
+            store,
+            application,
+            registry,
+            replay: Replay::default(),
+            held_index: FieldIndex::default(),
+            taken: Vec::new(),
+            taken_from: 0,
+        }
+    }
+
+    pub(crate) fn id(&self) -> &SessionId {
+        &self.session.config().id
+    }
+
+    /// Whether something waits to be sent.
+    pub(crate) fn waits(&self) -> bool {
+        !self.out.bytes().is_empty() || self.replay.active || self.taken_from < self.taken.len()
+    }
+
+    /// Carries out the session's verdict on `message`, then on the held messages it has freed.
+    pub(crate) fn act(
+        &mut self,
+        now: Now,
+        message: &Message<'_>,
+        verdict: Verdict,
+    ) -> Result<(), Down> {
+        self.act_on_one(now, message, verdict)?;
+        while let Some(held) = self.session.take_held() {
+            let mut index = std::mem::take(&mut self.held_index);
+            // It was whole and sound when it was kept.
+            if let Ok(message) = Message::parse(&held, &mut index, CheckSumPolicy::Ignore) {
+                let verdict = self.session.receive(now, &message, &mut self.out);
+                self.act_on_one(now, &message, verdict)?;
+            }
+            self.held_index = index;
+        }
+        Ok(())
+    }
+
+    fn act_on_one(
+        &mut self,
+        now: Now,
+        message: &Message<'_>,
+        verdict: Verdict,
+    ) -> Result<(), Down> {
+        self.counters.messages_in += 1;
+        match verdict {
+            Verdict::Deliver => self.deliver(now, message)?,
+            Verdict::Held => {}
+            Verdict::Handled => self.with_application(now, |app, s| app.on_admin(message, s)),
+            Verdict::LoggedOn => {
+                self.counters.logons += 1;
+                self.note_state();
+                tracing::info!(session = %self.id(), "logged on");
+                self.with_application(now, |app, s| {
+                    app.on_admin(message, s);
+                    app.on_logon(s);
+                });
+            }
+            Verdict::Resend { begin, end } => {
+                tracing::info!(session = %self.id(), begin, end, "resending");
+                self.with_application(now, |app, s| app.on_admin(message, s));
+                self.replay.start(begin, end, self.out.bytes().len());
+            }
+            Verdict::Disconnect(reason) => {
+                self.with_application(now, |app, s| app.on_admin(message, s));
+                return Err(Down::Session(reason));
+            }
+        }
+        self.put_entries(now).map_err(Down::Store)
+    }
+
+    fn deliver(&mut self, now: Now, message: &Message<'_>) -> Result<(), Down> {
+        if self.options.keep_inbound {
+            let seq = message.msg_seq_num().unwrap_or(0);
+            let kind = transfix_store::Kind::Application;
+            let record = Record::Inbound { seq, kind, bytes: message.bytes() };
+            self.store.put(now.utc.0.unsigned_abs(), record).map_err(Down::Store)?;
+        }
+        let mut answer = Ok(());
+        self.with_application(now, |app, session| answer = app.on_message(message, session));
+        if let Err(reject) = answer {
+            let why = (reject.reason, reject.text.as_ref());
+            self.session.business_reject(now, message, why, &mut self.out);
+        }
+        Ok(())
+    }
+
+    fn with_application(
+        &mut self,
+        now: Now,
+        call: impl FnOnce(&mut dyn Application, &mut SessionRef<'_>),
+    ) {
+        let mut session = SessionRef {
+            session: &mut self.session,
+            out: &mut self.out,
+            registry: &self.registry,
+            now,
+            queued_bytes_max: self.options.queued_bytes_max,
+        };
+        call(&mut *self.application, &mut session);
+    }
+
+    pub(crate) fn garbled(&mut self, reason: Garbled, bytes: usize) {
+        self.counters.garbled += 1;
+        tracing::warn!(session = %self.id(), bytes, %reason, "skipped");
+    }
+
+    pub(crate) fn tick(&mut self, now: Now) -> Result<(), Down> {
+        match self.session.tick(now, &mut self.out) {
+            Verdict::Disconnect(reason) => Err(Down::Session(reason)),
+            _ => Ok(()),
+        }
+    }
+
+    pub(crate) fn send(
+        &mut self,
+        now: Now,
+        msg_type: &[u8],
+        fill: impl FnOnce(&mut Body<'_>),
+    ) -> Result<u64, SendError> {
+        let queued_bytes = self.out.bytes().len();
+        if queued_bytes > self.options.queued_bytes_max {
+            return Err(SendError::WouldBlock { queued_bytes });
+        }
+        self.session.send(now, msg_type, &mut self.out, fill)
+    }
+
+    /// Sends what other threads handed over, as far as the session takes it now.
+    pub(crate) fn send_queued(&mut self, now: Now, queue: &SendQueue) {
+        if self.session.state() != State::Active {
+            return;
+        }
+        loop {
+            while let Some(message) = queue::first(&self.taken[self.taken_from..]) {
+                let (msg_type, body, len) = (message.msg_type, message.body, message.len);
+                let sent = if self.out.bytes().len() > self.options.queued_bytes_max {
+                    return;
+                } else {
+                    self.session.send(now, msg_type, &mut self.out, |b| _ = b.fields(body))
+                };
+                if let Err(error) = sent {
+                    // Checked when it was accepted: only its MsgType(35) can be wrong.
+                    tracing::error!(session = %self.session.config().id, %error, "not sent");
+                }
+                self.taken_from += len;
+            }
+            self.taken.clear();
+            self.taken_from = 0;
+            if !queue.is_pending() {
+                return;
+            }
+            queue.take(&mut self.taken);
+        }
+    }
+
+    fn note_state(&self) {
+        self.active.store(self.session.state() == State::Active, Ordering::Release);
+    }
+
+    /// Puts the new frames and numbers into the store and makes them durable together.
+    pub(crate) fn journal(&mut self, now: Now) -> Result<(), StoreError> {
+        self.put_entries(now)?;
+        let time_ns = now.utc.0.unsigned_abs();
+        let numbers = (self.session.next_num_in(), self.session.next_num_out());
+        if numbers.0 != self.stored.0 {
+            self.store.put(time_ns, Record::NextIn(numbers.0))?;
+        }
+        if numbers.1 != self.stored.1 {
+            self.store.put(time_ns, Record::NextOut(numbers.1))?;
+        }
+        self.stored = numbers;
+        self.note_state();
+        self.store.commit()
+    }
+
+    fn put_entries(&mut self, now: Now) -> Result<(), StoreError> {
+        let time_ns = now.utc.0.unsigned_abs();
+        for entry in self.out.entries() {
+            match entry {
+                Entry::Frame { seq, kind, range } => {
+                    let kind = match kind {
+                        transfix_session::Kind::Admin => transfix_store::Kind::Admin,
+                        transfix_session::Kind::Application => transfix_store::Kind::Application,
+                    };
+                    let bytes = &self.out.bytes()[range.clone()];
+                    self.store.put(time_ns, Record::Outbound { seq: *seq, kind, bytes })?;
+                    self.stored.1 = seq + 1;
+                    self.counters.messages_out += 1;
+                }
+                Entry::Reset => {
+                    self.store.put(time_ns, Record::Reset)?;
+                    self.stored = (1, 1);
+                }
+            }
+        }
+        self.out.clear_entries();
+        Ok(())
+    }
+
+    /// Writes as much as the socket takes, a replay in its place between the live frames.
+    pub(crate) fn write(&mut self, now: Now, stream: &mut dyn Stream) -> Result<(), Down> {
+        loop {
+            let replays = self.replay.active && self.replay.barrier == 0;
+            if replays && self.replay.out.bytes().is_empty() {
+                self.replay.fill(now, &mut self.session, &*self.store).map_err(Down::Store)?;
+                continue;
+            }
+            let bytes = match (replays, self.replay.active) {
+                (true, _) => self.replay.out.bytes(),
+                (false, true) => &self.out.bytes()[..self.replay.barrier],
+                (false, false) => self.out.bytes(),
+            };
+            if bytes.is_empty() {
+                return Ok(());
+            }
+            let n = match stream.write(bytes) {
+                Ok(n) => n,
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
+                Err(e) => return Err(Down::Io(e)),
+            };
+            if replays {
+                self.replay.out.consume(n);
+            } else {
+                self.out.consume(n);
+                self.replay.barrier = self.replay.barrier.saturating_sub(n);
+            }
+        }
+    }
+
+    pub(crate) fn closed(&mut self, reason: Disconnect) {
+        self.session.disconnected();
+        self.note_state();
+        self.out.clear();
+        self.replay.clear();
+        tracing::info!(session = %self.id(), %reason, "disconnected");
+        self.application.on_disconnect(&self.session.config().id, reason);
+    }
+}

@@ -1,0 +1,388 @@
+//! Starts and stops everything: stores, links, workers, listeners.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::io;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, OnceLock};
+use std::thread::JoinHandle;
+
+use transfix_codec::{CheckSumPolicy, Limits};
+use transfix_session::{Role, Session, SessionId};
+use transfix_store::{FileStore, MemoryStore, Options, Store, StoreError};
+use transfix_transport::{Listener, SocketOptions};
+
+use crate::application::Application;
+use crate::clock;
+use crate::desk::{Desk, LinkOptions};
+use crate::handle::{Registry, SessionHandle, Shared};
+use crate::link::Link;
+use crate::lobby::{Destination, Lobby, LobbyDoor};
+use crate::queue::SendQueue;
+use crate::settings::{Durability, Mode, SessionSettings, Settings};
+use crate::settings_file;
+use crate::slot::{Dial, SessionOutcome, Slot};
+use crate::worker::{Command, Mailbox, Worker};
+
+/// Why an engine did not start.
+#[derive(Debug)]
+pub enum EngineError {
+    /// The settings of a session contradict themselves.
+    Settings(String),
+    /// An address cannot be resolved, bound, or a thread not be started.
+    Io {
+        /// What was tried.
+        what: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A store cannot be opened.
+    Store {
+        /// The session.
+        id: SessionId,
+        /// Why.
+        source: StoreError,
+    },
+}
+
+impl fmt::Display for EngineError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Settings(message) => f.write_str(message),
+            Self::Io { what, source } => write!(f, "{what}: {source}"),
+            Self::Store { id, source } => write!(f, "the store of {id}: {source}"),
+        }
+    }
+}
+
+impl std::error::Error for EngineError {}
+
+fn io_error(what: impl Into<String>) -> impl FnOnce(io::Error) -> EngineError {
+    let what = what.into();
+    move |source| EngineError::Io { what, source }
+}
+
+/// A running engine. Dropped without [`Engine::stop`], it logs out everywhere without waiting.
+pub struct Engine {
+    sessions: Vec<Arc<Shared>>,
+    registry: Arc<Registry>,
+    listening: Vec<SocketAddr>,
+    threads: Vec<(Arc<Mailbox>, JoinHandle<Vec<SessionOutcome>>)>,
+    polled: Option<Worker>,
+    lobby: Option<(Arc<LobbyDoor>, JoinHandle<()>)>,
+}
+
+/// Threads in the making: which sessions each worker has.
+#[derive(Default)]
+struct Plan {
+    pool: Vec<Vec<Slot>>,
+    own: Vec<(Slot, Mode, Option<usize>)>,
+    polled: Vec<Slot>,
+}
+
+impl Engine {
+    /// Opens the stores, binds the listeners and starts the threads. `application` is called once
+    /// for each session.
+    ///
+    /// # Errors
+    /// [`EngineError`]; nothing is left running then.
+    pub fn start(
+        settings: &Settings,
+        mut application: impl FnMut(&SessionId) -> Box<dyn Application>,
+    ) -> Result<Self, EngineError> {
+        let registry = Arc::new(Registry::default());
+        let mut sessions = Vec::new();
+        let mut listeners: Vec<(String, Listener)> = Vec::new();
+        let mut plan = Plan::default();
+        plan.pool.resize_with(settings.engine.workers.max(1), Vec::new);
+        for (n, session) in settings.sessions.iter().enumerate() {
+            settings_file::check(session).map_err(EngineError::Settings)?;
+            let shared = Arc::new(open(session, application(&session.id()), &registry)?);
+            let dial = match session.role {
+                Role::Initiator => Some(dial(session)?),
+                Role::Acceptor => {
+                    listen(session, &mut listeners)?;
+                    None
+                }
+            };
+            let slot = Slot::new(Arc::clone(&shared), dial);
+            match session.mode {
+                Mode::Pool => {
+                    let workers = plan.pool.len();
+                    plan.pool[n % workers].push(slot);
+                }
+                Mode::Polled => plan.polled.push(slot),
+                mode => plan.own.push((slot, mode, session.cpu)),
+            }
+            sessions.push(shared);
+        }
+        registry.fill(&sessions);
+        let listeners: Vec<Listener> = listeners.into_iter().map(|(_, l)| l).collect();
+        let listening = listeners
+            .iter()
+            .map(Listener::local_addr)
+            .collect::<io::Result<_>>()
+            .map_err(io_error("listening address"))?;
+        let mut engine =
+            Self { sessions, registry, listening, threads: Vec::new(), polled: None, lobby: None };
+        let mut acceptors = HashMap::new();
+        engine.start_workers(plan, settings, &mut acceptors)?;
+        if !listeners.is_empty() {
+            let waiting_max = settings.engine.pending_connections_max;
+            engine.start_lobby(listeners, acceptors, waiting_max)?;
+        }
+        Ok(engine)
+    }
+
+    fn start_workers(
+        &mut self,
+        plan: Plan,
+        settings: &Settings,
+        acceptors: &mut HashMap<SessionId, Destination>,
+    ) -> Result<(), EngineError> {
+        let mut jobs = Vec::new();
+        let cpus = &settings.engine.cpus;
+        for (n, slots) in plan.pool.into_iter().enumerate().filter(|(_, s)| !s.is_empty()) {
+            let cpu = (!cpus.is_empty()).then(|| cpus[n % cpus.len()]);
+            jobs.push((format!("tfx-pool-{n}"), slots, false, cpu));
+        }
+        for (slot, mode, cpu) in plan.own {
+            let name = format!("tfx-{}", slot.shared.id.target_comp_id);
+            jobs.push((name, vec![slot], mode == Mode::Spin, cpu));
+        }
+        for (name, slots, spins, cpu) in jobs {
+            let worker = self.worker(slots, spins, acceptors)?;
+            let mailbox = Arc::clone(worker.mailbox());
+            let thread = std::thread::Builder::new()
+                .name(name.clone())
+                .spawn(move || {
+                    if let Some(cpu) = cpu
+                        && let Err(error) = pin_to_cpu(cpu)
+                    {
+                        tracing::error!(cpu, %error, "thread cannot be pinned");
+                    }
+                    worker.run()
+                })
+                .map_err(io_error(format!("thread {name}")))?;
+            self.threads.push((mailbox, thread));
+        }
+        if !plan.polled.is_empty() {
+            self.polled = Some(self.worker(plan.polled, true, acceptors)?);
+        }
+        Ok(())
+    }
+
+    fn worker(
+        &self,
+        slots: Vec<Slot>,
+        spins: bool,
+        acceptors: &mut HashMap<SessionId, Destination>,
+    ) -> Result<Worker, EngineError> {
+        let shared: Vec<_> = slots.iter().map(|slot| Arc::clone(&slot.shared)).collect();
+        let worker = Worker::new(slots, spins).map_err(io_error("epoll"))?;
+        for (slot, shared) in shared.into_iter().enumerate() {
+            let mailbox = Arc::clone(worker.mailbox());
+            acceptors
+                .insert(shared.id.clone(), Destination { mailbox: Arc::clone(&mailbox), slot });
+            let set = shared.wake.set(Box::new(move || mailbox.wake()));
+            assert!(set.is_ok(), "a session has one worker");
+        }
+        Ok(worker)
+    }
+
+    fn start_lobby(
+        &mut self,
+        listeners: Vec<Listener>,
+        acceptors: HashMap<SessionId, Destination>,
+        waiting_max: usize,
+    ) -> Result<(), EngineError> {
+        let sessions = acceptors
+            .into_iter()
+            .map(|(id, to)| {
+                let ours = id.sender_comp_id.to_string();
+                ((id.begin_string, ours, id.target_comp_id.to_string()), to)
+            })
+            .collect();
+        let lobby = Lobby::new(listeners, sessions, waiting_max).map_err(io_error("epoll"))?;
+        let door = Arc::clone(lobby.door());
+        let thread = std::thread::Builder::new()
+            .name("tfx-accept".to_owned())
+            .spawn(move || lobby.run())
+            .map_err(io_error("thread tfx-accept"))?;
+        self.lobby = Some((door, thread));
+        Ok(())
+    }
+
+    /// The handle of a session, to send from any thread.
+    #[must_use]
+    pub fn session(&self, id: &SessionId) -> Option<SessionHandle> {
+        self.registry.find(id)
+    }
+
+    /// Handles of all sessions, in the order of the settings.
+    pub fn sessions(&self) -> impl Iterator<Item = SessionHandle> {
+        self.sessions.iter().map(|shared| SessionHandle { shared: Arc::clone(shared) })
+    }
+
+    /// Addresses listened at, with the ports that the system chose for port 0.
+    #[must_use]
+    pub fn listening(&self) -> &[SocketAddr] {
+        &self.listening
+    }
+
+    /// Drives the sessions of mode `polled` by one round, in this thread, without waiting.
+    /// Answers whether anything happened.
+    pub fn poll(&mut self) -> bool {
+        self.polled.as_mut().is_some_and(|worker| worker.run_once(false))
+    }
+
+    /// Stops accepting, sends Logout(5) to all counterparties at once, and ends when all have
+    /// answered, at the latest after `deadline_ms` milliseconds. Everything sent is in the stores.
+    pub fn stop(mut self, deadline_ms: u64) -> Vec<SessionOutcome> {
+        self.stop_all(deadline_ms)
+    }
+
+    fn stop_all(&mut self, deadline_ms: u64) -> Vec<SessionOutcome> {
+        let until_ns = clock::monotonic_ns() + deadline_ms * 1_000_000;
+        let stop = || Command::Stop { until_ns, text: String::new() };
+        if let Some((door, thread)) = self.lobby.take() {
+            door.close();
+            // A thread that panicked has nothing to say at the end.
+            let _ = thread.join();
+        }
+        for (mailbox, _) in &self.threads {
+            mailbox.post(stop());
+        }
+        let mut outcomes = Vec::new();
+        if let Some(mut worker) = self.polled.take() {
+            worker.mailbox().post(stop());
+            worker.run_once(false);
+            while !worker.is_done() {
+                worker.run_once(false);
+            }
+            outcomes.extend(worker.finish());
+        }
+        for (_, thread) in self.threads.drain(..) {
+            outcomes.extend(thread.join().unwrap_or_default());
+        }
+        outcomes
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        self.stop_all(0);
+    }
+}
+
+/// Pins the calling thread to one CPU.
+///
+/// # Errors
+/// If there is no such CPU, or it is not allowed.
+pub fn pin_to_cpu(cpu: usize) -> io::Result<()> {
+    let mut set = rustix::thread::CpuSet::new();
+    if cpu >= rustix::thread::CpuSet::MAX_CPU {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    set.set(cpu);
+    Ok(rustix::thread::sched_setaffinity(None, &set)?)
+}
+
+fn open(
+    settings: &SessionSettings,
+    application: Box<dyn Application>,
+    registry: &Arc<Registry>,
+) -> Result<Shared, EngineError> {
+    let id = settings.id();
+    let store = open_store(settings)?;
+    let numbers = store.numbers();
+    let config = settings.config();
+    let precision = config.precision;
+    let session = Session::new(config, numbers.next_in, numbers.next_out);
+    let options = LinkOptions {
+        limits: Limits { message_bytes_max: settings.message_bytes_max },
+        check_sum: if settings.validate_check_sum {
+            CheckSumPolicy::Verify
+        } else {
+            CheckSumPolicy::Ignore
+        },
+        queued_bytes_max: settings.queued_bytes_max,
+        keep_inbound: settings.keep_inbound,
+    };
+    let desk = Desk::new(session, store, application, Arc::clone(registry), options);
+    let active = Arc::clone(&desk.active);
+    Ok(Shared {
+        id,
+        link: Mutex::new(Link::new(desk)),
+        queue: SendQueue::new(settings.queued_bytes_max, precision),
+        send_mode: settings.send,
+        wake: OnceLock::new(),
+        active,
+        closed: AtomicBool::new(false),
+    })
+}
+
+fn open_store(settings: &SessionSettings) -> Result<Box<dyn Store>, EngineError> {
+    let now_ns = clock::now().utc.0.unsigned_abs();
+    let durability = match settings.durability {
+        Durability::Memory => {
+            return Ok(Box::new(MemoryStore::new(MemoryStore::CAPACITY_BYTES, now_ns)));
+        }
+        Durability::Process => transfix_store::Durability::Process,
+        Durability::Power => transfix_store::Durability::Power,
+    };
+    let options =
+        Options { durability, segment_bytes_max: settings.segment_bytes, ..Options::default() };
+    let path = settings.store_path();
+    match FileStore::open(&path, options, now_ns) {
+        Ok((store, recovered)) => {
+            if recovered.cut_bytes > 0 {
+                let cut_bytes = recovered.cut_bytes;
+                tracing::warn!(path = %path.display(), cut_bytes, "an unfinished batch was cut");
+            }
+            Ok(Box::new(store))
+        }
+        Err(source) => Err(EngineError::Store { id: settings.id(), source }),
+    }
+}
+
+fn socket_options(settings: &SessionSettings) -> SocketOptions {
+    let size = |bytes: usize| (bytes > 0).then_some(bytes);
+    SocketOptions {
+        nodelay: settings.tcp_nodelay,
+        send_buffer_bytes: size(settings.tcp_send_buffer_bytes),
+        receive_buffer_bytes: size(settings.tcp_receive_buffer_bytes),
+        ..SocketOptions::default()
+    }
+}
+
+/// Names are resolved once, here: a worker never waits for a name server.
+fn resolve(settings: &SessionSettings) -> Result<Vec<SocketAddr>, EngineError> {
+    let what = || format!("address {} of {}", settings.address, settings.id());
+    let found: Vec<_> = settings.address.to_socket_addrs().map_err(io_error(what()))?.collect();
+    if found.is_empty() {
+        return Err(io_error(what())(io::ErrorKind::AddrNotAvailable.into()));
+    }
+    Ok(found)
+}
+
+fn dial(settings: &SessionSettings) -> Result<Dial, EngineError> {
+    let addresses = resolve(settings)?;
+    Ok(Dial::new(addresses, socket_options(settings), settings.reconnect_interval_ms))
+}
+
+/// Binds the session's address, unless another session of the engine listens there already.
+fn listen(
+    settings: &SessionSettings,
+    listeners: &mut Vec<(String, Listener)>,
+) -> Result<(), EngineError> {
+    if listeners.iter().any(|(address, _)| *address == settings.address) {
+        return Ok(());
+    }
+    let options = socket_options(settings);
+    let what = format!("listening at {}", settings.address);
+    let listener = Listener::bind(resolve(settings)?[0], &options).map_err(io_error(what))?;
+    listeners.push((settings.address.clone(), listener));
+    Ok(())
+}

@@ -1,0 +1,66 @@
+//! The receive buffer of one link: bytes read and not yet taken apart.
+
+use std::io;
+
+use transfix_transport::Stream;
+
+/// A growing window over one buffer; the front is given back without moving bytes where possible.
+#[derive(Debug)]
+pub(crate) struct Inbox {
+    buffer: Vec<u8>,
+    begin: usize,
+    end: usize,
+}
+
+impl Inbox {
+    pub(crate) fn new(bytes: usize) -> Self {
+        Self { buffer: vec![0; bytes], begin: 0, end: 0 }
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.buffer[self.begin..self.end]
+    }
+
+    pub(crate) const fn consume(&mut self, n: usize) {
+        self.begin += n;
+        assert!(self.begin <= self.end, "only bytes that were read are consumed");
+        if self.begin == self.end {
+            self.begin = 0;
+            self.end = 0;
+        }
+    }
+
+    pub(crate) const fn clear(&mut self) {
+        self.begin = 0;
+        self.end = 0;
+    }
+
+    /// Takes over bytes that another owner of the stream has read already.
+    pub(crate) fn preload(&mut self, bytes: &[u8]) {
+        self.reserve(bytes.len());
+        self.buffer[self.end..self.end + bytes.len()].copy_from_slice(bytes);
+        self.end += bytes.len();
+    }
+
+    /// One read. Answers the bytes read, and whether there may be more at once.
+    pub(crate) fn read(&mut self, stream: &mut dyn Stream) -> io::Result<(usize, bool)> {
+        self.reserve(self.buffer.len() / 4);
+        let n = stream.read(&mut self.buffer[self.end..])?;
+        self.end += n;
+        Ok((n, self.end == self.buffer.len()))
+    }
+
+    /// Makes room for `n` bytes behind the window: a partial message moves to the front, and a
+    /// message longer than the buffer makes it grow (within the limit that framing enforces).
+    fn reserve(&mut self, n: usize) {
+        if self.buffer.len() - self.end >= n {
+            return;
+        }
+        self.buffer.copy_within(self.begin..self.end, 0);
+        self.end -= self.begin;
+        self.begin = 0;
+        if self.buffer.len() - self.end < n {
+            self.buffer.resize((self.end + n) * 2, 0);
+        }
+    }
+}

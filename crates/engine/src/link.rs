@@ -1,0 +1,179 @@
+//! One session with its store, its application and its connection; [`Link::turn`] is the data's way.
+//!
+//! Invariants: a frame is in the store before any byte of it is on the socket; what one read brings
+//! is handled in one turn with one commit and one write; one owner (the lock around the link) sends.
+
+use std::io;
+
+use transfix_codec::{Body, FieldIndex, Frame, Message, frame};
+use transfix_session::{Disconnect, Now, SendError};
+use transfix_store::StoreError;
+use transfix_transport::Stream;
+
+use crate::desk::Desk;
+use crate::inbox::Inbox;
+use crate::queue::SendQueue;
+
+/// First size of the receive buffer; it grows to hold the longest message.
+const INBOX_BYTES: usize = 64 << 10;
+
+/// Why a link went down.
+#[derive(Debug)]
+pub(crate) enum Down {
+    /// The session layer wanted it, or the counterparty closed.
+    Session(Disconnect),
+    /// The socket failed.
+    Io(io::Error),
+    /// The store failed: the link stays down until the engine is started anew.
+    Store(StoreError),
+}
+
+/// What a turn has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Turn {
+    /// Bytes came in, or something was handed over or sent.
+    pub(crate) progress: bool,
+    /// The socket may hold more already: take another turn without waiting.
+    pub(crate) again: bool,
+}
+
+/// One session and its connection, if it has one.
+pub(crate) struct Link {
+    pub(crate) desk: Desk,
+    stream: Option<Box<dyn Stream>>,
+    inbox: Inbox,
+    index: FieldIndex,
+}
+
+impl Link {
+    pub(crate) fn new(desk: Desk) -> Self {
+        let inbox = Inbox::new(INBOX_BYTES);
+        Self { desk, stream: None, inbox, index: FieldIndex::default() }
+    }
+
+    pub(crate) const fn is_up(&self) -> bool {
+        self.stream.is_some()
+    }
+
+    /// Takes a fresh connection, and what was read from it already.
+    pub(crate) fn attach(
+        &mut self,
+        now: Now,
+        stream: Box<dyn Stream>,
+        read: &[u8],
+    ) -> Result<(), Down> {
+        assert!(self.stream.is_none(), "a session has one connection at a time");
+        self.stream = Some(stream);
+        self.inbox.clear();
+        self.inbox.preload(read);
+        self.desk.session.connected(now, &mut self.desk.out);
+        self.flush(now)
+    }
+
+    /// One turn of the data's way: at most one read, one commit, and the writes that the socket
+    /// takes. `clock` is asked once, after the read. `Err` means that the link must be closed.
+    pub(crate) fn turn(
+        &mut self,
+        queue: &SendQueue,
+        clock: impl FnOnce() -> Now,
+    ) -> Result<Turn, Down> {
+        let Self { desk, stream: Some(stream), inbox, index } = self else {
+            return Ok(Turn::default());
+        };
+        // 1 read
+        let (read, again) = match inbox.read(&mut **stream) {
+            Ok((0, _)) => return Err(Down::Session(Disconnect::LinkLost)),
+            Ok(read) => read,
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => (0, false),
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => (0, true),
+            Err(e) => return Err(Down::Io(e)),
+        };
+        let idle = read == 0 && inbox.bytes().is_empty() && !desk.waits() && !queue.is_pending();
+        if idle {
+            return Ok(Turn { progress: false, again });
+        }
+        let now = clock();
+        let mut outcome = Ok(());
+        while outcome.is_ok() {
+            // 2 split
+            match frame::split(inbox.bytes(), desk.options.limits) {
+                Frame::Whole(end) => {
+                    // 3 index
+                    match Message::parse(&inbox.bytes()[..end], index, desk.options.check_sum) {
+                        Ok(message) => {
+                            // 4 session
+                            let verdict = desk.session.receive(now, &message, &mut desk.out);
+                            // 5 application, which 6 encodes its answers
+                            outcome = desk.act(now, &message, verdict);
+                        }
+                        Err(reason) => desk.garbled(reason, end),
+                    }
+                    inbox.consume(end);
+                }
+                Frame::Partial => break,
+                Frame::Garbled { skip, reason } => {
+                    desk.garbled(reason, skip);
+                    inbox.consume(skip);
+                }
+            }
+        }
+        desk.send_queued(now, queue);
+        // 7 store
+        desk.journal(now).map_err(Down::Store)?;
+        // 8 write
+        desk.write(now, &mut **stream)?;
+        outcome.map(|()| Turn { progress: true, again })
+    }
+
+    /// Does what is due: heartbeats, ends of waits.
+    pub(crate) fn tick(&mut self, now: Now) -> Result<(), Down> {
+        let outcome = self.desk.tick(now);
+        self.flush(now)?;
+        outcome
+    }
+
+    /// Sends in the thread of the caller, who holds the lock; answers the MsgSeqNum(34).
+    pub(crate) fn send(
+        &mut self,
+        now: Now,
+        queue: &SendQueue,
+        msg_type: &[u8],
+        fill: impl FnOnce(&mut Body<'_>),
+    ) -> Result<u64, SendError> {
+        // What was handed over before goes out before.
+        self.desk.send_queued(now, queue);
+        let sent = self.desk.send(now, msg_type, fill);
+        // A link that fails here fails again in its worker's next turn, which closes it. A message
+        // that was stored is accepted: it is sent again after the next logon.
+        match self.flush(now) {
+            Err(Down::Store(_)) => Err(SendError::StoreFailed),
+            _ => sent,
+        }
+    }
+
+    /// Begins an orderly end; answers whether the counterparty's Logout(5) is waited for.
+    pub(crate) fn logout(&mut self, now: Now, text: &str) -> Result<bool, Down> {
+        let waits = self.desk.session.logout(now, text, &mut self.desk.out);
+        self.flush(now)?;
+        Ok(waits)
+    }
+
+    fn flush(&mut self, now: Now) -> Result<(), Down> {
+        self.desk.journal(now).map_err(Down::Store)?;
+        match self.stream.as_deref_mut() {
+            Some(stream) => self.desk.write(now, stream),
+            None => Ok(()),
+        }
+    }
+
+    /// Closes the connection, if there is one, and tells the application.
+    pub(crate) fn close(&mut self, reason: Disconnect) -> Option<Box<dyn Stream>> {
+        let mut stream = self.stream.take()?;
+        // The Logout(5) just written arrives before the end of the stream; a peer that is gone
+        // already makes this fail, which changes nothing.
+        let _ = stream.shutdown();
+        self.inbox.clear();
+        self.desk.closed(reason);
+        Some(stream)
+    }
+}

@@ -1,0 +1,197 @@
+//! Where accepted connections wait for their first message, which says to whom they belong.
+//!
+//! Invariants: at most the configured number of connections waits, each for a bounded time; a
+//! connection whose Logon(A) fits no session is closed without a message (FIX Session, case 1c).
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use transfix_codec::{CheckSumPolicy, FieldIndex, Frame, Limits, Message, frame, tag};
+use transfix_session::BeginString;
+use transfix_transport::{Events, Interest, Listener, Poll, Stream, TcpStream, Token, Waker};
+
+use crate::clock;
+use crate::worker::{Command, Mailbox};
+
+const WAKE: Token = Token(usize::MAX);
+/// How long a connection may wait for its first message.
+const FIRST_MESSAGE_NS: u64 = 10_000_000_000;
+/// Longest first message; a Logon(A) is far shorter.
+const FIRST_MESSAGE_BYTES: usize = 16 << 10;
+
+/// BeginString(8), TargetCompID(56) and SenderCompID(49) of the Logon(A) that comes in.
+type Key = (BeginString, String, String);
+
+/// Where the connections of one acceptor session go.
+pub(crate) struct Destination {
+    pub(crate) mailbox: Arc<Mailbox>,
+    pub(crate) slot: usize,
+}
+
+/// Ends a lobby from outside.
+pub(crate) struct LobbyDoor {
+    stop: AtomicBool,
+    waker: Waker,
+}
+
+impl LobbyDoor {
+    pub(crate) fn close(&self) {
+        self.stop.store(true, Ordering::Release);
+        let _ = self.waker.wake();
+    }
+}
+
+struct Waiting {
+    stream: TcpStream,
+    read: Vec<u8>,
+    until_ns: u64,
+}
+
+/// Listeners and the connections that have not logged on yet.
+pub(crate) struct Lobby {
+    poll: Poll,
+    door: Arc<LobbyDoor>,
+    listeners: Vec<Listener>,
+    sessions: HashMap<Key, Destination>,
+    waiting: HashMap<usize, Waiting>,
+    waiting_max: usize,
+    next_token: usize,
+    index: FieldIndex,
+}
+
+impl Lobby {
+    pub(crate) fn new(
+        mut listeners: Vec<Listener>,
+        sessions: HashMap<Key, Destination>,
+        waiting_max: usize,
+    ) -> io::Result<Self> {
+        let poll = Poll::new()?;
+        let waker = Waker::new(poll.registry(), WAKE)?;
+        for (i, listener) in listeners.iter_mut().enumerate() {
+            listener.register(poll.registry(), Token(i))?;
+        }
+        Ok(Self {
+            poll,
+            door: Arc::new(LobbyDoor { stop: AtomicBool::new(false), waker }),
+            next_token: listeners.len(),
+            listeners,
+            sessions,
+            waiting: HashMap::new(),
+            waiting_max,
+            index: FieldIndex::default(),
+        })
+    }
+
+    pub(crate) fn door(&self) -> &Arc<LobbyDoor> {
+        &self.door
+    }
+
+    /// Runs until the door is closed.
+    pub(crate) fn run(mut self) {
+        let mut events = Events::with_capacity(64);
+        while !self.door.stop.load(Ordering::Acquire) {
+            let now = clock::monotonic_ns();
+            let until = self.waiting.values().map(|w| w.until_ns).min();
+            let timeout = until.map(|at| Duration::from_nanos(at.saturating_sub(now)));
+            if let Err(error) = self.poll.poll(&mut events, timeout)
+                && error.kind() != io::ErrorKind::Interrupted
+            {
+                tracing::error!(%error, "waiting for connections failed");
+                return;
+            }
+            for event in &events {
+                match event.token() {
+                    WAKE => {}
+                    Token(i) if i < self.listeners.len() => self.accept(i),
+                    Token(token) => self.read(token),
+                }
+            }
+            let now = clock::monotonic_ns();
+            self.waiting.retain(|_, w| now < w.until_ns);
+        }
+    }
+
+    fn accept(&mut self, i: usize) {
+        loop {
+            let mut stream = match self.listeners[i].accept() {
+                Ok(Some(stream)) => stream,
+                Ok(None) => return,
+                Err(error) => {
+                    tracing::error!(%error, "a connection could not be accepted");
+                    return;
+                }
+            };
+            if self.waiting.len() >= self.waiting_max {
+                tracing::warn!("too many connections without a Logon(A); one more was closed");
+                continue;
+            }
+            let token = self.next_token;
+            self.next_token += 1;
+            if stream.register(self.poll.registry(), Token(token), Interest::READABLE).is_err() {
+                continue;
+            }
+            let until_ns = clock::monotonic_ns() + FIRST_MESSAGE_NS;
+            self.waiting.insert(token, Waiting { stream, read: Vec::new(), until_ns });
+            self.read(token);
+        }
+    }
+
+    /// Reads from a waiting connection until its first message is whole.
+    fn read(&mut self, token: usize) {
+        let Some(mut waiting) = self.waiting.remove(&token) else { return };
+        let mut buffer = [0; 4096];
+        loop {
+            match waiting.stream.read(&mut buffer) {
+                Ok(0) => return,
+                Ok(n) => waiting.read.extend_from_slice(&buffer[..n]),
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => break,
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(_) => return,
+            }
+            if waiting.read.len() > FIRST_MESSAGE_BYTES {
+                break;
+            }
+        }
+        let limits = Limits { message_bytes_max: FIRST_MESSAGE_BYTES };
+        match frame::split(&waiting.read, limits) {
+            Frame::Whole(end) => self.usher(waiting, end),
+            Frame::Partial => _ = self.waiting.insert(token, waiting),
+            Frame::Garbled { reason, .. } => {
+                let peer = waiting.stream.peer_addr();
+                tracing::warn!(?peer, %reason, "closed: the first bytes are no message");
+            }
+        }
+    }
+
+    /// Hands a connection over to the session that its first message names.
+    fn usher(&mut self, mut waiting: Waiting, end: usize) {
+        let peer = waiting.stream.peer_addr();
+        let found =
+            match Message::parse(&waiting.read[..end], &mut self.index, CheckSumPolicy::Verify) {
+                Ok(message) => key(&message).and_then(|key| self.sessions.get(&key)),
+                Err(_) => None,
+            };
+        let Some(destination) = found else {
+            tracing::warn!(?peer, "closed: the first message is no Logon(A) of a known session");
+            return;
+        };
+        if waiting.stream.deregister(self.poll.registry()).is_err() {
+            return;
+        }
+        destination.mailbox.post(Command::Attach {
+            slot: destination.slot,
+            stream: Box::new(waiting.stream),
+            read: waiting.read,
+        });
+    }
+}
+
+fn key(message: &Message<'_>) -> Option<Key> {
+    let begin_string = BeginString::parse(message.begin_string())?;
+    let ours = message.text(tag::TARGET_COMP_ID).ok()?.to_owned();
+    let theirs = message.text(tag::SENDER_COMP_ID).ok()?.to_owned();
+    (message.msg_type() == b"A").then_some((begin_string, ours, theirs))
+}

@@ -1,0 +1,111 @@
+//! Messages handed over to a session by other threads while it is busy, in the order of arrival.
+//!
+//! Invariants: bounded by bytes; no allocation once the two buffers have grown; a message that was
+//! accepted stays until a logged-on session takes it.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use transfix_codec::{Body, Precision};
+use transfix_session::SendError;
+
+/// Length of the body, length of MsgType(35).
+const HEAD: usize = 5;
+
+/// A bounded queue of messages without header and trailer.
+#[derive(Debug)]
+pub(crate) struct SendQueue {
+    bytes: Mutex<Vec<u8>>,
+    /// Whether there is anything: looked at without the lock.
+    pending: AtomicBool,
+    bytes_max: usize,
+    precision: Precision,
+}
+
+/// One message taken from a [`SendQueue`]'s buffer.
+pub(crate) struct Queued<'a> {
+    pub(crate) msg_type: &'a [u8],
+    pub(crate) body: &'a [u8],
+    /// Bytes that it took in the buffer.
+    pub(crate) len: usize,
+}
+
+impl SendQueue {
+    pub(crate) const fn new(bytes_max: usize, precision: Precision) -> Self {
+        let bytes = Mutex::new(Vec::new());
+        Self { bytes, pending: AtomicBool::new(false), bytes_max, precision }
+    }
+
+    pub(crate) fn is_pending(&self) -> bool {
+        self.pending.load(Ordering::Acquire)
+    }
+
+    /// Adds a message; answers the bytes that wait now.
+    pub(crate) fn push(
+        &self,
+        msg_type: &[u8],
+        fill: impl FnOnce(&mut Body<'_>),
+    ) -> Result<usize, SendError> {
+        let mut bytes = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
+        let begin = bytes.len();
+        if begin > self.bytes_max {
+            return Err(SendError::WouldBlock { queued_bytes: begin });
+        }
+        bytes.extend_from_slice(&[0; HEAD]);
+        bytes.extend_from_slice(msg_type);
+        let body_begin = bytes.len();
+        let mut body = Body::detached(&mut bytes, self.precision);
+        fill(&mut body);
+        if let Some(misuse) = body.misuse() {
+            bytes.truncate(begin);
+            return Err(SendError::Misuse(misuse));
+        }
+        let length = (bytes.len() - body_begin) as u32;
+        bytes[begin..begin + 4].copy_from_slice(&length.to_le_bytes());
+        bytes[begin + 4] = msg_type.len() as u8;
+        self.pending.store(true, Ordering::Release);
+        Ok(bytes.len())
+    }
+
+    /// Moves everything into `taken`, which must be empty, and leaves its memory for reuse.
+    pub(crate) fn take(&self, taken: &mut Vec<u8>) {
+        assert!(taken.is_empty(), "what was taken before must be sent first");
+        let mut bytes = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::swap(&mut *bytes, taken);
+        self.pending.store(false, Ordering::Release);
+    }
+}
+
+/// The first message in a taken buffer.
+pub(crate) fn first(taken: &[u8]) -> Option<Queued<'_>> {
+    let (head, rest) = taken.split_first_chunk::<HEAD>()?;
+    let body = u32::from_le_bytes([head[0], head[1], head[2], head[3]]) as usize;
+    let (msg_type, rest) = rest.split_at(usize::from(head[4]));
+    Some(Queued { msg_type, body: &rest[..body], len: HEAD + msg_type.len() + body })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use transfix_codec::tag;
+
+    #[test]
+    fn keeps_order_and_bound() {
+        let queue = SendQueue::new(20, Precision::Millis);
+        assert!(!queue.is_pending());
+        queue.push(b"D", |b| _ = b.str(tag::CL_ORD_ID, "1")).unwrap();
+        let misuse = queue.push(b"D", |b| _ = b.str(tag::CL_ORD_ID, ""));
+        assert!(matches!(misuse, Err(SendError::Misuse(_))));
+        queue.push(b"AE", |b| _ = b.str(tag::TEXT, "second")).unwrap();
+        let full = queue.push(b"D", |_| ());
+        assert_eq!(full, Err(SendError::WouldBlock { queued_bytes: 28 }));
+        let mut taken = Vec::new();
+        queue.take(&mut taken);
+        assert!(!queue.is_pending());
+        let one = first(&taken).unwrap();
+        assert_eq!((one.msg_type, one.body), (&b"D"[..], &b"11=1\x01"[..]));
+        let two = first(&taken[one.len..]).unwrap();
+        assert_eq!((two.msg_type, two.body), (&b"AE"[..], &b"58=second\x01"[..]));
+        assert!(first(&taken[one.len + two.len..]).is_none());
+    }
+}

@@ -1,0 +1,341 @@
+//! Settings, from code or from a TOML file; strict: nothing unknown is passed over.
+//!
+//! ```
+//! let settings = transfix::Settings::parse("example.toml", r#"
+//!     [engine]
+//!     workers = 2
+//!
+//!     [defaults]
+//!     begin_string = "FIX.4.4"
+//!     sender_comp_id = "VENUE"
+//!     role = "acceptor"
+//!     address = "127.0.0.1:9880"
+//!
+//!     [[session]]
+//!     target_comp_id = "CLIENT1"
+//!
+//!     [[session]]
+//!     target_comp_id = "CLIENT2"
+//!     heart_bt_int_s = 10
+//! "#)?;
+//! assert_eq!(settings.sessions.len(), 2);
+//! assert_eq!(settings.sessions[0].heart_bt_int_s, 30);
+//! # Ok::<(), transfix::SettingsError>(())
+//! ```
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use transfix_codec::Precision;
+use transfix_session::{
+    ApplVerId, BeginString, CompIdPolicy, Config, ResetPolicy, Role, SessionId,
+};
+
+use crate::settings_file::{self, SettingsError};
+
+/// Everything an engine is told at its start.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    /// What all sessions share.
+    pub engine: EngineSettings,
+    /// The sessions, in the order of the file.
+    pub sessions: Vec<SessionSettings>,
+}
+
+impl Settings {
+    /// Settings with one session and defaults for the rest.
+    #[must_use]
+    pub fn of(session: SessionSettings) -> Self {
+        Self { engine: EngineSettings::default(), sessions: vec![session] }
+    }
+
+    /// Reads a TOML file.
+    ///
+    /// # Errors
+    /// [`SettingsError`] with the file, the line, and the nearest right key.
+    pub fn load(path: impl AsRef<Path>) -> Result<Self, SettingsError> {
+        settings_file::load(path.as_ref())
+    }
+
+    /// Reads TOML text; `name` stands for the file in errors.
+    ///
+    /// # Errors
+    /// As [`Settings::load`].
+    pub fn parse(name: &str, text: &str) -> Result<Self, SettingsError> {
+        settings_file::parse(Path::new(name), text)
+    }
+}
+
+/// `[engine]`: what all sessions share.
+#[derive(Clone, Debug, Deserialize, Serialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields, default)]
+pub struct EngineSettings {
+    /// Threads of the pool. Default 2.
+    pub workers: usize,
+    /// CPUs that the threads are pinned to, one after the other, the pool first; empty for none.
+    pub cpus: Vec<usize>,
+    /// Connections that may wait for their Logon(A) at once. Default 1,000.
+    pub pending_connections_max: usize,
+}
+
+impl Default for EngineSettings {
+    fn default() -> Self {
+        Self { workers: 2, cpus: Vec::new(), pending_connections_max: 1_000 }
+    }
+}
+
+/// Which thread drives a session, and how it waits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Mode {
+    /// A few threads share all such sessions and wait in epoll.
+    #[default]
+    Pool,
+    /// A thread of its own, which waits in epoll.
+    Dedicated,
+    /// A thread of its own, which never sleeps while the session is connected.
+    Spin,
+    /// No thread: the application calls [`crate::Engine::poll`].
+    Polled,
+}
+
+/// In whose thread [`crate::SessionHandle::send`] writes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SendMode {
+    /// In the caller's, if the session is free at that moment.
+    #[default]
+    Direct,
+    /// In the session's own thread.
+    Queued,
+}
+
+/// Where sent messages and the next numbers are kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Durability {
+    /// In memory: nothing outlives the process; each start begins at 1.
+    Memory,
+    /// In files: survives `kill -9` of the process.
+    #[default]
+    Process,
+    /// In files, synced before each write to the socket: survives a power cut.
+    Power,
+}
+
+/// `[[session]]`: one session; keys in `[defaults]` hold for all.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SessionSettings {
+    /// `acceptor` listens at `address`, `initiator` connects to it.
+    #[serde(deserialize_with = "settings_file::role")]
+    pub role: Role,
+    /// `FIX.4.0` to `FIX.4.4`, or `FIXT.1.1`.
+    #[serde(deserialize_with = "settings_file::begin_string")]
+    pub begin_string: BeginString,
+    /// SenderCompID(49) of what we send.
+    pub sender_comp_id: String,
+    /// TargetCompID(56) of what we send.
+    pub target_comp_id: String,
+    /// Tells sessions apart that are equal in all three; never on the wire.
+    #[serde(default)]
+    pub qualifier: String,
+    /// `host:port`. Port 0 lets the system choose the port to listen at.
+    pub address: String,
+    /// HeartBtInt(108) that an initiator asks for, in seconds; 0 for none. Default 30.
+    #[serde(default = "default_heart_bt_int_s")]
+    pub heart_bt_int_s: u32,
+    /// DefaultApplVerID(1137) of a FIXT.1.1 session: 2 to 10. An initiator needs it.
+    #[serde(default)]
+    pub default_appl_ver_id: Option<u8>,
+    /// When numbers start again at 1: `never`, `logon`, `disconnect`. Default `never`.
+    #[serde(default, deserialize_with = "settings_file::reset")]
+    pub reset: ResetPolicy,
+    /// Whether CompIDs of every message are checked. Default true.
+    #[serde(default = "default_true")]
+    pub check_comp_ids: bool,
+    /// How far SendingTime(52) may be off, in seconds; 0 for any. Default 120.
+    #[serde(default = "default_sending_time_tolerance_s")]
+    pub sending_time_tolerance_s: u32,
+    /// Digits of the times we send: `seconds`, `millis`, `micros`, `nanos`. Default by version.
+    #[serde(default, deserialize_with = "settings_file::precision")]
+    pub precision: Option<Precision>,
+    /// Whether application messages are validated against the dictionary. Default true.
+    #[serde(default = "default_true")]
+    pub validate: bool,
+    /// Whether CheckSum(10) is verified. Default true.
+    #[serde(default = "default_true")]
+    pub validate_check_sum: bool,
+    /// A dictionary file in place of the standard one (the application's, on FIXT sessions).
+    #[serde(default)]
+    pub dictionary: Option<PathBuf>,
+    /// How long a Logon(A) may take, in milliseconds. Default 10,000.
+    #[serde(default = "default_timeout_ms")]
+    pub logon_timeout_ms: u32,
+    /// How long the answer to our Logout(5) may take, in milliseconds. Default 10,000.
+    #[serde(default = "default_timeout_ms")]
+    pub logout_timeout_ms: u32,
+    /// Time between attempts of an initiator to connect, in milliseconds. Default 1,000.
+    #[serde(default = "default_reconnect_interval_ms")]
+    pub reconnect_interval_ms: u32,
+    /// The thread that drives the session: `pool`, `dedicated`, `spin`, `polled`. Default `pool`.
+    #[serde(default)]
+    pub mode: Mode,
+    /// CPU that the session's own thread is pinned to.
+    #[serde(default)]
+    pub cpu: Option<usize>,
+    /// Who writes what handles send: `direct` or `queued`. Default `direct`.
+    #[serde(default)]
+    pub send: SendMode,
+    /// What the store survives: `memory`, `process`, `power`. Default `process`.
+    #[serde(default)]
+    pub durability: Durability,
+    /// Directory of the stores; each session has a folder of its own in it. Default `store`.
+    #[serde(default = "default_store_dir")]
+    pub store_dir: PathBuf,
+    /// Whether application messages received are kept too. Default false.
+    #[serde(default)]
+    pub keep_inbound: bool,
+    /// Size of one store segment in bytes. Default 64 MiB.
+    #[serde(default = "default_segment_bytes")]
+    pub segment_bytes: usize,
+    /// Longest message accepted, in bytes. Default 1 MiB.
+    #[serde(default = "default_message_bytes_max")]
+    pub message_bytes_max: usize,
+    /// Bytes that may wait for the counterparty before `send` answers "would block". Default 16 MiB.
+    #[serde(default = "default_queued_bytes_max")]
+    pub queued_bytes_max: usize,
+    /// TCP_NODELAY. Default true.
+    #[serde(default = "default_true")]
+    pub tcp_nodelay: bool,
+    /// Socket buffers in bytes, 0 for the system's choice. Default 0.
+    #[serde(default)]
+    pub tcp_send_buffer_bytes: usize,
+    /// Socket buffers in bytes, 0 for the system's choice. Default 0.
+    #[serde(default)]
+    pub tcp_receive_buffer_bytes: usize,
+}
+
+const fn default_true() -> bool {
+    true
+}
+const fn default_heart_bt_int_s() -> u32 {
+    30
+}
+const fn default_sending_time_tolerance_s() -> u32 {
+    120
+}
+const fn default_timeout_ms() -> u32 {
+    10_000
+}
+const fn default_reconnect_interval_ms() -> u32 {
+    1_000
+}
+fn default_store_dir() -> PathBuf {
+    "store".into()
+}
+const fn default_segment_bytes() -> usize {
+    64 << 20
+}
+const fn default_message_bytes_max() -> usize {
+    1 << 20
+}
+const fn default_queued_bytes_max() -> usize {
+    16 << 20
+}
+
+impl SessionSettings {
+    /// A session with defaults for all but identity, role and address.
+    #[must_use]
+    pub fn new(role: Role, id: &SessionId, address: &str) -> Self {
+        Self {
+            role,
+            begin_string: id.begin_string,
+            sender_comp_id: id.sender_comp_id.to_string(),
+            target_comp_id: id.target_comp_id.to_string(),
+            qualifier: id.qualifier.to_string(),
+            address: address.to_owned(),
+            heart_bt_int_s: default_heart_bt_int_s(),
+            default_appl_ver_id: None,
+            reset: ResetPolicy::Never,
+            check_comp_ids: true,
+            sending_time_tolerance_s: default_sending_time_tolerance_s(),
+            precision: None,
+            validate: true,
+            validate_check_sum: true,
+            dictionary: None,
+            logon_timeout_ms: default_timeout_ms(),
+            logout_timeout_ms: default_timeout_ms(),
+            reconnect_interval_ms: default_reconnect_interval_ms(),
+            mode: Mode::default(),
+            cpu: None,
+            send: SendMode::default(),
+            durability: Durability::default(),
+            store_dir: default_store_dir(),
+            keep_inbound: false,
+            segment_bytes: default_segment_bytes(),
+            message_bytes_max: default_message_bytes_max(),
+            queued_bytes_max: default_queued_bytes_max(),
+            tcp_nodelay: true,
+            tcp_send_buffer_bytes: 0,
+            tcp_receive_buffer_bytes: 0,
+        }
+    }
+
+    /// The session's identity.
+    #[must_use]
+    pub fn id(&self) -> SessionId {
+        SessionId {
+            qualifier: self.qualifier.as_str().into(),
+            ..SessionId::new(self.begin_string, &self.sender_comp_id, &self.target_comp_id)
+        }
+    }
+
+    /// Where this session's store lies: a folder of [`SessionSettings::store_dir`] named after the
+    /// identity, such as `FIX.4.4-VENUE-CLIENT`.
+    #[must_use]
+    pub fn store_path(&self) -> PathBuf {
+        let mut name = format!(
+            "{}-{}-{}",
+            self.begin_string,
+            file_name(&self.sender_comp_id),
+            file_name(&self.target_comp_id)
+        );
+        if !self.qualifier.is_empty() {
+            name = format!("{name}-{}", file_name(&self.qualifier));
+        }
+        self.store_dir.join(name)
+    }
+
+    /// What the session layer is told.
+    pub(crate) fn config(&self) -> Config {
+        let mut config = Config::new(self.id(), self.role);
+        config.heart_bt_int_s = self.heart_bt_int_s;
+        config.default_appl_ver_id = self.default_appl_ver_id.map(ApplVerId);
+        config.reset = self.reset;
+        config.comp_ids =
+            if self.check_comp_ids { CompIdPolicy::Check } else { CompIdPolicy::Ignore };
+        config.sending_time_tolerance_s =
+            Some(self.sending_time_tolerance_s).filter(|seconds| *seconds > 0);
+        if let Some(precision) = self.precision {
+            config.precision = precision;
+        }
+        config.logon_timeout_ms = self.logon_timeout_ms;
+        config.logout_timeout_ms = self.logout_timeout_ms;
+        config
+    }
+}
+
+/// `text` with every byte that a file name should not hold written as `%XX`, so that no two
+/// identities share a folder.
+fn file_name(text: &str) -> String {
+    let mut name = String::new();
+    for b in text.bytes() {
+        if b.is_ascii_alphanumeric() || b"_.".contains(&b) {
+            name.push(char::from(b));
+        } else {
+            name.push_str(&format!("%{b:02X}"));
+        }
+    }
+    name
+}

@@ -1,0 +1,248 @@
+//! Reads settings from TOML: defaults merged into each session, errors with line and nearest key.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use serde::de::{self, Deserialize, Deserializer};
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+use transfix_codec::Precision;
+use transfix_session::{BeginString, ResetPolicy, Role};
+
+use crate::settings::{EngineSettings, SessionSettings, Settings};
+
+/// Why settings were not taken.
+#[derive(Debug)]
+pub struct SettingsError {
+    path: PathBuf,
+    /// 1 for the first line; 0 if the file could not be read.
+    line: usize,
+    message: String,
+}
+
+impl SettingsError {
+    fn new(path: &Path, text: &str, offset: usize, message: String) -> Self {
+        let before = text.get(..offset).unwrap_or(text);
+        let line = before.bytes().filter(|&b| b == b'\n').count() + 1;
+        Self { path: path.to_owned(), line, message }
+    }
+
+    fn from_toml(path: &Path, text: &str, error: &toml::de::Error) -> Self {
+        let offset = error.span().map_or(0, |span| span.start);
+        Self::new(path, text, offset, explain(error.message()))
+    }
+}
+
+impl fmt::Display for SettingsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.line {
+            0 => write!(f, "{}: {}", self.path.display(), self.message),
+            line => write!(f, "{}:{line}: {}", self.path.display(), self.message),
+        }
+    }
+}
+
+impl std::error::Error for SettingsError {}
+
+pub(crate) fn load(path: &Path) -> Result<Settings, SettingsError> {
+    let text = std::fs::read_to_string(path).map_err(|error| SettingsError {
+        path: path.to_owned(),
+        line: 0,
+        message: format!("cannot be read: {error}"),
+    })?;
+    parse(path, &text)
+}
+
+pub(crate) fn parse(path: &Path, text: &str) -> Result<Settings, SettingsError> {
+    let toml_error = |error: toml::de::Error| SettingsError::from_toml(path, text, &error);
+    let root = DeTable::parse(text).map_err(toml_error)?;
+    let mut settings = Settings::default();
+    let mut defaults = DeTable::new();
+    let mut sessions = Vec::new();
+    for (key, value) in root.into_inner() {
+        let at = key.span().start;
+        let wrong = |what: &str| SettingsError::new(path, text, at, what.to_owned());
+        match key.get_ref().as_ref() {
+            "engine" => settings.engine = value_of::<EngineSettings>(value).map_err(toml_error)?,
+            "defaults" => match value.into_inner() {
+                DeValue::Table(table) => defaults = table,
+                _ => return Err(wrong("write the keys that hold for all sessions as [defaults]")),
+            },
+            "session" => match value.into_inner() {
+                DeValue::Array(array) => sessions.extend(array),
+                _ => return Err(wrong("write each session as [[session]], with two brackets")),
+            },
+            other => {
+                let near = nearest(other, ["engine", "defaults", "session"].into_iter());
+                return Err(wrong(&format!("unknown section `{other}`{near}")));
+            }
+        }
+    }
+    if sessions.is_empty() {
+        return Err(SettingsError::new(path, text, 0, "no [[session]] in the file".to_owned()));
+    }
+    for session in sessions {
+        let span = session.span();
+        let DeValue::Table(own) = session.into_inner() else {
+            let message = "write each session as [[session]], with two brackets".to_owned();
+            return Err(SettingsError::new(path, text, span.start, message));
+        };
+        let mut merged = defaults.clone();
+        for (key, value) in own {
+            merged.remove(&key);
+            merged.insert(key, value);
+        }
+        let value = Spanned::new(span.clone(), DeValue::Table(merged));
+        let session: SessionSettings = value_of(value).map_err(toml_error)?;
+        check(&session).map_err(|m| SettingsError::new(path, text, span.start, m))?;
+        if settings.sessions.iter().any(|other| other.id() == session.id()) {
+            let message = format!("session {} is there twice; give one a qualifier", session.id());
+            return Err(SettingsError::new(path, text, span.start, message));
+        }
+        settings.sessions.push(session);
+    }
+    Ok(settings)
+}
+
+fn value_of<'de, T: Deserialize<'de>>(value: Spanned<DeValue<'de>>) -> Result<T, toml::de::Error> {
+    T::deserialize(toml::de::ValueDeserializer::from(value))
+}
+
+/// What no single key can tell.
+pub(crate) fn check(session: &SessionSettings) -> Result<(), String> {
+    let id = session.id();
+    if session.sender_comp_id.is_empty() || session.target_comp_id.is_empty() {
+        return Err("sender_comp_id and target_comp_id must not be empty".to_owned());
+    }
+    if [&session.sender_comp_id, &session.target_comp_id].iter().any(|id| id.contains('\x01')) {
+        return Err("a CompID must not contain SOH".to_owned());
+    }
+    let fixt = session.begin_string == BeginString::Fixt11;
+    match session.default_appl_ver_id {
+        None if fixt && session.role == Role::Initiator => {
+            Err(format!("{id}: a FIXT.1.1 initiator needs default_appl_ver_id, such as 9"))
+        }
+        Some(_) if !fixt => Err(format!("{id}: only FIXT.1.1 has default_appl_ver_id")),
+        Some(n) if !(2..=10).contains(&n) => {
+            Err(format!("{id}: default_appl_ver_id is 2 (FIX 4.0) to 10 (FIX Latest), not {n}"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Adds the nearest right word to serde's "unknown field `x`, expected one of `a`, `b`".
+fn explain(message: &str) -> String {
+    let mut words = message.split('`').skip(1).step_by(2);
+    let is_unknown = message.starts_with("unknown field") || message.starts_with("unknown variant");
+    let Some(wrong) = words.next().filter(|_| is_unknown) else { return message.to_owned() };
+    let kind = if message.starts_with("unknown field") { "key" } else { "value" };
+    format!("unknown {kind} `{wrong}`{}", nearest(wrong, words))
+}
+
+fn nearest<'a>(wrong: &str, right: impl Iterator<Item = &'a str>) -> String {
+    let similar = |word: &&str| (strsim::jaro_winkler(wrong, word) * 1000.0) as u32;
+    let right: Vec<&str> = right.collect();
+    match right.iter().max_by_key(|word| similar(word)) {
+        Some(word) if similar(word) > 700 => format!("; did you mean `{word}`?"),
+        _ => format!("; known are {}", right.join(", ")),
+    }
+}
+
+/// A text value that stands for one of a few.
+fn one_of<'de, D: Deserializer<'de>, T: Copy>(
+    deserializer: D,
+    words: &'static [&'static str],
+    values: &[T],
+) -> Result<T, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    let found = words.iter().position(|word| *word == text);
+    found.map(|i| values[i]).ok_or_else(|| de::Error::unknown_variant(&text, words))
+}
+
+pub(crate) fn role<'de, D: Deserializer<'de>>(d: D) -> Result<Role, D::Error> {
+    one_of(d, &["initiator", "acceptor"], &[Role::Initiator, Role::Acceptor])
+}
+
+pub(crate) fn begin_string<'de, D: Deserializer<'de>>(d: D) -> Result<BeginString, D::Error> {
+    const WORDS: &[&str] = &["FIX.4.0", "FIX.4.1", "FIX.4.2", "FIX.4.3", "FIX.4.4", "FIXT.1.1"];
+    one_of(d, WORDS, &BeginString::ALL)
+}
+
+pub(crate) fn reset<'de, D: Deserializer<'de>>(d: D) -> Result<ResetPolicy, D::Error> {
+    const VALUES: [ResetPolicy; 3] =
+        [ResetPolicy::Never, ResetPolicy::Logon, ResetPolicy::Disconnect];
+    one_of(d, &["never", "logon", "disconnect"], &VALUES)
+}
+
+pub(crate) fn precision<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Precision>, D::Error> {
+    const VALUES: [Precision; 4] =
+        [Precision::Seconds, Precision::Millis, Precision::Micros, Precision::Nanos];
+    one_of(d, &["seconds", "millis", "micros", "nanos"], &VALUES).map(Some)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: &str = "[[session]]\nrole = \"acceptor\"\nbegin_string = \"FIX.4.4\"\n\
+        sender_comp_id = \"A\"\ntarget_comp_id = \"B\"\naddress = \"127.0.0.1:0\"\n";
+
+    fn check(text: &str, expected: &str) {
+        let error = Settings::parse("my.toml", text).unwrap_err().to_string();
+        assert_eq!(error, expected, "{text}");
+    }
+
+    #[test]
+    fn defaults_are_overridden_by_the_session() {
+        let text = format!("[defaults]\nheart_bt_int_s = 7\ncheck_comp_ids = false\n{GOOD}");
+        let text = format!("{text}heart_bt_int_s = 9\n");
+        let settings = Settings::parse("my.toml", &text).unwrap();
+        assert_eq!(settings.sessions[0].heart_bt_int_s, 9);
+        assert!(!settings.sessions[0].check_comp_ids);
+    }
+
+    #[test]
+    fn a_key_like_no_other_lists_them_all() {
+        let text = format!("[defaults]\nzzz = 2\n{GOOD}");
+        let error = Settings::parse("my.toml", &text).unwrap_err().to_string();
+        assert!(error.starts_with("my.toml:2: unknown key `zzz`; known are role, "), "{error}");
+    }
+
+    #[test]
+    fn errors_name_line_and_nearest_key() {
+        check(
+            &format!("{GOOD}hartbeat_int_s = 3\n"),
+            "my.toml:7: unknown key `hartbeat_int_s`; did you mean `heart_bt_int_s`?",
+        );
+        check(
+            &format!("{GOOD}mode = \"spinn\"\n"),
+            "my.toml:7: unknown value `spinn`; did you mean `spin`?",
+        );
+        check(
+            &format!("[engin]\nworkers = 2\n{GOOD}"),
+            "my.toml:1: unknown section `engin`; did you mean `engine`?",
+        );
+        check(
+            &format!("[engine]\nwokers = 2\n{GOOD}"),
+            "my.toml:2: unknown key `wokers`; did you mean `workers`?",
+        );
+        check(
+            &GOOD.replace("4.4", "4.9"),
+            "my.toml:3: unknown value `FIX.4.9`; did you mean `FIX.4.4`?",
+        );
+        check(
+            &format!("{GOOD}heart_bt_int_s = \"x\"\n"),
+            "my.toml:7: invalid type: string \"x\", expected u32",
+        );
+        check(
+            &format!("{GOOD}{GOOD}"),
+            "my.toml:7: session FIX.4.4:A->B is there twice; give one a qualifier",
+        );
+        check(&GOOD.replace("address", "#"), "my.toml:1: missing field `address`");
+        check("", "my.toml:1: no [[session]] in the file");
+        check(
+            &GOOD.replace("FIX.4.4", "FIXT.1.1").replace("acceptor", "initiator"),
+            "my.toml:1: FIXT.1.1:A->B: a FIXT.1.1 initiator needs default_appl_ver_id, such as 9",
+        );
+    }
+}

@@ -1,0 +1,236 @@
+//! One session in its worker: the link behind its lock, and for an initiator the way to connect.
+
+use std::net::SocketAddr;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, MutexGuard, PoisonError};
+
+use transfix_session::{Disconnect, Now, SessionId};
+use transfix_transport::{Connecting, Interest, Registry, SocketOptions, Stream, Token, connect};
+
+use crate::clock;
+use crate::handle::Shared;
+use crate::link::{Down, Link, Turn};
+
+const MS: u64 = 1_000_000;
+/// How long a connection may take to be established.
+const CONNECT_TIMEOUT_NS: u64 = 10_000 * MS;
+
+/// How a session stood when the engine stopped.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Not connected when the stop began.
+    NotConnected,
+    /// The link went down during the stop; [`Disconnect::LoggedOut`] is the orderly end.
+    Ended(Disconnect),
+    /// The counterparty had not answered our Logout(5) at the deadline.
+    DeadlinePassed,
+    /// The store failed or the application panicked, now or earlier; the log says more.
+    Failed,
+}
+
+/// What became of one session at the stop of the engine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionOutcome {
+    /// The session.
+    pub id: SessionId,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// Next number expected from the counterparty.
+    pub next_num_in: u64,
+    /// Next number of ours.
+    pub next_num_out: u64,
+}
+
+/// The way of an initiator to its acceptor.
+pub(crate) struct Dial {
+    pub(crate) addresses: Vec<SocketAddr>,
+    pub(crate) options: SocketOptions,
+    pub(crate) interval_ns: u64,
+    next: usize,
+    state: DialState,
+}
+
+enum DialState {
+    /// Try again at this moment of the monotonic clock.
+    At(u64),
+    Connecting(Connecting, u64),
+    Up,
+}
+
+impl Dial {
+    pub(crate) const fn new(
+        addresses: Vec<SocketAddr>,
+        options: SocketOptions,
+        interval_ms: u32,
+    ) -> Self {
+        let interval_ns = interval_ms as u64 * MS;
+        Self { addresses, options, interval_ns, next: 0, state: DialState::At(0) }
+    }
+}
+
+/// One session as its worker sees it.
+pub(crate) struct Slot {
+    pub(crate) shared: Arc<Shared>,
+    dial: Option<Dial>,
+    pub(crate) up: bool,
+    pub(crate) failed: bool,
+    ended: Option<Disconnect>,
+}
+
+impl Slot {
+    pub(crate) const fn new(shared: Arc<Shared>, dial: Option<Dial>) -> Self {
+        Self { shared, dial, up: false, failed: false, ended: None }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Link> {
+        self.shared.link.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn turn(&self) -> Result<Turn, Down> {
+        self.lock().turn(&self.shared.queue, clock::now)
+    }
+
+    pub(crate) fn tick(&self, now: Now) -> Result<(), Down> {
+        let mut link = self.lock();
+        if link.desk.session.next_deadline().is_some_and(|at| now.monotonic_ns >= at) {
+            link.tick(now)?;
+        }
+        Ok(())
+    }
+
+    /// When this slot has something to do even if no byte comes.
+    pub(crate) fn deadline(&self) -> Option<u64> {
+        match &self.dial {
+            _ if self.failed => None,
+            Some(Dial { state: DialState::At(at), .. }) => Some(*at),
+            Some(Dial { state: DialState::Connecting(_, until), .. }) => Some(*until),
+            _ => self.lock().desk.session.next_deadline(),
+        }
+    }
+
+    /// Takes a connection that is established; `registry` is that of a worker that waits.
+    pub(crate) fn attach(
+        &mut self,
+        now: Now,
+        mut stream: Box<dyn Stream>,
+        read: &[u8],
+        registry: Option<(&Registry, Token)>,
+    ) -> Result<(), Down> {
+        let mut link = self.lock();
+        if link.is_up() || self.failed {
+            tracing::warn!(session = %self.shared.id, "refused a second connection");
+            return Ok(());
+        }
+        if let Some((registry, token)) = registry {
+            let interest = Interest::READABLE | Interest::WRITABLE;
+            stream.register(registry, token, interest).map_err(Down::Io)?;
+        }
+        let attached = link.attach(now, stream, read);
+        drop(link);
+        self.up = true;
+        self.ended = None;
+        attached
+    }
+
+    /// Moves an initiator on: begins to connect, or finds the connection established.
+    pub(crate) fn dial(
+        &mut self,
+        now: Now,
+        registry: &Registry,
+        token: Token,
+        waits: bool,
+    ) -> Result<(), Down> {
+        let Some(dial) = self.dial.as_mut().filter(|_| !self.failed) else { return Ok(()) };
+        match &mut dial.state {
+            DialState::Up => Ok(()),
+            DialState::At(at) => {
+                if now.monotonic_ns < *at {
+                    return Ok(());
+                }
+                let address = dial.addresses[dial.next % dial.addresses.len()];
+                dial.next += 1;
+                let mut connecting = connect(address, None, &dial.options).map_err(Down::Io)?;
+                connecting.register(registry, token, Interest::WRITABLE).map_err(Down::Io)?;
+                let until = now.monotonic_ns + CONNECT_TIMEOUT_NS;
+                dial.state = DialState::Connecting(connecting, until);
+                Ok(())
+            }
+            DialState::Connecting(connecting, until) => {
+                let Some(stream) = connecting.finish().map_err(Down::Io)? else {
+                    let late = now.monotonic_ns >= *until;
+                    let error = || Down::Io(std::io::ErrorKind::TimedOut.into());
+                    return if late { Err(error()) } else { Ok(()) };
+                };
+                dial.state = DialState::Up;
+                let mut stream: Box<dyn Stream> = Box::new(stream);
+                // From here on the link registers it, for reading too, if it is to wait at all.
+                stream.deregister(registry).map_err(Down::Io)?;
+                self.attach(now, stream, &[], waits.then_some((registry, token)))
+            }
+        }
+    }
+
+    /// Whether an initiator is on its way to a connection, which a spinning worker must look at.
+    pub(crate) const fn dials(&self) -> bool {
+        matches!(self.dial, Some(Dial { state: DialState::At(_) | DialState::Connecting(..), .. }))
+    }
+
+    /// The link is down: closes it and plans the next attempt.
+    pub(crate) fn down(&mut self, why: &Down, now: Now, registry: &Registry) {
+        let reason = match why {
+            Down::Session(reason) => *reason,
+            Down::Io(error) => {
+                tracing::info!(session = %self.shared.id, %error, "connection failed");
+                Disconnect::LinkLost
+            }
+            Down::Store(error) => {
+                tracing::error!(session = %self.shared.id, %error, "store failed");
+                Disconnect::LinkLost
+            }
+        };
+        if matches!(why, Down::Store(_)) {
+            self.failed = true;
+        }
+        if let Some(mut stream) = self.lock().close(reason) {
+            // Not registered where the worker spins.
+            stream.deregister(registry).ok();
+        }
+        self.up = false;
+        self.ended = Some(reason);
+        if let Some(dial) = &mut self.dial {
+            dial.state = DialState::At(now.monotonic_ns + dial.interval_ns);
+        }
+    }
+
+    /// Begins the stop: Logout(5) if logged on, no more dialling.
+    pub(crate) fn begin_stop(&mut self, now: Now, text: &str) -> Result<(), Down> {
+        self.dial = None;
+        self.shared.closed.store(true, Ordering::Release);
+        if !self.up {
+            return Ok(());
+        }
+        let mut link = self.lock();
+        link.desk.send_queued(now, &self.shared.queue);
+        if link.logout(now, text)? {
+            return Ok(());
+        }
+        // Connected, but not logged on: nothing to wait for.
+        Err(Down::Session(Disconnect::Application))
+    }
+
+    pub(crate) fn outcome(&self, was_up: bool) -> SessionOutcome {
+        let outcome = match self.ended {
+            _ if self.failed => Outcome::Failed,
+            _ if !was_up => Outcome::NotConnected,
+            Some(reason) => Outcome::Ended(reason),
+            None => Outcome::DeadlinePassed,
+        };
+        let link = self.lock();
+        SessionOutcome {
+            id: self.shared.id.clone(),
+            outcome,
+            next_num_in: link.desk.session.next_num_in(),
+            next_num_out: link.desk.session.next_num_out(),
+        }
+    }
+}

@@ -1,0 +1,301 @@
+//! A thread that drives sessions: waits in epoll or spins, and takes each through its turns.
+//!
+//! Invariant: an idle worker that waits uses no CPU: it sleeps until bytes, a command or a timer.
+
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use transfix_session::{Disconnect, Now};
+use transfix_transport::{Events, Poll, Stream, Token, Waker};
+
+use crate::clock;
+use crate::link::{Down, Turn};
+use crate::slot::{SessionOutcome, Slot};
+
+const WAKE: Token = Token(usize::MAX);
+const EVENTS: usize = 256;
+/// Turns of a spinning worker between two looks at the timers.
+const TURNS_PER_TICK: u32 = 64;
+
+/// What other threads ask of a worker.
+pub(crate) enum Command {
+    /// A connection for the session in this slot, and what was read from it already.
+    Attach { slot: usize, stream: Box<dyn Stream>, read: Vec<u8> },
+    /// Log out everywhere and end, at this moment of the monotonic clock at the latest.
+    Stop { until_ns: u64, text: String },
+}
+
+/// The door of a worker.
+pub(crate) struct Mailbox {
+    commands: Mutex<Vec<Command>>,
+    pending: AtomicBool,
+    waker: Waker,
+}
+
+impl Mailbox {
+    pub(crate) fn post(&self, command: Command) {
+        self.commands.lock().unwrap_or_else(PoisonError::into_inner).push(command);
+        self.pending.store(true, Ordering::Release);
+        self.wake();
+    }
+
+    /// Ends the worker's wait; without effect on one that spins, which looks by itself.
+    pub(crate) fn wake(&self) {
+        // Only a closed eventfd fails, and then there is nobody to wake.
+        let _ = self.waker.wake();
+    }
+
+    fn take(&self) -> Vec<Command> {
+        if !self.pending.swap(false, Ordering::AcqRel) {
+            return Vec::new();
+        }
+        std::mem::take(&mut *self.commands.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// The sessions of one thread.
+pub(crate) struct Worker {
+    poll: Poll,
+    events: Events,
+    mailbox: Arc<Mailbox>,
+    slots: Vec<Slot>,
+    spins: bool,
+    turns: u32,
+    /// The earliest moment at which a timer may be due; never later than the true one.
+    deadline: u64,
+    /// Slots whose sockets may hold more.
+    again: Vec<usize>,
+    stop: Option<Stop>,
+}
+
+struct Stop {
+    until_ns: u64,
+    was_up: Vec<bool>,
+}
+
+impl Worker {
+    pub(crate) fn new(slots: Vec<Slot>, spins: bool) -> io::Result<Self> {
+        let poll = Poll::new()?;
+        let waker = Waker::new(poll.registry(), WAKE)?;
+        let mailbox =
+            Mailbox { commands: Mutex::default(), pending: AtomicBool::new(false), waker };
+        Ok(Self {
+            poll,
+            events: Events::with_capacity(EVENTS),
+            mailbox: Arc::new(mailbox),
+            slots,
+            spins,
+            turns: 0,
+            deadline: 0,
+            again: Vec::new(),
+            stop: None,
+        })
+    }
+
+    pub(crate) fn mailbox(&self) -> &Arc<Mailbox> {
+        &self.mailbox
+    }
+
+    /// Runs until told to stop.
+    pub(crate) fn run(mut self) -> Vec<SessionOutcome> {
+        while !self.is_done() {
+            self.run_once(true);
+        }
+        self.finish()
+    }
+
+    /// Whether the stop is over: all links are down, or the deadline has passed.
+    pub(crate) fn is_done(&self) -> bool {
+        self.stop.as_ref().is_some_and(|stop| {
+            self.slots.iter().all(|slot| !slot.up) || clock::monotonic_ns() >= stop.until_ns
+        })
+    }
+
+    /// Outcomes of the stop; what is still connected is cut.
+    pub(crate) fn finish(&mut self) -> Vec<SessionOutcome> {
+        let was_up = self.stop.take().map_or_else(Vec::new, |stop| stop.was_up);
+        let now = clock::now();
+        let mut outcomes = Vec::new();
+        for (i, slot) in self.slots.iter_mut().enumerate() {
+            outcomes.push(slot.outcome(was_up.get(i).copied().unwrap_or(slot.up)));
+            if slot.up {
+                slot.down(&Down::Session(Disconnect::Application), now, self.poll.registry());
+            }
+        }
+        outcomes
+    }
+
+    /// One round over commands, ready sockets and timers; answers whether anything happened.
+    pub(crate) fn run_once(&mut self, may_wait: bool) -> bool {
+        self.commands();
+        if self.is_done() {
+            return true;
+        }
+        let spinning = self.spins && (!may_wait || self.slots.iter().any(|slot| slot.up));
+        let progress = if spinning { self.spin() } else { self.wait(may_wait) };
+        self.turns = self.turns.wrapping_add(1);
+        if !spinning || self.turns.is_multiple_of(TURNS_PER_TICK) {
+            self.timers();
+        }
+        progress
+    }
+
+    fn spin(&mut self) -> bool {
+        let mut progress = false;
+        for i in 0..self.slots.len() {
+            progress |= self.turn(i).progress;
+            if self.slots[i].dials() && self.turns.is_multiple_of(TURNS_PER_TICK) {
+                self.dial(i, clock::now());
+            }
+        }
+        progress
+    }
+
+    fn wait(&mut self, may_wait: bool) -> bool {
+        let now = clock::monotonic_ns();
+        let idle = self.again.is_empty() && may_wait;
+        let until = self.stop.as_ref().map_or(self.deadline, |s| self.deadline.min(s.until_ns));
+        let timeout = match until.saturating_sub(now) {
+            _ if !idle => Some(Duration::ZERO),
+            _ if until == u64::MAX => None,
+            // Rounded up to the kernel's milliseconds, or the last of them would be spun away.
+            ns => Some(Duration::from_nanos(ns.next_multiple_of(1_000_000))),
+        };
+        let mut events = std::mem::replace(&mut self.events, Events::with_capacity(0));
+        if let Err(error) = self.poll.poll(&mut events, timeout)
+            && error.kind() != io::ErrorKind::Interrupted
+        {
+            tracing::error!(%error, "waiting for sockets failed");
+        }
+        let mut ready = std::mem::take(&mut self.again);
+        ready.extend(events.iter().filter(|e| e.token() != WAKE).map(|e| e.token().0));
+        let woken = events.iter().any(|e| e.token() == WAKE);
+        self.events = events;
+        for i in ready.drain(..) {
+            self.ready(i);
+        }
+        // The list goes back with its memory, and with what the turns have added to it.
+        ready.append(&mut self.again);
+        self.again = ready;
+        if woken {
+            self.handed_over();
+        }
+        true
+    }
+
+    fn ready(&mut self, i: usize) {
+        if self.slots[i].up {
+            if self.turn(i).again {
+                self.again.push(i);
+            }
+        } else {
+            self.dial(i, clock::now());
+        }
+    }
+
+    /// Sessions whose queues other threads have filled.
+    fn handed_over(&mut self) {
+        for i in 0..self.slots.len() {
+            if self.slots[i].up && self.slots[i].shared.queue.is_pending() {
+                self.ready(i);
+            }
+        }
+    }
+
+    fn turn(&mut self, i: usize) -> Turn {
+        if !self.slots[i].up {
+            return Turn::default();
+        }
+        let slot = &self.slots[i];
+        // A bug of ours or of the application ends this link; the others go on.
+        match catch_unwind(AssertUnwindSafe(|| slot.turn())) {
+            Ok(Ok(turn)) => {
+                if turn.progress && !self.spins {
+                    self.note_deadline(i);
+                }
+                turn
+            }
+            Ok(Err(why)) => {
+                self.down(i, &why);
+                Turn { progress: true, again: false }
+            }
+            Err(_) => {
+                tracing::error!(session = %self.slots[i].shared.id, "panicked; the session ends");
+                self.slots[i].failed = true;
+                self.down(i, &Down::Session(Disconnect::Application));
+                Turn { progress: true, again: false }
+            }
+        }
+    }
+
+    fn dial(&mut self, i: usize, now: Now) {
+        let waits = !self.spins;
+        let registry = self.poll.registry();
+        let dialled = self.slots[i].dial(now, registry, Token(i), waits);
+        match dialled {
+            Ok(()) => self.note_deadline(i),
+            Err(why) => self.down(i, &why),
+        }
+    }
+
+    fn down(&mut self, i: usize, why: &Down) {
+        self.slots[i].down(why, clock::now(), self.poll.registry());
+        self.note_deadline(i);
+    }
+
+    fn note_deadline(&mut self, i: usize) {
+        if let Some(at) = self.slots[i].deadline() {
+            self.deadline = self.deadline.min(at);
+        }
+    }
+
+    fn timers(&mut self) {
+        let now = clock::now();
+        if now.monotonic_ns < self.deadline {
+            return;
+        }
+        self.deadline = u64::MAX;
+        for i in 0..self.slots.len() {
+            if self.slots[i].up {
+                if let Err(why) = self.slots[i].tick(now) {
+                    self.down(i, &why);
+                }
+                self.note_deadline(i);
+            } else if self.stop.is_none() {
+                self.dial(i, now);
+            }
+        }
+    }
+
+    fn commands(&mut self) {
+        for command in self.mailbox.take() {
+            match command {
+                Command::Attach { slot, stream, read } => {
+                    let now = clock::now();
+                    let registry = (!self.spins).then(|| (self.poll.registry(), Token(slot)));
+                    let was_up = self.slots[slot].up;
+                    match self.slots[slot].attach(now, stream, &read, registry) {
+                        Ok(()) if was_up => {}
+                        Ok(()) => self.ready(slot),
+                        Err(why) => self.down(slot, &why),
+                    }
+                }
+                Command::Stop { until_ns, text } => self.begin_stop(until_ns, &text),
+            }
+        }
+    }
+
+    fn begin_stop(&mut self, until_ns: u64, text: &str) {
+        let was_up = self.slots.iter().map(|slot| slot.up).collect();
+        self.stop = Some(Stop { until_ns, was_up });
+        let now = clock::now();
+        for i in 0..self.slots.len() {
+            if let Err(why) = self.slots[i].begin_stop(now, text) {
+                self.down(i, &why);
+            }
+        }
+    }
+}

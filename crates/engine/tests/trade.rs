@@ -1,0 +1,278 @@
+//! Two engines over loopback: they log on, trade, lose the connection, recover, log out.
+#![allow(clippy::unwrap_used, reason = "a failed test may panic")]
+
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
+
+use transfix::{
+    Application, BeginString, BusinessReject, Disconnect, Durability, Engine, Message, Mode,
+    Outcome, Role, SendMode, Sent, SessionId, SessionRef, SessionSettings, Settings, tag,
+};
+
+/// Long enough for the slowest machine; no test waits that long unless it fails.
+const LONG: Duration = Duration::from_secs(20);
+
+/// What an application saw.
+#[derive(Debug, PartialEq, Eq)]
+enum Seen {
+    Logon,
+    Message(String, String),
+    Disconnect(Disconnect),
+}
+
+struct Recorder {
+    seen: Sender<Seen>,
+    answers: bool,
+}
+
+impl Application for Recorder {
+    fn on_message(
+        &mut self,
+        message: &Message<'_>,
+        session: &mut SessionRef<'_>,
+    ) -> Result<(), BusinessReject> {
+        let kind = String::from_utf8_lossy(message.msg_type()).into_owned();
+        let id = message.text(tag::CL_ORD_ID)?.to_owned();
+        if self.answers {
+            session.send("8", |report| _ = report.str(tag::CL_ORD_ID, &id)).unwrap();
+        }
+        self.seen.send(Seen::Message(kind, id)).unwrap();
+        Ok(())
+    }
+
+    fn on_logon(&mut self, _: &mut SessionRef<'_>) {
+        self.seen.send(Seen::Logon).unwrap();
+    }
+
+    fn on_disconnect(&mut self, _: &SessionId, reason: Disconnect) {
+        self.seen.send(Seen::Disconnect(reason)).unwrap();
+    }
+}
+
+struct Side {
+    engine: Engine,
+    id: SessionId,
+    seen: Receiver<Seen>,
+}
+
+impl Side {
+    fn start(settings: SessionSettings, answers: bool) -> Self {
+        let (sender, seen) = channel();
+        let id = settings.id();
+        let mut sender = Some(sender);
+        let engine = Engine::start(&Settings::of(settings), |_| {
+            Box::new(Recorder { seen: sender.take().unwrap(), answers })
+        });
+        Self { engine: engine.unwrap(), id, seen }
+    }
+
+    fn next(&self) -> Seen {
+        self.seen.recv_timeout(LONG).unwrap()
+    }
+
+    fn send(&self, id: &str) -> Sent {
+        let handle = self.engine.session(&self.id).unwrap();
+        handle.send("D", |order| _ = order.str(tag::CL_ORD_ID, id)).unwrap()
+    }
+}
+
+fn acceptor(begin_string: BeginString, mode: Mode) -> SessionSettings {
+    let id = SessionId::new(begin_string, "VENUE", "CLIENT");
+    let mut settings = SessionSettings::new(Role::Acceptor, &id, "127.0.0.1:0");
+    settings.durability = Durability::Memory;
+    settings.validate = false;
+    settings.mode = mode;
+    settings
+}
+
+fn initiator(begin_string: BeginString, mode: Mode, venue: &Side) -> SessionSettings {
+    let id = SessionId::new(begin_string, "CLIENT", "VENUE");
+    let address = venue.engine.listening()[0].to_string();
+    let mut settings = SessionSettings::new(Role::Initiator, &id, &address);
+    settings.durability = Durability::Memory;
+    settings.validate = false;
+    settings.reconnect_interval_ms = 10;
+    settings.mode = mode;
+    if begin_string == BeginString::Fixt11 {
+        settings.default_appl_ver_id = Some(9);
+    }
+    settings
+}
+
+fn trade(venue: &Side, client: &Side, orders: usize) {
+    for n in 0..orders {
+        client.send(&format!("order{n}"));
+    }
+    for n in 0..orders {
+        let id = format!("order{n}");
+        assert_eq!(venue.next(), Seen::Message("D".to_owned(), id.clone()));
+        assert_eq!(client.next(), Seen::Message("8".to_owned(), id));
+    }
+}
+
+#[test]
+fn every_version_and_mode_logs_on_trades_and_logs_out() {
+    for begin_string in BeginString::ALL {
+        for mode in [Mode::Pool, Mode::Dedicated, Mode::Spin] {
+            println!("{begin_string} {mode:?}");
+            let venue = Side::start(acceptor(begin_string, mode), true);
+            let client = Side::start(initiator(begin_string, mode, &venue), false);
+            assert_eq!((venue.next(), client.next()), (Seen::Logon, Seen::Logon));
+            trade(&venue, &client, 100);
+            let outcomes = client.engine.stop(20_000);
+            assert_eq!(outcomes[0].outcome, Outcome::Ended(Disconnect::LoggedOut));
+            assert_eq!(outcomes[0].next_num_out, 103);
+            assert_eq!(venue.next(), Seen::Disconnect(Disconnect::LoggedOut));
+            let outcomes = venue.engine.stop(20_000);
+            assert_eq!(outcomes[0].outcome, Outcome::NotConnected);
+            assert_eq!(outcomes[0].next_num_in, 103);
+        }
+    }
+}
+
+#[test]
+fn queued_sends_keep_their_order() {
+    let venue = Side::start(acceptor(BeginString::Fix44, Mode::Pool), true);
+    let mut settings = initiator(BeginString::Fix44, Mode::Dedicated, &venue);
+    settings.send = SendMode::Queued;
+    let client = Side::start(settings, false);
+    assert_eq!((venue.next(), client.next()), (Seen::Logon, Seen::Logon));
+    assert!(matches!(client.send("first"), Sent::Queued { .. }));
+    assert_eq!(venue.next(), Seen::Message("D".to_owned(), "first".to_owned()));
+    assert_eq!(client.next(), Seen::Message("8".to_owned(), "first".to_owned()));
+    trade(&venue, &client, 1_000);
+}
+
+#[test]
+fn many_threads_send_into_one_session() {
+    const THREADS: usize = 4;
+    const EACH: usize = 500;
+    let venue = Side::start(acceptor(BeginString::Fix44, Mode::Dedicated), false);
+    let client = Side::start(initiator(BeginString::Fix44, Mode::Dedicated, &venue), false);
+    assert_eq!((venue.next(), client.next()), (Seen::Logon, Seen::Logon));
+    let handle = client.engine.session(&client.id).unwrap();
+    std::thread::scope(|scope| {
+        for t in 0..THREADS {
+            let handle = handle.clone();
+            scope.spawn(move || {
+                for n in 0..EACH {
+                    let id = format!("{t}-{n}");
+                    handle.send("D", |order| _ = order.str(tag::CL_ORD_ID, &id)).unwrap();
+                }
+            });
+        }
+    });
+    let mut next = [0; THREADS];
+    for _ in 0..THREADS * EACH {
+        let Seen::Message(_, id) = venue.next() else { panic!("not a message") };
+        let (t, n) = id.split_once('-').unwrap();
+        let t: usize = t.parse().unwrap();
+        assert_eq!(n.parse::<usize>().unwrap(), next[t], "order within a thread");
+        next[t] += 1;
+    }
+    assert_eq!(handle.next_numbers().1, (THREADS * EACH + 2) as u64);
+}
+
+#[test]
+fn a_second_connection_is_closed_and_the_first_stays() {
+    let venue = Side::start(acceptor(BeginString::Fix44, Mode::Pool), true);
+    let first = Side::start(initiator(BeginString::Fix44, Mode::Pool, &venue), false);
+    assert_eq!((venue.next(), first.next()), (Seen::Logon, Seen::Logon));
+    let second = Side::start(initiator(BeginString::Fix44, Mode::Pool, &venue), false);
+    assert_eq!(second.next(), Seen::Disconnect(Disconnect::LinkLost));
+    drop(second);
+    trade(&venue, &first, 10);
+}
+
+#[test]
+fn polled_sessions_are_driven_by_the_application() {
+    let venue = Side::start(acceptor(BeginString::Fix44, Mode::Dedicated), true);
+    let mut client = Side::start(initiator(BeginString::Fix44, Mode::Polled, &venue), false);
+    let wait = |client: &mut Side| loop {
+        client.engine.poll();
+        if let Ok(seen) = client.seen.try_recv() {
+            return seen;
+        }
+    };
+    assert_eq!(wait(&mut client), Seen::Logon);
+    for n in 0..100 {
+        let id = format!("order{n}");
+        assert_eq!(client.send(&id), Sent::Direct(n + 2));
+        assert_eq!(wait(&mut client), Seen::Message("8".to_owned(), id));
+    }
+    let outcomes = client.engine.stop(20_000);
+    assert_eq!(outcomes[0].outcome, Outcome::Ended(Disconnect::LoggedOut));
+}
+
+#[test]
+fn both_sides_go_on_where_they_were_after_a_restart() {
+    let dir = transfix_testkit::temp::TempDir::new();
+    let durable = |mut settings: SessionSettings| {
+        settings.durability = Durability::Process;
+        settings.store_dir = dir.path().to_owned();
+        settings
+    };
+    for round in 0..5 {
+        let venue = Side::start(durable(acceptor(BeginString::Fix44, Mode::Pool)), true);
+        let client = Side::start(durable(initiator(BeginString::Fix44, Mode::Pool, &venue)), false);
+        assert_eq!((venue.next(), client.next()), (Seen::Logon, Seen::Logon));
+        trade(&venue, &client, 10);
+        let numbers = client.engine.session(&client.id).unwrap().next_numbers();
+        assert_eq!(numbers, (12 * round + 12, 12 * round + 12));
+        client.engine.stop(20_000);
+        venue.engine.stop(20_000);
+    }
+}
+
+#[test]
+fn messages_lost_on_the_way_are_resent_after_the_next_logon() {
+    // The client's store remembers what a cut connection has swallowed.
+    let venue = Side::start(acceptor(BeginString::Fix44, Mode::Pool), true);
+    let relay = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut settings = initiator(BeginString::Fix44, Mode::Pool, &venue);
+    settings.address = relay.local_addr().unwrap().to_string();
+    let to = venue.engine.listening()[0];
+    let client = Side::start(settings, false);
+    let (up, cut) = pass_on(&relay, to);
+    assert_eq!((venue.next(), client.next()), (Seen::Logon, Seen::Logon));
+    trade(&venue, &client, 10);
+    cut(&up);
+    // Some of these meet a dead connection, some none at all.
+    let mut sent = Vec::new();
+    let handle = client.engine.session(&client.id).unwrap();
+    for n in 0..1_000 {
+        let id = format!("late{n}");
+        if handle.send("D", |order| _ = order.str(tag::CL_ORD_ID, &id)).is_ok() {
+            sent.push(id);
+        }
+    }
+    assert_eq!(venue.next(), Seen::Disconnect(Disconnect::LinkLost));
+    assert_eq!(client.next(), Seen::Disconnect(Disconnect::LinkLost));
+    let _again = pass_on(&relay, to);
+    assert_eq!((venue.next(), client.next()), (Seen::Logon, Seen::Logon));
+    for id in sent {
+        assert_eq!(venue.next(), Seen::Message("D".to_owned(), id.clone()));
+        assert_eq!(client.next(), Seen::Message("8".to_owned(), id));
+    }
+    trade(&venue, &client, 10);
+}
+
+type Ends = (std::net::TcpStream, std::net::TcpStream);
+
+/// Passes one connection on in both directions; the function cuts it.
+fn pass_on(relay: &std::net::TcpListener, to: std::net::SocketAddr) -> (Ends, fn(&Ends)) {
+    let (client, _) = relay.accept().unwrap();
+    let venue = std::net::TcpStream::connect(to).unwrap();
+    for (from, to) in [(&client, &venue), (&venue, &client)] {
+        let (mut from, mut to) = (from.try_clone().unwrap(), to.try_clone().unwrap());
+        std::thread::spawn(move || {
+            let _ = std::io::copy(&mut from, &mut to);
+        });
+    }
+    let cut = |ends: &Ends| {
+        for end in [&ends.0, &ends.1] {
+            let _ = end.shutdown(std::net::Shutdown::Both);
+        }
+    };
+    ((client, venue), cut)
+}
