@@ -128,8 +128,11 @@ impl<'a, 's> Reader<'a, 's> {
         for structure in children(node, "structure") {
             members.extend(self.members(structure)?);
         }
-        let of_frame = |kind: &DraftKind| matches!(kind, DraftKind::Component(n) if n == HEADER || n == TRAILER);
-        members.retain(|member| !of_frame(&member.kind));
+        // Header and trailer are the same for all messages: no part of the body.
+        members.retain(|member| match &member.kind {
+            DraftKind::Component(name) => name != HEADER && name != TRAILER,
+            _ => true,
+        });
         let session = node.attribute("category") == Some("Session");
         Ok(DraftMessage {
             msg_type: self.source.attribute(node, "msgType")?.to_owned(),

@@ -5,7 +5,8 @@ use crate::{DataType, Dictionary, Draft, Flat, Kind, Problem};
 /// A dictionary around these messages and components, with fields A(1) to D(4) and NoG(10).
 fn wrapped(messages: &str, components: &str) -> String {
     format!(
-        "<fix major='4' minor='4'>\n<messages>\n{messages}\n</messages>\n<components>\n{components}\n\
+        "<fix major='4' minor='4'>\n<messages>\n{messages}\n</messages>\n\
+         <components>\n{components}\n\
          </components>\n<fields>\n<field number='1' name='A' type='STRING'/>\
          <field number='2' name='B' type='INT'/><field number='3' name='CLen' type='LENGTH'/>\
          <field number='4' name='C' type='DATA'/>\
