@@ -139,3 +139,24 @@ fn read(path: &Path) -> Result<Draft, String> {
 fn resolve(draft: Draft) -> Result<Dictionary, String> {
     draft.resolve().map_err(|error| error.to_string())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_standard_dictionary_has_its_source() {
+        let names: Vec<&str> = VERSIONS.iter().map(|version| version.name).collect();
+        assert_eq!(names, transfix_dictionary::STANDARD);
+    }
+
+    #[test]
+    fn without_the_sources_only_a_check_fails() {
+        let args = |args: &[&str]| args.iter().map(|&arg| arg.to_owned()).collect::<Vec<_>>();
+        let missing = run(&args(&["--source", "no/such/directory"])).unwrap();
+        assert!(missing.contains("nothing written"), "{missing}");
+        assert!(run(&args(&["--check", "--source", "no/such/directory"])).is_err());
+        assert!(run(&args(&["--sauce"])).is_err());
+        assert!(run(&args(&["--source"])).is_err());
+    }
+}

@@ -116,7 +116,8 @@ impl fmt::Display for Problem {
             Self::TooDeep => write!(f, "nested deeper than {} levels", Self::DEPTH_MAX),
             Self::TooManyFields => write!(f, "more than {} fields", Self::FIELDS_MAX),
             Self::UnknownStandard { nearest } => {
-                f.write_str("no standard dictionary has this name")?;
+                f.write_str("no standard dictionary has this name; take one of FIX40 to FIX44, ")?;
+                f.write_str("FIX50, FIX50SP1, FIX50SP2, FIXT11, FIXLatest")?;
                 did_you_mean(f, nearest.as_deref())
             }
         }
@@ -125,7 +126,7 @@ impl fmt::Display for Problem {
 
 fn did_you_mean(f: &mut fmt::Formatter<'_>, nearest: Option<&str>) -> fmt::Result {
     match nearest {
-        Some(nearest) => write!(f, ", or did you mean '{nearest}'?"),
+        Some(nearest) => write!(f, "; did you mean '{nearest}'?"),
         None => Ok(()),
     }
 }

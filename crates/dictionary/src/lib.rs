@@ -29,6 +29,7 @@ mod error;
 mod layout;
 mod model;
 mod nearest;
+mod tree;
 mod write;
 
 #[cfg(feature = "xml")]
@@ -47,3 +48,4 @@ pub use layout::{Flat, FlatMember, Layout, Place};
 pub use model::{Category, Code, Component, Dictionary, Field, Group, Kind, Member, Message};
 #[cfg(feature = "xml")]
 pub use standard::{STANDARD, standard};
+pub use tree::{Unknown, describe};
