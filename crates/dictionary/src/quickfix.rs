@@ -58,7 +58,7 @@ pub(crate) fn read(root: Node<'_, '_>, source: &Source<'_>) -> Result<Draft, Dic
     for node in listed(root, "components").filter(|node| node.has_tag_name("component")) {
         draft.components.push(DraftComponent {
             name: source.attribute(node, "name")?.to_owned(),
-            members: reader.members(node)?,
+            members: reader.members(node, 0)?,
             line: source.line(node),
         });
     }
@@ -66,10 +66,10 @@ pub(crate) fn read(root: Node<'_, '_>, source: &Source<'_>) -> Result<Draft, Dic
         draft.messages.push(reader.message(node)?);
     }
     for node in children(root, "header") {
-        draft.header.extend(reader.members(node)?);
+        draft.header.extend(reader.members(node, 0)?);
     }
     for node in children(root, "trailer") {
-        draft.trailer.extend(reader.members(node)?);
+        draft.trailer.extend(reader.members(node, 0)?);
     }
     Ok(draft)
 }
@@ -151,19 +151,27 @@ impl Reader<'_> {
             msg_type: self.source.attribute(node, "msgtype")?.to_owned(),
             name: self.source.attribute(node, "name")?.to_owned(),
             category,
-            members: self.members(node)?,
+            members: self.members(node, 0)?,
             line: self.source.line(node),
         })
     }
 
-    fn members(&self, parent: Node<'_, '_>) -> Result<Vec<DraftMember>, DictionaryError> {
+    fn members(
+        &self,
+        parent: Node<'_, '_>,
+        depth: usize,
+    ) -> Result<Vec<DraftMember>, DictionaryError> {
+        if depth > Problem::DEPTH_MAX {
+            return Err(self.source.error(parent, Problem::TooDeep));
+        }
         let mut members = Vec::new();
         for node in parent.children().filter(Node::is_element) {
             let kind = match node.tag_name().name() {
                 "field" => DraftKind::Field(self.tag(node)?),
-                "group" => {
-                    DraftKind::Group { count_tag: self.tag(node)?, members: self.members(node)? }
-                }
+                "group" => DraftKind::Group {
+                    count_tag: self.tag(node)?,
+                    members: self.members(node, depth + 1)?,
+                },
                 "component" => {
                     DraftKind::Component(self.source.attribute(node, "name")?.to_owned())
                 }

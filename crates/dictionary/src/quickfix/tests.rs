@@ -133,6 +133,11 @@ fn what_is_wrong_is_refused_with_its_line() {
     let deep = Problem::DEPTH_MAX + 2;
     let groups = format!("{}{}", "<group name='NoG'>".repeat(deep), "</group>".repeat(deep));
     assert_eq!(error_of(&message(&groups), "").1, Problem::TooDeep);
+    let bottomless = message(&"<group name='NoG'>".repeat(100_000));
+    assert!(matches!(error_of(&bottomless, "").1, Problem::NotXml(_)));
+    let bottomless =
+        format!("{}{}", "<group name='NoG'>".repeat(100_000), "</group>".repeat(100_000));
+    assert_eq!(error_of(&message(&bottomless), "").1, Problem::TooDeep);
     let chain: String = (0..deep)
         .map(|i| format!("<component name='X{i:03}'><component name='X{:03}'/></component>", i + 1))
         .chain([format!("<component name='X{deep:03}'/>")])
