@@ -1,2 +1,35 @@
-//! Placeholder.
-fn main() {}
+//! `cargo xtask VERB`: dispatches to the verb.
+#![forbid(unsafe_code)]
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use xtask::{Outcome, dictionaries, tidy};
+
+const USAGE: &str = "usage: cargo xtask VERB
+
+verbs:
+  dictionaries [--check] [--source DIR]  write dictionaries/*.xml from the published files,
+                                         and list where the sources disagree
+  tidy                                   check the rules of the project's style";
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let (verb, args) = args.split_first().map_or(("", &[][..]), |(verb, rest)| (verb, rest));
+    let outcome: Outcome = match verb {
+        "dictionaries" => dictionaries::run(args),
+        "tidy" => tidy::run(),
+        _ => Err(USAGE.to_owned()),
+    };
+    // A closed pipe is the reader's choice: there is nobody left to tell.
+    match outcome {
+        Ok(report) => {
+            let _ = writeln!(std::io::stdout(), "{report}");
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            let _ = writeln!(std::io::stderr(), "{error}");
+            ExitCode::FAILURE
+        }
+    }
+}

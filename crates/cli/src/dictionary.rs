@@ -1,0 +1,139 @@
+//! `transfix dictionary`: what FIX says of a message, component or field.
+//!
+//! Without arguments it lists the standard dictionaries; a path instead of a name reads a venue's
+//! own file, in the layout of the QuickFIX family or FIX Orchestra.
+
+use std::io::{self, Write};
+use std::path::Path;
+use std::process::ExitCode;
+
+use comfy_table::{CellAlignment, Table, presets};
+use transfix::dictionary::{Dictionary, STANDARD, describe, standard};
+
+const EXAMPLES: &str = "\
+Examples:
+  transfix dictionary                        the standard dictionaries
+  transfix dictionary FIX44                  the messages of FIX 4.4
+  transfix dictionary FIX44 NewOrderSingle   a message, with components and groups
+  transfix dictionary FIX44 D                the same, by MsgType(35)
+  transfix dictionary FIX44 44               a field by its tag
+  transfix dictionary FIX44 Side             a field by its name, with its codes
+  transfix dictionary venue.xml Symbol       from a dictionary of your own";
+
+/// Shows what FIX says of a message, component or field.
+#[derive(clap::Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// A standard dictionary (FIX40 to FIX50SP2, FIXT11, FIXLatest) or the path of an XML file.
+    dictionary: Option<String>,
+    /// A message (name or MsgType), component, field (name or tag), `header` or `trailer`.
+    #[arg(requires = "dictionary")]
+    what: Option<String>,
+}
+
+/// Prints the answer; fails if the dictionary or what is sought in it is unknown.
+pub(crate) fn run(args: &Args) -> ExitCode {
+    match answer(args) {
+        // A closed pipe (`| head`) is the reader's choice.
+        Ok(text) => match io::stdout().write_all(text.as_bytes()) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(_) => ExitCode::FAILURE,
+        },
+        Err(error) => {
+            let _ = writeln!(io::stderr(), "transfix: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn answer(args: &Args) -> Result<String, String> {
+    let Some(name) = &args.dictionary else { return list() };
+    let dictionary = read(name)?;
+    match &args.what {
+        Some(what) => describe(&dictionary, what).map_err(|error| error.to_string()),
+        None => Ok(messages(&dictionary)),
+    }
+}
+
+fn read(name: &str) -> Result<Dictionary, String> {
+    let is_path = name.contains(['/', '\\'])
+        || Path::new(name).extension().is_some_and(|end| end.eq_ignore_ascii_case("xml"));
+    if !is_path {
+        return standard(name).map_err(|error| error.to_string());
+    }
+    let text = std::fs::read_to_string(name).map_err(|error| format!("{name}: {error}"))?;
+    Dictionary::from_xml(&text, name).map_err(|error| error.to_string())
+}
+
+/// The standard dictionaries: name, version, how much is in them.
+fn list() -> Result<String, String> {
+    let mut table = table(&["name", "version", "messages", "components", "fields"]);
+    for name in STANDARD {
+        let dictionary = standard(name).map_err(|error| error.to_string())?;
+        let version = match dictionary.extension_pack() {
+            Some(pack) => format!("{} EP{pack}", dictionary.name()),
+            None => dictionary.name().to_owned(),
+        };
+        let (messages, components) = (dictionary.messages().len(), dictionary.components().len());
+        let fields = dictionary.fields().len();
+        let counts = [messages, components, fields].map(|count| count.to_string());
+        table.add_row([(*name).to_owned(), version].into_iter().chain(counts));
+    }
+    for column in table.column_iter_mut().skip(2) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    Ok(format!("{}\n", table.trim_fmt()))
+}
+
+/// The messages of a dictionary: MsgType(35) and name.
+fn messages(dictionary: &Dictionary) -> String {
+    let mut table = table(&["MsgType", "message"]);
+    for message in dictionary.messages() {
+        table.add_row([&message.msg_type, &message.name]);
+    }
+    format!("{}\n", table.trim_fmt())
+}
+
+fn table(head: &[&str]) -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_header(head.iter().copied());
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer_to(dictionary: Option<&str>, what: Option<&str>) -> Result<String, String> {
+        let owned = |text: Option<&str>| text.map(str::to_owned);
+        answer(&Args { dictionary: owned(dictionary), what: owned(what) })
+    }
+
+    #[test]
+    fn answers() {
+        let cases = [
+            (None, None, "FIXLatest"),
+            (Some("FIX44"), None, "NewOrderSingle"),
+            (Some("fix.4.4"), Some("D"), "NewOrderSingle(D)  FIX.4.4  application message\n"),
+            (Some("FIX44"), Some("44"), "Price(44)  FIX.4.4  Price\n"),
+            (Some("FIXT11"), Some("header"), "* BeginString(8)"),
+        ];
+        for (dictionary, what, expected) in cases {
+            let text = answer_to(dictionary, what).unwrap();
+            assert!(text.contains(expected), "{dictionary:?} {what:?}: {text}");
+        }
+    }
+
+    #[test]
+    fn what_is_unknown_is_said_with_the_nearest() {
+        let cases = [
+            (Some("FIX45"), None, "did you mean 'FIX4"),
+            (Some("FIX44"), Some("Prise"), "did you mean 'Price'?"),
+            (Some("no/such.xml"), None, "no/such.xml: "),
+        ];
+        for (dictionary, what, expected) in cases {
+            let error = answer_to(dictionary, what).unwrap_err();
+            assert!(error.contains(expected), "{error}");
+        }
+    }
+}

@@ -1,0 +1,339 @@
+//! A dictionary as it is written: members name their components, nothing is looked up yet.
+//!
+//! Readers make a draft, [`Draft::resolve`] makes the dictionary of it, and
+//! [`Draft::to_quickfix_xml`] writes it. A draft may be changed in between.
+//!
+//! Invariant: `resolve` refuses what it can't resolve, with the line; it recurses at most
+//! [`Problem::DEPTH_MAX`] levels.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::Arc;
+
+use crate::model::{Index, NOWHERE, by_length};
+use crate::nearest::nearest;
+use crate::{
+    Category, Component, Dictionary, DictionaryError, Field, Group, Kind, Member, Message, Problem,
+};
+
+/// A dictionary as it is written.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Draft {
+    /// The name of the file it was read from, for errors.
+    pub file: String,
+    /// The version, for example `FIX.4.4`.
+    pub name: String,
+    /// The extension pack, if the file says so.
+    pub extension_pack: Option<u32>,
+    /// The fields in any order.
+    pub fields: Vec<Field>,
+    /// The components in any order.
+    pub components: Vec<DraftComponent>,
+    /// The messages in any order.
+    pub messages: Vec<DraftMessage>,
+    /// The members of the header.
+    pub header: Vec<DraftMember>,
+    /// The members of the trailer.
+    pub trailer: Vec<DraftMember>,
+}
+
+/// A component as it is written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DraftComponent {
+    /// The name.
+    pub name: String,
+    /// The members.
+    pub members: Vec<DraftMember>,
+    /// The line it begins at.
+    pub line: u32,
+}
+
+/// A message as it is written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DraftMessage {
+    /// The value of MsgType(35).
+    pub msg_type: String,
+    /// The name.
+    pub name: String,
+    /// Who handles it.
+    pub category: Category,
+    /// The members.
+    pub members: Vec<DraftMember>,
+    /// The line it begins at.
+    pub line: u32,
+}
+
+/// A member as it is written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DraftMember {
+    /// Whether it must be present when its parent is.
+    pub required: bool,
+    /// What it is.
+    pub kind: DraftKind,
+    /// The line it stands at.
+    pub line: u32,
+}
+
+/// What a member is, as it is written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DraftKind {
+    /// A field, by its tag.
+    Field(u32),
+    /// A repeating group.
+    Group {
+        /// The field that counts the entries.
+        count_tag: u32,
+        /// The members of one entry.
+        members: Vec<DraftMember>,
+    },
+    /// A component, by its name.
+    Component(String),
+}
+
+impl Draft {
+    /// The dictionary that the draft describes.
+    ///
+    /// # Errors
+    /// If a field, message or component is defined twice, a member isn't defined, components form
+    /// a cycle or nest too deep.
+    pub fn resolve(mut self) -> Result<Dictionary, DictionaryError> {
+        self.sort();
+        self.check_fields()?;
+        self.check_messages()?;
+        let mut resolver = Resolver::of(&self)?;
+        for place in 0..self.components.len() {
+            resolver.component(place, 0, self.components[place].line)?;
+        }
+        let header = resolver.members(&self.header, 0)?;
+        let trailer = resolver.members(&self.trailer, 0)?;
+        let mut messages = Vec::with_capacity(self.messages.len());
+        for message in &self.messages {
+            messages.push(Message {
+                msg_type: message.msg_type.clone(),
+                name: message.name.clone(),
+                category: message.category,
+                members: resolver.members(&message.members, 0)?,
+            });
+        }
+        let components = resolver.done.into_iter().flatten().collect();
+        let index = self.index();
+        let Self { name, extension_pack, fields, .. } = self;
+        let dictionary = Dictionary {
+            name,
+            extension_pack,
+            fields,
+            messages,
+            components,
+            header,
+            trailer,
+            index,
+        };
+        Ok(dictionary)
+    }
+
+    /// Brings everything but the members into the canonical order.
+    pub(crate) fn sort(&mut self) {
+        self.fields.sort_by_key(|field| field.tag);
+        for field in &mut self.fields {
+            field
+                .codes
+                .sort_by(|a, b| by_length(a.value.as_bytes()).cmp(&by_length(b.value.as_bytes())));
+            field.codes.dedup_by(|a, b| a.value == b.value);
+        }
+        self.components.sort_by(|a, b| a.name.cmp(&b.name));
+        self.messages.sort_by(|a, b| {
+            by_length(a.msg_type.as_bytes()).cmp(&by_length(b.msg_type.as_bytes()))
+        });
+    }
+
+    fn check_fields(&self) -> Result<(), DictionaryError> {
+        if self.fields.len() > Problem::FIELDS_MAX {
+            return Err(self.error(0, "fields".into(), Problem::TooManyFields));
+        }
+        for pair in self.fields.windows(2) {
+            if pair[0].tag == pair[1].tag {
+                let element = format!("field {}", pair[0].tag);
+                return Err(self.error(0, element, Problem::DefinedTwice));
+            }
+        }
+        let mut names: Vec<&str> = self.fields.iter().map(|field| field.name.as_str()).collect();
+        names.sort_unstable();
+        match names.windows(2).find(|pair| pair[0] == pair[1]) {
+            None => Ok(()),
+            Some(pair) => Err(self.error(0, format!("field '{}'", pair[0]), Problem::DefinedTwice)),
+        }
+    }
+
+    fn check_messages(&self) -> Result<(), DictionaryError> {
+        for pair in self.messages.windows(2) {
+            if pair[0].msg_type == pair[1].msg_type {
+                let element = format!("message '{}'", pair[1].msg_type);
+                return Err(self.error(pair[1].line, element, Problem::DefinedTwice));
+            }
+        }
+        Ok(())
+    }
+
+    fn index(&self) -> Index {
+        let tags = self.fields.last().map_or(0, |last| last.tag.min(DIRECT_TAG_MAX) as usize + 1);
+        let mut by_tag = vec![NOWHERE; tags];
+        for (field, place) in self.fields.iter().zip(0_u16..) {
+            if let Some(slot) = by_tag.get_mut(field.tag as usize) {
+                *slot = place;
+            }
+        }
+        let mut by_field_name: Vec<u16> = (0_u16..).take(self.fields.len()).collect();
+        by_field_name.sort_by_key(|&place| &self.fields[usize::from(place)].name);
+        let mut by_message_name: Vec<u16> = (0_u16..).take(self.messages.len()).collect();
+        by_message_name.sort_by_key(|&place| &self.messages[usize::from(place)].name);
+        Index { by_tag, by_field_name, by_message_name, lengths: self.lengths() }
+    }
+
+    /// Which field gives the length of which data field.
+    ///
+    /// The layout doesn't say; by the standard's naming it is `RawDataLength` or `RawDataLen` for
+    /// `RawData`, and where a name breaks the rule it is the Length field right before.
+    fn lengths(&self) -> Vec<(u32, u32)> {
+        let tags: HashMap<&str, u32> =
+            self.fields.iter().map(|f| (f.name.as_str(), f.tag)).collect();
+        let mut before: HashMap<u32, u32> = HashMap::new();
+        let mut see = |members: &[DraftMember]| pairs_of(members, &mut before);
+        see(&self.header);
+        see(&self.trailer);
+        self.components.iter().for_each(|component| see(&component.members));
+        self.messages.iter().for_each(|message| see(&message.members));
+        let mut lengths = Vec::new();
+        for field in self.fields.iter().filter(|field| field.data_type.is_data()) {
+            let by_name = ["Len", "Length"]
+                .iter()
+                .find_map(|end| tags.get(format!("{}{end}", field.name).as_str()).copied());
+            let adjacent = || {
+                let tag = *before.get(&field.tag)?;
+                let at = self.fields.binary_search_by_key(&tag, |field| field.tag).ok()?;
+                (self.fields[at].data_type == crate::DataType::Length).then_some(tag)
+            };
+            if let Some(length) = by_name.or_else(adjacent) {
+                lengths.push((field.tag, length));
+            }
+        }
+        lengths
+    }
+
+    fn error(&self, line: u32, element: String, problem: Problem) -> DictionaryError {
+        DictionaryError { file: self.file.clone(), line, element, problem }
+    }
+}
+
+/// Notes for each field the field right before it.
+fn pairs_of(members: &[DraftMember], before: &mut HashMap<u32, u32>) {
+    for pair in members.windows(2) {
+        if let (DraftKind::Field(length), DraftKind::Field(data)) = (&pair[0].kind, &pair[1].kind) {
+            before.entry(*data).or_insert(*length);
+        }
+    }
+    for member in members {
+        if let DraftKind::Group { members, .. } = &member.kind {
+            pairs_of(members, before);
+        }
+    }
+}
+
+/// Looks up what members name, each component once.
+struct Resolver<'d> {
+    draft: &'d Draft,
+    places: HashMap<&'d str, usize>,
+    /// The resolved components, by their place in the draft.
+    done: Vec<Option<Arc<Component>>>,
+    /// Which components are being resolved: to meet one again is a cycle.
+    open: Vec<bool>,
+}
+
+impl<'d> Resolver<'d> {
+    fn of(draft: &'d Draft) -> Result<Self, DictionaryError> {
+        let mut places = HashMap::new();
+        for (place, component) in draft.components.iter().enumerate() {
+            match places.entry(component.name.as_str()) {
+                Entry::Vacant(vacant) => vacant.insert(place),
+                Entry::Occupied(_) => {
+                    let element = format!("component '{}'", component.name);
+                    return Err(draft.error(component.line, element, Problem::DefinedTwice));
+                }
+            };
+        }
+        let count = draft.components.len();
+        Ok(Self { draft, places, done: vec![None; count], open: vec![false; count] })
+    }
+
+    fn component(
+        &mut self,
+        place: usize,
+        depth: usize,
+        line: u32,
+    ) -> Result<Arc<Component>, DictionaryError> {
+        if let Some(done) = &self.done[place] {
+            return Ok(Arc::clone(done));
+        }
+        let component = &self.draft.components[place];
+        if self.open[place] {
+            let element = format!("component '{}'", component.name);
+            return Err(self.draft.error(line, element, Problem::Cycle));
+        }
+        self.open[place] = true;
+        let members = self.members(&component.members, depth + 1)?;
+        self.open[place] = false;
+        let component = Arc::new(Component { name: component.name.clone(), members });
+        self.done[place] = Some(Arc::clone(&component));
+        Ok(component)
+    }
+
+    fn members(
+        &mut self,
+        members: &'d [DraftMember],
+        depth: usize,
+    ) -> Result<Vec<Member>, DictionaryError> {
+        let mut resolved = Vec::with_capacity(members.len());
+        for member in members {
+            if depth > Problem::DEPTH_MAX {
+                return Err(self.draft.error(member.line, "member".into(), Problem::TooDeep));
+            }
+            let kind = match &member.kind {
+                DraftKind::Field(tag) => {
+                    self.check_defined(*tag, member.line)?;
+                    Kind::Field(*tag)
+                }
+                DraftKind::Group { count_tag, members } => {
+                    self.check_defined(*count_tag, member.line)?;
+                    let members = self.members(members, depth + 1)?;
+                    Kind::Group(Group { count_tag: *count_tag, members })
+                }
+                DraftKind::Component(name) => {
+                    let Some(&place) = self.places.get(name.as_str()) else {
+                        return Err(self.unknown_component(name, member.line));
+                    };
+                    Kind::Component(self.component(place, depth, member.line)?)
+                }
+            };
+            resolved.push(Member { required: member.required, kind });
+        }
+        Ok(resolved)
+    }
+
+    fn check_defined(&self, tag: u32, line: u32) -> Result<(), DictionaryError> {
+        match self.draft.fields.binary_search_by_key(&tag, |field| field.tag) {
+            Ok(_) => Ok(()),
+            Err(_) => {
+                let problem = Problem::UnknownField { name: tag.to_string(), nearest: None };
+                Err(self.draft.error(line, format!("field {tag}"), problem))
+            }
+        }
+    }
+
+    fn unknown_component(&self, name: &str, line: u32) -> DictionaryError {
+        let nearest = nearest(name, self.places.keys().copied()).map(str::to_owned);
+        let problem = Problem::UnknownComponent { name: name.to_owned(), nearest };
+        self.draft.error(line, format!("component '{name}'"), problem)
+    }
+}
+
+/// Tags up to here are found by index (128 KiB at most), greater ones by bisection.
+const DIRECT_TAG_MAX: u32 = 65_535;

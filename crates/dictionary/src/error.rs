@@ -1,0 +1,132 @@
+//! What can be wrong with a dictionary: file, line, element and what to do about it.
+//!
+//! These errors own their text: they arise once, at start, from files that a person wrote.
+
+use core::fmt;
+
+/// A dictionary could not be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DictionaryError {
+    /// The file's name as the caller gave it.
+    pub file: String,
+    /// The line of the element, counted from 1; 0 if there is none.
+    pub line: u32,
+    /// The element, for example `field 'Price'`.
+    pub element: String,
+    /// What is wrong with it.
+    pub problem: Problem,
+}
+
+/// What is wrong with an element of a dictionary.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Problem {
+    /// The text is no well-formed XML.
+    NotXml(String),
+    /// The root element is not that of a dictionary.
+    NotADictionary,
+    /// An attribute is missing.
+    MissingAttribute(&'static str),
+    /// An attribute has a value that it can't have.
+    BadAttribute {
+        /// The attribute.
+        attribute: &'static str,
+        /// Its value.
+        value: String,
+    },
+    /// The data type is none of FIX.
+    UnknownType {
+        /// The type as written.
+        name: String,
+        /// The nearest type.
+        nearest: Option<String>,
+    },
+    /// A member is a field that isn't defined.
+    UnknownField {
+        /// The field's name or number as written.
+        name: String,
+        /// The nearest field.
+        nearest: Option<String>,
+    },
+    /// A member is a component that isn't defined.
+    UnknownComponent {
+        /// The component's name as written.
+        name: String,
+        /// The nearest component.
+        nearest: Option<String>,
+    },
+    /// The same tag, name or message type is defined twice.
+    DefinedTwice,
+    /// A component contains itself.
+    Cycle,
+    /// Components and groups are nested deeper than [`Problem::DEPTH_MAX`].
+    TooDeep,
+    /// There are more fields than [`Problem::FIELDS_MAX`].
+    TooManyFields,
+    /// No standard dictionary has this name.
+    UnknownStandard {
+        /// The nearest name.
+        nearest: Option<String>,
+    },
+}
+
+impl Problem {
+    /// How deep components and groups may nest; the standard needs fewer than 16.
+    pub const DEPTH_MAX: usize = 64;
+    /// How many fields a dictionary may define; FIX Latest has some 6,000.
+    pub const FIELDS_MAX: usize = 60_000;
+}
+
+impl fmt::Display for DictionaryError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.file)?;
+        if self.line > 0 {
+            write!(f, ":{}", self.line)?;
+        }
+        write!(f, ": {}: {}", self.element, self.problem)
+    }
+}
+
+impl core::error::Error for DictionaryError {}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotXml(why) => write!(f, "not well-formed XML: {why}"),
+            Self::NotADictionary => f.write_str(
+                "neither a QuickFIX dictionary (<fix>) nor an Orchestra repository (<repository>)",
+            ),
+            Self::MissingAttribute(name) => write!(f, "attribute '{name}' is missing; add it"),
+            Self::BadAttribute { attribute, value } => {
+                write!(f, "attribute '{attribute}' can't be '{value}'")
+            }
+            Self::UnknownType { name, nearest } => {
+                write!(f, "no data type is called '{name}'")?;
+                did_you_mean(f, nearest.as_deref())
+            }
+            Self::UnknownField { name, nearest } => {
+                write!(f, "field '{name}' is not defined; define it")?;
+                did_you_mean(f, nearest.as_deref())
+            }
+            Self::UnknownComponent { name, nearest } => {
+                write!(f, "component '{name}' is not defined; define it")?;
+                did_you_mean(f, nearest.as_deref())
+            }
+            Self::DefinedTwice => f.write_str("defined twice; remove one definition"),
+            Self::Cycle => f.write_str("contains itself; break the cycle of components"),
+            Self::TooDeep => write!(f, "nested deeper than {} levels", Self::DEPTH_MAX),
+            Self::TooManyFields => write!(f, "more than {} fields", Self::FIELDS_MAX),
+            Self::UnknownStandard { nearest } => {
+                f.write_str("no standard dictionary has this name; take one of FIX40 to FIX44, ")?;
+                f.write_str("FIX50, FIX50SP1, FIX50SP2, FIXT11, FIXLatest")?;
+                did_you_mean(f, nearest.as_deref())
+            }
+        }
+    }
+}
+
+fn did_you_mean(f: &mut fmt::Formatter<'_>, nearest: Option<&str>) -> fmt::Result {
+    match nearest {
+        Some(nearest) => write!(f, "; did you mean '{nearest}'?"),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,175 @@
+//! One message, group, header or trailer with its components dissolved.
+//!
+//! [`Flat`] walks the fields in the published order; [`Layout`] is the table that a validator
+//! looks tags up in.
+//!
+//! Invariants: components are never yielded; a member of an optional component counts as
+//! optional; a tag stands in a [`Layout`] once.
+
+use core::slice;
+
+use crate::{Kind, Member};
+
+/// Walks members with their components dissolved, in the published order.
+#[derive(Clone, Debug)]
+pub struct Flat<'a> {
+    /// The open components, innermost last, each with whether all of its parents are required.
+    open: Vec<(slice::Iter<'a, Member>, bool)>,
+}
+
+/// A field or group as [`Flat`] yields it.
+#[derive(Clone, Copy, Debug)]
+pub struct FlatMember<'a> {
+    /// The field's tag; for a group that of the counting field.
+    pub tag: u32,
+    /// Whether the message (or group entry, or header) must have it.
+    pub required: bool,
+    /// The members of one entry, if it is a group.
+    pub group: Option<&'a [Member]>,
+}
+
+impl<'a> Flat<'a> {
+    /// Walks these members.
+    #[must_use]
+    pub fn of(members: &'a [Member]) -> Self {
+        Self { open: vec![(members.iter(), true)] }
+    }
+}
+
+impl<'a> Iterator for Flat<'a> {
+    type Item = FlatMember<'a>;
+
+    fn next(&mut self) -> Option<FlatMember<'a>> {
+        while let Some((members, parents_required)) = self.open.last_mut() {
+            let Some(member) = members.next() else {
+                self.open.pop();
+                continue;
+            };
+            let required = member.required && *parents_required;
+            match &member.kind {
+                Kind::Field(tag) => return Some(FlatMember { tag: *tag, required, group: None }),
+                Kind::Group(group) => {
+                    let (tag, group) = (group.count_tag, Some(group.members.as_slice()));
+                    return Some(FlatMember { tag, required, group });
+                }
+                Kind::Component(component) => self.open.push((component.members.iter(), required)),
+            }
+        }
+        None
+    }
+}
+
+/// A table of what may stand in a message, group entry, header or trailer, by tag.
+///
+/// It costs a walk over all members (a few thousand in the largest messages of FIX Latest): make
+/// it once for each message and keep it.
+#[derive(Clone, Debug, Default)]
+pub struct Layout {
+    places: Vec<Place>,
+    required: Vec<u32>,
+    first: Option<u32>,
+}
+
+/// What a [`Layout`] says of one tag.
+#[derive(Clone, Debug)]
+pub struct Place {
+    /// The tag.
+    pub tag: u32,
+    /// The place in the published order, counted from 0.
+    pub position: u32,
+    /// Whether it must be present.
+    pub required: bool,
+    /// The layout of one entry, if the tag counts the entries of a group.
+    pub group: Option<Layout>,
+}
+
+impl Layout {
+    /// The layout of these members.
+    #[must_use]
+    pub fn of(members: &[Member]) -> Self {
+        let mut places: Vec<Place> = Vec::new();
+        for (flat, position) in Flat::of(members).zip(0..) {
+            let group = flat.group.map(Self::of);
+            places.push(Place { tag: flat.tag, position, required: flat.required, group });
+        }
+        let first = places.first().map(|place| place.tag);
+        let required: Vec<u32> = places.iter().filter(|p| p.required).map(|p| p.tag).collect();
+        // FIX 4.3 and 5.0 publish some fields twice in one message: the first place counts.
+        places.sort_by_key(|place| (place.tag, place.position));
+        places.dedup_by_key(|place| place.tag);
+        Self { places, required, first }
+    }
+
+    /// What is said of that tag; nothing if it may not stand here.
+    #[must_use]
+    #[inline]
+    pub fn place(&self, tag: u32) -> Option<&Place> {
+        self.places.binary_search_by_key(&tag, |place| place.tag).ok().map(|i| &self.places[i])
+    }
+
+    /// All places, by tag.
+    #[must_use]
+    pub fn places(&self) -> &[Place] {
+        &self.places
+    }
+
+    /// The tags that must be present, in the published order.
+    #[must_use]
+    pub fn required(&self) -> &[u32] {
+        &self.required
+    }
+
+    /// The first field in the published order: the delimiter, if this is the entry of a group.
+    #[must_use]
+    pub fn first(&self) -> Option<u32> {
+        self.first
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::{Component, Group};
+
+    fn field(tag: u32, required: bool) -> Member {
+        Member { required, kind: Kind::Field(tag) }
+    }
+
+    fn component(required: bool, members: Vec<Member>) -> Member {
+        let component = Arc::new(Component { name: "C".into(), members });
+        Member { required, kind: Kind::Component(component) }
+    }
+
+    #[test]
+    fn what_an_optional_component_requires_is_optional() {
+        let inner = || vec![field(2, true), field(3, false)];
+        let members = [
+            field(1, true),
+            component(false, inner()),
+            component(true, vec![field(4, true), component(false, vec![field(5, true)])]),
+        ];
+        let flat: Vec<_> = Flat::of(&members).map(|m| (m.tag, m.required)).collect();
+        assert_eq!(flat, [(1, true), (2, false), (3, false), (4, true), (5, false)]);
+    }
+
+    #[test]
+    fn layout_of_nested_groups_and_repeated_fields() {
+        let group = |count_tag, members| {
+            let group = Group { count_tag, members };
+            Member { required: true, kind: Kind::Group(group) }
+        };
+        let legs = group(555, vec![field(600, true), group(539, vec![field(524, false)])]);
+        let layout = Layout::of(&[field(11, true), legs, field(9, false), field(11, false)]);
+        assert_eq!(layout.first(), Some(11));
+        assert_eq!(layout.required(), [11, 555]);
+        assert_eq!(layout.places().len(), 3);
+        let place = layout.place(11).expect("11 is in the layout");
+        assert!(place.required && place.position == 0);
+        let legs = layout.place(555).and_then(|p| p.group.as_ref()).expect("a group");
+        assert_eq!(legs.first(), Some(600));
+        assert!(legs.place(539).is_some_and(|p| p.group.is_some()));
+        assert!(layout.place(600).is_none(), "a member of a group is none of the message");
+    }
+}

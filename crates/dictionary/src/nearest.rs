@@ -1,0 +1,62 @@
+//! The right name nearest to a wrong one, for error messages.
+
+/// The candidate with the fewest edits from `wrong`, case aside, if it is near enough to help.
+pub(crate) fn nearest<'a>(
+    wrong: &str,
+    candidates: impl IntoIterator<Item = &'a str>,
+) -> Option<&'a str> {
+    let wrong: Vec<char> = wrong.chars().take(LENGTH_MAX).flat_map(char::to_lowercase).collect();
+    let edits_max = 1 + wrong.len() / 4;
+    let mut best = None;
+    for candidate in candidates {
+        let right: Vec<char> = candidate.chars().flat_map(char::to_lowercase).collect();
+        if right.len().abs_diff(wrong.len()) > edits_max {
+            continue;
+        }
+        let edits = distance(&wrong, &right);
+        if edits <= edits_max && best.is_none_or(|(fewest, _)| edits < fewest) {
+            best = Some((edits, candidate));
+        }
+    }
+    best.map(|(_, candidate)| candidate)
+}
+
+/// The number of insertions, deletions and replacements between two names.
+fn distance(from: &[char], to: &[char]) -> usize {
+    let mut row: Vec<usize> = (0..=to.len()).collect();
+    for (i, a) in from.iter().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, b) in to.iter().enumerate() {
+            let replaced = diagonal + usize::from(a != b);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row[to.len()]
+}
+
+/// Longer names are cut: the answer costs the product of the lengths.
+const LENGTH_MAX: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use super::nearest;
+
+    #[test]
+    fn the_nearest_name() {
+        let names = ["FIX42", "FIX44", "Price", "Symbol", "SenderCompID"];
+        let cases = [
+            ("Prise", Some("Price")),
+            ("price", Some("Price")),
+            ("sendercompid", Some("SenderCompID")),
+            ("SenderComID", Some("SenderCompID")),
+            ("FIX45", Some("FIX42")),
+            ("Quantity", None),
+            ("", None),
+        ];
+        for (wrong, expected) in cases {
+            assert_eq!(nearest(wrong, names), expected, "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! Reads FIX Orchestra: the machine-readable form in which the standard itself is published.
+//!
+//! `<repository>` holds `<codeSets>`, `<fields>`, `<components>`, `<groups>` and `<messages>`;
+//! everything is referred to by number. A group becomes a component of its name that holds the
+//! group, as the QuickFIX family writes it. Scenarios, workflow and documentation are passed over.
+
+use std::collections::HashMap;
+
+use roxmltree::Node;
+
+use crate::nearest::nearest;
+use crate::xml::{Source, children, listed};
+use crate::{
+    Category, Code, DataType, Dictionary, DictionaryError, Draft, DraftComponent, DraftKind,
+    DraftMember, DraftMessage, Field, Problem, data_type,
+};
+
+impl Dictionary {
+    /// Reads a dictionary from a FIX Orchestra repository. `file` is only used in errors.
+    ///
+    /// # Errors
+    /// If the text is no XML, an element or attribute is missing or wrong, or a reference leads
+    /// nowhere; see [`DictionaryError`].
+    pub fn from_orchestra_xml(text: &str, file: &str) -> Result<Self, DictionaryError> {
+        Draft::from_orchestra_xml(text, file)?.resolve()
+    }
+}
+
+impl Draft {
+    /// Reads a FIX Orchestra repository. `file` is only used in errors.
+    ///
+    /// # Errors
+    /// As [`Dictionary::from_orchestra_xml`], but for what only resolving finds.
+    pub fn from_orchestra_xml(text: &str, file: &str) -> Result<Self, DictionaryError> {
+        let (document, source) = crate::xml::parse(text, file)?;
+        let root = document.root_element();
+        if root.tag_name().name() != "repository" {
+            return Err(source.error(root, Problem::NotADictionary));
+        }
+        read(root, &source)
+    }
+}
+
+pub(crate) fn read(root: Node<'_, '_>, source: &Source<'_>) -> Result<Draft, DictionaryError> {
+    let reader = Reader::of(root, source)?;
+    let version = source.attribute(root, "version")?;
+    let (name, pack) = version.split_once("_EP").unwrap_or((version, ""));
+    // The session layer's repository is published with an application version.
+    let name = if root.attribute("name") == Some("FIXT") { "FIXT.1.1" } else { name };
+    let mut draft = Draft {
+        file: source.file().to_owned(),
+        name: name.to_owned(),
+        extension_pack: pack.parse().ok(),
+        ..Draft::default()
+    };
+    for node in listed(root, "fields").filter(|node| node.tag_name().name() == "field") {
+        draft.fields.push(reader.field(node)?);
+    }
+    for node in listed(root, "components").filter(|node| node.tag_name().name() == "component") {
+        let name = source.attribute(node, "name")?.to_owned();
+        let members = reader.members(node)?;
+        match name.as_str() {
+            HEADER => draft.header = members,
+            TRAILER => draft.trailer = members,
+            _ => {
+                let line = source.line(node);
+                draft.components.push(DraftComponent { name, members, line });
+            }
+        }
+    }
+    for node in listed(root, "groups").filter(|node| node.tag_name().name() == "group") {
+        draft.components.push(DraftComponent {
+            name: source.attribute(node, "name")?.to_owned(),
+            members: vec![reader.group(node)?],
+            line: source.line(node),
+        });
+    }
+    for node in listed(root, "messages").filter(|node| node.tag_name().name() == "message") {
+        draft.messages.push(reader.message(node)?);
+    }
+    Ok(draft)
+}
+
+struct Reader<'a, 's> {
+    source: &'a Source<'s>,
+    /// By name: the data type and codes.
+    code_sets: HashMap<&'a str, (DataType, Vec<Code>)>,
+    /// The names of components, by number.
+    components: HashMap<&'a str, &'a str>,
+    /// The names of groups, by number.
+    groups: HashMap<&'a str, &'a str>,
+}
+
+impl<'a, 's> Reader<'a, 's> {
+    fn of(root: Node<'a, '_>, source: &'a Source<'s>) -> Result<Self, DictionaryError> {
+        let mut code_sets = HashMap::new();
+        for node in listed(root, "codeSets").filter(|node| node.tag_name().name() == "codeSet") {
+            let data_type = data_type(node, source)?;
+            let mut codes = Vec::new();
+            for code in children(node, "code") {
+                let value = source.attribute(code, "value")?.to_owned();
+                codes.push(Code { value, name: upper_snake(source.attribute(code, "name")?) });
+            }
+            code_sets.insert(source.attribute(node, "name")?, (data_type, codes));
+        }
+        let components = numbered(root, source, "components", "component")?;
+        let groups = numbered(root, source, "groups", "group")?;
+        Ok(Self { source, code_sets, components, groups })
+    }
+
+    fn field(&self, node: Node<'_, '_>) -> Result<Field, DictionaryError> {
+        let (data_type, codes) = match self.code_sets.get(self.source.attribute(node, "type")?) {
+            Some((data_type, codes)) => (*data_type, codes.clone()),
+            None => (data_type(node, self.source)?, Vec::new()),
+        };
+        Ok(Field {
+            tag: self.source.tag(node, "id")?,
+            name: self.source.attribute(node, "name")?.to_owned(),
+            data_type,
+            // A union admits values beside the codes: numbers from 100 on, a quantity, a tenor.
+            open: !codes.is_empty() && node.has_attribute("unionDataType"),
+            codes,
+        })
+    }
+
+    fn message(&self, node: Node<'_, '_>) -> Result<DraftMessage, DictionaryError> {
+        let mut members = Vec::new();
+        for structure in children(node, "structure") {
+            members.extend(self.members(structure)?);
+        }
+        // Header and trailer are the same for all messages: no part of the body.
+        members.retain(|member| match &member.kind {
+            DraftKind::Component(name) => name != HEADER && name != TRAILER,
+            _ => true,
+        });
+        let session = node.attribute("category") == Some("Session");
+        Ok(DraftMessage {
+            msg_type: self.source.attribute(node, "msgType")?.to_owned(),
+            name: self.source.attribute(node, "name")?.to_owned(),
+            category: if session { Category::Admin } else { Category::App },
+            members,
+            line: self.source.line(node),
+        })
+    }
+
+    /// The group of a `<group>` definition.
+    fn group(&self, node: Node<'_, '_>) -> Result<DraftMember, DictionaryError> {
+        let Some(count) = children(node, "numInGroup").next() else {
+            return Err(self.source.error(node, Problem::MissingAttribute("numInGroup")));
+        };
+        let (count_tag, members) = (self.source.tag(count, "id")?, self.members(node)?);
+        // Whether a group must be present is said where it is referred to: required in a component
+        // that isn't means not required.
+        let kind = DraftKind::Group { count_tag, members };
+        Ok(DraftMember { required: true, kind, line: self.source.line(node) })
+    }
+
+    fn members(&self, parent: Node<'_, '_>) -> Result<Vec<DraftMember>, DictionaryError> {
+        let mut members = Vec::new();
+        for node in parent.children().filter(Node::is_element) {
+            let kind = match node.tag_name().name() {
+                "fieldRef" => DraftKind::Field(self.source.tag(node, "id")?),
+                "componentRef" => self.named(node, &self.components)?,
+                "groupRef" => self.named(node, &self.groups)?,
+                _ => continue,
+            };
+            let required = node.attribute("presence") == Some("required");
+            members.push(DraftMember { required, kind, line: self.source.line(node) });
+        }
+        Ok(members)
+    }
+
+    fn named(
+        &self,
+        node: Node<'_, '_>,
+        names: &HashMap<&str, &str>,
+    ) -> Result<DraftKind, DictionaryError> {
+        let number = self.source.attribute(node, "id")?;
+        match names.get(number) {
+            Some(name) => Ok(DraftKind::Component((*name).to_owned())),
+            None => {
+                let name = number.to_owned();
+                Err(self.source.error(node, Problem::UnknownComponent { name, nearest: None }))
+            }
+        }
+    }
+}
+
+/// The names of a list's definitions, by number.
+fn numbered<'a>(
+    root: Node<'a, '_>,
+    source: &Source<'_>,
+    list: &'static str,
+    definition: &'static str,
+) -> Result<HashMap<&'a str, &'a str>, DictionaryError> {
+    let nodes = listed(root, list).filter(|node| node.tag_name().name() == definition);
+    nodes.map(|node| Ok((source.attribute(node, "id")?, source.attribute(node, "name")?))).collect()
+}
+
+/// The data type that the attribute `type` names.
+fn data_type(node: Node<'_, '_>, source: &Source<'_>) -> Result<DataType, DictionaryError> {
+    let name = source.attribute(node, "type")?;
+    DataType::parse(name).ok_or_else(|| {
+        let nearest = nearest(name, data_type::names()).map(str::to_owned);
+        source.error(node, Problem::UnknownType { name: name.to_owned(), nearest })
+    })
+}
+
+/// `BuyMinus` as the QuickFIX family writes it: `BUY_MINUS`.
+fn upper_snake(name: &str) -> String {
+    let chars: Vec<char> = name.chars().collect();
+    let mut snake = String::with_capacity(name.len() + 8);
+    for (i, c) in chars.iter().enumerate() {
+        let before = i.checked_sub(1).map(|at| chars[at]);
+        let after = chars.get(i + 1);
+        let starts_word = match before {
+            Some(before) if c.is_uppercase() => {
+                before.is_lowercase()
+                    || (before.is_alphanumeric() && after.is_some_and(|c| c.is_lowercase()))
+            }
+            _ => false,
+        };
+        if starts_word {
+            snake.push('_');
+        }
+        snake.extend(c.to_uppercase());
+    }
+    snake
+}
+
+/// The component that is the standard header.
+const HEADER: &str = "StandardHeader";
+/// The component that is the standard trailer.
+const TRAILER: &str = "StandardTrailer";
+
+#[cfg(test)]
+mod tests;

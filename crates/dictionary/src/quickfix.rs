@@ -1,0 +1,201 @@
+//! Reads the XML layout of the QuickFIX family.
+//!
+//! `<fix>` holds `<header>`, `<messages>`, `<trailer>`, `<components>` and `<fields>`, in any
+//! order. Members are named, so that the fields are read first.
+
+use std::collections::HashMap;
+
+use roxmltree::Node;
+
+use crate::nearest::nearest;
+use crate::xml::{Source, children, listed};
+use crate::{
+    Category, Code, DataType, Dictionary, DictionaryError, Draft, DraftComponent, DraftKind,
+    DraftMember, DraftMessage, Field, Problem, data_type,
+};
+
+impl Dictionary {
+    /// Reads a dictionary in the XML layout of the QuickFIX family. `file` is only used in errors.
+    ///
+    /// # Errors
+    /// If the text is no XML, an element or attribute is missing or wrong, a member is not
+    /// defined, or components contain themselves; see [`DictionaryError`].
+    pub fn from_quickfix_xml(text: &str, file: &str) -> Result<Self, DictionaryError> {
+        Draft::from_quickfix_xml(text, file)?.resolve()
+    }
+}
+
+impl Draft {
+    /// Reads the XML layout of the QuickFIX family. `file` is only used in errors.
+    ///
+    /// # Errors
+    /// As [`Dictionary::from_quickfix_xml`], but for what only resolving finds.
+    pub fn from_quickfix_xml(text: &str, file: &str) -> Result<Self, DictionaryError> {
+        let (document, source) = crate::xml::parse(text, file)?;
+        let root = document.root_element();
+        if root.tag_name().name() != "fix" {
+            return Err(source.error(root, Problem::NotADictionary));
+        }
+        read(root, &source)
+    }
+}
+
+pub(crate) fn read(root: Node<'_, '_>, source: &Source<'_>) -> Result<Draft, DictionaryError> {
+    let name = version(root, source)?;
+    let mut fields = Vec::new();
+    for node in listed(root, "fields").filter(|node| node.has_tag_name("field")) {
+        fields.push(field(node, source, &name)?);
+    }
+    let tags = fields.iter().map(|field| (field.name.clone(), field.tag)).collect();
+    let reader = Reader { source, tags };
+    let mut draft = Draft {
+        file: source.file().to_owned(),
+        extension_pack: root.attribute("extensionpack").and_then(|pack| pack.parse().ok()),
+        name,
+        fields,
+        ..Draft::default()
+    };
+    for node in listed(root, "components").filter(|node| node.has_tag_name("component")) {
+        draft.components.push(DraftComponent {
+            name: source.attribute(node, "name")?.to_owned(),
+            members: reader.members(node, 0)?,
+            line: source.line(node),
+        });
+    }
+    for node in listed(root, "messages").filter(|node| node.has_tag_name("message")) {
+        draft.messages.push(reader.message(node)?);
+    }
+    for node in children(root, "header") {
+        draft.header.extend(reader.members(node, 0)?);
+    }
+    for node in children(root, "trailer") {
+        draft.trailer.extend(reader.members(node, 0)?);
+    }
+    Ok(draft)
+}
+
+/// `FIX.4.4`, `FIXT.1.1`, `FIX.5.0SP2` or `FIX.Latest`, from the attributes of the root.
+fn version(root: Node<'_, '_>, source: &Source<'_>) -> Result<String, DictionaryError> {
+    let family = root.attribute("type").unwrap_or("FIX");
+    let major = source.attribute(root, "major")?;
+    if major.parse::<u32>().is_err() {
+        return Ok(format!("{family}.{major}"));
+    }
+    let minor = source.attribute(root, "minor")?;
+    let pack = match root.attribute("servicepack") {
+        None | Some("" | "0") => String::new(),
+        Some(pack) => format!("SP{pack}"),
+    };
+    Ok(format!("{family}.{major}.{minor}{pack}"))
+}
+
+fn field(node: Node<'_, '_>, source: &Source<'_>, version: &str) -> Result<Field, DictionaryError> {
+    let mut codes = Vec::new();
+    for value in children(node, "value") {
+        let code = source.attribute(value, "enum")?.to_owned();
+        let name = value.attribute("description").unwrap_or(&code).to_owned();
+        codes.push(Code { value: code, name });
+    }
+    let type_name = source.attribute(node, "type")?;
+    let Some(data_type) = type_in(version, type_name) else {
+        let nearest = nearest(type_name, data_type::names()).map(str::to_owned);
+        let problem = Problem::UnknownType { name: type_name.to_owned(), nearest };
+        return Err(source.error(node, problem));
+    };
+    Ok(Field {
+        tag: source.tag(node, "number")?,
+        name: source.attribute(node, "name")?.to_owned(),
+        data_type,
+        codes,
+        open: node.attribute("allowOtherValues").is_some_and(is_yes),
+    })
+}
+
+/// The data type that a name stands for in that version.
+fn type_in(version: &str, name: &str) -> Option<DataType> {
+    let found = DataType::parse(name)?;
+    // FIX 4.0 and 4.1 call any text a char, and their dates are the market's (LocalMktDate later).
+    if matches!(version, "FIX.4.0" | "FIX.4.1") {
+        if found == DataType::Char {
+            return Some(DataType::String);
+        }
+        if name.eq_ignore_ascii_case("date") {
+            return Some(DataType::LocalMktDate);
+        }
+    }
+    Some(found)
+}
+
+fn is_yes(value: &str) -> bool {
+    value.eq_ignore_ascii_case("y") || value.eq_ignore_ascii_case("true")
+}
+
+struct Reader<'s> {
+    source: &'s Source<'s>,
+    tags: HashMap<String, u32>,
+}
+
+impl Reader<'_> {
+    fn message(&self, node: Node<'_, '_>) -> Result<DraftMessage, DictionaryError> {
+        let category = match node.attribute("msgcat") {
+            Some(admin) if admin.eq_ignore_ascii_case("admin") => Category::Admin,
+            Some(app) if app.eq_ignore_ascii_case("app") => Category::App,
+            None => Category::App,
+            Some(other) => {
+                let value = other.to_owned();
+                let problem = Problem::BadAttribute { attribute: "msgcat", value };
+                return Err(self.source.error(node, problem));
+            }
+        };
+        Ok(DraftMessage {
+            msg_type: self.source.attribute(node, "msgtype")?.to_owned(),
+            name: self.source.attribute(node, "name")?.to_owned(),
+            category,
+            members: self.members(node, 0)?,
+            line: self.source.line(node),
+        })
+    }
+
+    fn members(
+        &self,
+        parent: Node<'_, '_>,
+        depth: usize,
+    ) -> Result<Vec<DraftMember>, DictionaryError> {
+        if depth > Problem::DEPTH_MAX {
+            return Err(self.source.error(parent, Problem::TooDeep));
+        }
+        let mut members = Vec::new();
+        for node in parent.children().filter(Node::is_element) {
+            let kind = match node.tag_name().name() {
+                "field" => DraftKind::Field(self.tag(node)?),
+                "group" => DraftKind::Group {
+                    count_tag: self.tag(node)?,
+                    members: self.members(node, depth + 1)?,
+                },
+                "component" => {
+                    DraftKind::Component(self.source.attribute(node, "name")?.to_owned())
+                }
+                _ => continue,
+            };
+            let required = node.attribute("required").is_some_and(is_yes);
+            members.push(DraftMember { required, kind, line: self.source.line(node) });
+        }
+        Ok(members)
+    }
+
+    fn tag(&self, node: Node<'_, '_>) -> Result<u32, DictionaryError> {
+        let name = self.source.attribute(node, "name")?;
+        match self.tags.get(name) {
+            Some(tag) => Ok(*tag),
+            None => {
+                let names = self.tags.keys().map(String::as_str);
+                let nearest = nearest(name, names).map(str::to_owned);
+                let problem = Problem::UnknownField { name: name.to_owned(), nearest };
+                Err(self.source.error(node, problem))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,57 @@
+//! The standard dictionaries, which are part of the program.
+
+use crate::nearest::nearest;
+use crate::{Dictionary, DictionaryError, Problem};
+
+/// The names of the standard dictionaries, in the order of the versions.
+pub const STANDARD: &[&str] = &[
+    "FIX40",
+    "FIX41",
+    "FIX42",
+    "FIX43",
+    "FIX44",
+    "FIX50",
+    "FIX50SP1",
+    "FIX50SP2",
+    "FIXT11",
+    "FIXLatest",
+];
+
+/// Reads the standard dictionary of that name: `FIX44`, `FIX.4.4` or `fix44`, one of [`STANDARD`].
+///
+/// It takes 0.2 to 4 ms for the versions up to FIX50SP1, 14 ms for FIX50SP2 and 19 ms for
+/// FIXLatest (release build): read it once and keep it.
+///
+/// # Errors
+/// If there is no dictionary of that name; the error names the nearest one.
+pub fn standard(name: &str) -> Result<Dictionary, DictionaryError> {
+    let sought: String = name.chars().filter(|c| *c != '.').collect();
+    match STANDARD.iter().zip(TEXTS).find(|(known, _)| known.eq_ignore_ascii_case(&sought)) {
+        Some((known, text)) => Dictionary::from_quickfix_xml(text, &format!("{known}.xml")),
+        None => Err(DictionaryError {
+            file: "standard dictionaries".to_owned(),
+            line: 0,
+            element: format!("dictionary '{name}'"),
+            problem: Problem::UnknownStandard {
+                nearest: nearest(&sought, STANDARD.iter().copied()).map(str::to_owned),
+            },
+        }),
+    }
+}
+
+/// The text of each, in the order of [`STANDARD`].
+const TEXTS: &[&str; STANDARD.len()] = &[
+    include_str!("../../../dictionaries/FIX40.xml"),
+    include_str!("../../../dictionaries/FIX41.xml"),
+    include_str!("../../../dictionaries/FIX42.xml"),
+    include_str!("../../../dictionaries/FIX43.xml"),
+    include_str!("../../../dictionaries/FIX44.xml"),
+    include_str!("../../../dictionaries/FIX50.xml"),
+    include_str!("../../../dictionaries/FIX50SP1.xml"),
+    include_str!("../../../dictionaries/FIX50SP2.xml"),
+    include_str!("../../../dictionaries/FIXT11.xml"),
+    include_str!("../../../dictionaries/FIXLatest.xml"),
+];
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,127 @@
+//! What both readers need of an XML document: attributes, lines, errors.
+
+use roxmltree::{Document, Node, ParsingOptions};
+
+use crate::{DictionaryError, Draft, Problem};
+
+/// The source of a document: says at which line a node stands.
+pub(crate) struct Source<'s> {
+    file: &'s str,
+    /// The offsets of the line ends, as `Document::text_pos_at` would search the whole text.
+    line_ends: Vec<usize>,
+}
+
+/// The document in `text`.
+pub(crate) fn parse<'s>(
+    text: &'s str,
+    file: &'s str,
+) -> Result<(Document<'s>, Source<'s>), DictionaryError> {
+    let bytes = text.bytes().enumerate();
+    let line_ends = bytes.filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at).collect();
+    let source = Source { file, line_ends };
+    let options = ParsingOptions { nodes_limit: NODES_MAX, ..ParsingOptions::default() };
+    match Document::parse_with_options(text, options) {
+        Ok(document) => Ok((document, source)),
+        Err(error) => {
+            let problem = Problem::NotXml(error.to_string());
+            Err(source.error_at(error.pos().row, "document".into(), problem))
+        }
+    }
+}
+
+impl Draft {
+    /// Reads either layout, by the root element.
+    ///
+    /// # Errors
+    /// See [`DictionaryError`].
+    pub fn from_xml(text: &str, file: &str) -> Result<Self, DictionaryError> {
+        let (document, source) = parse(text, file)?;
+        let root = document.root_element();
+        match root.tag_name().name() {
+            "fix" => crate::quickfix::read(root, &source),
+            "repository" => crate::orchestra::read(root, &source),
+            _ => Err(source.error(root, Problem::NotADictionary)),
+        }
+    }
+}
+
+impl crate::Dictionary {
+    /// Reads a dictionary from XML: the layout of the QuickFIX family or FIX Orchestra, by the
+    /// root element. `file` is only used in errors.
+    ///
+    /// # Errors
+    /// See [`DictionaryError`].
+    pub fn from_xml(text: &str, file: &str) -> Result<Self, DictionaryError> {
+        Draft::from_xml(text, file)?.resolve()
+    }
+}
+
+impl Source<'_> {
+    pub(crate) fn file(&self) -> &str {
+        self.file
+    }
+
+    pub(crate) fn line(&self, node: Node<'_, '_>) -> u32 {
+        let line = self.line_ends.partition_point(|&end| end < node.range().start) + 1;
+        u32::try_from(line).unwrap_or(u32::MAX)
+    }
+
+    pub(crate) fn error(&self, node: Node<'_, '_>, problem: Problem) -> DictionaryError {
+        let kind = node.tag_name().name();
+        let named = ["name", "id", "enum", "value"].iter().find_map(|name| node.attribute(*name));
+        let element = match named {
+            Some(name) => format!("{kind} '{name}'"),
+            None => kind.to_owned(),
+        };
+        self.error_at(self.line(node), element, problem)
+    }
+
+    fn error_at(&self, line: u32, element: String, problem: Problem) -> DictionaryError {
+        DictionaryError { file: self.file.to_owned(), line, element, problem }
+    }
+
+    /// An attribute that must be there.
+    pub(crate) fn attribute<'a>(
+        &self,
+        node: Node<'a, '_>,
+        name: &'static str,
+    ) -> Result<&'a str, DictionaryError> {
+        let missing = || self.error(node, Problem::MissingAttribute(name));
+        node.attribute(name).map(str::trim).ok_or_else(missing)
+    }
+
+    /// A tag that must be there: a number from 1 on.
+    pub(crate) fn tag(
+        &self,
+        node: Node<'_, '_>,
+        name: &'static str,
+    ) -> Result<u32, DictionaryError> {
+        let text = self.attribute(node, name)?;
+        match text.parse() {
+            Ok(tag) if tag > 0 => Ok(tag),
+            _ => {
+                let problem = Problem::BadAttribute { attribute: name, value: text.to_owned() };
+                Err(self.error(node, problem))
+            }
+        }
+    }
+}
+
+/// The child elements of that name.
+pub(crate) fn children<'a, 'i>(
+    node: Node<'a, 'i>,
+    name: &'static str,
+) -> impl Iterator<Item = Node<'a, 'i>> {
+    node.children().filter(move |child| child.is_element() && child.tag_name().name() == name)
+}
+
+/// The elements below all children of that name: the fields of `<fields>`.
+pub(crate) fn listed<'a, 'i>(
+    root: Node<'a, 'i>,
+    name: &'static str,
+) -> impl Iterator<Item = Node<'a, 'i>> {
+    children(root, name).flat_map(|list| list.children()).filter(Node::is_element)
+}
+
+/// FIX Latest as Orchestra publishes it has some 250,000 nodes.
+const NODES_MAX: u32 = 4_000_000;

@@ -1,0 +1,162 @@
+//! `cargo xtask dictionaries`: writes dictionaries/*.xml from the published files.
+//!
+//! Invariants: the same sources give the same bytes; each file that is written loads; where two
+//! sources of a version disagree the difference is printed and the choice stands in [`VERSIONS`].
+
+mod amend;
+mod compare;
+
+use std::fmt::Write;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use transfix_dictionary::{Dictionary, Draft};
+
+use crate::{Outcome, root, shown};
+
+/// A standard dictionary and where it comes from.
+struct Version {
+    /// The name of the file that is written, without `.xml`.
+    name: &'static str,
+    /// The file that is believed, below the source directory.
+    source: &'static str,
+    /// The file that it is compared with.
+    other: Option<&'static str>,
+    /// The file that says which fields take values beside their codes.
+    unions: Option<&'static str>,
+}
+
+const VERSIONS: &[Version] = &[
+    Version { name: "FIX40", source: "quickfix/FIX40.xml", other: None, unions: None },
+    Version { name: "FIX41", source: "quickfix/FIX41.xml", other: None, unions: None },
+    Version {
+        name: "FIX42",
+        source: "quickfix/FIX42.xml",
+        other: Some("orchestra/OrchestraFIX42.xml"),
+        unions: None,
+    },
+    Version { name: "FIX43", source: "quickfix/FIX43.xml", other: None, unions: None },
+    Version {
+        name: "FIX44",
+        source: "quickfix/FIX44.xml",
+        other: Some("orchestra/OrchestraFIX44.xml"),
+        unions: None,
+    },
+    Version { name: "FIX50", source: "quickfix/FIX50.xml", other: None, unions: None },
+    Version { name: "FIX50SP1", source: "quickfix/FIX50SP1.xml", other: None, unions: None },
+    Version {
+        name: "FIX50SP2",
+        source: "quickfix/FIX50SP2.xml",
+        other: None,
+        unions: Some(LATEST),
+    },
+    Version {
+        name: "FIXT11",
+        source: "orchestra/FIXTSession.xml",
+        other: Some("quickfix/FIXT11.xml"),
+        unions: None,
+    },
+    Version { name: "FIXLatest", source: LATEST, other: None, unions: None },
+];
+
+const LATEST: &str = "orchestra/OrchestraFIXLatest.xml";
+
+/// Writes the files, or with `--check` compares them with what would be written.
+///
+/// # Errors
+/// If an argument is unknown, a source is missing or wrong, or, with `--check`, a committed file
+/// differs.
+pub fn run(args: &[String]) -> Outcome {
+    let mut source = root().join("../shared/dictionaries");
+    let mut check = false;
+    let mut args = args.iter();
+    while let Some(arg) = args.next() {
+        match (arg.as_str(), args.as_slice().first()) {
+            ("--check", _) => check = true,
+            ("--source", Some(dir)) => {
+                source = PathBuf::from(dir);
+                args.next();
+            }
+            _ => return Err(format!("unknown argument '{arg}'; known: --check, --source DIR")),
+        }
+    }
+    if !source.is_dir() {
+        let missing = format!("no source data in {}; name its directory", source.display());
+        return if check { Err(missing) } else { Ok(format!("{missing}; nothing written")) };
+    }
+    let mut report = String::new();
+    let mut stale = Vec::new();
+    for version in VERSIONS {
+        let text = convert(version, &source, &mut report)?;
+        let path = root().join("dictionaries").join(format!("{}.xml", version.name));
+        if !check {
+            fs::write(&path, text).map_err(|error| format!("{}: {error}", shown(&path)))?;
+        } else if fs::read_to_string(&path).ok().as_ref() != Some(&text) {
+            stale.push(shown(&path));
+        }
+    }
+    if stale.is_empty() {
+        return Ok(report);
+    }
+    Err(format!("not what would be written (run cargo xtask dictionaries): {}", stale.join(", ")))
+}
+
+/// The text of one dictionary; differences go to the report.
+fn convert(version: &Version, source: &Path, report: &mut String) -> Outcome {
+    let mut draft = read(&source.join(version.source))?;
+    let mut summary = format!("{}: {}", version.name, version.source);
+    if let Some(other) = version.other {
+        let believed = resolve(draft.clone())?;
+        let differences = compare::differences(&believed, &resolve(read(&source.join(other))?)?);
+        for difference in &differences {
+            let _ = writeln!(report, "{}: {difference}", version.name);
+        }
+        let _ =
+            write!(summary, " is believed, {other} differs in {}", compare::count(&differences));
+    }
+    if let Some(unions) = version.unions {
+        amend::open_as(&mut draft, &read(&source.join(unions))?);
+    }
+    amend::amend(&mut draft, version.name)?;
+    let text = draft.to_quickfix_xml();
+    let written = Dictionary::from_quickfix_xml(&text, version.name).map_err(|e| e.to_string())?;
+    let _ = writeln!(
+        report,
+        "{summary}; {} messages, {} fields, {} components, {} KiB",
+        written.messages().len(),
+        written.fields().len(),
+        written.components().len(),
+        text.len() / 1024
+    );
+    Ok(text)
+}
+
+fn read(path: &Path) -> Result<Draft, String> {
+    let text = fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    Draft::from_xml(&text, &path.display().to_string()).map_err(|error| error.to_string())
+}
+
+fn resolve(draft: Draft) -> Result<Dictionary, String> {
+    draft.resolve().map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_standard_dictionary_has_its_source() {
+        let names: Vec<&str> = VERSIONS.iter().map(|version| version.name).collect();
+        assert_eq!(names, transfix_dictionary::STANDARD);
+    }
+
+    #[test]
+    fn without_the_sources_only_a_check_fails() {
+        let args = |args: &[&str]| args.iter().map(|&arg| arg.to_owned()).collect::<Vec<_>>();
+        let missing = run(&args(&["--source", "no/such/directory"])).unwrap();
+        assert!(missing.contains("nothing written"), "{missing}");
+        assert!(run(&args(&["--check", "--source", "no/such/directory"])).is_err());
+        assert!(run(&args(&["--sauce"])).is_err());
+        assert!(run(&args(&["--source"])).is_err());
+    }
+}

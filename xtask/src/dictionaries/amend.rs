@@ -1,0 +1,201 @@
+//! What the published files don't say in a form that a program can use, or leave out.
+//!
+//! Invariants: each amendment is one entry of [`AMENDMENTS`] with its reason; one that changes
+//! nothing is an error, so that the list stays true when the sources change.
+
+use transfix_dictionary::{Code, DataType, Draft, DraftKind, DraftMember, Field};
+
+enum Change {
+    /// The field takes values beside its codes.
+    Open(&'static [u32]),
+    /// Any value will do: the codes are no closed list.
+    NoCodes(&'static [u32]),
+    /// The fields lack this code.
+    RemoveCode(&'static [u32], &'static str),
+    /// The field has these codes too.
+    AddCodes(u32, &'static [(&'static str, &'static str)]),
+    /// The fields are of this type.
+    Type(&'static [u32], DataType),
+    /// The component requires the field.
+    Require { component: &'static str, tag: u32 },
+    /// The group in the component may hold the field too, right after the other member.
+    AddToGroup { component: &'static str, tag: u32, after: After },
+}
+
+#[derive(Clone, Copy)]
+enum After {
+    Field(u32),
+    Component(&'static str),
+}
+
+use Change::{AddCodes, AddToGroup, NoCodes, Open, RemoveCode, Require, Type};
+
+const UP_TO_50SP1: &[&str] = &["FIX40", "FIX41", "FIX42", "FIX43", "FIX44", "FIX50", "FIX50SP1"];
+
+const AMENDMENTS: &[(&[&str], Change)] = &[
+    // IOIShares, IOIQty: a quantity, or one of the codes S, M, L. The layout of the QuickFIX
+    // family has no word for the quantity.
+    (UP_TO_50SP1, Open(&[27])),
+    // SettlType: from 5.0 on a tenor (D5, M3) beside the codes.
+    (&["FIX50", "FIX50SP1"], Open(&[63])),
+    // DistribPaymentMethod, PaymentMethod: numbers from 1000 on are agreed by the parties.
+    (&["FIX44"], Open(&[477, 492])),
+    // 4.0 and 4.1 publish shares as int, their counterparties send 100.00: as 4.2 has it.
+    (&["FIX40", "FIX41"], Type(&[14, 32, 38, 53, 80, 84, 110, 111, 134, 135], DataType::Qty)),
+    (&["FIX41"], Type(&[151, 210], DataType::Qty)),
+    // ExecInst: several instructions separated by blanks in all versions.
+    (&["FIX40", "FIX41"], Type(&[18], DataType::MultipleStringValue)),
+    // Symbol: published as required in Instrument; `[N/A]` where there is none.
+    (&["FIX43", "FIX44"], Require { component: "Instrument", tag: 55 }),
+    // OrdRejReason: a code only the standard's own file has.
+    (&["FIX44"], AddCodes(103, &[("12", "SURVEILLANCE_OPTION")])),
+    // ClearingFeeIndicator and OrigOrdModTime: members only the standard's own file has; a right
+    // message would be rejected without them.
+    (
+        &["FIX44"],
+        AddToGroup {
+            component: "TrdCapRptSideGrp",
+            tag: 635,
+            after: After::Component("ClrInstGrp"),
+        },
+    ),
+    (
+        &["FIX44"],
+        AddToGroup { component: "SideCrossOrdModGrp", tag: 586, after: After::Field(583) },
+    ),
+    // RefMsgType: names what a counterparty sent or takes, its own message types too.
+    (&["FIXT11", "FIXLatest"], NoCodes(&[372])),
+    (&["FIXLatest"], NoCodes(&[1619])),
+    // MsgType: the session layer's file lists its own messages only.
+    (&["FIXT11"], NoCodes(&[35])),
+    // ApplVerID, RefApplVerID, DefaultApplVerID: FIX Latest (10) is no version of FIXT 1.1's time;
+    // a session on FIX Latest takes its session layer from there.
+    (&["FIXT11"], RemoveCode(&[1128, 1130, 1137], "10")),
+];
+
+/// Brings a draft of that version in line with what the standard means.
+///
+/// # Errors
+/// If an amendment has nothing to change.
+pub(crate) fn amend(draft: &mut Draft, version: &str) -> Result<(), String> {
+    for (versions, change) in AMENDMENTS {
+        if versions.contains(&version) && !change.apply(draft) {
+            return Err(format!("{version}: an amendment changes nothing; remove it: {change:?}"));
+        }
+    }
+    Ok(())
+}
+
+/// Opens the fields of `draft` that are open in `other`, which says so where `draft` can't.
+pub(crate) fn open_as(draft: &mut Draft, other: &Draft) {
+    let open = |tag: u32| other.fields.iter().any(|field| field.tag == tag && field.open);
+    for field in draft.fields.iter_mut().filter(|field| !field.codes.is_empty()) {
+        field.open |= open(field.tag);
+    }
+}
+
+impl Change {
+    /// Makes the change; whether it changed everything it names.
+    fn apply(&self, draft: &mut Draft) -> bool {
+        match self {
+            Open(tags) => each_field(draft, tags, |f| !std::mem::replace(&mut f.open, true)),
+            NoCodes(tags) => each_field(draft, tags, |field| {
+                let had_any = !field.codes.is_empty();
+                field.codes.clear();
+                had_any
+            }),
+            RemoveCode(tags, value) => each_field(draft, tags, |field| {
+                let before = field.codes.len();
+                field.codes.retain(|code| code.value != *value);
+                field.codes.len() < before
+            }),
+            AddCodes(tag, codes) => each_field(draft, &[*tag], |field| add_codes(field, codes)),
+            Type(tags, data_type) => each_field(draft, tags, |field| {
+                std::mem::replace(&mut field.data_type, *data_type) != *data_type
+            }),
+            Require { component, tag } => {
+                let members = members_of(draft, component);
+                members
+                    .iter_mut()
+                    .filter(|m| m.kind == DraftKind::Field(*tag))
+                    .any(|member| !std::mem::replace(&mut member.required, true))
+            }
+            AddToGroup { component, tag, after } => {
+                let mut groups = members_of(draft, component).iter_mut();
+                groups.any(|member| add_to_group(member, *tag, *after))
+            }
+        }
+    }
+}
+
+impl std::fmt::Debug for Change {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Open(tags) => write!(f, "open {tags:?}"),
+            NoCodes(tags) => write!(f, "no codes of {tags:?}"),
+            RemoveCode(tags, value) => write!(f, "remove code {value} of {tags:?}"),
+            AddCodes(tag, _) => write!(f, "add codes of {tag}"),
+            Type(tags, data_type) => write!(f, "type {data_type} of {tags:?}"),
+            Require { component, tag } => write!(f, "require {tag} in {component}"),
+            AddToGroup { component, tag, .. } => write!(f, "add {tag} to the group of {component}"),
+        }
+    }
+}
+
+/// Changes each of the fields; whether all are there and all changed.
+fn each_field(draft: &mut Draft, tags: &[u32], change: impl Fn(&mut Field) -> bool) -> bool {
+    tags.iter().all(|tag| draft.fields.iter_mut().find(|f| f.tag == *tag).is_some_and(&change))
+}
+
+fn add_codes(field: &mut Field, codes: &[(&str, &str)]) -> bool {
+    let before = field.codes.len();
+    for (value, name) in codes {
+        if !field.codes.iter().any(|code| code.value == *value) {
+            field.codes.push(Code { value: (*value).to_owned(), name: (*name).to_owned() });
+        }
+    }
+    field.codes.len() > before
+}
+
+fn add_to_group(group: &mut DraftMember, tag: u32, after: After) -> bool {
+    let DraftKind::Group { members, .. } = &mut group.kind else { return false };
+    let is_before = |kind: &DraftKind| match after {
+        After::Field(tag) => *kind == DraftKind::Field(tag),
+        After::Component(name) => *kind == DraftKind::Component(name.to_owned()),
+    };
+    let has_it = members.iter().any(|member| member.kind == DraftKind::Field(tag));
+    match members.iter().position(|member| is_before(&member.kind)) {
+        Some(place) if !has_it => {
+            let kind = DraftKind::Field(tag);
+            members.insert(place + 1, DraftMember { required: false, kind, line: 0 });
+            true
+        }
+        _ => false,
+    }
+}
+
+fn members_of<'d>(draft: &'d mut Draft, component: &str) -> &'d mut [DraftMember] {
+    let found = draft.components.iter_mut().find(|known| known.name == component);
+    found.map_or(&mut [], |component| &mut component.members)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_amendment_without_effect_is_noticed() {
+        let text = "<fix major='4' minor='4'><components><component name='Instrument'>\
+                    <field name='Symbol' required='N'/></component></components><fields>\
+                    <field number='55' name='Symbol' type='INT'/></fields></fix>";
+        let mut draft = Draft::from_xml(text, "a.xml").unwrap();
+        let require = Require { component: "Instrument", tag: 55 };
+        assert!(require.apply(&mut draft) && draft.components[0].members[0].required);
+        assert!(!require.apply(&mut draft));
+        assert!(Type(&[55], DataType::String).apply(&mut draft));
+        assert!(!Type(&[55], DataType::String).apply(&mut draft));
+        assert!(!Open(&[56]).apply(&mut draft));
+        assert!(amend(&mut draft, "FIX44").is_err());
+        assert!(amend(&mut draft, "FIX99").is_ok());
+    }
+}

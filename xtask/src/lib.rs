@@ -1,0 +1,22 @@
+//! The project's own chores, one module per verb of `cargo xtask`.
+#![forbid(unsafe_code)]
+
+pub mod dictionaries;
+pub mod tidy;
+
+use std::path::{Path, PathBuf};
+
+/// The outcome of a verb: what to print, or what went wrong.
+pub type Outcome = Result<String, String>;
+
+/// The root of the project.
+#[must_use]
+pub fn root() -> PathBuf {
+    let xtask = Path::new(env!("CARGO_MANIFEST_DIR"));
+    xtask.parent().unwrap_or(xtask).to_owned()
+}
+
+/// The file's path from the root of the project, for messages.
+fn shown(path: &Path) -> String {
+    path.strip_prefix(root()).unwrap_or(path).display().to_string()
+}

@@ -1,0 +1,120 @@
+//! `cargo xtask tidy`: the rules of the project's style that a program can check.
+//!
+//! It is run by `cargo test` too. Invariants: each violation names file, line, rule and what to
+//! do; each rule has a test that shows it failing.
+
+mod code;
+mod edges;
+mod source;
+
+use std::fmt;
+use std::fs;
+use std::path::Path;
+
+use crate::{Outcome, root};
+
+/// A rule that is broken somewhere.
+#[derive(Debug, PartialEq, Eq)]
+struct Violation {
+    /// The file, from the root of the project.
+    file: String,
+    /// The line, counted from 1.
+    line: usize,
+    /// The rule's name.
+    rule: &'static str,
+    /// What to do about it.
+    remedy: String,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}: {}: {}", self.file, self.line, self.rule, self.remedy)
+    }
+}
+
+/// Checks the whole project.
+///
+/// # Errors
+/// If a rule is broken: all violations, one a line.
+pub fn run() -> Outcome {
+    let root = root();
+    let ignored = fs::read_to_string(root.join(".gitignore")).unwrap_or_default();
+    let ignored = Ignored::of(&ignored);
+    let mut files = Vec::new();
+    list(&root, "", &ignored, &mut files)?;
+    files.sort();
+    let mut violations = Vec::new();
+    for file in &files {
+        let bytes = fs::read(root.join(file)).map_err(|error| format!("{file}: {error}"))?;
+        // What isn't UTF-8 is no text.
+        if let Ok(text) = String::from_utf8(bytes) {
+            source::check(file, &text, &mut violations);
+        }
+    }
+    edges::check(&edges::metadata()?, &mut violations)?;
+    if violations.is_empty() {
+        return Ok(format!("{} files are tidy", files.len()));
+    }
+    let lines: Vec<String> = violations.iter().map(Violation::to_string).collect();
+    Err(lines.join("\n"))
+}
+
+/// What `.gitignore` names: paths from the root, and names of directories anywhere.
+struct Ignored<'t> {
+    paths: Vec<&'t str>,
+    names: Vec<&'t str>,
+}
+
+impl<'t> Ignored<'t> {
+    fn of(text: &'t str) -> Self {
+        let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+        let (paths, names) = lines.partition::<Vec<_>, _>(|line| line.starts_with('/'));
+        let bare = |line: &'t str| line.trim_matches('/');
+        Self {
+            paths: paths.into_iter().map(bare).collect(),
+            names: names.into_iter().map(bare).chain([".git", "target"]).collect(),
+        }
+    }
+
+    fn has(&self, path: &str, name: &str) -> bool {
+        self.paths.contains(&path) || self.names.contains(&name)
+    }
+}
+
+/// All files below `dir` that aren't ignored, as paths from the root with `/`.
+fn list(
+    root: &Path,
+    dir: &str,
+    ignored: &Ignored<'_>,
+    files: &mut Vec<String>,
+) -> Result<(), String> {
+    let entries = fs::read_dir(root.join(dir)).map_err(|error| format!("{dir}: {error}"))?;
+    for entry in entries {
+        let entry = entry.map_err(|error| format!("{dir}: {error}"))?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let path = if dir.is_empty() { name.clone() } else { format!("{dir}/{name}") };
+        let kind = entry.file_type().map_err(|error| format!("{path}: {error}"))?;
+        if ignored.has(&path, &name) {
+            continue;
+        }
+        if kind.is_dir() {
+            list(root, &path, ignored, files)?;
+        } else if kind.is_file() {
+            files.push(path);
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_git_ignores_is_passed_over() {
+        let ignored = Ignored::of("/bench-out\n\nnode_modules/\n");
+        assert!(ignored.has("bench-out", "bench-out") && !ignored.has("a/bench-out", "bench-out"));
+        assert!(ignored.has("a/node_modules", "node_modules") && ignored.has(".git", ".git"));
+        assert!(!ignored.has("crates", "crates"));
+    }
+}

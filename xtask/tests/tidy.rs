@@ -1,0 +1,8 @@
+//! The project keeps the rules of its style: the same check as `cargo xtask tidy`.
+
+#[test]
+fn the_project_is_tidy() {
+    if let Err(violations) = xtask::tidy::run() {
+        panic!("\n{violations}\n");
+    }
+}
