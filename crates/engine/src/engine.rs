@@ -289,7 +289,7 @@ pub fn pin_to_cpu(cpu: usize) -> io::Result<()> {
     Ok(rustix::thread::sched_setaffinity(None, &set)?)
 }
 
-fn open(
+pub(crate) fn open(
     settings: &SessionSettings,
     application: Box<dyn Application>,
     registry: &Arc<Registry>,

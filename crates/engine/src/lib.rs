@@ -41,6 +41,7 @@ mod handle;
 mod inbox;
 mod link;
 mod lobby;
+pub mod probe;
 mod queue;
 mod replay;
 mod settings;
