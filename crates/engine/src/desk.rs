@@ -6,18 +6,19 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use transfix_codec::{Body, CheckSumPolicy, FieldIndex, Garbled, Limits, Message};
+use transfix_codec::{Body, CheckSumPolicy, FieldIndex, Frame, Garbled, Limits, Message, frame};
 use transfix_session::{
     Disconnect, Entry, Now, Outbox, SendError, Session, SessionId, State, Verdict,
 };
 use transfix_store::{Record, Store, StoreError};
 use transfix_transport::Stream;
 
-use crate::application::{Application, SessionRef};
+use crate::application::{Application, Direction, SessionRef};
 use crate::handle::Registry;
 use crate::link::Down;
 use crate::queue::{self, SendQueue};
 use crate::replay::Replay;
+use crate::settings::Offline;
 
 /// First size of the send buffer; it grows up to the limit of queued bytes.
 const OUTBOX_BYTES: usize = 64 << 10;
@@ -29,6 +30,7 @@ pub(crate) struct LinkOptions {
     pub(crate) check_sum: CheckSumPolicy,
     pub(crate) queued_bytes_max: usize,
     pub(crate) keep_inbound: bool,
+    pub(crate) offline: Offline,
 }
 
 /// Counts since the engine was started.
@@ -59,6 +61,8 @@ pub(crate) struct Desk {
     registry: Arc<Registry>,
     replay: Replay,
     held_index: FieldIndex,
+    /// The operator wants the link to go down.
+    pub(crate) cut: Option<Disconnect>,
     /// Messages of other threads, taken from the queue and not sent yet.
     taken: Vec<u8>,
     taken_from: usize,
@@ -84,6 +88,7 @@ impl Desk {
             registry,
             replay: Replay::default(),
             held_index: FieldIndex::default(),
+            cut: None,
             taken: Vec::new(),
             taken_from: 0,
         }
@@ -95,7 +100,10 @@ impl Desk {
 
     /// Whether something waits to be sent.
     pub(crate) fn waits(&self) -> bool {
-        !self.out.bytes().is_empty() || self.replay.active || self.taken_from < self.taken.len()
+        !self.out.bytes().is_empty()
+            || self.replay.active
+            || self.taken_from < self.taken.len()
+            || self.cut.is_some()
     }
 
     /// Carries out the session's verdict on `message`, then on the held messages it has freed.
@@ -105,6 +113,7 @@ impl Desk {
         message: &Message<'_>,
         verdict: Verdict,
     ) -> Result<(), Down> {
+        self.application.on_wire(Direction::Inbound, message.bytes());
         self.act_on_one(now, message, verdict)?;
         while let Some(held) = self.session.take_held() {
             let mut index = std::mem::take(&mut self.held_index);
@@ -204,6 +213,13 @@ impl Desk {
         if queued_bytes > self.options.queued_bytes_max {
             return Err(SendError::WouldBlock { queued_bytes });
         }
+        if self.options.offline == Offline::Store && self.session.state() == State::Disconnected {
+            let sent = self.session.send_offline(now, msg_type, &mut self.out, fill);
+            self.put_entries(now).map_err(|_| SendError::StoreFailed)?;
+            // Never written: the counterparty asks for it after the next logon.
+            self.out.clear();
+            return sent;
+        }
         self.session.send(now, msg_type, &mut self.out, fill)
     }
 
@@ -266,6 +282,7 @@ impl Desk {
                     };
                     let bytes = &self.out.bytes()[range.clone()];
                     self.store.put(time_ns, Record::Outbound { seq: *seq, kind, bytes })?;
+                    self.application.on_wire(Direction::Outbound, bytes);
                     self.stored.1 = seq + 1;
                     self.counters.messages_out += 1;
                 }
@@ -285,6 +302,11 @@ impl Desk {
             let replays = self.replay.active && self.replay.barrier == 0;
             if replays && self.replay.out.bytes().is_empty() {
                 self.replay.fill(now, &mut self.session, &*self.store).map_err(Down::Store)?;
+                let mut resent = self.replay.out.bytes();
+                while let Frame::Whole(end) = frame::split(resent, self.options.limits) {
+                    self.application.on_wire(Direction::Outbound, &resent[..end]);
+                    resent = &resent[end..];
+                }
                 continue;
             }
             let bytes = match (replays, self.replay.active) {
@@ -312,6 +334,7 @@ impl Desk {
 
     pub(crate) fn closed(&mut self, reason: Disconnect) {
         self.session.disconnected();
+        self.cut = None;
         self.note_state();
         self.out.clear();
         self.replay.clear();

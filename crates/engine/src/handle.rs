@@ -26,7 +26,12 @@ pub(crate) struct Shared {
     pub(crate) wake: OnceLock<Wake>,
     /// Whether the session is logged on; written by the link.
     pub(crate) active: Arc<AtomicBool>,
+    /// The engine has been stopped.
     pub(crate) closed: AtomicBool,
+    /// Whether the session may be connected; the operator's wish.
+    pub(crate) enabled: AtomicBool,
+    /// Something other than a message waits for the worker.
+    pub(crate) attention: AtomicBool,
 }
 
 /// What became of a message that [`SessionHandle::send`] took.
@@ -93,32 +98,38 @@ impl SessionHandle {
         }
         let first = !shared.queue.is_pending();
         let bytes = shared.queue.push(msg_type.as_bytes(), fill)?;
-        if first && let Some(wake) = shared.wake.get() {
-            wake();
+        if first {
+            self.wake();
         }
         Ok(Sent::Queued { bytes })
+    }
+
+    pub(crate) fn wake(&self) {
+        if let Some(wake) = self.shared.wake.get() {
+            wake();
+        }
     }
 
     /// What the session has counted since the engine was started. Waits for the end of a turn.
     #[must_use]
     pub fn counters(&self) -> Counters {
-        self.look(|link| link.desk.counters)
+        self.with_link(|link| link.desk.counters)
     }
 
     /// The next numbers in and out. Waits for the end of a turn.
     #[must_use]
     pub fn next_numbers(&self) -> (u64, u64) {
-        self.look(|link| (link.desk.session.next_num_in(), link.desk.session.next_num_out()))
+        self.with_link(|link| (link.desk.session.next_num_in(), link.desk.session.next_num_out()))
     }
 
     /// Where the session stands. Waits for the end of a turn.
     #[must_use]
     pub fn state(&self) -> State {
-        self.look(|link| link.desk.session.state())
+        self.with_link(|link| link.desk.session.state())
     }
 
-    fn look<T>(&self, read: impl FnOnce(&Link) -> T) -> T {
-        read(&self.shared.link.lock().unwrap_or_else(PoisonError::into_inner))
+    pub(crate) fn with_link<T>(&self, use_link: impl FnOnce(&mut Link) -> T) -> T {
+        use_link(&mut self.shared.link.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 

@@ -93,7 +93,7 @@ impl Link {
             return Ok(Turn { progress: false, again });
         }
         let now = clock();
-        let mut outcome = Ok(());
+        let mut outcome = desk.cut.take().map_or(Ok(()), |reason| Err(Down::Session(reason)));
         while outcome.is_ok() {
             // 2 split
             match frame::split(inbox.bytes(), desk.options.limits) {
@@ -158,7 +158,7 @@ impl Link {
         Ok(waits)
     }
 
-    fn flush(&mut self, now: Now) -> Result<(), Down> {
+    pub(crate) fn flush(&mut self, now: Now) -> Result<(), Down> {
         self.desk.journal(now).map_err(Down::Store)?;
         match self.stream.as_deref_mut() {
             Some(stream) => self.desk.write(now, stream),
