@@ -117,7 +117,8 @@ public:
     FIX::Message message;
     message.getHeader().setField(FIX::MsgType("8"));
     message.setField(FIX::OrderID("O" + number));
-    message.setField(FIX::ExecID("E" + number));
+    // FIX 4.0 has ExecID(17) as a number.
+    message.setField(FIX::ExecID(version_ == 40 ? number : "E" + number));
     for (int tag : {FIX::FIELD::ClOrdID, FIX::FIELD::Symbol, FIX::FIELD::Side,
                     FIX::FIELD::OrderQty, FIX::FIELD::Price, FIX::FIELD::OrdType})
       if (order.isSetField(tag)) message.setField(tag, order.getField(tag));
@@ -129,7 +130,7 @@ public:
       message.setField(FIX::ExecType(FIX::ExecType_NEW));
       message.setField(FIX::FIELD::LeavesQty, order.getField(FIX::FIELD::OrderQty));
     }
-    if (version_ == 40) {
+    if (version_ <= 41) {
       message.setField(FIX::LastShares(0.0));
       message.setField(FIX::LastPx(0.0));
     }
