@@ -15,6 +15,8 @@
 #include <SocketAcceptor.h>
 #include <SocketInitiator.h>
 
+#include <chrono>
+#include <condition_variable>
 #include <cstdio>
 #include <deque>
 #include <iostream>
@@ -25,8 +27,12 @@
 
 namespace {
 
-// Seconds that one poll may wait in select: bounds the delay of a command.
-const double POLL_S = 0.002;
+// The longest wait between two polls while nothing happens. (The timeout that poll() itself takes
+// is cut to whole seconds.)
+const std::chrono::milliseconds IDLE_MAX(1);
+
+// Lines printed so far; tells whether a poll found something to do.
+unsigned long lines_emitted = 0;
 
 // A JSON string; SOH is shown as | and bytes above 7 bits as the Latin-1 character.
 std::string quoted(const std::string& text) {
@@ -47,6 +53,7 @@ std::string quoted(const std::string& text) {
 }
 
 void emit(const std::string& event, const std::string& rest = "") {
+  ++lines_emitted;
   std::string line = "{\"event\":\"" + event + "\"" + rest + "}\n";
   std::fwrite(line.data(), 1, line.size(), stdout);
 }
@@ -189,9 +196,10 @@ public:
     while (std::getline(std::cin, line)) put(line);
     put("quit");
   }
-  bool take(std::string& line) {
-    std::lock_guard<std::mutex> lock(mutex_);
-    if (lines_.empty()) return false;
+  // The next command, waiting for one at most `wait`.
+  bool take(std::string& line, std::chrono::milliseconds wait) {
+    std::unique_lock<std::mutex> lock(mutex_);
+    if (!came_.wait_for(lock, wait, [this] { return !lines_.empty(); })) return false;
     line = lines_.front();
     lines_.pop_front();
     return true;
@@ -201,8 +209,10 @@ private:
   void put(const std::string& line) {
     std::lock_guard<std::mutex> lock(mutex_);
     lines_.push_back(line);
+    came_.notify_one();
   }
   std::mutex mutex_;
+  std::condition_variable came_;
   std::deque<std::string> lines_;
 };
 
@@ -334,7 +344,7 @@ private:
 template <class Engine>
 void run(Engine& engine, PeerApplication& application, Desk& desk, const std::string& ready) {
   // The first poll listens, or connects for the first time.
-  engine.poll(POLL_S);
+  engine.poll(0.0);
   FIX::Session& session = *engine.getSession(*engine.getSessions().begin());
   Driver driver(session, application, desk);
   Commands commands;
@@ -343,8 +353,12 @@ void run(Engine& engine, PeerApplication& application, Desk& desk, const std::st
   emit("ready", ready);
   std::fflush(stdout);
   for (bool more = true; more;) {
-    engine.poll(POLL_S);
-    for (std::string line; more && commands.take(line);) more = driver.obey(line);
+    const unsigned long before = lines_emitted;
+    engine.poll(0.0);
+    std::chrono::milliseconds wait = lines_emitted == before ? IDLE_MAX : IDLE_MAX * 0;
+    std::fflush(stdout);
+    for (std::string line; more && commands.take(line, wait); wait = IDLE_MAX * 0)
+      more = driver.obey(line);
     std::fflush(stdout);
   }
   session.disconnect();
