@@ -36,11 +36,9 @@ impl Case<'_> {
         let mut compared = 0;
         for (index, (name, step)) in STEPS.into_iter().enumerate() {
             compared += step(&mut pair, self.orders).map_err(|text| {
-                format!(
-                    "step {}, {name}: {text}\n(remarks in {})",
-                    index + 1,
-                    self.folder.display()
-                )
+                let difference = pair.difference();
+                let folder = self.folder.display();
+                format!("step {}, {name}: {text}{difference}\n(logs in {folder})", index + 1)
             })?;
         }
         Ok(compared)
@@ -260,13 +258,18 @@ impl Pair {
         Ok(0)
     }
 
-    fn compare(&mut self, orders: usize) -> Outcome<usize> {
+    /// Each direction: who sent, who got, and its name.
+    fn ways(&self) -> [(&Peer, &Peer, &'static str); 2] {
         let (initiator, acceptor) = (&self.initiator, &self.acceptor);
-        let mut compared = 0;
-        for (from, to, way) in [
+        [
             (initiator, acceptor, "initiator to acceptor"),
             (acceptor, initiator, "acceptor to initiator"),
-        ] {
+        ]
+    }
+
+    fn compare(&mut self, orders: usize) -> Outcome<usize> {
+        let mut compared = 0;
+        for (from, to, way) in self.ways() {
             let place = |text: String| format!("{way}: {text}");
             let count = compare::delivered(&from.sent, &to.delivered).map_err(place)?;
             if count < 2 * orders {
@@ -275,6 +278,15 @@ impl Pair {
             compared += count + compare::wire(&from.written, &to.read).map_err(place)?;
         }
         Ok(compared)
+    }
+
+    /// What differs so far, to go with the failure of a step.
+    fn difference(&self) -> String {
+        let differences = self.ways().into_iter().filter_map(|(from, to, way)| {
+            let text = compare::delivered(&from.sent, &to.delivered).err()?;
+            Some(format!("\nso far, {way}: {text}"))
+        });
+        differences.collect()
     }
 }
 
