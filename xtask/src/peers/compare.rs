@@ -88,6 +88,10 @@ fn same(sent: &Message, got: &Message) -> Outcome<()> {
 
 fn same_fields(sent: &Message, got: &Message, ignored: &[u32]) -> Outcome<()> {
     let (sent_fields, got_fields) = (sent.sorted_without(ignored), got.sorted_without(ignored));
+    // The wrong message rather than a wrong field: say so before its other fields.
+    if sent.value(34) != got.value(34) {
+        return Err(difference("tag 34", sent.value(34), got.value(34)));
+    }
     let at = sent_fields.iter().zip(&got_fields).position(|(sent, got)| sent != got);
     let at = at.unwrap_or(sent_fields.len().min(got_fields.len()));
     let (a, b) = (sent_fields.get(at), got_fields.get(at));

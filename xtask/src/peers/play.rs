@@ -36,7 +36,7 @@ impl Case<'_> {
         let mut compared = 0;
         for (index, (name, step)) in STEPS.into_iter().enumerate() {
             compared += step(&mut pair, self.orders).map_err(|text| {
-                let difference = pair.difference();
+                let difference = pair.difference(&text);
                 let folder = self.folder.display();
                 format!("step {}, {name}: {text}{difference}\n(logs in {folder})", index + 1)
             })?;
@@ -280,11 +280,14 @@ impl Pair {
         Ok(compared)
     }
 
-    /// What differs so far, to go with the failure of a step.
-    fn difference(&self) -> String {
+    /// What differs so far and is not yet said in `known`, to go with the failure of a step.
+    fn difference(&mut self, known: &str) -> String {
+        for peer in self.both() {
+            peer.catch_up();
+        }
         let differences = self.ways().into_iter().filter_map(|(from, to, way)| {
             let text = compare::delivered(&from.sent, &to.delivered).err()?;
-            Some(format!("\nso far, {way}: {text}"))
+            (!known.contains(&text)).then(|| format!("\nso far, {way}: {text}"))
         });
         differences.collect()
     }

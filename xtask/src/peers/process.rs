@@ -176,6 +176,13 @@ impl Peer {
         message.ok_or_else(|| self.failure("printed a message without fields"))
     }
 
+    /// Takes the events that have come already; an error is not news any more.
+    pub(super) fn catch_up(&mut self) {
+        while let Ok(line) = self.lines.try_recv() {
+            let _ = self.take(line);
+        }
+    }
+
     /// A failure of this peer with its last words.
     pub(super) fn failure(&self, what: &str) -> String {
         let mut text = format!("{}: {what}", self.name);
