@@ -282,9 +282,9 @@ void with_engine(const peer::Options& options, FIX::Application& application,
   if (mode == "default")
     engine.start();
   else
-    engine.poll(0.0);
+    engine.poll();
   body(mode == "default" ? std::function<void()>([] {})
-                         : std::function<void()>([&engine] { engine.poll(0.0); }));
+                         : std::function<void()>([&engine] { engine.poll(); }));
   std::fflush(stdout);
   _exit(0);
 }

@@ -344,7 +344,7 @@ private:
 template <class Engine>
 void run(Engine& engine, PeerApplication& application, Desk& desk, const std::string& ready) {
   // The first poll listens, or connects for the first time.
-  engine.poll(0.0);
+  engine.poll();
   FIX::Session& session = *engine.getSession(*engine.getSessions().begin());
   Driver driver(session, application, desk);
   Commands commands;
@@ -354,7 +354,7 @@ void run(Engine& engine, PeerApplication& application, Desk& desk, const std::st
   std::fflush(stdout);
   for (bool more = true; more;) {
     const unsigned long before = lines_emitted;
-    engine.poll(0.0);
+    engine.poll();
     std::chrono::milliseconds wait = lines_emitted == before ? IDLE_MAX : IDLE_MAX * 0;
     std::fflush(stdout);
     for (std::string line; more && commands.take(line, wait); wait = IDLE_MAX * 0)
