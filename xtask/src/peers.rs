@@ -35,7 +35,8 @@ const QUICKFIX_PACKAGE: &str = "libquickfix-dev";
 const VERSIONS: [(&str, &str); 3] = [("FIX.4.2", ""), ("FIX.4.4", ""), ("FIXT.1.1", "9")];
 
 /// Runs `peers <arguments>`; the exit code is 1 if something failed, 2 if the call was wrong.
-pub(crate) fn main(arguments: &[String]) -> ExitCode {
+#[must_use]
+pub fn main(arguments: &[String]) -> ExitCode {
     let (verb, rest) = arguments.split_first().map_or(("", &[][..]), |(v, r)| (v.as_str(), r));
     let outcome = match verb {
         "build" if rest.is_empty() => build().map(|folder| say(&format!("{}", folder.display()))),

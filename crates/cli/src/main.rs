@@ -4,6 +4,8 @@
 
 mod bench;
 mod dictionary;
+mod peer;
+mod venue;
 
 use std::process::ExitCode;
 
@@ -33,11 +35,15 @@ enum Verb {
     Bench(bench::Args),
     /// Show what FIX says: versions, messages, fields.
     Dictionary(dictionary::Args),
+    /// A counterparty for tests, driven by lines.
+    #[command(hide = true)]
+    Peer(peer::Args),
 }
 
 fn main() -> ExitCode {
     match Cli::parse().verb {
         Verb::Bench(args) => bench::run(&args),
         Verb::Dictionary(args) => dictionary::run(&args),
+        Verb::Peer(args) => peer::run(&args),
     }
 }

@@ -32,8 +32,13 @@ pub trait Application: Send {
         let _ = (id, reason);
     }
 
-    /// Every frame of the connection, for logs: those received that are sound, and those sent, also
-    /// of the session layer and resent ones.
+    /// Whether [`Application::on_wire`] is to be called; asked once, at the start.
+    fn wants_wire(&self) -> bool {
+        false
+    }
+
+    /// Every frame of the connection in the order of the wire, for logs: those received that are
+    /// sound, and those sent, also of the session layer and resent ones.
     fn on_wire(&mut self, direction: Direction, frame: &[u8]) {
         let _ = (direction, frame);
     }

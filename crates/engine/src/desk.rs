@@ -14,7 +14,7 @@ use transfix_store::{Record, Store, StoreError};
 use transfix_transport::Stream;
 
 use crate::application::{Application, Direction, SessionRef};
-use crate::handle::Registry;
+use crate::handle::{Registry, Sent};
 use crate::link::Down;
 use crate::queue::{self, SendQueue};
 use crate::replay::Replay;
@@ -61,6 +61,9 @@ pub(crate) struct Desk {
     registry: Arc<Registry>,
     replay: Replay,
     held_index: FieldIndex,
+    wants_wire: bool,
+    /// Bytes of the outbox that the application has seen.
+    shown: usize,
     /// The operator wants the link to go down.
     pub(crate) cut: Option<Disconnect>,
     /// Messages of other threads, taken from the queue and not sent yet.
@@ -84,10 +87,12 @@ impl Desk {
             counters: Counters::default(),
             active: Arc::default(),
             store,
+            wants_wire: application.wants_wire(),
             application,
             registry,
             replay: Replay::default(),
             held_index: FieldIndex::default(),
+            shown: 0,
             cut: None,
             taken: Vec::new(),
             taken_from: 0,
@@ -113,7 +118,9 @@ impl Desk {
         message: &Message<'_>,
         verdict: Verdict,
     ) -> Result<(), Down> {
-        self.application.on_wire(Direction::Inbound, message.bytes());
+        if self.wants_wire {
+            self.application.on_wire(Direction::Inbound, message.bytes());
+        }
         self.act_on_one(now, message, verdict)?;
         while let Some(held) = self.session.take_held() {
             let mut index = std::mem::take(&mut self.held_index);
@@ -208,7 +215,7 @@ impl Desk {
         now: Now,
         msg_type: &[u8],
         fill: impl FnOnce(&mut Body<'_>),
-    ) -> Result<u64, SendError> {
+    ) -> Result<Sent, SendError> {
         let queued_bytes = self.out.bytes().len();
         if queued_bytes > self.options.queued_bytes_max {
             return Err(SendError::WouldBlock { queued_bytes });
@@ -218,9 +225,14 @@ impl Desk {
             self.put_entries(now).map_err(|_| SendError::StoreFailed)?;
             // Never written: the counterparty asks for it after the next logon.
             self.out.clear();
-            return sent;
+            return sent.map(Sent::Stored);
         }
-        self.session.send(now, msg_type, &mut self.out, fill)
+        self.session.send(now, msg_type, &mut self.out, fill).map(Sent::Direct)
+    }
+
+    /// A message that was sent, as it is stored.
+    pub(crate) fn sent_message(&self, seq: u64) -> Result<Option<Vec<u8>>, StoreError> {
+        Ok(self.store.outbound(seq)?.map(|stored| stored.bytes.to_vec()))
     }
 
     /// Sends what other threads handed over, as far as the session takes it now.
@@ -282,7 +294,6 @@ impl Desk {
                     };
                     let bytes = &self.out.bytes()[range.clone()];
                     self.store.put(time_ns, Record::Outbound { seq: *seq, kind, bytes })?;
-                    self.application.on_wire(Direction::Outbound, bytes);
                     self.stored.1 = seq + 1;
                     self.counters.messages_out += 1;
                 }
@@ -302,10 +313,8 @@ impl Desk {
             let replays = self.replay.active && self.replay.barrier == 0;
             if replays && self.replay.out.bytes().is_empty() {
                 self.replay.fill(now, &mut self.session, &*self.store).map_err(Down::Store)?;
-                let mut resent = self.replay.out.bytes();
-                while let Frame::Whole(end) = frame::split(resent, self.options.limits) {
-                    self.application.on_wire(Direction::Outbound, &resent[..end]);
-                    resent = &resent[end..];
+                if self.wants_wire {
+                    show_frames(&mut *self.application, self.replay.out.bytes());
                 }
                 continue;
             }
@@ -317,6 +326,10 @@ impl Desk {
             if bytes.is_empty() {
                 return Ok(());
             }
+            if self.wants_wire && !replays {
+                show_frames(&mut *self.application, &bytes[self.shown..]);
+                self.shown = bytes.len();
+            }
             let n = match stream.write(bytes) {
                 Ok(n) => n,
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Ok(()),
@@ -327,6 +340,7 @@ impl Desk {
                 self.replay.out.consume(n);
             } else {
                 self.out.consume(n);
+                self.shown = self.shown.saturating_sub(n);
                 self.replay.barrier = self.replay.barrier.saturating_sub(n);
             }
         }
@@ -337,8 +351,18 @@ impl Desk {
         self.cut = None;
         self.note_state();
         self.out.clear();
+        self.shown = 0;
         self.replay.clear();
         tracing::info!(session = %self.id(), %reason, "disconnected");
         self.application.on_disconnect(&self.session.config().id, reason);
+    }
+}
+
+fn show_frames(application: &mut dyn Application, mut bytes: &[u8]) {
+    // Our own frames: as long as they are.
+    let limits = Limits { message_bytes_max: usize::MAX };
+    while let Frame::Whole(end) = frame::split(bytes, limits) {
+        application.on_wire(Direction::Outbound, &bytes[..end]);
+        bytes = &bytes[end..];
     }
 }

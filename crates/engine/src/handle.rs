@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, TryLockError, Weak};
 
 use transfix_codec::Body;
 use transfix_session::{SendError, SessionId, State};
+use transfix_store::StoreError;
 
 use crate::clock;
 use crate::desk::Counters;
@@ -39,6 +40,9 @@ pub(crate) struct Shared {
 pub enum Sent {
     /// Stored and given to the socket in the caller's thread, under this MsgSeqNum(34).
     Direct(u64),
+    /// Stored under this MsgSeqNum(34) while there is no connection (`offline = "store"`): the
+    /// counterparty asks for it after the next logon.
+    Stored(u64),
     /// Handed over to the session's worker, which gives it its number.
     Queued {
         /// Bytes that wait in the queue now.
@@ -85,9 +89,7 @@ impl SessionHandle {
         if shared.send_mode == SendMode::Direct {
             match shared.link.try_lock() {
                 Ok(mut link) => {
-                    let now = clock::now();
-                    let sent = link.send(now, &shared.queue, msg_type.as_bytes(), fill);
-                    return sent.map(Sent::Direct);
+                    return link.send(clock::now(), &shared.queue, msg_type.as_bytes(), fill);
                 }
                 Err(TryLockError::Poisoned(_)) => return Err(SendError::StoreFailed),
                 Err(TryLockError::WouldBlock) => {}
@@ -114,6 +116,15 @@ impl SessionHandle {
     #[must_use]
     pub fn counters(&self) -> Counters {
         self.with_link(|link| link.desk.counters)
+    }
+
+    /// A message that was sent under this MsgSeqNum(34), as the store has it. Waits for the end of a
+    /// turn.
+    ///
+    /// # Errors
+    /// If the store has failed.
+    pub fn sent_message(&self, seq: u64) -> Result<Option<Vec<u8>>, StoreError> {
+        self.with_link(|link| link.desk.sent_message(seq))
     }
 
     /// The next numbers in and out. Waits for the end of a turn.

@@ -11,6 +11,7 @@ use transfix_store::StoreError;
 use transfix_transport::Stream;
 
 use crate::desk::Desk;
+use crate::handle::Sent;
 use crate::inbox::Inbox;
 use crate::queue::SendQueue;
 
@@ -132,14 +133,14 @@ impl Link {
         outcome
     }
 
-    /// Sends in the thread of the caller, who holds the lock; answers the MsgSeqNum(34).
+    /// Sends in the thread of the caller, who holds the lock.
     pub(crate) fn send(
         &mut self,
         now: Now,
         queue: &SendQueue,
         msg_type: &[u8],
         fill: impl FnOnce(&mut Body<'_>),
-    ) -> Result<u64, SendError> {
+    ) -> Result<Sent, SendError> {
         // What was handed over before goes out before.
         self.desk.send_queued(now, queue);
         let sent = self.desk.send(now, msg_type, fill);
