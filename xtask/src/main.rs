@@ -4,13 +4,14 @@
 use std::io::Write;
 use std::process::ExitCode;
 
-use xtask::{Outcome, dictionaries, tidy};
+use xtask::{Outcome, dictionaries, fuzz, tidy};
 
 const USAGE: &str = "usage: cargo xtask VERB
 
 verbs:
   dictionaries [--check] [--source DIR]  write dictionaries/*.xml from the published files,
                                          and list where the sources disagree
+  fuzz [--seconds 60] [TARGET...]        run the fuzz targets, each for so many seconds
   tidy                                   check the rules of the project's style";
 
 fn main() -> ExitCode {
@@ -18,6 +19,7 @@ fn main() -> ExitCode {
     let (verb, args) = args.split_first().map_or(("", &[][..]), |(verb, rest)| (verb, rest));
     let outcome: Outcome = match verb {
         "dictionaries" => dictionaries::run(args),
+        "fuzz" => fuzz::run(args),
         "tidy" => tidy::run(),
         _ => Err(USAGE.to_owned()),
     };
