@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 pub mod dictionaries;
+pub mod fuzz;
 pub mod peers;
 pub mod tidy;
 

@@ -4,13 +4,14 @@
 use std::io::Write;
 use std::process::ExitCode;
 
-use xtask::{Outcome, dictionaries, peers, tidy};
+use xtask::{Outcome, dictionaries, fuzz, peers, tidy};
 
 const USAGE: &str = "usage: cargo xtask VERB
 
 verbs:
   dictionaries [--check] [--source DIR]  write dictionaries/*.xml from the published files,
                                          and list where the sources disagree
+  fuzz [--seconds 60] [TARGET...]        run the fuzz targets, each for so many seconds
   peers build | peers test [OPTIONS]     build QuickFIX C++ as a counterparty; play sessions with it
   tidy                                   check the rules of the project's style";
 
@@ -21,6 +22,7 @@ fn main() -> ExitCode {
         // Says what it does while it does it.
         "peers" => return peers::main(args),
         "dictionaries" => dictionaries::run(args),
+        "fuzz" => fuzz::run(args),
         "tidy" => tidy::run(),
         _ => Err(USAGE.to_owned()),
     };

@@ -12,7 +12,7 @@ use transfix_store::StoreError;
 use crate::clock;
 use crate::desk::Counters;
 use crate::link::Link;
-use crate::queue::SendQueue;
+use crate::queue::{Pushed, SendQueue};
 use crate::settings::SendMode;
 
 /// Wakes the worker of a link from its wait.
@@ -98,8 +98,7 @@ impl SessionHandle {
         if !self.is_logged_on() {
             return Err(SendError::NotLoggedOn);
         }
-        let first = !shared.queue.is_pending();
-        let bytes = shared.queue.push(msg_type.as_bytes(), fill)?;
+        let Pushed { bytes, first } = shared.queue.push(msg_type.as_bytes(), fill)?;
         if first {
             self.wake();
         }

@@ -22,6 +22,15 @@ pub(crate) struct SendQueue {
     precision: Precision,
 }
 
+/// What became of the queue by one more message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Pushed {
+    /// Bytes that wait now.
+    pub(crate) bytes: usize,
+    /// Whether it was empty before: only then does the worker need to be woken.
+    pub(crate) first: bool,
+}
+
 /// One message taken from a [`SendQueue`]'s buffer.
 pub(crate) struct Queued<'a> {
     pub(crate) msg_type: &'a [u8],
@@ -40,12 +49,12 @@ impl SendQueue {
         self.pending.load(Ordering::Acquire)
     }
 
-    /// Adds a message; answers the bytes that wait now.
+    /// Adds a message.
     pub(crate) fn push(
         &self,
         msg_type: &[u8],
         fill: impl FnOnce(&mut Body<'_>),
-    ) -> Result<usize, SendError> {
+    ) -> Result<Pushed, SendError> {
         let mut bytes = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
         let begin = bytes.len();
         if begin > self.bytes_max {
@@ -64,7 +73,8 @@ impl SendQueue {
         bytes[begin..begin + 4].copy_from_slice(&length.to_le_bytes());
         bytes[begin + 4] = msg_type.len() as u8;
         self.pending.store(true, Ordering::Release);
-        Ok(bytes.len())
+        // Said under the lock: the worker may have emptied the queue a moment ago.
+        Ok(Pushed { bytes: bytes.len(), first: begin == 0 })
     }
 
     /// Moves everything into `taken`, which must be empty, and leaves its memory for reuse.
@@ -93,10 +103,10 @@ mod tests {
     fn keeps_order_and_bound() {
         let queue = SendQueue::new(20, Precision::Millis);
         assert!(!queue.is_pending());
-        queue.push(b"D", |b| _ = b.str(tag::CL_ORD_ID, "1")).unwrap();
+        assert!(queue.push(b"D", |b| _ = b.str(tag::CL_ORD_ID, "1")).unwrap().first);
         let misuse = queue.push(b"D", |b| _ = b.str(tag::CL_ORD_ID, ""));
         assert!(matches!(misuse, Err(SendError::Misuse(_))));
-        queue.push(b"AE", |b| _ = b.str(tag::TEXT, "second")).unwrap();
+        assert!(!queue.push(b"AE", |b| _ = b.str(tag::TEXT, "second")).unwrap().first);
         let full = queue.push(b"D", |_| ());
         assert_eq!(full, Err(SendError::WouldBlock { queued_bytes: 28 }));
         let mut taken = Vec::new();
@@ -107,5 +117,6 @@ mod tests {
         let two = first(&taken[one.len..]).unwrap();
         assert_eq!((two.msg_type, two.body), (&b"AE"[..], &b"58=second\x01"[..]));
         assert!(first(&taken[one.len + two.len..]).is_none());
+        assert!(queue.push(b"D", |_| ()).unwrap().first, "the worker has emptied it");
     }
 }

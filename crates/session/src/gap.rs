@@ -1,9 +1,24 @@
 //! Messages above a gap: kept within bounds until their turn comes.
 //!
 //! Invariant: at most the configured count and bytes are kept; what does not fit is dropped and
-//! asked for again, since its number is still missing when the gap below it is closed.
+//! asked for again, since its number is still missing when the gap below it is closed; a request
+//! without an effect is repeated, at most once in [`ANSWER_WAIT_NS`].
 
 use std::collections::BTreeMap;
+
+/// How long a gap may stay as it is before it is asked for again: the ResendRequest(2) or a part of
+/// its answer may have been garbled on the way, and nothing else would ever tell.
+const ANSWER_WAIT_NS: u64 = 20_000_000_000;
+
+/// A ResendRequest(2) that is open.
+#[derive(Debug)]
+struct Request {
+    /// The last number known to be missing.
+    to: u64,
+    /// The expected number when it last moved, and since when it stands.
+    next_num_in: u64,
+    since_ns: u64,
+}
 
 /// The gap of one direction, and what waits above it.
 #[derive(Debug)]
@@ -12,28 +27,34 @@ pub(crate) struct Gap {
     held_bytes: usize,
     messages_max: usize,
     bytes_max: usize,
-    /// The last missing number of the gap that a ResendRequest(2) is open for.
-    requested_to: Option<u64>,
+    request: Option<Request>,
 }
 
 impl Gap {
     pub(crate) const fn new(messages_max: usize, bytes_max: usize) -> Self {
-        Self { held: BTreeMap::new(), held_bytes: 0, messages_max, bytes_max, requested_to: None }
+        Self { held: BTreeMap::new(), held_bytes: 0, messages_max, bytes_max, request: None }
     }
 
     pub(crate) fn clear(&mut self) {
         self.held.clear();
         self.held_bytes = 0;
-        self.requested_to = None;
+        self.request = None;
     }
 
-    /// Notes that all up to `missing_to` is missing; answers whether it must be asked for.
-    pub(crate) const fn open(&mut self, missing_to: u64) -> bool {
-        let asks = self.requested_to.is_none();
-        if asks {
-            self.requested_to = Some(missing_to);
+    /// Notes at `now_ns` that all from `next_num_in` to `missing_to` is missing; answers whether it
+    /// must be asked for.
+    pub(crate) const fn open(&mut self, now_ns: u64, next_num_in: u64, missing_to: u64) -> bool {
+        if let Some(request) = &mut self.request {
+            if request.next_num_in != next_num_in {
+                request.next_num_in = next_num_in;
+                request.since_ns = now_ns;
+            }
+            if now_ns.saturating_sub(request.since_ns) < ANSWER_WAIT_NS {
+                return false;
+            }
         }
-        asks
+        self.request = Some(Request { to: missing_to, next_num_in, since_ns: now_ns });
+        true
     }
 
     /// Keeps a message for later; drops it if there is no room.
@@ -48,8 +69,8 @@ impl Gap {
 
     /// The expected number is now `next_num_in`: closes the gap and forgets what is below.
     pub(crate) fn advance(&mut self, next_num_in: u64) {
-        if self.requested_to.is_some_and(|to| next_num_in > to) {
-            self.requested_to = None;
+        if self.request.as_ref().is_some_and(|request| next_num_in > request.to) {
+            self.request = None;
         }
         while let Some(entry) = self.held.first_entry().filter(|e| *e.key() < next_num_in) {
             self.held_bytes -= entry.remove().len();
@@ -75,8 +96,8 @@ mod tests {
     #[test]
     fn bounds_hold_and_the_gap_closes() {
         let mut gap = Gap::new(2, 10);
-        assert!(gap.open(4));
-        assert!(!gap.open(6));
+        assert!(gap.open(0, 2, 4));
+        assert!(!gap.open(0, 2, 6));
         gap.hold(5, b"five");
         gap.hold(6, b"too long for the rest");
         gap.hold(6, b"six");
@@ -84,8 +105,19 @@ mod tests {
         assert_eq!(gap.held.len(), 2);
         gap.advance(5);
         assert_eq!(gap.take(5).as_deref(), Some(&b"five"[..]));
-        assert!(gap.open(6), "closed, so that a new one is asked for");
+        assert!(gap.open(0, 5, 6), "closed, so that a new one is asked for");
         gap.advance(7);
         assert_eq!((gap.held.len(), gap.held_bytes), (0, 0));
+    }
+    #[test]
+    fn a_request_without_effect_is_repeated() {
+        let mut gap = Gap::new(2, 10);
+        assert!(gap.open(0, 2, 4));
+        assert!(!gap.open(ANSWER_WAIT_NS - 1, 2, 6));
+        assert!(gap.open(ANSWER_WAIT_NS, 2, 6), "nothing has come");
+        assert!(!gap.open(ANSWER_WAIT_NS + 1, 2, 6));
+        assert!(!gap.open(2 * ANSWER_WAIT_NS, 3, 6), "something has come");
+        assert!(!gap.open(3 * ANSWER_WAIT_NS - 1, 3, 6));
+        assert!(gap.open(3 * ANSWER_WAIT_NS, 3, 6), "but not all");
     }
 }

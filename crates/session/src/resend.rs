@@ -8,9 +8,10 @@ use crate::session::Session;
 use crate::verdict::Verdict;
 
 impl Session {
-    /// All from the expected number to `missing_to` is missing: asks for it, once a gap.
+    /// All from the expected number to `missing_to` is missing: asks for it, once a gap, and again
+    /// if nothing of it comes.
     pub(crate) fn request_gap(&mut self, now: Now, missing_to: u64, out: &mut Outbox) {
-        if !self.gap.open(missing_to) {
+        if !self.gap.open(now.monotonic_ns, self.next_num_in, missing_to) {
             return;
         }
         let begin = self.next_num_in;

@@ -1,5 +1,5 @@
 //! Tools for tests: laws that every implementation of a trait obeys, counted allocations,
-//! directories that clean up after themselves, repeatable random numbers.
+//! directories that clean up after themselves, repeatable random numbers, a simulated world.
 //!
 //! **Invariant:** a dev-dependency only; nothing here is part of the product.
 
@@ -9,3 +9,4 @@ pub mod alloc;
 pub mod laws;
 pub mod random;
 pub mod temp;
+pub mod world;

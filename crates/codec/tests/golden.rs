@@ -1,0 +1,120 @@
+//! Golden messages: each is decoded and encoded back byte-identical.
+//!
+//! A file of testdata/messages holds the bytes of a stream, delimiters and all.
+#![allow(clippy::unwrap_used, reason = "a failed test may panic")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use transfix_codec::{
+    CheckSumPolicy, FieldIndex, Frame, FrameWriter, Limits, Message, Precision, Tag, frame, tag,
+};
+
+fn messages() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/messages")
+}
+
+fn read(name: &str) -> Vec<u8> {
+    let path = messages().join(name);
+    fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// The messages of a stream whose CheckSum(10) holds, and the number of pieces that are none.
+fn decode(stream: &[u8]) -> (Vec<&[u8]>, usize) {
+    let (mut found, mut garbled, mut rest) = (Vec::new(), 0, stream);
+    loop {
+        match frame::split(rest, Limits::default()) {
+            Frame::Whole(end) => {
+                let (bytes, later) = rest.split_at(end);
+                let mut index = FieldIndex::default();
+                match Message::parse(bytes, &mut index, CheckSumPolicy::Verify) {
+                    Ok(_) => found.push(bytes),
+                    Err(_) => garbled += 1,
+                }
+                rest = later;
+            }
+            Frame::Garbled { skip, .. } => {
+                garbled += 1;
+                rest = &rest[skip..];
+            }
+            Frame::Partial => return (found, garbled),
+        }
+    }
+}
+
+/// The message written anew: header fields raw, the body field by field.
+fn encode(message: &Message<'_>) -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut writer = FrameWriter::new(&mut out, message.begin_string(), message.msg_type());
+    let fields: Vec<_> = message.fields().collect();
+    for n in 3..fields.len() - 1 {
+        let (before, field, after) = (fields[n - 1], fields[n], fields[n + 1]);
+        let precedes_data = transfix_codec::data::length_of(after.tag) == Some(field.tag);
+        if tag::is_session_owned(field.tag) {
+            writer.raw(message.encoded(n));
+        } else if transfix_codec::data::length_of(field.tag) == Some(before.tag) {
+            writer.body(Precision::Millis).data(before.tag, field.tag, field.value);
+        } else if !precedes_data {
+            writer.body(Precision::Millis).bytes(field.tag, field.value);
+        }
+    }
+    writer.finish().unwrap();
+    out
+}
+
+#[test]
+fn decode_and_encode_are_inverse() {
+    let mut files = 0;
+    for entry in fs::read_dir(messages()).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        let stream = read(&name);
+        let (found, garbled) = decode(&stream);
+        let expected = if name == "garbage-between.fix" { (3, 6) } else { (1, 0) };
+        assert_eq!((found.len(), garbled), expected, "{name}");
+        for bytes in found {
+            let mut index = FieldIndex::default();
+            let message = Message::parse(bytes, &mut index, CheckSumPolicy::Verify).unwrap();
+            let encoded = encode(&message);
+            assert_eq!(encoded.escape_ascii().to_string(), bytes.escape_ascii().to_string());
+        }
+        files += 1;
+    }
+    assert_eq!(files, 13);
+}
+
+fn with(name: &str, check: impl FnOnce(&Message<'_>)) {
+    let bytes = read(name);
+    let mut index = FieldIndex::default();
+    check(&Message::parse(&bytes, &mut index, CheckSumPolicy::Verify).unwrap());
+}
+
+#[test]
+fn values_are_read_as_meant() {
+    with("fix42-execution-report.fix", |message| {
+        assert_eq!(message.decimal(tag::LAST_PX).unwrap().to_string(), "1.08415");
+        assert_eq!(message.uint(tag::CUM_QTY), Ok(1_000_000));
+    });
+    with("fix42-news-raw-data.fix", |message| {
+        let data = &b"a\x0110=000\x018=FIX.4.2\x019=5"[..];
+        assert_eq!(message.raw(tag::RAW_DATA), Some(data));
+    });
+    with("fix44-encoded-text.fix", |message| {
+        assert_eq!(message.text(Tag(359)), Ok("Überschrift\u{1}neu"));
+    });
+    with("fix44-market-data.fix", |message| {
+        let prices: Vec<_> = message
+            .group(Tag(268), Tag(269))
+            .map(|entry| (entry.raw(Tag(269)).unwrap()[0], entry.raw(Tag(270)).unwrap().to_vec()))
+            .collect();
+        assert_eq!(prices.len(), 4);
+        assert_eq!(prices[2], (b'1', b"1.08420".to_vec()));
+    });
+    with("fix44-multileg.fix", |message| {
+        let members = [448, 447, 452, 802, 523, 803].map(Tag);
+        let parties: Vec<_> = message.group(Tag(453), Tag(448)).members(&members).collect();
+        assert_eq!(parties.len(), 2);
+        let sub_ids: Vec<_> = parties[0].group(Tag(802), Tag(523)).collect();
+        assert_eq!(sub_ids[0].raw(Tag(523)), Some(&b"TRADER7"[..]));
+        assert_eq!(parties[1].raw(Tag(55)), None);
+    });
+}

@@ -1,0 +1,89 @@
+//! A venue: takes each NewOrderSingle(D) and answers it with an ExecutionReport(8).
+//!
+//! It waits for CLIENT (`cargo run -p transfix --example initiator`) and for ROUTER
+//! (`cargo run -p transfix --example router`), until a line is entered:
+//!
+//! ```text
+//! cargo run -p transfix --example acceptor [ADDRESS]    default 127.0.0.1:9880
+//! ```
+#![allow(clippy::print_stdout, reason = "an example talks to the one who runs it")]
+
+use std::error::Error;
+
+use transfix::{
+    Application, BeginString, BusinessReject, Disconnect, Durability, Engine, EngineSettings,
+    Message, ResetPolicy, Role, SendError, SessionId, SessionRef, SessionSettings, Settings, tag,
+};
+
+/// The application of one session: counts its orders.
+#[derive(Default)]
+pub(crate) struct Venue {
+    orders: u64,
+}
+
+impl Application for Venue {
+    fn on_message(
+        &mut self,
+        order: &Message<'_>,
+        session: &mut SessionRef<'_>,
+    ) -> Result<(), BusinessReject> {
+        if order.msg_type() != b"D" {
+            return Err(BusinessReject::unsupported());
+        }
+        // All is read before anything is written: what is missing is rejected by name.
+        let cl_ord_id = order.required(tag::CL_ORD_ID)?;
+        let symbol = order.required(tag::SYMBOL)?;
+        let side = order.char(tag::SIDE)?;
+        let quantity = order.decimal(tag::ORDER_QTY)?;
+        self.orders += 1;
+        let number = self.orders;
+        let transact_time = session.now().utc;
+        let sent = session.send("8", |report| {
+            report
+                .uint(tag::ORDER_ID, number)
+                .bytes(tag::CL_ORD_ID, cl_ord_id)
+                .uint(tag::EXEC_ID, number)
+                .char(tag::EXEC_TYPE, b'0')
+                .char(tag::ORD_STATUS, b'0')
+                .bytes(tag::SYMBOL, symbol)
+                .char(tag::SIDE, side)
+                .decimal(tag::ORDER_QTY, quantity)
+                .decimal(tag::LEAVES_QTY, quantity)
+                .uint(tag::CUM_QTY, 0)
+                .uint(tag::AVG_PX, 0)
+                .timestamp(tag::TRANSACT_TIME, transact_time);
+        });
+        sent.map(drop).map_err(|error: SendError| BusinessReject::other(error.to_string()))
+    }
+
+    fn on_logon(&mut self, session: &mut SessionRef<'_>) {
+        println!("{} is logged on", session.id());
+    }
+
+    fn on_disconnect(&mut self, id: &SessionId, reason: Disconnect) {
+        println!("{id}: {reason}; {} orders so far", self.orders);
+    }
+}
+
+/// VENUE, listening at `address` for CLIENT and for ROUTER.
+pub(crate) fn settings(address: &str) -> Settings {
+    let session = |counterparty| {
+        let id = SessionId::new(BeginString::Fix44, "VENUE", counterparty);
+        let mut session = SessionSettings::new(Role::Acceptor, &id, address);
+        // Nothing is kept: each Logon(A) begins anew, so that the example can be run again.
+        session.durability = Durability::Memory;
+        session.reset = ResetPolicy::Logon;
+        session
+    };
+    let sessions = vec![session("CLIENT"), session("ROUTER")];
+    Settings { engine: EngineSettings::default(), sessions }
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let address = std::env::args().nth(1).unwrap_or_else(|| "127.0.0.1:9880".to_owned());
+    let engine = Engine::start(&settings(&address), |_| Box::new(Venue::default()))?;
+    println!("listening at {}; enter a line to stop", engine.listening()[0]);
+    std::io::stdin().read_line(&mut String::new())?;
+    engine.stop(5_000);
+    Ok(())
+}

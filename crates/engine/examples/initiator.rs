@@ -1,0 +1,97 @@
+//! A client: logs on, sends ten orders, prints what is reported of each, logs out.
+//!
+//! It speaks to the venue (`cargo run -p transfix --example acceptor`), or through the router
+//! (`cargo run -p transfix --example router`):
+//!
+//! ```text
+//! cargo run -p transfix --example initiator                            to VENUE
+//! cargo run -p transfix --example initiator 127.0.0.1:9881 ROUTER      to ROUTER
+//! ```
+#![allow(clippy::print_stdout, reason = "an example talks to the one who runs it")]
+
+use std::error::Error;
+use std::sync::mpsc::{Sender, channel};
+use std::time::Duration;
+
+use transfix::{
+    Application, BeginString, BusinessReject, Decimal, Durability, Engine, Message, ResetPolicy,
+    Role, SessionId, SessionRef, SessionSettings, Settings, clock, tag,
+};
+
+const ORDERS: u64 = 10;
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Hands over to the main thread what has happened, as one line.
+struct Client {
+    events: Sender<String>,
+}
+
+impl Client {
+    fn tell(&self, event: String) {
+        // The main thread may have given up waiting.
+        let _ = self.events.send(event);
+    }
+}
+
+impl Application for Client {
+    fn on_message(
+        &mut self,
+        message: &Message<'_>,
+        _: &mut SessionRef<'_>,
+    ) -> Result<(), BusinessReject> {
+        let event = match message.msg_type() {
+            b"8" => format!(
+                "{}: OrdStatus(39) {}, {} of {} {} left, OrderID(37) {}",
+                message.text(tag::CL_ORD_ID)?,
+                message.text(tag::ORD_STATUS)?,
+                message.decimal(tag::LEAVES_QTY)?,
+                message.decimal(tag::ORDER_QTY)?,
+                message.text(tag::SYMBOL)?,
+                message.text(tag::ORDER_ID)?,
+            ),
+            b"j" => format!("rejected: {}", message.text(tag::TEXT)?),
+            _ => return Err(BusinessReject::unsupported()),
+        };
+        self.tell(event);
+        Ok(())
+    }
+
+    fn on_logon(&mut self, session: &mut SessionRef<'_>) {
+        self.tell(format!("{} is logged on", session.id()));
+    }
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let mut args = std::env::args().skip(1);
+    let address = args.next().unwrap_or_else(|| "127.0.0.1:9880".to_owned());
+    let counterparty = args.next().unwrap_or_else(|| "VENUE".to_owned());
+    let id = SessionId::new(BeginString::Fix44, "CLIENT", &counterparty);
+    let mut settings = SessionSettings::new(Role::Initiator, &id, &address);
+    settings.durability = Durability::Memory;
+    settings.reset = ResetPolicy::Logon;
+    let (events, received) = channel();
+    let engine =
+        Engine::start(&Settings::of(settings), |_| Box::new(Client { events: events.clone() }))?;
+    println!("{}", received.recv_timeout(PATIENCE)?);
+
+    let session = engine.session(&id).ok_or("no such session")?;
+    for n in 1..=ORDERS {
+        session.send("D", |order| {
+            order
+                .str(tag::CL_ORD_ID, &format!("order{n}"))
+                .str(tag::SYMBOL, "EUR/USD")
+                .char(tag::SIDE, b'1')
+                .timestamp(tag::TRANSACT_TIME, clock::now().utc)
+                .uint(tag::ORDER_QTY, n * 1_000)
+                .char(tag::ORD_TYPE, b'2')
+                .decimal(tag::PRICE, Decimal::new(108_415, 5));
+        })?;
+    }
+    for _ in 0..ORDERS {
+        println!("{}", received.recv_timeout(PATIENCE)?);
+    }
+    for session in engine.stop(5_000) {
+        println!("{}: {:?}", session.id, session.outcome);
+    }
+    Ok(())
+}

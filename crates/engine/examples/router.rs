@@ -1,0 +1,93 @@
+//! A router: one session to the client, one to the venue, and all messages passed on both ways.
+//!
+//! A message that comes while the other side is not logged on is answered with
+//! BusinessMessageReject(j), BusinessRejectReason(380) 4. In three terminals:
+//!
+//! ```text
+//! cargo run -p transfix --example acceptor
+//! cargo run -p transfix --example router [LISTEN] [VENUE]    127.0.0.1:9881 127.0.0.1:9880
+//! cargo run -p transfix --example initiator 127.0.0.1:9881 ROUTER
+//! ```
+#![allow(clippy::print_stdout, reason = "an example talks to the one who runs it")]
+
+use std::error::Error;
+
+use transfix::{
+    Application, BeginString, BusinessReject, Disconnect, Durability, Engine, EngineSettings,
+    Message, ResetPolicy, Role, SendError, SessionId, SessionRef, SessionSettings, Settings, tag,
+};
+
+/// The application of one side: passes everything on to the other.
+pub(crate) struct Passage {
+    pub(crate) to: SessionId,
+}
+
+impl Application for Passage {
+    fn on_message(
+        &mut self,
+        message: &Message<'_>,
+        session: &mut SessionRef<'_>,
+    ) -> Result<(), BusinessReject> {
+        let other = session.other(&self.to).ok_or_else(unavailable)?;
+        let msg_type = message.text(tag::MSG_TYPE)?;
+        let sent = other.send(msg_type, |body| {
+            for (n, field) in message.fields().enumerate() {
+                // The other session has a header and a trailer of its own.
+                if !tag::is_session_owned(field.tag) {
+                    body.fields(message.encoded(n));
+                }
+            }
+        });
+        match sent {
+            Ok(_) => Ok(()),
+            Err(SendError::Misuse(misuse)) => Err(BusinessReject::other(misuse.to_string())),
+            Err(_) => Err(unavailable()),
+        }
+    }
+
+    fn on_logon(&mut self, session: &mut SessionRef<'_>) {
+        println!("{} is logged on", session.id());
+    }
+
+    fn on_disconnect(&mut self, id: &SessionId, reason: Disconnect) {
+        println!("{id}: {reason}");
+    }
+}
+
+fn unavailable() -> BusinessReject {
+    BusinessReject { reason: 4, text: "Application not available".into() }
+}
+
+/// The sessions with CLIENT, which is listened for, and with VENUE, which is connected to.
+pub(crate) fn settings(listen: &str, venue: &str) -> Settings {
+    let session = |role, counterparty, address| {
+        let id = SessionId::new(BeginString::Fix44, "ROUTER", counterparty);
+        let mut session = SessionSettings::new(role, &id, address);
+        session.durability = Durability::Memory;
+        session.reset = ResetPolicy::Logon;
+        session
+    };
+    let sessions =
+        vec![session(Role::Acceptor, "CLIENT", listen), session(Role::Initiator, "VENUE", venue)];
+    Settings { engine: EngineSettings::default(), sessions }
+}
+
+/// Starts the router: each side is told which session is the other.
+pub(crate) fn start(settings: &Settings) -> Result<Engine, transfix::EngineError> {
+    let (client, venue) = (settings.sessions[0].id(), settings.sessions[1].id());
+    Engine::start(settings, |id| {
+        let to = if *id == client { &venue } else { &client };
+        Box::new(Passage { to: to.clone() })
+    })
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let mut args = std::env::args().skip(1);
+    let listen = args.next().unwrap_or_else(|| "127.0.0.1:9881".to_owned());
+    let venue = args.next().unwrap_or_else(|| "127.0.0.1:9880".to_owned());
+    let engine = start(&settings(&listen, &venue))?;
+    println!("listening at {}; enter a line to stop", engine.listening()[0]);
+    std::io::stdin().read_line(&mut String::new())?;
+    engine.stop(5_000);
+    Ok(())
+}

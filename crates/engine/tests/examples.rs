@@ -1,0 +1,103 @@
+//! The examples together in one process: a client trades with the venue through the router.
+#![allow(clippy::unwrap_used, reason = "a failed test may panic")]
+
+#[allow(dead_code, reason = "its main is not called here")]
+#[path = "../examples/acceptor.rs"]
+mod acceptor;
+#[allow(dead_code, reason = "its main is not called here")]
+#[path = "../examples/router.rs"]
+mod router;
+
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
+
+use transfix::{
+    Application, BeginString, BusinessReject, Disconnect, Durability, Engine, Message, Outcome,
+    ResetPolicy, Role, SessionHandle, SessionId, SessionRef, SessionSettings, Settings, tag,
+};
+
+const LONG: Duration = Duration::from_secs(20);
+const ORDERS: u64 = 100;
+
+struct Client {
+    events: Sender<String>,
+}
+
+impl Application for Client {
+    fn on_message(
+        &mut self,
+        message: &Message<'_>,
+        _: &mut SessionRef<'_>,
+    ) -> Result<(), BusinessReject> {
+        let shown = [tag::MSG_TYPE, tag::CL_ORD_ID, tag::BUSINESS_REJECT_REASON];
+        let fields = message.fields().filter(|f| shown.contains(&f.tag));
+        let line: Vec<_> =
+            fields.map(|f| format!("{}={}", f.tag, f.value.escape_ascii())).collect();
+        self.events.send(line.join("|")).unwrap();
+        Ok(())
+    }
+
+    fn on_logon(&mut self, _: &mut SessionRef<'_>) {
+        self.events.send("logon".to_owned()).unwrap();
+    }
+}
+
+fn client(address: &str) -> (Engine, SessionHandle, Receiver<String>) {
+    let id = SessionId::new(BeginString::Fix44, "CLIENT", "ROUTER");
+    let mut settings = SessionSettings::new(Role::Initiator, &id, address);
+    settings.durability = Durability::Memory;
+    settings.reset = ResetPolicy::Logon;
+    settings.reconnect_interval_ms = 10;
+    let (events, received) = channel();
+    let engine =
+        Engine::start(&Settings::of(settings), |_| Box::new(Client { events: events.clone() }));
+    let engine = engine.unwrap();
+    let session = engine.session(&id).unwrap();
+    (engine, session, received)
+}
+
+fn order(session: &SessionHandle, n: u64) {
+    let sent = session.send("D", |order| {
+        order
+            .str(tag::CL_ORD_ID, &format!("order{n}"))
+            .str(tag::SYMBOL, "EUR/USD")
+            .char(tag::SIDE, b'1')
+            .timestamp(tag::TRANSACT_TIME, transfix::clock::now().utc)
+            .uint(tag::ORDER_QTY, 100)
+            .char(tag::ORD_TYPE, b'1');
+    });
+    sent.unwrap();
+}
+
+#[test]
+fn a_client_trades_through_the_router() {
+    // A port that nobody listens at until the venue starts.
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let venue_address = port.local_addr().unwrap().to_string();
+    drop(port);
+    let mut settings = router::settings("127.0.0.1:0", &venue_address);
+    settings.sessions[1].reconnect_interval_ms = 10;
+    let router = router::start(&settings).unwrap();
+    let (client, session, events) = client(&router.listening()[0].to_string());
+    let next = || events.recv_timeout(LONG).unwrap();
+    assert_eq!(next(), "logon");
+    order(&session, 0);
+    assert_eq!(next(), "35=j|380=4", "the venue is not there yet");
+
+    let settings = acceptor::settings(&venue_address);
+    let venue = Engine::start(&settings, |_| Box::new(acceptor::Venue::default())).unwrap();
+    let to_venue = router.sessions().nth(1).unwrap();
+    while !to_venue.is_logged_on() {
+        std::thread::yield_now();
+    }
+    for n in 0..ORDERS {
+        order(&session, n);
+    }
+    for n in 0..ORDERS {
+        assert_eq!(next(), format!("35=8|11=order{n}"));
+    }
+    let outcomes = client.stop(20_000);
+    assert_eq!(outcomes[0].outcome, Outcome::Ended(Disconnect::LoggedOut));
+    assert_eq!(router.stop(20_000)[1].outcome, Outcome::Ended(Disconnect::LoggedOut));
+    drop(venue);
+}

@@ -1,0 +1,141 @@
+//! What the targets share: a stream taken apart in chunks, and a message looked at from all sides.
+//!
+//! Invariant: each law is an assertion; a target that returns has found none broken.
+#![forbid(unsafe_code)]
+
+use transfix_codec::{
+    CheckSumPolicy, Field, FieldIndex, Frame, FrameWriter, Garbled, Limits, Message, Precision,
+    SOH, Tag, frame, tag,
+};
+
+/// What a stream holds: frames, and how many bytes were skipped in all.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Found {
+    /// The whole frames in order.
+    pub frames: Vec<Vec<u8>>,
+    /// Bytes that were no message.
+    pub skipped: usize,
+    /// Bytes that wait for more.
+    pub left: Vec<u8>,
+}
+
+/// Takes `stream` apart as a link does that reads `chunks` bytes at a time, in turn.
+pub fn take_apart(stream: &[u8], chunks: &[usize], limits: Limits) -> Found {
+    let mut found = Found::default();
+    let mut rest = stream;
+    for chunk in chunks.iter().cycle() {
+        let (read, later) = rest.split_at((*chunk).clamp(1, rest.len().max(1)).min(rest.len()));
+        found.left.extend_from_slice(read);
+        rest = later;
+        split_all(&mut found, limits);
+        if rest.is_empty() {
+            return found;
+        }
+    }
+    found
+}
+
+fn split_all(found: &mut Found, limits: Limits) {
+    loop {
+        match frame::split(&found.left, limits) {
+            Frame::Whole(end) => {
+                assert!(end > 0 && end <= found.left.len() && end <= limits.message_bytes_max);
+                found.frames.push(found.left.drain(..end).collect());
+            }
+            Frame::Partial => return,
+            Frame::Garbled { skip, .. } => {
+                assert!(skip > 0 && skip <= found.left.len(), "progress, within the bytes");
+                found.skipped += skip;
+                found.left.drain(..skip);
+            }
+        }
+    }
+}
+
+/// Parses a whole frame with CheckSum(10) ignored, so that chance finds messages at all.
+///
+/// # Errors
+/// What is garbled about it.
+pub fn parse<'a>(bytes: &'a [u8], index: &'a mut FieldIndex) -> Result<Message<'a>, Garbled> {
+    Message::parse(bytes, index, CheckSumPolicy::Ignore)
+}
+
+/// The fields lie inside the frame, in order, and with their tags and delimiters fill it.
+pub fn check_spans(message: &Message<'_>) {
+    let frame = message.bytes().as_ptr_range();
+    let mut end = frame.start;
+    let mut encoded = Vec::new();
+    for (n, field) in message.fields().enumerate() {
+        let value = field.value.as_ptr_range();
+        assert!(value.start >= end && value.end < frame.end, "field {n} lies outside");
+        end = value.end;
+        encoded.extend_from_slice(message.encoded(n));
+        let text = message.tag_text(n);
+        assert!(field.tag == Tag(0) || text == field.tag.to_string().as_bytes(), "{text:?}");
+    }
+    assert_eq!(encoded, message.bytes());
+}
+
+/// Calls every getter for every tag of the message, and reads groups of each pair of neighbours.
+pub fn read_all(message: &Message<'_>) {
+    let fields: Vec<Field<'_>> = message.fields().collect();
+    for field in &fields {
+        let tag = field.tag;
+        assert!(message.raw(tag).is_some() && message.all(tag).any(|v| v == field.value));
+        let read = [
+            message.required(tag).is_ok(),
+            message.text(tag).is_ok(),
+            message.int(tag).is_ok(),
+            message.uint(tag).is_ok(),
+            message.char(tag).is_ok(),
+            message.boolean(tag).is_ok(),
+            message.flag(tag).is_ok(),
+            message.decimal(tag).is_ok(),
+            message.timestamp(tag).is_ok(),
+        ];
+        assert!(read[0] || read == [false; 9], "an empty value is of no type");
+    }
+    let tags: Vec<Tag> = fields.iter().map(|f| f.tag).collect();
+    for pair in tags.windows(2) {
+        let groups = message.group(pair[0], pair[1]);
+        assert!(groups.clone().count() <= fields.len());
+        for entry in groups.members(&tags[..tags.len() / 2]) {
+            assert_eq!(entry.fields().next().map(|f| f.tag), Some(pair[1]));
+            assert!(entry.group(pair[1], pair[0]).all(|inner| inner.raw(pair[0]).is_some()));
+        }
+    }
+    let _ = (message.to_string(), message.msg_type(), message.msg_seq_num());
+}
+
+/// Copies the body as a resend does; the copy is sound and has the same fields.
+pub fn copy(message: &Message<'_>) {
+    let mut out = Vec::new();
+    let mut writer = FrameWriter::new(&mut out, message.begin_string(), message.msg_type());
+    let body = writer.body(Precision::Millis);
+    for n in 3..message.fields().len() - 1 {
+        body.fields(message.encoded(n));
+    }
+    if writer.finish().is_err() {
+        assert!(message.msg_type().is_empty(), "a copy fails for want of a MsgType(35) only");
+        return;
+    }
+    let mut index = FieldIndex::default();
+    let again = Message::parse(&out, &mut index, CheckSumPolicy::Verify);
+    let again = again.unwrap_or_else(|garbled| panic!("{garbled}: {}", out.escape_ascii()));
+    let kept = |f: &Field<'_>| ![tag::BODY_LENGTH, tag::CHECK_SUM].contains(&f.tag);
+    assert!(message.fields().filter(kept).eq(again.fields().filter(kept)));
+}
+
+/// `body` as a message: BeginString(8), BodyLength(9), MsgType(35) before it, CheckSum(10) behind.
+pub fn wrap(body: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut writer = FrameWriter::new(&mut out, b"FIX.4.4", b"D");
+    writer.raw(body);
+    if !body.ends_with(&[SOH]) {
+        writer.raw(&[SOH]);
+    }
+    if writer.finish().is_err() {
+        unreachable!("raw bytes are not looked at");
+    }
+    out
+}
