@@ -1,9 +1,10 @@
 //! Judges whole messages by the dictionary: the content half of the session layer's validation.
 //!
 //! [`Rules`] are compiled once from the dictionaries of a session; [`Rules::check`] answers with
-//! the first [`Reject`] that a message deserves. On one field an empty value is blamed first, then
-//! the tag, its place, its format and its code; fields are judged in wire order, and what is
-//! missing comes last, because only then it is known.
+//! the first [`Reject`] that a message deserves. An unknown MsgType(35) is blamed first, then
+//! sections out of order, required tags that are missing, and then the fields in wire order: of
+//! one field an empty value, the tag, its place, its format, its code. How a group is built comes
+//! before what its entries say.
 //!
 //! Invariants: no message makes it panic; nothing is allocated once [`Scratch`] has grown; the
 //! time is linear in the number of fields.
@@ -152,7 +153,10 @@ impl Rules {
             };
         };
         scratch.begin(self.tables.marks);
-        Check { tables: &self.tables, message, switches, scratch, body, at: 0 }.run()
+        let pass = Pass::Whole;
+        let mut check =
+            Check { tables: &self.tables, message, switches, scratch, body, at: 0, pass };
+        check.run().map_err(|reject| check.first_of_message(reject))
     }
 }
 
@@ -164,6 +168,15 @@ enum Section {
     Trailer,
 }
 
+/// What a walk over a group looks at.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Pass {
+    /// Everything.
+    Whole,
+    /// Order and number of entries and members, without what they say.
+    Structure,
+}
+
 /// A check under way.
 struct Check<'c, 'm> {
     tables: &'c Tables,
@@ -173,6 +186,7 @@ struct Check<'c, 'm> {
     body: &'c Body,
     /// The next field.
     at: usize,
+    pass: Pass,
 }
 
 /// The group entry that is being read, and those around it.
@@ -224,7 +238,9 @@ impl<'c> Check<'c, '_> {
             self.value(field, place)?;
             self.at += 1;
             if place.group != NO_GROUP {
-                self.group(field, place, None)?;
+                let begin = self.at;
+                self.group(field, place, None)
+                    .map_err(|reject| self.first_of_group(reject, begin, field, place))?;
             }
         }
         let tables = self.tables;
@@ -232,6 +248,44 @@ impl<'c> Check<'c, '_> {
             self.required(&tables.layouts[layout], epoch)?;
         }
         Ok(())
+    }
+
+    /// The error to answer with: of the whole message before that of a field. Sound messages never
+    /// come here, so that they are walked over once.
+    #[cold]
+    fn first_of_message(&mut self, reject: Reject) -> Reject {
+        let epoch = self.scratch.next_epoch();
+        let mut section = Section::Header;
+        for field in self.message.fields() {
+            let Some((found, place)) = self.find(section, field.tag) else { continue };
+            let is_late = found < section && self.switches.section_order;
+            if is_late && !(field.value.is_empty() && self.switches.empty_values) {
+                return Reject::new(RejectReason::TagOutOfOrder, field.tag);
+            }
+            section = section.max(found);
+            self.scratch.marks[place.mark as usize] = epoch;
+        }
+        let tables = self.tables;
+        for layout in [tables.header, self.body.layout, tables.trailer] {
+            if let Err(missing) = self.required(&tables.layouts[layout], epoch) {
+                return missing;
+            }
+        }
+        reject
+    }
+
+    /// The error to answer with: of the structure of the group that begins at `begin`, if that is
+    /// wrong too.
+    #[cold]
+    fn first_of_group(
+        &mut self,
+        reject: Reject,
+        begin: usize,
+        count: Field<'_>,
+        place: &Place,
+    ) -> Reject {
+        (self.at, self.pass) = (begin, Pass::Structure);
+        self.group(count, place, None).err().unwrap_or(reject)
     }
 
     /// Where the tag belongs, beginning with the section at hand.
@@ -399,7 +453,9 @@ impl<'c> Check<'c, '_> {
                 if self.tables.defines(field.tag.0, self.body.owner) {
                     break;
                 }
-                self.unplaced(field)?;
+                if self.pass == Pass::Whole {
+                    self.unplaced(field)?;
+                }
                 self.at += 1;
                 continue;
             };
@@ -410,16 +466,18 @@ impl<'c> Check<'c, '_> {
                 }
                 self.misplaced(field, is_repeated)?;
             }
-            self.not_empty(field)?;
             self.scratch.marks[place.mark as usize] = epoch;
             next = next.max(place.mark + 1);
-            self.value(field, place)?;
+            if self.pass == Pass::Whole {
+                self.not_empty(field)?;
+                self.value(field, place)?;
+            }
             self.at += 1;
             if place.group != NO_GROUP {
                 self.group(field, place, Some(&entries.level))?;
             }
         }
-        self.required(layout, epoch)
+        if self.pass == Pass::Whole { self.required(layout, epoch) } else { Ok(()) }
     }
 
     #[cold]

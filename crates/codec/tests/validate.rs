@@ -129,6 +129,20 @@ fn case_14b_required_tags() {
 }
 
 #[test]
+fn what_is_missing_is_blamed_before_what_is_wrong() {
+    for version in VERSIONS {
+        let fields = order("5000=x|").replace("11=1|", "").replace("21=1", "21=4");
+        bad(version, &fields, RequiredTagMissing, 11);
+        bad(version, &(fields + "57=SUB|"), TagOutOfOrder, 57);
+        bad(version, &order("57=|"), TagWithoutValue, 57);
+    }
+    for version in ["FIX40", "FIX41"] {
+        let fields = format!("35=D|{HEADER}40=1|60=20261121-09:28:26|54=1|21=3|11=id|");
+        bad(version, &fields, RequiredTagMissing, 55);
+    }
+}
+
+#[test]
 fn case_14c_tags_of_other_messages() {
     for version in VERSIONS {
         let tag = if FIX50.contains(&version) { 58 } else { 55 };
@@ -219,8 +233,18 @@ fn case_14i_and_21_group_counts() {
         bad(version, &sessions(3), IncorrectNumInGroup, 386);
         bad(version, &sessions(1), IncorrectNumInGroup, 386);
         bad(version, &sessions(0), IncorrectNumInGroup, 386);
+        // The count is blamed before codes that the version does not have.
+        bad(version, &order("386=3|336=PRE-OPEN|336=AFTER-HOURS|"), IncorrectNumInGroup, 386);
         good(version, &order("386=0|"));
         good(version, &order("386=0|44=1|"));
+        let definition =
+            format!("35=d|{HEADER}320=x|322=y|323=6|55=TBS|22=8|167=CS|58=none|454=0|");
+        let definition = match version {
+            "FIX42" => definition.replace("454=0|", "336=ONE_MAIN|393=0|146=0|"),
+            "FIX43" | "FIX44" => definition.replace("454=0|", "336=ONE_MAIN|454=0|"),
+            _ => definition,
+        };
+        good(version, &definition);
         bad(version, &order("386=1|44=1|"), IncorrectNumInGroup, 386);
         bad(version, &order("386=x|"), IncorrectDataFormat, 386);
     }

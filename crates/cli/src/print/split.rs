@@ -1,0 +1,354 @@
+//! Finds the messages in captures and logs, whatever their delimiter.
+//!
+//! Invariants: each step but [`Step::More`] makes progress; text around messages, such as the time
+//! at the beginning of a log's line, is passed over; no more than [`MESSAGE_BYTES_MAX`] is asked
+//! for at once.
+
+use transfix::codec::{Garbled, Limits, SOH, frame, frame::Frame};
+
+/// Longest message that is recognized, in bytes.
+pub(super) const MESSAGE_BYTES_MAX: usize = 16 << 20;
+
+const START: &[u8] = b"8=FIX";
+/// The value of BeginString(8) is shorter.
+const BEGIN_STRING_MAX: usize = 16;
+
+/// What stands between the fields of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum Delimiter {
+    /// The byte 1, as on the wire.
+    Soh,
+    /// The character `|`.
+    Pipe,
+    /// The two characters `^A`.
+    Caret,
+}
+
+impl Delimiter {
+    const fn text(self) -> &'static [u8] {
+        match self {
+            Self::Soh => &[SOH],
+            Self::Pipe => b"|",
+            Self::Caret => b"^A",
+        }
+    }
+}
+
+/// What stands at the start of the bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// Nothing certain yet: read more and ask again.
+    More,
+    /// No message in the first `bytes`; `garbled` if they are the remains of one.
+    Skip { bytes: usize, garbled: Option<Garbled> },
+    /// The first `bytes` are a message, now in [`Splitter::message`] as it was on the wire;
+    /// `wrong` if it does not hold what it says of itself.
+    Message { bytes: usize, wrong: Option<Garbled> },
+}
+
+/// Whether anything follows the bytes at hand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Rest {
+    Unknown,
+    Nothing,
+}
+
+/// Takes messages out of a stream of bytes.
+pub(super) struct Splitter {
+    /// The delimiter that the user names; otherwise that of each message.
+    delimiter: Option<Delimiter>,
+    /// The message found last.
+    pub(super) message: Vec<u8>,
+    /// Whether the bytes skipped last were counted as garbled.
+    in_junk: bool,
+}
+
+impl Splitter {
+    pub(super) fn new(delimiter: Option<Delimiter>) -> Self {
+        Self { delimiter, message: Vec::new(), in_junk: false }
+    }
+
+    /// Looks at the start of `bytes`.
+    pub(super) fn step(&mut self, bytes: &[u8], rest: Rest) -> Step {
+        let is_full = bytes.len() >= MESSAGE_BYTES_MAX;
+        let rest = if is_full { Rest::Nothing } else { rest };
+        if bytes.is_empty() {
+            return Step::More;
+        }
+        if !bytes.starts_with(START) {
+            return self.skip(bytes, rest);
+        }
+        self.in_junk = false;
+        let Some(delimiter) = self.delimiter_of(bytes) else {
+            if bytes.len() < 2 + BEGIN_STRING_MAX && rest == Rest::Unknown {
+                return Step::More;
+            }
+            let bytes = next_start(bytes, 1).unwrap_or(START.len());
+            return Step::Skip { bytes, garbled: Some(Garbled::BeginString) };
+        };
+        if delimiter == Delimiter::Soh {
+            self.raw(bytes, rest)
+        } else {
+            self.text(bytes, delimiter, rest)
+        }
+    }
+
+    /// Up to the next message; bytes that are no text are the remains of one.
+    fn skip(&mut self, bytes: &[u8], rest: Rest) -> Step {
+        let end = next_start(bytes, 0).unwrap_or_else(|| {
+            let may_start = |n: &usize| bytes.ends_with(&START[..*n]);
+            let kept = (1..START.len()).rev().find(may_start).unwrap_or(0);
+            if rest == Rest::Nothing { bytes.len() } else { bytes.len() - kept }
+        });
+        if end == 0 {
+            return Step::More;
+        }
+        let is_text = |b: &u8| *b >= b' ' || matches!(b, b'\t' | b'\r' | b'\n');
+        let is_junk = !bytes[..end].iter().all(is_text);
+        let garbled = (is_junk && !self.in_junk).then_some(Garbled::BeginString);
+        self.in_junk |= is_junk;
+        Step::Skip { bytes: end, garbled }
+    }
+
+    /// The delimiter after BeginString(8).
+    fn delimiter_of(&self, bytes: &[u8]) -> Option<Delimiter> {
+        let value = &bytes[2..bytes.len().min(2 + BEGIN_STRING_MAX)];
+        let all = [Delimiter::Soh, Delimiter::Pipe, Delimiter::Caret];
+        all.into_iter()
+            .filter(|delimiter| self.delimiter.is_none_or(|only| only == *delimiter))
+            .filter_map(|delimiter| Some((find(value, delimiter.text())?, delimiter)))
+            .min_by_key(|(at, _)| *at)
+            .map(|(_, delimiter)| delimiter)
+    }
+
+    /// A message as it was on the wire.
+    fn raw(&mut self, bytes: &[u8], rest: Rest) -> Step {
+        match frame::split(bytes, Limits { message_bytes_max: MESSAGE_BYTES_MAX }) {
+            Frame::Whole(end) => {
+                self.message.clear();
+                self.message.extend_from_slice(&bytes[..end]);
+                Step::Message { bytes: end, wrong: None }
+            }
+            Frame::Partial if rest == Rest::Unknown => Step::More,
+            Frame::Partial => self.salvage(bytes, Delimiter::Soh, rest, Garbled::BodyLength),
+            Frame::Garbled { reason, .. } => self.salvage(bytes, Delimiter::Soh, rest, reason),
+        }
+    }
+
+    /// A message whose delimiter was made readable: a line, or more if a value holds a line break.
+    fn text(&mut self, bytes: &[u8], delimiter: Delimiter, rest: Rest) -> Step {
+        self.message.clear();
+        let limits = Limits { message_bytes_max: MESSAGE_BYTES_MAX };
+        let mut at = 0;
+        loop {
+            let line_end = bytes[at..].iter().position(|&b| b == b'\n').map(|n| at + n);
+            let end = line_end.unwrap_or(bytes.len());
+            let line = &bytes[at..end];
+            let line = line.strip_suffix(b"\r").unwrap_or(line);
+            convert(line, delimiter, &mut self.message);
+            let is_open = line_end.is_none() && rest == Rest::Unknown;
+            match frame::split(&self.message, limits) {
+                Frame::Whole(length) => {
+                    self.message.truncate(length);
+                    let bytes = source_length(bytes, delimiter, length);
+                    return Step::Message { bytes, wrong: None };
+                }
+                // Half of a delimiter is none yet.
+                Frame::Garbled { .. } if is_open && bytes.ends_with(b"^") => return Step::More,
+                Frame::Garbled { reason, .. } => {
+                    return self.salvage(bytes, delimiter, rest, reason);
+                }
+                Frame::Partial if is_open => return Step::More,
+                Frame::Partial => {}
+            }
+            // Some logs leave out the last delimiter.
+            self.message.push(SOH);
+            if frame::split(&self.message, limits) == Frame::Whole(self.message.len()) {
+                return Step::Message { bytes: end, wrong: None };
+            }
+            self.message.pop();
+            let follows = line_end.map(|end| &bytes[end + 1..]).unwrap_or_default();
+            if follows.is_empty() && rest == Rest::Unknown {
+                return Step::More;
+            }
+            let next = follows.split(|&b| b == b'\n').next().unwrap_or_default();
+            if follows.is_empty() || find(next, START).is_some() {
+                return self.salvage(bytes, delimiter, rest, Garbled::BodyLength);
+            }
+            self.message.extend_from_slice(&bytes[at + line.len()..=end]);
+            at = end + 1;
+        }
+    }
+
+    /// A message that lies about its length: up to the first CheckSum(10), if that comes before
+    /// the next message.
+    fn salvage(&mut self, bytes: &[u8], by: Delimiter, rest: Rest, wrong: Garbled) -> Step {
+        let start = next_start(bytes, 1);
+        let piece = &bytes[..start.unwrap_or(bytes.len())];
+        let found = check_sum_end(piece, by);
+        let may_go_on = start.is_none() && rest == Rest::Unknown;
+        if let Some(end) = found
+            && !(may_go_on && !piece[..end].ends_with(by.text()) && piece.len() - end < 2)
+        {
+            self.message.clear();
+            convert(&piece[..end], by, &mut self.message);
+            if self.message.last() != Some(&SOH) {
+                self.message.push(SOH);
+            }
+            return Step::Message { bytes: end, wrong: Some(wrong) };
+        }
+        if may_go_on {
+            return Step::More;
+        }
+        Step::Skip { bytes: piece.len(), garbled: Some(wrong) }
+    }
+}
+
+/// Where the field `10=ddd` ends that closes the message, with its delimiter if it has one.
+fn check_sum_end(piece: &[u8], delimiter: Delimiter) -> Option<usize> {
+    let by = delimiter.text();
+    let mut from = 0;
+    while let Some(at) = find(&piece[from..], by) {
+        let field = from + at + by.len();
+        from = field;
+        let Some(digits) = piece.get(field..field + 6) else { return None };
+        if digits.starts_with(b"10=") && digits[3..].iter().all(u8::is_ascii_digit) {
+            let rest = &piece[field + 6..];
+            return Some(field + 6 + if rest.starts_with(by) { by.len() } else { 0 });
+        }
+    }
+    None
+}
+
+/// The next `8=FIX` from place `from` on.
+fn next_start(bytes: &[u8], from: usize) -> Option<usize> {
+    Some(from + find(bytes.get(from..)?, START)?)
+}
+
+/// Appends `text` with its delimiters as on the wire.
+fn convert(text: &[u8], delimiter: Delimiter, message: &mut Vec<u8>) {
+    let mut rest = text;
+    while let Some(at) = find(rest, delimiter.text()) {
+        message.extend_from_slice(&rest[..at]);
+        message.push(SOH);
+        rest = &rest[at + delimiter.text().len()..];
+    }
+    message.extend_from_slice(rest);
+}
+
+/// How many bytes of `text` became `length` bytes.
+fn source_length(text: &[u8], delimiter: Delimiter, length: usize) -> usize {
+    if delimiter.text().len() == 1 {
+        return length;
+    }
+    let mut at = 0;
+    for _ in 0..length {
+        at += if text[at..].starts_with(delimiter.text()) { delimiter.text().len() } else { 1 };
+    }
+    at
+}
+
+fn find(bytes: &[u8], sought: &[u8]) -> Option<usize> {
+    let (first, length) = (*sought.first()?, sought.len());
+    let mut at = 0;
+    loop {
+        at += bytes.get(at..)?.iter().position(|&b| b == first)?;
+        if bytes.get(at..at + length)? == sought {
+            return Some(at);
+        }
+        at += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WIRE: &[u8] = b"8=FIX.4.4\x019=5\x0135=0\x0110=163\x01";
+
+    /// Splits `stream`, fed in chunks of every size: the messages, and what was garbled.
+    fn split(stream: &[u8], delimiter: Option<Delimiter>) -> (Vec<Vec<u8>>, Vec<Garbled>) {
+        let whole = split_by(stream, delimiter, stream.len().max(1));
+        for chunk in 1..stream.len() {
+            assert_eq!(split_by(stream, delimiter, chunk), whole, "chunks of {chunk}");
+        }
+        whole
+    }
+
+    fn split_by(
+        stream: &[u8],
+        delimiter: Option<Delimiter>,
+        chunk: usize,
+    ) -> (Vec<Vec<u8>>, Vec<Garbled>) {
+        let mut splitter = Splitter::new(delimiter);
+        let (mut found, mut garbled) = (Vec::new(), Vec::new());
+        let (mut begin, mut end) = (0, 0);
+        loop {
+            let rest = if end == stream.len() { Rest::Nothing } else { Rest::Unknown };
+            match splitter.step(&stream[begin..end], rest) {
+                Step::More if rest == Rest::Nothing => break,
+                Step::More => end = (end + chunk).min(stream.len()),
+                Step::Skip { bytes, garbled: reason } => {
+                    assert!(bytes > 0);
+                    garbled.extend(reason);
+                    begin += bytes;
+                }
+                Step::Message { bytes, wrong } => {
+                    garbled.extend(wrong);
+                    found.push(splitter.message.clone());
+                    begin += bytes;
+                }
+            }
+        }
+        (found, garbled)
+    }
+
+    fn check(stream: &[u8], messages: usize, garbled: &[Garbled]) {
+        let (found, reasons) = split(stream, None);
+        let shown = stream.escape_ascii();
+        assert_eq!(found, vec![WIRE.to_vec(); messages], "{shown}");
+        assert_eq!(reasons, garbled, "{shown}");
+    }
+
+    #[test]
+    fn streams_and_logs() {
+        let log = b"20261121-09:28:25.623118000 : 8=FIX.4.4\x019=5\x0135=0\x0110=163\x01\n";
+        check(WIRE, 1, &[]);
+        check(&WIRE.repeat(3), 3, &[]);
+        check(&log.repeat(2), 2, &[]);
+        check(b"8=FIX.4.4|9=5|35=0|10=163|\r\n# a line\n8=FIX.4.4|9=5|35=0|10=163|", 2, &[]);
+        check(b"in: 8=FIX.4.4^A9=5^A35=0^A10=163^A out\n", 1, &[]);
+        check(b"8=FIX.4.4|9=5|35=0|10=163\n8=FIX.4.4|9=5|35=0|10=163\r\n", 2, &[]);
+        check(b"8=FIX.4.4|9=5|35=0|10=163", 1, &[]);
+        check(b"no message here\n", 0, &[]);
+        check(b"", 0, &[]);
+    }
+
+    #[test]
+    fn damage() {
+        let (short, junk) = (Garbled::BodyLength, Garbled::BeginString);
+        check(&[b"\x00\x01\x02", WIRE, b"\x02"].concat(), 1, &[junk, junk]);
+        check(&[&WIRE[..20], WIRE].concat(), 1, &[short]);
+        check(&[WIRE, &WIRE[..20]].concat(), 1, &[short]);
+        check(b"8=FIX.4.4|9=5|35=0\n8=FIX.4.4|9=5|35=0|10=163|\n", 1, &[short]);
+        check(b"58=FIXED 8=FIXXXXXXXXXXXXXXXXXXXXX", 0, &[junk, junk]);
+    }
+
+    #[test]
+    fn a_wrong_length_is_noted() {
+        let (found, garbled) = split(b"8=FIX.4.4|9=9|35=0|10=163|\n", None);
+        assert_eq!(found, [b"8=FIX.4.4\x019=9\x0135=0\x0110=163\x01"]);
+        assert_eq!(garbled, [Garbled::BodyLength]);
+    }
+
+    #[test]
+    fn values_hold_line_breaks_and_bars() {
+        let text = b"8=FIX.4.4|9=14|35=B|58=a\r\n|b|10=000|\n";
+        let (found, garbled) = split(text, None);
+        assert_eq!(found, [b"8=FIX.4.4\x019=14\x0135=B\x0158=a\r\n\x01b\x0110=000\x01"]);
+        assert_eq!(garbled, []);
+        let wire = b"8=FIX.4.4\x019=11\x0135=B\x0158=a|b\x0110=000\x01";
+        assert_eq!(split(wire, None).0, [wire]);
+        assert_eq!(split(wire, Some(Delimiter::Pipe)).0, [b""; 0]);
+    }
+}
