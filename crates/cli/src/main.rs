@@ -3,8 +3,13 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command line speaks to its user")]
 
 mod bench;
+mod connect;
+mod demo;
 mod dictionary;
 mod peer;
+mod print;
+mod serve;
+mod show;
 mod venue;
 
 use std::process::ExitCode;
@@ -31,10 +36,18 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Verb {
+    /// See a venue and a client trade, lose the connection, recover, and be measured.
+    Demo(demo::Args),
+    /// Run a small matching venue from a settings file.
+    Serve(serve::Args),
+    /// Run a client from a settings file, with commands from the keyboard.
+    Connect(connect::Args),
     /// Measure a scenario against its floor and its peers.
     Bench(bench::Args),
     /// Show what FIX says: versions, messages, fields.
     Dictionary(dictionary::Args),
+    /// Print messages from a capture, our journal or a QuickFIX log in readable form.
+    Print(print::Args),
     /// A counterparty for tests, driven by lines.
     #[command(hide = true)]
     Peer(peer::Args),
@@ -42,8 +55,12 @@ enum Verb {
 
 fn main() -> ExitCode {
     match Cli::parse().verb {
+        Verb::Demo(args) => demo::run(&args),
+        Verb::Serve(args) => serve::run(&args),
+        Verb::Connect(args) => connect::run(&args),
         Verb::Bench(args) => bench::run(&args),
         Verb::Dictionary(args) => dictionary::run(&args),
+        Verb::Print(args) => print::run(&args),
         Verb::Peer(args) => peer::run(&args),
     }
 }

@@ -3,10 +3,13 @@
 //! Invariant: [`Desk::write`] finds everything journalled and committed.
 
 use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use transfix_codec::{Body, CheckSumPolicy, FieldIndex, Frame, Garbled, Limits, Message, frame};
+use transfix_codec::{
+    Body, CheckSumPolicy, FieldIndex, Frame, Garbled, Limits, Message, Switches, frame,
+};
 use transfix_session::{
     Disconnect, Entry, Now, Outbox, SendError, Session, SessionId, State, Verdict,
 };
@@ -24,13 +27,16 @@ use crate::settings::Offline;
 const OUTBOX_BYTES: usize = 64 << 10;
 
 /// Limits and switches of a link.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct LinkOptions {
     pub(crate) limits: Limits,
     pub(crate) check_sum: CheckSumPolicy,
     pub(crate) queued_bytes_max: usize,
     pub(crate) keep_inbound: bool,
     pub(crate) offline: Offline,
+    /// Whether messages are validated; `dictionary` stands in for the standard one.
+    pub(crate) validate: bool,
+    pub(crate) dictionary: Option<PathBuf>,
 }
 
 /// Counts since the engine was started.
@@ -148,6 +154,7 @@ impl Desk {
             Verdict::LoggedOn => {
                 self.counters.logons += 1;
                 self.note_state();
+                self.choose_rules();
                 tracing::info!(session = %self.id(), "logged on");
                 self.with_application(now, |app, s| {
                     app.on_admin(message, s);
@@ -165,6 +172,21 @@ impl Desk {
             }
         }
         self.put_entries(now).map_err(Down::Store)
+    }
+
+    /// The rules of the version in force, which a FIXT.1.1 acceptor may learn from the Logon(A).
+    pub(crate) fn choose_rules(&mut self) {
+        if !self.options.validate {
+            return;
+        }
+        let begin_string = self.id().begin_string;
+        let file = self.options.dictionary.as_deref();
+        let book = &self.registry.rule_book;
+        match book.rules(begin_string, self.session.appl_ver_id(), file) {
+            Ok(rules) => self.session.set_rules(Some(rules), Switches::ALL),
+            // The file was there at the start.
+            Err(error) => tracing::error!(session = %self.id(), error, "no validation"),
+        }
     }
 
     fn deliver(&mut self, now: Now, message: &Message<'_>) -> Result<(), Down> {

@@ -298,6 +298,13 @@ pub(crate) fn open(
     registry: &Arc<Registry>,
 ) -> Result<Shared, EngineError> {
     let id = settings.id();
+    if settings.validate {
+        // Compiled here rather than at the first logon, and a bad file is an error of the start.
+        let file = settings.dictionary.as_deref();
+        let version = settings.default_appl_ver_id.map(transfix_session::ApplVerId);
+        let book = &registry.rule_book;
+        book.rules(settings.begin_string, version, file).map_err(EngineError::Settings)?;
+    }
     let store = open_store(settings)?;
     let numbers = store.numbers();
     let config = settings.config();
@@ -313,6 +320,8 @@ pub(crate) fn open(
         queued_bytes_max: settings.queued_bytes_max,
         keep_inbound: settings.keep_inbound,
         offline: settings.offline,
+        validate: settings.validate,
+        dictionary: settings.dictionary.clone(),
     };
     let desk = Desk::new(session, store, application, Arc::clone(registry), options);
     let active = Arc::clone(&desk.active);

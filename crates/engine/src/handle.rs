@@ -13,6 +13,7 @@ use crate::clock;
 use crate::desk::Counters;
 use crate::link::Link;
 use crate::queue::{Pushed, SendQueue};
+use crate::rule_book::RuleBook;
 use crate::settings::SendMode;
 
 /// Wakes the worker of a link from its wait.
@@ -152,6 +153,7 @@ impl fmt::Debug for SessionHandle {
 /// All sessions of an engine. It does not keep them alive: links hold the registry.
 #[derive(Default)]
 pub(crate) struct Registry {
+    pub(crate) rule_book: RuleBook,
     sessions: OnceLock<HashMap<SessionId, Weak<Shared>>>,
 }
 

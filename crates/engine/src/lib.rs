@@ -45,6 +45,7 @@ mod operate;
 pub mod probe;
 mod queue;
 mod replay;
+mod rule_book;
 mod settings;
 mod settings_file;
 mod slot;

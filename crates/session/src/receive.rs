@@ -54,8 +54,7 @@ impl Session {
     ) -> Verdict {
         // FIX Session: SequenceReset-Reset is taken whatever its MsgSeqNum(34).
         if message.msg_type() == b"4" && message.raw(tag::GAP_FILL_FLAG) != Some(b"Y") {
-            let done =
-                self.check_header(now, message).and_then(|()| self.on_sequence_reset(message));
+            let done = self.check(now, message).and_then(|()| self.on_sequence_reset(message));
             return match done {
                 Ok(()) => Verdict::Handled,
                 Err(reject) => self.refuse(now, message, reject, out),
@@ -69,13 +68,22 @@ impl Session {
     }
 
     fn expected(&mut self, now: Now, seq: u64, message: &Message<'_>, out: &mut Outbox) -> Verdict {
-        match self.check_header(now, message).and_then(|()| self.take(now, seq, message, out)) {
+        match self.check(now, message).and_then(|()| self.take(now, seq, message, out)) {
             Ok(verdict) => verdict,
             Err(reject) => {
                 // FIX Session: a rejected message still consumes its number.
                 self.next_num_in = seq + 1;
                 self.refuse(now, message, reject, out)
             }
+        }
+    }
+
+    /// Header first: a message of somebody else is not worth validating.
+    fn check(&mut self, now: Now, message: &Message<'_>) -> Result<(), Reject> {
+        self.check_header(now, message)?;
+        match &self.rules {
+            Some(rules) => rules.check(message, &self.switches, &mut self.scratch),
+            None => Ok(()),
         }
     }
 

@@ -1,6 +1,8 @@
 //! One FIX session: its numbers, its state, and what the driver calls.
 
-use transfix_codec::{Body, Precision, tag};
+use std::sync::Arc;
+
+use transfix_codec::{Body, Precision, Rules, Scratch, Switches, tag};
 
 use crate::config::{ApplVerId, Config, Now, ResetPolicy, Role};
 use crate::gap::Gap;
@@ -26,6 +28,10 @@ pub struct Session {
     pub(crate) ending: Option<Disconnect>,
     /// Our Logon(A) carried ResetSeqNumFlag(141)=Y, so that the same in the answer is no new reset.
     pub(crate) reset_sent: bool,
+    /// The dictionary's rules, if messages are validated.
+    pub(crate) rules: Option<Arc<Rules>>,
+    pub(crate) switches: Switches,
+    pub(crate) scratch: Scratch,
     /// The operator wants the next Logon(A) to reset the numbers.
     pub(crate) reset_wanted: bool,
 }
@@ -49,6 +55,9 @@ impl Session {
             gap,
             ending: None,
             reset_sent: false,
+            rules: None,
+            switches: Switches::ALL,
+            scratch: Scratch::default(),
             reset_wanted: false,
         }
     }
@@ -81,6 +90,13 @@ impl Session {
     #[must_use]
     pub const fn appl_ver_id(&self) -> Option<ApplVerId> {
         self.appl_ver_id
+    }
+
+    /// Validates all messages after the Logon(A) by these rules; `None` for no validation. What they
+    /// reject is answered by Reject(3) and never delivered.
+    pub fn set_rules(&mut self, rules: Option<Arc<Rules>>, switches: Switches) {
+        self.rules = rules;
+        self.switches = switches;
     }
 
     /// A link is up: the initiator writes its Logon(A), the acceptor begins to wait for one.

@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -86,6 +86,14 @@ pub(crate) struct Measured {
     pub(crate) report: Report,
     pub(crate) engine: Vec<u64>,
     pub(crate) floor: Vec<u64>,
+}
+
+impl Measured {
+    /// Names of the two series, for files and pictures.
+    pub(crate) fn names(&self) -> (String, String) {
+        let name = &self.report.configuration;
+        (name.clone(), format!("floor of {name}"))
+    }
 }
 
 /// What the initiator's process hands to the one that started it.
@@ -239,8 +247,8 @@ fn measured(config: Configuration, args: &Args, raw: &Raw, acceptor_cpu_ns: u64)
 }
 
 fn show(args: &Args, measured: &Measured) -> Result<(), String> {
-    let series: [(&str, &[u64]); 2] =
-        [(args.config.name, &measured.engine), ("floor", &measured.floor)];
+    let (engine, floor) = measured.names();
+    let series: [(&str, &[u64]); 2] = [(&engine, &measured.engine), (&floor, &measured.floor)];
     write_csv(&args.csv, &series).map_err(|e| format!("{}: {e}", args.csv.display()))?;
     plot::draw(&args.svg, "S1: NewOrderSingle to ExecutionReport", &series)?;
     if args.json {
@@ -390,7 +398,9 @@ fn initiator(args: &Args) -> Result<Raw, String> {
 fn engine_round_trips(args: &Args, address: &str, cpu: Option<usize>) -> Result<Vec<u64>, String> {
     let n = args.messages;
     let arrivals = Arc::new(Arrivals::new(n));
-    let session = args.config.session(Role::Initiator, address);
+    let mut session = args.config.session(Role::Initiator, address);
+    // The page's report lacks fields that FIX 4.2 requires.
+    session.validate = args.report == ReportForm::Valid;
     let id = session.id();
     // A thread of the engine beside the one that paces goes to the other side's CPU.
     let session_cpu = cpu.map(|cpu| if session.mode == Mode::Polled { cpu } else { 1 });
@@ -427,9 +437,4 @@ fn engine_round_trips(args: &Args, address: &str, cpu: Option<usize>) -> Result<
     engine.stop(5_000);
     let got_at = arrivals.at_ns.iter().map(|at| at.load(Ordering::Relaxed));
     Ok(sent_at.iter().zip(got_at).map(|(sent, got)| got.saturating_sub(*sent)).collect())
-}
-
-/// Whether the picture and values of a run lie where the user expects them.
-pub(crate) fn default_paths() -> (&'static Path, &'static Path) {
-    (Path::new("latency.csv"), Path::new("latency.svg"))
 }

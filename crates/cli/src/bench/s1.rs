@@ -79,6 +79,8 @@ impl Configuration {
         let mut session = SessionSettings::new(role, &id, address);
         session.durability = Durability::Process;
         session.reconnect_interval_ms = 50;
+        // Ten thousand messages fit: no segment is made while the clock runs.
+        session.segment_bytes = 64 << 20;
         session.mode = match (self.mode, role) {
             // The sender's own thread paces and receives: one core for each process.
             (Mode::Spin, Role::Initiator) => Mode::Polled,

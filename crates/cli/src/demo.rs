@@ -1,0 +1,295 @@
+//! `transfix demo`: a venue and a client trade, lose the connection, recover, and are measured.
+
+mod audit;
+mod relay;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
+
+use transfix::{
+    Application, BeginString, Body, BusinessReject, Decimal, Direction, Disconnect, Engine,
+    Message, Role, SendError, SessionHandle, SessionId, SessionRef, SessionSettings, Settings, tag,
+};
+
+use crate::bench::{self, Configuration, ReportForm, measure_in_child, plot, report};
+use crate::show::Show;
+use crate::venue::{Venue, Watch};
+
+/// See a venue and a client trade, lose the connection, recover, and be measured.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:
+  transfix demo
+
+Needs nothing but loopback and takes less than 30 seconds. Writes latency.csv (raw values) and
+latency.svg (their distribution) into the present directory.
+Exit code: 0 all proofs hold, 1 something failed.")]
+pub(crate) struct Args {
+    /// Orders of the burst in whose middle the connection is cut.
+    #[arg(long, default_value_t = 2_000)]
+    burst: u64,
+    /// Round trips measured in each configuration, at 1,000 a second.
+    #[arg(long, default_value_t = 3_000)]
+    messages: usize,
+}
+
+pub(crate) fn run(args: &Args) -> ExitCode {
+    match trade(args).and_then(|()| measure(args)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("transfix demo: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Longest wait for anything that should happen at once.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// The venue's side of the demo: silent, the client's side is printed.
+struct Silent;
+
+impl Watch for Silent {}
+
+/// The client: prints the conversation while it is short, and reports what happened.
+struct Client {
+    show: Show,
+    talks: Receiver<bool>,
+    talking: bool,
+    events: Sender<Happened>,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Happened {
+    Logon,
+    Report,
+    Disconnect(Disconnect),
+}
+
+impl Application for Client {
+    fn on_message(
+        &mut self,
+        _: &Message<'_>,
+        _: &mut SessionRef<'_>,
+    ) -> Result<(), BusinessReject> {
+        let _ = self.events.send(Happened::Report);
+        Ok(())
+    }
+
+    fn on_logon(&mut self, _: &mut SessionRef<'_>) {
+        let _ = self.events.send(Happened::Logon);
+    }
+
+    fn on_disconnect(&mut self, _: &SessionId, reason: Disconnect) {
+        let _ = self.events.send(Happened::Disconnect(reason));
+    }
+
+    fn wants_wire(&self) -> bool {
+        true
+    }
+
+    fn on_wire(&mut self, direction: Direction, frame: &[u8]) {
+        self.talking = self.talks.try_iter().last().unwrap_or(self.talking);
+        if self.talking {
+            self.show.frame(transfix::clock::now().utc, direction, frame);
+        }
+    }
+}
+
+/// The client's session under the demo's hand.
+struct Desk {
+    handle: SessionHandle,
+    happened: Receiver<Happened>,
+    talk: Sender<bool>,
+    next_order: u64,
+}
+
+fn trade(args: &Args) -> Result<(), String> {
+    let dir = std::env::temp_dir().join(format!("transfix-demo-{}", std::process::id()));
+    let done = trade_in(args, &dir);
+    // Left behind, it lies in the directory for temporary files.
+    let _ = std::fs::remove_dir_all(&dir);
+    done
+}
+
+fn trade_in(args: &Args, dir: &Path) -> Result<(), String> {
+    let venue_settings = session(Role::Acceptor, "127.0.0.1:0", dir);
+    let venue_store = venue_settings.store_path();
+    let mut venue = Some(Venue::new(Silent));
+    let venue = Engine::start(&Settings::of(venue_settings), |_| match venue.take() {
+        Some(venue) => Box::new(venue),
+        None => unreachable!("there is one session"),
+    })
+    .map_err(|error| error.to_string())?;
+    let relay = relay::Relay::start(venue.listening()[0]).map_err(|error| error.to_string())?;
+    let client_settings = session(Role::Initiator, &relay.address().to_string(), dir);
+    let client_store = client_settings.store_path();
+    let (events, happened) = channel();
+    let (talk, talks) = channel();
+    let show = Show::new(BeginString::Fix44, None, "  ")?;
+    let mut client = Some(Client { show, talks, talking: true, events });
+    println!("A venue and a client log on and trade, over loopback (FIX.4.4):\n");
+    let client_engine = Engine::start(&Settings::of(client_settings), |_| match client.take() {
+        Some(client) => Box::new(client),
+        None => unreachable!("there is one session"),
+    })
+    .map_err(|error| error.to_string())?;
+    let id = SessionId::new(BeginString::Fix44, "CLIENT", "VENUE");
+    let handle = client_engine.session(&id).ok_or("no session")?;
+    let mut desk = Desk { handle, happened, talk, next_order: 1 };
+    desk.conversation()?;
+    desk.burst(args.burst, &relay)?;
+    let sent = desk.next_order - 1;
+    println!("\nBoth sides log out, in order.");
+    let outcomes = [client_engine.stop(5_000), venue.stop(5_000)].concat();
+    if let Some(bad) = outcomes.iter().find(|o| matches!(o.outcome, transfix::Outcome::Failed)) {
+        return Err(format!("{bad:?}"));
+    }
+    let audit = audit::Audit::of(&client_store, &venue_store)?;
+    println!("{audit}");
+    audit.check(sent)
+}
+
+fn session(role: Role, address: &str, dir: &Path) -> SessionSettings {
+    let (ours, theirs) =
+        if role == Role::Initiator { ("CLIENT", "VENUE") } else { ("VENUE", "CLIENT") };
+    let id = SessionId::new(BeginString::Fix44, ours, theirs);
+    let mut session = SessionSettings::new(role, &id, address);
+    session.store_dir = dir.join(ours);
+    session.keep_inbound = true;
+    session.reconnect_interval_ms = 100;
+    session
+}
+
+impl Desk {
+    fn wait_for(&self, wanted: impl Fn(&Happened) -> bool, what: &str) -> Result<(), String> {
+        loop {
+            match self.happened.recv_timeout(PATIENCE) {
+                Ok(happened) if wanted(&happened) => return Ok(()),
+                Ok(_) => {}
+                Err(_) => return Err(format!("{what} did not happen")),
+            }
+        }
+    }
+
+    fn reports(&self, n: usize) -> Result<(), String> {
+        for _ in 0..n {
+            self.wait_for(|h| *h == Happened::Report, "a report")?;
+        }
+        Ok(())
+    }
+
+    fn order(&mut self, side: u8, quantity: i64, price: Decimal) -> Result<(), SendError> {
+        let n = self.next_order;
+        self.handle.send("D", |body| new_order(body, n, side, (quantity, price)))?;
+        self.next_order += 1;
+        Ok(())
+    }
+
+    fn conversation(&mut self) -> Result<(), String> {
+        self.wait_for(|h| *h == Happened::Logon, "the logon")?;
+        let text = |error: SendError| error.to_string();
+        let price = Decimal::new(305, 1);
+        self.order(b'1', 100, price).map_err(text)?;
+        self.reports(1)?;
+        self.order(b'2', 40, price).map_err(text)?;
+        self.reports(3)?;
+        self.order(b'2', 0, price).map_err(text)?;
+        self.reports(1)?;
+        let n = self.next_order;
+        self.next_order += 1;
+        let cancel = |body: &mut Body<'_>| {
+            body.uint(tag::ORIG_CL_ORD_ID, 1).uint(tag::CL_ORD_ID, n).str(tag::SYMBOL, "EU");
+            body.char(tag::SIDE, b'1').timestamp(tag::TRANSACT_TIME, transfix::clock::now().utc);
+            body.uint(tag::ORDER_QTY, 100);
+        };
+        self.handle.send("F", cancel).map_err(text)?;
+        self.reports(1)
+    }
+
+    /// Sends orders while the relay cuts the line, and goes on until all are out.
+    fn burst(&mut self, orders: u64, relay: &relay::Relay) -> Result<(), String> {
+        println!(
+            "\nA burst of {orders} orders; the connection is cut in the middle of a message:\n"
+        );
+        let _ = self.talk.send(false);
+        let mut refused = 0_u64;
+        let until = self.next_order + orders;
+        relay.cut_after(orders as usize * 80);
+        while self.next_order < until {
+            if self.next_order.is_multiple_of(20) {
+                // Slow enough that the line is cut while orders are still being sent.
+                let _ = self.happened.recv_timeout(Duration::from_millis(1));
+            }
+            // Two sides in turn: every second order trades with the one before.
+            let side = if self.next_order.is_multiple_of(2) { b'2' } else { b'1' };
+            match self.order(side, 5, Decimal::new(30, 0)) {
+                Ok(()) => {}
+                Err(SendError::NotLoggedOn | SendError::WouldBlock { .. }) => {
+                    refused += 1;
+                    // The next event, a logon for instance, comes before the patience ends.
+                    let _ = self.happened.recv_timeout(Duration::from_millis(1));
+                }
+                Err(error) => return Err(error.to_string()),
+            }
+        }
+        self.settle()?;
+        let cuts = relay.cuts();
+        if cuts == 0 {
+            return Err("the burst was too short for the cut; use a larger --burst".to_owned());
+        }
+        println!(
+            "  the connection was cut {cuts} time(s) with orders on their way; while it was down \
+             {refused} send(s)\n  were refused and tried again; after the next logon both sides \
+             asked for what they had lost"
+        );
+        Ok(())
+    }
+
+    /// Waits until nothing is on its way: logged on, and the numbers stand still.
+    fn settle(&self) -> Result<(), String> {
+        let mut before = (0, 0);
+        loop {
+            let numbers = self.handle.next_numbers();
+            if numbers == before && self.handle.is_logged_on() {
+                return Ok(());
+            }
+            before = numbers;
+            // Quiet for a quarter of a second, or not settled yet.
+            while self.happened.recv_timeout(Duration::from_millis(250)).is_ok() {}
+        }
+    }
+}
+
+fn new_order(body: &mut Body<'_>, n: u64, side: u8, (quantity, price): (i64, Decimal)) {
+    body.uint(tag::CL_ORD_ID, n).str(tag::SYMBOL, "EU").char(tag::SIDE, side);
+    body.timestamp(tag::TRANSACT_TIME, transfix::clock::now().utc).int(tag::ORDER_QTY, quantity);
+    body.char(tag::ORD_TYPE, b'2').decimal(tag::PRICE, price);
+}
+
+fn measure(args: &Args) -> Result<(), String> {
+    println!(
+        "\nThe round trip of an order and its report, {} times at 1,000 a second, two processes:\n",
+        args.messages
+    );
+    let mut runs = Vec::new();
+    for name in ["default", "optimized-hard-spin"] {
+        let config = Configuration::named(name)?;
+        runs.push(measure_in_child(config, args.messages, 1_000, ReportForm::Valid)?);
+    }
+    println!("{}", report::table(runs.iter().map(|run| &run.report)));
+    let names: Vec<_> = runs.iter().map(bench::Measured::names).collect();
+    let series: Vec<(&str, &[u64])> = runs
+        .iter()
+        .zip(&names)
+        .flat_map(|(run, (engine, floor))| {
+            [(engine.as_str(), &run.engine[..]), (floor.as_str(), &run.floor[..])]
+        })
+        .collect();
+    let (csv, svg) = (PathBuf::from("latency.csv"), PathBuf::from("latency.svg"));
+    report::write_csv(&csv, &series).map_err(|error| format!("{}: {error}", csv.display()))?;
+    plot::draw(&svg, "NewOrderSingle to ExecutionReport, loopback", &series)?;
+    println!("Raw values: {}; picture of the distribution: {}", csv.display(), svg.display());
+    Ok(())
+}

@@ -1,0 +1,121 @@
+//! The proof that nothing was lost or doubled: the two journals, compared message by message.
+
+use std::fmt;
+use std::path::Path;
+
+use transfix::codec::{CheckSumPolicy, FieldIndex};
+use transfix::store::journal::{self, Event};
+use transfix::{Message, tag};
+
+/// Application messages of one direction: MsgSeqNum(34) and the fields of the body.
+type Messages = Vec<(u64, Vec<u8>)>;
+
+/// What both journals hold.
+pub(crate) struct Audit {
+    orders: Direction,
+    reports: Direction,
+}
+
+/// One direction: what one side sent and what the other side got.
+struct Direction {
+    sent: Messages,
+    received: Messages,
+}
+
+impl Audit {
+    /// Reads both journals; the sessions must keep their inbound messages.
+    pub(crate) fn of(client_store: &Path, venue_store: &Path) -> Result<Self, String> {
+        let (orders_sent, reports_received) = read(client_store)?;
+        let (reports_sent, orders_received) = read(venue_store)?;
+        Ok(Self {
+            orders: Direction { sent: orders_sent, received: orders_received },
+            reports: Direction { sent: reports_sent, received: reports_received },
+        })
+    }
+
+    /// Holds if `sent` messages of the client were each received once and in order, and all reports
+    /// of the venue likewise.
+    pub(crate) fn check(&self, sent: u64) -> Result<(), String> {
+        let count = self.orders.sent.len() as u64;
+        if count != sent {
+            return Err(format!("{sent} messages were sent, but the journal has {count}"));
+        }
+        for (name, direction) in
+            [("client to venue", &self.orders), ("venue to client", &self.reports)]
+        {
+            direction.check().map_err(|error| format!("{name}: {error}"))?;
+        }
+        Ok(())
+    }
+}
+
+impl Direction {
+    fn check(&self) -> Result<(), String> {
+        for (n, (sent, received)) in self.sent.iter().zip(&self.received).enumerate() {
+            if sent != received {
+                return Err(format!(
+                    "message {n} differs: sent {} {}, received {} {}",
+                    sent.0,
+                    sent.1.escape_ascii(),
+                    received.0,
+                    received.1.escape_ascii()
+                ));
+            }
+        }
+        let (sent, received) = (self.sent.len(), self.received.len());
+        if sent != received {
+            return Err(format!("{sent} messages sent, {received} received"));
+        }
+        Ok(())
+    }
+
+    fn line(&self, what: &str) -> String {
+        let mut distinct: Vec<_> = self.received.iter().map(|(seq, _)| *seq).collect();
+        distinct.sort_unstable();
+        distinct.dedup();
+        let (sent, received) = (self.sent.len(), self.received.len());
+        let doubled = received - distinct.len();
+        let lost = self.sent.iter().filter(|(seq, _)| distinct.binary_search(seq).is_err()).count();
+        format!(
+            "  {what:<18} sent {sent:>6}   received {received:>6}   lost {lost}   doubled {doubled}"
+        )
+    }
+}
+
+impl fmt::Display for Audit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "\nThe two journals, compared message by message:\n")?;
+        writeln!(f, "{}", self.orders.line("client to venue"))?;
+        write!(f, "{}", self.reports.line("venue to client"))
+    }
+}
+
+/// Application messages sent and received.
+fn read(store: &Path) -> Result<(Messages, Messages), String> {
+    let (mut sent, mut received) = (Vec::new(), Vec::new());
+    let mut index = FieldIndex::default();
+    for entry in journal::read(store).map_err(|error| error.to_string())? {
+        let (stored, list) = match entry.map_err(|error| error.to_string())?.event {
+            Event::Outbound(stored) => (stored, &mut sent),
+            Event::Inbound(stored) => (stored, &mut received),
+            _ => continue,
+        };
+        let message = Message::parse(&stored.bytes, &mut index, CheckSumPolicy::Verify)
+            .map_err(|error| format!("message {} in the journal: {error}", stored.seq))?;
+        if !matches!(message.msg_type(), [b'0'..=b'5' | b'A']) {
+            list.push((stored.seq, body(&message)));
+        }
+    }
+    Ok((sent, received))
+}
+
+/// All but what a resend changes: the session layer's own fields.
+fn body(message: &Message<'_>) -> Vec<u8> {
+    let mut body = message.msg_type().to_vec();
+    for (n, field) in message.fields().enumerate() {
+        if !tag::is_session_owned(field.tag) {
+            body.extend_from_slice(message.encoded(n));
+        }
+    }
+    body
+}

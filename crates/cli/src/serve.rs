@@ -1,0 +1,108 @@
+//! `transfix serve`: the small matching venue, from a settings file, until Ctrl-C or SIGTERM.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::mpsc::channel;
+
+use transfix::{
+    ApplVerId, Application, Direction, Disconnect, Engine, Outcome, Role, SessionId,
+    SessionSettings, Settings,
+};
+
+use crate::show::Show;
+use crate::venue::{Venue, Watch};
+
+/// Run a small matching venue from a settings file.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:
+  transfix serve crates/cli/examples/venue.toml
+  transfix connect crates/cli/examples/client.toml      in a second terminal
+
+Takes NewOrderSingle(D) with limit prices and OrderCancelRequest(F); orders of a session match each
+other. With `keep_inbound = true` the book outlives a restart, and a kill -9.
+Ends on Ctrl-C or SIGTERM: logs out everywhere and waits for the answers.
+Exit code: 0 all sessions logged out, 1 not started or a session did not end in order, 2 usage.")]
+pub(crate) struct Args {
+    /// Settings file with acceptor sessions.
+    settings: PathBuf,
+    /// Don't print the messages.
+    #[arg(long)]
+    quiet: bool,
+}
+
+/// Prints what the venue sees.
+struct Printer {
+    show: Show,
+    quiet: bool,
+}
+
+impl Watch for Printer {
+    fn message(&mut self, direction: Direction, frame: &[u8]) {
+        if !self.quiet {
+            self.show.frame(transfix::clock::now().utc, direction, frame);
+        }
+    }
+
+    fn session(&mut self, id: &SessionId, ended: Option<Disconnect>) {
+        match ended {
+            None => self.show.line(&format!("{id} logged on")),
+            Some(reason) => self.show.line(&format!("{id} ended: {reason}")),
+        }
+    }
+}
+
+pub(crate) fn run(args: &Args) -> ExitCode {
+    match serve(args) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("transfix serve: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn serve(args: &Args) -> Result<bool, String> {
+    let settings = Settings::load(&args.settings).map_err(|error| error.to_string())?;
+    if let Some(session) = settings.sessions.iter().find(|s| s.role != Role::Acceptor) {
+        return Err(format!("{} is an initiator; use `transfix connect`", session.id()));
+    }
+    let mut venues = Vec::new();
+    for session in &settings.sessions {
+        venues.push(venue(session, args.quiet)?);
+    }
+    venues.reverse();
+    // Sessions are asked for in the order of the file.
+    let engine = Engine::start(&settings, |_| match venues.pop() {
+        Some(venue) => venue,
+        None => unreachable!("there is a venue for each session"),
+    })
+    .map_err(|error| error.to_string())?;
+    for address in engine.listening() {
+        println!("listening at {address}");
+    }
+    let (stop, stopped) = channel();
+    ctrlc::set_handler(move || _ = stop.send(())).map_err(|error| error.to_string())?;
+    stopped.recv().map_err(|error| error.to_string())?;
+    println!("stopping");
+    let mut orderly = true;
+    for outcome in engine.stop(10_000) {
+        orderly &= matches!(
+            outcome.outcome,
+            Outcome::NotConnected | Outcome::Ended(Disconnect::LoggedOut)
+        );
+        let (next_in, next_out) = (outcome.next_num_in, outcome.next_num_out);
+        println!("{}: {:?}, next in {next_in}, next out {next_out}", outcome.id, outcome.outcome);
+    }
+    Ok(orderly)
+}
+
+fn venue(session: &SessionSettings, quiet: bool) -> Result<Box<dyn Application>, String> {
+    let version = session.default_appl_ver_id.map(ApplVerId);
+    let printer = Printer { show: Show::new(session.begin_string, version, "")?, quiet };
+    let venue = Venue::recover(&session.store_path(), printer)?;
+    if venue.orders() > 0 {
+        println!("{}: {} orders recovered from the journal", session.id(), venue.orders());
+    }
+    Ok(Box::new(venue))
+}

@@ -1,0 +1,54 @@
+//! Messages for the console: one line each, with names from the dictionary of their version.
+
+use std::io::Write;
+
+use transfix::codec::{CheckSumPolicy, FieldIndex, print};
+use transfix::dictionary::{Dictionary, standard};
+use transfix::{ApplVerId, BeginString, Direction, Message, Timestamp};
+
+/// Prints frames as `12:34:56.789 -> NewOrderSingle(D) seq 5 CLIENT->VENUE  ClOrdID=1 …`.
+pub(crate) struct Show {
+    session: Dictionary,
+    application: Dictionary,
+    index: FieldIndex,
+    prefix: &'static str,
+}
+
+impl Show {
+    /// For sessions of this version; `prefix` stands before each line.
+    pub(crate) fn new(
+        begin_string: BeginString,
+        appl_ver_id: Option<ApplVerId>,
+        prefix: &'static str,
+    ) -> Result<Self, String> {
+        let load = |name: &str| standard(name).map_err(|error| error.to_string());
+        let fixt = begin_string == BeginString::Fixt11;
+        let application = appl_ver_id.and_then(ApplVerId::dictionary).unwrap_or("FIX50SP2");
+        Ok(Self {
+            session: load(if fixt { "FIXT11" } else { begin_string.as_str() })?,
+            application: load(if fixt { application } else { begin_string.as_str() })?,
+            index: FieldIndex::default(),
+            prefix,
+        })
+    }
+
+    /// One line for one frame.
+    pub(crate) fn frame(&mut self, now: Timestamp, direction: Direction, frame: &[u8]) {
+        let mut line = String::new();
+        match Message::parse(frame, &mut self.index, CheckSumPolicy::Ignore) {
+            Ok(message) => {
+                // A String takes everything.
+                let _ = print::one_line(&message, &self.session, &self.application, &mut line);
+            }
+            Err(reason) => line = reason.to_string(),
+        }
+        let arrow = if direction == Direction::Inbound { "<-" } else { "->" };
+        self.line(&format!("{} {arrow} {line}", &now.to_string()[9..21]));
+    }
+
+    /// One line of plain text.
+    pub(crate) fn line(&self, text: &str) {
+        // A closed terminal is no reason to stop trading.
+        let _ = writeln!(std::io::stdout(), "{}{text}", self.prefix);
+    }
+}
