@@ -1,2 +1,106 @@
-//! Placeholder.
-fn main() {}
+//! Micro-benchmarks: what one turn of a link costs. `turn N` takes N turns and prints ns per turn;
+//! under callgrind it gives instruction counts (`cargo xtask instructions`).
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command line speaks to its user")]
+
+use std::process::ExitCode;
+
+use transfix::clock::monotonic_ns;
+use transfix::codec::FrameWriter;
+use transfix::probe::Probe;
+use transfix::{
+    Application, BeginString, BusinessReject, Message, Now, Precision, Role, SessionId, SessionRef,
+    SessionSettings, Timestamp, tag,
+};
+
+/// Answers each NewOrderSingle(D) with one ExecutionReport(8).
+struct Venue {
+    ids: u64,
+}
+
+impl Application for Venue {
+    fn on_message(
+        &mut self,
+        order: &Message<'_>,
+        session: &mut SessionRef<'_>,
+    ) -> Result<(), BusinessReject> {
+        let id = order.required(tag::CL_ORD_ID)?;
+        let (symbol, side) = (order.required(tag::SYMBOL)?, order.char(tag::SIDE)?);
+        let (price, quantity) = (order.decimal(tag::PRICE)?, order.decimal(tag::ORDER_QTY)?);
+        self.ids += 1;
+        let now = session.now().utc;
+        let sent = session.send("8", |report| {
+            report.uint(tag::ORDER_ID, self.ids).uint(tag::EXEC_ID, self.ids);
+            report.char(tag::EXEC_TRANS_TYPE, b'0').char(tag::EXEC_TYPE, b'0');
+            report.char(tag::ORD_STATUS, b'0').bytes(tag::CL_ORD_ID, id);
+            report.bytes(tag::SYMBOL, symbol).char(tag::SIDE, side).decimal(tag::PRICE, price);
+            report.decimal(tag::ORDER_QTY, quantity).decimal(tag::LEAVES_QTY, quantity);
+            report.uint(tag::CUM_QTY, 0).uint(tag::AVG_PX, 0).timestamp(tag::TRANSACT_TIME, now);
+        });
+        sent.map(|_| ()).map_err(|error| BusinessReject::other(error.to_string()))
+    }
+}
+
+fn now() -> Now {
+    // A fixed moment: counts must not depend on the clock.
+    let utc = Timestamp::parse(b"20261121-12:00:00.123").unwrap_or_default();
+    Now { utc, monotonic_ns: 1_000_000_000 }
+}
+
+fn frame(out: &mut Vec<u8>, msg_type: &[u8], seq: u64, fields: &[u8]) {
+    out.clear();
+    let mut frame = FrameWriter::new(out, b"FIX.4.2", msg_type);
+    frame.raw(b"49=INCA\x0156=TW\x01");
+    frame.header_uint(tag::MSG_SEQ_NUM, seq);
+    frame.header_timestamp(tag::SENDING_TIME, now().utc, Precision::Millis);
+    frame.raw(fields);
+    // Ours, and well formed.
+    let _ = frame.finish();
+}
+
+fn turns(n: u64) -> Result<(), String> {
+    let dir = std::env::temp_dir().join(format!("transfix-turn-{}", std::process::id()));
+    let id = SessionId::new(BeginString::Fix42, "TW", "INCA");
+    let mut settings = SessionSettings::new(Role::Acceptor, &id, "127.0.0.1:0");
+    settings.store_dir.clone_from(&dir);
+    let mut probe = Probe::new(&settings, Box::new(Venue { ids: 0 }), now())
+        .map_err(|error| error.to_string())?;
+    let (mut bytes, mut answer) = (Vec::new(), vec![0; 4096]);
+    frame(&mut bytes, b"A", 1, b"98=0\x01108=30\x01");
+    if probe.turn(&bytes, now(), &mut answer) == 0 {
+        return Err("no logon".to_owned());
+    }
+    // All orders are encoded beforehand: only turns are counted.
+    let order = b"11=5000\x0121=1\x0155=EU\x0154=1\x0160=20261121-12:00:00.123\x0140=2\x0138=5\x01\
+        59=0\x0144=30\x01";
+    let orders: Vec<Vec<u8>> = (0..n)
+        .map(|i| {
+            frame(&mut bytes, b"D", i + 2, order);
+            bytes.clone()
+        })
+        .collect();
+    let start = monotonic_ns();
+    for order in &orders {
+        if probe.turn(order, now(), &mut answer) == 0 {
+            return Err("no report".to_owned());
+        }
+    }
+    let ns = monotonic_ns() - start;
+    println!("{n} turns, {} ns each", ns / n.max(1));
+    let _ = std::fs::remove_dir_all(&dir);
+    Ok(())
+}
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let done = match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["turn", n] => n.parse().map_err(|_| format!("{n} is no number")).and_then(turns),
+        _ => Err("usage: transfix-bench turn N".to_owned()),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("transfix-bench: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}

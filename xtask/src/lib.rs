@@ -3,6 +3,7 @@
 
 pub mod dictionaries;
 pub mod fuzz;
+pub mod peers;
 pub mod tidy;
 
 use std::path::{Path, PathBuf};

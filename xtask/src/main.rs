@@ -4,7 +4,7 @@
 use std::io::Write;
 use std::process::ExitCode;
 
-use xtask::{Outcome, dictionaries, fuzz, tidy};
+use xtask::{Outcome, dictionaries, fuzz, peers, tidy};
 
 const USAGE: &str = "usage: cargo xtask VERB
 
@@ -12,12 +12,15 @@ verbs:
   dictionaries [--check] [--source DIR]  write dictionaries/*.xml from the published files,
                                          and list where the sources disagree
   fuzz [--seconds 60] [TARGET...]        run the fuzz targets, each for so many seconds
+  peers build | peers test [OPTIONS]     build QuickFIX C++ as a counterparty; play sessions with it
   tidy                                   check the rules of the project's style";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let (verb, args) = args.split_first().map_or(("", &[][..]), |(verb, rest)| (verb, rest));
     let outcome: Outcome = match verb {
+        // Says what it does while it does it.
+        "peers" => return peers::main(args),
         "dictionaries" => dictionaries::run(args),
         "fuzz" => fuzz::run(args),
         "tidy" => tidy::run(),

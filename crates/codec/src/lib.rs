@@ -30,10 +30,12 @@ pub mod error;
 pub mod frame;
 pub mod group;
 pub mod message;
+pub mod print;
 pub mod scan;
 pub mod tag;
 pub mod template;
 pub mod time;
+pub mod validate;
 pub mod value;
 
 pub use decimal::Decimal;
@@ -45,6 +47,7 @@ pub use scan::{CheckSumPolicy, FieldIndex};
 pub use tag::Tag;
 pub use template::Template;
 pub use time::{Precision, Timestamp};
+pub use validate::{Rules, Scratch, Switches};
 
 /// The field delimiter of tag=value encoding, ASCII 1.
 pub const SOH: u8 = 1;

@@ -52,6 +52,12 @@ impl<'a> Message<'a> {
         self.spans.iter().map(move |span| field(bytes, *span))
     }
 
+    /// The n-th field, counted from 0.
+    #[inline]
+    pub(crate) fn at(&self, n: usize) -> Option<Field<'a>> {
+        self.spans.get(n).map(|span| field(self.bytes, *span))
+    }
+
     /// The text before the `=` of the n-th field, also where it is not a valid tag.
     #[must_use]
     pub fn tag_text(&self, n: usize) -> &'a [u8] {

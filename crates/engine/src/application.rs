@@ -32,10 +32,30 @@ pub trait Application: Send {
         let _ = (id, reason);
     }
 
+    /// Whether [`Application::on_wire`] is to be called; asked once, at the start.
+    fn wants_wire(&self) -> bool {
+        false
+    }
+
+    /// Every frame of the connection in the order of the wire, for logs: those received that are
+    /// sound, and those sent, also of the session layer and resent ones.
+    fn on_wire(&mut self, direction: Direction, frame: &[u8]) {
+        let _ = (direction, frame);
+    }
+
     /// An administrative message of the counterparty, after the session layer has dealt with it.
     fn on_admin(&mut self, message: &Message<'_>, session: &mut SessionRef<'_>) {
         let _ = (message, session);
     }
+}
+
+/// Which way a frame went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// From the counterparty.
+    Inbound,
+    /// To the counterparty.
+    Outbound,
 }
 
 /// Why the application does not take a message that the session layer found sound.

@@ -6,18 +6,19 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use transfix_codec::{Body, CheckSumPolicy, FieldIndex, Garbled, Limits, Message};
+use transfix_codec::{Body, CheckSumPolicy, FieldIndex, Frame, Garbled, Limits, Message, frame};
 use transfix_session::{
     Disconnect, Entry, Now, Outbox, SendError, Session, SessionId, State, Verdict,
 };
 use transfix_store::{Record, Store, StoreError};
 use transfix_transport::Stream;
 
-use crate::application::{Application, SessionRef};
-use crate::handle::Registry;
+use crate::application::{Application, Direction, SessionRef};
+use crate::handle::{Registry, Sent};
 use crate::link::Down;
 use crate::queue::{self, SendQueue};
 use crate::replay::Replay;
+use crate::settings::Offline;
 
 /// First size of the send buffer; it grows up to the limit of queued bytes.
 const OUTBOX_BYTES: usize = 64 << 10;
@@ -29,6 +30,7 @@ pub(crate) struct LinkOptions {
     pub(crate) check_sum: CheckSumPolicy,
     pub(crate) queued_bytes_max: usize,
     pub(crate) keep_inbound: bool,
+    pub(crate) offline: Offline,
 }
 
 /// Counts since the engine was started.
@@ -59,6 +61,11 @@ pub(crate) struct Desk {
     registry: Arc<Registry>,
     replay: Replay,
     held_index: FieldIndex,
+    wants_wire: bool,
+    /// Bytes of the outbox that the application has seen.
+    shown: usize,
+    /// The operator wants the link to go down.
+    pub(crate) cut: Option<Disconnect>,
     /// Messages of other threads, taken from the queue and not sent yet.
     taken: Vec<u8>,
     taken_from: usize,
@@ -80,10 +87,13 @@ impl Desk {
             counters: Counters::default(),
             active: Arc::default(),
             store,
+            wants_wire: application.wants_wire(),
             application,
             registry,
             replay: Replay::default(),
             held_index: FieldIndex::default(),
+            shown: 0,
+            cut: None,
             taken: Vec::new(),
             taken_from: 0,
         }
@@ -95,7 +105,10 @@ impl Desk {
 
     /// Whether something waits to be sent.
     pub(crate) fn waits(&self) -> bool {
-        !self.out.bytes().is_empty() || self.replay.active || self.taken_from < self.taken.len()
+        !self.out.bytes().is_empty()
+            || self.replay.active
+            || self.taken_from < self.taken.len()
+            || self.cut.is_some()
     }
 
     /// Carries out the session's verdict on `message`, then on the held messages it has freed.
@@ -105,6 +118,9 @@ impl Desk {
         message: &Message<'_>,
         verdict: Verdict,
     ) -> Result<(), Down> {
+        if self.wants_wire {
+            self.application.on_wire(Direction::Inbound, message.bytes());
+        }
         self.act_on_one(now, message, verdict)?;
         while let Some(held) = self.session.take_held() {
             let mut index = std::mem::take(&mut self.held_index);
@@ -199,12 +215,24 @@ impl Desk {
         now: Now,
         msg_type: &[u8],
         fill: impl FnOnce(&mut Body<'_>),
-    ) -> Result<u64, SendError> {
+    ) -> Result<Sent, SendError> {
         let queued_bytes = self.out.bytes().len();
         if queued_bytes > self.options.queued_bytes_max {
             return Err(SendError::WouldBlock { queued_bytes });
         }
-        self.session.send(now, msg_type, &mut self.out, fill)
+        if self.options.offline == Offline::Store && self.session.state() == State::Disconnected {
+            let sent = self.session.send_offline(now, msg_type, &mut self.out, fill);
+            self.put_entries(now).map_err(|_| SendError::StoreFailed)?;
+            // Never written: the counterparty asks for it after the next logon.
+            self.out.clear();
+            return sent.map(Sent::Stored);
+        }
+        self.session.send(now, msg_type, &mut self.out, fill).map(Sent::Direct)
+    }
+
+    /// A message that was sent, as it is stored.
+    pub(crate) fn sent_message(&self, seq: u64) -> Result<Option<Vec<u8>>, StoreError> {
+        Ok(self.store.outbound(seq)?.map(|stored| stored.bytes.to_vec()))
     }
 
     /// Sends what other threads handed over, as far as the session takes it now.
@@ -285,6 +313,9 @@ impl Desk {
             let replays = self.replay.active && self.replay.barrier == 0;
             if replays && self.replay.out.bytes().is_empty() {
                 self.replay.fill(now, &mut self.session, &*self.store).map_err(Down::Store)?;
+                if self.wants_wire {
+                    show_frames(&mut *self.application, self.replay.out.bytes());
+                }
                 continue;
             }
             let bytes = match (replays, self.replay.active) {
@@ -294,6 +325,10 @@ impl Desk {
             };
             if bytes.is_empty() {
                 return Ok(());
+            }
+            if self.wants_wire && !replays {
+                show_frames(&mut *self.application, &bytes[self.shown..]);
+                self.shown = bytes.len();
             }
             let n = match stream.write(bytes) {
                 Ok(n) => n,
@@ -305,6 +340,7 @@ impl Desk {
                 self.replay.out.consume(n);
             } else {
                 self.out.consume(n);
+                self.shown = self.shown.saturating_sub(n);
                 self.replay.barrier = self.replay.barrier.saturating_sub(n);
             }
         }
@@ -312,10 +348,21 @@ impl Desk {
 
     pub(crate) fn closed(&mut self, reason: Disconnect) {
         self.session.disconnected();
+        self.cut = None;
         self.note_state();
         self.out.clear();
+        self.shown = 0;
         self.replay.clear();
         tracing::info!(session = %self.id(), %reason, "disconnected");
         self.application.on_disconnect(&self.session.config().id, reason);
+    }
+}
+
+fn show_frames(application: &mut dyn Application, mut bytes: &[u8]) {
+    // Our own frames: as long as they are.
+    let limits = Limits { message_bytes_max: usize::MAX };
+    while let Frame::Whole(end) = frame::split(bytes, limits) {
+        application.on_wire(Direction::Outbound, &bytes[..end]);
+        bytes = &bytes[end..];
     }
 }

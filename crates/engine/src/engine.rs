@@ -58,6 +58,9 @@ impl fmt::Display for EngineError {
 
 impl std::error::Error for EngineError {}
 
+/// Largest store segment, unless the first one is larger.
+const SEGMENT_BYTES_MAX: usize = 64 << 20;
+
 fn io_error(what: impl Into<String>) -> impl FnOnce(io::Error) -> EngineError {
     let what = what.into();
     move |source| EngineError::Io { what, source }
@@ -289,7 +292,7 @@ pub fn pin_to_cpu(cpu: usize) -> io::Result<()> {
     Ok(rustix::thread::sched_setaffinity(None, &set)?)
 }
 
-fn open(
+pub(crate) fn open(
     settings: &SessionSettings,
     application: Box<dyn Application>,
     registry: &Arc<Registry>,
@@ -309,6 +312,7 @@ fn open(
         },
         queued_bytes_max: settings.queued_bytes_max,
         keep_inbound: settings.keep_inbound,
+        offline: settings.offline,
     };
     let desk = Desk::new(session, store, application, Arc::clone(registry), options);
     let active = Arc::clone(&desk.active);
@@ -320,6 +324,8 @@ fn open(
         wake: OnceLock::new(),
         active,
         closed: AtomicBool::new(false),
+        enabled: AtomicBool::new(true),
+        attention: AtomicBool::new(false),
     })
 }
 
@@ -332,8 +338,11 @@ fn open_store(settings: &SessionSettings) -> Result<Box<dyn Store>, EngineError>
         Durability::Process => transfix_store::Durability::Process,
         Durability::Power => transfix_store::Durability::Power,
     };
-    let options =
-        Options { durability, segment_bytes_max: settings.segment_bytes, ..Options::default() };
+    let options = Options {
+        durability,
+        segment_bytes_first: settings.segment_bytes,
+        segment_bytes_max: settings.segment_bytes.max(SEGMENT_BYTES_MAX),
+    };
     let path = settings.store_path();
     match FileStore::open(&path, options, now_ns) {
         Ok((store, recovered)) => {

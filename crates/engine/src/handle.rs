@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, TryLockError, Weak};
 
 use transfix_codec::Body;
 use transfix_session::{SendError, SessionId, State};
+use transfix_store::StoreError;
 
 use crate::clock;
 use crate::desk::Counters;
@@ -26,7 +27,12 @@ pub(crate) struct Shared {
     pub(crate) wake: OnceLock<Wake>,
     /// Whether the session is logged on; written by the link.
     pub(crate) active: Arc<AtomicBool>,
+    /// The engine has been stopped.
     pub(crate) closed: AtomicBool,
+    /// Whether the session may be connected; the operator's wish.
+    pub(crate) enabled: AtomicBool,
+    /// Something other than a message waits for the worker.
+    pub(crate) attention: AtomicBool,
 }
 
 /// What became of a message that [`SessionHandle::send`] took.
@@ -34,6 +40,9 @@ pub(crate) struct Shared {
 pub enum Sent {
     /// Stored and given to the socket in the caller's thread, under this MsgSeqNum(34).
     Direct(u64),
+    /// Stored under this MsgSeqNum(34) while there is no connection (`offline = "store"`): the
+    /// counterparty asks for it after the next logon.
+    Stored(u64),
     /// Handed over to the session's worker, which gives it its number.
     Queued {
         /// Bytes that wait in the queue now.
@@ -80,9 +89,7 @@ impl SessionHandle {
         if shared.send_mode == SendMode::Direct {
             match shared.link.try_lock() {
                 Ok(mut link) => {
-                    let now = clock::now();
-                    let sent = link.send(now, &shared.queue, msg_type.as_bytes(), fill);
-                    return sent.map(Sent::Direct);
+                    return link.send(clock::now(), &shared.queue, msg_type.as_bytes(), fill);
                 }
                 Err(TryLockError::Poisoned(_)) => return Err(SendError::StoreFailed),
                 Err(TryLockError::WouldBlock) => {}
@@ -92,32 +99,47 @@ impl SessionHandle {
             return Err(SendError::NotLoggedOn);
         }
         let Pushed { bytes, first } = shared.queue.push(msg_type.as_bytes(), fill)?;
-        if first && let Some(wake) = shared.wake.get() {
-            wake();
+        if first {
+            self.wake();
         }
         Ok(Sent::Queued { bytes })
+    }
+
+    pub(crate) fn wake(&self) {
+        if let Some(wake) = self.shared.wake.get() {
+            wake();
+        }
     }
 
     /// What the session has counted since the engine was started. Waits for the end of a turn.
     #[must_use]
     pub fn counters(&self) -> Counters {
-        self.look(|link| link.desk.counters)
+        self.with_link(|link| link.desk.counters)
+    }
+
+    /// A message that was sent under this MsgSeqNum(34), as the store has it. Waits for the end of a
+    /// turn.
+    ///
+    /// # Errors
+    /// If the store has failed.
+    pub fn sent_message(&self, seq: u64) -> Result<Option<Vec<u8>>, StoreError> {
+        self.with_link(|link| link.desk.sent_message(seq))
     }
 
     /// The next numbers in and out. Waits for the end of a turn.
     #[must_use]
     pub fn next_numbers(&self) -> (u64, u64) {
-        self.look(|link| (link.desk.session.next_num_in(), link.desk.session.next_num_out()))
+        self.with_link(|link| (link.desk.session.next_num_in(), link.desk.session.next_num_out()))
     }
 
     /// Where the session stands. Waits for the end of a turn.
     #[must_use]
     pub fn state(&self) -> State {
-        self.look(|link| link.desk.session.state())
+        self.with_link(|link| link.desk.session.state())
     }
 
-    fn look<T>(&self, read: impl FnOnce(&Link) -> T) -> T {
-        read(&self.shared.link.lock().unwrap_or_else(PoisonError::into_inner))
+    pub(crate) fn with_link<T>(&self, use_link: impl FnOnce(&mut Link) -> T) -> T {
+        use_link(&mut self.shared.link.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 

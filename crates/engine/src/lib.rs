@@ -41,6 +41,8 @@ mod handle;
 mod inbox;
 mod link;
 mod lobby;
+mod operate;
+pub mod probe;
 mod queue;
 mod replay;
 mod settings;
@@ -48,11 +50,13 @@ mod settings_file;
 mod slot;
 mod worker;
 
-pub use application::{Application, BusinessReject, SessionRef};
+pub use application::{Application, BusinessReject, Direction, SessionRef};
 pub use desk::Counters;
 pub use engine::{Engine, EngineError, pin_to_cpu};
 pub use handle::{Sent, SessionHandle};
-pub use settings::{Durability, EngineSettings, Mode, SendMode, SessionSettings, Settings};
+pub use settings::{
+    Durability, EngineSettings, Mode, Offline, SendMode, SessionSettings, Settings,
+};
 pub use settings_file::SettingsError;
 pub use slot::{Outcome, SessionOutcome};
 

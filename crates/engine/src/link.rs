@@ -11,6 +11,7 @@ use transfix_store::StoreError;
 use transfix_transport::Stream;
 
 use crate::desk::Desk;
+use crate::handle::Sent;
 use crate::inbox::Inbox;
 use crate::queue::SendQueue;
 
@@ -93,7 +94,7 @@ impl Link {
             return Ok(Turn { progress: false, again });
         }
         let now = clock();
-        let mut outcome = Ok(());
+        let mut outcome = desk.cut.take().map_or(Ok(()), |reason| Err(Down::Session(reason)));
         while outcome.is_ok() {
             // 2 split
             match frame::split(inbox.bytes(), desk.options.limits) {
@@ -132,14 +133,14 @@ impl Link {
         outcome
     }
 
-    /// Sends in the thread of the caller, who holds the lock; answers the MsgSeqNum(34).
+    /// Sends in the thread of the caller, who holds the lock.
     pub(crate) fn send(
         &mut self,
         now: Now,
         queue: &SendQueue,
         msg_type: &[u8],
         fill: impl FnOnce(&mut Body<'_>),
-    ) -> Result<u64, SendError> {
+    ) -> Result<Sent, SendError> {
         // What was handed over before goes out before.
         self.desk.send_queued(now, queue);
         let sent = self.desk.send(now, msg_type, fill);
@@ -158,7 +159,7 @@ impl Link {
         Ok(waits)
     }
 
-    fn flush(&mut self, now: Now) -> Result<(), Down> {
+    pub(crate) fn flush(&mut self, now: Now) -> Result<(), Down> {
         self.desk.journal(now).map_err(Down::Store)?;
         match self.stream.as_deref_mut() {
             Some(stream) => self.desk.write(now, stream),

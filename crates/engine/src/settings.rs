@@ -110,6 +110,17 @@ pub enum SendMode {
     Queued,
 }
 
+/// What becomes of a message that is sent while the session has no connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Offline {
+    /// `send` answers "not logged on".
+    #[default]
+    Refuse,
+    /// It gets its number and is stored; the counterparty asks for it after the next logon.
+    Store,
+}
+
 /// Where sent messages and the next numbers are kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -187,6 +198,9 @@ pub struct SessionSettings {
     /// Who writes what handles send: `direct` or `queued`. Default `direct`.
     #[serde(default)]
     pub send: SendMode,
+    /// Messages sent without a connection: `refuse` or `store`. Default `refuse`.
+    #[serde(default)]
+    pub offline: Offline,
     /// What the store survives: `memory`, `process`, `power`. Default `process`.
     #[serde(default)]
     pub durability: Durability,
@@ -196,7 +210,8 @@ pub struct SessionSettings {
     /// Whether application messages received are kept too. Default false.
     #[serde(default)]
     pub keep_inbound: bool,
-    /// Size of one store segment in bytes. Default 64 MiB.
+    /// Size of the store's first segment in bytes; each further one is four times as large, up to
+    /// 64 MiB. Large enough, no segment is ever made while trading. Default 1 MiB.
     #[serde(default = "default_segment_bytes")]
     pub segment_bytes: usize,
     /// Longest message accepted, in bytes. Default 1 MiB.
@@ -235,7 +250,7 @@ fn default_store_dir() -> PathBuf {
     "store".into()
 }
 const fn default_segment_bytes() -> usize {
-    64 << 20
+    1 << 20
 }
 const fn default_message_bytes_max() -> usize {
     1 << 20
@@ -270,6 +285,7 @@ impl SessionSettings {
             mode: Mode::default(),
             cpu: None,
             send: SendMode::default(),
+            offline: Offline::default(),
             durability: Durability::default(),
             store_dir: default_store_dir(),
             keep_inbound: false,

@@ -82,6 +82,10 @@ impl Slot {
         Self { shared, dial, up: false, failed: false, ended: None }
     }
 
+    fn is_enabled(&self) -> bool {
+        self.shared.enabled.load(Ordering::Acquire)
+    }
+
     fn lock(&self) -> MutexGuard<'_, Link> {
         self.shared.link.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -102,6 +106,7 @@ impl Slot {
     pub(crate) fn deadline(&self) -> Option<u64> {
         match &self.dial {
             _ if self.failed => None,
+            Some(Dial { state: DialState::At(_), .. }) if !self.is_enabled() => None,
             Some(Dial { state: DialState::At(at), .. }) => Some(*at),
             Some(Dial { state: DialState::Connecting(_, until), .. }) => Some(*until),
             _ => self.lock().desk.session.next_deadline(),
@@ -117,8 +122,8 @@ impl Slot {
         registry: Option<(&Registry, Token)>,
     ) -> Result<(), Down> {
         let mut link = self.lock();
-        if link.is_up() || self.failed {
-            tracing::warn!(session = %self.shared.id, "refused a second connection");
+        if link.is_up() || self.failed || !self.is_enabled() {
+            tracing::warn!(session = %self.shared.id, "refused a connection: there is one, or it is not wanted");
             return Ok(());
         }
         if let Some((registry, token)) = registry {
@@ -144,7 +149,7 @@ impl Slot {
         match &mut dial.state {
             DialState::Up => Ok(()),
             DialState::At(at) => {
-                if now.monotonic_ns < *at {
+                if now.monotonic_ns < *at || !self.shared.enabled.load(Ordering::Acquire) {
                     return Ok(());
                 }
                 let address = dial.addresses[dial.next % dial.addresses.len()];

@@ -196,10 +196,12 @@ impl Worker {
         }
     }
 
-    /// Sessions whose queues other threads have filled.
+    /// Sessions whose queues other threads have filled, or of which an operator wants something.
     fn handed_over(&mut self) {
         for i in 0..self.slots.len() {
-            if self.slots[i].up && self.slots[i].shared.queue.is_pending() {
+            let shared = &self.slots[i].shared;
+            let called = shared.attention.swap(false, Ordering::AcqRel);
+            if called || (self.slots[i].up && shared.queue.is_pending()) {
                 self.ready(i);
             }
         }

@@ -24,6 +24,7 @@ mod config;
 mod gap;
 mod header;
 mod logon;
+mod operate;
 mod outbox;
 mod receive;
 mod resend;

@@ -26,6 +26,8 @@ pub struct Session {
     pub(crate) ending: Option<Disconnect>,
     /// Our Logon(A) carried ResetSeqNumFlag(141)=Y, so that the same in the answer is no new reset.
     pub(crate) reset_sent: bool,
+    /// The operator wants the next Logon(A) to reset the numbers.
+    pub(crate) reset_wanted: bool,
 }
 
 impl Session {
@@ -47,6 +49,7 @@ impl Session {
             gap,
             ending: None,
             reset_sent: false,
+            reset_wanted: false,
         }
     }
 
@@ -85,8 +88,9 @@ impl Session {
         self.timers.link_up(now, self.config.heart_bt_int_s);
         self.reset_sent = false;
         self.ending = None;
+        let wanted = std::mem::take(&mut self.reset_wanted);
         let resets = match self.config.reset {
-            ResetPolicy::Never => false,
+            ResetPolicy::Never => wanted,
             ResetPolicy::Logon | ResetPolicy::Disconnect => {
                 self.next_num_in != 1 || self.next_num_out != 1
             }
@@ -98,7 +102,7 @@ impl Session {
             Role::Acceptor => self.transition(Event::LinkAccepted),
             Role::Initiator => {
                 self.transition(Event::LogonSent);
-                self.reset_sent = self.config.reset == ResetPolicy::Logon;
+                self.reset_sent = wanted || self.config.reset == ResetPolicy::Logon;
                 self.write_logon(now, self.reset_sent, out);
             }
         }
@@ -124,6 +128,27 @@ impl Session {
         fill: impl FnOnce(&mut Body<'_>),
     ) -> Result<u64, SendError> {
         self.ready()?;
+        if matches!(msg_type, [b'0'..=b'5' | b'A']) {
+            return Err(SendError::Misuse(transfix_codec::Misuse::MsgType));
+        }
+        self.write(now, msg_type, Kind::Application, out, fill)
+    }
+
+    /// Gives a new application message its number while no link is up: it must be journalled, is
+    /// never written, and goes out when the counterparty asks for it after the next logon.
+    ///
+    /// # Errors
+    /// [`SendError`]; nothing was written then.
+    pub fn send_offline(
+        &mut self,
+        now: Now,
+        msg_type: &[u8],
+        out: &mut Outbox,
+        fill: impl FnOnce(&mut Body<'_>),
+    ) -> Result<u64, SendError> {
+        if self.state != State::Disconnected {
+            return Err(SendError::NotLoggedOn);
+        }
         if matches!(msg_type, [b'0'..=b'5' | b'A']) {
             return Err(SendError::Misuse(transfix_codec::Misuse::MsgType));
         }

@@ -1,0 +1,35 @@
+//! `transfix bench`: the benchmark scenarios, each with its floor and its peers in the same run.
+
+mod floor;
+mod latency;
+mod pace;
+mod peer;
+pub(crate) mod plot;
+pub(crate) mod report;
+mod s1;
+
+use std::process::ExitCode;
+
+use clap::Subcommand;
+
+pub(crate) use latency::{Measured, measure_in_child};
+pub(crate) use s1::Configuration;
+
+/// Benchmark scenarios.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    scenario: Scenario,
+}
+
+#[derive(Debug, Subcommand)]
+enum Scenario {
+    /// S1: round trip of NewOrderSingle(D) and ExecutionReport(8), paced, between two processes.
+    Latency(latency::Args),
+}
+
+pub(crate) fn run(args: &Args) -> ExitCode {
+    match &args.scenario {
+        Scenario::Latency(args) => latency::run(args),
+    }
+}

@@ -1,0 +1,123 @@
+//! The floor of scenario S1: the same bytes over a raw socket, with the same wait and the same pace.
+
+use std::io::{self, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::fd::AsFd;
+
+use rustix::event::{PollFd, PollFlags, poll};
+use transfix::clock::monotonic_ns;
+
+use super::pace::Pace;
+
+/// How a side waits for bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wait {
+    /// Reads again and again.
+    Spin,
+    /// Sleeps in the kernel until bytes come.
+    Kernel,
+}
+
+/// Answers each `order_len` bytes with `report` until the peer closes.
+pub(crate) fn answer(
+    listener: &TcpListener,
+    wait: Wait,
+    order_len: usize,
+    report: &[u8],
+) -> io::Result<()> {
+    let (mut stream, _) = listener.accept()?;
+    prepare(&stream)?;
+    let mut buffer = vec![0; order_len];
+    while read_whole(&mut stream, &mut buffer, wait)? {
+        write_whole(&mut stream, report)?;
+    }
+    Ok(())
+}
+
+/// Sends `order` at the pace and measures until `report_len` bytes have come back; nanoseconds.
+pub(crate) fn ask(
+    address: &str,
+    wait: Wait,
+    (order, report_len): (&[u8], usize),
+    (n, rate): (usize, u64),
+) -> io::Result<Vec<u64>> {
+    let mut stream = TcpStream::connect(address)?;
+    prepare(&stream)?;
+    let mut sent_at = vec![0; n];
+    let mut got_at = vec![0; n];
+    let mut buffer = vec![0; report_len];
+    match wait {
+        Wait::Spin => {
+            let pace = Pace::start(rate);
+            for i in 0..n {
+                pace.wait(i);
+                sent_at[i] = monotonic_ns();
+                write_whole(&mut stream, order)?;
+                if !read_whole(&mut stream, &mut buffer, wait)? {
+                    return Err(io::ErrorKind::UnexpectedEof.into());
+                }
+                got_at[i] = monotonic_ns();
+            }
+        }
+        Wait::Kernel => {
+            // As in the engine: one thread paces and sends, another waits for the answers.
+            let mut reader = stream.try_clone()?;
+            let got_at = &mut got_at;
+            std::thread::scope(|scope| -> io::Result<()> {
+                let receiver = scope.spawn(move || -> io::Result<()> {
+                    for at in got_at.iter_mut() {
+                        if !read_whole(&mut reader, &mut buffer, wait)? {
+                            return Err(io::ErrorKind::UnexpectedEof.into());
+                        }
+                        *at = monotonic_ns();
+                    }
+                    Ok(())
+                });
+                let pace = Pace::start(rate);
+                for (i, at) in sent_at.iter_mut().enumerate() {
+                    pace.wait(i);
+                    *at = monotonic_ns();
+                    write_whole(&mut stream, order)?;
+                }
+                receiver.join().unwrap_or_else(|_| Err(io::ErrorKind::Other.into()))
+            })?;
+        }
+    }
+    Ok(sent_at.iter().zip(&got_at).map(|(sent, got)| got.saturating_sub(*sent)).collect())
+}
+
+fn prepare(stream: &TcpStream) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    stream.set_nonblocking(true)
+}
+
+/// False if the peer closed before the first byte.
+fn read_whole(stream: &mut TcpStream, buffer: &mut [u8], wait: Wait) -> io::Result<bool> {
+    let mut read = 0;
+    while read < buffer.len() {
+        match stream.read(&mut buffer[read..]) {
+            Ok(0) => return Ok(false),
+            Ok(n) => read += n,
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
+                if wait == Wait::Kernel {
+                    poll(&mut [PollFd::new(&stream.as_fd(), PollFlags::IN)], None)?;
+                }
+            }
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) if e.kind() == io::ErrorKind::ConnectionReset => return Ok(false),
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(true)
+}
+
+fn write_whole(stream: &mut TcpStream, mut bytes: &[u8]) -> io::Result<()> {
+    while !bytes.is_empty() {
+        match stream.write(bytes) {
+            Ok(n) => bytes = &bytes[n..],
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(())
+}

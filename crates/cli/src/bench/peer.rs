@@ -1,0 +1,117 @@
+//! QuickFIX C++ under the same scenario: its port is built by `cargo xtask peers build`.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader};
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use transfix::Mode;
+
+use super::report::Figures;
+use super::s1::Configuration;
+
+/// Runs QuickFIX C++ with and without validation, file store, TCP_NODELAY on at both ends, pinned
+/// as the configuration pins ours; it polls where ours spins.
+pub(crate) fn run_all(
+    dir: &Path,
+    config: Configuration,
+    load: (usize, u64),
+    peers: &mut BTreeMap<String, Figures>,
+) -> Result<(), String> {
+    let program = dir.join("qf_latency");
+    if !program.exists() {
+        let shown = program.display();
+        return Err(format!("{shown} is not there; build it with `cargo xtask peers build`"));
+    }
+    for (name, validate) in
+        [("quickfix-cpp-validation-on", "yes"), ("quickfix-cpp-validation-off", "no")]
+    {
+        peers.insert(name.to_owned(), run(&program, config, load, validate)?);
+    }
+    Ok(())
+}
+
+fn run(
+    program: &Path,
+    config: Configuration,
+    load: (usize, u64),
+    validate: &str,
+) -> Result<Figures, String> {
+    let port = free_port().map_err(|error| error.to_string())?.to_string();
+    let store = std::env::temp_dir().join(format!("transfix-peer-{}", std::process::id()));
+    let mut acceptor =
+        Peer::start(program, config, ("acceptor", &port), load, (validate, &store.join("a")))?;
+    acceptor.line()?;
+    let mut initiator =
+        Peer::start(program, config, ("initiator", &port), load, (validate, &store.join("i")))?;
+    let mut figures = figures(&initiator.line()?)?;
+    // The acceptor ends with the session and prints its own CPU time.
+    let of_acceptor: serde_json::Value =
+        serde_json::from_str(&acceptor.line()?).map_err(|e| e.to_string())?;
+    figures.cpu_ns_per_message += of_acceptor["cpu_ns_per_message"].as_u64().unwrap_or(0);
+    drop((acceptor, initiator));
+    // Left behind, it lies in the directory for temporary files.
+    let _ = std::fs::remove_dir_all(&store);
+    Ok(figures)
+}
+
+fn figures(line: &str) -> Result<Figures, String> {
+    serde_json::from_str(line).map_err(|error| format!("QuickFIX printed {line}: {error}"))
+}
+
+fn free_port() -> std::io::Result<u16> {
+    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
+}
+
+struct Peer {
+    child: Child,
+    lines: BufReader<std::process::ChildStdout>,
+}
+
+impl Peer {
+    fn start(
+        program: &Path,
+        config: Configuration,
+        (role, port): (&str, &str),
+        (messages, rate): (usize, u64),
+        (validate, store): (&str, &Path),
+    ) -> Result<Self, String> {
+        let ids = if role == "initiator" { ("INCA", "TW") } else { ("TW", "INCA") };
+        let mut command = Command::new(program);
+        std::fs::create_dir_all(store).map_err(|e| format!("{}: {e}", store.display()))?;
+        command
+            .args(["--role", role, "--port", port, "--begin-string", "FIX.4.2"])
+            .args(["--sender", ids.0, "--target", ids.1, "--validate", validate])
+            .args(["--mode", if config.mode == Mode::Spin { "polling" } else { "default" }])
+            .args(["--rate", &rate.to_string(), "--count", &messages.to_string()])
+            .arg("--store")
+            .arg(store);
+        if config.affinity {
+            command.args(["--cpu", if role == "initiator" { "0" } else { "1" }]);
+        }
+        let mut child = command
+            .stdout(Stdio::piped())
+            .spawn()
+            .map_err(|error| format!("{}: {error}", program.display()))?;
+        let out = child.stdout.take().ok_or("no standard output")?;
+        Ok(Self { child, lines: BufReader::new(out) })
+    }
+
+    fn line(&mut self) -> Result<String, String> {
+        let mut line = String::new();
+        match self.lines.read_line(&mut line) {
+            Ok(0) => Err("QuickFIX ended too early; its error is above".to_owned()),
+            Ok(_) => Ok(line.trim_end().to_owned()),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+}
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        // Already ended, unless something failed.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,287 @@
+//! Scenario S1: the two messages, the two applications, and the configurations of the page.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+
+use transfix::clock::monotonic_ns;
+use transfix::{
+    Application, BeginString, Body, BusinessReject, Decimal, Durability, Message, Mode, Precision,
+    Role, SessionId, SessionRef, SessionSettings, Template, Timestamp, tag,
+};
+
+/// One column of the page's table of configurations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Configuration {
+    /// Its name on the command line.
+    pub(crate) name: &'static str,
+    /// What it is for, as the page advises.
+    pub(crate) advice: &'static str,
+    pub(crate) prepared: bool,
+    pub(crate) affinity: bool,
+    pub(crate) mode: Mode,
+    pub(crate) pool_workers: usize,
+}
+
+impl Configuration {
+    pub(crate) const ALL: [Self; 4] = [
+        Self {
+            name: "default",
+            advice: "thread pool; many sessions, either side",
+            prepared: false,
+            affinity: false,
+            mode: Mode::Pool,
+            pool_workers: 10,
+        },
+        Self {
+            name: "aggressive",
+            advice: "a thread for each session; tens of sessions, either side",
+            prepared: false,
+            affinity: false,
+            mode: Mode::Dedicated,
+            pool_workers: 1,
+        },
+        Self {
+            name: "balanced",
+            advice: "a pinned thread for each session; a controlled environment",
+            prepared: false,
+            affinity: true,
+            mode: Mode::Dedicated,
+            pool_workers: 1,
+        },
+        Self {
+            name: "optimized-hard-spin",
+            advice: "a pinned thread that never sleeps; few sessions, cores to spare",
+            prepared: true,
+            affinity: true,
+            mode: Mode::Spin,
+            pool_workers: 1,
+        },
+    ];
+
+    /// The configuration of this name; the page's own spelling is understood too.
+    pub(crate) fn named(name: &str) -> Result<Self, String> {
+        let canonical = name.to_lowercase().replace(['.', '_'], "-");
+        if ["balanced-onload", "optimized-hard"].contains(&canonical.as_str()) {
+            return Err(format!(
+                "configuration {name} needs OpenOnload and its network card; preload that library \
+                 and run balanced or optimized-hard-spin under it"
+            ));
+        }
+        let found = Self::ALL.into_iter().find(|c| c.name == canonical);
+        let names = Self::ALL.map(|c| c.name).join(", ");
+        found.ok_or_else(|| format!("there is no configuration {name}; known are {names}"))
+    }
+
+    /// Settings of one side's session.
+    pub(crate) fn session(self, role: Role, address: &str) -> SessionSettings {
+        let (ours, theirs) = if role == Role::Initiator { ("INCA", "TW") } else { ("TW", "INCA") };
+        let id = SessionId::new(BeginString::Fix42, ours, theirs);
+        let mut session = SessionSettings::new(role, &id, address);
+        session.durability = Durability::Process;
+        session.reconnect_interval_ms = 50;
+        session.mode = match (self.mode, role) {
+            // The sender's own thread paces and receives: one core for each process.
+            (Mode::Spin, Role::Initiator) => Mode::Polled,
+            (mode, _) => mode,
+        };
+        session
+    }
+}
+
+/// Which ExecutionReport(8) the acceptor answers with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum ReportForm {
+    /// All fields that FIX 4.2 requires.
+    Valid,
+    /// The fields that the published page sets: not valid under FIX 4.2.
+    Page,
+}
+
+/// Fields of order `i` (from 0) as S1.5 gives them.
+pub(crate) struct Order {
+    template: Option<Template>,
+}
+
+impl Order {
+    pub(crate) fn new(prepared: bool) -> Self {
+        let template = prepared.then(|| {
+            Template::new("D", |t| {
+                t.slot(tag::CL_ORD_ID).fields(b"21=1\x0155=EU\x0154=1\x01");
+                t.slot(tag::TRANSACT_TIME).fields(b"40=2\x01").slot(tag::ORDER_QTY);
+                t.fields(b"59=0\x0144=30\x01");
+            })
+        });
+        Self { template }
+    }
+
+    pub(crate) fn write(&self, body: &mut Body<'_>, i: usize, now: Timestamp) {
+        let (id, quantity) = (i as u64, 1 + i as u64 % 10);
+        if let Some(template) = &self.template {
+            template.fill(body).uint(id).timestamp(now).uint(quantity).done();
+            return;
+        }
+        body.uint(tag::CL_ORD_ID, id)
+            .char(tag::HANDL_INST, b'1')
+            .str(tag::SYMBOL, "EU")
+            .char(tag::SIDE, b'1')
+            .timestamp(tag::TRANSACT_TIME, now)
+            .char(tag::ORD_TYPE, b'2')
+            .uint(tag::ORDER_QTY, quantity)
+            .char(tag::TIME_IN_FORCE, b'0')
+            .decimal(tag::PRICE, Decimal::new(30, 0));
+    }
+}
+
+/// The initiator: notes when each report arrives.
+pub(crate) struct Sender {
+    pub(crate) arrivals: Arc<Arrivals>,
+}
+
+/// When each report was in its callback; shared with the thread that paces.
+pub(crate) struct Arrivals {
+    pub(crate) logged_on: AtomicBool,
+    pub(crate) count: AtomicUsize,
+    pub(crate) at_ns: Vec<AtomicU64>,
+}
+
+impl Arrivals {
+    pub(crate) fn new(n: usize) -> Self {
+        let at_ns = std::iter::repeat_with(AtomicU64::default).take(n).collect();
+        Self { logged_on: AtomicBool::new(false), count: AtomicUsize::new(0), at_ns }
+    }
+}
+
+impl Application for Sender {
+    fn on_message(
+        &mut self,
+        message: &Message<'_>,
+        _: &mut SessionRef<'_>,
+    ) -> Result<(), BusinessReject> {
+        let at = monotonic_ns();
+        let i = message.uint(tag::CL_ORD_ID)? as usize;
+        if let Some(slot) = self.arrivals.at_ns.get(i) {
+            slot.store(at, Ordering::Relaxed);
+            self.arrivals.count.fetch_add(1, Ordering::Release);
+        }
+        Ok(())
+    }
+
+    fn on_logon(&mut self, _: &mut SessionRef<'_>) {
+        self.arrivals.logged_on.store(true, Ordering::Release);
+    }
+}
+
+/// The acceptor: reads the order's fields and reports it.
+pub(crate) struct Receiver {
+    pub(crate) form: ReportForm,
+    pub(crate) ids: u64,
+    template: Option<Template>,
+}
+
+impl Receiver {
+    pub(crate) fn new(prepared: bool, form: ReportForm) -> Self {
+        let template = (prepared && form == ReportForm::Valid).then(|| {
+            Template::new("8", |t| {
+                t.slot(tag::ORDER_ID).slot(tag::EXEC_ID);
+                t.fields(b"20=0\x01150=0\x0139=0\x01").slot(tag::CL_ORD_ID).slot(tag::SYMBOL);
+                t.slot(tag::SIDE).slot(tag::PRICE).slot(tag::ORDER_QTY).slot(tag::LEAVES_QTY);
+                t.fields(b"14=0\x016=0\x01").slot(tag::TRANSACT_TIME);
+            })
+        });
+        Self { form, ids: 0, template }
+    }
+
+    fn write(&self, body: &mut Body<'_>, order: &Read<'_>, now: Timestamp) {
+        if let Some(template) = &self.template {
+            let mut fill = template.fill(body);
+            fill.uint(self.ids).uint(self.ids).bytes(order.id).bytes(order.symbol);
+            fill.bytes(&[order.side]).decimal(order.price).decimal(order.quantity);
+            fill.decimal(order.quantity).timestamp(now).done();
+            return;
+        }
+        body.uint(tag::ORDER_ID, self.ids).uint(tag::EXEC_ID, self.ids);
+        if self.form == ReportForm::Valid {
+            body.char(tag::EXEC_TRANS_TYPE, b'0')
+                .char(tag::EXEC_TYPE, b'0')
+                .char(tag::ORD_STATUS, b'0');
+        }
+        body.bytes(tag::CL_ORD_ID, order.id);
+        if self.form == ReportForm::Valid {
+            body.bytes(tag::SYMBOL, order.symbol).char(tag::SIDE, order.side);
+        }
+        body.decimal(tag::PRICE, order.price)
+            .decimal(tag::ORDER_QTY, order.quantity)
+            .decimal(tag::LEAVES_QTY, order.quantity);
+        if self.form == ReportForm::Valid {
+            body.uint(tag::CUM_QTY, 0).uint(tag::AVG_PX, 0);
+        }
+        body.timestamp(tag::TRANSACT_TIME, now);
+    }
+}
+
+/// What S1.6 makes the acceptor read.
+struct Read<'a> {
+    id: &'a [u8],
+    symbol: &'a [u8],
+    side: u8,
+    price: Decimal,
+    quantity: Decimal,
+}
+
+impl<'a> Read<'a> {
+    fn of(message: &Message<'a>) -> Result<Self, BusinessReject> {
+        message.required(tag::SENDER_COMP_ID)?;
+        message.required(tag::TARGET_COMP_ID)?;
+        let limit = message.char(tag::ORD_TYPE)? == b'2';
+        message.raw(tag::TIME_IN_FORCE).map(|_| message.char(tag::TIME_IN_FORCE)).transpose()?;
+        Ok(Self {
+            id: message.required(tag::CL_ORD_ID)?,
+            symbol: message.required(tag::SYMBOL)?,
+            side: message.char(tag::SIDE)?,
+            price: if limit { message.decimal(tag::PRICE)? } else { Decimal::new(0, 0) },
+            quantity: message.decimal(tag::ORDER_QTY)?,
+        })
+    }
+}
+
+impl Application for Receiver {
+    fn on_message(
+        &mut self,
+        message: &Message<'_>,
+        session: &mut SessionRef<'_>,
+    ) -> Result<(), BusinessReject> {
+        let order = Read::of(message)?;
+        self.ids += 1;
+        let now = session.now().utc;
+        let sent = session.send("8", |body| self.write(body, &order, now));
+        sent.map(|_| ()).map_err(|error| BusinessReject::other(error.to_string()))
+    }
+}
+
+/// Whole frames as long as those of the scenario, for the floor to carry.
+pub(crate) fn sample_frames(form: ReportForm) -> (Vec<u8>, Vec<u8>) {
+    let now = Timestamp::parse(b"20261121-12:00:00.123").unwrap_or_default();
+    let frame = |msg_type: &[u8], ids: &[u8], fill: &dyn Fn(&mut Body<'_>)| {
+        let mut out = Vec::new();
+        let mut frame = transfix::codec::FrameWriter::new(&mut out, b"FIX.4.2", msg_type);
+        frame.raw(ids);
+        frame.raw(b"34=5000\x0152=20261121-12:00:00.123\x01");
+        fill(frame.body(Precision::Millis));
+        // Both are ours and well formed.
+        let _ = frame.finish();
+        out
+    };
+    let order = Order::new(false);
+    let read = Read {
+        id: b"5000",
+        symbol: b"EU",
+        side: b'1',
+        price: Decimal::new(30, 0),
+        quantity: Decimal::new(5, 0),
+    };
+    let receiver = Receiver { ids: 5000, ..Receiver::new(false, form) };
+    (
+        frame(b"D", b"49=INCA\x0156=TW\x01", &|body| order.write(body, 5000, now)),
+        frame(b"8", b"49=TW\x0156=INCA\x01", &|body| receiver.write(body, &read, now)),
+    )
+}

@@ -1,0 +1,299 @@
+//! `transfix peer`: a counterparty for tests, driven by lines and reporting events as JSON.
+//!
+//! Options, commands and events are those of bench/peers/README.md.
+
+use std::io::{BufRead, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
+
+use transfix::codec::{CheckSumPolicy, FieldIndex};
+use transfix::{
+    Application, BeginString, Body, BusinessReject, Decimal, Direction, Disconnect, Durability,
+    Engine, Message, Mode, Offline, Role, SendError, Sent, SessionHandle, SessionId, SessionRef,
+    SessionSettings, Settings, tag,
+};
+
+/// A counterparty for tests; see bench/peers/README.md.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:
+  printf 'send 3\\nlogout\\nquit\\n' | transfix peer --role initiator --port 9880
+Exit code: 0 quit, 1 failed, 2 wrong usage.")]
+pub(crate) struct Args {
+    #[arg(long, default_value = "acceptor", value_parser = ["acceptor", "initiator"])]
+    role: String,
+    #[arg(long, default_value = "127.0.0.1")]
+    host: String,
+    #[arg(long)]
+    port: u16,
+    #[arg(long, default_value = "FIX.4.4", value_parser = begin_string)]
+    begin_string: BeginString,
+    #[arg(long, default_value_t = 9)]
+    appl_ver: u8,
+    #[arg(long, default_value = "VENUE")]
+    sender: String,
+    #[arg(long, default_value = "CLIENT")]
+    target: String,
+    /// Taken for the sake of the protocol: the standard dictionaries are built in.
+    #[arg(long)]
+    dictionary: Option<PathBuf>,
+    #[arg(long, default_value = "memory")]
+    store: PathBuf,
+    #[arg(long, default_value = "yes", value_parser = ["yes", "no"])]
+    validate: String,
+    #[arg(long, value_parser = ["yes", "no"])]
+    answer: Option<String>,
+    #[arg(long, default_value_t = 30)]
+    heartbeat: u32,
+    #[arg(long)]
+    log: Option<PathBuf>,
+}
+
+fn begin_string(text: &str) -> Result<BeginString, String> {
+    BeginString::parse(text.as_bytes()).ok_or_else(|| format!("{text} is no BeginString(8)"))
+}
+
+/// One line of JSON, flushed.
+fn emit(event: serde_json::Value) {
+    let mut out = std::io::stdout().lock();
+    // A reader that is gone ends the program by closing standard input too.
+    let _ = writeln!(out, "{event}").and_then(|()| out.flush());
+}
+
+fn emit_message(event: &str, frame: &[u8]) {
+    let shown: String = frame.iter().map(|&b| if b == 1 { '|' } else { char::from(b) }).collect();
+    emit(serde_json::json!({ "event": event, "msg": shown }));
+}
+
+/// What the commands tell the application, and it tells them.
+struct Peer {
+    answers: bool,
+    answer_changes: Receiver<bool>,
+    events: Sender<()>,
+    begin_string: BeginString,
+    logged_on: bool,
+    reports: u64,
+    index: FieldIndex,
+}
+
+impl Application for Peer {
+    fn on_message(
+        &mut self,
+        message: &Message<'_>,
+        session: &mut SessionRef<'_>,
+    ) -> Result<(), BusinessReject> {
+        emit_message("app", message.bytes());
+        self.answers = self.answer_changes.try_iter().last().unwrap_or(self.answers);
+        if message.msg_type() == b"D" && self.answers {
+            self.reports += 1;
+            let (now, n, begin_string) = (session.now().utc, self.reports, self.begin_string);
+            let order = crate::venue::book::Order::reported(message, n)?;
+            let report = (&order, crate::venue::book::Event::New, n);
+            let sent = session.send("8", |body| {
+                crate::venue::execution_report(body, begin_string, now, report);
+            });
+            sent.map_err(|error| BusinessReject::other(error.to_string()))?;
+        }
+        Ok(())
+    }
+
+    fn on_logon(&mut self, _: &mut SessionRef<'_>) {
+        self.logged_on = true;
+        emit(serde_json::json!({ "event": "logon" }));
+        let _ = self.events.send(());
+    }
+
+    fn on_disconnect(&mut self, _: &SessionId, _: Disconnect) {
+        if std::mem::take(&mut self.logged_on) {
+            emit(serde_json::json!({ "event": "logout" }));
+        }
+        let _ = self.events.send(());
+    }
+
+    fn wants_wire(&self) -> bool {
+        true
+    }
+
+    fn on_wire(&mut self, direction: Direction, frame: &[u8]) {
+        if direction == Direction::Inbound {
+            return emit_message("in", frame);
+        }
+        if let Ok(message) = Message::parse(frame, &mut self.index, CheckSumPolicy::Ignore) {
+            let admin = matches!(message.msg_type(), [b'0'..=b'5' | b'A']);
+            if !admin && message.raw(tag::POSS_DUP_FLAG).is_none() {
+                emit_message("sent", frame);
+            }
+        }
+        emit_message("out", frame);
+    }
+}
+
+pub(crate) fn run(args: &Args) -> ExitCode {
+    if let Some(path) = &args.log {
+        match std::fs::File::create(path) {
+            Ok(file) => tracing_subscriber::fmt().with_writer(std::sync::Mutex::new(file)).init(),
+            Err(error) => {
+                eprintln!("transfix peer: {}: {error}", path.display());
+                return ExitCode::from(2);
+            }
+        }
+    }
+    match play(args) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("transfix peer: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn settings(args: &Args) -> SessionSettings {
+    let role = if args.role == "initiator" { Role::Initiator } else { Role::Acceptor };
+    let id = SessionId::new(args.begin_string, &args.sender, &args.target);
+    let address = format!("{}:{}", args.host, args.port);
+    let mut session = SessionSettings::new(role, &id, &address);
+    if args.begin_string == BeginString::Fixt11 {
+        session.default_appl_ver_id = Some(args.appl_ver);
+    }
+    session.heart_bt_int_s = args.heartbeat;
+    session.validate = args.validate == "yes";
+    session.mode = Mode::Dedicated;
+    session.offline = Offline::Store;
+    if args.store.as_os_str() == "memory" {
+        session.durability = Durability::Memory;
+    } else {
+        session.store_dir.clone_from(&args.store);
+    }
+    session
+}
+
+/// A session under command.
+struct Commander {
+    handle: SessionHandle,
+    begin_string: BeginString,
+    prefix: char,
+    orders: u64,
+    answer: Sender<bool>,
+    events: Receiver<()>,
+}
+
+fn play(args: &Args) -> Result<(), String> {
+    let settings = settings(args);
+    let role = settings.role;
+    let id = settings.id();
+    let (answer, answer_changes) = channel();
+    let (sender, events) = channel();
+    let by_role = if role == Role::Acceptor { "yes" } else { "no" };
+    let mut peer = Some(Peer {
+        answers: args.answer.as_deref().unwrap_or(by_role) == "yes",
+        answer_changes,
+        events: sender,
+        begin_string: args.begin_string,
+        logged_on: false,
+        reports: 0,
+        index: FieldIndex::default(),
+    });
+    emit(serde_json::json!({ "event": "starting" }));
+    let engine = Engine::start(&Settings::of(settings), |_| match peer.take() {
+        Some(peer) => Box::new(peer),
+        None => unreachable!("there is one session"),
+    })
+    .map_err(|error| error.to_string())?;
+    let port = engine.listening().first().map_or(args.port, std::net::SocketAddr::port);
+    emit(serde_json::json!({ "event": "ready", "role": args.role, "port": port }));
+    let handle = engine.session(&id).ok_or("no session")?;
+    let prefix = if role == Role::Acceptor { 'A' } else { 'I' };
+    let begin_string = args.begin_string;
+    let mut commander = Commander { handle, begin_string, prefix, orders: 0, answer, events };
+    for line in std::io::stdin().lock().lines() {
+        let line = line.map_err(|error| error.to_string())?;
+        if line.trim() == "quit" {
+            break;
+        }
+        match commander.command(line.trim()) {
+            Ok(()) => emit(serde_json::json!({ "event": "done", "command": line })),
+            Err(text) => {
+                emit(serde_json::json!({ "event": "error", "command": line, "text": text }));
+            }
+        }
+    }
+    commander.handle.disconnect();
+    Ok(())
+}
+
+impl Commander {
+    fn command(&mut self, line: &str) -> Result<(), String> {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let number = |text: &str| text.parse::<u64>().map_err(|_| format!("{text} is no number"));
+        let sent = |sent: bool| if sent { Ok(()) } else { Err("not logged on".to_owned()) };
+        let handle = &self.handle;
+        match words[..] {
+            ["send", n] => return self.send(number(n)?),
+            ["logout"] => handle.log_out(""),
+            ["logon"] => handle.log_on(),
+            ["cut"] => handle.disconnect(),
+            ["resend", begin, end] => sent(handle.request_resend(number(begin)?, number(end)?))?,
+            ["test-request", id] => sent(handle.test_request(id))?,
+            ["sequence-reset", n] => sent(handle.sequence_reset(number(n)?))?,
+            ["reset"] => {
+                handle.reset_at_next_logon();
+                handle.disconnect();
+            }
+            ["next-out", n] => handle.set_next_numbers(None, Some(number(n)?)),
+            ["next-in", n] => handle.set_next_numbers(Some(number(n)?), None),
+            ["answer", yes] => _ = self.answer.send(yes == "yes"),
+            ["state"] => {
+                let (next_in, next_out) = handle.next_numbers();
+                let logged_on = handle.is_logged_on();
+                emit(serde_json::json!({
+                    "event": "state", "next_out": next_out, "next_in": next_in,
+                    "logged_on": logged_on,
+                }));
+            }
+            _ => return Err("no such command".to_owned()),
+        }
+        Ok(())
+    }
+
+    fn send(&mut self, n: u64) -> Result<(), String> {
+        for _ in 0..n {
+            self.orders += 1;
+            let id = format!("{}{}", self.prefix, self.orders);
+            let begin_string = self.begin_string;
+            loop {
+                match self.handle.send("D", |body| order(body, begin_string, &id)) {
+                    Ok(Sent::Stored(seq)) => self.show_stored(seq),
+                    Ok(_) => {}
+                    // A Logon(A) is under way, or bytes wait: its end is an event.
+                    Err(SendError::NotLoggedOn | SendError::WouldBlock { .. }) => {
+                        let _ = self.events.recv_timeout(Duration::from_millis(1));
+                        continue;
+                    }
+                    Err(error) => return Err(error.to_string()),
+                }
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// What was stored without a connection does not pass `on_wire`.
+    fn show_stored(&self, seq: u64) {
+        if let Ok(Some(frame)) = self.handle.sent_message(seq) {
+            emit_message("sent", &frame);
+        }
+    }
+}
+
+fn order(body: &mut Body<'_>, begin_string: BeginString, id: &str) {
+    body.str(tag::CL_ORD_ID, id);
+    if begin_string < BeginString::Fix44 {
+        body.char(tag::HANDL_INST, b'1');
+    }
+    body.str(tag::SYMBOL, "EU").char(tag::SIDE, b'1');
+    body.timestamp(tag::TRANSACT_TIME, transfix::clock::now().utc);
+    body.uint(tag::ORDER_QTY, 100)
+        .char(tag::ORD_TYPE, b'2')
+        .decimal(tag::PRICE, Decimal::new(305, 1));
+}

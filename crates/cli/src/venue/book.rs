@@ -1,0 +1,270 @@
+//! The matching of the venue: one order book a session, price before time, pure and repeatable.
+//!
+//! Invariant: the same orders in the same sequence give the same reports with the same ids, so that
+//! a venue that is started again rebuilds its book from its journal.
+
+use std::collections::HashSet;
+
+use transfix::{BusinessReject, Decimal, Message, tag};
+
+/// What is reported of an order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Event {
+    /// Accepted; rests in the book or trades next.
+    New,
+    /// Traded this quantity at this price.
+    Trade {
+        /// Units.
+        quantity: i64,
+        /// The resting order's price.
+        price: Decimal,
+    },
+    /// Taken out of the book at its owner's wish.
+    Canceled,
+    /// Not accepted.
+    Rejected(&'static str),
+}
+
+/// One ExecutionReport(8), or the refusal of a cancel request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Answer {
+    /// The order after the event; the id of the report.
+    Report(Order, Event, u64),
+    /// ClOrdID(11) of the request, OrigClOrdID(41), why.
+    CancelReject(String, String, &'static str),
+}
+
+/// One order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Order {
+    pub(crate) cl_ord_id: String,
+    /// ClOrdID(11) that it had before the request that is being answered.
+    pub(crate) orig_cl_ord_id: Option<String>,
+    pub(crate) order_id: u64,
+    pub(crate) symbol: String,
+    pub(crate) side: u8,
+    pub(crate) price: Decimal,
+    pub(crate) quantity: i64,
+    pub(crate) leaves: i64,
+    pub(crate) traded: i64,
+    /// Sum of price × quantity, in millionths.
+    notional: i128,
+}
+
+impl Order {
+    /// An order as it comes in, to be reported as new under this id.
+    pub(crate) fn reported(message: &Message<'_>, order_id: u64) -> Result<Self, BusinessReject> {
+        let limit = message.char(tag::ORD_TYPE)? == b'2';
+        let price = if limit { message.decimal(tag::PRICE)? } else { Decimal::new(0, 0) };
+        let quantity = whole(message.decimal(tag::ORDER_QTY)?).unwrap_or(0);
+        Ok(Self {
+            cl_ord_id: message.text(tag::CL_ORD_ID)?.to_owned(),
+            orig_cl_ord_id: None,
+            order_id,
+            symbol: message.text(tag::SYMBOL)?.to_owned(),
+            side: message.char(tag::SIDE)?,
+            price,
+            quantity,
+            leaves: quantity,
+            traded: 0,
+            notional: 0,
+        })
+    }
+
+    /// AvgPx(6): six digits after the point at most.
+    pub(crate) fn avg_px(&self) -> Decimal {
+        let Some(millionths) = self.notional.checked_div(i128::from(self.traded)) else {
+            return Decimal::new(0, 0);
+        };
+        let mut average = Decimal::new(i64::try_from(millionths).unwrap_or(i64::MAX), 6);
+        while average.scale > 0 && average.mantissa % 10 == 0 {
+            average = Decimal::new(average.mantissa / 10, average.scale - 1);
+        }
+        average
+    }
+}
+
+/// All resting orders of one session, oldest first.
+#[derive(Debug, Default)]
+pub(crate) struct Book {
+    resting: Vec<Order>,
+    seen: HashSet<String>,
+    orders: u64,
+    reports: u64,
+}
+
+impl Book {
+    /// Orders accepted or rejected so far.
+    pub(crate) const fn orders(&self) -> u64 {
+        self.orders
+    }
+
+    /// Takes NewOrderSingle(D) or OrderCancelRequest(F).
+    pub(crate) fn take(&mut self, message: &Message<'_>) -> Result<Vec<Answer>, BusinessReject> {
+        match message.msg_type() {
+            b"D" => self.new_order(message),
+            b"F" => self.cancel(message),
+            _ => Err(BusinessReject::unsupported()),
+        }
+    }
+
+    fn new_order(&mut self, message: &Message<'_>) -> Result<Vec<Answer>, BusinessReject> {
+        let limit = message.char(tag::ORD_TYPE)? == b'2';
+        let mut order = Order::reported(message, self.orders + 1)?;
+        order.leaves = 0;
+        self.orders += 1;
+        let wrong = match () {
+            () if !self.seen.insert(order.cl_ord_id.clone()) => Some("duplicate ClOrdID(11)"),
+            () if order.quantity <= 0 => Some("OrderQty(38) must be whole and above 0"),
+            () if !limit => Some("only limit orders, OrdType(40)=2"),
+            () if order.price.mantissa <= 0 => Some("Price(44) must be above 0"),
+            () if !b"12".contains(&order.side) => Some("Side(54) must be 1 or 2"),
+            () => None,
+        };
+        if let Some(why) = wrong {
+            return Ok(vec![self.report(&order, Event::Rejected(why))]);
+        }
+        order.leaves = order.quantity;
+        let mut answers = vec![self.report(&order, Event::New)];
+        self.trade(&mut order, &mut answers);
+        if order.leaves > 0 {
+            self.resting.push(order);
+        }
+        Ok(answers)
+    }
+
+    /// Trades `order` against the book: best price first, then oldest first.
+    fn trade(&mut self, order: &mut Order, answers: &mut Vec<Answer>) {
+        while order.leaves > 0 {
+            let fits = |other: &&(usize, &Order)| {
+                let (_, other) = other;
+                let crosses = match order.side {
+                    b'1' => ticks(other.price) <= ticks(order.price),
+                    _ => ticks(other.price) >= ticks(order.price),
+                };
+                other.side != order.side && other.symbol == order.symbol && crosses
+            };
+            let candidates: Vec<_> = self.resting.iter().enumerate().collect();
+            let best = candidates.iter().filter(fits).min_by_key(|(i, other)| {
+                let price = ticks(other.price);
+                (if order.side == b'1' { price } else { -price }, *i)
+            });
+            let Some(&(i, _)) = best else { return };
+            let price = self.resting[i].price;
+            let quantity = order.leaves.min(self.resting[i].leaves);
+            let event = Event::Trade { quantity, price };
+            for side in [&mut self.resting[i], order] {
+                side.leaves -= quantity;
+                side.traded += quantity;
+                side.notional += ticks(price) * i128::from(quantity);
+            }
+            let other = self.resting[i].clone();
+            answers.push(self.report(&other, event));
+            answers.push(self.report(order, event));
+            if other.leaves == 0 {
+                self.resting.remove(i);
+            }
+        }
+    }
+
+    fn cancel(&mut self, message: &Message<'_>) -> Result<Vec<Answer>, BusinessReject> {
+        let id = message.text(tag::CL_ORD_ID)?.to_owned();
+        let orig = message.text(tag::ORIG_CL_ORD_ID)?.to_owned();
+        let found = self.resting.iter().position(|order| order.cl_ord_id == orig);
+        let Some(i) = found else {
+            return Ok(vec![Answer::CancelReject(id, orig, "no such order in the book")]);
+        };
+        let mut order = self.resting.remove(i);
+        order.leaves = 0;
+        order.orig_cl_ord_id = Some(orig);
+        order.cl_ord_id = id;
+        Ok(vec![self.report(&order, Event::Canceled)])
+    }
+
+    fn report(&mut self, order: &Order, event: Event) -> Answer {
+        self.reports += 1;
+        Answer::Report(order.clone(), event, self.reports)
+    }
+}
+
+/// Millionths, so that prices of any usual scale compare.
+fn ticks(price: Decimal) -> i128 {
+    let (mantissa, scale) = (i128::from(price.mantissa), u32::from(price.scale));
+    if scale <= 6 { mantissa * 10_i128.pow(6 - scale) } else { mantissa / 10_i128.pow(scale - 6) }
+}
+
+fn whole(quantity: Decimal) -> Option<i64> {
+    let unit = 10_i64.checked_pow(u32::from(quantity.scale))?;
+    (quantity.mantissa % unit == 0).then_some(quantity.mantissa / unit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use transfix::codec::{CheckSumPolicy, FieldIndex, FrameWriter};
+
+    fn take(book: &mut Book, msg_type: &str, fields: &str) -> Vec<String> {
+        let mut out = Vec::new();
+        let mut frame = FrameWriter::new(&mut out, b"FIX.4.4", msg_type.as_bytes());
+        frame.raw(fields.replace('|', "\x01").as_bytes());
+        frame.finish().unwrap();
+        let mut index = FieldIndex::default();
+        let message = Message::parse(&out, &mut index, CheckSumPolicy::Verify).unwrap();
+        let shown = |answer: Answer| match answer {
+            Answer::Report(o, event, n) => {
+                let (id, left, avg) = (o.cl_ord_id.clone(), o.leaves, o.avg_px());
+                format!("{n} {id} {event:?} leaves {left} avg {avg}")
+            }
+            Answer::CancelReject(id, orig, why) => format!("{id} {orig}: {why}"),
+        };
+        book.take(&message).unwrap().into_iter().map(shown).collect()
+    }
+
+    fn order(book: &mut Book, id: &str, side: u8, quantity: &str, price: &str) -> Vec<String> {
+        let fields = format!("11={id}|55=EU|54={side}|38={quantity}|40=2|44={price}|");
+        take(book, "D", &fields)
+    }
+
+    #[test]
+    fn price_before_time() {
+        let mut book = Book::default();
+        order(&mut book, "a", 2, "10", "30.5");
+        order(&mut book, "b", 2, "10", "30");
+        order(&mut book, "c", 2, "10", "30.00");
+        let got = order(&mut book, "d", 1, "25", "30.5");
+        let trade = |q: i64, p: &str| {
+            let price = Decimal::parse(p.as_bytes()).unwrap();
+            format!("{:?}", Event::Trade { quantity: q, price })
+        };
+        assert_eq!(
+            got,
+            [
+                "4 d New leaves 25 avg 0".to_owned(),
+                format!("5 b {} leaves 0 avg 30", trade(10, "30")),
+                format!("6 d {} leaves 15 avg 30", trade(10, "30")),
+                format!("7 c {} leaves 0 avg 30", trade(10, "30.00")),
+                format!("8 d {} leaves 5 avg 30", trade(10, "30.00")),
+                format!("9 a {} leaves 5 avg 30.5", trade(5, "30.5")),
+                format!("10 d {} leaves 0 avg 30.1", trade(5, "30.5")),
+            ]
+        );
+    }
+
+    #[test]
+    fn cancels_and_refusals() {
+        let mut book = Book::default();
+        order(&mut book, "a", 2, "10", "30");
+        assert_eq!(take(&mut book, "F", "11=x|41=a|"), ["2 x Canceled leaves 0 avg 0"]);
+        assert_eq!(take(&mut book, "F", "11=y|41=a|"), ["y a: no such order in the book"]);
+        for (id, quantity, price, why) in [
+            ("a", "1", "1", "duplicate ClOrdID(11)"),
+            ("b", "0", "1", "OrderQty(38) must be whole and above 0"),
+            ("c", "1.5", "1", "OrderQty(38) must be whole and above 0"),
+            ("d", "1", "-1", "Price(44) must be above 0"),
+        ] {
+            let got = order(&mut book, id, 1, quantity, price);
+            assert!(got[0].contains(why), "{got:?}");
+        }
+        assert_eq!(book.orders(), 5);
+    }
+}

@@ -1,0 +1,353 @@
+//! Messages for people: a tree with the names of the dictionary, or one line.
+//!
+//! Invariants: every field of the message is printed once, in wire order, whatever the dictionary
+//! says of it; no control character of the message reaches the output; only the writer can fail.
+
+use core::fmt::{self, Write};
+
+use transfix_dictionary::{Dictionary, Flat, Member};
+
+use crate::{Field, Message, Tag, tag, value};
+
+/// Writes a message as header, body and trailer, one field a line, groups indented.
+///
+/// Codes are shown by name, with the value behind. `session` gives the names of header, trailer
+/// and administrative messages, `application` those of the others; see
+/// [`Rules::new`](crate::Rules::new).
+///
+/// ```
+/// use transfix_codec::{CheckSumPolicy, FieldIndex, Message, print};
+///
+/// let fix44 = transfix_dictionary::standard("FIX44").expect("a standard dictionary");
+/// let bytes = b"8=FIX.4.4\x019=17\x0135=D\x0154=1\x019999=x\x0110=205\x01";
+/// let mut index = FieldIndex::default();
+/// let message = Message::parse(bytes, &mut index, CheckSumPolicy::Ignore)?;
+/// let mut text = String::new();
+/// print::readable(&message, &fix44, &fix44, &mut text).expect("a String takes everything");
+/// let expected = r#"header ("header")
+///     BeginString (8): FIX.4.4
+///     BodyLength (9): 17
+///     MsgType (35): ORDER_SINGLE (D)
+/// NewOrderSingle ("D")
+///     Side (54): BUY (1)
+///     ? (9999): x
+/// trailer ("trailer")
+///     CheckSum (10): 205
+/// "#;
+/// assert_eq!(text.replace("NEW_ORDER_SINGLE", "ORDER_SINGLE"), expected);
+/// # Ok::<(), transfix_codec::Garbled>(())
+/// ```
+///
+/// # Errors
+/// Those of `out`.
+pub fn readable(
+    message: &Message<'_>,
+    session: &Dictionary,
+    application: &Dictionary,
+    out: &mut dyn Write,
+) -> fmt::Result {
+    let names = Names::of(message, session, application);
+    let mut walk = Walk { message, names, at: 0, sink: Tree { out, depth: 1 } };
+    walk.sink.out.write_str("header (\"header\")\n")?;
+    walk.until(walk.header_end(), names.session.header())?;
+    let name = names.message.map_or("?", |found| found.name.as_str());
+    walk.sink.out.write_str(name)?;
+    walk.sink.out.write_str(" (\"")?;
+    write_value(message.msg_type(), walk.sink.out)?;
+    walk.sink.out.write_str("\")\n")?;
+    let trailer = walk.trailer_begin();
+    walk.until(trailer, names.message.map_or(&[], |found| found.members.as_slice()))?;
+    walk.sink.out.write_str("trailer (\"trailer\")\n")?;
+    walk.until(usize::MAX, names.session.trailer())
+}
+
+/// Writes a message as one line: type, MsgSeqNum(34), direction and the fields of the body.
+///
+/// ```
+/// use transfix_codec::{CheckSumPolicy, FieldIndex, Message, print};
+///
+/// let fix44 = transfix_dictionary::standard("FIX44").expect("a standard dictionary");
+/// let bytes = b"8=FIX.4.4\x019=46\x0135=D\x0134=5\x0149=CLIENT\x0156=VENUE\x01\
+///     11=1\x0154=1\x0138=100\x0110=000\x01";
+/// let mut index = FieldIndex::default();
+/// let message = Message::parse(bytes, &mut index, CheckSumPolicy::Ignore)?;
+/// let mut line = String::new();
+/// print::one_line(&message, &fix44, &fix44, &mut line).expect("a String takes everything");
+/// assert_eq!(line, "NewOrderSingle(D) seq 5 CLIENT->VENUE  ClOrdID=1 Side=BUY OrderQty=100");
+/// # Ok::<(), transfix_codec::Garbled>(())
+/// ```
+///
+/// # Errors
+/// Those of `out`.
+pub fn one_line(
+    message: &Message<'_>,
+    session: &Dictionary,
+    application: &Dictionary,
+    out: &mut dyn Write,
+) -> fmt::Result {
+    let names = Names::of(message, session, application);
+    out.write_str(names.message.map_or("?", |found| found.name.as_str()))?;
+    out.write_str("(")?;
+    write_value(message.msg_type(), out)?;
+    out.write_str(") seq ")?;
+    write_value(message.raw(tag::MSG_SEQ_NUM).unwrap_or(b"?"), out)?;
+    out.write_str(" ")?;
+    write_value(message.raw(tag::SENDER_COMP_ID).unwrap_or(b"?"), out)?;
+    out.write_str("->")?;
+    write_value(message.raw(tag::TARGET_COMP_ID).unwrap_or(b"?"), out)?;
+    for (flag, text) in [(tag::POSS_DUP_FLAG, " PossDup"), (tag::POSS_RESEND, " PossResend")] {
+        if message.raw(flag) == Some(b"Y") {
+            out.write_str(text)?;
+        }
+    }
+    let mut walk = Walk { message, names, at: 0, sink: Line { out, gap: "  " } };
+    walk.at = walk.header_end();
+    let trailer = walk.trailer_begin();
+    walk.until(trailer, names.message.map_or(&[], |found| found.members.as_slice()))
+}
+
+/// Where names come from.
+#[derive(Clone, Copy)]
+struct Names<'d> {
+    session: &'d Dictionary,
+    application: &'d Dictionary,
+    message: Option<&'d transfix_dictionary::Message>,
+}
+
+impl<'d> Names<'d> {
+    fn of(message: &Message<'_>, session: &'d Dictionary, application: &'d Dictionary) -> Self {
+        let msg_type = message.msg_type();
+        let message = session.message(msg_type).or_else(|| application.message(msg_type));
+        Self { session, application, message }
+    }
+
+    fn field(&self, tag: Tag) -> Option<&'d transfix_dictionary::Field> {
+        self.application.field(tag.0).or_else(|| self.session.field(tag.0))
+    }
+
+    /// The members of an entry, if `members` have a group that the tag counts.
+    fn group(&self, members: &'d [Member], tag: Tag) -> Option<&'d [Member]> {
+        use transfix_dictionary::DataType as T;
+        // FIX 4.0 to 4.2 count in an int. Looking at the type first spares most walks.
+        let counts = matches!(self.field(tag)?.data_type, T::NumInGroup | T::Int);
+        if !counts {
+            return None;
+        }
+        Flat::of(members).find(|member| member.tag == tag.0)?.group
+    }
+}
+
+fn holds(members: &[Member], tag: Tag) -> bool {
+    Flat::of(members).any(|member| member.tag == tag.0)
+}
+
+/// Takes what a [`Walk`] finds.
+trait Sink {
+    /// A field, with its definition if it has one; `text` is the tag as the sender wrote it.
+    fn field(
+        &mut self,
+        text: &[u8],
+        field: Field<'_>,
+        known: Option<&transfix_dictionary::Field>,
+    ) -> fmt::Result;
+    /// Entry `n` of `count` of the group of that name begins.
+    fn entry(&mut self, name: &str, n: u64, count: u64) -> fmt::Result;
+    fn entry_end(&mut self) -> fmt::Result;
+}
+
+/// A message being walked along its wire order and the dictionary's groups.
+struct Walk<'w, 'm, S> {
+    message: &'w Message<'m>,
+    names: Names<'w>,
+    /// The next field.
+    at: usize,
+    sink: S,
+}
+
+impl<'w, S: Sink> Walk<'w, '_, S> {
+    /// The first field that is not of the header.
+    fn header_end(&self) -> usize {
+        let header = self.names.session.header();
+        let hops = Flat::of(header).filter_map(|member| member.group);
+        let is_header = |tag| holds(header, tag) || hops.clone().any(|group| holds(group, tag));
+        self.message.fields().take_while(|field| is_header(field.tag)).count()
+    }
+
+    /// The first of the trailer fields at the end.
+    fn trailer_begin(&self) -> usize {
+        let trailer = self.names.session.trailer();
+        let fields = self.message.fields();
+        let count = fields.len();
+        let length = fields.rev().take_while(|field| holds(trailer, field.tag)).count();
+        (count - length).max(self.header_end())
+    }
+
+    /// Fields up to place `end`, with the groups of `members`.
+    fn until(&mut self, end: usize, members: &'w [Member]) -> fmt::Result {
+        while self.at < end
+            && let Some(field) = self.message.at(self.at)
+        {
+            self.field(field, members)?;
+        }
+        Ok(())
+    }
+
+    /// One field, and the group that it opens.
+    fn field(&mut self, field: Field<'_>, members: &'w [Member]) -> fmt::Result {
+        let known = self.names.field(field.tag);
+        self.sink.field(self.message.tag_text(self.at), field, known)?;
+        self.at += 1;
+        let group = self.names.group(members, field.tag);
+        let (Some(entry), Some(known)) = (group, known) else { return Ok(()) };
+        let Some(delimiter) = Flat::of(entry).next() else { return Ok(()) };
+        let count = value::uint(field.value).unwrap_or(0);
+        let mut n = 0;
+        while n < count && self.message.at(self.at).is_some_and(|f| f.tag.0 == delimiter.tag) {
+            n += 1;
+            self.sink.entry(&known.name, n, count)?;
+            self.entry(entry, Tag(delimiter.tag))?;
+            self.sink.entry_end()?;
+        }
+        Ok(())
+    }
+
+    /// The fields of one entry, up to the first that is no member.
+    fn entry(&mut self, members: &'w [Member], delimiter: Tag) -> fmt::Result {
+        let begin = self.at;
+        while let Some(field) = self.message.at(self.at)
+            && (self.at == begin || field.tag != delimiter)
+            && holds(members, field.tag)
+        {
+            self.field(field, members)?;
+        }
+        Ok(())
+    }
+}
+
+struct Tree<'o> {
+    out: &'o mut dyn Write,
+    depth: usize,
+}
+
+impl Tree<'_> {
+    fn indent(&mut self) -> fmt::Result {
+        (0..self.depth).try_for_each(|_| self.out.write_str("    "))
+    }
+}
+
+impl Sink for Tree<'_> {
+    fn field(
+        &mut self,
+        text: &[u8],
+        field: Field<'_>,
+        known: Option<&transfix_dictionary::Field>,
+    ) -> fmt::Result {
+        self.indent()?;
+        self.out.write_str(known.map_or("?", |known| known.name.as_str()))?;
+        self.out.write_str(" (")?;
+        write_value(text, self.out)?;
+        self.out.write_str("): ")?;
+        if write_codes(known, field.value, self.out)? {
+            self.out.write_str(" (")?;
+            write_value(field.value, self.out)?;
+            self.out.write_str(")")?;
+        } else {
+            write_value(field.value, self.out)?;
+        }
+        self.out.write_str("\n")
+    }
+
+    fn entry(&mut self, name: &str, n: u64, count: u64) -> fmt::Result {
+        self.depth += 1;
+        self.indent()?;
+        self.depth += 1;
+        writeln!(self.out, "{name} (Repeating group {n}/{count})")
+    }
+
+    fn entry_end(&mut self) -> fmt::Result {
+        self.depth -= 2;
+        Ok(())
+    }
+}
+
+struct Line<'o> {
+    out: &'o mut dyn Write,
+    /// What stands before the next field.
+    gap: &'static str,
+}
+
+impl Sink for Line<'_> {
+    fn field(
+        &mut self,
+        text: &[u8],
+        field: Field<'_>,
+        known: Option<&transfix_dictionary::Field>,
+    ) -> fmt::Result {
+        self.out.write_str(self.gap)?;
+        self.gap = " ";
+        match known {
+            Some(known) => self.out.write_str(&known.name)?,
+            None => write_value(text, self.out)?,
+        }
+        self.out.write_str("=")?;
+        if !write_codes(known, field.value, self.out)? {
+            write_value(field.value, self.out)?;
+        }
+        Ok(())
+    }
+
+    fn entry(&mut self, _: &str, _: u64, _: u64) -> fmt::Result {
+        self.out.write_str(" [")?;
+        self.gap = "";
+        Ok(())
+    }
+
+    fn entry_end(&mut self) -> fmt::Result {
+        self.gap = " ";
+        self.out.write_str("]")
+    }
+}
+
+/// Writes the names of the codes that a value consists of; nothing and `false` if it has others.
+fn write_codes(
+    known: Option<&transfix_dictionary::Field>,
+    value: &[u8],
+    out: &mut dyn Write,
+) -> Result<bool, fmt::Error> {
+    let Some(known) = known.filter(|known| !known.codes.is_empty()) else { return Ok(false) };
+    let words = |is_list: bool| value.split(move |&b| is_list && b == b' ');
+    let is_list = known.data_type.is_multiple();
+    if !words(is_list).all(|word| known.code(word).is_some()) {
+        return Ok(false);
+    }
+    for (n, code) in words(is_list).filter_map(|word| known.code(word)).enumerate() {
+        if n > 0 {
+            out.write_str(" ")?;
+        }
+        out.write_str(&code.name)?;
+    }
+    Ok(true)
+}
+
+/// Writes bytes as text: UTF-8 is kept; control characters and other bytes become `\xNN`.
+fn write_value(value: &[u8], out: &mut dyn Write) -> fmt::Result {
+    for chunk in value.utf8_chunks() {
+        let mut rest = chunk.valid();
+        while let Some((at, control)) = rest.char_indices().find(|(_, c)| c.is_control()) {
+            out.write_str(&rest[..at])?;
+            let end = at + control.len_utf8();
+            write_escaped(&rest.as_bytes()[at..end], out)?;
+            rest = &rest[end..];
+        }
+        out.write_str(rest)?;
+        write_escaped(chunk.invalid(), out)?;
+    }
+    Ok(())
+}
+
+fn write_escaped(bytes: &[u8], out: &mut dyn Write) -> fmt::Result {
+    bytes.iter().try_for_each(|byte| write!(out, "\\x{byte:02x}"))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,105 @@
+//! Messages as they are printed, as plain text.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use proptest::prelude::*;
+use transfix_dictionary::{Dictionary, standard};
+
+use super::*;
+use crate::{CheckSumPolicy, FieldIndex};
+
+fn frame(fields: &[u8]) -> Vec<u8> {
+    let mut bytes = b"8=FIX.4.4\x019=1\x0135=D\x01".to_vec();
+    bytes.extend(fields.iter().map(|&b| if b == b'|' { 1 } else { b }));
+    bytes.extend_from_slice(b"10=000\x01");
+    bytes
+}
+
+fn printed(fields: &[u8], dictionary: &Dictionary) -> (String, String) {
+    let bytes = frame(fields);
+    let mut index = FieldIndex::default();
+    let message = Message::parse(&bytes, &mut index, CheckSumPolicy::Ignore).unwrap();
+    let (mut tree, mut line) = (String::new(), String::new());
+    readable(&message, dictionary, dictionary, &mut tree).unwrap();
+    one_line(&message, dictionary, dictionary, &mut line).unwrap();
+    (tree, line)
+}
+
+const NESTED: &str = r#"header ("header")
+    BeginString (8): FIX.4.4
+    BodyLength (9): 1
+    MsgType (35): ORDER_SINGLE (D)
+    MsgSeqNum (34): 7
+    SenderCompID (49): A
+    TargetCompID (56): B
+NewOrderSingle ("D")
+    ClOrdID (11): ord10001
+    NoPartyIDs (453): 2
+        NoPartyIDs (Repeating group 1/2)
+            PartyID (448): X
+            PartyRole (452): EXECUTING_FIRM (1)
+            NoPartySubIDs (802): 1
+                NoPartySubIDs (Repeating group 1/1)
+                    PartySubID (523): s
+        NoPartyIDs (Repeating group 2/2)
+            PartyID (448): Y
+    Side (54): BUY (1)
+    ExecInst (18): STAY_ON_OFFER_SIDE WORK (0 2)
+trailer ("trailer")
+    CheckSum (10): 000
+"#;
+
+#[test]
+fn groups_nest() {
+    let fix44 = standard("FIX44").unwrap();
+    let fields = b"34=7|49=A|56=B|11=ord10001|453=2|448=X|452=1|802=1|523=s|448=Y|54=1|18=0 2|";
+    let (tree, line) = printed(fields, &fix44);
+    let code = |tag: u32, value: &str| fix44.field(tag).unwrap().code(value).unwrap().name.clone();
+    let expected = NESTED
+        .replace("ORDER_SINGLE", &code(35, "D"))
+        .replace("EXECUTING_FIRM", &code(452, "1"))
+        .replace("STAY_ON_OFFER_SIDE WORK", &format!("{} {}", code(18, "0"), code(18, "2")));
+    assert_eq!(tree, expected);
+    let expected = "NewOrderSingle(D) seq 7 A->B  ClOrdID=ord10001 NoPartyIDs=2 \
+        [PartyID=X PartyRole=EXECUTING_FIRM NoPartySubIDs=1 [PartySubID=s]] [PartyID=Y] Side=BUY ";
+    assert!(line.starts_with(expected), "{line}");
+}
+
+#[test]
+fn what_does_not_fit_is_printed_flat() {
+    let fix44 = standard("FIX44").unwrap();
+    let cases: [(&[u8], &str); 8] = [
+        (b"453=2|452=1|", "    NoPartyIDs (453): 2\n    PartyRole (452): EXECUTING_FIRM (1)\n"),
+        (b"453=x|448=1|", "    NoPartyIDs (453): x\n    PartyID (448): 1\n"),
+        (b"453=3|448=1|", "        NoPartyIDs (Repeating group 1/3)\n"),
+        (b"54=~|", "    Side (54): ~\n"),
+        (b"58=\x02\xff\xc3\xa9\xc2\x85|", "    Text (58): \\x02\\xff\u{e9}\\xc2\\x85\n"),
+        (b"-1=x|", "    ? (-1): x\n"),
+        (b"junk|", "    ? (junk): \n"),
+        (b"89=late|54=1|", "    Signature (89): late\n    Side (54): BUY (1)\ntrailer"),
+    ];
+    for (fields, expected) in cases {
+        let (tree, _) = printed(fields, &fix44);
+        assert!(tree.contains(expected), "{tree}");
+    }
+}
+
+#[test]
+fn resent_messages_say_so() {
+    let fix44 = standard("FIX44").unwrap();
+    let (_, line) = printed(b"34=1|43=Y|97=Y|", &fix44);
+    assert_eq!(line, "NewOrderSingle(D) seq 1 ?->? PossDup PossResend");
+}
+
+proptest! {
+    #[test]
+    fn every_field_is_printed_once(fields in "([0-9]{1,3}=[ -~&&[^|]]{0,6}\\|){0,30}") {
+        let fix44 = standard("FIX42").unwrap();
+        let (tree, line) = printed(fields.as_bytes(), &fix44);
+        let lines = tree.lines().filter(|line| line.contains("): ")).count();
+        prop_assert_eq!(lines, fields.matches('|').count() + 4);
+        prop_assert!(!line.contains('\n'));
+    }
+}

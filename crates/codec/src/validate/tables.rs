@@ -1,0 +1,367 @@
+//! The dictionaries in the form that a check reads: dense tables, no names.
+//!
+//! Invariants: a group that several messages share is compiled once; positions of one [`Layout`]
+//! are marked in a range of [`Scratch`](super::Scratch) of their own, which only the bodies of
+//! messages share.
+
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use alloc::vec;
+use alloc::vec::Vec;
+
+use transfix_dictionary::{DataType, Dictionary, Flat, Member, Message};
+
+/// Everything a check looks up.
+#[derive(Debug)]
+pub(super) struct Tables {
+    pub(super) fields: Vec<FieldRule>,
+    pub(super) layouts: Vec<Layout>,
+    pub(super) header: usize,
+    pub(super) trailer: usize,
+    /// Places in `bodies` of the types of one byte.
+    short_types: [Option<u16>; 128],
+    bodies: Vec<Body>,
+    session_tags: TagSet,
+    all_tags: TagSet,
+    /// Marks that a check needs.
+    pub(super) marks: usize,
+}
+
+/// The body of one message.
+#[derive(Debug)]
+pub(super) struct Body {
+    msg_type: Box<[u8]>,
+    pub(super) layout: usize,
+    pub(super) owner: Owner,
+}
+
+/// The dictionary that a message comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Owner {
+    Session,
+    Application,
+}
+
+/// What a value must be.
+#[derive(Debug)]
+pub(super) struct FieldRule {
+    pub(super) data_type: DataType,
+    /// Whether only the codes are allowed.
+    has_codes: bool,
+    is_multiple: bool,
+    /// The codes of one byte, by bit.
+    short_codes: u128,
+    /// The longer codes, sorted by length and then value.
+    codes: Box<[Box<[u8]>]>,
+}
+
+/// What may stand in a message, header, trailer or group entry: a hash table by tag.
+#[derive(Debug)]
+pub(super) struct Layout {
+    slots: Box<[Place]>,
+    shift: u32,
+    /// The delimiter, if this is the entry of a group.
+    pub(super) first: u32,
+    /// Mark and tag of what must be there.
+    pub(super) required: Box<[(u32, u32)]>,
+}
+
+/// One tag in a [`Layout`].
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    tag: u32,
+    /// Place in `Tables::fields`.
+    pub(super) field: u32,
+    /// Place in `Tables::layouts` of the entry, or [`NO_GROUP`].
+    pub(super) group: u32,
+    /// Where its mark is; ascending in the published order.
+    pub(super) mark: u32,
+    /// Last position, which differs from the first where a field is published twice.
+    pub(super) mark_max: u32,
+}
+
+/// [`Place::group`] of a field that counts nothing.
+pub(super) const NO_GROUP: u32 = u32::MAX;
+const EMPTY: Place = Place { tag: 0, field: 0, group: NO_GROUP, mark: 0, mark_max: 0 };
+
+impl Tables {
+    pub(super) fn new(session: &Dictionary, application: &Dictionary) -> Self {
+        let mut build = Build::default();
+        let of_session = Source { dictionary: session, fields: build.fields_of(session) };
+        let of_application =
+            Source { dictionary: application, fields: build.fields_of(application) };
+        let header = build.owned(session.header(), of_session, of_session);
+        let trailer = build.owned(session.trailer(), of_session, of_session);
+        let mut messages: Vec<(&Message, Owner)> =
+            session.messages().iter().map(|message| (message, Owner::Session)).collect();
+        for message in application.messages() {
+            // FIXT 1.1 speaks for its own messages where an application version repeats them.
+            if session.message(&message.msg_type).is_none() {
+                messages.push((message, Owner::Application));
+            }
+        }
+        messages.sort_by_key(|(message, _)| message.msg_type.as_bytes());
+        let bodies: Vec<(&Message, Owner, Vec<Flattened>)> = messages
+            .into_iter()
+            .map(|(message, owner)| {
+                let first = if owner == Owner::Session { of_session } else { of_application };
+                (message, owner, build.flatten(&message.members, first, of_session))
+            })
+            .collect();
+        // All groups have their marks by now: the bodies share what follows.
+        let base = build.marks;
+        let mut short_types = [None; 128];
+        let mut compiled = Vec::new();
+        for (message, owner, places) in bodies {
+            build.marks = build.marks.max(base + places.len());
+            build.layouts.push(Layout::of(&places, base));
+            let msg_type: Box<[u8]> = message.msg_type.as_bytes().into();
+            if let [byte] = *msg_type
+                && byte.is_ascii()
+            {
+                short_types[usize::from(byte)] = u16::try_from(compiled.len()).ok();
+            }
+            compiled.push(Body { msg_type, layout: build.layouts.len() - 1, owner });
+        }
+        let mut all_tags = TagSet::default();
+        all_tags.add(session);
+        let session_tags = all_tags.clone();
+        all_tags.add(application);
+        let Build { fields, layouts, marks, .. } = build;
+        let bodies = compiled;
+        Self {
+            fields,
+            layouts,
+            header,
+            trailer,
+            short_types,
+            bodies,
+            session_tags,
+            all_tags,
+            marks,
+        }
+    }
+
+    /// The body of that MsgType(35).
+    #[inline]
+    pub(super) fn body(&self, msg_type: &[u8]) -> Option<&Body> {
+        if let [byte] = *msg_type {
+            let place = (*self.short_types.get(usize::from(byte))?)?;
+            return self.bodies.get(usize::from(place));
+        }
+        let found = self.bodies.binary_search_by(|body| (*body.msg_type).cmp(msg_type));
+        found.ok().map(|place| &self.bodies[place])
+    }
+
+    /// Whether the version defines the tag at all, for messages of that owner.
+    pub(super) fn defines(&self, tag: u32, owner: Owner) -> bool {
+        match owner {
+            Owner::Session => self.session_tags.contains(tag),
+            Owner::Application => self.all_tags.contains(tag),
+        }
+    }
+}
+
+impl FieldRule {
+    fn of(field: &transfix_dictionary::Field) -> Self {
+        let mut short_codes = 0;
+        let mut codes: Vec<Box<[u8]>> = Vec::new();
+        for code in &field.codes {
+            match *code.value.as_bytes() {
+                [byte] if byte.is_ascii() => short_codes |= 1_u128 << byte,
+                ref value => codes.push(value.into()),
+            }
+        }
+        codes.sort_by(|a, b| by_length(a).cmp(&by_length(b)));
+        Self {
+            data_type: field.data_type,
+            // MsgType(35) is judged by the messages that there are (reason 11).
+            has_codes: !field.codes.is_empty() && !field.open && field.tag != 35,
+            is_multiple: field.data_type.is_multiple(),
+            short_codes,
+            codes: codes.into(),
+        }
+    }
+
+    /// Whether the codes allow the value; each word of it where the type is a list of codes.
+    #[inline]
+    pub(super) fn admits(&self, value: &[u8]) -> bool {
+        if !self.has_codes {
+            return true;
+        }
+        if self.is_multiple {
+            return value.split(|&b| b == b' ').all(|word| self.admits_one(word));
+        }
+        self.admits_one(value)
+    }
+
+    fn admits_one(&self, value: &[u8]) -> bool {
+        if let [byte] = *value
+            && byte.is_ascii()
+        {
+            return self.short_codes & (1 << byte) != 0;
+        }
+        let sought = by_length(value);
+        self.codes.binary_search_by(|code| by_length(code).cmp(&sought)).is_ok()
+    }
+}
+
+fn by_length(value: &[u8]) -> (usize, &[u8]) {
+    (value.len(), value)
+}
+
+impl Layout {
+    fn of(places: &[Flattened], base: usize) -> Self {
+        let size = (places.len() * 2).next_power_of_two().max(2);
+        let shift = 32 - size.trailing_zeros();
+        let mut layout = Self {
+            slots: vec![EMPTY; size].into(),
+            shift,
+            first: places.first().map_or(0, |place| place.tag),
+            required: Box::default(),
+        };
+        let mut required = Vec::new();
+        for (flat, mark) in places.iter().zip(base as u32..) {
+            let Flattened { tag, field, group, .. } = *flat;
+            let slot = layout.slot(tag);
+            let place = &mut layout.slots[slot];
+            // FIX 4.3 and 5.0 publish some fields twice in one message.
+            if place.tag == tag {
+                place.mark_max = mark;
+                continue;
+            }
+            *place = Place { tag, field, group, mark, mark_max: mark };
+            if flat.required {
+                required.push((mark, tag));
+            }
+        }
+        layout.required = required.into();
+        layout
+    }
+
+    /// The slot of the tag, or the free one where it would stand; half of the slots are free.
+    #[inline]
+    fn slot(&self, tag: u32) -> usize {
+        let mut at = (tag.wrapping_mul(0x9E37_79B1) >> self.shift) as usize;
+        while self.slots[at].tag != tag && self.slots[at].tag != 0 {
+            at = (at + 1) & (self.slots.len() - 1);
+        }
+        at
+    }
+
+    /// What is said of that tag; nothing if it may not stand here.
+    #[inline]
+    pub(super) fn place(&self, tag: u32) -> Option<&Place> {
+        let place = &self.slots[self.slot(tag)];
+        (place.tag == tag && tag != 0).then_some(place)
+    }
+}
+
+/// Where a field's definition is found.
+#[derive(Clone, Copy)]
+struct Source<'d> {
+    dictionary: &'d Dictionary,
+    /// Place in `Tables::fields` of its first field.
+    fields: usize,
+}
+
+impl Source<'_> {
+    fn place(&self, tag: u32) -> Option<usize> {
+        let found = self.dictionary.fields().binary_search_by_key(&tag, |field| field.tag);
+        found.ok().map(|at| self.fields + at)
+    }
+}
+
+struct Flattened {
+    tag: u32,
+    field: u32,
+    group: u32,
+    required: bool,
+}
+
+#[derive(Default)]
+struct Build {
+    fields: Vec<FieldRule>,
+    layouts: Vec<Layout>,
+    /// Layouts of groups, by where their members stand in memory.
+    groups: BTreeMap<usize, u32>,
+    marks: usize,
+}
+
+impl Build {
+    fn fields_of(&mut self, dictionary: &Dictionary) -> usize {
+        let first = self.fields.len();
+        self.fields.extend(dictionary.fields().iter().map(FieldRule::of));
+        first
+    }
+
+    /// A layout with marks of its own.
+    fn owned(&mut self, members: &[Member], first: Source<'_>, second: Source<'_>) -> usize {
+        let places = self.flatten(members, first, second);
+        self.layouts.push(Layout::of(&places, self.marks));
+        self.marks += places.len();
+        self.layouts.len() - 1
+    }
+
+    fn flatten(
+        &mut self,
+        members: &[Member],
+        first: Source<'_>,
+        second: Source<'_>,
+    ) -> Vec<Flattened> {
+        let mut places = Vec::new();
+        for flat in Flat::of(members) {
+            let Some(field) = first.place(flat.tag).or_else(|| second.place(flat.tag)) else {
+                // A dictionary defines each tag that it lists (Draft::resolve).
+                continue;
+            };
+            let group = flat.group.map_or(NO_GROUP, |entry| {
+                let key = entry.as_ptr() as usize;
+                if let Some(&known) = self.groups.get(&key) {
+                    return known;
+                }
+                let layout = self.owned(entry, first, second) as u32;
+                self.groups.insert(key, layout);
+                layout
+            });
+            let (tag, required) = (flat.tag, flat.required);
+            places.push(Flattened { tag, field: field as u32, group, required });
+        }
+        places
+    }
+}
+
+/// The tags that a version defines.
+#[derive(Clone, Debug, Default)]
+struct TagSet {
+    bits: Vec<u64>,
+    /// Tags too high for a bit each, sorted.
+    high: Vec<u32>,
+}
+
+/// Tags below it have a bit each: 8 KiB.
+const BITS_MAX: u32 = 1 << 16;
+
+impl TagSet {
+    fn add(&mut self, dictionary: &Dictionary) {
+        for tag in dictionary.fields().iter().map(|field| field.tag) {
+            if tag >= BITS_MAX {
+                self.high.push(tag);
+                continue;
+            }
+            let word = tag as usize / 64;
+            if self.bits.len() <= word {
+                self.bits.resize(word + 1, 0);
+            }
+            self.bits[word] |= 1 << (tag % 64);
+        }
+        self.high.sort_unstable();
+    }
+
+    fn contains(&self, tag: u32) -> bool {
+        match self.bits.get(tag as usize / 64) {
+            Some(word) => word & (1 << (tag % 64)) != 0,
+            None => self.high.binary_search(&tag).is_ok(),
+        }
+    }
+}

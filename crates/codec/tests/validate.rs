@@ -1,0 +1,448 @@
+//! Validation against the standard dictionaries: the cases of the standard, groups, switches.
+#![allow(clippy::unwrap_used, reason = "a failed test may panic")]
+
+use std::sync::OnceLock;
+
+use proptest::prelude::*;
+use transfix_codec::RejectReason::{self, *};
+use transfix_codec::{CheckSumPolicy, FieldIndex, Message, Reject, Rules, Scratch, Switches, Tag};
+use transfix_dictionary::standard;
+
+const VERSIONS: [&str; 8] =
+    ["FIX40", "FIX41", "FIX42", "FIX43", "FIX44", "FIX50", "FIX50SP1", "FIX50SP2"];
+const FROM_42: [&str; 6] = ["FIX42", "FIX43", "FIX44", "FIX50", "FIX50SP1", "FIX50SP2"];
+const FIX50: [&str; 3] = ["FIX50", "FIX50SP1", "FIX50SP2"];
+
+/// The rules of a version, compiled once for all tests.
+fn rules(version: &str) -> &'static Rules {
+    static ALL: [OnceLock<Rules>; VERSIONS.len()] = [const { OnceLock::new() }; VERSIONS.len()];
+    let at = VERSIONS.iter().position(|known| *known == version).unwrap();
+    ALL[at].get_or_init(|| {
+        let application = standard(version).unwrap();
+        if version.starts_with("FIX5") {
+            Rules::new(&standard("FIXT11").unwrap(), &application)
+        } else {
+            Rules::new(&application, &application)
+        }
+    })
+}
+
+/// A frame around `fields`, which are written with `|`; BodyLength(9) and CheckSum(10) hold.
+fn frame(version: &str, fields: &str) -> Vec<u8> {
+    let begin_string = match version {
+        "FIX40" => "FIX.4.0",
+        "FIX41" => "FIX.4.1",
+        "FIX42" => "FIX.4.2",
+        "FIX43" => "FIX.4.3",
+        "FIX44" => "FIX.4.4",
+        _ => "FIXT.1.1",
+    };
+    // FIX 4.0 and 4.1 have no TransactTime(60) in an order.
+    let fields = match version {
+        "FIX40" | "FIX41" => fields.replace("60=20261121-09:28:25|", ""),
+        _ => fields.to_owned(),
+    };
+    let body = fields.replace('|', "\u{1}");
+    let mut bytes = format!("8={begin_string}\u{1}9={}\u{1}{body}", body.len()).into_bytes();
+    let sum = transfix_codec::scan::sum(&bytes);
+    bytes.extend_from_slice(format!("10={sum:03}\u{1}").as_bytes());
+    bytes
+}
+
+fn check_with(rules: &Rules, bytes: &[u8], switches: Switches) -> Result<(), Reject> {
+    let mut index = FieldIndex::default();
+    let message = Message::parse(bytes, &mut index, CheckSumPolicy::Verify).unwrap();
+    rules.check(&message, &switches, &mut Scratch::default())
+}
+
+fn check(version: &str, fields: &str, expected: Result<(), Reject>) {
+    let bytes = frame(version, fields);
+    let found = check_with(rules(version), &bytes, Switches::default());
+    assert_eq!(found, expected, "{version}: {fields}");
+}
+
+fn good(version: &str, fields: &str) {
+    check(version, fields, Ok(()));
+}
+
+fn bad(version: &str, fields: &str, reason: RejectReason, tag: u32) {
+    check(version, fields, Err(Reject::new(reason, Tag(tag))));
+}
+
+const HEADER: &str = "34=2|49=TW|52=20261121-09:28:25|56=ISLD|";
+
+/// An order that each version takes, with `more` at its end.
+fn order(more: &str) -> String {
+    format!("35=D|{HEADER}11=1|21=1|55=IBM|54=1|60=20261121-09:28:25|38=100|40=1|{more}")
+}
+
+fn heartbeat(more: &str) -> String {
+    format!("35=0|{HEADER}{more}")
+}
+
+#[test]
+fn an_order_and_a_heartbeat_are_good() {
+    for version in VERSIONS {
+        good(version, &order(""));
+        good(version, &heartbeat(""));
+        good(version, &heartbeat("112=HELLO|"));
+    }
+    let logon = format!("35=A|{HEADER}98=0|108=30|");
+    VERSIONS[..5].iter().for_each(|version| good(version, &logon));
+    for version in FIX50 {
+        bad(version, &logon, RequiredTagMissing, 1137);
+        good(version, &format!("{logon}1137=9|"));
+    }
+}
+
+#[test]
+fn case_14a_undefined_tags() {
+    for version in VERSIONS {
+        bad(
+            version,
+            &order("999=HI|"),
+            if version < "FIX50" { InvalidTagNumber } else { TagNotDefinedForMessage },
+            999,
+        );
+        bad(version, &heartbeat("999=HI|"), InvalidTagNumber, 999);
+        bad(version, &order("0=HI|"), InvalidTagNumber, 0);
+        bad(version, &order("5000=HI|"), InvalidTagNumber, 5000);
+        bad(version, &order("058=HI|"), InvalidTagNumber, 58);
+        for text in ["-1=HI|", "+58=HI|", "x=HI|", "HI|", "=HI|", "99999999999=HI|"] {
+            let expected = Reject { reason: InvalidTagNumber, tag: None };
+            check(version, &order(text), Err(expected));
+        }
+    }
+}
+
+#[test]
+fn case_14b_required_tags() {
+    for version in VERSIONS {
+        let (tag, field) = match version {
+            "FIX40" | "FIX41" | "FIX42" => (55, "55=IBM|"),
+            "FIX43" | "FIX44" => (11, "11=1|"),
+            _ => (54, "54=1|"),
+        };
+        bad(version, &order("").replace(field, ""), RequiredTagMissing, tag);
+        bad(version, &order("").replace("56=ISLD|", ""), RequiredTagMissing, 56);
+    }
+}
+
+#[test]
+fn case_14c_tags_of_other_messages() {
+    for version in VERSIONS {
+        let tag = if FIX50.contains(&version) { 58 } else { 55 };
+        bad(version, &heartbeat(&format!("{tag}=X|")), TagNotDefinedForMessage, tag);
+        bad(version, &order("108=30|"), TagNotDefinedForMessage, 108);
+    }
+    // FIXT 1.1 alone says what an administrative message may hold.
+    FIX50.iter().for_each(|version| bad(version, &heartbeat("55=X|"), InvalidTagNumber, 55));
+}
+
+#[test]
+fn case_14d_values_that_are_empty() {
+    for version in VERSIONS {
+        let no_target = order("").replace("56=ISLD", "56=");
+        bad(version, &no_target, TagWithoutValue, 56);
+        bad(version, &order("999=|"), TagWithoutValue, 999);
+        bad(version, &order("44=|"), TagWithoutValue, 44);
+        bad(version, &order("").replace("35=D", "35="), TagWithoutValue, 35);
+        let switches = Switches { empty_values: false, ..Switches::ALL };
+        let lenient = |fields: &str| check_with(rules(version), &frame(version, fields), switches);
+        assert_eq!(lenient(&heartbeat("112=|")), Ok(()));
+        assert_eq!(lenient(&order("44=|")), Ok(()));
+    }
+    for routing in ["115=", "128="] {
+        for version in VERSIONS {
+            let fields = format!("35=0|{HEADER}{routing}|");
+            bad(version, &fields, TagWithoutValue, routing[..3].parse().unwrap());
+        }
+    }
+}
+
+#[test]
+fn case_14e_values_that_are_no_codes() {
+    for version in VERSIONS {
+        bad(version, &order("").replace("21=1", "21=4"), ValueOutOfRange, 21);
+        good(version, &order("").replace("38=100", "38=002000.00"));
+        good(version, &order("18=1 2|"));
+        bad(version, &order("18=1 ~|"), ValueOutOfRange, 18);
+    }
+    for version in FROM_42 {
+        bad(version, &order("167=BOO|"), ValueOutOfRange, 167);
+        good(version, &order("167=CS|"));
+    }
+}
+
+#[test]
+fn case_14f_values_of_another_type() {
+    for version in VERSIONS {
+        bad(version, &order("").replace("38=100", "38=+200.00"), IncorrectDataFormat, 38);
+        bad(version, &order("").replace("34=2", "34=x"), IncorrectDataFormat, 34);
+        bad(version, &order("").replace("25|56", "25x|56"), IncorrectDataFormat, 52);
+        // The format counts before the code; HandlInst(21) is a char from FIX 4.2 on.
+        let reason = if version < "FIX42" { ValueOutOfRange } else { IncorrectDataFormat };
+        bad(version, &order("").replace("21=1", "21=44"), reason, 21);
+    }
+}
+
+#[test]
+fn case_14g_sections_out_of_order() {
+    for version in VERSIONS {
+        let late = format!("{}57=SUB|", order(""));
+        bad(version, &late, TagOutOfOrder, 57);
+        let late = order("").replace("34=2|", "") + "34=2|";
+        bad(version, &late, TagOutOfOrder, 34);
+        bad(version, &order("93=1|89=x|59=0|"), TagOutOfOrder, 59);
+        let switches = Switches { section_order: false, ..Switches::ALL };
+        assert_eq!(check_with(rules(version), &frame(version, &late), switches), Ok(()));
+    }
+}
+
+#[test]
+fn case_14h_a_tag_twice() {
+    for version in VERSIONS {
+        bad(version, &order("40=1|"), TagAppearsMoreThanOnce, 40);
+        bad(version, &heartbeat("112=A|112=B|"), TagAppearsMoreThanOnce, 112);
+        let twice = order("").replace("34=2|", "34=2|34=2|");
+        bad(version, &twice, TagAppearsMoreThanOnce, 34);
+    }
+}
+
+#[test]
+fn case_14i_and_21_group_counts() {
+    for version in FROM_42 {
+        let entries = "336=PRE-OPEN|336=AFTER-HOURS|";
+        let entries = if version < "FIX50SP1" { entries } else { "336=1|336=3|" };
+        let sessions = |count: u32| order("") + &format!("386={count}|{entries}");
+        good(version, &sessions(2));
+        bad(version, &sessions(3), IncorrectNumInGroup, 386);
+        bad(version, &sessions(1), IncorrectNumInGroup, 386);
+        bad(version, &sessions(0), IncorrectNumInGroup, 386);
+        good(version, &order("386=0|"));
+        good(version, &order("386=0|44=1|"));
+        bad(version, &order("386=1|44=1|"), IncorrectNumInGroup, 386);
+        bad(version, &order("386=x|"), IncorrectDataFormat, 386);
+    }
+}
+
+#[test]
+fn case_15_any_order_within_header_and_body() {
+    for version in VERSIONS {
+        let fields = "35=D|56=ISLD|52=20261121-09:28:25|49=TW|34=2|\
+            40=1|38=100|60=20261121-09:28:25|54=1|55=IBM|21=1|11=1|";
+        good(version, fields);
+    }
+}
+
+#[test]
+fn case_2q_unknown_message_types() {
+    for version in VERSIONS {
+        for msg_type in ["ZZ", "~", "\u{e9}", "DDD"] {
+            let fields = heartbeat("").replace("35=0", &format!("35={msg_type}"));
+            check(version, &fields, Err(Reject { reason: InvalidMsgType, tag: None }));
+            let switches = Switches { msg_types: false, ..Switches::ALL };
+            assert_eq!(check_with(rules(version), &frame(version, &fields), switches), Ok(()));
+        }
+    }
+}
+
+#[test]
+fn nested_groups() {
+    let party = |subs: &str| order(&format!("453=2|448=A|447=D|452=1|{subs}448=B|452=3|"));
+    for version in ["FIX44", "FIX50SP2"] {
+        good(version, &party(""));
+        good(version, &party("802=2|523=x|803=1|523=y|803=2|"));
+        good(version, &(party("") + "44=1|"));
+        bad(version, &party("802=1|523=x|523=y|"), IncorrectNumInGroup, 802);
+        bad(version, &party("802=2|523=x|"), IncorrectNumInGroup, 802);
+        bad(version, &party("802=1|803=1|523=x|"), GroupFieldsOutOfOrder, 803);
+        bad(version, &party("802=1|523=x|803=q|"), IncorrectDataFormat, 803);
+        bad(version, &party("447=D|"), GroupFieldsOutOfOrder, 447);
+        bad(version, &order("453=1|447=D|448=A|"), GroupFieldsOutOfOrder, 447);
+        bad(version, &order("453=1|448=A|452=1|447=D|"), GroupFieldsOutOfOrder, 447);
+        bad(version, &order("453=1|448=A|9999=x|"), InvalidTagNumber, 9999);
+        bad(version, &order("453=1|448=|"), TagWithoutValue, 448);
+        bad(version, &order("448=A|"), TagNotDefinedForMessage, 448);
+    }
+}
+
+#[test]
+fn market_data_groups() {
+    let snapshot = |entries: &str| format!("35=W|{HEADER}55=IBM|{entries}");
+    // FIX 5.0 SP2 publishes LastUpdateTime(779) as required here.
+    for version in &FROM_42[..5] {
+        good(version, &snapshot("268=2|269=0|270=1.5|271=10|269=1|270=1.6|271=20|"));
+        bad(version, &snapshot("268=2|269=0|270=1.5|270=1.6|"), GroupFieldsOutOfOrder, 270);
+        bad(version, &snapshot("268=1|270=1.5|269=0|"), GroupFieldsOutOfOrder, 270);
+        bad(version, &snapshot("268=1|269=0|270=x|"), IncorrectDataFormat, 270);
+        bad(version, &snapshot(""), RequiredTagMissing, 268);
+        let refresh = format!("35=X|{HEADER}268=2|279=0|269=0|55=A|270=1|279=1|278=x|");
+        match *version {
+            "FIX42" => good(version, &refresh.replace("269=0|55=A|", "269=0|278=y|55=A|")),
+            _ => good(version, &refresh),
+        }
+        bad(version, &format!("35=X|{HEADER}268=1|269=0|279=0|"), GroupFieldsOutOfOrder, 269);
+        bad(
+            version,
+            &format!("35=V|{HEADER}262=1|263=0|264=1|267=1|269=0|146=1|65=x|"),
+            GroupFieldsOutOfOrder,
+            65,
+        );
+    }
+    // What a group entry requires is missing.
+    bad("FIX42", &snapshot("268=1|269=0|271=10|"), RequiredTagMissing, 270);
+}
+
+#[test]
+fn hops_stand_in_the_header() {
+    for version in ["FIX44", "FIX50SP2"] {
+        let header = "627=2|628=HUB|629=20261121-09:28:25|628=B|630=7|";
+        good(version, &format!("35=0|{HEADER}{header}112=x|"));
+        bad(version, &format!("35=0|{HEADER}112=x|{header}"), TagOutOfOrder, 627);
+    }
+}
+
+#[test]
+fn tolerant_groups() {
+    let switches = Switches { group_order: false, ..Switches::ALL };
+    let check = |fields: &str| check_with(rules("FIX44"), &frame("FIX44", fields), switches);
+    assert_eq!(check(&order("453=2|447=D|448=A|447=D|448=B|")), Ok(()));
+    assert_eq!(check(&order("453=2|448=A|452=1|447=D|448=B|44=1|")), Ok(()));
+    let twice = check(&order("453=1|448=A|447=D|447=D|"));
+    assert_eq!(twice, Err(Reject::new(TagAppearsMoreThanOnce, Tag(447))));
+    let few = check(&order("453=2|447=D|448=A|"));
+    assert_eq!(few, Err(Reject::new(IncorrectNumInGroup, Tag(453))));
+}
+
+#[test]
+fn each_switch_turns_its_check_off() {
+    type Turn = fn(&mut Switches);
+    let table: [(&str, String, Turn); 9] = [
+        ("FIX44", order("999=x|-1=y|"), |s| s.undefined_tags = false),
+        ("FIX44", order("5001=x|"), |s| s.user_defined_tags = false),
+        ("FIX44", order("453=1|448=A|5001=x|447=D|"), |s| s.user_defined_tags = false),
+        ("FIX44", order("108=30|"), |s| s.tags_of_message = false),
+        ("FIX44", order("").replace("11=1|", ""), |s| s.required_tags = false),
+        ("FIX44", order("59=~|"), |s| s.codes = false),
+        ("FIX44", order("44=x|"), |s| s.formats = false),
+        ("FIX44", order("44=1|44=1|"), |s| s.repeated_tags = false),
+        ("FIX44", order("453=3|448=A|"), |s| s.group_counts = false),
+    ];
+    for (version, fields, turn) in table {
+        let bytes = frame(version, &fields);
+        let mut switches = Switches::ALL;
+        assert!(check_with(rules(version), &bytes, switches).is_err(), "{fields}");
+        turn(&mut switches);
+        assert_eq!(check_with(rules(version), &bytes, switches), Ok(()), "{fields}");
+    }
+}
+
+#[test]
+fn data_fields_are_read_by_their_length() {
+    for version in VERSIONS {
+        good(version, &heartbeat("93=5|89=a|1=b|"));
+        bad(version, &heartbeat("93=3|89=abcd|"), IncorrectDataFormat, 93);
+    }
+}
+
+/// Its published form, with `|`; BodyLength(9) and CheckSum(10) of it hold.
+const S4B: &str = "8=FIX.4.2|9=153|35=D|49=BLP|56=SCHB|34=01|50=30737|97=Y|52=20000809-20:20:50|\
+    11=90001008|1=10030003|21=2|55=TESTA|54=1|38=4000|40=2|59=0|44=30|47=I|60=20000809-18:20:32|\
+    10=061|";
+
+#[test]
+fn the_order_of_the_validation_benchmark() {
+    let bytes = S4B.replace('|', "\u{1}").into_bytes();
+    assert_eq!(check_with(rules("FIX42"), &bytes, Switches::default()), Ok(()));
+    let reject = check_with(rules("FIX44"), &bytes, Switches::default()).unwrap_err();
+    assert_eq!(reject.tag, Some(Tag(47)));
+    assert!(matches!(reject.reason, InvalidTagNumber | TagNotDefinedForMessage), "{reject}");
+}
+
+#[test]
+fn rules_are_shared_by_threads() {
+    fn is_shared<T: Send + Sync + 'static>() {}
+    is_shared::<Rules>();
+}
+
+/// Fields that often mean something, and some that never do.
+fn fields() -> impl Strategy<Value = String> {
+    let tag = prop_oneof![
+        prop::sample::select(vec![
+            "453",
+            "448",
+            "447",
+            "452",
+            "802",
+            "523",
+            "803",
+            "268",
+            "269",
+            "270",
+            "279",
+            "55",
+            "54",
+            "627",
+            "628",
+            "386",
+            "336",
+            "711",
+            "311",
+            "95",
+            "96",
+            "93",
+            "89",
+            "34",
+            "35",
+            "49",
+            "0",
+            "-1",
+            "5000",
+            "4294967295",
+            "65536",
+            "999999999",
+        ])
+        .prop_map(str::to_owned),
+        "[0-9]{1,5}",
+    ];
+    let value = prop_oneof!["[0-9]{0,2}", "[ -~]{0,8}", "20261121-[0-9:.]{0,12}"];
+    let field = (tag, value).prop_map(|(tag, value)| format!("{tag}={value}|"));
+    prop::collection::vec(field, 0..40).prop_map(|fields| fields.concat())
+}
+
+proptest! {
+    #[test]
+    fn no_message_makes_it_panic(
+        msg_type in "D|W|X|V|8|E|0|A|AE|[0-9A-Z]{1,2}",
+        fields in fields(),
+        at in 0..VERSIONS.len(),
+        bits in any::<u16>(),
+    ) {
+        let version = VERSIONS[at];
+        let on = |n: u16| bits & (1 << n) == 0;
+        let switches = Switches {
+            undefined_tags: on(0),
+            tags_of_message: on(1),
+            required_tags: on(2),
+            empty_values: on(3),
+            codes: on(4),
+            formats: on(5),
+            repeated_tags: on(6),
+            section_order: on(7),
+            group_order: on(8),
+            group_counts: on(9),
+            ..Switches::ALL
+        };
+        let bytes = frame(version, &format!("35={msg_type}|{fields}"));
+        let mut index = FieldIndex::default();
+        if let Ok(message) = Message::parse(&bytes, &mut index, CheckSumPolicy::Verify) {
+            let mut scratch = Scratch::default();
+            let first = rules(version).check(&message, &switches, &mut scratch);
+            // A scratch that was used before, by other rules too, changes nothing.
+            let _ = rules("FIX40").check(&message, &switches, &mut scratch);
+            let second = rules(version).check(&message, &switches, &mut scratch);
+            prop_assert_eq!(first, second);
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! What operators do to a running session: log out and in, cut, ask again, set numbers.
+//!
+//! Each call waits for the end of the session's turn; none belongs on a hot path.
+
+use std::sync::atomic::Ordering;
+
+use transfix_session::{Disconnect, Now, Outbox, Session};
+
+use crate::clock;
+use crate::handle::SessionHandle;
+use crate::link::Link;
+
+impl SessionHandle {
+    /// Logs out with this Text(58) and stays disconnected until [`SessionHandle::log_on`].
+    pub fn log_out(&self, text: &str) {
+        self.shared.enabled.store(false, Ordering::Release);
+        self.with_link(|link| {
+            // A link that fails now fails again in its worker's next turn, which closes it.
+            let waits = link.logout(clock::now(), text).unwrap_or(false);
+            if !waits && link.is_up() {
+                link.desk.cut = Some(Disconnect::Application);
+            }
+        });
+        self.call_worker();
+    }
+
+    /// Allows the session to be connected again.
+    pub fn log_on(&self) {
+        self.shared.enabled.store(true, Ordering::Release);
+        self.call_worker();
+    }
+
+    /// Drops the connection without a word. An initiator connects again after its interval.
+    pub fn disconnect(&self) {
+        self.with_link(|link| {
+            if link.is_up() {
+                link.desk.cut = Some(Disconnect::Application);
+            }
+        });
+        self.call_worker();
+    }
+
+    /// Sends a ResendRequest(2) for the counterparty's messages `begin` to `end`, 0 for all that
+    /// follow. Answers whether it was sent, as the next two do: only a logged-on session does.
+    pub fn request_resend(&self, begin: u64, end: u64) -> bool {
+        self.operate(|session, now, out| session.request_resend(now, begin, end, out))
+    }
+
+    /// Sends a TestRequest(1) with this TestReqID(112).
+    pub fn test_request(&self, id: &str) -> bool {
+        self.operate(|session, now, out| session.test_request(now, id, out))
+    }
+
+    /// Sends SequenceReset-Reset(4): our next message has this number, which must be higher than
+    /// the present one.
+    pub fn sequence_reset(&self, new_seq_no: u64) -> bool {
+        self.operate(|session, now, out| session.sequence_reset(now, new_seq_no, out))
+    }
+
+    /// Makes the next Logon(A) reset both numbers to 1.
+    pub fn reset_at_next_logon(&self) {
+        self.with_link(|link| link.desk.session.reset_at_next_logon());
+    }
+
+    /// Sets the next numbers without a word to the counterparty: expected from it, and of ours.
+    /// Only for repair, when both operators have agreed on them; `None` leaves one as it is.
+    ///
+    /// # Panics
+    /// If a number is 0.
+    pub fn set_next_numbers(&self, next_in: Option<u64>, next_out: Option<u64>) {
+        self.operate(|session, _, _| {
+            if let Some(next) = next_in {
+                session.set_next_num_in(next);
+            }
+            if let Some(next) = next_out {
+                session.set_next_num_out(next);
+            }
+            true
+        });
+    }
+
+    fn operate(&self, act: impl FnOnce(&mut Session, Now, &mut Outbox) -> bool) -> bool {
+        self.with_link(|link: &mut Link| {
+            let now = clock::now();
+            let done = act(&mut link.desk.session, now, &mut link.desk.out);
+            // As in log_out: the worker's next turn meets the same failure and closes the link.
+            link.flush(now).is_ok() && done
+        })
+    }
+
+    fn call_worker(&self) {
+        self.shared.attention.store(true, Ordering::Release);
+        self.wake();
+    }
+}

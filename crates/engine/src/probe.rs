@@ -1,0 +1,54 @@
+//! One link without threads or sockets, for counting what a turn of it costs.
+
+use std::sync::Arc;
+
+use transfix_session::Now;
+use transfix_transport::Stream;
+use transfix_transport::memory::{MemoryStream, pipe};
+
+use crate::application::Application;
+use crate::engine::{EngineError, open};
+use crate::handle::{Registry, Shared};
+use crate::settings::SessionSettings;
+
+/// Bytes that the in-memory connection holds in each direction.
+const PIPE_BYTES: usize = 1 << 20;
+
+/// A session over a connection in memory, driven by hand. Not for production: it has no timers.
+pub struct Probe {
+    shared: Shared,
+    peer: MemoryStream,
+}
+
+impl Probe {
+    /// Opens the session's store and connects it to memory.
+    ///
+    /// # Errors
+    /// If the store cannot be opened.
+    pub fn new(
+        settings: &SessionSettings,
+        application: Box<dyn Application>,
+        now: Now,
+    ) -> Result<Self, EngineError> {
+        let registry = Arc::new(Registry::default());
+        registry.fill(&[]);
+        let shared = open(settings, application, &registry)?;
+        let (ours, peer) = pipe(PIPE_BYTES);
+        let mut link = shared.link.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let attached = link.attach(now, Box::new(ours), &[]);
+        assert!(attached.is_ok(), "a connection in memory cannot fail");
+        drop(link);
+        Ok(Self { shared, peer })
+    }
+
+    /// Gives `bytes` to the link, takes one turn, and reads what it sends into `answer`. Answers
+    /// how many bytes that were; 0 too if the link went down.
+    pub fn turn(&mut self, bytes: &[u8], now: Now, answer: &mut [u8]) -> usize {
+        let _ = self.peer.write(bytes);
+        let mut link = self.shared.link.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if link.turn(&self.shared.queue, || now).is_err() {
+            return 0;
+        }
+        self.peer.read(answer).unwrap_or(0)
+    }
+}

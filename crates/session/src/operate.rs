@@ -1,0 +1,78 @@
+//! What operators ask of a session by hand: numbers, resets, requests.
+
+use transfix_codec::tag;
+
+use crate::config::Now;
+use crate::outbox::Outbox;
+use crate::session::Session;
+use crate::state::State;
+
+impl Session {
+    /// Sends a ResendRequest(2) for the counterparty's messages `begin` to `end`; 0 for all that
+    /// follow. What comes again is taken as the duplicates that they are. Answers whether it was
+    /// sent: only a logged-on session does.
+    pub fn request_resend(&mut self, now: Now, begin: u64, end: u64, out: &mut Outbox) -> bool {
+        let end = if end == 0 { self.config.id.begin_string.open_end() } else { end };
+        self.when_active(|session| {
+            session.write_admin(now, b"2", out, |body| {
+                body.uint(tag::BEGIN_SEQ_NO, begin).uint(tag::END_SEQ_NO, end);
+            });
+        })
+    }
+
+    /// Sends a TestRequest(1) with this TestReqID(112), if logged on.
+    pub fn test_request(&mut self, now: Now, id: &str, out: &mut Outbox) -> bool {
+        let id = id.split('\x01').next().filter(|id| !id.is_empty()).unwrap_or("TEST");
+        self.when_active(|session| {
+            session.write_admin(now, b"1", out, |body| _ = body.str(tag::TEST_REQ_ID, id));
+        })
+    }
+
+    /// Sends SequenceReset-Reset(4): our next message has the number `new_seq_no`, and what lies
+    /// between is given up. Answers whether it was sent: not if that would lead backwards.
+    pub fn sequence_reset(&mut self, now: Now, new_seq_no: u64, out: &mut Outbox) -> bool {
+        if new_seq_no <= self.next_num_out {
+            return false;
+        }
+        self.when_active(|session| {
+            session.write_admin(now, b"4", out, |body| {
+                body.boolean(tag::GAP_FILL_FLAG, false).uint(tag::NEW_SEQ_NO, new_seq_no);
+            });
+            session.next_num_out = new_seq_no;
+        })
+    }
+
+    /// Makes the next Logon(A) reset both numbers; an initiator asks for it with
+    /// ResetSeqNumFlag(141)=Y.
+    pub const fn reset_at_next_logon(&mut self) {
+        self.reset_wanted = true;
+    }
+
+    /// Sets the number of our next message, without a word to the counterparty. A number used
+    /// before is used again: only for repair, when both operators have agreed on it.
+    ///
+    /// # Panics
+    /// If it is 0.
+    pub const fn set_next_num_out(&mut self, next: u64) {
+        assert!(next > 0, "MsgSeqNum(34) counts from 1");
+        self.next_num_out = next;
+    }
+
+    /// Sets the number expected next, without a word to the counterparty.
+    ///
+    /// # Panics
+    /// If it is 0.
+    pub fn set_next_num_in(&mut self, next: u64) {
+        assert!(next > 0, "MsgSeqNum(34) counts from 1");
+        self.next_num_in = next;
+        self.gap.advance(next);
+    }
+
+    fn when_active(&mut self, send: impl FnOnce(&mut Self)) -> bool {
+        let active = self.state == State::Active;
+        if active {
+            send(self);
+        }
+        active
+    }
+}

@@ -1,0 +1,217 @@
+//! `cargo xtask peers`: other engines as counterparties.
+//!
+//! `build` compiles the programs under `bench/peers/`; `test` plays one session between Transfix
+//! and such a program in both roles and in several versions, and compares every message field by
+//! field. The two sides are processes that speak the protocol of `bench/peers/README.md`.
+//! **Invariant:** no fixed port, no sleep; no child outlives the test.
+
+mod compare;
+mod message;
+mod play;
+mod process;
+
+use std::env;
+use std::fs;
+use std::io::{self, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+use play::Case;
+
+/// What went wrong, in words for the reader of the terminal.
+type Outcome<T> = Result<T, String>;
+
+const USAGE: &str = "\
+usage: cargo xtask peers build
+       cargo xtask peers test [--ours transfix|quickfix|PROGRAM] [--dictionaries FOLDER]
+                              [--orders N] [--only PART-OF-A-CASE]";
+
+/// Where the QuickFIX headers of the system's package lie.
+const QUICKFIX_HEADER: &str = "/usr/include/quickfix/Session.h";
+const QUICKFIX_PACKAGE: &str = "libquickfix-dev";
+
+/// `BeginString(8)` and `DefaultApplVerID(1137)` of each case.
+const VERSIONS: [(&str, &str); 3] = [("FIX.4.2", ""), ("FIX.4.4", ""), ("FIXT.1.1", "9")];
+
+/// Runs `peers <arguments>`; the exit code is 1 if something failed, 2 if the call was wrong.
+#[must_use]
+pub fn main(arguments: &[String]) -> ExitCode {
+    let (verb, rest) = arguments.split_first().map_or(("", &[][..]), |(v, r)| (v.as_str(), r));
+    let outcome = match verb {
+        "build" if rest.is_empty() => build().map(|folder| say(&format!("{}", folder.display()))),
+        "test" => match Options::read(rest) {
+            Ok(options) => test(&options),
+            Err(text) => return misuse(&text),
+        },
+        _ => return misuse("no such verb"),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(text) => {
+            say(&format!("error: {text}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn misuse(text: &str) -> ExitCode {
+    say(&format!("error: {text}\n{USAGE}"));
+    ExitCode::from(2)
+}
+
+/// Prints one line; a closed terminal is no reason to stop.
+fn say(text: &str) {
+    let _ = writeln!(io::stdout(), "{text}");
+}
+
+struct Options {
+    ours: String,
+    dictionaries: PathBuf,
+    orders: usize,
+    only: String,
+}
+
+impl Options {
+    fn read(arguments: &[String]) -> Outcome<Self> {
+        let mut options = Self {
+            ours: "transfix".to_owned(),
+            dictionaries: root().join("dictionaries"),
+            orders: 1000,
+            only: String::new(),
+        };
+        let mut arguments = arguments.iter();
+        while let Some(key) = arguments.next() {
+            let value = arguments.next().ok_or_else(|| format!("no value for {key}"))?;
+            match key.as_str() {
+                "--ours" => options.ours.clone_from(value),
+                "--dictionaries" => options.dictionaries = absolute(value)?,
+                "--orders" => options.orders = orders(value)?,
+                "--only" => options.only.clone_from(value),
+                _ => return Err(format!("unknown option {key}")),
+            }
+        }
+        Ok(options)
+    }
+}
+
+/// The count is played in four parts.
+fn orders(text: &str) -> Outcome<usize> {
+    match text.parse() {
+        Ok(count) if count >= 4 && count % 4 == 0 => Ok(count),
+        _ => Err(format!("--orders is a multiple of 4, not {text}")),
+    }
+}
+
+fn absolute(path: &str) -> Outcome<PathBuf> {
+    fs::canonicalize(path).map_err(|error| format!("{path}: {error}"))
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().map_or_else(PathBuf::new, Path::to_path_buf)
+}
+
+fn target() -> PathBuf {
+    env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
+}
+
+/// Compiles the counterparties into `target/peers/` and returns that folder.
+fn build() -> Outcome<PathBuf> {
+    // The Makefile takes a QuickFIX of the user's own from the environment.
+    if env::var_os("QUICKFIX_CFLAGS").is_none() && !Path::new(QUICKFIX_HEADER).exists() {
+        install_quickfix()?;
+    }
+    let folder = target().join("peers");
+    let mut make = Command::new("make");
+    make.arg("-C")
+        .arg(root().join("bench/peers/quickfix"))
+        .arg(format!("OUT={}", folder.display()));
+    run(&mut make)?;
+    Ok(folder)
+}
+
+fn install_quickfix() -> Outcome<()> {
+    let is_root = fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0);
+    if !is_root || !Path::new("/usr/bin/apt-get").exists() {
+        return Err(format!(
+            "QuickFIX C++ is missing: install {QUICKFIX_PACKAGE} (Debian, Ubuntu), or set \
+             QUICKFIX_CFLAGS and QUICKFIX_LIBS to a QuickFIX of your own"
+        ));
+    }
+    for arguments in [
+        &["update", "-qq"][..],
+        &["install", "-y", "-qq", "--no-install-recommends", "make", "g++", QUICKFIX_PACKAGE],
+    ] {
+        run(Command::new("apt-get").env("DEBIAN_FRONTEND", "noninteractive").args(arguments))?;
+    }
+    Ok(())
+}
+
+fn run(command: &mut Command) -> Outcome<()> {
+    let name = command.get_program().to_string_lossy().into_owned();
+    match command.status() {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(format!("{name} failed: {status}")),
+        Err(error) => Err(format!("cannot run {name}: {error}")),
+    }
+}
+
+/// Plays every case, goes on after a failure, and fails at the end if any did.
+fn test(options: &Options) -> Outcome<()> {
+    let theirs = vec![build()?.join("qf_peer").display().to_string()];
+    let ours = our_program(options, &theirs)?;
+    let mut played = 0;
+    let mut failed = Vec::new();
+    for (begin_string, appl_ver) in VERSIONS {
+        for we_accept in [true, false] {
+            let role = if we_accept { "acceptor" } else { "initiator" };
+            let name = format!("{begin_string}, {} as {role}", options.ours);
+            if !name.contains(&options.only) {
+                continue;
+            }
+            let (acceptor, initiator) = if we_accept { (&ours, &theirs) } else { (&theirs, &ours) };
+            let case = Case {
+                begin_string,
+                appl_ver,
+                acceptor,
+                initiator,
+                dictionaries: &options.dictionaries,
+                orders: options.orders,
+                folder: target().join("peers/run").join(format!("{begin_string}-{role}")),
+            };
+            played += 1;
+            match case.play() {
+                Ok(compared) => say(&format!("{name}: ok, {compared} messages compared")),
+                Err(text) => {
+                    say(&format!("{name}: FAILED\n{text}"));
+                    failed.push(name);
+                }
+            }
+        }
+    }
+    match (played, failed.is_empty()) {
+        (0, _) => Err(format!("no case contains {:?}", options.only)),
+        (_, true) => Ok(()),
+        _ => Err(format!("{} of {played} failed: {}", failed.len(), failed.join("; "))),
+    }
+}
+
+/// The command line that starts our side.
+fn our_program(options: &Options, theirs: &[String]) -> Outcome<Vec<String>> {
+    match options.ours.as_str() {
+        // The play itself is checked by the other engine on both sides.
+        "quickfix" => Ok(theirs.to_vec()),
+        "transfix" => {
+            let cargo = env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
+            run(Command::new(cargo).current_dir(root()).args([
+                "build",
+                "--release",
+                "--package",
+                "transfix-cli",
+            ]))?;
+            let program = target().join("release/transfix").display().to_string();
+            Ok(vec![program, "peer".to_owned()])
+        }
+        program => Ok(program.split_whitespace().map(str::to_owned).collect()),
+    }
+}

@@ -1,0 +1,208 @@
+//! One side of the session: a process that takes commands and reports events.
+//!
+//! **Invariant:** the process is killed when its `Peer` is dropped; every wait has a deadline.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use super::Outcome;
+use super::message::Message;
+
+/// How long any single event may take to come. The slowest are a reconnect (1 s) and a machine
+/// that is busy with other work.
+const WAIT_MAX: Duration = Duration::from_secs(30);
+
+/// Lines of a peer's output that a failure shows.
+const SHOWN: usize = 8;
+
+/// A running peer and everything it has reported.
+pub(super) struct Peer {
+    name: &'static str,
+    child: Child,
+    stdin: ChildStdin,
+    lines: Receiver<String>,
+    recent: Vec<String>,
+    told: usize,
+    done: usize,
+    /// Whether it listens, or is about to connect.
+    pub(super) ready: bool,
+    /// Logons so far.
+    pub(super) logons: usize,
+    /// Logouts and lost connections so far.
+    pub(super) logouts: usize,
+    /// The next outbound and inbound `MsgSeqNum(34)` of the last `state`.
+    pub(super) state: (u64, u64),
+    /// What its application sent, numbered.
+    pub(super) sent: Vec<Message>,
+    /// What its application got.
+    pub(super) delivered: Vec<Message>,
+    /// What it wrote to the socket.
+    pub(super) written: Vec<Message>,
+    /// What it read from the socket.
+    pub(super) read: Vec<Message>,
+}
+
+impl Peer {
+    /// Starts the program; its standard error goes to `<folder>/<name>.err`.
+    pub(super) fn start(
+        name: &'static str,
+        program: &[String],
+        arguments: &[String],
+        folder: &Path,
+    ) -> Outcome<Self> {
+        let failed = |error: std::io::Error| format!("cannot start {name} {program:?}: {error}");
+        let (first, rest) = program.split_first().ok_or("no program")?;
+        let errors = File::create(folder.join(format!("{name}.err"))).map_err(failed)?;
+        let mut child = Command::new(first)
+            .args(rest)
+            .args(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(errors)
+            .spawn()
+            .map_err(failed)?;
+        let stdin = child.stdin.take().ok_or("no standard input")?;
+        let stdout = child.stdout.take().ok_or("no standard output")?;
+        let (sender, lines) = mpsc::channel();
+        // Ends with the process: its output is closed then.
+        thread::spawn(move || {
+            for line in BufReader::new(stdout).lines().map_while(Result::ok) {
+                if sender.send(line).is_err() {
+                    break;
+                }
+            }
+        });
+        Ok(Self {
+            name,
+            child,
+            stdin,
+            lines,
+            recent: Vec::new(),
+            told: 0,
+            done: 0,
+            ready: false,
+            logons: 0,
+            logouts: 0,
+            state: (0, 0),
+            sent: Vec::new(),
+            delivered: Vec::new(),
+            written: Vec::new(),
+            read: Vec::new(),
+        })
+    }
+
+    /// Sends a command without waiting for its end.
+    pub(super) fn tell(&mut self, command: &str) -> Outcome<()> {
+        self.told += 1;
+        writeln!(self.stdin, "{command}")
+            .map_err(|error| self.failure(&format!("cannot take {command:?}: {error}")))
+    }
+
+    /// Sends a command and waits until it is done.
+    pub(super) fn ask(&mut self, command: &str) -> Outcome<()> {
+        self.tell(command)?;
+        self.wait(command, |peer| peer.done == peer.told)
+    }
+
+    /// Reads events until `reached`; fails at the deadline, when the peer ends and when it
+    /// reports an error.
+    pub(super) fn wait(&mut self, what: &str, reached: impl Fn(&Self) -> bool) -> Outcome<()> {
+        let deadline = now() + WAIT_MAX;
+        while !reached(self) {
+            match self.lines.recv_timeout(deadline.saturating_duration_since(now())) {
+                Ok(line) => self.take(line)?,
+                Err(RecvTimeoutError::Timeout) => {
+                    return Err(self.failure(&format!("no answer in time: {what}")));
+                }
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(self.failure(&format!("ended before: {what}")));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Tells it to end and reads the rest of its events.
+    pub(super) fn quit(&mut self) -> Outcome<()> {
+        self.tell("quit")?;
+        let deadline = now() + WAIT_MAX;
+        loop {
+            match self.lines.recv_timeout(deadline.saturating_duration_since(now())) {
+                Ok(line) => self.take(line)?,
+                Err(RecvTimeoutError::Timeout) => return Err(self.failure("does not quit")),
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+        }
+        match self.child.wait() {
+            Ok(status) if status.success() => Ok(()),
+            Ok(status) => Err(self.failure(&format!("ended with {status}"))),
+            Err(error) => Err(self.failure(&error.to_string())),
+        }
+    }
+
+    fn take(&mut self, line: String) -> Outcome<()> {
+        let event: Value = serde_json::from_str(&line)
+            .map_err(|error| self.failure(&format!("not JSON ({error}): {line}")))?;
+        if self.recent.len() == SHOWN {
+            self.recent.remove(0);
+        }
+        self.recent.push(line);
+        let number = |key: &str| event[key].as_u64().unwrap_or(0);
+        match event["event"].as_str().unwrap_or_default() {
+            "ready" => self.ready = true,
+            "logon" => self.logons += 1,
+            "logout" => self.logouts += 1,
+            "done" => self.done += 1,
+            "state" => self.state = (number("next_out"), number("next_in")),
+            "error" => return Err(self.failure("reports an error")),
+            "sent" => self.sent.push(self.message(&event)?),
+            "app" => self.delivered.push(self.message(&event)?),
+            "out" => self.written.push(self.message(&event)?),
+            "in" => self.read.push(self.message(&event)?),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn message(&self, event: &Value) -> Outcome<Message> {
+        let message = event["msg"].as_str().and_then(Message::parse);
+        message.ok_or_else(|| self.failure("printed a message without fields"))
+    }
+
+    /// Takes the events that have come already; an error is not news any more.
+    pub(super) fn catch_up(&mut self) {
+        while let Ok(line) = self.lines.try_recv() {
+            let _ = self.take(line);
+        }
+    }
+
+    /// A failure of this peer with its last words.
+    pub(super) fn failure(&self, what: &str) -> String {
+        let mut text = format!("{}: {what}", self.name);
+        for line in &self.recent {
+            text.push_str("\n  ");
+            text.push_str(line);
+        }
+        text
+    }
+}
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        // Fails only if it has ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "a deadline for another process needs real time")]
+fn now() -> Instant {
+    Instant::now()
+}
