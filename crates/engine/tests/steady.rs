@@ -8,8 +8,8 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 use std::time::Duration;
 
 use transfix::{
-    Application, BeginString, BusinessReject, Durability, Engine, Message, Mode, Role, SessionId,
-    SessionRef, SessionSettings, Settings, Template, tag,
+    Application, BeginString, Body, BusinessReject, Durability, Engine, Message, Mode, Role,
+    SessionId, SessionRef, SessionSettings, Settings, Template, tag,
 };
 use transfix_testkit::alloc::{Counting, all_allocations};
 use transfix_testkit::temp::TempDir;
@@ -43,10 +43,20 @@ impl Application for Venue {
     }
 }
 
+/// How an order is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    /// By the session of the callback.
+    Callback,
+    /// By a handle while the session is busy, and so through its queue.
+    Queue,
+}
+
 /// Sends the next order when the last one is reported; ends with the longest stretch without an
 /// allocation.
 struct Client {
     order: Template,
+    way: Way,
     reports: u64,
     /// All allocations when they were last looked at, and the reports when they last had changed.
     allocations: u64,
@@ -58,10 +68,14 @@ struct Client {
 impl Client {
     fn send(&self, session: &mut SessionRef<'_>) {
         let now = session.now().utc;
-        let sent = session.send("D", |body| {
+        let fill = |body: &mut Body<'_>| {
             self.order.fill(body).uint(self.reports).timestamp(now).done();
-        });
-        assert!(sent.is_ok());
+        };
+        let sent = match self.way {
+            Way::Callback => session.send("D", fill).is_ok(),
+            Way::Queue => session.other(session.id()).unwrap().send("D", fill).is_ok(),
+        };
+        assert!(sent);
     }
 }
 
@@ -112,7 +126,7 @@ fn start(
 }
 
 /// The longest stretch of round trips without an allocation, as far as it was looked for.
-fn longest(mode: Mode, durability: Durability) -> u64 {
+fn longest(mode: Mode, durability: Durability, way: Way) -> u64 {
     let (dir, how) = (TempDir::new(), (mode, durability));
     let report = Template::new("8", |t| {
         t.slot(tag::ORDER_ID).slot(tag::CL_ORD_ID).slot(tag::EXEC_ID);
@@ -126,7 +140,7 @@ fn longest(mode: Mode, durability: Durability) -> u64 {
         t.fields(b"38=100\x0140=2\x0144=1.08415\x01");
     });
     let (done, longest) = sync_channel(1);
-    let client = Client { order, reports: 0, allocations: 0, since: 0, longest: 0, done };
+    let client = Client { order, way, reports: 0, allocations: 0, since: 0, longest: 0, done };
     let client = start(Role::Initiator, &address, how, &dir, Box::new(client));
     let longest = longest.recv_timeout(LONG).unwrap();
     client.stop(20_000);
@@ -138,9 +152,14 @@ fn longest(mode: Mode, durability: Durability) -> u64 {
 #[test]
 fn nothing_is_allocated_in_steady_state() {
     for mode in [Mode::Pool, Mode::Dedicated, Mode::Spin] {
-        for durability in [Durability::Memory, Durability::Process] {
-            let longest = longest(mode, durability);
-            assert_eq!(longest, STRETCH, "the longest stretch, {mode:?} and {durability:?}");
+        let cases = [
+            (Durability::Memory, Way::Callback),
+            (Durability::Process, Way::Callback),
+            (Durability::Memory, Way::Queue),
+        ];
+        for (durability, way) in cases {
+            let longest = longest(mode, durability, way);
+            assert_eq!(longest, STRETCH, "the longest stretch: {mode:?}, {durability:?}, {way:?}");
         }
     }
 }
