@@ -164,7 +164,8 @@ impl Desk {
             Verdict::Resend { begin, end } => {
                 tracing::info!(session = %self.id(), begin, end, "resending");
                 self.with_application(now, |app, s| app.on_admin(message, s));
-                self.replay.start(begin, end, self.out.bytes().len());
+                let last = self.session.next_num_out() - 1;
+                self.replay.start(begin, end, last, self.out.bytes().len());
             }
             Verdict::Disconnect(reason) => {
                 self.with_application(now, |app, s| app.on_admin(message, s));
@@ -322,6 +323,7 @@ impl Desk {
                 Entry::Reset => {
                     self.store.put(time_ns, Record::Reset)?;
                     self.stored = (1, 1);
+                    self.replay.stop();
                 }
             }
         }

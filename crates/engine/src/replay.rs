@@ -1,7 +1,7 @@
 //! The answer to a ResendRequest(2): a bounded, resumable cursor over the store.
 //!
 //! Invariant: what was sent before the request goes out first, then the replay, then what has been
-//! sent since; a replay never holds more than one chunk in memory.
+//! sent since, each number once as new; a replay never holds more than one chunk in memory.
 
 use transfix_codec::{CheckSumPolicy, FieldIndex, Message};
 use transfix_session::{Now, Outbox, Session};
@@ -17,6 +17,8 @@ const CHUNK_NUMBERS: usize = 10_000;
 pub(crate) struct Replay {
     next: u64,
     end: u64,
+    /// The last number that goes out before the replay.
+    last: u64,
     /// First number of the run that a gap fill will cover.
     gap_begin: Option<u64>,
     /// Bytes of the live outbox that go out before the replay.
@@ -27,15 +29,25 @@ pub(crate) struct Replay {
 }
 
 impl Replay {
-    /// Begins at `begin`; a request that comes during a replay starts it anew.
-    pub(crate) fn start(&mut self, begin: u64, end: u64, live_bytes: usize) {
+    /// Begins at `begin`; a request that comes during a replay starts it anew. `live_bytes` of the
+    /// outbox, which end with the number `last`, go out before.
+    pub(crate) fn start(&mut self, begin: u64, end: u64, last: u64, live_bytes: usize) {
         if !self.active {
+            self.last = last;
             self.barrier = live_bytes;
         }
         self.active = true;
         self.gap_begin = None;
         self.next = begin;
-        self.end = end;
+        // What waits behind the replay comes by itself: sent again before, its number would be too
+        // low when it comes.
+        self.end = end.min(self.last);
+    }
+
+    /// Numbers have been reset: nothing more is to be sent again. What is encoded goes out whole.
+    pub(crate) const fn stop(&mut self) {
+        self.gap_begin = None;
+        self.next = self.end + 1;
     }
 
     pub(crate) fn clear(&mut self) {
@@ -50,6 +62,9 @@ impl Replay {
         session: &mut Session,
         store: &dyn Store,
     ) -> Result<(), StoreError> {
+        if self.end >= session.next_num_out() {
+            self.stop();
+        }
         let mut numbers = 0;
         while self.next <= self.end
             && numbers < CHUNK_NUMBERS
@@ -79,5 +94,48 @@ impl Replay {
             self.active = !self.out.bytes().is_empty();
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use transfix_codec::tag;
+    use transfix_session::{BeginString, Config, Role, SessionId};
+    use transfix_store::MemoryStore;
+
+    /// MsgSeqNum(34) and NewSeqNo(36) of the gap fill that the replay writes from an empty store.
+    fn filled(replay: &mut Replay, next_num_out: u64) -> Option<(u64, u64)> {
+        let config = Config::new(SessionId::new(BeginString::Fix44, "A", "B"), Role::Acceptor);
+        let mut session = Session::new(config, 1, next_num_out);
+        replay.fill(Now::default(), &mut session, &MemoryStore::new(1_000, 0)).unwrap();
+        let bytes = replay.out.bytes().to_vec();
+        replay.out.consume(bytes.len());
+        let mut index = FieldIndex::default();
+        let message = Message::parse(&bytes, &mut index, CheckSumPolicy::Ignore).ok()?;
+        Some((message.msg_seq_num().unwrap(), message.uint(tag::NEW_SEQ_NO).unwrap()))
+    }
+
+    #[test]
+    fn a_second_request_does_not_take_in_what_waits_behind_the_replay() {
+        let mut replay = Replay::default();
+        replay.start(1, 4, 4, 0);
+        replay.start(3, 9, 9, 500);
+        assert_eq!((replay.barrier, filled(&mut replay, 10)), (0, Some((3, 5))));
+        replay.start(6, 9, 9, 500);
+        assert_eq!(filled(&mut replay, 10), None, "all of it waits behind");
+        assert!(!replay.active);
+        replay.start(6, 9, 9, 500);
+        assert_eq!((replay.barrier, filled(&mut replay, 10)), (500, Some((6, 10))));
+    }
+
+    #[test]
+    fn a_reset_ends_a_replay() {
+        let mut replay = Replay::default();
+        replay.start(1, 9, 9, 0);
+        assert_eq!(filled(&mut replay, 2), None, "the numbers went back under the replay");
+        replay.start(1, 9, 9, 0);
+        replay.stop();
+        assert_eq!(filled(&mut replay, 20), None, "the numbers are those of others now");
     }
 }

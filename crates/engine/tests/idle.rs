@@ -1,0 +1,71 @@
+//! Sessions that wait use no CPU.
+#![allow(clippy::unwrap_used, reason = "a failed test may panic")]
+
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::Duration;
+
+use transfix::{
+    Application, BeginString, BusinessReject, Durability, Engine, EngineSettings, Message, Mode,
+    Role, SessionId, SessionRef, SessionSettings, Settings, clock,
+};
+
+const LONG: Duration = Duration::from_secs(60);
+const WATCHED: Duration = Duration::from_secs(2);
+const POOLED: usize = 100;
+const DEDICATED: usize = 4;
+/// For all sessions of both sides over the time that is watched.
+const CPU_MS_MAX: u64 = 10;
+
+/// Says when it is logged on.
+struct Idler(Sender<()>);
+
+impl Application for Idler {
+    fn on_message(
+        &mut self,
+        _: &Message<'_>,
+        _: &mut SessionRef<'_>,
+    ) -> Result<(), BusinessReject> {
+        Err(BusinessReject::unsupported())
+    }
+
+    fn on_logon(&mut self, _: &mut SessionRef<'_>) {
+        self.0.send(()).unwrap();
+    }
+}
+
+fn start(role: Role, address: &str) -> (Engine, Receiver<()>) {
+    let session = |n: usize| {
+        let (venue, client) = ("VENUE".to_owned(), format!("CLIENT{n}"));
+        let (ours, theirs) = if role == Role::Acceptor { (venue, client) } else { (client, venue) };
+        let id = SessionId::new(BeginString::Fix44, &ours, &theirs);
+        let mut session = SessionSettings::new(role, &id, address);
+        session.durability = Durability::Memory;
+        session.mode = if n < POOLED { Mode::Pool } else { Mode::Dedicated };
+        session.reconnect_interval_ms = 10;
+        session
+    };
+    let sessions = (0..POOLED + DEDICATED).map(session).collect();
+    let settings = Settings { engine: EngineSettings::default(), sessions };
+    let (logons, logged_on) = channel();
+    let engine = Engine::start(&settings, |_| Box::new(Idler(logons.clone())));
+    (engine.unwrap(), logged_on)
+}
+
+#[test]
+fn idle_sessions_use_no_cpu() {
+    let (venue, at_venue) = start(Role::Acceptor, "127.0.0.1:0");
+    let (client, at_client) = start(Role::Initiator, &venue.listening()[0].to_string());
+    for logged_on in [&at_venue, &at_client] {
+        for _ in 0..POOLED + DEDICATED {
+            logged_on.recv_timeout(LONG).unwrap();
+        }
+    }
+    let wait = |time| assert_eq!(at_client.recv_timeout(time), Err(RecvTimeoutError::Timeout));
+    // The last turns of the logons come to their end.
+    wait(Duration::from_millis(200));
+    let before = clock::process_cpu_ns();
+    wait(WATCHED);
+    let used_ms = (clock::process_cpu_ns() - before) / 1_000_000;
+    assert!(used_ms <= CPU_MS_MAX, "{used_ms} ms of CPU while nothing happens");
+    assert!(venue.sessions().chain(client.sessions()).all(|s| s.is_logged_on()));
+}

@@ -1,0 +1,165 @@
+//! No allocation per message in steady state, in either direction, in any mode.
+//!
+//! Only a new segment of the store allocates. It comes rarely and at times that depend on the size
+//! of the messages, so that a stretch of round trips without any is looked for.
+#![allow(clippy::unwrap_used, reason = "a failed test may panic")]
+
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::time::Duration;
+
+use transfix::{
+    Application, BeginString, Body, BusinessReject, Durability, Engine, Message, Mode, Role,
+    SessionId, SessionRef, SessionSettings, Settings, Template, tag,
+};
+use transfix_testkit::alloc::{Counting, all_allocations};
+use transfix_testkit::temp::TempDir;
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+const LONG: Duration = Duration::from_secs(60);
+/// So many round trips in a row must do without an allocation in the whole process.
+const STRETCH: u64 = 5_000;
+/// So many are made at most to find them: segments of 1, 2 and 4 MiB are filled by then.
+const REPORTS_MAX: u64 = 30_000;
+
+/// Answers each order with a report.
+struct Venue {
+    report: Template,
+}
+
+impl Application for Venue {
+    fn on_message(
+        &mut self,
+        order: &Message<'_>,
+        session: &mut SessionRef<'_>,
+    ) -> Result<(), BusinessReject> {
+        let cl_ord_id = order.required(tag::CL_ORD_ID)?;
+        let (number, now) = (order.msg_seq_num()?, session.now().utc);
+        let sent = session.send("8", |body| {
+            self.report.fill(body).uint(number).bytes(cl_ord_id).uint(number).timestamp(now).done();
+        });
+        sent.map(drop).map_err(|_| BusinessReject::unsupported())
+    }
+}
+
+/// How an order is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    /// By the session of the callback.
+    Callback,
+    /// By a handle while the session is busy, and so through its queue.
+    Queue,
+}
+
+/// Sends the next order when the last one is reported; ends with the longest stretch without an
+/// allocation.
+struct Client {
+    order: Template,
+    way: Way,
+    reports: u64,
+    /// All allocations when they were last looked at, and the reports when they last had changed.
+    allocations: u64,
+    since: u64,
+    longest: u64,
+    done: SyncSender<u64>,
+}
+
+impl Client {
+    fn send(&self, session: &mut SessionRef<'_>) {
+        let now = session.now().utc;
+        let fill = |body: &mut Body<'_>| {
+            self.order.fill(body).uint(self.reports).timestamp(now).done();
+        };
+        let sent = match self.way {
+            Way::Callback => session.send("D", fill).is_ok(),
+            Way::Queue => session.other(session.id()).unwrap().send("D", fill).is_ok(),
+        };
+        assert!(sent);
+    }
+}
+
+impl Application for Client {
+    fn on_message(
+        &mut self,
+        report: &Message<'_>,
+        session: &mut SessionRef<'_>,
+    ) -> Result<(), BusinessReject> {
+        assert_eq!(report.uint(tag::CL_ORD_ID), Ok(self.reports));
+        self.reports += 1;
+        let allocations = all_allocations();
+        if self.allocations != allocations {
+            self.allocations = allocations;
+            self.since = self.reports;
+        }
+        self.longest = self.longest.max(self.reports - self.since);
+        if self.longest == STRETCH || self.reports == REPORTS_MAX {
+            self.done.send(self.longest).unwrap();
+        } else {
+            self.send(session);
+        }
+        Ok(())
+    }
+
+    fn on_logon(&mut self, session: &mut SessionRef<'_>) {
+        self.send(session);
+    }
+}
+
+fn start(
+    role: Role,
+    address: &str,
+    (mode, durability): (Mode, Durability),
+    dir: &TempDir,
+    application: Box<dyn Application>,
+) -> Engine {
+    let id = match role {
+        Role::Acceptor => SessionId::new(BeginString::Fix44, "VENUE", "CLIENT"),
+        Role::Initiator => SessionId::new(BeginString::Fix44, "CLIENT", "VENUE"),
+    };
+    let mut settings = SessionSettings::new(role, &id, address);
+    settings.mode = mode;
+    settings.durability = durability;
+    settings.store_dir = dir.path().to_owned();
+    let mut application = Some(application);
+    Engine::start(&Settings::of(settings), |_| application.take().unwrap()).unwrap()
+}
+
+/// The longest stretch of round trips without an allocation, as far as it was looked for.
+fn longest(mode: Mode, durability: Durability, way: Way) -> u64 {
+    let (dir, how) = (TempDir::new(), (mode, durability));
+    let report = Template::new("8", |t| {
+        t.slot(tag::ORDER_ID).slot(tag::CL_ORD_ID).slot(tag::EXEC_ID);
+        t.fields(b"150=0\x0139=0\x0155=EUR/USD\x0154=1\x0138=100\x01151=100\x0114=0\x016=0\x01");
+        t.slot(tag::TRANSACT_TIME);
+    });
+    let venue = start(Role::Acceptor, "127.0.0.1:0", how, &dir, Box::new(Venue { report }));
+    let address = venue.listening()[0].to_string();
+    let order = Template::new("D", |t| {
+        t.slot(tag::CL_ORD_ID).fields(b"55=EUR/USD\x0154=1\x01").slot(tag::TRANSACT_TIME);
+        t.fields(b"38=100\x0140=2\x0144=1.08415\x01");
+    });
+    let (done, longest) = sync_channel(1);
+    let client = Client { order, way, reports: 0, allocations: 0, since: 0, longest: 0, done };
+    let client = start(Role::Initiator, &address, how, &dir, Box::new(client));
+    let longest = longest.recv_timeout(LONG).unwrap();
+    client.stop(20_000);
+    venue.stop(20_000);
+    longest
+}
+
+// One test: the counter is that of the whole process.
+#[test]
+fn nothing_is_allocated_in_steady_state() {
+    for mode in [Mode::Pool, Mode::Dedicated, Mode::Spin] {
+        let cases = [
+            (Durability::Memory, Way::Callback),
+            (Durability::Process, Way::Callback),
+            (Durability::Memory, Way::Queue),
+        ];
+        for (durability, way) in cases {
+            let longest = longest(mode, durability, way);
+            assert_eq!(longest, STRETCH, "the longest stretch: {mode:?}, {durability:?}, {way:?}");
+        }
+    }
+}
