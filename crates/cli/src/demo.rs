@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
+use transfix::clock::monotonic_ns;
 use transfix::{
     Application, BeginString, Body, BusinessReject, Decimal, Direction, Disconnect, Engine,
     Message, Role, SendError, SessionHandle, SessionId, SessionRef, SessionSettings, Settings, tag,
@@ -220,7 +221,7 @@ impl Desk {
         while self.next_order < until {
             if self.next_order.is_multiple_of(20) {
                 // Slow enough that the line is cut while orders are still being sent.
-                let _ = self.happened.recv_timeout(Duration::from_millis(1));
+                self.pause();
             }
             // Two sides in turn: every second order trades with the one before.
             let side = if self.next_order.is_multiple_of(2) { b'2' } else { b'1' };
@@ -228,8 +229,7 @@ impl Desk {
                 Ok(()) => {}
                 Err(SendError::NotLoggedOn | SendError::WouldBlock { .. }) => {
                     refused += 1;
-                    // The next event, a logon for instance, comes before the patience ends.
-                    let _ = self.happened.recv_timeout(Duration::from_millis(1));
+                    self.pause();
                 }
                 Err(error) => return Err(error.to_string()),
             }
@@ -245,6 +245,14 @@ impl Desk {
              asked for what they had lost"
         );
         Ok(())
+    }
+
+    /// Passes over what happens in the next millisecond.
+    fn pause(&self) {
+        let until = monotonic_ns() + 1_000_000;
+        while let left @ 1.. = until.saturating_sub(monotonic_ns()) {
+            let _ = self.happened.recv_timeout(Duration::from_nanos(left));
+        }
     }
 
     /// Waits until nothing is on its way: logged on, and the numbers stand still.

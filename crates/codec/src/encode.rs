@@ -113,7 +113,8 @@ pub struct Body<'b> {
 }
 
 impl<'b> Body<'b> {
-    /// Fields written outside a message, to be framed later with [`Body::fields`]; appends to `out`.
+    /// Fields written outside a message, to be framed later with [`Body::fields`]; appends to
+    /// `out`.
     #[must_use]
     pub const fn detached(out: &'b mut Vec<u8>, precision: Precision) -> Self {
         Self { out, precision, misuse: None }

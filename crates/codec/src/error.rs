@@ -1,7 +1,8 @@
 //! What can be wrong with bytes: by blame, so that the type says what goes out on the wire.
 //!
-//! [`Garbled`]: not a message; skipped and counted, no number is consumed. [`Reject`]: a bad message;
-//! answered by Reject(3). [`Misuse`]: the caller's mistake; never caused by counterparty data.
+//! [`Garbled`]: not a message; skipped and counted, no number is consumed. [`Reject`]: a bad
+//! message; answered by Reject(3). [`Misuse`]: the caller's mistake; never caused by counterparty
+//! data.
 
 use core::fmt;
 
@@ -41,7 +42,8 @@ impl fmt::Display for Garbled {
 
 impl core::error::Error for Garbled {}
 
-/// Why a message is bad: SessionRejectReason(373) and RefTagID(371) of the Reject(3) that answers it.
+/// Why a message is bad: SessionRejectReason(373) and RefTagID(371) of the Reject(3) that answers
+/// it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reject {
     /// SessionRejectReason(373).

@@ -1,8 +1,8 @@
 //! Bytes to messages and back: framing, zero-copy views, encoding, validation.
 //!
-//! The way in: [`frame::split`] finds one message in a receive buffer, [`Message::parse`] indexes its
-//! fields and verifies CheckSum(10) in place, and the typed getters of [`Message`] read values on
-//! demand. The way out: [`encode::FrameWriter`] writes header, body and trailer straight into a
+//! The way in: [`frame::split`] finds one message in a receive buffer, [`Message::parse`] indexes
+//! its fields and verifies CheckSum(10) in place, and the typed getters of [`Message`] read values
+//! on demand. The way out: [`encode::FrameWriter`] writes header, body and trailer straight into a
 //! buffer that the caller owns.
 //!
 //! Invariants: nothing here allocates per message once the caller's buffers have grown; no input,

@@ -56,8 +56,9 @@ proptest! {
         let message = Message::parse(&bytes, &mut index, CheckSumPolicy::Verify).unwrap();
         let read: Fields = message.fields().map(|f| (f.tag.0, f.value.to_vec())).collect();
         prop_assert_eq!(&read[3..read.len() - 1], &fields[..]);
-        prop_assert_eq!(message.uint(tag::BODY_LENGTH).unwrap() as usize,
-            bytes.len() - 7 - bytes.iter().enumerate().filter(|b| *b.1 == SOH).nth(1).unwrap().0 - 1);
+        let mut delimiters = bytes.iter().enumerate().filter(|b| *b.1 == SOH);
+        let counted = bytes.len() - 7 - delimiters.nth(1).unwrap().0 - 1;
+        prop_assert_eq!(message.uint(tag::BODY_LENGTH).unwrap() as usize, counted);
     }
 
     #[test]
@@ -93,7 +94,9 @@ proptest! {
     }
 
     #[test]
-    fn one_wrong_byte_is_noticed(fields in fields(), at in any::<prop::sample::Index>(), to in any::<u8>()) {
+    fn one_wrong_byte_is_noticed(
+        fields in fields(), at in any::<prop::sample::Index>(), to in any::<u8>(),
+    ) {
         let good = encode(&fields);
         let mut bad = good.clone();
         let i = at.index(bad.len());
@@ -116,7 +119,8 @@ fn message_with(body: &[u8]) -> Vec<u8> {
 #[test]
 fn nested_groups() {
     let bytes = message_with(
-        b"268=2\x01269=0\x01270=10.5\x01453=2\x01448=A\x01447=D\x01448=B\x01269=1\x01270=11\x0158=end\x01",
+        b"268=2\x01269=0\x01270=10.5\x01453=2\x01448=A\x01447=D\x01448=B\x01\
+        269=1\x01270=11\x0158=end\x01",
     );
     let mut index = FieldIndex::default();
     let message = Message::parse(&bytes, &mut index, CheckSumPolicy::Verify).unwrap();

@@ -14,8 +14,8 @@ pub trait Application: Send {
     /// sent here is stored and written together with all else of the same read.
     ///
     /// # Errors
-    /// A [`BusinessReject`] is answered by BusinessMessageReject(j), or Reject(3) up to FIX 4.1. The
-    /// message counts as received all the same.
+    /// A [`BusinessReject`] is answered by BusinessMessageReject(j), or Reject(3) up to FIX 4.1.
+    /// The message counts as received all the same.
     fn on_message(
         &mut self,
         message: &Message<'_>,

@@ -118,8 +118,8 @@ impl SessionHandle {
         self.with_link(|link| link.desk.counters)
     }
 
-    /// A message that was sent under this MsgSeqNum(34), as the store has it. Waits for the end of a
-    /// turn.
+    /// A message that was sent under this MsgSeqNum(34), as the store has it. Waits for the end of
+    /// a turn.
     ///
     /// # Errors
     /// If the store has failed.

@@ -1,7 +1,9 @@
-//! One session with its store, its application and its connection; [`Link::turn`] is the data's way.
+//! One session with its store, its application and its connection; [`Link::turn`] is the data's
+//! way.
 //!
 //! Invariants: a frame is in the store before any byte of it is on the socket; what one read brings
-//! is handled in one turn with one commit and one write; one owner (the lock around the link) sends.
+//! is handled in one turn with one commit and one write; one owner (the lock around the link)
+//! sends.
 
 use std::io;
 

@@ -217,7 +217,8 @@ pub struct SessionSettings {
     /// Longest message accepted, in bytes. Default 1 MiB.
     #[serde(default = "default_message_bytes_max")]
     pub message_bytes_max: usize,
-    /// Bytes that may wait for the counterparty before `send` answers "would block". Default 16 MiB.
+    /// Bytes that may wait for the counterparty before `send` answers "would block". Default 16
+    /// MiB.
     #[serde(default = "default_queued_bytes_max")]
     pub queued_bytes_max: usize,
     /// TCP_NODELAY. Default true.

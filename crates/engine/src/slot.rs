@@ -123,7 +123,7 @@ impl Slot {
     ) -> Result<(), Down> {
         let mut link = self.lock();
         if link.is_up() || self.failed || !self.is_enabled() {
-            tracing::warn!(session = %self.shared.id, "refused a connection: there is one, or it is not wanted");
+            tracing::warn!(session = %self.shared.id, "refused a connection");
             return Ok(());
         }
         if let Some((registry, token)) = registry {

@@ -184,7 +184,8 @@ pub struct Config {
     pub role: Role,
     /// HeartBtInt(108) in seconds that the initiator asks for; 0 for none. Default 30.
     pub heart_bt_int_s: u32,
-    /// DefaultApplVerID(1137) of a FIXT session; an acceptor without one takes what the Logon names.
+    /// DefaultApplVerID(1137) of a FIXT session; an acceptor without one takes what the Logon
+    /// names.
     pub default_appl_ver_id: Option<ApplVerId>,
     /// When numbers start again at 1.
     pub reset: ResetPolicy,

@@ -5,7 +5,8 @@ use std::ops::Range;
 /// Whether a frame is resent (application) or covered by a gap fill (administrative).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Logon(A), Heartbeat(0), TestRequest(1), ResendRequest(2), Reject(3), SequenceReset(4), Logout(5).
+    /// Logon(A), Heartbeat(0), TestRequest(1), ResendRequest(2), Reject(3), SequenceReset(4),
+    /// Logout(5).
     Admin,
     /// Everything else.
     Application,

@@ -92,8 +92,8 @@ impl Session {
         self.appl_ver_id
     }
 
-    /// Validates all messages after the Logon(A) by these rules; `None` for no validation. What they
-    /// reject is answered by Reject(3) and never delivered.
+    /// Validates all messages after the Logon(A) by these rules; `None` for no validation. What
+    /// they reject is answered by Reject(3) and never delivered.
     pub fn set_rules(&mut self, rules: Option<Arc<Rules>>, switches: Switches) {
         self.rules = rules;
         self.switches = switches;

@@ -30,7 +30,8 @@ pub enum Durability {
 pub struct Options {
     /// What a commit outlives.
     pub durability: Durability,
-    /// Length of the first segment in bytes; each later one is four times as long as the one before.
+    /// Length of the first segment in bytes; each later one is four times as long as the one
+    /// before.
     pub segment_bytes_first: usize,
     /// Length of a segment in bytes at most, unless one batch needs more.
     pub segment_bytes_max: usize,

@@ -49,8 +49,8 @@ pub(crate) fn open_writable(path: &Path) -> Result<File, StoreError> {
     opened.map_err(|source| io_error(path, source))
 }
 
-/// Writes zeros into `file` from `start` up to `end`. A write claims the blocks, so that a full disk
-/// is an error here and not a signal later.
+/// Writes zeros into `file` from `start` up to `end`. A write claims the blocks, so that a full
+/// disk is an error here and not a signal later.
 pub(crate) fn write_zeros(file: &mut File, start: u64, end: u64) -> io::Result<()> {
     static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
     file.seek(SeekFrom::Start(start))?;

@@ -1,8 +1,8 @@
 //! Non-blocking bytes for a FIX engine: streams, listeners, connecting, readiness.
 //!
 //! A [`Stream`] can be read and written at any time, registered or not: a spinning thread never
-//! meets epoll, a pool registers its streams with a [`Poll`]. Only plain sockets and epoll are used,
-//! so that a preloaded kernel-bypass library works.
+//! meets epoll, a pool registers its streams with a [`Poll`]. Only plain sockets and epoll are
+//! used, so that a preloaded kernel-bypass library works.
 //!
 //! **Invariant:** this crate knows no FIX, starts no thread, reads no clock and never waits, except
 //! in [`Poll::poll`].

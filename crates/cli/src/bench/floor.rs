@@ -1,4 +1,5 @@
-//! The floor of scenario S1: the same bytes over a raw socket, with the same wait and the same pace.
+//! The floor of scenario S1: the same bytes over a raw socket, with the same wait and the same
+//! pace.
 
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};

@@ -61,7 +61,8 @@ pub(crate) struct Args {
     /// has affinity.
     #[arg(long)]
     cpu: Option<usize>,
-    /// With --self: also run QuickFIX C++ (built by `cargo xtask peers build`), from this directory.
+    /// With --self: also run QuickFIX C++ (built by `cargo xtask peers build`), from this
+    /// directory.
     #[arg(long, value_name = "DIR", num_args = 0..=1, default_missing_value = "target/peers")]
     peers: Option<PathBuf>,
     /// Print one JSON object.
