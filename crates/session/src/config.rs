@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use transfix_codec::{Precision, Timestamp};
+use transfix_codec::{Precision, RejectReason, Timestamp};
 
 /// BeginString(8): the version of the session layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -60,6 +60,11 @@ impl BeginString {
     /// Whether Reject(3) has RefTagID(371), RefMsgType(372) and SessionRejectReason(373).
     pub(crate) fn has_reject_reason(self) -> bool {
         self >= Self::Fix42
+    }
+
+    /// Whether the version's code set of SessionRejectReason(373) has `reason`: FIX 4.2 ends at 11.
+    pub(crate) fn knows(self, reason: RejectReason) -> bool {
+        self > Self::Fix42 || (self == Self::Fix42 && reason as u8 <= 11)
     }
 }
 

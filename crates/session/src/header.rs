@@ -1,6 +1,6 @@
 //! Checks of the standard header, and the Reject(3) and Logout(5) that answer bad messages.
 
-use transfix_codec::{Body, Message, Reject, RejectReason, Tag, tag};
+use transfix_codec::{Body, Message, Reject, RejectReason, Tag, tag, validate, value};
 
 use crate::config::{BeginString, CompIdPolicy, Now};
 use crate::outbox::Outbox;
@@ -80,10 +80,14 @@ impl Session {
             reverse_route(body, message, begin_string);
             body.uint(tag::REF_SEQ_NUM, message.msg_seq_num().unwrap_or(0));
             if begin_string.has_reject_reason() {
-                if let Some(tag) = reject.tag {
-                    body.int(tag::REF_TAG_ID, i64::from(tag.0));
+                if let Some(tag) = ref_tag_id(message, reject) {
+                    body.int(tag::REF_TAG_ID, tag);
                 }
-                body.bytes(tag::REF_MSG_TYPE, message.msg_type());
+                if !message.msg_type().is_empty() {
+                    body.bytes(tag::REF_MSG_TYPE, message.msg_type());
+                }
+            }
+            if begin_string.knows(reject.reason) {
                 body.uint(tag::SESSION_REJECT_REASON, reject.reason as u64);
             }
             write_text(body, format_args!("{reject}"));
@@ -145,6 +149,13 @@ pub(crate) fn check_orig_sending_time(message: &Message<'_>) -> Result<(), Rejec
         return Err(Reject::new(RejectReason::SendingTimeAccuracy, tag::ORIG_SENDING_TIME));
     }
     Ok(())
+}
+
+/// RefTagID(371): also what the counterparty took for a tag and is none, such as -1.
+fn ref_tag_id(message: &Message<'_>, reject: Reject) -> Option<i64> {
+    let malformed = || validate::malformed_tag(message).and_then(value::int);
+    let invalid = reject.reason == RejectReason::InvalidTagNumber;
+    reject.tag.map(|tag| i64::from(tag.0)).or_else(|| invalid.then(malformed).flatten())
 }
 
 fn reverse_route(body: &mut Body<'_>, message: &Message<'_>, begin_string: BeginString) {

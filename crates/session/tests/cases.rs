@@ -1,7 +1,11 @@
 //! Cases of the FIX session layer, one exchange each: what comes in, what goes out.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
-use transfix_codec::{CheckSumPolicy, FieldIndex, FrameWriter, Message, Timestamp};
+use std::sync::Arc;
+
+use transfix_codec::{
+    CheckSumPolicy, FieldIndex, FrameWriter, Message, Rules, Switches, Timestamp,
+};
 use transfix_session::{
     ApplVerId, BeginString, Config, Disconnect, Now, Outbox, ResetPolicy, Role, SendError, Session,
     SessionId, State, Verdict,
@@ -388,6 +392,37 @@ fn logon_and_logout_have_time_outs() {
     let mut w = World::active(BeginString::Fix44);
     w.session.logout(w.now, "", &mut w.out);
     assert_eq!(w.later(10), Verdict::Disconnect(Disconnect::LogoutTimeout));
+}
+
+#[test]
+fn validation_rejects_count_and_say_why() {
+    let reject = |begin_string: BeginString, line: &str| {
+        let mut w = World::active(begin_string);
+        let dictionary = transfix_dictionary::standard(begin_string.as_str()).unwrap();
+        let rules = Rules::new(&dictionary, &dictionary);
+        w.session.set_rules(Some(Arc::new(rules)), Switches::ALL);
+        assert_eq!(w.receive(line), Verdict::Handled);
+        assert_eq!(w.session.next_num_in(), 3);
+        w.sent().remove(0)
+    };
+    let order = "35=D|34=2|11=a|21=1|55=EU|54=1|60=20261121-12:00:00|38=5|40=2|44=30";
+    assert_eq!(
+        reject(BeginString::Fix44, &format!("{order}|-1=x")),
+        "35=3|34=2|45=2|371=-1|372=D|373=0|58=Invalid tag number"
+    );
+    assert_eq!(
+        reject(BeginString::Fix44, &format!("{order}|55=EU")),
+        "35=3|34=2|45=2|371=55|372=D|373=13|58=Tag appears more than once, tag 55"
+    );
+    // FIX 4.2 has no reason 13.
+    assert_eq!(
+        reject(BeginString::Fix42, &format!("{order}|55=EU")),
+        "35=3|34=2|45=2|371=55|372=D|58=Tag appears more than once, tag 55"
+    );
+    assert_eq!(
+        reject(BeginString::Fix41, "35=1|34=2|112=x|999=y"),
+        "35=3|34=2|45=2|58=Invalid tag number, tag 999"
+    );
 }
 
 #[test]
