@@ -211,7 +211,7 @@ fn check_sum_end(piece: &[u8], delimiter: Delimiter) -> Option<usize> {
     while let Some(at) = find(&piece[from..], by) {
         let field = from + at + by.len();
         from = field;
-        let Some(digits) = piece.get(field..field + 6) else { return None };
+        let digits = piece.get(field..field + 6)?;
         if digits.starts_with(b"10=") && digits[3..].iter().all(u8::is_ascii_digit) {
             let rest = &piece[field + 6..];
             return Some(field + 6 + if rest.starts_with(by) { by.len() } else { 0 });
