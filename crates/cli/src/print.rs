@@ -13,7 +13,7 @@ use std::io::{self, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use transfix::codec::{CheckSumPolicy, FieldIndex, Frame, Garbled, Limits, frame, print};
+use transfix::codec::{CheckSumPolicy, FieldIndex, Frame, Garbled, Limits, SOH, frame, print};
 use transfix::dictionary::{Dictionary, standard};
 use transfix::store::StoreError;
 use transfix::store::journal::{self, Entry, Event};
@@ -73,7 +73,9 @@ pub(crate) fn run(args: &Args) -> ExitCode {
         Err(Failure::Write(error)) => return failed(&format!("cannot write: {error}")),
         Err(Failure::Read(error)) => {
             let _ = out.flush();
-            printer.report();
+            if printer.messages + printer.garbled > 0 {
+                printer.report();
+            }
             return failed(&error);
         }
         Ok(()) => {}
@@ -138,6 +140,12 @@ impl Printer {
         }
         let unreadable = |error: StoreError| Failure::Read(error.to_string());
         if path.is_dir() {
+            if !holds_store(path) {
+                let path = path.display();
+                return Err(Failure::Read(format!(
+                    "{path}: no .seg file here; name the directory of one session's store"
+                )));
+            }
             let entries = journal::read(path).map_err(unreadable)?;
             return self.journal(entries, out);
         }
@@ -210,12 +218,9 @@ impl Printer {
             let Some(message) = message else { continue };
             let at = format!("segment {} at byte {}", entry.segment, entry.offset);
             let limits = Limits { message_bytes_max: MESSAGE_BYTES_MAX };
-            if frame::split(&message.bytes, limits) == Frame::Whole(message.bytes.len()) {
-                self.message(&message.bytes, &at, None, out)?;
-            } else {
-                writeln!(out, "not a message: {}", message.bytes.escape_ascii())?;
-                self.count_garbled(&format!("{at}: {}", Garbled::BodyLength));
-            }
+            let is_whole =
+                frame::split(&message.bytes, limits) == Frame::Whole(message.bytes.len());
+            self.message(&message.bytes, &at, (!is_whole).then_some(Garbled::BodyLength), out)?;
         }
         Ok(())
     }
@@ -228,12 +233,12 @@ impl Printer {
         wrong: Option<Garbled>,
         out: &mut dyn Write,
     ) -> Result<(), Failure> {
-        let sound = Message::parse(bytes, &mut self.index, CheckSumPolicy::Verify).map(|_| ());
+        let sound = parse(bytes, &mut self.index, CheckSumPolicy::Verify).map(|_| ());
         let wrong = wrong.or(sound.err());
         if let Some(reason) = wrong {
             self.count_garbled(&format!("{at}: {reason}"));
         }
-        let parsed = Message::parse(bytes, &mut self.index, CheckSumPolicy::Ignore);
+        let parsed = parse(bytes, &mut self.index, CheckSumPolicy::Ignore);
         let Ok(message) = parsed else {
             writeln!(out, "not a message: {}", bytes.escape_ascii())?;
             return Ok(());
@@ -293,6 +298,26 @@ impl Printer {
             }
         }
     }
+}
+
+/// Whether the directory has a segment of a store.
+fn holds_store(path: &Path) -> bool {
+    let is_segment = |path: PathBuf| path.extension().is_some_and(|end| end == "seg");
+    // A directory that cannot be read is for the journal to complain about.
+    path.read_dir().map_or(true, |all| all.flatten().any(|entry| is_segment(entry.path())))
+}
+
+/// Indexes bytes that were not found by their BodyLength(9).
+fn parse<'a>(
+    bytes: &'a [u8],
+    index: &'a mut FieldIndex,
+    check_sum: CheckSumPolicy,
+) -> Result<Message<'a>, Garbled> {
+    // What Message::parse takes for granted of a frame.
+    if bytes.last() != Some(&SOH) {
+        return Err(Garbled::BodyLength);
+    }
+    Message::parse(bytes, index, check_sum)
 }
 
 /// Appends what can be read at once; 0 at the end.
@@ -436,6 +461,19 @@ mod tests {
         }
         let (_, printer) = printed(LOG, Some("FIX50SP2"));
         assert_eq!(printer.dictionaries.loaded.len(), 1);
+    }
+
+    #[test]
+    fn the_journal_of_a_store() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/store/sound.seg");
+        let (_, mut printer) = printed(b"", None);
+        let mut out = Vec::new();
+        assert!(printer.journal(journal::read_file(&path).unwrap(), &mut out).is_ok());
+        let text = String::from_utf8(out).unwrap();
+        assert!(text.starts_with("out 1 1970"), "{text}");
+        assert!(text.contains("\nin 1 1970") && text.contains("\nnext_in 2 1970"), "{text}");
+        assert!(text.contains("Logon(A) seq 1 A->B  EncryptMethod=NONE HeartBtInt=30\n"), "{text}");
+        assert!(!holds_store(Path::new(env!("CARGO_MANIFEST_DIR"))));
     }
 
     #[test]

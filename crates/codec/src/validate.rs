@@ -25,6 +25,7 @@
 //! # Ok::<(), transfix_codec::Garbled>(())
 //! ```
 
+mod switches;
 mod tables;
 mod values;
 
@@ -33,68 +34,13 @@ use alloc::vec::Vec;
 use transfix_dictionary::Dictionary;
 
 use crate::{Field, Message, Reject, RejectReason, Tag, data, value};
+pub use switches::Switches;
 use tables::{Body, FieldRule, Layout, NO_GROUP, Place, Tables};
 
 /// What the messages of one session must look like.
 #[derive(Debug)]
 pub struct Rules {
     tables: Tables,
-}
-
-/// Which checks are made; all of them by default.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Switches {
-    /// Reason 11: MsgType(35) is one of the dictionary. If off, a message of an unknown type is
-    /// accepted without further checks.
-    pub msg_types: bool,
-    /// Reason 0: tags are numbers which the version defines. If off, other tags are passed over.
-    pub undefined_tags: bool,
-    /// Reason 0 for tags of 5000 and above, which venues define for themselves; counts only while
-    /// `undefined_tags` is on.
-    pub user_defined_tags: bool,
-    /// Reason 2: a tag belongs to the message that it stands in.
-    pub tags_of_message: bool,
-    /// Reason 1: required tags are there, in group entries too.
-    pub required_tags: bool,
-    /// Reason 4: a tag has a value. If off, an empty value passes every other check.
-    pub empty_values: bool,
-    /// Reason 5: a value is one of the codes, where there are codes.
-    pub codes: bool,
-    /// Reason 6: a value has the format of its data type.
-    pub formats: bool,
-    /// Reason 13: a tag stands outside of groups once.
-    pub repeated_tags: bool,
-    /// Reason 14: header before body before trailer.
-    pub section_order: bool,
-    /// Reason 15: entries begin with their first field, and members follow in the published order.
-    /// If off, whatever comes first in the first entry delimits them.
-    pub group_order: bool,
-    /// Reason 16: NumInGroup is the number of entries.
-    pub group_counts: bool,
-}
-
-impl Switches {
-    /// Every check.
-    pub const ALL: Self = Self {
-        msg_types: true,
-        undefined_tags: true,
-        user_defined_tags: true,
-        tags_of_message: true,
-        required_tags: true,
-        empty_values: true,
-        codes: true,
-        formats: true,
-        repeated_tags: true,
-        section_order: true,
-        group_order: true,
-        group_counts: true,
-    };
-}
-
-impl Default for Switches {
-    fn default() -> Self {
-        Self::ALL
-    }
 }
 
 /// Reusable memory of a check; allocates only while it grows. Any [`Rules`] may share it.
@@ -158,6 +104,15 @@ impl Rules {
             Check { tables: &self.tables, message, switches, scratch, body, at: 0, pass };
         check.run().map_err(|reject| check.first_of_message(reject))
     }
+}
+
+/// The first tag that is a number but no [`Tag`], such as `-1`, as the sender wrote it: what
+/// RefTagID(371) says where a [`Reject`] of reason 0 names no tag.
+#[must_use]
+pub fn malformed_tag<'a>(message: &Message<'a>) -> Option<&'a [u8]> {
+    let malformed = message.fields().enumerate().filter(|(_, field)| field.tag == Tag(0));
+    let mut texts = malformed.map(|(n, _)| message.tag_text(n));
+    texts.find(|text| value::int(text).is_some())
 }
 
 /// The parts of a message, in their order.

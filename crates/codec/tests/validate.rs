@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 
 use proptest::prelude::*;
 use transfix_codec::RejectReason::{self, *};
+use transfix_codec::validate::malformed_tag;
 use transfix_codec::{CheckSumPolicy, FieldIndex, Message, Reject, Rules, Scratch, Switches, Tag};
 use transfix_dictionary::standard;
 
@@ -112,6 +113,16 @@ fn case_14a_undefined_tags() {
             let expected = Reject { reason: InvalidTagNumber, tag: None };
             check(version, &order(text), Err(expected));
         }
+    }
+}
+
+#[test]
+fn a_negative_tag_is_found_for_the_answer() {
+    for (fields, expected) in [("-1=x|", Some("-1")), ("a=x|-07=x|", Some("-07")), ("a=x|", None)] {
+        let bytes = frame("FIX44", &heartbeat(fields));
+        let mut index = FieldIndex::default();
+        let message = Message::parse(&bytes, &mut index, CheckSumPolicy::Verify).unwrap();
+        assert_eq!(malformed_tag(&message), expected.map(str::as_bytes), "{fields}");
     }
 }
 
