@@ -3,6 +3,7 @@
 
 pub mod dictionaries;
 pub mod fuzz;
+pub mod instructions;
 pub mod peers;
 pub mod tidy;
 

@@ -4,7 +4,7 @@
 use std::io::Write;
 use std::process::ExitCode;
 
-use xtask::{Outcome, dictionaries, fuzz, peers, tidy};
+use xtask::{Outcome, dictionaries, fuzz, instructions, peers, tidy};
 
 const USAGE: &str = "usage: cargo xtask VERB
 
@@ -12,6 +12,7 @@ verbs:
   dictionaries [--check] [--source DIR]  write dictionaries/*.xml from the published files,
                                          and list where the sources disagree
   fuzz [--seconds 60] [TARGET...]        run the fuzz targets, each for so many seconds
+  instructions [--record]                count the instructions of one turn of a link
   peers build | peers test [OPTIONS]     build QuickFIX C++ as a counterparty; play sessions with it
   tidy                                   check the rules of the project's style";
 
@@ -23,6 +24,7 @@ fn main() -> ExitCode {
         "peers" => return peers::main(args),
         "dictionaries" => dictionaries::run(args),
         "fuzz" => fuzz::run(args),
+        "instructions" => instructions::run(args),
         "tidy" => tidy::run(),
         _ => Err(USAGE.to_owned()),
     };

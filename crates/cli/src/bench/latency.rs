@@ -153,6 +153,8 @@ pub(crate) fn measure_in_child(
         Process::start(&["initiator", config.name, &listening], form, messages, rate)?;
     let raw: Raw = serde_json::from_str(&initiator.line()?).map_err(|e| e.to_string())?;
     let acceptor_cpu_ns = acceptor.line()?.parse().map_err(|_| "no CPU time from the acceptor")?;
+    initiator.finish()?;
+    acceptor.finish()?;
     let args = Args {
         both: true,
         role: None,
@@ -206,6 +208,14 @@ impl Process {
             Ok(_) => Ok(line.trim_end().to_owned()),
             Err(error) => Err(error.to_string()),
         }
+    }
+}
+
+impl Process {
+    /// Waits for its end, which comes by itself after its last line.
+    fn finish(mut self) -> Result<(), String> {
+        let status = self.child.wait().map_err(|error| error.to_string())?;
+        if status.success() { Ok(()) } else { Err(format!("a process ended with {status}")) }
     }
 }
 

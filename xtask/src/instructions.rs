@@ -1,0 +1,107 @@
+//! `cargo xtask instructions`: how many instructions one turn of a link takes, guarded.
+//!
+//! Callgrind counts them: the same number for the same binary on any machine of the kind, however
+//! busy. `bench/instructions.txt` holds the recorded count; more than the margin above it fails.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use crate::{Outcome, root};
+
+/// Turns counted, after as many uncounted ones of the logon and of growing buffers.
+const TURNS: u64 = 2_000;
+/// Growth that is let pass, in percent: compilers differ.
+const MARGIN_PERCENT: u64 = 5;
+const RECORD: &str = "bench/instructions.txt";
+
+/// Counts, and compares with the record; `--record` writes the record anew.
+///
+/// # Errors
+/// If valgrind is missing, the build fails, or the count has grown beyond the margin.
+pub fn run(args: &[String]) -> Outcome {
+    let records = match args {
+        [] => false,
+        [flag] if flag == "--record" => true,
+        _ => return Err("usage: cargo xtask instructions [--record]".to_owned()),
+    };
+    if Command::new("valgrind").arg("--version").output().is_err() {
+        return Err("valgrind is missing; install the package `valgrind`".to_owned());
+    }
+    let program = build()?;
+    let counted = count(&program)?;
+    let path = root().join(RECORD);
+    if records {
+        let text = format!("turn {counted}\n");
+        fs::write(&path, text).map_err(|error| format!("{RECORD}: {error}"))?;
+        return Ok(format!("turn: {counted} instructions, recorded in {RECORD}"));
+    }
+    let text = fs::read_to_string(&path).map_err(|error| format!("{RECORD}: {error}"))?;
+    let recorded: u64 = text
+        .split_whitespace()
+        .nth(1)
+        .and_then(|count| count.parse().ok())
+        .ok_or_else(|| format!("{RECORD} is not `turn COUNT`"))?;
+    verdict(counted, recorded)
+}
+
+/// Whether `counted` may stand beside `recorded`.
+fn verdict(counted: u64, recorded: u64) -> Outcome {
+    let limit = recorded + recorded * MARGIN_PERCENT / 100;
+    let change = (counted as f64 / recorded as f64 - 1.0) * 100.0;
+    let line = format!("turn: {counted} instructions, recorded {recorded} ({change:+.1} %)");
+    if counted > limit {
+        return Err(format!(
+            "{line}: above the margin of {MARGIN_PERCENT} %; find what has grown, or accept it with \
+             `cargo xtask instructions --record`"
+        ));
+    }
+    Ok(line)
+}
+
+fn build() -> Result<std::path::PathBuf, String> {
+    let status = Command::new(env!("CARGO"))
+        .args(["build", "--release", "--package", "transfix-bench"])
+        .current_dir(root())
+        .status()
+        .map_err(|error| format!("cargo: {error}"))?;
+    if !status.success() {
+        return Err("transfix-bench does not build".to_owned());
+    }
+    let target = std::env::var_os("CARGO_TARGET_DIR")
+        .map_or_else(|| root().join("target"), std::path::PathBuf::from);
+    Ok(target.join("release/transfix-bench"))
+}
+
+/// Instructions of one turn: NewOrderSingle(D) in, ExecutionReport(8) out, file store.
+fn count(program: &Path) -> Result<u64, String> {
+    let (few, many) = (collected(program, TURNS)?, collected(program, 2 * TURNS)?);
+    Ok((many - few) / TURNS)
+}
+
+/// Instructions that all turns of a run took together.
+fn collected(program: &Path, turns: u64) -> Result<u64, String> {
+    let output = Command::new("valgrind")
+        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null", "--collect-atstart=no"])
+        .arg("--toggle-collect=*Probe*turn*")
+        .arg(program)
+        .args(["turn", &turns.to_string()])
+        .output()
+        .map_err(|error| format!("valgrind: {error}"))?;
+    let text = String::from_utf8_lossy(&output.stderr);
+    let line = text.lines().find(|line| line.contains("Collected :"));
+    let number = line.and_then(|line| line.rsplit(' ').next()?.parse::<u64>().ok());
+    number.filter(|n| *n > 0).ok_or_else(|| format!("valgrind counted nothing:\n{text}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn growth_beyond_the_margin_fails() {
+        assert!(verdict(1_050, 1_000).is_ok());
+        assert!(verdict(900, 1_000).is_ok());
+        assert!(verdict(1_051, 1_000).is_err());
+    }
+}
