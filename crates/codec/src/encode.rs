@@ -16,6 +16,9 @@ use crate::{Decimal, Misuse, Precision, SOH, Tag, Timestamp, tag};
 /// Digits reserved for BodyLength(9): most messages are 100 to 999 bytes long.
 const BODY_LENGTH_DIGITS: usize = 3;
 
+/// Digits of the largest tag.
+const TAG_DIGITS_MAX: usize = 10;
+
 /// One message in the making.
 pub struct FrameWriter<'b> {
     body: Body<'b>,
@@ -212,15 +215,22 @@ impl<'b> Body<'b> {
     }
 
     fn put(&mut self, tag: Tag, value: &[u8]) {
-        self.put_tag(tag);
+        // Tag and `=` are laid out beforehand: one growth check instead of two.
+        let mut head = [0; TAG_DIGITS_MAX + 1];
+        let mut at = TAG_DIGITS_MAX;
+        head[at] = b'=';
+        let mut number = tag.0;
+        while at > 0 {
+            at -= 1;
+            head[at] = b'0' + (number % 10) as u8;
+            number /= 10;
+            if number == 0 {
+                break;
+            }
+        }
+        self.out.extend_from_slice(&head[at..]);
         self.out.extend_from_slice(value);
         self.out.push(SOH);
-    }
-
-    fn put_tag(&mut self, tag: Tag) {
-        let mut buffer = itoa::Buffer::new();
-        self.out.extend_from_slice(buffer.format(tag.0).as_bytes());
-        self.out.push(b'=');
     }
 
     fn put_uint(&mut self, tag: Tag, value: u64) {

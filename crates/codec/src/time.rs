@@ -47,17 +47,19 @@ impl Timestamp {
     /// Picoseconds are cut off; second 60 counts as the first of the next minute.
     #[must_use]
     pub fn parse(value: &[u8]) -> Option<Self> {
-        let (whole, fraction) = value.split_at_checked(17)?;
-        let number = |range: core::ops::Range<usize>| {
-            whole[range]
-                .iter()
-                .try_fold(0_i64, |n, &b| b.is_ascii_digit().then(|| n * 10 + i64::from(b - b'0')))
+        let (whole, fraction) = value.split_first_chunk::<17>()?;
+        // Constant places in an array: no bounds are checked, and all digits are judged at once.
+        let mut wrong = whole[8] != b'-' || whole[11] != b':' || whole[14] != b':';
+        let mut two = |at: usize| {
+            let (tens, ones) = (whole[at].wrapping_sub(b'0'), whole[at + 1].wrapping_sub(b'0'));
+            wrong |= tens > 9 || ones > 9;
+            i64::from(tens) * 10 + i64::from(ones)
         };
-        if whole[8] != b'-' || whole[11] != b':' || whole[14] != b':' {
+        let (year, month, day) = (two(0) * 100 + two(2), two(4), two(6));
+        let (hour, minute, second) = (two(9), two(12), two(15));
+        if wrong {
             return None;
         }
-        let (year, month, day) = (number(0..4)?, number(4..6)?, number(6..8)?);
-        let (hour, minute, second) = (number(9..11)?, number(12..14)?, number(15..17)?);
         let in_range = (1..=12).contains(&month)
             && (1..=days_in_month(year, month)).contains(&day)
             && hour < 24
@@ -74,23 +76,32 @@ impl Timestamp {
     pub(crate) fn text(self, precision: Precision, buffer: &mut [u8; TEXT_MAX]) -> &[u8] {
         let seconds = self.0.div_euclid(NANOS);
         let (year, month, day) = civil(seconds.div_euclid(DAY_S));
-        let of_day = seconds.rem_euclid(DAY_S);
-        digits(&mut buffer[0..4], year);
-        digits(&mut buffer[4..6], month);
-        digits(&mut buffer[6..8], day);
-        buffer[8] = b'-';
-        digits(&mut buffer[9..11], of_day / 3600);
-        buffer[11] = b':';
-        digits(&mut buffer[12..14], of_day / 60 % 60);
-        buffer[14] = b':';
-        digits(&mut buffer[15..17], of_day % 60);
+        // Below 86,400.
+        let of_day = seconds.rem_euclid(DAY_S) as u32;
+        let pairs = [
+            (0, year as u32 / 100),
+            (2, year as u32 % 100),
+            (4, month as u32),
+            (6, day as u32),
+            (9, of_day / 3600),
+            (12, of_day / 60 % 60),
+            (15, of_day % 60),
+        ];
+        for (at, number) in pairs {
+            put_two(buffer, at, number);
+        }
+        (buffer[8], buffer[11], buffer[14]) = (b'-', b':', b':');
         let n = precision.digits();
         if n == 0 {
             return &buffer[..17];
         }
         buffer[17] = b'.';
-        let fraction = self.0.rem_euclid(NANOS) / 10_i64.pow(9 - n as u32);
-        digits(&mut buffer[18..18 + n], fraction);
+        // Below 1,000,000,000.
+        let mut fraction = self.0.rem_euclid(NANOS) as u32 / 10_u32.pow(9 - n as u32);
+        for b in buffer[18..18 + n].iter_mut().rev() {
+            *b = b'0' + (fraction % 10) as u8;
+            fraction /= 10;
+        }
         &buffer[..18 + n]
     }
 
@@ -127,11 +138,10 @@ fn parse_fraction(text: &[u8]) -> Option<i64> {
     Some(nanos * 10_i64.pow(9 - digits.len().min(9) as u32))
 }
 
-fn digits(buffer: &mut [u8], mut number: i64) {
-    for b in buffer.iter_mut().rev() {
-        *b = b'0' + (number % 10) as u8;
-        number /= 10;
-    }
+/// Two digits; `number` is below 100.
+fn put_two(buffer: &mut [u8; TEXT_MAX], at: usize, number: u32) {
+    buffer[at] = b'0' + (number / 10) as u8;
+    buffer[at + 1] = b'0' + (number % 10) as u8;
 }
 
 const fn is_leap(year: i64) -> bool {
