@@ -1,7 +1,7 @@
 //! `cargo xtask dictionaries`: writes dictionaries/*.xml from the published files.
 //!
 //! Invariants: the same sources give the same bytes; each file that is written loads; where two
-//! sources of a version disagree the difference is printed and the choice stands in [`VERSIONS`].
+//! sources of a version disagree the difference is printed and the choice stands in `VERSIONS`.
 
 mod amend;
 mod compare;

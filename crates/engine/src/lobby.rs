@@ -17,6 +17,8 @@ use crate::clock;
 use crate::worker::{Command, Mailbox};
 
 const WAKE: Token = Token(usize::MAX);
+/// Pause after the system refused to accept, for instance for want of open files.
+const ACCEPT_PAUSE_NS: u64 = 100_000_000;
 /// How long a connection may wait for its first message.
 const FIRST_MESSAGE_NS: u64 = 10_000_000_000;
 /// Longest first message; a Logon(A) is far shorter.
@@ -60,6 +62,9 @@ pub(crate) struct Lobby {
     waiting_max: usize,
     next_token: usize,
     index: FieldIndex,
+    /// When to accept again although no new connection is reported: those that waited already
+    /// are reported only once.
+    accept_at: Option<u64>,
 }
 
 impl Lobby {
@@ -82,6 +87,7 @@ impl Lobby {
             waiting: HashMap::new(),
             waiting_max,
             index: FieldIndex::default(),
+            accept_at: None,
         })
     }
 
@@ -94,7 +100,7 @@ impl Lobby {
         let mut events = Events::with_capacity(64);
         while !self.door.stop.load(Ordering::Acquire) {
             let now = clock::monotonic_ns();
-            let until = self.waiting.values().map(|w| w.until_ns).min();
+            let until = self.waiting.values().map(|w| w.until_ns).chain(self.accept_at).min();
             let timeout = until.map(|at| Duration::from_nanos(at.saturating_sub(now)));
             if let Err(error) = self.poll.poll(&mut events, timeout)
                 && error.kind() != io::ErrorKind::Interrupted
@@ -110,6 +116,10 @@ impl Lobby {
                 }
             }
             let now = clock::monotonic_ns();
+            if self.accept_at.is_some_and(|at| now >= at) {
+                self.accept_at = None;
+                (0..self.listeners.len()).for_each(|i| self.accept(i));
+            }
             self.waiting.retain(|_, w| now < w.until_ns);
         }
     }
@@ -121,6 +131,7 @@ impl Lobby {
                 Ok(None) => return,
                 Err(error) => {
                     tracing::error!(%error, "a connection could not be accepted");
+                    self.accept_at = Some(clock::monotonic_ns() + ACCEPT_PAUSE_NS);
                     return;
                 }
             };
