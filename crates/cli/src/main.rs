@@ -30,6 +30,9 @@ use clap::{Parser, Subcommand};
 Exit codes: 0 done, 1 failed, 2 wrong usage. `transfix VERB --help` explains a verb."
 )]
 struct Cli {
+    /// Show the engine's events on standard error, not only its warnings.
+    #[arg(long, short, global = true)]
+    verbose: bool,
     #[command(subcommand)]
     verb: Verb,
 }
@@ -54,7 +57,13 @@ enum Verb {
 }
 
 fn main() -> ExitCode {
-    match Cli::parse().verb {
+    let cli = Cli::parse();
+    // The counterparty for tests has a log file of its own.
+    if !matches!(cli.verb, Verb::Peer(_)) {
+        let level = if cli.verbose { tracing::Level::INFO } else { tracing::Level::WARN };
+        tracing_subscriber::fmt().with_writer(std::io::stderr).with_max_level(level).init();
+    }
+    match cli.verb {
         Verb::Demo(args) => demo::run(&args),
         Verb::Serve(args) => serve::run(&args),
         Verb::Connect(args) => connect::run(&args),

@@ -117,6 +117,10 @@ pub(crate) fn check(session: &SessionSettings) -> Result<(), String> {
     if [&session.sender_comp_id, &session.target_comp_id].iter().any(|id| id.contains('\x01')) {
         return Err("a CompID must not contain SOH".to_owned());
     }
+    if session.role == Role::Acceptor && !session.qualifier.is_empty() {
+        // Nothing in a Logon(A) would tell such sessions apart.
+        return Err(format!("{id}: only an initiator has a qualifier"));
+    }
     let fixt = session.begin_string == BeginString::Fixt11;
     match session.default_appl_ver_id {
         None if fixt && session.role == Role::Initiator => {

@@ -15,6 +15,9 @@ const MS: u64 = 1_000_000;
 /// How long a connection may take to be established.
 const CONNECT_TIMEOUT_NS: u64 = 10_000 * MS;
 
+/// Reads before a connection is closed, so that a counterparty that never stops cannot hold us up.
+const DRAIN_READS: usize = 64;
+
 /// How a session stood when the engine stopped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
@@ -39,6 +42,17 @@ pub struct SessionOutcome {
     pub next_num_in: u64,
     /// Next number of ours.
     pub next_num_out: u64,
+}
+
+/// Reads away what has come: a socket closed with unread bytes is reset, and the Logout(5) that was
+/// written last would be lost with it.
+fn drain(stream: &mut dyn Stream) {
+    let mut buffer = [0; 4096];
+    for _ in 0..DRAIN_READS {
+        if !matches!(stream.read(&mut buffer), Ok(1..)) {
+            return;
+        }
+    }
 }
 
 /// The way of an initiator to its acceptor.
@@ -197,6 +211,7 @@ impl Slot {
             self.failed = true;
         }
         if let Some(mut stream) = self.lock().close(reason) {
+            drain(&mut *stream);
             // Not registered where the worker spins.
             stream.deregister(registry).ok();
         }

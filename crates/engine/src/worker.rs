@@ -138,6 +138,9 @@ impl Worker {
         let progress = if spinning { self.spin() } else { self.wait(may_wait) };
         self.turns = self.turns.wrapping_add(1);
         if !spinning || self.turns.is_multiple_of(TURNS_PER_TICK) {
+            if spinning {
+                self.handed_over();
+            }
             self.timers();
         }
         progress
@@ -203,6 +206,8 @@ impl Worker {
             let called = shared.attention.swap(false, Ordering::AcqRel);
             if called || (self.slots[i].up && shared.queue.is_pending()) {
                 self.ready(i);
+                // A Logout(5), for instance, makes the session's next deadline earlier.
+                self.note_deadline(i);
             }
         }
     }
