@@ -40,7 +40,7 @@ impl<'b> FrameWriter<'b> {
         out.extend_from_slice(b"35=");
         out.extend_from_slice(msg_type);
         out.push(SOH);
-        let misuse = msg_type.is_empty().then_some(Misuse::MsgType);
+        let misuse = (!is_msg_type(msg_type)).then_some(Misuse::MsgType);
         Self { body: Body { out, precision: Precision::default(), misuse }, begin, counted }
     }
 
@@ -83,6 +83,12 @@ impl<'b> FrameWriter<'b> {
         out.push(SOH);
         Ok(begin..out.len())
     }
+}
+
+/// Whether `value` can be a MsgType(35): 1 to 16 printable characters.
+#[must_use]
+pub fn is_msg_type(value: &[u8]) -> bool {
+    (1..=16).contains(&value.len()) && value.iter().all(u8::is_ascii_graphic)
 }
 
 /// Writes BodyLength(9) before `counted`; makes or takes room if it has not three digits.

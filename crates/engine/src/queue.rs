@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use transfix_codec::{Body, Precision};
-use transfix_session::SendError;
+use transfix_session::{SendError, check_msg_type};
 
 /// Length of the body, length of MsgType(35).
 const HEAD: usize = 5;
@@ -55,6 +55,7 @@ impl SendQueue {
         msg_type: &[u8],
         fill: impl FnOnce(&mut Body<'_>),
     ) -> Result<Pushed, SendError> {
+        check_msg_type(msg_type)?;
         let mut bytes = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
         let begin = bytes.len();
         if begin > self.bytes_max {
@@ -97,7 +98,7 @@ pub(crate) fn first(taken: &[u8]) -> Option<Queued<'_>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use transfix_codec::tag;
+    use transfix_codec::{Misuse, tag};
 
     #[test]
     fn keeps_order_and_bound() {
@@ -107,6 +108,10 @@ mod tests {
         let misuse = queue.push(b"D", |b| _ = b.str(tag::CL_ORD_ID, ""));
         assert!(matches!(misuse, Err(SendError::Misuse(_))));
         assert!(!queue.push(b"AE", |b| _ = b.str(tag::TEXT, "second")).unwrap().first);
+        for wrong in [&b""[..], b"0", b"A", b"D\x01", &[b'U'; 300]] {
+            let refused = queue.push(wrong, |_| ());
+            assert_eq!(refused.unwrap_err(), SendError::Misuse(Misuse::MsgType));
+        }
         let full = queue.push(b"D", |_| ());
         assert_eq!(full, Err(SendError::WouldBlock { queued_bytes: 28 }));
         let mut taken = Vec::new();

@@ -35,7 +35,7 @@ mod verdict;
 
 pub use config::{ApplVerId, BeginString, CompIdPolicy, Config, Now, ResetPolicy, Role, SessionId};
 pub use outbox::{Entry, Kind, Outbox};
-pub use session::Session;
+pub use session::{Session, check_msg_type};
 pub use state::State;
 pub use transfix_codec::Message;
 pub use verdict::{Disconnect, SendError, Verdict};

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use transfix_codec::{Body, Precision, Rules, Scratch, Switches, tag};
+use transfix_codec::encode::is_msg_type;
+use transfix_codec::{Body, Misuse, Precision, Rules, Scratch, Switches, tag};
 
 use crate::config::{ApplVerId, Config, Now, ResetPolicy, Role};
 use crate::gap::Gap;
@@ -144,9 +145,7 @@ impl Session {
         fill: impl FnOnce(&mut Body<'_>),
     ) -> Result<u64, SendError> {
         self.ready()?;
-        if matches!(msg_type, [b'0'..=b'5' | b'A']) {
-            return Err(SendError::Misuse(transfix_codec::Misuse::MsgType));
-        }
+        check_msg_type(msg_type)?;
         self.write(now, msg_type, Kind::Application, out, fill)
     }
 
@@ -165,9 +164,7 @@ impl Session {
         if self.state != State::Disconnected {
             return Err(SendError::NotLoggedOn);
         }
-        if matches!(msg_type, [b'0'..=b'5' | b'A']) {
-            return Err(SendError::Misuse(transfix_codec::Misuse::MsgType));
-        }
+        check_msg_type(msg_type)?;
         self.write(now, msg_type, Kind::Application, out, fill)
     }
 
@@ -241,4 +238,13 @@ impl Session {
         self.timers.sent(now);
         Ok(seq)
     }
+}
+
+/// Whether an application may send this MsgType(35): not one of the session layer's own.
+///
+/// # Errors
+/// [`Misuse::MsgType`].
+pub fn check_msg_type(msg_type: &[u8]) -> Result<(), Misuse> {
+    let admin = matches!(msg_type, [b'0'..=b'5' | b'A']);
+    if admin || !is_msg_type(msg_type) { Err(Misuse::MsgType) } else { Ok(()) }
 }
