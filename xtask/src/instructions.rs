@@ -52,8 +52,8 @@ fn verdict(counted: u64, recorded: u64) -> Outcome {
     let line = format!("turn: {counted} instructions, recorded {recorded} ({change:+.1} %)");
     if counted > limit {
         return Err(format!(
-            "{line}: above the margin of {MARGIN_PERCENT} %; find what has grown, or accept it with \
-             `cargo xtask instructions --record`"
+            "{line}: above the margin of {MARGIN_PERCENT} %; find what has grown, or accept it \
+             with `cargo xtask instructions --record`"
         ));
     }
     Ok(line)

@@ -25,7 +25,7 @@ const EXAMPLES: &str = "\
 Examples:
   transfix print FIX.4.4-VENUE-CLIENT.messages.log   a log, delimited by SOH, | or ^A
   transfix print --one-line --summary capture.bin    one line a message, and counts at the end
-  transfix print store/VENUE-CLIENT                  the journal of a store
+  transfix print store/venue/FIX.4.4-VENUE-CLIENT                  the journal of a store
   transfix print --dictionary venue.xml order.txt    with the names of your own dictionary
   tail -f today.log | transfix print -               what comes in
 

@@ -31,7 +31,7 @@ impl fmt::Display for Garbled {
             Self::BeginString => "bytes outside a message, skipped to the next 8=FIX",
             Self::BodyLengthField => "BodyLength(9) is not the second field or not a number",
             Self::TooLong => {
-                "BodyLength(9) exceeds the limit; raise max_message_bytes if it is meant"
+                "BodyLength(9) exceeds the limit; raise message_bytes_max if it is meant"
             }
             Self::BodyLength => "CheckSum(10) does not stand where BodyLength(9) says",
             Self::CheckSum => "CheckSum(10) differs from the sum of the bytes",

@@ -11,7 +11,7 @@ use transfix_codec::{
     Body, CheckSumPolicy, FieldIndex, Frame, Garbled, Limits, Message, Switches, frame,
 };
 use transfix_session::{
-    Disconnect, Entry, Now, Outbox, SendError, Session, SessionId, State, Verdict,
+    Disconnect, Entry, Now, Outbox, SendError, Session, SessionId, State, Verdict, check_msg_type,
 };
 use transfix_store::{Record, Store, StoreError};
 use transfix_transport::Stream;
@@ -124,6 +124,7 @@ impl Desk {
         message: &Message<'_>,
         verdict: Verdict,
     ) -> Result<(), Down> {
+        self.counters.messages_in += 1;
         if self.wants_wire {
             self.application.on_wire(Direction::Inbound, message.bytes());
         }
@@ -146,10 +147,11 @@ impl Desk {
         message: &Message<'_>,
         verdict: Verdict,
     ) -> Result<(), Down> {
-        self.counters.messages_in += 1;
         match verdict {
             Verdict::Deliver => self.deliver(now, message)?,
             Verdict::Held => {}
+            // Not the application's: duplicates and rejected messages end here.
+            Verdict::Handled if check_msg_type(message.msg_type()).is_ok() => {}
             Verdict::Handled => self.with_application(now, |app, s| app.on_admin(message, s)),
             Verdict::LoggedOn => {
                 self.counters.logons += 1;

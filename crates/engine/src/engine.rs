@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::io;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::SocketAddr;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::JoinHandle;
@@ -11,13 +11,13 @@ use std::thread::JoinHandle;
 use transfix_codec::{CheckSumPolicy, Limits};
 use transfix_session::{Role, Session, SessionId};
 use transfix_store::{FileStore, MemoryStore, Options, Store, StoreError};
-use transfix_transport::{Listener, SocketOptions};
 
 use crate::application::Application;
 use crate::clock;
 use crate::desk::{Desk, LinkOptions};
 use crate::handle::{Registry, SessionHandle, Shared};
 use crate::link::Link;
+use crate::listening::{Listening, resolve, socket_options};
 use crate::lobby::{Destination, Lobby, LobbyDoor};
 use crate::queue::SendQueue;
 use crate::settings::{Durability, Mode, SessionSettings, Settings};
@@ -61,7 +61,7 @@ impl std::error::Error for EngineError {}
 /// Largest store segment, unless the first one is larger.
 const SEGMENT_BYTES_MAX: usize = 64 << 20;
 
-fn io_error(what: impl Into<String>) -> impl FnOnce(io::Error) -> EngineError {
+pub(crate) fn io_error(what: impl Into<String>) -> impl FnOnce(io::Error) -> EngineError {
     let what = what.into();
     move |source| EngineError::Io { what, source }
 }
@@ -96,7 +96,7 @@ impl Engine {
     ) -> Result<Self, EngineError> {
         let registry = Arc::new(Registry::default());
         let mut sessions = Vec::new();
-        let mut listeners: Vec<(String, Listener)> = Vec::new();
+        let mut listening = Listening::default();
         let mut plan = Plan::default();
         plan.pool.resize_with(settings.engine.workers.max(1), Vec::new);
         for (n, session) in settings.sessions.iter().enumerate() {
@@ -105,7 +105,7 @@ impl Engine {
             let dial = match session.role {
                 Role::Initiator => Some(dial(session)?),
                 Role::Acceptor => {
-                    listen(session, &mut listeners)?;
+                    listening.add(session)?;
                     None
                 }
             };
@@ -121,19 +121,21 @@ impl Engine {
             sessions.push(shared);
         }
         registry.fill(&sessions);
-        let listeners: Vec<Listener> = listeners.into_iter().map(|(_, l)| l).collect();
-        let listening = listeners
-            .iter()
-            .map(Listener::local_addr)
-            .collect::<io::Result<_>>()
-            .map_err(io_error("listening address"))?;
-        let mut engine =
-            Self { sessions, registry, listening, threads: Vec::new(), polled: None, lobby: None };
-        let mut acceptors = HashMap::new();
-        engine.start_workers(plan, settings, &mut acceptors)?;
-        if !listeners.is_empty() {
+        let mut engine = Self {
+            sessions,
+            registry,
+            listening: listening.bound()?,
+            threads: Vec::new(),
+            polled: None,
+            lobby: None,
+        };
+        let mut destinations = HashMap::new();
+        engine.start_workers(plan, settings, &mut destinations)?;
+        if !listening.listeners.is_empty() {
+            let keys = listening.keys(destinations);
             let waiting_max = settings.engine.pending_connections_max;
-            engine.start_lobby(listeners, acceptors, waiting_max)?;
+            let lobby = Lobby::new(listening.listeners, keys, waiting_max);
+            engine.start_lobby(lobby.map_err(io_error("epoll"))?)?;
         }
         Ok(engine)
     }
@@ -142,7 +144,7 @@ impl Engine {
         &mut self,
         plan: Plan,
         settings: &Settings,
-        acceptors: &mut HashMap<SessionId, Destination>,
+        destinations: &mut HashMap<SessionId, Destination>,
     ) -> Result<(), EngineError> {
         let mut jobs = Vec::new();
         let cpus = &settings.engine.cpus;
@@ -155,7 +157,7 @@ impl Engine {
             jobs.push((name, vec![slot], mode == Mode::Spin, cpu));
         }
         for (name, slots, spins, cpu) in jobs {
-            let worker = self.worker(slots, spins, acceptors)?;
+            let worker = self.worker(slots, spins, destinations)?;
             let mailbox = Arc::clone(worker.mailbox());
             let thread = std::thread::Builder::new()
                 .name(name.clone())
@@ -171,7 +173,7 @@ impl Engine {
             self.threads.push((mailbox, thread));
         }
         if !plan.polled.is_empty() {
-            self.polled = Some(self.worker(plan.polled, true, acceptors)?);
+            self.polled = Some(self.worker(plan.polled, true, destinations)?);
         }
         Ok(())
     }
@@ -180,13 +182,13 @@ impl Engine {
         &self,
         slots: Vec<Slot>,
         spins: bool,
-        acceptors: &mut HashMap<SessionId, Destination>,
+        destinations: &mut HashMap<SessionId, Destination>,
     ) -> Result<Worker, EngineError> {
         let shared: Vec<_> = slots.iter().map(|slot| Arc::clone(&slot.shared)).collect();
         let worker = Worker::new(slots, spins).map_err(io_error("epoll"))?;
         for (slot, shared) in shared.into_iter().enumerate() {
             let mailbox = Arc::clone(worker.mailbox());
-            acceptors
+            destinations
                 .insert(shared.id.clone(), Destination { mailbox: Arc::clone(&mailbox), slot });
             let set = shared.wake.set(Box::new(move || mailbox.wake()));
             assert!(set.is_ok(), "a session has one worker");
@@ -194,20 +196,7 @@ impl Engine {
         Ok(worker)
     }
 
-    fn start_lobby(
-        &mut self,
-        listeners: Vec<Listener>,
-        acceptors: HashMap<SessionId, Destination>,
-        waiting_max: usize,
-    ) -> Result<(), EngineError> {
-        let sessions = acceptors
-            .into_iter()
-            .map(|(id, to)| {
-                let ours = id.sender_comp_id.to_string();
-                ((id.begin_string, ours, id.target_comp_id.to_string()), to)
-            })
-            .collect();
-        let lobby = Lobby::new(listeners, sessions, waiting_max).map_err(io_error("epoll"))?;
+    fn start_lobby(&mut self, lobby: Lobby) -> Result<(), EngineError> {
         let door = Arc::clone(lobby.door());
         let thread = std::thread::Builder::new()
             .name("tfx-accept".to_owned())
@@ -365,42 +354,7 @@ fn open_store(settings: &SessionSettings) -> Result<Box<dyn Store>, EngineError>
     }
 }
 
-fn socket_options(settings: &SessionSettings) -> SocketOptions {
-    let size = |bytes: usize| (bytes > 0).then_some(bytes);
-    SocketOptions {
-        nodelay: settings.tcp_nodelay,
-        send_buffer_bytes: size(settings.tcp_send_buffer_bytes),
-        receive_buffer_bytes: size(settings.tcp_receive_buffer_bytes),
-        ..SocketOptions::default()
-    }
-}
-
-/// Names are resolved once, here: a worker never waits for a name server.
-fn resolve(settings: &SessionSettings) -> Result<Vec<SocketAddr>, EngineError> {
-    let what = || format!("address {} of {}", settings.address, settings.id());
-    let found: Vec<_> = settings.address.to_socket_addrs().map_err(io_error(what()))?.collect();
-    if found.is_empty() {
-        return Err(io_error(what())(io::ErrorKind::AddrNotAvailable.into()));
-    }
-    Ok(found)
-}
-
 fn dial(settings: &SessionSettings) -> Result<Dial, EngineError> {
     let addresses = resolve(settings)?;
     Ok(Dial::new(addresses, socket_options(settings), settings.reconnect_interval_ms))
-}
-
-/// Binds the session's address, unless another session of the engine listens there already.
-fn listen(
-    settings: &SessionSettings,
-    listeners: &mut Vec<(String, Listener)>,
-) -> Result<(), EngineError> {
-    if listeners.iter().any(|(address, _)| *address == settings.address) {
-        return Ok(());
-    }
-    let options = socket_options(settings);
-    let what = format!("listening at {}", settings.address);
-    let listener = Listener::bind(resolve(settings)?[0], &options).map_err(io_error(what))?;
-    listeners.push((settings.address.clone(), listener));
-    Ok(())
 }

@@ -52,6 +52,9 @@ pub enum Sent {
 }
 
 /// Sends into one session, from any thread, and never blocks on a stuck counterparty.
+///
+/// [`SessionHandle::send`] may be called from a callback of any session. The other calls wait for
+/// the end of the session's turn: never call them from a callback.
 #[derive(Clone)]
 pub struct SessionHandle {
     pub(crate) shared: Arc<Shared>,
@@ -87,7 +90,8 @@ impl SessionHandle {
         if shared.closed.load(Ordering::Acquire) {
             return Err(SendError::Closed);
         }
-        if shared.send_mode == SendMode::Direct {
+        // Without a logon there is no worker's turn to wait for: refused, or stored, at once.
+        if shared.send_mode == SendMode::Direct || !self.is_logged_on() {
             match shared.link.try_lock() {
                 Ok(mut link) => {
                     return link.send(clock::now(), &shared.queue, msg_type.as_bytes(), fill);

@@ -40,6 +40,7 @@ mod engine;
 mod handle;
 mod inbox;
 mod link;
+mod listening;
 mod lobby;
 mod operate;
 pub mod probe;

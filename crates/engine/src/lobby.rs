@@ -24,8 +24,9 @@ const FIRST_MESSAGE_NS: u64 = 10_000_000_000;
 /// Longest first message; a Logon(A) is far shorter.
 const FIRST_MESSAGE_BYTES: usize = 16 << 10;
 
-/// BeginString(8), TargetCompID(56) and SenderCompID(49) of the Logon(A) that comes in.
-type Key = (BeginString, String, String);
+/// Where it came in (the group of the listener), and BeginString(8), TargetCompID(56) and
+/// SenderCompID(49) of the Logon(A).
+pub(crate) type Key = (usize, BeginString, String, String);
 
 /// Where the connections of one acceptor session go.
 pub(crate) struct Destination {
@@ -48,6 +49,7 @@ impl LobbyDoor {
 
 struct Waiting {
     stream: TcpStream,
+    group: usize,
     read: Vec<u8>,
     until_ns: u64,
 }
@@ -56,7 +58,8 @@ struct Waiting {
 pub(crate) struct Lobby {
     poll: Poll,
     door: Arc<LobbyDoor>,
-    listeners: Vec<Listener>,
+    /// Each with its group: the addresses that one setting names.
+    listeners: Vec<(usize, Listener)>,
     sessions: HashMap<Key, Destination>,
     waiting: HashMap<usize, Waiting>,
     waiting_max: usize,
@@ -69,13 +72,13 @@ pub(crate) struct Lobby {
 
 impl Lobby {
     pub(crate) fn new(
-        mut listeners: Vec<Listener>,
+        mut listeners: Vec<(usize, Listener)>,
         sessions: HashMap<Key, Destination>,
         waiting_max: usize,
     ) -> io::Result<Self> {
         let poll = Poll::new()?;
         let waker = Waker::new(poll.registry(), WAKE)?;
-        for (i, listener) in listeners.iter_mut().enumerate() {
+        for (i, (_, listener)) in listeners.iter_mut().enumerate() {
             listener.register(poll.registry(), Token(i))?;
         }
         Ok(Self {
@@ -126,7 +129,9 @@ impl Lobby {
 
     fn accept(&mut self, i: usize) {
         loop {
-            let mut stream = match self.listeners[i].accept() {
+            let (group, listener) = &self.listeners[i];
+            let group = *group;
+            let mut stream = match listener.accept() {
                 Ok(Some(stream)) => stream,
                 Ok(None) => return,
                 Err(error) => {
@@ -145,7 +150,7 @@ impl Lobby {
                 continue;
             }
             let until_ns = clock::monotonic_ns() + FIRST_MESSAGE_NS;
-            self.waiting.insert(token, Waiting { stream, read: Vec::new(), until_ns });
+            self.waiting.insert(token, Waiting { stream, group, read: Vec::new(), until_ns });
             self.read(token);
         }
     }
@@ -182,7 +187,7 @@ impl Lobby {
         let peer = waiting.stream.peer_addr();
         let found =
             match Message::parse(&waiting.read[..end], &mut self.index, CheckSumPolicy::Verify) {
-                Ok(message) => key(&message).and_then(|key| self.sessions.get(&key)),
+                Ok(message) => key(waiting.group, &message).and_then(|key| self.sessions.get(&key)),
                 Err(_) => None,
             };
         let Some(destination) = found else {
@@ -200,9 +205,9 @@ impl Lobby {
     }
 }
 
-fn key(message: &Message<'_>) -> Option<Key> {
+fn key(group: usize, message: &Message<'_>) -> Option<Key> {
     let begin_string = BeginString::parse(message.begin_string())?;
     let ours = message.text(tag::TARGET_COMP_ID).ok()?.to_owned();
     let theirs = message.text(tag::SENDER_COMP_ID).ok()?.to_owned();
-    (message.msg_type() == b"A").then_some((begin_string, ours, theirs))
+    (message.msg_type() == b"A").then_some((group, begin_string, ours, theirs))
 }

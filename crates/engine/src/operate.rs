@@ -1,6 +1,7 @@
 //! What operators do to a running session: log out and in, cut, ask again, set numbers.
 //!
-//! Each call waits for the end of the session's turn; none belongs on a hot path.
+//! Each call waits for the end of the session's turn: none belongs on a hot path, nor into a
+//! callback, where it would wait for itself. A session that has failed takes none of them.
 
 use std::sync::atomic::Ordering;
 
@@ -14,6 +15,9 @@ impl SessionHandle {
     /// Logs out with this Text(58) and stays disconnected until [`SessionHandle::log_on`].
     pub fn log_out(&self, text: &str) {
         self.shared.enabled.store(false, Ordering::Release);
+        if self.shared.link.is_poisoned() {
+            return;
+        }
         self.with_link(|link| {
             // A link that fails now fails again in its worker's next turn, which closes it.
             let waits = link.logout(clock::now(), text).unwrap_or(false);
@@ -80,6 +84,9 @@ impl SessionHandle {
     }
 
     fn operate(&self, act: impl FnOnce(&mut Session, Now, &mut Outbox) -> bool) -> bool {
+        if self.shared.link.is_poisoned() {
+            return false;
+        }
         self.with_link(|link: &mut Link| {
             let now = clock::now();
             let done = act(&mut link.desk.session, now, &mut link.desk.out);

@@ -70,9 +70,9 @@ impl Settings {
 #[derive(Clone, Debug, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields, default)]
 pub struct EngineSettings {
-    /// Threads of the pool. Default 2.
+    /// Threads of the pool, as far as there are sessions for them. Default 2.
     pub workers: usize,
-    /// CPUs that the threads are pinned to, one after the other, the pool first; empty for none.
+    /// CPUs that the pool's threads are pinned to, in turn; empty for none.
     pub cpus: Vec<usize>,
     /// Connections that may wait for their Logon(A) at once. Default 1,000.
     pub pending_connections_max: usize,
@@ -171,7 +171,7 @@ pub struct SessionSettings {
     /// Digits of the times we send: `seconds`, `millis`, `micros`, `nanos`. Default by version.
     #[serde(default, deserialize_with = "settings_file::precision")]
     pub precision: Option<Precision>,
-    /// Whether application messages are validated against the dictionary. Default true.
+    /// Whether all messages after the Logon(A) are validated by the dictionary. Default true.
     #[serde(default = "default_true")]
     pub validate: bool,
     /// Whether CheckSum(10) is verified. Default true.

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use transfix_session::{Disconnect, Now};
-use transfix_transport::{Events, Poll, Stream, Token, Waker};
+use transfix_transport::{Events, Poll, Registry, Stream, Token, Waker};
 
 use crate::clock;
 use crate::link::{Down, Turn};
@@ -140,6 +140,8 @@ impl Worker {
         if !spinning || self.turns.is_multiple_of(TURNS_PER_TICK) {
             if spinning {
                 self.handed_over();
+                // No turn notes deadlines while it spins: all are looked at.
+                self.deadline = 0;
             }
             self.timers();
         }
@@ -216,40 +218,54 @@ impl Worker {
         if !self.slots[i].up {
             return Turn::default();
         }
-        let slot = &self.slots[i];
-        // A bug of ours or of the application ends this link; the others go on.
-        match catch_unwind(AssertUnwindSafe(|| slot.turn())) {
-            Ok(Ok(turn)) => {
-                if turn.progress && !self.spins {
-                    self.note_deadline(i);
-                }
-                turn
-            }
-            Ok(Err(why)) => {
-                self.down(i, &why);
-                Turn { progress: true, again: false }
-            }
+        let Some(turn) = self.guard(i, |slot| slot.turn()) else {
+            return Turn { progress: true, again: false };
+        };
+        if turn.progress && !self.spins {
+            self.note_deadline(i);
+        }
+        turn
+    }
+
+    /// Lets a slot act; an error or a panic ends its link. A bug of ours or of the application
+    /// ends one session, the others go on.
+    fn guard<T>(&mut self, i: usize, act: impl FnOnce(&mut Slot) -> Result<T, Down>) -> Option<T> {
+        let slot = &mut self.slots[i];
+        match catch_unwind(AssertUnwindSafe(|| act(slot))) {
+            Ok(Ok(done)) => return Some(done),
+            Ok(Err(why)) => self.down(i, &why),
             Err(_) => {
                 tracing::error!(session = %self.slots[i].shared.id, "panicked; the session ends");
                 self.slots[i].failed = true;
                 self.down(i, &Down::Session(Disconnect::Application));
-                Turn { progress: true, again: false }
             }
         }
+        None
     }
 
     fn dial(&mut self, i: usize, now: Now) {
         let waits = !self.spins;
-        let registry = self.poll.registry();
-        let dialled = self.slots[i].dial(now, registry, Token(i), waits);
-        match dialled {
-            Ok(()) => self.note_deadline(i),
-            Err(why) => self.down(i, &why),
+        if let Some(registry) = self.registry()
+            && self.guard(i, |slot| slot.dial(now, &registry, Token(i), waits)).is_some()
+        {
+            self.note_deadline(i);
         }
     }
 
+    /// A handle of its own, so that a slot can be changed while it registers.
+    fn registry(&self) -> Option<Registry> {
+        let registry = self.poll.registry().try_clone();
+        registry.inspect_err(|error| tracing::error!(%error, "no more open files")).ok()
+    }
+
     fn down(&mut self, i: usize, why: &Down) {
-        self.slots[i].down(why, clock::now(), self.poll.registry());
+        let (slot, registry) = (&mut self.slots[i], self.poll.registry());
+        // The application is told, and may panic there too; its stream is closed by then.
+        if catch_unwind(AssertUnwindSafe(|| slot.down(why, clock::now(), registry))).is_err() {
+            tracing::error!(session = %slot.shared.id, "panicked at its end");
+            slot.failed = true;
+            slot.up = false;
+        }
         self.note_deadline(i);
     }
 
@@ -267,9 +283,7 @@ impl Worker {
         self.deadline = u64::MAX;
         for i in 0..self.slots.len() {
             if self.slots[i].up {
-                if let Err(why) = self.slots[i].tick(now) {
-                    self.down(i, &why);
-                }
+                self.guard(i, |slot| slot.tick(now));
                 self.note_deadline(i);
             } else if self.stop.is_none() {
                 self.dial(i, now);
@@ -280,18 +294,21 @@ impl Worker {
     fn commands(&mut self) {
         for command in self.mailbox.take() {
             match command {
-                Command::Attach { slot, stream, read } => {
-                    let now = clock::now();
-                    let registry = (!self.spins).then(|| (self.poll.registry(), Token(slot)));
-                    let was_up = self.slots[slot].up;
-                    match self.slots[slot].attach(now, stream, &read, registry) {
-                        Ok(()) if was_up => {}
-                        Ok(()) => self.ready(slot),
-                        Err(why) => self.down(slot, &why),
-                    }
-                }
+                Command::Attach { slot, stream, read } => self.attach(slot, stream, &read),
                 Command::Stop { until_ns, text } => self.begin_stop(until_ns, &text),
             }
+        }
+    }
+
+    fn attach(&mut self, i: usize, stream: Box<dyn Stream>, read: &[u8]) {
+        let Some(registry) = self.registry() else { return };
+        let (now, was_up, waits) = (clock::now(), self.slots[i].up, !self.spins);
+        let attached = self.guard(i, |slot| {
+            slot.attach(now, stream, read, waits.then_some((&registry, Token(i))))
+        });
+        if attached.is_some() && !was_up {
+            self.note_deadline(i);
+            self.ready(i);
         }
     }
 
@@ -300,9 +317,7 @@ impl Worker {
         self.stop = Some(Stop { until_ns, was_up });
         let now = clock::now();
         for i in 0..self.slots.len() {
-            if let Err(why) = self.slots[i].begin_stop(now, text) {
-                self.down(i, &why);
-            }
+            self.guard(i, |slot| slot.begin_stop(now, text));
         }
     }
 }

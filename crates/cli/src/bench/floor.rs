@@ -35,10 +35,11 @@ pub(crate) fn answer(
     Ok(())
 }
 
-/// Sends `order` at the pace and measures until `report_len` bytes have come back; nanoseconds.
+/// Sends `order` at the pace and measures until `report_len` bytes have come back; nanoseconds. A
+/// second thread, which waits for the answers, is pinned to `receiver_cpu`.
 pub(crate) fn ask(
     address: &str,
-    wait: Wait,
+    (wait, receiver_cpu): (Wait, Option<usize>),
     (order, report_len): (&[u8], usize),
     (n, rate): (usize, u64),
 ) -> io::Result<Vec<u64>> {
@@ -66,6 +67,9 @@ pub(crate) fn ask(
             let got_at = &mut got_at;
             std::thread::scope(|scope| -> io::Result<()> {
                 let receiver = scope.spawn(move || -> io::Result<()> {
+                    if let Some(cpu) = receiver_cpu {
+                        transfix::pin_to_cpu(cpu)?;
+                    }
                     for at in got_at.iter_mut() {
                         if !read_whole(&mut reader, &mut buffer, wait)? {
                             return Err(io::ErrorKind::UnexpectedEof.into());

@@ -57,10 +57,12 @@ pub(crate) struct Args {
     /// The ExecutionReport(8) to answer with.
     #[arg(long, value_enum, default_value = "valid")]
     report: ReportForm,
-    /// CPU for the session of this side; default: 0 initiator, 1 acceptor, where the configuration
-    /// has affinity.
-    #[arg(long)]
+    /// CPU of this side; default: 0 initiator, 1 acceptor, where the configuration has affinity.
+    #[arg(long, conflicts_with = "both")]
     cpu: Option<usize>,
+    /// CPU of the initiator's session where it has a thread beside the one that paces; default 1.
+    #[arg(long, conflicts_with = "both")]
+    session_cpu: Option<usize>,
     /// With --self: also run QuickFIX C++ (built by `cargo xtask peers build`), from this
     /// directory.
     #[arg(long, value_name = "DIR", num_args = 0..=1, default_missing_value = "target/peers")]
@@ -102,7 +104,14 @@ impl Measured {
 struct Raw {
     engine: Vec<u64>,
     floor: Vec<u64>,
-    cpu_ns: u64,
+    cpu_ns: Cpu,
+}
+
+/// CPU time of one process while the round trips took place.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+struct Cpu {
+    engine: u64,
+    floor: u64,
 }
 
 pub(crate) fn run(args: &Args) -> ExitCode {
@@ -114,7 +123,7 @@ pub(crate) fn run(args: &Args) -> ExitCode {
             if std::env::var_os(HAND_OVER).is_some() {
                 print_line(&serde_json::to_string(&raw).map_err(|e| e.to_string())?)
             } else {
-                show(args, &measured(args.config, args, &raw, 0))
+                show(args, &measured(args.config, args, &raw, Cpu::default()))
             }
         }),
     };
@@ -152,7 +161,8 @@ pub(crate) fn measure_in_child(
     let mut initiator =
         Process::start(&["initiator", config.name, &listening], form, messages, rate)?;
     let raw: Raw = serde_json::from_str(&initiator.line()?).map_err(|e| e.to_string())?;
-    let acceptor_cpu_ns = acceptor.line()?.parse().map_err(|_| "no CPU time from the acceptor")?;
+    let acceptor_cpu: Cpu =
+        serde_json::from_str(&acceptor.line()?).map_err(|error| error.to_string())?;
     initiator.finish()?;
     acceptor.finish()?;
     let args = Args {
@@ -164,12 +174,13 @@ pub(crate) fn measure_in_child(
         rate,
         report: form,
         cpu: None,
+        session_cpu: None,
         peers: None,
         json: false,
         csv: PathBuf::new(),
         svg: PathBuf::new(),
     };
-    Ok(measured(config, &args, &raw, acceptor_cpu_ns))
+    Ok(measured(config, &args, &raw, acceptor_cpu))
 }
 
 /// A child process of this program, ended with its owner.
@@ -227,9 +238,9 @@ impl Drop for Process {
     }
 }
 
-fn measured(config: Configuration, args: &Args, raw: &Raw, acceptor_cpu_ns: u64) -> Measured {
-    let engine = Figures::of(&raw.engine, raw.cpu_ns + acceptor_cpu_ns);
-    let floor = Figures::of(&raw.floor, 0);
+fn measured(config: Configuration, args: &Args, raw: &Raw, acceptor: Cpu) -> Measured {
+    let engine = Figures::of(&raw.engine, raw.cpu_ns.engine + acceptor.engine);
+    let floor = Figures::of(&raw.floor, raw.cpu_ns.floor + acceptor.floor);
     let (order, report) = sample_frames(args.report);
     let settings = serde_json::json!({
         "messages": args.messages,
@@ -237,7 +248,7 @@ fn measured(config: Configuration, args: &Args, raw: &Raw, acceptor_cpu_ns: u64)
         "prepared": config.prepared,
         "affinity": config.affinity,
         "mode": config.mode,
-        "validation": true,
+        "validation": if args.report == ReportForm::Valid { "both sides" } else { "acceptor" },
         "store": "file, mapped, durability process",
         "report": if args.report == ReportForm::Valid { "valid" } else { "page" },
         "order_bytes": order.len(),
@@ -335,10 +346,10 @@ impl Drop for StoreDir {
     }
 }
 
-/// Tells the main thread of the acceptor when the session has ended.
+/// Tells the main thread of the acceptor when the session begins and ends.
 struct UntilEnd {
     receiver: Receiver,
-    ended: Channel<()>,
+    changes: Channel<()>,
 }
 
 impl Application for UntilEnd {
@@ -350,8 +361,12 @@ impl Application for UntilEnd {
         self.receiver.on_message(message, session)
     }
 
+    fn on_logon(&mut self, _: &mut SessionRef<'_>) {
+        let _ = self.changes.send(());
+    }
+
     fn on_disconnect(&mut self, _: &SessionId, _: Disconnect) {
-        let _ = self.ended.send(());
+        let _ = self.changes.send(());
     }
 }
 
@@ -360,21 +375,32 @@ fn acceptor(args: &Args) -> Result<(), String> {
     let cpu = pin(args, 1)?;
     let raw_port = if port == 0 { 0 } else { port + 1 };
     let raw = TcpListener::bind((host, raw_port)).map_err(|e| format!("floor port: {e}"))?;
-    let (ended, end) = channel();
+    let (changes, changed) = channel();
     let receiver = Receiver::new(args.config.prepared, args.report);
     let session = args.config.session(Role::Acceptor, &args.address);
-    let (engine, _dir) = engine(args, session, cpu, Box::new(UntilEnd { receiver, ended }))?;
+    let (engine, _dir) = engine(args, session, cpu, Box::new(UntilEnd { receiver, changes }))?;
     let raw_at = raw.local_addr().map_err(|e| e.to_string())?;
     print_line(&format!("{} {raw_at}", engine.listening()[0]))?;
     let (order, report) = sample_frames(args.report);
-    let floor = || floor::answer(&raw, wait(args.config), order.len(), &report);
-    floor().map_err(|e| format!("floor: {e}"))?;
-    let cpu_ns = process_cpu_ns();
-    end.recv().map_err(|_| "the session never ended")?;
-    let cpu_ns = process_cpu_ns() - cpu_ns;
-    floor().map_err(|e| format!("floor: {e}"))?;
+    let mut cpu_ns = Cpu::default();
+    cpu_ns.floor += timed(|| {
+        floor::answer(&raw, wait(args.config), order.len(), &report).map_err(|e| e.to_string())
+    })?;
+    let next = || changed.recv().map_err(|_| "the session never came".to_owned());
+    next()?;
+    cpu_ns.engine = timed(next)?;
+    cpu_ns.floor += timed(|| {
+        floor::answer(&raw, wait(args.config), order.len(), &report).map_err(|e| e.to_string())
+    })?;
     engine.stop(1_000);
-    print_line(&cpu_ns.to_string())
+    print_line(&serde_json::to_string(&cpu_ns).map_err(|e| e.to_string())?)
+}
+
+/// CPU time of this process while `work` is done.
+fn timed(work: impl FnOnce() -> Result<(), String>) -> Result<u64, String> {
+    let before = process_cpu_ns();
+    work()?;
+    Ok(process_cpu_ns() - before)
 }
 
 fn split_address(address: &str) -> Result<(&str, u16), String> {
@@ -394,27 +420,36 @@ fn initiator(args: &Args) -> Result<Raw, String> {
     let cpu = pin(args, 0)?;
     let (order, report) = sample_frames(args.report);
     let floor_n = floor_messages(args.messages);
-    let floor = || {
-        floor::ask(&raw_address, wait(args.config), (&order, report.len()), (floor_n, args.rate))
-            .map_err(|error| format!("floor at {raw_address}: {error}"))
-    };
-    let mut floor_values = floor()?;
-    let cpu_ns = process_cpu_ns();
-    let engine_values = engine_round_trips(args, &address, cpu)?;
-    let cpu_ns = process_cpu_ns() - cpu_ns;
-    floor_values.extend(floor()?);
-    Ok(Raw { engine: engine_values, floor: floor_values, cpu_ns })
+    let session_cpu = args.session_cpu.or_else(|| args.config.affinity.then_some(1));
+    let waits = (wait(args.config), session_cpu);
+    let mut raw = Raw { engine: Vec::new(), floor: Vec::new(), cpu_ns: Cpu::default() };
+    for half in 0..2 {
+        raw.cpu_ns.floor += timed(|| {
+            let load = (floor_n, args.rate);
+            let values = floor::ask(&raw_address, waits, (&order, report.len()), load);
+            raw.floor.extend(values.map_err(|error| format!("floor at {raw_address}: {error}"))?);
+            Ok(())
+        })?;
+        if half == 0 {
+            (raw.engine, raw.cpu_ns.engine) =
+                engine_round_trips(args, &address, (cpu, session_cpu))?;
+        }
+    }
+    Ok(raw)
 }
 
-fn engine_round_trips(args: &Args, address: &str, cpu: Option<usize>) -> Result<Vec<u64>, String> {
+fn engine_round_trips(
+    args: &Args,
+    address: &str,
+    (cpu, session_cpu): (Option<usize>, Option<usize>),
+) -> Result<(Vec<u64>, u64), String> {
     let n = args.messages;
     let arrivals = Arc::new(Arrivals::new(n));
     let mut session = args.config.session(Role::Initiator, address);
     // The page's report lacks fields that FIX 4.2 requires.
     session.validate = args.report == ReportForm::Valid;
     let id = session.id();
-    // A thread of the engine beside the one that paces goes to the other side's CPU.
-    let session_cpu = cpu.map(|cpu| if session.mode == Mode::Polled { cpu } else { 1 });
+    let session_cpu = if session.mode == Mode::Polled { cpu } else { session_cpu };
     let sender = Sender { arrivals: Arc::clone(&arrivals) };
     let (mut engine, _dir) = engine(args, session, session_cpu, Box::new(sender))?;
     let handle = engine.session(&id).ok_or("no session")?;
@@ -425,6 +460,7 @@ fn engine_round_trips(args: &Args, address: &str, cpu: Option<usize>) -> Result<
             return Err(format!("no logon at {address}; start the acceptor first"));
         }
     }
+    let cpu_ns = process_cpu_ns();
     let order = Order::new(args.config.prepared);
     let mut sent_at = vec![0_u64; n];
     let pace = Pace::start(args.rate);
@@ -445,7 +481,9 @@ fn engine_round_trips(args: &Args, address: &str, cpu: Option<usize>) -> Result<
             return Err(format!("{count} of {n} reports came"));
         }
     }
+    let cpu_ns = process_cpu_ns() - cpu_ns;
     engine.stop(5_000);
     let got_at = arrivals.at_ns.iter().map(|at| at.load(Ordering::Relaxed));
-    Ok(sent_at.iter().zip(got_at).map(|(sent, got)| got.saturating_sub(*sent)).collect())
+    let values = sent_at.iter().zip(got_at).map(|(sent, got)| got.saturating_sub(*sent));
+    Ok((values.collect(), cpu_ns))
 }

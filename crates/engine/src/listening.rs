@@ -1,0 +1,86 @@
+//! Addresses of sessions: resolved once, listened at, and which session listens where.
+
+use std::collections::HashMap;
+use std::io;
+use std::net::{SocketAddr, ToSocketAddrs};
+
+use transfix_session::SessionId;
+use transfix_transport::{Listener, SocketOptions};
+
+use crate::engine::{EngineError, io_error};
+use crate::lobby::{Destination, Key};
+use crate::settings::SessionSettings;
+
+/// The listeners of an engine. Sessions with the same address share them.
+#[derive(Default)]
+pub(crate) struct Listening {
+    /// The address as the settings have it: its place is the group of the listeners.
+    addresses: Vec<String>,
+    pub(crate) listeners: Vec<(usize, Listener)>,
+    group_of: HashMap<SessionId, usize>,
+}
+
+impl Listening {
+    /// Listens at an acceptor's address, unless another session does already.
+    pub(crate) fn add(&mut self, settings: &SessionSettings) -> Result<(), EngineError> {
+        let known = self.addresses.iter().position(|address| *address == settings.address);
+        let group = known.unwrap_or(self.addresses.len());
+        self.group_of.insert(settings.id(), group);
+        if known.is_some() {
+            return Ok(());
+        }
+        let options = socket_options(settings);
+        let what = format!("listening at {}", settings.address);
+        // A name such as localhost stands for several addresses; a free port is one of one.
+        let mut found = resolve(settings)?;
+        if found.iter().any(|address| address.port() == 0) {
+            found.truncate(1);
+        }
+        let bound: io::Result<Vec<_>> =
+            found.into_iter().map(|address| Listener::bind(address, &options)).collect();
+        for listener in bound.map_err(io_error(what))? {
+            self.listeners.push((group, listener));
+        }
+        self.addresses.push(settings.address.clone());
+        Ok(())
+    }
+
+    /// Addresses listened at.
+    pub(crate) fn bound(&self) -> Result<Vec<SocketAddr>, EngineError> {
+        let bound: io::Result<_> = self.listeners.iter().map(|(_, l)| l.local_addr()).collect();
+        bound.map_err(io_error("listening address"))
+    }
+
+    /// What a Logon(A) must say, and where it must come in, to reach each session.
+    pub(crate) fn keys(
+        &self,
+        destinations: HashMap<SessionId, Destination>,
+    ) -> HashMap<Key, Destination> {
+        let key = |id: &SessionId| {
+            let (ours, theirs) = (id.sender_comp_id.to_string(), id.target_comp_id.to_string());
+            Some((*self.group_of.get(id)?, id.begin_string, ours, theirs))
+        };
+        // Initiators are reached by nobody.
+        destinations.into_iter().filter_map(|(id, to)| Some((key(&id)?, to))).collect()
+    }
+}
+
+pub(crate) fn socket_options(settings: &SessionSettings) -> SocketOptions {
+    let size = |bytes: usize| (bytes > 0).then_some(bytes);
+    SocketOptions {
+        nodelay: settings.tcp_nodelay,
+        send_buffer_bytes: size(settings.tcp_send_buffer_bytes),
+        receive_buffer_bytes: size(settings.tcp_receive_buffer_bytes),
+        ..SocketOptions::default()
+    }
+}
+
+/// Names are resolved once, here: a worker never waits for a name server.
+pub(crate) fn resolve(settings: &SessionSettings) -> Result<Vec<SocketAddr>, EngineError> {
+    let what = || format!("address {} of {}", settings.address, settings.id());
+    let found: Vec<_> = settings.address.to_socket_addrs().map_err(io_error(what()))?.collect();
+    if found.is_empty() {
+        return Err(io_error(what())(io::ErrorKind::AddrNotAvailable.into()));
+    }
+    Ok(found)
+}
