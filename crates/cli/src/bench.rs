@@ -6,6 +6,7 @@ mod pace;
 mod peer;
 pub(crate) mod plot;
 pub(crate) mod report;
+mod roles;
 mod s1;
 
 use std::process::ExitCode;

@@ -47,5 +47,5 @@ pub use error::{DictionaryError, Problem};
 pub use layout::{Flat, FlatMember, Layout, Place};
 pub use model::{Category, Code, Component, Dictionary, Field, Group, Kind, Member, Message};
 #[cfg(feature = "xml")]
-pub use standard::{STANDARD, standard};
+pub use standard::{STANDARD, standard, standard_text};
 pub use tree::{Unknown, describe};

@@ -25,9 +25,19 @@ pub const STANDARD: &[&str] = &[
 /// # Errors
 /// If there is no dictionary of that name; the error names the nearest one.
 pub fn standard(name: &str) -> Result<Dictionary, DictionaryError> {
+    let (known, text) = standard_text(name)?;
+    Dictionary::from_quickfix_xml(text, &format!("{known}.xml"))
+}
+
+/// The name in [`STANDARD`] and the QuickFIX XML of a standard dictionary, for programs that read
+/// such files themselves.
+///
+/// # Errors
+/// As [`standard`].
+pub fn standard_text(name: &str) -> Result<(&'static str, &'static str), DictionaryError> {
     let sought: String = name.chars().filter(|c| *c != '.').collect();
     match STANDARD.iter().zip(TEXTS).find(|(known, _)| known.eq_ignore_ascii_case(&sought)) {
-        Some((known, text)) => Dictionary::from_quickfix_xml(text, &format!("{known}.xml")),
+        Some((known, text)) => Ok((known, text)),
         None => Err(DictionaryError {
             file: "standard dictionaries".to_owned(),
             line: 0,

@@ -50,15 +50,20 @@ pub(crate) fn ask(
     let mut buffer = vec![0; report_len];
     match wait {
         Wait::Spin => {
+            // As in the engine: one thread sends what is due and reads what has come.
             let pace = Pace::start(rate);
-            for i in 0..n {
-                pace.wait(i);
-                sent_at[i] = monotonic_ns();
-                write_whole(&mut stream, order)?;
-                if !read_whole(&mut stream, &mut buffer, wait)? {
-                    return Err(io::ErrorKind::UnexpectedEof.into());
+            let (mut sent, mut got, mut read) = (0, 0, 0);
+            while got < n {
+                if sent < n && pace.is_due(sent) {
+                    sent_at[sent] = monotonic_ns();
+                    write_whole(&mut stream, order)?;
+                    sent += 1;
                 }
-                got_at[i] = monotonic_ns();
+                read += read_some(&mut stream, &mut buffer[read..])?;
+                if read == report_len {
+                    got_at[got] = monotonic_ns();
+                    (got, read) = (got + 1, 0);
+                }
             }
         }
         Wait::Kernel => {
@@ -94,6 +99,18 @@ pub(crate) fn ask(
 fn prepare(stream: &TcpStream) -> io::Result<()> {
     stream.set_nodelay(true)?;
     stream.set_nonblocking(true)
+}
+
+/// What has come so far, without waiting.
+fn read_some(stream: &mut TcpStream, buffer: &mut [u8]) -> io::Result<usize> {
+    match stream.read(buffer) {
+        Ok(0) => Err(io::ErrorKind::UnexpectedEof.into()),
+        Ok(n) => Ok(n),
+        Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
+            Ok(0)
+        }
+        Err(e) => Err(e),
+    }
 }
 
 /// False if the peer closed before the first byte.

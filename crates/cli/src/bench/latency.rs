@@ -1,28 +1,15 @@
 //! Scenario S1 over two processes: the roles, and the run that starts both.
 
 use std::io::{BufRead, BufReader, Write};
-use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitCode, Stdio};
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use std::sync::mpsc::{Sender as Channel, channel};
 
-use serde::{Deserialize, Serialize};
-use transfix::clock::{monotonic_ns, process_cpu_ns};
-use transfix::{
-    Application, BusinessReject, Disconnect, Engine, Message, Mode, Role, SessionId, SessionRef,
-    SessionSettings, Settings, pin_to_cpu,
-};
+use transfix::Mode;
 
-use super::floor::{self, Wait};
-use super::pace::Pace;
 use super::report::{Figures, Machine, Ratio, Report, table, write_csv};
-use super::s1::{Arrivals, Configuration, Order, Receiver, ReportForm, Sender, sample_frames};
+use super::roles::{Cpu, Raw, acceptor, initiator};
+use super::s1::{Configuration, ReportForm, sample_frames};
 use super::{peer, plot};
-
-/// How long a side waits for the other to appear.
-const PATIENCE_NS: u64 = 30_000_000_000;
 
 /// Scenario S1: round trip latency.
 #[derive(Debug, Clone, clap::Args)]
@@ -33,7 +20,7 @@ const PATIENCE_NS: u64 = 30_000_000_000;
 
 Configurations: default, aggressive, balanced, optimized-hard-spin.
 The floor is measured in the same run: the same bytes over a raw socket at the port above, with the
-same way of waiting and the same pace, half before and half after the engine's round trips.
+same way of waiting and the same pace, in ten slices between those of the engine.
 Exit code: 0 done, 1 the run failed, 2 wrong usage.")]
 pub(crate) struct Args {
     /// Start both processes here, over loopback.
@@ -44,25 +31,25 @@ pub(crate) struct Args {
     role: Option<Side>,
     /// Configuration of the published page.
     #[arg(long, default_value = "default", value_parser = Configuration::named)]
-    config: Configuration,
+    pub(super) config: Configuration,
     /// Where the acceptor listens; the floor uses the next port.
     #[arg(long, default_value = "127.0.0.1:9880")]
-    address: String,
+    pub(super) address: String,
     /// Orders to send.
     #[arg(long, default_value_t = 10_000)]
-    messages: usize,
+    pub(super) messages: usize,
     /// Orders a second.
     #[arg(long, default_value_t = 1_000)]
-    rate: u64,
+    pub(super) rate: u64,
     /// The ExecutionReport(8) to answer with.
     #[arg(long, value_enum, default_value = "valid")]
-    report: ReportForm,
+    pub(super) report: ReportForm,
     /// CPU of this side; default: 0 initiator, 1 acceptor, where the configuration has affinity.
     #[arg(long, conflicts_with = "both")]
-    cpu: Option<usize>,
+    pub(super) cpu: Option<usize>,
     /// CPU of the initiator's session where it has a thread beside the one that paces; default 1.
     #[arg(long, conflicts_with = "both")]
-    session_cpu: Option<usize>,
+    pub(super) session_cpu: Option<usize>,
     /// With --self: also run QuickFIX C++ (built by `cargo xtask peers build`), from this
     /// directory.
     #[arg(long, value_name = "DIR", num_args = 0..=1, default_missing_value = "target/peers")]
@@ -97,21 +84,6 @@ impl Measured {
         let name = &self.report.configuration;
         (name.clone(), format!("floor of {name}"))
     }
-}
-
-/// What the initiator's process hands to the one that started it.
-#[derive(Serialize, Deserialize)]
-struct Raw {
-    engine: Vec<u64>,
-    floor: Vec<u64>,
-    cpu_ns: Cpu,
-}
-
-/// CPU time of one process while the round trips took place.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-struct Cpu {
-    engine: u64,
-    floor: u64,
 }
 
 pub(crate) fn run(args: &Args) -> ExitCode {
@@ -287,203 +259,6 @@ fn show(args: &Args, measured: &Measured) -> Result<(), String> {
     ))
 }
 
-fn print_line(line: &str) -> Result<(), String> {
+pub(super) fn print_line(line: &str) -> Result<(), String> {
     writeln!(std::io::stdout(), "{line}").map_err(|error| error.to_string())
-}
-
-const fn wait(config: Configuration) -> Wait {
-    if matches!(config.mode, Mode::Spin) { Wait::Spin } else { Wait::Kernel }
-}
-
-/// A quarter of the round trips before the engine's, a quarter after them.
-fn floor_messages(messages: usize) -> usize {
-    (messages / 4).max(1)
-}
-
-fn pin(args: &Args, default: usize) -> Result<Option<usize>, String> {
-    let cpu = args.cpu.or_else(|| args.config.affinity.then_some(default));
-    if let Some(cpu) = cpu {
-        pin_to_cpu(cpu).map_err(|error| format!("CPU {cpu} cannot be used: {error}"))?;
-    }
-    Ok(cpu)
-}
-
-fn engine(
-    args: &Args,
-    mut session: SessionSettings,
-    cpu: Option<usize>,
-    application: Box<dyn Application>,
-) -> Result<(Engine, StoreDir), String> {
-    let dir = StoreDir::new()?;
-    session.store_dir.clone_from(&dir.0);
-    session.cpu = cpu;
-    let mut settings = Settings::of(session);
-    settings.engine.workers = args.config.pool_workers;
-    let mut application = Some(application);
-    let engine = Engine::start(&settings, |_| match application.take() {
-        Some(application) => application,
-        None => unreachable!("there is one session"),
-    });
-    Ok((engine.map_err(|error| error.to_string())?, dir))
-}
-
-/// A store of the benchmark, removed at its end.
-struct StoreDir(PathBuf);
-
-impl StoreDir {
-    fn new() -> Result<Self, String> {
-        let name = format!("transfix-bench-{}-{}", std::process::id(), monotonic_ns());
-        let path = std::env::temp_dir().join(name);
-        std::fs::create_dir_all(&path).map_err(|e| format!("{}: {e}", path.display()))?;
-        Ok(Self(path))
-    }
-}
-
-impl Drop for StoreDir {
-    fn drop(&mut self) {
-        // What is left behind lies in the directory for temporary files.
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
-/// Tells the main thread of the acceptor when the session begins and ends.
-struct UntilEnd {
-    receiver: Receiver,
-    changes: Channel<()>,
-}
-
-impl Application for UntilEnd {
-    fn on_message(
-        &mut self,
-        message: &Message<'_>,
-        session: &mut SessionRef<'_>,
-    ) -> Result<(), BusinessReject> {
-        self.receiver.on_message(message, session)
-    }
-
-    fn on_logon(&mut self, _: &mut SessionRef<'_>) {
-        let _ = self.changes.send(());
-    }
-
-    fn on_disconnect(&mut self, _: &SessionId, _: Disconnect) {
-        let _ = self.changes.send(());
-    }
-}
-
-fn acceptor(args: &Args) -> Result<(), String> {
-    let (host, port) = split_address(&args.address)?;
-    let cpu = pin(args, 1)?;
-    let raw_port = if port == 0 { 0 } else { port + 1 };
-    let raw = TcpListener::bind((host, raw_port)).map_err(|e| format!("floor port: {e}"))?;
-    let (changes, changed) = channel();
-    let receiver = Receiver::new(args.config.prepared, args.report);
-    let session = args.config.session(Role::Acceptor, &args.address);
-    let (engine, _dir) = engine(args, session, cpu, Box::new(UntilEnd { receiver, changes }))?;
-    let raw_at = raw.local_addr().map_err(|e| e.to_string())?;
-    print_line(&format!("{} {raw_at}", engine.listening()[0]))?;
-    let (order, report) = sample_frames(args.report);
-    let mut cpu_ns = Cpu::default();
-    cpu_ns.floor += timed(|| {
-        floor::answer(&raw, wait(args.config), order.len(), &report).map_err(|e| e.to_string())
-    })?;
-    let next = || changed.recv().map_err(|_| "the session never came".to_owned());
-    next()?;
-    cpu_ns.engine = timed(next)?;
-    cpu_ns.floor += timed(|| {
-        floor::answer(&raw, wait(args.config), order.len(), &report).map_err(|e| e.to_string())
-    })?;
-    engine.stop(1_000);
-    print_line(&serde_json::to_string(&cpu_ns).map_err(|e| e.to_string())?)
-}
-
-/// CPU time of this process while `work` is done.
-fn timed(work: impl FnOnce() -> Result<(), String>) -> Result<u64, String> {
-    let before = process_cpu_ns();
-    work()?;
-    Ok(process_cpu_ns() - before)
-}
-
-fn split_address(address: &str) -> Result<(&str, u16), String> {
-    let parts = address.rsplit_once(':').and_then(|(host, port)| Some((host, port.parse().ok()?)));
-    parts.ok_or_else(|| format!("{address} is not host:port"))
-}
-
-fn initiator(args: &Args) -> Result<Raw, String> {
-    // "engine floor" from the acceptor's own line, or one address and the next port.
-    let (address, raw_address) = match args.address.split_once(' ') {
-        Some((engine, floor)) => (engine.to_owned(), floor.to_owned()),
-        None => {
-            let (host, port) = split_address(&args.address)?;
-            (args.address.clone(), format!("{host}:{}", port + 1))
-        }
-    };
-    let cpu = pin(args, 0)?;
-    let (order, report) = sample_frames(args.report);
-    let floor_n = floor_messages(args.messages);
-    let session_cpu = args.session_cpu.or_else(|| args.config.affinity.then_some(1));
-    let waits = (wait(args.config), session_cpu);
-    let mut raw = Raw { engine: Vec::new(), floor: Vec::new(), cpu_ns: Cpu::default() };
-    for half in 0..2 {
-        raw.cpu_ns.floor += timed(|| {
-            let load = (floor_n, args.rate);
-            let values = floor::ask(&raw_address, waits, (&order, report.len()), load);
-            raw.floor.extend(values.map_err(|error| format!("floor at {raw_address}: {error}"))?);
-            Ok(())
-        })?;
-        if half == 0 {
-            (raw.engine, raw.cpu_ns.engine) =
-                engine_round_trips(args, &address, (cpu, session_cpu))?;
-        }
-    }
-    Ok(raw)
-}
-
-fn engine_round_trips(
-    args: &Args,
-    address: &str,
-    (cpu, session_cpu): (Option<usize>, Option<usize>),
-) -> Result<(Vec<u64>, u64), String> {
-    let n = args.messages;
-    let arrivals = Arc::new(Arrivals::new(n));
-    let mut session = args.config.session(Role::Initiator, address);
-    // The page's report lacks fields that FIX 4.2 requires.
-    session.validate = args.report == ReportForm::Valid;
-    let id = session.id();
-    let session_cpu = if session.mode == Mode::Polled { cpu } else { session_cpu };
-    let sender = Sender { arrivals: Arc::clone(&arrivals) };
-    let (mut engine, _dir) = engine(args, session, session_cpu, Box::new(sender))?;
-    let handle = engine.session(&id).ok_or("no session")?;
-    let give_up = monotonic_ns() + PATIENCE_NS;
-    while !arrivals.logged_on.load(Ordering::Acquire) {
-        engine.poll();
-        if monotonic_ns() > give_up {
-            return Err(format!("no logon at {address}; start the acceptor first"));
-        }
-    }
-    let cpu_ns = process_cpu_ns();
-    let order = Order::new(args.config.prepared);
-    let mut sent_at = vec![0_u64; n];
-    let pace = Pace::start(args.rate);
-    for (i, at) in sent_at.iter_mut().enumerate() {
-        while !pace.is_due(i) {
-            engine.poll();
-        }
-        *at = monotonic_ns();
-        let now = transfix::clock::now().utc;
-        let sent = handle.send("D", |body| order.write(body, i, now));
-        sent.map_err(|error| format!("order {i}: {error}"))?;
-    }
-    let give_up = monotonic_ns() + PATIENCE_NS;
-    while arrivals.count.load(Ordering::Acquire) < n {
-        engine.poll();
-        if monotonic_ns() > give_up {
-            let count = arrivals.count.load(Ordering::Acquire);
-            return Err(format!("{count} of {n} reports came"));
-        }
-    }
-    let cpu_ns = process_cpu_ns() - cpu_ns;
-    engine.stop(5_000);
-    let got_at = arrivals.at_ns.iter().map(|at| at.load(Ordering::Relaxed));
-    let values = sent_at.iter().zip(got_at).map(|(sent, got)| got.saturating_sub(*sent));
-    Ok((values.collect(), cpu_ns))
 }

@@ -40,6 +40,7 @@ fn run(
 ) -> Result<Figures, String> {
     let port = free_port().map_err(|error| error.to_string())?.to_string();
     let store = std::env::temp_dir().join(format!("transfix-peer-{}", std::process::id()));
+    write_dictionary(&store).map_err(|error| format!("{}: {error}", store.display()))?;
     let mut acceptor =
         Peer::start(program, config, ("acceptor", &port), load, (validate, &store.join("a")))?;
     acceptor.line()?;
@@ -58,6 +59,13 @@ fn run(
 
 fn figures(line: &str) -> Result<Figures, String> {
     serde_json::from_str(line).map_err(|error| format!("QuickFIX printed {line}: {error}"))
+}
+
+/// QuickFIX reads its dictionary from a file; it gets ours.
+fn write_dictionary(dir: &Path) -> Result<(), Box<dyn std::error::Error>> {
+    let (name, text) = transfix::dictionary::standard_text("FIX42")?;
+    std::fs::create_dir_all(dir)?;
+    Ok(std::fs::write(dir.join(format!("{name}.xml")), text)?)
 }
 
 fn free_port() -> std::io::Result<u16> {
@@ -86,7 +94,9 @@ impl Peer {
             .args(["--mode", if config.mode == Mode::Spin { "polling" } else { "default" }])
             .args(["--rate", &rate.to_string(), "--count", &messages.to_string()])
             .arg("--store")
-            .arg(store);
+            .arg(store)
+            .arg("--dictionary")
+            .arg(store.with_file_name("FIX42.xml"));
         if config.affinity {
             command.args(["--cpu", if role == "initiator" { "0" } else { "1" }]);
         }

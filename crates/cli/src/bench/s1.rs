@@ -1,7 +1,7 @@
 //! Scenario S1: the two messages, the two applications, and the configurations of the page.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use transfix::clock::monotonic_ns;
 use transfix::{
@@ -141,7 +141,6 @@ pub(crate) struct Sender {
 
 /// When each report was in its callback; shared with the thread that paces.
 pub(crate) struct Arrivals {
-    pub(crate) logged_on: AtomicBool,
     pub(crate) count: AtomicUsize,
     pub(crate) at_ns: Vec<AtomicU64>,
 }
@@ -149,7 +148,7 @@ pub(crate) struct Arrivals {
 impl Arrivals {
     pub(crate) fn new(n: usize) -> Self {
         let at_ns = std::iter::repeat_with(AtomicU64::default).take(n).collect();
-        Self { logged_on: AtomicBool::new(false), count: AtomicUsize::new(0), at_ns }
+        Self { count: AtomicUsize::new(0), at_ns }
     }
 }
 
@@ -166,10 +165,6 @@ impl Application for Sender {
             self.arrivals.count.fetch_add(1, Ordering::Release);
         }
         Ok(())
-    }
-
-    fn on_logon(&mut self, _: &mut SessionRef<'_>) {
-        self.arrivals.logged_on.store(true, Ordering::Release);
     }
 }
 
