@@ -173,9 +173,15 @@ impl Worker {
         let mut ready = std::mem::take(&mut self.again);
         ready.extend(events.iter().filter(|e| e.token() != WAKE).map(|e| e.token().0));
         let woken = events.iter().any(|e| e.token() == WAKE);
+        let ended = events.iter().filter(|e| e.token() != WAKE && e.is_read_closed());
+        let ended: Vec<usize> = ended.map(|e| e.token().0).collect();
         self.events = events;
         for i in ready.drain(..) {
             self.ready(i);
+        }
+        for i in ended {
+            // Edge-triggered: the end came with the last bytes, and there is no other event for it.
+            while self.turn(i).progress {}
         }
         // The list goes back with its memory, and with what the turns have added to it.
         ready.append(&mut self.again);
