@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use transfix_session::{Disconnect, Now};
-use transfix_transport::{Events, Poll, Stream, Token, Waker};
+use transfix_transport::{Events, Poll, Registry, Stream, Token, Waker};
 
 use crate::clock;
 use crate::link::{Down, Turn};
@@ -122,7 +122,7 @@ impl Worker {
         for (i, slot) in self.slots.iter_mut().enumerate() {
             outcomes.push(slot.outcome(was_up.get(i).copied().unwrap_or(slot.up)));
             if slot.up {
-                slot.down(&Down::Session(Disconnect::Application), now, self.poll.registry());
+                down(slot, &Down::Session(Disconnect::Application), now, self.poll.registry());
             }
         }
         outcomes
@@ -217,23 +217,15 @@ impl Worker {
         if !self.slots[i].up {
             return Turn::default();
         }
-        let slot = &self.slots[i];
-        // A bug of ours or of the application ends this link; the others go on.
-        match catch_unwind(AssertUnwindSafe(|| slot.turn())) {
-            Ok(Ok(turn)) => {
+        match guarded(&mut self.slots[i], |slot| slot.turn()) {
+            Ok(turn) => {
                 if turn.progress && !self.spins {
                     self.note_deadline(i);
                 }
                 turn
             }
-            Ok(Err(why)) => {
+            Err(why) => {
                 self.down(i, &why);
-                Turn { progress: true, again: false }
-            }
-            Err(_) => {
-                tracing::error!(session = %self.slots[i].shared.id, "panicked; the session ends");
-                self.slots[i].failed = true;
-                self.down(i, &Down::Session(Disconnect::Application));
                 Turn { progress: true, again: false }
             }
         }
@@ -242,15 +234,15 @@ impl Worker {
     fn dial(&mut self, i: usize, now: Now) {
         let waits = !self.spins;
         let registry = self.poll.registry();
-        let dialled = self.slots[i].dial(now, registry, Token(i), waits);
-        match dialled {
+        let token = Token(i);
+        match guarded(&mut self.slots[i], |slot| slot.dial(now, registry, token, waits)) {
             Ok(()) => self.note_deadline(i),
             Err(why) => self.down(i, &why),
         }
     }
 
     fn down(&mut self, i: usize, why: &Down) {
-        self.slots[i].down(why, clock::now(), self.poll.registry());
+        down(&mut self.slots[i], why, clock::now(), self.poll.registry());
         self.note_deadline(i);
     }
 
@@ -268,7 +260,7 @@ impl Worker {
         self.deadline = u64::MAX;
         for i in 0..self.slots.len() {
             if self.slots[i].up {
-                if let Err(why) = self.slots[i].tick(now) {
+                if let Err(why) = guarded(&mut self.slots[i], |slot| slot.tick(now)) {
                     self.down(i, &why);
                 }
                 self.note_deadline(i);
@@ -285,7 +277,8 @@ impl Worker {
                     let now = clock::now();
                     let registry = (!self.spins).then(|| (self.poll.registry(), Token(slot)));
                     let was_up = self.slots[slot].up;
-                    match self.slots[slot].attach(now, stream, &read, registry) {
+                    let attach = |slot: &mut Slot| slot.attach(now, stream, &read, registry);
+                    match guarded(&mut self.slots[slot], attach) {
                         Ok(()) if was_up => {}
                         Ok(()) => self.ready(slot),
                         Err(why) => self.down(slot, &why),
@@ -301,9 +294,23 @@ impl Worker {
         self.stop = Some(Stop { until_ns, was_up });
         let now = clock::now();
         for i in 0..self.slots.len() {
-            if let Err(why) = self.slots[i].begin_stop(now, text) {
+            if let Err(why) = guarded(&mut self.slots[i], |slot| slot.begin_stop(now, text)) {
                 self.down(i, &why);
             }
         }
     }
+}
+
+/// A bug of ours or of the application ends its session; the others of the worker go on.
+fn guarded<T>(slot: &mut Slot, act: impl FnOnce(&mut Slot) -> Result<T, Down>) -> Result<T, Down> {
+    catch_unwind(AssertUnwindSafe(|| act(slot))).unwrap_or(Err(Down::Panicked))
+}
+
+fn down(slot: &mut Slot, why: &Down, now: Now, registry: &Registry) {
+    // The application hears of the end, and may panic once more.
+    let told = guarded(slot, |slot| {
+        slot.down(why, now, registry);
+        Ok(())
+    });
+    slot.failed |= told.is_err();
 }

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use transfix::{
     Application, BeginString, BusinessReject, Direction, Disconnect, Durability, Engine,
-    EngineSettings, Message, Outcome, Role, SendError, SessionId, SessionRef, SessionSettings,
-    Settings, clock, tag,
+    EngineSettings, Message, Outcome, Role, SendError, SendMode, SessionId, SessionRef,
+    SessionSettings, Settings, clock, tag,
 };
 use transfix_testkit::temp::TempDir;
 
@@ -38,6 +38,7 @@ enum Callback {
     Admin,
     WireIn,
     WireOut,
+    Disconnect,
 }
 
 impl Venue {
@@ -82,6 +83,7 @@ impl Application for Venue {
     fn on_disconnect(&mut self, id: &SessionId, reason: Disconnect) {
         // Nobody listens any more where the engine is dropped at the end of a test.
         let _ = self.ended.send((id.target_comp_id.to_string(), reason));
+        self.reach(Callback::Disconnect);
     }
 }
 
@@ -304,8 +306,14 @@ fn an_end_that_comes_with_the_last_bytes_is_seen() {
 
 #[test]
 fn a_panic_ends_its_session_only() {
-    let callbacks =
-        [Callback::Message, Callback::Logon, Callback::Admin, Callback::WireIn, Callback::WireOut];
+    let callbacks = [
+        Callback::Message,
+        Callback::Logon,
+        Callback::Admin,
+        Callback::WireIn,
+        Callback::WireOut,
+        Callback::Disconnect,
+    ];
     for callback in callbacks {
         println!("{callback:?}");
         let sessions = ["WILD", "CALM"].map(settings).into();
@@ -314,6 +322,11 @@ fn a_panic_ends_its_session_only() {
         let mut wild = Counterparty::connect(hall.address(), FIX44, "WILD");
         wild.logon();
         wild.order("1");
+        if callback == Callback::Disconnect {
+            wild.expect("A");
+            wild.expect("8");
+            wild.end();
+        }
         assert_eq!(hall.ended.recv_timeout(LONG).unwrap().0, "WILD");
         calm.trade(10);
         let wild = hall.engine.sessions().next().unwrap();
@@ -326,5 +339,36 @@ fn a_panic_ends_its_session_only() {
         assert_eq!(outcomes, [Outcome::Failed, Outcome::Ended(Disconnect::LoggedOut)]);
         let ended: Vec<_> = hall.ended.try_iter().collect();
         assert_eq!(ended, [("CALM".to_owned(), Disconnect::LoggedOut)]);
+    }
+}
+
+#[test]
+fn a_panic_within_a_message_ends_its_session_only() {
+    for send in [SendMode::Direct, SendMode::Queued] {
+        let mut session = settings("WILD");
+        session.send = send;
+        let hall = Hall::of(vec![session, settings("CALM")]);
+        let (mut wild, mut calm) = (hall.log_on("WILD"), hall.log_on("CALM"));
+        let handle = hall.engine.sessions().next().unwrap();
+        let sender = handle.clone();
+        let panicked = std::thread::spawn(move || {
+            sender.send("D", |order| {
+                order.str(tag::CL_ORD_ID, "half");
+                panic!("the sender panics");
+            })
+        });
+        assert!(panicked.join().is_err());
+        assert!(handle.send("D", |order| _ = order.str(tag::CL_ORD_ID, "2")).is_err());
+        calm.trade(10);
+        if send == SendMode::Direct {
+            wild.order("1");
+            // Nothing of the message that was never finished.
+            wild.expect_close();
+            let ended = hall.ended.recv_timeout(LONG).unwrap();
+            assert_eq!(ended, ("WILD".to_owned(), Disconnect::Application));
+        } else {
+            // It never left the queue, which takes no more.
+            wild.trade(10);
+        }
     }
 }
