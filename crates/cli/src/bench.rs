@@ -18,6 +18,8 @@ pub(crate) use s1::{Configuration, ReportForm};
 
 /// Benchmark scenarios.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Example:
+  transfix bench latency --self --config optimized-hard-spin")]
 pub(crate) struct Args {
     #[command(subcommand)]
     scenario: Scenario,

@@ -1,5 +1,6 @@
 //! `transfix connect`: a client that takes commands from the keyboard.
 
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -91,7 +92,7 @@ fn connect(args: &Args) -> Result<bool, String> {
     }
     let (begin_string, id) = (session.begin_string, session.id());
     let version = session.default_appl_ver_id.map(ApplVerId);
-    let show = Show::new(begin_string, version, "")?;
+    let show = if args.quiet { Show::quiet() } else { Show::new(begin_string, version, "")? };
     let next_order = next_order(&session.store_path())?;
     let (logons, logged_on) = channel();
     let mut client = Some(Client { show, quiet: args.quiet, logons });
@@ -145,8 +146,10 @@ const LOGON_WAIT: Duration = Duration::from_secs(30);
 impl Console {
     fn run(&mut self) -> Result<(), String> {
         let mut editor = rustyline::DefaultEditor::new().map_err(|error| error.to_string())?;
+        // Without a terminal the output is for a program.
+        let prompt = if std::io::stdin().is_terminal() { "> " } else { "" };
         loop {
-            match editor.readline("> ") {
+            match editor.readline(prompt) {
                 Ok(line) => {
                     if line.trim() == "quit" {
                         return Ok(());

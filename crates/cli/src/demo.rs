@@ -1,6 +1,5 @@
 //! `transfix demo`: a venue and a client trade, lose the connection, recover, and are measured.
 
-mod audit;
 mod relay;
 
 use std::path::{Path, PathBuf};
@@ -14,6 +13,7 @@ use transfix::{
     Message, Role, SendError, SessionHandle, SessionId, SessionRef, SessionSettings, Settings, tag,
 };
 
+use crate::audit::Audit;
 use crate::bench::{self, Configuration, ReportForm, measure_in_child, plot, report};
 use crate::show::Show;
 use crate::venue::{Venue, Watch};
@@ -147,9 +147,12 @@ fn trade_in(args: &Args, dir: &Path) -> Result<(), String> {
     if let Some(bad) = outcomes.iter().find(|o| matches!(o.outcome, transfix::Outcome::Failed)) {
         return Err(format!("{bad:?}"));
     }
-    let audit = audit::Audit::of(&client_store, &venue_store)?;
-    println!("{audit}");
-    audit.check(sent)
+    let audit = Audit::of(&client_store, &venue_store)?;
+    println!("\n{audit}");
+    if audit.orders() as u64 != sent {
+        return Err(format!("{sent} messages were sent, but the journal has {}", audit.orders()));
+    }
+    audit.check()
 }
 
 fn session(role: Role, address: &str, dir: &Path) -> SessionSettings {

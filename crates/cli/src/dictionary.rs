@@ -18,7 +18,9 @@ Examples:
   transfix dictionary FIX44 D                the same, by MsgType(35)
   transfix dictionary FIX44 44               a field by its tag
   transfix dictionary FIX44 Side             a field by its name, with its codes
-  transfix dictionary venue.xml Symbol       from a dictionary of your own";
+  transfix dictionary venue.xml Symbol       from a dictionary of your own
+
+Exit code: 0 found, 1 unknown or not readable, 2 wrong usage.";
 
 /// Shows what FIX says of a message, component or field.
 #[derive(clap::Args, Debug)]

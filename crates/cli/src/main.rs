@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command line speaks to its user")]
 
+mod audit;
 mod bench;
 mod connect;
 mod demo;
@@ -51,6 +52,9 @@ enum Verb {
     Dictionary(dictionary::Args),
     /// Print messages from a capture, our journal or a QuickFIX log in readable form.
     Print(print::Args),
+    /// Compare the journals of both sides of a session.
+    #[command(hide = true)]
+    Audit(audit::Args),
     /// A counterparty for tests, driven by lines.
     #[command(hide = true)]
     Peer(peer::Args),
@@ -70,6 +74,7 @@ fn main() -> ExitCode {
         Verb::Bench(args) => bench::run(&args),
         Verb::Dictionary(args) => dictionary::run(&args),
         Verb::Print(args) => print::run(&args),
+        Verb::Audit(args) => audit::run(&args),
         Verb::Peer(args) => peer::run(&args),
     }
 }

@@ -33,14 +33,11 @@ pub(crate) struct Args {
 /// Prints what the venue sees.
 struct Printer {
     show: Show,
-    quiet: bool,
 }
 
 impl Watch for Printer {
     fn message(&mut self, direction: Direction, frame: &[u8]) {
-        if !self.quiet {
-            self.show.frame(transfix::clock::now().utc, direction, frame);
-        }
+        self.show.frame(transfix::clock::now().utc, direction, frame);
     }
 
     fn session(&mut self, id: &SessionId, ended: Option<Disconnect>) {
@@ -99,7 +96,8 @@ fn serve(args: &Args) -> Result<bool, String> {
 
 fn venue(session: &SessionSettings, quiet: bool) -> Result<Box<dyn Application>, String> {
     let version = session.default_appl_ver_id.map(ApplVerId);
-    let printer = Printer { show: Show::new(session.begin_string, version, "")?, quiet };
+    let show = if quiet { Show::quiet() } else { Show::new(session.begin_string, version, "")? };
+    let printer = Printer { show };
     let venue = Venue::recover(&session.store_path(), printer)?;
     if venue.orders() > 0 {
         println!("{}: {} orders recovered from the journal", session.id(), venue.orders());

@@ -8,8 +8,8 @@ use transfix::{ApplVerId, BeginString, Direction, Message, Timestamp};
 
 /// Prints frames as `12:34:56.789 -> NewOrderSingle(D) seq 5 CLIENT->VENUE  ClOrdID=1 …`.
 pub(crate) struct Show {
-    session: Dictionary,
-    application: Dictionary,
+    /// Of the session layer and of the application; none if frames are not shown.
+    dictionaries: Option<(Dictionary, Dictionary)>,
     index: FieldIndex,
     prefix: &'static str,
 }
@@ -24,21 +24,25 @@ impl Show {
         let load = |name: &str| standard(name).map_err(|error| error.to_string());
         let fixt = begin_string == BeginString::Fixt11;
         let application = appl_ver_id.and_then(ApplVerId::dictionary).unwrap_or("FIX50SP2");
-        Ok(Self {
-            session: load(if fixt { "FIXT11" } else { begin_string.as_str() })?,
-            application: load(if fixt { application } else { begin_string.as_str() })?,
-            index: FieldIndex::default(),
-            prefix,
-        })
+        let session = load(if fixt { "FIXT11" } else { begin_string.as_str() })?;
+        let application = if fixt { load(application)? } else { session.clone() };
+        let dictionaries = Some((session, application));
+        Ok(Self { dictionaries, index: FieldIndex::default(), prefix })
+    }
+
+    /// Shows lines of text only, and needs no dictionaries for it.
+    pub(crate) fn quiet() -> Self {
+        Self { dictionaries: None, index: FieldIndex::default(), prefix: "" }
     }
 
     /// One line for one frame.
     pub(crate) fn frame(&mut self, now: Timestamp, direction: Direction, frame: &[u8]) {
+        let Some((session, application)) = &self.dictionaries else { return };
         let mut line = String::new();
         match Message::parse(frame, &mut self.index, CheckSumPolicy::Ignore) {
             Ok(message) => {
                 // A String takes everything.
-                let _ = print::one_line(&message, &self.session, &self.application, &mut line);
+                let _ = print::one_line(&message, session, application, &mut line);
             }
             Err(reason) => line = reason.to_string(),
         }

@@ -29,6 +29,8 @@ pub(crate) enum Down {
     Io(io::Error),
     /// The store failed: the link stays down until the engine is started anew.
     Store(StoreError),
+    /// The application or the engine panicked: as with a store.
+    Panicked,
 }
 
 /// What a turn has done.

@@ -3,8 +3,8 @@
 //! Invariants: bounded by bytes; no allocation once the two buffers have grown; a message that was
 //! accepted stays until a logged-on session takes it.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use transfix_codec::{Body, Precision};
 use transfix_session::{SendError, check_msg_type};
@@ -56,7 +56,8 @@ impl SendQueue {
         fill: impl FnOnce(&mut Body<'_>),
     ) -> Result<Pushed, SendError> {
         check_msg_type(msg_type)?;
-        let mut bytes = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
+        // Who panicked here has left half a message: the session ends when its worker sees it.
+        let mut bytes = self.bytes.lock().map_err(|_| SendError::StoreFailed)?;
         let begin = bytes.len();
         if begin > self.bytes_max {
             return Err(SendError::WouldBlock { queued_bytes: begin });
@@ -81,7 +82,7 @@ impl SendQueue {
     /// Moves everything into `taken`, which must be empty, and leaves its memory for reuse.
     pub(crate) fn take(&self, taken: &mut Vec<u8>) {
         assert!(taken.is_empty(), "what was taken before must be sent first");
-        let mut bytes = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut bytes = self.bytes.lock().expect("no sender has panicked within its message");
         std::mem::swap(&mut *bytes, taken);
         self.pending.store(false, Ordering::Release);
     }

@@ -105,11 +105,13 @@ impl Slot {
     }
 
     pub(crate) fn turn(&self) -> Result<Turn, Down> {
-        self.lock().turn(&self.shared.queue, clock::now)
+        // Who panicked while sending may have left half a message in the outbox.
+        let mut link = self.shared.link.lock().map_err(|_| Down::Panicked)?;
+        link.turn(&self.shared.queue, clock::now)
     }
 
     pub(crate) fn tick(&self, now: Now) -> Result<(), Down> {
-        let mut link = self.lock();
+        let mut link = self.shared.link.lock().map_err(|_| Down::Panicked)?;
         if link.desk.session.next_deadline().is_some_and(|at| now.monotonic_ns >= at) {
             link.tick(now)?;
         }
@@ -206,19 +208,24 @@ impl Slot {
                 tracing::error!(session = %self.shared.id, %error, "store failed");
                 Disconnect::LinkLost
             }
+            Down::Panicked => {
+                tracing::error!(session = %self.shared.id, "panicked; the session ends");
+                Disconnect::Application
+            }
         };
-        if matches!(why, Down::Store(_)) {
+        if matches!(why, Down::Store(_) | Down::Panicked) {
             self.failed = true;
-        }
-        if let Some(mut stream) = self.lock().close(reason) {
-            drain(&mut *stream);
-            // Not registered where the worker spins.
-            stream.deregister(registry).ok();
         }
         self.up = false;
         self.ended = Some(reason);
         if let Some(dial) = &mut self.dial {
             dial.state = DialState::At(now.monotonic_ns + dial.interval_ns);
+        }
+        // Last: it calls the application, which may panic.
+        if let Some(mut stream) = self.lock().close(reason) {
+            drain(&mut *stream);
+            // Not registered where the worker spins.
+            stream.deregister(registry).ok();
         }
     }
 

@@ -122,7 +122,7 @@ impl Worker {
         for (i, slot) in self.slots.iter_mut().enumerate() {
             outcomes.push(slot.outcome(was_up.get(i).copied().unwrap_or(slot.up)));
             if slot.up {
-                slot.down(&Down::Session(Disconnect::Application), now, self.poll.registry());
+                down(slot, &Down::Session(Disconnect::Application), now, self.poll.registry());
             }
         }
         outcomes
@@ -178,9 +178,15 @@ impl Worker {
         let mut ready = std::mem::take(&mut self.again);
         ready.extend(events.iter().filter(|e| e.token() != WAKE).map(|e| e.token().0));
         let woken = events.iter().any(|e| e.token() == WAKE);
+        let ended = events.iter().filter(|e| e.token() != WAKE && e.is_read_closed());
+        let ended: Vec<usize> = ended.map(|e| e.token().0).collect();
         self.events = events;
         for i in ready.drain(..) {
             self.ready(i);
+        }
+        for i in ended {
+            // Edge-triggered: the end came with the last bytes, and there is no other event for it.
+            while self.turn(i).progress {}
         }
         // The list goes back with its memory, and with what the turns have added to it.
         ready.append(&mut self.again);
@@ -218,54 +224,32 @@ impl Worker {
         if !self.slots[i].up {
             return Turn::default();
         }
-        let Some(turn) = self.guard(i, |slot| slot.turn()) else {
-            return Turn { progress: true, again: false };
-        };
-        if turn.progress && !self.spins {
-            self.note_deadline(i);
-        }
-        turn
-    }
-
-    /// Lets a slot act; an error or a panic ends its link. A bug of ours or of the application
-    /// ends one session, the others go on.
-    fn guard<T>(&mut self, i: usize, act: impl FnOnce(&mut Slot) -> Result<T, Down>) -> Option<T> {
-        let slot = &mut self.slots[i];
-        match catch_unwind(AssertUnwindSafe(|| act(slot))) {
-            Ok(Ok(done)) => return Some(done),
-            Ok(Err(why)) => self.down(i, &why),
-            Err(_) => {
-                tracing::error!(session = %self.slots[i].shared.id, "panicked; the session ends");
-                self.slots[i].failed = true;
-                self.down(i, &Down::Session(Disconnect::Application));
+        match guarded(&mut self.slots[i], |slot| slot.turn()) {
+            Ok(turn) => {
+                if turn.progress && !self.spins {
+                    self.note_deadline(i);
+                }
+                turn
+            }
+            Err(why) => {
+                self.down(i, &why);
+                Turn { progress: true, again: false }
             }
         }
-        None
     }
 
     fn dial(&mut self, i: usize, now: Now) {
         let waits = !self.spins;
-        if let Some(registry) = self.registry()
-            && self.guard(i, |slot| slot.dial(now, &registry, Token(i), waits)).is_some()
-        {
-            self.note_deadline(i);
+        let registry = self.poll.registry();
+        let token = Token(i);
+        match guarded(&mut self.slots[i], |slot| slot.dial(now, registry, token, waits)) {
+            Ok(()) => self.note_deadline(i),
+            Err(why) => self.down(i, &why),
         }
-    }
-
-    /// A handle of its own, so that a slot can be changed while it registers.
-    fn registry(&self) -> Option<Registry> {
-        let registry = self.poll.registry().try_clone();
-        registry.inspect_err(|error| tracing::error!(%error, "no more open files")).ok()
     }
 
     fn down(&mut self, i: usize, why: &Down) {
-        let (slot, registry) = (&mut self.slots[i], self.poll.registry());
-        // The application is told, and may panic there too; its stream is closed by then.
-        if catch_unwind(AssertUnwindSafe(|| slot.down(why, clock::now(), registry))).is_err() {
-            tracing::error!(session = %slot.shared.id, "panicked at its end");
-            slot.failed = true;
-            slot.up = false;
-        }
+        down(&mut self.slots[i], why, clock::now(), self.poll.registry());
         self.note_deadline(i);
     }
 
@@ -283,7 +267,9 @@ impl Worker {
         self.deadline = u64::MAX;
         for i in 0..self.slots.len() {
             if self.slots[i].up {
-                self.guard(i, |slot| slot.tick(now));
+                if let Err(why) = guarded(&mut self.slots[i], |slot| slot.tick(now)) {
+                    self.down(i, &why);
+                }
                 self.note_deadline(i);
             } else if self.stop.is_none() {
                 self.dial(i, now);
@@ -294,21 +280,22 @@ impl Worker {
     fn commands(&mut self) {
         for command in self.mailbox.take() {
             match command {
-                Command::Attach { slot, stream, read } => self.attach(slot, stream, &read),
+                Command::Attach { slot, stream, read } => {
+                    let now = clock::now();
+                    let registry = (!self.spins).then(|| (self.poll.registry(), Token(slot)));
+                    let was_up = self.slots[slot].up;
+                    let attach = |slot: &mut Slot| slot.attach(now, stream, &read, registry);
+                    match guarded(&mut self.slots[slot], attach) {
+                        Ok(()) if was_up => {}
+                        Ok(()) => {
+                            self.note_deadline(slot);
+                            self.ready(slot);
+                        }
+                        Err(why) => self.down(slot, &why),
+                    }
+                }
                 Command::Stop { until_ns, text } => self.begin_stop(until_ns, &text),
             }
-        }
-    }
-
-    fn attach(&mut self, i: usize, stream: Box<dyn Stream>, read: &[u8]) {
-        let Some(registry) = self.registry() else { return };
-        let (now, was_up, waits) = (clock::now(), self.slots[i].up, !self.spins);
-        let attached = self.guard(i, |slot| {
-            slot.attach(now, stream, read, waits.then_some((&registry, Token(i))))
-        });
-        if attached.is_some() && !was_up {
-            self.note_deadline(i);
-            self.ready(i);
         }
     }
 
@@ -317,7 +304,23 @@ impl Worker {
         self.stop = Some(Stop { until_ns, was_up });
         let now = clock::now();
         for i in 0..self.slots.len() {
-            self.guard(i, |slot| slot.begin_stop(now, text));
+            if let Err(why) = guarded(&mut self.slots[i], |slot| slot.begin_stop(now, text)) {
+                self.down(i, &why);
+            }
         }
     }
+}
+
+/// A bug of ours or of the application ends its session; the others of the worker go on.
+fn guarded<T>(slot: &mut Slot, act: impl FnOnce(&mut Slot) -> Result<T, Down>) -> Result<T, Down> {
+    catch_unwind(AssertUnwindSafe(|| act(slot))).unwrap_or(Err(Down::Panicked))
+}
+
+fn down(slot: &mut Slot, why: &Down, now: Now, registry: &Registry) {
+    // The application hears of the end, and may panic once more.
+    let told = guarded(slot, |slot| {
+        slot.down(why, now, registry);
+        Ok(())
+    });
+    slot.failed |= told.is_err();
 }

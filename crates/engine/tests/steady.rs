@@ -151,15 +151,15 @@ fn longest(mode: Mode, durability: Durability, way: Way) -> u64 {
 // One test: the counter is that of the whole process.
 #[test]
 fn nothing_is_allocated_in_steady_state() {
-    for mode in [Mode::Pool, Mode::Dedicated, Mode::Spin] {
-        let cases = [
-            (Durability::Memory, Way::Callback),
-            (Durability::Process, Way::Callback),
-            (Durability::Memory, Way::Queue),
-        ];
-        for (durability, way) in cases {
-            let longest = longest(mode, durability, way);
-            assert_eq!(longest, STRETCH, "the longest stretch: {mode:?}, {durability:?}, {way:?}");
-        }
+    let cases = [
+        (Mode::Pool, Durability::Memory, Way::Callback),
+        (Mode::Pool, Durability::Process, Way::Callback),
+        (Mode::Pool, Durability::Memory, Way::Queue),
+        (Mode::Dedicated, Durability::Process, Way::Callback),
+        (Mode::Spin, Durability::Process, Way::Callback),
+    ];
+    for (mode, durability, way) in cases {
+        let longest = longest(mode, durability, way);
+        assert_eq!(longest, STRETCH, "the longest stretch: {mode:?}, {durability:?}, {way:?}");
     }
 }

@@ -3,8 +3,8 @@
 //!
 //! Laws, checked while it runs and at its end: each application message that one side's session
 //! accepted is delivered by the other's once and in order; numbers never go back and are never used
-//! twice but after a reset; nothing spins, and once the faults have ceased all is well within a
-//! bound.
+//! twice but after a reset; neither side finds fault with what the other sends, unless it was
+//! damaged; nothing spins, and once the faults have ceased all is well within a bound.
 
 mod peer;
 mod wire;
@@ -84,6 +84,8 @@ pub struct Summary {
 struct World {
     random: Random,
     faults: Faults,
+    /// Whether messages were ever damaged, so that one side may find fault with the other.
+    damages: bool,
     now: u64,
     peers: [Peer; 2],
     /// `wires[side]` carries what `side` writes.
@@ -167,6 +169,7 @@ impl World {
         Self {
             peers: [peer(Role::Initiator), peer(Role::Acceptor)],
             random,
+            damages: faults.damage_one_in > 0,
             faults,
             now: SECOND,
             wires: [Wire::default(), Wire::default()],
@@ -293,7 +296,15 @@ impl World {
 
     fn go_on(&mut self, side: usize, outcome: Result<(), Disconnect>) {
         self.write(side);
-        if outcome.is_err() {
+        if let Err(reason) = outcome {
+            let fair = matches!(
+                reason,
+                Disconnect::LoggedOut
+                    | Disconnect::LogoutTimeout
+                    | Disconnect::LogonTimeout
+                    | Disconnect::HeartbeatTimeout
+            );
+            assert!(fair || self.damages, "side {side} blames the other: {reason}; {self}");
             self.summary.verdicts += 1;
             self.lose(side);
         }

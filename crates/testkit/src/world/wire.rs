@@ -9,6 +9,9 @@ use super::Faults;
 use crate::random::Random;
 
 const MS: u64 = 1_000_000;
+/// Two wrong bits in one message may leave its CheckSum(10) right, and nobody could tell: between
+/// two of them lie more bytes than a message has.
+const SOUND_BYTES_MIN: usize = 1_000;
 
 /// Bytes under way.
 #[derive(Default)]
@@ -16,6 +19,8 @@ pub(super) struct Wire {
     /// When a piece arrives, and the piece; an empty one is the end of the stream.
     pieces: VecDeque<(u64, Vec<u8>)>,
     last_at: u64,
+    /// Bytes since the last wrong bit.
+    sound_bytes: usize,
 }
 
 impl Wire {
@@ -26,7 +31,10 @@ impl Wire {
             let longest = if random.below(4) == 0 { 1 + random.below(20) } else { rest.len() };
             let (piece, later) = rest.split_at(longest.min(rest.len()));
             let mut piece = piece.to_vec();
-            if faults.damage_one_in > 0 && random.below(faults.damage_one_in) == 0 {
+            self.sound_bytes += piece.len();
+            let damages = faults.damage_one_in > 0 && random.below(faults.damage_one_in) == 0;
+            if damages && self.sound_bytes >= SOUND_BYTES_MIN {
+                self.sound_bytes = 0;
                 let at = random.below(piece.len());
                 piece[at] ^= 1 << random.below(7);
             }

@@ -1,11 +1,41 @@
-//! The proof that nothing was lost or doubled: the two journals, compared message by message.
+//! `transfix audit`: the proof that nothing was lost or doubled, for `demo` and for tests: the
+//! journals of both sides of a session, compared message by message.
 
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 
 use transfix::codec::{CheckSumPolicy, FieldIndex};
 use transfix::store::journal::{self, Event};
 use transfix::{Message, tag};
+
+/// Compare the journals of both sides of a session.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:
+  transfix audit store/client/FIX.4.4-CLIENT-VENUE store/venue/FIX.4.4-VENUE-CLIENT
+
+Both sessions must have `keep_inbound = true`, and nothing may be on its way.
+Exit code: 0 all was received once and in order, 1 not, 2 usage.")]
+pub(crate) struct Args {
+    /// Store of the initiator's session.
+    client: PathBuf,
+    /// Store of the acceptor's session.
+    venue: PathBuf,
+}
+
+pub(crate) fn run(args: &Args) -> ExitCode {
+    let checked = Audit::of(&args.client, &args.venue).and_then(|audit| {
+        println!("{audit}");
+        audit.check()
+    });
+    match checked {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("transfix audit: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
 
 /// Application messages of one direction: MsgSeqNum(34) and the fields of the body.
 type Messages = Vec<(u64, Vec<u8>)>;
@@ -33,13 +63,14 @@ impl Audit {
         })
     }
 
-    /// Holds if `sent` messages of the client were each received once and in order, and all reports
-    /// of the venue likewise.
-    pub(crate) fn check(&self, sent: u64) -> Result<(), String> {
-        let count = self.orders.sent.len() as u64;
-        if count != sent {
-            return Err(format!("{sent} messages were sent, but the journal has {count}"));
-        }
+    /// Messages that the client has sent.
+    pub(crate) const fn orders(&self) -> usize {
+        self.orders.sent.len()
+    }
+
+    /// Holds if the messages of the client were each received once and in order, and those of the
+    /// venue likewise.
+    pub(crate) fn check(&self) -> Result<(), String> {
         for (name, direction) in
             [("client to venue", &self.orders), ("venue to client", &self.reports)]
         {
@@ -84,7 +115,7 @@ impl Direction {
 
 impl fmt::Display for Audit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "\nThe two journals, compared message by message:\n")?;
+        writeln!(f, "The two journals, compared message by message:\n")?;
         writeln!(f, "{}", self.orders.line("client to venue"))?;
         write!(f, "{}", self.reports.line("venue to client"))
     }

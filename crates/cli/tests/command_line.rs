@@ -1,0 +1,270 @@
+//! The program as its users call it: what it prints, where, and its exit codes.
+#![allow(clippy::unwrap_used, reason = "a failed test may panic")]
+
+use std::fs;
+use std::io::Write;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+use transfix::store::{FileStore, Kind, Options, Record, Store};
+use transfix_testkit::temp::TempDir;
+
+/// What a call printed, and its exit code.
+#[derive(Debug)]
+struct Run {
+    code: i32,
+    out: String,
+    err: String,
+}
+
+fn run_in(dir: &Path, args: &[&str], input: &[u8]) -> Run {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_transfix"))
+        .args(args)
+        .current_dir(dir)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // Small enough for the pipe; a program that does not read it is free to end first.
+    let _ = child.stdin.take().unwrap().write_all(input);
+    let output = child.wait_with_output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    let code = output.status.code().unwrap();
+    Run { code, out: text(output.stdout), err: text(output.stderr) }
+}
+
+fn run(args: &[&str]) -> Run {
+    run_in(Path::new("."), args, b"")
+}
+
+/// Runs it, and holds it to its exit code.
+fn expect(code: i32, args: &[&str]) -> Run {
+    let run = run(args);
+    assert_eq!(run.code, code, "{args:?}: {run:#?}");
+    run
+}
+
+fn messages() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/messages")
+}
+
+#[test]
+fn help_shows_an_example_of_each_verb() {
+    let verbs = ["demo", "serve", "connect", "bench", "dictionary", "print", "audit"];
+    for verb in verbs {
+        let help = expect(0, &[verb, "--help"]).out;
+        assert!(help.contains(&format!("\n  transfix {verb}")), "{help}");
+    }
+    assert!(expect(0, &["bench", "latency", "--help"]).out.contains("\n  transfix bench latency"));
+    assert!(expect(0, &["--help"]).out.contains("Exit codes: 0 done, 1 failed, 2 wrong usage"));
+}
+
+#[test]
+fn wrong_usage_is_2() {
+    for args in [&[][..], &["nonsense"], &["serve"], &["print"], &["dictionary", "a", "b", "c"]] {
+        let run = expect(2, args);
+        assert!(run.out.is_empty() && run.err.contains("Usage"), "{run:?}");
+    }
+}
+
+#[test]
+fn dictionary_answers() {
+    let list = expect(0, &["dictionary"]).out;
+    for name in ["FIX40", "FIX41", "FIX42", "FIX43", "FIX44", "FIX50SP2", "FIXT11", "FIXLatest"] {
+        assert!(list.lines().any(|line| line.trim_start().starts_with(name)), "{name}: {list}");
+    }
+    let order = expect(0, &["dictionary", "FIX44", "NewOrderSingle"]).out;
+    let indent = |name: &str| {
+        let line = order.lines().find(|line| line.contains(name)).unwrap();
+        line.len() - line.trim_start_matches([' ', '*']).len()
+    };
+    let nested = ["Parties ", "NoPartyIDs(453)", "PartyID(448)", "NoPartySubIDs(802)"].map(indent);
+    assert!(nested.is_sorted_by(|a, b| a < b), "{nested:?}: {order}");
+    assert_eq!(order, expect(0, &["dictionary", "FIX44", "D"]).out);
+    let price = expect(0, &["dictionary", "FIX44", "44"]).out;
+    assert!(price.starts_with("Price(44)"), "{price}");
+    assert_eq!(price, expect(0, &["dictionary", "FIX44", "Price"]).out);
+}
+
+#[test]
+fn what_a_dictionary_lacks_is_1_with_the_nearest_name() {
+    let cases = [
+        (&["dictionary", "FIX44", "Prise"][..], "'Price'"),
+        (&["dictionary", "FIX44", "NewOrderSingel"], "'NewOrderSingle'"),
+        (&["dictionary", "FIX45"], "'FIX4"),
+    ];
+    for (args, nearest) in cases {
+        let run = expect(1, args);
+        assert!(run.err.contains(nearest) && run.out.is_empty(), "{run:?}");
+    }
+}
+
+#[test]
+fn print_reads_every_delimiter_from_files_and_pipes() {
+    let mut count = 0;
+    for entry in fs::read_dir(messages()).unwrap() {
+        let path = entry.unwrap().path();
+        let bytes = fs::read(&path).unwrap();
+        let file = path.to_str().unwrap();
+        let from_file = run(&["print", file]);
+        let garbled = file.contains("garbage");
+        assert_eq!(from_file.code, i32::from(garbled), "{from_file:?}");
+        let piped = run_in(Path::new("."), &["print", "-"], &bytes);
+        assert_eq!((piped.code, &piped.out), (from_file.code, &from_file.out), "{file}");
+        // Data fields may hold the other delimiters, or SOH itself.
+        if !garbled && !bytes.contains(&b'|') && !file.contains("raw-data") {
+            for delimiter in ["|", "^A"] {
+                let text = replace_soh(&bytes, delimiter.as_bytes());
+                let printed = run_in(Path::new("."), &["print", "-"], &text);
+                assert_eq!((printed.code, &printed.out), (0, &from_file.out), "{file} {delimiter}");
+            }
+        }
+        count += 1;
+    }
+    assert!(count >= 10, "{count} files");
+}
+
+fn replace_soh(bytes: &[u8], delimiter: &[u8]) -> Vec<u8> {
+    bytes.split(|&b| b == 1).collect::<Vec<_>>().join(delimiter)
+}
+
+#[test]
+fn print_reads_logs_and_journals() {
+    let dir = TempDir::new();
+    let order = fs::read(messages().join("fix40-order.fix")).unwrap();
+    let order = order.trim_ascii_end();
+    let log = [b"20261121-09:28:25.623118000 : ", order, b"\n"].concat().repeat(3);
+    fs::write(dir.path().join("FIX.4.0-CLIENT-VENUE.messages.current.log"), log).unwrap();
+    let args = ["print", "--one-line", "FIX.4.0-CLIENT-VENUE.messages.current.log"];
+    let printed = run_in(dir.path(), &args, b"");
+    assert_eq!(printed.code, 0, "{printed:?}");
+    assert_eq!(printed.out.matches("NewOrderSingle(D) seq 2 CLIENT->VENUE").count(), 3);
+
+    let (mut store, _) = FileStore::open(&dir.path().join("store"), Options::default(), 0).unwrap();
+    let kind = Kind::Application;
+    store.put(1, Record::Outbound { seq: 1, kind, bytes: order }).unwrap();
+    store.put(1, Record::Inbound { seq: 1, kind, bytes: order }).unwrap();
+    store.commit().unwrap();
+    let printed = run_in(dir.path(), &["print", "--one-line", "store"], b"");
+    assert_eq!(printed.code, 0, "{printed:?}");
+    for head in ["out 1 ", "in 1 "] {
+        let line = printed.out.lines().find(|line| line.starts_with(head)).unwrap();
+        assert!(line.contains("NewOrderSingle(D) seq 2"), "{line}");
+    }
+    expect(2, &["print", "no/such/file"]);
+}
+
+fn session(role: &str, address: &str) -> String {
+    format!(
+        "[[session]]\nrole = '{role}'\naddress = '{address}'\nbegin_string = 'FIX.4.4'\n\
+         sender_comp_id = 'VENUE'\ntarget_comp_id = 'CLIENT'\n"
+    )
+}
+
+#[test]
+fn wrong_settings_are_said_with_line_and_nearest_key() {
+    let dir = TempDir::new();
+    let write = |name: &str, text: String| fs::write(dir.path().join(name), text).unwrap();
+    write("venue.toml", session("acceptor", "127.0.0.1:0"));
+    write("client.toml", session("initiator", "127.0.0.1:1"));
+    write("wrong.toml", session("acceptor", "127.0.0.1:0") + "heart_bt_int = 5\n");
+    let cases = [
+        (["serve", "wrong.toml"], "wrong.toml:7: "),
+        (["serve", "wrong.toml"], "heart_bt_int_s"),
+        (["serve", "none.toml"], "none.toml: cannot be read"),
+        (["serve", "client.toml"], "use `transfix connect`"),
+        (["connect", "venue.toml"], "use `transfix serve`"),
+    ];
+    for (args, expected) in cases {
+        let run = run_in(dir.path(), &args, b"");
+        assert_eq!(run.code, 1, "{run:?}");
+        assert!(run.err.contains(expected), "{expected}: {run:?}");
+    }
+}
+
+#[test]
+fn a_port_in_use_is_said() {
+    let dir = TempDir::new();
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    fs::write(dir.path().join("venue.toml"), session("acceptor", &address)).unwrap();
+    let run = run_in(dir.path(), &["serve", "venue.toml"], b"");
+    assert_eq!(run.code, 1, "{run:?}");
+    assert!(run.err.contains(&format!("listening at {address}")), "{run:?}");
+    assert!(run.err.contains("in use"), "{run:?}");
+}
+
+#[test]
+fn connect_takes_commands_from_a_pipe() {
+    let dir = TempDir::new();
+    let text = session("initiator", "127.0.0.1:1");
+    fs::write(dir.path().join("client.toml"), text).unwrap();
+    for input in ["", "quit\n", "buy 1 EU 3\nnonsense\r\n\nburst 5\nhelp"] {
+        let run = run_in(dir.path(), &["connect", "client.toml", "--quiet"], input.as_bytes());
+        assert_eq!(run.code, 0, "{run:?}");
+        assert!(!run.out.contains('>') && run.err.is_empty(), "a prompt: {run:?}");
+        let lines = run.out.lines().filter(|line| line.contains("not logged on")).count();
+        assert_eq!(lines, if input.contains("burst") { 2 } else { 0 }, "{run:?}");
+    }
+}
+
+#[test]
+fn an_unknown_configuration_lists_the_known() {
+    let run = expect(2, &["bench", "latency", "--self", "--config", "nonsense"]);
+    for name in CONFIGURATIONS {
+        assert!(run.err.contains(name), "{name}: {run:?}");
+    }
+}
+
+const CONFIGURATIONS: [&str; 4] = ["default", "aggressive", "balanced", "optimized-hard-spin"];
+const FIGURES: [&str; 9] = [
+    "n",
+    "min_ns",
+    "p50_ns",
+    "p95_ns",
+    "p99_ns",
+    "p999_ns",
+    "max_ns",
+    "mean_ns",
+    "cpu_ns_per_message",
+];
+
+#[test]
+fn bench_prints_one_json_object() {
+    for name in CONFIGURATIONS {
+        let dir = TempDir::new();
+        let args = ["bench", "latency", "--self", "--messages", "50", "--json", "--config", name];
+        let run = run_in(dir.path(), &args, b"");
+        assert_eq!(run.code, 0, "{run:?}");
+        let report: Value = serde_json::from_str(&run.out).unwrap();
+        assert_eq!(report["scenario"], "S1");
+        assert_eq!(report["configuration"], name);
+        for series in ["engine", "floor"] {
+            for figure in FIGURES {
+                assert!(report[series][figure].is_u64(), "{series}.{figure}: {report}");
+            }
+        }
+        assert_eq!(report["engine"]["n"], 50);
+        assert!(report["ratio"]["p50"].is_number() && report["ratio"]["p99"].is_number());
+        assert!(report["machine"].is_object() && report["settings"].is_object(), "{report}");
+        assert_written(dir.path());
+    }
+}
+
+fn assert_written(dir: &Path) {
+    let csv = fs::read_to_string(dir.join("latency.csv")).unwrap();
+    assert!(csv.starts_with("series,i,ns\n") && csv.lines().count() > 50);
+    assert!(fs::read_to_string(dir.join("latency.svg")).unwrap().contains("<svg"));
+}
+
+#[test]
+fn demo_loses_nothing() {
+    let dir = TempDir::new();
+    let run = run_in(dir.path(), &["demo", "--burst", "500", "--messages", "100"], b"");
+    assert_eq!(run.code, 0, "{run:?}");
+    assert_eq!(run.out.matches("lost 0 ").count(), 2, "{}", run.out);
+    assert_written(dir.path());
+}

@@ -1,0 +1,249 @@
+//! A venue and a client, real processes, are killed again and again while they trade; nothing may
+//! be lost or doubled.
+//!
+//! `TRANSFIX_KILLS=n` for more kills, `TRANSFIX_SEED=x` for the moments of a run that has failed:
+//! near enough, since the machine is never the same twice.
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a failed test says which seed")]
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::Duration;
+use std::{env, fs, thread};
+
+use rustix::process::{Pid, Signal, kill_process};
+use transfix::store::journal::{self, Event};
+use transfix_testkit::random::Random;
+use transfix_testkit::temp::TempDir;
+
+const KILLS: u64 = 100;
+/// Longest wait for what should happen at once.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// Time between two looks at a journal.
+const GLANCE: Duration = Duration::from_millis(20);
+/// Looks for a report before its order is sent once more.
+const GLANCES: usize = 100;
+
+/// One side: a running `transfix` and what it prints.
+struct Side {
+    child: Child,
+    commands: ChildStdin,
+    lines: Receiver<String>,
+}
+
+impl Side {
+    fn start(verb: &str, settings: &Path) -> Self {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_transfix"))
+            .arg(verb)
+            .arg(settings)
+            .arg("--quiet")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let commands = child.stdin.take().unwrap();
+        let stdout = BufReader::new(child.stdout.take().unwrap());
+        let (said, lines) = channel();
+        thread::spawn(move || {
+            for line in stdout.lines().map_while(Result::ok) {
+                if said.send(line).is_err() {
+                    return;
+                }
+            }
+        });
+        Self { child, commands, lines }
+    }
+
+    fn command(&mut self, command: &str) {
+        writeln!(self.commands, "{command}").unwrap();
+    }
+
+    /// Passes over everything up to a line with this text.
+    fn wait_for(&self, text: &str) {
+        loop {
+            match self.lines.recv_timeout(PATIENCE) {
+                Ok(line) if line.contains(text) => return,
+                Ok(_) => {}
+                Err(error) => panic!("waiting for '{text}': {error}"),
+            }
+        }
+    }
+
+    /// Waits for the end of the process, which has been told to end.
+    fn ended(&mut self) -> (ExitStatus, Vec<String>) {
+        let mut lines = Vec::new();
+        loop {
+            match self.lines.recv_timeout(PATIENCE) {
+                Ok(line) => lines.push(line),
+                Err(RecvTimeoutError::Disconnected) => break,
+                Err(RecvTimeoutError::Timeout) => panic!("it does not end; it said {lines:?}"),
+            }
+        }
+        (self.child.wait().unwrap(), lines)
+    }
+}
+
+impl Drop for Side {
+    fn drop(&mut self) {
+        // Gone already, unless the test has failed.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Venue and client with their settings and stores.
+struct Market {
+    dir: TempDir,
+    venue: Side,
+    client: Side,
+}
+
+impl Market {
+    fn start() -> Self {
+        let dir = TempDir::new();
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        for (role, ours, theirs) in
+            [("acceptor", "VENUE", "CLIENT"), ("initiator", "CLIENT", "VENUE")]
+        {
+            let store = dir.path().join(ours);
+            let settings = format!(
+                "[[session]]\n\
+                 role = '{role}'\n\
+                 address = '127.0.0.1:{port}'\n\
+                 begin_string = 'FIX.4.4'\n\
+                 sender_comp_id = '{ours}'\n\
+                 target_comp_id = '{theirs}'\n\
+                 durability = 'process'\n\
+                 keep_inbound = true\n\
+                 reconnect_interval_ms = 10\n\
+                 segment_bytes = 65536\n\
+                 store_dir = '{}'\n",
+                store.display()
+            );
+            fs::write(dir.path().join(format!("{ours}.toml")), settings).unwrap();
+        }
+        let (venue, client) = (Self::venue(dir.path()), Self::client(dir.path()));
+        Self { dir, venue, client }
+    }
+
+    fn venue(dir: &Path) -> Side {
+        Side::start("serve", &dir.join("VENUE.toml"))
+    }
+
+    fn client(dir: &Path) -> Side {
+        Side::start("connect", &dir.join("CLIENT.toml"))
+    }
+
+    fn kill_venue(&mut self) {
+        self.venue.child.kill().unwrap();
+        self.venue.child.wait().unwrap();
+        // Logons from now on are those with the new venue.
+        self.client.lines.try_iter().for_each(drop);
+        self.venue = Self::venue(self.dir.path());
+    }
+
+    fn kill_client(&mut self) {
+        self.client.child.kill().unwrap();
+        self.client.child.wait().unwrap();
+        self.client = Self::client(self.dir.path());
+    }
+
+    fn stores(&self) -> [PathBuf; 2] {
+        let store = |name| self.dir.path().join(name);
+        [store("CLIENT/FIX.4.4-CLIENT-VENUE"), store("VENUE/FIX.4.4-VENUE-CLIENT")]
+    }
+
+    /// Sends an order that trades with nothing, and waits until the client has its report: all that
+    /// was sent before in either direction has arrived then.
+    fn settle(&mut self, clock: &Clock) {
+        for n in 0..10 {
+            self.client.command("wait");
+            let order = "55=EU|54=1|60=20261121-12:00:00|38=1|40=2|44=0.01";
+            self.client.command(&format!("send D 11=last{n}|{order}"));
+            for _ in 0..GLANCES {
+                if has_report(&self.stores()[0], &format!("\x0111=last{n}\x01")) {
+                    return;
+                }
+                clock.pause(GLANCE);
+            }
+        }
+        panic!("the last order is not answered");
+    }
+}
+
+fn has_report(store: &Path, field: &str) -> bool {
+    let entries = journal::read(store).unwrap();
+    let mut inbound = entries.filter_map(|entry| match entry.unwrap().event {
+        Event::Inbound(message) => Some(message.bytes),
+        _ => None,
+    });
+    inbound.any(|bytes| bytes.windows(field.len()).any(|window| window == field.as_bytes()))
+}
+
+/// Lets time pass.
+struct Clock {
+    never: Receiver<()>,
+    _sender: Sender<()>,
+}
+
+impl Clock {
+    fn new() -> Self {
+        let (sender, never) = channel();
+        Self { never, _sender: sender }
+    }
+
+    fn pause(&self, time: Duration) {
+        assert_eq!(self.never.recv_timeout(time), Err(RecvTimeoutError::Timeout));
+    }
+}
+
+/// Says which seed it was when the test fails.
+struct Seed(u64);
+
+impl Drop for Seed {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            println!("run it again: TRANSFIX_SEED={}", self.0);
+        }
+    }
+}
+
+#[test]
+fn kills_lose_and_double_nothing() {
+    let number = |name| env::var(name).ok().map(|text| text.parse::<u64>().unwrap());
+    let seed = Seed(number("TRANSFIX_SEED").unwrap_or(1));
+    let mut random = Random::new(seed.0);
+    let clock = Clock::new();
+    let mut market = Market::start();
+    for _ in 0..number("TRANSFIX_KILLS").unwrap_or(KILLS) {
+        // One in four goes down while the sides start, recover and log on.
+        let (trades, micros) = match random.below(4) {
+            0 => (false, 200_000),
+            _ => (true, 12_000),
+        };
+        if trades {
+            market.client.wait_for("logged on");
+        }
+        let orders = 1 + random.below(60);
+        market.client.command(&format!("wait\nburst {orders}"));
+        clock.pause(Duration::from_micros(random.below(micros) as u64));
+        if random.below(2) == 0 {
+            market.kill_venue();
+        } else {
+            market.kill_client();
+        }
+    }
+    market.settle(&clock);
+    market.client.command("quit");
+    let (status, lines) = market.client.ended();
+    assert!(status.success(), "client: {status}, {lines:?}");
+    kill_process(Pid::from_child(&market.venue.child), Signal::TERM).unwrap();
+    let (status, lines) = market.venue.ended();
+    assert!(status.success(), "venue: {status}, {lines:?}");
+    let mut audit = Command::new(env!("CARGO_BIN_EXE_transfix"));
+    let audit = audit.arg("audit").args(market.stores()).output().unwrap();
+    print!("{}", String::from_utf8_lossy(&[audit.stdout, audit.stderr].concat()));
+    assert!(audit.status.success(), "something was lost or doubled");
+}

@@ -1,0 +1,374 @@
+//! An engine among counterparties that do not behave: one session's trouble is not another's, and
+//! the stop is orderly and in time.
+#![allow(clippy::unwrap_used, reason = "a failed test may panic")]
+
+mod counterparty;
+
+use std::net::SocketAddr;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
+
+use transfix::{
+    Application, BeginString, BusinessReject, Direction, Disconnect, Durability, Engine,
+    EngineSettings, Message, Outcome, Role, SendError, SendMode, SessionId, SessionRef,
+    SessionSettings, Settings, clock, tag,
+};
+use transfix_testkit::temp::TempDir;
+
+use counterparty::Counterparty;
+
+/// Long enough for the slowest machine; no test waits that long unless it fails.
+const LONG: Duration = Duration::from_secs(20);
+const LONG_MS: u64 = 20_000;
+const FIX44: BeginString = BeginString::Fix44;
+
+/// Answers each order, says which sessions end, and panics where it is told to.
+struct Venue {
+    ended: Sender<(String, Disconnect)>,
+    panics_at: Option<Callback>,
+    /// Held up by an order of the name `wait`, until something comes.
+    go_on: Receiver<()>,
+    entered: Sender<()>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Callback {
+    Message,
+    Logon,
+    Admin,
+    WireIn,
+    WireOut,
+    Disconnect,
+}
+
+impl Venue {
+    fn reach(&self, callback: Callback) {
+        assert!(self.panics_at != Some(callback), "the application panics at {callback:?}");
+    }
+}
+
+impl Application for Venue {
+    fn on_message(
+        &mut self,
+        message: &Message<'_>,
+        session: &mut SessionRef<'_>,
+    ) -> Result<(), BusinessReject> {
+        let id = message.text(tag::CL_ORD_ID)?;
+        if id == "wait" {
+            self.entered.send(()).unwrap();
+            self.go_on.recv().unwrap();
+        }
+        self.reach(Callback::Message);
+        session.send("8", |report| _ = report.str(tag::CL_ORD_ID, id)).unwrap();
+        Ok(())
+    }
+
+    fn on_logon(&mut self, _: &mut SessionRef<'_>) {
+        self.reach(Callback::Logon);
+    }
+
+    fn on_admin(&mut self, _: &Message<'_>, _: &mut SessionRef<'_>) {
+        self.reach(Callback::Admin);
+    }
+
+    fn wants_wire(&self) -> bool {
+        true
+    }
+
+    fn on_wire(&mut self, direction: Direction, _: &[u8]) {
+        let inbound = direction == Direction::Inbound;
+        self.reach(if inbound { Callback::WireIn } else { Callback::WireOut });
+    }
+
+    fn on_disconnect(&mut self, id: &SessionId, reason: Disconnect) {
+        // Nobody listens any more where the engine is dropped at the end of a test.
+        let _ = self.ended.send((id.target_comp_id.to_string(), reason));
+        self.reach(Callback::Disconnect);
+    }
+}
+
+/// An engine with acceptor sessions for these counterparties.
+struct Hall {
+    engine: Engine,
+    ended: Receiver<(String, Disconnect)>,
+    go_on: Sender<()>,
+    entered: Receiver<()>,
+}
+
+fn settings(name: &str) -> SessionSettings {
+    let id = SessionId::new(FIX44, "VENUE", name);
+    let mut session = SessionSettings::new(Role::Acceptor, &id, "127.0.0.1:0");
+    session.durability = Durability::Memory;
+    session.validate = false;
+    session
+}
+
+impl Hall {
+    fn of(sessions: Vec<SessionSettings>) -> Self {
+        Self::panicking(sessions, "", None)
+    }
+
+    /// All sessions share one thread; the application of `name` panics at `callback`.
+    fn panicking(sessions: Vec<SessionSettings>, name: &str, callback: Option<Callback>) -> Self {
+        let engine = EngineSettings { workers: 1, ..EngineSettings::default() };
+        let (ended_at, ended) = channel();
+        let (entered_at, entered) = channel();
+        let (go_on, mut going_on) = channel();
+        let engine = Engine::start(&Settings { engine, sessions }, |id| {
+            // The first session is the one that can be held up.
+            let go_on = std::mem::replace(&mut going_on, channel().1);
+            let panics_at = callback.filter(|_| *id.target_comp_id == *name);
+            let (ended, entered) = (ended_at.clone(), entered_at.clone());
+            Box::new(Venue { ended, panics_at, go_on, entered })
+        });
+        Self { engine: engine.unwrap(), ended, go_on, entered }
+    }
+
+    fn address(&self) -> SocketAddr {
+        self.engine.listening()[0]
+    }
+
+    fn log_on(&self, name: &str) -> Counterparty {
+        Counterparty::log_on(self.address(), FIX44, name)
+    }
+}
+
+fn names(n: usize) -> Vec<String> {
+    (0..n).map(|n| format!("CLIENT{n}")).collect()
+}
+
+#[test]
+fn all_sessions_log_out_at_once() {
+    let names = names(50);
+    let hall = Hall::of(names.iter().map(|name| settings(name)).collect());
+    let mut parties: Vec<_> = names.iter().map(|name| hall.log_on(name)).collect();
+    for party in &mut parties {
+        party.trade(1);
+    }
+    let stop = std::thread::spawn(move || hall.engine.stop(LONG_MS));
+    for party in &mut parties {
+        party.expect("5");
+    }
+    // Each has its Logout(5) before any is answered.
+    for party in &mut parties {
+        party.send("5", |_| ());
+        party.expect_close();
+    }
+    let outcomes = stop.join().unwrap();
+    assert_eq!(outcomes.len(), names.len());
+    for (outcome, name) in outcomes.iter().zip(&names) {
+        assert_eq!(*outcome.id.target_comp_id, **name);
+        assert_eq!(outcome.outcome, Outcome::Ended(Disconnect::LoggedOut));
+        assert_eq!((outcome.next_num_in, outcome.next_num_out), (4, 4));
+    }
+}
+
+#[test]
+fn a_silent_counterparty_delays_the_stop_to_its_deadline_only() {
+    const DEADLINE_MS: u64 = 1_500;
+    let hall = Hall::of(["A", "SILENT", "B", "ABSENT"].map(settings).into());
+    let [mut a, mut silent, mut b] = ["A", "SILENT", "B"].map(|name| hall.log_on(name));
+    let begin = clock::monotonic_ns();
+    let stop = std::thread::spawn(move || hall.engine.stop(DEADLINE_MS));
+    silent.expect("5");
+    for party in [&mut a, &mut b] {
+        party.expect("5");
+        party.send("5", |_| ());
+        party.expect_close();
+    }
+    assert!(!stop.is_finished(), "the others were held up");
+    let outcomes: Vec<_> = stop.join().unwrap().into_iter().map(|o| o.outcome).collect();
+    assert!(clock::monotonic_ns() - begin >= DEADLINE_MS * 1_000_000);
+    let logged_out = || Outcome::Ended(Disconnect::LoggedOut);
+    let expected = [logged_out(), Outcome::DeadlinePassed, logged_out(), Outcome::NotConnected];
+    assert_eq!(outcomes, expected);
+    silent.expect_close();
+}
+
+#[test]
+fn one_port_serves_all_versions() {
+    let session = |begin_string| {
+        let mut session = settings("CLIENT");
+        session.begin_string = begin_string;
+        session
+    };
+    let hall = Hall::of(BeginString::ALL.map(session).into());
+    assert_eq!(hall.engine.listening().len(), 1);
+    let log_on = |version| Counterparty::log_on(hall.address(), version, "CLIENT");
+    let mut parties = BeginString::ALL.map(log_on);
+    for party in &mut parties {
+        party.trade(10);
+    }
+}
+
+/// The same stores and the same port, in one process.
+#[test]
+fn a_hundred_starts_and_stops() {
+    let dir = TempDir::new();
+    let mut session = settings("CLIENT");
+    session.durability = Durability::Process;
+    session.store_dir = dir.path().to_owned();
+    for round in 0..100 {
+        let hall = Hall::of(vec![session.clone()]);
+        session.address = hall.address().to_string();
+        let next = round * 3 + 1;
+        let mut client = Counterparty::log_on_at(hall.address(), FIX44, "CLIENT", next);
+        client.trade(1);
+        let stop = std::thread::spawn(move || hall.engine.stop(LONG_MS));
+        client.expect("5");
+        client.send("5", |_| ());
+        client.expect_close();
+        let outcome = stop.join().unwrap().remove(0);
+        assert_eq!(outcome.outcome, Outcome::Ended(Disconnect::LoggedOut), "round {round}");
+        let numbers = (outcome.next_num_in, outcome.next_num_out);
+        assert_eq!(numbers, (next + 3, next + 3), "round {round}");
+    }
+}
+
+#[test]
+fn garbage_before_the_logon_is_closed() {
+    let hall = Hall::of(vec![settings("CLIENT")]);
+    let order = b"8=FIX.4.4\x019=5\x0135=D\x0110=181\x01";
+    for bytes in [&b"GET / HTTP/1.1\r\n\r\n"[..], &[0; 100], &[b'8'; 20_000], order] {
+        let mut intruder = Counterparty::connect(hall.address(), FIX44, "INTRUDER");
+        intruder.write(bytes);
+        intruder.expect_close();
+    }
+    // Known to nobody, or somebody else's name.
+    for name in ["INTRUDER", ""] {
+        let mut intruder = Counterparty::connect(hall.address(), FIX44, name);
+        intruder.logon();
+        intruder.expect_close();
+    }
+    hall.log_on("CLIENT").trade(10);
+}
+
+#[test]
+fn silence_before_the_logon_harms_nobody() {
+    let hall = Hall::of(vec![settings("CLIENT")]);
+    let connect = |_| Counterparty::connect(hall.address(), FIX44, "SILENT");
+    let mut silent: Vec<_> = (0..20).map(connect).collect();
+    silent[0].write(b"8=FI");
+    hall.log_on("CLIENT").trade(10);
+    assert_eq!(hall.ended.recv_timeout(LONG).unwrap().1, Disconnect::LinkLost);
+    let outcomes = hall.engine.stop(LONG_MS);
+    assert_eq!(outcomes[0].outcome, Outcome::NotConnected);
+    for mut silent in silent {
+        silent.expect_close();
+    }
+}
+
+#[test]
+fn a_stalled_counterparty_fills_its_own_queue_only() {
+    const QUEUED_MAX: usize = 64 << 10;
+    let mut session = settings("STALLED");
+    session.queued_bytes_max = QUEUED_MAX;
+    session.tcp_send_buffer_bytes = 16 << 10;
+    let hall = Hall::of(vec![session, settings("CLIENT")]);
+    let (stalled, mut client) = (hall.log_on("STALLED"), hall.log_on("CLIENT"));
+    let handle = hall.engine.sessions().next().unwrap();
+    let text = "x".repeat(1_000);
+    // What the two sockets take between them is the system's affair, but it has an end.
+    let refused =
+        (0..100_000).find_map(|_| handle.send("B", |news| _ = news.str(tag::TEXT, &text)).err());
+    let Some(SendError::WouldBlock { queued_bytes }) = refused else {
+        panic!("{refused:?} instead of refusing");
+    };
+    assert!((QUEUED_MAX..QUEUED_MAX + 2_000).contains(&queued_bytes), "{queued_bytes}");
+    assert!(handle.is_logged_on());
+    client.trade(100);
+    let stop = std::thread::spawn(move || hall.engine.stop(500));
+    client.expect("5");
+    client.send("5", |_| ());
+    client.expect_close();
+    let outcomes: Vec<_> = stop.join().unwrap().into_iter().map(|o| o.outcome).collect();
+    let expected = [Outcome::DeadlinePassed, Outcome::Ended(Disconnect::LoggedOut)];
+    assert_eq!(outcomes, expected);
+    drop(stalled);
+}
+
+#[test]
+fn an_end_that_comes_with_the_last_bytes_is_seen() {
+    let hall = Hall::of(vec![settings("CLIENT")]);
+    let mut client = hall.log_on("CLIENT");
+    client.order("wait");
+    hall.entered.recv_timeout(LONG).unwrap();
+    // The worker finds both at once, and nothing comes after them.
+    client.order("last");
+    client.end();
+    hall.go_on.send(()).unwrap();
+    assert_eq!(client.expect("8"), "wait");
+    assert_eq!(client.expect("8"), "last");
+    client.expect_close();
+    let ended = hall.ended.recv_timeout(LONG).unwrap();
+    assert_eq!(ended, ("CLIENT".to_owned(), Disconnect::LinkLost));
+}
+
+#[test]
+fn a_panic_ends_its_session_only() {
+    let callbacks = [
+        Callback::Message,
+        Callback::Logon,
+        Callback::Admin,
+        Callback::WireIn,
+        Callback::WireOut,
+        Callback::Disconnect,
+    ];
+    for callback in callbacks {
+        println!("{callback:?}");
+        let sessions = ["WILD", "CALM"].map(settings).into();
+        let hall = Hall::panicking(sessions, "WILD", Some(callback));
+        let mut calm = hall.log_on("CALM");
+        let mut wild = Counterparty::connect(hall.address(), FIX44, "WILD");
+        wild.logon();
+        wild.order("1");
+        if callback == Callback::Disconnect {
+            wild.expect("A");
+            wild.expect("8");
+            wild.end();
+        }
+        assert_eq!(hall.ended.recv_timeout(LONG).unwrap().0, "WILD");
+        calm.trade(10);
+        let wild = hall.engine.sessions().next().unwrap();
+        assert!(!wild.is_logged_on());
+        assert!(wild.send("D", |order| _ = order.str(tag::CL_ORD_ID, "1")).is_err());
+        let stop = std::thread::spawn(move || hall.engine.stop(LONG_MS));
+        calm.expect("5");
+        calm.send("5", |_| ());
+        let outcomes: Vec<_> = stop.join().unwrap().into_iter().map(|o| o.outcome).collect();
+        assert_eq!(outcomes, [Outcome::Failed, Outcome::Ended(Disconnect::LoggedOut)]);
+        let ended: Vec<_> = hall.ended.try_iter().collect();
+        assert_eq!(ended, [("CALM".to_owned(), Disconnect::LoggedOut)]);
+    }
+}
+
+#[test]
+fn a_panic_within_a_message_ends_its_session_only() {
+    for send in [SendMode::Direct, SendMode::Queued] {
+        let mut session = settings("WILD");
+        session.send = send;
+        let hall = Hall::of(vec![session, settings("CALM")]);
+        let (mut wild, mut calm) = (hall.log_on("WILD"), hall.log_on("CALM"));
+        let handle = hall.engine.sessions().next().unwrap();
+        let sender = handle.clone();
+        let panicked = std::thread::spawn(move || {
+            sender.send("D", |order| {
+                order.str(tag::CL_ORD_ID, "half");
+                panic!("the sender panics");
+            })
+        });
+        assert!(panicked.join().is_err());
+        assert!(handle.send("D", |order| _ = order.str(tag::CL_ORD_ID, "2")).is_err());
+        calm.trade(10);
+        if send == SendMode::Direct {
+            wild.order("1");
+            // Nothing of the message that was never finished.
+            wild.expect_close();
+            let ended = hall.ended.recv_timeout(LONG).unwrap();
+            assert_eq!(ended, ("WILD".to_owned(), Disconnect::Application));
+        } else {
+            // It never left the queue, which takes no more.
+            wild.trade(10);
+        }
+    }
+}
