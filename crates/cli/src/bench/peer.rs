@@ -11,8 +11,27 @@ use transfix::Mode;
 use super::report::Figures;
 use super::s1::Configuration;
 
-/// Runs QuickFIX C++ with and without validation, file store, TCP_NODELAY on at both ends, pinned
-/// as the configuration pins ours; it polls where ours spins.
+/// One way of running QuickFIX C++, with its file store.
+#[derive(Clone, Copy)]
+struct Way {
+    name: &'static str,
+    /// `default`: its own thread waits in select, as its users run it. `polling`: it spins.
+    mode: &'static str,
+    validate: &'static str,
+}
+
+const DEFAULT: [Way; 2] = [
+    Way { name: "quickfix-cpp-validation-on", mode: "default", validate: "yes" },
+    Way { name: "quickfix-cpp-validation-off", mode: "default", validate: "no" },
+];
+const POLLING: [Way; 2] = [
+    Way { name: "quickfix-cpp-polling-validation-on", mode: "polling", validate: "yes" },
+    Way { name: "quickfix-cpp-polling-validation-off", mode: "polling", validate: "no" },
+];
+
+/// Runs QuickFIX C++ with and without validation, TCP_NODELAY on at both ends; where ours spins,
+/// also spinning, and then pinned alike. Unpinned, its thread need not share a core with the one
+/// that paces.
 pub(crate) fn run_all(
     dir: &Path,
     config: Configuration,
@@ -24,28 +43,20 @@ pub(crate) fn run_all(
         let shown = program.display();
         return Err(format!("{shown} is not there; build it with `cargo xtask peers build`"));
     }
-    for (name, validate) in
-        [("quickfix-cpp-validation-on", "yes"), ("quickfix-cpp-validation-off", "no")]
-    {
-        peers.insert(name.to_owned(), run(&program, config, load, validate)?);
+    let polling = if config.mode == Mode::Spin { &POLLING[..] } else { &[] };
+    for way in DEFAULT.iter().chain(polling) {
+        peers.insert(way.name.to_owned(), run(&program, *way, load)?);
     }
     Ok(())
 }
 
-fn run(
-    program: &Path,
-    config: Configuration,
-    load: (usize, u64),
-    validate: &str,
-) -> Result<Figures, String> {
+fn run(program: &Path, way: Way, load: (usize, u64)) -> Result<Figures, String> {
     let port = free_port().map_err(|error| error.to_string())?.to_string();
     let store = std::env::temp_dir().join(format!("transfix-peer-{}", std::process::id()));
     write_dictionary(&store).map_err(|error| format!("{}: {error}", store.display()))?;
-    let mut acceptor =
-        Peer::start(program, config, ("acceptor", &port), load, (validate, &store.join("a")))?;
+    let mut acceptor = Peer::start(program, way, ("acceptor", &port), load, &store.join("a"))?;
     acceptor.line()?;
-    let mut initiator =
-        Peer::start(program, config, ("initiator", &port), load, (validate, &store.join("i")))?;
+    let mut initiator = Peer::start(program, way, ("initiator", &port), load, &store.join("i"))?;
     let mut figures = figures(&initiator.line()?)?;
     // The acceptor ends with the session and prints its own CPU time.
     let of_acceptor: serde_json::Value =
@@ -80,24 +91,24 @@ struct Peer {
 impl Peer {
     fn start(
         program: &Path,
-        config: Configuration,
+        way: Way,
         (role, port): (&str, &str),
         (messages, rate): (usize, u64),
-        (validate, store): (&str, &Path),
+        store: &Path,
     ) -> Result<Self, String> {
         let ids = if role == "initiator" { ("INCA", "TW") } else { ("TW", "INCA") };
         let mut command = Command::new(program);
         std::fs::create_dir_all(store).map_err(|e| format!("{}: {e}", store.display()))?;
         command
             .args(["--role", role, "--port", port, "--begin-string", "FIX.4.2"])
-            .args(["--sender", ids.0, "--target", ids.1, "--validate", validate])
-            .args(["--mode", if config.mode == Mode::Spin { "polling" } else { "default" }])
+            .args(["--sender", ids.0, "--target", ids.1, "--validate", way.validate])
+            .args(["--mode", way.mode])
             .args(["--rate", &rate.to_string(), "--count", &messages.to_string()])
             .arg("--store")
             .arg(store)
             .arg("--dictionary")
             .arg(store.with_file_name("FIX42.xml"));
-        if config.affinity {
+        if way.mode == "polling" {
             command.args(["--cpu", if role == "initiator" { "0" } else { "1" }]);
         }
         let mut child = command
