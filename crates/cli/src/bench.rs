@@ -1,5 +1,6 @@
 //! `transfix bench`: the benchmark scenarios, each with its floor and its peers in the same run.
 
+mod child;
 mod floor;
 mod latency;
 mod pace;

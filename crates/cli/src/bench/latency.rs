@@ -1,11 +1,12 @@
 //! Scenario S1 over two processes: the roles, and the run that starts both.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::Write;
 use std::path::PathBuf;
-use std::process::{Child, Command, ExitCode, Stdio};
+use std::process::{Command, ExitCode};
 
 use transfix::Mode;
 
+use super::child::Side;
 use super::report::{Figures, Machine, Ratio, Report, table, write_csv};
 use super::roles::{Cpu, Raw, acceptor, initiator};
 use super::s1::{Configuration, ReportForm, sample_frames};
@@ -28,7 +29,7 @@ pub(crate) struct Args {
     both: bool,
     /// The side to run in this process; start the acceptor first.
     #[arg(long, value_enum, required_unless_present = "both")]
-    role: Option<Side>,
+    role: Option<Role>,
     /// Configuration of the published page.
     #[arg(long, default_value = "default", value_parser = Configuration::named)]
     pub(super) config: Configuration,
@@ -66,7 +67,7 @@ pub(crate) struct Args {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Side {
+enum Role {
     Acceptor,
     Initiator,
 }
@@ -89,8 +90,8 @@ impl Measured {
 pub(crate) fn run(args: &Args) -> ExitCode {
     let done = match args.role {
         None => run_both(args),
-        Some(Side::Acceptor) => acceptor(args),
-        Some(Side::Initiator) => initiator(args).and_then(|raw| {
+        Some(Role::Acceptor) => acceptor(args),
+        Some(Role::Initiator) => initiator(args).and_then(|raw| {
             // Started by hand, this side shows what it measured; started by --self, it hands over.
             if std::env::var_os(HAND_OVER).is_some() {
                 print_line(&serde_json::to_string(&raw).map_err(|e| e.to_string())?)
@@ -127,11 +128,10 @@ pub(crate) fn measure_in_child(
     rate: u64,
     form: ReportForm,
 ) -> Result<Measured, String> {
-    let mut acceptor =
-        Process::start(&["acceptor", config.name, "127.0.0.1:0"], form, messages, rate)?;
+    let load = (messages, rate);
+    let mut acceptor = side("acceptor", (config, "127.0.0.1:0"), form, load)?;
     let listening = acceptor.line()?;
-    let mut initiator =
-        Process::start(&["initiator", config.name, &listening], form, messages, rate)?;
+    let mut initiator = side("initiator", (config, &listening), form, load)?;
     let raw: Raw = serde_json::from_str(&initiator.line()?).map_err(|e| e.to_string())?;
     let acceptor_cpu: Cpu =
         serde_json::from_str(&acceptor.line()?).map_err(|error| error.to_string())?;
@@ -155,59 +155,21 @@ pub(crate) fn measure_in_child(
     Ok(measured(config, &args, &raw, acceptor_cpu))
 }
 
-/// A child process of this program, ended with its owner.
-struct Process {
-    child: Child,
-    lines: BufReader<std::process::ChildStdout>,
-}
-
-impl Process {
-    fn start(
-        [role, config, address]: &[&str; 3],
-        form: ReportForm,
-        messages: usize,
-        rate: u64,
-    ) -> Result<Self, String> {
-        let form = if form == ReportForm::Valid { "valid" } else { "page" };
-        let program = std::env::current_exe().map_err(|e| e.to_string())?;
-        let mut child = Command::new(program)
-            .args(["bench", "latency", "--role", role, "--config", config])
-            .args(["--address", address, "--report", form])
-            .args(["--messages", &messages.to_string(), "--rate", &rate.to_string()])
-            .env(HAND_OVER, "1")
-            .stdout(Stdio::piped())
-            .spawn()
-            .map_err(|e| format!("the {role} cannot be started: {e}"))?;
-        let out = child.stdout.take().ok_or("no standard output")?;
-        Ok(Self { child, lines: BufReader::new(out) })
-    }
-
-    fn line(&mut self) -> Result<String, String> {
-        let mut line = String::new();
-        match self.lines.read_line(&mut line) {
-            Ok(0) => {
-                Err("a process of the benchmark ended too early; its error is above".to_owned())
-            }
-            Ok(_) => Ok(line.trim_end().to_owned()),
-            Err(error) => Err(error.to_string()),
-        }
-    }
-}
-
-impl Process {
-    /// Waits for its end, which comes by itself after its last line.
-    fn finish(mut self) -> Result<(), String> {
-        let status = self.child.wait().map_err(|error| error.to_string())?;
-        if status.success() { Ok(()) } else { Err(format!("a process ended with {status}")) }
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        // Already ended, unless something failed.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+/// One side of our own, as a process.
+fn side(
+    role: &'static str,
+    (config, address): (Configuration, &str),
+    form: ReportForm,
+    (messages, rate): (usize, u64),
+) -> Result<Side, String> {
+    let form = if form == ReportForm::Valid { "valid" } else { "page" };
+    let mut command = Command::new(std::env::current_exe().map_err(|e| e.to_string())?);
+    command
+        .args(["bench", "latency", "--role", role, "--config", config.name])
+        .args(["--address", address, "--report", form])
+        .args(["--messages", &messages.to_string(), "--rate", &rate.to_string()])
+        .env(HAND_OVER, "1");
+    Side::start(role, &mut command)
 }
 
 fn measured(config: Configuration, args: &Args, raw: &Raw, acceptor: Cpu) -> Measured {

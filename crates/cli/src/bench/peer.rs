@@ -1,13 +1,13 @@
 //! QuickFIX C++ under the same scenario: its port is built by `cargo xtask peers build`.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 
 use transfix::Mode;
 
+use super::child::Side;
 use super::report::Figures;
 use super::s1::Configuration;
 
@@ -54,9 +54,9 @@ fn run(program: &Path, way: Way, load: (usize, u64)) -> Result<Figures, String> 
     let port = free_port().map_err(|error| error.to_string())?.to_string();
     let store = std::env::temp_dir().join(format!("transfix-peer-{}", std::process::id()));
     write_dictionary(&store).map_err(|error| format!("{}: {error}", store.display()))?;
-    let mut acceptor = Peer::start(program, way, ("acceptor", &port), load, &store.join("a"))?;
+    let mut acceptor = side(program, way, ("acceptor", &port), load, &store.join("a"))?;
     acceptor.line()?;
-    let mut initiator = Peer::start(program, way, ("initiator", &port), load, &store.join("i"))?;
+    let mut initiator = side(program, way, ("initiator", &port), load, &store.join("i"))?;
     let mut figures = figures(&initiator.line()?)?;
     // The acceptor ends with the session and prints its own CPU time.
     let of_acceptor: serde_json::Value =
@@ -83,56 +83,27 @@ fn free_port() -> std::io::Result<u16> {
     Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
 }
 
-struct Peer {
-    child: Child,
-    lines: BufReader<std::process::ChildStdout>,
-}
-
-impl Peer {
-    fn start(
-        program: &Path,
-        way: Way,
-        (role, port): (&str, &str),
-        (messages, rate): (usize, u64),
-        store: &Path,
-    ) -> Result<Self, String> {
-        let ids = if role == "initiator" { ("INCA", "TW") } else { ("TW", "INCA") };
-        let mut command = Command::new(program);
-        std::fs::create_dir_all(store).map_err(|e| format!("{}: {e}", store.display()))?;
-        command
-            .args(["--role", role, "--port", port, "--begin-string", "FIX.4.2"])
-            .args(["--sender", ids.0, "--target", ids.1, "--validate", way.validate])
-            .args(["--mode", way.mode])
-            .args(["--rate", &rate.to_string(), "--count", &messages.to_string()])
-            .arg("--store")
-            .arg(store)
-            .arg("--dictionary")
-            .arg(store.with_file_name("FIX42.xml"));
-        if way.mode == "polling" {
-            command.args(["--cpu", if role == "initiator" { "0" } else { "1" }]);
-        }
-        let mut child = command
-            .stdout(Stdio::piped())
-            .spawn()
-            .map_err(|error| format!("{}: {error}", program.display()))?;
-        let out = child.stdout.take().ok_or("no standard output")?;
-        Ok(Self { child, lines: BufReader::new(out) })
+fn side(
+    program: &Path,
+    way: Way,
+    (role, port): (&'static str, &str),
+    (messages, rate): (usize, u64),
+    store: &Path,
+) -> Result<Side, String> {
+    let ids = if role == "initiator" { ("INCA", "TW") } else { ("TW", "INCA") };
+    std::fs::create_dir_all(store).map_err(|e| format!("{}: {e}", store.display()))?;
+    let mut command = Command::new(program);
+    command
+        .args(["--role", role, "--port", port, "--begin-string", "FIX.4.2"])
+        .args(["--sender", ids.0, "--target", ids.1, "--validate", way.validate])
+        .args(["--mode", way.mode])
+        .args(["--rate", &rate.to_string(), "--count", &messages.to_string()])
+        .arg("--store")
+        .arg(store)
+        .arg("--dictionary")
+        .arg(store.with_file_name("FIX42.xml"));
+    if way.mode == "polling" {
+        command.args(["--cpu", if role == "initiator" { "0" } else { "1" }]);
     }
-
-    fn line(&mut self) -> Result<String, String> {
-        let mut line = String::new();
-        match self.lines.read_line(&mut line) {
-            Ok(0) => Err("QuickFIX ended too early; its error is above".to_owned()),
-            Ok(_) => Ok(line.trim_end().to_owned()),
-            Err(error) => Err(error.to_string()),
-        }
-    }
-}
-
-impl Drop for Peer {
-    fn drop(&mut self) {
-        // Already ended, unless something failed.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+    Side::start("QuickFIX", &mut command)
 }

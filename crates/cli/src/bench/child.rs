@@ -1,0 +1,47 @@
+//! One side of a benchmark in a process of its own: read line by line, ended with its owner.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+/// A running side.
+pub(super) struct Side {
+    name: &'static str,
+    child: Child,
+    lines: BufReader<ChildStdout>,
+}
+
+impl Side {
+    /// Starts `command`; `name` stands for it in errors.
+    pub(super) fn start(name: &'static str, command: &mut Command) -> Result<Self, String> {
+        let mut child = command
+            .stdout(Stdio::piped())
+            .spawn()
+            .map_err(|error| format!("{name} cannot be started: {error}"))?;
+        let out = child.stdout.take().ok_or("no standard output")?;
+        Ok(Self { name, child, lines: BufReader::new(out) })
+    }
+
+    /// Its next line.
+    pub(super) fn line(&mut self) -> Result<String, String> {
+        let mut line = String::new();
+        match self.lines.read_line(&mut line) {
+            Ok(0) => Err(format!("{} ended too early; its error is above", self.name)),
+            Ok(_) => Ok(line.trim_end().to_owned()),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    /// Waits for its end, which comes by itself after its last line.
+    pub(super) fn finish(mut self) -> Result<(), String> {
+        let status = self.child.wait().map_err(|error| error.to_string())?;
+        if status.success() { Ok(()) } else { Err(format!("{} ended with {status}", self.name)) }
+    }
+}
+
+impl Drop for Side {
+    fn drop(&mut self) {
+        // Already ended, unless something failed.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
