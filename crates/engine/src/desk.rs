@@ -247,7 +247,7 @@ impl Desk {
         }
         if self.options.offline == Offline::Store && self.session.state() == State::Disconnected {
             let sent = self.session.send_offline(now, msg_type, &mut self.out, fill);
-            self.put_entries(now).map_err(|_| SendError::StoreFailed)?;
+            self.put_entries(now).map_err(|_| SendError::Failed)?;
             // Never written: the counterparty asks for it after the next logon.
             self.out.clear();
             return sent.map(Sent::Stored);

@@ -96,7 +96,7 @@ impl SessionHandle {
                 Ok(mut link) => {
                     return link.send(clock::now(), &shared.queue, msg_type.as_bytes(), fill);
                 }
-                Err(TryLockError::Poisoned(_)) => return Err(SendError::StoreFailed),
+                Err(TryLockError::Poisoned(_)) => return Err(SendError::Failed),
                 Err(TryLockError::WouldBlock) => {}
             }
         }

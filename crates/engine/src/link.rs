@@ -17,6 +17,7 @@ use crate::handle::Sent;
 use crate::inbox::Inbox;
 use crate::queue::SendQueue;
 
+const ENDED: Down = Down::Session(Disconnect::LinkLost);
 /// First size of the receive buffer; it grows to hold the longest message.
 const INBOX_BYTES: usize = 64 << 10;
 
@@ -47,13 +48,15 @@ pub(crate) struct Link {
     pub(crate) desk: Desk,
     stream: Option<Box<dyn Stream>>,
     inbox: Inbox,
+    /// The inbox holds what another owner of the stream has read.
+    preloaded: bool,
     index: FieldIndex,
 }
 
 impl Link {
     pub(crate) fn new(desk: Desk) -> Self {
         let inbox = Inbox::new(INBOX_BYTES);
-        Self { desk, stream: None, inbox, index: FieldIndex::default() }
+        Self { desk, stream: None, inbox, preloaded: false, index: FieldIndex::default() }
     }
 
     pub(crate) const fn is_up(&self) -> bool {
@@ -71,6 +74,7 @@ impl Link {
         self.stream = Some(stream);
         self.inbox.clear();
         self.inbox.preload(read);
+        self.preloaded = !read.is_empty();
         self.desk.session.connected(now, &mut self.desk.out);
         self.flush(now)
     }
@@ -82,19 +86,24 @@ impl Link {
         queue: &SendQueue,
         clock: impl FnOnce() -> Now,
     ) -> Result<Turn, Down> {
-        let Self { desk, stream: Some(stream), inbox, index } = self else {
+        let Self { desk, stream: Some(stream), inbox, index, preloaded } = self else {
             return Ok(Turn::default());
         };
+        let preloaded = std::mem::take(preloaded);
         // 1 read
+        let mut ended = false;
         let (read, again) = match inbox.read(&mut **stream) {
-            Ok((0, _)) => return Err(Down::Session(Disconnect::LinkLost)),
+            Ok((0, _)) if !preloaded => return Err(ENDED),
+            Ok((0, _)) => {
+                ended = true;
+                (0, false)
+            }
             Ok(read) => read,
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => (0, false),
             Err(e) if e.kind() == io::ErrorKind::Interrupted => (0, true),
             Err(e) => return Err(Down::Io(e)),
         };
-        let idle = read == 0 && inbox.bytes().is_empty() && !desk.waits() && !queue.is_pending();
-        if idle {
+        if read == 0 && !preloaded && !desk.waits() && !queue.is_pending() {
             return Ok(Turn { progress: false, again });
         }
         let now = clock();
@@ -127,7 +136,12 @@ impl Link {
         desk.journal(now).map_err(Down::Store)?;
         // 8 write
         desk.write(now, &mut **stream)?;
-        outcome.map(|()| Turn { progress: true, again })
+        match outcome {
+            // What the lobby had read before the end of the stream has counted.
+            Ok(()) if ended => Err(ENDED),
+            Ok(()) => Ok(Turn { progress: true, again }),
+            Err(why) => Err(why),
+        }
     }
 
     /// Does what is due: heartbeats, ends of waits.
@@ -151,7 +165,7 @@ impl Link {
         // A link that fails here fails again in its worker's next turn, which closes it. A message
         // that was stored is accepted: it is sent again after the next logon.
         match self.flush(now) {
-            Err(Down::Store(_)) => Err(SendError::StoreFailed),
+            Err(Down::Store(_)) => Err(SendError::Failed),
             _ => sent,
         }
     }

@@ -57,7 +57,7 @@ impl SendQueue {
     ) -> Result<Pushed, SendError> {
         check_msg_type(msg_type)?;
         // Who panicked here has left half a message: the session ends when its worker sees it.
-        let mut bytes = self.bytes.lock().map_err(|_| SendError::StoreFailed)?;
+        let mut bytes = self.bytes.lock().map_err(|_| SendError::Failed)?;
         let begin = bytes.len();
         if begin > self.bytes_max {
             return Err(SendError::WouldBlock { queued_bytes: begin });

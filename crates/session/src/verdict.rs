@@ -103,8 +103,9 @@ pub enum SendError {
     },
     /// The message itself is wrong.
     Misuse(Misuse),
-    /// The session's store failed; it must be reopened before anything more is sent.
-    StoreFailed,
+    /// The session has failed: its store, or a panic in its application. It takes nothing more
+    /// until the engine is started anew; the log says why.
+    Failed,
     /// The engine has been stopped.
     Closed,
 }
@@ -120,7 +121,9 @@ impl fmt::Display for SendError {
                 write!(f, "{queued_bytes} bytes wait for the counterparty; send again later")
             }
             Self::Misuse(misuse) => misuse.fmt(f),
-            Self::StoreFailed => f.write_str("the store failed; mend its cause and reopen it"),
+            Self::Failed => f.write_str(
+                "the session has failed; see the log, mend the cause, start the engine anew",
+            ),
             Self::Closed => f.write_str("the engine has been stopped"),
         }
     }
