@@ -13,6 +13,7 @@ mod serve;
 mod show;
 mod venue;
 
+use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -65,7 +66,9 @@ fn main() -> ExitCode {
     // The counterparty for tests has a log file of its own.
     if !matches!(cli.verb, Verb::Peer(_)) {
         let level = if cli.verbose { tracing::Level::INFO } else { tracing::Level::WARN };
-        tracing_subscriber::fmt().with_writer(std::io::stderr).with_max_level(level).init();
+        let colored = std::io::stderr().is_terminal();
+        let events = tracing_subscriber::fmt().with_writer(std::io::stderr).with_ansi(colored);
+        events.with_max_level(level).init();
     }
     match cli.verb {
         Verb::Demo(args) => demo::run(&args),
