@@ -51,10 +51,10 @@ pub(crate) struct Args {
     /// CPU of the initiator's session where it has a thread beside the one that paces; default 1.
     #[arg(long, conflicts_with = "both")]
     pub(super) session_cpu: Option<usize>,
-    /// With --self: also run QuickFIX C++ (built by `cargo xtask peers build`), from this
-    /// directory.
-    #[arg(long, value_name = "DIR", num_args = 0..=1, default_missing_value = "target/peers")]
-    peers: Option<PathBuf>,
+    /// With --self: also run QuickFIX C++, from this directory or where `cargo xtask peers build`
+    /// puts it, beside this program's own.
+    #[arg(long, value_name = "DIR", num_args = 0..=1)]
+    peers: Option<Option<PathBuf>>,
     /// Print one JSON object.
     #[arg(long)]
     json: bool,
@@ -115,10 +115,18 @@ const HAND_OVER: &str = "TRANSFIX_BENCH_HAND_OVER";
 fn run_both(args: &Args) -> Result<(), String> {
     let mut measured = measure_in_child(args.config, args.messages, args.rate, args.report)?;
     if let Some(dir) = &args.peers {
+        let dir = dir.clone().map_or_else(peers_dir, Ok)?;
         let peers = &mut measured.report.peers;
-        peer::run_all(dir, args.config, (args.messages, args.rate), peers)?;
+        peer::run_all(&dir, args.config, (args.messages, args.rate), peers)?;
     }
     show(args, &measured)
+}
+
+/// `target/peers` for a program in `target/release`.
+fn peers_dir() -> Result<PathBuf, String> {
+    let program = std::env::current_exe().map_err(|error| error.to_string())?;
+    let target = program.parent().and_then(std::path::Path::parent);
+    target.map(|target| target.join("peers")).ok_or_else(|| "name the directory".to_owned())
 }
 
 /// Runs both sides in processes of their own and gathers what they measured.
