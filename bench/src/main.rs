@@ -57,7 +57,7 @@ fn frame(out: &mut Vec<u8>, msg_type: &[u8], seq: u64, fields: &[u8]) {
     let _ = frame.finish();
 }
 
-fn turns(n: u64) -> Result<(), String> {
+fn turns(n: u64, pause_ns: u64) -> Result<(), String> {
     let dir = std::env::temp_dir().join(format!("transfix-turn-{}", std::process::id()));
     let id = SessionId::new(BeginString::Fix42, "TW", "INCA");
     let mut settings = SessionSettings::new(Role::Acceptor, &id, "127.0.0.1:0");
@@ -78,23 +78,34 @@ fn turns(n: u64) -> Result<(), String> {
             bytes.clone()
         })
         .collect();
-    let start = monotonic_ns();
+    let mut ns = 0;
     for order in &orders {
+        let due = monotonic_ns() + pause_ns;
+        while monotonic_ns() < due {
+            std::hint::spin_loop();
+        }
+        let start = monotonic_ns();
         if probe.turn(order, now(), &mut answer) == 0 {
             return Err("no report".to_owned());
         }
+        ns += monotonic_ns() - start;
     }
-    let ns = monotonic_ns() - start;
     println!("{n} turns, {} ns each", ns / n.max(1));
     let _ = std::fs::remove_dir_all(&dir);
     Ok(())
 }
 
+fn number(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| format!("{text} is no number"))
+}
+
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let done = match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        ["turn", n] => n.parse().map_err(|_| format!("{n} is no number")).and_then(turns),
-        _ => Err("usage: transfix-bench turn N".to_owned()),
+        ["turn", n] => number(n).and_then(|n| turns(n, 0)),
+        // A turn a millisecond finds its code and data as far away as they are between orders.
+        ["paced", n] => number(n).and_then(|n| turns(n, 1_000_000)),
+        _ => Err("usage: transfix-bench turn N | paced N".to_owned()),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

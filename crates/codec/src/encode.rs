@@ -16,8 +16,35 @@ use crate::{Decimal, Misuse, Precision, SOH, Tag, Timestamp, tag};
 /// Digits reserved for BodyLength(9): most messages are 100 to 999 bytes long.
 const BODY_LENGTH_DIGITS: usize = 3;
 
-/// Digits of the largest tag.
-const TAG_DIGITS_MAX: usize = 10;
+/// `tag=` of the tags below 4096, padded, and its length.
+static HEADS: [([u8; 8], u8); 4096] = heads();
+
+const fn heads() -> [([u8; 8], u8); 4096] {
+    let mut heads = [([0; 8], 0); 4096];
+    let mut tag = 0;
+    while tag < heads.len() {
+        let digits = if tag > 999 {
+            4
+        } else if tag > 99 {
+            3
+        } else if tag > 9 {
+            2
+        } else {
+            1
+        };
+        let mut number = tag;
+        let mut at = digits;
+        while at > 0 {
+            at -= 1;
+            heads[tag].0[at] = b'0' + (number % 10) as u8;
+            number /= 10;
+        }
+        heads[tag].0[digits] = b'=';
+        heads[tag].1 = digits as u8 + 1;
+        tag += 1;
+    }
+    heads
+}
 
 /// One message in the making.
 pub struct FrameWriter<'b> {
@@ -221,22 +248,25 @@ impl<'b> Body<'b> {
     }
 
     fn put(&mut self, tag: Tag, value: &[u8]) {
-        // Tag and `=` are laid out beforehand: one growth check instead of two.
-        let mut head = [0; TAG_DIGITS_MAX + 1];
-        let mut at = TAG_DIGITS_MAX;
-        head[at] = b'=';
-        let mut number = tag.0;
-        while at > 0 {
-            at -= 1;
-            head[at] = b'0' + (number % 10) as u8;
-            number /= 10;
-            if number == 0 {
-                break;
+        match HEADS.get(tag.0 as usize) {
+            Some(&(head, len)) => {
+                // Eight bytes are one store; what is too much is taken back.
+                let end = self.out.len() + len as usize;
+                self.out.extend_from_slice(&head);
+                self.out.truncate(end);
             }
+            None => self.put_head(tag),
         }
-        self.out.extend_from_slice(&head[at..]);
         self.out.extend_from_slice(value);
         self.out.push(SOH);
+    }
+
+    /// A tag that no standard version has.
+    #[cold]
+    fn put_head(&mut self, tag: Tag) {
+        let mut buffer = itoa::Buffer::new();
+        self.out.extend_from_slice(buffer.format(tag.0).as_bytes());
+        self.out.push(b'=');
     }
 
     fn put_uint(&mut self, tag: Tag, value: u64) {

@@ -102,9 +102,22 @@ impl FieldIndex {
     }
 }
 
+/// Where the next delimiter stands: eight bytes a step.
 fn soh(frame: &[u8], from: usize) -> usize {
+    const ONES: u64 = u64::from_le_bytes([1; 8]);
+    const HIGHS: u64 = u64::from_le_bytes([0x80; 8]);
+    let mut at = from;
+    while let Some((bytes, _)) = frame[at..].split_first_chunk::<8>() {
+        // The delimiter's byte becomes 0; the lowest byte whose high bit is then set was 0.
+        let word = u64::from_le_bytes(*bytes) ^ (ONES * SOH as u64);
+        let zeros = word.wrapping_sub(ONES) & !word & HIGHS;
+        if zeros != 0 {
+            return at + zeros.trailing_zeros() as usize / 8;
+        }
+        at += 8;
+    }
     // A whole frame ends with the delimiter, so that the fallback is never taken for one.
-    frame[from..].iter().position(|&b| b == SOH).map_or(frame.len() - 1, |i| from + i)
+    frame[at..].iter().position(|&b| b == SOH).map_or(frame.len() - 1, |i| at + i)
 }
 
 /// The sum of `bytes` modulo 256: CheckSum(10) covers all bytes up to the delimiter before `10=`.

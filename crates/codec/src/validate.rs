@@ -247,19 +247,26 @@ impl<'c> Check<'c, '_> {
     #[inline]
     fn find(&self, section: Section, tag: Tag) -> Option<(Section, &'c Place)> {
         use Section::{Body, Header, Trailer};
-        let order = match section {
-            Header => [Header, Body, Trailer],
-            Body => [Body, Trailer, Header],
-            Trailer => [Trailer, Body, Header],
+        // Nearly every field belongs to the section at hand: one look-up.
+        if let Some(place) = self.place(section, tag) {
+            return Some((section, place));
+        }
+        let others = match section {
+            Header => [Body, Trailer],
+            Body => [Trailer, Header],
+            Trailer => [Body, Header],
         };
-        order.into_iter().find_map(|section| {
-            let layout = match section {
-                Header => self.tables.header,
-                Body => self.body.layout,
-                Trailer => self.tables.trailer,
-            };
-            self.tables.layouts[layout].place(tag.0).map(|place| (section, place))
-        })
+        others.into_iter().find_map(|other| Some((other, self.place(other, tag)?)))
+    }
+
+    #[inline]
+    fn place(&self, section: Section, tag: Tag) -> Option<&'c Place> {
+        let layout = match section {
+            Section::Header => self.tables.header,
+            Section::Body => self.body.layout,
+            Section::Trailer => self.tables.trailer,
+        };
+        self.tables.layouts[layout].place(tag.0)
     }
 
     /// A field that has no place in the message.

@@ -5,7 +5,7 @@
 
 use transfix_dictionary::DataType;
 
-use crate::{Decimal, value};
+use crate::{Decimal, Timestamp, value};
 
 /// Digits after the second that are accepted: picoseconds.
 const FRACTION_DIGITS_MAX: usize = 12;
@@ -118,6 +118,12 @@ fn utc_time(value: &[u8]) -> bool {
 
 /// `YYYYMMDD-HH:MM:SS` with an optional fraction.
 fn utc_timestamp(value: &[u8]) -> bool {
+    // The usual one in one pass; what no Timestamp holds is looked at by its parts.
+    Timestamp::parse(value).is_some() || utc_timestamp_parts(value)
+}
+
+#[cold]
+fn utc_timestamp_parts(value: &[u8]) -> bool {
     value.len() >= 17 && date(&value[..8]) && value[8] == b'-' && utc_time(&value[9..])
 }
 
