@@ -244,7 +244,7 @@ impl<'c> Check<'c, '_> {
     }
 
     /// Where the tag belongs, beginning with the section at hand.
-    #[inline]
+    #[inline(always)]
     fn find(&self, section: Section, tag: Tag) -> Option<(Section, &'c Place)> {
         use Section::{Body, Header, Trailer};
         // Nearly every field belongs to the section at hand: one look-up.
@@ -259,7 +259,7 @@ impl<'c> Check<'c, '_> {
         others.into_iter().find_map(|other| Some((other, self.place(other, tag)?)))
     }
 
-    #[inline]
+    #[inline(always)]
     fn place(&self, section: Section, tag: Tag) -> Option<&'c Place> {
         let layout = match section {
             Section::Header => self.tables.header,

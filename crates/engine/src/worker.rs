@@ -49,7 +49,8 @@ impl Mailbox {
     }
 
     fn take(&self) -> Vec<Command> {
-        if !self.pending.swap(false, Ordering::AcqRel) {
+        // Looked at in each turn of a spinning worker: a load is cheaper than a swap.
+        if !self.pending.load(Ordering::Acquire) || !self.pending.swap(false, Ordering::AcqRel) {
             return Vec::new();
         }
         std::mem::take(&mut *self.commands.lock().unwrap_or_else(PoisonError::into_inner))
@@ -211,7 +212,8 @@ impl Worker {
     fn handed_over(&mut self) {
         for i in 0..self.slots.len() {
             let shared = &self.slots[i].shared;
-            let called = shared.attention.swap(false, Ordering::AcqRel);
+            let called = shared.attention.load(Ordering::Acquire)
+                && shared.attention.swap(false, Ordering::AcqRel);
             if called || (self.slots[i].up && shared.queue.is_pending()) {
                 self.ready(i);
                 // A Logout(5), for instance, makes the session's next deadline earlier.
