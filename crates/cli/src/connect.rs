@@ -1,11 +1,13 @@
 //! `transfix connect`: a client that takes commands from the keyboard.
 
+use std::collections::HashMap;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
+use rustyline::ExternalPrinter;
 use rustyline::error::ReadlineError;
 use transfix::codec::{CheckSumPolicy, FieldIndex};
 use transfix::store::journal::{self, Event};
@@ -93,7 +95,16 @@ fn connect(args: &Args) -> Result<bool, String> {
     let (begin_string, id) = (session.begin_string, session.id());
     let version = session.default_appl_ver_id.map(ApplVerId);
     let show = if args.quiet { Show::quiet() } else { Show::new(begin_string, version, "")? };
-    let next_order = next_order(&session.store_path())?;
+    let (orders, next_order) = placed(&session.store_path())?;
+    let mut editor = rustyline::DefaultEditor::new().map_err(|error| error.to_string())?;
+    // Without a terminal the output is for a program.
+    let prompt = if std::io::stdin().is_terminal() { "> " } else { "" };
+    let sink = if prompt.is_empty() { None } else { printer(&mut editor) };
+    let show = show.through(sink);
+    println!(
+        "connecting to {}; orders go on at {next_order}; `help` lists the commands",
+        session.address
+    );
     let (logons, logged_on) = channel();
     let mut client = Some(Client { show, quiet: args.quiet, logons });
     let engine = Engine::start(&settings, |_| match client.take() {
@@ -102,52 +113,77 @@ fn connect(args: &Args) -> Result<bool, String> {
     })
     .map_err(|error| error.to_string())?;
     let handle = engine.session(&id).ok_or("no session")?;
-    println!("orders go on at {next_order}; `help` lists the commands");
-    let mut console = Console { handle, begin_string, next_order, logged_on };
-    console.run()?;
+    let mut console =
+        Console { handle, begin_string, orders, next_order, logged_on, logged_out: false };
+    console.run(&mut editor, prompt)?;
     let outcomes = engine.stop(10_000);
     Ok(outcomes.iter().all(|o| {
         matches!(o.outcome, Outcome::NotConnected | Outcome::Ended(Disconnect::LoggedOut))
     }))
 }
 
-/// Orders are numbered through all runs: the next number after those in the journal.
-fn next_order(store_path: &Path) -> Result<u64, String> {
+/// Prints around the line that is being typed.
+fn printer(editor: &mut rustyline::DefaultEditor) -> Option<Box<dyn FnMut(String) + Send>> {
+    // A terminal that cannot is printed to as any other output.
+    let mut printer = editor.create_external_printer().ok()?;
+    Some(Box::new(move |line| _ = printer.print(line)))
+}
+
+/// An order that was sent, as far as its cancellation repeats it.
+struct Placed {
+    symbol: String,
+    side: u8,
+    quantity: Decimal,
+}
+
+/// The orders of all runs, from the journal, and the number that the next request gets.
+fn placed(store_path: &Path) -> Result<(HashMap<u64, Placed>, u64), String> {
+    let (mut orders, mut next) = (HashMap::new(), 1);
     if !store_path.exists() {
-        return Ok(1);
+        return Ok((orders, next));
     }
     let mut index = FieldIndex::default();
-    let mut next = 1;
     for entry in journal::read(store_path).map_err(|error| error.to_string())? {
         let Event::Outbound(stored) = entry.map_err(|error| error.to_string())?.event else {
             continue;
         };
-        if let Ok(message) = Message::parse(&stored.bytes, &mut index, CheckSumPolicy::Ignore)
-            && message.msg_type() == b"D"
-            && let Ok(n) = message.uint(tag::CL_ORD_ID)
+        let message = Message::parse(&stored.bytes, &mut index, CheckSumPolicy::Ignore);
+        let Ok(message) = message else { continue };
+        // Others, sent by `send`, may have any ClOrdID(11).
+        let Ok(n) = message.uint(tag::CL_ORD_ID) else { continue };
+        next = next.max(n + 1);
+        let order = || -> Result<Placed, transfix::Reject> {
+            Ok(Placed {
+                symbol: message.text(tag::SYMBOL)?.to_owned(),
+                side: message.char(tag::SIDE)?,
+                quantity: message.decimal(tag::ORDER_QTY)?,
+            })
+        };
+        if message.msg_type() == b"D"
+            && let Ok(order) = order()
         {
-            next = next.max(n + 1);
+            orders.insert(n, order);
         }
     }
-    Ok(next)
+    Ok((orders, next))
 }
 
 /// Commands from a terminal or a pipe.
 struct Console {
     handle: SessionHandle,
     begin_string: BeginString,
+    orders: HashMap<u64, Placed>,
     next_order: u64,
     logged_on: Receiver<()>,
+    /// By `logout`: no logon comes before `logon`.
+    logged_out: bool,
 }
 
 /// Longest wait for a logon before the user is told.
 const LOGON_WAIT: Duration = Duration::from_secs(30);
 
 impl Console {
-    fn run(&mut self) -> Result<(), String> {
-        let mut editor = rustyline::DefaultEditor::new().map_err(|error| error.to_string())?;
-        // Without a terminal the output is for a program.
-        let prompt = if std::io::stdin().is_terminal() { "> " } else { "" };
+    fn run(&mut self, editor: &mut rustyline::DefaultEditor, prompt: &str) -> Result<(), String> {
         loop {
             match editor.readline(prompt) {
                 Ok(line) => {
@@ -177,10 +213,12 @@ impl Console {
             ["send", msg_type, fields] => self.raw(msg_type, fields),
             ["logout"] => {
                 self.handle.log_out("");
+                self.logged_out = true;
                 Ok(())
             }
             ["logon"] => {
                 self.handle.log_on();
+                self.logged_out = false;
                 Ok(())
             }
             ["wait"] => self.wait(),
@@ -196,6 +234,9 @@ impl Console {
     }
 
     fn wait(&self) -> Result<(), String> {
+        if self.logged_out {
+            return Err("logged out; `logon` first".to_owned());
+        }
         while !self.handle.is_logged_on() {
             let came = self.logged_on.recv_timeout(LOGON_WAIT);
             came.map_err(|_| "no logon yet; is the acceptor running?".to_owned())?;
@@ -229,6 +270,8 @@ impl Console {
             body.decimal(tag::ORDER_QTY, quantity).char(tag::ORD_TYPE, b'2');
             body.decimal(tag::PRICE, price);
         })?;
+        let placed = Placed { symbol: symbol.to_owned(), side, quantity };
+        self.orders.insert(n, placed);
         self.next_order += 1;
         Ok(())
     }
@@ -246,17 +289,18 @@ impl Console {
 
     fn cancel(&mut self, number: &str) -> Result<(), String> {
         let orig: u64 = number.parse().map_err(|_| format!("{number} is no order number"))?;
+        let order = self.orders.get(&orig).ok_or_else(|| format!("there is no order {orig}"))?;
         let (n, begin_string) = (self.next_order, self.begin_string);
         self.send("F", |body| {
             body.uint(tag::ORIG_CL_ORD_ID, orig).uint(tag::CL_ORD_ID, n);
             if begin_string < BeginString::Fix42 {
                 body.char(Tag(125), b'F');
             }
-            body.str(tag::SYMBOL, "EU").char(tag::SIDE, b'1');
+            body.str(tag::SYMBOL, &order.symbol).char(tag::SIDE, order.side);
             if begin_string >= BeginString::Fix42 {
                 body.timestamp(tag::TRANSACT_TIME, transfix::clock::now().utc);
             }
-            body.uint(tag::ORDER_QTY, 1);
+            body.decimal(tag::ORDER_QTY, order.quantity);
         })?;
         self.next_order += 1;
         Ok(())

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
+use clap::value_parser;
 use transfix::clock::monotonic_ns;
 use transfix::{
     Application, BeginString, Body, BusinessReject, Decimal, Direction, Disconnect, Engine,
@@ -28,7 +29,7 @@ latency.svg (their distribution) into the present directory.
 Exit code: 0 all proofs hold, 1 something failed.")]
 pub(crate) struct Args {
     /// Orders of the burst in whose middle the connection is cut.
-    #[arg(long, default_value_t = 2_000)]
+    #[arg(long, default_value_t = 2_000, value_parser = value_parser!(u64).range(200..=1_000_000))]
     burst: u64,
     /// Round trips measured in each configuration, at 1,000 a second.
     #[arg(long, default_value_t = 3_000)]

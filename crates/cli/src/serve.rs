@@ -89,7 +89,7 @@ fn serve(args: &Args) -> Result<bool, String> {
             Outcome::NotConnected | Outcome::Ended(Disconnect::LoggedOut)
         );
         let (next_in, next_out) = (outcome.next_num_in, outcome.next_num_out);
-        println!("{}: {:?}, next in {next_in}, next out {next_out}", outcome.id, outcome.outcome);
+        println!("{}: {}, next in {next_in}, next out {next_out}", outcome.id, outcome.outcome);
     }
     Ok(orderly)
 }

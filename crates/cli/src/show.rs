@@ -12,6 +12,8 @@ pub(crate) struct Show {
     dictionaries: Option<(Dictionary, Dictionary)>,
     index: FieldIndex,
     prefix: &'static str,
+    /// Prints around the line that is being typed; standard output if there is none.
+    sink: Option<Box<dyn FnMut(String) + Send>>,
 }
 
 impl Show {
@@ -27,12 +29,18 @@ impl Show {
         let session = load(if fixt { "FIXT11" } else { begin_string.as_str() })?;
         let application = if fixt { load(application)? } else { session.clone() };
         let dictionaries = Some((session, application));
-        Ok(Self { dictionaries, index: FieldIndex::default(), prefix })
+        Ok(Self { dictionaries, index: FieldIndex::default(), prefix, sink: None })
     }
 
     /// Shows lines of text only, and needs no dictionaries for it.
     pub(crate) fn quiet() -> Self {
-        Self { dictionaries: None, index: FieldIndex::default(), prefix: "" }
+        Self { dictionaries: None, index: FieldIndex::default(), prefix: "", sink: None }
+    }
+
+    /// Prints through `sink` from now on.
+    pub(crate) fn through(mut self, sink: Option<Box<dyn FnMut(String) + Send>>) -> Self {
+        self.sink = sink;
+        self
     }
 
     /// One line for one frame.
@@ -51,7 +59,10 @@ impl Show {
     }
 
     /// One line of plain text.
-    pub(crate) fn line(&self, text: &str) {
+    pub(crate) fn line(&mut self, text: &str) {
+        if let Some(sink) = &mut self.sink {
+            return sink(format!("{}{text}\n", self.prefix));
+        }
         // A closed terminal is no reason to stop trading.
         let _ = writeln!(std::io::stdout(), "{}{text}", self.prefix);
     }

@@ -185,13 +185,19 @@ impl Lobby {
     /// Hands a connection over to the session that its first message names.
     fn usher(&mut self, mut waiting: Waiting, end: usize) {
         let peer = waiting.stream.peer_addr();
+        // Never the whole Logon(A): it may hold a password.
+        let mut asked = String::from("a message with a wrong CheckSum(10)");
         let found =
             match Message::parse(&waiting.read[..end], &mut self.index, CheckSumPolicy::Verify) {
-                Ok(message) => key(waiting.group, &message).and_then(|key| self.sessions.get(&key)),
+                Ok(message) => {
+                    asked = asked_for(&message);
+                    key(waiting.group, &message).and_then(|key| self.sessions.get(&key))
+                }
                 Err(_) => None,
             };
         let Some(destination) = found else {
-            tracing::warn!(?peer, "closed: the first message is no Logon(A) of a known session");
+            let peer = peer.map_or_else(String::new, |peer| peer.to_string());
+            tracing::warn!(peer, asked, "closed: no Logon(A) of a session of these settings");
             return;
         };
         if waiting.stream.deregister(self.poll.registry()).is_err() {
@@ -210,4 +216,12 @@ fn key(group: usize, message: &Message<'_>) -> Option<Key> {
     let ours = message.text(tag::TARGET_COMP_ID).ok()?.to_owned();
     let theirs = message.text(tag::SENDER_COMP_ID).ok()?.to_owned();
     (message.msg_type() == b"A").then_some((group, begin_string, ours, theirs))
+}
+
+/// Type and identity of a first message, for the log.
+fn asked_for(message: &Message<'_>) -> String {
+    let text = |tag| message.text(tag).unwrap_or("?");
+    let (msg_type, version) = (text(tag::MSG_TYPE), text(tag::BEGIN_STRING));
+    let (sender, target) = (text(tag::SENDER_COMP_ID), text(tag::TARGET_COMP_ID));
+    format!("MsgType(35) {msg_type} {version}:{sender}->{target}")
 }

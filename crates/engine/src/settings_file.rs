@@ -63,7 +63,12 @@ pub(crate) fn parse(path: &Path, text: &str) -> Result<Settings, SettingsError> 
         let at = key.span().start;
         let wrong = |what: &str| SettingsError::new(path, text, at, what.to_owned());
         match key.get_ref().as_ref() {
-            "engine" => settings.engine = value_of::<EngineSettings>(value).map_err(toml_error)?,
+            "engine" => {
+                settings.engine = value_of::<EngineSettings>(value).map_err(toml_error)?;
+                if settings.engine.workers == 0 {
+                    return Err(wrong("workers is at least 1"));
+                }
+            }
             "defaults" => match value.into_inner() {
                 DeValue::Table(table) => defaults = table,
                 _ => return Err(wrong("write the keys that hold for all sessions as [defaults]")),
@@ -121,6 +126,18 @@ pub(crate) fn check(session: &SessionSettings) -> Result<(), String> {
         // Nothing in a Logon(A) would tell such sessions apart.
         return Err(format!("{id}: only an initiator has a qualifier"));
     }
+    for (key, value, min) in [
+        ("message_bytes_max", session.message_bytes_max, 1_024),
+        ("queued_bytes_max", session.queued_bytes_max, 1),
+        ("segment_bytes", session.segment_bytes, 16 << 10),
+        ("logon_timeout_ms", session.logon_timeout_ms as usize, 1),
+        ("logout_timeout_ms", session.logout_timeout_ms as usize, 1),
+        ("reconnect_interval_ms", session.reconnect_interval_ms as usize, 1),
+    ] {
+        if value < min {
+            return Err(format!("{id}: {key} is at least {min}, not {value}"));
+        }
+    }
     let fixt = session.begin_string == BeginString::Fixt11;
     match session.default_appl_ver_id {
         None if fixt && session.role == Role::Initiator => {
@@ -169,7 +186,15 @@ pub(crate) fn role<'de, D: Deserializer<'de>>(d: D) -> Result<Role, D::Error> {
 
 pub(crate) fn begin_string<'de, D: Deserializer<'de>>(d: D) -> Result<BeginString, D::Error> {
     const WORDS: &[&str] = &["FIX.4.0", "FIX.4.1", "FIX.4.2", "FIX.4.3", "FIX.4.4", "FIXT.1.1"];
-    one_of(d, WORDS, &BeginString::ALL)
+    let text = String::deserialize(d)?;
+    if text.starts_with("FIX.5") {
+        return Err(de::Error::custom(
+            "FIX 5.0 is begin_string = \"FIXT.1.1\" with default_appl_ver_id = 7 (5.0), 8 (SP1) or \
+             9 (SP2)",
+        ));
+    }
+    let found = BeginString::parse(text.as_bytes());
+    found.ok_or_else(|| de::Error::unknown_variant(&text, WORDS))
 }
 
 pub(crate) fn reset<'de, D: Deserializer<'de>>(d: D) -> Result<ResetPolicy, D::Error> {
@@ -241,6 +266,15 @@ mod tests {
         check(
             &format!("{GOOD}{GOOD}"),
             "my.toml:7: session FIX.4.4:A->B is there twice; give one a qualifier",
+        );
+        check(
+            &format!("{GOOD}message_bytes_max = 10\n"),
+            "my.toml:1: FIX.4.4:A->B: message_bytes_max is at least 1024, not 10",
+        );
+        check(
+            &GOOD.replace("FIX.4.4", "FIX.5.0SP2"),
+            "my.toml:3: FIX 5.0 is begin_string = \"FIXT.1.1\" with default_appl_ver_id = 7 (5.0), \
+             8 (SP1) or 9 (SP2)",
         );
         check(&GOOD.replace("address", "#"), "my.toml:1: missing field `address`");
         check("", "my.toml:1: no [[session]] in the file");

@@ -1,5 +1,6 @@
 //! One session in its worker: the link behind its lock, and for an initiator the way to connect.
 
+use std::fmt;
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard, PoisonError};
@@ -29,6 +30,17 @@ pub enum Outcome {
     DeadlinePassed,
     /// The store failed or the application panicked, now or earlier; the log says more.
     Failed,
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotConnected => f.write_str("was not connected"),
+            Self::Ended(reason) => reason.fmt(f),
+            Self::DeadlinePassed => f.write_str("the counterparty did not log out in time"),
+            Self::Failed => f.write_str("has failed; see the log"),
+        }
+    }
 }
 
 /// What became of one session at the stop of the engine.
@@ -89,11 +101,13 @@ pub(crate) struct Slot {
     pub(crate) up: bool,
     pub(crate) failed: bool,
     ended: Option<Disconnect>,
+    /// The failure of the connection has been told since the last one that stood.
+    warned: bool,
 }
 
 impl Slot {
     pub(crate) const fn new(shared: Arc<Shared>, dial: Option<Dial>) -> Self {
-        Self { shared, dial, up: false, failed: false, ended: None }
+        Self { shared, dial, up: false, failed: false, ended: None, warned: false }
     }
 
     fn is_enabled(&self) -> bool {
@@ -139,7 +153,12 @@ impl Slot {
     ) -> Result<(), Down> {
         let mut link = self.lock();
         if link.is_up() || self.failed || !self.is_enabled() {
-            tracing::warn!(session = %self.shared.id, "refused a connection");
+            let why = match () {
+                () if link.is_up() => "there is one already",
+                () if self.failed => "the session has failed",
+                () => "the session is logged out by its operator",
+            };
+            tracing::warn!(session = %self.shared.id, why, "refused a connection");
             return Ok(());
         }
         if let Some((registry, token)) = registry {
@@ -149,6 +168,7 @@ impl Slot {
         let attached = link.attach(now, stream, read);
         drop(link);
         self.up = true;
+        self.warned = false;
         self.ended = None;
         attached
     }
@@ -201,7 +221,10 @@ impl Slot {
         let reason = match why {
             Down::Session(reason) => *reason,
             Down::Io(error) => {
-                tracing::info!(session = %self.shared.id, %error, "connection failed");
+                // Once in a row of attempts: who waits for a counterparty sees why, not how often.
+                if !std::mem::replace(&mut self.warned, true) {
+                    tracing::warn!(session = %self.shared.id, %error, "connection failed");
+                }
                 Disconnect::LinkLost
             }
             Down::Store(error) => {

@@ -4,6 +4,7 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
+use clap::value_parser;
 use transfix::Mode;
 
 use super::child::Side;
@@ -37,10 +38,10 @@ pub(crate) struct Args {
     #[arg(long, default_value = "127.0.0.1:9880")]
     pub(super) address: String,
     /// Orders to send.
-    #[arg(long, default_value_t = 10_000)]
+    #[arg(long, default_value_t = 10_000, value_parser = at_least_one)]
     pub(super) messages: usize,
     /// Orders a second.
-    #[arg(long, default_value_t = 1_000)]
+    #[arg(long, default_value_t = 1_000, value_parser = value_parser!(u64).range(1..=1_000_000))]
     pub(super) rate: u64,
     /// The ExecutionReport(8) to answer with.
     #[arg(long, value_enum, default_value = "valid")]
@@ -120,6 +121,10 @@ fn run_both(args: &Args) -> Result<(), String> {
         peer::run_all(&dir, args.config, (args.messages, args.rate), peers)?;
     }
     show(args, &measured)
+}
+
+fn at_least_one(text: &str) -> Result<usize, String> {
+    text.parse().ok().filter(|n| *n > 0).ok_or_else(|| "a number above 0".to_owned())
 }
 
 /// `target/peers` for a program in `target/release`.

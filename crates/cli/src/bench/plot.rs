@@ -18,7 +18,10 @@ fn draw_curves(
     let x_max = (longest as f64).log10();
     let highest = series.iter().flat_map(|(_, v)| v.iter()).max().copied().unwrap_or(1);
     let lowest = series.iter().flat_map(|(_, v)| v.iter()).min().copied().unwrap_or(1);
-    let y = (lowest as f64 / 1000.0 * 0.8).max(0.1)..highest as f64 / 1000.0 * 1.2;
+    // Whole decades, or a narrow range would have no label.
+    let decade =
+        |ns: u64, round: fn(f64) -> f64| 10_f64.powf(round((ns.max(1) as f64 / 1000.0).log10()));
+    let y = decade(lowest, f64::floor)..decade(highest + 1, f64::ceil);
 
     let root = SVGBackend::new(path, (960, 540)).into_drawing_area();
     root.fill(&WHITE)?;
@@ -32,7 +35,7 @@ fn draw_curves(
     let percentile = |x: &f64| format!("{:.*}", x.ceil() as usize, 100.0 - 100.0 / 10_f64.powf(*x));
     chart
         .configure_mesh()
-        .x_labels(9)
+        .x_labels(x_max as usize + 1)
         .x_desc("percentile")
         .y_desc("round trip, µs (log)")
         .x_label_formatter(&percentile)
