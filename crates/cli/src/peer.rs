@@ -240,8 +240,8 @@ impl Commander {
                 handle.reset_at_next_logon();
                 handle.disconnect();
             }
-            ["next-out", n] => handle.set_next_numbers(None, Some(number(n)?)),
-            ["next-in", n] => handle.set_next_numbers(Some(number(n)?), None),
+            ["next-out", n] => sent(handle.set_next_numbers(None, Some(number(n)?)))?,
+            ["next-in", n] => sent(handle.set_next_numbers(Some(number(n)?), None))?,
             ["answer", yes] => _ = self.answer.send(yes == "yes"),
             ["state"] => {
                 let (next_in, next_out) = handle.next_numbers();

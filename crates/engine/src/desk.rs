@@ -23,6 +23,8 @@ use crate::queue::{self, SendQueue};
 use crate::replay::Replay;
 use crate::settings::Offline;
 
+/// Answers of the session layer that may wait beyond the limit of applications.
+const STALLED_BYTES: usize = 4 << 20;
 /// First size of the send buffer; it grows up to the limit of queued bytes.
 const OUTBOX_BYTES: usize = 64 << 10;
 
@@ -117,6 +119,13 @@ impl Desk {
             || self.cut.is_some()
     }
 
+    /// Whether far more waits than applications may queue: a counterparty that makes us answer and
+    /// never reads.
+    pub(crate) fn is_stalled(&self) -> bool {
+        let max = self.options.queued_bytes_max;
+        self.out.bytes().len() > max.saturating_mul(2).max(max.saturating_add(STALLED_BYTES))
+    }
+
     /// Carries out the session's verdict on `message`, then on the held messages it has freed.
     pub(crate) fn act(
         &mut self,
@@ -133,7 +142,7 @@ impl Desk {
             let mut index = std::mem::take(&mut self.held_index);
             // It was whole and sound when it was kept.
             if let Ok(message) = Message::parse(&held, &mut index, CheckSumPolicy::Ignore) {
-                let verdict = self.session.receive(now, &message, &mut self.out);
+                let verdict = self.session.receive_held(now, &message, &mut self.out);
                 self.act_on_one(now, &message, verdict)?;
             }
             self.held_index = index;

@@ -236,7 +236,7 @@ impl Engine {
     }
 
     fn stop_all(&mut self, deadline_ms: u64) -> Vec<SessionOutcome> {
-        let until_ns = clock::monotonic_ns() + deadline_ms * 1_000_000;
+        let until_ns = clock::monotonic_ns().saturating_add(deadline_ms.saturating_mul(1_000_000));
         let stop = || Command::Stop { until_ns, text: String::new() };
         if let Some((door, thread)) = self.lobby.take() {
             door.close();

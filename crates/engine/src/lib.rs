@@ -69,6 +69,7 @@ pub use transfix_codec::{
 };
 pub use transfix_dictionary as dictionary;
 pub use transfix_session::{
-    ApplVerId, BeginString, Disconnect, Now, ResetPolicy, Role, SendError, SessionId, State,
+    ApplVerId, BeginString, Disconnect, MSG_SEQ_NUM_MAX, Now, ResetPolicy, Role, SendError,
+    SessionId, State,
 };
 pub use transfix_store as store;

@@ -136,6 +136,9 @@ impl Link {
         desk.journal(now).map_err(Down::Store)?;
         // 8 write
         desk.write(now, &mut **stream)?;
+        if desk.is_stalled() {
+            return Err(Down::Session(Disconnect::Stalled));
+        }
         match outcome {
             // What the lobby had read before the end of the stream has counted.
             Ok(()) if ended => Err(ENDED),

@@ -5,7 +5,7 @@
 
 use std::sync::atomic::Ordering;
 
-use transfix_session::{Disconnect, Now, Outbox, Session};
+use transfix_session::{Disconnect, MSG_SEQ_NUM_MAX, Now, Outbox, Session};
 
 use crate::clock;
 use crate::handle::SessionHandle;
@@ -19,6 +19,8 @@ impl SessionHandle {
             return;
         }
         self.with_link(|link| {
+            // What the caller has sent before goes out before.
+            link.desk.send_queued(clock::now(), &self.shared.queue);
             // A link that fails now fails again in its worker's next turn, which closes it.
             let waits = link.logout(clock::now(), text).unwrap_or(false);
             if !waits && link.is_up() {
@@ -61,7 +63,7 @@ impl SessionHandle {
         self.operate(|session, now, out| session.sequence_reset(now, new_seq_no, out))
     }
 
-    /// Makes the next Logon(A) reset both numbers to 1.
+    /// Makes the next Logon(A) of an initiator reset both numbers to 1.
     pub fn reset_at_next_logon(&self) {
         self.with_link(|link| link.desk.session.reset_at_next_logon());
     }
@@ -69,9 +71,12 @@ impl SessionHandle {
     /// Sets the next numbers without a word to the counterparty: expected from it, and of ours.
     /// Only for repair, when both operators have agreed on them; `None` leaves one as it is.
     ///
-    /// # Panics
-    /// If a number is 0.
-    pub fn set_next_numbers(&self, next_in: Option<u64>, next_out: Option<u64>) {
+    /// Answers whether they were set: not if one is 0 or above [`MSG_SEQ_NUM_MAX`].
+    pub fn set_next_numbers(&self, next_in: Option<u64>, next_out: Option<u64>) -> bool {
+        let valid = |next: Option<u64>| next.is_none_or(|n| (1..=MSG_SEQ_NUM_MAX).contains(&n));
+        if !valid(next_in) || !valid(next_out) {
+            return false;
+        }
         self.operate(|session, _, _| {
             if let Some(next) = next_in {
                 session.set_next_num_in(next);
@@ -80,7 +85,7 @@ impl SessionHandle {
                 session.set_next_num_out(next);
             }
             true
-        });
+        })
     }
 
     fn operate(&self, act: impl FnOnce(&mut Session, Now, &mut Outbox) -> bool) -> bool {

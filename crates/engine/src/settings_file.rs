@@ -9,7 +9,7 @@ use toml::de::{DeTable, DeValue};
 use transfix_codec::Precision;
 use transfix_session::{BeginString, ResetPolicy, Role};
 
-use crate::settings::{EngineSettings, SessionSettings, Settings};
+use crate::settings::{EngineSettings, Offline, SessionSettings, Settings};
 
 /// Why settings were not taken.
 #[derive(Debug)]
@@ -119,8 +119,12 @@ pub(crate) fn check(session: &SessionSettings) -> Result<(), String> {
     if session.sender_comp_id.is_empty() || session.target_comp_id.is_empty() {
         return Err("sender_comp_id and target_comp_id must not be empty".to_owned());
     }
-    if [&session.sender_comp_id, &session.target_comp_id].iter().any(|id| id.contains('\x01')) {
-        return Err("a CompID must not contain SOH".to_owned());
+    let control = |id: &&String| id.chars().any(char::is_control);
+    if [&session.sender_comp_id, &session.target_comp_id].iter().any(control) {
+        return Err("a CompID must not contain control characters".to_owned());
+    }
+    if session.offline == Offline::Store && session.reset != ResetPolicy::Never {
+        return Err(format!("{id}: offline = \"store\" needs reset = \"never\": a reset loses it"));
     }
     if session.role == Role::Acceptor && !session.qualifier.is_empty() {
         // Nothing in a Logon(A) would tell such sessions apart.

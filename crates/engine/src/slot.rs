@@ -206,14 +206,14 @@ impl Slot {
                 let mut stream: Box<dyn Stream> = Box::new(stream);
                 // From here on the link registers it, for reading too, if it is to wait at all.
                 stream.deregister(registry).map_err(Down::Io)?;
-                self.attach(now, stream, &[], waits.then_some((registry, token)))
+                self.attach(now, stream, &[], waits.then_some((registry, token)))?;
+                if let Some(dial) = self.dial.as_mut().filter(|_| !self.up) {
+                    // Not wanted any more: logged out while the connection was under way.
+                    dial.state = DialState::At(now.monotonic_ns + dial.interval_ns);
+                }
+                Ok(())
             }
         }
-    }
-
-    /// Whether an initiator is on its way to a connection, which a spinning worker must look at.
-    pub(crate) const fn dials(&self) -> bool {
-        matches!(self.dial, Some(Dial { state: DialState::At(_) | DialState::Connecting(..), .. }))
     }
 
     /// The link is down: closes it and plans the next attempt.

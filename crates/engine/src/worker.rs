@@ -20,6 +20,9 @@ const EVENTS: usize = 256;
 /// Turns of a spinning worker between two looks at the timers.
 const TURNS_PER_TICK: u32 = 64;
 
+/// Time between two looks at the timers of a polled worker.
+const TICK_NS: u64 = 1_000_000;
+
 /// What other threads ask of a worker.
 pub(crate) enum Command {
     /// A connection for the session in this slot, and what was read from it already.
@@ -65,6 +68,8 @@ pub(crate) struct Worker {
     slots: Vec<Slot>,
     spins: bool,
     turns: u32,
+    /// When a polled worker looks at its timers again.
+    tick_at: u64,
     /// The earliest moment at which a timer may be due; never later than the true one.
     deadline: u64,
     /// Slots whose sockets may hold more.
@@ -90,6 +95,7 @@ impl Worker {
             slots,
             spins,
             turns: 0,
+            tick_at: 0,
             deadline: 0,
             again: Vec::new(),
             stop: None,
@@ -138,7 +144,10 @@ impl Worker {
         let spinning = self.spins && (!may_wait || self.slots.iter().any(|slot| slot.up));
         let progress = if spinning { self.spin() } else { self.wait(may_wait) };
         self.turns = self.turns.wrapping_add(1);
-        if !spinning || self.turns.is_multiple_of(TURNS_PER_TICK) {
+        // A polled worker may be called seldom: it goes by the time, not by its turns.
+        let due = !may_wait && clock::monotonic_ns() >= self.tick_at;
+        if !spinning || due || self.turns.is_multiple_of(TURNS_PER_TICK) {
+            self.tick_at = clock::monotonic_ns() + TICK_NS;
             if spinning {
                 self.handed_over();
                 // No turn notes deadlines while it spins: all are looked at.
@@ -153,9 +162,6 @@ impl Worker {
         let mut progress = false;
         for i in 0..self.slots.len() {
             progress |= self.turn(i).progress;
-            if self.slots[i].dials() && self.turns.is_multiple_of(TURNS_PER_TICK) {
-                self.dial(i, clock::now());
-            }
         }
         progress
     }

@@ -149,6 +149,10 @@ impl fmt::Debug for SessionId {
     }
 }
 
+/// The highest MsgSeqNum(34) and NewSeqNo(36) that is taken: a million messages a second for
+/// thirty years do not reach it, and what lies above would leave no number to go on with.
+pub const MSG_SEQ_NUM_MAX: u64 = 1_000_000_000_000_000;
+
 /// When MsgSeqNum(34) starts again at 1 in both directions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ResetPolicy {

@@ -24,8 +24,11 @@ impl Session {
         if self.config.comp_ids == CompIdPolicy::Check {
             self.check_comp_ids(message)?;
         }
-        self.check_sending_time(now, message)?;
-        if message.flag(tag::POSS_DUP_FLAG)? {
+        if !self.from_held {
+            self.check_sending_time(now, message)?;
+        }
+        // A SequenceReset(4) has no original to be later than.
+        if message.flag(tag::POSS_DUP_FLAG)? && message.msg_type() != b"4" {
             check_orig_sending_time(message)?;
         }
         Ok(())

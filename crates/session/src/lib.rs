@@ -33,7 +33,10 @@ pub mod state;
 mod timer;
 mod verdict;
 
-pub use config::{ApplVerId, BeginString, CompIdPolicy, Config, Now, ResetPolicy, Role, SessionId};
+pub use config::{
+    ApplVerId, BeginString, CompIdPolicy, Config, MSG_SEQ_NUM_MAX, Now, ResetPolicy, Role,
+    SessionId,
+};
 pub use outbox::{Entry, Kind, Outbox};
 pub use session::{Session, check_msg_type};
 pub use state::State;

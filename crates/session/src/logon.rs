@@ -2,7 +2,7 @@
 
 use transfix_codec::{Message, tag};
 
-use crate::config::{ApplVerId, BeginString, Now, ResetPolicy, Role};
+use crate::config::{ApplVerId, BeginString, MSG_SEQ_NUM_MAX, Now, ResetPolicy, Role};
 use crate::outbox::Outbox;
 use crate::session::Session;
 use crate::state::{Event, State};
@@ -78,6 +78,7 @@ impl Session {
         }
         let answers = self.config.role == Role::Acceptor || live;
         self.reset_sent = false;
+        self.reset_wanted = false;
         self.transition(Event::LogonAccepted);
         if answers {
             self.write_logon(now, terms.resets, out);
@@ -91,7 +92,8 @@ impl Session {
     }
 
     fn terms(&self, now: Now, message: &Message<'_>) -> Result<Terms, Refusal> {
-        let seq = message.msg_seq_num().map_err(|_| silent("MsgSeqNum(34) is missing"))?;
+        let seq = message.msg_seq_num().ok().filter(|seq| *seq <= MSG_SEQ_NUM_MAX);
+        let seq = seq.ok_or_else(|| silent("MsgSeqNum(34) is missing"))?;
         self.check_comp_ids(message).map_err(|_| silent("CompID problem"))?;
         self.check_sending_time(now, message).map_err(|_| silent("SendingTime(52) is off"))?;
         if message.raw(tag::ENCRYPT_METHOD).is_some_and(|v| v != b"0") {

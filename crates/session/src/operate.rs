@@ -2,7 +2,7 @@
 
 use transfix_codec::tag;
 
-use crate::config::Now;
+use crate::config::{MSG_SEQ_NUM_MAX, Now};
 use crate::outbox::Outbox;
 use crate::session::Session;
 use crate::state::State;
@@ -31,7 +31,7 @@ impl Session {
     /// Sends SequenceReset-Reset(4): our next message has the number `new_seq_no`, and what lies
     /// between is given up. Answers whether it was sent: not if that would lead backwards.
     pub fn sequence_reset(&mut self, now: Now, new_seq_no: u64, out: &mut Outbox) -> bool {
-        if new_seq_no <= self.next_num_out {
+        if new_seq_no <= self.next_num_out || new_seq_no > MSG_SEQ_NUM_MAX {
             return false;
         }
         self.when_active(|session| {
@@ -42,8 +42,8 @@ impl Session {
         })
     }
 
-    /// Makes the next Logon(A) reset both numbers; an initiator asks for it with
-    /// ResetSeqNumFlag(141)=Y.
+    /// Makes an initiator's next Logon(A) ask for a reset of both numbers, with
+    /// ResetSeqNumFlag(141)=Y, until one is answered. Without effect on an acceptor.
     pub const fn reset_at_next_logon(&mut self) {
         self.reset_wanted = true;
     }

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use transfix_codec::{Message, Reject, tag};
 
-use crate::config::Now;
+use crate::config::{CompIdPolicy, MSG_SEQ_NUM_MAX, Now};
 use crate::header::check_orig_sending_time;
 use crate::outbox::Outbox;
 use crate::session::Session;
@@ -32,7 +32,8 @@ impl Session {
             _ if before_logon => return Verdict::Disconnect(Disconnect::FirstMessageNotLogon),
             _ => {}
         }
-        let Ok(seq) = message.msg_seq_num() else {
+        let seq = message.msg_seq_num().ok().filter(|seq| *seq <= MSG_SEQ_NUM_MAX);
+        let Some(seq) = seq else {
             return self.end(now, Disconnect::MsgSeqNumMissing, out);
         };
         let verdict = self.by_number(now, seq, message, out);
@@ -40,7 +41,16 @@ impl Session {
         verdict
     }
 
-    /// The next kept message whose turn has come: parse it and pass it to [`Session::receive`].
+    /// Takes in a message that [`Session::take_held`] gave: its SendingTime(52) was judged when it
+    /// arrived.
+    pub fn receive_held(&mut self, now: Now, message: &Message<'_>, out: &mut Outbox) -> Verdict {
+        self.from_held = true;
+        let verdict = self.receive(now, message, out);
+        self.from_held = false;
+        verdict
+    }
+
+    /// The next kept message whose turn has come: parse it, pass it to [`Session::receive_held`].
     pub fn take_held(&mut self) -> Option<Vec<u8>> {
         self.gap.take(self.next_num_in)
     }
@@ -126,7 +136,10 @@ impl Session {
         {
             return resend;
         }
-        self.gap.hold(seq, message.bytes());
+        // Judged by its time of arrival; late, it is asked for again and comes with a new time.
+        if self.check_sending_time(now, message).is_ok() {
+            self.gap.hold(seq, message.bytes());
+        }
         Verdict::Held
     }
 
@@ -135,7 +148,11 @@ impl Session {
             let why = Disconnect::MsgSeqNumTooLow { expected: self.next_num_in, received: seq };
             return self.end(now, why, out);
         }
-        match self.check_comp_ids(message).and_then(|()| check_orig_sending_time(message)) {
+        let comp_ids = match self.config.comp_ids {
+            CompIdPolicy::Check => self.check_comp_ids(message),
+            CompIdPolicy::Ignore => Ok(()),
+        };
+        match comp_ids.and_then(|()| check_orig_sending_time(message)) {
             Ok(()) => Verdict::Handled,
             Err(reject) => self.refuse(now, message, reject, out),
         }

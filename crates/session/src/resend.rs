@@ -2,7 +2,7 @@
 
 use transfix_codec::{FrameWriter, Message, Reject, RejectReason, tag};
 
-use crate::config::Now;
+use crate::config::{MSG_SEQ_NUM_MAX, Now};
 use crate::outbox::Outbox;
 use crate::session::Session;
 use crate::verdict::Verdict;
@@ -27,7 +27,7 @@ impl Session {
         let asked_end = message.uint(tag::END_SEQ_NO)?;
         let last = self.next_num_out - 1;
         // FIX 4.0 and 4.1 write 999999 for an open end; newer ones sometimes still do.
-        let open = asked_end == 0 || asked_end >= 999_999;
+        let open = asked_end == 0 || asked_end == 999_999;
         if begin == 0 || (!open && begin > asked_end) {
             return Err(Reject::new(RejectReason::ValueOutOfRange, tag::BEGIN_SEQ_NO));
         }
@@ -80,7 +80,7 @@ impl Session {
     /// SequenceReset-GapFill with the expected number.
     pub(crate) fn on_gap_fill(&mut self, message: &Message<'_>) -> Result<(), Reject> {
         let new_seq_no = message.uint(tag::NEW_SEQ_NO)?;
-        if new_seq_no <= self.next_num_in {
+        if new_seq_no <= self.next_num_in || new_seq_no > MSG_SEQ_NUM_MAX {
             return Err(Reject::new(RejectReason::ValueOutOfRange, tag::NEW_SEQ_NO));
         }
         self.next_num_in = new_seq_no;
@@ -90,7 +90,7 @@ impl Session {
     /// SequenceReset-Reset: moves the expected number forward, whatever the message's own number.
     pub(crate) fn on_sequence_reset(&mut self, message: &Message<'_>) -> Result<(), Reject> {
         let new_seq_no = message.uint(tag::NEW_SEQ_NO)?;
-        if new_seq_no < self.next_num_in {
+        if new_seq_no < self.next_num_in || new_seq_no > MSG_SEQ_NUM_MAX {
             return Err(Reject::new(RejectReason::ValueOutOfRange, tag::NEW_SEQ_NO));
         }
         self.next_num_in = new_seq_no;

@@ -33,6 +33,8 @@ pub struct Session {
     pub(crate) rules: Option<Arc<Rules>>,
     pub(crate) switches: Switches,
     pub(crate) scratch: Scratch,
+    /// The message being received was kept above a gap.
+    pub(crate) from_held: bool,
     /// The operator wants the next Logon(A) to reset the numbers.
     pub(crate) reset_wanted: bool,
 }
@@ -59,6 +61,7 @@ impl Session {
             rules: None,
             switches: Switches::ALL,
             scratch: Scratch::default(),
+            from_held: false,
             reset_wanted: false,
         }
     }
@@ -105,7 +108,8 @@ impl Session {
         self.timers.link_up(now, self.config.heart_bt_int_s);
         self.reset_sent = false;
         self.ending = None;
-        let wanted = std::mem::take(&mut self.reset_wanted);
+        // Until a Logon(A) is answered: the one that asked may be lost on the way.
+        let wanted = self.reset_wanted && self.config.role == Role::Initiator;
         let resets = match self.config.reset {
             ResetPolicy::Never => wanted,
             ResetPolicy::Logon | ResetPolicy::Disconnect => {

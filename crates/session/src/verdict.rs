@@ -57,6 +57,8 @@ pub enum Disconnect {
     BadHeader(&'static str),
     /// A message of another version than the session's.
     BeginString(BeginString),
+    /// The counterparty sends and does not read: too much waits for it.
+    Stalled,
     /// Nothing came, not even an answer to our TestRequest(1).
     HeartbeatTimeout,
     /// The peer closed the connection, or it broke.
@@ -82,6 +84,7 @@ impl fmt::Display for Disconnect {
             Self::BeginString(expected) => {
                 write!(f, "BeginString(8) of a message is not {expected}")
             }
+            Self::Stalled => f.write_str("the counterparty sends but does not read"),
             Self::HeartbeatTimeout => f.write_str("the counterparty has fallen silent"),
             Self::LinkLost => f.write_str("the connection was lost"),
             Self::Application => f.write_str("the application ended the session"),

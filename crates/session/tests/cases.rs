@@ -426,6 +426,50 @@ fn validation_rejects_count_and_say_why() {
 }
 
 #[test]
+fn numbers_beyond_all_reason_are_refused() {
+    let mut w = World::active(BeginString::Fix44);
+    for new in ["18446744073709551615", "18446744073709551614", "1000000000000001"] {
+        assert_eq!(w.receive(&format!("35=4|34=2|36={new}")), Verdict::Handled);
+        assert!(w.sent()[0].contains("|371=36|372=4|373=5|"));
+        assert_eq!(w.session.next_num_in(), 2);
+    }
+    let verdict = w.receive("35=0|34=18446744073709551614");
+    assert_eq!(verdict, Verdict::Disconnect(Disconnect::MsgSeqNumMissing));
+}
+
+#[test]
+fn a_reset_is_asked_for_until_a_logon_is_answered() {
+    let mut w = World::new(Role::Initiator, BeginString::Fix44, |_| ());
+    w.sent();
+    w.session.disconnected();
+    w.session.reset_at_next_logon();
+    for _ in 0..2 {
+        w.connect();
+        assert_eq!(w.sent(), ["35=A|34=1|98=0|108=30|141=Y"]);
+        w.session.disconnected();
+    }
+    w.connect();
+    w.sent();
+    assert_eq!(w.receive("35=A|34=1|98=0|108=30|141=Y"), Verdict::LoggedOn);
+    w.session.disconnected();
+    w.connect();
+    assert_eq!(w.sent(), ["35=A|34=2|98=0|108=30"]);
+}
+
+#[test]
+fn a_held_message_is_judged_by_its_time_of_arrival() {
+    let mut w = World::active(BeginString::Fix44);
+    assert_eq!(w.receive("35=D|34=3|11=b"), Verdict::Held);
+    w.now.utc.0 += 200 * SECOND as i64;
+    assert_eq!(w.receive("35=D|34=2|43=Y|122=20261121-12:00:00|11=a"), Verdict::Deliver);
+    let held = w.session.take_held().unwrap();
+    let mut index = FieldIndex::default();
+    let message = Message::parse(&held, &mut index, CheckSumPolicy::Verify).unwrap();
+    let verdict = w.session.receive_held(w.now, &message, &mut w.out);
+    assert_eq!(verdict, Verdict::Deliver);
+}
+
+#[test]
 fn rejects_carry_the_route_back() {
     let mut w = World::active(BeginString::Fix42);
     assert_eq!(w.receive("35=1|34=2|115=A|116=B|128=C|144=D"), Verdict::Handled);

@@ -99,7 +99,7 @@ pub(crate) enum ReportForm {
     Page,
 }
 
-/// Fields of order `i` (from 0) as S1.5 gives them.
+/// Fields of order `i` (from 0) as the published page gives them.
 pub(crate) struct Order {
     template: Option<Template>,
 }
@@ -216,7 +216,7 @@ impl Receiver {
     }
 }
 
-/// What S1.6 makes the acceptor read.
+/// What the published page makes the acceptor read.
 struct Read<'a> {
     id: &'a [u8],
     symbol: &'a [u8],
