@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use transfix::codec::{CheckSumPolicy, FieldIndex};
 use transfix::store::journal::{self, Event};
-use transfix::{Message, tag};
+use transfix::{Message, check_msg_type, tag};
 
 /// Compare the journals of both sides of a session.
 #[derive(Debug, clap::Args)]
@@ -133,7 +133,7 @@ fn read(store: &Path) -> Result<(Messages, Messages), String> {
         };
         let message = Message::parse(&stored.bytes, &mut index, CheckSumPolicy::Verify)
             .map_err(|error| format!("message {} in the journal: {error}", stored.seq))?;
-        if !matches!(message.msg_type(), [b'0'..=b'5' | b'A']) {
+        if check_msg_type(message.msg_type()).is_ok() {
             list.push((stored.seq, body(&message)));
         }
     }

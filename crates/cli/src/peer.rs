@@ -12,7 +12,7 @@ use transfix::codec::{CheckSumPolicy, FieldIndex};
 use transfix::{
     Application, BeginString, Body, BusinessReject, Decimal, Direction, Disconnect, Durability,
     Engine, Message, Mode, Offline, Role, SendError, Sent, SessionHandle, SessionId, SessionRef,
-    SessionSettings, Settings, tag,
+    SessionSettings, Settings, check_msg_type, tag,
 };
 
 /// A counterparty for tests; see bench/peers/README.md.
@@ -120,8 +120,8 @@ impl Application for Peer {
             return emit_message("in", frame);
         }
         if let Ok(message) = Message::parse(frame, &mut self.index, CheckSumPolicy::Ignore) {
-            let admin = matches!(message.msg_type(), [b'0'..=b'5' | b'A']);
-            if !admin && message.raw(tag::POSS_DUP_FLAG).is_none() {
+            let application = check_msg_type(message.msg_type()).is_ok();
+            if application && message.raw(tag::POSS_DUP_FLAG).is_none() {
                 emit_message("sent", frame);
             }
         }

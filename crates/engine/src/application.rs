@@ -10,7 +10,9 @@ use crate::handle::{Registry, SessionHandle};
 /// The user's side of one session. Each session has an instance of its own, called by one thread
 /// at a time and in the order of MsgSeqNum(34).
 pub trait Application: Send {
-    /// An application message, exactly once, in order. Answer with [`SessionRef::send`]; what is
+    /// An application message, in order. Once, as far as the journal reaches: a process that is
+    /// killed before the end of the turn gets it again, and what it answered then never left.
+    /// Answer with [`SessionRef::send`]; what is
     /// sent here is stored and written together with all else of the same read.
     ///
     /// # Errors

@@ -39,7 +39,8 @@ pub(crate) struct Shared {
 /// What became of a message that [`SessionHandle::send`] took.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sent {
-    /// Stored and given to the socket in the caller's thread, under this MsgSeqNum(34).
+    /// Stored under this MsgSeqNum(34) in the caller's thread, and written as far as the socket
+    /// took it; the rest follows by itself, or is sent again after the next logon.
     Direct(u64),
     /// Stored under this MsgSeqNum(34) while there is no connection (`offline = "store"`): the
     /// counterparty asks for it after the next logon.

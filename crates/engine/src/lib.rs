@@ -70,6 +70,6 @@ pub use transfix_codec::{
 pub use transfix_dictionary as dictionary;
 pub use transfix_session::{
     ApplVerId, BeginString, Disconnect, MSG_SEQ_NUM_MAX, Now, ResetPolicy, Role, SendError,
-    SessionId, State,
+    SessionId, State, check_msg_type,
 };
 pub use transfix_store as store;

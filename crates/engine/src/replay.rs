@@ -9,7 +9,7 @@ use transfix_store::{Kind, Store, StoreError};
 
 /// Bytes encoded at a time; the socket's progress paces the rest.
 const CHUNK_BYTES: usize = 64 << 10;
-/// Numbers looked at in one go, so that a long run of administrative messages yields too.
+/// Numbers looked at in one call: a long run of administrative messages is taken in steps too.
 const CHUNK_NUMBERS: usize = 10_000;
 
 /// A resend under way.

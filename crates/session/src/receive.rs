@@ -19,7 +19,7 @@ impl Session {
         let begin_string = self.config.id.begin_string;
         let before_logon = matches!(self.state, State::LogonAwaited | State::LogonSent);
         if message.begin_string() != begin_string.as_str().as_bytes() {
-            return self.on_wrong_begin_string(now, before_logon, out);
+            return self.on_wrong_begin_string(now, out);
         }
         match (self.state, message.msg_type()) {
             (State::Disconnected, _) => return Verdict::Handled,
@@ -169,10 +169,10 @@ impl Session {
         Ok(())
     }
 
-    fn on_wrong_begin_string(&mut self, now: Now, silent: bool, out: &mut Outbox) -> Verdict {
+    fn on_wrong_begin_string(&mut self, now: Now, out: &mut Outbox) -> Verdict {
         let why = Disconnect::BeginString(self.config.id.begin_string);
         match self.state {
-            State::Active if !silent => {
+            State::Active => {
                 let text = why.to_string();
                 self.write_logout(now, &text, Some(why), out);
                 Verdict::Handled

@@ -20,7 +20,7 @@ pub enum State {
     LogonSent,
     /// Logged on: application messages flow.
     Active,
-    /// We sent Logout(5) first and wait for the answer; nothing more is sent.
+    /// We sent Logout(5) first and wait for the answer; no new application message is taken.
     LogoutSent,
 }
 
