@@ -1,10 +1,11 @@
 //! Index of a frame in one pass: where each field stands, and the sum for CheckSum(10).
 //!
-//! Invariants: spans lie inside the frame, in wire order, and do not overlap; a tag that is not a
+//! Invariants: fields lie inside the frame, in wire order, and do not overlap; a tag that is not a
 //! canonical positive number becomes [`Tag`]`(0)`, for the validation to reject.
 
 use alloc::vec::Vec;
 
+use crate::fields::Fields;
 use crate::{Garbled, SOH, Tag, data, tag};
 
 /// Whether CheckSum(10) is verified.
@@ -17,45 +18,46 @@ pub enum CheckSumPolicy {
     Ignore,
 }
 
-/// Where one field stands in its frame.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Span {
-    pub(crate) tag: Tag,
-    /// First byte of the value.
-    pub(crate) begin: u32,
-    /// The delimiter after the value.
-    pub(crate) end: u32,
-}
-
 /// Reusable memory for the index of one message; allocates only while it grows.
 #[derive(Debug, Default)]
 pub struct FieldIndex {
-    spans: Vec<Span>,
+    tags: Vec<Tag>,
+    /// First byte of each value.
+    values: Vec<u32>,
+    /// The delimiter after each value.
+    ends: Vec<u32>,
 }
 
 impl FieldIndex {
     /// Fills the index for `frame`, which must be a [`crate::Frame::Whole`].
-    pub(crate) fn fill(
-        &mut self,
-        frame: &[u8],
+    pub(crate) fn fill<'a>(
+        &'a mut self,
+        frame: &'a [u8],
         check_sum: CheckSumPolicy,
-    ) -> Result<&[Span], Garbled> {
-        self.spans.clear();
+    ) -> Result<Fields<'a>, Garbled> {
+        self.tags.clear();
+        self.values.clear();
+        self.ends.clear();
         let mut at = 0;
         while at < frame.len() {
             at = self.push(frame, at);
         }
-        let is = |i: usize, tag| self.spans.get(i).is_some_and(|s: &Span| s.tag == tag);
-        if !is(2, tag::MSG_TYPE) {
+        if self.tags.get(2) != Some(&tag::MSG_TYPE) {
             return Err(Garbled::MsgType);
         }
-        if self.spans.last().is_none_or(|s| s.tag != tag::CHECK_SUM) {
+        if self.tags.last() != Some(&tag::CHECK_SUM) {
             return Err(Garbled::BodyLength);
         }
         if check_sum == CheckSumPolicy::Verify && !check_sum_holds(frame) {
             return Err(Garbled::CheckSum);
         }
-        Ok(&self.spans)
+        Ok(Fields::new(frame, 0, (&self.tags, &self.values, &self.ends)))
+    }
+
+    fn add(&mut self, tag: Tag, begin: usize, end: usize) {
+        self.tags.push(tag);
+        self.values.push(begin as u32);
+        self.ends.push(end as u32);
     }
 
     /// Indexes the field at `at` and returns where the next one begins.
@@ -76,7 +78,7 @@ impl FieldIndex {
         }
         let begin = at + digits + 1;
         let end = self.data_end(frame, Tag(number), begin).unwrap_or_else(|| soh(frame, begin));
-        self.spans.push(Span { tag: Tag(number), begin: begin as u32, end: end as u32 });
+        self.add(Tag(number), begin, end);
         end + 1
     }
 
@@ -86,15 +88,15 @@ impl FieldIndex {
         let end = soh(frame, at);
         let equals = frame[at..end].iter().position(|&b| b == b'=');
         let begin = equals.map_or(end, |i| at + i + 1);
-        self.spans.push(Span { tag: Tag(0), begin: begin as u32, end: end as u32 });
+        self.add(Tag(0), begin, end);
         end + 1
     }
 
     /// The end of a data field by the Length field just before it, if that is credible.
     fn data_end(&self, frame: &[u8], tag: Tag, begin: usize) -> Option<usize> {
         let length_tag = data::length_of(tag)?;
-        let before = self.spans.last().filter(|s| s.tag == length_tag)?;
-        let digits = &frame[before.begin as usize..before.end as usize];
+        let before = self.tags.len().checked_sub(1).filter(|&n| self.tags[n] == length_tag)?;
+        let digits = &frame[self.values[before] as usize..self.ends[before] as usize];
         let length: usize = core::str::from_utf8(digits).ok()?.parse().ok()?;
         let end = begin.checked_add(length)?;
         // The trailer may not be swallowed: the data field ends before CheckSum(10).
