@@ -189,6 +189,32 @@ impl<'a> Fields<'a> {
         parse(value).ok_or(Reject::new(RejectReason::IncorrectDataFormat, tag))
     }
 
+    /// A value that may be absent, by the getter of its type.
+    ///
+    /// ```
+    /// # use transfix_codec::{CheckSumPolicy, FieldIndex, Fields, Message, tag};
+    /// # let bytes = b"8=FIX.4.4\x019=11\x0135=D\x0138=5\x0110=000\x01";
+    /// # let mut index = FieldIndex::default();
+    /// # let message = Message::parse(bytes, &mut index, CheckSumPolicy::Ignore)?;
+    /// assert_eq!(message.optional(tag::ORDER_QTY, Fields::uint), Ok(Some(5)));
+    /// assert_eq!(message.optional(tag::PRICE, Fields::decimal), Ok(None));
+    /// # Ok::<(), transfix_codec::Garbled>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of the getter, reason 1 apart.
+    #[inline]
+    pub fn optional<T>(
+        &self,
+        tag: Tag,
+        read: impl FnOnce(&Self, Tag) -> Result<T, Reject>,
+    ) -> Result<Option<T>, Reject> {
+        match read(self, tag) {
+            Err(Reject { reason: RejectReason::RequiredTagMissing, .. }) => Ok(None),
+            found => found.map(Some),
+        }
+    }
+
     /// A String value as UTF-8 text.
     ///
     /// # Errors
