@@ -19,9 +19,11 @@
 //! # Ok::<(), transfix_codec::Garbled>(())
 //! ```
 #![no_std]
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 extern crate alloc;
+#[cfg(feature = "std")]
+extern crate std;
 
 pub mod data;
 pub mod date;
@@ -34,6 +36,7 @@ pub mod frame;
 pub mod group;
 pub mod message;
 pub mod print;
+#[allow(unsafe_code, reason = "vectors: see the safety notes there")]
 pub mod scan;
 pub mod tag;
 pub mod template;
