@@ -5,7 +5,10 @@
 //! one (4) or a value of the wrong format (6).
 
 use crate::group::Groups;
-use crate::{Decimal, Reject, RejectReason, Tag, Timestamp, value};
+use crate::{
+    Date, Decimal, MonthYear, Reject, RejectReason, Tag, Tenor, TimeOfDay, Timestamp, TzTimeOnly,
+    TzTimestamp, value,
+};
 
 /// One field of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -149,6 +152,12 @@ impl<'a> Fields<'a> {
         self.position(tag).map(|n| self.value(n))
     }
 
+    /// The value of the n-th occurrence of `tag`, counted from 0.
+    #[must_use]
+    pub fn nth(&self, tag: Tag, n: usize) -> Option<&'a [u8]> {
+        self.all(tag).nth(n)
+    }
+
     /// The values of all occurrences of `tag`, in wire order.
     pub fn all(&self, tag: Tag) -> impl Iterator<Item = &'a [u8]> + use<'a> {
         self.fields().filter(move |f| f.tag == tag).map(|f| f.value)
@@ -180,7 +189,34 @@ impl<'a> Fields<'a> {
         parse(value).ok_or(Reject::new(RejectReason::IncorrectDataFormat, tag))
     }
 
-    /// A String value as UTF-8 text.
+    /// A value that may be absent, by the getter of its type.
+    ///
+    /// ```
+    /// # use transfix_codec::{CheckSumPolicy, FieldIndex, Fields, Message, tag};
+    /// # let bytes = b"8=FIX.4.4\x019=11\x0135=D\x0138=5\x0110=000\x01";
+    /// # let mut index = FieldIndex::default();
+    /// # let message = Message::parse(bytes, &mut index, CheckSumPolicy::Ignore)?;
+    /// assert_eq!(message.optional(tag::ORDER_QTY, Fields::uint), Ok(Some(5)));
+    /// assert_eq!(message.optional(tag::PRICE, Fields::decimal), Ok(None));
+    /// # Ok::<(), transfix_codec::Garbled>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of the getter, reason 1 apart.
+    #[inline]
+    pub fn optional<T>(
+        &self,
+        tag: Tag,
+        read: impl FnOnce(&Self, Tag) -> Result<T, Reject>,
+    ) -> Result<Option<T>, Reject> {
+        match read(self, tag) {
+            Err(Reject { reason: RejectReason::RequiredTagMissing, .. }) => Ok(None),
+            found => found.map(Some),
+        }
+    }
+
+    /// A String, data, XMLData or Pattern value as UTF-8 text; [`required`](Self::required) gives
+    /// the bytes.
     ///
     /// # Errors
     /// See the type.
@@ -234,6 +270,116 @@ impl<'a> Fields<'a> {
     /// See the type.
     pub fn decimal(&self, tag: Tag) -> Result<Decimal, Reject> {
         self.typed(tag, Decimal::parse)
+    }
+
+    /// A DayOfMonth value: 1 to 31.
+    ///
+    /// # Errors
+    /// See the type.
+    pub fn day_of_month(&self, tag: Tag) -> Result<u8, Reject> {
+        self.typed(tag, value::day_of_month)
+    }
+
+    /// The characters of a MultipleCharValue.
+    ///
+    /// # Errors
+    /// See the type.
+    pub fn chars(
+        &self,
+        tag: Tag,
+    ) -> Result<impl ExactSizeIterator<Item = u8> + Clone + use<'a>, Reject> {
+        self.typed(tag, value::chars)
+    }
+
+    /// The words of a MultipleStringValue.
+    ///
+    /// # Errors
+    /// See the type.
+    pub fn words(
+        &self,
+        tag: Tag,
+    ) -> Result<impl Iterator<Item = &'a [u8]> + Clone + use<'a>, Reject> {
+        self.typed(tag, value::words)
+    }
+
+    /// A Country value: two letters.
+    ///
+    /// # Errors
+    /// See the type.
+    pub fn country(&self, tag: Tag) -> Result<&'a str, Reject> {
+        self.typed(tag, value::country)
+    }
+
+    /// A Currency value: three letters.
+    ///
+    /// # Errors
+    /// See the type.
+    pub fn currency(&self, tag: Tag) -> Result<&'a str, Reject> {
+        self.typed(tag, value::currency)
+    }
+
+    /// A Language value: two letters.
+    ///
+    /// # Errors
+    /// See the type.
+    pub fn language(&self, tag: Tag) -> Result<&'a str, Reject> {
+        self.typed(tag, value::language)
+    }
+
+    /// An Exchange value: a market identifier code.
+    ///
+    /// # Errors
+    /// See the type.
+    pub fn exchange(&self, tag: Tag) -> Result<&'a str, Reject> {
+        self.typed(tag, value::exchange)
+    }
+
+    /// A Tenor value.
+    ///
+    /// # Errors
+    /// See the type.
+    pub fn tenor(&self, tag: Tag) -> Result<Tenor, Reject> {
+        self.typed(tag, Tenor::parse)
+    }
+
+    /// A MonthYear value.
+    ///
+    /// # Errors
+    /// See the type.
+    pub fn month_year(&self, tag: Tag) -> Result<MonthYear, Reject> {
+        self.typed(tag, MonthYear::parse)
+    }
+
+    /// A UTCDateOnly or LocalMktDate value.
+    ///
+    /// # Errors
+    /// See the type.
+    pub fn date(&self, tag: Tag) -> Result<Date, Reject> {
+        self.typed(tag, Date::parse)
+    }
+
+    /// A UTCTimeOnly or LocalMktTime value, with a fraction of 0 to 12 digits.
+    ///
+    /// # Errors
+    /// See the type.
+    pub fn time_of_day(&self, tag: Tag) -> Result<TimeOfDay, Reject> {
+        self.typed(tag, TimeOfDay::parse)
+    }
+
+    /// A TZTimeOnly value.
+    ///
+    /// # Errors
+    /// See the type.
+    pub fn tz_time_only(&self, tag: Tag) -> Result<TzTimeOnly, Reject> {
+        self.typed(tag, TzTimeOnly::parse)
+    }
+
+    /// A TZTimestamp value.
+    ///
+    /// # Errors
+    /// See the type.
+    pub fn tz_timestamp(&self, tag: Tag) -> Result<TzTimestamp, Reject> {
+        self.typed(tag, TzTimestamp::parse)
     }
 
     /// A UTCTimestamp value, with a fraction of 0 to 12 digits (picoseconds are cut off).

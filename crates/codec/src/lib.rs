@@ -26,7 +26,9 @@ extern crate alloc;
 extern crate std;
 
 pub mod data;
+pub mod date;
 pub mod decimal;
+mod digits;
 pub mod encode;
 pub mod error;
 pub mod fields;
@@ -39,10 +41,12 @@ pub mod scan;
 pub mod tag;
 pub mod template;
 pub mod time;
+pub mod time_of_day;
 pub mod validate;
 pub mod value;
 
-pub use decimal::Decimal;
+pub use date::{Date, MonthYear, PartOfMonth};
+pub use decimal::{Decimal, OutOfRange};
 pub use encode::{Body, FrameWriter};
 pub use error::{Garbled, Misuse, Reject, RejectReason};
 pub use fields::{Field, Fields};
@@ -52,7 +56,9 @@ pub use scan::{CheckSumPolicy, FieldIndex};
 pub use tag::Tag;
 pub use template::Template;
 pub use time::{Precision, Timestamp};
+pub use time_of_day::{Offset, TimeOfDay, TzTimeOnly, TzTimestamp};
 pub use validate::{Rules, Scratch, Switches};
+pub use value::{Tenor, TenorUnit};
 
 /// The field delimiter of tag=value encoding, ASCII 1.
 pub const SOH: u8 = 1;
