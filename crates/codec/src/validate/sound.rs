@@ -1,8 +1,9 @@
 //! The usual message: sound. One quick walk says so, or that a closer look is due.
 //!
-//! Invariant: what is sound here passes every check of [`Check`](super::Check), whatever the
+//! Invariant: what is sound here passes every check of [`Check`](super::check::Check), whatever the
 //! switches; the other way round it need not be so.
 
+use super::check::{Section, Stop};
 use super::tables::{Body, Layout, Look, NO_GROUP, Place, Tables};
 use super::{Scratch, values};
 use crate::{Field, Fields, Tag, value};
@@ -10,48 +11,56 @@ use crate::{Field, Fields, Tag, value};
 /// A walk over a message that is expected to be sound.
 pub(super) struct Sound<'c, 'm> {
     pub(super) tables: &'c Tables,
+    pub(super) body: &'c Body,
     pub(super) message: &'c Fields<'m>,
     pub(super) scratch: &'c mut Scratch,
-    /// The next field.
+    /// The field at hand.
     pub(super) at: usize,
 }
 
 impl Sound<'_, '_> {
-    /// Whether the message is sound.
-    pub(super) fn holds(mut self, body: &Body) -> bool {
-        let tables = self.tables;
-        let layouts = [tables.header, body.layout, tables.trailer];
+    /// Whether the message is sound; else where a closer look is to begin.
+    pub(super) fn check(mut self) -> Result<(), Stop> {
+        use Section::{Body as Middle, Header, Trailer};
+        let Tables { layouts, header, trailer, .. } = self.tables;
         let epoch = self.scratch.next_epoch();
-        let mut sections = layouts.iter().map(|layout| &tables.layouts[*layout]);
-        let Some(mut layout) = sections.next() else { return false };
-        let mut required = 0_usize;
-        let mut fields = self.message.fields();
-        while let Some(field) = fields.next() {
-            let place = loop {
-                if let Some(place) = layout.place(field.tag.0) {
-                    break place;
-                }
-                // The section ends, or the field has no place in the message.
-                let Some(next) = sections.next() else { return false };
-                if required != layout.required.len() {
-                    return false;
-                }
-                (layout, required) = (next, 0);
-            };
-            let Some(mark) = self.scratch.marks.get_mut(place.mark as usize) else { return false };
-            if core::mem::replace(mark, epoch) == epoch || !self.is_value(field, place) {
-                return false;
-            }
-            required = required.wrapping_add(usize::from(place.required));
-            if place.group != NO_GROUP {
-                self.at = self.message.len() - fields.len();
-                if !self.group(field, place) {
-                    return false;
-                }
-                fields = self.message.slice(self.at, self.message.len()).fields();
+        let sections = [(Header, *header), (Middle, self.body.layout), (Trailer, *trailer)];
+        for (section, layout) in sections {
+            if !self.section(&layouts[layout], epoch) {
+                return Err(Stop { section, at: self.at, epoch });
             }
         }
-        required == layout.required.len() && sections.next().is_none()
+        let all = self.at == self.message.len();
+        all.then_some(()).ok_or(Stop { section: Trailer, at: self.at, epoch })
+    }
+
+    /// Whether the fields from here on, as far as the layout knows them, are sound, and the
+    /// required ones there.
+    #[inline(always)]
+    fn section(&mut self, layout: &Layout, epoch: u32) -> bool {
+        let message = self.message;
+        let mut required = 0_usize;
+        let mut fields = message.slice(self.at, message.len()).fields();
+        while let Some(field) = fields.next()
+            && let Some(place) = layout.place(field.tag.0)
+        {
+            let mark = self.scratch.marks[place.mark as usize];
+            if mark == epoch || !self.is_value(field, place) {
+                return false;
+            }
+            let begin = self.at;
+            self.at = begin.wrapping_add(1);
+            if place.group != NO_GROUP {
+                if !self.group(field, place) {
+                    self.at = begin;
+                    return false;
+                }
+                fields = message.slice(self.at, message.len()).fields();
+            }
+            self.scratch.marks[place.mark as usize] = epoch;
+            required = required.wrapping_add(usize::from(place.required));
+        }
+        required == layout.required.len()
     }
 
     #[inline(always)]
@@ -68,12 +77,14 @@ impl Sound<'_, '_> {
         }
     }
 
-    /// Whether a data field is as long as a field of the message says; the standard lets it be the
-    /// one before, and then it was read by it.
+    /// Whether a data field is as long as the field before it says.
     #[cold]
     fn is_as_long_as_said(&self, field: Field<'_>) -> bool {
-        let said = crate::data::length_of(field.tag).and_then(|length| self.message.raw(length));
-        said.and_then(value::uint) == Some(field.value.len() as u64)
+        let before = self.at.checked_sub(1).and_then(|n| self.message.at(n));
+        before.is_some_and(|before| {
+            crate::data::length_of(field.tag) == Some(before.tag)
+                && value::uint(before.value) == Some(field.value.len() as u64)
+        })
     }
 
     /// Whether as many sound entries follow as `count` says.
@@ -90,8 +101,10 @@ impl Sound<'_, '_> {
                 return false;
             }
         }
-        // One entry more, or a field that could stand at a level around.
-        self.message.at(self.at).is_none_or(|field| field.tag != first)
+        // One entry more, or a field without a definition, which belongs to the last one.
+        self.message.at(self.at).is_none_or(|field| {
+            field.tag != first && self.tables.defines(field.tag.0, self.body.owner)
+        })
     }
 
     fn entry(&mut self, layout: &Layout) -> bool {
