@@ -26,6 +26,7 @@
 mod data_type;
 mod draft;
 mod error;
+pub mod generate;
 mod layout;
 mod model;
 mod nearest;
