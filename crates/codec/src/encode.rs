@@ -144,7 +144,7 @@ fn patch_body_length(out: &mut Vec<u8>, counted: usize) {
 /// and makes the whole message fail, so that the calls need no check each.
 pub struct Body<'b> {
     pub(crate) out: &'b mut Vec<u8>,
-    precision: Precision,
+    pub(crate) precision: Precision,
     misuse: Option<Misuse>,
 }
 

@@ -5,7 +5,10 @@
 //! one (4) or a value of the wrong format (6).
 
 use crate::group::Groups;
-use crate::{Decimal, Reject, RejectReason, Tag, Timestamp, value};
+use crate::{
+    Date, Decimal, MonthYear, Reject, RejectReason, Tag, Tenor, TimeOfDay, Timestamp, TzTimeOnly,
+    TzTimestamp, value,
+};
 
 /// One field of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,33 +24,29 @@ pub struct Field<'a> {
 pub struct Fields<'a> {
     /// The whole frame.
     bytes: &'a [u8],
-    /// Where the first field begins.
-    begin: u32,
     tags: &'a [Tag],
     /// First byte of each value.
     values: &'a [u32],
-    /// The delimiter after each value.
-    ends: &'a [u32],
+    /// First byte of each field, and of what follows the last.
+    starts: &'a [u32],
 }
 
 impl<'a> Fields<'a> {
-    /// Invariant: the slices are equally long, and describe fields that lie in `bytes` without
-    /// gaps, the first one from `begin` on.
+    /// Invariant: `values` is as long as `tags`, `starts` longer by one; all point into `bytes`, in
+    /// ascending order, and each field ends with a delimiter.
     pub(crate) const fn new(
         bytes: &'a [u8],
-        begin: u32,
-        (tags, values, ends): (&'a [Tag], &'a [u32], &'a [u32]),
+        tags: &'a [Tag],
+        values: &'a [u32],
+        starts: &'a [u32],
     ) -> Self {
-        Self { bytes, begin, tags, values, ends }
+        Self { bytes, tags, values, starts }
     }
 
     /// The fields as they stand on the wire, each with its delimiter.
     #[must_use]
     pub fn bytes(&self) -> &'a [u8] {
-        match self.ends.last() {
-            Some(&end) => &self.bytes[self.begin as usize..=end as usize],
-            None => &[],
-        }
+        &self.bytes[self.starts[0] as usize..self.starts[self.len()] as usize]
     }
 
     /// How many fields there are.
@@ -73,10 +72,10 @@ impl<'a> Fields<'a> {
         &self,
     ) -> impl DoubleEndedIterator<Item = Field<'a>> + ExactSizeIterator + use<'a> {
         let bytes = self.bytes;
-        let places = self.values.iter().zip(self.ends);
-        self.tags.iter().zip(places).map(move |(&tag, (&begin, &end))| Field {
+        let places = self.values.iter().zip(&self.starts[1..]);
+        self.tags.iter().zip(places).map(move |(&tag, (&value, &next))| Field {
             tag,
-            value: &bytes[begin as usize..end as usize],
+            value: &bytes[value as usize..next as usize - 1],
         })
     }
 
@@ -90,12 +89,7 @@ impl<'a> Fields<'a> {
     /// The value of the n-th field, which exists.
     #[inline]
     pub(crate) fn value(&self, n: usize) -> &'a [u8] {
-        &self.bytes[self.values[n] as usize..self.ends[n] as usize]
-    }
-
-    /// Where the n-th field begins in the message.
-    fn begin(&self, n: usize) -> usize {
-        if n == 0 { self.begin as usize } else { self.ends[n - 1] as usize + 1 }
+        &self.bytes[self.values[n] as usize..self.starts[n + 1] as usize - 1]
     }
 
     /// The text before the `=` of the n-th field, also where it is not a valid tag.
@@ -104,7 +98,8 @@ impl<'a> Fields<'a> {
     /// If there are not so many fields.
     #[must_use]
     pub fn tag_text(&self, n: usize) -> &'a [u8] {
-        let text = &self.bytes[self.begin(n)..self.ends[n] as usize];
+        let text = self.encoded(n);
+        let text = &text[..text.len() - 1];
         text.split(|&b| b == b'=').next().unwrap_or(text)
     }
 
@@ -114,7 +109,7 @@ impl<'a> Fields<'a> {
     /// If there are not so many fields.
     #[must_use]
     pub fn encoded(&self, n: usize) -> &'a [u8] {
-        &self.bytes[self.begin(n)..=self.ends[n] as usize]
+        &self.bytes[self.starts[n] as usize..self.starts[n + 1] as usize]
     }
 
     /// The fields from the n-th up to, but without, the m-th.
@@ -125,10 +120,9 @@ impl<'a> Fields<'a> {
     pub fn slice(&self, n: usize, m: usize) -> Self {
         Self {
             bytes: self.bytes,
-            begin: self.begin(n) as u32,
             tags: &self.tags[n..m],
             values: &self.values[n..m],
-            ends: &self.ends[n..m],
+            starts: &self.starts[n..=m],
         }
     }
 
@@ -156,6 +150,12 @@ impl<'a> Fields<'a> {
     #[inline]
     pub fn raw(&self, tag: Tag) -> Option<&'a [u8]> {
         self.position(tag).map(|n| self.value(n))
+    }
+
+    /// The value of the n-th occurrence of `tag`, counted from 0.
+    #[must_use]
+    pub fn nth(&self, tag: Tag, n: usize) -> Option<&'a [u8]> {
+        self.all(tag).nth(n)
     }
 
     /// The values of all occurrences of `tag`, in wire order.
@@ -189,7 +189,34 @@ impl<'a> Fields<'a> {
         parse(value).ok_or(Reject::new(RejectReason::IncorrectDataFormat, tag))
     }
 
-    /// A String value as UTF-8 text.
+    /// A value that may be absent, by the getter of its type.
+    ///
+    /// ```
+    /// # use transfix_codec::{CheckSumPolicy, FieldIndex, Fields, Message, tag};
+    /// # let bytes = b"8=FIX.4.4\x019=11\x0135=D\x0138=5\x0110=000\x01";
+    /// # let mut index = FieldIndex::default();
+    /// # let message = Message::parse(bytes, &mut index, CheckSumPolicy::Ignore)?;
+    /// assert_eq!(message.optional(tag::ORDER_QTY, Fields::uint), Ok(Some(5)));
+    /// assert_eq!(message.optional(tag::PRICE, Fields::decimal), Ok(None));
+    /// # Ok::<(), transfix_codec::Garbled>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of the getter, reason 1 apart.
+    #[inline]
+    pub fn optional<T>(
+        &self,
+        tag: Tag,
+        read: impl FnOnce(&Self, Tag) -> Result<T, Reject>,
+    ) -> Result<Option<T>, Reject> {
+        match read(self, tag) {
+            Err(Reject { reason: RejectReason::RequiredTagMissing, .. }) => Ok(None),
+            found => found.map(Some),
+        }
+    }
+
+    /// A String, data, XMLData or Pattern value as UTF-8 text; [`required`](Self::required) gives
+    /// the bytes.
     ///
     /// # Errors
     /// See the type.
@@ -243,6 +270,116 @@ impl<'a> Fields<'a> {
     /// See the type.
     pub fn decimal(&self, tag: Tag) -> Result<Decimal, Reject> {
         self.typed(tag, Decimal::parse)
+    }
+
+    /// A DayOfMonth value: 1 to 31.
+    ///
+    /// # Errors
+    /// See the type.
+    pub fn day_of_month(&self, tag: Tag) -> Result<u8, Reject> {
+        self.typed(tag, value::day_of_month)
+    }
+
+    /// The characters of a MultipleCharValue.
+    ///
+    /// # Errors
+    /// See the type.
+    pub fn chars(
+        &self,
+        tag: Tag,
+    ) -> Result<impl ExactSizeIterator<Item = u8> + Clone + use<'a>, Reject> {
+        self.typed(tag, value::chars)
+    }
+
+    /// The words of a MultipleStringValue.
+    ///
+    /// # Errors
+    /// See the type.
+    pub fn words(
+        &self,
+        tag: Tag,
+    ) -> Result<impl Iterator<Item = &'a [u8]> + Clone + use<'a>, Reject> {
+        self.typed(tag, value::words)
+    }
+
+    /// A Country value: two letters.
+    ///
+    /// # Errors
+    /// See the type.
+    pub fn country(&self, tag: Tag) -> Result<&'a str, Reject> {
+        self.typed(tag, value::country)
+    }
+
+    /// A Currency value: three letters.
+    ///
+    /// # Errors
+    /// See the type.
+    pub fn currency(&self, tag: Tag) -> Result<&'a str, Reject> {
+        self.typed(tag, value::currency)
+    }
+
+    /// A Language value: two letters.
+    ///
+    /// # Errors
+    /// See the type.
+    pub fn language(&self, tag: Tag) -> Result<&'a str, Reject> {
+        self.typed(tag, value::language)
+    }
+
+    /// An Exchange value: a market identifier code.
+    ///
+    /// # Errors
+    /// See the type.
+    pub fn exchange(&self, tag: Tag) -> Result<&'a str, Reject> {
+        self.typed(tag, value::exchange)
+    }
+
+    /// A Tenor value.
+    ///
+    /// # Errors
+    /// See the type.
+    pub fn tenor(&self, tag: Tag) -> Result<Tenor, Reject> {
+        self.typed(tag, Tenor::parse)
+    }
+
+    /// A MonthYear value.
+    ///
+    /// # Errors
+    /// See the type.
+    pub fn month_year(&self, tag: Tag) -> Result<MonthYear, Reject> {
+        self.typed(tag, MonthYear::parse)
+    }
+
+    /// A UTCDateOnly or LocalMktDate value.
+    ///
+    /// # Errors
+    /// See the type.
+    pub fn date(&self, tag: Tag) -> Result<Date, Reject> {
+        self.typed(tag, Date::parse)
+    }
+
+    /// A UTCTimeOnly or LocalMktTime value, with a fraction of 0 to 12 digits.
+    ///
+    /// # Errors
+    /// See the type.
+    pub fn time_of_day(&self, tag: Tag) -> Result<TimeOfDay, Reject> {
+        self.typed(tag, TimeOfDay::parse)
+    }
+
+    /// A TZTimeOnly value.
+    ///
+    /// # Errors
+    /// See the type.
+    pub fn tz_time_only(&self, tag: Tag) -> Result<TzTimeOnly, Reject> {
+        self.typed(tag, TzTimeOnly::parse)
+    }
+
+    /// A TZTimestamp value.
+    ///
+    /// # Errors
+    /// See the type.
+    pub fn tz_timestamp(&self, tag: Tag) -> Result<TzTimestamp, Reject> {
+        self.typed(tag, TzTimestamp::parse)
     }
 
     /// A UTCTimestamp value, with a fraction of 0 to 12 digits (picoseconds are cut off).

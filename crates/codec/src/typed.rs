@@ -16,7 +16,9 @@ pub use value::{CodeSet, ToField, Value, Word, Words};
 pub use writer::{GroupWriter, Writer};
 
 // Under one name with the rest: a message of a dictionary may be called Reject, too.
-pub use crate::{Body, Decimal, Fields, Message, Reject, Tag, Timestamp};
+pub use crate::time_of_day::{TimeOfDay, TzTimeOnly, TzTimestamp};
+pub use crate::value::Tenor;
+pub use crate::{Body, Date, Decimal, Fields, Message, MonthYear, Reject, Tag, Timestamp};
 use crate::{RejectReason, tag};
 
 /// A view over fields: a message's component, or an entry of a group.

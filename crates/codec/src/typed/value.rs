@@ -5,7 +5,9 @@
 
 use core::marker::PhantomData;
 
-use crate::{Body, Decimal, Tag, Timestamp, value};
+use crate::time_of_day::{TimeOfDay, TzTimeOnly, TzTimestamp};
+use crate::value::{self, Tenor};
+use crate::{Body, Date, Decimal, MonthYear, Tag, Timestamp};
 
 /// A type that a field's value is read as.
 pub trait Value<'a>: Sized {
@@ -79,6 +81,12 @@ value!(i64, value::int, int);
 value!(u64, value::uint, uint);
 value!(Decimal, Decimal::parse, decimal);
 value!(Timestamp, Timestamp::parse, timestamp);
+value!(Date, Date::parse, date);
+value!(MonthYear, MonthYear::parse, month_year);
+value!(TimeOfDay, TimeOfDay::parse, time_of_day);
+value!(TzTimeOnly, TzTimeOnly::parse, tz_time_only);
+value!(TzTimestamp, TzTimestamp::parse, tz_timestamp);
+value!(Tenor, Tenor::parse, tenor);
 
 /// A code that can stand in a list, parted from others by blanks.
 pub trait Word {

@@ -76,12 +76,13 @@ impl<'w, 'b> Writer<'w, 'b> {
         self.body.bytes(tag, first.code().bytes());
         for code in rest {
             let code = code.code();
-            if code.bytes().contains(&SOH) {
+            let word = code.bytes();
+            if word.is_empty() || word.iter().any(|&b| b == b' ' || b == SOH) {
                 self.body.blame(Misuse::DelimiterInValue(tag));
             }
             self.body.out.pop();
             self.body.out.push(b' ');
-            self.body.out.extend_from_slice(code.bytes());
+            self.body.out.extend_from_slice(word);
             self.body.out.push(SOH);
         }
         self.settle(tag, begin);

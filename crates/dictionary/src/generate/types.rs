@@ -41,7 +41,9 @@ impl CodeKind {
         };
         match field.data_type {
             T::Boolean | T::Length | T::TagNum | T::SeqNum | T::NumInGroup => None,
-            T::UtcTimestamp | T::Data | T::XmlData => None,
+            T::UtcTimestamp | T::UtcDateOnly | T::LocalMktDate | T::MonthYear | T::Tenor => None,
+            T::UtcTimeOnly | T::LocalMktTime | T::TzTimeOnly | T::TzTimestamp => None,
+            T::Data | T::XmlData => None,
             T::Char | T::MultipleCharValue if is_char() => Some(Self::Char),
             T::Int | T::DayOfMonth if is_int() => Some(Self::Int),
             _ => Some(Self::Text),
@@ -76,6 +78,12 @@ pub(super) const fn plain(data_type: DataType) -> &'static str {
         T::Char => "u8",
         T::Boolean => "bool",
         T::UtcTimestamp => "t::Timestamp",
+        T::UtcDateOnly | T::LocalMktDate => "t::Date",
+        T::UtcTimeOnly | T::LocalMktTime => "t::TimeOfDay",
+        T::TzTimeOnly => "t::TzTimeOnly",
+        T::TzTimestamp => "t::TzTimestamp",
+        T::MonthYear => "t::MonthYear",
+        T::Tenor => "t::Tenor",
         T::Data | T::XmlData => "&'a [u8]",
         _ => "&'a str",
     }
