@@ -23,6 +23,7 @@
 //! XML, so that it compiles without the feature `xml`.
 #![forbid(unsafe_code)]
 
+mod condition;
 mod data_type;
 mod draft;
 mod error;
@@ -42,6 +43,7 @@ mod standard;
 #[cfg(feature = "xml")]
 mod xml;
 
+pub use condition::{BadCondition, Comparison, Condition, Operand};
 pub use data_type::DataType;
 pub use draft::{Draft, DraftComponent, DraftKind, DraftMember, DraftMessage};
 pub use error::{DictionaryError, Problem};
