@@ -35,6 +35,7 @@ pub mod fields;
 pub mod frame;
 pub mod group;
 pub mod message;
+mod messages;
 pub mod print;
 #[allow(unsafe_code, reason = "vectors: see the safety notes there")]
 pub mod scan;
@@ -42,6 +43,7 @@ pub mod tag;
 pub mod template;
 pub mod time;
 pub mod time_of_day;
+pub mod typed;
 pub mod validate;
 pub mod value;
 
@@ -52,6 +54,7 @@ pub use error::{Garbled, Misuse, Reject, RejectReason};
 pub use fields::{Field, Fields};
 pub use frame::{Frame, Limits};
 pub use message::Message;
+pub use messages::*;
 pub use scan::{CheckSumPolicy, FieldIndex};
 pub use tag::Tag;
 pub use template::Template;

@@ -13,7 +13,8 @@ use std::sync::Arc;
 use crate::model::{Index, NOWHERE, by_length};
 use crate::nearest::nearest;
 use crate::{
-    Category, Component, Dictionary, DictionaryError, Field, Group, Kind, Member, Message, Problem,
+    Category, Component, Condition, Dictionary, DictionaryError, Field, Group, Kind, Member,
+    Message, Problem,
 };
 
 /// A dictionary as it is written.
@@ -68,6 +69,8 @@ pub struct DraftMessage {
 pub struct DraftMember {
     /// Whether it must be present when its parent is.
     pub required: bool,
+    /// When it must be present although `required` is not set: the text of a [`Condition`].
+    pub required_if: Option<String>,
     /// What it is.
     pub kind: DraftKind,
     /// The line it stands at.
@@ -313,9 +316,28 @@ impl<'d> Resolver<'d> {
                     Kind::Component(self.component(place, depth, member.line)?)
                 }
             };
-            resolved.push(Member { required: member.required, kind });
+            let required_if = self.condition(member)?;
+            resolved.push(Member { required: member.required, required_if, kind });
         }
         Ok(resolved)
+    }
+
+    fn condition(&self, member: &DraftMember) -> Result<Option<Arc<Condition>>, DictionaryError> {
+        let Some(text) = &member.required_if else { return Ok(None) };
+        let fields = &self.draft.fields;
+        let find = |name: &str| {
+            let by_tag = name.parse().ok().and_then(|tag: u32| {
+                fields.binary_search_by_key(&tag, |field| field.tag).ok().map(|at| &fields[at])
+            });
+            by_tag.or_else(|| fields.iter().find(|field| field.name == name))
+        };
+        match Condition::parse_with(text, &find) {
+            Ok(condition) => Ok(Some(Arc::new(condition))),
+            Err(bad) => {
+                let element = format!("condition '{text}'");
+                Err(self.draft.error(member.line, element, Problem::BadCondition(bad)))
+            }
+        }
     }
 
     fn check_defined(&self, tag: u32, line: u32) -> Result<(), DictionaryError> {

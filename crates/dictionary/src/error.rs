@@ -4,6 +4,8 @@
 
 use core::fmt;
 
+use crate::BadCondition;
+
 /// A dictionary could not be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DictionaryError {
@@ -54,6 +56,8 @@ pub enum Problem {
         /// The nearest component.
         nearest: Option<String>,
     },
+    /// A condition can't be read.
+    BadCondition(BadCondition),
     /// The same tag, name or message type is defined twice.
     DefinedTwice,
     /// A component contains itself.
@@ -111,6 +115,7 @@ impl fmt::Display for Problem {
                 write!(f, "component '{name}' is not defined; define it")?;
                 did_you_mean(f, nearest.as_deref())
             }
+            Self::BadCondition(bad) => write!(f, "{bad}"),
             Self::DefinedTwice => f.write_str("defined twice; remove one definition"),
             Self::Cycle => f.write_str("contains itself; break the cycle of components"),
             Self::TooDeep => write!(f, "nested deeper than {} levels", Self::DEPTH_MAX),

@@ -7,14 +7,36 @@
 //! optional; a tag stands in a [`Layout`] once.
 
 use core::slice;
+use std::sync::Arc;
 
-use crate::{Kind, Member};
+use crate::{Condition, Kind, Member};
 
 /// Walks members with their components dissolved, in the published order.
 #[derive(Clone, Debug)]
 pub struct Flat<'a> {
-    /// The open components, innermost last, each with whether all of its parents are required.
-    open: Vec<(slice::Iter<'a, Member>, bool)>,
+    /// The open components, innermost last, each with whether it must be there.
+    open: Vec<(slice::Iter<'a, Member>, Need<'a>)>,
+}
+
+/// Whether a member must be there when the message is.
+#[derive(Clone, Copy, Debug)]
+enum Need<'a> {
+    Always,
+    If(&'a Arc<Condition>),
+    Never,
+}
+
+impl<'a> Need<'a> {
+    /// The need of a member whose component has this one.
+    ///
+    /// A condition within a condition counts as never: the standard has none.
+    const fn of(self, member: &'a Member) -> Self {
+        match (self, member.required, &member.required_if) {
+            (need, true, _) => need,
+            (Self::Always, false, Some(condition)) => Self::If(condition),
+            _ => Self::Never,
+        }
+    }
 }
 
 /// A field or group as [`Flat`] yields it.
@@ -24,6 +46,8 @@ pub struct FlatMember<'a> {
     pub tag: u32,
     /// Whether the message (or group entry, or header) must have it.
     pub required: bool,
+    /// When it must have it although `required` is not set.
+    pub required_if: Option<&'a Arc<Condition>>,
     /// The members of one entry, if it is a group.
     pub group: Option<&'a [Member]>,
 }
@@ -32,7 +56,7 @@ impl<'a> Flat<'a> {
     /// Walks these members.
     #[must_use]
     pub fn of(members: &'a [Member]) -> Self {
-        Self { open: vec![(members.iter(), true)] }
+        Self { open: vec![(members.iter(), Need::Always)] }
     }
 }
 
@@ -40,20 +64,26 @@ impl<'a> Iterator for Flat<'a> {
     type Item = FlatMember<'a>;
 
     fn next(&mut self) -> Option<FlatMember<'a>> {
-        while let Some((members, parents_required)) = self.open.last_mut() {
+        while let Some((members, parents)) = self.open.last_mut() {
             let Some(member) = members.next() else {
                 self.open.pop();
                 continue;
             };
-            let required = member.required && *parents_required;
-            match &member.kind {
-                Kind::Field(tag) => return Some(FlatMember { tag: *tag, required, group: None }),
-                Kind::Group(group) => {
-                    let (tag, group) = (group.count_tag, Some(group.members.as_slice()));
-                    return Some(FlatMember { tag, required, group });
+            let need = parents.of(member);
+            let (tag, group) = match &member.kind {
+                Kind::Field(tag) => (*tag, None),
+                Kind::Group(group) => (group.count_tag, Some(group.members.as_slice())),
+                Kind::Component(component) => {
+                    self.open.push((component.members.iter(), need));
+                    continue;
                 }
-                Kind::Component(component) => self.open.push((component.members.iter(), required)),
-            }
+            };
+            let (required, required_if) = match need {
+                Need::Always => (true, None),
+                Need::If(condition) => (false, Some(condition)),
+                Need::Never => (false, None),
+            };
+            return Some(FlatMember { tag, required, required_if, group });
         }
         None
     }
@@ -79,6 +109,8 @@ pub struct Place {
     pub position: u32,
     /// Whether it must be present.
     pub required: bool,
+    /// When it must be present although `required` is not set.
+    pub required_if: Option<Arc<Condition>>,
     /// The layout of one entry, if the tag counts the entries of a group.
     pub group: Option<Layout>,
 }
@@ -90,7 +122,14 @@ impl Layout {
         let mut places: Vec<Place> = Vec::new();
         for (flat, position) in Flat::of(members).zip(0..) {
             let group = flat.group.map(Self::of);
-            places.push(Place { tag: flat.tag, position, required: flat.required, group });
+            let required_if = flat.required_if.cloned();
+            places.push(Place {
+                tag: flat.tag,
+                position,
+                required: flat.required,
+                required_if,
+                group,
+            });
         }
         let first = places.first().map(|place| place.tag);
         let required: Vec<u32> = places.iter().filter(|p| p.required).map(|p| p.tag).collect();
@@ -134,12 +173,12 @@ mod tests {
     use crate::{Component, Group};
 
     fn field(tag: u32, required: bool) -> Member {
-        Member { required, kind: Kind::Field(tag) }
+        Member { required, required_if: None, kind: Kind::Field(tag) }
     }
 
     fn component(required: bool, members: Vec<Member>) -> Member {
         let component = Arc::new(Component { name: "C".into(), members });
-        Member { required, kind: Kind::Component(component) }
+        Member { required, required_if: None, kind: Kind::Component(component) }
     }
 
     #[test]
@@ -155,10 +194,26 @@ mod tests {
     }
 
     #[test]
+    fn what_a_conditional_component_requires_has_its_condition() {
+        let condition = Arc::new(Condition::Exists(9));
+        let conditional = |mut member: Member| {
+            member.required_if = Some(Arc::clone(&condition));
+            member
+        };
+        let inner = vec![field(2, true), field(3, false), conditional(field(4, false))];
+        let members = [conditional(field(1, false)), conditional(component(false, inner))];
+        let flat: Vec<_> = Flat::of(&members).map(|m| (m.tag, m.required_if.is_some())).collect();
+        assert_eq!(flat, [(1, true), (2, true), (3, false), (4, false)]);
+        let layout = Layout::of(&members);
+        assert_eq!(layout.place(2).and_then(|p| p.required_if.clone()), Some(condition));
+        assert_eq!(layout.required(), []);
+    }
+
+    #[test]
     fn layout_of_nested_groups_and_repeated_fields() {
         let group = |count_tag, members| {
             let group = Group { count_tag, members };
-            Member { required: true, kind: Kind::Group(group) }
+            Member { required: true, required_if: None, kind: Kind::Group(group) }
         };
         let legs = group(555, vec![field(600, true), group(539, vec![field(524, false)])]);
         let layout = Layout::of(&[field(11, true), legs, field(9, false), field(11, false)]);

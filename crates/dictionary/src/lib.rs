@@ -23,9 +23,11 @@
 //! XML, so that it compiles without the feature `xml`.
 #![forbid(unsafe_code)]
 
+mod condition;
 mod data_type;
 mod draft;
 mod error;
+pub mod generate;
 mod layout;
 mod model;
 mod nearest;
@@ -41,6 +43,7 @@ mod standard;
 #[cfg(feature = "xml")]
 mod xml;
 
+pub use condition::{BadCondition, Comparison, Condition, Operand};
 pub use data_type::DataType;
 pub use draft::{Draft, DraftComponent, DraftKind, DraftMember, DraftMessage};
 pub use error::{DictionaryError, Problem};

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use crate::DataType;
+use crate::{Condition, DataType};
 
 /// What one version of FIX, or a venue's variant of it, says.
 #[derive(Clone, Debug)]
@@ -92,6 +92,8 @@ pub struct Member {
     /// What is required in an optional component is not required of the message;
     /// [`Flat`](crate::Flat) works this out.
     pub required: bool,
+    /// When it must be present although `required` is not set.
+    pub required_if: Option<Arc<Condition>>,
     /// What the member is.
     pub kind: Kind,
 }

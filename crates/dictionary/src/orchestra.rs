@@ -152,7 +152,7 @@ impl<'a, 's> Reader<'a, 's> {
         // Whether a group must be present is said where it is referred to: required in a component
         // that isn't means not required.
         let kind = DraftKind::Group { count_tag, members };
-        Ok(DraftMember { required: true, kind, line: self.source.line(node) })
+        Ok(DraftMember { required: true, required_if: None, kind, line: self.source.line(node) })
     }
 
     fn members(&self, parent: Node<'_, '_>) -> Result<Vec<DraftMember>, DictionaryError> {
@@ -165,7 +165,8 @@ impl<'a, 's> Reader<'a, 's> {
                 _ => continue,
             };
             let required = node.attribute("presence") == Some("required");
-            members.push(DraftMember { required, kind, line: self.source.line(node) });
+            let required_if = required_if(node);
+            members.push(DraftMember { required, required_if, kind, line: self.source.line(node) });
         }
         Ok(members)
     }
@@ -183,6 +184,19 @@ impl<'a, 's> Reader<'a, 's> {
                 Err(self.source.error(node, Problem::UnknownComponent { name, nearest: None }))
             }
         }
+    }
+}
+
+/// The condition of the rules that require a member; any of them, if there are several.
+fn required_if(node: Node<'_, '_>) -> Option<String> {
+    let rules =
+        children(node, "rule").filter(|rule| rule.attribute("presence") == Some("required"));
+    let conditions = rules.flat_map(|rule| children(rule, "when"));
+    let conditions: Vec<&str> = conditions.filter_map(|when| when.text()).map(str::trim).collect();
+    match conditions.as_slice() {
+        [] => None,
+        [only] => Some((*only).to_owned()),
+        several => Some(format!("({})", several.join(") or ("))),
     }
 }
 

@@ -178,7 +178,8 @@ impl Reader<'_> {
                 _ => continue,
             };
             let required = node.attribute("required").is_some_and(is_yes);
-            members.push(DraftMember { required, kind, line: self.source.line(node) });
+            let required_if = node.attribute("requiredIf").map(str::to_owned);
+            members.push(DraftMember { required, required_if, kind, line: self.source.line(node) });
         }
         Ok(members)
     }

@@ -78,19 +78,23 @@ impl Writer<'_> {
     fn members(&mut self, members: &[DraftMember]) {
         for member in members {
             let required = ("required", if member.required { "Y" } else { "N" });
+            let condition = member.required_if.as_deref().map(|text| ("requiredIf", text));
+            let attributes = |name| -> Vec<_> {
+                [("name", name), required].into_iter().chain(condition).collect()
+            };
             match &member.kind {
                 DraftKind::Field(tag) => {
                     let name = self.name(*tag);
-                    self.element("field", &[("name", &name), required], false, |_| ());
+                    self.element("field", &attributes(&name), false, |_| ());
                 }
                 DraftKind::Group { count_tag, members } => {
                     let name = self.name(*count_tag);
-                    self.element("group", &[("name", &name), required], true, |w| {
+                    self.element("group", &attributes(&name), true, |w| {
                         w.members(members);
                     });
                 }
                 DraftKind::Component(name) => {
-                    self.element("component", &[("name", name), required], false, |_| ());
+                    self.element("component", &attributes(name), false, |_| ());
                 }
             }
         }

@@ -63,6 +63,26 @@ pub use settings_file::SettingsError;
 pub use slot::{Outcome, SessionOutcome};
 
 pub use transfix_codec as codec;
+#[cfg(feature = "fix40")]
+pub use transfix_codec::fix40;
+#[cfg(feature = "fix41")]
+pub use transfix_codec::fix41;
+#[cfg(feature = "fix42")]
+pub use transfix_codec::fix42;
+#[cfg(feature = "fix43")]
+pub use transfix_codec::fix43;
+#[cfg(feature = "fix44")]
+pub use transfix_codec::fix44;
+#[cfg(feature = "fix50")]
+pub use transfix_codec::fix50;
+#[cfg(feature = "fix50sp1")]
+pub use transfix_codec::fix50sp1;
+#[cfg(feature = "fix50sp2")]
+pub use transfix_codec::fix50sp2;
+#[cfg(feature = "fixlatest")]
+pub use transfix_codec::fixlatest;
+#[cfg(feature = "fixt11")]
+pub use transfix_codec::fixt11;
 pub use transfix_codec::{
     Body, Decimal, Field, Message, Misuse, Precision, Reject, RejectReason, Tag, Template,
     Timestamp, tag,

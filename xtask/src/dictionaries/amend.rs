@@ -167,7 +167,10 @@ fn add_to_group(group: &mut DraftMember, tag: u32, after: After) -> bool {
     match members.iter().position(|member| is_before(&member.kind)) {
         Some(place) if !has_it => {
             let kind = DraftKind::Field(tag);
-            members.insert(place + 1, DraftMember { required: false, kind, line: 0 });
+            members.insert(
+                place + 1,
+                DraftMember { required: false, required_if: None, kind, line: 0 },
+            );
             true
         }
         _ => false,

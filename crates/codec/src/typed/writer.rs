@@ -1,0 +1,189 @@
+//! Writes fields in the order of the calls, and those of group entries in that of the dictionary.
+//!
+//! A counterparty may refuse an entry whose fields are not in the published order (reason 15). The
+//! required fields are written first, so an optional one may have to move between them: that is a
+//! rotation of the few bytes behind its place, and none if the calls come in order.
+
+use super::{CodeSet, ToField, Word};
+use crate::{Body, Misuse, SOH, Tag, data, value};
+
+/// Writes fields of a message, component or group entry.
+pub struct Writer<'w, 'b> {
+    body: &'w mut Body<'b>,
+    /// The entry that the fields belong to; none directly in a message.
+    scope: Option<&'w mut Scope>,
+}
+
+/// An entry being written.
+struct Scope {
+    /// Where it begins in the buffer.
+    begin: usize,
+    /// See [`super::Entry::MEMBERS`].
+    members: &'static [u32],
+    /// The place among the members of the last field.
+    last: usize,
+}
+
+impl<'w, 'b> Writer<'w, 'b> {
+    /// Writes to the body of a message.
+    #[must_use]
+    #[inline]
+    pub const fn new(body: &'w mut Body<'b>) -> Self {
+        Self { body, scope: None }
+    }
+
+    /// The same place, for the fields of a component.
+    #[must_use]
+    #[inline]
+    pub fn part(&mut self) -> Writer<'_, 'b> {
+        Writer { body: self.body, scope: self.scope.as_deref_mut() }
+    }
+
+    /// What is written to, for fields that the dictionary lacks. In a group entry they stand where
+    /// they are written.
+    #[must_use]
+    pub const fn body(&mut self) -> &mut Body<'b> {
+        self.body
+    }
+
+    /// Writes a field.
+    #[inline]
+    pub fn put(&mut self, tag: Tag, value: impl ToField) {
+        let begin = self.body.out.len();
+        value.write(tag, self.body);
+        self.settle(tag, begin);
+    }
+
+    /// Writes a data field after its Length field.
+    pub fn data(&mut self, length: Tag, tag: Tag, value: &[u8]) {
+        let begin = self.body.out.len();
+        if data::length_of(tag) == Some(length) {
+            self.body.data(length, tag, value);
+        } else {
+            // A reader goes by the length only in data fields of the standard.
+            self.body.uint(length, value.len() as u64).bytes(tag, value);
+        }
+        self.settle(length, begin);
+    }
+
+    /// Writes a list of codes, parted by blanks.
+    pub fn words<'v, C: CodeSet<'v, Code: Word>>(&mut self, tag: Tag, codes: &[C]) {
+        let begin = self.body.out.len();
+        let Some((first, rest)) = codes.split_first() else {
+            self.body.blame(Misuse::EmptyValue(tag));
+            return;
+        };
+        self.body.bytes(tag, first.code().bytes());
+        for code in rest {
+            let code = code.code();
+            let word = code.bytes();
+            if word.is_empty() || word.iter().any(|&b| b == b' ' || b == SOH) {
+                self.body.blame(Misuse::DelimiterInValue(tag));
+            }
+            self.body.out.pop();
+            self.body.out.push(b' ');
+            self.body.out.extend_from_slice(word);
+            self.body.out.push(SOH);
+        }
+        self.settle(tag, begin);
+    }
+
+    /// Writes a group: `fill` its entries, counted by `count`. Without entries nothing is written.
+    pub fn group(
+        &mut self,
+        count: Tag,
+        members: &'static [u32],
+        fill: impl FnOnce(GroupWriter<'_, 'b>),
+    ) {
+        let begin = self.body.out.len();
+        self.body.uint(count, 0);
+        let mut entries = 0;
+        fill(GroupWriter {
+            body: self.body,
+            scope: Scope { begin, members, last: 0 },
+            entries: &mut entries,
+        });
+        if entries == 0 {
+            self.body.out.truncate(begin);
+            return;
+        }
+        let mut digits = itoa::Buffer::new();
+        let digits = digits.format(entries).bytes();
+        // `count=0` and the delimiter.
+        let at = begin + itoa::Buffer::new().format(count.0).len() + 1;
+        self.body.out.splice(at..=at, digits);
+        self.settle(count, begin);
+    }
+
+    /// Brings the field, or group, that begins at `begin` to its place within the entry.
+    #[inline]
+    fn settle(&mut self, tag: Tag, begin: usize) {
+        if let Some(scope) = self.scope.as_deref_mut() {
+            scope.settle(tag, begin, self.body.out);
+        }
+    }
+}
+
+impl Scope {
+    fn settle(&mut self, tag: Tag, begin: usize, out: &mut [u8]) {
+        let place = |tag: u32| self.members.iter().position(|member| *member == tag);
+        let ahead = self.members[self.last..].iter().position(|member| *member == tag.0);
+        if let Some(ahead) = ahead {
+            self.last += ahead;
+            return;
+        }
+        // A tag that is no member stays where it is.
+        let Some(own) = place(tag.0) else { return };
+        let mut at = self.begin;
+        for (tag, len) in (Spans { rest: &out[self.begin..begin], before: (0, 0) }) {
+            if place(tag).is_some_and(|place| place > own) {
+                break;
+            }
+            at += len;
+        }
+        let len = out.len() - begin;
+        out[at..].rotate_right(len);
+    }
+}
+
+/// Writes the entries of a group.
+pub struct GroupWriter<'w, 'b> {
+    body: &'w mut Body<'b>,
+    scope: Scope,
+    entries: &'w mut u64,
+}
+
+impl<'b> GroupWriter<'_, 'b> {
+    /// Begins the next entry.
+    #[must_use]
+    pub fn entry(&mut self) -> Writer<'_, 'b> {
+        *self.entries += 1;
+        self.scope.begin = self.body.out.len();
+        self.scope.last = 0;
+        Writer { body: self.body, scope: Some(&mut self.scope) }
+    }
+}
+
+/// Walks encoded fields: tag and length in bytes. Stops at what is none.
+struct Spans<'o> {
+    rest: &'o [u8],
+    /// The field before: its tag and value, which may be the length of a data field.
+    before: (u32, usize),
+}
+
+impl Iterator for Spans<'_> {
+    type Item = (u32, usize);
+
+    fn next(&mut self) -> Option<(u32, usize)> {
+        let begin = self.rest.iter().position(|&b| b == b'=')? + 1;
+        let tag = u32::try_from(value::uint(&self.rest[..begin - 1])?).ok()?;
+        let (length, len) = self.before;
+        let is_data = data::length_of(Tag(tag)) == Some(Tag(length));
+        let skipped = if is_data { begin.checked_add(len)? } else { begin };
+        let end = skipped + self.rest.get(skipped..)?.iter().position(|&b| b == SOH)?;
+        let number = value::uint(&self.rest[begin..end]).and_then(|n| usize::try_from(n).ok());
+        self.before = (tag, number.unwrap_or(0));
+        self.rest = &self.rest[end + 1..];
+        Some((tag, end + 1))
+    }
+}

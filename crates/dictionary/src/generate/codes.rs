@@ -1,0 +1,99 @@
+//! Writes the tags and the code sets.
+
+use std::collections::{HashMap, HashSet};
+
+use super::names::{pascal, unused};
+use super::plan::{Named, Plan};
+use super::text::Text;
+use super::types::{CodeKind, Type};
+
+/// A code set: what its codes are, and their names.
+type Set<'d> = (CodeKind, Vec<(&'d str, &'d str)>);
+
+impl Plan<'_> {
+    /// A constant for each field.
+    pub(super) fn tags(&self, text: &mut Text) {
+        text.doc("The tags of all fields.");
+        text.open("pub mod tag {");
+        text.line("use super::t;");
+        for (tag, Named { field, constant, .. }) in &self.fields {
+            text.doc(format!("`{}({tag})`: {}.", field.name, field.data_type));
+            text.line(format!("pub const {constant}: t::Tag = t::Tag({tag});"));
+        }
+        text.close("}");
+    }
+
+    /// An enum for each code set; fields with the same codes share one.
+    pub(super) fn code_sets(&self, text: &mut Text) {
+        text.doc("The code sets of fields, named as the fields.");
+        text.doc("");
+        text.doc("`Unlisted` stands for a value that is none of the codes.");
+        text.open("pub mod codes {");
+        text.line("use super::t::CodeSet;");
+        let mut known: HashMap<Set<'_>, &str> = HashMap::new();
+        for (tag, named) in &self.fields {
+            let (Type::Code(_, kind) | Type::Codes(_, kind)) = &named.rust else { continue };
+            let codes = named.field.codes.iter();
+            let set = (*kind, codes.map(|code| (&*code.value, &*code.name)).collect());
+            text.doc(format!("The codes of `{}({tag})`.", named.field.name));
+            match known.get(&set) {
+                Some(first) => {
+                    let lifetime = kind.lifetime();
+                    let name = &named.pascal;
+                    text.line(format!("pub type {name}{lifetime} = {first}{lifetime};"));
+                }
+                None => {
+                    code_set(text, &named.pascal, &set);
+                    known.insert(set, &named.pascal);
+                }
+            }
+        }
+        text.close("}");
+    }
+}
+
+fn code_set(text: &mut Text, name: &str, (kind, codes): &Set<'_>) {
+    let mut taken = HashSet::from(["Unlisted".to_owned()]);
+    let cases: Vec<(String, String, &str)> = codes
+        .iter()
+        .map(|(value, code)| {
+            let literal = match kind {
+                CodeKind::Char => format!("b{:?}", char::from(value.as_bytes()[0])),
+                CodeKind::Int => (*value).to_owned(),
+                CodeKind::Text => format!("{value:?}"),
+            };
+            (unused(&mut taken, pascal(code), value), literal, *value)
+        })
+        .collect();
+    let (rust, lifetime) = (kind.rust(), kind.lifetime());
+    text.line("#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]");
+    text.open(format!("pub enum {name}{lifetime} {{"));
+    for (case, _, value) in &cases {
+        text.doc(format!("`{value}`"));
+        text.line(format!("{case},"));
+    }
+    text.doc("Another value.");
+    text.line(format!("Unlisted({rust}),"));
+    text.close("}");
+    text.open(format!("impl<'a> CodeSet<'a> for {name}{lifetime} {{"));
+    text.line(format!("type Code = {rust};"));
+    text.line("#[inline]");
+    text.open(format!("fn of(code: {rust}) -> Self {{"));
+    text.open("match code {");
+    for (case, literal, _) in &cases {
+        text.line(format!("{literal} => Self::{case},"));
+    }
+    text.line("_ => Self::Unlisted(code),");
+    text.close("}");
+    text.close("}");
+    text.line("#[inline]");
+    text.open(format!("fn code(self) -> {rust} {{"));
+    text.open("match self {");
+    for (case, literal, _) in &cases {
+        text.line(format!("Self::{case} => {literal},"));
+    }
+    text.line("Self::Unlisted(code) => code,");
+    text.close("}");
+    text.close("}");
+    text.close("}");
+}

@@ -1,0 +1,190 @@
+//! What is to be written: the messages wanted, and the components and fields that they use.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+
+use super::names::{constant, pascal, snake, unused};
+use super::types::{CodeKind, Type, plain};
+use crate::{Component, Dictionary, Field, Kind, Member, Message, Unknown, nearest};
+
+/// What is to be written.
+pub(super) struct Plan<'d> {
+    pub(super) dictionary: &'d Dictionary,
+    /// The messages by MsgType(35), each with the names of its view and module.
+    pub(super) messages: Vec<Part<'d, Message>>,
+    /// The components by name.
+    pub(super) components: BTreeMap<&'d str, Part<'d, Component>>,
+    /// The fields by tag, each with its constant and its type.
+    pub(super) fields: BTreeMap<u32, Named<'d>>,
+    /// The fields that give the length of a data field.
+    pub(super) lengths: HashSet<u32>,
+}
+
+/// A message or component and its names.
+pub(super) struct Part<'d, T> {
+    pub(super) part: &'d T,
+    pub(super) view: String,
+    pub(super) module: String,
+}
+
+/// A field and its names.
+pub(super) struct Named<'d> {
+    pub(super) field: &'d Field,
+    pub(super) constant: String,
+    /// The name of its getter and setter.
+    pub(super) method: String,
+    /// The name of its code set, or of the group that it counts.
+    pub(super) pascal: String,
+    pub(super) rust: Type,
+}
+
+impl<'d> Plan<'d> {
+    pub(super) fn of(dictionary: &'d Dictionary, wanted: &[String]) -> Result<Self, Unknown> {
+        let mut used = Used::default();
+        let messages = chosen(dictionary, wanted)?;
+        messages.iter().for_each(|message| used.see(&message.members));
+        used.see(dictionary.header());
+        used.see(dictionary.trailer());
+        if wanted.is_empty() {
+            used.tags.extend(dictionary.fields().iter().map(|field| field.tag));
+            dictionary.components().for_each(|component| used.component(component));
+        }
+        let mut taken = HashSet::new();
+        let messages = messages.into_iter().map(|message| {
+            let view = unused(&mut taken, pascal(&message.name), &message.msg_type);
+            Part { part: message, module: module(&view), view }
+        });
+        let messages = messages.collect();
+        let mut taken = HashSet::from(["StandardHeader".to_owned(), "StandardTrailer".to_owned()]);
+        let components = used.components.into_iter().map(|(name, part)| {
+            let view = unused(&mut taken, pascal(name), "Component");
+            (name, Part { part, module: module(&view), view })
+        });
+        let components = components.collect();
+        let lengths: HashSet<u32> = dictionary.length_tags().iter().map(|pair| pair.1).collect();
+        let fields = fields(dictionary, &used.tags);
+        Ok(Self { dictionary, messages, components, fields, lengths })
+    }
+
+    /// The version, with its extension pack.
+    pub(super) fn version(&self) -> String {
+        match self.dictionary.extension_pack() {
+            Some(pack) => format!("{} EP{pack}", self.dictionary.name()),
+            None => self.dictionary.name().to_owned(),
+        }
+    }
+
+    /// The field of a member; each member's field is defined.
+    pub(super) fn named(&self, tag: u32) -> &Named<'d> {
+        &self.fields[&tag]
+    }
+}
+
+/// The module of a view: `new_order_single`.
+fn module(view: &str) -> String {
+    snake(view)
+}
+
+fn chosen<'d>(dictionary: &'d Dictionary, wanted: &[String]) -> Result<Vec<&'d Message>, Unknown> {
+    if wanted.is_empty() {
+        return Ok(dictionary.messages().iter().collect());
+    }
+    let mut chosen = BTreeSet::new();
+    for name in wanted {
+        let messages = dictionary.messages();
+        let is_meant = |message: &Message| message.name == *name || message.msg_type == *name;
+        let Some(place) = messages.iter().position(is_meant) else {
+            let names = messages.iter().map(|message| message.name.as_str());
+            return Err(Unknown {
+                what: name.clone(),
+                version: dictionary.name().to_owned(),
+                nearest: nearest::nearest(name, names).map(str::to_owned),
+            });
+        };
+        chosen.insert(place);
+    }
+    Ok(chosen.into_iter().map(|place| &dictionary.messages()[place]).collect())
+}
+
+/// The tags that messages, header and trailer use.
+pub(super) fn used_tags(dictionary: &Dictionary) -> BTreeSet<u32> {
+    let mut used = Used::default();
+    dictionary.messages().iter().for_each(|message| used.see(&message.members));
+    used.see(dictionary.header());
+    used.see(dictionary.trailer());
+    used.tags
+}
+
+/// What members use.
+#[derive(Default)]
+struct Used<'d> {
+    tags: BTreeSet<u32>,
+    components: BTreeMap<&'d str, &'d Component>,
+}
+
+impl<'d> Used<'d> {
+    fn see(&mut self, members: &'d [Member]) {
+        for member in members {
+            match &member.kind {
+                Kind::Field(tag) => _ = self.tags.insert(*tag),
+                Kind::Group(group) => {
+                    self.tags.insert(group.count_tag);
+                    self.see(&group.members);
+                }
+                Kind::Component(component) => self.component(component),
+            }
+        }
+    }
+
+    fn component(&mut self, component: &'d Component) {
+        if self.components.insert(&component.name, component).is_none() {
+            self.see(&component.members);
+        }
+    }
+}
+
+fn fields<'d>(dictionary: &'d Dictionary, used: &BTreeSet<u32>) -> BTreeMap<u32, Named<'d>> {
+    let (mut constants, mut sets) = (HashSet::new(), HashSet::new());
+    let mut methods = HashSet::new();
+    let mut fields = BTreeMap::new();
+    for field in used.iter().filter_map(|tag| dictionary.field(*tag)) {
+        let number = field.tag.to_string();
+        let pascal = unused(&mut sets, pascal(&field.name), &number);
+        let named = Named {
+            field,
+            constant: unused(&mut constants, constant(&field.name), &number),
+            method: unused(&mut methods, snake(&field.name), &number),
+            rust: rust(dictionary, field, &pascal),
+            pascal,
+        };
+        fields.insert(field.tag, named);
+    }
+    fields
+}
+
+fn rust(dictionary: &Dictionary, field: &Field, name: &str) -> Type {
+    if let Some(length) = dictionary.length_tag(field.tag) {
+        return Type::Data(length);
+    }
+    match CodeKind::of(field) {
+        Some(kind) if field.data_type.is_multiple() => Type::Codes(name.to_owned(), kind),
+        Some(kind) => Type::Code(name.to_owned(), kind),
+        None => Type::Plain(plain(field.data_type)),
+    }
+}
+
+/// The tags of all members in their order, those of nested groups among them, each once.
+pub(super) fn flat_tags(members: &[Member]) -> Vec<u32> {
+    fn walk(members: &[Member], seen: &mut HashMap<u32, ()>, tags: &mut Vec<u32>) {
+        for member in crate::Flat::of(members) {
+            if seen.insert(member.tag, ()).is_none() {
+                tags.push(member.tag);
+            }
+            if let Some(group) = member.group {
+                walk(group, seen, tags);
+            }
+        }
+    }
+    let (mut seen, mut tags) = (HashMap::new(), Vec::new());
+    walk(members, &mut seen, &mut tags);
+    tags
+}

@@ -1,0 +1,53 @@
+//! Writes the router: a trait with a method for each message, and the function that calls it.
+
+use super::names::snake;
+use super::plan::{Part, Plan};
+use super::text::Text;
+
+impl Plan<'_> {
+    pub(super) fn router(&self, text: &mut Text) {
+        text.doc(
+            "What takes messages by their type. `S` is what a message comes with, such as the",
+        );
+        text.doc("session; `()` if there is nothing.");
+        text.open("pub trait Router<S: ?Sized> {");
+        text.doc("What taking a message comes to.");
+        text.line("type Answer;");
+        text.doc("A message that no other method takes.");
+        text.line(
+            "fn unsupported(&mut self, message: &t::Message<'_>, session: &mut S) -> Self::Answer;",
+        );
+        for Part { part: message, view, .. } in &self.messages {
+            text.doc(format!("Takes `{}({})`.", message.name, message.msg_type));
+            text.open(format!(
+                "fn {}(&mut self, message: {view}<'_>, session: &mut S) -> Self::Answer {{",
+                method(view)
+            ));
+            text.line("self.unsupported(message.message(), session)");
+            text.close("}");
+        }
+        text.close("}");
+        text.doc("Hands a message to the method of its type.");
+        text.line("pub fn route<S: ?Sized, R: Router<S> + ?Sized>(");
+        text.line("    message: &t::Message<'_>,");
+        text.line("    router: &mut R,");
+        text.line("    session: &mut S,");
+        text.open(") -> R::Answer {");
+        text.open("match message.msg_type() {");
+        for Part { part: message, view, .. } in &self.messages {
+            let msg_type = message.msg_type.as_bytes().escape_ascii();
+            text.line(format!(
+                "b\"{msg_type}\" => router.{}({view}(*message), session),",
+                method(view)
+            ));
+        }
+        text.line("_ => router.unsupported(message, session),");
+        text.close("}");
+        text.close("}");
+    }
+}
+
+/// `on_new_order_single`.
+fn method(view: &str) -> String {
+    format!("on_{}", snake(view).trim_end_matches('_'))
+}

@@ -1,0 +1,38 @@
+//! Lines of Rust with their indentation.
+
+use std::fmt::Write;
+
+/// Text in the making.
+#[derive(Default)]
+pub(super) struct Text {
+    lines: String,
+    depth: usize,
+}
+
+impl Text {
+    pub(super) fn line(&mut self, line: impl AsRef<str>) {
+        // Writing to a String never fails.
+        let _ = writeln!(self.lines, "{:indent$}{}", "", line.as_ref(), indent = self.depth * 4);
+    }
+
+    /// A line of documentation; what a dictionary says is no markup.
+    pub(super) fn doc(&mut self, doc: impl AsRef<str>) {
+        self.line(format!("/// {}", doc.as_ref().replace(['\n', '\r'], " ")));
+    }
+
+    /// A line that ends with a brace.
+    pub(super) fn open(&mut self, line: impl AsRef<str>) {
+        self.line(line);
+        self.depth += 1;
+    }
+
+    /// The closing brace.
+    pub(super) fn close(&mut self, line: &str) {
+        self.depth -= 1;
+        self.line(line);
+    }
+
+    pub(super) fn finish(self) -> String {
+        self.lines
+    }
+}

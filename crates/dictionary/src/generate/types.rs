@@ -1,0 +1,110 @@
+//! Which Rust type stands for a field.
+
+use crate::{DataType, Field};
+
+/// What a field's value is in Rust.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Type {
+    /// A type of the codec; with a lifetime, if it borrows.
+    Plain(&'static str),
+    /// A data field, with the tag of its Length field.
+    Data(u32),
+    /// A code set: its name and what its codes are.
+    Code(String, CodeKind),
+    /// A list of codes.
+    Codes(String, CodeKind),
+}
+
+/// What the codes of a set are on the wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum CodeKind {
+    /// One character.
+    Char,
+    /// A number.
+    Int,
+    /// Text.
+    Text,
+}
+
+impl CodeKind {
+    /// What the codes of a field are; nothing if it has none, or they say no more than the type.
+    pub(super) fn of(field: &Field) -> Option<Self> {
+        use DataType as T;
+        if field.codes.is_empty() {
+            return None;
+        }
+        let is_char =
+            || field.codes.iter().all(|code| matches!(code.value.as_bytes(), [b' '..=b'~']));
+        let is_int = || {
+            let canonical = |code: &str| code.parse::<i64>().is_ok_and(|n| n.to_string() == code);
+            field.codes.iter().all(|code| canonical(&code.value))
+        };
+        match field.data_type {
+            T::Boolean | T::Length | T::TagNum | T::SeqNum | T::NumInGroup => None,
+            T::UtcTimestamp | T::UtcDateOnly | T::LocalMktDate | T::MonthYear | T::Tenor => None,
+            T::UtcTimeOnly | T::LocalMktTime | T::TzTimeOnly | T::TzTimestamp => None,
+            T::Data | T::XmlData => None,
+            T::Char | T::MultipleCharValue if is_char() => Some(Self::Char),
+            T::Int | T::DayOfMonth if is_int() => Some(Self::Int),
+            _ => Some(Self::Text),
+        }
+    }
+
+    /// The type of a code.
+    pub(super) const fn rust(self) -> &'static str {
+        match self {
+            Self::Char => "u8",
+            Self::Int => "i64",
+            Self::Text => "&'a str",
+        }
+    }
+
+    /// The lifetime parameter of the enum, if it has one.
+    pub(super) const fn lifetime(self) -> &'static str {
+        match self {
+            Self::Char | Self::Int => "",
+            Self::Text => "<'a>",
+        }
+    }
+}
+
+/// The type of values without codes.
+pub(super) const fn plain(data_type: DataType) -> &'static str {
+    use DataType as T;
+    match data_type {
+        T::Int | T::DayOfMonth => "i64",
+        T::Length | T::TagNum | T::SeqNum | T::NumInGroup => "u64",
+        T::Float | T::Qty | T::Price | T::PriceOffset | T::Amt | T::Percentage => "t::Decimal",
+        T::Char => "u8",
+        T::Boolean => "bool",
+        T::UtcTimestamp => "t::Timestamp",
+        T::UtcDateOnly | T::LocalMktDate => "t::Date",
+        T::UtcTimeOnly | T::LocalMktTime => "t::TimeOfDay",
+        T::TzTimeOnly => "t::TzTimeOnly",
+        T::TzTimestamp => "t::TzTimestamp",
+        T::MonthYear => "t::MonthYear",
+        T::Tenor => "t::Tenor",
+        T::Data | T::XmlData => "&'a [u8]",
+        _ => "&'a str",
+    }
+}
+
+impl Type {
+    /// The type of a getter's value, for `'a`.
+    pub(super) fn read(&self, codes: &str) -> String {
+        match self {
+            Self::Plain(plain) => (*plain).to_owned(),
+            Self::Data(_) => "&'a [u8]".to_owned(),
+            Self::Code(name, kind) => format!("{codes}{name}{}", kind.lifetime()),
+            Self::Codes(name, kind) => format!("t::Words<'a, {codes}{name}{}>", kind.lifetime()),
+        }
+    }
+
+    /// The type of a setter's value, for `'a`.
+    pub(super) fn write(&self, codes: &str) -> String {
+        match self {
+            Self::Codes(name, kind) => format!("&'a [{codes}{name}{}]", kind.lifetime()),
+            other => other.read(codes),
+        }
+    }
+}
