@@ -3,8 +3,8 @@
 use std::hint::black_box;
 
 use transfix::clock::monotonic_ns;
-use transfix::codec::{CheckSumPolicy, FieldIndex, Frame, FrameWriter, Limits, Rules, Scratch};
-use transfix::codec::{Switches, frame};
+use transfix::codec::{CheckSumPolicy, FieldIndex, Frame, Limits, Rules, Scratch};
+use transfix::codec::{Switches, encode::Header, frame};
 use transfix::{Message, Precision, Tag, Template, Timestamp, dictionary, tag};
 
 use crate::operation::{Operation, Set};
@@ -19,6 +19,7 @@ const STEP_NS: i64 = 1_000_003;
 pub struct Ours {
     fixed: Messages,
     varied: Messages,
+    header: Header,
     template: Template,
     fix42: Rules,
     fix44: Rules,
@@ -52,6 +53,7 @@ impl Ours {
         let mut ours = Self {
             fixed: Messages::of(vec![Order::of_page()]),
             varied: Messages::of(Order::varied()),
+            header: Header::new(b"FIX.4.4", HEADER),
             template: template(),
             fix42: rules("FIX42")?,
             fix44: rules("FIX44")?,
@@ -78,7 +80,7 @@ impl Ours {
 
     /// Carries `operation` out `n` times; nanoseconds that they took together.
     pub fn run(&mut self, operation: Operation, set: Set, n: u64) -> u64 {
-        let Self { fixed, varied, template, fix42, fix44, index, scratch, out } = self;
+        let Self { fixed, varied, header, template, fix42, fix44, index, scratch, out } = self;
         let Messages { orders, frames } = if set == Set::Fixed { &*fixed } else { &*varied };
         let frame_of = |i: u64| &frames[i as usize & (frames.len() - 1)][..];
         let order_of = |i: u64| &orders[i as usize & (orders.len() - 1)];
@@ -90,8 +92,10 @@ impl Ours {
                 decode(frame_of(i), index)
                     .map(|message| fix44.check(&message, &Switches::default(), scratch))
             }),
-            Operation::Encode | Operation::BuildEncode => time(n, |i| build(out, order_of(i), i)),
-            Operation::Template => time(n, |i| patch(template, out, order_of(i), i)),
+            Operation::Encode | Operation::BuildEncode => {
+                time(n, |i| build(header, out, order_of(i), i))
+            }
+            Operation::Template => time(n, |i| patch((header, template), out, order_of(i), i)),
             Operation::Validate42 => validate(fix42, (index, scratch), n),
             Operation::Validate44 => validate(fix44, (index, scratch), n),
         }
@@ -114,7 +118,7 @@ impl Ours {
     }
 
     fn check_one(&mut self, set: Set, i: usize) -> Result<(), String> {
-        let Self { fixed, varied, template, fix44, index, scratch, out, .. } = self;
+        let Self { fixed, varied, header, template, fix44, index, scratch, out, .. } = self;
         let Messages { orders, frames } = if set == Set::Fixed { &*fixed } else { &*varied };
         let (order, bytes) = (&orders[i], &frames[i]);
         let message = decode(bytes, index).ok_or("a frame of ours does not decode")?;
@@ -126,9 +130,9 @@ impl Ours {
         fix44
             .check(&message, &Switches::default(), scratch)
             .map_err(|reject| format!("{message}: {reject}"))?;
-        build(out, order, 0);
+        build(header, out, order, 0);
         let built = decode(out, index).map_or(0, |message| read(&message));
-        patch(template, out, order, 0);
+        patch((header, template), out, order, 0);
         let patched = decode(out, index).map_or(0, |message| read(&message));
         if (built, patched) != (body, 13) {
             return Err(format!("{set:?} {i}: what is encoded does not decode"));
@@ -185,13 +189,11 @@ fn moment(i: u64) -> Timestamp {
 }
 
 /// As a session sends: its constant header fields are ready, everything else is written anew.
-fn build(out: &mut Vec<u8>, order: &Order, i: u64) -> usize {
+fn build(header: &mut Header, out: &mut Vec<u8>, order: &Order, i: u64) -> usize {
     out.clear();
     let now = black_box(moment(i));
-    let mut frame = FrameWriter::new(out, b"FIX.4.4", b"D");
-    frame.raw(HEADER);
-    frame.header_uint(tag::MSG_SEQ_NUM, order.msg_seq_num);
-    frame.header_timestamp(tag::SENDING_TIME, now, Precision::Millis);
+    let sending_time = (now, Precision::Millis);
+    let mut frame = header.frame(out, b"D", order.msg_seq_num, sending_time);
     black_box(order).write(frame.body(Precision::Millis), now);
     let written = frame.finish().map_or(0, |range| range.end);
     black_box(&out);
@@ -209,13 +211,16 @@ fn template() -> Template {
 }
 
 /// Five values: MsgSeqNum(34), SendingTime(52), TransactTime(60), OrderQty(38), ClOrdID(11).
-fn patch(template: &Template, out: &mut Vec<u8>, order: &Order, i: u64) -> usize {
+fn patch(
+    (header, template): (&mut Header, &Template),
+    out: &mut Vec<u8>,
+    order: &Order,
+    i: u64,
+) -> usize {
     out.clear();
     let (now, order) = (black_box(moment(i)), black_box(order));
-    let mut frame = FrameWriter::new(out, b"FIX.4.4", template.msg_type());
-    frame.raw(HEADER);
-    frame.header_uint(tag::MSG_SEQ_NUM, order.msg_seq_num);
-    frame.header_timestamp(tag::SENDING_TIME, now, Precision::Millis);
+    let sending_time = (now, Precision::Millis);
+    let mut frame = header.frame(out, template.msg_type(), order.msg_seq_num, sending_time);
     let mut fill = template.fill(frame.body(Precision::Millis));
     fill.timestamp(now).decimal(order.order_qty).str(&order.cl_ord_id).done();
     let written = frame.finish().map_or(0, |range| range.end);
