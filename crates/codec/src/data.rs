@@ -102,7 +102,8 @@ pub fn length_of(tag: Tag) -> Option<Tag> {
     PAIRS.iter().find(|pair| pair.1 == tag.0).map(|pair| Tag(pair.0))
 }
 
-static DATA: [u64; 32] = data_tags();
+/// A bit for each data field below 2048.
+pub(crate) static DATA: [u64; 32] = data_tags();
 
 const fn data_tags() -> [u64; 32] {
     let mut bits = [0; 32];

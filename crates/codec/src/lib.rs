@@ -19,35 +19,46 @@
 //! # Ok::<(), transfix_codec::Garbled>(())
 //! ```
 #![no_std]
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 extern crate alloc;
+#[cfg(feature = "std")]
+extern crate std;
 
 pub mod data;
+pub mod date;
 pub mod decimal;
+mod digits;
 pub mod encode;
 pub mod error;
+pub mod fields;
 pub mod frame;
 pub mod group;
 pub mod message;
 pub mod print;
+#[allow(unsafe_code, reason = "vectors: see the safety notes there")]
 pub mod scan;
 pub mod tag;
 pub mod template;
 pub mod time;
+pub mod time_of_day;
 pub mod validate;
 pub mod value;
 
-pub use decimal::Decimal;
+pub use date::{Date, MonthYear, PartOfMonth};
+pub use decimal::{Decimal, OutOfRange};
 pub use encode::{Body, FrameWriter};
 pub use error::{Garbled, Misuse, Reject, RejectReason};
+pub use fields::{Field, Fields};
 pub use frame::{Frame, Limits};
-pub use message::{Field, Message};
+pub use message::Message;
 pub use scan::{CheckSumPolicy, FieldIndex};
 pub use tag::Tag;
 pub use template::Template;
 pub use time::{Precision, Timestamp};
+pub use time_of_day::{Offset, TimeOfDay, TzTimeOnly, TzTimestamp};
 pub use validate::{Rules, Scratch, Switches};
+pub use value::{Tenor, TenorUnit};
 
 /// The field delimiter of tag=value encoding, ASCII 1.
 pub const SOH: u8 = 1;

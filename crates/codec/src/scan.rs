@@ -1,11 +1,35 @@
 //! Index of a frame in one pass: where each field stands, and the sum for CheckSum(10).
 //!
-//! Invariants: spans lie inside the frame, in wire order, and do not overlap; a tag that is not a
-//! canonical positive number becomes [`Tag`]`(0)`, for the validation to reject.
+//! The bytes are looked at 64 at once, with the widest vectors that the processor has. `blocks`
+//! holds the pass, `x86`, `avx512` and `neon` what differs between processors, `scalar` the same
+//! index made field by field: it takes over where fields are malformed and is what the others are
+//! tested against.
+//!
+//! Invariants: fields lie inside the frame, in wire order, and do not overlap; a tag that is not a
+//! canonical positive number becomes [`Tag`]`(0)`, for the validation to reject; no byte outside
+//! the frame is read. Unsafe code of this crate is here alone: loads of vectors, and calls of
+//! functions that need what [`Simd::is_available`] has found.
 
+mod blocks;
+mod scalar;
+mod simd;
+
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+#[cfg(any(target_arch = "aarch64", test))]
+mod neon;
+#[cfg(target_arch = "x86_64")]
+mod x86;
+
+#[cfg(test)]
+mod tests;
+
+use alloc::vec;
 use alloc::vec::Vec;
 
-use crate::{Garbled, SOH, Tag, data, tag};
+use crate::fields::Fields;
+use crate::{Garbled, SOH, Tag, tag};
+pub use simd::Simd;
 
 /// Whether CheckSum(10) is verified.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -17,117 +41,113 @@ pub enum CheckSumPolicy {
     Ignore,
 }
 
-/// Where one field stands in its frame.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Span {
-    pub(crate) tag: Tag,
-    /// First byte of the value.
-    pub(crate) begin: u32,
-    /// The delimiter after the value.
-    pub(crate) end: u32,
-}
-
 /// Reusable memory for the index of one message; allocates only while it grows.
 #[derive(Debug, Default)]
 pub struct FieldIndex {
-    spans: Vec<Span>,
+    places: Places,
+    simd: Simd,
 }
+
+/// Where the fields stand. The arrays have room behind the last field, so that vectors are stored
+/// whole.
+#[derive(Debug)]
+struct Places {
+    tags: Vec<Tag>,
+    /// First byte of each value.
+    values: Vec<u32>,
+    /// First byte of each field, and of what follows the last.
+    starts: Vec<u32>,
+    /// How many fields there are.
+    count: usize,
+}
+
+impl Default for Places {
+    fn default() -> Self {
+        Self { tags: Vec::new(), values: Vec::new(), starts: vec![0], count: 0 }
+    }
+}
+
+impl Places {
+    /// Makes all arrays longer than `len`.
+    #[inline]
+    fn room(&mut self, len: usize) {
+        if self.tags.len() <= len {
+            self.grow(len);
+        }
+    }
+
+    #[cold]
+    fn grow(&mut self, len: usize) {
+        let len = (len + 1).next_power_of_two().max(256);
+        self.tags.resize(len, Tag(0));
+        self.values.resize(len, 0);
+        self.starts.resize(len, 0);
+    }
+
+    /// Adds the field with that value, which `next` follows.
+    fn push(&mut self, tag: Tag, value: usize, next: usize) {
+        let n = self.count;
+        self.room(n + 1);
+        (self.tags[n], self.values[n], self.starts[n + 1]) = (tag, value as u32, next as u32);
+        self.count = n + 1;
+    }
+}
+
+/// `10=ddd` and the delimiter.
+const TRAILER_LEN: usize = 7;
 
 impl FieldIndex {
+    /// An index that is made with `simd`, for comparisons; [`FieldIndex::default`] takes the best.
+    /// What the processor does not have is replaced by [`Simd::Scalar`].
+    #[must_use]
+    pub fn with(simd: Simd) -> Self {
+        let simd = if simd.is_available() { simd } else { Simd::Scalar };
+        Self { places: Places::default(), simd }
+    }
+
     /// Fills the index for `frame`, which must be a [`crate::Frame::Whole`].
-    pub(crate) fn fill(
-        &mut self,
-        frame: &[u8],
+    pub(crate) fn fill<'a>(
+        &'a mut self,
+        frame: &'a [u8],
         check_sum: CheckSumPolicy,
-    ) -> Result<&[Span], Garbled> {
-        self.spans.clear();
-        let mut at = 0;
-        while at < frame.len() {
-            at = self.push(frame, at);
-        }
-        let is = |i: usize, tag| self.spans.get(i).is_some_and(|s: &Span| s.tag == tag);
-        if !is(2, tag::MSG_TYPE) {
-            return Err(Garbled::MsgType);
-        }
-        if self.spans.last().is_none_or(|s| s.tag != tag::CHECK_SUM) {
+    ) -> Result<Fields<'a>, Garbled> {
+        // All that follows relies on the last byte being the delimiter.
+        let Some((covered, trailer)) = frame.split_last_chunk::<TRAILER_LEN>() else {
+            return Err(Garbled::BodyLength);
+        };
+        let is_trailer = trailer.starts_with(b"10=") && trailer[6] == SOH;
+        if !is_trailer || covered.last() != Some(&SOH) {
             return Err(Garbled::BodyLength);
         }
-        if check_sum == CheckSumPolicy::Verify && !check_sum_holds(frame) {
-            return Err(Garbled::CheckSum);
+        // Places are 32 bits wide, and a gather takes them as signed.
+        if i32::try_from(frame.len()).is_err() {
+            return Err(Garbled::TooLong);
         }
-        Ok(&self.spans)
-    }
-
-    /// Indexes the field at `at` and returns where the next one begins.
-    fn push(&mut self, frame: &[u8], at: usize) -> usize {
-        let rest = &frame[at..];
-        let mut number = 0_u32;
-        let mut digits = 0;
-        while let Some(&b) = rest.get(digits)
-            && b.is_ascii_digit()
-            && digits < 9
-        {
-            number = number * 10 + u32::from(b - b'0');
-            digits += 1;
+        let sum_of_all = self.simd.index(&mut self.places, frame);
+        let Places { tags, values, starts, count } = &self.places;
+        let (tags, values, starts) = (&tags[..*count], &values[..*count], &starts[..=*count]);
+        if tags.get(2) != Some(&tag::MSG_TYPE) {
+            return Err(Garbled::MsgType);
         }
-        let canonical = digits > 0 && rest[0] != b'0' && rest.get(digits) == Some(&b'=');
-        if !canonical {
-            return self.push_bad(frame, at);
+        if tags.last() != Some(&tag::CHECK_SUM) {
+            return Err(Garbled::BodyLength);
         }
-        let begin = at + digits + 1;
-        let end = self.data_end(frame, Tag(number), begin).unwrap_or_else(|| soh(frame, begin));
-        self.spans.push(Span { tag: Tag(number), begin: begin as u32, end: end as u32 });
-        end + 1
-    }
-
-    /// A field without a valid tag: its value is what follows the `=`, if there is one.
-    #[cold]
-    fn push_bad(&mut self, frame: &[u8], at: usize) -> usize {
-        let end = soh(frame, at);
-        let equals = frame[at..end].iter().position(|&b| b == b'=');
-        let begin = equals.map_or(end, |i| at + i + 1);
-        self.spans.push(Span { tag: Tag(0), begin: begin as u32, end: end as u32 });
-        end + 1
-    }
-
-    /// The end of a data field by the Length field just before it, if that is credible.
-    fn data_end(&self, frame: &[u8], tag: Tag, begin: usize) -> Option<usize> {
-        let length_tag = data::length_of(tag)?;
-        let before = self.spans.last().filter(|s| s.tag == length_tag)?;
-        let digits = &frame[before.begin as usize..before.end as usize];
-        let length: usize = core::str::from_utf8(digits).ok()?.parse().ok()?;
-        let end = begin.checked_add(length)?;
-        // The trailer may not be swallowed: the data field ends before CheckSum(10).
-        (end + 1 < frame.len() && frame[end] == SOH).then_some(end)
-    }
-}
-
-/// Where the next delimiter stands: eight bytes a step.
-fn soh(frame: &[u8], from: usize) -> usize {
-    const ONES: u64 = u64::from_le_bytes([1; 8]);
-    const HIGHS: u64 = u64::from_le_bytes([0x80; 8]);
-    let mut at = from;
-    while let Some((bytes, _)) = frame[at..].split_first_chunk::<8>() {
-        // The delimiter's byte becomes 0; the lowest byte whose high bit is then set was 0.
-        let word = u64::from_le_bytes(*bytes) ^ (ONES * SOH as u64);
-        let zeros = word.wrapping_sub(ONES) & !word & HIGHS;
-        if zeros != 0 {
-            return at + zeros.trailing_zeros() as usize / 8;
+        if check_sum == CheckSumPolicy::Verify {
+            let sum = trailer.iter().fold(sum_of_all, |sum, &b| sum.wrapping_sub(b));
+            if trailer[3..6] != [b'0' + sum / 100, b'0' + sum / 10 % 10, b'0' + sum % 10] {
+                return Err(Garbled::CheckSum);
+            }
         }
-        at += 8;
+        Ok(Fields::new(frame, tags, values, starts))
     }
-    // A whole frame ends with the delimiter, so that the fallback is never taken for one.
-    frame[at..].iter().position(|&b| b == SOH).map_or(frame.len() - 1, |i| at + i)
 }
 
 /// The sum of `bytes` modulo 256: CheckSum(10) covers all bytes up to the delimiter before `10=`.
+///
+/// ```
+/// assert_eq!(transfix_codec::scan::sum(b"8=FIX.4.4\x019=5\x0135=0\x01"), 163);
+/// ```
 #[must_use]
 pub fn sum(bytes: &[u8]) -> u8 {
-    bytes.iter().fold(0_u8, |sum, &b| sum.wrapping_add(b))
-}
-
-fn check_sum_holds(frame: &[u8]) -> bool {
-    let (covered, trailer) = frame.split_at(frame.len() - 7);
-    let sum = sum(covered);
-    trailer[3..6] == [b'0' + sum / 100, b'0' + sum / 10 % 10, b'0' + sum % 10]
+    Simd::default().sum(bytes)
 }

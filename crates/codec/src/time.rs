@@ -5,6 +5,8 @@
 use core::fmt;
 
 use crate::encode::moment::{Minute, seconds};
+use crate::time_of_day::hms;
+use crate::{Date, TimeOfDay, digits, value};
 
 const NANOS: i64 = 1_000_000_000;
 const DAY_S: i64 = 86_400;
@@ -30,6 +32,17 @@ pub enum Precision {
     Nanos,
 }
 
+impl Precision {
+    pub(crate) const fn digits(self) -> usize {
+        match self {
+            Self::Seconds => 0,
+            Self::Millis => 3,
+            Self::Micros => 6,
+            Self::Nanos => 9,
+        }
+    }
+}
+
 /// `YYYYMMDD-HH:MM:SS.sssssssss`.
 pub(crate) const TEXT_MAX: usize = 27;
 
@@ -37,30 +50,52 @@ impl Timestamp {
     /// Reads `YYYYMMDD-HH:MM:SS` with an optional fraction of 1 to 12 digits.
     /// Picoseconds are cut off; second 60 counts as the first of the next minute.
     #[must_use]
+    #[inline]
     pub fn parse(value: &[u8]) -> Option<Self> {
-        let (whole, fraction) = value.split_first_chunk::<17>()?;
-        // Constant places in an array: no bounds are checked, and all digits are judged at once.
-        let mut wrong = whole[8] != b'-' || whole[11] != b':' || whole[14] != b':';
-        let mut two = |at: usize| {
-            let (tens, ones) = (whole[at].wrapping_sub(b'0'), whole[at + 1].wrapping_sub(b'0'));
-            wrong |= tens > 9 || ones > 9;
-            i64::from(tens) * 10 + i64::from(ones)
-        };
-        let (year, month, day) = (two(0) * 100 + two(2), two(4), two(6));
-        let (hour, minute, second) = (two(9), two(12), two(15));
-        if wrong {
-            return None;
+        let (date, rest) = value.split_first_chunk::<8>()?;
+        let (b'-', rest) = rest.split_first()? else { return None };
+        let (time, rest) = rest.split_first_chunk::<8>()?;
+        let [hour, minute, second] = hms(time)?;
+        let time = TimeOfDay::new(hour, minute, second, fraction(rest)?)?;
+        Self::from_parts(Date::of_digits(date)?, time)
+    }
+
+    /// A day and time in UTC; `None` beyond the years 1678 to 2262.
+    #[must_use]
+    #[inline]
+    pub fn from_parts(date: Date, time: TimeOfDay) -> Option<Self> {
+        let midnight = i64::from(date.days()).checked_mul(DAY_S * NANOS)?;
+        midnight.checked_add(time.since_midnight_ns()).map(Self)
+    }
+
+    /// The day in UTC.
+    ///
+    /// ```
+    /// use transfix_codec::{Date, TimeOfDay, Timestamp};
+    ///
+    /// let time = Timestamp::parse(b"20261121-09:28:25.623").expect("a time");
+    /// assert_eq!(time.date(), Date::new(2026, 11, 21).expect("a day"));
+    /// assert_eq!(Timestamp::from_parts(time.date(), time.time_of_day()), Some(time));
+    /// ```
+    #[must_use]
+    pub const fn date(self) -> Date {
+        let (year, month, day) = civil(self.0.div_euclid(DAY_S * NANOS));
+        match Date::new(year as u16, month as u8, day as u8) {
+            Some(date) => date,
+            None => panic!("a day of the calendar"),
         }
-        let in_range = (1..=12).contains(&month)
-            && (1..=days_in_month(year, month)).contains(&day)
-            && hour < 24
-            && minute < 60
-            && (second < 60 || (second == 60 && hour == 23 && minute == 59));
-        if !in_range {
-            return None;
+    }
+
+    /// The time of day in UTC.
+    #[must_use]
+    pub const fn time_of_day(self) -> TimeOfDay {
+        let of_day = self.0.rem_euclid(DAY_S * NANOS);
+        let (seconds, nanos) = (of_day / NANOS, (of_day % NANOS) as u32);
+        let (hour, minute) = ((seconds / 3600) as u8, (seconds / 60 % 60) as u8);
+        match TimeOfDay::new(hour, minute, (seconds % 60) as u8, nanos) {
+            Some(time) => time,
+            None => panic!("a time of a day"),
         }
-        let seconds = days(year, month, day) * DAY_S + hour * 3600 + minute * 60 + second;
-        seconds.checked_mul(NANOS)?.checked_add(parse_fraction(fraction)?).map(Self)
     }
 
     /// Writes `YYYYMMDD-HH:MM:SS[.fff]` into `buffer` and returns it; the rest is cut, not rounded.
@@ -94,38 +129,18 @@ impl fmt::Debug for Timestamp {
     }
 }
 
-fn parse_fraction(text: &[u8]) -> Option<i64> {
-    if text.is_empty() {
-        return Some(0);
-    }
-    let (b'.', digits) = text.split_first()? else { return None };
-    if digits.is_empty() || digits.len() > 12 || !digits.iter().all(u8::is_ascii_digit) {
+/// Nanoseconds of nothing, or of a point and 1 to 12 digits; what is finer is cut off.
+#[inline]
+pub(crate) fn fraction(text: &[u8]) -> Option<u32> {
+    let Some((point, digits)) = text.split_first() else { return Some(0) };
+    if *point != b'.' || digits.is_empty() || digits.len() > 12 {
         return None;
     }
-    let nanos = digits.iter().take(9).fold(0, |n, &b| n * 10 + i64::from(b - b'0'));
-    Some(nanos * 10_i64.pow(9 - digits.len().min(9) as u32))
-}
-
-const fn is_leap(year: i64) -> bool {
-    year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
-}
-
-const fn days_in_month(year: i64, month: i64) -> i64 {
-    match month {
-        2 if is_leap(year) => 29,
-        2 => 28,
-        4 | 6 | 9 | 11 => 30,
-        _ => 31,
-    }
-}
-
-/// Days since 1970-01-01; years are counted from March, so that the leap day is the last.
-const fn days(year: i64, month: i64, day: i64) -> i64 {
-    let year = if month <= 2 { year - 1 } else { year };
-    let of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    let era = year.div_euclid(400);
-    let of_era = year.rem_euclid(400);
-    era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
+    let kept = &digits[..digits.len().min(9)];
+    let all_digits = digits.len() == kept.len() || digits.iter().all(u8::is_ascii_digit);
+    let number = value::uint(kept).filter(|_| all_digits)?;
+    // Nine digits at most, filled up to nine.
+    Some(number.wrapping_mul(digits::power_of_ten(9 - kept.len())) as u32)
 }
 
 /// Year, month and day of a day since 1970-01-01, clamped to years of four digits.
@@ -177,7 +192,8 @@ mod tests {
     fn every_day_of_the_calendar_round_trips() {
         for day in -100_000..100_000 {
             let (y, m, d) = civil(day);
-            assert_eq!(days(y, m, d), day);
+            let date = Date::new(y as u16, m as u8, d as u8).unwrap();
+            assert_eq!(i64::from(date.days()), day);
         }
     }
 

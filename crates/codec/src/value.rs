@@ -1,9 +1,17 @@
-//! Reads the plain values of fields: int, SeqNum, char, Boolean.
+//! Reads the plain values of fields: int, SeqNum, char, Boolean, codes, lists of words.
 //!
-//! FIX datatypes: an int may carry leading zeros and a minus sign, never a plus sign.
+//! Each function answers `None` for a value that is not of the type. FIX datatypes: an int may
+//! carry leading zeros and a minus sign, never a plus sign. Dates and times are types of their own
+//! ([`Date`](crate::Date), [`TimeOfDay`](crate::TimeOfDay), [`Timestamp`](crate::Timestamp) …), and
+//! so are [`Decimal`](crate::Decimal) and [`Tenor`].
+
+use core::fmt;
+
+use crate::{Body, Misuse, SOH, Tag, digits};
 
 /// An int: optional minus sign, digits. `None` if malformed or beyond 64 bits.
 #[must_use]
+#[inline]
 pub fn int(value: &[u8]) -> Option<i64> {
     match value {
         [b'-', digits @ ..] => 0_i64.checked_sub_unsigned(uint(digits)?),
@@ -11,9 +19,32 @@ pub fn int(value: &[u8]) -> Option<i64> {
     }
 }
 
-/// Digits only. `None` if malformed or beyond 64 bits.
+/// A SeqNum, Length, TagNum or NumInGroup: digits only, leading zeros allowed. `None` if malformed
+/// or beyond 64 bits.
+///
+/// ```
+/// use transfix_codec::value::uint;
+///
+/// assert_eq!(uint(b"000123"), Some(123));
+/// assert_eq!(uint(b"+1"), None);
+/// ```
 #[must_use]
+#[inline]
 pub fn uint(value: &[u8]) -> Option<u64> {
+    match value.len() {
+        1..=8 => digits::short(value),
+        9..=16 => {
+            let (head, tail) = value.split_at(value.len() - 8);
+            // Sixteen digits fit.
+            let head = digits::short(head)?.wrapping_mul(100_000_000);
+            Some(head.wrapping_add(digits::short(tail)?))
+        }
+        _ => long_uint(value),
+    }
+}
+
+#[cold]
+fn long_uint(value: &[u8]) -> Option<u64> {
     if value.is_empty() {
         return None;
     }
@@ -23,6 +54,13 @@ pub fn uint(value: &[u8]) -> Option<u64> {
         }
         n.checked_mul(10)?.checked_add(u64::from(b - b'0'))
     })
+}
+
+/// A DayOfMonth: 1 to 31.
+#[must_use]
+pub fn day_of_month(value: &[u8]) -> Option<u8> {
+    let day = uint(value).filter(|day| (1..=31).contains(day))?;
+    u8::try_from(day).ok()
 }
 
 /// A char: one byte that is neither a control character nor above ASCII.
@@ -44,13 +82,178 @@ pub fn boolean(value: &[u8]) -> Option<bool> {
     }
 }
 
+/// A Country, ISO 3166: two letters.
+#[must_use]
+pub fn country(value: &[u8]) -> Option<&str> {
+    letters(value, 2)
+}
+
+/// A Currency, ISO 4217: three letters.
+#[must_use]
+pub fn currency(value: &[u8]) -> Option<&str> {
+    letters(value, 3)
+}
+
+/// A Language, ISO 639-1: two letters.
+#[must_use]
+pub fn language(value: &[u8]) -> Option<&str> {
+    letters(value, 2)
+}
+
+/// An Exchange: an ISO 10383 market identifier code, or what older versions have; no blanks.
+#[must_use]
+pub fn exchange(value: &[u8]) -> Option<&str> {
+    let is_graphic = !value.is_empty() && value.iter().all(u8::is_ascii_graphic);
+    core::str::from_utf8(value).ok().filter(|_| is_graphic)
+}
+
+fn letters(value: &[u8], count: usize) -> Option<&str> {
+    let is_alphabetic = value.len() == count && value.iter().all(u8::is_ascii_alphabetic);
+    core::str::from_utf8(value).ok().filter(|_| is_alphabetic)
+}
+
+/// A MultipleCharValue: graphic characters with one blank between them.
+///
+/// ```
+/// use transfix_codec::value::chars;
+///
+/// assert!(chars(b"1 G").expect("two characters").eq([b'1', b'G']));
+/// assert!(chars(b"1G").is_none());
+/// ```
+#[must_use]
+pub fn chars(value: &[u8]) -> Option<impl ExactSizeIterator<Item = u8> + Clone> {
+    let well_formed = value.len() % 2 == 1
+        && value.iter().step_by(2).all(u8::is_ascii_graphic)
+        && value.iter().skip(1).step_by(2).all(|&b| b == b' ');
+    well_formed.then(|| value.iter().step_by(2).copied())
+}
+
+/// A MultipleStringValue: words with one blank between them.
+///
+/// ```
+/// use transfix_codec::value::words;
+///
+/// assert!(words(b"AA B").expect("two words").eq([&b"AA"[..], b"B"]));
+/// assert!(words(b"AA  B").is_none());
+/// ```
+#[must_use]
+pub fn words(value: &[u8]) -> Option<impl Iterator<Item = &[u8]> + Clone> {
+    let words = value.split(|&b| b == b' ');
+    words.clone().all(|word| !word.is_empty()).then_some(words)
+}
+
+/// A Tenor: so many days, weeks, months or years, such as `D5` or `M3`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Tenor {
+    unit: TenorUnit,
+    count: u32,
+}
+
+/// What a [`Tenor`] counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum TenorUnit {
+    /// `D`
+    Days,
+    /// `W`
+    Weeks,
+    /// `M`
+    Months,
+    /// `Y`
+    Years,
+}
+
+impl Tenor {
+    /// So many units; `None` if `count` is 0.
+    #[must_use]
+    pub const fn new(unit: TenorUnit, count: u32) -> Option<Self> {
+        if count == 0 { None } else { Some(Self { unit, count }) }
+    }
+
+    /// Reads a letter and a number above 0.
+    #[must_use]
+    pub fn parse(value: &[u8]) -> Option<Self> {
+        let (letter, count) = value.split_first()?;
+        let unit = match letter {
+            b'D' => TenorUnit::Days,
+            b'W' => TenorUnit::Weeks,
+            b'M' => TenorUnit::Months,
+            b'Y' => TenorUnit::Years,
+            _ => return None,
+        };
+        Self::new(unit, u32::try_from(uint(count)?).ok()?)
+    }
+
+    /// What is counted.
+    #[must_use]
+    pub const fn unit(self) -> TenorUnit {
+        self.unit
+    }
+
+    /// How many; at least 1.
+    #[must_use]
+    pub const fn count(self) -> u32 {
+        self.count
+    }
+
+    const fn letter(self) -> u8 {
+        match self.unit {
+            TenorUnit::Days => b'D',
+            TenorUnit::Weeks => b'W',
+            TenorUnit::Months => b'M',
+            TenorUnit::Years => b'Y',
+        }
+    }
+}
+
+impl fmt::Display for Tenor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}", char::from(self.letter()), self.count)
+    }
+}
+
+impl Body<'_> {
+    /// A MultipleCharValue.
+    pub fn chars(&mut self, tag: Tag, values: &[u8]) -> &mut Self {
+        self.words(tag, values.iter().map(core::slice::from_ref))
+    }
+
+    /// A MultipleStringValue; no word may be empty or hold a blank.
+    pub fn words<'w>(&mut self, tag: Tag, words: impl IntoIterator<Item = &'w [u8]>) -> &mut Self {
+        let mut words = words.into_iter();
+        self.bytes(tag, words.next().unwrap_or_default());
+        for word in words {
+            if word.is_empty() || word.iter().any(|&b| b == b' ' || b == SOH) {
+                self.blame(Misuse::DelimiterInValue(tag));
+            }
+            // The next word comes in place of the delimiter.
+            self.out.pop();
+            self.out.push(b' ');
+            self.out.extend_from_slice(word);
+            self.out.push(SOH);
+        }
+        self
+    }
+
+    /// A Tenor.
+    pub fn tenor(&mut self, tag: Tag, value: Tenor) -> &mut Self {
+        let mut buffer = itoa::Buffer::new();
+        let count = buffer.format(value.count).as_bytes();
+        // A letter and the digits of a u32.
+        let mut text = [value.letter(); 11];
+        text[1..=count.len()].copy_from_slice(count);
+        self.bytes(tag, &text[..=count.len()])
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::string::ToString;
+    use proptest::prelude::*;
 
     #[test]
     fn ints() {
-        let table: [(&[u8], Option<i64>); 10] = [
+        let table: [(&[u8], Option<i64>); 16] = [
             (b"0", Some(0)),
             (b"-0", Some(0)),
             (b"00023", Some(23)),
@@ -58,14 +261,20 @@ mod tests {
             (b"+7", None),
             (b"", None),
             (b"-", None),
+            (b"--1", None),
             (b"1a", None),
+            (b"12345678", Some(12_345_678)),
+            (b"123456789", Some(123_456_789)),
+            (b"9999999999999999", Some(9_999_999_999_999_999)),
+            (b"0000000000000000000000000000017", Some(17)),
             (b"9223372036854775807", Some(i64::MAX)),
             (b"9223372036854775808", None),
+            (b"-9223372036854775808", Some(i64::MIN)),
         ];
         for (text, expected) in table {
             assert_eq!(int(text), expected, "{}", text.escape_ascii());
         }
-        assert_eq!(int(b"-9223372036854775808"), Some(i64::MIN));
+        assert_eq!(uint(b"18446744073709551615"), Some(u64::MAX));
         assert_eq!(uint(b"18446744073709551616"), None);
     }
 
@@ -76,5 +285,50 @@ mod tests {
         assert_eq!(char(b"\x02"), None);
         assert_eq!(boolean(b"Y"), Some(true));
         assert_eq!(boolean(b"y"), None);
+        assert_eq!([b"1", b"0"].map(|day| day_of_month(day)), [Some(1), None]);
+        assert_eq!([b"31", b"32"].map(|day| day_of_month(day)), [Some(31), None]);
+    }
+
+    #[test]
+    fn codes() {
+        assert_eq!(currency(b"EUR"), Some("EUR"));
+        assert_eq!(country(b"U1"), None);
+        assert_eq!(language(b""), None);
+        assert_eq!(exchange(b"XNYS"), Some("XNYS"));
+        assert_eq!(exchange(b"X Y"), None);
+        assert_eq!(exchange(b""), None);
+    }
+
+    #[test]
+    fn lists() {
+        for (text, expected) in [(&b"1"[..], 1), (b"1 2 W", 3)] {
+            assert_eq!(chars(text).map(|all| all.len()), Some(expected));
+        }
+        for text in [&b""[..], b"12", b"1  2", b" 1", b"1 ", b"1 2 "] {
+            assert!(chars(text).is_none(), "{}", text.escape_ascii());
+        }
+        for text in [&b""[..], b" AA", b"AA ", b"AA  B"] {
+            assert!(words(text).is_none(), "{}", text.escape_ascii());
+        }
+    }
+
+    #[test]
+    fn tenors() {
+        for text in ["D5", "M3", "W13", "Y1"] {
+            assert_eq!(Tenor::parse(text.as_bytes()).unwrap().to_string(), text);
+        }
+        for text in ["", "M", "M0", "5M", "Mx", "m3", "D4294967296"] {
+            assert_eq!(Tenor::parse(text.as_bytes()), None, "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn the_fast_way_is_the_plain_way(text in "[0-9]{1,24}", bytes in any::<[u8; 12]>()) {
+            prop_assert_eq!(uint(text.as_bytes()), long_uint(text.as_bytes()));
+            for n in 1..bytes.len() {
+                prop_assert_eq!(uint(&bytes[..n]), long_uint(&bytes[..n]));
+            }
+        }
     }
 }

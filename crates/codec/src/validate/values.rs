@@ -1,14 +1,13 @@
 //! Whether a value has the form that its data type asks for.
 //!
-//! Source: FIX datatypes, FIX 5.0 SP2 volume 1. Form only: nothing is converted, so that a date in
-//! the year 9999 passes although no [`Timestamp`](crate::Timestamp) holds it.
+//! Source: FIX datatypes, FIX 5.0 SP2 volume 1. A value has the form of its type if the type's
+//! reader takes it; but a UTCTimestamp in the year 9999 passes although no [`Timestamp`] holds it.
 
 use transfix_dictionary::DataType;
 
-use crate::{Decimal, Timestamp, value};
-
-/// Digits after the second that are accepted: picoseconds.
-const FRACTION_DIGITS_MAX: usize = 12;
+use crate::{
+    Date, Decimal, MonthYear, Tenor, TimeOfDay, Timestamp, TzTimeOnly, TzTimestamp, value,
+};
 
 /// Whether a value that is not empty has the form of `data_type`.
 #[inline]
@@ -25,95 +24,20 @@ pub(super) fn fits(data_type: DataType, value: &[u8]) -> bool {
         T::Char => value::char(value).is_some(),
         T::Boolean => value::boolean(value).is_some(),
         T::UtcTimestamp => utc_timestamp(value),
-        T::UtcDateOnly | T::LocalMktDate => date(value),
-        T::UtcTimeOnly | T::LocalMktTime => utc_time(value),
-        T::DayOfMonth => value::uint(value).is_some_and(|day| (1..=31).contains(&day)),
-        T::MultipleCharValue => words(value, |word| word.len() == 1 && is_graphic(word)),
-        T::MultipleStringValue => words(value, |word| !word.is_empty()),
-        T::Country | T::Language => value.len() == 2 && is_alphabetic(value),
-        T::Currency => value.len() == 3 && is_alphabetic(value),
-        T::Exchange => is_graphic(value),
-        T::MonthYear => month_year(value),
-        T::TzTimeOnly => tz_time(value),
-        T::TzTimestamp => value
-            .split_at_checked(9)
-            .is_some_and(|(day, time)| day.strip_suffix(b"-").is_some_and(date) && tz_time(time)),
-        T::Tenor => tenor(value),
+        T::UtcDateOnly | T::LocalMktDate => Date::parse(value).is_some(),
+        T::UtcTimeOnly | T::LocalMktTime => TimeOfDay::parse(value).is_some(),
+        T::DayOfMonth => value::day_of_month(value).is_some(),
+        T::MultipleCharValue => value::chars(value).is_some(),
+        T::MultipleStringValue => value::words(value).is_some(),
+        T::Country => value::country(value).is_some(),
+        T::Language => value::language(value).is_some(),
+        T::Currency => value::currency(value).is_some(),
+        T::Exchange => value::exchange(value).is_some(),
+        T::MonthYear => MonthYear::parse(value).is_some(),
+        T::TzTimeOnly => TzTimeOnly::parse(value).is_some(),
+        T::TzTimestamp => TzTimestamp::parse(value).is_some(),
+        T::Tenor => Tenor::parse(value).is_some(),
     }
-}
-
-fn words(value: &[u8], fits: impl Fn(&[u8]) -> bool) -> bool {
-    value.split(|&b| b == b' ').all(fits)
-}
-
-fn is_alphabetic(value: &[u8]) -> bool {
-    value.iter().all(u8::is_ascii_alphabetic)
-}
-
-fn is_graphic(value: &[u8]) -> bool {
-    value.iter().all(u8::is_ascii_graphic)
-}
-
-/// Two digits as a number; above 99 if they are none.
-#[inline]
-fn two(value: &[u8], at: usize) -> u32 {
-    let digit = |b: u8| if b.is_ascii_digit() { u32::from(b - b'0') } else { 1000 };
-    digit(value[at]) * 10 + digit(value[at + 1])
-}
-
-/// `YYYYMMDD` of the calendar.
-fn date(value: &[u8]) -> bool {
-    if value.len() != 8 {
-        return false;
-    }
-    let (century, year, month, day) = (two(value, 0), two(value, 2), two(value, 4), two(value, 6));
-    if century > 99 || year > 99 {
-        return false;
-    }
-    let is_leap = year % 4 == 0 && (year != 0 || century % 4 == 0);
-    let days = match month {
-        1 | 3 | 5 | 7 | 8 | 10 | 12 => 31,
-        4 | 6 | 9 | 11 => 30,
-        2 if is_leap => 29,
-        2 => 28,
-        _ => 0,
-    };
-    (1..=days).contains(&day)
-}
-
-/// `HH:MM`, the start of every time of day.
-fn hour_minute(value: &[u8]) -> bool {
-    value.len() >= 5 && two(value, 0) < 24 && value[2] == b':' && two(value, 3) < 60
-}
-
-/// `HH:MM:SS` and what follows it. FIX: second 60 is the leap second, at the end of a UTC day.
-fn split_second(value: &[u8]) -> Option<&[u8]> {
-    let (time, rest) = value.split_at_checked(8)?;
-    if !hour_minute(time) || time[5] != b':' {
-        return None;
-    }
-    match two(time, 6) {
-        0..60 => Some(rest),
-        60 if time.starts_with(b"23:59") => Some(rest),
-        _ => None,
-    }
-}
-
-/// Nothing, or a point and 1 to 12 digits.
-fn fraction(value: &[u8]) -> bool {
-    match value {
-        [] => true,
-        [b'.', digits @ ..] => {
-            (1..=FRACTION_DIGITS_MAX).contains(&digits.len())
-                && digits.iter().all(u8::is_ascii_digit)
-        }
-        _ => false,
-    }
-}
-
-/// `HH:MM:SS` with an optional fraction.
-fn utc_time(value: &[u8]) -> bool {
-    split_second(value).is_some_and(fraction)
 }
 
 /// `YYYYMMDD-HH:MM:SS` with an optional fraction.
@@ -124,40 +48,10 @@ fn utc_timestamp(value: &[u8]) -> bool {
 
 #[cold]
 fn utc_timestamp_parts(value: &[u8]) -> bool {
-    value.len() >= 17 && date(&value[..8]) && value[8] == b'-' && utc_time(&value[9..])
-}
-
-/// `YYYYMM`, `YYYYMMDD` or `YYYYMMw1` to `YYYYMMw5`.
-fn month_year(value: &[u8]) -> bool {
-    let is_month = |value: &[u8]| {
-        value[..4].iter().all(u8::is_ascii_digit) && (1..=12).contains(&two(value, 4))
-    };
-    match value.len() {
-        6 => is_month(value),
-        8 if value[6] == b'w' => is_month(value) && (b'1'..=b'5').contains(&value[7]),
-        _ => date(value),
-    }
-}
-
-/// `HH:MM[:SS[.fraction]]` with an optional `Z`, `+hh[:mm]` or `-hh[:mm]`.
-fn tz_time(value: &[u8]) -> bool {
-    let zone = value.iter().position(|b| matches!(b, b'Z' | b'+' | b'-'));
-    let (time, zone) = value.split_at(zone.unwrap_or(value.len()));
-    let is_time = if time.len() == 5 { hour_minute(time) } else { utc_time(time) };
-    is_time
-        && match zone {
-            [] | b"Z" => true,
-            [_, hours @ ..] if hours.len() == 2 => two(hours, 0) <= 14,
-            [_, offset @ ..] => offset.len() == 5 && hour_minute(offset) && two(offset, 0) <= 14,
-        }
-}
-
-/// `D`, `W`, `M` or `Y` and a number above 0.
-fn tenor(value: &[u8]) -> bool {
-    match value {
-        [b'D' | b'W' | b'M' | b'Y', count @ ..] => value::uint(count).is_some_and(|n| n > 0),
-        _ => false,
-    }
+    value.split_at_checked(9).is_some_and(|(day, time)| {
+        day.strip_suffix(b"-").is_some_and(|day| Date::parse(day).is_some())
+            && TimeOfDay::parse(time).is_some()
+    })
 }
 
 #[cfg(test)]

@@ -1,0 +1,128 @@
+//! The kinds of vectors, and the choice between them at run time.
+
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+use super::blocks;
+use super::{Places, scalar};
+
+/// Whether the processor has all of these: asked at run time with `std`, else when compiled.
+#[cfg(all(target_arch = "x86_64", feature = "std"))]
+macro_rules! detected {
+    ($($feature:tt),*) => { true $(&& std::arch::is_x86_feature_detected!($feature))* };
+}
+#[cfg(all(target_arch = "x86_64", not(feature = "std")))]
+macro_rules! detected {
+    ($($feature:tt),*) => { true $(&& cfg!(target_feature = $feature))* };
+}
+
+/// How the bytes of a message are looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Simd {
+    /// Byte by byte; everywhere.
+    Scalar,
+    /// SSE2: every x86-64.
+    Sse2,
+    /// AVX2 with BMI1, BMI2 and POPCNT.
+    Avx2,
+    /// AVX-512 with BW, VL, VBMI2 and VPOPCNTDQ: Ice Lake, Zen 4 and later.
+    Avx512,
+    /// NEON: every AArch64.
+    Neon,
+}
+
+impl Simd {
+    /// All kinds, the slowest first.
+    pub const ALL: [Self; 5] = [Self::Scalar, Self::Sse2, Self::Neon, Self::Avx2, Self::Avx512];
+
+    /// Whether this processor has it.
+    ///
+    /// Without the feature `std`, only what the program was compiled for counts.
+    #[must_use]
+    #[inline]
+    pub fn is_available(self) -> bool {
+        match self {
+            Self::Scalar => true,
+            #[cfg(target_arch = "x86_64")]
+            Self::Sse2 => true,
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2 => detected!("avx2", "bmi1", "bmi2", "popcnt", "lzcnt"),
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512 => {
+                Self::Avx2.is_available()
+                    && detected!(
+                        "avx512f",
+                        "avx512bw",
+                        "avx512vl",
+                        "avx512vbmi2",
+                        "avx512vpopcntdq"
+                    )
+            }
+            #[cfg(target_arch = "aarch64")]
+            Self::Neon => true,
+            #[allow(unreachable_patterns, reason = "reached on other processors")]
+            _ => false,
+        }
+    }
+
+    /// Indexes the frame, whose last byte is a delimiter, and returns the sum of its bytes.
+    #[inline]
+    pub(super) fn index(self, places: &mut Places, frame: &[u8]) -> u8 {
+        match self {
+            // SAFETY: a `Simd` that is in use is available (`FieldIndex::with`, `default`).
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512 => unsafe { super::avx512::index(places, frame) },
+            // SAFETY: as above.
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2 => unsafe { super::x86::index_avx2(places, frame) },
+            // SAFETY: every x86-64 has SSE2.
+            #[cfg(target_arch = "x86_64")]
+            Self::Sse2 => unsafe { blocks::index::<super::x86::Sse2>(places, frame) },
+            // SAFETY: every AArch64 has NEON.
+            #[cfg(target_arch = "aarch64")]
+            Self::Neon => unsafe { blocks::index::<super::neon::Neon>(places, frame) },
+            _ => {
+                places.count = 0;
+                scalar::index(places, frame, 0);
+                scalar::sum(frame)
+            }
+        }
+    }
+
+    /// The sum of `bytes` modulo 256.
+    #[inline]
+    pub(super) fn sum(self, bytes: &[u8]) -> u8 {
+        match self {
+            // SAFETY: a `Simd` that is in use is available (`FieldIndex::with`, `default`).
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512 => unsafe { super::avx512::sum(bytes) },
+            // SAFETY: as above.
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2 => unsafe { super::x86::sum_avx2(bytes) },
+            // SAFETY: every x86-64 has SSE2.
+            #[cfg(target_arch = "x86_64")]
+            Self::Sse2 => unsafe { blocks::sum::<super::x86::Sse2>(bytes) },
+            // SAFETY: every AArch64 has NEON.
+            #[cfg(target_arch = "aarch64")]
+            Self::Neon => unsafe { blocks::sum::<super::neon::Neon>(bytes) },
+            _ => scalar::sum(bytes),
+        }
+    }
+}
+
+impl Default for Simd {
+    /// The fastest that this processor has.
+    #[inline]
+    fn default() -> Self {
+        // Detection costs a load and a few branches: the standard library keeps its result.
+        let [.., slower, fastest] = Self::ALL;
+        if fastest.is_available() {
+            return fastest;
+        }
+        if slower.is_available() {
+            return slower;
+        }
+        if Self::Neon.is_available() {
+            return Self::Neon;
+        }
+        if Self::Sse2.is_available() { Self::Sse2 } else { Self::Scalar }
+    }
+}

@@ -1,0 +1,194 @@
+//! All kinds of vectors give the index that is made field by field.
+
+use alloc::vec;
+use alloc::vec::Vec;
+use core::fmt::Debug;
+
+use proptest::prelude::*;
+
+use super::blocks;
+use super::neon::Neon;
+use super::*;
+
+/// The instructions of NEON that `neon.rs` uses, as their manual describes them.
+#[cfg(not(target_arch = "aarch64"))]
+#[allow(non_camel_case_types, reason = "their names in core::arch")]
+pub(super) mod model {
+    pub(in super::super) type uint8x16_t = [u8; 16];
+    pub(in super::super) type uint8x8_t = [u8; 8];
+
+    /// # Safety
+    /// 16 bytes from `at` are readable.
+    pub(in super::super) unsafe fn vld1q_u8(at: *const u8) -> uint8x16_t {
+        // SAFETY: promised by the caller; an array of bytes has no alignment.
+        unsafe { at.cast::<uint8x16_t>().read() }
+    }
+
+    pub(in super::super) unsafe fn vdupq_n_u8(byte: u8) -> uint8x16_t {
+        [byte; 16]
+    }
+
+    pub(in super::super) unsafe fn vandq_u8(a: uint8x16_t, b: uint8x16_t) -> uint8x16_t {
+        core::array::from_fn(|n| a[n] & b[n])
+    }
+
+    pub(in super::super) unsafe fn vceqq_u8(a: uint8x16_t, b: uint8x16_t) -> uint8x16_t {
+        core::array::from_fn(|n| if a[n] == b[n] { 255 } else { 0 })
+    }
+
+    pub(in super::super) unsafe fn vget_low_u8(a: uint8x16_t) -> uint8x8_t {
+        core::array::from_fn(|n| a[n])
+    }
+
+    pub(in super::super) unsafe fn vget_high_u8(a: uint8x16_t) -> uint8x8_t {
+        core::array::from_fn(|n| a[n + 8])
+    }
+
+    pub(in super::super) unsafe fn vaddv_u8(a: uint8x8_t) -> u8 {
+        a.iter().fold(0, |sum: u8, b| sum.wrapping_add(*b))
+    }
+
+    pub(in super::super) unsafe fn vaddlvq_u8(a: uint8x16_t) -> u16 {
+        a.iter().map(|b| u16::from(*b)).sum()
+    }
+}
+
+/// What an index says: tags, first bytes of values and of fields, and the sum of all bytes.
+type Said = (Vec<Tag>, Vec<u32>, Vec<u32>, u8);
+
+fn said(places: &Places, sum: u8) -> Said {
+    let n = places.count;
+    (places.tags[..n].to_vec(), places.values[..n].to_vec(), places.starts[..=n].to_vec(), sum)
+}
+
+/// What each kind says of a frame, with memory that other frames have been in before.
+struct Indexes(Vec<(Simd, Places)>, Places);
+
+impl Indexes {
+    fn new() -> Self {
+        let available = Simd::ALL.into_iter().filter(|simd| simd.is_available());
+        Self(available.map(|simd| (simd, Places::default())).collect(), Places::default())
+    }
+
+    fn check(&mut self, frame: &[u8]) {
+        let mut plain = Places::default();
+        scalar::index(&mut plain, frame, 0);
+        let expected = said(&plain, scalar::sum(frame));
+        let same = |name: &dyn Debug, found: Said| {
+            assert!(found == expected, "{name:?}: {}", frame.escape_ascii());
+        };
+        for (simd, places) in &mut self.0 {
+            let sum = simd.index(places, frame);
+            same(simd, said(places, sum));
+            same(simd, said(places, simd.sum(frame)));
+        }
+        // SAFETY: on AArch64 NEON is there; elsewhere its model needs nothing.
+        let sum = unsafe { blocks::index::<Neon>(&mut self.1, frame) };
+        same(&Simd::Neon, said(&self.1, sum));
+        // SAFETY: as above.
+        assert_eq!(unsafe { blocks::sum::<Neon>(frame) }, sum);
+    }
+}
+
+/// Bytes that end with a delimiter; the bytes of fields are likelier than others.
+fn frames() -> impl Strategy<Value = Vec<u8>> {
+    let byte = prop_oneof![4 => b'0'..=b'9', 2 => Just(b'='), 2 => Just(SOH), 1 => any::<u8>()];
+    let field = (1_u32..12_000, "[ -~]{0,12}")
+        .prop_map(|(tag, value)| alloc::format!("{tag}={value}\u{1}").into_bytes());
+    let data = ("[a-z=\u{1}]{0,20}", 0_usize..22)
+        .prop_map(|(value, len)| alloc::format!("95={len}\u{1}96={value}\u{1}").into_bytes());
+    let piece = prop_oneof![
+        30 => field,
+        2 => data,
+        1 => prop::collection::vec(byte, 0..9).prop_map(|mut bytes| {
+            bytes.push(SOH);
+            bytes
+        }),
+    ];
+    let bytes = prop_oneof![
+        3 => prop::collection::vec(piece, 0..60).prop_map(|pieces| pieces.concat()),
+        1 => prop::collection::vec(any::<u8>(), 0..300),
+    ];
+    bytes.prop_map(|mut bytes| {
+        bytes.push(SOH);
+        bytes
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn all_kinds_say_the_same(many in prop::collection::vec(frames(), 1..4), offset in 0_usize..64) {
+        let mut indexes = Indexes::new();
+        for frame in many {
+            indexes.check(&frame);
+            let mut shifted = vec![b'1'; offset];
+            shifted.extend_from_slice(&frame);
+            indexes.check(&shifted[offset..]);
+        }
+    }
+
+    #[test]
+    fn tags_of_every_length(tags in prop::collection::vec("[0-9]{0,11}|[0-9x-]{1,5}", 1..40)) {
+        let mut frame = Vec::new();
+        for tag in tags {
+            frame.extend_from_slice(tag.as_bytes());
+            frame.extend_from_slice(b"=v\x01");
+        }
+        Indexes::new().check(&frame);
+    }
+}
+
+#[test]
+fn every_alignment_of_a_message() {
+    let message =
+        b"8=FIX.4.4\x019=146\x0135=D\x0134=4\x0149=ABC_DEFG01\x0152=20090323-15:40:29\x01\
+        56=CCG\x0195=5\x0196=a\x01=b\x01\x0111=NF 0542/03232009\x0154=1\x0138=100\x0155=CVS\x01\
+        40=1\x0159=0\x0147=A\x0160=20090323-15:40:29\x0121=1\x01207=N\x0112345=x\x0110=195\x01";
+    let mut indexes = Indexes::new();
+    for offset in 0..64 {
+        let mut bytes = vec![b'9'; offset];
+        bytes.extend_from_slice(message);
+        bytes.extend_from_slice(&[b'9'; 64]);
+        indexes.check(&bytes[offset..offset + message.len()]);
+    }
+    for (n, _) in message.iter().enumerate().filter(|(_, b)| **b == SOH) {
+        indexes.check(&message[..=n]);
+    }
+}
+
+/// A page that ends before one that may not be touched.
+#[cfg(target_os = "linux")]
+fn page_before_a_wall(page: usize) -> *mut u8 {
+    // SAFETY: new memory, which nobody else knows; the second page is inside the mapping.
+    unsafe {
+        let (access, flags) =
+            (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+        let at = libc::mmap(core::ptr::null_mut(), 2 * page, access, flags, -1, 0);
+        assert_ne!(at, libc::MAP_FAILED);
+        assert_eq!(libc::mprotect(at.add(page), page, libc::PROT_NONE), 0);
+        at.cast()
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn the_end_of_a_page_is_not_crossed() {
+    const PAGE: usize = 4096;
+    let page = page_before_a_wall(PAGE);
+    let mut indexes = Indexes::new();
+    let fields = b"35=D\x0111=1\x0138=100\x0195=3\x0196=a\x01b\x0155=EUR\x011137=9\x0110=000\x01";
+    for len in 1..=300 {
+        let mut frame: Vec<u8> = fields.iter().copied().cycle().take(len).collect();
+        frame[len - 1] = SOH;
+        // SAFETY: these are the last bytes of the page, which is readable and writable.
+        let at_the_wall = unsafe {
+            let at = page.add(PAGE - len);
+            at.copy_from_nonoverlapping(frame.as_ptr(), len);
+            core::slice::from_raw_parts(at, len)
+        };
+        indexes.check(at_the_wall);
+        indexes.check(&at_the_wall[len - 1..]);
+    }
+}

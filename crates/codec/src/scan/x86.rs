@@ -1,0 +1,262 @@
+//! Blocks in the registers of SSE2 and AVX2.
+
+use core::arch::x86_64::*;
+
+use super::Places;
+use super::blocks::{self, BLOCK, Block, TAIL_MASK, short_block};
+use crate::SOH;
+use crate::data::DATA;
+
+/// Four registers of 16 bytes.
+#[derive(Clone, Copy)]
+pub(super) struct Sse2([__m128i; 4]);
+
+impl Sse2 {
+    #[inline(always)]
+    fn map(self, with: impl Fn(__m128i, usize) -> __m128i) -> Self {
+        let [a, b, c, d] = self.0;
+        Self([with(a, 0), with(b, 1), with(c, 2), with(d, 3)])
+    }
+}
+
+impl Block for Sse2 {
+    type Sum = __m128i;
+
+    #[inline(always)]
+    unsafe fn load(at: *const u8) -> Self {
+        // SAFETY: 64 bytes are readable, and SSE2 is there: both promised by the caller.
+        unsafe {
+            let at = at.cast::<__m128i>();
+            Self([
+                _mm_loadu_si128(at),
+                _mm_loadu_si128(at.add(1)),
+                _mm_loadu_si128(at.add(2)),
+                _mm_loadu_si128(at.add(3)),
+            ])
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn load_tail(frame: &[u8], len: usize) -> (Self, u32) {
+        // SAFETY: each load is of 64 bytes of an array or slice that has them; SSE2 is there.
+        unsafe {
+            let Some(last) = frame.last_chunk::<BLOCK>() else {
+                return (Self::load(short_block(frame).as_ptr()), 0);
+            };
+            let mask = Self::load(TAIL_MASK[len..].as_ptr());
+            let tail = Self::load(last.as_ptr()).map(|part, n| _mm_and_si128(part, mask.0[n]));
+            (tail, (BLOCK - len) as u32)
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn delimiters(self) -> u64 {
+        // SAFETY: SSE2 is there.
+        let bits = unsafe {
+            let sought = _mm_set1_epi8(SOH as i8);
+            self.0.map(|part| _mm_movemask_epi8(_mm_cmpeq_epi8(part, sought)) as u16)
+        };
+        let [a, b, c, d] = bits.map(u64::from);
+        a | b << 16 | c << 32 | d << 48
+    }
+
+    #[inline(always)]
+    unsafe fn no_sum() -> __m128i {
+        // SAFETY: SSE2 is there.
+        unsafe { _mm_setzero_si128() }
+    }
+
+    #[inline(always)]
+    unsafe fn add_to(self, sum: __m128i) -> __m128i {
+        // SAFETY: SSE2 is there.
+        unsafe {
+            let zero = _mm_setzero_si128();
+            let sums = self.0.map(|part| _mm_sad_epu8(part, zero));
+            let halves = [_mm_add_epi64(sums[0], sums[1]), _mm_add_epi64(sums[2], sums[3])];
+            _mm_add_epi64(sum, _mm_add_epi64(halves[0], halves[1]))
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn total(sum: __m128i) -> u8 {
+        // SAFETY: SSE2 is there.
+        unsafe {
+            let high = _mm_unpackhi_epi64(sum, sum);
+            _mm_cvtsi128_si64(_mm_add_epi64(sum, high)) as u8
+        }
+    }
+}
+
+/// Two registers of 32 bytes.
+#[derive(Clone, Copy)]
+struct Avx2([__m256i; 2]);
+
+impl Block for Avx2 {
+    type Sum = __m256i;
+
+    #[inline(always)]
+    unsafe fn load(at: *const u8) -> Self {
+        // SAFETY: 64 bytes are readable, and AVX2 is there: both promised by the caller.
+        unsafe {
+            let at = at.cast::<__m256i>();
+            Self([_mm256_loadu_si256(at), _mm256_loadu_si256(at.add(1))])
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn load_tail(frame: &[u8], len: usize) -> (Self, u32) {
+        // SAFETY: each load is of 64 bytes of an array or slice that has them; AVX2 is there.
+        unsafe {
+            let Some(last) = frame.last_chunk::<BLOCK>() else {
+                return (Self::load(short_block(frame).as_ptr()), 0);
+            };
+            let Self([mask_a, mask_b]) = Self::load(TAIL_MASK[len..].as_ptr());
+            let Self([a, b]) = Self::load(last.as_ptr());
+            let tail = Self([_mm256_and_si256(a, mask_a), _mm256_and_si256(b, mask_b)]);
+            (tail, (BLOCK - len) as u32)
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn delimiters(self) -> u64 {
+        // SAFETY: AVX2 is there.
+        let bits = unsafe {
+            let sought = _mm256_set1_epi8(SOH as i8);
+            self.0.map(|part| _mm256_movemask_epi8(_mm256_cmpeq_epi8(part, sought)) as u32)
+        };
+        let [a, b] = bits.map(u64::from);
+        a | b << 32
+    }
+
+    #[inline(always)]
+    unsafe fn no_sum() -> __m256i {
+        // SAFETY: AVX2 is there.
+        unsafe { _mm256_setzero_si256() }
+    }
+
+    #[inline(always)]
+    unsafe fn add_to(self, sum: __m256i) -> __m256i {
+        // SAFETY: AVX2 is there.
+        unsafe {
+            let zero = _mm256_setzero_si256();
+            let [a, b] = self.0.map(|part| _mm256_sad_epu8(part, zero));
+            _mm256_add_epi64(sum, _mm256_add_epi64(a, b))
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn total(sum: __m256i) -> u8 {
+        // SAFETY: AVX2 is there, and SSE2 with it.
+        unsafe {
+            let halves = (_mm256_castsi256_si128(sum), _mm256_extracti128_si256::<1>(sum));
+            Sse2::total(_mm_add_epi64(halves.0, halves.1))
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn read_tags(places: &mut Places, frame: &[u8], from: usize) -> Option<usize> {
+        // SAFETY: AVX2 is there.
+        let read = |places: &mut Places, from| unsafe { read_eight(places, frame, from) };
+        blocks::read_tags_by(LANES, places, frame, from, read)
+    }
+}
+
+const LANES: usize = 8;
+
+/// What the digits of a tag count, by 1, 2 and 4 for tags of 1, 2 and 3 digits; lowest digit byte
+/// lowest.
+static WEIGHTS: [[u8; 4]; LANES] = {
+    let mut weights = [[0; 4]; LANES];
+    (weights[1], weights[2], weights[4]) = ([1, 0, 0, 0], [10, 1, 0, 0], [100, 10, 1, 0]);
+    weights
+};
+
+/// How long the tag is with its `=`, by the same numbers.
+static LENGTHS: [i32; LANES] = [0, 2, 3, 0, 4, 0, 0, 0];
+
+/// What a canonical tag of so many digits is above, by the same numbers.
+static ABOVE: [i32; LANES] = [i32::MAX, 0, 9, 0, 99, 0, 0, 0];
+
+/// Reads the tags of eight fields, as [`blocks::read_tags_by`] asks for.
+///
+/// # Safety
+/// AVX2 is there.
+#[inline(always)]
+unsafe fn read_eight(places: &mut Places, frame: &[u8], from: usize) -> u32 {
+    let left = (places.count - from).min(LANES);
+    let starts = places.starts[from..].first_chunk::<LANES>();
+    let values = places.values[from..].first_chunk_mut::<LANES>();
+    let tags = places.tags[from..].first_chunk_mut::<LANES>();
+    let (Some(starts), Some(values), Some(tags)) = (starts, values, tags) else {
+        return (1 << left) - 1;
+    };
+    // SAFETY: AVX2 is there; loads and stores are of 8 numbers of arrays that have them; the first
+    // gather reads four bytes where so many are left in the frame, the other one words of DATA,
+    // which has 64 of 32 bits.
+    unsafe {
+        let starts = _mm256_loadu_si256(starts.as_ptr().cast());
+        let lanes = _mm256_set_epi32(7, 6, 5, 4, 3, 2, 1, 0);
+        let active = _mm256_cmpgt_epi32(_mm256_set1_epi32(left as i32), lanes);
+        let readable = _mm256_cmpgt_epi32(_mm256_set1_epi32(frame.len() as i32 - 3), starts);
+        let zero = _mm256_setzero_si256();
+        let read = _mm256_and_si256(active, readable);
+        let text = _mm256_mask_i32gather_epi32::<1>(zero, frame.as_ptr().cast(), starts, read);
+        // The high bit of the first byte that is `=`; higher ones mean nothing.
+        let other = _mm256_xor_si256(text, _mm256_set1_epi8(b'=' as i8));
+        let less = _mm256_sub_epi32(other, _mm256_set1_epi8(1));
+        let equals =
+            _mm256_and_si256(_mm256_andnot_si256(other, less), _mm256_set1_epi8(0x80_u8 as i8));
+        let below = _mm256_sub_epi32(equals, _mm256_set1_epi32(1));
+        let first = _mm256_andnot_si256(below, equals);
+        // 1, 2 or 4 for one, two or three digits, in the three bits that a permutation looks at.
+        let length = _mm256_or_si256(
+            _mm256_srli_epi32::<15>(first),
+            _mm256_or_si256(_mm256_srli_epi32::<22>(first), _mm256_srli_epi32::<29>(first)),
+        );
+        let digits = _mm256_xor_si256(text, _mm256_set1_epi8(b'0' as i8));
+        let weights = _mm256_loadu_si256(WEIGHTS.as_ptr().cast());
+        let weights = _mm256_permutevar8x32_epi32(weights, length);
+        let sums = _mm256_maddubs_epi16(digits, weights);
+        let tag = _mm256_madd_epi16(sums, _mm256_set1_epi16(1));
+        _mm256_storeu_si256(tags.as_mut_ptr().cast(), tag);
+        let lengths = _mm256_loadu_si256(LENGTHS.as_ptr().cast());
+        let behind = _mm256_add_epi32(starts, _mm256_permutevar8x32_epi32(lengths, length));
+        _mm256_storeu_si256(values.as_mut_ptr().cast(), behind);
+        // The digits alone.
+        let mask = _mm256_sub_epi32(_mm256_srli_epi32::<7>(first), _mm256_set1_epi32(1));
+        let digits = _mm256_and_si256(digits, mask);
+        let over = _mm256_or_si256(_mm256_add_epi8(digits, _mm256_set1_epi8(0x76)), digits);
+        let over_nine = _mm256_and_si256(over, _mm256_set1_epi8(0x80_u8 as i8));
+        let above = _mm256_loadu_si256(ABOVE.as_ptr().cast());
+        let is_canonical = _mm256_and_si256(
+            _mm256_cmpgt_epi32(tag, _mm256_permutevar8x32_epi32(above, length)),
+            _mm256_cmpeq_epi32(over_nine, zero),
+        );
+        let plain = _mm256_and_si256(is_canonical, read);
+        // A bit for each data field, here of three digits at most.
+        let word = _mm256_and_si256(_mm256_srli_epi32::<5>(tag), _mm256_set1_epi32(31));
+        let words = _mm256_i32gather_epi32::<4>(DATA.as_ptr().cast(), word);
+        let bit =
+            _mm256_sub_epi32(_mm256_set1_epi32(31), _mm256_and_si256(tag, _mm256_set1_epi32(31)));
+        // The highest bit of each number counts.
+        let odd = _mm256_or_si256(
+            _mm256_sllv_epi32(words, bit),
+            _mm256_xor_si256(plain, _mm256_set1_epi32(-1)),
+        );
+        _mm256_movemask_ps(_mm256_castsi256_ps(_mm256_and_si256(active, odd))) as u32
+    }
+}
+
+/// Indexes the frame, whose last byte is a delimiter, and returns the sum of its bytes.
+#[target_feature(enable = "avx2,bmi1,bmi2,popcnt,lzcnt")]
+pub(super) fn index_avx2(places: &mut Places, frame: &[u8]) -> u8 {
+    // SAFETY: AVX2 is there, or this function would not have been called.
+    unsafe { blocks::index::<Avx2>(places, frame) }
+}
+
+/// The sum of `bytes` modulo 256.
+#[target_feature(enable = "avx2,bmi1,bmi2,popcnt,lzcnt")]
+pub(super) fn sum_avx2(bytes: &[u8]) -> u8 {
+    // SAFETY: AVX2 is there, or this function would not have been called.
+    unsafe { blocks::sum::<Avx2>(bytes) }
+}
