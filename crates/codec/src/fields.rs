@@ -24,33 +24,29 @@ pub struct Field<'a> {
 pub struct Fields<'a> {
     /// The whole frame.
     bytes: &'a [u8],
-    /// Where the first field begins.
-    begin: u32,
     tags: &'a [Tag],
     /// First byte of each value.
     values: &'a [u32],
-    /// The delimiter after each value.
-    ends: &'a [u32],
+    /// First byte of each field, and of what follows the last.
+    starts: &'a [u32],
 }
 
 impl<'a> Fields<'a> {
-    /// Invariant: the slices are equally long, and describe fields that lie in `bytes` without
-    /// gaps, the first one from `begin` on.
+    /// Invariant: `values` is as long as `tags`, `starts` longer by one; all point into `bytes`, in
+    /// ascending order, and each field ends with a delimiter.
     pub(crate) const fn new(
         bytes: &'a [u8],
-        begin: u32,
-        (tags, values, ends): (&'a [Tag], &'a [u32], &'a [u32]),
+        tags: &'a [Tag],
+        values: &'a [u32],
+        starts: &'a [u32],
     ) -> Self {
-        Self { bytes, begin, tags, values, ends }
+        Self { bytes, tags, values, starts }
     }
 
     /// The fields as they stand on the wire, each with its delimiter.
     #[must_use]
     pub fn bytes(&self) -> &'a [u8] {
-        match self.ends.last() {
-            Some(&end) => &self.bytes[self.begin as usize..=end as usize],
-            None => &[],
-        }
+        &self.bytes[self.starts[0] as usize..self.starts[self.len()] as usize]
     }
 
     /// How many fields there are.
@@ -76,10 +72,10 @@ impl<'a> Fields<'a> {
         &self,
     ) -> impl DoubleEndedIterator<Item = Field<'a>> + ExactSizeIterator + use<'a> {
         let bytes = self.bytes;
-        let places = self.values.iter().zip(self.ends);
-        self.tags.iter().zip(places).map(move |(&tag, (&begin, &end))| Field {
+        let places = self.values.iter().zip(&self.starts[1..]);
+        self.tags.iter().zip(places).map(move |(&tag, (&value, &next))| Field {
             tag,
-            value: &bytes[begin as usize..end as usize],
+            value: &bytes[value as usize..next as usize - 1],
         })
     }
 
@@ -93,12 +89,7 @@ impl<'a> Fields<'a> {
     /// The value of the n-th field, which exists.
     #[inline]
     pub(crate) fn value(&self, n: usize) -> &'a [u8] {
-        &self.bytes[self.values[n] as usize..self.ends[n] as usize]
-    }
-
-    /// Where the n-th field begins in the message.
-    fn begin(&self, n: usize) -> usize {
-        if n == 0 { self.begin as usize } else { self.ends[n - 1] as usize + 1 }
+        &self.bytes[self.values[n] as usize..self.starts[n + 1] as usize - 1]
     }
 
     /// The text before the `=` of the n-th field, also where it is not a valid tag.
@@ -107,7 +98,8 @@ impl<'a> Fields<'a> {
     /// If there are not so many fields.
     #[must_use]
     pub fn tag_text(&self, n: usize) -> &'a [u8] {
-        let text = &self.bytes[self.begin(n)..self.ends[n] as usize];
+        let text = self.encoded(n);
+        let text = &text[..text.len() - 1];
         text.split(|&b| b == b'=').next().unwrap_or(text)
     }
 
@@ -117,7 +109,7 @@ impl<'a> Fields<'a> {
     /// If there are not so many fields.
     #[must_use]
     pub fn encoded(&self, n: usize) -> &'a [u8] {
-        &self.bytes[self.begin(n)..=self.ends[n] as usize]
+        &self.bytes[self.starts[n] as usize..self.starts[n + 1] as usize]
     }
 
     /// The fields from the n-th up to, but without, the m-th.
@@ -128,10 +120,9 @@ impl<'a> Fields<'a> {
     pub fn slice(&self, n: usize, m: usize) -> Self {
         Self {
             bytes: self.bytes,
-            begin: self.begin(n) as u32,
             tags: &self.tags[n..m],
             values: &self.values[n..m],
-            ends: &self.ends[n..m],
+            starts: &self.starts[n..=m],
         }
     }
 

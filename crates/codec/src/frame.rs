@@ -47,7 +47,74 @@ const BODY_LENGTH_DIGITS_MAX: usize = 9;
 /// When BodyLength(9) lies, what it covers is skipped too, up to the next plausible `8=FIX`
 /// (FIX Session: a message whose CheckSum(10) is not where BodyLength(9) says is garbled).
 #[must_use]
+#[inline]
 pub fn split(bytes: &[u8], limits: Limits) -> Frame {
+    match whole(bytes) {
+        Some(end) if end <= limits.message_bytes_max => Frame::Whole(end),
+        _ => look(bytes, limits),
+    }
+}
+
+const SOHS: u64 = u64::from_le_bytes([SOH; 8]);
+const ZEROS: u64 = u64::from_le_bytes([b'0'; 8]);
+
+/// Eight bytes, the first one lowest.
+#[inline(always)]
+fn word(bytes: &[u8], at: usize) -> Option<u64> {
+    bytes.get(at..)?.first_chunk::<8>().map(|bytes| u64::from_le_bytes(*bytes))
+}
+
+/// The high bit of each byte that is 0, and perhaps of some above the lowest of them.
+const fn zero_bytes(word: u64) -> u64 {
+    word.wrapping_sub(u64::from_le_bytes([1; 8])) & !word & u64::from_le_bytes([0x80; 8])
+}
+
+/// The length of the message that `bytes` begin with, if it is a usual one and whole; the slow way
+/// judges all else.
+#[inline]
+fn whole(bytes: &[u8]) -> Option<usize> {
+    // BeginString(8) ends in the ten bytes behind `8=FIX.4`, BodyLength(9) has up to six digits.
+    let start = word(bytes, 0)?;
+    if start.to_le_bytes()[..START.len()] != *START || zero_bytes(start ^ SOHS) != 0 {
+        return None;
+    }
+    let ends = zero_bytes(word(bytes, 8)? ^ SOHS);
+    if ends == 0 {
+        return None;
+    }
+    let at = 8 + ends.trailing_zeros() as usize / 8;
+    let length = word(bytes, at + 1)?;
+    if length & 0xffff != u64::from(u16::from_le_bytes(*b"9=")) {
+        return None;
+    }
+    let length = length >> 16;
+    // Two zeros came in from above: no delimiters.
+    let digits = zero_bytes(length ^ SOHS).trailing_zeros() / 8;
+    if !(1..=6).contains(&digits) || (length >> (8 * digits)) & 0xff != u64::from(SOH) {
+        return None;
+    }
+    let number = (length << (64 - 8 * digits)) ^ (ZEROS << (64 - 8 * digits));
+    if (number.wrapping_add(u64::from_le_bytes([0x76; 8])) | number) & u64::from_le_bytes([0x80; 8])
+        != 0
+    {
+        return None;
+    }
+    let pairs = number.wrapping_mul(10).wrapping_add(number >> 8) & 0x00ff_00ff_00ff_00ff;
+    let fours = pairs.wrapping_mul(100).wrapping_add(pairs >> 16) & 0x0000_ffff_0000_ffff;
+    let length = (fours.wrapping_mul(10_000).wrapping_add(fours >> 32) & 0xffff_ffff) as usize;
+    // The delimiter before `10=ddd` and the one behind.
+    let before = at + 3 + digits as usize + length;
+    let trailer = word(bytes, before)?;
+    let [soh, b'1', b'0', b'=', check_sum @ .., end] = trailer.to_le_bytes() else {
+        return None;
+    };
+    let sound = soh == SOH && end == SOH && check_sum.iter().all(u8::is_ascii_digit) && length > 0;
+    sound.then_some(before + 1 + TRAILER_LEN)
+}
+
+/// What stands at the start of the bytes, step by step.
+#[cold]
+fn look(bytes: &[u8], limits: Limits) -> Frame {
     let compared = bytes.len().min(START.len());
     if bytes[..compared] != START[..compared] {
         return garbled(bytes, 0, Garbled::BeginString);
@@ -163,6 +230,37 @@ mod tests {
         bytes.extend_from_slice(MESSAGE);
         let third = lied + MESSAGE.len();
         check(&bytes, skip(third, Garbled::BodyLength));
+    }
+
+    #[test]
+    fn the_short_way_says_what_the_long_one_says() {
+        let texts = [
+            "8=FIX.4.4|9=5|35=0|10=163|",
+            "8=FIXT.1.1|9=5|35=0|10=163|",
+            "8=FIX.5.0SP2|9=00005|35=0|10=163|",
+            "8=FIX.4|9=5|35=0|10=163|",
+            "8=FIX.4.4|9=000005|35=0|10=163|",
+            "8=FIX.4.4|9=0000005|35=0|10=163|",
+            "8=FIX.4.4|9=0|10=163|",
+        ];
+        let mut short = 0;
+        for text in texts {
+            let bytes: alloc::vec::Vec<u8> = text.replace('|', "\u{1}").into_bytes();
+            for at in 0..bytes.len() {
+                for byte in [bytes[at], b'0', b'9', b'=', SOH, 0, 2, 0x81] {
+                    let mut changed = bytes.clone();
+                    changed[at] = byte;
+                    changed.extend_from_slice(b"8=FIX");
+                    let long = look(&changed, Limits::default());
+                    if let Some(end) = whole(&changed) {
+                        assert_eq!(long, Frame::Whole(end), "{}", changed.escape_ascii());
+                        short += 1;
+                    }
+                    assert_eq!(split(&changed, Limits::default()), long);
+                }
+            }
+        }
+        assert!(short > 300, "the usual message takes the short way: {short}");
     }
 
     #[test]

@@ -24,6 +24,7 @@ mod x86;
 #[cfg(test)]
 mod tests;
 
+use alloc::vec;
 use alloc::vec::Vec;
 
 use crate::fields::Fields;
@@ -49,38 +50,45 @@ pub struct FieldIndex {
 
 /// Where the fields stand. The arrays have room behind the last field, so that vectors are stored
 /// whole.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Places {
     tags: Vec<Tag>,
     /// First byte of each value.
     values: Vec<u32>,
-    /// The delimiter after each value.
-    ends: Vec<u32>,
+    /// First byte of each field, and of what follows the last.
+    starts: Vec<u32>,
     /// How many fields there are.
     count: usize,
 }
 
+impl Default for Places {
+    fn default() -> Self {
+        Self { tags: Vec::new(), values: Vec::new(), starts: vec![0], count: 0 }
+    }
+}
+
 impl Places {
-    /// Makes all arrays at least `len` long.
+    /// Makes all arrays longer than `len`.
     #[inline]
     fn room(&mut self, len: usize) {
-        if self.tags.len() < len {
+        if self.tags.len() <= len {
             self.grow(len);
         }
     }
 
     #[cold]
     fn grow(&mut self, len: usize) {
-        let len = len.next_power_of_two().max(256);
+        let len = (len + 1).next_power_of_two().max(256);
         self.tags.resize(len, Tag(0));
         self.values.resize(len, 0);
-        self.ends.resize(len, 0);
+        self.starts.resize(len, 0);
     }
 
-    fn push(&mut self, tag: Tag, begin: usize, end: usize) {
+    /// Adds the field with that value, which `next` follows.
+    fn push(&mut self, tag: Tag, value: usize, next: usize) {
         let n = self.count;
         self.room(n + 1);
-        (self.tags[n], self.values[n], self.ends[n]) = (tag, begin as u32, end as u32);
+        (self.tags[n], self.values[n], self.starts[n + 1]) = (tag, value as u32, next as u32);
         self.count = n + 1;
     }
 }
@@ -116,8 +124,8 @@ impl FieldIndex {
             return Err(Garbled::TooLong);
         }
         let sum_of_all = self.simd.index(&mut self.places, frame);
-        let Places { tags, values, ends, count } = &self.places;
-        let (tags, values, ends) = (&tags[..*count], &values[..*count], &ends[..*count]);
+        let Places { tags, values, starts, count } = &self.places;
+        let (tags, values, starts) = (&tags[..*count], &values[..*count], &starts[..=*count]);
         if tags.get(2) != Some(&tag::MSG_TYPE) {
             return Err(Garbled::MsgType);
         }
@@ -130,7 +138,7 @@ impl FieldIndex {
                 return Err(Garbled::CheckSum);
             }
         }
-        Ok(Fields::new(frame, 0, (tags, values, ends)))
+        Ok(Fields::new(frame, tags, values, starts))
     }
 }
 

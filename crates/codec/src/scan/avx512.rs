@@ -5,6 +5,7 @@ use core::arch::x86_64::*;
 
 use super::Places;
 use super::blocks::{self, BLOCK, Block};
+use crate::SOH;
 use crate::data::DATA;
 
 #[derive(Clone, Copy)]
@@ -39,9 +40,9 @@ impl Block for Avx512 {
     }
 
     #[inline(always)]
-    unsafe fn equal(self, byte: u8) -> u64 {
+    unsafe fn delimiters(self) -> u64 {
         // SAFETY: AVX-512 BW is there.
-        unsafe { _mm512_cmpeq_epi8_mask(self.0, _mm512_set1_epi8(byte as i8)) }
+        unsafe { _mm512_cmpeq_epi8_mask(self.0, _mm512_set1_epi8(SOH as i8)) }
     }
 
     #[inline(always)]
@@ -82,113 +83,84 @@ impl Block for Avx512 {
 
     #[inline(always)]
     unsafe fn read_tags(places: &mut Places, frame: &[u8], from: usize) -> Option<usize> {
-        let count = places.count;
-        let mut from = from;
-        if from < FIRST {
-            // Before these tags there may be no four bytes.
-            if let Some(data) = blocks::read_tags(places, frame, from, count.min(FIRST)) {
-                return Some(data);
-            }
-            from = FIRST;
-        }
-        while from < count {
-            // SAFETY: AVX-512 is there.
-            let mut odd = unsafe { read_sixteen(places, frame, from) };
-            while odd != 0 {
-                let n = from + odd.trailing_zeros() as usize;
-                if let Some(data) = blocks::read_tags(places, frame, n, n + 1) {
-                    return Some(data);
-                }
-                odd &= odd - 1;
-            }
-            from += LANES;
-        }
-        None
+        // SAFETY: AVX-512 is there.
+        let read = |places: &mut Places, from| unsafe { read_sixteen(places, frame, from) };
+        blocks::read_tags_by(LANES, places, frame, from, read)
     }
 }
 
 const LANES: usize = 16;
-/// The first field with four bytes before its `=`: each field has a `=` and a delimiter at least.
-const FIRST: usize = 2;
-/// Tags below have a bit in [`DATA`].
-const DATA_TAGS: i32 = 2048;
 
-/// The least number of that many digits; of none, or of more than four, there is none.
+/// By how many bytes of 0 to 4 are before the first `=`; 4 if there is none. What the digits of a
+/// tag count, lowest digit byte lowest.
+static WEIGHTS: [[u8; 4]; LANES] = {
+    let mut weights = [[0; 4]; LANES];
+    (weights[1], weights[2], weights[3]) = ([1, 0, 0, 0], [10, 1, 0, 0], [100, 10, 1, 0]);
+    weights
+};
+
+/// By the same: the least canonical tag.
 static LEAST: [u32; LANES] = {
     let mut least = [u32::MAX; LANES];
-    (least[1], least[2], least[3], least[4]) = (1, 10, 100, 1000);
+    (least[1], least[2], least[3]) = (1, 10, 100);
     least
 };
 
-/// Reads the tags of the fields `from..from + 16`, as far as there are such, and returns those that
-/// another look is due at, by bits: no number of one to four digits, or perhaps a data field.
+/// Reads the tags of sixteen fields, as [`blocks::read_tags_by`] asks for.
 ///
 /// # Safety
 /// AVX-512 is there.
 #[inline(always)]
-unsafe fn read_sixteen(places: &mut Places, frame: &[u8], from: usize) -> u16 {
+unsafe fn read_sixteen(places: &mut Places, frame: &[u8], from: usize) -> u32 {
     let left = places.count - from;
     let active = if left < LANES { (1_u16 << left) - 1 } else { u16::MAX };
-    let values = places.values[from..].first_chunk::<LANES>();
-    let ends = places.ends[from - 1..].first_chunk::<LANES>();
+    let starts = places.starts[from..].first_chunk::<LANES>();
+    let values = places.values[from..].first_chunk_mut::<LANES>();
     let tags = places.tags[from..].first_chunk_mut::<LANES>();
-    let (Some(values), Some(ends), Some(tags)) = (values, ends, tags) else {
-        return active;
+    let (Some(starts), Some(values), Some(tags)) = (starts, values, tags) else {
+        return u32::from(active);
     };
-    // SAFETY: AVX-512 is there; loads and the store are of 16 numbers of arrays that have them; the
-    // gather reads, for fields that exist, the four bytes before the `=`, which lie in the frame,
-    // as `from` is FIRST or more.
+    // SAFETY: AVX-512 is there; loads and stores are of 16 numbers of arrays that have them; the
+    // gather reads four bytes where so many are left in the frame; DATA has 256 bytes.
     unsafe {
-        let values = _mm512_loadu_si512(values.as_ptr().cast());
-        let ends = _mm512_loadu_si512(ends.as_ptr().cast());
-        let len = _mm512_sub_epi32(_mm512_sub_epi32(values, ends), _mm512_set1_epi32(2));
-        let at = _mm512_sub_epi32(values, _mm512_set1_epi32(5));
-        let zero = _mm512_setzero_si512();
-        let text = _mm512_mask_i32gather_epi32::<1>(zero, active, at, frame.as_ptr().cast());
-        // The last digit is in the highest byte; what stands before the tag goes out.
-        let unused = _mm512_sub_epi32(_mm512_set1_epi32(32), _mm512_slli_epi32::<3>(len));
-        let digit_bytes = _mm512_sllv_epi32(_mm512_set1_epi32(-1), unused);
-        let zeros = _mm512_set1_epi8(b'0' as i8);
-        let digits = _mm512_and_si512(_mm512_xor_si512(text, zeros), digit_bytes);
-        let above = _mm512_or_si512(_mm512_add_epi8(digits, _mm512_set1_epi8(0x76)), digits);
-        let above_nine = _mm512_test_epi32_mask(above, _mm512_set1_epi8(0x80_u8 as i8));
-        let pairs = _mm512_maddubs_epi16(digits, _mm512_set1_epi16(0x010a));
-        let numbers = _mm512_madd_epi16(pairs, _mm512_set1_epi32(0x0001_0064));
-        let least = _mm512_loadu_si512(LEAST.as_ptr().cast());
-        let least = _mm512_permutexvar_epi32(_mm512_min_epu32(len, _mm512_set1_epi32(5)), least);
-        let low = _mm512_cmplt_epu32_mask(numbers, least);
-        _mm512_storeu_si512(tags.as_mut_ptr().cast(), numbers);
-        active & (above_nine | low | perhaps_data(numbers))
-    }
-}
-
-/// Which tags may be those of data fields, by bits: all that are, and those of [`DATA_TAGS`] and
-/// above.
-///
-/// # Safety
-/// AVX-512 F is there.
-#[inline(always)]
-unsafe fn perhaps_data(tags: __m512i) -> u16 {
-    // SAFETY: AVX-512 F is there; DATA has 256 bytes.
-    unsafe {
+        let starts = _mm512_loadu_si512(starts.as_ptr().cast());
+        let last = _mm512_set1_epi32(frame.len() as i32 - 4);
+        let read = _mm512_mask_cmple_epi32_mask(active, starts, last);
+        let none = _mm512_setzero_si512();
+        let text = _mm512_mask_i32gather_epi32::<1>(none, read, starts, frame.as_ptr().cast());
+        // The high bit of the first byte that is `=`; higher ones mean nothing.
+        let other = _mm512_xor_si512(text, _mm512_set1_epi8(b'=' as i8));
+        let less = _mm512_sub_epi32(other, _mm512_set1_epi8(1));
+        let highs = _mm512_set1_epi8(0x80_u8 as i8);
+        let equals = _mm512_and_si512(_mm512_andnot_si512(other, less), highs);
+        // All bits below it, and so the bytes before.
+        let below = _mm512_andnot_si512(equals, _mm512_sub_epi32(equals, _mm512_set1_epi32(1)));
+        let len = _mm512_srli_epi32::<3>(_mm512_popcnt_epi32(below));
+        let digits = _mm512_xor_si512(text, _mm512_set1_epi8(b'0' as i8));
+        let weights = _mm512_loadu_si512(WEIGHTS.as_ptr().cast());
+        let sums = _mm512_maddubs_epi16(digits, _mm512_permutexvar_epi32(len, weights));
+        let tag = _mm512_madd_epi16(sums, _mm512_set1_epi16(1));
+        let value = _mm512_add_epi32(_mm512_add_epi32(starts, len), _mm512_set1_epi32(1));
+        _mm512_storeu_si512(tags.as_mut_ptr().cast(), tag);
+        _mm512_storeu_si512(values.as_mut_ptr().cast(), value);
+        // The seven bits below the high one belong to the `=`.
+        let digits = _mm512_and_si512(digits, _mm512_srli_epi32::<7>(below));
+        let over = _mm512_or_si512(_mm512_add_epi8(digits, _mm512_set1_epi8(0x76)), digits);
+        let over_nine = _mm512_test_epi32_mask(over, highs);
+        let least = _mm512_permutexvar_epi32(len, _mm512_loadu_si512(LEAST.as_ptr().cast()));
+        let low = _mm512_cmplt_epu32_mask(tag, least);
+        // A bit for each data field, here of three digits at most.
         let words = DATA.as_ptr().cast::<__m512i>();
-        let word = _mm512_srli_epi32::<5>(tags);
-        let low = (_mm512_loadu_si512(words), _mm512_loadu_si512(words.add(1)));
-        let high = (_mm512_loadu_si512(words.add(2)), _mm512_loadu_si512(words.add(3)));
-        let in_low = _mm512_permutex2var_epi32(low.0, word, low.1);
-        let in_high = _mm512_permutex2var_epi32(high.0, word, high.1);
-        let is_high = _mm512_test_epi32_mask(word, _mm512_set1_epi32(32));
-        let bits = _mm512_mask_blend_epi32(is_high, in_low, in_high);
-        let bit = _mm512_sllv_epi32(_mm512_set1_epi32(1), {
-            _mm512_and_si512(tags, _mm512_set1_epi32(31))
-        });
-        let beyond = _mm512_cmpge_epu32_mask(tags, _mm512_set1_epi32(DATA_TAGS));
-        _mm512_test_epi32_mask(bits, bit) | beyond
+        let words = (_mm512_loadu_si512(words), _mm512_loadu_si512(words.add(1)));
+        let word = _mm512_permutex2var_epi32(words.0, _mm512_srli_epi32::<5>(tag), words.1);
+        let bit = _mm512_and_si512(tag, _mm512_set1_epi32(31));
+        let data = _mm512_test_epi32_mask(word, _mm512_sllv_epi32(_mm512_set1_epi32(1), bit));
+        u32::from(active & (!read | over_nine | low | data))
     }
 }
 
 /// Indexes the frame, whose last byte is a delimiter, and returns the sum of its bytes.
-#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2")]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi2,avx512vpopcntdq")]
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt,lzcnt")]
 pub(super) fn index(places: &mut Places, frame: &[u8]) -> u8 {
     // SAFETY: AVX-512 is there, or this function would not have been called.
@@ -196,7 +168,7 @@ pub(super) fn index(places: &mut Places, frame: &[u8]) -> u8 {
 }
 
 /// The sum of `bytes` modulo 256.
-#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2")]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi2,avx512vpopcntdq")]
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt,lzcnt")]
 pub(super) fn sum(bytes: &[u8]) -> u8 {
     // SAFETY: AVX-512 is there, or this function would not have been called.

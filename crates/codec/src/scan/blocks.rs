@@ -1,12 +1,10 @@
 //! The pass over blocks of 64 bytes, the same for all kinds of vectors.
 //!
-//! For each block, one bit a byte says where delimiters stand and where `=`. A field starts behind
-//! each delimiter; adding the starts to the bytes that are no `=` carries each of them up to the
-//! first `=` behind it, all fields of the block at once. The places of both kinds of bits go to
-//! their arrays, and a second loop reads the tags, now that their places are known.
+//! For each block, one bit a byte says where delimiters stand; their places go to an array. A second
+//! loop looks at the few bytes behind each delimiter: digits up to `=` are a tag.
 
 use super::{Places, scalar};
-use crate::{SOH, Tag};
+use crate::Tag;
 
 /// 64 bytes in the registers of one kind of processor.
 pub(super) trait Block: Copy {
@@ -24,11 +22,11 @@ pub(super) trait Block: Copy {
     /// The processor has what the implementation is named after.
     unsafe fn load_tail(frame: &[u8], len: usize) -> (Self, u32);
 
-    /// A bit for each byte that is `byte`.
+    /// A bit for each byte that is the delimiter.
     ///
     /// # Safety
     /// The processor has what the implementation is named after.
-    unsafe fn equal(self, byte: u8) -> u64;
+    unsafe fn delimiters(self) -> u64;
 
     /// No bytes.
     ///
@@ -71,8 +69,8 @@ pub(super) trait Block: Copy {
         }
     }
 
-    /// Reads the tags of all fields from the `from`-th on, up to the first one whose value is to be
-    /// read by its length; says which that is.
+    /// Reads the tags of all fields from the `from`-th on and notes where the values begin, up to
+    /// the first field whose value is to be read by its length; says which that is.
     ///
     /// # Safety
     /// The processor has what the implementation is named after.
@@ -95,11 +93,7 @@ const ROOM: usize = BLOCK + 16;
 #[inline(always)]
 pub(super) unsafe fn index<B: Block>(places: &mut Places, frame: &[u8]) -> u8 {
     // SAFETY: as promised by the caller.
-    let Some(total) = (unsafe { find::<B>(places, frame) }) else {
-        places.count = 0;
-        scalar::index(places, frame, 0);
-        return scalar::sum(frame);
-    };
+    let total = unsafe { find::<B>(places, frame) };
     let mut from = 0;
     // SAFETY: as promised by the caller.
     while let Some(n) = unsafe { B::read_tags(places, frame, from) } {
@@ -115,12 +109,10 @@ pub(super) unsafe fn index<B: Block>(places: &mut Places, frame: &[u8]) -> u8 {
 /// all from there on is indexed anew: then there is no more to do.
 #[cold]
 fn settle_data(places: &mut Places, frame: &[u8], n: usize) -> bool {
-    let (begin, end, count) = (places.values[n], places.ends[n], places.count);
+    let (found, count) = (places.starts[n + 1], places.count);
     places.count = n;
-    let at = places.ends[n - 1] as usize + 1;
-    let next = scalar::push(places, frame, at);
-    if next == end as usize + 1 {
-        debug_assert_eq!(places.values[n], begin, "both find the same `=`");
+    let next = scalar::push(places, frame, places.starts[n] as usize);
+    if next == found as usize {
         places.count = count;
         return true;
     }
@@ -128,14 +120,13 @@ fn settle_data(places: &mut Places, frame: &[u8], n: usize) -> bool {
     false
 }
 
-/// Writes where the values begin and end, and returns the sum of all bytes; nothing if there is a
-/// field without `=`.
+/// Notes where the fields begin, and returns the sum of all bytes.
 ///
 /// # Safety
 /// The processor has what `B` is named after.
 #[inline(always)]
-unsafe fn find<B: Block>(places: &mut Places, frame: &[u8]) -> Option<u8> {
-    let mut state = State { values: 0, ends: 0, seeking: 1 };
+unsafe fn find<B: Block>(places: &mut Places, frame: &[u8]) -> u8 {
+    places.count = 0;
     let (blocks, tail) = frame.as_chunks::<BLOCK>();
     // SAFETY: the caller promises what all of these calls need; a block has 64 bytes.
     unsafe {
@@ -143,68 +134,30 @@ unsafe fn find<B: Block>(places: &mut Places, frame: &[u8]) -> Option<u8> {
         for (n, bytes) in blocks.iter().enumerate() {
             let block = B::load(bytes.as_ptr());
             sum = block.add_to(sum);
-            state.take::<B>(places, (n * BLOCK) as u32, block, 0)?;
+            note::<B>(places, block.delimiters(), n * BLOCK);
         }
         if !tail.is_empty() {
-            let (block, shift) = B::load_tail(frame, tail.len());
+            let (block, before) = B::load_tail(frame, tail.len());
             sum = block.add_to(sum);
-            state.take::<B>(places, (blocks.len() * BLOCK) as u32, block, shift)?;
+            note::<B>(places, block.delimiters() >> before, blocks.len() * BLOCK);
         }
-        // The frame ends with a delimiter: as many values as ends.
-        places.count = state.ends;
-        Some(B::total(sum))
+        B::total(sum)
     }
 }
 
-/// How far the pass has come.
-struct State {
-    /// Values begun.
-    values: usize,
-    /// Values ended.
-    ends: usize,
-    /// 1 if the block begins in a tag, else 0.
-    seeking: u64,
-}
-
-impl State {
-    /// Takes the places of one block, which begins at `base`; nothing if a field has no `=`.
-    ///
-    /// # Safety
-    /// The processor has what `B` is named after.
-    #[inline(always)]
-    unsafe fn take<B: Block>(
-        &mut self,
-        places: &mut Places,
-        base: u32,
-        block: B,
-        shift: u32,
-    ) -> Option<()> {
+/// Notes the delimiters of one block, which begins at `base`.
+///
+/// # Safety
+/// The processor has what `B` is named after.
+#[inline(always)]
+unsafe fn note<B: Block>(places: &mut Places, delimiters: u64, base: usize) {
+    places.room(places.count + ROOM);
+    let next = places.starts[places.count + 1..].first_chunk_mut::<BLOCK>();
+    if let Some(starts) = next {
         // SAFETY: as promised by the caller.
-        let (delimiters, equals) =
-            unsafe { (block.equal(SOH) >> shift, block.equal(b'=') >> shift) };
-        let starts = delimiters << 1 | self.seeking;
-        // Each start runs through what is no `=` and stops at the first one behind it.
-        let (carried, open) = (!equals).overflowing_add(starts);
-        let first = carried & equals;
-        // A delimiter at the very end starts a tag in the next block.
-        let next = delimiters >> 63;
-        // Two starts that stop at the same `=`, or run out together: a field without one.
-        let found = u64::from(first.count_ones() + u32::from(open));
-        if found != u64::from(starts.count_ones()) || next & u64::from(open) != 0 {
-            return None;
-        }
-        self.seeking = next | u64::from(open);
-        places.room(self.values.max(self.ends) + ROOM);
-        let values = places.values[self.values..].first_chunk_mut::<BLOCK>()?;
-        // SAFETY: as promised by the caller.
-        unsafe { B::write_places(first, base.wrapping_add(1), values) };
-        let ends = places.ends[self.ends..].first_chunk_mut::<BLOCK>()?;
-        // SAFETY: as promised by the caller.
-        unsafe { B::write_places(delimiters, base, ends) };
-        self.values += first.count_ones() as usize;
-        self.ends += delimiters.count_ones() as usize;
-        Some(())
+        unsafe { B::write_places(delimiters, (base as u32).wrapping_add(1), starts) };
     }
+    places.count += delimiters.count_ones() as usize;
 }
 
 /// Reads the tags of the fields `from..to`, as [`Block::read_tags`] does, one by one.
@@ -216,9 +169,10 @@ pub(super) fn read_tags(
     to: usize,
 ) -> Option<usize> {
     for n in from..to {
-        let begin = if n == 0 { 0 } else { places.ends[n - 1] as usize + 1 };
-        let tag = tag(frame, begin, places.values[n] as usize - 1);
-        places.tags[n] = tag;
+        let (at, end) = (places.starts[n] as usize, places.starts[n + 1] as usize - 1);
+        let (tag, value) =
+            tag_and_value(frame, at).unwrap_or_else(|| scalar::tag_and_value(frame, at, end));
+        (places.tags[n], places.values[n]) = (tag, value as u32);
         if scalar::is_data(places, tag, n) {
             return Some(n);
         }
@@ -226,29 +180,62 @@ pub(super) fn read_tags(
     None
 }
 
-/// The tag whose digits stand from `begin` to the `=` at `equals`.
+/// The tag at `at` and where the value begins, if it is a canonical number of 1 to 7 digits and
+/// there are as many bytes as that takes.
 #[inline(always)]
-fn tag(frame: &[u8], begin: usize, equals: usize) -> Tag {
+fn tag_and_value(frame: &[u8], at: usize) -> Option<(Tag, usize)> {
+    const EQUALS: u64 = u64::from_le_bytes([b'='; 8]);
     const ZEROS: u64 = u64::from_le_bytes([b'0'; 8]);
-    let len = equals - begin;
-    // The eight bytes before the `=`; the first one is lowest, the last digit highest.
-    let word = match frame[..equals].last_chunk::<8>() {
-        Some(bytes) if (1..=8).contains(&len) => u64::from_le_bytes(*bytes),
-        _ => return scalar::tag(&frame[begin..equals]),
-    };
-    // What stands before the tag goes out as zeros come in from below.
-    let before = 64 - 8 * len as u32;
-    let digits = ((word >> before) << before) ^ (ZEROS >> before << before);
-    let first = (word >> before) & 0xff;
-    let above_nine = (digits.wrapping_add(0x7676_7676_7676_7676) | digits) & 0x8080_8080_8080_8080;
-    if above_nine != 0 || first == u64::from(b'0') {
-        return Tag(0);
+    const ONES: u64 = u64::from_le_bytes([1; 8]);
+    const HIGHS: u64 = u64::from_le_bytes([0x80; 8]);
+    // The first byte is lowest.
+    let word = u64::from_le_bytes(*frame.get(at..)?.first_chunk::<8>()?);
+    let other = word ^ EQUALS;
+    // The high bit of the first byte that is `=`.
+    let equals = other.wrapping_sub(ONES) & !other & HIGHS;
+    let len = equals.trailing_zeros() / 8;
+    if !(1..=7).contains(&len) {
+        return None;
+    }
+    // The last digit becomes highest; zeros come in from below.
+    let digits = (word ^ ZEROS) << (64 - 8 * len);
+    let above_nine = (digits.wrapping_add(0x7676_7676_7676_7676) | digits) & HIGHS;
+    if above_nine != 0 || word & 0xff == u64::from(b'0') {
+        return None;
     }
     // Pairs of digits, pairs of pairs, both halves.
     let pairs = (digits.wrapping_mul(10).wrapping_add(digits >> 8)) & 0x00ff_00ff_00ff_00ff;
     let fours = (pairs.wrapping_mul(100).wrapping_add(pairs >> 16)) & 0x0000_ffff_0000_ffff;
     let number = (fours.wrapping_mul(10_000).wrapping_add(fours >> 32)) & 0xffff_ffff;
-    Tag(number as u32)
+    Some((Tag(number as u32), at + len as usize + 1))
+}
+
+/// Reads tags, as [`Block::read_tags`] does, `lanes` at once by `read`.
+///
+/// `read` is told from which field on. It stores tags and where values begin, and returns a bit for
+/// each of the fields that there are and that another look is due at: no number of one to three
+/// digits, too near to the end, or perhaps a data field.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+pub(super) fn read_tags_by(
+    lanes: usize,
+    places: &mut Places,
+    frame: &[u8],
+    mut from: usize,
+    read: impl Fn(&mut Places, usize) -> u32,
+) -> Option<usize> {
+    while from < places.count {
+        let mut odd = read(places, from);
+        while odd != 0 {
+            let n = from + odd.trailing_zeros() as usize;
+            if let Some(data) = read_tags(places, frame, n, n + 1) {
+                return Some(data);
+            }
+            odd &= odd - 1;
+        }
+        from += lanes;
+    }
+    None
 }
 
 /// The sum of `bytes` modulo 256.

@@ -9,6 +9,7 @@ use core::arch::aarch64::*;
 use super::tests::model::*;
 
 use super::blocks::{BLOCK, Block, TAIL_MASK, short_block};
+use crate::SOH;
 
 /// Four registers of 16 bytes.
 #[derive(Clone, Copy)]
@@ -45,10 +46,10 @@ impl Block for Neon {
     }
 
     #[inline(always)]
-    unsafe fn equal(self, byte: u8) -> u64 {
+    unsafe fn delimiters(self) -> u64 {
         // SAFETY: NEON is there; BITS has 16 bytes.
         let parts = unsafe {
-            let (sought, bits) = (vdupq_n_u8(byte), vld1q_u8(BITS.as_ptr()));
+            let (sought, bits) = (vdupq_n_u8(SOH), vld1q_u8(BITS.as_ptr()));
             self.0.map(|part| {
                 let found = vandq_u8(vceqq_u8(part, sought), bits);
                 // Bits of a half are different: their sum is their union.

@@ -14,23 +14,26 @@ pub(super) fn index(places: &mut Places, frame: &[u8], mut at: usize) {
 /// Indexes the field at `at` and returns where the next one begins.
 pub(super) fn push(places: &mut Places, frame: &[u8], at: usize) -> usize {
     let end = soh(frame, at);
-    let Some(equals) = frame[at..end].iter().position(|&b| b == b'=') else {
-        // No `=`: there is no value.
-        places.push(Tag(0), end, end);
-        return end + 1;
-    };
-    let begin = at + equals + 1;
-    let tag = tag(&frame[at..begin - 1]);
-    let end = data_end(places, frame, tag, begin).unwrap_or(end);
-    places.push(tag, begin, end);
+    let (tag, value) = tag_and_value(frame, at, end);
+    let end = data_end(places, frame, tag, value).unwrap_or(end);
+    places.push(tag, value, end + 1);
     end + 1
+}
+
+/// The tag of the field that begins at `at` and ends at `end`, and where its value begins.
+pub(super) fn tag_and_value(frame: &[u8], at: usize, end: usize) -> (Tag, usize) {
+    match frame[at..end].iter().position(|&b| b == b'=') {
+        Some(len) => (tag(&frame[at..at + len]), at + len + 1),
+        // There is no value.
+        None => (Tag(0), end),
+    }
 }
 
 /// Most digits of a tag: any such number is below 2^32.
 const TAG_DIGITS_MAX: usize = 9;
 
 /// The tag that the text before a `=` says: `Tag(0)` unless it is a canonical number.
-pub(super) fn tag(text: &[u8]) -> Tag {
+fn tag(text: &[u8]) -> Tag {
     let is_canonical = (1..=TAG_DIGITS_MAX).contains(&text.len())
         && text[0] != b'0'
         && text.iter().all(u8::is_ascii_digit);
@@ -52,7 +55,7 @@ fn data_end(places: &Places, frame: &[u8], tag: Tag, begin: usize) -> Option<usi
         return None;
     }
     let before = places.count - 1;
-    let digits = &frame[places.values[before] as usize..places.ends[before] as usize];
+    let digits = &frame[places.values[before] as usize..places.starts[before + 1] as usize - 1];
     let length = usize::try_from(value::uint(digits)?).ok()?;
     let end = begin.checked_add(length)?;
     // The trailer may not be swallowed: the data field ends before CheckSum(10).

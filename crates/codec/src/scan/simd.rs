@@ -23,7 +23,7 @@ pub enum Simd {
     Sse2,
     /// AVX2 with BMI1, BMI2 and POPCNT.
     Avx2,
-    /// AVX-512 with BW, VL, VBMI and VBMI2.
+    /// AVX-512 with BW, VL, VBMI2 and VPOPCNTDQ: Ice Lake, Zen 4 and later.
     Avx512,
     /// NEON: every AArch64.
     Neon,
@@ -48,7 +48,13 @@ impl Simd {
             #[cfg(target_arch = "x86_64")]
             Self::Avx512 => {
                 Self::Avx2.is_available()
-                    && detected!("avx512f", "avx512bw", "avx512vl", "avx512vbmi", "avx512vbmi2")
+                    && detected!(
+                        "avx512f",
+                        "avx512bw",
+                        "avx512vl",
+                        "avx512vbmi2",
+                        "avx512vpopcntdq"
+                    )
             }
             #[cfg(target_arch = "aarch64")]
             Self::Neon => true,

@@ -53,12 +53,12 @@ pub(super) mod model {
     }
 }
 
-/// What an index says: tags, first bytes, ends, and the sum of all bytes.
+/// What an index says: tags, first bytes of values and of fields, and the sum of all bytes.
 type Said = (Vec<Tag>, Vec<u32>, Vec<u32>, u8);
 
 fn said(places: &Places, sum: u8) -> Said {
     let n = places.count;
-    (places.tags[..n].to_vec(), places.values[..n].to_vec(), places.ends[..n].to_vec(), sum)
+    (places.tags[..n].to_vec(), places.values[..n].to_vec(), places.starts[..=n].to_vec(), sum)
 }
 
 /// What each kind says of a frame, with memory that other frames have been in before.

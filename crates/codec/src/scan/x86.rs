@@ -4,6 +4,8 @@ use core::arch::x86_64::*;
 
 use super::Places;
 use super::blocks::{self, BLOCK, Block, TAIL_MASK, short_block};
+use crate::SOH;
+use crate::data::DATA;
 
 /// Four registers of 16 bytes.
 #[derive(Clone, Copy)]
@@ -48,10 +50,10 @@ impl Block for Sse2 {
     }
 
     #[inline(always)]
-    unsafe fn equal(self, byte: u8) -> u64 {
+    unsafe fn delimiters(self) -> u64 {
         // SAFETY: SSE2 is there.
         let bits = unsafe {
-            let sought = _mm_set1_epi8(byte as i8);
+            let sought = _mm_set1_epi8(SOH as i8);
             self.0.map(|part| _mm_movemask_epi8(_mm_cmpeq_epi8(part, sought)) as u16)
         };
         let [a, b, c, d] = bits.map(u64::from);
@@ -116,10 +118,10 @@ impl Block for Avx2 {
     }
 
     #[inline(always)]
-    unsafe fn equal(self, byte: u8) -> u64 {
+    unsafe fn delimiters(self) -> u64 {
         // SAFETY: AVX2 is there.
         let bits = unsafe {
-            let sought = _mm256_set1_epi8(byte as i8);
+            let sought = _mm256_set1_epi8(SOH as i8);
             self.0.map(|part| _mm256_movemask_epi8(_mm256_cmpeq_epi8(part, sought)) as u32)
         };
         let [a, b] = bits.map(u64::from);
@@ -149,6 +151,99 @@ impl Block for Avx2 {
             let halves = (_mm256_castsi256_si128(sum), _mm256_extracti128_si256::<1>(sum));
             Sse2::total(_mm_add_epi64(halves.0, halves.1))
         }
+    }
+
+    #[inline(always)]
+    unsafe fn read_tags(places: &mut Places, frame: &[u8], from: usize) -> Option<usize> {
+        // SAFETY: AVX2 is there.
+        let read = |places: &mut Places, from| unsafe { read_eight(places, frame, from) };
+        blocks::read_tags_by(LANES, places, frame, from, read)
+    }
+}
+
+const LANES: usize = 8;
+
+/// What the digits of a tag count, by 1, 2 and 4 for tags of 1, 2 and 3 digits; lowest digit byte
+/// lowest.
+static WEIGHTS: [[u8; 4]; LANES] = {
+    let mut weights = [[0; 4]; LANES];
+    (weights[1], weights[2], weights[4]) = ([1, 0, 0, 0], [10, 1, 0, 0], [100, 10, 1, 0]);
+    weights
+};
+
+/// How long the tag is with its `=`, by the same numbers.
+static LENGTHS: [i32; LANES] = [0, 2, 3, 0, 4, 0, 0, 0];
+
+/// What a canonical tag of so many digits is above, by the same numbers.
+static ABOVE: [i32; LANES] = [i32::MAX, 0, 9, 0, 99, 0, 0, 0];
+
+/// Reads the tags of eight fields, as [`blocks::read_tags_by`] asks for.
+///
+/// # Safety
+/// AVX2 is there.
+#[inline(always)]
+unsafe fn read_eight(places: &mut Places, frame: &[u8], from: usize) -> u32 {
+    let left = (places.count - from).min(LANES);
+    let starts = places.starts[from..].first_chunk::<LANES>();
+    let values = places.values[from..].first_chunk_mut::<LANES>();
+    let tags = places.tags[from..].first_chunk_mut::<LANES>();
+    let (Some(starts), Some(values), Some(tags)) = (starts, values, tags) else {
+        return (1 << left) - 1;
+    };
+    // SAFETY: AVX2 is there; loads and stores are of 8 numbers of arrays that have them; the first
+    // gather reads four bytes where so many are left in the frame, the other one words of DATA,
+    // which has 64 of 32 bits.
+    unsafe {
+        let starts = _mm256_loadu_si256(starts.as_ptr().cast());
+        let lanes = _mm256_set_epi32(7, 6, 5, 4, 3, 2, 1, 0);
+        let active = _mm256_cmpgt_epi32(_mm256_set1_epi32(left as i32), lanes);
+        let readable = _mm256_cmpgt_epi32(_mm256_set1_epi32(frame.len() as i32 - 3), starts);
+        let zero = _mm256_setzero_si256();
+        let read = _mm256_and_si256(active, readable);
+        let text = _mm256_mask_i32gather_epi32::<1>(zero, frame.as_ptr().cast(), starts, read);
+        // The high bit of the first byte that is `=`; higher ones mean nothing.
+        let other = _mm256_xor_si256(text, _mm256_set1_epi8(b'=' as i8));
+        let less = _mm256_sub_epi32(other, _mm256_set1_epi8(1));
+        let equals =
+            _mm256_and_si256(_mm256_andnot_si256(other, less), _mm256_set1_epi8(0x80_u8 as i8));
+        let below = _mm256_sub_epi32(equals, _mm256_set1_epi32(1));
+        let first = _mm256_andnot_si256(below, equals);
+        // 1, 2 or 4 for one, two or three digits, in the three bits that a permutation looks at.
+        let length = _mm256_or_si256(
+            _mm256_srli_epi32::<15>(first),
+            _mm256_or_si256(_mm256_srli_epi32::<22>(first), _mm256_srli_epi32::<29>(first)),
+        );
+        let digits = _mm256_xor_si256(text, _mm256_set1_epi8(b'0' as i8));
+        let weights = _mm256_loadu_si256(WEIGHTS.as_ptr().cast());
+        let weights = _mm256_permutevar8x32_epi32(weights, length);
+        let sums = _mm256_maddubs_epi16(digits, weights);
+        let tag = _mm256_madd_epi16(sums, _mm256_set1_epi16(1));
+        _mm256_storeu_si256(tags.as_mut_ptr().cast(), tag);
+        let lengths = _mm256_loadu_si256(LENGTHS.as_ptr().cast());
+        let behind = _mm256_add_epi32(starts, _mm256_permutevar8x32_epi32(lengths, length));
+        _mm256_storeu_si256(values.as_mut_ptr().cast(), behind);
+        // The digits alone.
+        let mask = _mm256_sub_epi32(_mm256_srli_epi32::<7>(first), _mm256_set1_epi32(1));
+        let digits = _mm256_and_si256(digits, mask);
+        let over = _mm256_or_si256(_mm256_add_epi8(digits, _mm256_set1_epi8(0x76)), digits);
+        let over_nine = _mm256_and_si256(over, _mm256_set1_epi8(0x80_u8 as i8));
+        let above = _mm256_loadu_si256(ABOVE.as_ptr().cast());
+        let is_canonical = _mm256_and_si256(
+            _mm256_cmpgt_epi32(tag, _mm256_permutevar8x32_epi32(above, length)),
+            _mm256_cmpeq_epi32(over_nine, zero),
+        );
+        let plain = _mm256_and_si256(is_canonical, read);
+        // A bit for each data field, here of three digits at most.
+        let word = _mm256_and_si256(_mm256_srli_epi32::<5>(tag), _mm256_set1_epi32(31));
+        let words = _mm256_i32gather_epi32::<4>(DATA.as_ptr().cast(), word);
+        let bit =
+            _mm256_sub_epi32(_mm256_set1_epi32(31), _mm256_and_si256(tag, _mm256_set1_epi32(31)));
+        // The highest bit of each number counts.
+        let odd = _mm256_or_si256(
+            _mm256_sllv_epi32(words, bit),
+            _mm256_xor_si256(plain, _mm256_set1_epi32(-1)),
+        );
+        _mm256_movemask_ps(_mm256_castsi256_ps(_mm256_and_si256(active, odd))) as u32
     }
 }
 
