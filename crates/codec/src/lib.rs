@@ -36,6 +36,7 @@ pub mod frame;
 pub mod group;
 pub mod message;
 pub mod print;
+pub mod raw;
 #[allow(unsafe_code, reason = "vectors: see the safety notes there")]
 pub mod scan;
 pub mod tag;
