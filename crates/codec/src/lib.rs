@@ -58,6 +58,7 @@ pub use fields::{Field, Fields};
 pub use frame::{Frame, Limits};
 pub use group::{Members, MessageLayout};
 pub use message::Message;
+#[cfg(feature = "typed")]
 pub use messages::*;
 pub use scan::{CheckSumPolicy, FieldIndex};
 pub use tag::Tag;
