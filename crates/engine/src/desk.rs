@@ -7,11 +7,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use transfix_codec::{
-    Body, CheckSumPolicy, FieldIndex, Frame, Garbled, Limits, Message, Switches, frame,
-};
+use transfix_codec::{Body, CheckSumPolicy, FieldIndex, Frame, Garbled, Limits, Message, frame};
 use transfix_session::{
-    Disconnect, Entry, Now, Outbox, SendError, Session, SessionId, State, Verdict, check_msg_type,
+    Checks, Disconnect, Entry, Now, Outbox, SendError, Session, SessionId, State, Verdict,
+    check_msg_type,
 };
 use transfix_store::{Record, Store, StoreError};
 use transfix_transport::Stream;
@@ -37,7 +36,7 @@ pub(crate) struct LinkOptions {
     pub(crate) keep_inbound: bool,
     pub(crate) offline: Offline,
     /// Whether messages are validated; `dictionary` stands in for the standard one.
-    pub(crate) validate: bool,
+    pub(crate) checks: Checks,
     pub(crate) dictionary: Option<PathBuf>,
 }
 
@@ -188,14 +187,11 @@ impl Desk {
 
     /// The rules of the version in force, which a FIXT.1.1 acceptor may learn from the Logon(A).
     pub(crate) fn choose_rules(&mut self) {
-        if !self.options.validate {
-            return;
-        }
         let begin_string = self.id().begin_string;
         let file = self.options.dictionary.as_deref();
         let book = &self.registry.rule_book;
         match book.rules(begin_string, self.session.appl_ver_id(), file) {
-            Ok(rules) => self.session.set_rules(Some(rules), Switches::default()),
+            Ok(rules) => self.session.set_rules(Some(rules), self.options.checks),
             // The file was there at the start.
             Err(error) => tracing::error!(session = %self.id(), error, "no validation"),
         }

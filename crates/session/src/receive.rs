@@ -7,7 +7,7 @@ use transfix_codec::{Message, Reject, tag};
 use crate::config::{CompIdPolicy, MSG_SEQ_NUM_MAX, Now};
 use crate::header::check_orig_sending_time;
 use crate::outbox::Outbox;
-use crate::session::Session;
+use crate::session::{Checks, Session, is_administrative};
 use crate::state::State;
 use crate::verdict::{Disconnect, Verdict};
 
@@ -92,7 +92,12 @@ impl Session {
     fn check(&mut self, now: Now, message: &Message<'_>) -> Result<(), Reject> {
         self.check_header(now, message)?;
         match &self.rules {
-            Some(rules) => rules.check(message, &self.switches, &mut self.scratch),
+            Some(rules) => {
+                let of_session = is_administrative(message.msg_type());
+                let Checks { session, application } = &self.checks;
+                let switches = if of_session { session } else { application };
+                rules.check(message, switches, &mut self.scratch)
+            }
             None => Ok(()),
         }
     }
