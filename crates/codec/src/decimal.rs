@@ -2,7 +2,7 @@
 
 use core::fmt::{self, Write};
 
-use crate::{digits, value};
+use crate::value;
 
 /// The float family of FIX: `mantissa / 10^scale`.
 ///
@@ -16,6 +16,8 @@ pub struct Decimal {
 }
 
 const SCALE_MAX: usize = 18;
+/// Longest text whose digits fit into a mantissa whatever they are.
+const SHORT: usize = 18;
 /// Sign, 19 digits, point and a leading zero.
 const TEXT_MAX: usize = 22;
 
@@ -36,23 +38,27 @@ impl Decimal {
             [b'-', rest @ ..] => (true, rest),
             rest => (false, rest),
         };
-        let (mantissa, scale) = if (1..=digits::WORD).contains(&text.len()) {
-            let word = digits::word(text);
-            match digits::position(word, b'.') {
-                None if digits::all(word) => (digits::number(word) as i64, 0),
-                Some(at) if text.len() > 1 => {
-                    let word = digits::without(word, at);
-                    if !digits::all(word) {
-                        return None;
-                    }
-                    (digits::number(word) as i64, 7_u8.wrapping_sub(at as u8))
+        if text.len() > SHORT {
+            return long(negative, text);
+        }
+        // Most have less than eight characters: measured faster than a word at a time.
+        let (mut mantissa, mut point) = (0_i64, None);
+        for (at, &b) in text.iter().enumerate() {
+            match b {
+                // Eighteen digits fit.
+                b'0'..=b'9' => {
+                    mantissa = mantissa.wrapping_mul(10).wrapping_add(i64::from(b & 0x0f));
                 }
+                b'.' if point.is_none() => point = Some(at),
                 _ => return None,
             }
-        } else {
-            long(text)?
-        };
-        Some(Self { mantissa: if negative { mantissa.wrapping_neg() } else { mantissa }, scale })
+        }
+        let scale = point.map_or(0, |at| text.len().wrapping_sub(at).wrapping_sub(1));
+        if text.len() == usize::from(point.is_some()) {
+            return None;
+        }
+        let mantissa = if negative { mantissa.wrapping_neg() } else { mantissa };
+        Some(Self { mantissa, scale: scale as u8 })
     }
 
     /// The nearest `f64`, for display and statistics; never for what goes back on the wire.
@@ -92,33 +98,20 @@ impl Decimal {
     }
 }
 
-/// Digits and scale of a text of more than 8 bytes: what stands before and behind the point.
-fn long(text: &[u8]) -> Option<(i64, u8)> {
-    let point = point(text).unwrap_or(text.len());
+/// A longer text: what stands before and behind the point.
+#[cold]
+fn long(negative: bool, text: &[u8]) -> Option<Decimal> {
+    let point = text.iter().position(|&b| b == b'.').unwrap_or(text.len());
     let (whole, rest) = text.split_at(point);
     let part = rest.get(1..).unwrap_or_default();
-    if part.len() > SCALE_MAX || whole.is_empty() && part.is_empty() {
+    if part.len() > SCALE_MAX {
         return None;
     }
     let read = |digits: &[u8]| if digits.is_empty() { Some(0) } else { value::uint(digits) };
-    let mantissa =
-        read(whole)?.checked_mul(digits::power_of_ten(part.len()))?.checked_add(read(part)?)?;
-    // At most 18 digits follow the point.
-    Some((i64::try_from(mantissa).ok()?, part.len() as u8))
-}
-
-/// Where the point stands, looked for eight bytes at once.
-fn point(text: &[u8]) -> Option<usize> {
-    let mut at = 0;
-    for chunk in text.chunks(digits::WORD) {
-        // A shorter chunk is filled up before its first byte.
-        let filled = digits::WORD - chunk.len();
-        if let Some(found) = digits::position(digits::word(chunk), b'.') {
-            return Some(at + found as usize - filled);
-        }
-        at += chunk.len();
-    }
-    None
+    let number =
+        read(whole)?.checked_mul(10_u64.pow(part.len() as u32))?.checked_add(read(part)?)?;
+    let mantissa = i64::try_from(number).ok()?;
+    Some(Decimal { mantissa: if negative { -mantissa } else { mantissa }, scale: part.len() as u8 })
 }
 
 impl From<i64> for Decimal {

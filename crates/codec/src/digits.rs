@@ -6,35 +6,28 @@
 const ZEROS: u64 = 0x3030_3030_3030_3030;
 const HIGH_HALVES: u64 = 0xf0f0_f0f0_f0f0_f0f0;
 const LOW_HALVES: u64 = 0x0f0f_0f0f_0f0f_0f0f;
-const ONES: u64 = 0x0101_0101_0101_0101;
-const HIGH_BITS: u64 = 0x8080_8080_8080_8080;
-
-/// Longest text that [`word`] takes.
-pub(crate) const WORD: usize = 8;
 
 /// The text as a word; `text` has at most 8 bytes, of a longer one the rest is lost.
 #[inline(always)]
-pub(crate) fn word(text: &[u8]) -> u64 {
-    if let Some(whole) = text.first_chunk::<WORD>() {
+fn word(text: &[u8]) -> u64 {
+    if let Some(whole) = text.first_chunk() {
         return u64::from_le_bytes(*whole);
     }
-    let n = text.len();
-    let unused = 64 - 8 * n as u32;
-    let filled = match (text.first_chunk::<4>(), text.last_chunk::<4>()) {
+    // Below 64.
+    let used = (text.len() as u32).wrapping_mul(8);
+    let filled = if let (Some(first), Some(last)) = (text.first_chunk(), text.last_chunk()) {
         // Two halves that overlap.
-        (Some(first), Some(last)) => {
-            u64::from(u32::from_le_bytes(*first)) << unused
-                | u64::from(u32::from_le_bytes(*last)) << 32
-        }
-        _ if n == 0 => return ZEROS,
-        _ => {
-            let middle = n / 2;
-            u64::from(text[0]) << unused
-                | u64::from(text[middle]) << (unused + 8 * middle as u32)
-                | u64::from(text[n - 1]) << 56
+        let (first, last) = (u32::from_le_bytes(*first), u32::from_le_bytes(*last));
+        u64::from(first).wrapping_shl(64_u32.wrapping_sub(used)) | u64::from(last) << 32
+    } else {
+        match *text {
+            [a, b, c] => u64::from_le_bytes([0, 0, 0, 0, 0, a, b, c]),
+            [a, b] => u64::from_le_bytes([0, 0, 0, 0, 0, 0, a, b]),
+            [a] => u64::from(a) << 56,
+            _ => 0,
         }
     };
-    filled | ZEROS >> (64 - unused)
+    filled | ZEROS.wrapping_shr(used)
 }
 
 /// Whether all bytes of the word are digits.
@@ -64,24 +57,6 @@ pub(crate) const fn number(word: u64) -> u64 {
 pub(crate) fn short(text: &[u8]) -> Option<u64> {
     let word = word(text);
     all(word).then(|| number(word))
-}
-
-/// The place of the first `byte` in the word, counted from 0.
-#[inline(always)]
-pub(crate) const fn position(word: u64, byte: u8) -> Option<u32> {
-    // The byte becomes 0; the lowest byte whose high bit is then set was 0.
-    let differing = word ^ ONES.wrapping_mul(byte as u64);
-    let zeros = differing.wrapping_sub(ONES) & !differing & HIGH_BITS;
-    if zeros == 0 { None } else { Some(zeros.trailing_zeros() / 8) }
-}
-
-/// The word without its byte at `at`: what stood before it moves up, and a zero comes first.
-#[inline(always)]
-pub(crate) const fn without(word: u64, at: u32) -> u64 {
-    let before = (1_u64 << (8 * at)).wrapping_sub(1);
-    // At most 7 bytes stand before.
-    let after = !(before << 8 | 0xff);
-    (word & after) | (word & before) << 8 | 0x30
 }
 
 /// `10^n`; `n` is at most 19.
@@ -115,17 +90,6 @@ mod tests {
         fn other_bytes_are_none(text in prop::collection::vec(any::<u8>(), 1..=8)) {
             let expected = text.iter().all(u8::is_ascii_digit);
             prop_assert_eq!(short(&text).is_some(), expected);
-        }
-
-        #[test]
-        fn a_byte_is_found_and_taken_out(text in "[0-9]{0,7}", at in any::<prop::sample::Index>()) {
-            let at = at.index(text.len() + 1);
-            let mut pointed = text.clone();
-            pointed.insert(at, '.');
-            let pointed = word(pointed.as_bytes());
-            let place = position(pointed, b'.').unwrap();
-            prop_assert_eq!(place as usize, WORD - 1 - text.len() + at);
-            prop_assert_eq!(without(pointed, place), word(text.as_bytes()));
         }
     }
 }

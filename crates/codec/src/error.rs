@@ -71,6 +71,78 @@ impl fmt::Display for Reject {
 
 impl core::error::Error for Reject {}
 
+/// What is wrong with how a repeating group was built.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GroupError {
+    /// The NumInGroup field of the group.
+    pub group: Tag,
+    /// The entry, counted from 1; one more than there are if the group ends too early.
+    pub entry: usize,
+    /// What is wrong there.
+    pub fault: GroupFault,
+}
+
+/// What is wrong with an entry of a repeating group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GroupFault {
+    /// The NumInGroup field is not a number.
+    NotANumber,
+    /// Another field stands where the entry should begin.
+    Delimiter {
+        /// The first field of each entry.
+        expected: Tag,
+        /// What stands there, if anything.
+        found: Option<Tag>,
+    },
+    /// A member stands after one that comes behind it in the published order, or a second time.
+    Order {
+        /// The member.
+        tag: Tag,
+        /// The one before it.
+        after: Tag,
+    },
+    /// One more entry than NumInGroup says.
+    TooMany,
+}
+
+impl fmt::Display for GroupError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { group, entry, fault } = self;
+        match fault {
+            GroupFault::NotANumber => write!(f, "group {group}: its NumInGroup is not a number"),
+            GroupFault::Delimiter { expected, found: Some(found) } => {
+                write!(f, "group {group}, entry {entry}: tag {found} stands where its delimiter ")?;
+                write!(f, "{expected} is expected")
+            }
+            GroupFault::Delimiter { expected, found: None } => {
+                write!(f, "group {group}, entry {entry}: its delimiter {expected} is expected, ")?;
+                f.write_str("but the message ends")
+            }
+            GroupFault::Order { tag, after } => {
+                write!(f, "group {group}, entry {entry}: tag {tag} may not stand after {after}")
+            }
+            GroupFault::TooMany => {
+                write!(f, "group {group}, entry {entry}: NumInGroup says there are fewer")
+            }
+        }
+    }
+}
+
+impl core::error::Error for GroupError {}
+
+impl From<GroupError> for Reject {
+    fn from(error: GroupError) -> Self {
+        match error.fault {
+            GroupFault::NotANumber => Self::new(RejectReason::IncorrectDataFormat, error.group),
+            GroupFault::Order { tag, .. } => Self::new(RejectReason::GroupFieldsOutOfOrder, tag),
+            // What is no delimiter ends the group, and then entries are missing.
+            GroupFault::Delimiter { .. } | GroupFault::TooMany => {
+                Self::new(RejectReason::IncorrectNumInGroup, error.group)
+            }
+        }
+    }
+}
+
 /// Code set of SessionRejectReason(373), FIX 4.2 and later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
@@ -144,6 +216,12 @@ pub enum Misuse {
     MsgType,
     /// A template was filled with fewer or more values than it has slots.
     SlotCount,
+    /// The field counts the entries of a group; it follows the entries.
+    NumInGroup(Tag),
+    /// The field has no place in the entry of the group.
+    NotInEntry(Tag),
+    /// The field delimits the entry of the group, which cannot be without it.
+    EntryDelimiter(Tag),
 }
 
 impl fmt::Display for Misuse {
@@ -158,6 +236,13 @@ impl fmt::Display for Misuse {
             }
             Self::MsgType => f.write_str("MsgType(35) is empty or belongs to the session layer"),
             Self::SlotCount => f.write_str("fill each slot of the template exactly once"),
+            Self::NumInGroup(tag) => {
+                write!(f, "tag {tag} counts the entries of a group; add or remove entries instead")
+            }
+            Self::NotInEntry(tag) => write!(f, "tag {tag} is no member of the group's entries"),
+            Self::EntryDelimiter(tag) => {
+                write!(f, "tag {tag} begins each entry of the group; remove the entry instead")
+            }
         }
     }
 }

@@ -4,7 +4,8 @@
 //! and answer with the [`Reject`] that the standard gives for a missing field (reason 1), an empty
 //! one (4) or a value of the wrong format (6).
 
-use crate::group::Groups;
+use crate::error::GroupError;
+use crate::group::{self, Entries, Groups, Members};
 use crate::{
     Date, Decimal, MonthYear, Reject, RejectReason, Tag, Tenor, TimeOfDay, Timestamp, TzTimeOnly,
     TzTimestamp, value,
@@ -170,6 +171,29 @@ impl<'a> Fields<'a> {
     #[must_use]
     pub fn group(&self, count: Tag, delimiter: Tag) -> Groups<'a> {
         Groups::new(*self, count, delimiter)
+    }
+
+    /// The entries of the repeating group that the NumInGroup field `count` opens, each of which
+    /// ends at the first field that is not one of `members`. Empty if the field is absent.
+    #[must_use]
+    pub fn entries<'m, M: Members + ?Sized>(
+        &self,
+        count: Tag,
+        members: &'m M,
+    ) -> Entries<'a, 'm, M> {
+        Entries::new(*self, count, members)
+    }
+
+    /// Whether the repeating group that `count` opens, and those within it, are well built.
+    ///
+    /// # Errors
+    /// The first fault: with group, entry, tag and the delimiter that is expected.
+    pub fn check_group<M: Members + ?Sized>(
+        &self,
+        count: Tag,
+        members: &M,
+    ) -> Result<(), GroupError> {
+        group::check(self, count, members)
     }
 
     /// A value that must be there and not empty.

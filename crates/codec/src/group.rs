@@ -1,10 +1,261 @@
 //! Repeating groups of a received message, read as iterators, nested to any depth.
 //!
-//! Without a dictionary the end of the last entry is unknown: it runs to the end of the scope.
-//! [`Groups::members`] gives the member tags and thereby the exact end.
+//! [`Fields::entries`] knows from the dictionary, or from the caller, which fields an entry may
+//! have, and thereby where each entry ends. [`Fields::group`] needs the delimiter only; then the
+//! end of the last entry is unknown, and it runs to the end of the scope unless
+//! [`Groups::members`] are given.
+//!
+//! ```
+//! use transfix_codec::{CheckSumPolicy, FieldIndex, Message, MessageLayout, Tag};
+//!
+//! let fix44 = transfix_dictionary::standard("FIX44").expect("a standard dictionary");
+//! let order = MessageLayout::new(&fix44, &fix44, b"D").expect("a message of FIX 4.4");
+//! let bytes = b"8=FIX.4.4\x019=60\x0135=D\x01453=2\x01448=A\x01447=D\x01802=1\x01523=X\x01\
+//!     803=4\x01448=B\x0155=EU\x0110=000\x01";
+//! let mut index = FieldIndex::default();
+//! let message = Message::parse(bytes, &mut index, CheckSumPolicy::Ignore)?;
+//! let parties = order.group(Tag(453)).expect("NoPartyIDs(453) is a group");
+//! let ids = message.entries(Tag(453), parties).map(|party| party.raw(Tag(448)));
+//! assert!(ids.eq([Some(&b"A"[..]), Some(b"B")]));
+//! let first = message.entries(Tag(453), parties).next().expect("two entries");
+//! let sub_ids = parties.group(Tag(802)).expect("NoPartySubIDs(802) is a group");
+//! assert_eq!(first.entries(Tag(802), sub_ids).count(), 1);
+//! # Ok::<(), transfix_codec::Garbled>(())
+//! ```
 
+use transfix_dictionary::{Dictionary, Layout};
+
+use crate::error::{GroupError, GroupFault};
 use crate::fields::Fields;
 use crate::{Tag, value};
+
+/// The fields that an entry of a group, or a whole message, may have.
+///
+/// A [`Layout`] of the dictionary is one. Without a dictionary a list of tags is: the delimiter
+/// first, in the order wanted, the members of nested groups among them.
+pub trait Members {
+    /// The members of the entries of nested groups.
+    type Entry: Members<Entry = Self::Entry> + ?Sized;
+
+    /// The first field of an entry.
+    fn delimiter(&self) -> Option<Tag>;
+
+    /// Where the field stands in the published order; `None` if it may not stand here.
+    fn position(&self, tag: Tag) -> Option<u32>;
+
+    /// What the entries of the group consist of that the field `count` opens, if it does.
+    fn group(&self, count: Tag) -> Option<&Self::Entry>;
+}
+
+impl Members for Layout {
+    type Entry = Self;
+
+    fn delimiter(&self) -> Option<Tag> {
+        self.first().map(Tag)
+    }
+
+    fn position(&self, tag: Tag) -> Option<u32> {
+        self.place(tag.0).map(|place| place.position)
+    }
+
+    fn group(&self, count: Tag) -> Option<&Self> {
+        self.place(count.0)?.group.as_ref()
+    }
+}
+
+impl Members for [Tag] {
+    type Entry = Self;
+
+    fn delimiter(&self) -> Option<Tag> {
+        self.first().copied()
+    }
+
+    fn position(&self, tag: Tag) -> Option<u32> {
+        self.iter().zip(0..).find(|(member, _)| **member == tag).map(|(_, at)| at)
+    }
+
+    fn group(&self, _: Tag) -> Option<&Self> {
+        None
+    }
+}
+
+/// The groups of a message that nothing else is known of: each NumInGroup field with the members of
+/// its entries.
+impl Members for [(Tag, &[Tag])] {
+    type Entry = [Tag];
+
+    fn delimiter(&self) -> Option<Tag> {
+        None
+    }
+
+    fn position(&self, _: Tag) -> Option<u32> {
+        None
+    }
+
+    fn group(&self, count: Tag) -> Option<&[Tag]> {
+        self.iter().find(|(group, _)| *group == count).map(|(_, members)| *members)
+    }
+}
+
+/// Header, body and trailer of one message of a dictionary.
+#[derive(Clone, Debug)]
+pub struct MessageLayout {
+    header: Layout,
+    body: Layout,
+    trailer: Layout,
+}
+
+/// Positions of body and trailer begin here; those of unknown fields are between them.
+const BODY: u32 = 1 << 28;
+pub(crate) const UNKNOWN: u32 = 2 << 28;
+const TRAILER: u32 = 3 << 28;
+
+impl MessageLayout {
+    /// The layout of the message of that type; `None` if neither dictionary has it. `session` gives
+    /// header, trailer and its own messages; see [`Rules::new`](crate::Rules::new).
+    #[must_use]
+    pub fn new(session: &Dictionary, application: &Dictionary, msg_type: &[u8]) -> Option<Self> {
+        let message = session.message(msg_type).or_else(|| application.message(msg_type))?;
+        let [header, trailer] = [session.header(), session.trailer()].map(Layout::of);
+        Some(Self { header, body: Layout::of(&message.members), trailer })
+    }
+
+    fn sections(&self) -> [(&Layout, u32); 3] {
+        [(&self.body, BODY), (&self.header, 0), (&self.trailer, TRAILER)]
+    }
+}
+
+impl Members for MessageLayout {
+    type Entry = Layout;
+
+    fn delimiter(&self) -> Option<Tag> {
+        None
+    }
+
+    fn position(&self, tag: Tag) -> Option<u32> {
+        let found = |(layout, begin): (&Layout, u32)| Some(begin + layout.position(tag)?);
+        self.sections().into_iter().find_map(found)
+    }
+
+    fn group(&self, count: Tag) -> Option<&Layout> {
+        self.sections().into_iter().find_map(|(layout, _)| Members::group(layout, count))
+    }
+}
+
+/// Where the entry ends that begins at `begin`.
+pub(crate) fn entry_end<M: Members + ?Sized>(tags: &[Tag], begin: usize, members: &M) -> usize {
+    let delimiter = members.delimiter();
+    let mut at = begin;
+    while let Some(&tag) = tags.get(at)
+        && (at == begin || Some(tag) != delimiter)
+        && members.position(tag).is_some()
+    {
+        at += 1;
+        if let Some(nested) = members.group(tag) {
+            at = group_end(tags, at, nested);
+        }
+    }
+    at
+}
+
+/// Where the entries end that begin at `begin`.
+pub(crate) fn group_end<M: Members + ?Sized>(tags: &[Tag], begin: usize, members: &M) -> usize {
+    let mut at = begin;
+    while at < tags.len() && Some(tags[at]) == members.delimiter() {
+        at = entry_end(tags, at, members);
+    }
+    at
+}
+
+/// The entries of one repeating group whose members are known.
+pub struct Entries<'a, 'm, M: ?Sized> {
+    rest: Fields<'a>,
+    left: usize,
+    members: &'m M,
+}
+
+impl<'a, 'm, M: Members + ?Sized> Entries<'a, 'm, M> {
+    pub(crate) fn new(scope: Fields<'a>, count: Tag, members: &'m M) -> Self {
+        let Groups { rest, left, .. } = Groups::new(scope, count, count);
+        Self { rest, left, members }
+    }
+}
+
+impl<M: ?Sized> Clone for Entries<'_, '_, M> {
+    fn clone(&self) -> Self {
+        let Self { rest, left, members } = *self;
+        Self { rest, left, members }
+    }
+}
+
+impl<'a, M: Members + ?Sized> Iterator for Entries<'a, '_, M> {
+    type Item = Fields<'a>;
+
+    fn next(&mut self) -> Option<Fields<'a>> {
+        let tags = self.rest.tags();
+        if self.left == 0 || tags.first().copied() != self.members.delimiter() || tags.is_empty() {
+            return None;
+        }
+        self.left -= 1;
+        let end = entry_end(tags, 0, self.members);
+        let entry = self.rest.slice(0, end);
+        self.rest = self.rest.slice(end, tags.len());
+        Some(entry)
+    }
+}
+
+/// Looks for what is wrong with the group that `count` opens, nested groups included.
+pub(crate) fn check<M: Members + ?Sized>(
+    scope: &Fields<'_>,
+    count: Tag,
+    members: &M,
+) -> Result<(), GroupError> {
+    let Some(at) = scope.position(count) else { return Ok(()) };
+    let blame = |entry, fault| GroupError { group: count, entry, fault };
+    let number = value::uint(scope.value(at)).and_then(|number| usize::try_from(number).ok());
+    let expected = number.ok_or(blame(1, GroupFault::NotANumber))?;
+    let Some(delimiter) = members.delimiter() else { return Ok(()) };
+    let tags = scope.tags();
+    let mut begin = at + 1;
+    for entry in 1..=expected {
+        let found = tags.get(begin).copied();
+        if found != Some(delimiter) {
+            return Err(blame(entry, GroupFault::Delimiter { expected: delimiter, found }));
+        }
+        let end = entry_end(tags, begin, members);
+        let fields = scope.slice(begin, end);
+        check_entry(&fields, members).map_err(|fault| blame(entry, fault))?;
+        for nested in fields.tags() {
+            if let Some(members) = members.group(*nested) {
+                check(&fields, *nested, members)?;
+            }
+        }
+        begin = end;
+    }
+    match tags.get(begin) {
+        Some(tag) if *tag == delimiter => Err(blame(expected + 1, GroupFault::TooMany)),
+        _ => Ok(()),
+    }
+}
+
+/// The members of an entry stand in their order, each once.
+fn check_entry<M: Members + ?Sized>(entry: &Fields<'_>, members: &M) -> Result<(), GroupFault> {
+    let tags = entry.tags();
+    let mut before: Option<(u32, Tag)> = None;
+    let mut at = 0;
+    while let Some(&tag) = tags.get(at) {
+        let position = members.position(tag).unwrap_or(UNKNOWN);
+        if let Some((_, after)) = before.filter(|(last, _)| *last >= position) {
+            return Err(GroupFault::Order { tag, after });
+        }
+        before = Some((position, tag));
+        at += 1;
+        if let Some(nested) = members.group(tag) {
+            at = group_end(tags, at, nested);
+        }
+    }
+    Ok(())
+}
 
 /// The entries of one repeating group.
 #[derive(Clone, Copy)]

@@ -15,45 +15,57 @@
 //! # Ok::<(), transfix_codec::Misuse>(())
 //! ```
 
+use alloc::string::ToString;
 use alloc::vec::Vec;
 
-use crate::encode::Body;
+use crate::encode::{Body, Head, piece::Piece};
 use crate::{Decimal, Misuse, SOH, Tag, Timestamp};
 
 /// The body of a message with places left for values.
 #[derive(Clone, Debug)]
 pub struct Template {
     msg_type: Vec<u8>,
-    bytes: Vec<u8>,
     slots: Vec<Slot>,
+    /// Constant bytes after the last slot, while the layout is being made.
+    open: Vec<u8>,
+    rest: Piece,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Slot {
     tag: Tag,
-    /// Constant bytes that stand before the slot's field: up to here in `bytes`.
-    until: usize,
+    /// Constant bytes that stand before the slot's value, `tag=` included.
+    before: Piece,
 }
 
 impl Template {
     /// Lays out a message of type `msg_type`: constant fields and slots, in wire order.
     #[must_use]
     pub fn new(msg_type: &str, layout: impl FnOnce(&mut Self)) -> Self {
-        let msg_type = msg_type.as_bytes().to_vec();
-        let mut template = Self { msg_type, bytes: Vec::new(), slots: Vec::new() };
+        let mut template = Self {
+            msg_type: msg_type.as_bytes().to_vec(),
+            slots: Vec::new(),
+            open: Vec::new(),
+            rest: Piece::new(&[]),
+        };
         layout(&mut template);
+        debug_assert!(template.open.is_empty() || template.open.ends_with(&[SOH]));
+        template.rest = Piece::new(&template.open);
         template
     }
 
     /// Appends constant fields, each ended by its delimiter.
     pub fn fields(&mut self, encoded: &[u8]) -> &mut Self {
-        self.bytes.extend_from_slice(encoded);
+        self.open.extend_from_slice(encoded);
         self
     }
 
     /// Appends a field whose value is given at each [`Template::fill`].
     pub fn slot(&mut self, tag: Tag) -> &mut Self {
-        self.slots.push(Slot { tag, until: self.bytes.len() });
+        self.open.extend_from_slice(tag.to_string().as_bytes());
+        self.open.push(b'=');
+        self.slots.push(Slot { tag, before: Piece::new(&self.open) });
+        self.open.clear();
         self
     }
 
@@ -64,65 +76,76 @@ impl Template {
     }
 
     /// Writes the template into `body`; the values follow in the order of the slots.
+    #[inline]
     #[must_use = "end with done(), or the message is incomplete"]
-    pub const fn fill<'t, 'b, 'o>(&'t self, body: &'b mut Body<'o>) -> Fill<'t, 'b, 'o> {
-        Fill { template: self, body, slot: 0, written: 0 }
+    pub fn fill<'t, 'b, 'o>(&'t self, body: &'b mut Body<'o>) -> Fill<'t, 'b, 'o> {
+        Fill { slots: self.slots.iter(), rest: &self.rest, body }
     }
 }
 
 /// A template being filled.
 pub struct Fill<'t, 'b, 'o> {
-    template: &'t Template,
+    slots: core::slice::Iter<'t, Slot>,
+    rest: &'t Piece,
     body: &'b mut Body<'o>,
-    slot: usize,
-    written: usize,
 }
 
 impl Fill<'_, '_, '_> {
+    #[inline]
     fn next(&mut self, write: impl FnOnce(&mut Body<'_>, Tag)) -> &mut Self {
-        let Some(&Slot { tag, until }) = self.template.slots.get(self.slot) else {
-            self.body.blame(Misuse::SlotCount);
-            return self;
-        };
-        self.body.fields(&self.template.bytes[self.written..until]);
-        self.written = until;
-        self.slot += 1;
-        write(self.body, tag);
+        match self.slots.next() {
+            Some(Slot { tag, before }) => {
+                self.body.check(*tag);
+                before.append(self.body.out);
+                write(self.body, *tag);
+            }
+            None => self.body.blame(Misuse::SlotCount),
+        }
         self
     }
 
     /// A String value.
+    #[inline]
     pub fn str(&mut self, value: &str) -> &mut Self {
-        self.next(|body, tag| _ = body.str(tag, value))
+        self.bytes(value.as_bytes())
     }
 
     /// Any value in its wire form.
+    #[inline]
     pub fn bytes(&mut self, value: &[u8]) -> &mut Self {
-        self.next(|body, tag| _ = body.bytes(tag, value))
+        self.next(|body, tag| _ = body.put_bytes(Head::NONE, tag, value))
     }
 
     /// A SeqNum, Length or quantity without fraction.
+    #[inline]
     pub fn uint(&mut self, value: u64) -> &mut Self {
-        self.next(|body, tag| _ = body.uint(tag, value))
+        self.next(|body, _| _ = body.put_uint(Head::NONE, value, 1))
+    }
+
+    /// The same with leading zeros up to `digits_min` digits, at most 8: as long in each message.
+    #[inline]
+    pub fn padded(&mut self, value: u64, digits_min: usize) -> &mut Self {
+        self.next(|body, _| _ = body.put_uint(Head::NONE, value, digits_min))
     }
 
     /// A float, Qty, Price, Amt or Percentage value.
+    #[inline]
     pub fn decimal(&mut self, value: Decimal) -> &mut Self {
-        self.next(|body, tag| _ = body.decimal(tag, value))
+        self.next(|body, _| _ = body.put_decimal(Head::NONE, value))
     }
 
     /// A UTCTimestamp value, with the precision of the session.
+    #[inline]
     pub fn timestamp(&mut self, value: Timestamp) -> &mut Self {
-        self.next(|body, tag| _ = body.timestamp(tag, value))
+        self.next(|body, _| _ = body.put_timestamp(Head::NONE, value, body.precision))
     }
 
     /// Writes what follows the last slot.
+    #[inline]
     pub fn done(&mut self) {
-        if self.slot != self.template.slots.len() {
+        if !self.slots.as_slice().is_empty() {
             self.body.blame(Misuse::SlotCount);
         }
-        let rest = &self.template.bytes[self.written..];
-        debug_assert!(rest.is_empty() || rest.ends_with(&[SOH]));
-        self.body.fields(rest);
+        self.rest.append(self.body.out);
     }
 }

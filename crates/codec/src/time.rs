@@ -4,6 +4,7 @@
 
 use core::fmt;
 
+use crate::encode::moment::{Minute, seconds};
 use crate::time_of_day::hms;
 use crate::{Date, TimeOfDay, digits, value};
 
@@ -99,35 +100,12 @@ impl Timestamp {
 
     /// Writes `YYYYMMDD-HH:MM:SS[.fff]` into `buffer` and returns it; the rest is cut, not rounded.
     pub(crate) fn text(self, precision: Precision, buffer: &mut [u8; TEXT_MAX]) -> &[u8] {
-        let seconds = self.0.div_euclid(NANOS);
-        let (year, month, day) = civil(seconds.div_euclid(DAY_S));
-        // Below 86,400.
-        let of_day = seconds.rem_euclid(DAY_S) as u32;
-        let pairs = [
-            (0, year as u32 / 100),
-            (2, year as u32 % 100),
-            (4, month as u32),
-            (6, day as u32),
-            (9, of_day / 3600),
-            (12, of_day / 60 % 60),
-            (15, of_day % 60),
-        ];
-        for (at, number) in pairs {
-            put_two(buffer, at, number);
-        }
-        (buffer[8], buffer[11], buffer[14]) = (b'-', b':', b':');
-        let n = precision.digits();
-        if n == 0 {
-            return &buffer[..17];
-        }
-        buffer[17] = b'.';
-        // Below 1,000,000,000.
-        let mut fraction = self.0.rem_euclid(NANOS) as u32 / 10_u32.pow(9 - n as u32);
-        for b in buffer[18..18 + n].iter_mut().rev() {
-            *b = b'0' + (fraction % 10) as u8;
-            fraction /= 10;
-        }
-        &buffer[..18 + n]
+        let mut minute = Minute::FIRST;
+        let (rest, len) = seconds(minute.enter(self.0), precision);
+        let (begin, end) = buffer.split_at_mut(Minute::LEN);
+        begin.copy_from_slice(&minute.text().to_le_bytes()[..Minute::LEN]);
+        end.copy_from_slice(&rest.to_le_bytes()[..TEXT_MAX - Minute::LEN]);
+        &buffer[..Minute::LEN + len]
     }
 
     /// Nanoseconds from `earlier` to `self`; negative if `self` is earlier.
@@ -165,25 +143,21 @@ pub(crate) fn fraction(text: &[u8]) -> Option<u32> {
     Some(number.wrapping_mul(digits::power_of_ten(9 - kept.len())) as u32)
 }
 
-/// Two digits; `number` is below 100.
-fn put_two(buffer: &mut [u8; TEXT_MAX], at: usize, number: u32) {
-    buffer[at] = b'0' + (number / 10) as u8;
-    buffer[at + 1] = b'0' + (number % 10) as u8;
-}
-
 /// Year, month and day of a day since 1970-01-01, clamped to years of four digits.
-const fn civil(day: i64) -> (i64, i64, i64) {
+pub(crate) const fn civil(day: i64) -> (i64, i64, i64) {
     let day = if day < DAY_MIN { DAY_MIN } else { day };
     let day = if day > DAY_MAX { DAY_MAX } else { day } + 719_468;
-    let era = day.div_euclid(146_097);
-    let of_era = day.rem_euclid(146_097);
-    let year = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year + year / 4 - year / 100);
-    let month = (5 * of_year + 2) / 153;
-    let of_month = of_year - (153 * month + 2) / 5 + 1;
-    let month = if month < 10 { month + 3 } else { month - 9 };
-    let year = year + era * 400 + if month <= 2 { 1 } else { 0 };
-    (year, month, of_month)
+    // A century has 36,524 days and a quarter, a year within it 365 and a quarter: counted in
+    // quarters, both are divisions of whole numbers, and 32 bits are enough.
+    let quarters = 4 * day as u32 + 3;
+    let (century, of_century) = (quarters / 146_097, quarters % 146_097 / 4);
+    let quarters = 4 * of_century + 3;
+    let (year, of_year) = (quarters / 1_461, quarters % 1_461 / 4);
+    // From March on, five months in turn have 153 days.
+    let fifths = 5 * of_year + 2;
+    let (month, of_month) = (fifths / 153, fifths % 153 / 5);
+    let (month, next) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
+    ((100 * century + year + next) as i64, month as i64, of_month as i64 + 1)
 }
 
 #[cfg(test)]

@@ -448,15 +448,54 @@ fn fields() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn no_message_makes_it_panic(
+    fn the_first_error_is_the_first_of_all(
         msg_type in "D|W|X|V|8|E|0|A|AE|[0-9A-Z]{1,2}",
         fields in fields(),
         at in 0..VERSIONS.len(),
-        bits in any::<u16>(),
+        switches in switches(),
     ) {
         let version = VERSIONS[at];
+        let bytes = frame(version, &format!("35={msg_type}|{fields}"));
+        same_first(version, &bytes, switches);
+    }
+
+    #[test]
+    fn the_first_error_is_the_first_of_all_in_nearly_good_messages(
+        of in 0..5_usize,
+        at in 0..VERSIONS.len(),
+        edits in prop::collection::vec((any::<prop::sample::Index>(), 0..4_u8, fields()), 0..3),
+        switches in switches(),
+    ) {
+        let version = VERSIONS[at];
+        let message = [
+            order("44=1.5|453=2|448=A|447=D|452=1|802=1|523=x|803=1|448=B|447=D|452=3|58=t|"),
+            order("386=2|336=a|336=b|95=3|96=a|b|"),
+            heartbeat("112=x|"),
+            format!("35=W|{HEADER}262=1|55=X|268=2|269=0|270=1|271=5|269=1|270=2|271=6|"),
+            format!("35=V|{HEADER}262=1|263=1|264=0|267=2|269=0|269=1|146=2|55=A|55=B|"),
+        ];
+        let mut parts: Vec<String> =
+            message[of].split_terminator('|').map(|field| format!("{field}|")).collect();
+        for (index, edit, other) in edits {
+            let n = index.index(parts.len() - 1) + 1;
+            match edit {
+                0 => drop(parts.remove(n)),
+                1 => parts.insert(n, other.split_inclusive('|').take(1).collect()),
+                2 => parts.push(parts[n].clone()),
+                _ => parts[n] = parts[n].split('=').next().unwrap().to_owned() + "=|",
+            }
+            if parts.len() < 2 {
+                break;
+            }
+        }
+        same_first(version, &frame(version, &parts.concat()), switches);
+    }
+}
+
+fn switches() -> impl Strategy<Value = Switches> {
+    prop_oneof![3 => Just(0), 1 => any::<u16>()].prop_map(|bits| {
         let on = |n: u16| bits & (1 << n) == 0;
-        let switches = Switches {
+        Switches {
             undefined_tags: on(0),
             tags_of_message: on(1),
             required_tags: on(2),
@@ -467,17 +506,31 @@ proptest! {
             section_order: on(7),
             group_order: on(8),
             group_counts: on(9),
-            ..Switches::ALL
-        };
-        let bytes = frame(version, &format!("35={msg_type}|{fields}"));
-        let mut index = FieldIndex::default();
-        if let Ok(message) = Message::parse(&bytes, &mut index, CheckSumPolicy::Verify) {
-            let mut scratch = Scratch::default();
-            let first = rules(version).check(&message, &switches, &mut scratch);
-            // A scratch that was used before, by other rules too, changes nothing.
-            let _ = rules("FIX40").check(&message, &switches, &mut scratch);
-            let second = rules(version).check(&message, &switches, &mut scratch);
-            prop_assert_eq!(first, second);
+            required_in_groups: on(10),
+            empty_groups: on(11),
+            user_defined_tags: on(12),
+            msg_types: on(13),
         }
+    })
+}
+
+/// What `check` says is what `check_all` says first; nothing makes either of them panic.
+fn same_first(version: &str, bytes: &[u8], switches: Switches) {
+    let mut index = FieldIndex::default();
+    let Ok(message) = Message::parse(bytes, &mut index, CheckSumPolicy::Verify) else { return };
+    let mut scratch = Scratch::default();
+    let mut all = Vec::new();
+    let rules = rules(version);
+    rules.check_all(&message, &switches, &mut scratch, |finding| all.push(finding));
+    let first = rules.check(&message, &switches, &mut scratch).err();
+    assert_eq!(first, all.first().map(|finding| finding.reject), "{version} {message} {all:?}");
+    // A scratch that was used before, by other rules too, changes nothing.
+    let _ = self::rules("FIX40").check(&message, &switches, &mut scratch);
+    assert_eq!(first, rules.check(&message, &switches, &mut scratch).err());
+    for finding in all {
+        let blamed = finding.at.map(|at| message.at(at).expect("a field that there is").tag);
+        let tag = finding.reject.tag;
+        let missing = finding.reject.reason == RequiredTagMissing;
+        assert!(missing || tag.is_none() || blamed == tag || blamed == Some(Tag(0)), "{finding:?}");
     }
 }

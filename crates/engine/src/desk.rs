@@ -195,7 +195,7 @@ impl Desk {
         let file = self.options.dictionary.as_deref();
         let book = &self.registry.rule_book;
         match book.rules(begin_string, self.session.appl_ver_id(), file) {
-            Ok(rules) => self.session.set_rules(Some(rules), Switches::ALL),
+            Ok(rules) => self.session.set_rules(Some(rules), Switches::default()),
             // The file was there at the start.
             Err(error) => tracing::error!(session = %self.id(), error, "no validation"),
         }

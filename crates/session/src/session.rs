@@ -59,7 +59,7 @@ impl Session {
             ending: None,
             reset_sent: false,
             rules: None,
-            switches: Switches::ALL,
+            switches: Switches::default(),
             scratch: Scratch::default(),
             from_held: false,
             reset_wanted: false,

@@ -1,7 +1,7 @@
 //! The pass over blocks of 64 bytes, the same for all kinds of vectors.
 //!
-//! For each block, one bit a byte says where delimiters stand; their places go to an array. A second
-//! loop looks at the few bytes behind each delimiter: digits up to `=` are a tag.
+//! For each block, one bit a byte says where delimiters stand; their places go to an array. A
+//! second loop looks at the few bytes behind each delimiter: digits up to `=` are a tag.
 
 use super::{Places, scalar};
 use crate::Tag;

@@ -119,13 +119,13 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
     #[test]
-    fn all_kinds_say_the_same(many in prop::collection::vec(frames(), 1..4), offset in 0_usize..64) {
+    fn all_kinds_say_the_same(many in prop::collection::vec(frames(), 1..4), by in 0_usize..64) {
         let mut indexes = Indexes::new();
         for frame in many {
             indexes.check(&frame);
-            let mut shifted = vec![b'1'; offset];
+            let mut shifted = vec![b'1'; by];
             shifted.extend_from_slice(&frame);
-            indexes.check(&shifted[offset..]);
+            indexes.check(&shifted[by..]);
         }
     }
 

@@ -78,11 +78,42 @@ pub(super) struct Place {
     pub(super) mark: u32,
     /// Last position, which differs from the first where a field is published twice.
     pub(super) mark_max: u32,
+    /// What its value is looked at for.
+    pub(super) look: Look,
+    /// Whether it must be there.
+    pub(super) required: bool,
+}
+
+/// What a value is looked at for, beside being there at all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Look {
+    /// Nothing: any text will do.
+    Text,
+    /// The codes; a value that is one of them has the form of its type.
+    Codes,
+    /// A decimal number.
+    Decimal,
+    /// A UTCTimestamp.
+    Timestamp,
+    /// Its length, which the field before it says.
+    Data,
+    /// The form of any other type.
+    Form,
 }
 
 /// [`Place::group`] of a field that counts nothing.
 pub(super) const NO_GROUP: u32 = u32::MAX;
-const EMPTY: Place = Place { tag: 0, field: 0, group: NO_GROUP, mark: 0, mark_max: 0 };
+/// The tag of a free slot; no message has it, as tags have nine digits at most.
+const FREE: u32 = u32::MAX;
+const EMPTY: Place = Place {
+    tag: FREE,
+    field: 0,
+    group: NO_GROUP,
+    mark: 0,
+    mark_max: 0,
+    look: Look::Text,
+    required: false,
+};
 
 impl Tables {
     pub(super) fn new(session: &Dictionary, application: &Dictionary) -> Self {
@@ -183,6 +214,27 @@ impl FieldRule {
         }
     }
 
+    fn look(&self) -> Look {
+        use DataType as T;
+        match self.data_type {
+            _ if self.has_codes => Look::Codes,
+            T::String | T::Pattern | T::Xid | T::XidRef => Look::Text,
+            T::Float | T::Qty | T::Price | T::PriceOffset | T::Amt | T::Percentage => Look::Decimal,
+            T::UtcTimestamp => Look::Timestamp,
+            T::Data | T::XmlData => Look::Data,
+            _ => Look::Form,
+        }
+    }
+
+    /// Whether a value of a field with codes is one of them, and so has the form of its type.
+    #[inline]
+    pub(super) fn is_code(&self, value: &[u8]) -> bool {
+        match *value {
+            [byte] if byte < 128 => self.short_codes & (1 << byte) != 0,
+            _ => self.admits(value),
+        }
+    }
+
     /// Whether the codes allow the value; each word of it where the type is a list of codes.
     #[inline]
     pub(super) fn admits(&self, value: &[u8]) -> bool {
@@ -222,7 +274,7 @@ impl Layout {
         };
         let mut required = Vec::new();
         for (flat, mark) in places.iter().zip(base as u32..) {
-            let Flattened { tag, field, group, .. } = *flat;
+            let Flattened { tag, field, group, look, required: needed } = *flat;
             let slot = layout.slot(tag);
             let place = &mut layout.slots[slot];
             // FIX 4.3 and 5.0 publish some fields twice in one message.
@@ -230,8 +282,8 @@ impl Layout {
                 place.mark_max = mark;
                 continue;
             }
-            *place = Place { tag, field, group, mark, mark_max: mark };
-            if flat.required {
+            *place = Place { tag, field, group, mark, mark_max: mark, look, required: needed };
+            if needed {
                 required.push((mark, tag));
             }
         }
@@ -240,20 +292,33 @@ impl Layout {
     }
 
     /// The slot of the tag, or the free one where it would stand; half of the slots are free.
-    #[inline]
     fn slot(&self, tag: u32) -> usize {
-        let mut at = (tag.wrapping_mul(0x9E37_79B1) >> self.shift) as usize;
-        while self.slots[at].tag != tag && self.slots[at].tag != 0 {
+        let mut at = self.first_slot(tag);
+        while self.slots[at].tag != tag && self.slots[at].tag != FREE {
             at = (at + 1) & (self.slots.len() - 1);
         }
         at
     }
 
+    #[inline(always)]
+    const fn first_slot(&self, tag: u32) -> usize {
+        (tag.wrapping_mul(0x9E37_79B1) >> self.shift) as usize
+    }
+
     /// What is said of that tag; nothing if it may not stand here.
-    #[inline]
+    #[inline(always)]
     pub(super) fn place(&self, tag: u32) -> Option<&Place> {
-        let place = &self.slots[self.slot(tag)];
-        (place.tag == tag && tag != 0).then_some(place)
+        let mut at = self.first_slot(tag);
+        loop {
+            let place = self.slots.get(at)?;
+            if place.tag == tag {
+                return Some(place);
+            }
+            if place.tag == FREE {
+                return None;
+            }
+            at = (at + 1) & (self.slots.len() - 1);
+        }
     }
 }
 
@@ -276,6 +341,7 @@ struct Flattened {
     tag: u32,
     field: u32,
     group: u32,
+    look: Look,
     required: bool,
 }
 
@@ -325,7 +391,8 @@ impl Build {
                 layout
             });
             let (tag, required) = (flat.tag, flat.required);
-            places.push(Flattened { tag, field: field as u32, group, required });
+            let look = self.fields[field].look();
+            places.push(Flattened { tag, field: field as u32, group, look, required });
         }
         places
     }

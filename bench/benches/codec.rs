@@ -1,0 +1,101 @@
+//! What the codec's operations cost beside their floor and their peers: `cargo bench -p
+//! transfix-bench --bench codec`. Allocations are counted, and ours must make none.
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a benchmark speaks to its user")]
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use transfix_bench::measure::{self, Length, OURS, Series};
+use transfix_bench::operation::{Operation, Set};
+use transfix_bench::ours::Ours;
+use transfix_bench::peer::Peers;
+use transfix_testkit::alloc::{Counting, thread_allocations};
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+const LENGTH: Length = Length { slices: 51, slice_ns: 1_000_000 };
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("codec: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<(), String> {
+    let mut ours = Ours::new()?;
+    check_allocations(&mut ours)?;
+    let mut peers = Peers::start(&peers_folder()?, &ours)?;
+    let series = measure::run(&mut ours, &mut peers, &Operation::ALL, LENGTH)?;
+    println!("ns per operation, median of {} slices; allocations of ours: 0", LENGTH.slices);
+    println!("{}", table(&series));
+    for line in &peers.missing {
+        println!("{line}");
+    }
+    Ok(())
+}
+
+/// Buffers have grown when everything was checked; from then on nothing may allocate.
+fn check_allocations(ours: &mut Ours) -> Result<(), String> {
+    for operation in Operation::ALL {
+        for set in [Set::Fixed, Set::Varied] {
+            let before = thread_allocations();
+            ours.run(operation, set, 200);
+            let made = thread_allocations() - before;
+            if made > 0 {
+                return Err(format!("{} makes {made} allocations in 200", operation.name()));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// `target/peers` for a program in `target/release/deps`.
+fn peers_folder() -> Result<PathBuf, String> {
+    let program = std::env::current_exe().map_err(|error| error.to_string())?;
+    let target = program.ancestors().nth(3).map(Path::to_path_buf);
+    target.map(|target| target.join("peers")).ok_or_else(|| "no target folder".to_owned())
+}
+
+fn table(series: &[Series]) -> String {
+    let median = |engine: &str, operation, set| {
+        let is_it =
+            |s: &&Series| (s.engine.as_str(), s.operation, s.set) == (engine, operation, set);
+        series.iter().find(is_it).map(Series::median_ns)
+    };
+    let mut text = format!(
+        "{:<16} {:<22} {:>8} {:>8} {:>6} {:>9}\n",
+        "operation", "engine", "fixed", "varied", "v/f", "of peer"
+    );
+    for operation in Operation::ALL {
+        let shown = |s: &&Series| {
+            let compared = s.engine != OURS && s.operation == operation.of_peer();
+            (s.operation == operation || compared) && s.set == Set::Fixed
+        };
+        // The peers' encoding stands beside the template.
+        if operation == Operation::Encode {
+            continue;
+        }
+        for s in series.iter().filter(shown) {
+            let fixed = s.median_ns();
+            let varied = median(&s.engine, s.operation, Set::Varied);
+            let compared = (s.engine != OURS)
+                .then(|| median(OURS, operation, Set::Fixed))
+                .flatten()
+                .map(|ours| format!("1/{:.1}", fixed / ours));
+            text += &format!(
+                "{:<16} {:<22} {fixed:>8.1} {:>8} {:>6} {:>9}\n",
+                s.operation.name(),
+                s.engine,
+                varied.map_or_else(String::new, |v| format!("{v:.1}")),
+                varied.map_or_else(String::new, |v| format!("{:.2}", v / fixed)),
+                compared.unwrap_or_default(),
+            );
+        }
+    }
+    text
+}

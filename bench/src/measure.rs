@@ -1,0 +1,151 @@
+//! The measuring: all operations of all engines take turns in short slices of one run, so that
+//! noise hits all alike; the figure of each is the median of its slices.
+
+use crate::operation::{Operation, Set};
+use crate::ours::Ours;
+use crate::peer::Peers;
+
+/// How long a run is.
+#[derive(Clone, Copy, Debug)]
+pub struct Length {
+    /// Slices of each operation.
+    pub slices: usize,
+    /// What one slice lasts, about.
+    pub slice_ns: u64,
+}
+
+/// One operation of one engine on one set.
+#[derive(Clone, Debug)]
+pub struct Series {
+    /// The engine's name; ours is `transfix`.
+    pub engine: String,
+    /// What was done.
+    pub operation: Operation,
+    /// To which messages.
+    pub set: Set,
+    /// Nanoseconds of one operation, one value a slice, ascending.
+    pub ns: Vec<f64>,
+}
+
+impl Series {
+    /// The median of the slices.
+    #[must_use]
+    pub fn median_ns(&self) -> f64 {
+        self.ns.get(self.ns.len() / 2).copied().unwrap_or(f64::NAN)
+    }
+}
+
+/// Our name among the engines.
+pub const OURS: &str = "transfix";
+
+/// Measures `operations` of ours and of all peers that know them.
+///
+/// # Errors
+/// If a peer fails in the middle.
+pub fn run(
+    ours: &mut Ours,
+    peers: &mut Peers,
+    operations: &[Operation],
+    length: Length,
+) -> Result<Vec<Series>, String> {
+    let mut contests = contests(peers, operations);
+    for contest in &mut contests {
+        contest.calibrate(ours, peers, length.slice_ns)?;
+    }
+    for _ in 0..length.slices {
+        for contest in &mut contests {
+            contest.slice(ours, peers)?;
+        }
+    }
+    Ok(contests.into_iter().map(Contest::finish).collect())
+}
+
+/// Who does what, and how often in a slice.
+struct Contest {
+    /// None for us, or which of the peers.
+    peer: Option<usize>,
+    n: u64,
+    series: Series,
+}
+
+fn contests(peers: &Peers, operations: &[Operation]) -> Vec<Contest> {
+    let mut contests = Vec::new();
+    for &operation in operations {
+        for set in [Set::Fixed, Set::Varied] {
+            if operation.is_s4b() && set == Set::Varied {
+                continue;
+            }
+            let contest = |peer, engine: &str| {
+                let series = Series { engine: engine.to_owned(), operation, set, ns: Vec::new() };
+                Contest { peer, n: 1, series }
+            };
+            // We have no encoding apart from the building.
+            if operation != Operation::Encode {
+                contests.push(contest(None, OURS));
+            }
+            for (i, peer) in peers.ready.iter().enumerate() {
+                if peer.knows(operation) {
+                    contests.push(contest(Some(i), peer.name()));
+                }
+            }
+        }
+    }
+    contests
+}
+
+impl Contest {
+    fn run(&self, ours: &mut Ours, peers: &mut Peers, n: u64) -> Result<u64, String> {
+        let Series { operation, set, .. } = self.series;
+        match self.peer {
+            None => Ok(ours.run(operation, set, n)),
+            Some(i) => peers.ready[i].run(operation, set, n),
+        }
+    }
+
+    /// Finds how often fits into a slice; also warms up.
+    fn calibrate(
+        &mut self,
+        ours: &mut Ours,
+        peers: &mut Peers,
+        slice_ns: u64,
+    ) -> Result<(), String> {
+        let mut n = 64;
+        loop {
+            let ns = self.run(ours, peers, n)?.max(1);
+            if ns >= slice_ns / 4 {
+                self.n = (n * slice_ns / ns).max(1);
+                return Ok(());
+            }
+            n *= 2;
+        }
+    }
+
+    fn slice(&mut self, ours: &mut Ours, peers: &mut Peers) -> Result<(), String> {
+        // What the others did has emptied caches: a tenth of the slice is not counted.
+        self.run(ours, peers, self.n / 10 + 1)?;
+        let ns = self.run(ours, peers, self.n)?;
+        self.series.ns.push(ns as f64 / self.n as f64);
+        Ok(())
+    }
+
+    fn finish(mut self) -> Series {
+        self.series.ns.sort_by(f64::total_cmp);
+        self.series
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_operation_of_ours_gets_its_slices() {
+        let mut ours = Ours::new().expect("every result is right");
+        let length = Length { slices: 3, slice_ns: 10_000 };
+        let series =
+            run(&mut ours, &mut Peers::default(), &Operation::ALL, length).expect("no peers");
+        // Encode is the peers' alone; S4b has one set.
+        assert_eq!(series.len(), 6 * 2 + 2);
+        assert!(series.iter().all(|s| s.ns.len() == 3 && s.median_ns() > 0.0));
+    }
+}

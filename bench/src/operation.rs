@@ -1,0 +1,103 @@
+//! What is measured: operations on sets of messages, named as peers understand them.
+
+/// One operation of a codec.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// One pass that finds the separators and sums the bytes.
+    Floor,
+    /// Frame, index, CheckSum(10) verified.
+    Decode,
+    /// The same, and all body fields read with their types.
+    DecodeRead,
+    /// The same as `Decode`, and validated against FIX44.
+    DecodeValidate,
+    /// A message already built is turned into bytes, length and checksum included.
+    Encode,
+    /// Built anew with both times formatted, and turned into bytes.
+    BuildEncode,
+    /// Five values of a prepared message written anew, with length and checksum.
+    Template,
+    /// The message of S4b, already decoded, validated against FIX42.
+    Validate42,
+    /// The same against FIX44.
+    Validate44,
+}
+
+impl Operation {
+    /// All, in the order of the tables.
+    pub const ALL: [Self; 9] = [
+        Self::Floor,
+        Self::Decode,
+        Self::DecodeRead,
+        Self::DecodeValidate,
+        Self::BuildEncode,
+        Self::Encode,
+        Self::Template,
+        Self::Validate42,
+        Self::Validate44,
+    ];
+
+    /// Its name in the protocol of the peers.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Floor => "floor",
+            Self::Decode => "decode",
+            Self::DecodeRead => "decode-read",
+            Self::DecodeValidate => "decode-validate",
+            Self::Encode => "encode",
+            Self::BuildEncode => "build-encode",
+            Self::Template => "template",
+            Self::Validate42 => "validate-fix42",
+            Self::Validate44 => "validate-fix44",
+        }
+    }
+
+    /// The operation of this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|operation| operation.name() == name)
+    }
+
+    /// What a peer does that is to be compared with this: a template has no counterpart but the
+    /// encoding of a message that is already built.
+    #[must_use]
+    pub const fn of_peer(self) -> Self {
+        match self {
+            Self::Template => Self::Encode,
+            other => other,
+        }
+    }
+
+    /// Whether it works on the message of S4b alone, so that there is one set.
+    #[must_use]
+    pub const fn is_s4b(self) -> bool {
+        matches!(self, Self::Validate42 | Self::Validate44)
+    }
+}
+
+/// The messages worked on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Set {
+    /// One message, again and again.
+    Fixed,
+    /// Different ones in turn.
+    Varied,
+}
+
+impl Set {
+    /// Its name in the protocol of the peers.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Fixed => "fixed",
+            Self::Varied => "varied",
+        }
+    }
+
+    /// The set of this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        [Self::Fixed, Self::Varied].into_iter().find(|set| set.name() == name)
+    }
+}

@@ -1,0 +1,237 @@
+//! Our side of each operation. Results are checked once, before anything is timed.
+
+use std::hint::black_box;
+
+use transfix::clock::monotonic_ns;
+use transfix::codec::{CheckSumPolicy, FieldIndex, Frame, Limits, Rules, Scratch};
+use transfix::codec::{Switches, encode::Header, frame};
+use transfix::{Message, Precision, Tag, Template, Timestamp, dictionary, tag};
+
+use crate::operation::{Operation, Set};
+use crate::workload::{EPOCH, Order, S4B};
+
+/// What the session writes into each header beside MsgSeqNum(34) and SendingTime(52).
+const HEADER: &[u8] = b"49=A12345B\x0150=2DEFGH4\x0156=COMPARO\x0157=G\x01142=AU,SY\x01";
+/// Between the moments of two messages, so that digits change.
+const STEP_NS: i64 = 1_000_003;
+
+/// All that the operations need, made beforehand.
+pub struct Ours {
+    fixed: Messages,
+    varied: Messages,
+    header: Header,
+    template: Template,
+    fix42: Rules,
+    fix44: Rules,
+    index: FieldIndex,
+    scratch: Scratch,
+    out: Vec<u8>,
+}
+
+struct Messages {
+    orders: Vec<Order>,
+    frames: Vec<Vec<u8>>,
+}
+
+impl Messages {
+    fn of(orders: Vec<Order>) -> Self {
+        let frames = orders.iter().map(Order::frame).collect();
+        Self { orders, frames }
+    }
+}
+
+impl Ours {
+    /// Makes everything ready and checks each operation's result.
+    ///
+    /// # Errors
+    /// What went wrong, in words.
+    pub fn new() -> Result<Self, String> {
+        let rules = |name| {
+            let standard = dictionary::standard(name).map_err(|error| error.to_string())?;
+            Ok::<_, String>(Rules::new(&standard, &standard))
+        };
+        let mut ours = Self {
+            fixed: Messages::of(vec![Order::of_page()]),
+            varied: Messages::of(Order::varied()),
+            header: Header::new(b"FIX.4.4", HEADER),
+            template: template(),
+            fix42: rules("FIX42")?,
+            fix44: rules("FIX44")?,
+            index: FieldIndex::default(),
+            scratch: Scratch::default(),
+            out: Vec::with_capacity(4096),
+        };
+        ours.check()?;
+        Ok(ours)
+    }
+
+    /// The frames of a set, as peers get them.
+    #[must_use]
+    pub fn frames(&self, set: Set) -> &[Vec<u8>] {
+        &self.messages(set).frames
+    }
+
+    const fn messages(&self, set: Set) -> &Messages {
+        match set {
+            Set::Fixed => &self.fixed,
+            Set::Varied => &self.varied,
+        }
+    }
+
+    /// Carries `operation` out `n` times; nanoseconds that they took together.
+    pub fn run(&mut self, operation: Operation, set: Set, n: u64) -> u64 {
+        let Self { fixed, varied, header, template, fix42, fix44, index, scratch, out } = self;
+        let Messages { orders, frames } = if set == Set::Fixed { &*fixed } else { &*varied };
+        let frame_of = |i: u64| &frames[i as usize & (frames.len() - 1)][..];
+        let order_of = |i: u64| &orders[i as usize & (orders.len() - 1)];
+        match operation {
+            Operation::Floor => time(n, |i| floor(black_box(frame_of(i)))),
+            Operation::Decode => time(n, |i| decode(frame_of(i), index).is_some()),
+            Operation::DecodeRead => time(n, |i| decode(frame_of(i), index).map(|m| read(&m))),
+            Operation::DecodeValidate => time(n, |i| {
+                decode(frame_of(i), index)
+                    .map(|message| fix44.check(&message, &Switches::default(), scratch))
+            }),
+            Operation::Encode | Operation::BuildEncode => {
+                time(n, |i| build(header, out, order_of(i), i))
+            }
+            Operation::Template => time(n, |i| patch((header, template), out, order_of(i), i)),
+            Operation::Validate42 => validate(fix42, (index, scratch), n),
+            Operation::Validate44 => validate(fix44, (index, scratch), n),
+        }
+    }
+
+    fn check(&mut self) -> Result<(), String> {
+        for set in [Set::Fixed, Set::Varied] {
+            for i in 0..self.messages(set).frames.len() {
+                self.check_one(set, i)?;
+            }
+        }
+        let message = decode(S4B, &mut self.index).ok_or("S4b does not decode")?;
+        let mut judge =
+            |rules: &Rules| rules.check(&message, &Switches::default(), &mut self.scratch);
+        judge(&self.fix42).map_err(|reject| format!("S4b, FIX42: {reject}"))?;
+        match judge(&self.fix44) {
+            Err(reject) if reject.tag == Some(Tag(47)) => Ok(()),
+            other => Err(format!("S4b, FIX44: Rule80A(47) is not refused: {other:?}")),
+        }
+    }
+
+    fn check_one(&mut self, set: Set, i: usize) -> Result<(), String> {
+        let Self { fixed, varied, header, template, fix44, index, scratch, out, .. } = self;
+        let Messages { orders, frames } = if set == Set::Fixed { &*fixed } else { &*varied };
+        let (order, bytes) = (&orders[i], &frames[i]);
+        let message = decode(bytes, index).ok_or("a frame of ours does not decode")?;
+        let fields = 22 + usize::from(order.price.is_some()) + usize::from(order.text.is_some());
+        let body = fields - 11;
+        if (message.fields().len(), read(&message)) != (fields, body) {
+            return Err(format!("{message} is not read whole"));
+        }
+        fix44
+            .check(&message, &Switches::default(), scratch)
+            .map_err(|reject| format!("{message}: {reject}"))?;
+        build(header, out, order, 0);
+        let built = decode(out, index).map_or(0, |message| read(&message));
+        patch((header, template), out, order, 0);
+        let patched = decode(out, index).map_or(0, |message| read(&message));
+        if (built, patched) != (body, 13) {
+            return Err(format!("{set:?} {i}: what is encoded does not decode"));
+        }
+        Ok(())
+    }
+}
+
+fn time<T>(n: u64, mut operation: impl FnMut(u64) -> T) -> u64 {
+    let start = monotonic_ns();
+    for i in 0..n {
+        black_box(operation(i));
+    }
+    monotonic_ns() - start
+}
+
+/// One plain pass: the number of separators, and the sum of the bytes.
+fn floor(bytes: &[u8]) -> (u8, u8) {
+    let pass = |bytes: &[u8]| {
+        bytes.iter().fold((0_u8, 0_u8), |(separators, sum), &b| {
+            (separators.wrapping_add(u8::from(b == 1)), sum.wrapping_add(b))
+        })
+    };
+    let (chunks, rest) = bytes.as_chunks::<64>();
+    chunks.iter().fold(pass(rest), |(separators, sum), chunk| {
+        let (more, part) = pass(chunk);
+        (separators.wrapping_add(more), sum.wrapping_add(part))
+    })
+}
+
+fn decode<'a>(bytes: &'a [u8], index: &'a mut FieldIndex) -> Option<Message<'a>> {
+    let Frame::Whole(end) = frame::split(black_box(bytes), Limits::default()) else { return None };
+    Message::parse(&bytes[..end], index, CheckSumPolicy::Verify).ok()
+}
+
+/// Reads all fields of the body with their types, and counts those that are there.
+fn read(message: &Message<'_>) -> usize {
+    let mut there = 0_usize;
+    let mut note = |is_there: bool| there = there.wrapping_add(usize::from(is_there));
+    note(black_box(message.timestamp(tag::TRANSACT_TIME)).is_ok());
+    note(black_box(message.decimal(tag::ORDER_QTY)).is_ok());
+    note(black_box(message.decimal(tag::PRICE)).is_ok());
+    for text in [tag::ACCOUNT, tag::CL_ORD_ID, tag::SYMBOL, tag::TEXT, Tag(107), Tag(167)] {
+        note(black_box(message.text(text)).is_ok());
+    }
+    for char in [tag::HANDL_INST, tag::ORD_TYPE, tag::SIDE, tag::TIME_IN_FORCE] {
+        note(black_box(message.char(char)).is_ok());
+    }
+    there
+}
+
+fn moment(i: u64) -> Timestamp {
+    Timestamp(EPOCH.0.wrapping_add((i as i64).wrapping_mul(STEP_NS)))
+}
+
+/// As a session sends: its constant header fields are ready, everything else is written anew.
+fn build(header: &mut Header, out: &mut Vec<u8>, order: &Order, i: u64) -> usize {
+    out.clear();
+    let now = black_box(moment(i));
+    let sending_time = (now, Precision::Millis);
+    let mut frame = header.frame(out, b"D", order.msg_seq_num, sending_time);
+    black_box(order).write(frame.body(Precision::Millis), now);
+    let written = frame.finish().map_or(0, |range| range.end);
+    black_box(&out);
+    written
+}
+
+/// Everything of the page's order but five values is constant.
+fn template() -> Template {
+    Template::new("D", |t| {
+        t.slot(tag::TRANSACT_TIME).fields(b"1=01234567\x01").slot(tag::ORDER_QTY);
+        t.fields(b"44=400.5\x01").slot(tag::CL_ORD_ID);
+        t.fields(b"21=1\x0140=2\x0154=1\x0155=OC\x0158=NIGEL\x0159=0\x01107=AOZ3 C02000\x01");
+        t.fields(b"167=OPT\x01");
+    })
+}
+
+/// Five values: MsgSeqNum(34), SendingTime(52), TransactTime(60), OrderQty(38), ClOrdID(11).
+fn patch(
+    (header, template): (&mut Header, &Template),
+    out: &mut Vec<u8>,
+    order: &Order,
+    i: u64,
+) -> usize {
+    out.clear();
+    let (now, order) = (black_box(moment(i)), black_box(order));
+    let sending_time = (now, Precision::Millis);
+    let mut frame = header.frame(out, template.msg_type(), order.msg_seq_num, sending_time);
+    let mut fill = template.fill(frame.body(Precision::Millis));
+    fill.timestamp(now).decimal(order.order_qty).str(&order.cl_ord_id).done();
+    let written = frame.finish().map_or(0, |range| range.end);
+    black_box(&out);
+    written
+}
+
+/// Validation alone: the message is decoded once.
+fn validate(rules: &Rules, (index, scratch): (&mut FieldIndex, &mut Scratch), n: u64) -> u64 {
+    // Checked when everything was made ready.
+    let Some(message) = decode(S4B, index) else { return 0 };
+    let switches = Switches::default();
+    time(n, |_| rules.check(black_box(&message), &switches, scratch))
+}

@@ -1,0 +1,171 @@
+//! A codec of another engine: a process that carries operations out when it is told to.
+//!
+//! Its one argument is a folder with the messages, one a line, and the dictionaries. It prints
+//! `ready NAME OPERATION…`, and answers each line `OPERATION SET N` by the nanoseconds that N of
+//! them took. It checks its own results before it is ready, and ends with its input.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+use crate::operation::{Operation, Set};
+use crate::ours::Ours;
+use crate::workload::S4B;
+
+/// A peer that is ready.
+pub struct Peer {
+    name: String,
+    operations: Vec<Operation>,
+    child: Child,
+    input: Option<ChildStdin>,
+    lines: BufReader<ChildStdout>,
+}
+
+impl Peer {
+    fn start(command: &mut Command) -> Result<Self, String> {
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .map_err(|error| error.to_string())?;
+        let input = child.stdin.take();
+        let lines = BufReader::new(child.stdout.take().ok_or("no standard output")?);
+        let mut peer = Self { name: String::new(), operations: Vec::new(), child, input, lines };
+        let line = peer.line()?;
+        let mut words = line.split_whitespace();
+        if words.next() != Some("ready") {
+            return Err(format!("said {line:?} instead of ready"));
+        }
+        peer.name = words.next().ok_or("gave no name")?.to_owned();
+        peer.operations = words.filter_map(Operation::named).collect();
+        Ok(peer)
+    }
+
+    /// The engine and its version.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Whether it knows `operation`.
+    #[must_use]
+    pub fn knows(&self, operation: Operation) -> bool {
+        self.operations.contains(&operation)
+    }
+
+    /// Carries `operation` out `n` times; nanoseconds that they took together.
+    ///
+    /// # Errors
+    /// If the process ended or said something else.
+    pub fn run(&mut self, operation: Operation, set: Set, n: u64) -> Result<u64, String> {
+        let input = self.input.as_mut().ok_or("no standard input")?;
+        writeln!(input, "{} {} {n}", operation.name(), set.name())
+            .and_then(|()| input.flush())
+            .map_err(|error| format!("{}: {error}", self.name))?;
+        let line = self.line()?;
+        line.parse().map_err(|_| format!("{} said {line:?} to {}", self.name, operation.name()))
+    }
+
+    fn line(&mut self) -> Result<String, String> {
+        let mut line = String::new();
+        match self.lines.read_line(&mut line) {
+            Ok(0) => Err(format!("{} ended; its error is above", self.name)),
+            Ok(_) => Ok(line.trim_end().to_owned()),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+}
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        drop(self.input.take());
+        // It ends with its input, unless it hangs or is gone already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The peers that could be started, and why the others could not.
+#[derive(Default)]
+pub struct Peers {
+    /// Those that are ready.
+    pub ready: Vec<Peer>,
+    /// One line for each that is not.
+    pub missing: Vec<String>,
+    folder: Option<PathBuf>,
+}
+
+/// What `cargo xtask peers build` puts into its folder; a jar is started with java.
+const PROGRAMS: [(&str, &[&str]); 5] = [
+    ("QuickFIX C++", &["qf_codec"]),
+    ("QuickFIX/J", &["quickfixj.jar"]),
+    ("rustyfix", &["rust_codecs", "rustyfix"]),
+    ("easyfix", &["rust_codecs", "easyfix"]),
+    ("ironfix", &["rust_codecs", "ironfix"]),
+];
+
+impl Peers {
+    /// Starts all whose programs lie in `programs`.
+    ///
+    /// # Errors
+    /// If the messages cannot be written for them.
+    pub fn start(programs: &Path, ours: &Ours) -> Result<Self, String> {
+        let folder = std::env::temp_dir().join(format!("transfix-peers-{}", std::process::id()));
+        write_workload(&folder, ours).map_err(|error| format!("{}: {error}", folder.display()))?;
+        let mut peers = Self::default();
+        peers.folder = Some(folder.clone());
+        for (name, program) in PROGRAMS {
+            let path = programs.join(program[0]);
+            if !path.exists() {
+                let path = path.display();
+                peers.missing.push(format!(
+                    "not run: {name}; {path} is not there, `cargo xtask peers build` makes it"
+                ));
+                continue;
+            }
+            let mut command = command_for(&path);
+            command.args(&program[1..]).arg(&folder);
+            match Peer::start(&mut command) {
+                Ok(peer) => peers.ready.push(peer),
+                Err(error) => peers.missing.push(format!("not run: {name}; it {error}")),
+            }
+        }
+        Ok(peers)
+    }
+}
+
+impl Drop for Peers {
+    fn drop(&mut self) {
+        if let Some(folder) = &self.folder {
+            // Left behind, it lies in the directory for temporary files.
+            let _ = std::fs::remove_dir_all(folder);
+        }
+    }
+}
+
+fn command_for(path: &Path) -> Command {
+    if path.extension().is_some_and(|extension| extension == "jar") {
+        let mut java = Command::new("java");
+        java.arg("-jar").arg(path);
+        return java;
+    }
+    Command::new(path)
+}
+
+fn write_workload(folder: &Path, ours: &Ours) -> Result<(), Box<dyn std::error::Error>> {
+    std::fs::create_dir_all(folder)?;
+    for set in [Set::Fixed, Set::Varied] {
+        let mut text = Vec::new();
+        for frame in ours.frames(set) {
+            text.extend_from_slice(frame);
+            text.push(b'\n');
+        }
+        std::fs::write(folder.join(set.name()), text)?;
+    }
+    std::fs::write(folder.join("s4b"), [S4B, b"\n"].concat())?;
+    for name in ["FIX42", "FIX44"] {
+        let (_, text) = transfix::dictionary::standard_text(name)?;
+        std::fs::write(folder.join(format!("{name}.xml")), text)?;
+    }
+    Ok(())
+}

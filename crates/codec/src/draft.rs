@@ -1,0 +1,291 @@
+//! A message that can be changed: one received and to be passed on, or one built in any order.
+//!
+//! A [`MessageDraft`] holds whole fields as they go onto the wire, with an index beside them, so
+//! that it is read by the getters of [`Fields`] and written by one copy. Header and trailer fields
+//! that the session layer writes are not kept. Its memory is reused: a draft that is loaded again
+//! and again allocates only while it grows.
+//!
+//! Invariant: NumInGroup fields are right after each change of a group; a group without entries is
+//! not there.
+//!
+//! ```
+//! use transfix_codec::{CheckSumPolicy, FieldIndex, FrameWriter, Message, MessageDraft};
+//! use transfix_codec::{Decimal, MessageLayout, Precision, Tag, tag};
+//!
+//! let fix44 = transfix_dictionary::standard("FIX44").expect("a standard dictionary");
+//! let layout = MessageLayout::new(&fix44, &fix44, b"D").expect("a message of FIX 4.4");
+//! let bytes = b"8=FIX.4.4\x019=52\x0135=D\x0134=7\x0111=1\x01453=1\x01448=A\x01447=D\x01\
+//!     55=EU\x0144=9\x0110=000\x01";
+//! let mut index = FieldIndex::default();
+//! let message = Message::parse(bytes, &mut index, CheckSumPolicy::Ignore)?;
+//!
+//! let mut draft = MessageDraft::default();
+//! draft.load(&message);
+//! let mut order = draft.edit(&layout);
+//! order.put(|fields| _ = fields.decimal(tag::PRICE, Decimal::new(105, 1)))?;
+//! let mut parties = order.group(Tag(453)).expect("NoPartyIDs(453) is a group");
+//! parties.add(b"B")?.set(Tag(447), b"D")?;
+//!
+//! let mut out = Vec::new();
+//! let mut frame = FrameWriter::new(&mut out, b"FIX.4.4", draft.msg_type());
+//! draft.write(frame.body(Precision::Millis));
+//! frame.finish()?;
+//! let text = String::from_utf8(out)?.replace('\x01', "|");
+//! assert!(text.contains("|11=1|453=2|448=A|447=D|448=B|447=D|55=EU|44=10.5|10="), "{text}");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod arrange;
+mod entry;
+
+use alloc::vec::Vec;
+use core::ops::Range;
+
+use crate::group::Members;
+use crate::{Body, Fields, Message, Misuse, Precision, Tag, data, raw, tag};
+pub use entry::{DraftEntry, DraftGroup};
+
+/// A message in the making, which can be changed anywhere.
+#[derive(Clone, Debug, Default)]
+pub struct MessageDraft {
+    msg_type: Vec<u8>,
+    run: Run,
+    /// What is put in, before it is there; what an arrangement makes.
+    spare: Run,
+    /// Positions and places of fields to be arranged.
+    order: Vec<(u32, u32, u32)>,
+    precision: Precision,
+}
+
+/// Whole fields and their index, as [`Fields`] wants them.
+#[derive(Clone, Debug)]
+struct Run {
+    bytes: Vec<u8>,
+    tags: Vec<Tag>,
+    /// First byte of each value.
+    values: Vec<u32>,
+    /// First byte of each field, and of what follows the last.
+    starts: Vec<u32>,
+}
+
+/// What takes the place of removed fields.
+const NOTHING: Fields<'_> = Fields::new(&[], &[], &[], &[0]);
+
+impl Default for Run {
+    fn default() -> Self {
+        Self { bytes: Vec::new(), tags: Vec::new(), values: Vec::new(), starts: [0].into() }
+    }
+}
+
+impl Run {
+    fn clear(&mut self) {
+        self.bytes.clear();
+        self.tags.clear();
+        self.values.clear();
+        self.starts.truncate(1);
+    }
+
+    fn fields(&self) -> Fields<'_> {
+        Fields::new(&self.bytes, &self.tags, &self.values, &self.starts)
+    }
+
+    /// Indexes the bytes anew.
+    fn index(&mut self) {
+        let Self { bytes, tags, values, starts } = self;
+        tags.clear();
+        values.clear();
+        starts.truncate(1);
+        let mut at = 0;
+        for (encoded, value) in raw::pieces_of(bytes) {
+            tags.push(raw::tag_of(encoded, value));
+            values.push((at + value) as u32);
+            at += encoded.len();
+            starts.push(at as u32);
+        }
+        // Nothing is kept that is no whole field.
+        bytes.truncate(at);
+    }
+
+    /// Appends fields of another run.
+    fn append(&mut self, other: &Fields<'_>) {
+        for (n, field) in other.fields().enumerate() {
+            self.push(field.tag, other.encoded(n), field.value.len());
+        }
+    }
+
+    fn push(&mut self, tag: Tag, encoded: &[u8], value_len: usize) {
+        self.bytes.extend_from_slice(encoded);
+        self.tags.push(tag);
+        // The delimiter follows the value.
+        self.values.push((self.bytes.len() - value_len - 1) as u32);
+        self.starts.push(self.bytes.len() as u32);
+    }
+
+    /// Puts `other` in the place of the fields in `range`.
+    fn splice(&mut self, range: Range<usize>, other: &Fields<'_>) {
+        let [begin, end] = [range.start, range.end].map(|n| self.starts[n]);
+        let added = other.bytes();
+        self.bytes.splice(begin as usize..end as usize, added.iter().copied());
+        self.tags.splice(range.clone(), other.tags().iter().copied());
+        // What stays moves; what is new is filled in behind.
+        self.shift(range.end, added.len() as u32, end - begin);
+        let places = core::iter::repeat_n(0, other.len());
+        self.values.splice(range.clone(), places.clone());
+        self.starts.splice(range.clone(), places);
+        let mut at = begin;
+        for (n, field) in other.fields().enumerate() {
+            let length = other.encoded(n).len();
+            self.starts[range.start + n] = at;
+            at += length as u32;
+            self.values[range.start + n] = at - field.value.len() as u32 - 1;
+        }
+    }
+
+    /// Inserts a NumInGroup field, whose number is set later.
+    fn insert_count(&mut self, at: usize, count: Tag) {
+        let mut number = itoa::Buffer::new();
+        let text = number.format(count.0).as_bytes();
+        let begin = self.starts[at];
+        // `0` stands for the number.
+        let field = text.iter().chain(b"=0\x01").copied();
+        self.bytes.splice(begin as usize..begin as usize, field);
+        let (value, length) = (text.len() as u32 + 1, text.len() as u32 + 3);
+        self.tags.insert(at, count);
+        self.values.insert(at, begin + value);
+        self.starts.insert(at, begin);
+        self.shift(at + 1, length, 0);
+    }
+
+    /// Writes the number of a NumInGroup field anew.
+    fn set_count(&mut self, at: usize, count: u64) {
+        let mut number = itoa::Buffer::new();
+        let text = number.format(count).as_bytes();
+        let (begin, end) = (self.values[at] as usize, self.starts[at + 1] as usize - 1);
+        self.bytes.splice(begin..end, text.iter().copied());
+        let (added, removed) = (text.len() as u32, (end - begin) as u32);
+        self.shift(at + 1, added, removed);
+    }
+
+    /// Moves all places from field `from` on.
+    fn shift(&mut self, from: usize, added: u32, removed: u32) {
+        // The end of the field before moves too: it is where field `from` begins.
+        for place in self.values[from..].iter_mut().chain(&mut self.starts[from..]) {
+            *place = *place + added - removed;
+        }
+    }
+
+    /// The fields from `at` on that belong together: a group with its entries, a Length field with
+    /// its data field, or one field.
+    fn unit<M: Members + ?Sized>(&self, at: usize, members: &M) -> Range<usize> {
+        let tags = &self.tags;
+        if let Some(nested) = members.group(tags[at]) {
+            return at..crate::group::group_end(tags, at + 1, nested);
+        }
+        let next = tags.get(at + 1).and_then(|next| data::length_of(*next));
+        at..at + 1 + usize::from(next == Some(tags[at]))
+    }
+}
+
+impl MessageDraft {
+    /// Makes an empty message of that type.
+    pub fn clear(&mut self, msg_type: &[u8]) {
+        self.msg_type.clear();
+        self.msg_type.extend_from_slice(msg_type);
+        self.run.clear();
+    }
+
+    /// Takes over all fields of a message, in its order, but those that the session layer writes.
+    /// Fields without a valid tag are left out: nobody could write them again.
+    pub fn load(&mut self, message: &Message<'_>) {
+        self.clear(message.msg_type());
+        for (n, field) in message.fields().enumerate() {
+            if !tag::is_session_owned(field.tag) && field.tag != Tag(0) {
+                self.run.push(field.tag, message.encoded(n), field.value.len());
+            }
+        }
+    }
+
+    /// MsgType(35).
+    #[must_use]
+    pub fn msg_type(&self) -> &[u8] {
+        &self.msg_type
+    }
+
+    /// Changes MsgType(35); the fields stay.
+    pub fn set_msg_type(&mut self, msg_type: &[u8]) {
+        self.msg_type.clear();
+        self.msg_type.extend_from_slice(msg_type);
+    }
+
+    /// How many digits the times get that are put in; milliseconds if nothing is said.
+    pub const fn set_precision(&mut self, precision: Precision) {
+        self.precision = precision;
+    }
+
+    /// The fields as they are now; read them by the getters of [`Fields`].
+    #[must_use]
+    pub fn fields(&self) -> Fields<'_> {
+        self.run.fields()
+    }
+
+    /// The message, to be changed by what the dictionary says of it.
+    ///
+    /// Without a dictionary, `members` is a list of groups and what their entries may have:
+    ///
+    /// ```
+    /// use transfix_codec::{MessageDraft, Tag};
+    ///
+    /// let parties = [Tag(448), Tag(447), Tag(452)];
+    /// let groups = [(Tag(453), &parties[..])];
+    /// let mut draft = MessageDraft::default();
+    /// draft.clear(b"D");
+    /// let mut message = draft.edit(&groups[..]);
+    /// let mut group = message.group(Tag(453)).expect("a group of the list");
+    /// let mut party = group.add(b"A")?;
+    /// party.set(Tag(452), b"1")?;
+    /// party.set(Tag(447), b"D")?;
+    /// assert_eq!(draft.fields().bytes(), b"453=1\x01448=A\x01447=D\x01452=1\x01");
+    /// # Ok::<(), transfix_codec::Misuse>(())
+    /// ```
+    pub fn edit<'d, M: Members + ?Sized>(&'d mut self, members: &'d M) -> DraftEntry<'d, M> {
+        DraftEntry::whole(self, members)
+    }
+
+    /// Replaces the first occurrence of the field, or appends it.
+    ///
+    /// # Errors
+    /// As [`Body::bytes`]; the draft is then as before.
+    pub fn set(&mut self, tag: Tag, value: &[u8]) -> Result<(), Misuse> {
+        self.edit::<[(Tag, &[Tag])]>(&[]).set(tag, value)
+    }
+
+    /// Removes the first occurrence of the field, with its Length field; whether it was there.
+    pub fn remove(&mut self, tag: Tag) -> bool {
+        self.edit::<[(Tag, &[Tag])]>(&[]).remove(tag).unwrap_or(false)
+    }
+
+    /// Brings the fields into the order of the dictionary, in group entries too. Header fields come
+    /// first, then those of the body, then what the dictionary doesn't know, then the trailer's.
+    pub fn arrange<M: Members + ?Sized>(&mut self, members: &M) {
+        let Self { run, spare, order, .. } = self;
+        spare.clear();
+        order.clear();
+        arrange::level(run, 0..run.tags.len(), members, order, spare);
+        core::mem::swap(run, spare);
+    }
+
+    /// Writes all fields, in the order that they have.
+    pub fn write(&self, body: &mut Body<'_>) {
+        body.fields(&self.run.bytes);
+    }
+
+    /// Encodes what `write` writes, ready to be put in.
+    fn encode(&mut self, write: impl FnOnce(&mut Body<'_>)) -> Result<(), Misuse> {
+        self.spare.clear();
+        let mut body = Body::detached(&mut self.spare.bytes, self.precision);
+        write(&mut body);
+        body.misuse().map_or(Ok(()), Err)?;
+        self.spare.index();
+        Ok(())
+    }
+}

@@ -1,0 +1,298 @@
+//! The parts of a draft that are changed: the message, its groups, their entries.
+//!
+//! Invariant: a part knows where it begins, and finds its end anew each time, so that a change
+//! inside leaves nothing stale.
+
+use core::ops::Range;
+
+use super::{MessageDraft, NOTHING, arrange};
+use crate::group::{Members, entry_end, group_end};
+use crate::{Body, Fields, Misuse, Tag};
+
+/// The message, or one entry of a group, to be changed. Fields of nested groups are not its own.
+pub struct DraftEntry<'d, M: ?Sized> {
+    draft: &'d mut MessageDraft,
+    members: &'d M,
+    begin: usize,
+    kind: Kind,
+}
+
+/// What a [`DraftEntry`] is part of.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// Nothing: any field may stand in it, new ones come last.
+    Message,
+    /// A group: members only, in the published order, the delimiter first.
+    Group,
+}
+
+impl<'d, M: Members + ?Sized> DraftEntry<'d, M> {
+    pub(super) const fn whole(draft: &'d mut MessageDraft, members: &'d M) -> Self {
+        Self { draft, members, begin: 0, kind: Kind::Message }
+    }
+
+    fn end(&self) -> usize {
+        match self.kind {
+            Kind::Message => self.draft.run.tags.len(),
+            Kind::Group => entry_end(&self.draft.run.tags, self.begin, self.members),
+        }
+    }
+
+    /// The fields, nested groups included; read them by the getters of [`Fields`].
+    #[must_use]
+    pub fn fields(&self) -> Fields<'_> {
+        self.draft.run.fields().slice(self.begin, self.end())
+    }
+
+    /// Sets a field to a String value, or to any value already in its wire form.
+    ///
+    /// # Errors
+    /// As [`DraftEntry::put`].
+    pub fn set(&mut self, tag: Tag, value: &[u8]) -> Result<(), Misuse> {
+        self.put(|fields| _ = fields.bytes(tag, value))
+    }
+
+    /// Sets the fields that `write` writes. Those that are there keep their places; new ones come
+    /// last in a message, and to their published place in an entry.
+    ///
+    /// # Errors
+    /// As [`Body`]; or a field counts the entries of a group, or is no member of the entry. The
+    /// draft is then as before.
+    pub fn put(&mut self, write: impl FnOnce(&mut Body<'_>)) -> Result<(), Misuse> {
+        self.draft.encode(write)?;
+        for &tag in &self.draft.spare.tags {
+            if self.members.group(tag).is_some() {
+                return Err(Misuse::NumInGroup(tag));
+            }
+            if self.kind == Kind::Group && self.members.position(tag).is_none() {
+                return Err(Misuse::NotInEntry(tag));
+            }
+        }
+        self.place_spare();
+        Ok(())
+    }
+
+    /// Removes a field, with its Length field, or a group with its entries; whether it was there.
+    ///
+    /// # Errors
+    /// If the field delimits the entry.
+    pub fn remove(&mut self, tag: Tag) -> Result<bool, Misuse> {
+        if self.kind == Kind::Group && self.members.delimiter() == Some(tag) {
+            return Err(Misuse::EntryDelimiter(tag));
+        }
+        let found = self.find(tag);
+        if let Some(place) = found.clone() {
+            self.draft.run.splice(place, &NOTHING);
+        }
+        Ok(found.is_some())
+    }
+
+    /// The group that the NumInGroup field `count` opens, whether it has entries or not; `None` if
+    /// it is no group of this message or entry.
+    pub fn group(&mut self, count: Tag) -> Option<DraftGroup<'_, M::Entry>> {
+        let members = self.members.group(count)?;
+        let place = self.find(count).unwrap_or_else(|| self.place_of(count));
+        Some(DraftGroup { draft: self.draft, members, count, at: place.start })
+    }
+
+    /// Takes over those fields of `source` that have a place here by the dictionary, groups with
+    /// their entries. What was here is replaced. `known` says what belongs to the groups of
+    /// `source`.
+    ///
+    /// ```
+    /// use transfix_codec::{MessageDraft, MessageLayout, tag};
+    ///
+    /// let fix44 = transfix_dictionary::standard("FIX44").expect("a standard dictionary");
+    /// let layout = |msg_type: &[u8]| MessageLayout::new(&fix44, &fix44, msg_type);
+    /// let order = layout(b"D").expect("NewOrderSingle(D)");
+    /// let cancel = layout(b"F").expect("OrderCancelRequest(F)");
+    /// let mut sent = MessageDraft::default();
+    /// sent.clear(b"D");
+    /// for (tag, value) in [(tag::CL_ORD_ID, "1"), (tag::SIDE, "1"), (tag::PRICE, "9")] {
+    ///     sent.set(tag, value.as_bytes())?;
+    /// }
+    /// let mut draft = MessageDraft::default();
+    /// draft.clear(b"F");
+    /// draft.edit(&cancel).copy_from(&sent.fields(), &order);
+    /// assert!(draft.fields().tags().iter().eq(&[tag::CL_ORD_ID, tag::SIDE]));
+    /// # Ok::<(), transfix_codec::Misuse>(())
+    /// ```
+    pub fn copy_from<S: Members + ?Sized>(&mut self, source: &Fields<'_>, known: &S) {
+        self.draft.spare.clear();
+        arrange::legal(source, known, self.members, &mut self.draft.spare);
+        self.place_spare();
+    }
+
+    /// As [`copy_from`](Self::copy_from); what was taken over is removed from `source`.
+    pub fn move_from<S: Members + ?Sized>(&mut self, source: &mut MessageDraft, known: &S) {
+        self.copy_from(&source.fields(), known);
+        for &tag in &self.draft.spare.tags {
+            // A message has no delimiter that could not be removed.
+            let _ = source.edit(known).remove(tag);
+        }
+    }
+
+    /// Puts what was encoded where it belongs.
+    fn place_spare(&mut self) {
+        let mut at = 0;
+        while at < self.draft.spare.tags.len() {
+            let unit = self.draft.spare.unit(at, self.members);
+            let tag = self.draft.spare.tags[unit.start];
+            let place = self.find(tag).unwrap_or_else(|| self.place_of(tag));
+            let MessageDraft { run, spare, .. } = &mut *self.draft;
+            run.splice(place, &spare.fields().slice(unit.start, unit.end));
+            at = unit.end;
+        }
+    }
+
+    /// Where the field stands at this level, with what belongs to it.
+    fn find(&self, tag: Tag) -> Option<Range<usize>> {
+        let run = &self.draft.run;
+        let end = self.end();
+        let mut at = self.begin;
+        while at < end {
+            let unit = run.unit(at, self.members);
+            let is_data = self.members.group(run.tags[at]).is_none();
+            if run.tags[at] == tag || is_data && run.tags[unit.end - 1] == tag {
+                return Some(unit);
+            }
+            at = unit.end;
+        }
+        None
+    }
+
+    /// Where the field comes that is not there yet.
+    fn place_of(&self, tag: Tag) -> Range<usize> {
+        let run = &self.draft.run;
+        let end = self.end();
+        let mut at = self.begin;
+        let position = self.members.position(tag);
+        while self.kind == Kind::Group && at < end && self.members.position(run.tags[at]) < position
+        {
+            at = run.unit(at, self.members).end;
+        }
+        if self.kind == Kind::Message { end..end } else { at..at }
+    }
+}
+
+/// A repeating group of a draft.
+pub struct DraftGroup<'d, M: ?Sized> {
+    draft: &'d mut MessageDraft,
+    members: &'d M,
+    count: Tag,
+    /// Where the NumInGroup field stands, or would.
+    at: usize,
+}
+
+impl<M: Members + ?Sized> DraftGroup<'_, M> {
+    fn is_there(&self) -> bool {
+        self.draft.run.tags.get(self.at) == Some(&self.count)
+    }
+
+    /// Where the entries begin and end.
+    fn places(&self) -> impl Iterator<Item = Range<usize>> {
+        let tags = &self.draft.run.tags;
+        let mut at = self.at + 1;
+        let end = if self.is_there() { group_end(tags, at, self.members) } else { at };
+        core::iter::from_fn(move || {
+            let begin = (at < end).then_some(at)?;
+            at = entry_end(tags, begin, self.members);
+            Some(begin..at)
+        })
+    }
+
+    /// How many entries there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.places().count()
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The n-th entry, counted from 0.
+    pub fn entry(&mut self, n: usize) -> Option<DraftEntry<'_, M>> {
+        let begin = self.places().nth(n)?.start;
+        Some(DraftEntry { draft: self.draft, members: self.members, begin, kind: Kind::Group })
+    }
+
+    /// Adds an entry behind the others; `value` is that of the delimiter.
+    ///
+    /// # Errors
+    /// As [`Body::bytes`].
+    pub fn add(&mut self, value: &[u8]) -> Result<DraftEntry<'_, M>, Misuse> {
+        let Some(delimiter) = self.members.delimiter() else {
+            return Err(Misuse::NotInEntry(self.count));
+        };
+        self.draft.encode(|fields| _ = fields.bytes(delimiter, value))?;
+        Ok(self.insert_spare())
+    }
+
+    /// Adds a copy of an entry, such as one of another message; what has no place here is left
+    /// out. `known` are the members of its group.
+    ///
+    /// # Errors
+    /// If the entry does not begin with the delimiter of this group.
+    pub fn add_copy<S: Members + ?Sized>(
+        &mut self,
+        entry: &Fields<'_>,
+        known: &S,
+    ) -> Result<DraftEntry<'_, M>, Misuse> {
+        self.draft.spare.clear();
+        arrange::legal(entry, known, self.members, &mut self.draft.spare);
+        let first = self.draft.spare.tags.first().copied();
+        if first != self.members.delimiter() || first.is_none() {
+            return Err(Misuse::NotInEntry(first.unwrap_or(self.count)));
+        }
+        Ok(self.insert_spare())
+    }
+
+    /// Adds a copy of the n-th entry; `None` if there is none.
+    pub fn duplicate(&mut self, n: usize) -> Option<DraftEntry<'_, M>> {
+        let place = self.places().nth(n)?;
+        let MessageDraft { run, spare, .. } = &mut *self.draft;
+        spare.clear();
+        spare.append(&run.fields().slice(place.start, place.end));
+        Some(self.insert_spare())
+    }
+
+    /// Removes the n-th entry, and with the last one the group; whether it was there.
+    pub fn remove(&mut self, n: usize) -> bool {
+        let Some(place) = self.places().nth(n) else { return false };
+        self.draft.run.splice(place, &NOTHING);
+        self.recount();
+        true
+    }
+
+    /// Removes the group.
+    pub fn clear(&mut self) {
+        if self.is_there() {
+            let end = group_end(&self.draft.run.tags, self.at + 1, self.members);
+            self.draft.run.splice(self.at..end, &NOTHING);
+        }
+    }
+
+    /// Puts what was encoded behind the last entry.
+    fn insert_spare(&mut self) -> DraftEntry<'_, M> {
+        let MessageDraft { run, spare, .. } = &mut *self.draft;
+        if run.tags.get(self.at) != Some(&self.count) {
+            run.insert_count(self.at, self.count);
+        }
+        let end = group_end(&run.tags, self.at + 1, self.members);
+        run.splice(end..end, &spare.fields());
+        self.recount();
+        DraftEntry { draft: self.draft, members: self.members, begin: end, kind: Kind::Group }
+    }
+
+    fn recount(&mut self) {
+        let count = self.len();
+        if count == 0 {
+            self.clear();
+        } else {
+            self.draft.run.set_count(self.at, count as u64);
+        }
+    }
+}

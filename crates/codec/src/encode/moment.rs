@@ -1,0 +1,92 @@
+//! Moments as UTCTimestamp: the text up to the minute is kept, as the next moment is mostly in the
+//! same one; of the rest, eight digits are made at once.
+
+use super::text::{eight, pairs};
+use crate::time::civil;
+use crate::{Precision, SOH};
+
+const MINUTE_NS: i64 = 60_000_000_000;
+const DAY_MINUTES: i64 = 24 * 60;
+
+/// A minute and its text.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Minute {
+    /// Nanoseconds since 1970, modulo 2^64: the first minute of the range began before it.
+    start: i64,
+    /// `YYYYMMDD`, first byte lowest.
+    date: u64,
+    /// `-HH:MM:`
+    time: u64,
+}
+
+impl Minute {
+    /// The first minute of 1970.
+    pub(crate) const FIRST: Self = Self {
+        start: 0,
+        date: u64::from_le_bytes(*b"19700101"),
+        time: u64::from_le_bytes(*b"-00:00:\0"),
+    };
+    /// Length of the text.
+    pub(crate) const LEN: usize = 15;
+
+    /// Nanoseconds from the beginning of this minute; `self` is changed if `nanos` is in another.
+    #[inline]
+    pub(crate) fn enter(&mut self, nanos: i64) -> u64 {
+        let within = nanos.wrapping_sub(self.start) as u64;
+        if within < MINUTE_NS as u64 {
+            return within;
+        }
+        *self = Self::of(nanos);
+        nanos.wrapping_sub(self.start) as u64
+    }
+
+    fn of(nanos: i64) -> Self {
+        let minute = nanos.div_euclid(MINUTE_NS);
+        let (year, month, day) = civil(minute.div_euclid(DAY_MINUTES));
+        let date = pairs([year as u32 / 100, year as u32 % 100, month as u32, day as u32]);
+        let of_day = minute.rem_euclid(DAY_MINUTES) as u32;
+        let digits = pairs([of_day / 60, of_day % 60, 0, 0]);
+        let (hour, minute_of_hour) = (digits & 0xFFFF, digits >> 16 & 0xFFFF);
+        let time = u64::from_le_bytes(*b"-\0\0:\0\0:\0") | hour << 8 | minute_of_hour << 32;
+        Self { start: minute.wrapping_mul(MINUTE_NS), date, time }
+    }
+
+    /// The text and a byte to be written over.
+    #[inline]
+    pub(crate) const fn text(&self) -> u128 {
+        self.date as u128 | (self.time as u128) << 64
+    }
+}
+
+/// What follows the minute: `SS`, point and fraction, delimiter; and its length without that.
+/// Digits beyond `precision` are cut, not rounded.
+#[inline]
+pub(crate) fn seconds(nanos: u64, precision: Precision) -> (u128, usize) {
+    match precision {
+        Precision::Seconds => ((eight(nanos / 1_000_000_000) >> 48) as u128 | delimiter(2), 2),
+        // A minute has 60,000 milliseconds: the last five of eight digits.
+        Precision::Millis => {
+            let digits = eight(nanos / 1_000_000) >> 24;
+            // Here, where most moments come along, one word is enough.
+            let text = with_point(digits as u128) as u64 | (SOH as u64) << 48;
+            (text as u128, 6)
+        }
+        Precision::Micros => (with_point(eight(nanos / 1_000) as u128) | delimiter(9), 9),
+        Precision::Nanos => {
+            let (micros, rest) = (nanos / 1_000, nanos % 1_000);
+            let digits = eight(micros) as u128 | ((eight(rest) >> 40) as u128) << 64;
+            (with_point(digits) | delimiter(12), 12)
+        }
+    }
+}
+
+/// A point behind the second.
+#[inline]
+const fn with_point(digits: u128) -> u128 {
+    (digits & 0xFFFF) | (b'.' as u128) << 16 | (digits >> 16) << 24
+}
+
+#[inline]
+const fn delimiter(at: u32) -> u128 {
+    (SOH as u128) << (8 * at)
+}

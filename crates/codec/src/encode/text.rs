@@ -1,0 +1,191 @@
+//! Short texts held in one integer, first byte lowest: digits are made, shifted and joined by
+//! arithmetic, and a whole field goes into the buffer by one store.
+//!
+//! Invariant: bytes above the length are 0. What is computed here cannot overflow; the wrapping
+//! operations say so to the compiler.
+
+use alloc::vec::Vec;
+
+use super::piece::append;
+use crate::SOH;
+
+const ASCII_ZEROS: u64 = u64::from_le_bytes([b'0'; 8]);
+const ONES: u64 = u64::from_le_bytes([1; 8]);
+const HIGHS: u64 = u64::from_le_bytes([0x80; 8]);
+/// Numbers below this have at most eight digits.
+pub(super) const EIGHT_DIGITS: u64 = 100_000_000;
+
+/// A text of 1 to 8 bytes.
+#[derive(Clone, Copy)]
+pub(super) struct Short {
+    pub(super) word: u64,
+    pub(super) len: usize,
+}
+
+impl Short {
+    /// One byte.
+    #[inline]
+    pub(super) const fn char(byte: u8) -> Self {
+        Self { word: byte as u64, len: 1 }
+    }
+
+    /// `value` with at least `digits_min` digits, 1 to 8; it is below [`EIGHT_DIGITS`].
+    #[inline]
+    pub(super) fn digits(value: u64, digits_min: usize) -> Self {
+        let digits = eight_digits(value);
+        let leading = (digits.trailing_zeros() as usize / 8).min(8_usize.wrapping_sub(digits_min));
+        // At most 7 bytes are shifted out.
+        let word = (digits | ASCII_ZEROS) >> (8 * leading as u32 % 64);
+        Self { word, len: 8_usize.wrapping_sub(leading) }
+    }
+
+    /// `mantissa / 10^scale` if that has at most seven digits.
+    #[inline]
+    pub(super) fn decimal(mantissa: u64, scale: usize) -> Option<Self> {
+        if mantissa >= EIGHT_DIGITS / 10 || scale >= 7 {
+            return None;
+        }
+        let text = Self::digits(mantissa, scale.wrapping_add(1));
+        if scale == 0 {
+            return Some(text);
+        }
+        let whole = 8 * text.len.wrapping_sub(scale) as u32 % 64;
+        let below = (1_u64 << whole).wrapping_sub(1);
+        let point = u64::from(b'.') << whole;
+        let word = (text.word & below) | point | ((text.word & !below) << 8);
+        Some(Self { word, len: text.len.wrapping_add(1) })
+    }
+
+    /// This text with the delimiter behind it.
+    #[inline]
+    pub(super) const fn delimited(self) -> u128 {
+        let at = 8 * self.len as u32;
+        let (low, high) =
+            if at < 64 { (self.word | (SOH as u64) << at, 0) } else { (self.word, SOH as u64) };
+        low as u128 | (high as u128) << 64
+    }
+}
+
+/// Appends any number with at least `digits_min` digits: eight of them at once.
+pub(super) fn append_digits(out: &mut Vec<u8>, value: u64, digits_min: usize) {
+    if value < EIGHT_DIGITS && digits_min <= 8 {
+        let Short { word, len } = Short::digits(value, digits_min);
+        append(out, word.to_le_bytes(), len);
+    } else {
+        append_digits(out, value / EIGHT_DIGITS, digits_min.saturating_sub(8).max(1));
+        append(out, eight(value % EIGHT_DIGITS).to_le_bytes(), 8);
+    }
+}
+
+/// Up to 16 bytes as one integer, by loads that overlap instead of a copy of variable length.
+#[inline]
+pub(super) fn load(bytes: &[u8]) -> Option<u128> {
+    let n = bytes.len();
+    let shift = |kept: usize| 8 * n.wrapping_sub(kept) as u32 % 128;
+    if let (Some(first), Some(last)) = (bytes.first_chunk(), bytes.last_chunk()) {
+        let (first, last) = (u64::from_le_bytes(*first), u64::from_le_bytes(*last));
+        (n <= 16).then(|| u128::from(first) | u128::from(last) << shift(8))
+    } else if let (Some(first), Some(last)) = (bytes.first_chunk(), bytes.last_chunk()) {
+        let (first, last) = (u32::from_le_bytes(*first), u32::from_le_bytes(*last));
+        Some(u128::from(u64::from(first) | u64::from(last) << (shift(4) % 64)))
+    } else {
+        let (first, last) = (bytes.first()?, bytes.last()?);
+        let middle = u32::from(bytes[n / 2]) << (8 * (n / 2) as u32 % 32);
+        Some(u128::from(u32::from(*first) | middle | u32::from(*last) << (shift(1) % 32)))
+    }
+}
+
+/// Whether one of the bytes is the delimiter.
+#[inline]
+pub(super) const fn has_delimiter(word: u128) -> bool {
+    has_delimiter_in(word as u64) || has_delimiter_in((word >> 64) as u64)
+}
+
+#[inline]
+const fn has_delimiter_in(word: u64) -> bool {
+    // The delimiter's byte becomes 0; the lowest byte whose high bit is then set was 0.
+    let word = word ^ (ONES * SOH as u64);
+    word.wrapping_sub(ONES) & !word & HIGHS != 0
+}
+
+/// The eight digits of a number below [`EIGHT_DIGITS`], each 0 to 9, the highest first.
+#[inline]
+pub(crate) const fn eight_digits(value: u64) -> u64 {
+    // Halves of four digits, then of two, then single ones, side by side in one integer. The
+    // factors are the rounded up 2^n / divisor, exact for numbers of this size.
+    let high = value.wrapping_mul(109_951_163) >> 40;
+    let fours = high | value.wrapping_sub(high.wrapping_mul(10_000)) << 32;
+    let high = (fours.wrapping_mul(10_486) >> 20) & 0x7F_0000_007F;
+    let twos = high | fours.wrapping_sub(high.wrapping_mul(100)) << 16;
+    single(twos)
+}
+
+/// Four numbers below 100 in 16 bits each become two digits each.
+#[inline]
+const fn single(twos: u64) -> u64 {
+    let high = (twos.wrapping_mul(103) >> 10) & 0x000F_000F_000F_000F;
+    high | twos.wrapping_sub(high.wrapping_mul(10)) << 8
+}
+
+/// Four numbers below 100 as text of two digits each.
+#[inline]
+pub(crate) const fn pairs(numbers: [u32; 4]) -> u64 {
+    let [a, b, c, d] = numbers;
+    single(a as u64 | (b as u64) << 16 | (c as u64) << 32 | (d as u64) << 48) | ASCII_ZEROS
+}
+
+/// A number below [`EIGHT_DIGITS`] as text with all eight digits.
+#[inline]
+pub(crate) const fn eight(value: u64) -> u64 {
+    eight_digits(value) | ASCII_ZEROS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::format;
+    use alloc::string::String;
+
+    fn text(short: Short) -> String {
+        let bytes = short.delimited().to_le_bytes();
+        assert_eq!(bytes[short.len], SOH);
+        assert!(bytes[short.len + 1..].iter().all(|&b| b == 0));
+        String::from_utf8(bytes[..short.len].to_vec()).unwrap()
+    }
+
+    #[test]
+    fn numbers_of_eight_digits() {
+        let steps = (0..EIGHT_DIGITS).step_by(9_973).chain(0..20_000);
+        for value in steps.chain([EIGHT_DIGITS - 1, EIGHT_DIGITS - 10_000]) {
+            assert_eq!(eight(value).to_le_bytes()[..], *format!("{value:08}").as_bytes());
+            assert_eq!(text(Short::digits(value, 1)), format!("{value}"));
+            assert_eq!(text(Short::digits(value, 6)), format!("{value:06}"));
+        }
+    }
+
+    #[test]
+    fn every_pair() {
+        for n in 0..100 {
+            let expected = format!("{n:02}00{:02}{n:02}", 99 - n);
+            assert_eq!(pairs([n, 0, 99 - n, n]).to_le_bytes()[..], *expected.as_bytes());
+        }
+    }
+
+    #[test]
+    fn loads_of_each_length() {
+        let bytes: [u8; 20] = core::array::from_fn(|i| i as u8 + 2);
+        for n in 1..=16 {
+            let mut expected = [0; 16];
+            expected[..n].copy_from_slice(&bytes[..n]);
+            assert_eq!(load(&bytes[..n]), Some(u128::from_le_bytes(expected)), "{n}");
+            for at in 0..n {
+                let mut bytes = bytes;
+                bytes[at] = SOH;
+                assert!(has_delimiter(load(&bytes[..n]).unwrap()), "{n} {at}");
+            }
+            assert!(!has_delimiter(u128::from_le_bytes(expected)));
+        }
+        assert_eq!(load(&bytes[..0]), None);
+        assert_eq!(load(&bytes[..17]), None);
+    }
+}

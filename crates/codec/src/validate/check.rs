@@ -1,0 +1,377 @@
+//! The closer look at a message: what is wrong with it, in the order in which it is blamed.
+//!
+//! Invariant: walks end, as each step goes on in the message or in a dictionary without cycles.
+
+use core::ops::ControlFlow;
+
+use super::tables::{Body, Layout, NO_GROUP, Place, Tables};
+use super::{Finding, Scratch, Switches, values};
+use crate::{Field, Fields, Reject, RejectReason, Tag, data, value};
+
+/// The parts of a message, in their order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Section {
+    Header,
+    Body,
+    Trailer,
+}
+
+/// What a walk over a group looks at.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Pass {
+    /// Order and number of entries and members.
+    Structure,
+    /// What they say.
+    Content,
+}
+
+/// A check under way.
+pub(super) struct Check<'c, 'm> {
+    pub(super) tables: &'c Tables,
+    pub(super) message: &'c Fields<'m>,
+    pub(super) switches: &'c Switches,
+    pub(super) scratch: &'c mut Scratch,
+    pub(super) body: &'c Body,
+    /// The next field.
+    at: usize,
+    pass: Pass,
+    /// Where findings go; says whether to look on.
+    report: &'c mut dyn FnMut(Finding) -> Verdict,
+}
+
+/// What follows a finding.
+pub(super) type Verdict = ControlFlow<()>;
+
+/// Where a check begins: the fields before are sound and marked.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Stop {
+    pub(super) section: Section,
+    pub(super) at: usize,
+    pub(super) epoch: u32,
+}
+
+/// The group entry that is being read, and those around it.
+#[derive(Clone, Copy)]
+struct Level<'c> {
+    layout: &'c Layout,
+    outer: Option<&'c Self>,
+}
+
+/// One group as it is read.
+#[derive(Clone, Copy)]
+struct Entries<'c> {
+    level: Level<'c>,
+    delimiter: Tag,
+    /// The value of the NumInGroup field, if it is a number.
+    expected: Option<u64>,
+    /// The entries begun so far.
+    begun: u64,
+}
+
+impl Entries<'_> {
+    /// Whether the entries that were announced are there: what else could be a member may belong
+    /// to a level around.
+    fn are_complete(&self) -> bool {
+        self.expected.is_none_or(|expected| self.begun >= expected)
+    }
+}
+
+impl<'c, 'm> Check<'c, 'm> {
+    pub(super) fn new(
+        rules: (&'c Tables, &'c Body, &'c Switches),
+        message: &'c Fields<'m>,
+        scratch: &'c mut Scratch,
+        report: &'c mut dyn FnMut(Finding) -> Verdict,
+    ) -> Self {
+        let (tables, body, switches) = rules;
+        let pass = Pass::Content;
+        Self { tables, message, switches, scratch, body, at: 0, pass, report }
+    }
+
+    /// Reports what is wrong with the message as a whole: sections out of order, tags missing.
+    pub(super) fn whole(&mut self) -> Verdict {
+        let epoch = self.scratch.next_epoch();
+        let mut section = Section::Header;
+        for (n, field) in self.message.fields().enumerate() {
+            let Some((found, place)) = self.find(section, field.tag) else { continue };
+            let is_late = found < section && self.switches.section_order;
+            if is_late && !(field.value.is_empty() && self.switches.empty_values) {
+                self.found(RejectReason::TagOutOfOrder, field.tag, n)?;
+            }
+            section = section.max(found);
+            self.scratch.marks[place.mark as usize] = epoch;
+        }
+        let tables = self.tables;
+        if self.switches.required_tags {
+            for layout in [tables.header, self.body.layout, tables.trailer] {
+                self.required(&tables.layouts[layout], epoch, None)?;
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// Reports what is wrong with the fields, in wire order, from `stop` on.
+    pub(super) fn fields(&mut self, stop: Stop) -> Verdict {
+        let Stop { mut section, at, epoch } = stop;
+        self.at = at;
+        while let Some(field) = self.message.at(self.at) {
+            let Some((found, place)) = self.find(section, field.tag) else {
+                self.unplaced(field)?;
+                self.at += 1;
+                continue;
+            };
+            section = section.max(found);
+            self.not_empty(field)?;
+            let mark = &mut self.scratch.marks[place.mark as usize];
+            if core::mem::replace(mark, epoch) == epoch && self.switches.repeated_tags {
+                self.found(RejectReason::TagAppearsMoreThanOnce, field.tag, self.at)?;
+            }
+            self.value(field, place)?;
+            self.at += 1;
+            if place.group != NO_GROUP {
+                self.top_group(field, place)?;
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// A group outside of others: how it is built is judged before what its entries say.
+    fn top_group(&mut self, count: Field<'m>, place: &Place) -> Verdict {
+        let begin = self.at;
+        for pass in [Pass::Structure, Pass::Content] {
+            (self.at, self.pass) = (begin, pass);
+            self.group(count, place, None)?;
+        }
+        self.pass = Pass::Content;
+        ControlFlow::Continue(())
+    }
+
+    fn found(&mut self, reason: RejectReason, tag: Tag, at: usize) -> Verdict {
+        (self.report)(Finding { reject: Reject::new(reason, tag), at: Some(at) })
+    }
+
+    /// Where the tag belongs, beginning with the section at hand.
+    #[inline(always)]
+    fn find(&self, section: Section, tag: Tag) -> Option<(Section, &'c Place)> {
+        use Section::{Body, Header, Trailer};
+        // Nearly every field belongs to the section at hand: one look-up.
+        if let Some(place) = self.place(section, tag) {
+            return Some((section, place));
+        }
+        let others = match section {
+            Header => [Body, Trailer],
+            Body => [Trailer, Header],
+            Trailer => [Body, Header],
+        };
+        others.into_iter().find_map(|other| Some((other, self.place(other, tag)?)))
+    }
+
+    #[inline(always)]
+    fn place(&self, section: Section, tag: Tag) -> Option<&'c Place> {
+        let layout = match section {
+            Section::Header => self.tables.header,
+            Section::Body => self.body.layout,
+            Section::Trailer => self.tables.trailer,
+        };
+        self.tables.layouts[layout].place(tag.0)
+    }
+
+    /// A field that has no place in the message.
+    #[cold]
+    fn unplaced(&mut self, field: Field<'m>) -> Verdict {
+        if field.tag != Tag(0) {
+            self.not_empty(field)?;
+        }
+        if !self.tables.defines(field.tag.0, self.body.owner) {
+            return self.undefined(field);
+        }
+        if self.switches.tags_of_message {
+            return self.found(RejectReason::TagNotDefinedForMessage, field.tag, self.at);
+        }
+        ControlFlow::Continue(())
+    }
+
+    #[cold]
+    fn undefined(&mut self, field: Field<'m>) -> Verdict {
+        let is_user_defined = field.tag.0 >= USER_DEFINED;
+        if !self.switches.undefined_tags || is_user_defined && !self.switches.user_defined_tags {
+            return ControlFlow::Continue(());
+        }
+        let tag = if field.tag == Tag(0) {
+            // RefTagID(371) names what the sender wrote, as far as that is a number.
+            let text = self.message.tag_text(self.at);
+            value::uint(text).and_then(|tag| u32::try_from(tag).ok()).map(Tag)
+        } else {
+            Some(field.tag)
+        };
+        let reject = Reject { reason: RejectReason::InvalidTagNumber, tag };
+        (self.report)(Finding { reject, at: Some(self.at) })
+    }
+
+    #[inline]
+    fn not_empty(&mut self, field: Field<'m>) -> Verdict {
+        if field.value.is_empty() && self.switches.empty_values {
+            return self.found(RejectReason::TagWithoutValue, field.tag, self.at);
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// Format and code of a value.
+    fn value(&mut self, field: Field<'m>, place: &Place) -> Verdict {
+        if field.value.is_empty() {
+            return ControlFlow::Continue(());
+        }
+        let rule = &self.tables.fields[place.field as usize];
+        if self.switches.formats {
+            if !values::fits(rule.data_type, field.value) {
+                return self.found(RejectReason::IncorrectDataFormat, field.tag, self.at);
+            }
+            if rule.data_type.is_data() {
+                self.length(field)?;
+            }
+        }
+        if self.switches.codes && !rule.admits(field.value) {
+            return self.found(RejectReason::ValueOutOfRange, field.tag, self.at);
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// A data field is as long as the Length field before it says.
+    fn length(&mut self, field: Field<'m>) -> Verdict {
+        let Some(before) = self.at.checked_sub(1).and_then(|n| self.message.at(n)) else {
+            return ControlFlow::Continue(());
+        };
+        let is_length = data::length_of(field.tag) == Some(before.tag);
+        if is_length && value::uint(before.value) != Some(field.value.len() as u64) {
+            return self.found(RejectReason::IncorrectDataFormat, before.tag, self.at - 1);
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// What the layout requires; `at` is the entry that lacks it.
+    fn required(&mut self, layout: &Layout, epoch: u32, at: Option<usize>) -> Verdict {
+        for &(mark, tag) in &layout.required {
+            if self.scratch.marks[mark as usize] != epoch {
+                let reject = Reject::new(RejectReason::RequiredTagMissing, Tag(tag));
+                (self.report)(Finding { reject, at })?;
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// The entries that follow the NumInGroup field `count`. Groups nest as deep as the dictionary
+    /// says, not as the message says.
+    fn group(&mut self, count: Field<'m>, place: &Place, outer: Option<&Level<'_>>) -> Verdict {
+        let layout = &self.tables.layouts[place.group as usize];
+        let level = Level { layout, outer };
+        let delimiter = self.delimiter(layout);
+        let expected = value::uint(count.value);
+        let mut entries = Entries { level, delimiter, expected, begun: 0 };
+        let begin = self.at;
+        while let Some(field) = self.message.at(self.at)
+            && field.tag == delimiter
+            && !(entries.are_complete() && self.belongs_outside(field.tag, outer))
+        {
+            entries.begun += 1;
+            self.entry(&entries)?;
+        }
+        if self.pass == Pass::Content {
+            return ControlFlow::Continue(());
+        }
+        let begun = entries.begun;
+        if let Some(field) = self.message.at(begin)
+            && begun == 0
+            && expected != Some(0)
+            && self.switches.group_order
+            && layout.place(field.tag.0).is_some()
+        {
+            return self.found(RejectReason::GroupFieldsOutOfOrder, field.tag, begin);
+        }
+        let miscounted = self.switches.group_counts && expected.is_some_and(|n| n != begun);
+        if miscounted || self.switches.empty_groups && expected == Some(0) {
+            return self.found(RejectReason::IncorrectNumInGroup, count.tag, begin - 1);
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// What each entry begins with.
+    fn delimiter(&self, layout: &Layout) -> Tag {
+        match self.message.at(self.at) {
+            Some(field) if !self.switches.group_order && layout.place(field.tag.0).is_some() => {
+                field.tag
+            }
+            _ => Tag(layout.first),
+        }
+    }
+
+    fn entry(&mut self, entries: &Entries<'_>) -> Verdict {
+        let epoch = self.scratch.next_epoch();
+        let Level { layout, outer } = entries.level;
+        let begin = self.at;
+        let mut next = 0;
+        while let Some(field) = self.message.at(self.at) {
+            if field.tag == entries.delimiter && self.at > begin {
+                break;
+            }
+            let Some(place) = layout.place(field.tag.0) else {
+                if self.tables.defines(field.tag.0, self.body.owner) {
+                    break;
+                }
+                if self.pass == Pass::Content {
+                    self.unplaced(field)?;
+                }
+                self.at += 1;
+                continue;
+            };
+            let is_repeated = self.scratch.marks[place.mark as usize] == epoch;
+            if is_repeated || place.mark_max < next {
+                if entries.are_complete() && self.belongs_outside(field.tag, outer) {
+                    break;
+                }
+                if self.pass == Pass::Structure {
+                    self.misplaced(field, is_repeated)?;
+                }
+            }
+            self.scratch.marks[place.mark as usize] = epoch;
+            next = next.max(place.mark + 1);
+            if self.pass == Pass::Content {
+                self.not_empty(field)?;
+                self.value(field, place)?;
+            }
+            self.at += 1;
+            if place.group != NO_GROUP {
+                self.group(field, place, Some(&entries.level))?;
+            }
+        }
+        if self.pass == Pass::Content && self.switches.required_in_groups {
+            self.required(layout, epoch, Some(begin))?;
+        }
+        ControlFlow::Continue(())
+    }
+
+    #[cold]
+    fn misplaced(&mut self, field: Field<'m>, is_repeated: bool) -> Verdict {
+        // What is empty is blamed for that alone, with what the entries say.
+        if field.value.is_empty() && self.switches.empty_values {
+            return ControlFlow::Continue(());
+        }
+        if self.switches.group_order {
+            return self.found(RejectReason::GroupFieldsOutOfOrder, field.tag, self.at);
+        }
+        if is_repeated && self.switches.repeated_tags {
+            return self.found(RejectReason::TagAppearsMoreThanOnce, field.tag, self.at);
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// Whether a level around the group has a place for the tag too.
+    #[cold]
+    fn belongs_outside(&self, tag: Tag, outer: Option<&Level<'_>>) -> bool {
+        let levels = core::iter::successors(outer, |level| level.outer);
+        levels.into_iter().any(|level| level.layout.place(tag.0).is_some())
+            || self.find(Section::Body, tag).is_some()
+    }
+}
+
+/// Tags from here on are left to venues and their counterparties.
+const USER_DEFINED: u32 = 5000;

@@ -1,0 +1,130 @@
+//! The usual message: sound. One quick walk says so, or that a closer look is due.
+//!
+//! Invariant: what is sound here passes every check of [`Check`](super::check::Check), whatever the
+//! switches; the other way round it need not be so.
+
+use super::check::{Section, Stop};
+use super::tables::{Body, Layout, Look, NO_GROUP, Place, Tables};
+use super::{Scratch, values};
+use crate::{Field, Fields, Tag, value};
+
+/// A walk over a message that is expected to be sound.
+pub(super) struct Sound<'c, 'm> {
+    pub(super) tables: &'c Tables,
+    pub(super) body: &'c Body,
+    pub(super) message: &'c Fields<'m>,
+    pub(super) scratch: &'c mut Scratch,
+    /// The field at hand.
+    pub(super) at: usize,
+}
+
+impl Sound<'_, '_> {
+    /// Whether the message is sound; else where a closer look is to begin.
+    pub(super) fn check(mut self) -> Result<(), Stop> {
+        use Section::{Body as Middle, Header, Trailer};
+        let Tables { layouts, header, trailer, .. } = self.tables;
+        let epoch = self.scratch.next_epoch();
+        let sections = [(Header, *header), (Middle, self.body.layout), (Trailer, *trailer)];
+        for (section, layout) in sections {
+            if !self.section(&layouts[layout], epoch) {
+                return Err(Stop { section, at: self.at, epoch });
+            }
+        }
+        let all = self.at == self.message.len();
+        all.then_some(()).ok_or(Stop { section: Trailer, at: self.at, epoch })
+    }
+
+    /// Whether the fields from here on, as far as the layout knows them, are sound, and the
+    /// required ones there.
+    #[inline(always)]
+    fn section(&mut self, layout: &Layout, epoch: u32) -> bool {
+        let message = self.message;
+        let mut required = 0_usize;
+        let mut fields = message.slice(self.at, message.len()).fields();
+        while let Some(field) = fields.next()
+            && let Some(place) = layout.place(field.tag.0)
+        {
+            let mark = self.scratch.marks[place.mark as usize];
+            if mark == epoch || !self.is_value(field, place) {
+                return false;
+            }
+            let begin = self.at;
+            self.at = begin.wrapping_add(1);
+            if place.group != NO_GROUP {
+                if !self.group(field, place) {
+                    self.at = begin;
+                    return false;
+                }
+                fields = message.slice(self.at, message.len()).fields();
+            }
+            self.scratch.marks[place.mark as usize] = epoch;
+            required = required.wrapping_add(usize::from(place.required));
+        }
+        required == layout.required.len()
+    }
+
+    #[inline(always)]
+    fn is_value(&self, field: Field<'_>, place: &Place) -> bool {
+        let rule = |place: &Place| &self.tables.fields[place.field as usize];
+        match place.look {
+            _ if field.value.is_empty() => false,
+            Look::Text => true,
+            Look::Codes => rule(place).is_code(field.value),
+            Look::Decimal => crate::Decimal::parse(field.value).is_some(),
+            Look::Timestamp => crate::Timestamp::parse(field.value).is_some(),
+            Look::Form => values::fits(rule(place).data_type, field.value),
+            Look::Data => self.is_as_long_as_said(field),
+        }
+    }
+
+    /// Whether a data field is as long as the field before it says.
+    #[cold]
+    fn is_as_long_as_said(&self, field: Field<'_>) -> bool {
+        let before = self.at.checked_sub(1).and_then(|n| self.message.at(n));
+        before.is_some_and(|before| {
+            crate::data::length_of(field.tag) == Some(before.tag)
+                && value::uint(before.value) == Some(field.value.len() as u64)
+        })
+    }
+
+    /// Whether as many sound entries follow as `count` says.
+    fn group(&mut self, count: Field<'_>, place: &Place) -> bool {
+        let layout = &self.tables.layouts[place.group as usize];
+        let Some(count) = value::uint(count.value).filter(|count| *count > 0) else {
+            return false;
+        };
+        let first = Tag(layout.first);
+        for _ in 0..count {
+            if self.message.at(self.at).is_none_or(|field| field.tag != first)
+                || !self.entry(layout)
+            {
+                return false;
+            }
+        }
+        // One entry more, or a field without a definition, which belongs to the last one.
+        self.message.at(self.at).is_none_or(|field| {
+            field.tag != first && self.tables.defines(field.tag.0, self.body.owner)
+        })
+    }
+
+    fn entry(&mut self, layout: &Layout) -> bool {
+        let (begin, mut next, mut required) = (self.at, 0, 0);
+        while let Some(field) = self.message.at(self.at)
+            && let Some(place) = layout.place(field.tag.0)
+        {
+            if self.at > begin && field.tag.0 == layout.first {
+                break;
+            }
+            if place.mark < next || !self.is_value(field, place) {
+                return false;
+            }
+            next = place.mark + 1;
+            required += usize::from(place.required);
+            self.at += 1;
+            if place.group != NO_GROUP && !self.group(field, place) {
+                return false;
+            }
+        }
+        required == layout.required.len()
+    }
+}

@@ -1,0 +1,347 @@
+//! Drafts: fields and group entries set, removed, copied, arranged, written.
+#![allow(clippy::unwrap_used, reason = "a failed test may panic")]
+
+use std::sync::LazyLock;
+
+use proptest::prelude::*;
+use transfix_codec::{
+    CheckSumPolicy, DraftGroup, FieldIndex, FrameWriter, GroupFault, Members, Message,
+    MessageDraft, MessageLayout, Misuse, Precision, Reject, RejectReason, Rules, Scratch, Switches,
+    Tag, raw, tag,
+};
+use transfix_dictionary::{Dictionary, Layout, standard};
+use transfix_testkit::alloc::{Counting, thread_allocations};
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+static FIX44: LazyLock<Dictionary> = LazyLock::new(|| standard("FIX44").unwrap());
+
+const PARTIES: Tag = Tag(453);
+const PARTY: Tag = Tag(448);
+const SUB_IDS: Tag = Tag(802);
+const SUB_ID: Tag = Tag(523);
+
+fn layout(msg_type: &str) -> MessageLayout {
+    MessageLayout::new(&FIX44, &FIX44, msg_type.as_bytes()).unwrap()
+}
+
+/// A draft of the fields in `body`, with `|` for the delimiter.
+fn draft(msg_type: &str, body: &str) -> MessageDraft {
+    let bytes = message(msg_type, body);
+    let mut draft = MessageDraft::default();
+    with(&bytes, |message| draft.load(message));
+    draft
+}
+
+fn message(msg_type: &str, body: &str) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut frame = FrameWriter::new(&mut bytes, b"FIX.4.4", msg_type.as_bytes());
+    frame.raw(body.replace('|', "\x01").as_bytes());
+    frame.finish().unwrap();
+    bytes
+}
+
+fn with(bytes: &[u8], look: impl FnOnce(&Message<'_>)) {
+    let mut index = FieldIndex::default();
+    look(&Message::parse(bytes, &mut index, CheckSumPolicy::Verify).unwrap());
+}
+
+fn text(draft: &MessageDraft) -> String {
+    assert_index(draft);
+    String::from_utf8(draft.fields().bytes().to_vec()).unwrap().replace('\x01', "|")
+}
+
+/// The index beside the bytes is what a new reading of the bytes gives.
+fn assert_index(draft: &MessageDraft) {
+    let fields = draft.fields();
+    let read: Vec<_> = raw::fields(fields.bytes()).collect();
+    assert_eq!(fields.fields().collect::<Vec<_>>(), read);
+    for (n, field) in read.iter().enumerate() {
+        assert_eq!(fields.tag_text(n), field.tag.to_string().as_bytes());
+    }
+}
+
+const ORDER: &str =
+    "11=1|453=2|448=A|447=D|802=1|523=X|803=4|448=B|452=1|55=EU|354=3|355=a|b|58=t|";
+
+#[test]
+fn fields_outside_of_groups() {
+    type Row = (&'static str, fn(&mut MessageDraft), &'static str);
+    let table: [Row; 8] = [
+        ("11=1|55=EU|", |draft| draft.set(Tag(55), b"USD").unwrap(), "11=1|55=USD|"),
+        ("11=1|55=EU|", |draft| draft.set(Tag(55), b"E").unwrap(), "11=1|55=E|"),
+        ("11=1|", |draft| draft.set(Tag(9_999), b"x").unwrap(), "11=1|9999=x|"),
+        ("", |draft| draft.set(Tag(55), b"EU").unwrap(), "55=EU|"),
+        ("11=1|55=EU|54=1|", |draft| assert!(draft.remove(Tag(55))), "11=1|54=1|"),
+        ("11=1|", |draft| assert!(!draft.remove(Tag(55))), "11=1|"),
+        ("58=x|354=2|355=ab|11=1|", |draft| assert!(draft.remove(Tag(355))), "58=x|11=1|"),
+        (
+            "58=x|354=2|355=ab|11=1|",
+            |draft| {
+                let put = |fields: &mut transfix_codec::Body<'_>| {
+                    fields.data(Tag(354), Tag(355), b"\x01\x01\x01").str(Tag(55), "EU");
+                };
+                draft.edit(&layout("D")).put(put).unwrap();
+            },
+            "58=x|354=3|355=||||11=1|55=EU|",
+        ),
+    ];
+    for (before, change, after) in table {
+        let mut draft = draft("D", before);
+        change(&mut draft);
+        assert_eq!(text(&draft), after, "{before}");
+    }
+}
+
+#[test]
+fn what_the_session_layer_writes_is_not_kept() {
+    let draft = draft("D", "49=A|56=B|34=7|52=20261121-09:28:25|57=DESK|11=1|x=y|043=Y|");
+    assert_eq!(text(&draft), "57=DESK|11=1|");
+    assert_eq!(draft.msg_type(), b"D");
+}
+
+/// A change of the parties of [`ORDER`], and what they are then.
+type Change = fn(DraftGroup<'_, Layout>);
+
+#[test]
+fn entries() {
+    let table: [(Change, &str); 10] = [
+        (|_| (), "453=2|448=A|447=D|802=1|523=X|803=4|448=B|452=1|"),
+        (|mut group| assert!(group.remove(0)), "453=1|448=B|452=1|"),
+        (|mut group| assert!(group.remove(1)), "453=1|448=A|447=D|802=1|523=X|803=4|"),
+        (|mut group| assert!(group.remove(0) && group.remove(0) && !group.remove(0)), ""),
+        (|mut group| group.clear(), ""),
+        (
+            |mut group| {
+                let mut party = group.add(b"C").unwrap();
+                // In the published order, whatever the order of the calls.
+                party.set(Tag(452), b"3").unwrap();
+                party.group(SUB_IDS).unwrap().add(b"Y").unwrap();
+                party.set(Tag(447), b"G").unwrap();
+            },
+            "453=3|448=A|447=D|802=1|523=X|803=4|448=B|452=1|448=C|447=G|452=3|802=1|523=Y|",
+        ),
+        (
+            |mut group| {
+                let mut party = group.entry(0).unwrap();
+                party.set(PARTY, b"AA").unwrap();
+                party.group(SUB_IDS).unwrap().add(b"Z").unwrap();
+                assert_eq!(party.remove(Tag(447)), Ok(true));
+                assert_eq!(party.fields().raw(Tag(452)), None);
+            },
+            "453=2|448=AA|802=2|523=X|803=4|523=Z|448=B|452=1|",
+        ),
+        (
+            |mut group| {
+                let mut party = group.duplicate(0).unwrap();
+                assert!(party.group(SUB_IDS).unwrap().remove(0));
+            },
+            "453=3|448=A|447=D|802=1|523=X|803=4|448=B|452=1|448=A|447=D|",
+        ),
+        (
+            |mut group| {
+                assert_eq!(group.add(b"").err(), Some(Misuse::EmptyValue(PARTY)));
+                let mut party = group.entry(1).unwrap();
+                assert_eq!(party.set(Tag(55), b"x"), Err(Misuse::NotInEntry(Tag(55))));
+                assert_eq!(party.set(SUB_IDS, b"1"), Err(Misuse::NumInGroup(SUB_IDS)));
+                assert_eq!(party.remove(PARTY), Err(Misuse::EntryDelimiter(PARTY)));
+                assert!(party.group(Tag(555)).is_none() && group.entry(2).is_none());
+            },
+            "453=2|448=A|447=D|802=1|523=X|803=4|448=B|452=1|",
+        ),
+        (
+            |mut group| {
+                for n in 0..9 {
+                    group.add(format!("P{n}").as_bytes()).unwrap();
+                }
+                while group.len() > 1 {
+                    assert!(group.remove(group.len() - 1));
+                }
+            },
+            "453=1|448=A|447=D|802=1|523=X|803=4|",
+        ),
+    ];
+    for (change, parties) in table {
+        let mut draft = draft("D", ORDER);
+        change(draft.edit(&layout("D")).group(PARTIES).unwrap());
+        assert_eq!(text(&draft), format!("11=1|{parties}55=EU|354=3|355=a|b|58=t|"));
+    }
+}
+
+#[test]
+fn a_group_that_is_not_there_is_made() {
+    let mut draft = draft("D", "11=1|");
+    let layout = layout("D");
+    let mut order = draft.edit(&layout);
+    let mut group = order.group(PARTIES).unwrap();
+    assert!(group.is_empty() && !group.remove(0));
+    group.add(b"A").unwrap().group(SUB_IDS).unwrap().add(b"X").unwrap();
+    order.set(Tag(55), b"EU").unwrap();
+    assert_eq!(text(&draft), "11=1|453=1|448=A|802=1|523=X|55=EU|");
+}
+
+#[test]
+fn what_another_message_has_no_place_for_is_left_out() {
+    let (order, report) = (layout("D"), layout("8"));
+    let source = draft("D", &format!("{ORDER}44=9|9999=x|110=5|"));
+    let mut target = draft("8", "37=O1|55=old|453=1|448=Z|");
+    target.edit(&report).copy_from(&source.fields(), &order);
+    assert_eq!(
+        text(&target),
+        "37=O1|55=EU|453=2|448=A|447=D|802=1|523=X|803=4|448=B|452=1|11=1|354=3|355=a|b|58=t|44=9|\
+         110=5|"
+    );
+    let mut source = source;
+    let mut cancel = draft("F", "41=0|");
+    cancel.edit(&layout("F")).move_from(&mut source, &order);
+    assert!(text(&cancel).starts_with("41=0|11=1|453=2|448=A|"), "{}", text(&cancel));
+    assert_eq!(text(&source), "44=9|9999=x|110=5|");
+
+    let mut other = draft("8", "37=O1|");
+    let entry = target.fields().entries(PARTIES, report.group(PARTIES).unwrap()).nth(1).unwrap();
+    let mut edited = other.edit(&report);
+    let mut group = edited.group(PARTIES).unwrap();
+    group.add_copy(&entry, report.group(PARTIES).unwrap()).unwrap();
+    assert_eq!(text(&other), "37=O1|453=1|448=B|452=1|");
+}
+
+#[test]
+fn the_order_of_the_dictionary() {
+    let mut draft = draft(
+        "D",
+        "9999=x|58=t|93=3|89=abc|354=3|355=a|b|55=EU|453=2|448=A|802=1|523=X|803=4|447=D|448=B|\
+         452=1|447=G|60=20261121-09:28:25|54=1|11=1|57=DESK|40=1|21=1|38=5|",
+    );
+    draft.arrange(&layout("D"));
+    let arranged = "57=DESK|11=1|453=2|448=A|447=D|802=1|523=X|803=4|448=B|447=G|452=1|21=1|55=EU|\
+        54=1|60=20261121-09:28:25|38=5|40=1|58=t|354=3|355=a|b|9999=x|93=3|89=abc|";
+    assert_eq!(text(&draft), arranged);
+    draft.arrange(&layout("D"));
+    assert_eq!(text(&draft), arranged);
+}
+
+#[test]
+fn faults_of_groups_are_named() {
+    let parties = layout("D");
+    let parties = parties.group(PARTIES).unwrap();
+    let table = [
+        ("453=2|448=A|447=D|448=B|55=EU|", None),
+        ("55=EU|", None),
+        ("453=0|55=EU|", None),
+        ("453=x|448=A|", Some("group 453: its NumInGroup is not a number")),
+        (
+            "453=1|447=D|448=A|",
+            Some("group 453, entry 1: tag 447 stands where its delimiter 448 is expected"),
+        ),
+        (
+            "453=2|448=A|55=EU|",
+            Some("group 453, entry 2: tag 55 stands where its delimiter 448 is expected"),
+        ),
+        ("453=1|448=A|448=B|", Some("group 453, entry 2: NumInGroup says there are fewer")),
+        ("453=1|448=A|452=1|447=D|", Some("group 453, entry 1: tag 447 may not stand after 452")),
+        (
+            "453=1|448=A|802=2|523=X|803=4|",
+            Some("group 802, entry 2: its delimiter 523 is expected, but the message ends"),
+        ),
+    ];
+    for (body, expected) in table {
+        let draft = draft("D", body);
+        let fault = draft.fields().check_group(PARTIES, parties).err();
+        assert_eq!(fault.map(|fault| fault.to_string()).as_deref(), expected, "{body}");
+    }
+    let draft = draft("D", "453=1|448=A|452=1|447=D|");
+    let fault = draft.fields().check_group(PARTIES, parties).unwrap_err();
+    assert_eq!(fault.fault, GroupFault::Order { tag: Tag(447), after: Tag(452) });
+    let reject = Reject::new(RejectReason::GroupFieldsOutOfOrder, Tag(447));
+    assert_eq!(Reject::from(fault), reject);
+}
+
+#[test]
+fn a_draft_that_is_used_again_allocates_nothing() {
+    let bytes = message("D", ORDER);
+    let layout = layout("D");
+    let (mut draft, mut out) = (MessageDraft::default(), Vec::new());
+    let mut index = FieldIndex::default();
+    let mut turn = || {
+        let message = Message::parse(&bytes, &mut index, CheckSumPolicy::Verify).unwrap();
+        draft.load(&message);
+        let mut order = draft.edit(&layout);
+        order.set(tag::SYMBOL, b"GBP").unwrap();
+        order.group(PARTIES).unwrap().add(b"C").unwrap().set(Tag(452), b"3").unwrap();
+        order.group(PARTIES).unwrap().duplicate(0).unwrap();
+        assert!(order.group(PARTIES).unwrap().remove(1));
+        assert_eq!(order.remove(tag::TEXT), Ok(true));
+        draft.arrange(&layout);
+        out.clear();
+        let mut frame = FrameWriter::new(&mut out, b"FIX.4.4", draft.msg_type());
+        draft.write(frame.body(Precision::Millis));
+        frame.finish().unwrap();
+    };
+    turn();
+    turn();
+    let before = thread_allocations();
+    turn();
+    assert_eq!(thread_allocations() - before, 0);
+}
+
+/// One change, by numbers that choose what and where.
+fn change(draft: &mut MessageDraft, layout: &MessageLayout, [what, n, m]: [usize; 3]) {
+    let value = format!("v{n}");
+    let mut order = draft.edit(layout);
+    match what {
+        0 => order.set([Tag(11), Tag(55), Tag(58)][n % 3], value.as_bytes()).unwrap(),
+        1 => _ = order.remove([Tag(11), Tag(55), PARTIES, Tag(354)][n % 4]).unwrap(),
+        2 => order.put(|body| _ = body.data(Tag(354), Tag(355), &vec![1; n + 1])).unwrap(),
+        3 => _ = order.group(PARTIES).unwrap().add(value.as_bytes()).unwrap(),
+        4 => _ = order.group(PARTIES).unwrap().remove(n),
+        5 => _ = order.group(PARTIES).unwrap().duplicate(n),
+        _ => {
+            let mut group = order.group(PARTIES).unwrap();
+            let Some(mut party) = group.entry(n) else { return };
+            match m {
+                0 => party.set(Tag(452), b"1").unwrap(),
+                1 => party.set(PARTY, value.as_bytes()).unwrap(),
+                2 => _ = party.remove(Tag(452)).unwrap(),
+                3 => _ = party.group(SUB_IDS).unwrap().remove(0),
+                _ => _ = party.group(SUB_IDS).unwrap().add(value.as_bytes()).unwrap(),
+            }
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_changes_leave_sound_groups(
+        changes in prop::collection::vec([0_usize..9, 0_usize..5, 0_usize..6], 0..40),
+    ) {
+        let layout = layout("D");
+        let mut draft = MessageDraft::default();
+        draft.clear(b"D");
+        for numbers in changes {
+            change(&mut draft, &layout, numbers);
+            assert_index(&draft);
+            let fields = draft.fields();
+            let parties = layout.group(PARTIES).unwrap();
+            prop_assert_eq!(fields.check_group(PARTIES, parties), Ok(()));
+            let count = fields.entries(PARTIES, parties).count();
+            prop_assert_eq!(fields.optional(PARTIES, |f, tag| f.uint(tag)), Ok((count > 0).then_some(count as u64)));
+            let subs = fields.entries(PARTIES, parties).flat_map(|entry| {
+                entry.entries(SUB_IDS, parties.place(SUB_IDS.0).unwrap().group.as_ref().unwrap())
+            });
+            prop_assert_eq!(subs.count(), fields.all(SUB_ID).count());
+        }
+        draft.arrange(&layout);
+        assert_index(&draft);
+        let mut bytes = Vec::new();
+        let mut frame = FrameWriter::new(&mut bytes, b"FIX.4.4", b"D");
+        draft.write(frame.body(Precision::Millis));
+        frame.finish().unwrap();
+        let rules = Rules::new(&FIX44, &FIX44);
+        let switches = Switches { required_tags: false, codes: false, formats: false, ..Switches::ALL };
+        with(&bytes, |message| {
+            let judged = rules.check(message, &switches, &mut Scratch::default());
+            assert_eq!(judged, Ok(()), "{message}");
+        });
+    }
+}
