@@ -36,6 +36,7 @@ pub mod fields;
 pub mod frame;
 pub mod group;
 pub mod message;
+#[cfg(feature = "typed")]
 mod messages;
 pub mod print;
 pub mod raw;
@@ -58,6 +59,7 @@ pub use fields::{Field, Fields};
 pub use frame::{Frame, Limits};
 pub use group::{Members, MessageLayout};
 pub use message::Message;
+#[cfg(feature = "typed")]
 pub use messages::*;
 pub use scan::{CheckSumPolicy, FieldIndex};
 pub use tag::Tag;
