@@ -36,6 +36,7 @@ pub mod fields;
 pub mod frame;
 pub mod group;
 pub mod message;
+#[cfg(feature = "typed")]
 mod messages;
 pub mod print;
 pub mod raw;

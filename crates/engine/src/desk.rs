@@ -2,8 +2,8 @@
 //!
 //! Invariant: [`Desk::write`] finds everything journalled and committed.
 
+use std::collections::BTreeMap;
 use std::io;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -16,6 +16,7 @@ use transfix_store::{Record, Store, StoreError};
 use transfix_transport::Stream;
 
 use crate::application::{Application, Direction, SessionRef};
+use crate::dictionary_source::DictionarySource;
 use crate::handle::{Registry, Sent};
 use crate::link::Down;
 use crate::queue::{self, SendQueue};
@@ -37,7 +38,9 @@ pub(crate) struct LinkOptions {
     pub(crate) offline: Offline,
     /// Whether messages are validated; `dictionary` stands in for the standard one.
     pub(crate) checks: Checks,
-    pub(crate) dictionary: Option<PathBuf>,
+    pub(crate) dictionary: Option<DictionarySource>,
+    /// See [`crate::SessionSettings::appl_versions`].
+    pub(crate) appl_versions: BTreeMap<String, DictionarySource>,
 }
 
 /// Counts since the engine was started.
@@ -188,11 +191,20 @@ impl Desk {
     /// The rules of the version in force, which a FIXT.1.1 acceptor may learn from the Logon(A).
     pub(crate) fn choose_rules(&mut self) {
         let begin_string = self.id().begin_string;
-        let file = self.options.dictionary.as_deref();
+        let source = self.options.dictionary.as_ref();
         let book = &self.registry.rule_book;
-        match book.rules(begin_string, self.session.appl_ver_id(), file) {
-            Ok(rules) => self.session.set_rules(Some(rules), self.options.checks),
-            // The file was there at the start.
+        let own = book.rules(begin_string, self.session.appl_ver_id(), source);
+        let versions = self.options.appl_versions.iter();
+        let others = versions.map(|(version, source)| {
+            let rules = book.rules(begin_string, None, Some(source))?;
+            Ok((version.as_bytes().into(), rules))
+        });
+        match own.and_then(|own| Ok((own, others.collect::<Result<Vec<_>, String>>()?))) {
+            Ok((own, others)) => {
+                self.session.set_rules(Some(own), self.options.checks);
+                self.session.set_version_rules(others);
+            }
+            // The files were there at the start.
             Err(error) => tracing::error!(session = %self.id(), error, "no validation"),
         }
     }

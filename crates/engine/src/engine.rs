@@ -288,10 +288,14 @@ pub(crate) fn open(
 ) -> Result<Shared, EngineError> {
     let id = settings.id();
     // Compiled here rather than at the first logon, and a bad file is an error of the start.
-    let file = settings.dictionary.as_deref();
+    let source = settings.dictionary.as_ref();
     let version = settings.default_appl_ver_id.map(transfix_session::ApplVerId);
     let book = &registry.rule_book;
-    book.rules(settings.begin_string, version, file).map_err(EngineError::Settings)?;
+    book.rules(settings.begin_string, version, source).map_err(EngineError::Settings)?;
+    for source in settings.appl_versions.values() {
+        let rules = book.rules(settings.begin_string, None, Some(source));
+        rules.map_err(EngineError::Settings)?;
+    }
     let store = open_store(settings)?;
     let numbers = store.numbers();
     let config = settings.config();
@@ -312,6 +316,7 @@ pub(crate) fn open(
             false => Checks { application: Switches::NONE, session: Switches::default() },
         },
         dictionary: settings.dictionary.clone(),
+        appl_versions: settings.appl_versions.clone(),
     };
     let desk = Desk::new(session, store, application, Arc::clone(registry), options);
     let active = Arc::clone(&desk.active);

@@ -23,6 +23,7 @@
 //! # Ok::<(), transfix::SettingsError>(())
 //! ```
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -31,6 +32,7 @@ use transfix_session::{
     ApplVerId, BeginString, CompIdPolicy, Config, ResetPolicy, Role, SessionId,
 };
 
+use crate::dictionary_source::DictionarySource;
 use crate::settings_file::{self, SettingsError};
 
 /// Everything an engine is told at its start.
@@ -182,9 +184,14 @@ pub struct SessionSettings {
     /// Whether CheckSum(10) is verified. Default true.
     #[serde(default = "default_true")]
     pub validate_check_sum: bool,
-    /// A dictionary file in place of the standard one (the application's, on FIXT sessions).
+    /// A dictionary in place of the version's own (the application's, on FIXT sessions).
     #[serde(default)]
-    pub dictionary: Option<PathBuf>,
+    pub dictionary: Option<DictionarySource>,
+    /// Dictionaries of the messages on a FIXT session that name a version of their own, by its
+    /// ApplVerID(1128) or CstmApplVerID(1129): `{ 4 = "FIX42", VENUE2 = "venue2.xml" }`. Default
+    /// none: all messages have the session's version.
+    #[serde(default)]
+    pub appl_versions: BTreeMap<String, DictionarySource>,
     /// How long a Logon(A) may take, in milliseconds. Default 10,000.
     #[serde(default = "default_timeout_ms")]
     pub logon_timeout_ms: u32,
@@ -286,6 +293,7 @@ impl SessionSettings {
             checks: Switches::default(),
             validate_check_sum: true,
             dictionary: None,
+            appl_versions: BTreeMap::new(),
             logon_timeout_ms: default_timeout_ms(),
             logout_timeout_ms: default_timeout_ms(),
             reconnect_interval_ms: default_reconnect_interval_ms(),

@@ -31,6 +31,8 @@ pub struct Session {
     pub(crate) reset_sent: bool,
     /// The dictionary's rules, if messages are validated.
     pub(crate) rules: Option<Arc<Rules>>,
+    /// The rules of other versions, by ApplVerID(1128) or CstmApplVerID(1129).
+    pub(crate) version_rules: Vec<(Box<[u8]>, Arc<Rules>)>,
     pub(crate) checks: Checks,
     pub(crate) scratch: Scratch,
     /// The message being received was kept above a gap.
@@ -68,6 +70,7 @@ impl Session {
             ending: None,
             reset_sent: false,
             rules: None,
+            version_rules: Vec::new(),
             checks: Checks::default(),
             scratch: Scratch::default(),
             from_held: false,
@@ -110,6 +113,12 @@ impl Session {
     pub fn set_rules(&mut self, rules: Option<Arc<Rules>>, checks: Checks) {
         self.rules = rules;
         self.checks = checks;
+    }
+
+    /// Rules of the messages that name one of these versions by ApplVerID(1128) or
+    /// CstmApplVerID(1129), in place of those of [`set_rules`](Self::set_rules).
+    pub fn set_version_rules(&mut self, rules: Vec<(Box<[u8]>, Arc<Rules>)>) {
+        self.version_rules = rules;
     }
 
     /// A link is up: the initiator writes its Logon(A), the acceptor begins to wait for one.

@@ -3,7 +3,9 @@
 
 use std::sync::Arc;
 
-use transfix_codec::{CheckSumPolicy, FieldIndex, FrameWriter, Message, Rules, Timestamp};
+use transfix_codec::{
+    CheckSumPolicy, FieldIndex, FrameWriter, Message, Rules, Switches, Timestamp,
+};
 use transfix_session::{
     ApplVerId, BeginString, Checks, Config, Disconnect, Now, Outbox, ResetPolicy, Role, SendError,
     Session, SessionId, State, Verdict,
@@ -440,6 +442,32 @@ fn validation_rejects_count_and_say_why() {
         reject(BeginString::Fix41, "35=1|34=2|112=x|999=y"),
         "35=3|34=2|45=2|58=Invalid tag number, tag 999 [MsgSeqNum 2, MsgType 1]"
     );
+}
+
+/// FIXT: ApplVerID(1128) says which version a message is of, where it is not the session's.
+#[test]
+fn messages_of_several_versions_are_validated_by_their_own() {
+    let standard = |name| transfix_dictionary::standard(name).unwrap();
+    let rules = |name| Arc::new(Rules::new(&standard("FIXT11"), &standard(name)));
+    let mut w = World::active(BeginString::Fixt11);
+    w.session.set_rules(Some(rules("FIX50SP2")), Checks::default());
+    w.session.set_version_rules(vec![(b"4"[..].into(), rules("FIX42"))]);
+    let order = "11=a|21=1|55=EU|54=1|60=20261121-12:00:00|38=5|40=2|44=30";
+    // MaturityDay(205) is gone since 4.4; MatchIncrement(1089) is new in 5.0.
+    let cases = [
+        ("", "205=4", false),
+        ("1128=9|", "205=4", false),
+        ("1128=4|", "205=4", true),
+        ("", "1089=1", true),
+        ("1128=4|", "1089=1", false),
+        ("1128=9|1129=4|", "205=4", true),
+    ];
+    for (number, (version, field, is_sound)) in (2..).zip(cases) {
+        let line = format!("35=D|34={number}|{version}{order}|{field}");
+        let expected = if is_sound { Verdict::Deliver } else { Verdict::Handled };
+        assert_eq!(w.receive(&line), expected, "{line}");
+        assert_eq!(w.sent().len(), usize::from(!is_sound), "{line}");
+    }
 }
 
 #[test]
