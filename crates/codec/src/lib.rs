@@ -37,6 +37,7 @@ pub mod frame;
 pub mod group;
 pub mod json;
 pub mod message;
+#[cfg(feature = "typed")]
 mod messages;
 pub mod print;
 pub mod raw;
@@ -59,6 +60,7 @@ pub use fields::{Field, Fields};
 pub use frame::{Frame, Limits};
 pub use group::{Members, MessageLayout};
 pub use message::Message;
+#[cfg(feature = "typed")]
 pub use messages::*;
 pub use scan::{CheckSumPolicy, FieldIndex};
 pub use tag::Tag;
