@@ -26,6 +26,7 @@
 //! ```
 
 mod check;
+mod reasons;
 mod sound;
 mod switches;
 mod tables;
@@ -38,6 +39,7 @@ use transfix_dictionary::Dictionary;
 
 use crate::{Message, Reject, RejectReason, Tag, value};
 use check::{Check, Section, Stop};
+pub use reasons::{REASONS, Reason};
 use sound::Sound;
 pub use switches::Switches;
 use tables::{Body, Tables};
