@@ -7,6 +7,7 @@ mod bench;
 mod connect;
 mod demo;
 mod dictionary;
+mod generate;
 mod peer;
 mod print;
 mod serve;
@@ -51,6 +52,8 @@ enum Verb {
     Bench(bench::Args),
     /// Show what FIX says: versions, messages, fields.
     Dictionary(dictionary::Args),
+    /// Write typed messages of a dictionary as Rust, and a program around them.
+    Generate(generate::Args),
     /// Print messages from a capture, our journal or a QuickFIX log in readable form.
     Print(print::Args),
     /// Compare the journals of both sides of a session.
@@ -76,6 +79,7 @@ fn main() -> ExitCode {
         Verb::Connect(args) => connect::run(&args),
         Verb::Bench(args) => bench::run(&args),
         Verb::Dictionary(args) => dictionary::run(&args),
+        Verb::Generate(args) => generate::run(&args),
         Verb::Print(args) => print::run(&args),
         Verb::Audit(args) => audit::run(&args),
         Verb::Peer(args) => peer::run(&args),

@@ -35,7 +35,9 @@ pub mod error;
 pub mod fields;
 pub mod frame;
 pub mod group;
+pub mod json;
 pub mod message;
+#[cfg(feature = "typed")]
 mod messages;
 pub mod print;
 pub mod raw;
