@@ -126,38 +126,41 @@ fn dictionary(args: &Args, base: Draft) -> Result<Dictionary, String> {
     if let Some(session) = &args.session {
         draft = draft.with_session(self::draft(session)?);
     }
-    for field in &args.extra_field {
-        let overlay = extra_field(field)?;
+    if !args.extra_field.is_empty() {
+        let overlay = extra_fields(&args.extra_field)?;
         draft = draft.overlay(&overlay, "--extra-field").map_err(|error| error.to_string())?;
     }
     draft.resolve().map_err(|error| error.to_string())
 }
 
 /// The overlay that says the same as `9001 VenueFlag BOOLEAN NewOrderSingle:Y,ExecutionReport`.
-fn extra_field(text: &str) -> Result<String, String> {
-    let words: Vec<&str> = text.split_whitespace().collect();
-    let [number, name, data_type, messages @ ..] = words.as_slice() else {
-        return Err(format!("--extra-field '{text}': give number, name, type and messages"));
-    };
-    let [number, name, data_type] = [number, name, data_type].map(|word| quoted(word));
-    let mut overlay = format!(
-        "<fix><fields><field action='add' number={number} name={name} type={data_type}/></fields>\
-         <messages>"
-    );
-    for message in messages.iter().flat_map(|words| words.split(',')) {
-        let (message, required) = match message.rsplit_once(':') {
-            None => (message, "N"),
-            Some((message, required @ ("Y" | "N"))) => (message, required),
-            Some(_) => return Err(format!("--extra-field '{text}': '{message}' ends in :Y or :N")),
+fn extra_fields(fields: &[String]) -> Result<String, String> {
+    let (mut defined, mut used) = (String::new(), String::new());
+    for text in fields {
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let [number, name, data_type, messages @ ..] = words.as_slice() else {
+            return Err(format!("--extra-field '{text}': give number, name, type and messages"));
         };
-        let message = quoted(message);
-        overlay.push_str(&format!(
-            "<message action='change' name={message}>\
-             <field name={name} required='{required}'/></message>"
+        let [number, name, data_type] = [number, name, data_type].map(|word| quoted(word));
+        defined.push_str(&format!(
+            "  <field action='add' number={number} name={name} type={data_type}/>\n"
         ));
+        for message in messages.iter().flat_map(|words| words.split(',')) {
+            let (message, required) = match message.rsplit_once(':') {
+                None => (message, "N"),
+                Some((message, required @ ("Y" | "N"))) => (message, required),
+                Some(_) => {
+                    return Err(format!("--extra-field '{text}': '{message}' ends in :Y or :N"));
+                }
+            };
+            let message = quoted(message);
+            used.push_str(&format!(
+                "  <message action='change' name={message}>\n   \
+                 <field name={name} required='{required}'/>\n  </message>\n"
+            ));
+        }
     }
-    overlay.push_str("</messages></fix>");
-    Ok(overlay)
+    Ok(format!("<fix>\n <fields>\n{defined} </fields>\n <messages>\n{used} </messages>\n</fix>\n"))
 }
 
 /// As an attribute's value.

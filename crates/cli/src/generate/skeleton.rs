@@ -19,11 +19,14 @@ pub(super) struct Plan<'a> {
 impl Plan<'_> {
     /// The program's files, by their path in its directory.
     pub(super) fn files(&self) -> Result<Vec<(String, String)>, String> {
-        let files = [
+        let mut files = vec![
             ("Cargo.toml", self.manifest()),
             ("settings.toml", self.settings()?),
             ("src/main.rs", self.main()),
         ];
+        if !self.args.extra_field.is_empty() {
+            files.push((EXTRA_FIELDS, super::extra_fields(&self.args.extra_field)?));
+        }
         Ok(files.into_iter().map(|(name, text)| (name.to_owned(), text)).collect())
     }
 
@@ -90,20 +93,27 @@ impl Plan<'_> {
             "sender_comp_id = \"{own}\"\ntarget_comp_id = \"{other}\"\n\
              address = \"127.0.0.1:9880\"\n"
         ));
-        if transfix::dictionary::standard_text(&self.args.dictionary).is_err() {
-            text.push_str(&format!("dictionary = {:?}\n", absolute(self.args.dictionary.as_ref())));
-        }
-        if !self.args.overlay.is_empty() {
-            let overlays = self.args.overlay.iter().map(|path| absolute(path));
-            text.push_str(&format!("overlays = {:?}\n", overlays.collect::<Vec<_>>()));
-        }
-        if !self.args.extra_field.is_empty() {
-            text.push_str(
-                "# The dictionary lacks what --extra-field added: say it in an overlay.\n",
-            );
-            text.push_str("validate = false\n");
-        }
+        text.push_str(&self.dictionary_key());
         Ok(text)
+    }
+
+    /// The key of the settings that names the dictionary, if it is not the version's own.
+    fn dictionary_key(&self) -> String {
+        let name = &self.args.dictionary;
+        let is_standard = transfix::dictionary::standard_text(name).is_ok();
+        let base = if is_standard { name.clone() } else { absolute(name.as_ref()) };
+        let mut overlays: Vec<String> =
+            self.args.overlay.iter().map(|path| absolute(path)).collect();
+        if !self.args.extra_field.is_empty() {
+            overlays.push(EXTRA_FIELDS.to_owned());
+        }
+        match (is_standard, overlays.as_slice()) {
+            (true, []) => String::new(),
+            (false, []) => format!("dictionary = {base:?}\n"),
+            (_, overlays) => {
+                format!("dictionary = {{ base = {base:?}, overlays = {overlays:?} }}\n")
+            }
+        }
     }
 
     fn main(&self) -> String {
@@ -185,3 +195,6 @@ impl Plan<'_> {
 fn absolute(path: &std::path::Path) -> String {
     std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf()).display().to_string()
 }
+
+/// The overlay that holds what `--extra-field` adds.
+const EXTRA_FIELDS: &str = "extra-fields.xml";
