@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 pub mod dictionaries;
+pub mod docs;
 pub mod fuzz;
 pub mod instructions;
 pub mod peers;

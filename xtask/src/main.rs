@@ -4,13 +4,14 @@
 use std::io::Write;
 use std::process::ExitCode;
 
-use xtask::{Outcome, dictionaries, fuzz, instructions, peers, tidy};
+use xtask::{Outcome, dictionaries, docs, fuzz, instructions, peers, tidy};
 
 const USAGE: &str = "usage: cargo xtask VERB
 
 verbs:
   dictionaries [--check] [--source DIR]  write dictionaries/*.xml from the published files,
                                          and list where the sources disagree
+  docs                                   write the pages of docs/ that are made from tables
   fuzz [--seconds 60] [TARGET...]        run the fuzz targets, each for so many seconds
   instructions [--record]                count the instructions of one turn of a link
   peers build | peers test [OPTIONS]     build QuickFIX C++ as a counterparty; play sessions with it
@@ -23,6 +24,7 @@ fn main() -> ExitCode {
         // Says what it does while it does it.
         "peers" => return peers::main(args),
         "dictionaries" => dictionaries::run(args),
+        "docs" => docs::run(),
         "fuzz" => fuzz::run(args),
         "instructions" => instructions::run(args),
         "tidy" => tidy::run(),

@@ -35,6 +35,7 @@ pub mod error;
 pub mod fields;
 pub mod frame;
 pub mod group;
+pub mod json;
 pub mod message;
 #[cfg(feature = "typed")]
 mod messages;

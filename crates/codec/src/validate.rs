@@ -26,6 +26,7 @@
 //! ```
 
 mod check;
+mod reasons;
 mod sound;
 mod switches;
 mod tables;
@@ -38,6 +39,7 @@ use transfix_dictionary::Dictionary;
 
 use crate::{Message, Reject, RejectReason, Tag, value};
 use check::{Check, Section, Stop};
+pub use reasons::{REASONS, Reason};
 use sound::Sound;
 pub use switches::Switches;
 use tables::{Body, Tables};
@@ -94,6 +96,9 @@ impl Rules {
         switches: &Switches,
         scratch: &mut Scratch,
     ) -> Result<(), Reject> {
+        if *switches == Switches::NONE {
+            return Ok(());
+        }
         let Some(body) = self.tables.body(message.msg_type()) else {
             return unknown_type(message, switches).map_or(Ok(()), Err);
         };

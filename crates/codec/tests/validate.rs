@@ -510,6 +510,7 @@ fn switches() -> impl Strategy<Value = Switches> {
             empty_groups: on(11),
             user_defined_tags: on(12),
             msg_types: on(13),
+            conditional_tags: on(14),
         }
     })
 }

@@ -7,11 +7,10 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use transfix_codec::{
-    Body, CheckSumPolicy, FieldIndex, Frame, Garbled, Limits, Message, Switches, frame,
-};
+use transfix_codec::{Body, CheckSumPolicy, FieldIndex, Frame, Garbled, Limits, Message, frame};
 use transfix_session::{
-    Disconnect, Entry, Now, Outbox, SendError, Session, SessionId, State, Verdict, check_msg_type,
+    Checks, Disconnect, Entry, Now, Outbox, SendError, Session, SessionId, State, Verdict,
+    check_msg_type,
 };
 use transfix_store::{Record, Store, StoreError};
 use transfix_transport::Stream;
@@ -38,7 +37,7 @@ pub(crate) struct LinkOptions {
     pub(crate) keep_inbound: bool,
     pub(crate) offline: Offline,
     /// Whether messages are validated; `dictionary` stands in for the standard one.
-    pub(crate) validate: bool,
+    pub(crate) checks: Checks,
     pub(crate) dictionary: Option<DictionarySource>,
     /// See [`crate::SessionSettings::appl_versions`].
     pub(crate) appl_versions: BTreeMap<String, DictionarySource>,
@@ -191,9 +190,6 @@ impl Desk {
 
     /// The rules of the version in force, which a FIXT.1.1 acceptor may learn from the Logon(A).
     pub(crate) fn choose_rules(&mut self) {
-        if !self.options.validate {
-            return;
-        }
         let begin_string = self.id().begin_string;
         let source = self.options.dictionary.as_ref();
         let book = &self.registry.rule_book;
@@ -205,7 +201,7 @@ impl Desk {
         });
         match own.and_then(|own| Ok((own, others.collect::<Result<Vec<_>, String>>()?))) {
             Ok((own, others)) => {
-                self.session.set_rules(Some(own), Switches::default());
+                self.session.set_rules(Some(own), self.options.checks);
                 self.session.set_version_rules(others);
             }
             // The files were there at the start.

@@ -27,7 +27,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use transfix_codec::Precision;
+use transfix_codec::{Precision, Switches};
 use transfix_session::{
     ApplVerId, BeginString, CompIdPolicy, Config, ResetPolicy, Role, SessionId,
 };
@@ -173,9 +173,14 @@ pub struct SessionSettings {
     /// Digits of the times we send: `seconds`, `millis`, `micros`, `nanos`. Default by version.
     #[serde(default, deserialize_with = "settings_file::precision")]
     pub precision: Option<Precision>,
-    /// Whether all messages after the Logon(A) are validated by the dictionary. Default true.
+    /// Whether messages of the application are validated by the dictionary; those of the session
+    /// layer always are, but for the Logon(A). Default true.
     #[serde(default = "default_true")]
     pub validate: bool,
+    /// Which checks that makes: a table of names and `true` or `false`, such as
+    /// `checks = { codes = false }`. By default all but `empty_groups`.
+    #[serde(default, deserialize_with = "settings_file::checks")]
+    pub checks: Switches,
     /// Whether CheckSum(10) is verified. Default true.
     #[serde(default = "default_true")]
     pub validate_check_sum: bool,
@@ -285,6 +290,7 @@ impl SessionSettings {
             sending_time_tolerance_s: default_sending_time_tolerance_s(),
             precision: None,
             validate: true,
+            checks: Switches::default(),
             validate_check_sum: true,
             dictionary: None,
             appl_versions: BTreeMap::new(),

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde::de::{self, Deserialize, Deserializer};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
-use transfix_codec::Precision;
+use transfix_codec::{Precision, Switches};
 use transfix_session::{BeginString, ResetPolicy, Role};
 
 use crate::dictionary_source::DictionarySource;
@@ -235,6 +235,17 @@ pub(crate) fn precision<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Precis
     one_of(d, &["seconds", "millis", "micros", "nanos"], &VALUES).map(Some)
 }
 
+pub(crate) fn checks<'de, D: Deserializer<'de>>(d: D) -> Result<Switches, D::Error> {
+    let mut checks = Switches::default();
+    for (name, on) in BTreeMap::<String, bool>::deserialize(d)? {
+        match checks.named(&name) {
+            Some(switch) => *switch = on,
+            None => return Err(de::Error::unknown_field(&name, Switches::NAMES)),
+        }
+    }
+    Ok(checks)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -254,6 +265,17 @@ mod tests {
         let settings = Settings::parse("my.toml", &text).unwrap();
         assert_eq!(settings.sessions[0].heart_bt_int_s, 9);
         assert!(!settings.sessions[0].check_comp_ids);
+    }
+
+    #[test]
+    fn single_checks_are_switched() {
+        let text = format!("{GOOD}checks = {{ codes = false, empty_groups = true }}\n");
+        let settings = Settings::parse("my.toml", &text).unwrap();
+        assert_eq!(settings.sessions[0].checks, Switches { codes: false, ..Switches::ALL });
+        check(
+            &format!("{GOOD}checks = {{ code = false }}\n"),
+            "my.toml:7: unknown key `code`; did you mean `codes`?",
+        );
     }
 
     #[test]

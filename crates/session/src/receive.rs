@@ -8,7 +8,7 @@ use transfix_codec::{Message, Reject, Rules, tag};
 use crate::config::{CompIdPolicy, MSG_SEQ_NUM_MAX, Now};
 use crate::header::check_orig_sending_time;
 use crate::outbox::Outbox;
-use crate::session::Session;
+use crate::session::{Checks, Session, is_administrative};
 use crate::state::State;
 use crate::verdict::{Disconnect, Verdict};
 
@@ -94,7 +94,10 @@ impl Session {
         self.check_header(now, message)?;
         let Some(own) = &self.rules else { return Ok(()) };
         let rules = version_rules(&self.version_rules, message).unwrap_or(own);
-        rules.check(message, &self.switches, &mut self.scratch)
+        let Checks { session, application } = &self.checks;
+        let of_session = is_administrative(message.msg_type());
+        let switches = if of_session { session } else { application };
+        rules.check(message, switches, &mut self.scratch)
     }
 
     /// A good message with the expected number.

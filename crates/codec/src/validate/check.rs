@@ -102,9 +102,18 @@ impl<'c, 'm> Check<'c, 'm> {
             self.scratch.marks[place.mark as usize] = epoch;
         }
         let tables = self.tables;
-        if self.switches.required_tags {
-            for layout in [tables.header, self.body.layout, tables.trailer] {
-                self.required(&tables.layouts[layout], epoch, None)?;
+        for layout in [tables.header, self.body.layout, tables.trailer] {
+            let layout = &tables.layouts[layout];
+            if self.switches.required_tags {
+                self.required(layout, epoch, None)?;
+            }
+            if self.switches.conditional_tags {
+                let (marks, message) = (&self.scratch.marks, self.message);
+                let is_there = |mark: u32, _| marks[mark as usize] == epoch;
+                for tag in layout.lacking(is_there, |tag| message.raw(Tag(tag))) {
+                    let reject = Reject::new(RejectReason::RequiredTagMissing, tag);
+                    (self.report)(Finding { reject, at: None })?;
+                }
             }
         }
         ControlFlow::Continue(())
@@ -345,6 +354,13 @@ impl<'c, 'm> Check<'c, 'm> {
         }
         if self.pass == Pass::Content && self.switches.required_in_groups {
             self.required(layout, epoch, Some(begin))?;
+            if self.switches.conditional_tags {
+                let entry = self.message.slice(begin, self.at);
+                for tag in layout.lacking_in(&entry, self.message) {
+                    let reject = Reject::new(RejectReason::RequiredTagMissing, tag);
+                    (self.report)(Finding { reject, at: Some(begin) })?;
+                }
+            }
         }
         ControlFlow::Continue(())
     }

@@ -61,6 +61,13 @@ impl Sound<'_, '_> {
             required = required.wrapping_add(usize::from(place.required));
         }
         required == layout.required.len()
+            && layout
+                .lacking(
+                    |mark, _| self.scratch.marks[mark as usize] == epoch,
+                    |tag| message.raw(Tag(tag)),
+                )
+                .next()
+                .is_none()
     }
 
     #[inline(always)]
@@ -125,6 +132,8 @@ impl Sound<'_, '_> {
                 return false;
             }
         }
+        let entry = self.message.slice(begin, self.at);
         required == layout.required.len()
+            && layout.lacking_in(&entry, self.message).next().is_none()
     }
 }

@@ -1,80 +1,76 @@
-//! Which checks a session makes: one switch for each reason of a Reject(3).
+//! Which checks a session makes: each reason of a Reject(3) has its switches.
 
-/// Which checks are made; all by default, but for `empty_groups`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Switches {
+macro_rules! switches {
+    ($($(#[doc = $doc:literal])* $name:ident,)*) => {
+        /// Which checks are made; by default all but `empty_groups`.
+        ///
+        /// [`REASONS`](super::REASONS) has an example of what each of them finds.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub struct Switches {
+            $($(#[doc = $doc])* pub $name: bool,)*
+        }
+
+        impl Switches {
+            /// Every check.
+            pub const ALL: Self = Self { $($name: true,)* };
+
+            /// No check at all.
+            pub const NONE: Self = Self { $($name: false,)* };
+
+            /// The names of all switches.
+            pub const NAMES: &[&str] = &[$(stringify!($name),)*];
+
+            /// The switch of that name.
+            pub fn named(&mut self, name: &str) -> Option<&mut bool> {
+                match name {
+                    $(stringify!($name) => Some(&mut self.$name),)*
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+switches! {
     /// Reason 11: MsgType(35) is one of the dictionary. If off, a message of an unknown type is
     /// accepted without further checks.
-    pub msg_types: bool,
+    msg_types,
     /// Reason 0: tags are numbers which the version defines. If off, other tags are passed over.
-    pub undefined_tags: bool,
+    undefined_tags,
     /// Reason 0 for tags of 5000 and above, which venues define for themselves; counts only while
     /// `undefined_tags` is on.
-    pub user_defined_tags: bool,
+    user_defined_tags,
     /// Reason 2: a tag belongs to the message that it stands in.
-    pub tags_of_message: bool,
+    tags_of_message,
     /// Reason 1: required tags are there, outside of groups.
-    pub required_tags: bool,
+    required_tags,
     /// Reason 1: required tags are there in each entry of a group.
-    pub required_in_groups: bool,
+    required_in_groups,
+    /// Reason 1: tags are there that the dictionary requires under a condition which holds, in the
+    /// entries of groups only with `required_in_groups`. The standard dictionaries have none.
+    conditional_tags,
     /// Reason 4: a tag has a value. If off, an empty value passes every other check.
-    pub empty_values: bool,
+    empty_values,
     /// Reason 5: a value is one of the codes, where there are codes.
-    pub codes: bool,
+    codes,
     /// Reason 6: a value has the format of its data type.
-    pub formats: bool,
+    formats,
     /// Reason 13: a tag stands outside of groups once.
-    pub repeated_tags: bool,
+    repeated_tags,
     /// Reason 14: header before body before trailer.
-    pub section_order: bool,
+    section_order,
     /// Reason 15: entries begin with their first field, and members follow in the published order.
     /// If off, whatever comes first in the first entry delimits them.
-    pub group_order: bool,
+    group_order,
     /// Reason 16: NumInGroup is the number of entries.
-    pub group_counts: bool,
+    group_counts,
     /// Reason 16: NumInGroup is not 0; a group without entries is left out. Not checked by default.
-    pub empty_groups: bool,
+    empty_groups,
 }
 
 impl Switches {
-    /// Every check.
-    pub const ALL: Self = Self {
-        msg_types: true,
-        undefined_tags: true,
-        user_defined_tags: true,
-        tags_of_message: true,
-        required_tags: true,
-        required_in_groups: true,
-        empty_values: true,
-        codes: true,
-        formats: true,
-        repeated_tags: true,
-        section_order: true,
-        group_order: true,
-        group_counts: true,
-        empty_groups: true,
-    };
-
     /// What the standard asks for: all but `empty_groups`.
     pub const STANDARD: Self = Self { empty_groups: false, ..Self::ALL };
-
-    /// No check at all.
-    pub const NONE: Self = Self {
-        msg_types: false,
-        undefined_tags: false,
-        user_defined_tags: false,
-        tags_of_message: false,
-        required_tags: false,
-        required_in_groups: false,
-        empty_values: false,
-        codes: false,
-        formats: false,
-        repeated_tags: false,
-        section_order: false,
-        group_order: false,
-        group_counts: false,
-        empty_groups: false,
-    };
 }
 
 impl Default for Switches {

@@ -6,10 +6,12 @@
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
+use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use transfix_dictionary::{DataType, Dictionary, Flat, Member, Message};
+use crate::{Fields, Tag};
+use transfix_dictionary::{Condition, DataType, Dictionary, Flat, Member, Message};
 
 /// Everything a check looks up.
 #[derive(Debug)]
@@ -64,6 +66,8 @@ pub(super) struct Layout {
     pub(super) first: u32,
     /// Mark and tag of what must be there.
     pub(super) required: Box<[(u32, u32)]>,
+    /// Mark and tag of what must be there if a condition holds.
+    pub(super) conditional: Box<[(u32, u32, Arc<Condition>)]>,
 }
 
 /// One tag in a [`Layout`].
@@ -132,7 +136,7 @@ impl Tables {
             }
         }
         messages.sort_by_key(|(message, _)| message.msg_type.as_bytes());
-        let bodies: Vec<(&Message, Owner, Vec<Flattened>)> = messages
+        let bodies: Vec<(&Message, Owner, Vec<Flattened<'_>>)> = messages
             .into_iter()
             .map(|(message, owner)| {
                 let first = if owner == Owner::Session { of_session } else { of_application };
@@ -263,7 +267,7 @@ fn by_length(value: &[u8]) -> (usize, &[u8]) {
 }
 
 impl Layout {
-    fn of(places: &[Flattened], base: usize) -> Self {
+    fn of(places: &[Flattened<'_>], base: usize) -> Self {
         let size = (places.len() * 2).next_power_of_two().max(2);
         let shift = 32 - size.trailing_zeros();
         let mut layout = Self {
@@ -271,10 +275,11 @@ impl Layout {
             shift,
             first: places.first().map_or(0, |place| place.tag),
             required: Box::default(),
+            conditional: Box::default(),
         };
-        let mut required = Vec::new();
+        let (mut required, mut conditional) = (Vec::new(), Vec::new());
         for (flat, mark) in places.iter().zip(base as u32..) {
-            let Flattened { tag, field, group, look, required: needed } = *flat;
+            let Flattened { tag, field, group, look, required: needed, .. } = *flat;
             let slot = layout.slot(tag);
             let place = &mut layout.slots[slot];
             // FIX 4.3 and 5.0 publish some fields twice in one message.
@@ -285,10 +290,35 @@ impl Layout {
             *place = Place { tag, field, group, mark, mark_max: mark, look, required: needed };
             if needed {
                 required.push((mark, tag));
+            } else if let Some(condition) = flat.required_if {
+                conditional.push((mark, tag, Arc::clone(condition)));
             }
         }
         layout.required = required.into();
+        layout.conditional = conditional.into();
         layout
+    }
+
+    /// What is not there although its condition holds; by mark and tag, and by the values of tags.
+    #[inline]
+    pub(super) fn lacking<'v>(
+        &self,
+        is_there: impl Fn(u32, u32) -> bool,
+        value: impl Fn(u32) -> Option<&'v [u8]>,
+    ) -> impl Iterator<Item = Tag> {
+        let absent = self.conditional.iter().filter(move |(mark, tag, _)| !is_there(*mark, *tag));
+        absent.filter(move |(.., condition)| condition.holds(&value)).map(|(_, tag, _)| Tag(*tag))
+    }
+
+    /// [`Layout::lacking`] of an entry of a group: its own fields are looked at before those of the
+    /// message.
+    pub(super) fn lacking_in<'v>(
+        &'v self,
+        entry: &'v Fields<'v>,
+        message: &'v Fields<'v>,
+    ) -> impl Iterator<Item = Tag> + 'v {
+        let is_there = |_, tag| entry.position(Tag(tag)).is_some();
+        self.lacking(is_there, |tag| entry.raw(Tag(tag)).or_else(|| message.raw(Tag(tag))))
     }
 
     /// The slot of the tag, or the free one where it would stand; half of the slots are free.
@@ -337,12 +367,13 @@ impl Source<'_> {
     }
 }
 
-struct Flattened {
+struct Flattened<'d> {
     tag: u32,
     field: u32,
     group: u32,
     look: Look,
     required: bool,
+    required_if: Option<&'d Arc<Condition>>,
 }
 
 #[derive(Default)]
@@ -369,12 +400,12 @@ impl Build {
         self.layouts.len() - 1
     }
 
-    fn flatten(
+    fn flatten<'d>(
         &mut self,
-        members: &[Member],
+        members: &'d [Member],
         first: Source<'_>,
         second: Source<'_>,
-    ) -> Vec<Flattened> {
+    ) -> Vec<Flattened<'d>> {
         let mut places = Vec::new();
         for flat in Flat::of(members) {
             let Some(field) = first.place(flat.tag).or_else(|| second.place(flat.tag)) else {
@@ -392,7 +423,8 @@ impl Build {
             });
             let (tag, required) = (flat.tag, flat.required);
             let look = self.fields[field].look();
-            places.push(Flattened { tag, field: field as u32, group, look, required });
+            let (field, required_if) = (field as u32, flat.required_if);
+            places.push(Flattened { tag, field, group, look, required, required_if });
         }
         places
     }

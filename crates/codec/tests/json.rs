@@ -1,0 +1,204 @@
+//! JSON of messages: every frame comes back bit by bit; what is no message is refused.
+#![allow(clippy::unwrap_used, reason = "a failed test may panic")]
+
+use std::fs;
+use std::path::Path;
+use std::sync::LazyLock;
+
+use proptest::prelude::*;
+use transfix_codec::json::{JsonProblem, Writer, read, tags_of};
+use transfix_codec::{CheckSumPolicy, FieldIndex, FrameWriter, Limits, Message, Tag, raw};
+use transfix_dictionary::{Dictionary, standard};
+
+static FIX44: LazyLock<Dictionary> = LazyLock::new(|| standard("FIX44").unwrap());
+
+fn frame(body: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut frame = FrameWriter::new(&mut bytes, b"FIX.4.4", b"D");
+    frame.raw(body);
+    frame.finish().unwrap();
+    bytes
+}
+
+/// The texts of a frame, with names and without, each of which leads back to it.
+fn texts(bytes: &[u8]) -> [String; 2] {
+    let mut index = FieldIndex::default();
+    let message = Message::parse(bytes, &mut index, CheckSumPolicy::Ignore).unwrap();
+    let mut texts = [String::new(), String::new()];
+    Writer::named(&FIX44, &FIX44).write(&message, &mut texts[0]).unwrap();
+    Writer::plain().write(&message, &mut texts[1]).unwrap();
+    for text in &texts {
+        serde_json::from_str::<serde_json::Value>(text).unwrap_or_else(|e| panic!("{e}: {text}"));
+        let mut again = b"before".to_vec();
+        let length = read(text.as_bytes(), tags_of(&FIX44, &FIX44), &mut again);
+        assert_eq!(length, Ok(text.len()), "{text}");
+        let shown = |bytes: &[u8]| bytes.escape_ascii().to_string();
+        assert_eq!(shown(&again[6..]), shown(bytes), "{text}");
+    }
+    texts
+}
+
+#[test]
+fn golden_messages() {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/messages");
+    let mut count = 0;
+    for entry in fs::read_dir(dir).unwrap() {
+        let stream = fs::read(entry.unwrap().path()).unwrap();
+        for piece in raw::pieces(&stream, Limits::default()) {
+            count += piece.message().map_or(0, |message| texts(message).len());
+        }
+    }
+    assert!(count > 20, "{count}");
+}
+
+#[test]
+fn what_it_looks_like() {
+    let table: [(&[u8], &str, &str); 7] = [
+        (b"54=1\x01", r#""Side":"1""#, r#""54":"1""#),
+        (b"58=a\"\\\x02\x7f\xc3\xa9\x01", "\"Text\":\"a\\\"\\\\\\u0002\x7fé\"", r#""58":"a\""#),
+        (b"58=\xff\xfe\x01", r#""Text":{"base64":"//4="}"#, r#""58":{"base64":"//4="}"#),
+        (b"9999=x\x01", r#""9999":"x""#, r#""9999":"x""#),
+        (b"-1=x\x01bare\x01", r#""":"-1=x","":"bare""#, r#""":"-1=x","":"bare""#),
+        (
+            b"453=2\x01448=A\x01802=1\x01523=X\x01448=B\x01",
+            r#""NoPartyIDs":[{"PartyID":"A","NoPartySubIDs":[{"PartySubID":"X"}]},{"PartyID":"B"}]"#,
+            r#""453":"2","448":"A","802":"1","523":"X","448":"B""#,
+        ),
+        (
+            b"453=3\x01448=A\x01453=02\x01448=A\x01448=B\x01453=0\x01",
+            r#""NoPartyIDs":"3","PartyID":"A","NoPartyIDs":"02","PartyID":"A","PartyID":"B","NoPartyIDs":[]"#,
+            r#""453":"3","448":"A""#,
+        ),
+    ];
+    for (body, named, plain) in table {
+        let texts = texts(&frame(body));
+        assert!(texts[0].contains(named), "{named}: {}", texts[0]);
+        assert!(texts[1].contains(plain), "{plain}: {}", texts[1]);
+        assert!(!texts.iter().any(|text| text.contains("CheckSum") || text.contains("\"10\"")));
+    }
+}
+
+#[test]
+fn wrong_lengths_and_sums_are_kept() {
+    for (bytes, named) in [
+        (&b"8=FIX.4.4\x019=5\x0135=0\x0110=164\x01"[..], r#""CheckSum":"164""#),
+        (b"8=FIX.4.4\x019=005\x0135=0\x0110=163\x01", r#""BodyLength":"005""#),
+        (b"8=FIX.4.4\x019=9\x0135=0\x0110=163\x01", r#""BodyLength":"9""#),
+        (b"8=FIX.4.4\x01x=9\x0135=0\x0110=163\x01", r#""":"x=9""#),
+        (b"8=FIX.4.4\x019=12\x0135=0\x0110=163\x0110=230\x01", r#""CheckSum":"163""#),
+    ] {
+        let texts = texts(bytes);
+        assert!(texts[0].contains(named), "{}", texts[0]);
+    }
+}
+
+#[test]
+fn texts_of_others() {
+    let table = [
+        (r#"{"8":"FIX.4.4","35":"0"}"#, "8=FIX.4.4|9=5|35=0|10=163|"),
+        (" { \"8\" :\n\"FIX.4.4\",\"MsgType\":0 } ", "8=FIX.4.4|9=5|35=0|10=163|"),
+        (
+            r#"{"Header":{"BeginString":"FIX.4.4","MsgType":"D"},"Body":{"Price":-1.50,"PossDupFlag":true,
+            "LocateReqd":false,"Text":"\/\n\u00e9\ud83d\ude00","NoPartyIDs":[]}}"#,
+            "8=FIX.4.4|9=43|35=D|44=-1.50|43=Y|114=N|58=/\né😀|453=0|10=",
+        ),
+    ];
+    for (text, expected) in table {
+        let mut out = Vec::new();
+        let length = read(text.as_bytes(), tags_of(&FIX44, &FIX44), &mut out).unwrap();
+        assert!(text[length..].trim().is_empty());
+        let shown = String::from_utf8(out.clone()).unwrap().replace('\x01', "|");
+        assert!(shown.starts_with(expected), "{shown}");
+        assert_eq!(raw::verify(&out), Ok(()), "{shown}");
+    }
+}
+
+#[test]
+fn what_is_no_message_is_refused() {
+    use JsonProblem::{BadString, Base64, Expected, TooDeep, Unfinished, UnknownName};
+    let deep = format!("{{\"1\":{}", "[{\"1\":".repeat(100));
+    let table: [(&str, usize, JsonProblem); 16] = [
+        ("", 0, Unfinished),
+        ("{\"8\":\"FIX", 6, Unfinished),
+        ("{\"8\":1", 5, Unfinished),
+        ("[]", 0, Expected("an object")),
+        ("{\"8\" \"x\"}", 5, Expected("a colon")),
+        ("{\"8\":\"x\" \"9\"}", 9, Expected("a comma or the end of the object")),
+        ("{\"8\":null}", 5, Expected("a string, a number, true or false")),
+        ("{\"8\":{\"x\":\"\"}}", 9, Expected("\"base64\"")),
+        ("{\"1\":\"x\",\"Prise\":\"9\"}", 9, UnknownName),
+        ("{\"01\":\"x\"}", 1, UnknownName),
+        ("{\"8\":{\"base64\":\"Zh==\"}}", 21, Base64),
+        ("{\"8\":\"a\x02\"}", 8, BadString),
+        ("{\"8\":\"\\x\"}", 8, BadString),
+        ("{\"8\":\"\\ud800x\"}", 12, BadString),
+        ("{\"8\":\"\\udc00\"}", 12, BadString),
+        (&deep, 193, TooDeep),
+    ];
+    for (text, at, problem) in table {
+        let mut out = b"before".to_vec();
+        let error = read(text.as_bytes(), tags_of(&FIX44, &FIX44), &mut out).unwrap_err();
+        assert_eq!((error.at, error.problem), (at, problem), "{text}: {error}");
+        assert_eq!(out, b"before");
+    }
+}
+
+/// A field of any kind: of the dictionary, of groups, malformed, with any bytes.
+fn field() -> impl Strategy<Value = Vec<u8>> {
+    let tags = prop_oneof![
+        Just("453"),
+        Just("448"),
+        Just("447"),
+        Just("802"),
+        Just("523"),
+        Just("58"),
+        Just("54"),
+        Just("93"),
+        Just("89"),
+        Just("10"),
+        Just("9"),
+        Just("95"),
+        Just("96"),
+        Just("8"),
+        Just("627"),
+        Just("628"),
+        Just("5001"),
+        Just("-1"),
+        Just("035"),
+        Just(""),
+    ];
+    let values = prop_oneof!["[0-3]", "0[0-3]", "[a-z]{0,5}"].prop_map(String::into_bytes);
+    let any = prop::collection::vec(any::<u8>(), 0..6);
+    (tags, prop_oneof![4 => values, 1 => any], prop::bool::weighted(0.95)).prop_map(
+        |(tag, value, has_equals)| {
+            [tag.as_bytes(), if has_equals { b"=" } else { b"" }, &value, b"\x01"].concat()
+        },
+    )
+}
+
+proptest! {
+    #[test]
+    fn every_frame_comes_back(
+        fields in prop::collection::vec(field(), 0..25), wrong in prop::bool::weighted(0.1),
+    ) {
+        let mut bytes = frame(&fields.concat());
+        if wrong {
+            let at = bytes.len() - 2;
+            bytes[at] ^= 1;
+        }
+        texts(&bytes);
+    }
+
+    #[test]
+    fn no_text_makes_it_panic(
+        text in "[\\[\\]{}:,\"\\\\u0-9a-fA-F \u{1}é]{0,60}", at in any::<prop::sample::Index>(),
+        byte in any::<u8>(),
+    ) {
+        let _ = read(text.as_bytes(), |_| Some(Tag(1)), &mut Vec::new());
+        let [mut named, _] = texts(&frame(b"453=1\x01448=A\x0158=\xff\x01")).map(String::into_bytes);
+        let at = at.index(named.len());
+        let _ = read(&named[..at], tags_of(&FIX44, &FIX44), &mut Vec::new());
+        named[at] = byte;
+        let _ = read(&named, tags_of(&FIX44, &FIX44), &mut Vec::new());
+    }
+}

@@ -1,0 +1,30 @@
+//! `cargo xtask docs`: writes the pages of docs/ that are made from tables of the code.
+
+use std::process::Command;
+
+use crate::{Outcome, root};
+
+/// The tests that hold a page against its table; with the variable set they write it first.
+const PAGES: &[(&str, &str, &str)] = &[("transfix-codec", "reasons", "docs/validation.md")];
+
+/// Writes all pages.
+///
+/// # Errors
+/// If a page's test fails, or cargo does not start.
+pub fn run() -> Outcome {
+    let mut written = Vec::new();
+    for (package, test, page) in PAGES {
+        let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
+        let status = Command::new(cargo)
+            .args(["test", "--quiet", "--package", package, "--test", test])
+            .env("TRANSFIX_WRITE_DOCS", "1")
+            .current_dir(root())
+            .status()
+            .map_err(|error| format!("cargo: {error}"))?;
+        if !status.success() {
+            return Err(format!("{page}: its test in {package} fails"));
+        }
+        written.push(*page);
+    }
+    Ok(format!("written: {}", written.join(", ")))
+}
