@@ -18,6 +18,8 @@ Examples:
   transfix dictionary FIX44 D                the same, by MsgType(35)
   transfix dictionary FIX44 44               a field by its tag
   transfix dictionary FIX44 Side             a field by its name, with its codes
+  transfix dictionary Side                   the same: FIX44 if none is named
+  transfix dictionary FIX44 NoPartyIDs       a group's count, with the fields of an entry
   transfix dictionary venue.xml Symbol       from a dictionary of your own
 
 Exit code: 0 found, 1 unknown or not readable, 2 wrong usage.";
@@ -53,19 +55,48 @@ pub(crate) fn run(args: &Args) -> ExitCode {
 
 fn answer(args: &Args) -> Result<String, String> {
     let Some(name) = &args.dictionary else { return list() };
-    let draft = laid(draft(name)?, &args.overlay)?;
-    let dictionary = draft.resolve().map_err(|error| error.to_string())?;
-    match &args.what {
-        Some(what) => describe(&dictionary, what).map_err(|error| error.to_string()),
+    let (base, what) = match draft(name) {
+        // A single word that names no dictionary may be what is sought in the usual one.
+        Err(unknown) if args.what.is_none() && !is_path(name) => {
+            let usual = Draft::standard(USUAL).map_err(|error| error.to_string())?;
+            let known = laid(usual.clone(), &args.overlay)?.resolve();
+            if !known.is_ok_and(|known| describe(&known, name).is_ok()) {
+                return Err(unknown);
+            }
+            (usual, Some(name))
+        }
+        base => (base?, args.what.as_ref()),
+    };
+    let dictionary = laid(base, &args.overlay)?.resolve().map_err(|error| error.to_string())?;
+    match what {
+        Some(what) => {
+            describe(&dictionary, what).map_err(|error| match elsewhere(&dictionary, what) {
+                Some(place) => format!("{error}; it is in {place}"),
+                None => error.to_string(),
+            })
+        }
         None => Ok(messages(&dictionary)),
     }
 }
 
+/// The dictionary of the session layer, if that has what an application's lacks.
+fn elsewhere(dictionary: &Dictionary, what: &str) -> Option<&'static str> {
+    const SESSION: &str = "FIXT11";
+    let session = standard(SESSION).ok()?;
+    (dictionary.header().is_empty() && describe(&session, what).is_ok()).then_some(SESSION)
+}
+
+/// Where a word is looked up if no dictionary is named.
+const USUAL: &str = "FIX44";
+
+fn is_path(name: &str) -> bool {
+    name.contains(['/', '\\'])
+        || Path::new(name).extension().is_some_and(|end| end.eq_ignore_ascii_case("xml"))
+}
+
 /// The dictionary of that name or path, before anything is laid over it.
 pub(crate) fn draft(name: &str) -> Result<Draft, String> {
-    let is_path = name.contains(['/', '\\'])
-        || Path::new(name).extension().is_some_and(|end| end.eq_ignore_ascii_case("xml"));
-    if !is_path {
+    if !is_path(name) {
         return Draft::standard(name).map_err(|error| error.to_string());
     }
     let text = std::fs::read_to_string(name).map_err(|error| format!("{name}: {error}"))?;
@@ -134,6 +165,8 @@ mod tests {
             (Some("fix.4.4"), Some("D"), "NewOrderSingle(D)  FIX.4.4  application message\n"),
             (Some("FIX44"), Some("44"), "Price(44)  FIX.4.4  Price\n"),
             (Some("FIXT11"), Some("header"), "* BeginString(8)"),
+            (Some("Side"), None, "Side(54)  FIX.4.4  char\n"),
+            (Some("FIX44"), Some("NoPartyIDs"), "an entry in Parties\n  PartyID(448)"),
         ];
         for (dictionary, what, expected) in cases {
             let text = answer_to(dictionary, what).unwrap();
@@ -147,6 +180,8 @@ mod tests {
             (Some("FIX45"), None, "did you mean 'FIX4"),
             (Some("FIX44"), Some("Prise"), "did you mean 'Price'?"),
             (Some("no/such.xml"), None, "no/such.xml: "),
+            (Some("FIX50SP2"), Some("Logon"), "; it is in FIXT11"),
+            (Some("Sidee"), None, "no standard dictionary has this name"),
         ];
         for (dictionary, what, expected) in cases {
             let error = answer_to(dictionary, what).unwrap_err();
