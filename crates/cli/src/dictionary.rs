@@ -69,12 +69,13 @@ fn answer(args: &Args) -> Result<String, String> {
     };
     let dictionary = laid(base, &args.overlay)?.resolve().map_err(|error| error.to_string())?;
     match what {
-        Some(what) => {
-            describe(&dictionary, what).map_err(|error| match elsewhere(&dictionary, what) {
-                Some(place) => format!("{error}; it is in {place}"),
-                None => error.to_string(),
-            })
-        }
+        Some(what) => describe(&dictionary, what).map_err(|unknown| {
+            let version = dictionary.name();
+            match elsewhere(&dictionary, what) {
+                Some(other) => format!("{version} has no '{what}', but {other} has"),
+                None => unknown.to_string(),
+            }
+        }),
         None => Ok(messages(&dictionary)),
     }
 }
@@ -180,7 +181,7 @@ mod tests {
             (Some("FIX45"), None, "did you mean 'FIX4"),
             (Some("FIX44"), Some("Prise"), "did you mean 'Price'?"),
             (Some("no/such.xml"), None, "no/such.xml: "),
-            (Some("FIX50SP2"), Some("Logon"), "; it is in FIXT11"),
+            (Some("FIX50SP2"), Some("Logon"), "has no 'Logon', but FIXT11 has"),
             (Some("Sidee"), None, "no standard dictionary has this name"),
         ];
         for (dictionary, what, expected) in cases {

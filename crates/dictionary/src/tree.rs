@@ -194,7 +194,7 @@ fn label(field: &Field) -> String {
 
 /// One line of a tree.
 struct Row {
-    required: bool,
+    required: char,
     label: String,
     kind: String,
 }
@@ -205,12 +205,17 @@ fn tree(dictionary: &Dictionary, head: &str, members: &[Member]) -> String {
     let width = rows.iter().map(|row| row.label.len()).max().unwrap_or(0);
     let mut text = format!("{head}\n");
     for Row { required, label, kind } in &rows {
-        let required = if *required { '*' } else { ' ' };
         let line = format!("{required} {label:width$}  {kind}");
         let _ = writeln!(text, "{}", line.trim_end());
     }
-    if rows.iter().any(|row| row.required) {
-        text.push_str("(*: required, if its component or group is there)\n");
+    let notes = [
+        ('*', "(*: required, if its component or group is there)\n"),
+        ('?', "(?: required under a condition)\n"),
+    ];
+    for (mark, note) in notes {
+        if rows.iter().any(|row| row.required == mark) {
+            text.push_str(note);
+        }
     }
     text
 }
@@ -226,7 +231,12 @@ fn rows_of(dictionary: &Dictionary, members: &[Member], depth: usize, rows: &mut
                 (component.name.clone(), "component".into(), &component.members)
             }
         };
-        rows.push(Row { required: member.required, label: format!("{indent}{label}"), kind });
+        let required = match (member.required, &member.required_if) {
+            (true, _) => '*',
+            (false, Some(_)) => '?',
+            (false, None) => ' ',
+        };
+        rows.push(Row { required, label: format!("{indent}{label}"), kind });
         rows_of(dictionary, inner, depth + 1, rows);
     }
 }
@@ -256,7 +266,7 @@ mod tests {
     const TEXT: &str = "<fix major='4' minor='4'>\
         <header><field name='MsgType' required='Y'/></header><messages>\
         <message name='Order' msgtype='D'><field name='Side' required='Y'/>\
-        <component name='Parties' required='N'/></message>\
+        <component name='Parties' requiredIf='Side == 1'/></message>\
         <message name='Side' msgtype='44' msgcat='admin'/></messages>\
         <components><component name='Parties'><group name='NoPartyIDs' required='Y'>\
         <field name='PartyID' required='N'/></group></component></components><fields>\
@@ -271,10 +281,11 @@ mod tests {
     const ORDER: &str = "\
 Order(D)  FIX.4.4  application message
 * Side(54)           char  1
-  Parties            component
+? Parties            component
 *   NoPartyIDs(453)  group
       PartyID(448)   String
 (*: required, if its component or group is there)
+(?: required under a condition)
 ";
 
     const GROUP: &str = "\
