@@ -4,11 +4,12 @@
 //! own file, in the layout of the QuickFIX family or FIX Orchestra.
 
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use comfy_table::{CellAlignment, Table, presets};
-use transfix::dictionary::{Dictionary, Draft, STANDARD, describe, standard};
+use transfix::DictionarySource;
+use transfix::dictionary::{Dictionary, STANDARD, describe, standard};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -36,6 +37,9 @@ pub(crate) struct Args {
     /// A file that changes the dictionary; several are laid over it in turn.
     #[arg(long, value_name = "FILE", requires = "dictionary")]
     overlay: Vec<PathBuf>,
+    /// The scenario that is taken of a FIX Orchestra file.
+    #[arg(long, value_name = "NAME", requires = "dictionary")]
+    scenario: Option<String>,
 }
 
 /// Prints the answer; fails if the dictionary or what is sought in it is unknown.
@@ -55,20 +59,21 @@ pub(crate) fn run(args: &Args) -> ExitCode {
 
 fn answer(args: &Args) -> Result<String, String> {
     let Some(name) = &args.dictionary else { return list() };
-    let (base, what) = match draft(name) {
-        // A single word that names no dictionary may be what is sought in the usual one.
-        Err(unknown) if args.what.is_none() && !is_path(name) => {
-            let usual = Draft::standard(USUAL).map_err(|error| error.to_string())?;
-            let known = laid(usual.clone(), &args.overlay)?.resolve();
-            if !known.is_ok_and(|known| describe(&known, name).is_ok()) {
-                return Err(unknown);
-            }
-            (usual, Some(name))
-        }
-        base => (base?, args.what.as_ref()),
+    let source = |base: &str| DictionarySource {
+        base: base.into(),
+        scenario: args.scenario.clone(),
+        overlays: args.overlay.clone(),
     };
-    let dictionary = laid(base, &args.overlay)?.resolve().map_err(|error| error.to_string())?;
-    match what {
+    let dictionary = match source(name).load() {
+        Ok(dictionary) => dictionary,
+        Err(error) => {
+            // A single word that names no dictionary may be what is sought in the usual one.
+            let usual = source(USUAL).load().ok().filter(|_| args.what.is_none());
+            let found = usual.and_then(|usual| describe(&usual, name).ok());
+            return found.ok_or(error);
+        }
+    };
+    match &args.what {
         Some(what) => describe(&dictionary, what).map_err(|unknown| {
             let version = dictionary.name();
             match elsewhere(&dictionary, what) {
@@ -89,30 +94,6 @@ fn elsewhere(dictionary: &Dictionary, what: &str) -> Option<&'static str> {
 
 /// Where a word is looked up if no dictionary is named.
 const USUAL: &str = "FIX44";
-
-fn is_path(name: &str) -> bool {
-    name.contains(['/', '\\'])
-        || Path::new(name).extension().is_some_and(|end| end.eq_ignore_ascii_case("xml"))
-}
-
-/// The dictionary of that name or path, before anything is laid over it.
-pub(crate) fn draft(name: &str) -> Result<Draft, String> {
-    if !is_path(name) {
-        return Draft::standard(name).map_err(|error| error.to_string());
-    }
-    let text = std::fs::read_to_string(name).map_err(|error| format!("{name}: {error}"))?;
-    Draft::from_xml(&text, name).map_err(|error| error.to_string())
-}
-
-/// The dictionary with these overlays laid over it in turn.
-pub(crate) fn laid(mut draft: Draft, overlays: &[PathBuf]) -> Result<Draft, String> {
-    for path in overlays {
-        let name = path.display().to_string();
-        let text = std::fs::read_to_string(path).map_err(|error| format!("{name}: {error}"))?;
-        draft = draft.overlay(&text, &name).map_err(|error| error.to_string())?;
-    }
-    Ok(draft)
-}
 
 /// The standard dictionaries: name, version, how much is in them.
 fn list() -> Result<String, String> {
@@ -155,7 +136,12 @@ mod tests {
 
     fn answer_to(dictionary: Option<&str>, what: Option<&str>) -> Result<String, String> {
         let owned = |text: Option<&str>| text.map(str::to_owned);
-        answer(&Args { dictionary: owned(dictionary), what: owned(what), overlay: Vec::new() })
+        answer(&Args {
+            dictionary: owned(dictionary),
+            what: owned(what),
+            overlay: Vec::new(),
+            scenario: None,
+        })
     }
 
     #[test]

@@ -5,10 +5,9 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use transfix::DictionarySource;
+use transfix::dictionary::Dictionary;
 use transfix::dictionary::generate::{Form, Options, generate, unused_fields};
-use transfix::dictionary::{Dictionary, Draft};
-
-use crate::dictionary::{draft, laid};
 
 mod skeleton;
 
@@ -37,6 +36,9 @@ pub(crate) struct Args {
     /// A file that changes the dictionary; several are laid over it in turn.
     #[arg(long, value_name = "FILE")]
     overlay: Vec<PathBuf>,
+    /// The scenario that is taken of a FIX Orchestra file.
+    #[arg(long, value_name = "NAME")]
+    scenario: Option<String>,
     /// The dictionary of the session layer, for FIX 5.0 and later.
     #[arg(long, value_name = "DICTIONARY")]
     session: Option<String>,
@@ -87,9 +89,8 @@ pub(crate) fn run(args: &Args) -> ExitCode {
 }
 
 fn write(args: &Args) -> Result<String, String> {
-    let base = draft(&args.dictionary)?;
-    let version = base.name.clone();
-    let dictionary = dictionary(args, base)?;
+    let base = source(args, Vec::new()).draft()?;
+    let dictionary = dictionary(args)?;
     let options = Options::new(&module(args)).messages(&args.messages).form(Form::File);
     let text = generate(&dictionary, &options).map_err(|unknown| unknown.to_string())?;
     let mut files = vec![(format!("{}.rs", options.module()), text)];
@@ -98,7 +99,7 @@ fn write(args: &Args) -> Result<String, String> {
         let plan = skeleton::Plan {
             dictionary: &dictionary,
             module: options.module(),
-            version: &version,
+            version: &base.name,
             role,
             args,
         };
@@ -120,11 +121,16 @@ fn write(args: &Args) -> Result<String, String> {
     Ok(report)
 }
 
+fn source(args: &Args, overlays: Vec<PathBuf>) -> DictionarySource {
+    let (base, scenario) = (PathBuf::from(&args.dictionary), args.scenario.clone());
+    DictionarySource { base, scenario, overlays }
+}
+
 /// The dictionary with all that is laid over it.
-fn dictionary(args: &Args, base: Draft) -> Result<Dictionary, String> {
-    let mut draft = laid(base, &args.overlay)?;
+fn dictionary(args: &Args) -> Result<Dictionary, String> {
+    let mut draft = source(args, args.overlay.clone()).draft()?;
     if let Some(session) = &args.session {
-        draft = draft.with_session(self::draft(session)?);
+        draft = draft.with_session(DictionarySource::from(session).draft()?);
     }
     if !args.extra_field.is_empty() {
         let overlay = extra_fields(&args.extra_field)?;

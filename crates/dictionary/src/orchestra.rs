@@ -28,7 +28,20 @@ impl Dictionary {
     }
 }
 
-impl Dictionary {
+impl Draft {
+    /// Reads the scenario `base` of a FIX Orchestra repository. `file` is only used in errors.
+    ///
+    /// # Errors
+    /// As [`Dictionary::from_orchestra_xml`], but for what only resolving finds.
+    pub fn from_orchestra_xml(text: &str, file: &str) -> Result<Self, DictionaryError> {
+        let (document, source) = crate::xml::parse(text, file)?;
+        let root = document.root_element();
+        if root.tag_name().name() != "repository" {
+            return Err(source.error(root, Problem::NotADictionary));
+        }
+        read(root, &source)
+    }
+
     /// As [`from_orchestra_xml`](Self::from_orchestra_xml), for one scenario of the repository:
     /// what is defined in that scenario stands in place of the same thing in `base`.
     ///
@@ -51,22 +64,7 @@ impl Dictionary {
             let problem = Problem::UnknownScenario { name: scenario.to_owned(), nearest };
             return Err(source.error(root, problem));
         }
-        read_scenario(root, &source, scenario)?.resolve()
-    }
-}
-
-impl Draft {
-    /// Reads the scenario `base` of a FIX Orchestra repository. `file` is only used in errors.
-    ///
-    /// # Errors
-    /// As [`Dictionary::from_orchestra_xml`], but for what only resolving finds.
-    pub fn from_orchestra_xml(text: &str, file: &str) -> Result<Self, DictionaryError> {
-        let (document, source) = crate::xml::parse(text, file)?;
-        let root = document.root_element();
-        if root.tag_name().name() != "repository" {
-            return Err(source.error(root, Problem::NotADictionary));
-        }
-        read(root, &source)
+        read_scenario(root, &source, scenario)
     }
 }
 

@@ -108,12 +108,15 @@ impl Plan<'_> {
         if !self.args.extra_field.is_empty() {
             overlays.push(EXTRA_FIELDS.to_owned());
         }
-        match (is_standard, overlays.as_slice()) {
-            (true, []) => String::new(),
-            (false, []) => format!("dictionary = {base:?}\n"),
-            (_, overlays) => {
+        match (is_standard, &self.args.scenario, overlays.as_slice()) {
+            (true, _, []) => String::new(),
+            (false, None, []) => format!("dictionary = {base:?}\n"),
+            (_, None, overlays) => {
                 format!("dictionary = {{ base = {base:?}, overlays = {overlays:?} }}\n")
             }
+            (_, Some(scenario), overlays) => format!(
+                "dictionary = {{ base = {base:?}, scenario = {scenario:?}, overlays = {overlays:?} }}\n"
+            ),
         }
     }
 

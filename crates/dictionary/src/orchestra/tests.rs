@@ -1,7 +1,7 @@
 //! Tests of the Orchestra reader.
 
 use super::upper_snake;
-use crate::{Category, Comparison, Condition, DataType, Dictionary, Flat, Operand, Problem};
+use crate::{Category, Comparison, Condition, DataType, Dictionary, Draft, Flat, Operand, Problem};
 
 const SMALL: &str = r#"<?xml version="1.0"?>
 <fixr:repository xmlns:fixr="http://fixprotocol.io/2020/orchestra/repository"
@@ -112,9 +112,9 @@ fn of_several_scenarios_one_is_taken() {
     };
     let base = Dictionary::from_xml(&text, "o.xml").unwrap();
     assert_eq!(shown(&base), (vec![(453, 1), (54, 0), (103, 0)], 2, 3));
-    let own = Dictionary::from_orchestra_scenario(&text, "o.xml", "own").unwrap();
+    let own = Draft::from_orchestra_scenario(&text, "o.xml", "own").unwrap().resolve().unwrap();
     assert_eq!(shown(&own), (vec![(453, 2)], 1, 3));
-    let wrong = Dictionary::from_orchestra_scenario(&text, "o.xml", "owm").unwrap_err();
+    let wrong = Draft::from_orchestra_scenario(&text, "o.xml", "owm").unwrap_err();
     let expected = "o.xml:2: repository 'FIX.Latest': nothing is of the scenario 'owm'; \
                     did you mean 'own'?";
     assert_eq!(wrong.to_string(), expected);
