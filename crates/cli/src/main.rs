@@ -4,9 +4,12 @@
 
 mod audit;
 mod bench;
+mod check;
 mod connect;
+mod convert;
 mod demo;
 mod dictionary;
+mod input;
 mod peer;
 mod print;
 mod serve;
@@ -53,6 +56,10 @@ enum Verb {
     Dictionary(dictionary::Args),
     /// Print messages from a capture, our journal or a QuickFIX log in readable form.
     Print(print::Args),
+    /// Check the messages of a capture, a log or our journal against a dictionary.
+    Check(check::Args),
+    /// Convert messages to JSON and back.
+    Convert(convert::Args),
     /// Compare the journals of both sides of a session.
     #[command(hide = true)]
     Audit(audit::Args),
@@ -77,6 +84,8 @@ fn main() -> ExitCode {
         Verb::Bench(args) => bench::run(&args),
         Verb::Dictionary(args) => dictionary::run(&args),
         Verb::Print(args) => print::run(&args),
+        Verb::Check(args) => check::run(&args),
+        Verb::Convert(args) => convert::run(&args),
         Verb::Audit(args) => audit::run(&args),
         Verb::Peer(args) => peer::run(&args),
     }

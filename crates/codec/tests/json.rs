@@ -25,7 +25,7 @@ fn texts(bytes: &[u8]) -> [String; 2] {
     let mut index = FieldIndex::default();
     let message = Message::parse(bytes, &mut index, CheckSumPolicy::Ignore).unwrap();
     let mut texts = [String::new(), String::new()];
-    Writer::named(&FIX44, &FIX44).write(&message, &mut texts[0]).unwrap();
+    Writer::named(&*FIX44, &*FIX44).write(&message, &mut texts[0]).unwrap();
     Writer::plain().write(&message, &mut texts[1]).unwrap();
     for text in &texts {
         serde_json::from_str::<serde_json::Value>(text).unwrap_or_else(|e| panic!("{e}: {text}"));
