@@ -239,7 +239,9 @@ fn is_one_slip(wrong: &str, right: &str) -> bool {
             rest == others
                 || rest == right
                 || wrong == others
-                || matches!((wrong, right), ([a, b, x @ ..], [c, d, y @ ..]) if (a, b, x) == (d, c, y))
+                || rest.first() == right.first()
+                    && wrong.first() == others.first()
+                    && rest.get(1..) == others.get(1..)
         }
         _ => false,
     }
