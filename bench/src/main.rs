@@ -1,5 +1,6 @@
-//! Micro-benchmarks: what one turn of a link costs. `turn N` takes N turns and prints ns per turn;
-//! under callgrind it gives instruction counts (`cargo xtask instructions`).
+//! Micro-benchmarks, to be run under callgrind or a profiler. `turn N` takes N turns of a link and
+//! `codec OPERATION SET N` carries out one operation of the codec; both print ns for each, and
+//! under callgrind they give instruction counts (`cargo xtask instructions`).
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command line speaks to its user")]
 
 use std::process::ExitCode;
@@ -11,6 +12,8 @@ use transfix::{
     Application, BeginString, BusinessReject, Message, Now, Precision, Role, SessionId, SessionRef,
     SessionSettings, Timestamp, tag,
 };
+use transfix_bench::operation::{Operation, Set};
+use transfix_bench::ours::Ours;
 
 /// Answers each NewOrderSingle(D) with one ExecutionReport(8).
 struct Venue {
@@ -95,6 +98,15 @@ fn turns(n: u64, pause_ns: u64) -> Result<(), String> {
     Ok(())
 }
 
+fn codec(operation: &str, set: &str, n: u64) -> Result<(), String> {
+    let operation =
+        Operation::named(operation).ok_or_else(|| format!("no operation {operation}"))?;
+    let set = Set::named(set).ok_or_else(|| format!("no set {set}"))?;
+    let ns = Ours::new()?.run(operation, set, n);
+    println!("{n} times {}, {} ns each", operation.name(), ns / n.max(1));
+    Ok(())
+}
+
 fn number(text: &str) -> Result<u64, String> {
     text.parse().map_err(|_| format!("{text} is no number"))
 }
@@ -105,7 +117,8 @@ fn main() -> ExitCode {
         ["turn", n] => number(n).and_then(|n| turns(n, 0)),
         // A turn a millisecond finds its code and data as far away as they are between orders.
         ["paced", n] => number(n).and_then(|n| turns(n, 1_000_000)),
-        _ => Err("usage: transfix-bench turn N | paced N".to_owned()),
+        ["codec", operation, set, n] => number(n).and_then(|n| codec(operation, set, n)),
+        _ => Err("usage: transfix-bench turn N | paced N | codec OPERATION SET N".to_owned()),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -4,11 +4,11 @@
 //! own file, in the layout of the QuickFIX family or FIX Orchestra.
 
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use comfy_table::{CellAlignment, Table, presets};
-use transfix::dictionary::{Dictionary, STANDARD, describe, standard};
+use transfix::dictionary::{Dictionary, Draft, STANDARD, describe, standard};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -31,6 +31,9 @@ pub(crate) struct Args {
     /// A message (name or MsgType), component, field (name or tag), `header` or `trailer`.
     #[arg(requires = "dictionary")]
     what: Option<String>,
+    /// A file that changes the dictionary; several are laid over it in turn.
+    #[arg(long, value_name = "FILE", requires = "dictionary")]
+    overlay: Vec<PathBuf>,
 }
 
 /// Prints the answer; fails if the dictionary or what is sought in it is unknown.
@@ -50,21 +53,33 @@ pub(crate) fn run(args: &Args) -> ExitCode {
 
 fn answer(args: &Args) -> Result<String, String> {
     let Some(name) = &args.dictionary else { return list() };
-    let dictionary = read(name)?;
+    let draft = laid(draft(name)?, &args.overlay)?;
+    let dictionary = draft.resolve().map_err(|error| error.to_string())?;
     match &args.what {
         Some(what) => describe(&dictionary, what).map_err(|error| error.to_string()),
         None => Ok(messages(&dictionary)),
     }
 }
 
-fn read(name: &str) -> Result<Dictionary, String> {
+/// The dictionary of that name or path, before anything is laid over it.
+pub(crate) fn draft(name: &str) -> Result<Draft, String> {
     let is_path = name.contains(['/', '\\'])
         || Path::new(name).extension().is_some_and(|end| end.eq_ignore_ascii_case("xml"));
     if !is_path {
-        return standard(name).map_err(|error| error.to_string());
+        return Draft::standard(name).map_err(|error| error.to_string());
     }
     let text = std::fs::read_to_string(name).map_err(|error| format!("{name}: {error}"))?;
-    Dictionary::from_xml(&text, name).map_err(|error| error.to_string())
+    Draft::from_xml(&text, name).map_err(|error| error.to_string())
+}
+
+/// The dictionary with these overlays laid over it in turn.
+pub(crate) fn laid(mut draft: Draft, overlays: &[PathBuf]) -> Result<Draft, String> {
+    for path in overlays {
+        let name = path.display().to_string();
+        let text = std::fs::read_to_string(path).map_err(|error| format!("{name}: {error}"))?;
+        draft = draft.overlay(&text, &name).map_err(|error| error.to_string())?;
+    }
+    Ok(draft)
 }
 
 /// The standard dictionaries: name, version, how much is in them.
@@ -108,7 +123,7 @@ mod tests {
 
     fn answer_to(dictionary: Option<&str>, what: Option<&str>) -> Result<String, String> {
         let owned = |text: Option<&str>| text.map(str::to_owned);
-        answer(&Args { dictionary: owned(dictionary), what: owned(what) })
+        answer(&Args { dictionary: owned(dictionary), what: owned(what), overlay: Vec::new() })
     }
 
     #[test]

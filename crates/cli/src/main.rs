@@ -9,6 +9,7 @@ mod connect;
 mod convert;
 mod demo;
 mod dictionary;
+mod generate;
 mod input;
 mod peer;
 mod print;
@@ -54,6 +55,8 @@ enum Verb {
     Bench(bench::Args),
     /// Show what FIX says: versions, messages, fields.
     Dictionary(dictionary::Args),
+    /// Write typed messages of a dictionary as Rust, and a program around them.
+    Generate(generate::Args),
     /// Print messages from a capture, our journal or a QuickFIX log in readable form.
     Print(print::Args),
     /// Check the messages of a capture, a log or our journal against a dictionary.
@@ -83,6 +86,7 @@ fn main() -> ExitCode {
         Verb::Connect(args) => connect::run(&args),
         Verb::Bench(args) => bench::run(&args),
         Verb::Dictionary(args) => dictionary::run(&args),
+        Verb::Generate(args) => generate::run(&args),
         Verb::Print(args) => print::run(&args),
         Verb::Check(args) => check::run(&args),
         Verb::Convert(args) => convert::run(&args),

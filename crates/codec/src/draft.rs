@@ -282,9 +282,7 @@ impl MessageDraft {
     /// Encodes what `write` writes, ready to be put in.
     fn encode(&mut self, write: impl FnOnce(&mut Body<'_>)) -> Result<(), Misuse> {
         self.spare.clear();
-        let mut body = Body::detached(&mut self.spare.bytes, self.precision);
-        write(&mut body);
-        body.misuse().map_or(Ok(()), Err)?;
+        Body::detached(&mut self.spare.bytes, self.precision, write)?;
         self.spare.index();
         Ok(())
     }

@@ -10,6 +10,7 @@ mod head;
 mod header;
 pub(crate) mod moment;
 pub(crate) mod piece;
+pub(crate) mod tail;
 mod text;
 
 use alloc::vec::Vec;
@@ -20,7 +21,8 @@ use crate::{Decimal, Misuse, Precision, SOH, Tag, Timestamp, tag};
 pub(crate) use head::Head;
 pub use header::Header;
 use moment::Minute;
-use piece::append;
+use piece::Piece;
+use tail::Tail;
 use text::{EIGHT_DIGITS, Short};
 
 /// Digits reserved for BodyLength(9): most messages are 100 to 999 bytes long.
@@ -46,41 +48,45 @@ impl<'b> FrameWriter<'b> {
     #[must_use]
     pub fn new(out: &'b mut Vec<u8>, begin_string: &[u8], msg_type: &[u8]) -> Self {
         let begin = out.len();
-        out.extend_from_slice(b"8=");
-        out.extend_from_slice(begin_string);
-        out.extend_from_slice(BODY_LENGTH_ROOM);
-        out.extend_from_slice(b"35=");
-        Self::after_start(out, begin, msg_type, Minute::FIRST)
+        let mut tail = Tail::open(out);
+        tail.slice(b"8=");
+        tail.slice(begin_string);
+        tail.slice(BODY_LENGTH_ROOM);
+        tail.slice(b"35=");
+        Self::after_start(tail, begin, msg_type, Minute::FIRST)
     }
 
     /// All up to `35=` is there.
-    #[inline]
-    fn after_start(out: &'b mut Vec<u8>, begin: usize, msg_type: &[u8], minute: Minute) -> Self {
-        let counted = out.len().wrapping_sub(MSG_TYPE_HEAD);
+    #[inline(always)]
+    fn after_start(mut tail: Tail<'b>, begin: usize, msg_type: &[u8], minute: Minute) -> Self {
+        let counted = tail.end().wrapping_sub(MSG_TYPE_HEAD);
         let misuse = (!is_msg_type(msg_type)).then_some(Misuse::MsgType);
-        let precision = Precision::default();
-        let mut body = Body { out, precision, misuse, minute };
         match msg_type {
-            [one] => append(body.out, [*one, SOH], 2),
-            _ => _ = body.put_long(Head::NONE, msg_type),
+            [one] => tail.store(&[*one, SOH], 2),
+            _ => {
+                tail.slice(msg_type);
+                tail.store(&[SOH], 1);
+            }
         }
+        let body = Body { tail, precision: Precision::default(), misuse, minute };
         Self { body, begin, counted }
     }
 
     /// Appends bytes that are known to be whole fields, such as the constant part of a header.
     pub fn raw(&mut self, fields: &[u8]) {
-        self.body.out.extend_from_slice(fields);
+        self.body.tail.slice(fields);
     }
 
     /// Appends `tag=value` for the header fields that only the session layer writes.
     pub fn header_uint(&mut self, tag: Tag, value: u64) {
-        let head = Head::of(tag, self.body.out);
+        let head = Head::of(tag, &mut self.body.tail);
         self.body.put_uint(head, value, 1);
     }
 
     /// Appends a time of the header, such as SendingTime(52).
+    #[inline(always)]
     pub fn header_timestamp(&mut self, tag: Tag, value: Timestamp, precision: Precision) {
-        let head = Head::of(tag, self.body.out);
+        let head = Head::of(tag, &mut self.body.tail);
         self.body.put_timestamp(head, value, precision);
     }
 
@@ -94,18 +100,18 @@ impl<'b> FrameWriter<'b> {
     ///
     /// # Errors
     /// The first [`Misuse`] of the body; the buffer is then as before.
+    #[inline(always)]
     pub fn finish(self) -> Result<Range<usize>, Misuse> {
-        let Self { body: Body { out, misuse, .. }, begin, counted } = self;
+        let Self { body: Body { mut tail, misuse, .. }, begin, counted } = self;
         if let Some(misuse) = misuse {
-            out.truncate(begin);
+            tail.cut(begin);
             return Err(misuse);
         }
-        patch_body_length(out, counted);
-        let sum = u64::from(sum(&out[begin..]));
-        let digits = text::eight(sum) >> 40;
+        patch_body_length(&mut tail, counted);
+        let digits = text::three(u64::from(sum(tail.written(begin))));
         let trailer = u64::from_le_bytes(*b"10=\0\0\0\x01\0") | digits << 24;
-        append(out, trailer.to_le_bytes(), TRAILER_LEN);
-        Ok(begin..out.len())
+        tail.store(&trailer.to_le_bytes(), TRAILER_LEN);
+        Ok(begin..tail.end())
     }
 }
 
@@ -115,27 +121,19 @@ pub fn is_msg_type(value: &[u8]) -> bool {
     (1..=16).contains(&value.len()) && value.iter().all(u8::is_ascii_graphic)
 }
 
-/// Writes BodyLength(9) before `counted`; makes or takes room if it has not three digits.
-#[inline]
-fn patch_body_length(out: &mut Vec<u8>, counted: usize) {
-    let length = out.len().wrapping_sub(counted);
-    let room = counted - 1 - BODY_LENGTH_DIGITS;
-    if (100..1000).contains(&length)
-        && let Some(room) = out.get_mut(room..).and_then(|rest| rest.first_chunk_mut())
-    {
-        let digits = text::eight(length as u64) >> 40;
-        *room = [digits as u8, (digits >> 8) as u8, (digits >> 16) as u8];
+/// Writes BodyLength(9) before `counted`.
+#[inline(always)]
+fn patch_body_length(tail: &mut Tail<'_>, counted: usize) {
+    let length = tail.end().wrapping_sub(counted);
+    let room = counted.wrapping_sub(1 + BODY_LENGTH_DIGITS);
+    if (100..1000).contains(&length) {
+        let [hundreds, tens, ones, ..] = text::three(length as u64).to_le_bytes();
+        tail.patch(room, [hundreds, tens, ones]);
     } else {
-        move_for_body_length(out, counted, length);
+        // More or less room is needed.
+        let mut buffer = itoa::Buffer::new();
+        tail.splice::<BODY_LENGTH_DIGITS>(room, buffer.format(length).as_bytes());
     }
-}
-
-/// The same for a length that has not three digits.
-#[cold]
-fn move_for_body_length(out: &mut Vec<u8>, counted: usize, length: usize) {
-    let mut buffer = itoa::Buffer::new();
-    let digits = buffer.format(length).bytes();
-    out.splice(counted - 1 - BODY_LENGTH_DIGITS..counted - 1, digits);
 }
 
 /// Fields of an application message, in the order of the calls.
@@ -143,7 +141,7 @@ fn move_for_body_length(out: &mut Vec<u8>, counted: usize, length: usize) {
 /// A mistake (a delimiter in a value, an empty value, a field of the session layer) is remembered
 /// and makes the whole message fail, so that the calls need no check each.
 pub struct Body<'b> {
-    pub(crate) out: &'b mut Vec<u8>,
+    pub(crate) tail: Tail<'b>,
     pub(crate) precision: Precision,
     misuse: Option<Misuse>,
     /// Of the last moment written.
@@ -151,11 +149,22 @@ pub struct Body<'b> {
 }
 
 impl<'b> Body<'b> {
-    /// Fields written outside a message, to be framed later with [`Body::fields`]; appends to
-    /// `out`.
-    #[must_use]
-    pub const fn detached(out: &'b mut Vec<u8>, precision: Precision) -> Self {
-        Self { out, precision, misuse: None, minute: Minute::FIRST }
+    /// Appends fields to `out` outside a message, to be framed later with [`Body::fields`].
+    ///
+    /// # Errors
+    /// The first [`Misuse`]; the buffer is then as before.
+    pub fn detached(
+        out: &'b mut Vec<u8>,
+        precision: Precision,
+        fill: impl FnOnce(&mut Self),
+    ) -> Result<(), Misuse> {
+        let tail = Tail::open(out);
+        let begin = tail.end();
+        let mut body = Self { tail, precision, misuse: None, minute: Minute::FIRST };
+        fill(&mut body);
+        let Some(misuse) = body.misuse else { return Ok(()) };
+        body.tail.cut(begin);
+        Err(misuse)
     }
 
     /// The first mistake so far.
@@ -178,7 +187,7 @@ impl<'b> Body<'b> {
     }
 
     /// A char value.
-    #[inline]
+    #[inline(always)]
     pub fn char(&mut self, tag: Tag, value: u8) -> &mut Self {
         if value == SOH {
             self.blame(Misuse::DelimiterInValue(tag));
@@ -188,7 +197,7 @@ impl<'b> Body<'b> {
     }
 
     /// A Boolean value.
-    #[inline]
+    #[inline(always)]
     pub fn boolean(&mut self, tag: Tag, value: bool) -> &mut Self {
         let head = self.head(tag);
         self.put(head, Short::char(if value { b'Y' } else { b'N' }))
@@ -201,7 +210,7 @@ impl<'b> Body<'b> {
         self.put_uint(head, value, 1)
     }
 
-    /// The same with leading zeros up to `digits_min` digits.
+    /// The same with leading zeros up to `digits_min` digits, at most 8.
     #[inline]
     pub fn padded(&mut self, tag: Tag, value: u64, digits_min: usize) -> &mut Self {
         let head = self.head(tag);
@@ -241,11 +250,11 @@ impl<'b> Body<'b> {
     /// Whole fields already encoded, each ended by its delimiter, such as those of another message
     /// or of [`Body::detached`]; copied as they are.
     pub fn fields(&mut self, encoded: &[u8]) -> &mut Self {
-        self.out.extend_from_slice(encoded);
+        self.tail.slice(encoded);
         self
     }
 
-    #[cold]
+    #[inline]
     pub(crate) const fn blame(&mut self, misuse: Misuse) {
         if self.misuse.is_none() {
             self.misuse = Some(misuse);
@@ -253,7 +262,7 @@ impl<'b> Body<'b> {
     }
 
     /// Refuses the tags that only the session layer writes.
-    #[inline]
+    #[inline(always)]
     pub(crate) const fn check(&mut self, tag: Tag) {
         if tag::is_session_owned(tag) || tag.0 == 0 {
             self.blame(Misuse::SessionOwned(tag));
@@ -261,17 +270,17 @@ impl<'b> Body<'b> {
     }
 
     /// The head of an application's field.
-    #[inline]
+    #[inline(always)]
     fn head(&mut self, tag: Tag) -> Head {
         self.check(tag);
-        Head::of(tag, self.out)
+        Head::of(tag, &mut self.tail)
     }
 
     /// A whole field of at most 14 bytes: head, text and delimiter are one store.
-    #[inline]
+    #[inline(always)]
     fn put(&mut self, head: Head, text: Short) -> &mut Self {
         let field = u128::from(head.word) | text.delimited() << (8 * head.len as u32 % 64);
-        append(self.out, field.to_le_bytes(), head.len.wrapping_add(text.len).wrapping_add(1));
+        self.tail.store(&field.to_le_bytes(), head.len.wrapping_add(text.len).wrapping_add(1));
         self
     }
 
@@ -291,48 +300,30 @@ impl<'b> Body<'b> {
         if value.len() <= 8 {
             return self.put(head, Short { word: word as u64, len: value.len() });
         }
-        head.append(self.out);
-        append(self.out, word.to_le_bytes(), value.len());
-        self.out.push(SOH);
+        head.write(&mut self.tail);
+        self.tail.store(&word.to_le_bytes(), value.len());
+        self.tail.store(&[SOH], 1);
         self
     }
 
     #[inline]
     pub(crate) fn put_uint(&mut self, head: Head, value: u64, digits_min: usize) -> &mut Self {
-        if value < EIGHT_DIGITS && digits_min <= 8 {
-            return self.put(head, Short::digits(value, digits_min.max(1)));
+        if value < EIGHT_DIGITS {
+            return self.put(head, Short::digits(value, digits_min.clamp(1, 8)));
         }
-        head.append(self.out);
-        text::append_digits(self.out, value, digits_min);
-        self.out.push(SOH);
-        self
+        let mut buffer = itoa::Buffer::new();
+        self.put_long(head, buffer.format(value).as_bytes())
     }
 
     #[inline]
     pub(crate) fn put_decimal(&mut self, head: Head, value: Decimal) -> &mut Self {
         match Short::decimal(value.mantissa as u64, value.scale as usize) {
             Some(text) => self.put(head, text),
-            None => self.put_long_decimal(head, value),
+            None => {
+                let mut buffer = Decimal::text_buffer();
+                self.put_long(head, value.text(&mut buffer))
+            }
         }
-    }
-
-    /// A decimal of many digits, or below zero.
-    fn put_long_decimal(&mut self, head: Head, value: Decimal) -> &mut Self {
-        head.append(self.out);
-        if value.mantissa < 0 {
-            self.out.push(b'-');
-        }
-        let mantissa = value.mantissa.unsigned_abs();
-        if value.scale == 0 {
-            text::append_digits(self.out, mantissa, 1);
-        } else {
-            let one = 10_u64.pow(u32::from(value.scale));
-            text::append_digits(self.out, mantissa / one, 1);
-            self.out.push(b'.');
-            text::append_digits(self.out, mantissa % one, usize::from(value.scale));
-        }
-        self.out.push(SOH);
-        self
     }
 
     #[inline]
@@ -343,17 +334,36 @@ impl<'b> Body<'b> {
         precision: Precision,
     ) -> &mut Self {
         let (seconds, len) = moment::seconds(self.minute.enter(value.0), precision);
-        head.append(self.out);
-        append(self.out, self.minute.text().to_le_bytes(), Minute::LEN);
-        append(self.out, seconds.to_le_bytes(), len.wrapping_add(1));
+        let room: &mut [u8; 48] = self.tail.room();
+        room[..8].copy_from_slice(&head.word.to_le_bytes());
+        // A head has at most seven bytes.
+        let at = head.len & 7;
+        room[at..at + 16].copy_from_slice(&self.minute.text().to_le_bytes());
+        let at = at + Minute::LEN;
+        room[at..at + 16].copy_from_slice(&seconds.to_le_bytes());
+        self.tail.advance(at + len + 1);
         self
     }
 
     /// A value of any length.
+    #[inline]
     fn put_long(&mut self, head: Head, value: &[u8]) -> &mut Self {
-        head.append(self.out);
-        self.out.extend_from_slice(value);
-        self.out.push(SOH);
+        head.write(&mut self.tail);
+        self.tail.slice(value);
+        self.tail.store(&[SOH], 1);
         self
+    }
+
+    #[inline(always)]
+    pub(crate) fn put_piece(&mut self, piece: &Piece) {
+        piece.write(&mut self.tail);
+    }
+
+    /// One more word of the value just written.
+    pub(crate) fn put_word(&mut self, word: &[u8]) {
+        // A blank in place of the delimiter.
+        self.tail.cut(self.tail.end().wrapping_sub(1));
+        self.tail.store(b" ", 1);
+        self.put_long(Head::NONE, word);
     }
 }

@@ -60,6 +60,27 @@ impl Reject {
     }
 }
 
+impl Reject {
+    /// The words of Text(58): reason, tag, and which message is meant.
+    ///
+    /// ```
+    /// use transfix_codec::{Reject, RejectReason, Tag};
+    ///
+    /// let reject = Reject::new(RejectReason::RequiredTagMissing, Tag(44));
+    /// let text = reject.explained(b"D", Some(7)).to_string();
+    /// assert_eq!(text, "Required tag missing, tag 44 [MsgSeqNum 7, MsgType D]");
+    /// ```
+    pub fn explained(self, msg_type: &[u8], seq: Option<u64>) -> impl fmt::Display + use<'_> {
+        fmt::from_fn(move |f| {
+            write!(f, "{self} [")?;
+            if let Some(seq) = seq {
+                write!(f, "MsgSeqNum {seq}, ")?;
+            }
+            write!(f, "MsgType {}]", msg_type.escape_ascii())
+        })
+    }
+}
+
 impl fmt::Display for Reject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.tag {

@@ -100,6 +100,7 @@ tags! {
     PASSWORD = 554, "Password";
     NEXT_EXPECTED_MSG_SEQ_NUM = 789, "NextExpectedMsgSeqNum";
     APPL_VER_ID = 1128, "ApplVerID";
+    CSTM_APPL_VER_ID = 1129, "CstmApplVerID";
     DEFAULT_APPL_VER_ID = 1137, "DefaultApplVerID";
 }
 

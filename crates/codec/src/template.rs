@@ -76,7 +76,7 @@ impl Template {
     }
 
     /// Writes the template into `body`; the values follow in the order of the slots.
-    #[inline]
+    #[inline(always)]
     #[must_use = "end with done(), or the message is incomplete"]
     pub fn fill<'t, 'b, 'o>(&'t self, body: &'b mut Body<'o>) -> Fill<'t, 'b, 'o> {
         Fill { slots: self.slots.iter(), rest: &self.rest, body }
@@ -91,12 +91,12 @@ pub struct Fill<'t, 'b, 'o> {
 }
 
 impl Fill<'_, '_, '_> {
-    #[inline]
+    #[inline(always)]
     fn next(&mut self, write: impl FnOnce(&mut Body<'_>, Tag)) -> &mut Self {
         match self.slots.next() {
             Some(Slot { tag, before }) => {
                 self.body.check(*tag);
-                before.append(self.body.out);
+                self.body.put_piece(before);
                 write(self.body, *tag);
             }
             None => self.body.blame(Misuse::SlotCount),
@@ -105,47 +105,47 @@ impl Fill<'_, '_, '_> {
     }
 
     /// A String value.
-    #[inline]
+    #[inline(always)]
     pub fn str(&mut self, value: &str) -> &mut Self {
         self.bytes(value.as_bytes())
     }
 
     /// Any value in its wire form.
-    #[inline]
+    #[inline(always)]
     pub fn bytes(&mut self, value: &[u8]) -> &mut Self {
         self.next(|body, tag| _ = body.put_bytes(Head::NONE, tag, value))
     }
 
     /// A SeqNum, Length or quantity without fraction.
-    #[inline]
+    #[inline(always)]
     pub fn uint(&mut self, value: u64) -> &mut Self {
         self.next(|body, _| _ = body.put_uint(Head::NONE, value, 1))
     }
 
     /// The same with leading zeros up to `digits_min` digits, at most 8: as long in each message.
-    #[inline]
+    #[inline(always)]
     pub fn padded(&mut self, value: u64, digits_min: usize) -> &mut Self {
         self.next(|body, _| _ = body.put_uint(Head::NONE, value, digits_min))
     }
 
     /// A float, Qty, Price, Amt or Percentage value.
-    #[inline]
+    #[inline(always)]
     pub fn decimal(&mut self, value: Decimal) -> &mut Self {
         self.next(|body, _| _ = body.put_decimal(Head::NONE, value))
     }
 
     /// A UTCTimestamp value, with the precision of the session.
-    #[inline]
+    #[inline(always)]
     pub fn timestamp(&mut self, value: Timestamp) -> &mut Self {
         self.next(|body, _| _ = body.put_timestamp(Head::NONE, value, body.precision))
     }
 
     /// Writes what follows the last slot.
-    #[inline]
+    #[inline(always)]
     pub fn done(&mut self) {
         if !self.slots.as_slice().is_empty() {
             self.body.blame(Misuse::SlotCount);
         }
-        self.rest.append(self.body.out);
+        self.body.put_piece(self.rest);
     }
 }

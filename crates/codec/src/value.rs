@@ -225,11 +225,7 @@ impl Body<'_> {
             if word.is_empty() || word.iter().any(|&b| b == b' ' || b == SOH) {
                 self.blame(Misuse::DelimiterInValue(tag));
             }
-            // The next word comes in place of the delimiter.
-            self.out.pop();
-            self.out.push(b' ');
-            self.out.extend_from_slice(word);
-            self.out.push(SOH);
+            self.put_word(word);
         }
         self
     }

@@ -100,7 +100,8 @@ fn texts_of_others() {
         (" { \"8\" :\n\"FIX.4.4\",\"MsgType\":0 } ", "8=FIX.4.4|9=5|35=0|10=163|"),
         (
             r#"{"Header":{"BeginString":"FIX.4.4","MsgType":"D"},"Body":{"Price":-1.50,
-            "PossDupFlag":true, "LocateReqd":false,"Text":"\/\n\u00e9\ud83d\ude00","NoPartyIDs":[]}}"#,
+            "PossDupFlag":true, "LocateReqd":false,
+            "Text":"\/\n\u00e9\ud83d\ude00","NoPartyIDs":[]}}"#,
             "8=FIX.4.4|9=43|35=D|44=-1.50|43=Y|114=N|58=/\né😀|453=0|10=",
         ),
     ];

@@ -126,6 +126,12 @@ const OTHER_NAMES: &[(DataType, &str)] = &[
     (T::UtcDateOnly, "Date"),
     (T::UtcTimestamp, "Time"),
     (T::Qty, "Quantity"),
+    (T::DayOfMonth, "Day-Of-Month"),
+    (T::MonthYear, "Month-Year"),
+    (T::Int, "Integer"),
+    (T::Int, "Reserved100Plus"),
+    (T::Int, "Reserved1000Plus"),
+    (T::Int, "Reserved4000Plus"),
 ];
 
 impl DataType {

@@ -6,8 +6,8 @@
 //! Invariant: `resolve` refuses what it can't resolve, with the line; it recurses at most
 //! [`Problem::DEPTH_MAX`] levels.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use crate::model::{Index, NOWHERE, by_length};
@@ -132,6 +132,27 @@ impl Draft {
             index,
         };
         Ok(dictionary)
+    }
+
+    /// This draft of an application version with the session layer of another: its header and
+    /// trailer, messages, and what they use, as far as this draft hasn't them itself.
+    #[must_use]
+    pub fn with_session(mut self, session: Self) -> Self {
+        if self.header.is_empty() {
+            self.header = session.header;
+        }
+        if self.trailer.is_empty() {
+            self.trailer = session.trailer;
+        }
+        let tags: HashSet<u32> = self.fields.iter().map(|field| field.tag).collect();
+        self.fields.extend(session.fields.into_iter().filter(|field| !tags.contains(&field.tag)));
+        let names: HashSet<_> = self.components.iter().map(|known| known.name.clone()).collect();
+        let components = session.components.into_iter();
+        self.components.extend(components.filter(|component| !names.contains(&component.name)));
+        let types: HashSet<_> = self.messages.iter().map(|known| known.msg_type.clone()).collect();
+        let messages = session.messages.into_iter();
+        self.messages.extend(messages.filter(|message| !types.contains(&message.msg_type)));
+        self
     }
 
     /// Brings everything but the members into the canonical order.

@@ -58,6 +58,11 @@ pub enum Problem {
     },
     /// A condition can't be read.
     BadCondition(BadCondition),
+    /// An overlay changes or removes what the dictionary below it hasn't.
+    NotThere {
+        /// The nearest name that it has.
+        nearest: Option<String>,
+    },
     /// The same tag, name or message type is defined twice.
     DefinedTwice,
     /// A component contains itself.
@@ -116,6 +121,10 @@ impl fmt::Display for Problem {
                 did_you_mean(f, nearest.as_deref())
             }
             Self::BadCondition(bad) => write!(f, "{bad}"),
+            Self::NotThere { nearest } => {
+                f.write_str("is not there, so it can't be changed or removed")?;
+                did_you_mean(f, nearest.as_deref())
+            }
             Self::DefinedTwice => f.write_str("defined twice; remove one definition"),
             Self::Cycle => f.write_str("contains itself; break the cycle of components"),
             Self::TooDeep => write!(f, "nested deeper than {} levels", Self::DEPTH_MAX),

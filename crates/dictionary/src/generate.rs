@@ -138,6 +138,15 @@ fn head(text: &mut Text, plan: &Plan<'_>, options: &Options) {
     text.line(format!("use {}::typed as t;", options.codec));
 }
 
+/// The names of a message's view and of its method in the router: `NewOrderSingle` and
+/// `on_new_order_single`.
+#[must_use]
+pub fn message_names(name: &str) -> (String, String) {
+    let view = names::pascal(name);
+    let method = router::method(&view);
+    (view, method)
+}
+
 /// The fields of a dictionary that no message, header or trailer has.
 #[must_use]
 pub fn unused_fields(dictionary: &Dictionary) -> Vec<&crate::Field> {

@@ -37,6 +37,8 @@ mod write;
 #[cfg(feature = "xml")]
 mod orchestra;
 #[cfg(feature = "xml")]
+pub mod overlay;
+#[cfg(feature = "xml")]
 mod quickfix;
 #[cfg(feature = "xml")]
 mod standard;

@@ -4,6 +4,7 @@
 //! order. Members are named, so that the fields are read first.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 use roxmltree::Node;
 
@@ -11,7 +12,7 @@ use crate::nearest::nearest;
 use crate::xml::{Source, children, listed};
 use crate::{
     Category, Code, DataType, Dictionary, DictionaryError, Draft, DraftComponent, DraftKind,
-    DraftMember, DraftMessage, Field, Problem, data_type,
+    DraftMember, DraftMessage, Field, Problem, data_type, overlay,
 };
 
 impl Dictionary {
@@ -41,11 +42,11 @@ impl Draft {
 }
 
 pub(crate) fn read(root: Node<'_, '_>, source: &Source<'_>) -> Result<Draft, DictionaryError> {
-    let name = version(root, source)?;
-    let mut fields = Vec::new();
-    for node in listed(root, "fields").filter(|node| node.has_tag_name("field")) {
-        fields.push(field(node, source, &name)?);
+    if let Some(base) = root.attribute("base") {
+        return overlay::over_standard(root, source, base);
     }
+    let name = version(root, source)?;
+    let fields = fields(root, source, &name)?;
     let tags = fields.iter().map(|field| (field.name.clone(), field.tag)).collect();
     let reader = Reader { source, tags };
     let mut draft = Draft {
@@ -63,7 +64,7 @@ pub(crate) fn read(root: Node<'_, '_>, source: &Source<'_>) -> Result<Draft, Dic
         });
     }
     for node in listed(root, "messages").filter(|node| node.has_tag_name("message")) {
-        draft.messages.push(reader.message(node)?);
+        draft.messages.push(message(node, source, reader.members(node, 0)?)?);
     }
     for node in children(root, "header") {
         draft.header.extend(reader.members(node, 0)?);
@@ -89,25 +90,62 @@ fn version(root: Node<'_, '_>, source: &Source<'_>) -> Result<String, Dictionary
     Ok(format!("{family}.{major}.{minor}{pack}"))
 }
 
-fn field(node: Node<'_, '_>, source: &Source<'_>, version: &str) -> Result<Field, DictionaryError> {
+/// All fields; one that is defined twice alike is taken once, with the codes of both.
+fn fields(
+    root: Node<'_, '_>,
+    source: &Source<'_>,
+    version: &str,
+) -> Result<Vec<Field>, DictionaryError> {
+    let mut fields: Vec<Field> = Vec::new();
+    let mut places: HashMap<u32, usize> = HashMap::new();
+    for node in listed(root, "fields").filter(|node| node.has_tag_name("field")) {
+        let field = field(node, source, version)?;
+        match places.entry(field.tag) {
+            Entry::Occupied(place) if fields[*place.get()].name == field.name => {
+                fields[*place.get()].codes.extend(field.codes);
+            }
+            Entry::Occupied(_) => return Err(source.error(node, Problem::DefinedTwice)),
+            Entry::Vacant(place) => {
+                place.insert(fields.len());
+                fields.push(field);
+            }
+        }
+    }
+    Ok(fields)
+}
+
+pub(crate) fn field(
+    node: Node<'_, '_>,
+    source: &Source<'_>,
+    version: &str,
+) -> Result<Field, DictionaryError> {
     let mut codes = Vec::new();
-    for value in children(node, "value") {
+    let wrapped = children(node, "values").flat_map(|values| children(values, "value"));
+    for value in children(node, "value").chain(wrapped) {
         let code = source.attribute(value, "enum")?.to_owned();
         let name = value.attribute("description").unwrap_or(&code).to_owned();
         codes.push(Code { value: code, name });
     }
-    let type_name = source.attribute(node, "type")?;
-    let Some(data_type) = type_in(version, type_name) else {
-        let nearest = nearest(type_name, data_type::names()).map(str::to_owned);
-        let problem = Problem::UnknownType { name: type_name.to_owned(), nearest };
-        return Err(source.error(node, problem));
-    };
+    let data_type = data_type(node, source, version)?;
     Ok(Field {
         tag: source.tag(node, "number")?,
         name: source.attribute(node, "name")?.to_owned(),
         data_type,
         codes,
         open: node.attribute("allowOtherValues").is_some_and(is_yes),
+    })
+}
+
+/// The data type that the attribute `type` names.
+pub(crate) fn data_type(
+    node: Node<'_, '_>,
+    source: &Source<'_>,
+    version: &str,
+) -> Result<DataType, DictionaryError> {
+    let name = source.attribute(node, "type")?;
+    type_in(version, name).ok_or_else(|| {
+        let nearest = nearest(name, data_type::names()).map(str::to_owned);
+        source.error(node, Problem::UnknownType { name: name.to_owned(), nearest })
     })
 }
 
@@ -126,8 +164,39 @@ fn type_in(version: &str, name: &str) -> Option<DataType> {
     Some(found)
 }
 
-fn is_yes(value: &str) -> bool {
+pub(crate) fn is_yes(value: &str) -> bool {
     value.eq_ignore_ascii_case("y") || value.eq_ignore_ascii_case("true")
+}
+
+/// Who handles a message; the application if nothing is said.
+pub(crate) fn category(
+    node: Node<'_, '_>,
+    source: &Source<'_>,
+) -> Result<Category, DictionaryError> {
+    match node.attribute("msgcat") {
+        Some(admin) if admin.eq_ignore_ascii_case("admin") => Ok(Category::Admin),
+        Some(app) if app.eq_ignore_ascii_case("app") => Ok(Category::App),
+        None => Ok(Category::App),
+        Some(other) => {
+            let value = other.to_owned();
+            Err(source.error(node, Problem::BadAttribute { attribute: "msgcat", value }))
+        }
+    }
+}
+
+/// The message that an element defines.
+pub(crate) fn message(
+    node: Node<'_, '_>,
+    source: &Source<'_>,
+    members: Vec<DraftMember>,
+) -> Result<DraftMessage, DictionaryError> {
+    Ok(DraftMessage {
+        msg_type: source.attribute(node, "msgtype")?.to_owned(),
+        name: source.attribute(node, "name")?.to_owned(),
+        category: category(node, source)?,
+        members,
+        line: source.line(node),
+    })
 }
 
 struct Reader<'s> {
@@ -136,26 +205,6 @@ struct Reader<'s> {
 }
 
 impl Reader<'_> {
-    fn message(&self, node: Node<'_, '_>) -> Result<DraftMessage, DictionaryError> {
-        let category = match node.attribute("msgcat") {
-            Some(admin) if admin.eq_ignore_ascii_case("admin") => Category::Admin,
-            Some(app) if app.eq_ignore_ascii_case("app") => Category::App,
-            None => Category::App,
-            Some(other) => {
-                let value = other.to_owned();
-                let problem = Problem::BadAttribute { attribute: "msgcat", value };
-                return Err(self.source.error(node, problem));
-            }
-        };
-        Ok(DraftMessage {
-            msg_type: self.source.attribute(node, "msgtype")?.to_owned(),
-            name: self.source.attribute(node, "name")?.to_owned(),
-            category,
-            members: self.members(node, 0)?,
-            line: self.source.line(node),
-        })
-    }
-
     fn members(
         &self,
         parent: Node<'_, '_>,

@@ -1,7 +1,7 @@
 //! The standard dictionaries, which are part of the program.
 
 use crate::nearest::nearest;
-use crate::{Dictionary, DictionaryError, Problem};
+use crate::{Dictionary, DictionaryError, Draft, Problem};
 
 /// The names of the standard dictionaries, in the order of the versions.
 pub const STANDARD: &[&str] = &[
@@ -25,8 +25,18 @@ pub const STANDARD: &[&str] = &[
 /// # Errors
 /// If there is no dictionary of that name; the error names the nearest one.
 pub fn standard(name: &str) -> Result<Dictionary, DictionaryError> {
-    let (known, text) = standard_text(name)?;
-    Dictionary::from_quickfix_xml(text, &format!("{known}.xml"))
+    Draft::standard(name)?.resolve()
+}
+
+impl Draft {
+    /// The standard dictionary of that name, to be changed before it is resolved.
+    ///
+    /// # Errors
+    /// As [`standard`].
+    pub fn standard(name: &str) -> Result<Self, DictionaryError> {
+        let (known, text) = standard_text(name)?;
+        Self::from_quickfix_xml(text, &format!("{known}.xml"))
+    }
 }
 
 /// The name in [`STANDARD`] and the QuickFIX XML of a standard dictionary, for programs that read

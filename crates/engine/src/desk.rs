@@ -2,21 +2,21 @@
 //!
 //! Invariant: [`Desk::write`] finds everything journalled and committed.
 
+use std::collections::BTreeMap;
 use std::io;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use transfix_codec::{
-    Body, CheckSumPolicy, FieldIndex, Frame, Garbled, Limits, Message, Switches, frame,
-};
+use transfix_codec::{Body, CheckSumPolicy, FieldIndex, Frame, Garbled, Limits, Message, frame};
 use transfix_session::{
-    Disconnect, Entry, Now, Outbox, SendError, Session, SessionId, State, Verdict, check_msg_type,
+    Checks, Disconnect, Entry, Now, Outbox, SendError, Session, SessionId, State, Verdict,
+    check_msg_type,
 };
 use transfix_store::{Record, Store, StoreError};
 use transfix_transport::Stream;
 
 use crate::application::{Application, Direction, SessionRef};
+use crate::dictionary_source::DictionarySource;
 use crate::handle::{Registry, Sent};
 use crate::link::Down;
 use crate::queue::{self, SendQueue};
@@ -37,8 +37,10 @@ pub(crate) struct LinkOptions {
     pub(crate) keep_inbound: bool,
     pub(crate) offline: Offline,
     /// Whether messages are validated; `dictionary` stands in for the standard one.
-    pub(crate) validate: bool,
-    pub(crate) dictionary: Option<PathBuf>,
+    pub(crate) checks: Checks,
+    pub(crate) dictionary: Option<DictionarySource>,
+    /// See [`crate::SessionSettings::appl_versions`].
+    pub(crate) appl_versions: BTreeMap<String, DictionarySource>,
 }
 
 /// Counts since the engine was started.
@@ -188,15 +190,21 @@ impl Desk {
 
     /// The rules of the version in force, which a FIXT.1.1 acceptor may learn from the Logon(A).
     pub(crate) fn choose_rules(&mut self) {
-        if !self.options.validate {
-            return;
-        }
         let begin_string = self.id().begin_string;
-        let file = self.options.dictionary.as_deref();
+        let source = self.options.dictionary.as_ref();
         let book = &self.registry.rule_book;
-        match book.rules(begin_string, self.session.appl_ver_id(), file) {
-            Ok(rules) => self.session.set_rules(Some(rules), Switches::default()),
-            // The file was there at the start.
+        let own = book.rules(begin_string, self.session.appl_ver_id(), source);
+        let versions = self.options.appl_versions.iter();
+        let others = versions.map(|(version, source)| {
+            let rules = book.rules(begin_string, None, Some(source))?;
+            Ok((version.as_bytes().into(), rules))
+        });
+        match own.and_then(|own| Ok((own, others.collect::<Result<Vec<_>, String>>()?))) {
+            Ok((own, others)) => {
+                self.session.set_rules(Some(own), self.options.checks);
+                self.session.set_version_rules(others);
+            }
+            // The files were there at the start.
             Err(error) => tracing::error!(session = %self.id(), error, "no validation"),
         }
     }

@@ -8,8 +8,8 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::JoinHandle;
 
-use transfix_codec::{CheckSumPolicy, Limits};
-use transfix_session::{Role, Session, SessionId};
+use transfix_codec::{CheckSumPolicy, Limits, Switches};
+use transfix_session::{Checks, Role, Session, SessionId};
 use transfix_store::{FileStore, MemoryStore, Options, Store, StoreError};
 
 use crate::application::Application;
@@ -287,12 +287,14 @@ pub(crate) fn open(
     registry: &Arc<Registry>,
 ) -> Result<Shared, EngineError> {
     let id = settings.id();
-    if settings.validate {
-        // Compiled here rather than at the first logon, and a bad file is an error of the start.
-        let file = settings.dictionary.as_deref();
-        let version = settings.default_appl_ver_id.map(transfix_session::ApplVerId);
-        let book = &registry.rule_book;
-        book.rules(settings.begin_string, version, file).map_err(EngineError::Settings)?;
+    // Compiled here rather than at the first logon, and a bad file is an error of the start.
+    let source = settings.dictionary.as_ref();
+    let version = settings.default_appl_ver_id.map(transfix_session::ApplVerId);
+    let book = &registry.rule_book;
+    book.rules(settings.begin_string, version, source).map_err(EngineError::Settings)?;
+    for source in settings.appl_versions.values() {
+        let rules = book.rules(settings.begin_string, None, Some(source));
+        rules.map_err(EngineError::Settings)?;
     }
     let store = open_store(settings)?;
     let numbers = store.numbers();
@@ -309,8 +311,12 @@ pub(crate) fn open(
         queued_bytes_max: settings.queued_bytes_max,
         keep_inbound: settings.keep_inbound,
         offline: settings.offline,
-        validate: settings.validate,
+        checks: match settings.validate {
+            true => Checks { application: settings.checks, session: settings.checks },
+            false => Checks { application: Switches::NONE, session: Switches::default() },
+        },
         dictionary: settings.dictionary.clone(),
+        appl_versions: settings.appl_versions.clone(),
     };
     let desk = Desk::new(session, store, application, Arc::clone(registry), options);
     let active = Arc::clone(&desk.active);

@@ -36,6 +36,7 @@
 mod application;
 pub mod clock;
 mod desk;
+mod dictionary_source;
 mod engine;
 mod handle;
 mod inbox;
@@ -54,6 +55,7 @@ mod worker;
 
 pub use application::{Application, BusinessReject, Direction, SessionRef};
 pub use desk::Counters;
+pub use dictionary_source::DictionarySource;
 pub use engine::{Engine, EngineError, pin_to_cpu};
 pub use handle::{Sent, SessionHandle};
 pub use settings::{

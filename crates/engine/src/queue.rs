@@ -65,9 +65,7 @@ impl SendQueue {
         bytes.extend_from_slice(&[0; HEAD]);
         bytes.extend_from_slice(msg_type);
         let body_begin = bytes.len();
-        let mut body = Body::detached(&mut bytes, self.precision);
-        fill(&mut body);
-        if let Some(misuse) = body.misuse() {
+        if let Err(misuse) = Body::detached(&mut bytes, self.precision, fill) {
             bytes.truncate(begin);
             return Err(SendError::Misuse(misuse));
         }

@@ -1,15 +1,16 @@
 //! The validation rules of each version, compiled once and shared by all sessions.
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use transfix_codec::validate::Rules;
-use transfix_dictionary::{Dictionary, standard};
+use transfix_dictionary::standard;
 use transfix_session::{ApplVerId, BeginString};
 
-/// Session layer, application version, dictionary file.
-type Key = (BeginString, Option<ApplVerId>, Option<PathBuf>);
+use crate::dictionary_source::DictionarySource;
+
+/// Session layer, application version, dictionary in place of the version's own.
+type Key = (BeginString, Option<ApplVerId>, Option<DictionarySource>);
 
 /// Rules compiled so far.
 #[derive(Default)]
@@ -18,20 +19,20 @@ pub(crate) struct RuleBook {
 }
 
 impl RuleBook {
-    /// The rules of a version; `file` stands in for the standard application dictionary. Compiling
-    /// a version for the first time takes some ten milliseconds.
+    /// The rules of a version; `source` stands in for the standard application dictionary.
+    /// Compiling a version for the first time takes some ten milliseconds.
     pub(crate) fn rules(
         &self,
         begin_string: BeginString,
         appl_ver_id: Option<ApplVerId>,
-        file: Option<&Path>,
+        source: Option<&DictionarySource>,
     ) -> Result<Arc<Rules>, String> {
-        let key = (begin_string, appl_ver_id, file.map(Path::to_path_buf));
+        let key = (begin_string, appl_ver_id, source.cloned());
         let mut compiled = self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(rules) = compiled.get(&key) {
             return Ok(Arc::clone(rules));
         }
-        let rules = Arc::new(compile(begin_string, appl_ver_id, file)?);
+        let rules = Arc::new(compile(begin_string, appl_ver_id, source)?);
         compiled.insert(key, Arc::clone(&rules));
         Ok(rules)
     }
@@ -40,10 +41,10 @@ impl RuleBook {
 fn compile(
     begin_string: BeginString,
     appl_ver_id: Option<ApplVerId>,
-    file: Option<&Path>,
+    source: Option<&DictionarySource>,
 ) -> Result<Rules, String> {
-    let application = match (file, begin_string, appl_ver_id) {
-        (Some(path), ..) => load(path)?,
+    let application = match (source, begin_string, appl_ver_id) {
+        (Some(source), ..) => source.load()?,
         (None, BeginString::Fixt11, version) => {
             let name = version.and_then(ApplVerId::dictionary).unwrap_or("FIX50SP2");
             standard(name).map_err(|error| error.to_string())?
@@ -59,11 +60,4 @@ fn compile(
         return Ok(Rules::new(&session, &application));
     }
     Ok(Rules::new(&application, &application))
-}
-
-fn load(path: &Path) -> Result<Dictionary, String> {
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| format!("dictionary {}: {error}", path.display()))?;
-    let name = path.display().to_string();
-    Dictionary::from_xml(&text, &name).map_err(|error| error.to_string())
 }

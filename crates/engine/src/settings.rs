@@ -23,14 +23,16 @@
 //! # Ok::<(), transfix::SettingsError>(())
 //! ```
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use transfix_codec::Precision;
+use transfix_codec::{Precision, Switches};
 use transfix_session::{
     ApplVerId, BeginString, CompIdPolicy, Config, ResetPolicy, Role, SessionId,
 };
 
+use crate::dictionary_source::DictionarySource;
 use crate::settings_file::{self, SettingsError};
 
 /// Everything an engine is told at its start.
@@ -171,15 +173,25 @@ pub struct SessionSettings {
     /// Digits of the times we send: `seconds`, `millis`, `micros`, `nanos`. Default by version.
     #[serde(default, deserialize_with = "settings_file::precision")]
     pub precision: Option<Precision>,
-    /// Whether all messages after the Logon(A) are validated by the dictionary. Default true.
+    /// Whether messages of the application are validated by the dictionary; those of the session
+    /// layer always are, but for the Logon(A). Default true.
     #[serde(default = "default_true")]
     pub validate: bool,
+    /// Which checks that makes: a table of names and `true` or `false`, such as
+    /// `checks = { codes = false }`. By default all but `empty_groups`.
+    #[serde(default, deserialize_with = "settings_file::checks")]
+    pub checks: Switches,
     /// Whether CheckSum(10) is verified. Default true.
     #[serde(default = "default_true")]
     pub validate_check_sum: bool,
-    /// A dictionary file in place of the standard one (the application's, on FIXT sessions).
+    /// A dictionary in place of the version's own (the application's, on FIXT sessions).
     #[serde(default)]
-    pub dictionary: Option<PathBuf>,
+    pub dictionary: Option<DictionarySource>,
+    /// Dictionaries of the messages on a FIXT session that name a version of their own, by its
+    /// ApplVerID(1128) or CstmApplVerID(1129): `{ 4 = "FIX42", VENUE2 = "venue2.xml" }`. Default
+    /// none: all messages have the session's version.
+    #[serde(default)]
+    pub appl_versions: BTreeMap<String, DictionarySource>,
     /// How long a Logon(A) may take, in milliseconds. Default 10,000.
     #[serde(default = "default_timeout_ms")]
     pub logon_timeout_ms: u32,
@@ -278,8 +290,10 @@ impl SessionSettings {
             sending_time_tolerance_s: default_sending_time_tolerance_s(),
             precision: None,
             validate: true,
+            checks: Switches::default(),
             validate_check_sum: true,
             dictionary: None,
+            appl_versions: BTreeMap::new(),
             logon_timeout_ms: default_timeout_ms(),
             logout_timeout_ms: default_timeout_ms(),
             reconnect_interval_ms: default_reconnect_interval_ms(),

@@ -1,14 +1,16 @@
 //! Reads settings from TOML: defaults merged into each session, errors with line and nearest key.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 use serde::de::{self, Deserialize, Deserializer};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
-use transfix_codec::Precision;
+use transfix_codec::{Precision, Switches};
 use transfix_session::{BeginString, ResetPolicy, Role};
 
+use crate::dictionary_source::DictionarySource;
 use crate::settings::{EngineSettings, Offline, SessionSettings, Settings};
 
 /// Why settings were not taken.
@@ -58,6 +60,7 @@ pub(crate) fn parse(path: &Path, text: &str) -> Result<Settings, SettingsError> 
     let root = DeTable::parse(text).map_err(toml_error)?;
     let mut settings = Settings::default();
     let mut defaults = DeTable::new();
+    let mut aliases = Aliases::new();
     let mut sessions = Vec::new();
     for (key, value) in root.into_inner() {
         let at = key.span().start;
@@ -73,12 +76,14 @@ pub(crate) fn parse(path: &Path, text: &str) -> Result<Settings, SettingsError> 
                 DeValue::Table(table) => defaults = table,
                 _ => return Err(wrong("write the keys that hold for all sessions as [defaults]")),
             },
+            "dictionaries" => aliases = value_of(value).map_err(toml_error)?,
             "session" => match value.into_inner() {
                 DeValue::Array(array) => sessions.extend(array),
                 _ => return Err(wrong("write each session as [[session]], with two brackets")),
             },
             other => {
-                let near = nearest(other, ["engine", "defaults", "session"].into_iter());
+                let known = ["engine", "defaults", "dictionaries", "session"];
+                let near = nearest(other, known.into_iter());
                 return Err(wrong(&format!("unknown section `{other}`{near}")));
             }
         }
@@ -98,7 +103,8 @@ pub(crate) fn parse(path: &Path, text: &str) -> Result<Settings, SettingsError> 
             merged.insert(key, value);
         }
         let value = Spanned::new(span.clone(), DeValue::Table(merged));
-        let session: SessionSettings = value_of(value).map_err(toml_error)?;
+        let mut session: SessionSettings = value_of(value).map_err(toml_error)?;
+        resolve(&mut session, &aliases);
         check(&session).map_err(|m| SettingsError::new(path, text, span.start, m))?;
         if settings.sessions.iter().any(|other| other.id() == session.id()) {
             let message = format!("session {} is there twice; give one a qualifier", session.id());
@@ -107,6 +113,19 @@ pub(crate) fn parse(path: &Path, text: &str) -> Result<Settings, SettingsError> 
         settings.sessions.push(session);
     }
     Ok(settings)
+}
+
+/// `[dictionaries]`: names for dictionaries, to be used in the sessions.
+type Aliases = BTreeMap<String, DictionarySource>;
+
+/// Puts what an alias stands for in its place.
+fn resolve(session: &mut SessionSettings, aliases: &Aliases) {
+    for source in session.dictionary.iter_mut().chain(session.appl_versions.values_mut()) {
+        if let Some(alias) = source.base.to_str().and_then(|name| aliases.get(name)) {
+            let own = std::mem::replace(source, alias.clone());
+            source.overlays.extend(own.overlays);
+        }
+    }
 }
 
 fn value_of<'de, T: Deserialize<'de>>(value: Spanned<DeValue<'de>>) -> Result<T, toml::de::Error> {
@@ -148,6 +167,9 @@ pub(crate) fn check(session: &SessionSettings) -> Result<(), String> {
             Err(format!("{id}: a FIXT.1.1 initiator needs default_appl_ver_id, such as 9"))
         }
         Some(_) if !fixt => Err(format!("{id}: only FIXT.1.1 has default_appl_ver_id")),
+        _ if !fixt && !session.appl_versions.is_empty() => {
+            Err(format!("{id}: only FIXT.1.1 has appl_versions"))
+        }
         Some(n) if !(2..=10).contains(&n) => {
             Err(format!("{id}: default_appl_ver_id is 2 (FIX 4.0) to 10 (FIX Latest), not {n}"))
         }
@@ -213,6 +235,17 @@ pub(crate) fn precision<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Precis
     one_of(d, &["seconds", "millis", "micros", "nanos"], &VALUES).map(Some)
 }
 
+pub(crate) fn checks<'de, D: Deserializer<'de>>(d: D) -> Result<Switches, D::Error> {
+    let mut checks = Switches::default();
+    for (name, on) in BTreeMap::<String, bool>::deserialize(d)? {
+        match checks.named(&name) {
+            Some(switch) => *switch = on,
+            None => return Err(de::Error::unknown_field(&name, Switches::NAMES)),
+        }
+    }
+    Ok(checks)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -232,6 +265,50 @@ mod tests {
         let settings = Settings::parse("my.toml", &text).unwrap();
         assert_eq!(settings.sessions[0].heart_bt_int_s, 9);
         assert!(!settings.sessions[0].check_comp_ids);
+    }
+
+    #[test]
+    fn single_checks_are_switched() {
+        let text = format!("{GOOD}checks = {{ codes = false, empty_groups = true }}\n");
+        let settings = Settings::parse("my.toml", &text).unwrap();
+        assert_eq!(settings.sessions[0].checks, Switches { codes: false, ..Switches::ALL });
+        check(
+            &format!("{GOOD}checks = {{ code = false }}\n"),
+            "my.toml:7: unknown key `code`; did you mean `codes`?",
+        );
+    }
+
+    #[test]
+    fn dictionaries_by_name_path_alias_and_table() {
+        let text = format!(
+            "[dictionaries]\nVENUE = {{ base = \"FIX50SP2\", overlays = [\"a.xml\"] }}\n{}\
+             dictionary = {{ base = \"VENUE\", overlays = [\"b.xml\"] }}\n\
+             appl_versions = {{ 4 = \"FIX42\", X = \"VENUE\", Y = \"y.xml\" }}\n",
+            GOOD.replace("FIX.4.4", "FIXT.1.1")
+        );
+        let settings = Settings::parse("my.toml", &text).unwrap();
+        let source = |base: &str, overlays: &[&str]| DictionarySource {
+            base: base.into(),
+            overlays: overlays.iter().map(Into::into).collect(),
+        };
+        let session = &settings.sessions[0];
+        assert_eq!(session.dictionary, Some(source("FIX50SP2", &["a.xml", "b.xml"])));
+        let versions: Vec<_> = session.appl_versions.iter().collect();
+        let expected = [
+            (&"4".to_owned(), &source("FIX42", &[])),
+            (&"X".to_owned(), &source("FIX50SP2", &["a.xml"])),
+            (&"Y".to_owned(), &source("y.xml", &[])),
+        ];
+        assert_eq!(versions, expected);
+        check(
+            &format!("{GOOD}dictionary = 5\n"),
+            "my.toml:7: invalid type: integer `5`, expected a name, a path, or a table with base \
+             and overlays",
+        );
+        check(
+            &format!("{GOOD}appl_versions = {{ 4 = \"FIX42\" }}\n"),
+            "my.toml:1: FIX.4.4:A->B: only FIXT.1.1 has appl_versions",
+        );
     }
 
     #[test]

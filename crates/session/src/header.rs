@@ -93,7 +93,8 @@ impl Session {
             if begin_string.knows(reject.reason) {
                 body.uint(tag::SESSION_REJECT_REASON, reject.reason as u64);
             }
-            write_text(body, format_args!("{reject}"));
+            let seq = message.msg_seq_num().ok();
+            write_text(body, format_args!("{}", reject.explained(message.msg_type(), seq)));
         });
     }
 

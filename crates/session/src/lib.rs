@@ -38,7 +38,7 @@ pub use config::{
     SessionId,
 };
 pub use outbox::{Entry, Kind, Outbox};
-pub use session::{Session, check_msg_type};
+pub use session::{Checks, Session, check_msg_type};
 pub use state::State;
 pub use transfix_codec::Message;
 pub use verdict::{Disconnect, SendError, Verdict};

@@ -1,13 +1,14 @@
 //! One received message: by its number first, then by what it says.
 
 use std::cmp::Ordering;
+use std::sync::Arc;
 
-use transfix_codec::{Message, Reject, tag};
+use transfix_codec::{Message, Reject, Rules, tag};
 
 use crate::config::{CompIdPolicy, MSG_SEQ_NUM_MAX, Now};
 use crate::header::check_orig_sending_time;
 use crate::outbox::Outbox;
-use crate::session::Session;
+use crate::session::{Checks, Session, is_administrative};
 use crate::state::State;
 use crate::verdict::{Disconnect, Verdict};
 
@@ -91,10 +92,12 @@ impl Session {
     /// Header first: a message of somebody else is not worth validating.
     fn check(&mut self, now: Now, message: &Message<'_>) -> Result<(), Reject> {
         self.check_header(now, message)?;
-        match &self.rules {
-            Some(rules) => rules.check(message, &self.switches, &mut self.scratch),
-            None => Ok(()),
-        }
+        let Some(own) = &self.rules else { return Ok(()) };
+        let rules = version_rules(&self.version_rules, message).unwrap_or(own);
+        let Checks { session, application } = &self.checks;
+        let of_session = is_administrative(message.msg_type());
+        let switches = if of_session { session } else { application };
+        rules.check(message, switches, &mut self.scratch)
     }
 
     /// A good message with the expected number.
@@ -182,4 +185,19 @@ impl Session {
             _ => Verdict::Disconnect(why),
         }
     }
+}
+
+/// Rules by the version that they are for.
+type VersionRules = [(Box<[u8]>, Arc<Rules>)];
+
+/// The rules of the version that the message itself names, if there are any.
+fn version_rules<'r>(all: &'r VersionRules, message: &Message<'_>) -> Option<&'r Arc<Rules>> {
+    if all.is_empty() {
+        return None;
+    }
+    let of =
+        |version: &[u8]| all.iter().find(|(known, _)| **known == *version).map(|(_, rules)| rules);
+    // FIXT: CstmApplVerID(1129) is the finer of the two.
+    let named = [tag::CSTM_APPL_VER_ID, tag::APPL_VER_ID];
+    named.into_iter().find_map(|tag| message.raw(tag).and_then(of))
 }

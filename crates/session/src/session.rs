@@ -31,12 +31,23 @@ pub struct Session {
     pub(crate) reset_sent: bool,
     /// The dictionary's rules, if messages are validated.
     pub(crate) rules: Option<Arc<Rules>>,
-    pub(crate) switches: Switches,
+    /// The rules of other versions, by ApplVerID(1128) or CstmApplVerID(1129).
+    pub(crate) version_rules: Vec<(Box<[u8]>, Arc<Rules>)>,
+    pub(crate) checks: Checks,
     pub(crate) scratch: Scratch,
     /// The message being received was kept above a gap.
     pub(crate) from_held: bool,
     /// The operator wants the next Logon(A) to reset the numbers.
     pub(crate) reset_wanted: bool,
+}
+
+/// Which checks are made of whose messages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Checks {
+    /// Of messages that go to the application.
+    pub application: Switches,
+    /// Of messages that the session layer handles.
+    pub session: Switches,
 }
 
 impl Session {
@@ -59,7 +70,8 @@ impl Session {
             ending: None,
             reset_sent: false,
             rules: None,
-            switches: Switches::default(),
+            version_rules: Vec::new(),
+            checks: Checks::default(),
             scratch: Scratch::default(),
             from_held: false,
             reset_wanted: false,
@@ -98,9 +110,15 @@ impl Session {
 
     /// Validates all messages after the Logon(A) by these rules; `None` for no validation. What
     /// they reject is answered by Reject(3) and never delivered.
-    pub fn set_rules(&mut self, rules: Option<Arc<Rules>>, switches: Switches) {
+    pub fn set_rules(&mut self, rules: Option<Arc<Rules>>, checks: Checks) {
         self.rules = rules;
-        self.switches = switches;
+        self.checks = checks;
+    }
+
+    /// Rules of the messages that name one of these versions by ApplVerID(1128) or
+    /// CstmApplVerID(1129), in place of those of [`set_rules`](Self::set_rules).
+    pub fn set_version_rules(&mut self, rules: Vec<(Box<[u8]>, Arc<Rules>)>) {
+        self.version_rules = rules;
     }
 
     /// A link is up: the initiator writes its Logon(A), the acceptor begins to wait for one.
@@ -244,11 +262,19 @@ impl Session {
     }
 }
 
+/// Whether the session layer sends and handles messages of this MsgType(35) itself.
+pub(crate) const fn is_administrative(msg_type: &[u8]) -> bool {
+    matches!(msg_type, [b'0'..=b'5' | b'A'])
+}
+
 /// Whether an application may send this MsgType(35): not one of the session layer's own.
 ///
 /// # Errors
 /// [`Misuse::MsgType`].
 pub fn check_msg_type(msg_type: &[u8]) -> Result<(), Misuse> {
-    let admin = matches!(msg_type, [b'0'..=b'5' | b'A']);
-    if admin || !is_msg_type(msg_type) { Err(Misuse::MsgType) } else { Ok(()) }
+    if is_administrative(msg_type) || !is_msg_type(msg_type) {
+        Err(Misuse::MsgType)
+    } else {
+        Ok(())
+    }
 }

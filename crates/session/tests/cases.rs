@@ -7,8 +7,8 @@ use transfix_codec::{
     CheckSumPolicy, FieldIndex, FrameWriter, Message, Rules, Switches, Timestamp,
 };
 use transfix_session::{
-    ApplVerId, BeginString, Config, Disconnect, Now, Outbox, ResetPolicy, Role, SendError, Session,
-    SessionId, State, Verdict,
+    ApplVerId, BeginString, Checks, Config, Disconnect, Now, Outbox, ResetPolicy, Role, SendError,
+    Session, SessionId, State, Verdict,
 };
 
 const SECOND: u64 = 1_000_000_000;
@@ -253,7 +253,11 @@ fn low_numbers() {
 fn poss_dup_and_its_original_time() {
     let mut w = World::active(BeginString::Fix44);
     assert_eq!(w.receive("35=0|34=1|43=Y"), Verdict::Handled);
-    assert_eq!(w.sent(), ["35=3|34=2|45=1|371=122|372=0|373=1|58=Required tag missing, tag 122"]);
+    assert_eq!(
+        w.sent(),
+        ["35=3|34=2|45=1|371=122|372=0|373=1|58=Required tag missing, tag 122 \
+         [MsgSeqNum 1, MsgType 0]"]
+    );
     assert_eq!(w.session.next_num_in(), 2);
     assert_eq!(w.receive("35=0|34=1|43=Y|122=20261121-12:00:09"), Verdict::Handled);
     let sent = w.sent();
@@ -395,12 +399,25 @@ fn logon_and_logout_have_time_outs() {
 }
 
 #[test]
+fn messages_of_the_session_layer_have_checks_of_their_own() {
+    let mut w = World::active(BeginString::Fix44);
+    let dictionary = transfix_dictionary::standard("FIX44").unwrap();
+    let rules = Arc::new(Rules::new(&dictionary, &dictionary));
+    let checks = Checks { application: Switches::NONE, session: Switches::default() };
+    w.session.set_rules(Some(rules), checks);
+    assert_eq!(w.receive("35=D|34=2|44=cheap"), Verdict::Deliver);
+    assert_eq!(w.receive("35=0|34=3|44=1"), Verdict::Handled);
+    let text = "Tag not defined for this message type, tag 44 [MsgSeqNum 3, MsgType 0]";
+    assert_eq!(w.sent(), [format!("35=3|34=2|45=3|371=44|372=0|373=2|58={text}")]);
+}
+
+#[test]
 fn validation_rejects_count_and_say_why() {
     let reject = |begin_string: BeginString, line: &str| {
         let mut w = World::active(begin_string);
         let dictionary = transfix_dictionary::standard(begin_string.as_str()).unwrap();
         let rules = Rules::new(&dictionary, &dictionary);
-        w.session.set_rules(Some(Arc::new(rules)), Switches::ALL);
+        w.session.set_rules(Some(Arc::new(rules)), Checks::default());
         assert_eq!(w.receive(line), Verdict::Handled);
         assert_eq!(w.session.next_num_in(), 3);
         w.sent().remove(0)
@@ -408,21 +425,49 @@ fn validation_rejects_count_and_say_why() {
     let order = "35=D|34=2|11=a|21=1|55=EU|54=1|60=20261121-12:00:00|38=5|40=2|44=30";
     assert_eq!(
         reject(BeginString::Fix44, &format!("{order}|-1=x")),
-        "35=3|34=2|45=2|371=-1|372=D|373=0|58=Invalid tag number"
+        "35=3|34=2|45=2|371=-1|372=D|373=0|58=Invalid tag number [MsgSeqNum 2, MsgType D]"
     );
     assert_eq!(
         reject(BeginString::Fix44, &format!("{order}|55=EU")),
-        "35=3|34=2|45=2|371=55|372=D|373=13|58=Tag appears more than once, tag 55"
+        "35=3|34=2|45=2|371=55|372=D|373=13|58=Tag appears more than once, tag 55 \
+         [MsgSeqNum 2, MsgType D]"
     );
     // FIX 4.2 has no reason 13.
     assert_eq!(
         reject(BeginString::Fix42, &format!("{order}|55=EU")),
-        "35=3|34=2|45=2|371=55|372=D|58=Tag appears more than once, tag 55"
+        "35=3|34=2|45=2|371=55|372=D|58=Tag appears more than once, tag 55 \
+         [MsgSeqNum 2, MsgType D]"
     );
     assert_eq!(
         reject(BeginString::Fix41, "35=1|34=2|112=x|999=y"),
-        "35=3|34=2|45=2|58=Invalid tag number, tag 999"
+        "35=3|34=2|45=2|58=Invalid tag number, tag 999 [MsgSeqNum 2, MsgType 1]"
     );
+}
+
+/// FIXT: ApplVerID(1128) says which version a message is of, where it is not the session's.
+#[test]
+fn messages_of_several_versions_are_validated_by_their_own() {
+    let standard = |name| transfix_dictionary::standard(name).unwrap();
+    let rules = |name| Arc::new(Rules::new(&standard("FIXT11"), &standard(name)));
+    let mut w = World::active(BeginString::Fixt11);
+    w.session.set_rules(Some(rules("FIX50SP2")), Checks::default());
+    w.session.set_version_rules(vec![(b"4"[..].into(), rules("FIX42"))]);
+    let order = "11=a|21=1|55=EU|54=1|60=20261121-12:00:00|38=5|40=2|44=30";
+    // MaturityDay(205) is gone since 4.4; MatchIncrement(1089) is new in 5.0.
+    let cases = [
+        ("", "205=4", false),
+        ("1128=9|", "205=4", false),
+        ("1128=4|", "205=4", true),
+        ("", "1089=1", true),
+        ("1128=4|", "1089=1", false),
+        ("1128=9|1129=4|", "205=4", true),
+    ];
+    for (number, (version, field, is_sound)) in (2..).zip(cases) {
+        let line = format!("35=D|34={number}|{version}{order}|{field}");
+        let expected = if is_sound { Verdict::Deliver } else { Verdict::Handled };
+        assert_eq!(w.receive(&line), expected, "{line}");
+        assert_eq!(w.sent().len(), usize::from(!is_sound), "{line}");
+    }
 }
 
 #[test]
@@ -476,6 +521,6 @@ fn rejects_carry_the_route_back() {
     assert_eq!(
         w.sent(),
         ["35=3|34=2|128=A|129=B|145=D|115=C|45=2|371=112|372=1|373=1|\
-          58=Required tag missing, tag 112"]
+          58=Required tag missing, tag 112 [MsgSeqNum 2, MsgType 1]"]
     );
 }

@@ -1,8 +1,6 @@
 //! What stands before a value: the tag and `=`, ready for the usual tags.
 
-use alloc::vec::Vec;
-
-use super::piece::append;
+use super::tail::Tail;
 use crate::Tag;
 
 /// `tag=`, first byte lowest; at most five bytes.
@@ -37,26 +35,21 @@ impl Head {
     /// For a value whose tag is there already.
     pub(crate) const NONE: Self = Self { word: 0, len: 0 };
 
-    /// The head of `tag`; a rare one, which does not fit, is written at once.
-    #[inline]
-    pub(super) fn of(tag: Tag, out: &mut Vec<u8>) -> Self {
+    /// The head of `tag`. Tags of users and of the newest extension packs have none: theirs is
+    /// written at once.
+    #[inline(always)]
+    pub(super) fn of(tag: Tag, tail: &mut Tail<'_>) -> Self {
         if let Some(&head) = HEADS.get(tag.0 as usize) {
             return Self { word: head & ((1 << LEN_SHIFT) - 1), len: (head >> LEN_SHIFT) as usize };
         }
-        write(tag, out);
+        let mut buffer = itoa::Buffer::new();
+        tail.slice(buffer.format(tag.0).as_bytes());
+        tail.store(b"=", 1);
         Self::NONE
     }
 
-    #[inline]
-    pub(super) fn append(self, out: &mut Vec<u8>) {
-        append(out, self.word.to_le_bytes(), self.len);
+    #[inline(always)]
+    pub(super) fn write(self, tail: &mut Tail<'_>) {
+        tail.store(&self.word.to_le_bytes(), self.len);
     }
-}
-
-/// A tag of a user, or of the newest extension packs.
-#[cold]
-fn write(tag: Tag, out: &mut Vec<u8>) {
-    let mut buffer = itoa::Buffer::new();
-    out.extend_from_slice(buffer.format(tag.0).as_bytes());
-    out.push(b'=');
 }

@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 
 use super::moment::Minute;
 use super::piece::Piece;
+use super::tail::Tail;
 use super::{BODY_LENGTH_ROOM, FrameWriter, Head};
 use crate::{Precision, Timestamp, tag};
 
@@ -60,7 +61,7 @@ impl Header {
     }
 
     /// Begins a message of type `msg_type` at the end of `out`.
-    #[inline]
+    #[inline(always)]
     #[must_use]
     pub fn frame<'b>(
         &mut self,
@@ -70,10 +71,12 @@ impl Header {
         (sending_time, precision): (Timestamp, Precision),
     ) -> FrameWriter<'b> {
         let begin = out.len();
-        self.start.append(out);
-        let mut frame = FrameWriter::after_start(out, begin, msg_type, self.minute);
-        self.constant.append(frame.body.out);
-        let head = Head::of(tag::MSG_SEQ_NUM, frame.body.out);
+        let mut tail = Tail::open(out);
+        self.start.write(&mut tail);
+        let mut frame = FrameWriter::after_start(tail, begin, msg_type, self.minute);
+        let tail = &mut frame.body.tail;
+        self.constant.write(tail);
+        let head = Head::of(tag::MSG_SEQ_NUM, tail);
         frame.body.put_uint(head, msg_seq_num, self.seq_digits_min);
         frame.header_timestamp(tag::SENDING_TIME, sending_time, precision);
         self.minute = frame.body.minute;

@@ -40,6 +40,8 @@ impl Minute {
         nanos.wrapping_sub(self.start) as u64
     }
 
+    #[cold]
+    #[inline(never)]
     fn of(nanos: i64) -> Self {
         let minute = nanos.div_euclid(MINUTE_NS);
         let (year, month, day) = civil(minute.div_euclid(DAY_MINUTES));

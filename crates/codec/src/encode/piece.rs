@@ -1,6 +1,8 @@
-//! Constant bytes between what is written anew, and the one way in which anything is appended.
+//! Constant bytes between what is written anew.
 
 use alloc::vec::Vec;
+
+use super::tail::Tail;
 
 const BLOCK: usize = 32;
 
@@ -8,7 +10,8 @@ const BLOCK: usize = 32;
 #[derive(Clone, Debug)]
 pub(crate) struct Piece {
     blocks: Vec<[u8; BLOCK]>,
-    len: usize,
+    /// Bytes of the last block that count.
+    last: usize,
 }
 
 impl Piece {
@@ -18,26 +21,19 @@ impl Piece {
             block[..part.len()].copy_from_slice(part);
             block
         };
-        Self { blocks: bytes.chunks(BLOCK).map(block).collect(), len: bytes.len() }
+        let blocks = bytes.chunks(BLOCK).map(block).collect();
+        Self { blocks, last: bytes.chunks(BLOCK).last().map_or(0, <[u8]>::len) }
     }
 
-    #[inline]
-    pub(crate) fn append(&self, out: &mut Vec<u8>) {
-        let end = out.len().wrapping_add(self.len);
-        for block in &self.blocks {
-            out.extend_from_slice(block);
+    #[inline(always)]
+    pub(super) fn write(&self, tail: &mut Tail<'_>) {
+        if let Some((last, whole)) = self.blocks.split_last() {
+            for block in whole {
+                tail.store(block, BLOCK);
+            }
+            tail.store(last, self.last);
         }
-        out.truncate(end);
     }
-}
-
-/// Appends the first `len` bytes of `block`: the whole of it is one store, and what is too much is
-/// taken back.
-#[inline]
-pub(crate) fn append<const N: usize>(out: &mut Vec<u8>, block: [u8; N], len: usize) {
-    let end = out.len().wrapping_add(len);
-    out.extend_from_slice(&block);
-    out.truncate(end);
 }
 
 #[cfg(test)]
@@ -49,7 +45,9 @@ mod tests {
         let bytes: Vec<u8> = (0..100).collect();
         for n in 0..100 {
             let mut out = b"before".to_vec();
-            Piece::new(&bytes[..n]).append(&mut out);
+            let mut tail = Tail::open(&mut out);
+            Piece::new(&bytes[..n]).write(&mut tail);
+            drop(tail);
             assert_eq!(out, [b"before", &bytes[..n]].concat());
         }
     }

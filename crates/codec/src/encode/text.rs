@@ -4,9 +4,6 @@
 //! Invariant: bytes above the length are 0. What is computed here cannot overflow; the wrapping
 //! operations say so to the compiler.
 
-use alloc::vec::Vec;
-
-use super::piece::append;
 use crate::SOH;
 
 const ASCII_ZEROS: u64 = u64::from_le_bytes([b'0'; 8]);
@@ -63,17 +60,6 @@ impl Short {
         let (low, high) =
             if at < 64 { (self.word | (SOH as u64) << at, 0) } else { (self.word, SOH as u64) };
         low as u128 | (high as u128) << 64
-    }
-}
-
-/// Appends any number with at least `digits_min` digits: eight of them at once.
-pub(super) fn append_digits(out: &mut Vec<u8>, value: u64, digits_min: usize) {
-    if value < EIGHT_DIGITS && digits_min <= 8 {
-        let Short { word, len } = Short::digits(value, digits_min);
-        append(out, word.to_le_bytes(), len);
-    } else {
-        append_digits(out, value / EIGHT_DIGITS, digits_min.saturating_sub(8).max(1));
-        append(out, eight(value % EIGHT_DIGITS).to_le_bytes(), 8);
     }
 }
 
@@ -134,6 +120,16 @@ pub(crate) const fn pairs(numbers: [u32; 4]) -> u64 {
     single(a as u64 | (b as u64) << 16 | (c as u64) << 32 | (d as u64) << 48) | ASCII_ZEROS
 }
 
+/// A number below 1000 as text with all three digits.
+#[inline]
+pub(super) const fn three(value: u64) -> u64 {
+    let hundreds = value.wrapping_mul(41) >> 12;
+    let rest = value.wrapping_sub(hundreds.wrapping_mul(100));
+    let tens = rest.wrapping_mul(103) >> 10;
+    let ones = rest.wrapping_sub(tens.wrapping_mul(10));
+    (hundreds | tens << 8 | ones << 16) | 0x30_3030
+}
+
 /// A number below [`EIGHT_DIGITS`] as text with all eight digits.
 #[inline]
 pub(crate) const fn eight(value: u64) -> u64 {
@@ -160,6 +156,13 @@ mod tests {
             assert_eq!(eight(value).to_le_bytes()[..], *format!("{value:08}").as_bytes());
             assert_eq!(text(Short::digits(value, 1)), format!("{value}"));
             assert_eq!(text(Short::digits(value, 6)), format!("{value:06}"));
+        }
+    }
+
+    #[test]
+    fn every_number_of_three_digits() {
+        for n in 0..1000 {
+            assert_eq!(three(n).to_le_bytes()[..3], *format!("{n:03}").as_bytes());
         }
     }
 

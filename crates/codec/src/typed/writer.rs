@@ -49,14 +49,14 @@ impl<'w, 'b> Writer<'w, 'b> {
     /// Writes a field.
     #[inline]
     pub fn put(&mut self, tag: Tag, value: impl ToField) {
-        let begin = self.body.out.len();
+        let begin = self.body.tail.end();
         value.write(tag, self.body);
         self.settle(tag, begin);
     }
 
     /// Writes a data field after its Length field.
     pub fn data(&mut self, length: Tag, tag: Tag, value: &[u8]) {
-        let begin = self.body.out.len();
+        let begin = self.body.tail.end();
         if data::length_of(tag) == Some(length) {
             self.body.data(length, tag, value);
         } else {
@@ -68,7 +68,7 @@ impl<'w, 'b> Writer<'w, 'b> {
 
     /// Writes a list of codes, parted by blanks.
     pub fn words<'v, C: CodeSet<'v, Code: Word>>(&mut self, tag: Tag, codes: &[C]) {
-        let begin = self.body.out.len();
+        let begin = self.body.tail.end();
         let Some((first, rest)) = codes.split_first() else {
             self.body.blame(Misuse::EmptyValue(tag));
             return;
@@ -80,10 +80,7 @@ impl<'w, 'b> Writer<'w, 'b> {
             if word.is_empty() || word.iter().any(|&b| b == b' ' || b == SOH) {
                 self.body.blame(Misuse::DelimiterInValue(tag));
             }
-            self.body.out.pop();
-            self.body.out.push(b' ');
-            self.body.out.extend_from_slice(word);
-            self.body.out.push(SOH);
+            self.body.put_word(word);
         }
         self.settle(tag, begin);
     }
@@ -95,7 +92,7 @@ impl<'w, 'b> Writer<'w, 'b> {
         members: &'static [u32],
         fill: impl FnOnce(GroupWriter<'_, 'b>),
     ) {
-        let begin = self.body.out.len();
+        let begin = self.body.tail.end();
         self.body.uint(count, 0);
         let mut entries = 0;
         fill(GroupWriter {
@@ -104,14 +101,14 @@ impl<'w, 'b> Writer<'w, 'b> {
             entries: &mut entries,
         });
         if entries == 0 {
-            self.body.out.truncate(begin);
+            self.body.tail.cut(begin);
             return;
         }
         let mut digits = itoa::Buffer::new();
-        let digits = digits.format(entries).bytes();
+        let digits = digits.format(entries).as_bytes();
         // `count=0` and the delimiter.
         let at = begin + itoa::Buffer::new().format(count.0).len() + 1;
-        self.body.out.splice(at..=at, digits);
+        self.body.tail.splice::<1>(at, digits);
         self.settle(count, begin);
     }
 
@@ -119,7 +116,7 @@ impl<'w, 'b> Writer<'w, 'b> {
     #[inline]
     fn settle(&mut self, tag: Tag, begin: usize) {
         if let Some(scope) = self.scope.as_deref_mut() {
-            scope.settle(tag, begin, self.body.out);
+            scope.settle(tag, begin, self.body.tail.all_written());
         }
     }
 }
@@ -158,7 +155,7 @@ impl<'b> GroupWriter<'_, 'b> {
     #[must_use]
     pub fn entry(&mut self) -> Writer<'_, 'b> {
         *self.entries += 1;
-        self.scope.begin = self.body.out.len();
+        self.scope.begin = self.body.tail.end();
         self.scope.last = 0;
         Writer { body: self.body, scope: Some(&mut self.scope) }
     }

@@ -48,6 +48,6 @@ impl Plan<'_> {
 }
 
 /// `on_new_order_single`.
-fn method(view: &str) -> String {
+pub(super) fn method(view: &str) -> String {
     format!("on_{}", snake(view).trim_end_matches('_'))
 }

@@ -175,3 +175,48 @@ fn written_and_read_again_it_is_the_same() {
     assert_eq!((&again.fields, &again.name), (&draft.fields, &draft.name));
     assert!(written.contains("\n  <message name='M' msgtype='M' msgcat='admin'>\n"), "{written}");
 }
+
+/// What the files of QuickFIX C++, J, n and Go, and those of venues, have beside the usual.
+#[test]
+fn whole_files_of_the_family_load() {
+    let files = [
+        // A byte order mark, an encoding, comments, sections in another order, a service pack.
+        "\u{feff}<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<!-- a -->\n\
+         <fix type='FIX' major='5' minor='0' servicepack='2'><!-- b --><components>\
+         <component name='Outer'><component name='Inner' required='n'/></component>\
+         <component name='Inner'><!-- c --><group name='NoG' required='Y'><field name='A' \
+         required='y'/></group></component></components><messages><message name='M' msgtype='M'>\
+         <component name='Outer' required='Y'/></message></messages><header/><trailer/><fields>\
+         <field number='1' name='A' type='STRING'/><field number='2' name='NoG' type='INT'/>\
+         </fields></fix>",
+        // Wrapped values without descriptions, a repeated field, a header of its own in FIX 5,
+        // unknown attributes and elements.
+        "<fix type='FIX' major='5' minor='0' extra='1'><header><field name='A' required='Y'/>\
+         </header><fields><field number='1' name='A' type='String' comment='x'><values>\
+         <value enum='a'/></values></field><field number='1' name='A' type='String'>\
+         <value enum='b' description='B b'/></field><field number='2' name='NoG' \
+         type='NumInGroup'/></fields><messages><message name='M' msgtype='M' msgcat='App'>\
+         <group name='NoG'><field name='A' required='Y'/></group><note/></message></messages>\
+         <notes/></fix>",
+        // No header, trailer or components at all; types as old or careless files have them.
+        "<fix major='4' minor='4'>\r\n<messages><message name='M' msgtype='M' msgcat='app'>\
+         <group name='NoG' required='N'><field name='A' required='Y'/></group></message>\
+         </messages><fields><field number='1' name='A' type='reserved100plus'/>\
+         <field number='2' name='NoG' type='NUMINGROUP'/><field number='3' name='D' \
+         type='day-of-month'/><field number='4' name='E' type='UTCDATE'/></fields></fix>",
+    ];
+    for text in files {
+        let dictionary = Dictionary::from_xml(text, "f.xml").unwrap();
+        let message = dictionary.message("M").unwrap();
+        let flat: Vec<_> = Flat::of(&message.members).collect();
+        assert_eq!(flat.len(), 1, "{text}");
+        let entry: Vec<_> = Flat::of(flat[0].group.unwrap()).map(|m| (m.tag, m.required)).collect();
+        assert_eq!((flat[0].tag, entry), (2, vec![(1, true)]), "{text}");
+    }
+    let codes = Dictionary::from_xml(files[1], "f.xml").unwrap().field(1).unwrap().codes.clone();
+    assert_eq!(codes.len(), 2);
+    let twice = "<fix major='4' minor='4'><fields><field number='1' name='A' type='INT'/>\n\
+                 <field number='1' name='B' type='INT'/></fields></fix>";
+    let error = Dictionary::from_xml(twice, "f.xml").unwrap_err().to_string();
+    assert_eq!(error, "f.xml:2: field 'B': defined twice; remove one definition");
+}

@@ -1,0 +1,188 @@
+//! `transfix generate`: writes typed messages as Rust, and if wanted an application around them.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use transfix::dictionary::generate::{Form, Options, generate, unused_fields};
+use transfix::dictionary::{Dictionary, Draft};
+
+use crate::dictionary::{draft, laid};
+
+mod skeleton;
+
+const EXAMPLES: &str = "\
+Examples:
+  transfix generate FIX44 --output src
+      all messages of FIX 4.4, as src/fix44.rs: use it by `mod fix44;`
+  transfix generate FIX44 --overlay venue.xml --messages D,ExecutionReport --module venue
+      two messages of a venue's variant, and what they use
+  transfix generate FIX44 --extra-field '9001 VenueFlag BOOLEAN NewOrderSingle:Y,ExecutionReport'
+      a field more, required in one message and optional in another
+  transfix generate FIX50SP2 --session FIXT11 --skeleton acceptor --output my-venue
+      a program with its settings: `cd my-venue; cargo run`
+
+The standard versions need no generating: switch on a feature of the package transfix, such as
+`fix44`. In a build script call transfix_dictionary::generate::build_script.
+
+Exit code: 0 written, 1 a dictionary or file is not readable or writable, 2 wrong usage.";
+
+/// Writes typed messages as Rust: views, writers, code sets, tags, a router.
+#[derive(clap::Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// A standard dictionary (FIX40 to FIX50SP2, FIXT11, FIXLatest) or the path of an XML file.
+    dictionary: String,
+    /// A file that changes the dictionary; several are laid over it in turn.
+    #[arg(long, value_name = "FILE")]
+    overlay: Vec<PathBuf>,
+    /// The dictionary of the session layer, for FIX 5.0 and later.
+    #[arg(long, value_name = "DICTIONARY")]
+    session: Option<String>,
+    /// A field more: its number, name, type and messages, each with `:Y` if required there.
+    #[arg(long, value_name = "FIELD")]
+    extra_field: Vec<String>,
+    /// Only these messages (names or MsgTypes) and what they use.
+    #[arg(long, value_name = "MESSAGES", value_delimiter = ',')]
+    messages: Vec<String>,
+    /// The module's name; by default the dictionary's.
+    #[arg(long, visible_alias = "prefix", value_name = "NAME")]
+    module: Option<String>,
+    /// The directory to write to.
+    #[arg(long, short, value_name = "DIR", default_value = ".")]
+    output: PathBuf,
+    /// Write a whole program into the directory: Cargo.toml, settings.toml, src/main.rs.
+    #[arg(long, value_enum)]
+    skeleton: Option<Role>,
+    /// Where the program finds the package transfix, if not in a registry.
+    #[arg(long, value_name = "DIR", requires = "skeleton")]
+    transfix: Option<PathBuf>,
+    /// Say which fields no message has.
+    #[arg(long)]
+    report_unused: bool,
+}
+
+/// Which side of a session the program is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Role {
+    /// It listens.
+    Acceptor,
+    /// It connects.
+    Initiator,
+}
+
+/// Writes what is asked for.
+pub(crate) fn run(args: &Args) -> ExitCode {
+    match write(args) {
+        Ok(report) => match io::stdout().write_all(report.as_bytes()) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(_) => ExitCode::FAILURE,
+        },
+        Err(error) => {
+            let _ = writeln!(io::stderr(), "transfix: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn write(args: &Args) -> Result<String, String> {
+    let base = draft(&args.dictionary)?;
+    let version = base.name.clone();
+    let dictionary = dictionary(args, base)?;
+    let options = Options::new(&module(args)).messages(&args.messages).form(Form::File);
+    let text = generate(&dictionary, &options).map_err(|unknown| unknown.to_string())?;
+    let mut files = vec![(format!("{}.rs", options.module()), text)];
+    if let Some(role) = args.skeleton {
+        files[0].0.insert_str(0, "src/");
+        let plan = skeleton::Plan {
+            dictionary: &dictionary,
+            module: options.module(),
+            version: &version,
+            role,
+            args,
+        };
+        files.extend(plan.files()?);
+    }
+    let mut report = String::new();
+    for (name, text) in files {
+        let path = args.output.join(name);
+        save(&path, &text)?;
+        report.push_str(&format!("{}  {} lines\n", path.display(), text.lines().count()));
+    }
+    if args.report_unused {
+        let unused = unused_fields(&dictionary);
+        report.push_str(&format!("{} fields that no message has\n", unused.len()));
+        for field in unused {
+            report.push_str(&format!("  {}({})\n", field.name, field.tag));
+        }
+    }
+    Ok(report)
+}
+
+/// The dictionary with all that is laid over it.
+fn dictionary(args: &Args, base: Draft) -> Result<Dictionary, String> {
+    let mut draft = laid(base, &args.overlay)?;
+    if let Some(session) = &args.session {
+        draft = draft.with_session(self::draft(session)?);
+    }
+    for field in &args.extra_field {
+        let overlay = extra_field(field)?;
+        draft = draft.overlay(&overlay, "--extra-field").map_err(|error| error.to_string())?;
+    }
+    draft.resolve().map_err(|error| error.to_string())
+}
+
+/// The overlay that says the same as `9001 VenueFlag BOOLEAN NewOrderSingle:Y,ExecutionReport`.
+fn extra_field(text: &str) -> Result<String, String> {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let [number, name, data_type, messages @ ..] = words.as_slice() else {
+        return Err(format!("--extra-field '{text}': give number, name, type and messages"));
+    };
+    let [number, name, data_type] = [number, name, data_type].map(|word| quoted(word));
+    let mut overlay = format!(
+        "<fix><fields><field action='add' number={number} name={name} type={data_type}/></fields>\
+         <messages>"
+    );
+    for message in messages.iter().flat_map(|words| words.split(',')) {
+        let (message, required) = match message.rsplit_once(':') {
+            None => (message, "N"),
+            Some((message, required @ ("Y" | "N"))) => (message, required),
+            Some(_) => return Err(format!("--extra-field '{text}': '{message}' ends in :Y or :N")),
+        };
+        let message = quoted(message);
+        overlay.push_str(&format!(
+            "<message action='change' name={message}>\
+             <field name={name} required='{required}'/></message>"
+        ));
+    }
+    overlay.push_str("</messages></fix>");
+    Ok(overlay)
+}
+
+/// As an attribute's value.
+fn quoted(text: &str) -> String {
+    let escaped = text.replace('&', "&amp;").replace('<', "&lt;").replace('\'', "&apos;");
+    format!("'{escaped}'")
+}
+
+fn module(args: &Args) -> String {
+    if let Some(module) = &args.module {
+        return module.clone();
+    }
+    match transfix::dictionary::standard_text(&args.dictionary) {
+        Ok((known, _)) => known.to_lowercase(),
+        Err(_) => {
+            let stem = Path::new(&args.dictionary).file_stem().unwrap_or_default();
+            stem.to_string_lossy().to_lowercase()
+        }
+    }
+}
+
+fn save(path: &Path, text: &str) -> Result<(), String> {
+    let failed = |error: io::Error| format!("{}: {error}", path.display());
+    if let Some(directory) = path.parent() {
+        fs::create_dir_all(directory).map_err(failed)?;
+    }
+    fs::write(path, text).map_err(failed)
+}

@@ -1,0 +1,147 @@
+//! The end of a buffer, where a message is being written.
+//!
+//! Invariants: until the tail is dropped, the buffer is its own and longer than what is written, so
+//! that each value is a store of constant size, and the compiler keeps place and length in
+//! registers. What lies behind `end` means nothing, and is cut off when the buffer goes back.
+
+use alloc::vec::Vec;
+use core::mem::take;
+
+/// Room that is made at once: most messages need no more.
+const ROOM: usize = 512;
+
+pub(crate) struct Tail<'b> {
+    home: &'b mut Vec<u8>,
+    buffer: Vec<u8>,
+    end: usize,
+}
+
+impl<'b> Tail<'b> {
+    /// Begins behind all that is in `out`.
+    #[inline(always)]
+    pub(crate) fn open(out: &'b mut Vec<u8>) -> Self {
+        let mut buffer = take(out);
+        let end = buffer.len();
+        buffer.resize(end.saturating_add(ROOM), 0);
+        Self { home: out, buffer, end }
+    }
+
+    /// Where the next byte goes.
+    #[inline(always)]
+    pub(crate) const fn end(&self) -> usize {
+        self.end
+    }
+
+    /// Takes back what was written behind `end`.
+    pub(crate) fn cut(&mut self, end: usize) {
+        self.end = self.end.min(end);
+    }
+
+    /// What is written behind `begin`.
+    #[inline(always)]
+    pub(crate) fn written(&self, begin: usize) -> &[u8] {
+        &self.buffer[begin..self.end]
+    }
+
+    /// Everything in the buffer, also what was there before.
+    pub(crate) fn all_written(&mut self) -> &mut [u8] {
+        &mut self.buffer[..self.end]
+    }
+
+    /// Writes over `N` bytes that are written already.
+    #[inline(always)]
+    pub(crate) fn patch<const N: usize>(&mut self, at: usize, bytes: [u8; N]) {
+        self.buffer[at..][..N].copy_from_slice(&bytes);
+    }
+
+    /// Puts `bytes` in place of `N` bytes that are written already.
+    pub(crate) fn splice<const N: usize>(&mut self, at: usize, bytes: &[u8]) {
+        self.buffer.truncate(self.end);
+        self.buffer.splice(at..at + N, bytes.iter().copied());
+        self.end = self.buffer.len();
+    }
+
+    /// The next `N` bytes, to be written by stores of constant size. How many of them count is
+    /// said by [`Tail::advance`].
+    #[inline(always)]
+    pub(crate) fn room<const N: usize>(&mut self) -> &mut [u8; N] {
+        if self.buffer.len().wrapping_sub(self.end) < N {
+            self.buffer = grown(take(&mut self.buffer), self.end, N);
+        }
+        self.buffer[self.end..].first_chunk_mut().expect("room was made")
+    }
+
+    /// The next `len` bytes are written.
+    #[inline(always)]
+    pub(crate) const fn advance(&mut self, len: usize) {
+        // Within the room that was given.
+        self.end = self.end.wrapping_add(len);
+    }
+
+    /// Writes the first `len` bytes of `block`; the whole of it is one store.
+    #[inline(always)]
+    pub(crate) fn store<const N: usize>(&mut self, block: &[u8; N], len: usize) {
+        *self.room() = *block;
+        self.advance(len);
+    }
+
+    /// Writes bytes of any number.
+    #[inline(always)]
+    pub(crate) fn slice(&mut self, bytes: &[u8]) {
+        if self.buffer.len().wrapping_sub(self.end) < bytes.len() {
+            self.buffer = grown(take(&mut self.buffer), self.end, bytes.len());
+        }
+        self.buffer[self.end..][..bytes.len()].copy_from_slice(bytes);
+        self.advance(bytes.len());
+    }
+}
+
+impl Drop for Tail<'_> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        self.buffer.truncate(self.end);
+        *self.home = take(&mut self.buffer);
+    }
+}
+
+/// With room for `needed` bytes at `end`, and more behind them. The buffer goes by value: where its
+/// address is given away, it lies in memory.
+#[cold]
+#[inline(never)]
+fn grown(mut buffer: Vec<u8>, end: usize, needed: usize) -> Vec<u8> {
+    buffer.resize(end.saturating_add(needed).saturating_add(ROOM), 0);
+    buffer
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stores_and_slices_beyond_the_room() {
+        let mut out = b"before".to_vec();
+        let mut tail = Tail::open(&mut out);
+        let mut expected = b"before".to_vec();
+        for n in 0..200_u8 {
+            let len = usize::from(n) % 8;
+            tail.store(&[n; 8], len);
+            tail.slice(&[n; 100][..usize::from(n) % 100]);
+            expected.extend(core::iter::repeat_n(n, len + usize::from(n) % 100));
+        }
+        tail.patch(1, *b"EF");
+        tail.splice::<2>(1, b"e");
+        drop(tail);
+        expected.splice(1..3, *b"e");
+        assert_eq!(out, expected);
+    }
+
+    #[test]
+    fn what_is_cut_is_gone() {
+        let mut out = b"before".to_vec();
+        let mut tail = Tail::open(&mut out);
+        tail.slice(b"behind");
+        tail.cut(6);
+        drop(tail);
+        assert_eq!(out, b"before");
+    }
+}

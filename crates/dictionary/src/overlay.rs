@@ -1,0 +1,380 @@
+//! Overlays: a few lines that change a dictionary, in the XML layout of the QuickFIX family.
+//!
+//! A file whose root has the attribute `base` is an overlay over that standard dictionary; by
+//! [`Draft::overlay`] one is laid over any other.
+//!
+//! ```xml
+//! <fix base='FIX44' name='VENUE'>
+//!   <fields>
+//!     <field number='9001' name='VenueFlag' type='BOOLEAN'/>
+//!     <field name='OrdType'><value enum='Z' description='ICEBERG'/></field>
+//!   </fields>
+//!   <messages>
+//!     <message name='NewOrderSingle'>
+//!       <field name='VenueFlag' required='Y' after='Side'/>
+//!       <field name='Account' required='Y'/>
+//!       <field name='StopPx' requiredIf='OrdType in {^STOP, ^STOP_LIMIT}'/>
+//!       <field name='SolicitedFlag' action='remove'/>
+//!     </message>
+//!   </messages>
+//! </fix>
+//! ```
+//!
+//! What isn't there is added: a member at the end, or where `after` or `before` says. What is there
+//! is changed as far as the overlay says something of it. `action` may say which of the two is
+//! meant, `add` or `change`; `remove` removes, a field from everything that has it.
+//!
+//! Invariant: an overlay that changes what isn't there, or adds what is, is refused.
+
+use roxmltree::Node;
+
+use crate::nearest::nearest;
+use crate::xml::{Source, children, listed};
+use crate::{
+    Code, DictionaryError, Draft, DraftComponent, DraftKind, DraftMember, Problem, quickfix,
+};
+
+impl Draft {
+    /// Lays an overlay over this draft. `file` is only used in errors.
+    ///
+    /// # Errors
+    /// If the text is no XML, or says something of what isn't there; see [`DictionaryError`].
+    pub fn overlay(mut self, text: &str, file: &str) -> Result<Self, DictionaryError> {
+        let (document, source) = crate::xml::parse(text, file)?;
+        let root = document.root_element();
+        if root.tag_name().name() != "fix" {
+            return Err(source.error(root, Problem::NotADictionary));
+        }
+        self.apply(root, &source)?;
+        Ok(self)
+    }
+
+    fn apply(&mut self, root: Node<'_, '_>, source: &Source<'_>) -> Result<(), DictionaryError> {
+        self.forget_lines();
+        source.file().clone_into(&mut self.file);
+        if let Some(name) = root.attribute("name") {
+            name.clone_into(&mut self.name);
+        }
+        let mut overlay = Overlay { draft: self, source };
+        for node in listed(root, "fields").filter(|node| node.has_tag_name("field")) {
+            overlay.field(node)?;
+        }
+        for node in listed(root, "components").filter(|node| node.has_tag_name("component")) {
+            overlay.component(node)?;
+        }
+        for node in listed(root, "messages").filter(|node| node.has_tag_name("message")) {
+            overlay.message(node)?;
+        }
+        for node in children(root, "header") {
+            let mut members = std::mem::take(&mut overlay.draft.header);
+            overlay.members(node, &mut members, 0)?;
+            overlay.draft.header = members;
+        }
+        for node in children(root, "trailer") {
+            let mut members = std::mem::take(&mut overlay.draft.trailer);
+            overlay.members(node, &mut members, 0)?;
+            overlay.draft.trailer = members;
+        }
+        Ok(())
+    }
+
+    /// The lines of the base mean nothing in the overlay's file.
+    fn forget_lines(&mut self) {
+        self.components.iter_mut().for_each(|component| component.line = 0);
+        self.messages.iter_mut().for_each(|message| message.line = 0);
+        self.each_members(&mut |members| members.iter_mut().for_each(|member| member.line = 0));
+    }
+
+    /// Calls `change` with each list of members.
+    fn each_members(&mut self, change: &mut impl FnMut(&mut Vec<DraftMember>)) {
+        each_below(&mut self.header, change);
+        each_below(&mut self.trailer, change);
+        let components = self.components.iter_mut().map(|component| &mut component.members);
+        let messages = self.messages.iter_mut().map(|message| &mut message.members);
+        components.chain(messages).for_each(|members| each_below(members, change));
+    }
+}
+
+fn each_below(members: &mut Vec<DraftMember>, change: &mut impl FnMut(&mut Vec<DraftMember>)) {
+    change(members);
+    for member in members {
+        if let DraftKind::Group { members, .. } = &mut member.kind {
+            each_below(members, change);
+        }
+    }
+}
+
+/// The overlay of `root` over the standard dictionary that it names.
+pub(crate) fn over_standard(
+    root: Node<'_, '_>,
+    source: &Source<'_>,
+    base: &str,
+) -> Result<Draft, DictionaryError> {
+    let mut draft = Draft::standard(base).map_err(|unknown| source.error(root, unknown.problem))?;
+    draft.apply(root, source)?;
+    Ok(draft)
+}
+
+/// What an element wants with what it names.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Action {
+    Add,
+    Change,
+    Remove,
+}
+
+struct Overlay<'o> {
+    draft: &'o mut Draft,
+    source: &'o Source<'o>,
+}
+
+impl Overlay<'_> {
+    /// What is meant, where the named thing is there or not.
+    fn action(&self, node: Node<'_, '_>, is_there: bool) -> Result<Action, DictionaryError> {
+        let action = match (node.attribute("action"), is_there) {
+            (None, true) | (Some("change"), _) => Action::Change,
+            (None, false) | (Some("add"), _) => Action::Add,
+            (Some("remove"), _) => Action::Remove,
+            (Some(other), _) => {
+                let value = other.to_owned();
+                let problem = Problem::BadAttribute { attribute: "action", value };
+                return Err(self.source.error(node, problem));
+            }
+        };
+        match (action, is_there) {
+            (Action::Add, true) => Err(self.source.error(node, Problem::DefinedTwice)),
+            (Action::Change | Action::Remove, false) => {
+                Err(self.source.error(node, Problem::NotThere { nearest: self.nearest(node) }))
+            }
+            _ => Ok(action),
+        }
+    }
+
+    /// The nearest name of what the element is.
+    fn nearest(&self, node: Node<'_, '_>) -> Option<String> {
+        let wrong = node.attribute("name")?;
+        let draft = &*self.draft;
+        let found = match node.tag_name().name() {
+            "message" => nearest(wrong, draft.messages.iter().map(|message| &*message.name)),
+            "component" => nearest(wrong, draft.components.iter().map(|known| &*known.name)),
+            _ => nearest(wrong, draft.fields.iter().map(|field| &*field.name)),
+        };
+        found.filter(|found| *found != wrong).map(str::to_owned)
+    }
+
+    fn field(&mut self, node: Node<'_, '_>) -> Result<(), DictionaryError> {
+        let name = self.source.attribute(node, "name")?;
+        let place = self.draft.fields.iter().position(|field| field.name == name);
+        match (self.action(node, place.is_some())?, place) {
+            (Action::Remove, Some(place)) => {
+                let tag = self.draft.fields.remove(place).tag;
+                self.draft.each_members(&mut |members| {
+                    members.retain(|member| !member.is_of(tag));
+                });
+            }
+            (_, Some(place)) => self.change_field(node, place)?,
+            (_, None) => {
+                let field = quickfix::field(node, self.source, &self.draft.name)?;
+                if self.draft.fields.iter().any(|known| known.tag == field.tag) {
+                    return Err(self.source.error(node, Problem::DefinedTwice));
+                }
+                self.draft.fields.push(field);
+            }
+        }
+        Ok(())
+    }
+
+    fn change_field(&mut self, node: Node<'_, '_>, place: usize) -> Result<(), DictionaryError> {
+        if node.has_attribute("number") {
+            let tag = self.source.tag(node, "number")?;
+            if tag != self.draft.fields[place].tag {
+                // Members refer to the tag; another one is another field.
+                let value = tag.to_string();
+                let problem = Problem::BadAttribute { attribute: "number", value };
+                return Err(self.source.error(node, problem));
+            }
+        }
+        if node.has_attribute("type") {
+            let data_type = quickfix::data_type(node, self.source, &self.draft.name)?;
+            self.draft.fields[place].data_type = data_type;
+        }
+        if let Some(open) = node.attribute("allowOtherValues") {
+            self.draft.fields[place].open = quickfix::is_yes(open);
+        }
+        for value in children(node, "value") {
+            let code = self.source.attribute(value, "enum")?;
+            let at = self.draft.fields[place].codes.iter().position(|known| known.value == code);
+            let action = self.action(value, at.is_some())?;
+            let codes = &mut self.draft.fields[place].codes;
+            let name = value.attribute("description").unwrap_or(code).to_owned();
+            match (action, at) {
+                (Action::Remove, Some(at)) => _ = codes.remove(at),
+                (_, Some(at)) => codes[at].name = name,
+                (_, None) => codes.push(Code { value: code.to_owned(), name }),
+            }
+        }
+        Ok(())
+    }
+
+    fn component(&mut self, node: Node<'_, '_>) -> Result<(), DictionaryError> {
+        let name = self.source.attribute(node, "name")?;
+        let place = self.draft.components.iter().position(|known| known.name == name);
+        match (self.action(node, place.is_some())?, place) {
+            (Action::Remove, Some(place)) => {
+                self.draft.components.remove(place);
+                self.draft.each_members(&mut |members| {
+                    members.retain(|member| !member.is_component(name));
+                });
+            }
+            (_, Some(place)) => {
+                let mut members = std::mem::take(&mut self.draft.components[place].members);
+                self.members(node, &mut members, 0)?;
+                self.draft.components[place].members = members;
+            }
+            (_, None) => {
+                let mut members = Vec::new();
+                self.members(node, &mut members, 0)?;
+                let (name, line) = (name.to_owned(), self.source.line(node));
+                self.draft.components.push(DraftComponent { name, members, line });
+            }
+        }
+        Ok(())
+    }
+
+    fn message(&mut self, node: Node<'_, '_>) -> Result<(), DictionaryError> {
+        let name = self.source.attribute(node, "name")?;
+        let place = self.draft.messages.iter().position(|known| known.name == name);
+        match (self.action(node, place.is_some())?, place) {
+            (Action::Remove, Some(place)) => _ = self.draft.messages.remove(place),
+            (_, Some(place)) => {
+                let mut members = std::mem::take(&mut self.draft.messages[place].members);
+                self.members(node, &mut members, 0)?;
+                let message = &mut self.draft.messages[place];
+                message.members = members;
+                if let Some(msg_type) = node.attribute("msgtype") {
+                    msg_type.clone_into(&mut message.msg_type);
+                }
+                if node.has_attribute("msgcat") {
+                    message.category = quickfix::category(node, self.source)?;
+                }
+            }
+            (_, None) => {
+                let mut members = Vec::new();
+                self.members(node, &mut members, 0)?;
+                let message = quickfix::message(node, self.source, members)?;
+                self.draft.messages.push(message);
+            }
+        }
+        Ok(())
+    }
+
+    fn members(
+        &self,
+        parent: Node<'_, '_>,
+        members: &mut Vec<DraftMember>,
+        depth: usize,
+    ) -> Result<(), DictionaryError> {
+        if depth > Problem::DEPTH_MAX {
+            return Err(self.source.error(parent, Problem::TooDeep));
+        }
+        for node in parent.children().filter(Node::is_element) {
+            let Some(kind) = self.kind(node)? else { continue };
+            let place = members.iter().position(|member| member.kind.is_same(&kind));
+            let action = self.action(node, place.is_some())?;
+            let mut member = match place {
+                Some(place) => members.remove(place),
+                None => DraftMember { required: false, required_if: None, kind, line: 0 },
+            };
+            if action == Action::Remove {
+                continue;
+            }
+            if let Some(required) = node.attribute("required") {
+                member.required = quickfix::is_yes(required);
+            }
+            if let Some(condition) = node.attribute("requiredIf") {
+                member.required_if = (!condition.is_empty()).then(|| condition.to_owned());
+            }
+            member.line = self.source.line(node);
+            if let DraftKind::Group { members, .. } = &mut member.kind {
+                self.members(node, members, depth + 1)?;
+            }
+            let at = self.place(node, members)?.or(place).unwrap_or(members.len());
+            members.insert(at, member);
+        }
+        Ok(())
+    }
+
+    /// Where `after` or `before` puts a member.
+    fn place(
+        &self,
+        node: Node<'_, '_>,
+        members: &[DraftMember],
+    ) -> Result<Option<usize>, DictionaryError> {
+        for (attribute, offset) in [("after", 1), ("before", 0)] {
+            let Some(name) = node.attribute(attribute) else { continue };
+            let tag = self.draft.fields.iter().find(|field| field.name == name);
+            let is_meant = |member: &DraftMember| {
+                member.is_component(name) || tag.is_some_and(|field| member.is_of(field.tag))
+            };
+            let Some(at) = members.iter().position(is_meant) else {
+                let problem = Problem::BadAttribute { attribute, value: name.to_owned() };
+                return Err(self.source.error(node, problem));
+            };
+            return Ok(Some(at + offset));
+        }
+        Ok(None)
+    }
+
+    /// What a member element names; a group without its members.
+    fn kind(&self, node: Node<'_, '_>) -> Result<Option<DraftKind>, DictionaryError> {
+        let kind = match node.tag_name().name() {
+            "field" => DraftKind::Field(self.tag(node)?),
+            "group" => DraftKind::Group { count_tag: self.tag(node)?, members: Vec::new() },
+            "component" => DraftKind::Component(self.source.attribute(node, "name")?.to_owned()),
+            _ => return Ok(None),
+        };
+        Ok(Some(kind))
+    }
+
+    fn tag(&self, node: Node<'_, '_>) -> Result<u32, DictionaryError> {
+        let name = self.source.attribute(node, "name")?;
+        match self.draft.fields.iter().find(|field| field.name == name) {
+            Some(field) => Ok(field.tag),
+            None => {
+                let problem =
+                    Problem::UnknownField { name: name.to_owned(), nearest: self.nearest(node) };
+                // A component's name is looked up when the draft is resolved.
+                Err(self.source.error(node, problem))
+            }
+        }
+    }
+}
+
+impl DraftMember {
+    /// Whether it is the field, or the group that the field counts.
+    fn is_of(&self, tag: u32) -> bool {
+        match &self.kind {
+            DraftKind::Field(own) | DraftKind::Group { count_tag: own, .. } => *own == tag,
+            DraftKind::Component(_) => false,
+        }
+    }
+
+    fn is_component(&self, name: &str) -> bool {
+        matches!(&self.kind, DraftKind::Component(own) if own == name)
+    }
+}
+
+impl DraftKind {
+    /// Whether both name the same thing, whatever is in it.
+    fn is_same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Field(a), Self::Field(b)) => a == b,
+            (Self::Group { count_tag: a, .. }, Self::Group { count_tag: b, .. }) => a == b,
+            (Self::Component(a), Self::Component(b)) => a == b,
+            _ => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
