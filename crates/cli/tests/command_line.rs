@@ -53,7 +53,7 @@ fn messages() -> PathBuf {
 
 #[test]
 fn help_shows_an_example_of_each_verb() {
-    let verbs = ["demo", "serve", "connect", "bench", "dictionary", "print", "audit"];
+    let verbs = ["demo", "serve", "connect", "bench", "dictionary", "generate", "print", "audit"];
     for verb in verbs {
         let help = expect(0, &[verb, "--help"]).out;
         assert!(help.contains(&format!("\n  transfix {verb}")), "{help}");

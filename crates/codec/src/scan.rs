@@ -151,3 +151,39 @@ impl FieldIndex {
 pub fn sum(bytes: &[u8]) -> u8 {
     Simd::default().sum(bytes)
 }
+
+/// Where the first of `tags` that is `tag` stands.
+#[inline]
+pub(crate) fn position(tags: &[Tag], tag: Tag) -> Option<usize> {
+    #[cfg(target_arch = "x86_64")]
+    return x86::position(tags, tag);
+    #[cfg(not(target_arch = "x86_64"))]
+    return tags.iter().position(|&other| other == tag);
+}
+
+/// The value as text, if it is UTF-8.
+#[inline]
+pub(crate) fn text(value: &[u8]) -> Option<&str> {
+    if is_ascii(value) {
+        // SAFETY: ASCII is UTF-8.
+        return Some(unsafe { core::str::from_utf8_unchecked(value) });
+    }
+    core::str::from_utf8(value).ok()
+}
+
+/// Whether all bytes are ASCII: most values have 1 to 16 of them, two words that may overlap.
+#[inline]
+fn is_ascii(value: &[u8]) -> bool {
+    const HIGHS: u64 = u64::from_le_bytes([0x80; 8]);
+    let (chunks, _) = value.as_chunks::<8>();
+    let seen = match (value.first_chunk::<4>(), value.last_chunk::<4>(), value.last_chunk::<8>()) {
+        (_, _, Some(last)) => chunks
+            .iter()
+            .fold(u64::from_le_bytes(*last), |seen, chunk| seen | u64::from_le_bytes(*chunk)),
+        (Some(first), Some(last), _) => {
+            u64::from(u32::from_le_bytes(*first) | u32::from_le_bytes(*last))
+        }
+        _ => value.iter().fold(0, |seen, byte| seen | u64::from(*byte)),
+    };
+    seen & HIGHS == 0
+}

@@ -6,6 +6,7 @@ use core::fmt;
 
 /// A field's number, 1 to 4294967295 as written before the `=`; 0 stands for "not a valid tag".
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(transparent)]
 pub struct Tag(pub u32);
 
 impl fmt::Display for Tag {
