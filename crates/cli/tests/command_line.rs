@@ -53,7 +53,18 @@ fn messages() -> PathBuf {
 
 #[test]
 fn help_shows_an_example_of_each_verb() {
-    let verbs = ["demo", "serve", "connect", "bench", "dictionary", "generate", "print", "audit"];
+    let verbs = [
+        "demo",
+        "serve",
+        "connect",
+        "bench",
+        "dictionary",
+        "generate",
+        "print",
+        "check",
+        "convert",
+        "audit",
+    ];
     for verb in verbs {
         let help = expect(0, &[verb, "--help"]).out;
         assert!(help.contains(&format!("\n  transfix {verb}")), "{help}");
@@ -155,6 +166,58 @@ fn print_reads_logs_and_journals() {
         assert!(line.contains("NewOrderSingle(D) seq 2"), "{line}");
     }
     expect(2, &["print", "no/such/file"]);
+}
+
+#[test]
+fn check_tells_good_from_bad_from_unreadable() {
+    for entry in fs::read_dir(messages()).unwrap() {
+        let path = entry.unwrap().path();
+        let file = path.to_str().unwrap();
+        let checked = run(&["check", file]);
+        // One has a field of a venue.
+        let own = usize::from(file.contains("fix50sp2-trade-capture"));
+        assert!(checked.out.contains(&format!(" messages, {own} with errors, ")), "{checked:?}");
+        assert_eq!(checked.code, i32::from(own > 0 || file.contains("garbage")), "{checked:?}");
+    }
+    let log = b"8=FIX.4.4|9=60|35=0|34=2|49=A|56=B|52=20261121-09:28:25|55=EU|44=1|\
+        10=000|\n";
+    let run = run_in(Path::new("."), &["check", "--all", "-"], log);
+    assert_eq!(run.code, 1, "{run:?}");
+    for expected in
+        ["line 1, byte 0: Heartbeat(0) MsgSeqNum(34)=2", "Symbol(55)=EU: Tag not", "Price(44)=1: "]
+    {
+        assert!(run.out.contains(expected), "{expected}: {run:?}");
+    }
+    for args in [&["check", "no/such"][..], &["check", "--dictionary", "FIX45", "-"]] {
+        assert_eq!(expect(2, args).err.lines().count(), 1);
+    }
+    let wrong = expect(2, &["check", "--off", "nonsense", "-"]);
+    assert!(wrong.err.contains("group_counts"), "{wrong:?}");
+}
+
+#[test]
+fn convert_there_and_back_is_the_same() {
+    let here = Path::new(".");
+    for entry in fs::read_dir(messages()).unwrap() {
+        let path = entry.unwrap().path();
+        let bytes = fs::read(&path).unwrap();
+        if path.to_str().unwrap().contains("garbage") {
+            let json = run_in(here, &["convert", "--to", "json", "-"], &bytes);
+            assert_eq!((json.code, json.out.lines().count()), (1, 5), "{json:?}");
+            continue;
+        }
+        for tags in [&["--tags"][..], &[]] {
+            let args = [&["convert", "--to", "json", path.to_str().unwrap()], tags].concat();
+            let json = expect(0, &args).out;
+            assert!(serde_json::from_str::<Value>(&json).is_ok(), "{json}");
+            let args = ["convert", "--to", "fix", "-"];
+            let again = run_in(here, &args, json.as_bytes());
+            assert_eq!((again.code, again.out.as_bytes()), (0, bytes.trim_ascii_end()), "{json}");
+        }
+    }
+    let wrong = run_in(here, &["convert", "--to", "fix", "-"], b"{\n\"Prise\":1}");
+    assert_eq!(wrong.code, 2, "{wrong:?}");
+    assert!(wrong.err.contains("line 2, column 1: "), "{wrong:?}");
 }
 
 fn session(role: &str, address: &str) -> String {
@@ -268,4 +331,52 @@ fn demo_loses_nothing() {
     assert_eq!(run.code, 0, "{run:?}");
     assert_eq!(run.out.matches("lost 0 ").count(), 2, "{}", run.out);
     assert_written(dir.path());
+}
+
+/// A peer that takes a second for anything; the others are missing.
+fn slow_peer(dir: &Path) {
+    use std::os::unix::fs::PermissionsExt;
+
+    let program = dir.join("qf_codec");
+    let script = "#!/bin/sh\n\
+        [ -s \"$1/fixed\" ] && [ -s \"$1/FIX44.xml\" ] || exit 1\n\
+        echo ready quickfix-cpp-0 encode build-encode decode validate-fix42\n\
+        while read -r line; do echo 1000000000; done\n";
+    fs::write(&program, script).unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+#[test]
+fn bench_codec_prints_the_page_s_table() {
+    let dir = TempDir::new();
+    slow_peer(dir.path());
+    let peers = dir.path().to_str().unwrap();
+    let args = ["bench", "codec", "--messages", "200", "--runs", "2", "--peers", peers];
+    let text = expect(0, &args).out;
+    assert!(text.contains("transfix: to string - 0.0"), "{text}");
+    assert!(text.contains("quickfix-cpp-0: from string - 1.0"), "{text}");
+    assert!(text.contains("not run: QuickFIX/J"), "{text}");
+    let json = expect(0, &[&args[..], &["--json"]].concat()).out;
+    let report: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!((&report["scenario"], &report["message_bytes"]), (&"S2a".into(), &222.into()));
+    let rows = report["rows"].as_array().unwrap();
+    let faster = |row: &&Value| row["throughput_ratio"].as_f64().is_some_and(|ratio| ratio > 1.0);
+    // Of the four operations the peer knows three.
+    assert_eq!((rows.len(), rows.iter().filter(faster).count()), (4 + 3, 3), "{report}");
+}
+
+#[test]
+fn bench_validation_starts_processes() {
+    let dir = TempDir::new();
+    slow_peer(dir.path());
+    let peers = dir.path().to_str().unwrap();
+    let args = ["bench", "validation", "--launches", "2", "--json", "--peers", peers];
+    let report: Value = serde_json::from_str(&expect(0, &args).out).unwrap();
+    let rows = report["rows"].as_array().unwrap();
+    let named = |row: &Value| format!("{} {}", row["method"], row["runtime"]).replace('"', "");
+    let names: Vec<String> = rows.iter().map(named).collect();
+    assert_eq!(names, ["FIX42 transfix", "FIX42 quickfix-cpp-0", "FIX44 transfix"]);
+    assert!(rows.iter().all(|row| row["median_ns"].as_f64().is_some_and(|ns| ns > 0.0)));
+    let text = expect(0, &["bench", "validation", "--launches", "1"]).out;
+    assert!(text.contains("Median") && text.contains("LaunchCount=1"), "{text}");
 }
