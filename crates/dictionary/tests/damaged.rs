@@ -5,34 +5,11 @@ use transfix_dictionary::generate::{Options, generate};
 use transfix_dictionary::{Dictionary, Draft, Layout, describe};
 use transfix_testkit::random::Random;
 
-const QUICKFIX: &str = "<?xml version='1.0'?><fix type='FIX' major='4' minor='4' servicepack='0'>\
-    <header><field name='A' required='Y'/></header><trailer><field name='B' required='Y'/>\
-    </trailer><messages><message name='Order' msgtype='D' msgcat='app'><field name='A' \
-    required='Y'/><component name='C' required='N'/><group name='NoG' required='Y' \
-    requiredIf='A == ^X and not exists B'><field name='B' required='Y'/><component name='C'/>\
-    </group></message></messages><components><component name='C'><field name='DLen'/>\
-    <field name='D'/></component></components><fields><field number='1' name='A' type='CHAR'>\
-    <value enum='x' description='X'/><value enum='y' description='Y'/></field><field number='2' \
-    name='B' type='INT'/><field number='3' name='DLen' type='LENGTH'/><field number='4' name='D' \
-    type='DATA'/><field number='10' name='NoG' type='NUMINGROUP'/></fields></fix>";
+const QUICKFIX: &str = include_str!("../../../testdata/dictionaries/quickfix.xml");
 
-const ORCHESTRA: &str = "<fixr:repository xmlns:fixr='x' name='FIX' version='FIX.Latest_EP1'>\
-    <fixr:codeSets><fixr:codeSet name='S' id='54' type='char'><fixr:code name='Buy' value='1'/>\
-    </fixr:codeSet></fixr:codeSets><fixr:fields><fixr:field id='54' name='Side' type='S'/>\
-    <fixr:field id='453' name='NoG' type='NumInGroup'/></fixr:fields><fixr:components>\
-    <fixr:component name='C' id='1'><fixr:fieldRef id='54' presence='required'/></fixr:component>\
-    </fixr:components><fixr:groups><fixr:group name='G' id='2' scenario='own'>\
-    <fixr:numInGroup id='453'/><fixr:componentRef id='1'/></fixr:group></fixr:groups>\
-    <fixr:messages><fixr:message name='M' msgType='D'><fixr:structure><fixr:groupRef id='2' \
-    scenario='own'/><fixr:fieldRef id='54'><fixr:rule presence='required'><fixr:when>\
-    Side in {^Buy}</fixr:when></fixr:rule></fixr:fieldRef></fixr:structure></fixr:message>\
-    </fixr:messages></fixr:repository>";
+const ORCHESTRA: &str = include_str!("../../../testdata/dictionaries/orchestra.xml");
 
-const OVERLAY: &str = "<fix name='V'><fields><field number='9001' name='Own' type='BOOLEAN'/>\
-    <field name='A'><value enum='z' description='Z'/><value enum='x' action='remove'/></field>\
-    <field name='B' action='remove'/></fields><messages><message name='Order'><field name='Own' \
-    required='Y' after='A'/><group name='NoG'><field name='Own' requiredIf='exists A'/></group>\
-    </message></messages></fix>";
+const OVERLAY: &str = include_str!("../../../testdata/dictionaries/overlay.xml");
 
 /// The text with some pieces cut, doubled or replaced.
 fn damaged(text: &str, random: &mut Random) -> String {
