@@ -116,10 +116,10 @@ impl<'w, 'b> Writer<'w, 'b> {
     /// Brings the field, or group, that begins at `begin` to its place within the entry.
     #[inline]
     fn settle(&mut self, tag: Tag, begin: usize) {
-        if let Some(scope) = self.scope.as_deref_mut() {
-            if !scope.is_ahead(tag) {
-                scope.move_back(tag, begin, self.body.tail.all_written());
-            }
+        if let Some(scope) = self.scope.as_deref_mut()
+            && !scope.is_ahead(tag)
+        {
+            scope.move_back(tag, begin, self.body.tail.all_written());
         }
     }
 }
