@@ -16,7 +16,7 @@ use transfix::codec::{CheckSumPolicy, FieldIndex, MessageLayout, Rules, Scratch,
 use transfix::{Message, tag};
 
 use crate::input::{
-    self, Delimiter, Dictionaries, Failure, Found, Pair, Place, Sink, Wrong, failed, parse,
+    self, Choice, Delimiter, Dictionaries, Failure, Found, Pair, Place, Sink, Wrong, failed, parse,
 };
 use explain::Explain;
 
@@ -25,6 +25,7 @@ Examples:
   transfix check FIX.4.4-VENUE-CLIENT.messages.log   the first error of each message
   transfix check --all capture.bin                   all errors
   transfix check --dictionary venue.xml today.log    against your own dictionary
+  transfix check --dictionary FIX44 --overlay venue.xml today.log
   transfix check --off codes,formats today.log       without some of the checks
   transfix check store/venue/FIX.4.4-VENUE-CLIENT    the journal of a store
 
@@ -40,10 +41,8 @@ pub(crate) struct Args {
     /// What stands between fields; found out for each message if left out.
     #[arg(long, value_enum)]
     delimiter: Option<Delimiter>,
-    /// A standard dictionary (FIX40 to FIX50SP2, FIXT11, FIXLatest) or the path of an XML file;
-    /// chosen by BeginString(8), ApplVerID(1128) and DefaultApplVerID(1137) if left out.
-    #[arg(long, value_name = "NAME|FILE")]
-    dictionary: Option<String>,
+    #[command(flatten)]
+    dictionary: Choice,
     /// Shows everything that is wrong with a message, not only what a Reject(3) would name.
     #[arg(long)]
     all: bool,
@@ -133,7 +132,7 @@ impl<W: Write> Checker<W> {
         Ok(Self {
             out,
             file: String::new(),
-            dictionaries: Dictionaries::new(args.dictionary.as_deref())?,
+            dictionaries: Dictionaries::new(&args.dictionary)?,
             versions: BTreeMap::new(),
             switches,
             all: args.all,
@@ -238,7 +237,7 @@ mod tests {
         let args = Args {
             files: Vec::new(),
             delimiter: None,
-            dictionary: None,
+            dictionary: Choice::default(),
             all,
             off: off.iter().map(|&name| name.to_owned()).collect(),
             on: vec!["empty_groups".to_owned()],

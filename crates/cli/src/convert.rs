@@ -12,7 +12,7 @@ use transfix::codec::{CheckSumPolicy, FieldIndex, SOH};
 use transfix::dictionary::Dictionary;
 
 use crate::input::{
-    self, Delimiter, Dictionaries, Failure, Found, Place, Sink, Wrong, failed, parse,
+    self, Choice, Delimiter, Dictionaries, Failure, Found, Place, Sink, Wrong, failed, parse,
 };
 
 const EXAMPLES: &str = "\
@@ -43,10 +43,8 @@ pub(crate) struct Args {
     /// Writes tags instead of names, and groups field by field.
     #[arg(long)]
     tags: bool,
-    /// A standard dictionary (FIX40 to FIX50SP2, FIXT11, FIXLatest) or the path of an XML file;
-    /// chosen by BeginString(8), ApplVerID(1128) and DefaultApplVerID(1137) if left out.
-    #[arg(long, value_name = "NAME|FILE")]
-    dictionary: Option<String>,
+    #[command(flatten)]
+    dictionary: Choice,
 }
 
 /// A form of messages.
@@ -60,7 +58,7 @@ enum Format {
 
 /// Converts the messages.
 pub(crate) fn run(args: &Args) -> ExitCode {
-    let dictionaries = match Dictionaries::new(args.dictionary.as_deref()) {
+    let dictionaries = match Dictionaries::new(&args.dictionary) {
         Ok(dictionaries) => dictionaries,
         Err(error) => return failed(&error),
     };
@@ -231,14 +229,15 @@ mod tests {
     use super::*;
 
     fn to_json(log: &[u8], tags: bool) -> String {
-        let mut sink = ToJson::new(Dictionaries::new(None).unwrap(), tags, Vec::new());
+        let mut sink =
+            ToJson::new(Dictionaries::new(&Choice::default()).unwrap(), tags, Vec::new());
         assert!(input::stream(&mut &log[..], None, &mut sink).is_ok());
         String::from_utf8(sink.out).unwrap()
     }
 
     fn to_fix(text: &str, delimiter: Option<Delimiter>) -> Result<String, String> {
         let mut out = Vec::new();
-        let dictionaries = Dictionaries::new(None).unwrap();
+        let dictionaries = Dictionaries::new(&Choice::default()).unwrap();
         match objects(&mut text.as_bytes(), delimiter, dictionaries, &mut out) {
             Ok(()) => Ok(String::from_utf8(out).unwrap()),
             Err(Failure::Read(error)) => Err(error),

@@ -17,7 +17,7 @@ use transfix::store::StoreError;
 use transfix::store::journal::{self, Entry, Event};
 use transfix::{Message, Timestamp};
 
-pub(crate) use dictionaries::{Dictionaries, Pair};
+pub(crate) use dictionaries::{Choice, Dictionaries, Pair};
 pub(crate) use split::{Delimiter, Wrong};
 use split::{MESSAGE_BYTES_MAX, Rest, Splitter, Step};
 

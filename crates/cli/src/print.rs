@@ -11,7 +11,7 @@ use std::process::ExitCode;
 use transfix::codec::{CheckSumPolicy, FieldIndex, print};
 
 use crate::input::{
-    self, Delimiter, Dictionaries, Failure, Found, Place, Sink, Wrong, failed, parse,
+    self, Choice, Delimiter, Dictionaries, Failure, Found, Place, Sink, Wrong, failed, parse,
 };
 
 const EXAMPLES: &str = "\
@@ -36,10 +36,8 @@ pub(crate) struct Args {
     /// One line a message, without header and trailer.
     #[arg(long)]
     one_line: bool,
-    /// A standard dictionary (FIX40 to FIX50SP2, FIXT11, FIXLatest) or the path of an XML file;
-    /// chosen by BeginString(8), ApplVerID(1128) and DefaultApplVerID(1137) if left out.
-    #[arg(long, value_name = "NAME|FILE")]
-    dictionary: Option<String>,
+    #[command(flatten)]
+    dictionary: Choice,
     /// Counts the messages by type at the end.
     #[arg(long)]
     summary: bool,
@@ -97,7 +95,7 @@ impl<W: Write> Printer<W> {
     fn new(args: &Args, out: W) -> Result<Self, String> {
         Ok(Self {
             out,
-            dictionaries: Dictionaries::new(args.dictionary.as_deref())?,
+            dictionaries: Dictionaries::new(&args.dictionary)?,
             one_line: args.one_line,
             index: FieldIndex::default(),
             text: String::new(),
@@ -199,12 +197,12 @@ mod tests {
     use std::path::Path;
     use transfix::store::journal;
 
-    fn printer(dictionary: Option<&str>) -> Printer<Vec<u8>> {
+    fn printer() -> Printer<Vec<u8>> {
         let args = Args {
             file: "-".into(),
             delimiter: None,
             one_line: true,
-            dictionary: dictionary.map(str::to_owned),
+            dictionary: Choice::default(),
             summary: true,
         };
         Printer::new(&args, Vec::new()).unwrap()
@@ -215,7 +213,7 @@ mod tests {
 
     #[test]
     fn a_log_with_damage() {
-        let mut printer = printer(None);
+        let mut printer = printer();
         assert!(input::stream(&mut &LOG[..], None, &mut printer).is_ok());
         let text = String::from_utf8(printer.out.clone()).unwrap();
         let line = "Heartbeat(0) seq ? ?->?\n";
@@ -233,7 +231,7 @@ mod tests {
     #[test]
     fn the_journal_of_a_store() {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/store/sound.seg");
-        let mut printer = printer(None);
+        let mut printer = printer();
         assert!(input::store(journal::read_file(&path).unwrap(), &mut printer).is_ok());
         let text = String::from_utf8(printer.out).unwrap();
         assert!(text.starts_with("out 1 1970"), "{text}");

@@ -1,10 +1,24 @@
 //! The dictionaries that messages need, found by what each message says of its version.
 
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use transfix::dictionary::{Dictionary, STANDARD, standard};
 use transfix::{Message, tag};
+
+use crate::dictionary;
+
+/// How the user names a dictionary.
+#[derive(clap::Args, Clone, Debug, Default)]
+pub(crate) struct Choice {
+    /// A standard dictionary (FIX40 to FIX50SP2, FIXT11, FIXLatest) or the path of an XML file;
+    /// chosen by BeginString(8), ApplVerID(1128) and DefaultApplVerID(1137) if left out.
+    #[arg(long, value_name = "NAME|FILE")]
+    dictionary: Option<String>,
+    /// A file that changes the dictionary; may be given several times.
+    #[arg(long, value_name = "FILE", requires = "dictionary")]
+    overlay: Vec<PathBuf>,
+}
 
 /// The dictionary of the session layer and that of the application.
 #[derive(Clone, Debug)]
@@ -37,9 +51,13 @@ pub(crate) struct Dictionaries {
 }
 
 impl Dictionaries {
-    /// Those of the standard, or the one of that name or file.
-    pub(crate) fn new(chosen: Option<&str>) -> Result<Self, String> {
-        let chosen = chosen.map(read_dictionary).transpose()?.map(Arc::new);
+    /// Those of the standard, or the one that the user names.
+    pub(crate) fn new(choice: &Choice) -> Result<Self, String> {
+        let read = |name: &String| {
+            let draft = dictionary::laid(dictionary::draft(name)?, &choice.overlay)?;
+            draft.resolve().map_err(|error| error.to_string())
+        };
+        let chosen = choice.dictionary.as_ref().map(read).transpose()?.map(Arc::new);
         Ok(Self { chosen, loaded: Vec::new(), pairs: Vec::new(), default: None })
     }
 
@@ -97,17 +115,6 @@ impl Dictionaries {
     }
 }
 
-/// A standard dictionary by its name, or one of a file.
-fn read_dictionary(name: &str) -> Result<Dictionary, String> {
-    let is_path = name.contains(['/', '\\'])
-        || Path::new(name).extension().is_some_and(|end| end.eq_ignore_ascii_case("xml"));
-    if !is_path {
-        return standard(name).map_err(|error| error.to_string());
-    }
-    let text = std::fs::read_to_string(name).map_err(|error| format!("{name}: {error}"))?;
-    Dictionary::from_xml(&text, name).map_err(|error| error.to_string())
-}
-
 /// The dictionary of a version that has its own session layer; none for FIXT 1.1.
 fn by_begin_string(begin_string: &[u8]) -> Option<&'static str> {
     match begin_string {
@@ -141,6 +148,10 @@ mod tests {
     use super::*;
     use transfix::codec::{CheckSumPolicy, FieldIndex};
 
+    fn choice(dictionary: Option<&str>) -> Choice {
+        Choice { dictionary: dictionary.map(str::to_owned), overlay: Vec::new() }
+    }
+
     #[test]
     fn the_version_is_found() {
         let cases = [
@@ -156,7 +167,7 @@ mod tests {
             (Some("FIX50"), &["8=FIX.4.4|9=5|35=D|10=000|"], ["FIX.4.4", "FIX.5.0"]),
         ];
         for (chosen, log, expected) in cases {
-            let mut dictionaries = Dictionaries::new(chosen).unwrap();
+            let mut dictionaries = Dictionaries::new(&choice(chosen)).unwrap();
             let mut last = None;
             for text in log {
                 let bytes = text.replace('|', "\x01").into_bytes();
@@ -172,7 +183,7 @@ mod tests {
 
     #[test]
     fn a_name_means_one_field_in_all_versions() {
-        let mut dictionaries = Dictionaries::new(None).unwrap();
+        let mut dictionaries = Dictionaries::new(&Choice::default()).unwrap();
         for name in STANDARD {
             for field in standard(name).unwrap().fields() {
                 let tag = dictionaries.tag_named(&field.name);
@@ -185,7 +196,7 @@ mod tests {
     #[test]
     fn unknown_dictionaries_are_refused() {
         for (name, expected) in [("FIX45", "did you mean"), ("no/such.xml", "no/such.xml: ")] {
-            let error = read_dictionary(name).unwrap_err();
+            let error = Dictionaries::new(&choice(Some(name))).err().unwrap();
             assert!(error.contains(expected), "{error}");
         }
     }
