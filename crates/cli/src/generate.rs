@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use transfix::DictionarySource;
 use transfix::dictionary::Dictionary;
-use transfix::dictionary::generate::{Form, Options, generate, unused_fields};
+use transfix::dictionary::generate::{Form, Options, generate, message_names, unused_fields};
 
 mod skeleton;
 
@@ -96,8 +96,9 @@ fn write(args: &Args) -> Result<String, String> {
     let mut files = vec![(format!("{}.rs", options.module()), text)];
     if let Some(role) = args.skeleton {
         files[0].0.insert_str(0, "src/");
+        let messages = message_names(&dictionary, &options).map_err(|u| u.to_string())?;
         let plan = skeleton::Plan {
-            dictionary: &dictionary,
+            messages: &messages,
             module: options.module(),
             version: &base.name,
             role,
