@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use transfix_bench::measure::{self, Length, OURS, Series};
+use transfix_bench::measure::{self, OURS, Plan, Series, Slice};
 use transfix_bench::operation::{Operation, Set};
 use transfix_bench::ours::Ours;
 use transfix_bench::peer::Peers;
@@ -14,7 +14,12 @@ use transfix_testkit::alloc::{Counting, thread_allocations};
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-const LENGTH: Length = Length { slices: 51, slice_ns: 1_000_000 };
+const PLAN: Plan<'_> = Plan {
+    operations: &Operation::ALL,
+    sets: &[Set::Fixed, Set::Varied],
+    slices: 51,
+    slice: Slice::Ns(1_000_000),
+};
 
 fn main() -> ExitCode {
     match run() {
@@ -30,8 +35,8 @@ fn run() -> Result<(), String> {
     let mut ours = Ours::new()?;
     check_allocations(&mut ours)?;
     let mut peers = Peers::start(&peers_folder()?, &ours)?;
-    let series = measure::run(&mut ours, &mut peers, &Operation::ALL, LENGTH)?;
-    println!("ns per operation, median of {} slices; allocations of ours: 0", LENGTH.slices);
+    let series = measure::run(&mut ours, &mut peers, PLAN)?;
+    println!("ns per operation, median of {} slices; allocations of ours: 0", PLAN.slices);
     println!("{}", table(&series));
     for line in &peers.missing {
         println!("{line}");

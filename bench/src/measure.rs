@@ -5,13 +5,26 @@ use crate::operation::{Operation, Set};
 use crate::ours::Ours;
 use crate::peer::Peers;
 
-/// How long a run is.
+/// What is measured, and how long.
 #[derive(Clone, Copy, Debug)]
-pub struct Length {
+pub struct Plan<'a> {
+    /// What is done, by everyone who knows it.
+    pub operations: &'a [Operation],
+    /// To which messages; those of S4b are one set.
+    pub sets: &'a [Set],
     /// Slices of each operation.
     pub slices: usize,
-    /// What one slice lasts, about.
-    pub slice_ns: u64,
+    /// How long one is.
+    pub slice: Slice,
+}
+
+/// The length of a slice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Slice {
+    /// About so many nanoseconds.
+    Ns(u64),
+    /// So many operations.
+    Times(u64),
 }
 
 /// One operation of one engine on one set.
@@ -28,6 +41,12 @@ pub struct Series {
 }
 
 impl Series {
+    /// The average of the slices.
+    #[must_use]
+    pub fn mean_ns(&self) -> f64 {
+        self.ns.iter().sum::<f64>() / self.ns.len() as f64
+    }
+
     /// The median of the slices.
     #[must_use]
     pub fn median_ns(&self) -> f64 {
@@ -38,21 +57,19 @@ impl Series {
 /// Our name among the engines.
 pub const OURS: &str = "transfix";
 
-/// Measures `operations` of ours and of all peers that know them.
+/// Measures what is planned, of ours and of all peers that know it.
 ///
 /// # Errors
 /// If a peer fails in the middle.
-pub fn run(
-    ours: &mut Ours,
-    peers: &mut Peers,
-    operations: &[Operation],
-    length: Length,
-) -> Result<Vec<Series>, String> {
-    let mut contests = contests(peers, operations);
+pub fn run(ours: &mut Ours, peers: &mut Peers, plan: Plan<'_>) -> Result<Vec<Series>, String> {
+    let mut contests = contests(peers, plan);
     for contest in &mut contests {
-        contest.calibrate(ours, peers, length.slice_ns)?;
+        contest.n = match plan.slice {
+            Slice::Times(n) => n.max(1),
+            Slice::Ns(ns) => contest.times_in(ours, peers, ns)?,
+        };
     }
-    for _ in 0..length.slices {
+    for _ in 0..plan.slices {
         for contest in &mut contests {
             contest.slice(ours, peers)?;
         }
@@ -68,10 +85,10 @@ struct Contest {
     series: Series,
 }
 
-fn contests(peers: &Peers, operations: &[Operation]) -> Vec<Contest> {
+fn contests(peers: &Peers, plan: Plan<'_>) -> Vec<Contest> {
     let mut contests = Vec::new();
-    for &operation in operations {
-        for set in [Set::Fixed, Set::Varied] {
+    for &operation in plan.operations {
+        for &set in plan.sets {
             if operation.is_s4b() && set == Set::Varied {
                 continue;
             }
@@ -102,19 +119,13 @@ impl Contest {
         }
     }
 
-    /// Finds how often fits into a slice; also warms up.
-    fn calibrate(
-        &mut self,
-        ours: &mut Ours,
-        peers: &mut Peers,
-        slice_ns: u64,
-    ) -> Result<(), String> {
+    /// How often fits into a slice; also warms up.
+    fn times_in(&self, ours: &mut Ours, peers: &mut Peers, slice_ns: u64) -> Result<u64, String> {
         let mut n = 64;
         loop {
             let ns = self.run(ours, peers, n)?.max(1);
             if ns >= slice_ns / 4 {
-                self.n = (n * slice_ns / ns).max(1);
-                return Ok(());
+                return Ok((n * slice_ns / ns).max(1));
             }
             n *= 2;
         }
@@ -141,11 +152,13 @@ mod tests {
     #[test]
     fn each_operation_of_ours_gets_its_slices() {
         let mut ours = Ours::new().expect("every result is right");
-        let length = Length { slices: 3, slice_ns: 10_000 };
-        let series =
-            run(&mut ours, &mut Peers::default(), &Operation::ALL, length).expect("no peers");
-        // Encode is the peers' alone; S4b has one set.
-        assert_eq!(series.len(), 6 * 2 + 2);
-        assert!(series.iter().all(|s| s.ns.len() == 3 && s.median_ns() > 0.0));
+        let sets = &[Set::Fixed, Set::Varied];
+        for slice in [Slice::Ns(10_000), Slice::Times(2)] {
+            let plan = Plan { operations: &Operation::ALL, sets, slices: 3, slice };
+            let series = run(&mut ours, &mut Peers::default(), plan).expect("no peers");
+            // Encode is the peers' alone; S4b has one set.
+            assert_eq!(series.len(), 6 * 2 + 2);
+            assert!(series.iter().all(|s| s.ns.len() == 3 && s.median_ns() > 0.0));
+        }
     }
 }

@@ -22,19 +22,19 @@ pub struct Peer {
 }
 
 impl Peer {
-    fn start(command: &mut Command) -> Result<Self, String> {
+    fn start(name: &str, command: &mut Command) -> Result<Self, String> {
         let mut child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
-            .map_err(|error| error.to_string())?;
+            .map_err(|error| format!("{name}: {error}"))?;
         let input = child.stdin.take();
         let lines = BufReader::new(child.stdout.take().ok_or("no standard output")?);
-        let mut peer = Self { name: String::new(), operations: Vec::new(), child, input, lines };
+        let mut peer = Self { name: name.to_owned(), operations: Vec::new(), child, input, lines };
         let line = peer.line()?;
         let mut words = line.split_whitespace();
         if words.next() != Some("ready") {
-            return Err(format!("said {line:?} instead of ready"));
+            return Err(format!("{name} said {line:?} instead of ready"));
         }
         peer.name = words.next().ok_or("gave no name")?.to_owned();
         peer.operations = words.filter_map(Operation::named).collect();
@@ -96,11 +96,10 @@ pub struct Peers {
 }
 
 /// What `cargo xtask peers build` puts into its folder; a jar is started with java.
-const PROGRAMS: [(&str, &[&str]); 5] = [
+const PROGRAMS: [(&str, &[&str]); 4] = [
     ("QuickFIX C++", &["qf_codec"]),
     ("QuickFIX/J", &["quickfixj.jar"]),
     ("rustyfix", &["rust_codecs", "rustyfix"]),
-    ("easyfix", &["rust_codecs", "easyfix"]),
     ("ironfix", &["rust_codecs", "ironfix"]),
 ];
 
@@ -125,9 +124,9 @@ impl Peers {
             }
             let mut command = command_for(&path);
             command.args(&program[1..]).arg(&folder);
-            match Peer::start(&mut command) {
+            match Peer::start(name, &mut command) {
                 Ok(peer) => peers.ready.push(peer),
-                Err(error) => peers.missing.push(format!("not run: {name}; it {error}")),
+                Err(error) => peers.missing.push(format!("not run: {error}")),
             }
         }
         Ok(peers)

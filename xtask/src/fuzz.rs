@@ -19,6 +19,7 @@ const TARGETS: &[(&str, &str)] = &[
     ("validate", "messages"),
     ("json", "json"),
     ("plain", "messages"),
+    ("dictionary", "dictionaries"),
 ];
 const SECONDS: u64 = 60;
 /// Messages are short; longer inputs only make each run slower.

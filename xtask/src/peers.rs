@@ -5,6 +5,7 @@
 //! field. The two sides are processes that speak the protocol of `bench/peers/README.md`.
 //! **Invariant:** no fixed port, no sleep; no child outlives the test.
 
+mod codecs;
 mod compare;
 mod message;
 mod play;
@@ -39,7 +40,10 @@ const VERSIONS: [(&str, &str); 3] = [("FIX.4.2", ""), ("FIX.4.4", ""), ("FIXT.1.
 pub fn main(arguments: &[String]) -> ExitCode {
     let (verb, rest) = arguments.split_first().map_or(("", &[][..]), |(v, r)| (v.as_str(), r));
     let outcome = match verb {
-        "build" if rest.is_empty() => build().map(|folder| say(&format!("{}", folder.display()))),
+        "build" if rest.is_empty() => build().map(|folder| {
+            codecs::build(&folder).iter().for_each(|missing| say(missing));
+            say(&format!("{}", folder.display()));
+        }),
         "test" => match Options::read(rest) {
             Ok(options) => test(&options),
             Err(text) => return misuse(&text),

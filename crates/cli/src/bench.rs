@@ -1,6 +1,7 @@
 //! `transfix bench`: the benchmark scenarios, each with its floor and its peers in the same run.
 
 mod child;
+mod codec;
 mod floor;
 mod latency;
 mod pace;
@@ -9,6 +10,7 @@ pub(crate) mod plot;
 pub(crate) mod report;
 mod roles;
 mod s1;
+mod validation;
 
 use std::process::ExitCode;
 
@@ -19,8 +21,10 @@ pub(crate) use s1::{Configuration, ReportForm};
 
 /// Benchmark scenarios.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:
-  transfix bench latency --self --config optimized-hard-spin")]
+#[command(after_help = "Examples:
+  transfix bench latency --self --config optimized-hard-spin
+  transfix bench codec --peers
+  transfix bench validation --peers")]
 pub(crate) struct Args {
     #[command(subcommand)]
     scenario: Scenario,
@@ -30,10 +34,16 @@ pub(crate) struct Args {
 enum Scenario {
     /// S1: round trip of NewOrderSingle(D) and ExecutionReport(8), paced, between two processes.
     Latency(latency::Args),
+    /// S2a: NewOrderSingle(D) to bytes and back, in memory.
+    Codec(codec::Args),
+    /// S4b: one message validated against FIX 4.2 and FIX 4.4, in memory.
+    Validation(validation::Args),
 }
 
 pub(crate) fn run(args: &Args) -> ExitCode {
     match &args.scenario {
         Scenario::Latency(args) => latency::run(args),
+        Scenario::Codec(args) => codec::run(args),
+        Scenario::Validation(args) => validation::run(args),
     }
 }

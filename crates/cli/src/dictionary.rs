@@ -4,11 +4,12 @@
 //! own file, in the layout of the QuickFIX family or FIX Orchestra.
 
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use comfy_table::{CellAlignment, Table, presets};
-use transfix::dictionary::{Dictionary, Draft, STANDARD, describe, standard};
+use transfix::DictionarySource;
+use transfix::dictionary::{Dictionary, STANDARD, describe, standard};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -18,6 +19,8 @@ Examples:
   transfix dictionary FIX44 D                the same, by MsgType(35)
   transfix dictionary FIX44 44               a field by its tag
   transfix dictionary FIX44 Side             a field by its name, with its codes
+  transfix dictionary Side                   the same: FIX44 if none is named
+  transfix dictionary FIX44 NoPartyIDs       a group's count, with the fields of an entry
   transfix dictionary venue.xml Symbol       from a dictionary of your own
 
 Exit code: 0 found, 1 unknown or not readable, 2 wrong usage.";
@@ -34,6 +37,9 @@ pub(crate) struct Args {
     /// A file that changes the dictionary; several are laid over it in turn.
     #[arg(long, value_name = "FILE", requires = "dictionary")]
     overlay: Vec<PathBuf>,
+    /// The scenario that is taken of a FIX Orchestra file.
+    #[arg(long, value_name = "NAME", requires = "dictionary")]
+    scenario: Option<String>,
 }
 
 /// Prints the answer; fails if the dictionary or what is sought in it is unknown.
@@ -53,34 +59,41 @@ pub(crate) fn run(args: &Args) -> ExitCode {
 
 fn answer(args: &Args) -> Result<String, String> {
     let Some(name) = &args.dictionary else { return list() };
-    let draft = laid(draft(name)?, &args.overlay)?;
-    let dictionary = draft.resolve().map_err(|error| error.to_string())?;
+    let source = |base: &str| DictionarySource {
+        base: base.into(),
+        scenario: args.scenario.clone(),
+        overlays: args.overlay.clone(),
+    };
+    let dictionary = match source(name).load() {
+        Ok(dictionary) => dictionary,
+        Err(error) => {
+            // A single word that names no dictionary may be what is sought in the usual one.
+            let usual = source(USUAL).load().ok().filter(|_| args.what.is_none());
+            let found = usual.and_then(|usual| describe(&usual, name).ok());
+            return found.ok_or(error);
+        }
+    };
     match &args.what {
-        Some(what) => describe(&dictionary, what).map_err(|error| error.to_string()),
+        Some(what) => describe(&dictionary, what).map_err(|unknown| {
+            let version = dictionary.name();
+            match elsewhere(&dictionary, what) {
+                Some(other) => format!("{version} has no '{what}', but {other} has"),
+                None => unknown.to_string(),
+            }
+        }),
         None => Ok(messages(&dictionary)),
     }
 }
 
-/// The dictionary of that name or path, before anything is laid over it.
-pub(crate) fn draft(name: &str) -> Result<Draft, String> {
-    let is_path = name.contains(['/', '\\'])
-        || Path::new(name).extension().is_some_and(|end| end.eq_ignore_ascii_case("xml"));
-    if !is_path {
-        return Draft::standard(name).map_err(|error| error.to_string());
-    }
-    let text = std::fs::read_to_string(name).map_err(|error| format!("{name}: {error}"))?;
-    Draft::from_xml(&text, name).map_err(|error| error.to_string())
+/// The dictionary of the session layer, if that has what an application's lacks.
+fn elsewhere(dictionary: &Dictionary, what: &str) -> Option<&'static str> {
+    const SESSION: &str = "FIXT11";
+    let session = standard(SESSION).ok()?;
+    (dictionary.header().is_empty() && describe(&session, what).is_ok()).then_some(SESSION)
 }
 
-/// The dictionary with these overlays laid over it in turn.
-pub(crate) fn laid(mut draft: Draft, overlays: &[PathBuf]) -> Result<Draft, String> {
-    for path in overlays {
-        let name = path.display().to_string();
-        let text = std::fs::read_to_string(path).map_err(|error| format!("{name}: {error}"))?;
-        draft = draft.overlay(&text, &name).map_err(|error| error.to_string())?;
-    }
-    Ok(draft)
-}
+/// Where a word is looked up if no dictionary is named.
+const USUAL: &str = "FIX44";
 
 /// The standard dictionaries: name, version, how much is in them.
 fn list() -> Result<String, String> {
@@ -123,7 +136,12 @@ mod tests {
 
     fn answer_to(dictionary: Option<&str>, what: Option<&str>) -> Result<String, String> {
         let owned = |text: Option<&str>| text.map(str::to_owned);
-        answer(&Args { dictionary: owned(dictionary), what: owned(what), overlay: Vec::new() })
+        answer(&Args {
+            dictionary: owned(dictionary),
+            what: owned(what),
+            overlay: Vec::new(),
+            scenario: None,
+        })
     }
 
     #[test]
@@ -134,6 +152,8 @@ mod tests {
             (Some("fix.4.4"), Some("D"), "NewOrderSingle(D)  FIX.4.4  application message\n"),
             (Some("FIX44"), Some("44"), "Price(44)  FIX.4.4  Price\n"),
             (Some("FIXT11"), Some("header"), "* BeginString(8)"),
+            (Some("Side"), None, "Side(54)  FIX.4.4  char\n"),
+            (Some("FIX44"), Some("NoPartyIDs"), "an entry in Parties\n  PartyID(448)"),
         ];
         for (dictionary, what, expected) in cases {
             let text = answer_to(dictionary, what).unwrap();
@@ -147,6 +167,8 @@ mod tests {
             (Some("FIX45"), None, "did you mean 'FIX4"),
             (Some("FIX44"), Some("Prise"), "did you mean 'Price'?"),
             (Some("no/such.xml"), None, "no/such.xml: "),
+            (Some("FIX50SP2"), Some("Logon"), "has no 'Logon', but FIXT11 has"),
+            (Some("Sidee"), None, "no standard dictionary has this name"),
         ];
         for (dictionary, what, expected) in cases {
             let error = answer_to(dictionary, what).unwrap_err();

@@ -5,10 +5,9 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use transfix::DictionarySource;
+use transfix::dictionary::Dictionary;
 use transfix::dictionary::generate::{Form, Options, generate, unused_fields};
-use transfix::dictionary::{Dictionary, Draft};
-
-use crate::dictionary::{draft, laid};
 
 mod skeleton;
 
@@ -37,6 +36,9 @@ pub(crate) struct Args {
     /// A file that changes the dictionary; several are laid over it in turn.
     #[arg(long, value_name = "FILE")]
     overlay: Vec<PathBuf>,
+    /// The scenario that is taken of a FIX Orchestra file.
+    #[arg(long, value_name = "NAME")]
+    scenario: Option<String>,
     /// The dictionary of the session layer, for FIX 5.0 and later.
     #[arg(long, value_name = "DICTIONARY")]
     session: Option<String>,
@@ -87,9 +89,8 @@ pub(crate) fn run(args: &Args) -> ExitCode {
 }
 
 fn write(args: &Args) -> Result<String, String> {
-    let base = draft(&args.dictionary)?;
-    let version = base.name.clone();
-    let dictionary = dictionary(args, base)?;
+    let base = source(args, Vec::new()).draft()?;
+    let dictionary = dictionary(args)?;
     let options = Options::new(&module(args)).messages(&args.messages).form(Form::File);
     let text = generate(&dictionary, &options).map_err(|unknown| unknown.to_string())?;
     let mut files = vec![(format!("{}.rs", options.module()), text)];
@@ -98,7 +99,7 @@ fn write(args: &Args) -> Result<String, String> {
         let plan = skeleton::Plan {
             dictionary: &dictionary,
             module: options.module(),
-            version: &version,
+            version: &base.name,
             role,
             args,
         };
@@ -120,44 +121,52 @@ fn write(args: &Args) -> Result<String, String> {
     Ok(report)
 }
 
+fn source(args: &Args, overlays: Vec<PathBuf>) -> DictionarySource {
+    let (base, scenario) = (PathBuf::from(&args.dictionary), args.scenario.clone());
+    DictionarySource { base, scenario, overlays }
+}
+
 /// The dictionary with all that is laid over it.
-fn dictionary(args: &Args, base: Draft) -> Result<Dictionary, String> {
-    let mut draft = laid(base, &args.overlay)?;
+fn dictionary(args: &Args) -> Result<Dictionary, String> {
+    let mut draft = source(args, args.overlay.clone()).draft()?;
     if let Some(session) = &args.session {
-        draft = draft.with_session(self::draft(session)?);
+        draft = draft.with_session(DictionarySource::from(session).draft()?);
     }
-    for field in &args.extra_field {
-        let overlay = extra_field(field)?;
+    if !args.extra_field.is_empty() {
+        let overlay = extra_fields(&args.extra_field)?;
         draft = draft.overlay(&overlay, "--extra-field").map_err(|error| error.to_string())?;
     }
     draft.resolve().map_err(|error| error.to_string())
 }
 
 /// The overlay that says the same as `9001 VenueFlag BOOLEAN NewOrderSingle:Y,ExecutionReport`.
-fn extra_field(text: &str) -> Result<String, String> {
-    let words: Vec<&str> = text.split_whitespace().collect();
-    let [number, name, data_type, messages @ ..] = words.as_slice() else {
-        return Err(format!("--extra-field '{text}': give number, name, type and messages"));
-    };
-    let [number, name, data_type] = [number, name, data_type].map(|word| quoted(word));
-    let mut overlay = format!(
-        "<fix><fields><field action='add' number={number} name={name} type={data_type}/></fields>\
-         <messages>"
-    );
-    for message in messages.iter().flat_map(|words| words.split(',')) {
-        let (message, required) = match message.rsplit_once(':') {
-            None => (message, "N"),
-            Some((message, required @ ("Y" | "N"))) => (message, required),
-            Some(_) => return Err(format!("--extra-field '{text}': '{message}' ends in :Y or :N")),
+fn extra_fields(fields: &[String]) -> Result<String, String> {
+    let (mut defined, mut used) = (String::new(), String::new());
+    for text in fields {
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let [number, name, data_type, messages @ ..] = words.as_slice() else {
+            return Err(format!("--extra-field '{text}': give number, name, type and messages"));
         };
-        let message = quoted(message);
-        overlay.push_str(&format!(
-            "<message action='change' name={message}>\
-             <field name={name} required='{required}'/></message>"
+        let [number, name, data_type] = [number, name, data_type].map(|word| quoted(word));
+        defined.push_str(&format!(
+            "  <field action='add' number={number} name={name} type={data_type}/>\n"
         ));
+        for message in messages.iter().flat_map(|words| words.split(',')) {
+            let (message, required) = match message.rsplit_once(':') {
+                None => (message, "N"),
+                Some((message, required @ ("Y" | "N"))) => (message, required),
+                Some(_) => {
+                    return Err(format!("--extra-field '{text}': '{message}' ends in :Y or :N"));
+                }
+            };
+            let message = quoted(message);
+            used.push_str(&format!(
+                "  <message action='change' name={message}>\n   \
+                 <field name={name} required='{required}'/>\n  </message>\n"
+            ));
+        }
     }
-    overlay.push_str("</messages></fix>");
-    Ok(overlay)
+    Ok(format!("<fix>\n <fields>\n{defined} </fields>\n <messages>\n{used} </messages>\n</fix>\n"))
 }
 
 /// As an attribute's value.

@@ -53,8 +53,18 @@ fn messages() -> PathBuf {
 
 #[test]
 fn help_shows_an_example_of_each_verb() {
-    let verbs =
-        ["demo", "serve", "connect", "bench", "dictionary", "print", "check", "convert", "audit"];
+    let verbs = [
+        "demo",
+        "serve",
+        "connect",
+        "bench",
+        "dictionary",
+        "generate",
+        "print",
+        "check",
+        "convert",
+        "audit",
+    ];
     for verb in verbs {
         let help = expect(0, &[verb, "--help"]).out;
         assert!(help.contains(&format!("\n  transfix {verb}")), "{help}");
@@ -321,4 +331,52 @@ fn demo_loses_nothing() {
     assert_eq!(run.code, 0, "{run:?}");
     assert_eq!(run.out.matches("lost 0 ").count(), 2, "{}", run.out);
     assert_written(dir.path());
+}
+
+/// A peer that takes a second for anything; the others are missing.
+fn slow_peer(dir: &Path) {
+    use std::os::unix::fs::PermissionsExt;
+
+    let program = dir.join("qf_codec");
+    let script = "#!/bin/sh\n\
+        [ -s \"$1/fixed\" ] && [ -s \"$1/FIX44.xml\" ] || exit 1\n\
+        echo ready quickfix-cpp-0 encode build-encode decode validate-fix42\n\
+        while read -r line; do echo 1000000000; done\n";
+    fs::write(&program, script).unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+#[test]
+fn bench_codec_prints_the_page_s_table() {
+    let dir = TempDir::new();
+    slow_peer(dir.path());
+    let peers = dir.path().to_str().unwrap();
+    let args = ["bench", "codec", "--messages", "200", "--runs", "2", "--peers", peers];
+    let text = expect(0, &args).out;
+    assert!(text.contains("transfix: to string - 0.0"), "{text}");
+    assert!(text.contains("quickfix-cpp-0: from string - 1.0"), "{text}");
+    assert!(text.contains("not run: QuickFIX/J"), "{text}");
+    let json = expect(0, &[&args[..], &["--json"]].concat()).out;
+    let report: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!((&report["scenario"], &report["message_bytes"]), (&"S2a".into(), &222.into()));
+    let rows = report["rows"].as_array().unwrap();
+    let faster = |row: &&Value| row["throughput_ratio"].as_f64().is_some_and(|ratio| ratio > 1.0);
+    // Of the four operations the peer knows three.
+    assert_eq!((rows.len(), rows.iter().filter(faster).count()), (4 + 3, 3), "{report}");
+}
+
+#[test]
+fn bench_validation_starts_processes() {
+    let dir = TempDir::new();
+    slow_peer(dir.path());
+    let peers = dir.path().to_str().unwrap();
+    let args = ["bench", "validation", "--launches", "2", "--json", "--peers", peers];
+    let report: Value = serde_json::from_str(&expect(0, &args).out).unwrap();
+    let rows = report["rows"].as_array().unwrap();
+    let named = |row: &Value| format!("{} {}", row["method"], row["runtime"]).replace('"', "");
+    let names: Vec<String> = rows.iter().map(named).collect();
+    assert_eq!(names, ["FIX42 transfix", "FIX42 quickfix-cpp-0", "FIX44 transfix"]);
+    assert!(rows.iter().all(|row| row["median_ns"].as_f64().is_some_and(|ns| ns > 0.0)));
+    let text = expect(0, &["bench", "validation", "--launches", "1"]).out;
+    assert!(text.contains("Median") && text.contains("LaunchCount=1"), "{text}");
 }

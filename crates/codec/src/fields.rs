@@ -6,6 +6,7 @@
 
 use crate::error::GroupError;
 use crate::group::{self, Entries, Groups, Members};
+use crate::scan;
 use crate::{
     Date, Decimal, MonthYear, Reject, RejectReason, Tag, Tenor, TimeOfDay, Timestamp, TzTimeOnly,
     TzTimestamp, value,
@@ -131,19 +132,7 @@ impl<'a> Fields<'a> {
     #[must_use]
     #[inline]
     pub fn position(&self, tag: Tag) -> Option<usize> {
-        // Eight at once without a branch: the compiler makes vectors of it.
-        let (chunks, rest) = self.tags.as_chunks::<8>();
-        for (n, chunk) in chunks.iter().enumerate() {
-            let mut equal = 0_u8;
-            for (bit, &other) in chunk.iter().enumerate() {
-                equal |= u8::from(other == tag) << bit;
-            }
-            if equal != 0 {
-                return Some(n * 8 + equal.trailing_zeros() as usize);
-            }
-        }
-        let found = rest.iter().position(|&other| other == tag);
-        found.map(|n| chunks.len() * 8 + n)
+        scan::position(self.tags, tag)
     }
 
     /// The value of the first occurrence of `tag`, as it stands on the wire.
@@ -245,7 +234,7 @@ impl<'a> Fields<'a> {
     /// # Errors
     /// See the type.
     pub fn text(&self, tag: Tag) -> Result<&'a str, Reject> {
-        self.typed(tag, |value| core::str::from_utf8(value).ok())
+        self.typed(tag, scan::text)
     }
 
     /// An int value.

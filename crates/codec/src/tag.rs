@@ -6,6 +6,7 @@ use core::fmt;
 
 /// A field's number, 1 to 4294967295 as written before the `=`; 0 stands for "not a valid tag".
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(transparent)]
 pub struct Tag(pub u32);
 
 impl fmt::Display for Tag {
@@ -109,3 +110,6 @@ tags! {
 pub const fn is_session_owned(tag: Tag) -> bool {
     matches!(tag.0, 8 | 9 | 10 | 34 | 35 | 43 | 49 | 52 | 56 | 122)
 }
+
+/// Tags from here on are left to venues and their counterparties.
+pub(crate) const USER_DEFINED: u32 = 5000;

@@ -64,8 +64,13 @@ impl Timestamp {
     #[must_use]
     #[inline]
     pub fn from_parts(date: Date, time: TimeOfDay) -> Option<Self> {
-        let midnight = i64::from(date.days()).checked_mul(DAY_S * NANOS)?;
-        midnight.checked_add(time.since_midnight_ns()).map(Self)
+        let (mut day, mut of_day) = (i64::from(date.days()), time.since_midnight_ns());
+        if day < 0 {
+            // The first moments that there are belong to a day whose midnight is too early.
+            day += 1;
+            of_day -= DAY_S * NANOS;
+        }
+        day.checked_mul(DAY_S * NANOS)?.checked_add(of_day).map(Self)
     }
 
     /// The day in UTC.
@@ -194,6 +199,17 @@ mod tests {
             let (y, m, d) = civil(day);
             let date = Date::new(y as u16, m as u8, d as u8).unwrap();
             assert_eq!(i64::from(date.days()), day);
+        }
+    }
+
+    #[test]
+    fn the_first_and_the_last_moment() {
+        for time in [Timestamp(i64::MIN), Timestamp(i64::MAX)] {
+            assert_eq!(Timestamp::parse(time.to_string().as_bytes()), Some(time));
+            assert_eq!(Timestamp::from_parts(time.date(), time.time_of_day()), Some(time));
+        }
+        for text in ["16770921-00:12:43.145224191", "22620411-23:47:16.854775808"] {
+            assert_eq!(Timestamp::parse(text.as_bytes()), None, "{text}");
         }
     }
 

@@ -63,6 +63,13 @@ pub enum Problem {
         /// The nearest name that it has.
         nearest: Option<String>,
     },
+    /// An Orchestra repository has nothing of a scenario.
+    UnknownScenario {
+        /// The scenario asked for.
+        name: String,
+        /// The nearest scenario.
+        nearest: Option<String>,
+    },
     /// The same tag, name or message type is defined twice.
     DefinedTwice,
     /// A component contains itself.
@@ -123,6 +130,10 @@ impl fmt::Display for Problem {
             Self::BadCondition(bad) => write!(f, "{bad}"),
             Self::NotThere { nearest } => {
                 f.write_str("is not there, so it can't be changed or removed")?;
+                did_you_mean(f, nearest.as_deref())
+            }
+            Self::UnknownScenario { name, nearest } => {
+                write!(f, "nothing is of the scenario '{name}'")?;
                 did_you_mean(f, nearest.as_deref())
             }
             Self::DefinedTwice => f.write_str("defined twice; remove one definition"),

@@ -121,7 +121,7 @@ pub fn generate(dictionary: &Dictionary, options: &Options) -> Result<String, Un
 fn head(text: &mut Text, plan: &Plan<'_>, options: &Options) {
     let about = format!("The messages of {}, generated from its dictionary.", plan.version());
     // Generated names may look unusual, and nothing here is for people to mend.
-    let allowed = "allow(unused_imports, unused_mut, unused_variables, unreachable_pub, \
+    let allowed = "allow(dead_code, unused_imports, unused_mut, unused_variables, unreachable_pub, \
                    unused_qualifications, clippy::all, clippy::pedantic, clippy::nursery, \
                    clippy::restriction, rustdoc::all)";
     match options.form {

@@ -2,9 +2,11 @@
 //!
 //! `<repository>` holds `<codeSets>`, `<fields>`, `<components>`, `<groups>` and `<messages>`;
 //! everything is referred to by number. A group becomes a component of its name that holds the
-//! group, as the QuickFIX family writes it. Scenarios, workflow and documentation are passed over.
+//! group, as the QuickFIX family writes it. Rules that require a member become its condition. Of
+//! several scenarios one is taken, `base` if nothing is said; a reference means the component or
+//! group of the scenario that it names. Workflow and documentation are passed over.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use roxmltree::Node;
 
@@ -27,7 +29,7 @@ impl Dictionary {
 }
 
 impl Draft {
-    /// Reads a FIX Orchestra repository. `file` is only used in errors.
+    /// Reads the scenario `base` of a FIX Orchestra repository. `file` is only used in errors.
     ///
     /// # Errors
     /// As [`Dictionary::from_orchestra_xml`], but for what only resolving finds.
@@ -39,10 +41,43 @@ impl Draft {
         }
         read(root, &source)
     }
+
+    /// As [`from_orchestra_xml`](Self::from_orchestra_xml), for one scenario of the repository:
+    /// what is defined in that scenario stands in place of the same thing in `base`.
+    ///
+    /// # Errors
+    /// Also if nothing in the repository is of that scenario.
+    pub fn from_orchestra_scenario(
+        text: &str,
+        file: &str,
+        scenario: &str,
+    ) -> Result<Self, DictionaryError> {
+        let (document, source) = crate::xml::parse(text, file)?;
+        let root = document.root_element();
+        if root.tag_name().name() != "repository" {
+            return Err(source.error(root, Problem::NotADictionary));
+        }
+        let scenarios = root.descendants().filter_map(|node| node.attribute("scenario"));
+        let scenarios: HashSet<&str> = scenarios.chain([BASE]).collect();
+        if !scenarios.contains(scenario) {
+            let nearest = nearest(scenario, scenarios.iter().copied()).map(str::to_owned);
+            let problem = Problem::UnknownScenario { name: scenario.to_owned(), nearest };
+            return Err(source.error(root, problem));
+        }
+        read_scenario(root, &source, scenario)
+    }
 }
 
 pub(crate) fn read(root: Node<'_, '_>, source: &Source<'_>) -> Result<Draft, DictionaryError> {
-    let reader = Reader::of(root, source)?;
+    read_scenario(root, source, BASE)
+}
+
+fn read_scenario(
+    root: Node<'_, '_>,
+    source: &Source<'_>,
+    scenario: &str,
+) -> Result<Draft, DictionaryError> {
+    let reader = Reader::of(root, source, scenario)?;
     let version = source.attribute(root, "version")?;
     let (name, pack) = version.split_once("_EP").unwrap_or((version, ""));
     // The session layer's repository is published with an application version.
@@ -53,29 +88,32 @@ pub(crate) fn read(root: Node<'_, '_>, source: &Source<'_>) -> Result<Draft, Dic
         extension_pack: pack.parse().ok(),
         ..Draft::default()
     };
-    for node in listed(root, "fields").filter(|node| node.tag_name().name() == "field") {
+    for node in chosen(root, ("fields", "field"), "id", scenario) {
         draft.fields.push(reader.field(node)?);
     }
-    for node in listed(root, "components").filter(|node| node.tag_name().name() == "component") {
-        let name = source.attribute(node, "name")?.to_owned();
-        let members = reader.members(node)?;
-        match name.as_str() {
-            HEADER => draft.header = members,
-            TRAILER => draft.trailer = members,
-            _ => {
-                let line = source.line(node);
-                draft.components.push(DraftComponent { name, members, line });
-            }
+    for node in chosen(root, ("components", "component"), "id", scenario) {
+        if let HEADER | TRAILER = source.attribute(node, "name")? {
+            let members = reader.members(node)?;
+            let is_header = node.attribute("name") == Some(HEADER);
+            *(if is_header { &mut draft.header } else { &mut draft.trailer }) = members;
         }
+    }
+    for node in listed(root, "components").filter(|node| node.tag_name().name() == "component") {
+        let name = scenario_name(node, source)?;
+        let members = reader.members(node)?;
+        if let HEADER | TRAILER = source.attribute(node, "name")? {
+            continue;
+        }
+        draft.components.push(DraftComponent { name, members, line: source.line(node) });
     }
     for node in listed(root, "groups").filter(|node| node.tag_name().name() == "group") {
         draft.components.push(DraftComponent {
-            name: source.attribute(node, "name")?.to_owned(),
+            name: scenario_name(node, source)?,
             members: vec![reader.group(node)?],
             line: source.line(node),
         });
     }
-    for node in listed(root, "messages").filter(|node| node.tag_name().name() == "message") {
+    for node in chosen(root, ("messages", "message"), "msgType", scenario) {
         draft.messages.push(reader.message(node)?);
     }
     Ok(draft)
@@ -85,16 +123,20 @@ struct Reader<'a, 's> {
     source: &'a Source<'s>,
     /// By name: the data type and codes.
     code_sets: HashMap<&'a str, (DataType, Vec<Code>)>,
-    /// The names of components, by number.
-    components: HashMap<&'a str, &'a str>,
-    /// The names of groups, by number.
-    groups: HashMap<&'a str, &'a str>,
+    /// The names of components, by number and scenario.
+    components: Names<'a>,
+    /// The names of groups, by number and scenario.
+    groups: Names<'a>,
 }
 
 impl<'a, 's> Reader<'a, 's> {
-    fn of(root: Node<'a, '_>, source: &'a Source<'s>) -> Result<Self, DictionaryError> {
+    fn of(
+        root: Node<'a, '_>,
+        source: &'a Source<'s>,
+        scenario: &str,
+    ) -> Result<Self, DictionaryError> {
         let mut code_sets = HashMap::new();
-        for node in listed(root, "codeSets").filter(|node| node.tag_name().name() == "codeSet") {
+        for node in chosen(root, ("codeSets", "codeSet"), "name", scenario) {
             let data_type = data_type(node, source)?;
             let mut codes = Vec::new();
             for code in children(node, "code") {
@@ -130,7 +172,7 @@ impl<'a, 's> Reader<'a, 's> {
         }
         // Header and trailer are the same for all messages: no part of the body.
         members.retain(|member| match &member.kind {
-            DraftKind::Component(name) => name != HEADER && name != TRAILER,
+            DraftKind::Component(name) => !name.starts_with(HEADER) && !name.starts_with(TRAILER),
             _ => true,
         });
         let session = node.attribute("category") == Some("Session");
@@ -171,14 +213,10 @@ impl<'a, 's> Reader<'a, 's> {
         Ok(members)
     }
 
-    fn named(
-        &self,
-        node: Node<'_, '_>,
-        names: &HashMap<&str, &str>,
-    ) -> Result<DraftKind, DictionaryError> {
+    fn named(&self, node: Node<'_, '_>, names: &Names<'_>) -> Result<DraftKind, DictionaryError> {
         let number = self.source.attribute(node, "id")?;
-        match names.get(number) {
-            Some(name) => Ok(DraftKind::Component((*name).to_owned())),
+        match names.get(&(number, scenario_of(node))) {
+            Some(name) => Ok(DraftKind::Component(name.clone())),
             None => {
                 let name = number.to_owned();
                 Err(self.source.error(node, Problem::UnknownComponent { name, nearest: None }))
@@ -200,16 +238,70 @@ fn required_if(node: Node<'_, '_>) -> Option<String> {
     }
 }
 
-/// The names of a list's definitions, by number.
+/// Names by number and scenario.
+type Names<'a> = HashMap<(&'a str, &'a str), String>;
+
+/// The names of a list's definitions, by number and scenario.
 fn numbered<'a>(
     root: Node<'a, '_>,
     source: &Source<'_>,
     list: &'static str,
     definition: &'static str,
-) -> Result<HashMap<&'a str, &'a str>, DictionaryError> {
+) -> Result<Names<'a>, DictionaryError> {
     let nodes = listed(root, list).filter(|node| node.tag_name().name() == definition);
-    nodes.map(|node| Ok((source.attribute(node, "id")?, source.attribute(node, "name")?))).collect()
+    let name = |node| {
+        let key = (source.attribute(node, "id")?, scenario_of(node));
+        Ok((key, scenario_name(node, source)?))
+    };
+    nodes.map(name).collect()
 }
+
+/// The scenario of a definition, or that which a reference means.
+fn scenario_of<'a>(node: Node<'a, '_>) -> &'a str {
+    node.attribute("scenario").unwrap_or(BASE)
+}
+
+/// The name of a component or group; in another scenario than the base it is a thing of its own.
+fn scenario_name(node: Node<'_, '_>, source: &Source<'_>) -> Result<String, DictionaryError> {
+    let name = source.attribute(node, "name")?;
+    Ok(match scenario_of(node) {
+        BASE => name.to_owned(),
+        scenario => format!("{name}-{scenario}"),
+    })
+}
+
+/// The definitions of a list, each thing once: that of the scenario wanted, else of the base, else
+/// the first one. `key` is the attribute that tells things apart.
+fn chosen<'a, 'i>(
+    root: Node<'a, 'i>,
+    (list, definition): (&'static str, &'static str),
+    key: &'static str,
+    scenario: &str,
+) -> Vec<Node<'a, 'i>> {
+    let rank = |node: &Node<'_, '_>| match scenario_of(*node) {
+        own if own == scenario => 0,
+        BASE => 1,
+        _ => 2,
+    };
+    let mut chosen: Vec<Node<'a, 'i>> = Vec::new();
+    let mut places: HashMap<&str, usize> = HashMap::new();
+    for node in listed(root, list).filter(|node| node.tag_name().name() == definition) {
+        // Without a key it is refused when it is read.
+        match node.attribute(key).and_then(|key| places.get(key)) {
+            Some(&place) if scenario_of(chosen[place]) == scenario_of(node) => chosen.push(node),
+            Some(&place) if rank(&node) < rank(&chosen[place]) => chosen[place] = node,
+            Some(_) => {}
+            None => {
+                places.extend(node.attribute(key).map(|key| (key, chosen.len())));
+                chosen.push(node);
+            }
+        }
+    }
+    chosen
+}
+
+/// The scenario of what names none.
+const BASE: &str = "base";
 
 /// The data type that the attribute `type` names.
 fn data_type(node: Node<'_, '_>, source: &Source<'_>) -> Result<DataType, DictionaryError> {

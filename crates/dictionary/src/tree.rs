@@ -124,9 +124,62 @@ fn field_text(dictionary: &Dictionary, field: &Field) -> String {
         .map(|message| format!("{}({})", message.name, message.msg_type))
         .collect();
     if !messages.is_empty() {
-        let _ = writeln!(text, "  in {}", messages.join(", "));
+        text.push_str(&wrapped("  in ", &messages));
+    }
+    for (place, members) in groups(dictionary, field.tag) {
+        text.push_str(&tree(dictionary, &format!("an entry in {place}"), members));
     }
     text
+}
+
+/// Names with commas between them, in lines of at most [`WIDTH_MAX`] columns.
+fn wrapped(head: &str, names: &[String]) -> String {
+    let mut text = head.to_owned();
+    let mut column = head.len();
+    for (n, name) in names.iter().enumerate() {
+        let end = if n + 1 < names.len() { ", " } else { "\n" };
+        if column + name.len() + end.trim_end().len() > WIDTH_MAX && column > head.len() {
+            text.truncate(text.trim_end().len());
+            let _ = write!(text, "\n{:indent$}", "", indent = head.len());
+            column = head.len();
+        }
+        text.push_str(name);
+        text.push_str(end);
+        column += name.len() + end.len();
+    }
+    text
+}
+
+/// The groups that the field counts, each with where it stands; those of equal members once.
+fn groups(dictionary: &Dictionary, tag: u32) -> Vec<(String, &[Member])> {
+    let components = dictionary.components.iter();
+    let components = components.map(|known| (known.name.clone(), known.members.as_slice()));
+    let messages = dictionary.messages.iter();
+    let messages = messages.map(|known| (known.name.clone(), known.members.as_slice()));
+    let (mut found, mut seen) = (Vec::new(), Vec::new());
+    for (place, members) in components.chain(messages) {
+        find_groups(members, tag, &mut |group| {
+            let tags: Vec<u32> = Flat::of(group).map(|member| member.tag).collect();
+            if !seen.contains(&tags) {
+                seen.push(tags);
+                found.push((place.clone(), group));
+            }
+        });
+    }
+    found
+}
+
+/// Calls `found` with the entries' members of each group that `tag` counts; components are sought
+/// on their own.
+fn find_groups<'d>(members: &'d [Member], tag: u32, found: &mut impl FnMut(&'d [Member])) {
+    for member in members {
+        if let Kind::Group(group) = &member.kind {
+            if group.count_tag == tag {
+                found(&group.members);
+            }
+            find_groups(&group.members, tag, found);
+        }
+    }
 }
 
 fn contains(members: &[Member], tag: u32) -> bool {
@@ -141,7 +194,7 @@ fn label(field: &Field) -> String {
 
 /// One line of a tree.
 struct Row {
-    required: bool,
+    required: char,
     label: String,
     kind: String,
 }
@@ -152,12 +205,17 @@ fn tree(dictionary: &Dictionary, head: &str, members: &[Member]) -> String {
     let width = rows.iter().map(|row| row.label.len()).max().unwrap_or(0);
     let mut text = format!("{head}\n");
     for Row { required, label, kind } in &rows {
-        let required = if *required { '*' } else { ' ' };
         let line = format!("{required} {label:width$}  {kind}");
         let _ = writeln!(text, "{}", line.trim_end());
     }
-    if rows.iter().any(|row| row.required) {
-        text.push_str("(*: required, if its component or group is there)\n");
+    let notes = [
+        ('*', "(*: required, if its component or group is there)\n"),
+        ('?', "(?: required under a condition)\n"),
+    ];
+    for (mark, note) in notes {
+        if rows.iter().any(|row| row.required == mark) {
+            text.push_str(note);
+        }
     }
     text
 }
@@ -173,7 +231,12 @@ fn rows_of(dictionary: &Dictionary, members: &[Member], depth: usize, rows: &mut
                 (component.name.clone(), "component".into(), &component.members)
             }
         };
-        rows.push(Row { required: member.required, label: format!("{indent}{label}"), kind });
+        let required = match (member.required, &member.required_if) {
+            (true, _) => '*',
+            (false, Some(_)) => '?',
+            (false, None) => ' ',
+        };
+        rows.push(Row { required, label: format!("{indent}{label}"), kind });
         rows_of(dictionary, inner, depth + 1, rows);
     }
 }
@@ -190,6 +253,9 @@ fn kind_of(field: Option<&Field>) -> String {
     }
 }
 
+/// Lines are wrapped at this width.
+const WIDTH_MAX: usize = 80;
+
 /// Longer lists of codes are counted in a tree; the field's own text has them all.
 const CODES_SHOWN_MAX: usize = 10;
 
@@ -200,7 +266,7 @@ mod tests {
     const TEXT: &str = "<fix major='4' minor='4'>\
         <header><field name='MsgType' required='Y'/></header><messages>\
         <message name='Order' msgtype='D'><field name='Side' required='Y'/>\
-        <component name='Parties' required='N'/></message>\
+        <component name='Parties' requiredIf='Side == 1'/></message>\
         <message name='Side' msgtype='44' msgcat='admin'/></messages>\
         <components><component name='Parties'><group name='NoPartyIDs' required='Y'>\
         <field name='PartyID' required='N'/></group></component></components><fields>\
@@ -215,11 +281,30 @@ mod tests {
     const ORDER: &str = "\
 Order(D)  FIX.4.4  application message
 * Side(54)           char  1
-  Parties            component
+? Parties            component
 *   NoPartyIDs(453)  group
       PartyID(448)   String
 (*: required, if its component or group is there)
+(?: required under a condition)
 ";
+
+    const GROUP: &str = "\
+NoPartyIDs(453)  FIX.4.4  NumInGroup
+  in Order(D)
+an entry in Parties
+  PartyID(448)  String
+";
+
+    #[test]
+    fn long_lists_are_wrapped() {
+        let names: Vec<String> = (0..4).map(|n| format!("{n}").repeat(35)).collect();
+        let (a, b, c, d) = (&names[0], &names[1], &names[2], &names[3]);
+        let expected = format!("  in {a}, {b},\n     {c}, {d}\n");
+        assert_eq!(wrapped("  in ", &names), expected);
+        assert!(expected.lines().all(|line| line.len() <= WIDTH_MAX));
+        let long = ["x".repeat(100)];
+        assert_eq!(wrapped("in ", &long), format!("in {}\n", long[0]));
+    }
 
     #[test]
     fn each_kind_of_thing_is_described() {
@@ -235,6 +320,7 @@ Order(D)  FIX.4.4  application message
             ("Side", both(side, session)),
             ("44", both(price, session)),
             ("PRICE", price.to_owned()),
+            ("NoPartyIDs", GROUP.to_owned()),
             ("PartyID", "PartyID(448)  FIX.4.4  String\n  in Order(D)\n".to_owned()),
             ("RawData", "RawData(96)  FIX.4.4  data\n  length in RawDataLength(95)\n".to_owned()),
         ];

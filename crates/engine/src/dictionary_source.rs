@@ -11,37 +11,59 @@ use transfix_dictionary::{Dictionary, Draft, standard_text};
 /// A dictionary by the name of a standard one or the path of a file, with the files laid over it.
 ///
 /// In settings it is text, `"FIX44"`, `"venue.xml"` or a name from `[dictionaries]`, or a table,
-/// `{ base = "FIX44", overlays = ["venue.xml"] }`.
+/// `{ base = "FIX44", overlays = ["venue.xml"] }`, with `scenario` for one of an Orchestra file.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct DictionarySource {
     /// The name of a standard dictionary, or the path of a file.
     pub base: PathBuf,
+    /// The scenario that is taken of a FIX Orchestra file; its base if nothing is said.
+    pub scenario: Option<String>,
     /// Files that change it, laid over it in turn.
     pub overlays: Vec<PathBuf>,
 }
 
 impl<T: Into<PathBuf>> From<T> for DictionarySource {
     fn from(base: T) -> Self {
-        Self { base: base.into(), overlays: Vec::new() }
+        Self { base: base.into(), scenario: None, overlays: Vec::new() }
     }
 }
 
 impl DictionarySource {
-    /// Reads the files.
+    /// Reads the files and looks up what they name.
     ///
     /// # Errors
     /// Says which file, line and element.
     pub fn load(&self) -> Result<Dictionary, String> {
-        let name = self.base.to_str().filter(|name| standard_text(name).is_ok());
-        let mut draft = match name {
-            Some(name) => Draft::standard(name),
-            None => Draft::from_xml(&text_of(&self.base)?, &self.base.display().to_string()),
-        };
+        self.draft()?.resolve().map_err(|error| error.to_string())
+    }
+
+    /// Reads the files, for changes before they are resolved.
+    ///
+    /// # Errors
+    /// As [`load`](Self::load), but for what only resolving finds.
+    pub fn draft(&self) -> Result<Draft, String> {
+        let mut draft = self.base()?;
         for path in &self.overlays {
-            let text = text_of(path)?;
-            draft = draft.and_then(|draft| draft.overlay(&text, &path.display().to_string()));
+            let laid = draft.overlay(&text_of(path)?, &path.display().to_string());
+            draft = laid.map_err(|error| error.to_string())?;
         }
-        draft.and_then(Draft::resolve).map_err(|error| error.to_string())
+        Ok(draft)
+    }
+
+    fn base(&self) -> Result<Draft, String> {
+        let file = self.base.display().to_string();
+        let is_file = self.base.extension().is_some_and(|end| end.eq_ignore_ascii_case("xml"))
+            || file.contains(['/', '\\'])
+            || self.base.exists();
+        let draft = match &self.scenario {
+            // An unknown name is no path, but an error that names the nearest.
+            None if !is_file || standard_text(&file).is_ok() => Draft::standard(&file),
+            None => Draft::from_xml(&text_of(&self.base)?, &file),
+            Some(scenario) => {
+                Draft::from_orchestra_scenario(&text_of(&self.base)?, &file, scenario)
+            }
+        };
+        draft.map_err(|error| error.to_string())
     }
 }
 
@@ -54,6 +76,7 @@ fn text_of(path: &Path) -> Result<String, String> {
 #[serde(deny_unknown_fields)]
 struct Table {
     base: PathBuf,
+    scenario: Option<String>,
     #[serde(default)]
     overlays: Vec<PathBuf>,
 }
@@ -74,8 +97,9 @@ impl<'de> Deserialize<'de> for DictionarySource {
             }
 
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<DictionarySource, A::Error> {
-                let Table { base, overlays } = Table::deserialize(MapAccessDeserializer::new(map))?;
-                Ok(DictionarySource { base, overlays })
+                let Table { base, scenario, overlays } =
+                    Table::deserialize(MapAccessDeserializer::new(map))?;
+                Ok(DictionarySource { base, scenario, overlays })
             }
         }
         deserializer.deserialize_any(Either)

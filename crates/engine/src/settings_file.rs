@@ -289,6 +289,7 @@ mod tests {
         let settings = Settings::parse("my.toml", &text).unwrap();
         let source = |base: &str, overlays: &[&str]| DictionarySource {
             base: base.into(),
+            scenario: None,
             overlays: overlays.iter().map(Into::into).collect(),
         };
         let session = &settings.sessions[0];

@@ -8,6 +8,10 @@ mod acceptor;
 #[path = "../examples/router.rs"]
 mod router;
 
+#[allow(dead_code, reason = "its main is not called here")]
+#[path = "../examples/typed.rs"]
+mod typed;
+
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
@@ -42,8 +46,8 @@ impl Application for Client {
     }
 }
 
-fn client(address: &str) -> (Engine, SessionHandle, Receiver<String>) {
-    let id = SessionId::new(BeginString::Fix44, "CLIENT", "ROUTER");
+fn client(counterparty: &str, address: &str) -> (Engine, SessionHandle, Receiver<String>) {
+    let id = SessionId::new(BeginString::Fix44, "CLIENT", counterparty);
     let mut settings = SessionSettings::new(Role::Initiator, &id, address);
     settings.durability = Durability::Memory;
     settings.reset = ResetPolicy::Logon;
@@ -78,7 +82,7 @@ fn a_client_trades_through_the_router() {
     let mut settings = router::settings("127.0.0.1:0", &venue_address);
     settings.sessions[1].reconnect_interval_ms = 10;
     let router = router::start(&settings).unwrap();
-    let (client, session, events) = client(&router.listening()[0].to_string());
+    let (client, session, events) = client("ROUTER", &router.listening()[0].to_string());
     let next = || events.recv_timeout(LONG).unwrap();
     assert_eq!(next(), "logon");
     order(&session, 0);
@@ -99,5 +103,30 @@ fn a_client_trades_through_the_router() {
     let outcomes = client.stop(20_000);
     assert_eq!(outcomes[0].outcome, Outcome::Ended(Disconnect::LoggedOut));
     assert_eq!(router.stop(20_000)[1].outcome, Outcome::Ended(Disconnect::LoggedOut));
+    drop(venue);
+}
+
+#[test]
+fn a_client_trades_with_the_typed_venue() {
+    let settings = typed::settings("127.0.0.1:0");
+    let venue = Engine::start(&settings, |_| Box::new(typed::Venue::default())).unwrap();
+    let (client, session, events) = client("VENUE", &venue.listening()[0].to_string());
+    let next = || events.recv_timeout(LONG).unwrap();
+    assert_eq!(next(), "logon");
+    order(&session, 1);
+    assert_eq!(next(), "35=8|11=order1", "it passes the validation of FIX 4.4");
+    session
+        .send("F", |cancel| {
+            cancel
+                .str(tag::ORIG_CL_ORD_ID, "order1")
+                .str(tag::CL_ORD_ID, "order2")
+                .str(tag::SYMBOL, "EUR/USD")
+                .char(tag::SIDE, b'1')
+                .timestamp(tag::TRANSACT_TIME, transfix::clock::now().utc);
+        })
+        .unwrap();
+    assert_eq!(next(), "35=j|380=3", "no method takes it");
+    let outcomes = client.stop(20_000);
+    assert_eq!(outcomes[0].outcome, Outcome::Ended(Disconnect::LoggedOut));
     drop(venue);
 }

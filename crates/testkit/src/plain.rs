@@ -1,7 +1,7 @@
 //! A second parser, written plainly from the standard: what the codec's is compared with.
 //!
-//! It looks at one byte after the other, copies what it finds, and shares no code with the codec but
-//! the list of data fields.
+//! It looks at one byte after the other, copies what it finds, and shares no code with the codec
+//! but the list of data fields.
 
 use transfix_codec::{Tag, data};
 

@@ -26,7 +26,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "transfix-transport",
         ],
     ),
-    ("transfix-cli", &["transfix"]),
+    ("transfix-cli", &["transfix", "transfix-bench"]),
     ("transfix-bench", &["transfix"]),
     (
         "transfix-testkit",

@@ -123,12 +123,12 @@ fn run_both(args: &Args) -> Result<(), String> {
     show(args, &measured)
 }
 
-fn at_least_one(text: &str) -> Result<usize, String> {
+pub(super) fn at_least_one(text: &str) -> Result<usize, String> {
     text.parse().ok().filter(|n| *n > 0).ok_or_else(|| "a number above 0".to_owned())
 }
 
 /// `target/peers` for a program in `target/release`.
-fn peers_dir() -> Result<PathBuf, String> {
+pub(super) fn peers_dir() -> Result<PathBuf, String> {
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
     let target = program.parent().and_then(std::path::Path::parent);
     target.map(|target| target.join("peers")).ok_or_else(|| "name the directory".to_owned())

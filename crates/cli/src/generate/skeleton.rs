@@ -1,6 +1,7 @@
 //! A program around generated messages: it compiles, runs, prints what comes, and refuses the
 //! messages that nobody has written a method for.
 
+use transfix::dictionary::generate::message_names;
 use transfix::dictionary::{Category, Dictionary};
 
 use super::{Args, Role};
@@ -19,11 +20,14 @@ pub(super) struct Plan<'a> {
 impl Plan<'_> {
     /// The program's files, by their path in its directory.
     pub(super) fn files(&self) -> Result<Vec<(String, String)>, String> {
-        let files = [
+        let mut files = vec![
             ("Cargo.toml", self.manifest()),
             ("settings.toml", self.settings()?),
             ("src/main.rs", self.main()),
         ];
+        if !self.args.extra_field.is_empty() {
+            files.push((EXTRA_FIELDS, super::extra_fields(&self.args.extra_field)?));
+        }
         Ok(files.into_iter().map(|(name, text)| (name.to_owned(), text)).collect())
     }
 
@@ -90,98 +94,149 @@ impl Plan<'_> {
             "sender_comp_id = \"{own}\"\ntarget_comp_id = \"{other}\"\n\
              address = \"127.0.0.1:9880\"\n"
         ));
-        if transfix::dictionary::standard_text(&self.args.dictionary).is_err() {
-            text.push_str(&format!("dictionary = {:?}\n", absolute(self.args.dictionary.as_ref())));
-        }
-        if !self.args.overlay.is_empty() {
-            let overlays = self.args.overlay.iter().map(|path| absolute(path));
-            text.push_str(&format!("overlays = {:?}\n", overlays.collect::<Vec<_>>()));
-        }
-        if !self.args.extra_field.is_empty() {
-            text.push_str(
-                "# The dictionary lacks what --extra-field added: say it in an overlay.\n",
-            );
-            text.push_str("validate = false\n");
-        }
+        text.push_str(&self.dictionary_key());
         Ok(text)
     }
 
-    fn main(&self) -> String {
-        let Self { module, version, .. } = self;
-        let role = self.role();
-        let article = if self.role == Role::Acceptor { "An acceptor" } else { "An initiator" };
-        let (views, methods) = self.methods();
-        let logon = match self.role {
-            Role::Acceptor => "        println!(\"{} is logged on\", session.id());\n".to_owned(),
-            Role::Initiator => format!(
-                "        println!(\"{{}} is logged on\", session.id());\n        \
-                 // Send from here on, for example:\n        \
-                 // session.send({module}::NewOrderSingle::MSG_TYPE, |body| {{\n        \
-                 //     let order = {module}::new_order_single::Required {{ .. }}.write(body);\n        \
-                 // }});\n"
+    /// The key of the settings that names the dictionary, if it is not the version's own.
+    fn dictionary_key(&self) -> String {
+        let name = &self.args.dictionary;
+        let is_standard = transfix::dictionary::standard_text(name).is_ok();
+        let base = if is_standard { name.clone() } else { absolute(name.as_ref()) };
+        let mut overlays: Vec<String> =
+            self.args.overlay.iter().map(|path| absolute(path)).collect();
+        if !self.args.extra_field.is_empty() {
+            overlays.push(EXTRA_FIELDS.to_owned());
+        }
+        match (is_standard, &self.args.scenario, overlays.as_slice()) {
+            (true, _, []) => String::new(),
+            (false, None, []) => format!("dictionary = {base:?}\n"),
+            (_, None, overlays) => {
+                format!("dictionary = {{ base = {base:?}, overlays = {overlays:?} }}\n")
+            }
+            (_, Some(scenario), overlays) => format!(
+                "dictionary = {{ base = {base:?}, scenario = {scenario:?}, \
+                 overlays = {overlays:?} }}\n"
             ),
+        }
+    }
+
+    fn main(&self) -> String {
+        let (article, logon) = match self.role {
+            Role::Acceptor => ("An acceptor", ""),
+            Role::Initiator => ("An initiator", LOGON),
         };
-        format!(
-            "//! {article} for {version}. It prints what it takes and refuses the rest.\n\
-             //!\n//! `cargo run [SETTINGS]`, by default settings.toml.\n\n\
-             mod {module};\n\n\
-             use std::error::Error;\n\n\
-             use transfix::{{\n    Application, BusinessReject, Disconnect, Engine, Message, \
-             SessionId, SessionRef, Settings,\n}};\n\n\
-             use {module}::{{{views}Router, route}};\n\n\
-             /// The {role}'s side of one session.\nstruct Desk;\n\n\
-             impl<'s> Router<SessionRef<'s>> for Desk {{\n    \
-             type Answer = Result<(), BusinessReject>;\n\n    \
-             fn unsupported(&mut self, _: &Message<'_>, _: &mut SessionRef<'s>) -> Self::Answer {{\n\
-             \x20       Err(BusinessReject::unsupported())\n    }}\n{methods}}}\n\n\
-             impl Application for Desk {{\n    fn on_message(\n        &mut self,\n        \
-             message: &Message<'_>,\n        session: &mut SessionRef<'_>,\n    \
-             ) -> Result<(), BusinessReject> {{\n        route(message, self, session)\n    }}\n\n    \
-             fn on_logon(&mut self, session: &mut SessionRef<'_>) {{\n{logon}    }}\n\n    \
-             fn on_disconnect(&mut self, id: &SessionId, reason: Disconnect) {{\n        \
-             println!(\"{{id}}: {{reason}}\");\n    }}\n}}\n\n\
-             fn main() -> Result<(), Box<dyn Error>> {{\n    \
-             let path = std::env::args().nth(1).unwrap_or_else(|| \"settings.toml\".to_owned());\n    \
-             let engine = Engine::start(&Settings::load(path)?, |_| Box::new(Desk))?;\n    \
-             println!(\"running; enter a line to stop\");\n    \
-             std::io::stdin().read_line(&mut String::new())?;\n    \
-             engine.stop(5_000);\n    Ok(())\n}}\n"
-        )
+        let (views, methods) = self.methods();
+        MAIN.replace("        // LOGON\n", logon)
+            .replace("    // METHODS\n", &methods)
+            .replace("ARTICLE", article)
+            .replace("VERSION", self.version)
+            .replace("ROLE", self.role())
+            .replace("VIEWS", &views)
+            .replace("MODULE", self.module)
     }
 
     /// The names of the views, each with a comma, and the methods that take them.
     fn methods(&self) -> (String, String) {
-        let all = self.dictionary.messages();
-        let wanted = |name: &str, msg_type: &str| {
-            let wanted = &self.args.messages;
-            wanted.iter().any(|wanted| wanted == name || wanted == msg_type)
-        };
+        let wanted = &self.args.messages;
         let usual = match self.role {
             Role::Acceptor => "NewOrderSingle",
             Role::Initiator => "ExecutionReport",
         };
-        let mut views = String::new();
-        let mut methods = String::new();
-        for message in all.iter().filter(|message| message.category == Category::App) {
-            let is_taken = match self.args.messages.is_empty() {
-                true => message.name == usual,
-                false => wanted(&message.name, &message.msg_type),
+        let (mut views, mut methods) = (String::new(), String::new());
+        for message in self.dictionary.messages() {
+            let is_wanted = match wanted.as_slice() {
+                [] => message.name == usual,
+                wanted => wanted.iter().any(|w| *w == message.name || *w == message.msg_type),
             };
-            if is_taken {
-                let (view, method) = transfix::dictionary::generate::message_names(&message.name);
+            if is_wanted && message.category == Category::App {
+                let (view, method) = message_names(&message.name);
                 views.push_str(&format!("{view}, "));
-                methods.push_str(&format!(
-                    "\n    fn {method}(\n        &mut self,\n        message: {view}<'_>,\n        \
-                     _: &mut SessionRef<'s>,\n    ) -> Self::Answer {{\n        \
-                     println!(\"{{}}\", message.message());\n        Ok(())\n    }}\n"
-                ));
+                methods.push_str(&METHOD.replace("METHOD", &method).replace("VIEW", &view));
             }
         }
         (views, methods)
     }
 }
 
+const MAIN: &str = r#"//! ARTICLE for VERSION. It prints what it takes and refuses the rest.
+//!
+//! `cargo run [SETTINGS]`, by default settings.toml.
+
+mod MODULE;
+
+use std::error::Error;
+
+use transfix::{
+    Application, BusinessReject, Disconnect, Engine, Message, SessionId, SessionRef, Settings,
+};
+
+use MODULE::{VIEWSRouter, route};
+
+/// The ROLE's side of one session.
+struct Desk;
+
+impl<'s> Router<SessionRef<'s>> for Desk {
+    type Answer = Result<(), BusinessReject>;
+
+    fn unsupported(&mut self, _: &Message<'_>, _: &mut SessionRef<'s>) -> Self::Answer {
+        Err(BusinessReject::unsupported())
+    }
+    // METHODS
+}
+
+impl Application for Desk {
+    fn on_message(
+        &mut self,
+        message: &Message<'_>,
+        session: &mut SessionRef<'_>,
+    ) -> Result<(), BusinessReject> {
+        route(message, self, session)
+    }
+
+    fn on_logon(&mut self, session: &mut SessionRef<'_>) {
+        println!("{} is logged on", session.id());
+        // LOGON
+    }
+
+    fn on_disconnect(&mut self, id: &SessionId, reason: Disconnect) {
+        println!("{id}: {reason}");
+    }
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let path = std::env::args().nth(1).unwrap_or_else(|| "settings.toml".to_owned());
+    let engine = Engine::start(&Settings::load(path)?, |_| Box::new(Desk))?;
+    println!("running; enter a line to stop");
+    std::io::stdin().read_line(&mut String::new())?;
+    engine.stop(5_000);
+    Ok(())
+}
+"#;
+
+const METHOD: &str = r#"
+    fn METHOD(
+        &mut self,
+        message: VIEW<'_>,
+        _: &mut SessionRef<'s>,
+    ) -> Self::Answer {
+        println!("{}", message.message());
+        Ok(())
+    }
+"#;
+
+const LOGON: &str = "        \
+    // Send from here on, for example:
+        // let sent = session.send(MODULE::NewOrderSingle::MSG_TYPE, |body| {
+        //     let mut order = MODULE::new_order_single::Required { .. }.write(body);
+        //     order.text(\"hello\");
+        // });
+";
+
 /// The path as the program finds it from its own directory.
 fn absolute(path: &std::path::Path) -> String {
     std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf()).display().to_string()
 }
+
+/// The overlay that holds what `--extra-field` adds.
+const EXTRA_FIELDS: &str = "extra-fields.xml";

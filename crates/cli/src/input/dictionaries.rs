@@ -4,9 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use transfix::dictionary::{Dictionary, STANDARD, standard};
-use transfix::{Message, tag};
-
-use crate::dictionary;
+use transfix::{DictionarySource, Message, tag};
 
 /// How the user names a dictionary.
 #[derive(clap::Args, Clone, Debug, Default)]
@@ -18,6 +16,9 @@ pub(crate) struct Choice {
     /// A file that changes the dictionary; may be given several times.
     #[arg(long, value_name = "FILE", requires = "dictionary")]
     overlay: Vec<PathBuf>,
+    /// The scenario that is taken of a FIX Orchestra file.
+    #[arg(long, value_name = "NAME", requires = "dictionary")]
+    scenario: Option<String>,
 }
 
 /// The dictionary of the session layer and that of the application.
@@ -54,8 +55,8 @@ impl Dictionaries {
     /// Those of the standard, or the one that the user names.
     pub(crate) fn new(choice: &Choice) -> Result<Self, String> {
         let read = |name: &String| {
-            let draft = dictionary::laid(dictionary::draft(name)?, &choice.overlay)?;
-            draft.resolve().map_err(|error| error.to_string())
+            let (base, scenario) = (name.into(), choice.scenario.clone());
+            DictionarySource { base, scenario, overlays: choice.overlay.clone() }.load()
         };
         let chosen = choice.dictionary.as_ref().map(read).transpose()?.map(Arc::new);
         Ok(Self { chosen, loaded: Vec::new(), pairs: Vec::new(), default: None })
@@ -149,7 +150,7 @@ mod tests {
     use transfix::codec::{CheckSumPolicy, FieldIndex};
 
     fn choice(dictionary: Option<&str>) -> Choice {
-        Choice { dictionary: dictionary.map(str::to_owned), overlay: Vec::new() }
+        Choice { dictionary: dictionary.map(str::to_owned), ..Choice::default() }
     }
 
     #[test]

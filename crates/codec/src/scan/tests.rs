@@ -1,5 +1,6 @@
 //! All kinds of vectors give the index that is made field by field.
 
+use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::fmt::Debug;
@@ -127,6 +128,25 @@ proptest! {
             shifted.extend_from_slice(&frame);
             indexes.check(&shifted[by..]);
         }
+    }
+
+    #[test]
+    fn a_tag_is_found_where_it_stands_first(tags in prop::collection::vec(1_u32..40, 0..70)) {
+        let tags: Vec<Tag> = tags.into_iter().map(Tag).collect();
+        for tag in (0..41).map(Tag) {
+            let expected = tags.iter().position(|other| *other == tag);
+            prop_assert_eq!(position(&tags, tag), expected);
+        }
+    }
+
+    #[test]
+    fn text_is_utf_8(value in prop_oneof![
+        prop::collection::vec(any::<u8>(), 0..40),
+        prop::collection::vec(prop_oneof![20 => 0..128_u8, 1 => any::<u8>()], 0..40),
+        "[a-z\u{e9}\u{4e16}]{0,20}".prop_map(String::into_bytes),
+    ]) {
+        prop_assert_eq!(text(&value), core::str::from_utf8(&value).ok());
+        prop_assert_eq!(is_ascii(&value), value.is_ascii());
     }
 
     #[test]

@@ -4,8 +4,8 @@ use core::arch::x86_64::*;
 
 use super::Places;
 use super::blocks::{self, BLOCK, Block, TAIL_MASK, short_block};
-use crate::SOH;
 use crate::data::DATA;
+use crate::{SOH, Tag};
 
 /// Four registers of 16 bytes.
 #[derive(Clone, Copy)]
@@ -259,4 +259,34 @@ pub(super) fn index_avx2(places: &mut Places, frame: &[u8]) -> u8 {
 pub(super) fn sum_avx2(bytes: &[u8]) -> u8 {
     // SAFETY: AVX2 is there, or this function would not have been called.
     unsafe { blocks::sum::<Avx2>(bytes) }
+}
+
+/// Where the first of `tags` that is `tag` stands: sixteen at once, then four.
+#[inline]
+pub(super) fn position(tags: &[Tag], tag: Tag) -> Option<usize> {
+    let (sixteens, rest) = tags.as_chunks::<16>();
+    let (fours, ones) = rest.as_chunks::<4>();
+    // SAFETY: every x86-64 has SSE2; a Tag is a u32, and the loads are of four of them.
+    unsafe {
+        let sought = _mm_set1_epi32(tag.0 as i32);
+        let equal = |four: *const Tag| _mm_cmpeq_epi32(_mm_loadu_si128(four.cast()), sought);
+        for (n, chunk) in sixteens.iter().enumerate() {
+            let at = chunk.as_ptr();
+            let low = _mm_packs_epi32(equal(at), equal(at.add(4)));
+            let high = _mm_packs_epi32(equal(at.add(8)), equal(at.add(12)));
+            let found = _mm_movemask_epi8(_mm_packs_epi16(low, high));
+            if found != 0 {
+                return Some(n.wrapping_mul(16).wrapping_add(found.trailing_zeros() as usize));
+            }
+        }
+        let before = tags.len() - rest.len();
+        for (n, chunk) in fours.iter().enumerate() {
+            let found = _mm_movemask_ps(_mm_castsi128_ps(equal(chunk.as_ptr())));
+            if found != 0 {
+                return Some(before + n.wrapping_mul(4) + found.trailing_zeros() as usize);
+            }
+        }
+    }
+    let found = ones.iter().position(|&other| other == tag);
+    found.map(|n| tags.len() - ones.len() + n)
 }

@@ -5,6 +5,7 @@
 
 use core::marker::PhantomData;
 
+use crate::scan;
 use crate::time_of_day::{TimeOfDay, TzTimeOnly, TzTimestamp};
 use crate::value::{self, Tenor};
 use crate::{Body, Date, Decimal, MonthYear, Tag, Timestamp};
@@ -74,7 +75,7 @@ macro_rules! value {
 }
 
 value!(&'a [u8], Some, bytes);
-value!(&'a str, |value| core::str::from_utf8(value).ok(), str);
+value!(&'a str, scan::text, str);
 value!(bool, value::boolean, boolean);
 value!(u8, value::char, char);
 value!(i64, value::int, int);

@@ -10,7 +10,7 @@ use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use crate::{Fields, Tag};
+use crate::{Field, Fields, Tag, value};
 use transfix_dictionary::{Condition, DataType, Dictionary, Flat, Member, Message};
 
 /// Everything a check looks up.
@@ -25,6 +25,8 @@ pub(super) struct Tables {
     bodies: Vec<Body>,
     session_tags: TagSet,
     all_tags: TagSet,
+    /// Data fields beside those of the standard, each after its Length field.
+    pub(super) data_fields: Vec<(Tag, Tag)>,
     /// Marks that a check needs.
     pub(super) marks: usize,
 }
@@ -48,13 +50,70 @@ pub(super) enum Owner {
 #[derive(Debug)]
 pub(super) struct FieldRule {
     pub(super) data_type: DataType,
+    /// The field that says how long a data field is, or 0.
+    pub(super) length_tag: u32,
     /// Whether only the codes are allowed.
     has_codes: bool,
     is_multiple: bool,
     /// The codes of one byte, by bit.
     short_codes: u128,
-    /// The longer codes, sorted by length and then value.
-    codes: Box<[Box<[u8]>]>,
+    /// The codes of 2 to 7 bytes as keys: a hash table.
+    keys: KeySet,
+    /// The longer codes, sorted.
+    long_codes: Box<[Box<[u8]>]>,
+}
+
+/// A set of codes as keys, half of its slots free (0).
+#[derive(Debug)]
+struct KeySet {
+    slots: Box<[u64]>,
+    shift: u32,
+}
+
+impl KeySet {
+    fn new(keys: &[u64]) -> Self {
+        let size = (keys.len() * 2).next_power_of_two().max(2);
+        let mut set = Self { slots: vec![0; size].into(), shift: 64 - size.trailing_zeros() };
+        for key in keys {
+            let slot = set.slot(*key);
+            set.slots[slot] = *key;
+        }
+        set
+    }
+
+    /// Where the key is, or would be.
+    #[inline]
+    fn slot(&self, key: u64) -> usize {
+        let mut at = (key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> self.shift) as usize;
+        while self.slots[at] != key && self.slots[at] != 0 {
+            at = (at + 1) & (self.slots.len() - 1);
+        }
+        at
+    }
+
+    #[inline]
+    fn contains(&self, key: u64) -> bool {
+        self.slots[self.slot(key)] == key
+    }
+}
+
+/// A value of 2 to 7 bytes as a number that no other has: its bytes, and its length on top.
+#[inline]
+fn key(value: &[u8]) -> Option<u64> {
+    let len = value.len();
+    let bytes = match (value.first_chunk::<4>(), value.last_chunk::<4>()) {
+        (Some(first), Some(last)) if len < 8 => {
+            let (first, last) = (u32::from_le_bytes(*first), u32::from_le_bytes(*last));
+            // Bytes that are in both are the same.
+            u64::from(first) | u64::from(last) << (8 * (len - 4))
+        }
+        _ => match *value {
+            [a, b] => u64::from_le_bytes([a, b, 0, 0, 0, 0, 0, 0]),
+            [a, b, c] => u64::from_le_bytes([a, b, c, 0, 0, 0, 0, 0]),
+            _ => return None,
+        },
+    };
+    Some(bytes | (len as u64) << 56)
 }
 
 /// What may stand in a message, header, trailer or group entry: a hash table by tag.
@@ -162,6 +221,12 @@ impl Tables {
         all_tags.add(session);
         let session_tags = all_tags.clone();
         all_tags.add(application);
+        let pairs = session.length_tags().iter().chain(application.length_tags());
+        let pairs = pairs.map(|(data, length)| (Tag(*length), Tag(*data)));
+        let is_own = |pair: &(Tag, Tag)| crate::data::length_of(pair.1) != Some(pair.0);
+        let mut data_fields: Vec<(Tag, Tag)> = pairs.filter(is_own).collect();
+        data_fields.sort_unstable();
+        data_fields.dedup();
         let Build { fields, layouts, marks, .. } = build;
         let bodies = compiled;
         Self {
@@ -173,6 +238,7 @@ impl Tables {
             bodies,
             session_tags,
             all_tags,
+            data_fields,
             marks,
         }
     }
@@ -198,24 +264,32 @@ impl Tables {
 }
 
 impl FieldRule {
-    fn of(field: &transfix_dictionary::Field) -> Self {
-        let mut short_codes = 0;
-        let mut codes: Vec<Box<[u8]>> = Vec::new();
+    fn of(field: &transfix_dictionary::Field, dictionary: &Dictionary) -> Self {
+        let (mut short_codes, mut keys) = (0, Vec::new());
+        let mut long_codes: Vec<Box<[u8]>> = Vec::new();
         for code in &field.codes {
-            match *code.value.as_bytes() {
-                [byte] if byte.is_ascii() => short_codes |= 1_u128 << byte,
-                ref value => codes.push(value.into()),
+            match (code.value.as_bytes(), key(code.value.as_bytes())) {
+                (&[byte], _) if byte.is_ascii() => short_codes |= 1_u128 << byte,
+                (_, Some(key)) => keys.push(key),
+                (value, None) => long_codes.push(value.into()),
             }
         }
-        codes.sort_by(|a, b| by_length(a).cmp(&by_length(b)));
+        long_codes.sort();
         Self {
             data_type: field.data_type,
+            length_tag: dictionary.length_tag(field.tag).unwrap_or(0),
             // MsgType(35) is judged by the messages that there are (reason 11).
             has_codes: !field.codes.is_empty() && !field.open && field.tag != 35,
             is_multiple: field.data_type.is_multiple(),
             short_codes,
-            codes: codes.into(),
+            keys: KeySet::new(&keys),
+            long_codes: long_codes.into(),
         }
+    }
+
+    /// What is said of the length of a data field, if that stands right before it.
+    pub(super) fn length_in(&self, before: Option<Field<'_>>) -> Option<u64> {
+        before.filter(|before| before.tag.0 == self.length_tag).and_then(|b| value::uint(b.value))
     }
 
     fn look(&self) -> Look {
@@ -257,13 +331,11 @@ impl FieldRule {
         {
             return self.short_codes & (1 << byte) != 0;
         }
-        let sought = by_length(value);
-        self.codes.binary_search_by(|code| by_length(code).cmp(&sought)).is_ok()
+        match key(value) {
+            Some(key) => self.keys.contains(key),
+            None => self.long_codes.binary_search_by(|code| (**code).cmp(value)).is_ok(),
+        }
     }
-}
-
-fn by_length(value: &[u8]) -> (usize, &[u8]) {
-    (value.len(), value)
 }
 
 impl Layout {
@@ -388,7 +460,8 @@ struct Build {
 impl Build {
     fn fields_of(&mut self, dictionary: &Dictionary) -> usize {
         let first = self.fields.len();
-        self.fields.extend(dictionary.fields().iter().map(FieldRule::of));
+        let rules = dictionary.fields().iter().map(|field| FieldRule::of(field, dictionary));
+        self.fields.extend(rules);
         first
     }
 

@@ -48,13 +48,14 @@ impl<'d> Plan<'d> {
             used.tags.extend(dictionary.fields().iter().map(|field| field.tag));
             dictionary.components().for_each(|component| used.component(component));
         }
-        let mut taken = HashSet::new();
+        let mut taken = own_types();
         let messages = messages.into_iter().map(|message| {
             let view = unused(&mut taken, pascal(&message.name), &message.msg_type);
             Part { part: message, module: module(&view), view }
         });
         let messages = messages.collect();
-        let mut taken = HashSet::from(["StandardHeader".to_owned(), "StandardTrailer".to_owned()]);
+        let mut taken = own_types();
+        taken.extend(["StandardHeader", "StandardTrailer"].map(str::to_owned));
         let components = used.components.into_iter().map(|(name, part)| {
             let view = unused(&mut taken, pascal(name), "Component");
             (name, Part { part, module: module(&view), view })
@@ -77,6 +78,23 @@ impl<'d> Plan<'d> {
     pub(super) fn named(&self, tag: u32) -> &Named<'d> {
         &self.fields[&tag]
     }
+}
+
+/// Types that the text itself uses by these names.
+fn own_types() -> HashSet<String> {
+    let own = [
+        "CodeSet",
+        "Copy",
+        "FnOnce",
+        "GroupWriter",
+        "Option",
+        "Required",
+        "Result",
+        "Router",
+        "TryFrom",
+        "Writer",
+    ];
+    own.map(str::to_owned).into()
 }
 
 /// The module of a view: `new_order_single`.
@@ -143,7 +161,7 @@ impl<'d> Used<'d> {
 }
 
 fn fields<'d>(dictionary: &'d Dictionary, used: &BTreeSet<u32>) -> BTreeMap<u32, Named<'d>> {
-    let (mut constants, mut sets) = (HashSet::new(), HashSet::new());
+    let (mut constants, mut sets) = (HashSet::new(), own_types());
     let mut methods = HashSet::new();
     let mut fields = BTreeMap::new();
     for field in used.iter().filter_map(|tag| dictionary.field(*tag)) {

@@ -1,7 +1,7 @@
 //! Tests of the Orchestra reader.
 
 use super::upper_snake;
-use crate::{Category, DataType, Dictionary, Flat, Problem};
+use crate::{Category, Comparison, Condition, DataType, Dictionary, Draft, Flat, Operand, Problem};
 
 const SMALL: &str = r#"<?xml version="1.0"?>
 <fixr:repository xmlns:fixr="http://fixprotocol.io/2020/orchestra/repository"
@@ -63,6 +63,61 @@ fn a_repository_becomes_a_dictionary() {
     assert_eq!(dictionary.message("A").unwrap().category, Category::Admin);
     assert_eq!((dictionary.header().len(), dictionary.trailer().len()), (1, 1));
     assert!(dictionary.component("StandardHeader").is_none());
+}
+
+#[test]
+fn rules_become_conditions() {
+    let rule = "<fixr:fieldRef id=\"103\" presence=\"conditional\">\
+        <fixr:rule name=\"r\" presence=\"required\"><fixr:when>Side == ^Buy</fixr:when></fixr:rule>\
+        <fixr:rule name=\"s\" presence=\"required\"><fixr:when>exists MsgType</fixr:when>\
+        </fixr:rule><fixr:rule name=\"t\" presence=\"forbidden\"><fixr:when>x</fixr:when>\
+        </fixr:rule></fixr:fieldRef>";
+    let plain = "<fixr:fieldRef id=\"103\" presence=\"optional\"/>";
+    let dictionary = Dictionary::from_xml(&SMALL.replace(plain, rule), "o.xml").unwrap();
+    let order = dictionary.message("D").unwrap();
+    let condition = Flat::of(&order.members).find(|m| m.tag == 103).unwrap().required_if.unwrap();
+    let buys = Comparison::Equal;
+    let buys = Condition::Compare(54, buys, Operand::Value("1".into()));
+    assert_eq!(**condition, Condition::Any(vec![buys, Condition::Exists(35)]));
+    let wrong = SMALL.replace(plain, &rule.replace("^Buy", "^Bye"));
+    let error = Dictionary::from_xml(&wrong, "o.xml").unwrap_err().to_string();
+    assert!(error.contains("Side(54) has no code 'Bye'"), "{error}");
+}
+
+#[test]
+fn of_several_scenarios_one_is_taken() {
+    let text = SMALL
+        .replace(
+            " </fixr:codeSets>",
+            " <fixr:codeSet name=\"SideCodeSet\" id=\"54\" type=\"char\" scenario=\"own\">\
+             <fixr:code name=\"Cross\" id=\"9\" value=\"8\"/></fixr:codeSet></fixr:codeSets>",
+        )
+        .replace(
+            " </fixr:groups>",
+            " <fixr:group name=\"Parties\" id=\"3\" scenario=\"own\"><fixr:numInGroup id=\"453\"/>\
+             <fixr:fieldRef id=\"448\"/><fixr:fieldRef id=\"54\"/></fixr:group></fixr:groups>",
+        )
+        .replace(
+            " </fixr:messages>",
+            " <fixr:message name=\"Order\" id=\"9\" msgType=\"D\" scenario=\"own\">\
+             <fixr:structure><fixr:groupRef id=\"3\" scenario=\"own\"/></fixr:structure>\
+             </fixr:message><fixr:message name=\"Only\" id=\"10\" msgType=\"X\" \
+             scenario=\"other\"><fixr:structure/></fixr:message></fixr:messages>",
+        );
+    let shown = |dictionary: &Dictionary| {
+        let order: Vec<_> = Flat::of(&dictionary.message("D").unwrap().members)
+            .map(|m| (m.tag, m.group.map_or(0, |group| group.len())))
+            .collect();
+        (order, dictionary.field(54).unwrap().codes.len(), dictionary.messages().len())
+    };
+    let base = Dictionary::from_xml(&text, "o.xml").unwrap();
+    assert_eq!(shown(&base), (vec![(453, 1), (54, 0), (103, 0)], 2, 3));
+    let own = Draft::from_orchestra_scenario(&text, "o.xml", "own").unwrap().resolve().unwrap();
+    assert_eq!(shown(&own), (vec![(453, 2)], 1, 3));
+    let wrong = Draft::from_orchestra_scenario(&text, "o.xml", "owm").unwrap_err();
+    let expected = "o.xml:2: repository 'FIX.Latest': nothing is of the scenario 'owm'; \
+                    did you mean 'own'?";
+    assert_eq!(wrong.to_string(), expected);
 }
 
 #[test]

@@ -1,0 +1,110 @@
+//! Codecs of the Rust registry: `rust_codecs LIBRARY FOLDER` carries out `OPERATION SET N` lines
+//! from standard input, and answers each by the nanoseconds that it took. The messages lie in the
+//! folder.
+
+mod ironfix;
+mod order;
+mod rustyfix;
+
+use std::hint::black_box;
+use std::io::{BufRead, Write};
+use std::path::Path;
+use std::time::Instant;
+
+use order::Order;
+
+type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
+
+/// What a library can do with an order.
+trait Codec {
+    /// Library and version.
+    const NAME: &'static str;
+    /// Frame, index, CheckSum(10); true if it is sound.
+    fn decode(&mut self, frame: &[u8]) -> bool;
+    /// The same, and the number of body fields that could be read with their types.
+    fn decode_read(&mut self, frame: &[u8]) -> usize;
+    /// Bytes of the order built anew, with both times of that moment (ms since 1970).
+    fn build(&mut self, order: &Order, at_ms: i64) -> usize;
+}
+
+struct Messages {
+    frames: Vec<Vec<u8>>,
+    orders: Vec<Order>,
+}
+
+impl Messages {
+    fn read(path: &Path) -> Outcome<Self> {
+        let text = std::fs::read(path)?;
+        let lines = text.split(|&b| b == b'\n').filter(|line| !line.is_empty());
+        let frames: Vec<Vec<u8>> = lines.map(<[u8]>::to_vec).collect();
+        let orders = frames.iter().map(|frame| Order::of(frame)).collect::<Outcome<_>>()?;
+        Ok(Self { frames, orders })
+    }
+
+    fn check<C: Codec>(&self, codec: &mut C) -> Outcome<()> {
+        for (frame, order) in self.frames.iter().zip(&self.orders) {
+            let read = codec.decode_read(frame);
+            if !codec.decode(frame) || read != order.fields() {
+                return Err(format!("{read} fields of {}", frame.escape_ascii()).into());
+            }
+            // Room for a BodyLength(9) of fixed width.
+            let built = codec.build(order, at_ms(0));
+            if built < frame.len() || built > frame.len() + 5 {
+                return Err(format!("{built} bytes for {}", frame.escape_ascii()).into());
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The time steps on, so that digits change.
+fn at_ms(i: u64) -> i64 {
+    1_795_262_400_000 + i as i64
+}
+
+fn timed<T>(n: u64, mut work: impl FnMut(u64) -> T) -> u64 {
+    let start = Instant::now();
+    for i in 0..n {
+        black_box(work(i));
+    }
+    start.elapsed().as_nanos() as u64
+}
+
+fn serve<C: Codec>(mut codec: C, folder: &Path) -> Outcome<()> {
+    let fixed = Messages::read(&folder.join("fixed"))?;
+    let varied = Messages::read(&folder.join("varied"))?;
+    fixed.check(&mut codec)?;
+    varied.check(&mut codec)?;
+    let mut out = std::io::stdout();
+    writeln!(out, "ready {} decode decode-read build-encode", C::NAME)?;
+    for line in std::io::stdin().lock().lines() {
+        let line = line?;
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let [operation, set, n] = words[..] else { return Err("OPERATION SET N".into()) };
+        let Messages { frames, orders } = if set == "fixed" { &fixed } else { &varied };
+        let n = n.parse()?;
+        let frame = |i: u64| &frames[i as usize % frames.len()][..];
+        let order = |i: u64| &orders[i as usize % orders.len()];
+        let ns = match operation {
+            "decode" => timed(n, |i| codec.decode(black_box(frame(i)))),
+            "decode-read" => timed(n, |i| codec.decode_read(black_box(frame(i)))),
+            "build-encode" => timed(n, |i| codec.build(black_box(order(i)), at_ms(i))),
+            _ => return Err(format!("unknown operation {operation}").into()),
+        };
+        writeln!(out, "{ns}")?;
+    }
+    Ok(())
+}
+
+fn main() -> Outcome<()> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [library, folder] = &arguments[..] else {
+        return Err("usage: rust_codecs rustyfix|ironfix FOLDER".into());
+    };
+    let folder = Path::new(folder);
+    match library.as_str() {
+        "rustyfix" => serve(rustyfix::Rustyfix::new()?, folder),
+        "ironfix" => serve(ironfix::Ironfix::new(), folder),
+        _ => Err(format!("no library {library}").into()),
+    }
+}

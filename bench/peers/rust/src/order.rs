@@ -1,0 +1,58 @@
+//! An order's values as an application has them.
+
+use rust_decimal::Decimal;
+
+use crate::Outcome;
+
+pub(crate) struct Order {
+    pub(crate) seq: u64,
+    pub(crate) sender_sub_id: String,
+    pub(crate) account: String,
+    pub(crate) cl_ord_id: String,
+    pub(crate) order_qty: Decimal,
+    pub(crate) price: Option<Decimal>,
+    pub(crate) ord_type: char,
+    pub(crate) side: char,
+    pub(crate) symbol: String,
+    pub(crate) text: Option<String>,
+    pub(crate) time_in_force: char,
+    pub(crate) security_desc: String,
+    pub(crate) security_type: String,
+}
+
+impl Order {
+    pub(crate) fn of(frame: &[u8]) -> Outcome<Self> {
+        let frame = std::str::from_utf8(frame)?;
+        let find = |tag: &str| {
+            frame.split('\u{1}').filter_map(|f| f.split_once('=')).find(|f| f.0 == tag).map(|f| f.1)
+        };
+        let text = |tag| find(tag).map(str::to_owned).ok_or_else(|| format!("no {tag}"));
+        let char =
+            |tag| find(tag).and_then(|t| t.chars().next()).ok_or_else(|| format!("no {tag}"));
+        Ok(Self {
+            seq: text("34")?.parse()?,
+            sender_sub_id: text("50")?,
+            account: text("1")?,
+            cl_ord_id: text("11")?,
+            order_qty: text("38")?.parse()?,
+            price: find("44").map(str::parse).transpose()?,
+            ord_type: char("40")?,
+            side: char("54")?,
+            symbol: text("55")?,
+            text: find("58").map(str::to_owned),
+            time_in_force: char("59")?,
+            security_desc: text("107")?,
+            security_type: text("167")?,
+        })
+    }
+
+    /// Fields of the body.
+    pub(crate) fn fields(&self) -> usize {
+        11 + usize::from(self.price.is_some()) + usize::from(self.text.is_some())
+    }
+}
+
+/// Tags of the texts in the body.
+pub(crate) const TEXTS: [u32; 6] = [1, 11, 55, 58, 107, 167];
+/// Tags of the single characters.
+pub(crate) const CHARS: [u32; 4] = [21, 40, 54, 59];

@@ -1,0 +1,247 @@
+//! Scenario S2a: the page's NewOrderSingle(D) to bytes and back, beside the codecs of others.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use comfy_table::{CellAlignment, Table, presets};
+use serde::Serialize;
+use transfix_bench::measure::{self, OURS, Plan, Series, Slice};
+use transfix_bench::operation::{Operation, Set};
+use transfix_bench::ours::Ours;
+use transfix_bench::peer::Peers;
+
+use super::latency::{at_least_one, peers_dir, print_line};
+use super::report::Machine;
+
+/// Scenario S2a: encoding and decoding.
+#[derive(Debug, Clone, clap::Args)]
+#[command(after_help = "Examples:
+  transfix bench codec
+  transfix bench codec --peers --json
+
+The engines take turns, run by run. `to string` is the page's encoding: each message is built anew,
+and only its turning into bytes is timed. Transfix, and the codecs that have no message object,
+write while the message is built: theirs is the time of both. `from string` is the page's decoding;
+the dictionary is used where an engine decodes with one.
+Improvement and ratio are those over QuickFIX C++, in the same run.
+Exit code: 0 done, 1 the run failed, 2 wrong usage.")]
+pub(crate) struct Args {
+    /// Messages of one run.
+    #[arg(long, default_value_t = 100_000, value_parser = at_least_one)]
+    messages: usize,
+    /// Runs, to be averaged.
+    #[arg(long, default_value_t = 10, value_parser = at_least_one)]
+    runs: usize,
+    /// Also run other engines, from this directory or where `cargo xtask peers build` puts them,
+    /// beside this program's own.
+    #[arg(long, value_name = "DIR", num_args = 0..=1)]
+    peers: Option<Option<PathBuf>>,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &Args) -> ExitCode {
+    match measured(args).and_then(|report| show(args, &report)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("transfix bench codec: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct Report {
+    scenario: &'static str,
+    messages: usize,
+    runs: usize,
+    message_bytes: usize,
+    rows: Vec<Row>,
+    not_run: Vec<String>,
+    machine: Machine,
+}
+
+/// One line of the page's table.
+#[derive(Clone, Debug, Serialize)]
+struct Row {
+    framework: String,
+    operation: &'static str,
+    messages: usize,
+    /// Of one run, the average of all.
+    seconds: f64,
+    messages_per_s: f64,
+    us_per_message: f64,
+    /// How much less time than QuickFIX C++.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    improvement_percent: Option<f64>,
+    /// How many times the messages per second of QuickFIX C++.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    throughput_ratio: Option<f64>,
+}
+
+const TO_STRING: &str = "to string";
+const BUILD_TO_STRING: &str = "build and to string";
+const FROM_STRING: &str = "from string";
+const VALIDATED: &str = "from string, validated";
+/// What improvement and ratio refer to.
+const BASE: &str = "quickfix-cpp";
+
+fn measured(args: &Args) -> Result<Report, String> {
+    let mut ours = Ours::new()?;
+    let mut peers = start_peers(args.peers.as_ref(), &ours)?;
+    let plan = Plan {
+        operations: &[
+            Operation::Encode,
+            Operation::BuildEncode,
+            Operation::Decode,
+            Operation::DecodeValidate,
+        ],
+        sets: &[Set::Fixed],
+        slices: args.runs,
+        slice: Slice::Times(args.messages as u64),
+    };
+    let series = measure::run(&mut ours, &mut peers, plan)?;
+    let message_bytes = ours.frames(Set::Fixed)[0].len();
+    Ok(Report {
+        scenario: "S2a",
+        messages: args.messages,
+        runs: args.runs,
+        message_bytes,
+        rows: rows(&series, args.messages),
+        not_run: peers.missing.clone(),
+        machine: Machine::this(),
+    })
+}
+
+/// The peers that were asked for.
+pub(super) fn start_peers(dir: Option<&Option<PathBuf>>, ours: &Ours) -> Result<Peers, String> {
+    let Some(dir) = dir else { return Ok(Peers::default()) };
+    let dir = dir.clone().map_or_else(peers_dir, Ok)?;
+    Peers::start(&dir, ours)
+}
+
+fn rows(series: &[Series], messages: usize) -> Vec<Row> {
+    let has_encode = |engine: &str| {
+        series.iter().any(|s| s.engine == engine && s.operation == Operation::Encode)
+    };
+    let mut rows = Vec::new();
+    for (operation, name) in [
+        (Operation::Encode, TO_STRING),
+        (Operation::BuildEncode, BUILD_TO_STRING),
+        (Operation::Decode, FROM_STRING),
+        (Operation::DecodeValidate, VALIDATED),
+    ] {
+        let stands = |s: &&Series| {
+            // Who writes while building has the time of both on both lines.
+            let is_both = operation == Operation::Encode && s.operation == Operation::BuildEncode;
+            s.operation == operation || is_both && !has_encode(&s.engine)
+        };
+        let base = series.iter().find(|s| s.operation == operation && s.engine.starts_with(BASE));
+        let mut group: Vec<Row> =
+            series.iter().filter(stands).map(|s| row(s, name, messages, base)).collect();
+        // Ours first, whatever it was measured as.
+        group.sort_by_key(|row| row.framework != OURS);
+        rows.extend(group);
+    }
+    rows
+}
+
+fn row(series: &Series, operation: &'static str, messages: usize, base: Option<&Series>) -> Row {
+    let ns = series.mean_ns();
+    let ratio = base.filter(|base| base.engine != series.engine).map(|base| base.mean_ns() / ns);
+    Row {
+        framework: series.engine.clone(),
+        operation,
+        messages,
+        seconds: ns * messages as f64 / 1e9,
+        messages_per_s: 1e9 / ns,
+        us_per_message: ns / 1e3,
+        improvement_percent: ratio.map(|ratio| (1.0 - 1.0 / ratio) * 100.0),
+        throughput_ratio: ratio,
+    }
+}
+
+fn show(args: &Args, report: &Report) -> Result<(), String> {
+    if args.json {
+        return print_line(&serde_json::to_string(report).map_err(|error| error.to_string())?);
+    }
+    // The page's own lines, one pair for each framework.
+    for row in &report.rows {
+        if [TO_STRING, FROM_STRING].contains(&row.operation) {
+            print_line(&format!("{}: {} - {:.6}", row.framework, row.operation, row.seconds))?;
+        }
+    }
+    print_line(&table(&report.rows).to_string())?;
+    for line in &report.not_run {
+        print_line(line)?;
+    }
+    print_line(&format!(
+        "NewOrderSingle(D), {} bytes; {} messages a run, average of {} runs",
+        report.message_bytes, report.messages, report.runs
+    ))
+}
+
+fn table(rows: &[Row]) -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::UTF8_HORIZONTAL_ONLY);
+    table.set_header([
+        "framework",
+        "operation",
+        "messages",
+        "seconds",
+        "msg/s",
+        "µs/msg",
+        "% improvement",
+        "throughput ratio",
+    ]);
+    for row in rows {
+        table.add_row([
+            row.framework.clone(),
+            row.operation.to_owned(),
+            row.messages.to_string(),
+            format!("{:.4}", row.seconds),
+            format!("{:.0}", row.messages_per_s),
+            format!("{:.3}", row.us_per_message),
+            row.improvement_percent.map(|p| format!("{p:.1}")).unwrap_or_default(),
+            row.throughput_ratio.map(|r| format!("{r:.1}")).unwrap_or_default(),
+        ]);
+    }
+    for column in table.column_iter_mut().skip(2) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn series(engine: &str, operation: Operation, ns: f64) -> Series {
+        Series { engine: engine.to_owned(), operation, set: Set::Fixed, ns: vec![ns] }
+    }
+
+    #[test]
+    fn rows_of_the_page() {
+        let measured = [
+            series("quickfix-cpp-1", Operation::Encode, 500.0),
+            series(OURS, Operation::BuildEncode, 100.0),
+            series("quickfix-cpp-1", Operation::BuildEncode, 2_000.0),
+            series(OURS, Operation::Decode, 50.0),
+            series("other", Operation::Decode, 2_000.0),
+        ];
+        let got: Vec<_> = rows(&measured, 1_000)
+            .into_iter()
+            .map(|r| (r.framework, r.operation, r.throughput_ratio, r.improvement_percent))
+            .collect();
+        let expected = [
+            (OURS, TO_STRING, Some(5.0), Some(80.0)),
+            ("quickfix-cpp-1", TO_STRING, None, None),
+            (OURS, BUILD_TO_STRING, Some(20.0), Some(95.0)),
+            ("quickfix-cpp-1", BUILD_TO_STRING, None, None),
+            (OURS, FROM_STRING, None, None),
+            ("other", FROM_STRING, None, None),
+        ];
+        assert_eq!(got, expected.map(|(name, o, r, p)| (name.to_owned(), o, r, p)));
+    }
+}

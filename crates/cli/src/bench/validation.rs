@@ -1,0 +1,202 @@
+//! Scenario S4b: one message, decoded before, validated against FIX 4.2 and FIX 4.4.
+//!
+//! Each launch is a process of its own, as the published page has it, with peers of its own.
+
+use std::path::PathBuf;
+use std::process::{Command, ExitCode};
+
+use comfy_table::{CellAlignment, Table, presets};
+use serde::{Deserialize, Serialize};
+use transfix_bench::measure::{self, Plan, Slice};
+use transfix_bench::operation::{Operation, Set};
+use transfix_bench::ours::Ours;
+
+use super::child::Side;
+use super::codec::start_peers;
+use super::latency::{at_least_one, print_line};
+use super::report::Machine;
+
+/// Scenario S4b: validation.
+#[derive(Debug, Clone, clap::Args)]
+#[command(after_help = "Examples:
+  transfix bench validation
+  transfix bench validation --peers --json
+
+The message says FIX.4.2 and carries Rule80A(47), which FIX 4.4 does not know: the FIX44 engine
+reports that. Error is half of the 99.9 % confidence interval of the mean.
+Exit code: 0 done, 1 the run failed, 2 wrong usage.")]
+pub(crate) struct Args {
+    /// Processes to be started, one after the other.
+    #[arg(long, default_value_t = 5, value_parser = at_least_one)]
+    launches: usize,
+    /// Also run other engines, from this directory or where `cargo xtask peers build` puts them,
+    /// beside this program's own.
+    #[arg(long, value_name = "DIR", num_args = 0..=1)]
+    peers: Option<Option<PathBuf>>,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
+    /// Measure in this process, once, and print raw values.
+    #[arg(long, hide = true)]
+    launch: bool,
+}
+
+/// Slices of one launch; each is one value of the statistics.
+const SLICES: usize = 15;
+const SLICE_NS: u64 = 2_000_000;
+
+pub(crate) fn run(args: &Args) -> ExitCode {
+    let done = if args.launch { launch(args) } else { run_all(args) };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("transfix bench validation: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// What one process measured.
+#[derive(Serialize, Deserialize)]
+struct Launch {
+    series: Vec<Raw>,
+    not_run: Vec<String>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Raw {
+    method: String,
+    runtime: String,
+    ns: Vec<f64>,
+}
+
+fn launch(args: &Args) -> Result<(), String> {
+    let mut ours = Ours::new()?;
+    let mut peers = start_peers(args.peers.as_ref(), &ours)?;
+    let plan = Plan {
+        operations: &[Operation::Validate42, Operation::Validate44],
+        sets: &[Set::Fixed],
+        slices: SLICES,
+        slice: Slice::Ns(SLICE_NS),
+    };
+    let series = measure::run(&mut ours, &mut peers, plan)?;
+    let series = series
+        .into_iter()
+        .map(|s| Raw {
+            method: if s.operation == Operation::Validate42 { "FIX42" } else { "FIX44" }.to_owned(),
+            runtime: s.engine,
+            ns: s.ns,
+        })
+        .collect();
+    let launch = Launch { series, not_run: peers.missing.clone() };
+    print_line(&serde_json::to_string(&launch).map_err(|error| error.to_string())?)
+}
+
+#[derive(Serialize)]
+struct Report {
+    scenario: &'static str,
+    launches: usize,
+    rows: Vec<Row>,
+    not_run: Vec<String>,
+    machine: Machine,
+}
+
+/// One line of the page's table; times in nanoseconds.
+#[derive(Debug, Serialize, PartialEq)]
+struct Row {
+    method: String,
+    runtime: String,
+    mean_ns: f64,
+    error_ns: f64,
+    std_dev_ns: f64,
+    median_ns: f64,
+}
+
+fn run_all(args: &Args) -> Result<(), String> {
+    let mut report = Report {
+        scenario: "S4b",
+        launches: args.launches,
+        rows: Vec::new(),
+        not_run: Vec::new(),
+        machine: Machine::this(),
+    };
+    let mut all: Vec<Raw> = Vec::new();
+    for _ in 0..args.launches {
+        let Launch { series, not_run } = in_child(args)?;
+        report.not_run = not_run;
+        for raw in series {
+            let is_same =
+                |known: &&mut Raw| (&known.method, &known.runtime) == (&raw.method, &raw.runtime);
+            match all.iter_mut().find(is_same) {
+                Some(known) => known.ns.extend(raw.ns),
+                None => all.push(raw),
+            }
+        }
+    }
+    report.rows = all.into_iter().map(Row::of).collect();
+    show(args, &report)
+}
+
+fn in_child(args: &Args) -> Result<Launch, String> {
+    let mut command = Command::new(std::env::current_exe().map_err(|error| error.to_string())?);
+    command.args(["bench", "validation", "--launch"]);
+    if let Some(dir) = &args.peers {
+        command.arg("--peers").args(dir);
+    }
+    let mut side = Side::start("launch", &mut command)?;
+    let launch = serde_json::from_str(&side.line()?).map_err(|error| error.to_string())?;
+    side.finish()?;
+    Ok(launch)
+}
+
+impl Row {
+    fn of(raw: Raw) -> Self {
+        let Raw { method, runtime, mut ns } = raw;
+        ns.sort_by(f64::total_cmp);
+        let n = ns.len().max(1) as f64;
+        let mean_ns = ns.iter().sum::<f64>() / n;
+        let variance = ns.iter().map(|v| (v - mean_ns).powi(2)).sum::<f64>() / (n - 1.0).max(1.0);
+        let std_dev_ns = variance.sqrt();
+        // The normal distribution's quantile: with 75 values Student's is 4 % more.
+        let error_ns = 3.291 * std_dev_ns / n.sqrt();
+        let median_ns = ns.get(ns.len() / 2).copied().unwrap_or_default();
+        Self { method, runtime, mean_ns, error_ns, std_dev_ns, median_ns }
+    }
+}
+
+fn show(args: &Args, report: &Report) -> Result<(), String> {
+    if args.json {
+        return print_line(&serde_json::to_string(report).map_err(|error| error.to_string())?);
+    }
+    let mut table = Table::new();
+    table.load_style(presets::UTF8_HORIZONTAL_ONLY);
+    table.set_header(["Method", "Runtime", "Mean", "Error", "StdDev", "Median"]);
+    for row in &report.rows {
+        let mut cells = vec![row.method.clone(), row.runtime.clone()];
+        let times = [row.mean_ns, row.error_ns, row.std_dev_ns, row.median_ns];
+        cells.extend(times.map(|ns| format!("{ns:.1} ns")));
+        table.add_row(cells);
+    }
+    for column in table.column_iter_mut().skip(2) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    print_line(&table.to_string())?;
+    for line in &report.not_run {
+        print_line(line)?;
+    }
+    print_line(&format!("176 bytes, decoded before; LaunchCount={}", report.launches))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statistics_of_a_row() {
+        let (method, runtime) = ("FIX42".to_owned(), "transfix".to_owned());
+        let row = Row::of(Raw { method, runtime, ns: vec![4.0, 2.0, 9.0, 1.0] });
+        assert_eq!((row.mean_ns, row.median_ns), (4.0, 4.0));
+        assert!((row.std_dev_ns - (38.0_f64 / 3.0).sqrt()).abs() < 1e-9);
+        assert!((row.error_ns - 3.291 * row.std_dev_ns / 2.0).abs() < 1e-9);
+    }
+}

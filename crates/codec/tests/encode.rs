@@ -1,0 +1,216 @@
+//! The writer against a plain one: digit by digit, day by day.
+#![allow(clippy::unwrap_used, reason = "a failed test may panic")]
+
+use proptest::prelude::*;
+use transfix_codec::encode::Header;
+use transfix_codec::{
+    Body, Decimal, FrameWriter, Misuse, Precision, Tag, Template, Timestamp, tag,
+};
+
+fn written(precision: Precision, fill: impl FnOnce(&mut Body<'_>)) -> String {
+    let mut out = b"before".to_vec();
+    Body::detached(&mut out, precision, fill).unwrap();
+    let text = String::from_utf8(out).unwrap();
+    text.strip_prefix("before").unwrap().to_owned()
+}
+
+fn is_leap(year: i64) -> bool {
+    year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
+}
+
+/// Year, month and day, counted from 1970 on or back.
+fn plain_date(mut day: i64) -> (i64, usize, i64) {
+    let mut year = 1970;
+    let length = |year| if is_leap(year) { 366 } else { 365 };
+    while day < 0 {
+        year -= 1;
+        day += length(year);
+    }
+    while day >= length(year) {
+        day -= length(year);
+        year += 1;
+    }
+    let february = if is_leap(year) { 29 } else { 28 };
+    let months = [31, february, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+    let mut month = 0;
+    while day >= months[month] {
+        day -= months[month];
+        month += 1;
+    }
+    (year, month + 1, day + 1)
+}
+
+fn plain_time(nanos: i64, precision: Precision) -> String {
+    let (seconds, nanos) = (nanos.div_euclid(1_000_000_000), nanos.rem_euclid(1_000_000_000));
+    let (year, month, day) = plain_date(seconds.div_euclid(86_400));
+    let of_day = seconds.rem_euclid(86_400);
+    let (hour, minute, second) = (of_day / 3600, of_day / 60 % 60, of_day % 60);
+    let fraction = match precision {
+        Precision::Seconds => String::new(),
+        Precision::Millis => format!(".{:03}", nanos / 1_000_000),
+        Precision::Micros => format!(".{:06}", nanos / 1_000),
+        Precision::Nanos => format!(".{nanos:09}"),
+    };
+    format!("{year:04}{month:02}{day:02}-{hour:02}:{minute:02}:{second:02}{fraction}")
+}
+
+fn plain_decimal(value: Decimal) -> String {
+    let digits = value.mantissa.unsigned_abs().to_string();
+    let scale = usize::from(value.scale);
+    let digits = format!("{digits:0>width$}", width = scale + 1);
+    let (whole, part) = digits.split_at(digits.len() - scale);
+    let sign = if value.mantissa < 0 { "-" } else { "" };
+    let point = if scale > 0 { "." } else { "" };
+    format!("{sign}{whole}{point}{part}")
+}
+
+const PRECISIONS: [Precision; 4] =
+    [Precision::Seconds, Precision::Millis, Precision::Micros, Precision::Nanos];
+
+fn precision() -> impl Strategy<Value = Precision> {
+    prop::sample::select(&PRECISIONS[..])
+}
+
+fn tags() -> impl Strategy<Value = Tag> {
+    let tags = prop_oneof![1_u32..100, 1_u32..5_000, any::<u32>().prop_map(|tag| tag.max(1))];
+    tags.prop_map(Tag).prop_filter("the session's own", |tag| !tag::is_session_owned(*tag))
+}
+
+/// Numbers of all lengths.
+fn numbers() -> impl Strategy<Value = u64> {
+    (any::<u64>(), 0_u32..64).prop_map(|(number, bits)| number >> bits)
+}
+
+proptest! {
+    #[test]
+    fn numbers_are_written(tag in tags(), value in numbers(), negative in any::<bool>(),
+        scale in 0_u8..=18, digits_min in 1_usize..=8)
+    {
+        let mantissa = (value >> 1) as i64;
+        let mantissa = if negative { mantissa.wrapping_neg() } else { mantissa };
+        let decimal = Decimal::new(mantissa, scale);
+        let text = written(Precision::Millis, |body| {
+            body.uint(tag, value).int(tag, mantissa).decimal(tag, decimal);
+            body.padded(tag, value, digits_min);
+        });
+        let expected = format!(
+            "{tag}={value}\x01{tag}={mantissa}\x01{tag}={}\x01{tag}={value:0digits_min$}\x01",
+            plain_decimal(decimal)
+        );
+        prop_assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn texts_are_written(tag in tags(), text in "[ -~]{1,40}", byte in 2_u8..=126) {
+        let expected = format!("{tag}={text}\x01{tag}={}\x01{tag}=Y\x01", byte as char);
+        let text = written(Precision::Millis, |body| {
+            body.str(tag, &text).char(tag, byte).boolean(tag, true);
+        });
+        prop_assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn a_delimiter_is_found_anywhere(
+        mut text in prop::collection::vec(2_u8.., 1..40), at in any::<prop::sample::Index>(),
+    ) {
+        let at = at.index(text.len());
+        text[at] = 1;
+        let mut out = b"before".to_vec();
+        let misuse = Body::detached(&mut out, Precision::Millis, |b| _ = b.bytes(tag::TEXT, &text));
+        prop_assert_eq!(misuse, Err(Misuse::DelimiterInValue(tag::TEXT)));
+        prop_assert_eq!(out, b"before");
+    }
+
+    #[test]
+    fn moments_are_written(
+        first in any::<i64>(), steps in prop::collection::vec(-90_000_000_000_i64.., 1..6),
+        precision in precision(),
+    ) {
+        // Some in the minute of the one before, some not.
+        let mut moments = vec![first];
+        for step in steps {
+            let last = moments[moments.len() - 1];
+            moments.push(last.wrapping_add(step % 90_000_000_000));
+        }
+        let text = written(precision, |body| {
+            for moment in &moments {
+                body.timestamp(tag::TRANSACT_TIME, Timestamp(*moment));
+            }
+        });
+        let expected: String =
+            moments.iter().map(|m| format!("60={}\x01", plain_time(*m, precision))).collect();
+        prop_assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn a_prepared_message_is_as_the_plain_one(
+        seq in numbers(), at in any::<i64>(), id in "[!-~]{1,40}", quantity in numbers(),
+        constant in "[a-z]{1,80}", seq_digits in 1_usize..=8, precision in precision(),
+    ) {
+        let constant = format!("58={constant}\x01");
+        let mut header = Header::new(b"FIX.4.4", b"49=A\x0156=B\x01").seq_digits_min(seq_digits);
+        let template = Template::new("D", |t| {
+            t.slot(tag::CL_ORD_ID).fields(constant.as_bytes());
+            t.slot(tag::TRANSACT_TIME).slot(tag::ORDER_QTY).fields(b"54=1\x01");
+        });
+        let mut out = b"before".to_vec();
+        // Twice: what the header keeps must not show.
+        for moment in [at.wrapping_mul(3), at] {
+            out.truncate(6);
+            let moment = (Timestamp(moment), precision);
+            let mut frame = header.frame(&mut out, template.msg_type(), seq, moment);
+            let mut fill = template.fill(frame.body(precision));
+            fill.str(&id).timestamp(moment.0).uint(quantity).done();
+            frame.finish().unwrap();
+        }
+        let time = plain_time(at, precision);
+        let mut plain = b"before".to_vec();
+        let mut frame = FrameWriter::new(&mut plain, b"FIX.4.4", b"D");
+        let fields = format!(
+            "49=A\x0156=B\x0134={seq:0seq_digits$}\x0152={time}\x0111={id}\x01{constant}\
+            60={time}\x0138={quantity}\x0154=1\x01"
+        );
+        frame.raw(fields.as_bytes());
+        let range = frame.finish().unwrap();
+        prop_assert_eq!(out.escape_ascii().to_string(), plain.escape_ascii().to_string());
+        prop_assert_eq!(range, 6..plain.len());
+    }
+}
+
+#[test]
+fn the_ends_of_the_range() {
+    for precision in PRECISIONS {
+        for nanos in [i64::MIN, i64::MIN + 59_999_999_999, -1, 0, 59_999_999_999, i64::MAX] {
+            let text =
+                written(precision, |b| _ = b.timestamp(tag::TRANSACT_TIME, Timestamp(nanos)));
+            assert_eq!(text, format!("60={}\x01", plain_time(nanos, precision)));
+        }
+    }
+    let widest = [Decimal::new(i64::MIN, 18), Decimal::new(i64::MAX, 0), Decimal::new(0, 18)];
+    for value in widest {
+        let text = written(Precision::Millis, |b| _ = b.decimal(tag::PRICE, value));
+        assert_eq!(text, format!("44={}\x01", plain_decimal(value)));
+    }
+}
+
+#[test]
+fn a_template_wants_each_slot_once() {
+    let template = Template::new("D", |t| _ = t.slot(tag::CL_ORD_ID).slot(tag::TEXT));
+    for values in [0, 1, 3] {
+        let mut out = Vec::new();
+        let misuse = Body::detached(&mut out, Precision::Millis, |body| {
+            let mut fill = template.fill(body);
+            for _ in 0..values {
+                fill.str("x");
+            }
+            fill.done();
+        });
+        assert_eq!(misuse, Err(Misuse::SlotCount), "{values}");
+        assert!(out.is_empty());
+    }
+    let session = Template::new("D", |t| _ = t.slot(tag::MSG_SEQ_NUM));
+    let misuse = Body::detached(&mut Vec::new(), Precision::Millis, |body| {
+        session.fill(body).uint(1).done();
+    });
+    assert_eq!(misuse, Err(Misuse::SessionOwned(tag::MSG_SEQ_NUM)));
+}
