@@ -15,7 +15,7 @@ verbs:
   fuzz [--seconds 60] [TARGET...]        run the fuzz targets, each for so many seconds
   instructions [--record]                count the instructions of one turn of a link
   peers build | peers test [OPTIONS]     build QuickFIX C++ as a counterparty; play sessions with it
-  sanitize                               run the codec's tests under AddressSanitizer, valgrind, Miri
+  sanitize                               run the codec's tests under AddressSanitizer and others
   tidy                                   check the rules of the project's style";
 
 fn main() -> ExitCode {

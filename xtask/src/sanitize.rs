@@ -1,8 +1,8 @@
 //! `cargo xtask sanitize`: the codec's tests, its unsafe code above all, under AddressSanitizer,
 //! under valgrind, and under Miri where a toolchain has it.
 //!
-//! AddressSanitizer is a flag of the stable compiler that only asks to be allowed; valgrind knows no
-//! AVX-512 and therefore tests the vectors below it; Miri interprets, and takes few cases.
+//! AddressSanitizer is a flag of the stable compiler that only has to be allowed; valgrind knows
+//! no AVX-512 and therefore tests the vectors below it; Miri interprets, and takes few cases.
 
 use std::path::PathBuf;
 use std::process::Command;

@@ -294,6 +294,15 @@ impl MessageDraft {
         core::mem::swap(run, spare);
     }
 
+    /// Drops what the dictionary has no place for, and groups without entries: what a gateway does
+    /// that passes on only what both sides know.
+    pub fn keep_known<M: Members + ?Sized>(&mut self, members: &M) {
+        let Self { run, spare, .. } = self;
+        spare.clear();
+        arrange::legal(&run.fields(), members, members, spare);
+        core::mem::swap(run, spare);
+    }
+
     /// Writes all fields, in the order that they have.
     pub fn write(&self, body: &mut Body<'_>) {
         body.fields(&self.run.bytes);
