@@ -3,9 +3,9 @@
 use std::hint::black_box;
 
 use transfix::clock::monotonic_ns;
-use transfix::codec::{CheckSumPolicy, FieldIndex, Frame, Limits, Rules, Scratch};
+use transfix::codec::{CheckSumPolicy, FieldIndex, Frame, Limits, Prepared, Rules, Scratch};
 use transfix::codec::{Switches, encode::Header, frame};
-use transfix::{Message, Precision, Tag, Template, Timestamp, dictionary, tag};
+use transfix::{Message, Precision, Tag, Timestamp, dictionary, tag};
 
 use crate::operation::{Operation, Set};
 use crate::workload::{EPOCH, Order, S4B};
@@ -20,7 +20,7 @@ pub struct Ours {
     fixed: Messages,
     varied: Messages,
     header: Header,
-    template: Template,
+    prepared: Prepared,
     fix42: Rules,
     fix44: Rules,
     index: FieldIndex,
@@ -54,7 +54,7 @@ impl Ours {
             fixed: Messages::of(vec![Order::of_page()]),
             varied: Messages::of(Order::varied()),
             header: Header::new(b"FIX.4.4", HEADER),
-            template: template(),
+            prepared: prepared(),
             fix42: rules("FIX42")?,
             fix44: rules("FIX44")?,
             index: FieldIndex::default(),
@@ -80,7 +80,7 @@ impl Ours {
 
     /// Carries `operation` out `n` times; nanoseconds that they took together.
     pub fn run(&mut self, operation: Operation, set: Set, n: u64) -> u64 {
-        let Self { fixed, varied, header, template, fix42, fix44, index, scratch, out } = self;
+        let Self { fixed, varied, header, prepared, fix42, fix44, index, scratch, out } = self;
         let Messages { orders, frames } = if set == Set::Fixed { &*fixed } else { &*varied };
         let frame_of = |i: u64| &frames[i as usize & (frames.len() - 1)][..];
         let order_of = |i: u64| &orders[i as usize & (orders.len() - 1)];
@@ -95,7 +95,7 @@ impl Ours {
             Operation::Encode | Operation::BuildEncode => {
                 time(n, |i| build(header, out, order_of(i), i))
             }
-            Operation::Template => time(n, |i| patch((header, template), out, order_of(i), i)),
+            Operation::Template => time(n, |i| patch(prepared, order_of(i), i).len()),
             Operation::Validate42 => validate(fix42, (index, scratch), n),
             Operation::Validate44 => validate(fix44, (index, scratch), n),
         }
@@ -118,7 +118,7 @@ impl Ours {
     }
 
     fn check_one(&mut self, set: Set, i: usize) -> Result<(), String> {
-        let Self { fixed, varied, header, template, fix44, index, scratch, out, .. } = self;
+        let Self { fixed, varied, header, prepared, fix44, index, scratch, out, .. } = self;
         let Messages { orders, frames } = if set == Set::Fixed { &*fixed } else { &*varied };
         let (order, bytes) = (&orders[i], &frames[i]);
         let message = decode(bytes, index).ok_or("a frame of ours does not decode")?;
@@ -132,8 +132,7 @@ impl Ours {
             .map_err(|reject| format!("{message}: {reject}"))?;
         build(header, out, order, 0);
         let built = decode(out, index).map_or(0, |message| read(&message));
-        patch((header, template), out, order, 0);
-        let patched = decode(out, index).map_or(0, |message| read(&message));
+        let patched = decode(patch(prepared, order, 0), index).map_or(0, |message| read(&message));
         if (built, patched) != (body, 13) {
             return Err(format!("{set:?} {i}: what is encoded does not decode"));
         }
@@ -201,31 +200,22 @@ fn build(header: &mut Header, out: &mut Vec<u8>, order: &Order, i: u64) -> usize
 }
 
 /// Everything of the page's order but five values is constant.
-fn template() -> Template {
-    Template::new("D", |t| {
-        t.slot(tag::TRANSACT_TIME).fields(b"1=01234567\x01").slot(tag::ORDER_QTY);
-        t.fields(b"44=400.5\x01").slot(tag::CL_ORD_ID);
-        t.fields(b"21=1\x0140=2\x0154=1\x0155=OC\x0158=NIGEL\x0159=0\x01107=AOZ3 C02000\x01");
-        t.fields(b"167=OPT\x01");
+fn prepared() -> Prepared {
+    Prepared::new("FIX.4.4", "D", Precision::Millis, |m| {
+        m.slot(tag::MSG_SEQ_NUM).fields(b"49=A12345B\x0150=2DEFGH4\x01").slot(tag::SENDING_TIME);
+        m.fields(b"56=COMPARO\x0157=G\x01142=AU,SY\x01").slot(tag::TRANSACT_TIME);
+        m.fields(b"1=01234567\x01").slot(tag::ORDER_QTY).fields(b"44=400.5\x01");
+        m.slot(tag::CL_ORD_ID).fields(b"21=1\x0140=2\x0154=1\x0155=OC\x0158=NIGEL\x0159=0\x01");
+        m.fields(b"107=AOZ3 C02000\x01167=OPT\x01");
     })
 }
 
 /// Five values: MsgSeqNum(34), SendingTime(52), TransactTime(60), OrderQty(38), ClOrdID(11).
-fn patch(
-    (header, template): (&mut Header, &Template),
-    out: &mut Vec<u8>,
-    order: &Order,
-    i: u64,
-) -> usize {
-    out.clear();
+fn patch<'p>(prepared: &'p mut Prepared, order: &Order, i: u64) -> &'p [u8] {
     let (now, order) = (black_box(moment(i)), black_box(order));
-    let sending_time = (now, Precision::Millis);
-    let mut frame = header.frame(out, template.msg_type(), order.msg_seq_num, sending_time);
-    let mut fill = template.fill(frame.body(Precision::Millis));
-    fill.timestamp(now).decimal(order.order_qty).str(&order.cl_ord_id).done();
-    let written = frame.finish().map_or(0, |range| range.end);
-    black_box(&out);
-    written
+    let patch = prepared.patch().uint(order.msg_seq_num).timestamp(now).timestamp(now);
+    let bytes = patch.decimal(order.order_qty).str(&order.cl_ord_id).finish();
+    black_box(bytes.unwrap_or_default())
 }
 
 /// Validation alone: the message is decoded once.
