@@ -2,7 +2,7 @@
 //!
 //! It needs the stable toolchain and a C++ compiler, nothing else: the instrumentation and
 //! AddressSanitizer are flags of rustc. What the fuzzer has learnt stays in `fuzz/corpus`, what
-//! broke a law in `fuzz/artifacts`; the seeds are the golden messages.
+//! broke a law in `fuzz/artifacts`; the seeds are the golden messages and some small dictionaries.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use std::process::Command;
 
 use crate::{Outcome, root, shown};
 
-const TARGETS: &[&str] = &["frame", "message"];
+const TARGETS: &[&str] = &["frame", "message", "dictionary"];
 const SECONDS: u64 = 60;
 /// Messages are short; longer inputs only make each run slower.
 const INPUT_BYTES_MAX: &str = "2048";
@@ -105,7 +105,7 @@ fn fuzz(program: &Path, target: &str, seconds: u64) -> Outcome {
         .arg(format!("-artifact_prefix={}/", artifacts.display()))
         .args(["-print_final_stats=1", "-timeout=10"])
         .arg(&corpus)
-        .arg(root().join("testdata/messages"))
+        .arg(root().join(seeds(target)))
         .output()
         .map_err(|error| format!("{}: {error}", program.display()))?;
     let log = String::from_utf8_lossy(&output.stderr);
@@ -113,6 +113,11 @@ fn fuzz(program: &Path, target: &str, seconds: u64) -> Outcome {
         return Err(format!("{log}\n{target} failed; {}", culprit(&log)));
     }
     Ok(format!("{target}: {} runs in {seconds} s", stat(&log, "number_of_executed_units")))
+}
+
+/// What a target begins with.
+fn seeds(target: &str) -> &'static str {
+    if target == "dictionary" { "testdata/dictionaries" } else { "testdata/messages" }
 }
 
 fn directory(path: &str) -> Result<PathBuf, String> {

@@ -4,10 +4,13 @@
 
 mod audit;
 mod bench;
+mod check;
 mod connect;
+mod convert;
 mod demo;
 mod dictionary;
 mod generate;
+mod input;
 mod peer;
 mod print;
 mod serve;
@@ -56,6 +59,10 @@ enum Verb {
     Generate(generate::Args),
     /// Print messages from a capture, our journal or a QuickFIX log in readable form.
     Print(print::Args),
+    /// Check the messages of a capture, a log or our journal against a dictionary.
+    Check(check::Args),
+    /// Convert messages to JSON and back.
+    Convert(convert::Args),
     /// Compare the journals of both sides of a session.
     #[command(hide = true)]
     Audit(audit::Args),
@@ -81,6 +88,8 @@ fn main() -> ExitCode {
         Verb::Dictionary(args) => dictionary::run(&args),
         Verb::Generate(args) => generate::run(&args),
         Verb::Print(args) => print::run(&args),
+        Verb::Check(args) => check::run(&args),
+        Verb::Convert(args) => convert::run(&args),
         Verb::Audit(args) => audit::run(&args),
         Verb::Peer(args) => peer::run(&args),
     }

@@ -53,7 +53,18 @@ fn messages() -> PathBuf {
 
 #[test]
 fn help_shows_an_example_of_each_verb() {
-    let verbs = ["demo", "serve", "connect", "bench", "dictionary", "generate", "print", "audit"];
+    let verbs = [
+        "demo",
+        "serve",
+        "connect",
+        "bench",
+        "dictionary",
+        "generate",
+        "print",
+        "check",
+        "convert",
+        "audit",
+    ];
     for verb in verbs {
         let help = expect(0, &[verb, "--help"]).out;
         assert!(help.contains(&format!("\n  transfix {verb}")), "{help}");
@@ -155,6 +166,58 @@ fn print_reads_logs_and_journals() {
         assert!(line.contains("NewOrderSingle(D) seq 2"), "{line}");
     }
     expect(2, &["print", "no/such/file"]);
+}
+
+#[test]
+fn check_tells_good_from_bad_from_unreadable() {
+    for entry in fs::read_dir(messages()).unwrap() {
+        let path = entry.unwrap().path();
+        let file = path.to_str().unwrap();
+        let checked = run(&["check", file]);
+        // One has a field of a venue.
+        let own = usize::from(file.contains("fix50sp2-trade-capture"));
+        assert!(checked.out.contains(&format!(" messages, {own} with errors, ")), "{checked:?}");
+        assert_eq!(checked.code, i32::from(own > 0 || file.contains("garbage")), "{checked:?}");
+    }
+    let log = b"8=FIX.4.4|9=60|35=0|34=2|49=A|56=B|52=20261121-09:28:25|55=EU|44=1|\
+        10=000|\n";
+    let run = run_in(Path::new("."), &["check", "--all", "-"], log);
+    assert_eq!(run.code, 1, "{run:?}");
+    for expected in
+        ["line 1, byte 0: Heartbeat(0) MsgSeqNum(34)=2", "Symbol(55)=EU: Tag not", "Price(44)=1: "]
+    {
+        assert!(run.out.contains(expected), "{expected}: {run:?}");
+    }
+    for args in [&["check", "no/such"][..], &["check", "--dictionary", "FIX45", "-"]] {
+        assert_eq!(expect(2, args).err.lines().count(), 1);
+    }
+    let wrong = expect(2, &["check", "--off", "nonsense", "-"]);
+    assert!(wrong.err.contains("group_counts"), "{wrong:?}");
+}
+
+#[test]
+fn convert_there_and_back_is_the_same() {
+    let here = Path::new(".");
+    for entry in fs::read_dir(messages()).unwrap() {
+        let path = entry.unwrap().path();
+        let bytes = fs::read(&path).unwrap();
+        if path.to_str().unwrap().contains("garbage") {
+            let json = run_in(here, &["convert", "--to", "json", "-"], &bytes);
+            assert_eq!((json.code, json.out.lines().count()), (1, 5), "{json:?}");
+            continue;
+        }
+        for tags in [&["--tags"][..], &[]] {
+            let args = [&["convert", "--to", "json", path.to_str().unwrap()], tags].concat();
+            let json = expect(0, &args).out;
+            assert!(serde_json::from_str::<Value>(&json).is_ok(), "{json}");
+            let args = ["convert", "--to", "fix", "-"];
+            let again = run_in(here, &args, json.as_bytes());
+            assert_eq!((again.code, again.out.as_bytes()), (0, bytes.trim_ascii_end()), "{json}");
+        }
+    }
+    let wrong = run_in(here, &["convert", "--to", "fix", "-"], b"{\n\"Prise\":1}");
+    assert_eq!(wrong.code, 2, "{wrong:?}");
+    assert!(wrong.err.contains("line 2, column 1: "), "{wrong:?}");
 }
 
 fn session(role: &str, address: &str) -> String {

@@ -94,29 +94,28 @@ const PAIRS: [(u32, u32); 83] = [
 /// The Length field that must stand before the data field `tag`; `None` if `tag` is not one.
 #[must_use]
 pub fn length_of(tag: Tag) -> Option<Tag> {
-    // The usual tag is no data field: most calls end at the first comparison of the bit set.
-    let word = tag.0 as usize / 64;
-    if word < DATA.len() && DATA[word] & (1 << (tag.0 % 64)) == 0 {
+    // The usual tag is no data field: most calls end here.
+    let word = DATA.get(tag.0 as usize / 64)?;
+    if word & (1 << (tag.0 % 64)) == 0 {
         return None;
     }
     PAIRS.iter().find(|pair| pair.1 == tag.0).map(|pair| Tag(pair.0))
 }
 
-/// A bit for each data field below 2048.
-pub(crate) static DATA: [u64; 32] = data_tags();
+/// Words of [`DATA`]: enough for the greatest tag of a data field, 42982.
+const WORDS: usize = 43_000 / 64 + 1;
 
-const fn data_tags() -> [u64; 32] {
-    let mut bits = [0; 32];
+/// A bit for each data field.
+pub(crate) static DATA: [u64; WORDS] = {
+    let mut bits = [0; WORDS];
     let mut i = 0;
     while i < PAIRS.len() {
         let tag = PAIRS[i].1;
-        if tag < 2048 {
-            bits[tag as usize / 64] |= 1 << (tag % 64);
-        }
+        bits[tag as usize / 64] |= 1 << (tag % 64);
         i += 1;
     }
     bits
-}
+};
 
 #[cfg(test)]
 mod tests {

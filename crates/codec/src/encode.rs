@@ -239,7 +239,8 @@ impl<'b> Body<'b> {
 
     /// A data field after its Length field; `value` may hold any byte.
     pub fn data(&mut self, length: Tag, data: Tag, value: &[u8]) -> &mut Self {
-        if crate::data::length_of(data) != Some(length) {
+        let is_standard = crate::data::length_of(data) == Some(length);
+        if !is_standard && length.0.min(data.0) < tag::USER_DEFINED {
             self.blame(Misuse::DelimiterInValue(data));
         }
         self.uint(length, value.len() as u64);

@@ -15,7 +15,8 @@
 //! use transfix_codec::{CheckSumPolicy, FieldIndex, Message, json};
 //!
 //! let fix44 = transfix_dictionary::standard("FIX44").expect("a standard dictionary");
-//! let bytes = b"8=FIX.4.4\x019=34\x0135=D\x0111=1\x01453=1\x01448=A\x01447=D\x0154=1\x0110=209\x01";
+//! let bytes = b"8=FIX.4.4\x019=34\x0135=D\x0111=1\x01453=1\x01448=A\x01447=D\x0154=1\x01\
+//!     10=209\x01";
 //! let mut index = FieldIndex::default();
 //! let message = Message::parse(bytes, &mut index, CheckSumPolicy::Verify)?;
 //!
@@ -37,6 +38,7 @@ mod read;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::fmt::{self, Write};
+use core::ops::Deref;
 
 use transfix_dictionary::Dictionary;
 
@@ -50,9 +52,9 @@ const SECTIONS: [&str; 3] = ["Header", "Body", "Trailer"];
 const BASE64: &str = "base64";
 
 /// Writes messages as JSON. Keep it: it works out the groups of each message type once.
-#[derive(Debug, Default)]
-pub struct Writer<'d> {
-    dictionaries: Option<(&'d Dictionary, &'d Dictionary)>,
+#[derive(Debug)]
+pub struct Writer<D> {
+    dictionaries: Option<(D, D)>,
     /// By MsgType(35).
     layouts: BTreeMap<Vec<u8>, Option<MessageLayout>>,
 }
@@ -60,17 +62,19 @@ pub struct Writer<'d> {
 /// Message types whose groups are kept: a bound for input that invents them.
 const LAYOUTS_MAX: usize = 1_024;
 
-impl<'d> Writer<'d> {
+impl Writer<&Dictionary> {
     /// Writes tags, and groups field by field.
     #[must_use]
-    pub fn plain() -> Self {
-        Self::default()
+    pub const fn plain() -> Self {
+        Self { dictionaries: None, layouts: BTreeMap::new() }
     }
+}
 
+impl<D: Deref<Target = Dictionary>> Writer<D> {
     /// Writes names, and groups as arrays. `session` gives header, trailer and its own messages;
     /// see [`Rules::new`](crate::Rules::new).
     #[must_use]
-    pub fn named(session: &'d Dictionary, application: &'d Dictionary) -> Self {
+    pub const fn named(session: D, application: D) -> Self {
         Self { dictionaries: Some((session, application)), layouts: BTreeMap::new() }
     }
 
@@ -80,12 +84,13 @@ impl<'d> Writer<'d> {
     /// Those of `out`.
     pub fn write(&mut self, message: &Message<'_>, out: &mut dyn Write) -> fmt::Result {
         let skipped = Skipped::of(message);
-        let Some((session, application)) = self.dictionaries else {
+        let Some((session, application)) = &self.dictionaries else {
             let mut object = Object { out, dictionaries: None, is_empty: true };
             object.out.write_char('{')?;
             object.fields(message, 0, skipped, None::<&MessageLayout>)?;
             return object.out.write_char('}');
         };
+        let dictionaries = Some((&**session, &**application));
         let msg_type = message.msg_type();
         if !self.layouts.contains_key(msg_type) && self.layouts.len() < LAYOUTS_MAX {
             let layout = MessageLayout::new(session, application, msg_type);
@@ -96,7 +101,7 @@ impl<'d> Writer<'d> {
         let mut begin = 0;
         for (n, (name, end)) in SECTIONS.into_iter().zip(ends).enumerate() {
             write!(out, "{}\"{name}\":{{", if n == 0 { '{' } else { ',' })?;
-            let mut object = Object { out, dictionaries: self.dictionaries, is_empty: true };
+            let mut object = Object { out, dictionaries, is_empty: true };
             object.fields(&message.slice(begin, end), begin, skipped, layout)?;
             out.write_char('}')?;
             begin = end;

@@ -59,11 +59,14 @@ struct Places {
     starts: Vec<u32>,
     /// How many fields there are.
     count: usize,
+    /// Data fields beside those of the standard, each after its Length field.
+    more_data: Vec<(Tag, Tag)>,
 }
 
 impl Default for Places {
     fn default() -> Self {
-        Self { tags: Vec::new(), values: Vec::new(), starts: vec![0], count: 0 }
+        let (tags, values, starts) = (Vec::new(), Vec::new(), vec![0]);
+        Self { tags, values, starts, count: 0, more_data: Vec::new() }
     }
 }
 
@@ -105,6 +108,27 @@ impl FieldIndex {
         Self { places: Places::default(), simd }
     }
 
+    /// Reads the second field of each pair by the length that the first one says, as it reads the
+    /// data fields of the standard ([`crate::data`]): what a venue defines for itself.
+    ///
+    /// ```
+    /// use transfix_codec::{CheckSumPolicy, FieldIndex, Message, Tag};
+    ///
+    /// let bytes = b"8=FIX.4.4\x019=21\x0135=U1\x015001=3\x015002=a\x01b\x0110=000\x01";
+    /// let mut index = FieldIndex::default();
+    /// index.set_data_fields([(Tag(5001), Tag(5002))]);
+    /// let message = Message::parse(bytes, &mut index, CheckSumPolicy::Ignore)?;
+    /// assert_eq!(message.raw(Tag(5002)), Some(&b"a\x01b"[..]));
+    /// # Ok::<(), transfix_codec::Garbled>(())
+    /// ```
+    pub fn set_data_fields(&mut self, pairs: impl IntoIterator<Item = (Tag, Tag)>) {
+        self.places.more_data = pairs.into_iter().collect();
+        // Vectors know the data fields of the standard alone among tags of three digits.
+        if self.places.more_data.iter().any(|(_, data)| data.0 < 1000) {
+            self.simd = Simd::Scalar;
+        }
+    }
+
     /// Fills the index for `frame`, which must be a [`crate::Frame::Whole`].
     pub(crate) fn fill<'a>(
         &'a mut self,
@@ -124,7 +148,7 @@ impl FieldIndex {
             return Err(Garbled::TooLong);
         }
         let sum_of_all = self.simd.index(&mut self.places, frame);
-        let Places { tags, values, starts, count } = &self.places;
+        let Places { tags, values, starts, count, .. } = &self.places;
         let (tags, values, starts) = (&tags[..*count], &values[..*count], &starts[..=*count]);
         if tags.get(2) != Some(&tag::MSG_TYPE) {
             return Err(Garbled::MsgType);

@@ -85,6 +85,14 @@ impl Rules {
         Self { tables: Tables::new(session, application) }
     }
 
+    /// The data fields that its dictionaries define beside those of the standard, each after its
+    /// Length field: what [`FieldIndex::set_data_fields`](crate::FieldIndex::set_data_fields) wants
+    /// to be told.
+    #[must_use]
+    pub fn data_fields(&self) -> &[(Tag, Tag)] {
+        &self.tables.data_fields
+    }
+
     /// Judges a message.
     ///
     /// # Errors

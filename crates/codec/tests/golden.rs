@@ -1,14 +1,21 @@
 //! Golden messages: each is decoded and encoded back byte-identical.
 //!
-//! A file of testdata/messages holds the bytes of a stream, delimiters and all.
+//! A file of testdata/messages holds the bytes of a stream, delimiters and all; messages of every
+//! type of every version are made from the dictionaries.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use transfix_codec::json::{self, Writer};
 use transfix_codec::{
-    CheckSumPolicy, FieldIndex, Frame, FrameWriter, Limits, Message, Precision, Tag, frame, tag,
+    CheckSumPolicy, FieldIndex, Frame, FrameWriter, Limits, Message, Precision, Rules, Scratch,
+    Switches, Tag, frame, print, tag,
 };
+use transfix_dictionary::{Dictionary, Flat, Member, standard};
+use transfix_testkit::random::Random;
+use transfix_testkit::sample::{Extent, Sample};
 
 fn messages() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/messages")
@@ -117,4 +124,88 @@ fn values_are_read_as_meant() {
         assert_eq!(sub_ids[0].raw(Tag(523)), Some(&b"TRADER7"[..]));
         assert_eq!(parties[1].raw(Tag(55)), None);
     });
+}
+
+/// The dictionaries of session and application of each version.
+const VERSIONS: [(&str, &str); 10] = [
+    ("FIX40", "FIX40"),
+    ("FIX41", "FIX41"),
+    ("FIX42", "FIX42"),
+    ("FIX43", "FIX43"),
+    ("FIX44", "FIX44"),
+    ("FIXT11", "FIXT11"),
+    ("FIXT11", "FIX50"),
+    ("FIXT11", "FIX50SP1"),
+    ("FIXT11", "FIX50SP2"),
+    ("FIXT11", "FIXLatest"),
+];
+
+/// Sound by the dictionary, and the same again by each way back.
+fn judge(
+    bytes: &[u8],
+    rules: &Rules,
+    json: &mut Writer<&Dictionary>,
+    names: &impl Fn(&str) -> Option<Tag>,
+) -> BTreeSet<Tag> {
+    assert_eq!(frame::split(bytes, Limits::default()), Frame::Whole(bytes.len()));
+    let mut index = FieldIndex::default();
+    let message = Message::parse(bytes, &mut index, CheckSumPolicy::Verify).unwrap();
+    let judged = rules.check(&message, &Switches::ALL, &mut Scratch::default());
+    assert_eq!(judged, Ok(()), "{message}");
+    assert_eq!(encode(&message), bytes, "{message}");
+    let (mut text, mut again) = (String::new(), Vec::new());
+    json.write(&message, &mut text).unwrap();
+    assert_eq!(json::read(text.as_bytes(), names, &mut again), Ok(text.len()), "{text}");
+    assert_eq!(again, bytes, "{text}");
+    message.tags().iter().copied().collect()
+}
+
+/// Tags of all members, those of groups too.
+fn members(of: &[Member], tags: &mut BTreeSet<Tag>) {
+    for member in Flat::of(of) {
+        tags.insert(Tag(member.tag));
+        member.group.into_iter().for_each(|entry| members(entry, tags));
+    }
+}
+
+/// Printed under its name: a line for each field, and the heads of three sections.
+fn print(bytes: &[u8], session: &Dictionary, application: &Dictionary, name: &str) {
+    let mut index = FieldIndex::default();
+    let message = Message::parse(bytes, &mut index, CheckSumPolicy::Verify).unwrap();
+    let mut text = String::new();
+    print::readable(&message, session, application, &mut text).unwrap();
+    assert!(text.contains(&format!("\n{name} (\"")), "{text}");
+    assert!(text.lines().count() >= message.len() + 3, "{text}");
+}
+
+#[test]
+fn every_message_of_every_version() {
+    for (session, application) in VERSIONS {
+        let session = standard(session).unwrap();
+        let application = standard(application).unwrap();
+        let rules = Rules::new(&session, &application);
+        let names = json::tags_of(&session, &application);
+        let mut json = Writer::named(&session, &application);
+        let mut sample = Sample::new(&session, &application, Random::new(7));
+        let (mut seen, mut known) = (BTreeSet::new(), BTreeSet::new());
+        for message in sample.messages() {
+            let mut own = BTreeSet::new();
+            members(&message.members, &mut own);
+            // In the largest versions full messages cost seconds, and most repeat each other.
+            let is_new = !own.is_subset(&known);
+            known.append(&mut own);
+            let full = is_new.then_some(Extent::Everything);
+            for extent in [Extent::Required, Extent::Some].into_iter().chain(full) {
+                let bytes = sample.message(message, extent);
+                seen.append(&mut judge(&bytes, &rules, &mut json, &names));
+                if extent == Extent::Required {
+                    print(&bytes, &session, &application, &message.name);
+                }
+            }
+        }
+        members(session.header(), &mut known);
+        members(session.trailer(), &mut known);
+        let missing: Vec<_> = known.difference(&seen).collect();
+        assert!(missing.is_empty(), "{}: {missing:?}", application.name());
+    }
 }

@@ -25,7 +25,7 @@ fn texts(bytes: &[u8]) -> [String; 2] {
     let mut index = FieldIndex::default();
     let message = Message::parse(bytes, &mut index, CheckSumPolicy::Ignore).unwrap();
     let mut texts = [String::new(), String::new()];
-    Writer::named(&FIX44, &FIX44).write(&message, &mut texts[0]).unwrap();
+    Writer::named(&*FIX44, &*FIX44).write(&message, &mut texts[0]).unwrap();
     Writer::plain().write(&message, &mut texts[1]).unwrap();
     for text in &texts {
         serde_json::from_str::<serde_json::Value>(text).unwrap_or_else(|e| panic!("{e}: {text}"));
@@ -61,12 +61,13 @@ fn what_it_looks_like() {
         (b"-1=x\x01bare\x01", r#""":"-1=x","":"bare""#, r#""":"-1=x","":"bare""#),
         (
             b"453=2\x01448=A\x01802=1\x01523=X\x01448=B\x01",
-            r#""NoPartyIDs":[{"PartyID":"A","NoPartySubIDs":[{"PartySubID":"X"}]},{"PartyID":"B"}]"#,
+            r#"[{"PartyID":"A","NoPartySubIDs":[{"PartySubID":"X"}]},{"PartyID":"B"}]"#,
             r#""453":"2","448":"A","802":"1","523":"X","448":"B""#,
         ),
         (
-            b"453=3\x01448=A\x01453=02\x01448=A\x01448=B\x01453=0\x01",
-            r#""NoPartyIDs":"3","PartyID":"A","NoPartyIDs":"02","PartyID":"A","PartyID":"B","NoPartyIDs":[]"#,
+            b"453=3\x01448=A\x01453=02\x01448=B\x01448=C\x01453=0\x01",
+            "\"NoPartyIDs\":\"3\",\"PartyID\":\"A\",\"NoPartyIDs\":\"02\",\"PartyID\":\"B\",\
+             \"PartyID\":\"C\",\"NoPartyIDs\":[]",
             r#""453":"3","448":"A""#,
         ),
     ];
@@ -98,8 +99,9 @@ fn texts_of_others() {
         (r#"{"8":"FIX.4.4","35":"0"}"#, "8=FIX.4.4|9=5|35=0|10=163|"),
         (" { \"8\" :\n\"FIX.4.4\",\"MsgType\":0 } ", "8=FIX.4.4|9=5|35=0|10=163|"),
         (
-            r#"{"Header":{"BeginString":"FIX.4.4","MsgType":"D"},"Body":{"Price":-1.50,"PossDupFlag":true,
-            "LocateReqd":false,"Text":"\/\n\u00e9\ud83d\ude00","NoPartyIDs":[]}}"#,
+            r#"{"Header":{"BeginString":"FIX.4.4","MsgType":"D"},"Body":{"Price":-1.50,
+            "PossDupFlag":true, "LocateReqd":false,
+            "Text":"\/\n\u00e9\ud83d\ude00","NoPartyIDs":[]}}"#,
             "8=FIX.4.4|9=43|35=D|44=-1.50|43=Y|114=N|58=/\né😀|453=0|10=",
         ),
     ];
@@ -195,7 +197,8 @@ proptest! {
         byte in any::<u8>(),
     ) {
         let _ = read(text.as_bytes(), |_| Some(Tag(1)), &mut Vec::new());
-        let [mut named, _] = texts(&frame(b"453=1\x01448=A\x0158=\xff\x01")).map(String::into_bytes);
+        let texts = texts(&frame(b"453=1\x01448=A\x0158=\xff\x01"));
+        let [mut named, _] = texts.map(String::into_bytes);
         let at = at.index(named.len());
         let _ = read(&named[..at], tags_of(&FIX44, &FIX44), &mut Vec::new());
         named[at] = byte;

@@ -65,16 +65,22 @@ fn what_a_condition_requires() {
     assert_eq!(says("2|", &off), Ok(()));
 }
 
+const HEAD: &str = "# What validation finds
+
+Made from `transfix_codec::validate::REASONS` by `cargo xtask docs`; each row is a test.
+
+A message is checked against the dictionary of its version. Each check has a switch of its own, in
+the settings as `checks = { NAME = false }`, in the library as a field of `Switches`; all are on but
+`empty_groups`. The first error is answered with Reject(3): sections out of order first, then
+required tags that are missing, then the fields in wire order.
+
+| 373 | what is wrong | switch | example (FIX 4.4, behind the header) | 371 |
+|---|---|---|---|---|
+";
+
 /// The page of the documentation.
 fn page() -> String {
-    let mut page = "# What validation finds\n\n\
-        Made from `transfix_codec::validate::REASONS` by `cargo xtask docs`; each row is a test.\n\n\
-        A message is checked against the dictionary of its version. Each check has a switch of its\n\
-        own; all are on but `empty_groups`. The first error is answered with Reject(3): sections out\n\
-        of order first, then required tags that are missing, then the fields in wire order.\n\n\
-        | 373 | what is wrong | switch | example (FIX 4.4, behind the header) | 371 |\n\
-        |---|---|---|---|---|\n"
-        .to_owned();
+    let mut page = HEAD.to_owned();
     for row in REASONS {
         let (msg_type, fields) = row.example.split_once('|').unwrap();
         let example = format!("35={msg_type} {}", fields.trim_end_matches('|').replace('|', " "));

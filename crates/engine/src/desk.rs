@@ -7,7 +7,9 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use transfix_codec::{Body, CheckSumPolicy, FieldIndex, Frame, Garbled, Limits, Message, frame};
+use transfix_codec::{
+    Body, CheckSumPolicy, FieldIndex, Frame, Garbled, Limits, Message, Tag, frame,
+};
 use transfix_session::{
     Checks, Disconnect, Entry, Now, Outbox, SendError, Session, SessionId, State, Verdict,
     check_msg_type,
@@ -41,6 +43,17 @@ pub(crate) struct LinkOptions {
     pub(crate) dictionary: Option<DictionarySource>,
     /// See [`crate::SessionSettings::appl_versions`].
     pub(crate) appl_versions: BTreeMap<String, DictionarySource>,
+    /// Data fields that these dictionaries define, each after its Length field.
+    pub(crate) data_fields: Vec<(Tag, Tag)>,
+}
+
+impl LinkOptions {
+    /// Memory for the index of messages of this session.
+    pub(crate) fn index(&self) -> FieldIndex {
+        let mut index = FieldIndex::default();
+        index.set_data_fields(self.data_fields.iter().copied());
+        index
+    }
 }
 
 /// Counts since the engine was started.
@@ -93,6 +106,8 @@ impl Desk {
             stored: (session.next_num_in(), session.next_num_out()),
             session,
             out: Outbox::with_capacity(OUTBOX_BYTES),
+            replay: Replay::new(options.index()),
+            held_index: options.index(),
             options,
             counters: Counters::default(),
             active: Arc::default(),
@@ -100,8 +115,6 @@ impl Desk {
             wants_wire: application.wants_wire(),
             application,
             registry,
-            replay: Replay::default(),
-            held_index: FieldIndex::default(),
             shown: 0,
             cut: None,
             taken: Vec::new(),
@@ -111,6 +124,11 @@ impl Desk {
 
     pub(crate) fn id(&self) -> &SessionId {
         &self.session.config().id
+    }
+
+    /// Memory for the index of messages of this session.
+    pub(crate) fn index(&self) -> FieldIndex {
+        self.options.index()
     }
 
     /// Whether something waits to be sent.

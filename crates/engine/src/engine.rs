@@ -291,10 +291,11 @@ pub(crate) fn open(
     let source = settings.dictionary.as_ref();
     let version = settings.default_appl_ver_id.map(transfix_session::ApplVerId);
     let book = &registry.rule_book;
-    book.rules(settings.begin_string, version, source).map_err(EngineError::Settings)?;
+    let rules = book.rules(settings.begin_string, version, source);
+    let mut data_fields = rules.map_err(EngineError::Settings)?.data_fields().to_vec();
     for source in settings.appl_versions.values() {
         let rules = book.rules(settings.begin_string, None, Some(source));
-        rules.map_err(EngineError::Settings)?;
+        data_fields.extend_from_slice(rules.map_err(EngineError::Settings)?.data_fields());
     }
     let store = open_store(settings)?;
     let numbers = store.numbers();
@@ -317,6 +318,7 @@ pub(crate) fn open(
         },
         dictionary: settings.dictionary.clone(),
         appl_versions: settings.appl_versions.clone(),
+        data_fields,
     };
     let desk = Desk::new(session, store, application, Arc::clone(registry), options);
     let active = Arc::clone(&desk.active);

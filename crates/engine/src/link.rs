@@ -55,8 +55,8 @@ pub(crate) struct Link {
 
 impl Link {
     pub(crate) fn new(desk: Desk) -> Self {
-        let inbox = Inbox::new(INBOX_BYTES);
-        Self { desk, stream: None, inbox, preloaded: false, index: FieldIndex::default() }
+        let (inbox, index) = (Inbox::new(INBOX_BYTES), desk.index());
+        Self { desk, stream: None, inbox, preloaded: false, index }
     }
 
     pub(crate) const fn is_up(&self) -> bool {

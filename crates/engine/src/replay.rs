@@ -29,6 +29,11 @@ pub(crate) struct Replay {
 }
 
 impl Replay {
+    /// None yet; stored messages will be read by `index`.
+    pub(crate) fn new(index: FieldIndex) -> Self {
+        Self { index, ..Self::default() }
+    }
+
     /// Begins at `begin`; a request that comes during a replay starts it anew. `live_bytes` of the
     /// outbox, which end with the number `last`, go out before.
     pub(crate) fn start(&mut self, begin: u64, end: u64, last: u64, live_bytes: usize) {

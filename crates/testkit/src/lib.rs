@@ -1,5 +1,6 @@
 //! Tools for tests: laws that every implementation of a trait obeys, counted allocations,
-//! directories that clean up after themselves, repeatable random numbers, a simulated world.
+//! directories that clean up after themselves, repeatable random numbers, sample messages of any
+//! dictionary, a second parser, a simulated world.
 //!
 //! **Invariant:** a dev-dependency only; nothing here is part of the product.
 
@@ -7,6 +8,8 @@
 
 pub mod alloc;
 pub mod laws;
+pub mod plain;
 pub mod random;
+pub mod sample;
 pub mod temp;
 pub mod world;

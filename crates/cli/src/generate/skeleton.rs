@@ -115,7 +115,8 @@ impl Plan<'_> {
                 format!("dictionary = {{ base = {base:?}, overlays = {overlays:?} }}\n")
             }
             (_, Some(scenario), overlays) => format!(
-                "dictionary = {{ base = {base:?}, scenario = {scenario:?}, overlays = {overlays:?} }}\n"
+                "dictionary = {{ base = {base:?}, scenario = {scenario:?}, \
+                 overlays = {overlays:?} }}\n"
             ),
         }
     }

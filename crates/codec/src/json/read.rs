@@ -37,16 +37,21 @@ pub enum JsonProblem {
 
 impl fmt::Display for JsonError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "at byte {}: ", self.at)?;
-        match self.problem {
-            JsonProblem::Unfinished => f.write_str("the text ends within the message"),
-            JsonProblem::Expected(what) => write!(f, "expected {what}"),
-            JsonProblem::UnknownName => {
+        write!(f, "at byte {}: {}", self.at, self.problem)
+    }
+}
+
+impl fmt::Display for JsonProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unfinished => f.write_str("the text ends within the message"),
+            Self::Expected(what) => write!(f, "expected {what}"),
+            Self::UnknownName => {
                 f.write_str("the dictionary has no field of that name; write its tag")
             }
-            JsonProblem::TooDeep => f.write_str("groups are nested too deeply"),
-            JsonProblem::Base64 => f.write_str("not base64"),
-            JsonProblem::BadString => f.write_str("not a valid string"),
+            Self::TooDeep => f.write_str("groups are nested too deeply"),
+            Self::Base64 => f.write_str("not base64"),
+            Self::BadString => f.write_str("not a valid string"),
         }
     }
 }

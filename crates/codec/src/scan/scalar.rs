@@ -46,7 +46,11 @@ fn tag(text: &[u8]) -> Tag {
 /// Whether the value of `tag`, which follows the fields in `places`, is read by its length.
 #[inline]
 pub(super) fn is_data(places: &Places, tag: Tag, n: usize) -> bool {
-    data::length_of(tag).is_some_and(|length| n > 0 && places.tags[n - 1] == length)
+    let standard = data::length_of(tag).is_some_and(|length| n > 0 && places.tags[n - 1] == length);
+    standard
+        || !places.more_data.is_empty() && n > 0 && {
+            places.more_data.contains(&(places.tags[n - 1], tag))
+        }
 }
 
 /// The end of a data field by the Length field just before it, if that is credible.

@@ -52,31 +52,30 @@ impl<'a, E: Entry<'a>> Iterator for Entries<'a, E> {
         }
         self.left -= 1;
         // Between two delimiters all belongs to the entry, also what the dictionary lacks.
-        let next = tags[1..].iter().position(|tag| tag.0 == *delimiter).map(|at| at + 1);
-        let end = match next {
-            Some(next) if self.left > 0 => next,
-            Some(next) => end(&tags[..next], E::MEMBERS),
-            None => end(tags, E::MEMBERS),
-        };
+        let next = || tags[1..].iter().position(|tag| tag.0 == *delimiter).map(|at| at + 1);
+        let next = if self.left > 0 { next() } else { None };
+        let end = next.unwrap_or_else(|| end(tags, E::MEMBERS));
         let entry = self.rest.slice(0, end);
         self.rest = self.rest.slice(end, tags.len());
         Some(E::of(entry))
     }
 }
 
-/// How many of the tags belong to the last entry: up to the first one that is no member.
+/// How many of the tags belong to the last entry: up to the next one that begins an entry or is no
+/// member.
 ///
 /// Fields come in the order of the members as a rule, so that each is sought from where the one
 /// before was found.
 fn end(tags: &[Tag], members: &[u32]) -> usize {
     let mut place = 0;
-    for (at, tag) in tags.iter().enumerate() {
+    for (at, tag) in tags.iter().enumerate().skip(1) {
         let is_sought = |member: &u32| *member == tag.0;
         let after = members[place..].iter().position(is_sought).map(|found| place + found);
-        let Some(found) = after.or_else(|| members[..place].iter().position(is_sought)) else {
-            return at;
+        // The first member begins the next entry.
+        place = match after.or_else(|| members[..place].iter().position(is_sought)) {
+            None | Some(0) => return at,
+            Some(found) => found,
         };
-        place = found;
     }
     tags.len()
 }

@@ -94,41 +94,49 @@ impl<'w, 'b> Writer<'w, 'b> {
     ) {
         let begin = self.body.tail.end();
         self.body.uint(count, 0);
+        // The one digit before the delimiter.
+        let digit = self.body.tail.end() - 2;
         let mut entries = 0;
         fill(GroupWriter {
             body: self.body,
             scope: Scope { begin, members, last: 0 },
             entries: &mut entries,
         });
-        if entries == 0 {
-            self.body.tail.cut(begin);
-            return;
+        match entries {
+            0 => return self.body.tail.cut(begin),
+            1..10 => self.body.tail.patch(digit, [b'0' + entries as u8]),
+            _ => {
+                let mut digits = itoa::Buffer::new();
+                self.body.tail.splice::<1>(digit, digits.format(entries).as_bytes());
+            }
         }
-        let mut digits = itoa::Buffer::new();
-        let digits = digits.format(entries).as_bytes();
-        // `count=0` and the delimiter.
-        let at = begin + itoa::Buffer::new().format(count.0).len() + 1;
-        self.body.tail.splice::<1>(at, digits);
         self.settle(count, begin);
     }
 
     /// Brings the field, or group, that begins at `begin` to its place within the entry.
     #[inline]
     fn settle(&mut self, tag: Tag, begin: usize) {
-        if let Some(scope) = self.scope.as_deref_mut() {
-            scope.settle(tag, begin, self.body.tail.all_written());
+        if let Some(scope) = self.scope.as_deref_mut()
+            && !scope.is_ahead(tag)
+        {
+            scope.move_back(tag, begin, self.body.tail.all_written());
         }
     }
 }
 
 impl Scope {
-    fn settle(&mut self, tag: Tag, begin: usize, out: &mut [u8]) {
-        let place = |tag: u32| self.members.iter().position(|member| *member == tag);
+    /// Whether the field stands where it belongs, behind the one before.
+    #[inline]
+    fn is_ahead(&mut self, tag: Tag) -> bool {
         let ahead = self.members[self.last..].iter().position(|member| *member == tag.0);
-        if let Some(ahead) = ahead {
-            self.last += ahead;
-            return;
-        }
+        self.last += ahead.unwrap_or(0);
+        ahead.is_some()
+    }
+
+    /// Brings what begins at `begin` to its place among the fields before.
+    #[cold]
+    fn move_back(&self, tag: Tag, begin: usize, out: &mut [u8]) {
+        let place = |tag: u32| self.members.iter().position(|member| *member == tag);
         // A tag that is no member stays where it is.
         let Some(own) = place(tag.0) else { return };
         let mut at = self.begin;
@@ -153,6 +161,7 @@ pub struct GroupWriter<'w, 'b> {
 impl<'b> GroupWriter<'_, 'b> {
     /// Begins the next entry.
     #[must_use]
+    #[inline]
     pub fn entry(&mut self) -> Writer<'_, 'b> {
         *self.entries += 1;
         self.scope.begin = self.body.tail.end();

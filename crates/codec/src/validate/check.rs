@@ -4,9 +4,9 @@
 
 use core::ops::ControlFlow;
 
-use super::tables::{Body, Layout, NO_GROUP, Place, Tables};
+use super::tables::{Body, FieldRule, Layout, NO_GROUP, Place, Tables};
 use super::{Finding, Scratch, Switches, values};
-use crate::{Field, Fields, Reject, RejectReason, Tag, data, value};
+use crate::{Field, Fields, Reject, RejectReason, Tag, tag, value};
 
 /// The parts of a message, in their order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -202,7 +202,7 @@ impl<'c, 'm> Check<'c, 'm> {
 
     #[cold]
     fn undefined(&mut self, field: Field<'m>) -> Verdict {
-        let is_user_defined = field.tag.0 >= USER_DEFINED;
+        let is_user_defined = field.tag.0 >= tag::USER_DEFINED;
         if !self.switches.undefined_tags || is_user_defined && !self.switches.user_defined_tags {
             return ControlFlow::Continue(());
         }
@@ -236,7 +236,7 @@ impl<'c, 'm> Check<'c, 'm> {
                 return self.found(RejectReason::IncorrectDataFormat, field.tag, self.at);
             }
             if rule.data_type.is_data() {
-                self.length(field)?;
+                self.length(field, rule)?;
             }
         }
         if self.switches.codes && !rule.admits(field.value) {
@@ -246,15 +246,15 @@ impl<'c, 'm> Check<'c, 'm> {
     }
 
     /// A data field is as long as the Length field before it says.
-    fn length(&mut self, field: Field<'m>) -> Verdict {
-        let Some(before) = self.at.checked_sub(1).and_then(|n| self.message.at(n)) else {
-            return ControlFlow::Continue(());
-        };
-        let is_length = data::length_of(field.tag) == Some(before.tag);
-        if is_length && value::uint(before.value) != Some(field.value.len() as u64) {
-            return self.found(RejectReason::IncorrectDataFormat, before.tag, self.at - 1);
+    fn length(&mut self, field: Field<'m>, rule: &FieldRule) -> Verdict {
+        let before = self.at.checked_sub(1).and_then(|n| self.message.at(n));
+        let said = before.filter(|before| rule.length_tag == before.tag.0);
+        match said {
+            Some(said) if rule.length_in(before) != Some(field.value.len() as u64) => {
+                self.found(RejectReason::IncorrectDataFormat, said.tag, self.at - 1)
+            }
+            _ => ControlFlow::Continue(()),
         }
-        ControlFlow::Continue(())
     }
 
     /// What the layout requires; `at` is the entry that lacks it.
@@ -388,6 +388,3 @@ impl<'c, 'm> Check<'c, 'm> {
             || self.find(Section::Body, tag).is_some()
     }
 }
-
-/// Tags from here on are left to venues and their counterparties.
-const USER_DEFINED: u32 = 5000;

@@ -4,7 +4,7 @@
 //! switches; the other way round it need not be so.
 
 use super::check::{Section, Stop};
-use super::tables::{Body, Layout, Look, NO_GROUP, Place, Tables};
+use super::tables::{Body, FieldRule, Layout, Look, NO_GROUP, Place, Tables};
 use super::{Scratch, values};
 use crate::{Field, Fields, Tag, value};
 
@@ -80,18 +80,15 @@ impl Sound<'_, '_> {
             Look::Decimal => crate::Decimal::parse(field.value).is_some(),
             Look::Timestamp => crate::Timestamp::parse(field.value).is_some(),
             Look::Form => values::fits(rule(place).data_type, field.value),
-            Look::Data => self.is_as_long_as_said(field),
+            Look::Data => self.is_as_long_as_said(field, rule(place)),
         }
     }
 
     /// Whether a data field is as long as the field before it says.
     #[cold]
-    fn is_as_long_as_said(&self, field: Field<'_>) -> bool {
+    fn is_as_long_as_said(&self, field: Field<'_>, rule: &FieldRule) -> bool {
         let before = self.at.checked_sub(1).and_then(|n| self.message.at(n));
-        before.is_some_and(|before| {
-            crate::data::length_of(field.tag) == Some(before.tag)
-                && value::uint(before.value) == Some(field.value.len() as u64)
-        })
+        rule.length_in(before) == Some(field.value.len() as u64)
     }
 
     /// Whether as many sound entries follow as `count` says.

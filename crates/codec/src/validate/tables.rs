@@ -10,7 +10,7 @@ use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use crate::{Fields, Tag};
+use crate::{Field, Fields, Tag, value};
 use transfix_dictionary::{Condition, DataType, Dictionary, Flat, Member, Message};
 
 /// Everything a check looks up.
@@ -25,6 +25,8 @@ pub(super) struct Tables {
     bodies: Vec<Body>,
     session_tags: TagSet,
     all_tags: TagSet,
+    /// Data fields beside those of the standard, each after its Length field.
+    pub(super) data_fields: Vec<(Tag, Tag)>,
     /// Marks that a check needs.
     pub(super) marks: usize,
 }
@@ -48,6 +50,8 @@ pub(super) enum Owner {
 #[derive(Debug)]
 pub(super) struct FieldRule {
     pub(super) data_type: DataType,
+    /// The field that says how long a data field is, or 0.
+    pub(super) length_tag: u32,
     /// Whether only the codes are allowed.
     has_codes: bool,
     is_multiple: bool,
@@ -217,6 +221,12 @@ impl Tables {
         all_tags.add(session);
         let session_tags = all_tags.clone();
         all_tags.add(application);
+        let pairs = session.length_tags().iter().chain(application.length_tags());
+        let pairs = pairs.map(|(data, length)| (Tag(*length), Tag(*data)));
+        let is_own = |pair: &(Tag, Tag)| crate::data::length_of(pair.1) != Some(pair.0);
+        let mut data_fields: Vec<(Tag, Tag)> = pairs.filter(is_own).collect();
+        data_fields.sort_unstable();
+        data_fields.dedup();
         let Build { fields, layouts, marks, .. } = build;
         let bodies = compiled;
         Self {
@@ -228,6 +238,7 @@ impl Tables {
             bodies,
             session_tags,
             all_tags,
+            data_fields,
             marks,
         }
     }
@@ -253,7 +264,7 @@ impl Tables {
 }
 
 impl FieldRule {
-    fn of(field: &transfix_dictionary::Field) -> Self {
+    fn of(field: &transfix_dictionary::Field, dictionary: &Dictionary) -> Self {
         let (mut short_codes, mut keys) = (0, Vec::new());
         let mut long_codes: Vec<Box<[u8]>> = Vec::new();
         for code in &field.codes {
@@ -266,6 +277,7 @@ impl FieldRule {
         long_codes.sort();
         Self {
             data_type: field.data_type,
+            length_tag: dictionary.length_tag(field.tag).unwrap_or(0),
             // MsgType(35) is judged by the messages that there are (reason 11).
             has_codes: !field.codes.is_empty() && !field.open && field.tag != 35,
             is_multiple: field.data_type.is_multiple(),
@@ -273,6 +285,11 @@ impl FieldRule {
             keys: KeySet::new(&keys),
             long_codes: long_codes.into(),
         }
+    }
+
+    /// What is said of the length of a data field, if that stands right before it.
+    pub(super) fn length_in(&self, before: Option<Field<'_>>) -> Option<u64> {
+        before.filter(|before| before.tag.0 == self.length_tag).and_then(|b| value::uint(b.value))
     }
 
     fn look(&self) -> Look {
@@ -443,7 +460,8 @@ struct Build {
 impl Build {
     fn fields_of(&mut self, dictionary: &Dictionary) -> usize {
         let first = self.fields.len();
-        self.fields.extend(dictionary.fields().iter().map(FieldRule::of));
+        let rules = dictionary.fields().iter().map(|field| FieldRule::of(field, dictionary));
+        self.fields.extend(rules);
         first
     }
 

@@ -73,6 +73,7 @@ impl<'d> Plan<'d> {
         text.open(format!("impl<'a> {view}<'a> {{"));
         text.doc("The fields, for those that the dictionary lacks.");
         text.line("#[must_use]");
+        text.line("#[inline]");
         text.line("pub const fn fields(&self) -> t::Fields<'a> { self.0 }");
         self.getters(text, members, &format!("{module}::"), "self.0");
         text.close("}");
@@ -122,6 +123,7 @@ impl<'d> Plan<'d> {
         text.line(format!("pub const MSG_TYPE: &'static str = {msg_type:?};"));
         text.doc("The message.");
         text.line("#[must_use]");
+        text.line("#[inline]");
         text.line("pub const fn message(&self) -> &t::Message<'a> { &self.0 }");
         for ((part, members), method) in self.frame_parts().into_iter().zip(["header", "trailer"]) {
             if !members.is_empty() {
@@ -136,6 +138,7 @@ impl<'d> Plan<'d> {
         text.close("}");
         text.open(format!("impl<'a> TryFrom<&t::Message<'a>> for {view}<'a> {{"));
         text.line("type Error = t::Reject;");
+        text.line("#[inline]");
         text.open("fn try_from(message: &t::Message<'a>) -> Result<Self, t::Reject> {");
         text.line("t::check(message, Self::MSG_TYPE)?;");
         text.line("Ok(Self(*message))");

@@ -72,6 +72,7 @@ impl<'d> Plan<'d> {
         text.line(format!("pub struct Writer<'w, 'b>(pub(in {root}) t::Writer<'w, 'b>);"));
         text.open("impl<'b> Writer<'_, 'b> {");
         text.doc("What is written to, for fields that the dictionary lacks.");
+        text.line("#[inline]");
         text.line("pub const fn body(&mut self) -> &mut t::Body<'b> { self.0.body() }");
         let is_required = |tag: u32| required.iter().any(|known| known.tag() == tag);
         for item in self.items(members) {
@@ -159,6 +160,7 @@ fn begin(text: &mut Text, name: &str, arguments: &str, answer: &str, all: &[Requ
         }
     });
     let groups: String = groups.collect();
+    text.line("#[inline]");
     text.open(format!("pub fn {name}({arguments}{groups}) -> Writer{answer} {{"));
 }
 

@@ -4,6 +4,8 @@
 //! at the beginning of a log's line, is passed over; no more than [`MESSAGE_BYTES_MAX`] is asked
 //! for at once.
 
+use std::fmt;
+
 use transfix::codec::{Garbled, Limits, SOH, frame, frame::Frame};
 
 /// Longest message that is recognized, in bytes.
@@ -15,7 +17,7 @@ const BEGIN_STRING_MAX: usize = 16;
 
 /// What stands between the fields of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub(super) enum Delimiter {
+pub(crate) enum Delimiter {
     /// The byte 1, as on the wire.
     Soh,
     /// The character `|`.
@@ -25,7 +27,7 @@ pub(super) enum Delimiter {
 }
 
 impl Delimiter {
-    const fn text(self) -> &'static [u8] {
+    pub(crate) const fn text(self) -> &'static [u8] {
         match self {
             Self::Soh => &[SOH],
             Self::Pipe => b"|",
@@ -39,11 +41,29 @@ impl Delimiter {
 pub(super) enum Step {
     /// Nothing certain yet: read more and ask again.
     More,
-    /// No message in the first `bytes`; `garbled` if they are the remains of one.
-    Skip { bytes: usize, garbled: Option<Garbled> },
+    /// No message in the first `bytes`; `wrong` if they are the remains of one.
+    Skip { bytes: usize, wrong: Option<Wrong> },
     /// The first `bytes` are a message, now in [`Splitter::message`] as it was on the wire;
     /// `wrong` if it does not hold what it says of itself.
-    Message { bytes: usize, wrong: Option<Garbled> },
+    Message { bytes: usize, wrong: Option<Wrong> },
+}
+
+/// What is wrong with a message of the input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wrong {
+    /// It does not hold what it says of itself.
+    Garbled(Garbled),
+    /// The input ends within it.
+    Cut,
+}
+
+impl fmt::Display for Wrong {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Garbled(garbled) => garbled.fmt(f),
+            Self::Cut => f.write_str("the input ends within the message"),
+        }
+    }
 }
 
 /// Whether anything follows the bytes at hand.
@@ -84,7 +104,7 @@ impl Splitter {
                 return Step::More;
             }
             let bytes = next_start(bytes, 1).unwrap_or(START.len());
-            return Step::Skip { bytes, garbled: Some(Garbled::BeginString) };
+            return Step::Skip { bytes, wrong: Some(Wrong::Garbled(Garbled::BeginString)) };
         };
         if delimiter == Delimiter::Soh {
             self.raw(bytes, rest)
@@ -105,9 +125,9 @@ impl Splitter {
         }
         let is_text = |b: &u8| *b >= b' ' || matches!(b, b'\t' | b'\r' | b'\n');
         let is_junk = !bytes[..end].iter().all(is_text);
-        let garbled = (is_junk && !self.in_junk).then_some(Garbled::BeginString);
+        let wrong = (is_junk && !self.in_junk).then_some(Wrong::Garbled(Garbled::BeginString));
         self.in_junk |= is_junk;
-        Step::Skip { bytes: end, garbled }
+        Step::Skip { bytes: end, wrong }
     }
 
     /// The delimiter after BeginString(8).
@@ -130,8 +150,10 @@ impl Splitter {
                 Step::Message { bytes: end, wrong: None }
             }
             Frame::Partial if rest == Rest::Unknown => Step::More,
-            Frame::Partial => self.salvage(bytes, Delimiter::Soh, rest, Garbled::BodyLength),
-            Frame::Garbled { reason, .. } => self.salvage(bytes, Delimiter::Soh, rest, reason),
+            Frame::Partial => self.salvage(bytes, Delimiter::Soh, rest, Wrong::Cut),
+            Frame::Garbled { reason, .. } => {
+                self.salvage(bytes, Delimiter::Soh, rest, Wrong::Garbled(reason))
+            }
         }
     }
 
@@ -156,7 +178,7 @@ impl Splitter {
                 // Half of a delimiter is none yet.
                 Frame::Garbled { .. } if is_open && bytes.ends_with(b"^") => return Step::More,
                 Frame::Garbled { reason, .. } => {
-                    return self.salvage(bytes, delimiter, rest, reason);
+                    return self.salvage(bytes, delimiter, rest, Wrong::Garbled(reason));
                 }
                 Frame::Partial if is_open => return Step::More,
                 Frame::Partial => {}
@@ -173,7 +195,7 @@ impl Splitter {
             }
             let next = follows.split(|&b| b == b'\n').next().unwrap_or_default();
             if follows.is_empty() || find(next, START).is_some() {
-                return self.salvage(bytes, delimiter, rest, Garbled::BodyLength);
+                return self.salvage(bytes, delimiter, rest, Wrong::Cut);
             }
             self.message.extend_from_slice(&bytes[at + line.len()..=end]);
             at = end + 1;
@@ -181,11 +203,16 @@ impl Splitter {
     }
 
     /// A message that lies about its length: up to the first CheckSum(10), if that comes before
-    /// the next message.
-    fn salvage(&mut self, bytes: &[u8], by: Delimiter, rest: Rest, wrong: Garbled) -> Step {
+    /// the next message. Only what nothing follows is cut.
+    fn salvage(&mut self, bytes: &[u8], by: Delimiter, rest: Rest, wrong: Wrong) -> Step {
         let start = next_start(bytes, 1);
         let piece = &bytes[..start.unwrap_or(bytes.len())];
         let found = check_sum_end(piece, by);
+        let is_cut = wrong == Wrong::Cut && found.is_none() && start.is_none();
+        let wrong = match wrong {
+            Wrong::Cut if !is_cut => Wrong::Garbled(Garbled::BodyLength),
+            other => other,
+        };
         let may_go_on = start.is_none() && rest == Rest::Unknown;
         if let Some(end) = found
             && !(may_go_on && !piece[..end].ends_with(by.text()) && piece.len() - end < 2)
@@ -200,7 +227,7 @@ impl Splitter {
         if may_go_on {
             return Step::More;
         }
-        Step::Skip { bytes: piece.len(), garbled: Some(wrong) }
+        Step::Skip { bytes: piece.len(), wrong: Some(wrong) }
     }
 }
 
@@ -267,7 +294,7 @@ mod tests {
     const WIRE: &[u8] = b"8=FIX.4.4\x019=5\x0135=0\x0110=163\x01";
 
     /// Splits `stream`, fed in chunks of every size: the messages, and what was garbled.
-    fn split(stream: &[u8], delimiter: Option<Delimiter>) -> (Vec<Vec<u8>>, Vec<Garbled>) {
+    fn split(stream: &[u8], delimiter: Option<Delimiter>) -> (Vec<Vec<u8>>, Vec<Wrong>) {
         let whole = split_by(stream, delimiter, stream.len().max(1));
         for chunk in 1..stream.len() {
             assert_eq!(split_by(stream, delimiter, chunk), whole, "chunks of {chunk}");
@@ -279,7 +306,7 @@ mod tests {
         stream: &[u8],
         delimiter: Option<Delimiter>,
         chunk: usize,
-    ) -> (Vec<Vec<u8>>, Vec<Garbled>) {
+    ) -> (Vec<Vec<u8>>, Vec<Wrong>) {
         let mut splitter = Splitter::new(delimiter);
         let (mut found, mut garbled) = (Vec::new(), Vec::new());
         let (mut begin, mut end) = (0, 0);
@@ -288,9 +315,9 @@ mod tests {
             match splitter.step(&stream[begin..end], rest) {
                 Step::More if rest == Rest::Nothing => break,
                 Step::More => end = (end + chunk).min(stream.len()),
-                Step::Skip { bytes, garbled: reason } => {
+                Step::Skip { bytes, wrong } => {
                     assert!(bytes > 0);
-                    garbled.extend(reason);
+                    garbled.extend(wrong);
                     begin += bytes;
                 }
                 Step::Message { bytes, wrong } => {
@@ -303,7 +330,7 @@ mod tests {
         (found, garbled)
     }
 
-    fn check(stream: &[u8], messages: usize, garbled: &[Garbled]) {
+    fn check(stream: &[u8], messages: usize, garbled: &[Wrong]) {
         let (found, reasons) = split(stream, None);
         let shown = stream.escape_ascii();
         assert_eq!(found, vec![WIRE.to_vec(); messages], "{shown}");
@@ -326,10 +353,11 @@ mod tests {
 
     #[test]
     fn damage() {
-        let (short, junk) = (Garbled::BodyLength, Garbled::BeginString);
+        let [short, junk] = [Garbled::BodyLength, Garbled::BeginString].map(Wrong::Garbled);
         check(&[b"\x00\x01\x02", WIRE, b"\x02"].concat(), 1, &[junk, junk]);
         check(&[&WIRE[..20], WIRE].concat(), 1, &[short]);
-        check(&[WIRE, &WIRE[..20]].concat(), 1, &[short]);
+        check(&[WIRE, &WIRE[..20]].concat(), 1, &[Wrong::Cut]);
+        check(b"8=FIX.4.4|9=5|35=0|10=163|\n8=FIX.4.4|9=5|35=0\n", 1, &[Wrong::Cut]);
         check(b"8=FIX.4.4|9=5|35=0\n8=FIX.4.4|9=5|35=0|10=163|\n", 1, &[short]);
         check(b"58=FIXED 8=FIXXXXXXXXXXXXXXXXXXXXX", 0, &[junk, junk]);
     }
@@ -338,7 +366,7 @@ mod tests {
     fn a_wrong_length_is_noted() {
         let (found, garbled) = split(b"8=FIX.4.4|9=9|35=0|10=163|\n", None);
         assert_eq!(found, [b"8=FIX.4.4\x019=9\x0135=0\x0110=163\x01"]);
-        assert_eq!(garbled, [Garbled::BodyLength]);
+        assert_eq!(garbled, [Wrong::Garbled(Garbled::BodyLength)]);
     }
 
     #[test]

@@ -1,0 +1,327 @@
+//! `transfix check`: the messages of a log, a capture or a store, judged by a dictionary.
+//!
+//! Invariant: what is said of a message names its place in the input and what would be right.
+
+mod explain;
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::io::{self, BufWriter, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::builder::PossibleValuesParser;
+use transfix::codec::validate::Finding;
+use transfix::codec::{CheckSumPolicy, FieldIndex, MessageLayout, Rules, Scratch, Switches};
+use transfix::{Message, tag};
+
+use crate::input::{
+    self, Choice, Delimiter, Dictionaries, Failure, Found, Pair, Place, Sink, Wrong, failed, parse,
+};
+use explain::Explain;
+
+const EXAMPLES: &str = "\
+Examples:
+  transfix check FIX.4.4-VENUE-CLIENT.messages.log   the first error of each message
+  transfix check --all capture.bin                   all errors
+  transfix check --dictionary venue.xml today.log    against your own dictionary
+  transfix check --dictionary FIX44 --overlay venue.xml today.log
+  transfix check --off codes,formats today.log       without some of the checks
+  transfix check store/venue/FIX.4.4-VENUE-CLIENT    the journal of a store
+
+Exit status: 0 all messages are good, 1 errors were found, 2 the input cannot be read.";
+
+/// Checks the messages of a capture, a log or a store against a dictionary.
+#[derive(clap::Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// Files, directories of stores, their `.seg` files, or `-` for the standard input.
+    #[arg(required = true)]
+    files: Vec<PathBuf>,
+    /// What stands between fields; found out for each message if left out.
+    #[arg(long, value_enum)]
+    delimiter: Option<Delimiter>,
+    #[command(flatten)]
+    dictionary: Choice,
+    /// Shows everything that is wrong with a message, not only what a Reject(3) would name.
+    #[arg(long)]
+    all: bool,
+    /// Checks that are not made.
+    #[arg(long, value_name = "CHECK", value_delimiter = ',', value_parser = names())]
+    off: Vec<String>,
+    /// Checks that are made though they are off by default: empty_groups.
+    #[arg(long, value_name = "CHECK", value_delimiter = ',', value_parser = names())]
+    on: Vec<String>,
+}
+
+fn names() -> PossibleValuesParser {
+    PossibleValuesParser::new(Switches::NAMES)
+}
+
+/// Checks the messages and says what is wrong.
+pub(crate) fn run(args: &Args) -> ExitCode {
+    let mut checker = match Checker::new(args, BufWriter::new(io::stdout().lock())) {
+        Ok(checker) => checker,
+        Err(error) => return failed(&error),
+    };
+    let mut unreadable = false;
+    for file in &args.files {
+        if args.files.len() > 1 {
+            checker.file = format!("{}: ", file.display());
+        }
+        match input::read(file, args.delimiter, &mut checker) {
+            Ok(()) => {}
+            // A closed pipe (`| head`) is the reader's choice.
+            Err(Failure::Write(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
+                return ExitCode::SUCCESS;
+            }
+            Err(Failure::Write(error)) => return failed(&format!("cannot write: {error}")),
+            Err(Failure::Read(error)) => {
+                let _ = failed(&error);
+                unreadable = true;
+            }
+        }
+    }
+    let summary = checker.summary();
+    let written = checker.out.write_all(summary.as_bytes()).and_then(|()| checker.out.flush());
+    match written {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            failed(&format!("cannot write: {error}"))
+        }
+        _ if unreadable => ExitCode::from(2),
+        _ if checker.wrong > 0 || checker.garbled > 0 => ExitCode::from(1),
+        _ => ExitCode::SUCCESS,
+    }
+}
+
+/// What is kept for a version.
+struct Version {
+    rules: Rules,
+    /// By MsgType(35); the first so many types that errors were found in.
+    layouts: BTreeMap<Vec<u8>, MessageLayout>,
+}
+
+struct Checker<W> {
+    out: W,
+    /// What stands before each place, if there are several files.
+    file: String,
+    dictionaries: Dictionaries,
+    /// By the number of the pair.
+    versions: BTreeMap<usize, Version>,
+    switches: Switches,
+    all: bool,
+    index: FieldIndex,
+    scratch: Scratch,
+    findings: Vec<Finding>,
+    messages: u64,
+    /// Messages that errors were found in.
+    wrong: u64,
+    garbled: u64,
+    /// Errors by their reason.
+    reasons: BTreeMap<&'static str, u64>,
+}
+
+impl<W: Write> Checker<W> {
+    fn new(args: &Args, out: W) -> Result<Self, String> {
+        let mut switches = Switches::default();
+        for (names, value) in [(&args.on, true), (&args.off, false)] {
+            for name in names {
+                *switches.named(name).ok_or_else(|| format!("no check '{name}'"))? = value;
+            }
+        }
+        Ok(Self {
+            out,
+            file: String::new(),
+            dictionaries: Dictionaries::new(&args.dictionary)?,
+            versions: BTreeMap::new(),
+            switches,
+            all: args.all,
+            index: FieldIndex::default(),
+            scratch: Scratch::default(),
+            findings: Vec::new(),
+            messages: 0,
+            wrong: 0,
+            garbled: 0,
+            reasons: BTreeMap::new(),
+        })
+    }
+
+    /// Messages, errors, and errors by reason, the most frequent first.
+    fn summary(&self) -> String {
+        let Self { messages, wrong, garbled, .. } = self;
+        let mut text = format!("{messages} messages, {wrong} with errors, {garbled} garbled\n");
+        let mut rows: Vec<_> = self.reasons.iter().collect();
+        rows.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
+        for (reason, count) in rows {
+            let _ = writeln!(text, "{count:>10}  {reason}");
+        }
+        text
+    }
+}
+
+/// A message type's layout is made anew when so many are kept.
+const LAYOUTS_MAX: usize = 1_024;
+
+impl Version {
+    fn layout(&mut self, pair: &Pair, msg_type: &[u8]) -> Option<&MessageLayout> {
+        if self.layouts.len() >= LAYOUTS_MAX {
+            self.layouts.clear();
+        }
+        if !self.layouts.contains_key(msg_type) {
+            let layout = MessageLayout::new(&pair.session, &pair.application, msg_type)?;
+            self.layouts.insert(msg_type.to_vec(), layout);
+        }
+        self.layouts.get(msg_type)
+    }
+}
+
+/// What a message is called: name, type and MsgSeqNum(34).
+fn title(message: &Message<'_>, pair: &Pair) -> String {
+    let msg_type = message.msg_type();
+    let name = pair.message(msg_type).map_or("?", |known| known.name.as_str());
+    let seq = message.raw(tag::MSG_SEQ_NUM).unwrap_or(b"?");
+    format!("{name}({}) MsgSeqNum(34)={}", msg_type.escape_ascii(), seq.escape_ascii())
+}
+
+impl<W: Write> Sink for Checker<W> {
+    fn message(&mut self, found: &Found<'_>) -> Result<(), Failure> {
+        if let Some(wrong) = found.fault(&mut self.index) {
+            self.garbled(found.place, wrong)?;
+        }
+        let Ok(message) = parse(found.bytes, &mut self.index, CheckSumPolicy::Ignore) else {
+            return Ok(());
+        };
+        self.messages += 1;
+        let number = self.dictionaries.find(&message).map_err(Failure::Read)?;
+        let pair = self.dictionaries.pair(number);
+        let version = self.versions.entry(number).or_insert_with(|| Version {
+            rules: Rules::new(&pair.session, &pair.application),
+            layouts: BTreeMap::new(),
+        });
+        let (switches, scratch) = (&self.switches, &mut self.scratch);
+        if version.rules.check(&message, switches, scratch).is_ok() {
+            return Ok(());
+        }
+        let findings = &mut self.findings;
+        findings.clear();
+        version.rules.check_all(&message, switches, scratch, |finding| findings.push(finding));
+        findings.truncate(if self.all { findings.len() } else { 1 });
+        self.wrong += 1;
+        write!(self.out, "{}{}: {}", self.file, found.place, title(&message, pair))?;
+        let head = if found.head.is_empty() { "" } else { "  " };
+        writeln!(self.out, "{head}{}", found.head)?;
+        let layout = version.layout(pair, message.msg_type());
+        let explain = Explain { message: &message, pair, layout };
+        for finding in &self.findings {
+            *self.reasons.entry(finding.reject.reason.text()).or_default() += 1;
+            writeln!(self.out, "    {}", explain.finding(finding))?;
+        }
+        Ok(())
+    }
+
+    fn garbled(&mut self, place: Place, wrong: Wrong) -> Result<(), Failure> {
+        self.garbled += 1;
+        Ok(writeln!(self.out, "{}{place}: {wrong}", self.file)?)
+    }
+
+    fn pause(&mut self) -> Result<(), Failure> {
+        Ok(self.out.flush()?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn checked(log: &str, all: bool, off: &[&str]) -> (String, String) {
+        let args = Args {
+            files: Vec::new(),
+            delimiter: None,
+            dictionary: Choice::default(),
+            all,
+            off: off.iter().map(|&name| name.to_owned()).collect(),
+            on: vec!["empty_groups".to_owned()],
+        };
+        let mut checker = Checker::new(&args, Vec::new()).unwrap();
+        assert!(input::stream(&mut log.as_bytes(), None, &mut checker).is_ok());
+        (String::from_utf8(checker.out.clone()).unwrap(), checker.summary())
+    }
+
+    /// A message of FIX 4.4 as a line of a log; its CheckSum(10) is wrong.
+    fn line(msg_type: &str, body: &str) -> String {
+        let fields = format!("35={msg_type}|34=7|49=A|56=B|52=20261121-09:28:25|{body}");
+        format!("8=FIX.4.4|9={}|{fields}10=000|\n", fields.len())
+    }
+
+    /// What is said of the message, after its first line and that of its CheckSum(10).
+    fn explained(msg_type: &str, body: &str) -> Vec<String> {
+        let (text, _) = checked(&line(msg_type, body), true, &[]);
+        let lines = text.lines().skip(2).map(|line| line.trim().to_owned());
+        lines.collect()
+    }
+
+    const ORDER: &str = "11=1|55=EU|54=1|60=20261121-09:28:25|38=5|40=1|";
+
+    #[test]
+    fn each_error_is_explained() {
+        let wrong_side =
+            "Side(54)=Z: Value is incorrect (out of range) for this tag; use 1 (BUY), ";
+        let table = [
+            (ORDER.to_owned(), ""),
+            (ORDER.replace("54=1", "54=Z"), wrong_side),
+            (ORDER.replace("55=EU|", ""), "Symbol(55): Required tag missing; add it, a String"),
+            (
+                ORDER.replace("38=5", "38=5x"),
+                "OrderQty(38)=5x: Incorrect data format for value; a Qty is a number",
+            ),
+            (ORDER.replace("55=EU", "55="), "Symbol(55)=: Tag specified without a value; give"),
+            (
+                format!("{ORDER}108=30|"),
+                "HeartBtInt(108)=30: Tag not defined for this message type; NewOrderSingle(D) has",
+            ),
+            (format!("{ORDER}4444=9|"), "4444=9: Invalid tag number; FIX.4.4 has no such tag"),
+            (format!("{ORDER}5001=9|"), "5001=9: Invalid tag number; name the venue's dictionary"),
+            (ORDER.replace("40=1", "140=1"), "OrdType(40): Required tag missing"),
+            (
+                format!("{ORDER}11=2|"),
+                "ClOrdID(11)=2: Tag appears more than once; field 8 is the same; leave one out",
+            ),
+            (
+                format!("{ORDER}57=X|"),
+                "TargetSubID(57)=X: Tag specified out of required order; it belongs to the header",
+            ),
+            (
+                format!("{ORDER}453=2|448=A|"),
+                "NoPartyIDs(453)=2: Incorrect NumInGroup count for repeating group; \
+                 group 453, entry 2: tag 10 stands where its delimiter 448 is expected",
+            ),
+            (format!("{ORDER}453=0|"), "NoPartyIDs(453)=0: Incorrect NumInGroup"),
+        ];
+        for (body, expected) in table {
+            let found = explained("D", &body);
+            assert_eq!(found.len(), usize::from(!expected.is_empty()), "{body}\n{found:#?}");
+            assert!(found.iter().all(|line| line.starts_with(expected)), "{found:#?}\n{expected}");
+        }
+        let unknown = explained("ZZ", "");
+        assert!(
+            unknown[0].starts_with("ZZ: Invalid MsgType; FIX.4.4 has no message"),
+            "{unknown:?}"
+        );
+    }
+
+    #[test]
+    fn places_counts_and_switches() {
+        let good = "8=FIX.4.4|9=62|35=0|34=2|49=TW44|56=ISLD|52=20261121-09:28:25.623|10=000|\n";
+        let log = format!("# a log\n09:28 in: {}{good}8=FIX.4.4|9=5", line("D", "54=Z|44=x|"));
+        let (text, summary) = checked(&log, false, &[]);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[0], "line 2, byte 18: CheckSum(10) differs from the sum of the bytes");
+        assert_eq!(lines[1], "line 2, byte 18: NewOrderSingle(D) MsgSeqNum(34)=7  09:28 in");
+        assert!(lines[2].contains("Required tag missing"), "{text}");
+        assert!(lines.last().unwrap().ends_with("the input ends within the message"), "{text}");
+        assert!(summary.starts_with("2 messages, 1 with errors, "), "{summary}");
+        let off = ["required_tags", "codes", "formats"];
+        let (text, summary) = checked(&log, false, &off);
+        assert!(summary.starts_with("2 messages, 0 with errors, "), "{text}{summary}");
+    }
+}

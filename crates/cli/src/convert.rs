@@ -1,0 +1,278 @@
+//! `transfix convert`: messages to JSON and back, bit by bit.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use transfix::Tag;
+use transfix::codec::json::{self, JsonProblem};
+use transfix::codec::{CheckSumPolicy, FieldIndex, SOH};
+use transfix::dictionary::Dictionary;
+
+use crate::input::{
+    self, Choice, Delimiter, Dictionaries, Failure, Found, Place, Sink, Wrong, failed, parse,
+};
+
+const EXAMPLES: &str = "\
+Examples:
+  transfix convert --to json today.log               one JSON object a line, with names
+  transfix convert --to json --tags capture.bin      with tags instead of names
+  transfix convert --to fix orders.json              the bytes of the messages
+  transfix convert --to fix --delimiter pipe - <a.json   readable, one message a line
+  transfix convert --to json a.fix | transfix convert --to fix - | cmp - a.fix
+
+BodyLength(9) and CheckSum(10) stand in the JSON only if they are wrong; where they are left out
+they are computed. What a log says around its messages is not converted.
+
+Exit status: 0 fine, 1 something was garbled, 2 the input cannot be read.";
+
+/// Converts messages to JSON and back.
+#[derive(clap::Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// What to write.
+    #[arg(long, value_enum)]
+    to: Format,
+    /// A file, or `-` for the standard input; for JSON also the directory of a store.
+    file: PathBuf,
+    /// What stands between fields; SOH for `--to fix`, found out for `--to json` if left out.
+    #[arg(long, value_enum)]
+    delimiter: Option<Delimiter>,
+    /// Writes tags instead of names, and groups field by field.
+    #[arg(long)]
+    tags: bool,
+    #[command(flatten)]
+    dictionary: Choice,
+}
+
+/// A form of messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Format {
+    /// One object a line.
+    Json,
+    /// Tag=value.
+    Fix,
+}
+
+/// Converts the messages.
+pub(crate) fn run(args: &Args) -> ExitCode {
+    let dictionaries = match Dictionaries::new(&args.dictionary) {
+        Ok(dictionaries) => dictionaries,
+        Err(error) => return failed(&error),
+    };
+    let out = BufWriter::new(io::stdout().lock());
+    let (done, garbled) = match args.to {
+        Format::Json => {
+            let mut sink = ToJson::new(dictionaries, args.tags, out);
+            let done = input::read(&args.file, args.delimiter, &mut sink);
+            (done.and_then(|()| Ok(sink.out.flush()?)), sink.garbled)
+        }
+        Format::Fix => (to_fix(args, dictionaries, out), 0),
+    };
+    match done {
+        // A closed pipe (`| head`) is the reader's choice.
+        Err(Failure::Write(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
+            ExitCode::SUCCESS
+        }
+        Err(Failure::Write(error)) => failed(&format!("cannot write: {error}")),
+        Err(Failure::Read(error)) => failed(&error),
+        Ok(()) if garbled > 0 => ExitCode::from(1),
+        Ok(()) => ExitCode::SUCCESS,
+    }
+}
+
+/// Writes messages as JSON.
+struct ToJson<W> {
+    out: W,
+    dictionaries: Dictionaries,
+    /// By the number of the pair.
+    writers: Vec<json::Writer<Arc<Dictionary>>>,
+    tags: bool,
+    index: FieldIndex,
+    text: String,
+    garbled: u64,
+}
+
+impl<W: Write> ToJson<W> {
+    fn new(dictionaries: Dictionaries, tags: bool, out: W) -> Self {
+        let (writers, index, text) = (Vec::new(), FieldIndex::default(), String::new());
+        Self { out, dictionaries, writers, tags, index, text, garbled: 0 }
+    }
+}
+
+impl<W: Write> Sink for ToJson<W> {
+    fn message(&mut self, found: &Found<'_>) -> Result<(), Failure> {
+        if let Some(wrong) = found.fault(&mut self.index) {
+            self.garbled(found.place, wrong)?;
+        }
+        let Ok(message) = parse(found.bytes, &mut self.index, CheckSumPolicy::Ignore) else {
+            return Ok(());
+        };
+        self.text.clear();
+        // Writing to a String never fails.
+        let _ = if self.tags {
+            json::Writer::plain().write(&message, &mut self.text)
+        } else {
+            let number = self.dictionaries.find(&message).map_err(Failure::Read)?;
+            while self.writers.len() <= number {
+                let pair = self.dictionaries.pair(self.writers.len()).clone();
+                self.writers.push(json::Writer::named(pair.session, pair.application));
+            }
+            self.writers[number].write(&message, &mut self.text)
+        };
+        self.text.push('\n');
+        Ok(self.out.write_all(self.text.as_bytes())?)
+    }
+
+    fn garbled(&mut self, place: Place, wrong: Wrong) -> Result<(), Failure> {
+        self.garbled += 1;
+        let _ = writeln!(io::stderr(), "{place}: {wrong}");
+        Ok(())
+    }
+
+    fn pause(&mut self) -> Result<(), Failure> {
+        Ok(self.out.flush()?)
+    }
+}
+
+/// Longest text of one message, in bytes.
+const OBJECT_BYTES_MAX: usize = 64 << 20;
+
+/// Reads JSON objects, with any white space between them, and writes the messages.
+fn to_fix(args: &Args, dictionaries: Dictionaries, out: impl Write) -> Result<(), Failure> {
+    if args.file == Path::new("-") {
+        return objects(&mut io::stdin().lock(), args.delimiter, dictionaries, out);
+    }
+    let unreadable = |error| Failure::Read(format!("{}: {error}", args.file.display()));
+    let mut file = File::open(&args.file).map_err(unreadable)?;
+    objects(&mut file, args.delimiter, dictionaries, out)
+}
+
+fn objects(
+    input: &mut dyn Read,
+    delimiter: Option<Delimiter>,
+    mut dictionaries: Dictionaries,
+    mut out: impl Write,
+) -> Result<(), Failure> {
+    let (mut buffer, mut message) = (Vec::<u8>::new(), Vec::new());
+    let (mut begin, mut line, mut at_end) = (0, 1, false);
+    // A text that is not whole is not read again before it has doubled.
+    let mut enough = 0;
+    loop {
+        let text = &buffer[begin..];
+        let blanks = text.iter().take_while(|b| b.is_ascii_whitespace()).count();
+        line += lines(&text[..blanks]);
+        begin += blanks;
+        let text = &buffer[begin..];
+        let is_over = at_end && text.is_empty();
+        if is_over {
+            return Ok(out.flush()?);
+        }
+        message.clear();
+        let names = std::cell::RefCell::new(&mut dictionaries);
+        let tag_of = |name: &str| names.borrow_mut().tag_named(name).map(Tag);
+        let outcome = if text.len() < enough && !at_end {
+            Err(None)
+        } else {
+            json::read(text, tag_of, &mut message).map_err(Some)
+        };
+        match outcome {
+            Ok(length) => {
+                line += lines(&text[..length]);
+                begin += length;
+                enough = 0;
+                write(&message, delimiter, &mut out)?;
+            }
+            Err(Some(error)) if at_end || error.problem != JsonProblem::Unfinished => {
+                let before = &text[..error.at.min(text.len())];
+                let column = before.rsplit(|&b| b == b'\n').next().map_or(0, <[u8]>::len) + 1;
+                line += lines(before);
+                out.flush()?;
+                let problem = error.problem;
+                return Err(Failure::Read(format!("line {line}, column {column}: {problem}")));
+            }
+            Err(_) if text.len() > OBJECT_BYTES_MAX => {
+                return Err(Failure::Read(format!("line {line}: the object is too long")));
+            }
+            Err(error) => {
+                enough = if error.is_some() { text.len() * 2 } else { enough };
+                buffer.drain(..begin);
+                begin = 0;
+                out.flush()?;
+                at_end = input::read_some(input, &mut buffer).map_err(Failure::Read)? == 0;
+            }
+        }
+    }
+}
+
+fn lines(text: &[u8]) -> usize {
+    text.iter().filter(|&&b| b == b'\n').count()
+}
+
+/// One message; a line of its own if its delimiters are made readable.
+fn write(message: &[u8], delimiter: Option<Delimiter>, out: &mut impl Write) -> io::Result<()> {
+    let Some(delimiter) = delimiter.filter(|delimiter| *delimiter != Delimiter::Soh) else {
+        return out.write_all(message);
+    };
+    for field in message.split_inclusive(|&b| b == SOH) {
+        let text = field.strip_suffix(&[SOH]).unwrap_or(field);
+        out.write_all(text)?;
+        out.write_all(delimiter.text())?;
+    }
+    out.write_all(b"\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn to_json(log: &[u8], tags: bool) -> String {
+        let mut sink =
+            ToJson::new(Dictionaries::new(&Choice::default()).unwrap(), tags, Vec::new());
+        assert!(input::stream(&mut &log[..], None, &mut sink).is_ok());
+        String::from_utf8(sink.out).unwrap()
+    }
+
+    fn to_fix(text: &str, delimiter: Option<Delimiter>) -> Result<String, String> {
+        let mut out = Vec::new();
+        let dictionaries = Dictionaries::new(&Choice::default()).unwrap();
+        match objects(&mut text.as_bytes(), delimiter, dictionaries, &mut out) {
+            Ok(()) => Ok(String::from_utf8(out).unwrap()),
+            Err(Failure::Read(error)) => Err(error),
+            Err(Failure::Write(error)) => panic!("{error}"),
+        }
+    }
+
+    const LOG: &str = "8=FIX.4.2|9=12|35=8|54=1|x|10=000|\n8=FIXT.1.1|9=5|35=0|10=000|\n";
+
+    #[test]
+    fn there_and_back() {
+        for tags in [false, true] {
+            let text = to_json(LOG.as_bytes(), tags);
+            assert_eq!(text.lines().count(), 2);
+            assert_eq!(text.contains("\"Side\":\"1\""), !tags, "{text}");
+            assert_eq!(to_fix(&text, Some(Delimiter::Pipe)).unwrap(), LOG);
+            assert_eq!(to_fix(&text, None).unwrap(), LOG.replace('|', "\x01").replace('\n', ""));
+            let spread = text.replace(',', " ,\n\t").replace('\n', "\r\n");
+            assert_eq!(to_fix(&spread, Some(Delimiter::Pipe)).unwrap(), LOG);
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_with_its_line() {
+        let table = [
+            (
+                "{\"8\":\"x\"}\n\n {\"8\":\n\"x\",\"Prise\":1}",
+                "line 4, column 5: the dictionary has",
+            ),
+            ("{\"8\":\"x\"} x", "line 1, column 1: expected an object"),
+            ("{\"8\":\"x\"", "line 1, column 9: the text ends within the message"),
+        ];
+        for (text, expected) in table {
+            let error = to_fix(text, None).unwrap_err();
+            assert!(error.starts_with(expected), "{error}");
+        }
+    }
+}

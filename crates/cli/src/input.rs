@@ -1,0 +1,264 @@
+//! Where the messages come from that `print`, `check` and `convert` read: captures of a stream,
+//! logs, and the journal of a store.
+//!
+//! Invariant: memory is bounded by the longest message, not by the file.
+
+mod dictionaries;
+mod split;
+
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::path::Path;
+use std::process::ExitCode;
+
+use transfix::codec::{CheckSumPolicy, FieldIndex, Frame, Garbled, Limits, SOH, frame};
+use transfix::store::StoreError;
+use transfix::store::journal::{self, Entry, Event};
+use transfix::{Message, Timestamp};
+
+pub(crate) use dictionaries::{Choice, Dictionaries, Pair};
+pub(crate) use split::{Delimiter, Wrong};
+use split::{MESSAGE_BYTES_MAX, Rest, Splitter, Step};
+
+/// The input cannot be read, or a setting is wrong: says so, and ends with 2.
+pub(crate) fn failed(error: &str) -> ExitCode {
+    let _ = writeln!(io::stderr(), "transfix: {error}");
+    ExitCode::from(2)
+}
+
+/// Why nothing more is read.
+pub(crate) enum Failure {
+    /// The input.
+    Read(String),
+    /// The output.
+    Write(io::Error),
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Self::Write(error)
+    }
+}
+
+/// Where something stands in the input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// In a stream: the line, counted from 1, and the byte, counted from 0.
+    Stream { line: u64, byte: u64 },
+    /// In a store.
+    Store { segment: u64, byte: u64 },
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Stream { line, byte } => write!(f, "line {line}, byte {byte}"),
+            Self::Store { segment, byte } => write!(f, "segment {segment}, byte {byte}"),
+        }
+    }
+}
+
+/// A message of the input.
+pub(crate) struct Found<'i> {
+    /// As it was on the wire.
+    pub(crate) bytes: &'i [u8],
+    /// Where it stands.
+    pub(crate) place: Place,
+    /// What the log says before it: time, direction, number.
+    pub(crate) head: &'i str,
+    /// What was seen to be wrong with it so far.
+    pub(crate) wrong: Option<Wrong>,
+}
+
+impl Found<'_> {
+    /// What is wrong with it as a frame.
+    pub(crate) fn fault(&self, index: &mut FieldIndex) -> Option<Wrong> {
+        let sound = parse(self.bytes, index, CheckSumPolicy::Verify).map(|_| ());
+        self.wrong.or(sound.err().map(Wrong::Garbled))
+    }
+}
+
+/// Takes what is read.
+pub(crate) trait Sink {
+    /// A message, sound or not.
+    fn message(&mut self, found: &Found<'_>) -> Result<(), Failure>;
+
+    /// The remains of a message.
+    fn garbled(&mut self, place: Place, wrong: Wrong) -> Result<(), Failure>;
+
+    /// A mark of a store that is no message.
+    fn mark(&mut self, _: &str) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    /// What follows may take its time.
+    fn pause(&mut self) -> Result<(), Failure> {
+        Ok(())
+    }
+}
+
+/// Reads a file, the standard input (`-`), or a store.
+pub(crate) fn read(
+    path: &Path,
+    delimiter: Option<Delimiter>,
+    sink: &mut dyn Sink,
+) -> Result<(), Failure> {
+    if path == Path::new("-") {
+        return stream(&mut io::stdin().lock(), delimiter, sink);
+    }
+    let unreadable = |error: StoreError| Failure::Read(error.to_string());
+    if path.is_dir() {
+        if !holds_store(path) {
+            let path = path.display();
+            return Err(Failure::Read(format!(
+                "{path}: no .seg file here; name the directory of one session's store"
+            )));
+        }
+        return store(journal::read(path).map_err(unreadable)?, sink);
+    }
+    if path.extension().is_some_and(|end| end == "seg") {
+        return store(journal::read_file(path).map_err(unreadable)?, sink);
+    }
+    let mut file =
+        File::open(path).map_err(|error| Failure::Read(format!("{}: {error}", path.display())))?;
+    stream(&mut file, delimiter, sink)
+}
+
+/// Messages of a capture or a log.
+pub(crate) fn stream(
+    input: &mut dyn Read,
+    delimiter: Option<Delimiter>,
+    sink: &mut dyn Sink,
+) -> Result<(), Failure> {
+    let mut splitter = Splitter::new(delimiter);
+    let mut buffer = Vec::new();
+    let (mut begin, mut rest) = (0, Rest::Unknown);
+    let mut at = Position { line: 1, byte: 0, head: String::new() };
+    loop {
+        let bytes = match splitter.step(&buffer[begin..], rest) {
+            Step::More if rest == Rest::Nothing => return Ok(()),
+            Step::More => {
+                buffer.drain(..begin);
+                begin = 0;
+                sink.pause()?;
+                if read_some(input, &mut buffer).map_err(Failure::Read)? == 0 {
+                    rest = Rest::Nothing;
+                }
+                continue;
+            }
+            Step::Skip { bytes, wrong } => {
+                if let Some(wrong) = wrong {
+                    sink.garbled(at.place(), wrong)?;
+                }
+                bytes
+            }
+            Step::Message { bytes, wrong } => {
+                let head = at.head.trim().trim_end_matches(':').trim_end();
+                let bytes_of = &splitter.message;
+                sink.message(&Found { bytes: bytes_of, place: at.place(), head, wrong })?;
+                bytes
+            }
+        };
+        at.pass(&buffer[begin..begin + bytes]);
+        begin += bytes;
+    }
+}
+
+/// Where a stream is read.
+struct Position {
+    line: u64,
+    byte: u64,
+    /// The text of the line so far.
+    head: String,
+}
+
+/// What a log says before a message is shorter.
+const HEAD_BYTES_MAX: usize = 256;
+
+impl Position {
+    const fn place(&self) -> Place {
+        Place::Stream { line: self.line, byte: self.byte }
+    }
+
+    fn pass(&mut self, bytes: &[u8]) {
+        let lines = bytes.iter().filter(|&&b| b == b'\n').count();
+        self.byte += bytes.len() as u64;
+        self.line += lines as u64;
+        let last = bytes.rsplit(|&b| b == b'\n').next().unwrap_or_default();
+        if lines > 0 || bytes.starts_with(b"8=FIX") {
+            self.head.clear();
+        }
+        let is_message = lines == 0 && bytes.starts_with(b"8=FIX");
+        if !is_message && self.head.len() + last.len() <= HEAD_BYTES_MAX {
+            let is_text = |c: &char| !c.is_control() && *c != char::REPLACEMENT_CHARACTER;
+            self.head.extend(String::from_utf8_lossy(last).chars().filter(is_text));
+        }
+    }
+}
+
+/// Messages and marks of a store.
+pub(crate) fn store(
+    entries: impl Iterator<Item = Result<Entry, StoreError>>,
+    sink: &mut dyn Sink,
+) -> Result<(), Failure> {
+    for entry in entries {
+        let entry = entry.map_err(|error| Failure::Read(error.to_string()))?;
+        let time = Timestamp(i64::try_from(entry.time_ns).unwrap_or(i64::MAX));
+        let (head, message) = match &entry.event {
+            Event::Outbound(message) => (format!("out {} {time}", message.seq), Some(message)),
+            Event::Inbound(message) => (format!("in {} {time}", message.seq), Some(message)),
+            Event::NextIn(seq) => (format!("next_in {seq} {time}"), None),
+            Event::NextOut(seq) => (format!("next_out {seq} {time}"), None),
+            Event::Reset => (format!("reset {time}"), None),
+        };
+        let Some(message) = message else {
+            sink.mark(&head)?;
+            continue;
+        };
+        let bytes = &message.bytes;
+        let limits = Limits { message_bytes_max: MESSAGE_BYTES_MAX };
+        let is_whole = frame::split(bytes, limits) == Frame::Whole(bytes.len());
+        let wrong = (!is_whole).then_some(Wrong::Garbled(Garbled::BodyLength));
+        let place = Place::Store { segment: entry.segment, byte: entry.offset };
+        sink.message(&Found { bytes, place, head: &head, wrong })?;
+    }
+    Ok(())
+}
+
+/// Whether the directory has a segment of a store.
+fn holds_store(path: &Path) -> bool {
+    let is_segment = |path: &Path| path.extension().is_some_and(|end| end == "seg");
+    // A directory that cannot be read is for the journal to complain about.
+    path.read_dir().map_or(true, |all| all.flatten().any(|entry| is_segment(&entry.path())))
+}
+
+/// Indexes bytes that were not found by their BodyLength(9).
+pub(crate) fn parse<'a>(
+    bytes: &'a [u8],
+    index: &'a mut FieldIndex,
+    check_sum: CheckSumPolicy,
+) -> Result<Message<'a>, Garbled> {
+    // What Message::parse takes for granted of a frame.
+    if bytes.last() != Some(&SOH) {
+        return Err(Garbled::BodyLength);
+    }
+    Message::parse(bytes, index, check_sum)
+}
+
+/// Bytes read at once.
+const CHUNK: usize = 256 << 10;
+
+/// Appends what can be read at once; 0 at the end.
+pub(crate) fn read_some(input: &mut dyn Read, buffer: &mut Vec<u8>) -> Result<usize, String> {
+    let filled = buffer.len();
+    buffer.resize(filled + CHUNK, 0);
+    let read = loop {
+        match input.read(&mut buffer[filled..]) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            other => break other,
+        }
+    };
+    buffer.truncate(filled + read.as_ref().copied().unwrap_or(0));
+    read.map_err(|error| format!("cannot read on: {error}"))
+}

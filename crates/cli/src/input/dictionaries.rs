@@ -1,0 +1,204 @@
+//! The dictionaries that messages need, found by what each message says of its version.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use transfix::dictionary::{Dictionary, STANDARD, standard};
+use transfix::{DictionarySource, Message, tag};
+
+/// How the user names a dictionary.
+#[derive(clap::Args, Clone, Debug, Default)]
+pub(crate) struct Choice {
+    /// A standard dictionary (FIX40 to FIX50SP2, FIXT11, FIXLatest) or the path of an XML file;
+    /// chosen by BeginString(8), ApplVerID(1128) and DefaultApplVerID(1137) if left out.
+    #[arg(long, value_name = "NAME|FILE")]
+    dictionary: Option<String>,
+    /// A file that changes the dictionary; may be given several times.
+    #[arg(long, value_name = "FILE", requires = "dictionary")]
+    overlay: Vec<PathBuf>,
+    /// The scenario that is taken of a FIX Orchestra file.
+    #[arg(long, value_name = "NAME", requires = "dictionary")]
+    scenario: Option<String>,
+}
+
+/// The dictionary of the session layer and that of the application.
+#[derive(Clone, Debug)]
+pub(crate) struct Pair {
+    pub(crate) session: Arc<Dictionary>,
+    pub(crate) application: Arc<Dictionary>,
+}
+
+impl Pair {
+    /// The message of that type.
+    pub(crate) fn message(&self, msg_type: &[u8]) -> Option<&transfix::dictionary::Message> {
+        self.session.message(msg_type).or_else(|| self.application.message(msg_type))
+    }
+
+    /// The field of that tag.
+    pub(crate) fn field(&self, tag: u32) -> Option<&transfix::dictionary::Field> {
+        self.application.field(tag).or_else(|| self.session.field(tag))
+    }
+}
+
+/// The dictionaries that the messages need, each read once.
+pub(crate) struct Dictionaries {
+    /// The one that the user names.
+    chosen: Option<Arc<Dictionary>>,
+    loaded: Vec<(&'static str, Arc<Dictionary>)>,
+    /// Names of session and application, and what they stand for.
+    pairs: Vec<([&'static str; 2], Pair)>,
+    /// The version that the last Logon(A) named.
+    default: Option<&'static str>,
+}
+
+impl Dictionaries {
+    /// Those of the standard, or the one that the user names.
+    pub(crate) fn new(choice: &Choice) -> Result<Self, String> {
+        let read = |name: &String| {
+            let (base, scenario) = (name.into(), choice.scenario.clone());
+            DictionarySource { base, scenario, overlays: choice.overlay.clone() }.load()
+        };
+        let chosen = choice.dictionary.as_ref().map(read).transpose()?.map(Arc::new);
+        Ok(Self { chosen, loaded: Vec::new(), pairs: Vec::new(), default: None })
+    }
+
+    /// The number of the message's pair; the same for all messages of its version.
+    pub(crate) fn find(&mut self, message: &Message<'_>) -> Result<usize, String> {
+        let version = |tag| message.raw(tag).and_then(by_appl_ver_id);
+        self.default = version(tag::DEFAULT_APPL_VER_ID).or(self.default);
+        let names = match by_begin_string(message.begin_string()) {
+            Some(name) => [name, name],
+            None => {
+                let named = version(tag::APPL_VER_ID).or(self.default);
+                ["FIXT11", named.unwrap_or("FIX50SP2")]
+            }
+        };
+        if let Some(known) = self.pairs.iter().position(|(known, _)| *known == names) {
+            return Ok(known);
+        }
+        let application = match &self.chosen {
+            Some(chosen) => chosen.clone(),
+            None => self.load(names[1])?,
+        };
+        let session = match &self.chosen {
+            Some(chosen) if !chosen.header().is_empty() => chosen.clone(),
+            _ => self.load(names[0])?,
+        };
+        self.pairs.push((names, Pair { session, application }));
+        Ok(self.pairs.len() - 1)
+    }
+
+    /// The pair of that number, which [`Dictionaries::find`] has given.
+    pub(crate) fn pair(&self, number: usize) -> &Pair {
+        &self.pairs[number].1
+    }
+
+    /// The tag of a field that some version names so. No two versions mean different fields by one
+    /// name.
+    pub(crate) fn tag_named(&mut self, name: &str) -> Option<u32> {
+        let named = |dictionary: &Dictionary| dictionary.field_named(name).map(|field| field.tag);
+        if let Some(tag) = self.chosen.as_deref().and_then(named) {
+            return Some(tag);
+        }
+        let found = self.loaded.iter().find_map(|(_, loaded)| named(loaded));
+        // The newest have nearly all fields; the old ones have what was dropped since.
+        let mut others = STANDARD.iter().rev();
+        found.or_else(|| others.find_map(|other| self.load(other).ok().and_then(|d| named(&d))))
+    }
+
+    fn load(&mut self, name: &'static str) -> Result<Arc<Dictionary>, String> {
+        if let Some((_, loaded)) = self.loaded.iter().find(|(loaded, _)| *loaded == name) {
+            return Ok(loaded.clone());
+        }
+        let dictionary = Arc::new(standard(name).map_err(|error| error.to_string())?);
+        self.loaded.push((name, dictionary.clone()));
+        Ok(dictionary)
+    }
+}
+
+/// The dictionary of a version that has its own session layer; none for FIXT 1.1.
+fn by_begin_string(begin_string: &[u8]) -> Option<&'static str> {
+    match begin_string {
+        b"FIX.4.0" => Some("FIX40"),
+        b"FIX.4.1" => Some("FIX41"),
+        b"FIX.4.2" => Some("FIX42"),
+        b"FIX.4.3" => Some("FIX43"),
+        b"FIX.4.4" => Some("FIX44"),
+        _ => None,
+    }
+}
+
+/// The dictionary of an ApplVerID(1128).
+fn by_appl_ver_id(value: &[u8]) -> Option<&'static str> {
+    match value {
+        b"2" => Some("FIX40"),
+        b"3" => Some("FIX41"),
+        b"4" => Some("FIX42"),
+        b"5" => Some("FIX43"),
+        b"6" => Some("FIX44"),
+        b"7" => Some("FIX50"),
+        b"8" => Some("FIX50SP1"),
+        b"9" => Some("FIX50SP2"),
+        b"10" => Some("FIXLatest"),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use transfix::codec::{CheckSumPolicy, FieldIndex};
+
+    fn choice(dictionary: Option<&str>) -> Choice {
+        Choice { dictionary: dictionary.map(str::to_owned), ..Choice::default() }
+    }
+
+    #[test]
+    fn the_version_is_found() {
+        let cases = [
+            (None, &["8=FIX.4.2|9=10|35=E|54=1|10=000|"][..], ["FIX.4.2", "FIX.4.2"]),
+            (None, &["8=FIXT.1.1|9=12|35=AE|1128=7|10=000|"], ["FIXT.1.1", "FIX.5.0"]),
+            (
+                None,
+                &["8=FIXT.1.1|9=12|35=A|1137=8|10=000|", "8=FIXT.1.1|9=5|35=D|10=000|"],
+                ["FIXT.1.1", "FIX.5.0SP1"],
+            ),
+            (None, &["8=FIXT.1.1|9=5|35=D|10=000|"], ["FIXT.1.1", "FIX.5.0SP2"]),
+            (Some("FIX43"), &["8=FIX.4.4|9=5|35=D|10=000|"], ["FIX.4.3", "FIX.4.3"]),
+            (Some("FIX50"), &["8=FIX.4.4|9=5|35=D|10=000|"], ["FIX.4.4", "FIX.5.0"]),
+        ];
+        for (chosen, log, expected) in cases {
+            let mut dictionaries = Dictionaries::new(&choice(chosen)).unwrap();
+            let mut last = None;
+            for text in log {
+                let bytes = text.replace('|', "\x01").into_bytes();
+                let mut index = FieldIndex::default();
+                let message = Message::parse(&bytes, &mut index, CheckSumPolicy::Ignore).unwrap();
+                last = dictionaries.find(&message).ok();
+                assert_eq!(dictionaries.find(&message).ok(), last);
+            }
+            let pair = dictionaries.pair(last.unwrap());
+            assert_eq!([pair.session.name(), pair.application.name()], expected, "{log:?}");
+        }
+    }
+
+    #[test]
+    fn a_name_means_one_field_in_all_versions() {
+        let mut dictionaries = Dictionaries::new(&Choice::default()).unwrap();
+        for name in STANDARD {
+            for field in standard(name).unwrap().fields() {
+                let tag = dictionaries.tag_named(&field.name);
+                assert_eq!(tag, Some(field.tag), "{name}: {}", field.name);
+            }
+        }
+        assert_eq!(dictionaries.tag_named("NoSuchField"), None);
+    }
+
+    #[test]
+    fn unknown_dictionaries_are_refused() {
+        for (name, expected) in [("FIX45", "did you mean"), ("no/such.xml", "no/such.xml: ")] {
+            let error = Dictionaries::new(&choice(Some(name))).err().unwrap();
+            assert!(error.contains(expected), "{error}");
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! Sample messages made from a dictionary: sound ones of every type, as small or as full as wanted.
+//!
+//! ```
+//! use transfix_testkit::random::Random;
+//! use transfix_testkit::sample::{Extent, Sample};
+//!
+//! let fix44 = transfix_dictionary::standard("FIX44").expect("a standard dictionary");
+//! let mut sample = Sample::new(&fix44, &fix44, Random::new(1));
+//! let order = sample.message(fix44.message("D").expect("a message"), Extent::Required);
+//! assert!(order.starts_with(b"8=FIX.4.4\x019=") && order.ends_with(b"\x01"));
+//! ```
+
+use transfix_codec::{FrameWriter, Tag, data};
+use transfix_dictionary::{DataType, Dictionary, Field, Flat, FlatMember, Member, Message};
+
+use crate::random::Random;
+
+/// How much of what the dictionary lists is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extent {
+    /// What is required, and the first field of each entry.
+    Required,
+    /// Every field and group, two entries each outside and one within.
+    Everything,
+    /// What is required, and something by chance.
+    Some,
+}
+
+/// Makes messages.
+#[derive(Debug)]
+pub struct Sample<'d> {
+    session: &'d Dictionary,
+    application: &'d Dictionary,
+    random: Random,
+}
+
+/// Fields being written, and the tags of the level at hand.
+struct Level<'l> {
+    out: &'l mut Vec<u8>,
+    tags: Vec<u32>,
+    extent: Extent,
+    depth: usize,
+    /// Whether the members are those of the session's dictionary.
+    is_session: bool,
+}
+
+impl<'d> Sample<'d> {
+    /// Messages of `application` in the frame of `session`; the same dictionary up to FIX 4.4.
+    #[must_use]
+    pub const fn new(session: &'d Dictionary, application: &'d Dictionary, random: Random) -> Self {
+        Self { session, application, random }
+    }
+
+    /// All messages that the two dictionaries have, those of the session layer once.
+    pub fn messages(&self) -> impl Iterator<Item = &'d Message> + use<'d> {
+        let session = self.session;
+        let is_own = move |message: &&Message| session.message(&message.msg_type).is_none();
+        session.messages().iter().chain(self.application.messages().iter().filter(is_own))
+    }
+
+    /// A sound message of that type.
+    ///
+    /// # Panics
+    /// If the dictionary names its message by what no MsgType(35) can be.
+    pub fn message(&mut self, message: &Message, extent: Extent) -> Vec<u8> {
+        let mut fields = Vec::new();
+        let is_session = self.session.message(&message.msg_type).is_some();
+        let tags = vec![8, 9, 35, 10];
+        let mut level = Level { out: &mut fields, tags, extent, depth: 0, is_session: true };
+        self.level(self.session.header(), &mut level);
+        level.is_session = is_session;
+        self.level(&message.members, &mut level);
+        level.is_session = true;
+        self.level(self.session.trailer(), &mut level);
+        let mut bytes = Vec::new();
+        let begin_string = self.session.name().as_bytes();
+        let mut frame = FrameWriter::new(&mut bytes, begin_string, message.msg_type.as_bytes());
+        frame.raw(&fields);
+        match frame.finish() {
+            Ok(_) => bytes,
+            Err(misuse) => panic!("{}: {misuse}", message.name),
+        }
+    }
+
+    /// The members of one level, in their order.
+    fn level(&mut self, members: &[Member], level: &mut Level<'_>) {
+        let flat: Vec<FlatMember<'_>> = Flat::of(members).collect();
+        let is_entry = level.depth > 0;
+        let mut n = 0;
+        while n < flat.len() {
+            let member = &flat[n];
+            let next = flat.get(n + 1).map(|next| Tag(next.tag));
+            let is_pair = next.and_then(data::length_of) == Some(Tag(member.tag));
+            let is_wanted = member.required || is_entry && n == 0 || self.wants(level.extent);
+            n += 1 + usize::from(is_pair);
+            // Some dictionaries publish a field twice in one message.
+            if !is_wanted || level.tags.contains(&member.tag) {
+                continue;
+            }
+            level.tags.push(member.tag);
+            if let Some(entry) = member.group {
+                self.group(member.tag, entry, level);
+            } else if is_pair {
+                level.tags.extend(next.map(|next| next.0));
+                put(level.out, member.tag, b"3");
+                put(level.out, next.map_or(0, |next| next.0), b"a\x01b");
+            } else {
+                self.field(member.tag, level);
+            }
+        }
+    }
+
+    fn wants(&mut self, extent: Extent) -> bool {
+        match extent {
+            Extent::Required => false,
+            Extent::Everything => true,
+            Extent::Some => self.random.below(4) == 0,
+        }
+    }
+
+    fn group(&mut self, count: u32, entry: &[Member], level: &mut Level<'_>) {
+        let entries = if level.extent == Extent::Everything && level.depth == 0 { 2 } else { 1 };
+        put(level.out, count, entries.to_string().as_bytes());
+        for _ in 0..entries {
+            let (tags, depth) = (Vec::new(), level.depth + 1);
+            let mut inner = Level { out: level.out, tags, depth, ..*level };
+            self.level(entry, &mut inner);
+        }
+    }
+
+    fn field(&mut self, number: u32, level: &mut Level<'_>) {
+        // As validation does: the dictionary that the members are from speaks first.
+        let [first, second] = if level.is_session {
+            [self.session, self.application]
+        } else {
+            [self.application, self.session]
+        };
+        let Some(field) = first.field(number).or_else(|| second.field(number)) else { return };
+        if field.codes.is_empty() {
+            let texts = texts(field.data_type);
+            put(level.out, number, texts[self.random.below(texts.len())].as_bytes());
+        } else {
+            let value = self.code(field);
+            put(level.out, number, value.as_bytes());
+        }
+    }
+
+    /// A code, or two where there may be several.
+    fn code(&mut self, field: &Field) -> String {
+        let code = |random: &mut Random| field.codes[random.below(field.codes.len())].value.clone();
+        let mut value = code(&mut self.random);
+        if field.data_type.is_multiple() {
+            value = format!("{value} {}", code(&mut self.random));
+        }
+        value
+    }
+}
+
+fn put(out: &mut Vec<u8>, tag: u32, value: &[u8]) {
+    out.extend_from_slice(tag.to_string().as_bytes());
+    out.push(b'=');
+    out.extend_from_slice(value);
+    out.push(1);
+}
+
+/// Values of that type.
+const fn texts(data_type: DataType) -> &'static [&'static str] {
+    use DataType as T;
+    match data_type {
+        T::Int => &["12", "-3", "0007"],
+        T::Length | T::TagNum | T::SeqNum | T::NumInGroup => &["1", "12", "0007"],
+        T::DayOfMonth => &["1", "31"],
+        T::Float | T::Qty | T::Price | T::PriceOffset | T::Amt | T::Percentage => {
+            &["12.50", "-3", "0.000125", "1000000"]
+        }
+        T::Char => &["a", "7"],
+        T::Boolean => &["Y", "N"],
+        T::String | T::Pattern | T::Xid | T::XidRef => &["text", "more text", "\u{e9}"],
+        T::MultipleCharValue => &["a", "a b"],
+        T::MultipleStringValue => &["AA", "AA B"],
+        T::Country => &["DE", "US"],
+        T::Currency => &["EUR", "USD"],
+        T::Exchange => &["XNYS", "XETR"],
+        T::MonthYear => &["202611", "20261121", "202611w3"],
+        T::UtcTimestamp => &["20261121-09:28:25", "20261121-09:28:25.623"],
+        T::UtcTimeOnly | T::LocalMktTime => &["09:28:25"],
+        T::UtcDateOnly | T::LocalMktDate => &["20261121"],
+        T::TzTimeOnly => &["09:28Z", "09:28:25+05:30"],
+        T::TzTimestamp => &["20261121-09:28Z", "20261121-09:28:25.5-05"],
+        T::Data | T::XmlData => &["bytes"],
+        T::Language => &["en", "de"],
+        T::Tenor => &["D5", "M3"],
+    }
+}
