@@ -5,7 +5,7 @@ use std::hint::black_box;
 use transfix::clock::monotonic_ns;
 use transfix::codec::{CheckSumPolicy, FieldIndex, Frame, Limits, Prepared, Rules, Scratch};
 use transfix::codec::{Switches, encode::Header, frame};
-use transfix::{Message, Precision, Tag, Timestamp, dictionary, tag};
+use transfix::{Body, Message, Precision, Tag, Timestamp, dictionary, tag};
 
 use crate::operation::{Operation, Set};
 use crate::workload::{EPOCH, Order, S4B};
@@ -26,7 +26,12 @@ pub struct Ours {
     index: FieldIndex,
     scratch: Scratch,
     out: Vec<u8>,
+    /// Writes the body with the typed builder, which not every build of this crate has.
+    typed: Option<WriteTyped>,
 }
+
+/// Writes an order's body with the typed builder.
+pub type WriteTyped = fn(&Order, &mut Body<'_>, Timestamp);
 
 struct Messages {
     orders: Vec<Order>,
@@ -60,6 +65,7 @@ impl Ours {
             index: FieldIndex::default(),
             scratch: Scratch::default(),
             out: Vec::with_capacity(4096),
+            typed: None,
         };
         ours.check()?;
         Ok(ours)
@@ -71,6 +77,16 @@ impl Ours {
         &self.messages(set).frames
     }
 
+    /// Whether it is ours: a message object apart from its bytes is not.
+    #[must_use]
+    pub const fn knows(&self, operation: Operation) -> bool {
+        match operation {
+            Operation::Encode => false,
+            Operation::TypedEncode => self.typed.is_some(),
+            _ => true,
+        }
+    }
+
     const fn messages(&self, set: Set) -> &Messages {
         match set {
             Set::Fixed => &self.fixed,
@@ -80,7 +96,8 @@ impl Ours {
 
     /// Carries `operation` out `n` times; nanoseconds that they took together.
     pub fn run(&mut self, operation: Operation, set: Set, n: u64) -> u64 {
-        let Self { fixed, varied, header, prepared, fix42, fix44, index, scratch, out } = self;
+        let Self { fixed, varied, header, prepared, fix42, fix44, index, scratch, out, typed } =
+            self;
         let Messages { orders, frames } = if set == Set::Fixed { &*fixed } else { &*varied };
         let frame_of = |i: u64| &frames[i as usize & (frames.len() - 1)][..];
         let order_of = |i: u64| &orders[i as usize & (orders.len() - 1)];
@@ -93,7 +110,11 @@ impl Ours {
                     .map(|message| fix44.check(&message, &Switches::default(), scratch))
             }),
             Operation::Encode | Operation::BuildEncode => {
-                time(n, |i| build(header, out, order_of(i), i))
+                time(n, |i| build(header, out, (order_of(i), i), Order::write))
+            }
+            Operation::TypedEncode => {
+                let write = typed.unwrap_or(Order::write);
+                time(n, |i| build(header, out, (order_of(i), i), write))
             }
             Operation::Template => time(n, |i| patch(prepared, order_of(i), i).len()),
             Operation::Validate42 => validate(fix42, (index, scratch), n),
@@ -117,6 +138,28 @@ impl Ours {
         }
     }
 
+    /// Sets the typed builder, and checks what it writes.
+    ///
+    /// # Errors
+    /// If another message comes out.
+    pub fn set_typed(&mut self, write: WriteTyped) -> Result<(), String> {
+        for order in self.fixed.orders.iter().chain(&self.varied.orders) {
+            let (mut typed, mut plain) = (Vec::new(), Vec::new());
+            build(&mut self.header, &mut typed, (order, 0), write);
+            build(&mut self.header, &mut plain, (order, 0), Order::write);
+            let sorted = |frame: &[u8]| {
+                let mut fields: Vec<_> = frame.split(|b| *b == 1).map(<[u8]>::to_vec).collect();
+                fields.sort();
+                fields
+            };
+            if sorted(&typed) != sorted(&plain) {
+                return Err(format!("typed: {}", typed.escape_ascii()));
+            }
+        }
+        self.typed = Some(write);
+        Ok(())
+    }
+
     fn check_one(&mut self, set: Set, i: usize) -> Result<(), String> {
         let Self { fixed, varied, header, prepared, fix44, index, scratch, out, .. } = self;
         let Messages { orders, frames } = if set == Set::Fixed { &*fixed } else { &*varied };
@@ -130,7 +173,7 @@ impl Ours {
         fix44
             .check(&message, &Switches::default(), scratch)
             .map_err(|reject| format!("{message}: {reject}"))?;
-        build(header, out, order, 0);
+        build(header, out, (order, 0), Order::write);
         let built = decode(out, index).map_or(0, |message| read(&message));
         let patched = decode(patch(prepared, order, 0), index).map_or(0, |message| read(&message));
         if (built, patched) != (body, 13) {
@@ -188,12 +231,17 @@ fn moment(i: u64) -> Timestamp {
 }
 
 /// As a session sends: its constant header fields are ready, everything else is written anew.
-fn build(header: &mut Header, out: &mut Vec<u8>, order: &Order, i: u64) -> usize {
+fn build(
+    header: &mut Header,
+    out: &mut Vec<u8>,
+    (order, i): (&Order, u64),
+    write: impl FnOnce(&Order, &mut Body<'_>, Timestamp),
+) -> usize {
     out.clear();
     let now = black_box(moment(i));
     let sending_time = (now, Precision::Millis);
     let mut frame = header.frame(out, b"D", order.msg_seq_num, sending_time);
-    black_box(order).write(frame.body(Precision::Millis), now);
+    write(black_box(order), frame.body(Precision::Millis), now);
     let written = frame.finish().map_or(0, |range| range.end);
     black_box(&out);
     written
