@@ -52,12 +52,19 @@ impl Timestamp {
     #[must_use]
     #[inline]
     pub fn parse(value: &[u8]) -> Option<Self> {
+        let (date, time) = Self::parts(value)?;
+        Self::from_parts(date, time)
+    }
+
+    /// The day and time that a UTCTimestamp says, of any year.
+    #[inline]
+    pub(crate) fn parts(value: &[u8]) -> Option<(Date, TimeOfDay)> {
         let (date, rest) = value.split_first_chunk::<8>()?;
         let (b'-', rest) = rest.split_first()? else { return None };
         let (time, rest) = rest.split_first_chunk::<8>()?;
         let [hour, minute, second] = hms(time)?;
         let time = TimeOfDay::new(hour, minute, second, fraction(rest)?)?;
-        Self::from_parts(Date::of_digits(date)?, time)
+        Some((Date::of_digits(date)?, time))
     }
 
     /// A day and time in UTC; `None` beyond the years 1678 to 2262.

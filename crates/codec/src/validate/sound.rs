@@ -84,7 +84,7 @@ impl Sound<'_, '_> {
             Look::Text => true,
             Look::Codes => rule(place).is_code(field.value),
             Look::Decimal => crate::Decimal::parse(field.value).is_some(),
-            Look::Timestamp => crate::Timestamp::parse(field.value).is_some(),
+            Look::Timestamp => crate::Timestamp::parts(field.value).is_some(),
             Look::Form => values::fits(rule(place).data_type, field.value),
             Look::Data => self.is_as_long_as_said(field, rule(place)),
         }

@@ -23,7 +23,7 @@ pub(super) fn fits(data_type: DataType, value: &[u8]) -> bool {
         }
         T::Char => value::char(value).is_some(),
         T::Boolean => value::boolean(value).is_some(),
-        T::UtcTimestamp => utc_timestamp(value),
+        T::UtcTimestamp => Timestamp::parts(value).is_some(),
         T::UtcDateOnly | T::LocalMktDate => Date::parse(value).is_some(),
         T::UtcTimeOnly | T::LocalMktTime => TimeOfDay::parse(value).is_some(),
         T::DayOfMonth => value::day_of_month(value).is_some(),
@@ -38,20 +38,6 @@ pub(super) fn fits(data_type: DataType, value: &[u8]) -> bool {
         T::TzTimestamp => TzTimestamp::parse(value).is_some(),
         T::Tenor => Tenor::parse(value).is_some(),
     }
-}
-
-/// `YYYYMMDD-HH:MM:SS` with an optional fraction.
-fn utc_timestamp(value: &[u8]) -> bool {
-    // The usual one in one pass; what no Timestamp holds is looked at by its parts.
-    Timestamp::parse(value).is_some() || utc_timestamp_parts(value)
-}
-
-#[cold]
-fn utc_timestamp_parts(value: &[u8]) -> bool {
-    value.split_at_checked(9).is_some_and(|(day, time)| {
-        day.strip_suffix(b"-").is_some_and(|day| Date::parse(day).is_some())
-            && TimeOfDay::parse(time).is_some()
-    })
 }
 
 #[cfg(test)]
