@@ -62,7 +62,7 @@ pub const OURS: &str = "transfix";
 /// # Errors
 /// If a peer fails in the middle.
 pub fn run(ours: &mut Ours, peers: &mut Peers, plan: Plan<'_>) -> Result<Vec<Series>, String> {
-    let mut contests = contests(peers, plan);
+    let mut contests = contests(ours, peers, plan);
     for contest in &mut contests {
         contest.n = match plan.slice {
             Slice::Times(n) => n.max(1),
@@ -85,7 +85,7 @@ struct Contest {
     series: Series,
 }
 
-fn contests(peers: &Peers, plan: Plan<'_>) -> Vec<Contest> {
+fn contests(ours: &Ours, peers: &Peers, plan: Plan<'_>) -> Vec<Contest> {
     let mut contests = Vec::new();
     for &operation in plan.operations {
         for &set in plan.sets {
@@ -96,8 +96,7 @@ fn contests(peers: &Peers, plan: Plan<'_>) -> Vec<Contest> {
                 let series = Series { engine: engine.to_owned(), operation, set, ns: Vec::new() };
                 Contest { peer, n: 1, series }
             };
-            // We have no encoding apart from the building.
-            if operation != Operation::Encode {
+            if ours.knows(operation) {
                 contests.push(contest(None, OURS));
             }
             for (i, peer) in peers.ready.iter().enumerate() {

@@ -15,6 +15,8 @@ pub enum Operation {
     Encode,
     /// Built anew with both times formatted, and turned into bytes.
     BuildEncode,
+    /// The same with the typed builder of the version.
+    TypedEncode,
     /// Five values of a prepared message written anew, with length and checksum.
     Template,
     /// The message of S4b, already decoded, validated against FIX42.
@@ -25,12 +27,13 @@ pub enum Operation {
 
 impl Operation {
     /// All, in the order of the tables.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Floor,
         Self::Decode,
         Self::DecodeRead,
         Self::DecodeValidate,
         Self::BuildEncode,
+        Self::TypedEncode,
         Self::Encode,
         Self::Template,
         Self::Validate42,
@@ -47,6 +50,7 @@ impl Operation {
             Self::DecodeValidate => "decode-validate",
             Self::Encode => "encode",
             Self::BuildEncode => "build-encode",
+            Self::TypedEncode => "typed-encode",
             Self::Template => "template",
             Self::Validate42 => "validate-fix42",
             Self::Validate44 => "validate-fix44",
@@ -65,6 +69,7 @@ impl Operation {
     pub const fn of_peer(self) -> Self {
         match self {
             Self::Template => Self::Encode,
+            Self::TypedEncode => Self::BuildEncode,
             other => other,
         }
     }

@@ -3,9 +3,9 @@
 use std::hint::black_box;
 
 use transfix::clock::monotonic_ns;
-use transfix::codec::{CheckSumPolicy, FieldIndex, Frame, Limits, Rules, Scratch};
+use transfix::codec::{CheckSumPolicy, FieldIndex, Frame, Limits, Prepared, Rules, Scratch};
 use transfix::codec::{Switches, encode::Header, frame};
-use transfix::{Message, Precision, Tag, Template, Timestamp, dictionary, tag};
+use transfix::{Body, Message, Precision, Tag, Timestamp, dictionary, tag};
 
 use crate::operation::{Operation, Set};
 use crate::workload::{EPOCH, Order, S4B};
@@ -20,13 +20,18 @@ pub struct Ours {
     fixed: Messages,
     varied: Messages,
     header: Header,
-    template: Template,
+    prepared: Prepared,
     fix42: Rules,
     fix44: Rules,
     index: FieldIndex,
     scratch: Scratch,
     out: Vec<u8>,
+    /// Writes the body with the typed builder, which not every build of this crate has.
+    typed: Option<WriteTyped>,
 }
+
+/// Writes an order's body with the typed builder.
+pub type WriteTyped = fn(&Order, &mut Body<'_>, Timestamp);
 
 struct Messages {
     orders: Vec<Order>,
@@ -54,12 +59,13 @@ impl Ours {
             fixed: Messages::of(vec![Order::of_page()]),
             varied: Messages::of(Order::varied()),
             header: Header::new(b"FIX.4.4", HEADER),
-            template: template(),
+            prepared: prepared(),
             fix42: rules("FIX42")?,
             fix44: rules("FIX44")?,
             index: FieldIndex::default(),
             scratch: Scratch::default(),
             out: Vec::with_capacity(4096),
+            typed: None,
         };
         ours.check()?;
         Ok(ours)
@@ -71,6 +77,16 @@ impl Ours {
         &self.messages(set).frames
     }
 
+    /// Whether it is ours: a message object apart from its bytes is not.
+    #[must_use]
+    pub const fn knows(&self, operation: Operation) -> bool {
+        match operation {
+            Operation::Encode => false,
+            Operation::TypedEncode => self.typed.is_some(),
+            _ => true,
+        }
+    }
+
     const fn messages(&self, set: Set) -> &Messages {
         match set {
             Set::Fixed => &self.fixed,
@@ -80,7 +96,8 @@ impl Ours {
 
     /// Carries `operation` out `n` times; nanoseconds that they took together.
     pub fn run(&mut self, operation: Operation, set: Set, n: u64) -> u64 {
-        let Self { fixed, varied, header, template, fix42, fix44, index, scratch, out } = self;
+        let Self { fixed, varied, header, prepared, fix42, fix44, index, scratch, out, typed } =
+            self;
         let Messages { orders, frames } = if set == Set::Fixed { &*fixed } else { &*varied };
         let frame_of = |i: u64| &frames[i as usize & (frames.len() - 1)][..];
         let order_of = |i: u64| &orders[i as usize & (orders.len() - 1)];
@@ -93,9 +110,13 @@ impl Ours {
                     .map(|message| fix44.check(&message, &Switches::default(), scratch))
             }),
             Operation::Encode | Operation::BuildEncode => {
-                time(n, |i| build(header, out, order_of(i), i))
+                time(n, |i| build(header, out, (order_of(i), i), Order::write))
             }
-            Operation::Template => time(n, |i| patch((header, template), out, order_of(i), i)),
+            Operation::TypedEncode => {
+                let write = typed.unwrap_or(Order::write);
+                time(n, |i| build(header, out, (order_of(i), i), write))
+            }
+            Operation::Template => time(n, |i| patch(prepared, order_of(i), i).len()),
             Operation::Validate42 => validate(fix42, (index, scratch), n),
             Operation::Validate44 => validate(fix44, (index, scratch), n),
         }
@@ -117,8 +138,30 @@ impl Ours {
         }
     }
 
+    /// Sets the typed builder, and checks what it writes.
+    ///
+    /// # Errors
+    /// If another message comes out.
+    pub fn set_typed(&mut self, write: WriteTyped) -> Result<(), String> {
+        for order in self.fixed.orders.iter().chain(&self.varied.orders) {
+            let (mut typed, mut plain) = (Vec::new(), Vec::new());
+            build(&mut self.header, &mut typed, (order, 0), write);
+            build(&mut self.header, &mut plain, (order, 0), Order::write);
+            let sorted = |frame: &[u8]| {
+                let mut fields: Vec<_> = frame.split(|b| *b == 1).map(<[u8]>::to_vec).collect();
+                fields.sort();
+                fields
+            };
+            if sorted(&typed) != sorted(&plain) {
+                return Err(format!("typed: {}", typed.escape_ascii()));
+            }
+        }
+        self.typed = Some(write);
+        Ok(())
+    }
+
     fn check_one(&mut self, set: Set, i: usize) -> Result<(), String> {
-        let Self { fixed, varied, header, template, fix44, index, scratch, out, .. } = self;
+        let Self { fixed, varied, header, prepared, fix44, index, scratch, out, .. } = self;
         let Messages { orders, frames } = if set == Set::Fixed { &*fixed } else { &*varied };
         let (order, bytes) = (&orders[i], &frames[i]);
         let message = decode(bytes, index).ok_or("a frame of ours does not decode")?;
@@ -130,10 +173,9 @@ impl Ours {
         fix44
             .check(&message, &Switches::default(), scratch)
             .map_err(|reject| format!("{message}: {reject}"))?;
-        build(header, out, order, 0);
+        build(header, out, (order, 0), Order::write);
         let built = decode(out, index).map_or(0, |message| read(&message));
-        patch((header, template), out, order, 0);
-        let patched = decode(out, index).map_or(0, |message| read(&message));
+        let patched = decode(patch(prepared, order, 0), index).map_or(0, |message| read(&message));
         if (built, patched) != (body, 13) {
             return Err(format!("{set:?} {i}: what is encoded does not decode"));
         }
@@ -189,43 +231,39 @@ fn moment(i: u64) -> Timestamp {
 }
 
 /// As a session sends: its constant header fields are ready, everything else is written anew.
-fn build(header: &mut Header, out: &mut Vec<u8>, order: &Order, i: u64) -> usize {
+fn build(
+    header: &mut Header,
+    out: &mut Vec<u8>,
+    (order, i): (&Order, u64),
+    write: impl FnOnce(&Order, &mut Body<'_>, Timestamp),
+) -> usize {
     out.clear();
     let now = black_box(moment(i));
     let sending_time = (now, Precision::Millis);
     let mut frame = header.frame(out, b"D", order.msg_seq_num, sending_time);
-    black_box(order).write(frame.body(Precision::Millis), now);
+    write(black_box(order), frame.body(Precision::Millis), now);
     let written = frame.finish().map_or(0, |range| range.end);
     black_box(&out);
     written
 }
 
 /// Everything of the page's order but five values is constant.
-fn template() -> Template {
-    Template::new("D", |t| {
-        t.slot(tag::TRANSACT_TIME).fields(b"1=01234567\x01").slot(tag::ORDER_QTY);
-        t.fields(b"44=400.5\x01").slot(tag::CL_ORD_ID);
-        t.fields(b"21=1\x0140=2\x0154=1\x0155=OC\x0158=NIGEL\x0159=0\x01107=AOZ3 C02000\x01");
-        t.fields(b"167=OPT\x01");
+fn prepared() -> Prepared {
+    Prepared::new("FIX.4.4", "D", Precision::Millis, |m| {
+        m.slot(tag::MSG_SEQ_NUM).fields(b"49=A12345B\x0150=2DEFGH4\x01").slot(tag::SENDING_TIME);
+        m.fields(b"56=COMPARO\x0157=G\x01142=AU,SY\x01").slot(tag::TRANSACT_TIME);
+        m.fields(b"1=01234567\x01").slot(tag::ORDER_QTY).fields(b"44=400.5\x01");
+        m.slot(tag::CL_ORD_ID).fields(b"21=1\x0140=2\x0154=1\x0155=OC\x0158=NIGEL\x0159=0\x01");
+        m.fields(b"107=AOZ3 C02000\x01167=OPT\x01");
     })
 }
 
 /// Five values: MsgSeqNum(34), SendingTime(52), TransactTime(60), OrderQty(38), ClOrdID(11).
-fn patch(
-    (header, template): (&mut Header, &Template),
-    out: &mut Vec<u8>,
-    order: &Order,
-    i: u64,
-) -> usize {
-    out.clear();
+fn patch<'p>(prepared: &'p mut Prepared, order: &Order, i: u64) -> &'p [u8] {
     let (now, order) = (black_box(moment(i)), black_box(order));
-    let sending_time = (now, Precision::Millis);
-    let mut frame = header.frame(out, template.msg_type(), order.msg_seq_num, sending_time);
-    let mut fill = template.fill(frame.body(Precision::Millis));
-    fill.timestamp(now).decimal(order.order_qty).str(&order.cl_ord_id).done();
-    let written = frame.finish().map_or(0, |range| range.end);
-    black_box(&out);
-    written
+    let patch = prepared.patch().uint(order.msg_seq_num).timestamp(now).timestamp(now);
+    let bytes = patch.decimal(order.order_qty).str(&order.cl_ord_id).finish();
+    black_box(bytes.unwrap_or_default())
 }
 
 /// Validation alone: the message is decoded once.

@@ -9,6 +9,8 @@ use transfix::DictionarySource;
 use transfix::dictionary::Dictionary;
 use transfix::dictionary::generate::{Form, Options, generate, message_names, unused_fields};
 
+use crate::input::failed;
+
 mod skeleton;
 
 const EXAMPLES: &str = "\
@@ -25,7 +27,7 @@ Examples:
 The standard versions need no generating: switch on a feature of the package transfix, such as
 `fix44`. In a build script call transfix_dictionary::generate::build_script.
 
-Exit code: 0 written, 1 a dictionary or file is not readable or writable, 2 wrong usage.";
+Exit code: 0 written, 2 wrong usage, or a dictionary or file is not readable or writable.";
 
 /// Writes typed messages as Rust: views, writers, code sets, tags, a router.
 #[derive(clap::Args, Debug)]
@@ -81,10 +83,7 @@ pub(crate) fn run(args: &Args) -> ExitCode {
             Ok(()) => ExitCode::SUCCESS,
             Err(_) => ExitCode::FAILURE,
         },
-        Err(error) => {
-            let _ = writeln!(io::stderr(), "transfix: {error}");
-            ExitCode::FAILURE
-        }
+        Err(error) => failed(&error),
     }
 }
 

@@ -11,7 +11,7 @@ mod header;
 pub(crate) mod moment;
 pub(crate) mod piece;
 pub(crate) mod tail;
-mod text;
+pub(crate) mod text;
 
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -287,24 +287,24 @@ impl<'b> Body<'b> {
 
     #[inline]
     pub(crate) fn put_bytes(&mut self, head: Head, tag: Tag, value: &[u8]) -> &mut Self {
-        let Some(word) = text::load(value) else {
-            if value.is_empty() {
-                self.blame(Misuse::EmptyValue(tag));
-            } else if value.contains(&SOH) {
+        if let Some(text) = text::load_short(value) {
+            if text::has_delimiter(text.word) {
                 self.blame(Misuse::DelimiterInValue(tag));
             }
-            return self.put_long(head, value);
-        };
-        if text::has_delimiter(word) {
-            self.blame(Misuse::DelimiterInValue(tag));
+            return self.put(head, text);
         }
-        if value.len() <= 8 {
-            return self.put(head, Short { word: word as u64, len: value.len() });
+        match text::load_more(value) {
+            Some(word) if !text::has_delimiter_more(word) => {
+                head.write(&mut self.tail);
+                self.tail.store(&word.to_le_bytes(), value.len());
+                self.tail.store(&[SOH], 1);
+                return self;
+            }
+            _ if value.is_empty() => self.blame(Misuse::EmptyValue(tag)),
+            _ if value.contains(&SOH) => self.blame(Misuse::DelimiterInValue(tag)),
+            _ => (),
         }
-        head.write(&mut self.tail);
-        self.tail.store(&word.to_le_bytes(), value.len());
-        self.tail.store(&[SOH], 1);
-        self
+        self.put_long(head, value)
     }
 
     #[inline]

@@ -71,6 +71,7 @@ pub mod json;
 pub mod message;
 #[cfg(feature = "typed")]
 mod messages;
+pub mod prepared;
 pub mod print;
 pub mod raw;
 #[allow(unsafe_code, reason = "vectors: see the safety notes there")]
@@ -94,6 +95,7 @@ pub use group::{Members, MessageLayout};
 pub use message::Message;
 #[cfg(feature = "typed")]
 pub use messages::*;
+pub use prepared::Prepared;
 pub use scan::{CheckSumPolicy, FieldIndex};
 pub use tag::Tag;
 pub use template::Template;

@@ -4,7 +4,7 @@
 use proptest::prelude::*;
 use transfix_codec::encode::Header;
 use transfix_codec::{
-    Body, Decimal, FrameWriter, Misuse, Precision, Tag, Template, Timestamp, tag,
+    Body, Decimal, FrameWriter, Misuse, Precision, Prepared, Tag, Template, Timestamp, tag,
 };
 
 fn written(precision: Precision, fill: impl FnOnce(&mut Body<'_>)) -> String {
@@ -174,6 +174,47 @@ proptest! {
         let range = frame.finish().unwrap();
         prop_assert_eq!(out.escape_ascii().to_string(), plain.escape_ascii().to_string());
         prop_assert_eq!(range, 6..plain.len());
+    }
+
+    #[test]
+    fn what_is_patched_is_as_the_plain_message(
+        constants in prop::collection::vec("[a-z]{1,90}", 2), precision in precision(),
+        messages in prop::collection::vec(
+            (numbers(), any::<i64>(), "[!-~]{0,40}", any::<i64>(), 0_u8..=18, 0_usize..=4), 1..8,
+        ),
+    ) {
+        let constants = [0, 1].map(|i| format!("58={}\x01", constants[i]));
+        let mut prepared = Prepared::new("FIX.4.4", "D", precision, |m| {
+            m.slot(tag::MSG_SEQ_NUM).slot(tag::SENDING_TIME).fields(constants[0].as_bytes());
+            m.slot(tag::CL_ORD_ID).slot(tag::PRICE).fields(constants[1].as_bytes());
+        });
+        for (seq, nanos, id, mantissa, scale, values) in messages {
+            // Short numbers too, and some messages that are given up in the middle.
+            let price = Decimal::new(mantissa >> (seq % 60), scale);
+            let time = Timestamp(nanos);
+            let patch = prepared.patch();
+            let patch = if values > 0 { patch.uint(seq) } else { patch };
+            let patch = if values > 1 { patch.timestamp(time) } else { patch };
+            let patch = if values > 2 { patch.str(&id) } else { patch };
+            let patch = if values > 3 { patch.decimal(price) } else { patch };
+            let expected = if values > 2 && id.is_empty() {
+                Err(Misuse::EmptyValue(tag::CL_ORD_ID))
+            } else if values < 4 {
+                Err(Misuse::SlotCount)
+            } else {
+                let mut out = Vec::new();
+                let mut frame = FrameWriter::new(&mut out, b"FIX.4.4", b"D");
+                let fields = format!(
+                    "34={seq}\x0152={}\x01{}11={id}\x0144={}\x01{}",
+                    plain_time(nanos, precision), constants[0], plain_decimal(price), constants[1],
+                );
+                frame.raw(fields.as_bytes());
+                frame.finish().map(|_| out)
+            };
+            let shown = |bytes: &[u8]| bytes.escape_ascii().to_string();
+            let expected = expected.map(|bytes| shown(&bytes));
+            prop_assert_eq!(patch.finish().map(shown), expected);
+        }
     }
 }
 

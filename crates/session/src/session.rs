@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use transfix_codec::encode::is_msg_type;
-use transfix_codec::{Body, Misuse, Precision, Rules, Scratch, Switches, tag};
+use transfix_codec::encode::{Header, is_msg_type};
+use transfix_codec::{Body, Misuse, Precision, Rules, Scratch, Switches};
 
 use crate::config::{ApplVerId, Config, Now, ResetPolicy, Role};
 use crate::gap::Gap;
@@ -21,6 +21,8 @@ pub struct Session {
     pub(crate) next_num_out: u64,
     /// SenderCompID(49), TargetCompID(56) and their delimiters, as every message carries them.
     pub(crate) comp_ids: Vec<u8>,
+    /// What each message of ours begins with.
+    header: Header,
     pub(crate) timers: Timers,
     pub(crate) gap: Gap,
     /// DefaultApplVerID(1137) agreed in the Logon(A).
@@ -59,6 +61,7 @@ impl Session {
         let comp_ids = format!("49={}\x0156={}\x01", id.sender_comp_id, id.target_comp_id);
         let gap = Gap::new(config.held_messages_max, config.held_bytes_max);
         Self {
+            header: Header::new(id.begin_string.as_str().as_bytes(), comp_ids.as_bytes()),
             comp_ids: comp_ids.into_bytes(),
             appl_ver_id: config.default_appl_ver_id,
             timers: Timers::new(config.heart_bt_int_s),
@@ -248,11 +251,8 @@ impl Session {
     ) -> Result<u64, SendError> {
         let seq = self.next_num_out;
         let precision: Precision = self.config.precision;
-        let begin_string = self.config.id.begin_string.as_str().as_bytes();
-        let mut frame = transfix_codec::FrameWriter::new(&mut out.bytes, begin_string, msg_type);
-        frame.raw(&self.comp_ids);
-        frame.header_uint(tag::MSG_SEQ_NUM, seq);
-        frame.header_timestamp(tag::SENDING_TIME, now.utc, precision);
+        let sending_time = (now.utc, precision);
+        let mut frame = self.header.frame(&mut out.bytes, msg_type, seq, sending_time);
         fill(frame.body(precision));
         let range = frame.finish()?;
         out.entries.push(Entry::Frame { seq, kind, range });

@@ -1,7 +1,7 @@
 //! Moments as UTCTimestamp: the text up to the minute is kept, as the next moment is mostly in the
 //! same one; of the rest, eight digits are made at once.
 
-use super::text::{eight, pairs};
+use super::text::{byte_sum, eight, pairs};
 use crate::time::civil;
 use crate::{Precision, SOH};
 
@@ -17,17 +17,26 @@ pub(crate) struct Minute {
     date: u64,
     /// `-HH:MM:`
     time: u64,
+    /// Of the bytes of the text.
+    sum: u64,
 }
 
 impl Minute {
     /// The first minute of 1970.
-    pub(crate) const FIRST: Self = Self {
-        start: 0,
-        date: u64::from_le_bytes(*b"19700101"),
-        time: u64::from_le_bytes(*b"-00:00:\0"),
-    };
+    pub(crate) const FIRST: Self =
+        Self::new(0, u64::from_le_bytes(*b"19700101"), u64::from_le_bytes(*b"-00:00:\0"));
     /// Length of the text.
     pub(crate) const LEN: usize = 15;
+
+    const fn new(start: i64, date: u64, time: u64) -> Self {
+        Self { start, date, time, sum: byte_sum(date) + byte_sum(time) }
+    }
+
+    /// The sum of the bytes of the text.
+    #[inline]
+    pub(crate) const fn sum(&self) -> u64 {
+        self.sum
+    }
 
     /// Nanoseconds from the beginning of this minute; `self` is changed if `nanos` is in another.
     #[inline]
@@ -50,7 +59,7 @@ impl Minute {
         let digits = pairs([of_day / 60, of_day % 60, 0, 0]);
         let (hour, minute_of_hour) = (digits & 0xFFFF, digits >> 16 & 0xFFFF);
         let time = u64::from_le_bytes(*b"-\0\0:\0\0:\0") | hour << 8 | minute_of_hour << 32;
-        Self { start: minute.wrapping_mul(MINUTE_NS), date, time }
+        Self::new(minute.wrapping_mul(MINUTE_NS), date, time)
     }
 
     /// The text and a byte to be written over.
@@ -66,13 +75,7 @@ impl Minute {
 pub(crate) fn seconds(nanos: u64, precision: Precision) -> (u128, usize) {
     match precision {
         Precision::Seconds => ((eight(nanos / 1_000_000_000) >> 48) as u128 | delimiter(2), 2),
-        // A minute has 60,000 milliseconds: the last five of eight digits.
-        Precision::Millis => {
-            let digits = eight(nanos / 1_000_000) >> 24;
-            // Here, where most moments come along, one word is enough.
-            let text = with_point(digits as u128) as u64 | (SOH as u64) << 48;
-            (text as u128, 6)
-        }
+        Precision::Millis => ((millis(nanos) | (SOH as u64) << 48) as u128, 6),
         Precision::Micros => (with_point(eight(nanos / 1_000) as u128) | delimiter(9), 9),
         Precision::Nanos => {
             let (micros, rest) = (nanos / 1_000, nanos % 1_000);
@@ -80,6 +83,14 @@ pub(crate) fn seconds(nanos: u64, precision: Precision) -> (u128, usize) {
             (with_point(digits) | delimiter(12), 12)
         }
     }
+}
+
+/// `SS.sss`, the usual text: one word is enough.
+#[inline]
+pub(crate) const fn millis(nanos: u64) -> u64 {
+    // A minute has 60,000 milliseconds: the last five of eight digits.
+    let digits = eight(nanos / 1_000_000) >> 24;
+    (digits & 0xFFFF) | (b'.' as u64) << 16 | (digits >> 16) << 24
 }
 
 /// A point behind the second.

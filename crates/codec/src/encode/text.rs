@@ -10,25 +10,25 @@ const ASCII_ZEROS: u64 = u64::from_le_bytes([b'0'; 8]);
 const ONES: u64 = u64::from_le_bytes([1; 8]);
 const HIGHS: u64 = u64::from_le_bytes([0x80; 8]);
 /// Numbers below this have at most eight digits.
-pub(super) const EIGHT_DIGITS: u64 = 100_000_000;
+pub(crate) const EIGHT_DIGITS: u64 = 100_000_000;
 
 /// A text of 1 to 8 bytes.
 #[derive(Clone, Copy)]
-pub(super) struct Short {
-    pub(super) word: u64,
-    pub(super) len: usize,
+pub(crate) struct Short {
+    pub(crate) word: u64,
+    pub(crate) len: usize,
 }
 
 impl Short {
     /// One byte.
     #[inline]
-    pub(super) const fn char(byte: u8) -> Self {
+    pub(crate) const fn char(byte: u8) -> Self {
         Self { word: byte as u64, len: 1 }
     }
 
     /// `value` with at least `digits_min` digits, 1 to 8; it is below [`EIGHT_DIGITS`].
     #[inline]
-    pub(super) fn digits(value: u64, digits_min: usize) -> Self {
+    pub(crate) fn digits(value: u64, digits_min: usize) -> Self {
         let digits = eight_digits(value);
         let leading = (digits.trailing_zeros() as usize / 8).min(8_usize.wrapping_sub(digits_min));
         // At most 7 bytes are shifted out.
@@ -38,7 +38,7 @@ impl Short {
 
     /// `mantissa / 10^scale` if that has at most seven digits.
     #[inline]
-    pub(super) fn decimal(mantissa: u64, scale: usize) -> Option<Self> {
+    pub(crate) fn decimal(mantissa: u64, scale: usize) -> Option<Self> {
         if mantissa >= EIGHT_DIGITS / 10 || scale >= 7 {
             return None;
         }
@@ -55,7 +55,7 @@ impl Short {
 
     /// This text with the delimiter behind it.
     #[inline]
-    pub(super) const fn delimited(self) -> u128 {
+    pub(crate) const fn delimited(self) -> u128 {
         let at = 8 * self.len as u32;
         let (low, high) =
             if at < 64 { (self.word | (SOH as u64) << at, 0) } else { (self.word, SOH as u64) };
@@ -63,35 +63,61 @@ impl Short {
     }
 }
 
-/// Up to 16 bytes as one integer, by loads that overlap instead of a copy of variable length.
+/// 1 to 8 bytes as one integer, by loads that overlap instead of a copy of variable length.
 #[inline]
-pub(super) fn load(bytes: &[u8]) -> Option<u128> {
+pub(crate) fn load_short(bytes: &[u8]) -> Option<Short> {
     let n = bytes.len();
-    let shift = |kept: usize| 8 * n.wrapping_sub(kept) as u32 % 128;
-    if let (Some(first), Some(last)) = (bytes.first_chunk(), bytes.last_chunk()) {
-        let (first, last) = (u64::from_le_bytes(*first), u64::from_le_bytes(*last));
-        (n <= 16).then(|| u128::from(first) | u128::from(last) << shift(8))
-    } else if let (Some(first), Some(last)) = (bytes.first_chunk(), bytes.last_chunk()) {
+    let shift = |kept: usize| 8 * n.wrapping_sub(kept) as u32 % 64;
+    let word = if let (Some(first), Some(last)) = (bytes.first_chunk(), bytes.last_chunk()) {
+        if n > 8 {
+            return None;
+        }
         let (first, last) = (u32::from_le_bytes(*first), u32::from_le_bytes(*last));
-        Some(u128::from(u64::from(first) | u64::from(last) << (shift(4) % 64)))
+        u64::from(first) | u64::from(last) << shift(4)
     } else {
         let (first, last) = (bytes.first()?, bytes.last()?);
-        let middle = u32::from(bytes[n / 2]) << (8 * (n / 2) as u32 % 32);
-        Some(u128::from(u32::from(*first) | middle | u32::from(*last) << (shift(1) % 32)))
-    }
+        let middle = u64::from(bytes[n / 2]) << (8 * (n / 2) as u32 % 64);
+        u64::from(*first) | middle | u64::from(*last) << shift(1)
+    };
+    Some(Short { word, len: n })
+}
+
+/// 9 to 16 bytes as one integer.
+#[inline]
+pub(crate) fn load_more(bytes: &[u8]) -> Option<u128> {
+    let (first, last) = (bytes.first_chunk()?, bytes.last_chunk()?);
+    let (first, last) = (u64::from_le_bytes(*first), u64::from_le_bytes(*last));
+    let shift = 8 * bytes.len().wrapping_sub(8) as u32 % 128;
+    (9..=16).contains(&bytes.len()).then(|| u128::from(first) | u128::from(last) << shift)
 }
 
 /// Whether one of the bytes is the delimiter.
 #[inline]
-pub(super) const fn has_delimiter(word: u128) -> bool {
-    has_delimiter_in(word as u64) || has_delimiter_in((word >> 64) as u64)
-}
-
-#[inline]
-const fn has_delimiter_in(word: u64) -> bool {
+pub(crate) const fn has_delimiter(word: u64) -> bool {
     // The delimiter's byte becomes 0; the lowest byte whose high bit is then set was 0.
     let word = word ^ (ONES * SOH as u64);
     word.wrapping_sub(ONES) & !word & HIGHS != 0
+}
+
+/// The same of 16 bytes.
+#[inline]
+pub(crate) const fn has_delimiter_more(word: u128) -> bool {
+    has_delimiter(word as u64) || has_delimiter((word >> 64) as u64)
+}
+
+/// The sum of the bytes.
+#[inline]
+pub(crate) const fn byte_sum(word: u64) -> u64 {
+    const EVEN: u64 = u64::from_le_bytes([0xFF, 0, 0xFF, 0, 0xFF, 0, 0xFF, 0]);
+    // Four sums of two bytes each, then all of them in the highest.
+    let twos = (word & EVEN).wrapping_add(word >> 8 & EVEN);
+    twos.wrapping_mul(u64::from_le_bytes([1, 0, 1, 0, 1, 0, 1, 0])) >> 48
+}
+
+/// The same of 16 bytes.
+#[inline]
+pub(crate) const fn byte_sum_more(word: u128) -> u64 {
+    byte_sum(word as u64).wrapping_add(byte_sum((word >> 64) as u64))
 }
 
 /// The eight digits of a number below [`EIGHT_DIGITS`], each 0 to 9, the highest first.
@@ -122,7 +148,7 @@ pub(crate) const fn pairs(numbers: [u32; 4]) -> u64 {
 
 /// A number below 1000 as text with all three digits.
 #[inline]
-pub(super) const fn three(value: u64) -> u64 {
+pub(crate) const fn three(value: u64) -> u64 {
     let hundreds = value.wrapping_mul(41) >> 12;
     let rest = value.wrapping_sub(hundreds.wrapping_mul(100));
     let tens = rest.wrapping_mul(103) >> 10;
@@ -175,20 +201,34 @@ mod tests {
     }
 
     #[test]
+    fn sums() {
+        assert_eq!(byte_sum(u64::MAX), 8 * 255);
+        let bytes = [0, 1, 2, 3, 50, 100, 200, 255];
+        assert_eq!(byte_sum(u64::from_le_bytes(bytes)), bytes.iter().map(|b| u64::from(*b)).sum());
+    }
+
+    #[test]
     fn loads_of_each_length() {
         let bytes: [u8; 20] = core::array::from_fn(|i| i as u8 + 2);
-        for n in 1..=16 {
+        for n in 0..=20 {
             let mut expected = [0; 16];
-            expected[..n].copy_from_slice(&bytes[..n]);
-            assert_eq!(load(&bytes[..n]), Some(u128::from_le_bytes(expected)), "{n}");
-            for at in 0..n {
-                let mut bytes = bytes;
-                bytes[at] = SOH;
-                assert!(has_delimiter(load(&bytes[..n]).unwrap()), "{n} {at}");
-            }
-            assert!(!has_delimiter(u128::from_le_bytes(expected)));
+            let kept = n.min(16);
+            expected[..kept].copy_from_slice(&bytes[..kept]);
+            let expected = u128::from_le_bytes(expected);
+            let short = load_short(&bytes[..n]).map(|s| (u128::from(s.word), s.len));
+            assert_eq!(short, (1..=8).contains(&n).then_some((expected, n)), "{n}");
+            let more = load_more(&bytes[..n]);
+            assert_eq!(more, (9..=16).contains(&n).then_some(expected), "{n}");
         }
-        assert_eq!(load(&bytes[..0]), None);
-        assert_eq!(load(&bytes[..17]), None);
+    }
+
+    #[test]
+    fn the_delimiter_at_each_place() {
+        for at in 0..8 {
+            let mut bytes = [2, 0, 0x81, 255, 3, 0, 2, 0x80];
+            assert!(!has_delimiter(u64::from_le_bytes(bytes)));
+            bytes[at] = SOH;
+            assert!(has_delimiter(u64::from_le_bytes(bytes)), "{at}");
+        }
     }
 }

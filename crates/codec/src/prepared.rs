@@ -1,0 +1,396 @@
+//! A whole message laid out once, header and trailer included: values are written over those of the
+//! message before, and what stands between them moves only if a value has another length.
+//!
+//! ```
+//! use transfix_codec::{Precision, Prepared, Timestamp, tag};
+//!
+//! let mut order = Prepared::new("FIX.4.4", "D", Precision::Millis, |m| {
+//!     m.fields(b"49=US\x0156=THEM\x01").slot(tag::MSG_SEQ_NUM).slot(tag::SENDING_TIME);
+//!     m.slot(tag::CL_ORD_ID).fields(b"55=EU\x0154=1\x01").slot(tag::ORDER_QTY);
+//! });
+//! let now = Timestamp::parse(b"20261121-09:28:25.623").expect("a time");
+//! let bytes = order.patch().uint(7).timestamp(now).str("17").uint(100).finish()?;
+//! let text = String::from_utf8(bytes.to_vec()).unwrap().replace('\x01', "|");
+//! assert_eq!(
+//!     text,
+//!     "8=FIX.4.4|9=73|35=D|49=US|56=THEM|34=7|52=20261121-09:28:25.623|11=17|55=EU|54=1|38=100|\
+//!     10=038|"
+//! );
+//! # Ok::<(), transfix_codec::Misuse>(())
+//! ```
+
+use alloc::string::ToString;
+use alloc::vec::Vec;
+
+use crate::encode::moment::{Minute, millis, seconds};
+use crate::encode::text::{self, EIGHT_DIGITS, Short};
+use crate::{Decimal, Misuse, Precision, SOH, Tag, Timestamp};
+
+/// Room that is made at once.
+const ROOM: usize = 256;
+/// What CheckSum(10) begins with, and the sum of these bytes.
+const TRAILER_HEAD: &[u8] = b"10=";
+const TRAILER_HEAD_SUM: u64 = b'1' as u64 + b'0' as u64 + b'=' as u64;
+
+/// A prepared message; it keeps its own buffer.
+#[derive(Clone, Debug)]
+pub struct Prepared {
+    /// The message as it was last, and more behind it.
+    image: Vec<u8>,
+    /// Places of values, and what stands before each.
+    slots: Vec<Slot>,
+    /// What stands before the next slot, while the layout is being made.
+    open: Vec<u8>,
+    /// What stands behind the last value, up to `10=`.
+    rest: Constant,
+    /// Sum of the bytes before the digits of BodyLength(9).
+    sum: u64,
+    /// Where those digits begin.
+    length_at: usize,
+    /// Where they end.
+    length_end: usize,
+    /// What they say, and the sum of their bytes.
+    length: (usize, u64),
+    /// Whether the last message was finished: only then do the constants stand where they say.
+    finished: bool,
+    precision: Precision,
+    minute: Minute,
+}
+
+#[derive(Clone, Debug)]
+struct Slot {
+    tag: Tag,
+    before: Constant,
+}
+
+/// Constant bytes.
+#[derive(Clone, Debug, Default)]
+struct Constant {
+    bytes: Vec<u8>,
+    /// The first eight, or all of them and zeros.
+    head: [u8; 8],
+    sum: u64,
+    /// Where they stand in the image; from the start nowhere.
+    at: Option<usize>,
+}
+
+impl Constant {
+    fn new(bytes: &[u8]) -> Self {
+        let mut head = [0; 8];
+        let kept = bytes.len().min(8);
+        head[..kept].copy_from_slice(&bytes[..kept]);
+        Self { bytes: bytes.to_vec(), head, sum: u64::from(crate::scan::sum(bytes)), at: None }
+    }
+
+    /// Lets them stand at `at`; answers where they end.
+    #[inline(always)]
+    fn place(&mut self, at: usize, image: &mut Vec<u8>) -> usize {
+        // The value before may have been written over the first seven: see `Patch::put`.
+        store(image, at, self.head);
+        if self.at != Some(at) {
+            self.write(at, image);
+        }
+        at.wrapping_add(self.bytes.len())
+    }
+
+    #[inline(never)]
+    fn write(&mut self, at: usize, image: &mut Vec<u8>) {
+        let end = at + self.bytes.len();
+        if image.len() < end {
+            grow(image, end);
+        }
+        image[at..end].copy_from_slice(&self.bytes);
+        self.at = Some(at);
+    }
+}
+
+/// Writes `bytes` at `at`: the usual way has one check.
+#[inline(always)]
+fn store<const N: usize>(image: &mut Vec<u8>, at: usize, bytes: [u8; N]) {
+    if let Some(place) = image.get_mut(at..).and_then(<[u8]>::first_chunk_mut) {
+        *place = bytes;
+        return;
+    }
+    grow(image, at);
+    image[at..][..N].copy_from_slice(&bytes);
+}
+
+/// Makes room for more at `at`.
+#[cold]
+#[inline(never)]
+fn grow(image: &mut Vec<u8>, at: usize) {
+    image.resize(at + ROOM, 0);
+}
+
+impl Prepared {
+    /// Lays out a message of type `msg_type`: constant fields and slots behind MsgType(35), in wire
+    /// order, those of the header included.
+    #[must_use]
+    pub fn new(
+        begin_string: &str,
+        msg_type: &str,
+        precision: Precision,
+        layout: impl FnOnce(&mut Self),
+    ) -> Self {
+        let mut image = ["8=", begin_string, "\x019="].concat().into_bytes();
+        let (sum, length_at) = (u64::from(crate::scan::sum(&image)), image.len());
+        image.extend_from_slice(b"000");
+        let mut prepared = Self {
+            slots: Vec::new(),
+            open: ["\x0135=", msg_type, "\x01"].concat().into_bytes(),
+            rest: Constant::default(),
+            sum,
+            length_at,
+            length_end: image.len(),
+            length: (0, u64::from(crate::scan::sum(b"000"))),
+            finished: false,
+            precision,
+            minute: Minute::FIRST,
+            image,
+        };
+        layout(&mut prepared);
+        prepared.open.extend_from_slice(TRAILER_HEAD);
+        prepared.rest = Constant::new(&prepared.open);
+        prepared
+    }
+
+    /// Appends constant fields, each ended by its delimiter.
+    pub fn fields(&mut self, encoded: &[u8]) -> &mut Self {
+        self.open.extend_from_slice(encoded);
+        self
+    }
+
+    /// Appends a field whose value is given at each [`Prepared::patch`].
+    pub fn slot(&mut self, tag: Tag) -> &mut Self {
+        self.open.extend_from_slice(tag.to_string().as_bytes());
+        self.open.push(b'=');
+        self.slots.push(Slot { tag, before: Constant::new(&self.open) });
+        self.open.clear();
+        // It ends the value.
+        self.open.push(SOH);
+        self
+    }
+
+    /// The next message: the values follow in the order of the slots.
+    #[inline(always)]
+    #[must_use = "end with finish(), or there is no message"]
+    pub fn patch(&mut self) -> Patch<'_> {
+        if !self.finished {
+            self.forget();
+        }
+        self.finished = false;
+        let (at, sum) = (self.length_end, self.sum);
+        Patch { prepared: self, slot: 0, at, sum, misuse: None }
+    }
+
+    /// All constants are to be written anew.
+    #[cold]
+    fn forget(&mut self) {
+        self.slots.iter_mut().for_each(|slot| slot.before.at = None);
+        self.rest.at = None;
+    }
+
+    /// Lets BodyLength(9) say how much stands between it and CheckSum(10); answers with where the
+    /// message ends then.
+    #[inline(always)]
+    fn write_length(&mut self, end: usize) -> usize {
+        // The delimiter behind the digits does not count, nor does `10=`.
+        let length = end.wrapping_sub(self.length_end).wrapping_sub(1 + TRAILER_HEAD.len());
+        if length == self.length.0 { end } else { self.change_length(length, end) }
+    }
+
+    fn change_length(&mut self, length: usize, end: usize) -> usize {
+        let mut buffer = itoa::Buffer::new();
+        let digits = buffer.format(length).as_bytes();
+        self.length = (length, u64::from(crate::scan::sum(digits)));
+        let (old_end, new_end) = (self.length_end, self.length_at + digits.len());
+        if old_end == new_end {
+            self.image[self.length_at..new_end].copy_from_slice(digits);
+            return end;
+        }
+        self.image.splice(self.length_at..old_end, digits.iter().copied());
+        let before = self.slots.iter_mut().map(|slot| &mut slot.before);
+        for constant in before.chain([&mut self.rest]) {
+            constant.at = constant.at.map(|at| at - old_end + new_end);
+        }
+        self.length_end = new_end;
+        end - old_end + new_end
+    }
+}
+
+/// A message being patched.
+pub struct Patch<'p> {
+    prepared: &'p mut Prepared,
+    /// The next one.
+    slot: usize,
+    /// Where the next byte goes.
+    at: usize,
+    /// Of the bytes so far, without BodyLength(9), modulo 2^64.
+    sum: u64,
+    misuse: Option<Misuse>,
+}
+
+impl<'p> Patch<'p> {
+    /// Writes what stands before the next value; answers with its tag.
+    #[inline(always)]
+    fn next(&mut self) -> Tag {
+        let Prepared { slots, image, .. } = &mut *self.prepared;
+        let Some(Slot { tag, before }) = slots.get_mut(self.slot) else {
+            self.blame(Misuse::SlotCount);
+            return Tag(0);
+        };
+        self.at = before.place(self.at, image);
+        self.sum = self.sum.wrapping_add(before.sum);
+        self.slot += 1;
+        *tag
+    }
+
+    #[inline(always)]
+    fn blame(&mut self, misuse: Misuse) {
+        self.misuse = self.misuse.or(Some(misuse));
+    }
+
+    /// A value of at most eight bytes. It is one store: up to seven bytes behind it are lost, which
+    /// the constant that follows has in its head.
+    #[inline(always)]
+    fn put(&mut self, Short { word, len }: Short) {
+        store(&mut self.prepared.image, self.at, word.to_le_bytes());
+        self.at = self.at.wrapping_add(len);
+        self.sum = self.sum.wrapping_add(text::byte_sum(word));
+    }
+
+    /// A value of 9 to 16 bytes, whose sum is known.
+    #[inline(always)]
+    fn put_more(&mut self, word: u128, len: usize, sum: u64) {
+        store(&mut self.prepared.image, self.at, word.to_le_bytes());
+        self.at = self.at.wrapping_add(len);
+        self.sum = self.sum.wrapping_add(sum);
+    }
+
+    /// A String value.
+    #[inline(always)]
+    pub fn str(self, value: &str) -> Self {
+        self.bytes(value.as_bytes())
+    }
+
+    /// Any value in its wire form.
+    #[inline(always)]
+    pub fn bytes(mut self, value: &[u8]) -> Self {
+        let tag = self.next();
+        match text::load_short(value) {
+            Some(text) => {
+                if text::has_delimiter(text.word) {
+                    self.blame(Misuse::DelimiterInValue(tag));
+                }
+                self.put(text);
+                self
+            }
+            None => match text::load_more(value) {
+                Some(word) if !text::has_delimiter_more(word) => {
+                    self.put_more(word, value.len(), text::byte_sum_more(word));
+                    self
+                }
+                _ => self.long(tag, value),
+            },
+        }
+    }
+
+    /// A value that is empty or long, or wrong. All goes by value: what has an address lies in memory
+    /// and not in registers.
+    #[inline(never)]
+    fn long(mut self, tag: Tag, value: &[u8]) -> Self {
+        if value.is_empty() {
+            self.blame(Misuse::EmptyValue(tag));
+        } else if value.contains(&SOH) {
+            self.blame(Misuse::DelimiterInValue(tag));
+        }
+        self.slice(value);
+        self
+    }
+
+    #[inline(always)]
+    fn slice(&mut self, bytes: &[u8]) {
+        for part in bytes.chunks(16) {
+            match (text::load_short(part), text::load_more(part)) {
+                (Some(text), _) => self.put(text),
+                (_, Some(word)) => self.put_more(word, part.len(), text::byte_sum_more(word)),
+                // No part is empty or longer.
+                (None, None) => (),
+            }
+        }
+    }
+
+    /// A SeqNum, Length or quantity without fraction.
+    #[inline(always)]
+    pub fn uint(self, value: u64) -> Self {
+        self.padded(value, 1)
+    }
+
+    /// The same with leading zeros up to `digits_min` digits, at most 8: as long in each message.
+    #[inline(always)]
+    pub fn padded(mut self, value: u64, digits_min: usize) -> Self {
+        let tag = self.next();
+        if value >= EIGHT_DIGITS {
+            return self.long(tag, itoa::Buffer::new().format(value).as_bytes());
+        }
+        self.put(Short::digits(value, digits_min.clamp(1, 8)));
+        self
+    }
+
+    /// A float, Qty, Price, Amt or Percentage value.
+    #[inline(always)]
+    pub fn decimal(mut self, value: Decimal) -> Self {
+        let tag = self.next();
+        let Some(text) = Short::decimal(value.mantissa as u64, value.scale as usize) else {
+            return self.long(tag, value.text(&mut Decimal::text_buffer()));
+        };
+        self.put(text);
+        self
+    }
+
+    /// A UTCTimestamp value.
+    #[inline(always)]
+    pub fn timestamp(mut self, value: Timestamp) -> Self {
+        self.next();
+        let nanos = self.prepared.minute.enter(value.0);
+        let minute = self.prepared.minute;
+        self.put_more(minute.text(), Minute::LEN, minute.sum());
+        // Without the delimiter, which what follows begins with.
+        if self.prepared.precision != Precision::Millis {
+            return self.fine_seconds(nanos);
+        }
+        self.put(Short { word: millis(nanos), len: 6 });
+        self
+    }
+
+    #[inline(never)]
+    fn fine_seconds(mut self, nanos: u64) -> Self {
+        let (rest, len) = seconds(nanos, self.prepared.precision);
+        self.slice(&rest.to_le_bytes()[..len]);
+        self
+    }
+
+    /// Writes BodyLength(9) and CheckSum(10); the message stands in the buffer until the next one.
+    ///
+    /// # Errors
+    /// The first [`Misuse`]; the next message is not affected.
+    #[inline(always)]
+    pub fn finish(mut self) -> Result<&'p [u8], Misuse> {
+        if self.slot != self.prepared.slots.len() {
+            self.blame(Misuse::SlotCount);
+        }
+        if let Some(misuse) = self.misuse {
+            return Err(misuse);
+        }
+        let Self { prepared, at, sum, .. } = self;
+        let end = prepared.rest.place(at, &mut prepared.image);
+        let end = prepared.write_length(end);
+        // All but what CheckSum(10) itself begins with.
+        let sum = sum.wrapping_add(prepared.rest.sum).wrapping_add(prepared.length.1);
+        let sum = sum.wrapping_sub(TRAILER_HEAD_SUM) & 0xFF;
+        let trailer = text::three(sum) as u32 | u32::from(SOH) << 24;
+        store(&mut prepared.image, end, trailer.to_le_bytes());
+        prepared.finished = true;
+        Ok(&prepared.image[..end + 4])
+    }
+}
