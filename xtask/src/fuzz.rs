@@ -2,7 +2,7 @@
 //!
 //! It needs the stable toolchain and a C++ compiler, nothing else: the instrumentation and
 //! AddressSanitizer are flags of rustc. What the fuzzer has learnt stays in `fuzz/corpus`, what
-//! broke a law in `fuzz/artifacts`; the seeds are the golden messages and some small dictionaries.
+//! broke a law in `fuzz/artifacts`; the seeds are in `testdata`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,17 @@ use std::process::Command;
 
 use crate::{Outcome, root, shown};
 
-const TARGETS: &[&str] = &["frame", "message", "dictionary"];
+/// The targets, and the directory of testdata that seeds each.
+const TARGETS: &[(&str, &str)] = &[
+    ("frame", "messages"),
+    ("message", "messages"),
+    ("groups", "messages"),
+    ("values", "messages"),
+    ("validate", "messages"),
+    ("json", "json"),
+    ("plain", "messages"),
+    ("dictionary", "dictionaries"),
+];
 const SECONDS: u64 = 60;
 /// Messages are short; longer inputs only make each run slower.
 const INPUT_BYTES_MAX: &str = "2048";
@@ -43,27 +53,32 @@ pub fn run(args: &[String]) -> Outcome {
     Ok(report.join("\n"))
 }
 
-fn parse(args: &[String]) -> Result<(u64, Vec<&str>), String> {
+fn parse(args: &[String]) -> Result<(u64, Vec<&'static str>), String> {
     let (mut seconds, mut targets) = (SECONDS, Vec::new());
     let mut args = args.iter();
     while let Some(arg) = args.next() {
         if arg == "--seconds" {
             let value = args.next().and_then(|value| value.parse().ok());
             seconds = value.filter(|s| *s > 0).ok_or("--seconds needs a number above 0")?;
-        } else if TARGETS.contains(&arg.as_str()) {
-            targets.push(arg.as_str());
+        } else if let Some(name) = names().find(|name| name == arg) {
+            targets.push(name);
         } else {
-            return Err(format!("no target '{arg}'; there are: {}", TARGETS.join(", ")));
+            let known: Vec<&str> = names().collect();
+            return Err(format!("no target '{arg}'; there are: {}", known.join(", ")));
         }
     }
     if targets.is_empty() {
-        targets.extend(TARGETS);
+        targets.extend(names());
     }
     Ok((seconds, targets))
 }
 
+fn names() -> impl Iterator<Item = &'static str> {
+    TARGETS.iter().map(|(name, _)| *name)
+}
+
 /// The host's triple: with a target given, build scripts and macros stay without instrumentation.
-fn host() -> Result<String, String> {
+pub(crate) fn host() -> Result<String, String> {
     let output =
         Command::new("rustc").arg("-vV").output().map_err(|error| format!("rustc -vV: {error}"))?;
     let text = String::from_utf8_lossy(&output.stdout);
@@ -95,17 +110,19 @@ fn build(triple: &str, targets: &[&str]) -> Result<PathBuf, String> {
     Ok(target_dir.join(triple).join("release"))
 }
 
-/// Runs one target; what it learns goes to its corpus, seeded by the golden messages.
+/// Runs one target; what it learns goes to its corpus.
 fn fuzz(program: &Path, target: &str, seconds: u64) -> Outcome {
     let corpus = directory(&format!("fuzz/corpus/{target}"))?;
     let artifacts = directory(&format!("fuzz/artifacts/{target}"))?;
+    let seeds =
+        TARGETS.iter().find(|(name, _)| *name == target).map_or("messages", |found| found.1);
     let output = Command::new(program)
         .arg(format!("-max_total_time={seconds}"))
         .arg(format!("-max_len={INPUT_BYTES_MAX}"))
         .arg(format!("-artifact_prefix={}/", artifacts.display()))
         .args(["-print_final_stats=1", "-timeout=10"])
         .arg(&corpus)
-        .arg(root().join(seeds(target)))
+        .arg(root().join("testdata").join(seeds))
         .output()
         .map_err(|error| format!("{}: {error}", program.display()))?;
     let log = String::from_utf8_lossy(&output.stderr);
@@ -113,11 +130,6 @@ fn fuzz(program: &Path, target: &str, seconds: u64) -> Outcome {
         return Err(format!("{log}\n{target} failed; {}", culprit(&log)));
     }
     Ok(format!("{target}: {} runs in {seconds} s", stat(&log, "number_of_executed_units")))
-}
-
-/// What a target begins with.
-fn seeds(target: &str) -> &'static str {
-    if target == "dictionary" { "testdata/dictionaries" } else { "testdata/messages" }
 }
 
 fn directory(path: &str) -> Result<PathBuf, String> {
@@ -152,7 +164,7 @@ mod tests {
 
     #[test]
     fn arguments() {
-        let all = TARGETS.iter().map(|&target| target.to_owned()).collect();
+        let all = names().map(str::to_owned).collect();
         assert_eq!(parsed(&[]), Ok((SECONDS, all)));
         let one = vec!["frame".to_owned()];
         assert_eq!(parsed(&["--seconds", "5", "frame"]), Ok((5, one)));
@@ -178,6 +190,6 @@ mod tests {
             .skip(1)
             .filter_map(|text| text.split('"').next())
             .collect();
-        assert_eq!(bins, TARGETS);
+        assert!(bins.iter().copied().eq(names()), "{bins:?}");
     }
 }

@@ -6,6 +6,7 @@ pub mod docs;
 pub mod fuzz;
 pub mod instructions;
 pub mod peers;
+pub mod sanitize;
 pub mod tidy;
 
 use std::path::{Path, PathBuf};

@@ -4,7 +4,7 @@
 use std::io::Write;
 use std::process::ExitCode;
 
-use xtask::{Outcome, dictionaries, docs, fuzz, instructions, peers, tidy};
+use xtask::{Outcome, dictionaries, docs, fuzz, instructions, peers, sanitize, tidy};
 
 const USAGE: &str = "usage: cargo xtask VERB
 
@@ -15,6 +15,7 @@ verbs:
   fuzz [--seconds 60] [TARGET...]        run the fuzz targets, each for so many seconds
   instructions [--record]                count the instructions of one turn of a link
   peers build | peers test [OPTIONS]     build QuickFIX C++ as a counterparty; play sessions with it
+  sanitize                               run the codec's tests under AddressSanitizer and others
   tidy                                   check the rules of the project's style";
 
 fn main() -> ExitCode {
@@ -27,6 +28,7 @@ fn main() -> ExitCode {
         "docs" => docs::run(),
         "fuzz" => fuzz::run(args),
         "instructions" => instructions::run(args),
+        "sanitize" => sanitize::run(),
         "tidy" => tidy::run(),
         _ => Err(USAGE.to_owned()),
     };

@@ -9,13 +9,16 @@ use transfix::codec::{CheckSumPolicy, FieldIndex};
 use transfix::store::journal::{self, Event};
 use transfix::{Message, check_msg_type, tag};
 
+use crate::input::failed;
+
 /// Compare the journals of both sides of a session.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:
   transfix audit store/client/FIX.4.4-CLIENT-VENUE store/venue/FIX.4.4-VENUE-CLIENT
 
 Both sessions must have `keep_inbound = true`, and nothing may be on its way.
-Exit code: 0 all was received once and in order, 1 not, 2 usage.")]
+Exit code: 0 all was received once and in order, 1 not, 2 wrong usage or a journal that
+cannot be read.")]
 pub(crate) struct Args {
     /// Store of the initiator's session.
     client: PathBuf,
@@ -24,11 +27,12 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> ExitCode {
-    let checked = Audit::of(&args.client, &args.venue).and_then(|audit| {
-        println!("{audit}");
-        audit.check()
-    });
-    match checked {
+    let audit = match Audit::of(&args.client, &args.venue) {
+        Ok(audit) => audit,
+        Err(error) => return failed(&error),
+    };
+    println!("{audit}");
+    match audit.check() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("transfix audit: {error}");

@@ -17,6 +17,7 @@ use transfix::{
     tag,
 };
 
+use crate::input::failed;
 use crate::show::Show;
 
 /// Run a client from a settings file, with commands from the keyboard.
@@ -30,7 +31,7 @@ use crate::show::Show;
 
 Commands: buy QUANTITY SYMBOL PRICE, sell QUANTITY SYMBOL PRICE, cancel NUMBER, burst N (sends N
 orders), send TYPE TAG=VALUE|…, logout, logon, wait (until logged on), quit, help.
-Exit code: 0 logged out in order, 1 failed, 2 usage.")]
+Exit code: 0 logged out in order, 1 failed, 2 wrong usage or settings that cannot be read.")]
 pub(crate) struct Args {
     /// Settings file with one initiator session.
     settings: PathBuf,
@@ -40,7 +41,11 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> ExitCode {
-    match connect(args) {
+    let settings = match Settings::load(&args.settings) {
+        Ok(settings) => settings,
+        Err(error) => return failed(&error.to_string()),
+    };
+    match connect(args, &settings) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
@@ -84,8 +89,7 @@ impl Application for Client {
     }
 }
 
-fn connect(args: &Args) -> Result<bool, String> {
-    let settings = Settings::load(&args.settings).map_err(|error| error.to_string())?;
+fn connect(args: &Args, settings: &Settings) -> Result<bool, String> {
     let [session] = &settings.sessions[..] else {
         return Err("the settings must have exactly one session".to_owned());
     };
@@ -107,7 +111,7 @@ fn connect(args: &Args) -> Result<bool, String> {
     );
     let (logons, logged_on) = channel();
     let mut client = Some(Client { show, quiet: args.quiet, logons });
-    let engine = Engine::start(&settings, |_| match client.take() {
+    let engine = Engine::start(settings, |_| match client.take() {
         Some(client) => Box::new(client),
         None => unreachable!("there is one session"),
     })

@@ -11,6 +11,8 @@ use comfy_table::{CellAlignment, Table, presets};
 use transfix::DictionarySource;
 use transfix::dictionary::{Dictionary, STANDARD, describe, standard};
 
+use crate::input::failed;
+
 const EXAMPLES: &str = "\
 Examples:
   transfix dictionary                        the standard dictionaries
@@ -23,7 +25,7 @@ Examples:
   transfix dictionary FIX44 NoPartyIDs       a group's count, with the fields of an entry
   transfix dictionary venue.xml Symbol       from a dictionary of your own
 
-Exit code: 0 found, 1 unknown or not readable, 2 wrong usage.";
+Exit code: 0 found, 1 not in the dictionary, 2 wrong usage or a dictionary that cannot be read.";
 
 /// Shows what FIX says of a message, component or field.
 #[derive(clap::Args, Debug)]
@@ -50,15 +52,25 @@ pub(crate) fn run(args: &Args) -> ExitCode {
             Ok(()) => ExitCode::SUCCESS,
             Err(_) => ExitCode::FAILURE,
         },
-        Err(error) => {
+        Err(Failure::Unreadable(error)) => failed(&error),
+        Err(Failure::Unknown(error)) => {
             let _ = writeln!(io::stderr(), "transfix: {error}");
             ExitCode::FAILURE
         }
     }
 }
 
-fn answer(args: &Args) -> Result<String, String> {
-    let Some(name) = &args.dictionary else { return list() };
+/// Why there is no answer.
+#[derive(Debug)]
+enum Failure {
+    /// The dictionary cannot be read.
+    Unreadable(String),
+    /// It does not have what is sought.
+    Unknown(String),
+}
+
+fn answer(args: &Args) -> Result<String, Failure> {
+    let Some(name) = &args.dictionary else { return list().map_err(Failure::Unreadable) };
     let source = |base: &str| DictionarySource {
         base: base.into(),
         scenario: args.scenario.clone(),
@@ -70,16 +82,16 @@ fn answer(args: &Args) -> Result<String, String> {
             // A single word that names no dictionary may be what is sought in the usual one.
             let usual = source(USUAL).load().ok().filter(|_| args.what.is_none());
             let found = usual.and_then(|usual| describe(&usual, name).ok());
-            return found.ok_or(error);
+            return found.ok_or(Failure::Unreadable(error));
         }
     };
     match &args.what {
         Some(what) => describe(&dictionary, what).map_err(|unknown| {
             let version = dictionary.name();
-            match elsewhere(&dictionary, what) {
+            Failure::Unknown(match elsewhere(&dictionary, what) {
                 Some(other) => format!("{version} has no '{what}', but {other} has"),
                 None => unknown.to_string(),
-            }
+            })
         }),
         None => Ok(messages(&dictionary)),
     }
@@ -141,6 +153,9 @@ mod tests {
             what: owned(what),
             overlay: Vec::new(),
             scenario: None,
+        })
+        .map_err(|failure| match failure {
+            Failure::Unreadable(error) | Failure::Unknown(error) => error,
         })
     }
 

@@ -7,7 +7,9 @@ use std::process::ExitCode;
 
 use transfix::DictionarySource;
 use transfix::dictionary::Dictionary;
-use transfix::dictionary::generate::{Form, Options, generate, unused_fields};
+use transfix::dictionary::generate::{Form, Options, generate, message_names, unused_fields};
+
+use crate::input::failed;
 
 mod skeleton;
 
@@ -25,7 +27,7 @@ Examples:
 The standard versions need no generating: switch on a feature of the package transfix, such as
 `fix44`. In a build script call transfix_dictionary::generate::build_script.
 
-Exit code: 0 written, 1 a dictionary or file is not readable or writable, 2 wrong usage.";
+Exit code: 0 written, 2 wrong usage, or a dictionary or file is not readable or writable.";
 
 /// Writes typed messages as Rust: views, writers, code sets, tags, a router.
 #[derive(clap::Args, Debug)]
@@ -81,10 +83,7 @@ pub(crate) fn run(args: &Args) -> ExitCode {
             Ok(()) => ExitCode::SUCCESS,
             Err(_) => ExitCode::FAILURE,
         },
-        Err(error) => {
-            let _ = writeln!(io::stderr(), "transfix: {error}");
-            ExitCode::FAILURE
-        }
+        Err(error) => failed(&error),
     }
 }
 
@@ -96,8 +95,9 @@ fn write(args: &Args) -> Result<String, String> {
     let mut files = vec![(format!("{}.rs", options.module()), text)];
     if let Some(role) = args.skeleton {
         files[0].0.insert_str(0, "src/");
+        let messages = message_names(&dictionary, &options).map_err(|u| u.to_string())?;
         let plan = skeleton::Plan {
-            dictionary: &dictionary,
+            messages: &messages,
             module: options.module(),
             version: &base.name,
             role,

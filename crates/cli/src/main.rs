@@ -33,7 +33,8 @@ use clap::{Parser, Subcommand};
   transfix dictionary FIX44 NewOrderSingle
   transfix bench latency --self --config optimized-hard-spin
 
-Exit codes: 0 done, 1 failed, 2 wrong usage. `transfix VERB --help` explains a verb."
+Exit codes: 0 done, 1 failed, 2 wrong usage or input that cannot be read. `transfix VERB --help`
+explains a verb."
 )]
 struct Cli {
     /// Show the engine's events on standard error, not only its warnings.

@@ -9,6 +9,7 @@ use transfix::{
     SessionSettings, Settings,
 };
 
+use crate::input::failed;
 use crate::show::Show;
 use crate::venue::{Venue, Watch};
 
@@ -21,7 +22,8 @@ use crate::venue::{Venue, Watch};
 Takes NewOrderSingle(D) with limit prices and OrderCancelRequest(F); orders of a session match each
 other. With `keep_inbound = true` the book outlives a restart, and a kill -9.
 Ends on Ctrl-C or SIGTERM: logs out everywhere and waits for the answers.
-Exit code: 0 all sessions logged out, 1 not started or a session did not end in order, 2 usage.")]
+Exit code: 0 all sessions logged out, 1 not started or a session did not end in order,
+2 wrong usage or settings that cannot be read.")]
 pub(crate) struct Args {
     /// Settings file with acceptor sessions.
     settings: PathBuf,
@@ -49,7 +51,11 @@ impl Watch for Printer {
 }
 
 pub(crate) fn run(args: &Args) -> ExitCode {
-    match serve(args) {
+    let settings = match Settings::load(&args.settings) {
+        Ok(settings) => settings,
+        Err(error) => return failed(&error.to_string()),
+    };
+    match serve(args, &settings) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
@@ -59,8 +65,7 @@ pub(crate) fn run(args: &Args) -> ExitCode {
     }
 }
 
-fn serve(args: &Args) -> Result<bool, String> {
-    let settings = Settings::load(&args.settings).map_err(|error| error.to_string())?;
+fn serve(args: &Args, settings: &Settings) -> Result<bool, String> {
     if let Some(session) = settings.sessions.iter().find(|s| s.role != Role::Acceptor) {
         return Err(format!("{} is an initiator; use `transfix connect`", session.id()));
     }
@@ -70,7 +75,7 @@ fn serve(args: &Args) -> Result<bool, String> {
     }
     venues.reverse();
     // Sessions are asked for in the order of the file.
-    let engine = Engine::start(&settings, |_| match venues.pop() {
+    let engine = Engine::start(settings, |_| match venues.pop() {
         Some(venue) => venue,
         None => unreachable!("there is a venue for each session"),
     })

@@ -100,7 +100,7 @@ fn what_is_wrong_is_said() {
         (&["FIX44", "--extra-field", "9001 A INT Nws"], "--extra-field:6: message 'Nws': is not"),
     ];
     for (args, expected) in cases {
-        let said = expect(1, dir, args);
+        let said = expect(2, dir, args);
         assert!(said.contains(expected), "{args:?}: {said}");
     }
 }

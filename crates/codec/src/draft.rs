@@ -5,8 +5,8 @@
 //! that the session layer writes are not kept. Its memory is reused: a draft that is loaded again
 //! and again allocates only while it grows.
 //!
-//! Invariant: NumInGroup fields are right after each change of a group; a group without entries is
-//! not there.
+//! Invariants: NumInGroup fields are right after each change of a group; a group without entries is
+//! not there; a Length field is right if its data field follows it.
 //!
 //! ```
 //! use transfix_codec::{CheckSumPolicy, FieldIndex, FrameWriter, Message, MessageDraft};
@@ -42,7 +42,7 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 use crate::group::Members;
-use crate::{Body, Fields, Message, Misuse, Precision, Tag, data, raw, tag};
+use crate::{Body, Fields, Message, Misuse, Precision, Tag, data, raw, tag, value};
 pub use entry::{DraftEntry, DraftGroup};
 
 /// A message in the making, which can be changed anywhere.
@@ -104,6 +104,23 @@ impl Run {
         }
         // Nothing is kept that is no whole field.
         bytes.truncate(at);
+        for n in 1..self.tags.len() {
+            self.mend_length(n);
+        }
+    }
+
+    /// Corrects a Length field that lies about the data field behind it, at `at`: what such a pair
+    /// means would hang on what follows it.
+    fn mend_length(&mut self, at: usize) {
+        let Some(&tag) = self.tags.get(at) else { return };
+        if at == 0 || data::length_of(tag) != Some(self.tags[at - 1]) {
+            return;
+        }
+        let fields = self.fields();
+        let length = fields.value(at).len() as u64;
+        if value::uint(fields.value(at - 1)) != Some(length) {
+            self.set_count(at - 1, length);
+        }
     }
 
     /// Appends fields of another run.
@@ -119,6 +136,7 @@ impl Run {
         // The delimiter follows the value.
         self.values.push((self.bytes.len() - value_len - 1) as u32);
         self.starts.push(self.bytes.len() as u32);
+        self.mend_length(self.tags.len() - 1);
     }
 
     /// Puts `other` in the place of the fields in `range`.
@@ -139,6 +157,8 @@ impl Run {
             at += length as u32;
             self.values[range.start + n] = at - field.value.len() as u32 - 1;
         }
+        self.mend_length(range.start);
+        self.mend_length(range.start + other.len());
     }
 
     /// Inserts a NumInGroup field, whose number is set later.
@@ -156,7 +176,7 @@ impl Run {
         self.shift(at + 1, length, 0);
     }
 
-    /// Writes the number of a NumInGroup field anew.
+    /// Writes the number of a NumInGroup or Length field anew.
     fn set_count(&mut self, at: usize, count: u64) {
         let mut number = itoa::Buffer::new();
         let text = number.format(count).as_bytes();
@@ -271,6 +291,15 @@ impl MessageDraft {
         spare.clear();
         order.clear();
         arrange::level(run, 0..run.tags.len(), members, order, spare);
+        core::mem::swap(run, spare);
+    }
+
+    /// Drops what the dictionary has no place for, and groups without entries: what a gateway does
+    /// that passes on only what both sides know.
+    pub fn keep_known<M: Members + ?Sized>(&mut self, members: &M) {
+        let Self { run, spare, .. } = self;
+        spare.clear();
+        arrange::legal(&run.fields(), members, members, spare);
         core::mem::swap(run, spare);
     }
 

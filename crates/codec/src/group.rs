@@ -6,7 +6,7 @@
 //! [`Groups::members`] are given.
 //!
 //! ```
-//! use transfix_codec::{CheckSumPolicy, FieldIndex, Message, MessageLayout, Tag};
+//! use transfix_codec::{CheckSumPolicy, FieldIndex, Members, Message, MessageLayout, Tag};
 //!
 //! let fix44 = transfix_dictionary::standard("FIX44").expect("a standard dictionary");
 //! let order = MessageLayout::new(&fix44, &fix44, b"D").expect("a message of FIX 4.4");

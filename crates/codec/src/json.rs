@@ -15,8 +15,8 @@
 //! use transfix_codec::{CheckSumPolicy, FieldIndex, Message, json};
 //!
 //! let fix44 = transfix_dictionary::standard("FIX44").expect("a standard dictionary");
-//! let bytes = b"8=FIX.4.4\x019=34\x0135=D\x0111=1\x01453=1\x01448=A\x01447=D\x0154=1\x01\
-//!     10=209\x01";
+//! let bytes = b"8=FIX.4.4\x019=33\x0135=D\x0111=1\x01453=1\x01448=A\x01447=D\x0154=1\x01\
+//!     10=220\x01";
 //! let mut index = FieldIndex::default();
 //! let message = Message::parse(bytes, &mut index, CheckSumPolicy::Verify)?;
 //!

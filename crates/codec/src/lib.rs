@@ -18,6 +18,38 @@
 //! assert_eq!(message.raw(tag::MSG_TYPE), Some(&b"0"[..]));
 //! # Ok::<(), transfix_codec::Garbled>(())
 //! ```
+//!
+//! With the feature of a version, such as `fix44`, its messages have types of their own, written by
+//! `transfix_dictionary::generate`; [`typed`] is what they are made of:
+//!
+//! ```
+//! # #[cfg(feature = "fix44")] {
+//! use transfix_codec::fix44::codes::{OrdType, Side};
+//! use transfix_codec::fix44::{NewOrderSingle, new_order_single};
+//! use transfix_codec::{Decimal, FieldIndex, FrameWriter, Message, Precision, Timestamp};
+//!
+//! let mut out = Vec::new();
+//! let mut frame = FrameWriter::new(&mut out, b"FIX.4.4", NewOrderSingle::MSG_TYPE.as_bytes());
+//! let required = new_order_single::Required {
+//!     cl_ord_id: "17",
+//!     symbol: "EUR/USD",
+//!     side: Side::Buy,
+//!     transact_time: Timestamp(0),
+//!     ord_type: OrdType::Limit,
+//! };
+//! let mut order = required.write(frame.body(Precision::Millis));
+//! order.price(Decimal::new(10_875, 4)).order_qty_data().order_qty(Decimal::from(100));
+//! frame.finish()?;
+//!
+//! let mut index = FieldIndex::default();
+//! let message = Message::parse(&out, &mut index, Default::default())?;
+//! let order = NewOrderSingle::try_from(&message)?;
+//! assert_eq!(order.side()?, Side::Buy);
+//! assert_eq!(order.price()?, Some(Decimal::new(10_875, 4)));
+//! assert_eq!(order.instrument().symbol()?, "EUR/USD");
+//! # }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 #![no_std]
 #![deny(unsafe_code)]
 

@@ -6,7 +6,7 @@
 //! ```
 //! use transfix_codec::{Limits, raw, tag};
 //!
-//! let buffer = b"junk8=FIX.4.4\x019=10\x0135=0\x0134=7\x0110=119\x018=FIX.4.4\x019=";
+//! let buffer = b"junk8=FIX.4.4\x019=10\x0135=0\x0134=7\x0110=171\x018=FIX.4.4\x019=";
 //! let messages: Vec<&[u8]> =
 //!     raw::pieces(buffer, Limits::default()).filter_map(|piece| piece.message()).collect();
 //! assert_eq!(messages.len(), 1);

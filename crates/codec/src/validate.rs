@@ -33,12 +33,11 @@ mod tables;
 mod values;
 
 use alloc::vec::Vec;
-use core::ops::ControlFlow;
 
 use transfix_dictionary::Dictionary;
 
 use crate::{Message, Reject, RejectReason, Tag, value};
-use check::{Check, Section, Stop};
+use check::{Check, Rank, Section, Stop};
 pub use reasons::{REASONS, Reason};
 use sound::Sound;
 pub use switches::Switches;
@@ -127,20 +126,14 @@ impl Rules {
         scratch: &mut Scratch,
         stop: Stop,
     ) -> Result<(), Reject> {
-        let (mut of_fields, mut of_whole) = (None, None);
+        let (mut of_message, mut of_field) = (None, None);
+        let mut report = |rank, finding: Finding| {
+            let first = if rank == Rank::Message { &mut of_message } else { &mut of_field };
+            first.get_or_insert(finding.reject);
+        };
         let rules = (&self.tables, body, switches);
-        let mut report = |finding: Finding| {
-            of_fields = Some(finding.reject);
-            ControlFlow::Break(())
-        };
-        let _ = Check::new(rules, message, scratch, &mut report).fields(stop);
-        // Marks of the fields are not needed any more.
-        let mut report = |finding: Finding| {
-            of_whole = Some(finding.reject);
-            ControlFlow::Break(())
-        };
-        let _ = Check::new(rules, message, scratch, &mut report).whole();
-        of_whole.or(of_fields).map_or(Ok(()), Err)
+        Check::new(rules, message, scratch, &mut report).run(stop);
+        of_message.or(of_field).map_or(Ok(()), Err)
     }
 
     /// Reports everything that is wrong with a message, the error of [`Rules::check`] first.
@@ -159,14 +152,16 @@ impl Rules {
             return reject.into_iter().for_each(|reject| report(Finding { reject, at: Some(2) }));
         };
         scratch.begin(self.tables.marks);
-        let rules = (&self.tables, body, switches);
-        let mut report = |finding| {
-            report(finding);
-            ControlFlow::Continue(())
-        };
-        let _ = Check::new(rules, message, scratch, &mut report).whole();
-        let start = Stop { section: Section::Header, at: 0, epoch: scratch.next_epoch() };
-        let _ = Check::new(rules, message, scratch, &mut report).fields(start);
+        for reported in [Rank::Message, Rank::Field] {
+            let start = Stop { section: Section::Header, at: 0, epoch: scratch.next_epoch() };
+            let rules = (&self.tables, body, switches);
+            let mut report = |rank, finding| {
+                if rank == reported {
+                    report(finding);
+                }
+            };
+            Check::new(rules, message, scratch, &mut report).run(start);
+        }
     }
 }
 

@@ -101,6 +101,21 @@ fn what_the_session_layer_writes_is_not_kept() {
     assert_eq!(draft.msg_type(), b"D");
 }
 
+#[test]
+fn what_the_dictionary_does_not_know_is_dropped() {
+    let mut draft = draft("D", &format!("{ORDER}555=0|9999=x|448=Z|108=30|57=DESK|"));
+    draft.keep_known(&layout("D"));
+    assert_eq!(text(&draft), format!("{ORDER}57=DESK|"));
+}
+
+#[test]
+fn a_length_that_lies_is_corrected() {
+    let mut draft = draft("D", "354=9|355=ab|11=1|95=7|58=x|96=abc|");
+    assert_eq!(text(&draft), "354=2|355=ab|11=1|95=7|58=x|96=abc|");
+    assert!(draft.remove(Tag(58)));
+    assert_eq!(text(&draft), "354=2|355=ab|11=1|95=3|96=abc|");
+}
+
 /// A change of the parties of [`ORDER`], and what they are then.
 type Change = fn(DraftGroup<'_, Layout>);
 

@@ -8,6 +8,7 @@ use transfix_codec::fix44::components::parties::no_party_ids;
 use transfix_codec::fix44::components::{lines_of_text_grp, list_ord_grp};
 use transfix_codec::fix44::{self, NewOrderList, NewOrderSingle};
 use transfix_codec::fix44::{new_order_list, new_order_single, news};
+use transfix_codec::typed::Writer;
 use transfix_codec::{
     Body, CheckSumPolicy, Decimal, FieldIndex, Message, Misuse, Precision, Reject, RejectReason,
     Tag, Timestamp,
@@ -136,6 +137,31 @@ fn entries_are_in_the_published_order_whatever_the_calls() {
     let expected = "66=L|394=1|68=1|73=1|11=1|526=2|67=1|453=1|448=P|447=B|452=3|1=A|55=S|54=2|\
                     58=last|354=8|355=58=|58=||";
     assert_eq!(body_of(&frame.unwrap()), expected);
+}
+
+/// Nothing in the bytes tells where a venue's own data field ends: what follows is not moved.
+#[test]
+fn fields_are_not_moved_into_a_data_field_of_a_venue() {
+    const PARTY: &[u32] = &[448, 447, 802, 523, 9001, 9002, 452];
+    const SUB: &[u32] = &[523, 9001, 9002];
+    let data = b"452=\x01452=\x01";
+    let bytes = encode("D", |body| {
+        Writer::new(body).group(Tag(453), PARTY, |mut parties| {
+            let mut party = parties.entry();
+            party.put(Tag(448), "A");
+            party.data(Tag(9001), Tag(9002), data);
+            party.put(Tag(447), "late");
+            let mut party = parties.entry();
+            party.put(Tag(448), "B");
+            party.put(Tag(452), 1_i64);
+            party.put(Tag(447), "moved");
+            party.group(Tag(802), SUB, |mut subs| subs.entry().data(Tag(9001), Tag(9002), data));
+            party.put(Tag(447), "late");
+        });
+    });
+    let expected = "453=2|448=A|9001=10|9002=452=|452=||447=late|\
+                    448=B|447=moved|802=1|9001=10|9002=452=|452=||452=1|447=late|";
+    assert_eq!(body_of(&bytes.unwrap()), expected);
 }
 
 #[test]

@@ -138,13 +138,29 @@ fn head(text: &mut Text, plan: &Plan<'_>, options: &Options) {
     text.line(format!("use {}::typed as t;", options.codec));
 }
 
-/// The names of a message's view and of its method in the router: `NewOrderSingle` and
-/// `on_new_order_single`.
-#[must_use]
-pub fn message_names(name: &str) -> (String, String) {
-    let view = names::pascal(name);
-    let method = router::method(&view);
-    (view, method)
+/// What the text calls a message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MessageNames {
+    /// The view, for example `NewOrderSingle`.
+    pub view: String,
+    /// The method of the router, for example `on_new_order_single`.
+    pub method: String,
+}
+
+/// The messages that the text has, each with its names.
+///
+/// # Errors
+/// As [`generate`].
+pub fn message_names<'d>(
+    dictionary: &'d Dictionary,
+    options: &Options,
+) -> Result<Vec<(&'d crate::Message, MessageNames)>, Unknown> {
+    let plan = Plan::of(dictionary, &options.messages)?;
+    let names = plan.messages.into_iter().map(|part| {
+        let method = router::method(&part.view);
+        (part.part, MessageNames { view: part.view, method })
+    });
+    Ok(names.collect())
 }
 
 /// The fields of a dictionary that no message, header or trailer has.

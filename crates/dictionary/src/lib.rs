@@ -17,10 +17,11 @@
 //! The crate is split as the data goes:
 //! a reader makes a [`Draft`], where members are named; [`Draft::resolve`] makes the
 //! [`Dictionary`], where names are looked up and cycles refused; [`Layout`] is the form of one
-//! message that a validator looks tags up in.
+//! message that a validator looks tags up in. An [`overlay`] changes a draft; [`generate`] writes
+//! Rust for a dictionary.
 //!
-//! Invariants: no unsafe code; nothing here reads a clock, a socket or a file; the model needs no
-//! XML, so that it compiles without the feature `xml`.
+//! Invariants: no unsafe code; nothing here reads a clock, a socket or, but for what build scripts
+//! call, a file; the model needs no XML, so that it compiles without the feature `xml`.
 #![forbid(unsafe_code)]
 
 mod condition;

@@ -1,14 +1,15 @@
 //! A program around generated messages: it compiles, runs, prints what comes, and refuses the
 //! messages that nobody has written a method for.
 
-use transfix::dictionary::generate::message_names;
-use transfix::dictionary::{Category, Dictionary};
+use transfix::dictionary::generate::MessageNames;
+use transfix::dictionary::{Category, Message};
 
 use super::{Args, Role};
 
 /// What the program is made of.
 pub(super) struct Plan<'a> {
-    pub(super) dictionary: &'a Dictionary,
+    /// The messages, each with its names in the module.
+    pub(super) messages: &'a [(&'a Message, MessageNames)],
     /// The module of the messages.
     pub(super) module: &'a str,
     /// The version below all overlays, such as `FIX.4.4`.
@@ -138,21 +139,16 @@ impl Plan<'_> {
 
     /// The names of the views, each with a comma, and the methods that take them.
     fn methods(&self) -> (String, String) {
-        let wanted = &self.args.messages;
         let usual = match self.role {
             Role::Acceptor => "NewOrderSingle",
             Role::Initiator => "ExecutionReport",
         };
         let (mut views, mut methods) = (String::new(), String::new());
-        for message in self.dictionary.messages() {
-            let is_wanted = match wanted.as_slice() {
-                [] => message.name == usual,
-                wanted => wanted.iter().any(|w| *w == message.name || *w == message.msg_type),
-            };
+        for (message, MessageNames { view, method }) in self.messages {
+            let is_wanted = !self.args.messages.is_empty() || message.name == usual;
             if is_wanted && message.category == Category::App {
-                let (view, method) = message_names(&message.name);
                 views.push_str(&format!("{view}, "));
-                methods.push_str(&METHOD.replace("METHOD", &method).replace("VIEW", &view));
+                methods.push_str(&METHOD.replace("METHOD", method).replace("VIEW", view));
             }
         }
         (views, methods)

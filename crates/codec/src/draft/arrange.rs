@@ -57,7 +57,7 @@ fn entries<M: Members + ?Sized>(
 }
 
 /// Appends to `out` those fields of `source` that `target` has a place for, groups with all of
-/// their entries.
+/// their entries, if they have any.
 pub(super) fn legal<S: Members + ?Sized, T: Members + ?Sized>(
     source: &Fields<'_>,
     known: &S,
@@ -77,7 +77,7 @@ pub(super) fn legal<S: Members + ?Sized, T: Members + ?Sized>(
         };
         at = group_end(tags, at, nested);
         let Some(wanted) = target.group(tag) else { continue };
-        if nested.delimiter() != wanted.delimiter() {
+        if nested.delimiter() != wanted.delimiter() || at == begin + 1 {
             continue;
         }
         let count_at = out.tags.len();

@@ -22,6 +22,11 @@ struct Scope {
     members: &'static [u32],
     /// The place among the members of the last field.
     last: usize,
+    /// Whether fields stay where they are written: a data field of a venue's own may hold the
+    /// delimiter, and nothing in the bytes tells where it ends.
+    fixed: bool,
+    /// Whether that was so of an entry before.
+    was_fixed: bool,
 }
 
 impl<'w, 'b> Writer<'w, 'b> {
@@ -39,10 +44,11 @@ impl<'w, 'b> Writer<'w, 'b> {
         Writer { body: self.body, scope: self.scope.as_deref_mut() }
     }
 
-    /// What is written to, for fields that the dictionary lacks. In a group entry they stand where
-    /// they are written.
+    /// What is written to, for fields that the dictionary lacks. In a group entry they and all that
+    /// follows stand where they are written.
     #[must_use]
-    pub const fn body(&mut self) -> &mut Body<'b> {
+    pub fn body(&mut self) -> &mut Body<'b> {
+        self.fix();
         self.body
     }
 
@@ -57,13 +63,11 @@ impl<'w, 'b> Writer<'w, 'b> {
     /// Writes a data field after its Length field.
     pub fn data(&mut self, length: Tag, tag: Tag, value: &[u8]) {
         let begin = self.body.tail.end();
-        if data::length_of(tag) == Some(length) {
-            self.body.data(length, tag, value);
-        } else {
-            // A reader goes by the length only in data fields of the standard.
-            self.body.uint(length, value.len() as u64).bytes(tag, value);
-        }
+        self.body.data(length, tag, value);
         self.settle(length, begin);
+        if data::length_of(tag) != Some(length) {
+            self.fix();
+        }
     }
 
     /// Writes a list of codes, parted by blanks.
@@ -96,12 +100,9 @@ impl<'w, 'b> Writer<'w, 'b> {
         self.body.uint(count, 0);
         // The one digit before the delimiter.
         let digit = self.body.tail.end() - 2;
+        let mut scope = Scope { begin, members, last: 0, fixed: false, was_fixed: false };
         let mut entries = 0;
-        fill(GroupWriter {
-            body: self.body,
-            scope: Scope { begin, members, last: 0 },
-            entries: &mut entries,
-        });
+        fill(GroupWriter { body: self.body, scope: &mut scope, entries: &mut entries });
         match entries {
             0 => return self.body.tail.cut(begin),
             1..10 => self.body.tail.patch(digit, [b'0' + entries as u8]),
@@ -111,6 +112,16 @@ impl<'w, 'b> Writer<'w, 'b> {
             }
         }
         self.settle(count, begin);
+        if scope.fixed || scope.was_fixed {
+            self.fix();
+        }
+    }
+
+    /// From now on the fields of the entry stay where they are written.
+    fn fix(&mut self) {
+        if let Some(scope) = self.scope.as_deref_mut() {
+            scope.fixed = true;
+        }
     }
 
     /// Brings the field, or group, that begins at `begin` to its place within the entry.
@@ -138,7 +149,7 @@ impl Scope {
     fn move_back(&self, tag: Tag, begin: usize, out: &mut [u8]) {
         let place = |tag: u32| self.members.iter().position(|member| *member == tag);
         // A tag that is no member stays where it is.
-        let Some(own) = place(tag.0) else { return };
+        let Some(own) = place(tag.0).filter(|_| !self.fixed) else { return };
         let mut at = self.begin;
         for (tag, len) in (Spans { rest: &out[self.begin..begin], before: (0, 0) }) {
             if place(tag).is_some_and(|place| place > own) {
@@ -154,7 +165,7 @@ impl Scope {
 /// Writes the entries of a group.
 pub struct GroupWriter<'w, 'b> {
     body: &'w mut Body<'b>,
-    scope: Scope,
+    scope: &'w mut Scope,
     entries: &'w mut u64,
 }
 
@@ -166,7 +177,9 @@ impl<'b> GroupWriter<'_, 'b> {
         *self.entries += 1;
         self.scope.begin = self.body.tail.end();
         self.scope.last = 0;
-        Writer { body: self.body, scope: Some(&mut self.scope) }
+        self.scope.was_fixed |= self.scope.fixed;
+        self.scope.fixed = false;
+        Writer { body: self.body, scope: Some(self.scope) }
     }
 }
 

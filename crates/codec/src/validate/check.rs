@@ -2,8 +2,6 @@
 //!
 //! Invariant: walks end, as each step goes on in the message or in a dictionary without cycles.
 
-use core::ops::ControlFlow;
-
 use super::tables::{Body, FieldRule, Layout, NO_GROUP, Place, Tables};
 use super::{Finding, Scratch, Switches, values};
 use crate::{Field, Fields, Reject, RejectReason, Tag, tag, value};
@@ -35,12 +33,18 @@ pub(super) struct Check<'c, 'm> {
     /// The next field.
     at: usize,
     pass: Pass,
-    /// Where findings go; says whether to look on.
-    report: &'c mut dyn FnMut(Finding) -> Verdict,
+    /// Where findings go.
+    report: &'c mut dyn FnMut(Rank, Finding),
 }
 
-/// What follows a finding.
-pub(super) type Verdict = ControlFlow<()>;
+/// What a finding is about; what is wrong with the whole message is blamed first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Rank {
+    /// Sections out of order, or a tag that the message lacks.
+    Message,
+    /// A field, or a group.
+    Field,
+}
 
 /// Where a check begins: the fields before are sound and marked.
 #[derive(Clone, Copy, Debug)]
@@ -81,82 +85,75 @@ impl<'c, 'm> Check<'c, 'm> {
         rules: (&'c Tables, &'c Body, &'c Switches),
         message: &'c Fields<'m>,
         scratch: &'c mut Scratch,
-        report: &'c mut dyn FnMut(Finding) -> Verdict,
+        report: &'c mut dyn FnMut(Rank, Finding),
     ) -> Self {
         let (tables, body, switches) = rules;
         let pass = Pass::Content;
         Self { tables, message, switches, scratch, body, at: 0, pass, report }
     }
 
-    /// Reports what is wrong with the message as a whole: sections out of order, tags missing.
-    pub(super) fn whole(&mut self) -> Verdict {
-        let epoch = self.scratch.next_epoch();
-        let mut section = Section::Header;
-        for (n, field) in self.message.fields().enumerate() {
-            let Some((found, place)) = self.find(section, field.tag) else { continue };
-            let is_late = found < section && self.switches.section_order;
-            if is_late && !(field.value.is_empty() && self.switches.empty_values) {
-                self.found(RejectReason::TagOutOfOrder, field.tag, n)?;
+    /// Reports what is wrong, from `stop` on.
+    pub(super) fn run(mut self, stop: Stop) {
+        let Stop { mut section, at, epoch } = stop;
+        self.at = at;
+        while let Some(field) = self.message.at(self.at) {
+            let Some((found, place)) = self.find(section, field.tag) else {
+                self.unplaced(field);
+                self.at += 1;
+                continue;
+            };
+            let is_empty = field.value.is_empty() && self.switches.empty_values;
+            if found < section && self.switches.section_order && !is_empty {
+                let reject = Reject::new(RejectReason::TagOutOfOrder, field.tag);
+                (self.report)(Rank::Message, Finding { reject, at: Some(self.at) });
             }
             section = section.max(found);
-            self.scratch.marks[place.mark as usize] = epoch;
+            self.not_empty(field);
+            let mark = &mut self.scratch.marks[place.mark as usize];
+            if core::mem::replace(mark, epoch) == epoch && self.switches.repeated_tags {
+                self.found(RejectReason::TagAppearsMoreThanOnce, field.tag, self.at);
+            }
+            self.value(field, place);
+            self.at += 1;
+            if place.group != NO_GROUP {
+                self.top_group(field, place);
+            }
         }
+        self.lacks(epoch);
+    }
+
+    /// Reports what the message lacks.
+    fn lacks(&mut self, epoch: u32) {
         let tables = self.tables;
         for layout in [tables.header, self.body.layout, tables.trailer] {
             let layout = &tables.layouts[layout];
             if self.switches.required_tags {
-                self.required(layout, epoch, None)?;
+                self.required(layout, epoch, None);
             }
             if self.switches.conditional_tags {
                 let (marks, message) = (&self.scratch.marks, self.message);
                 let is_there = |mark: u32, _| marks[mark as usize] == epoch;
                 for tag in layout.lacking(is_there, |tag| message.raw(Tag(tag))) {
                     let reject = Reject::new(RejectReason::RequiredTagMissing, tag);
-                    (self.report)(Finding { reject, at: None })?;
+                    (self.report)(Rank::Message, Finding { reject, at: None });
                 }
             }
         }
-        ControlFlow::Continue(())
-    }
-
-    /// Reports what is wrong with the fields, in wire order, from `stop` on.
-    pub(super) fn fields(&mut self, stop: Stop) -> Verdict {
-        let Stop { mut section, at, epoch } = stop;
-        self.at = at;
-        while let Some(field) = self.message.at(self.at) {
-            let Some((found, place)) = self.find(section, field.tag) else {
-                self.unplaced(field)?;
-                self.at += 1;
-                continue;
-            };
-            section = section.max(found);
-            self.not_empty(field)?;
-            let mark = &mut self.scratch.marks[place.mark as usize];
-            if core::mem::replace(mark, epoch) == epoch && self.switches.repeated_tags {
-                self.found(RejectReason::TagAppearsMoreThanOnce, field.tag, self.at)?;
-            }
-            self.value(field, place)?;
-            self.at += 1;
-            if place.group != NO_GROUP {
-                self.top_group(field, place)?;
-            }
-        }
-        ControlFlow::Continue(())
     }
 
     /// A group outside of others: how it is built is judged before what its entries say.
-    fn top_group(&mut self, count: Field<'m>, place: &Place) -> Verdict {
+    fn top_group(&mut self, count: Field<'m>, place: &Place) {
         let begin = self.at;
         for pass in [Pass::Structure, Pass::Content] {
             (self.at, self.pass) = (begin, pass);
-            self.group(count, place, None)?;
+            self.group(count, place, None);
         }
         self.pass = Pass::Content;
-        ControlFlow::Continue(())
     }
 
-    fn found(&mut self, reason: RejectReason, tag: Tag, at: usize) -> Verdict {
-        (self.report)(Finding { reject: Reject::new(reason, tag), at: Some(at) })
+    fn found(&mut self, reason: RejectReason, tag: Tag, at: usize) {
+        let reject = Reject::new(reason, tag);
+        (self.report)(Rank::Field, Finding { reject, at: Some(at) });
     }
 
     /// Where the tag belongs, beginning with the section at hand.
@@ -187,24 +184,22 @@ impl<'c, 'm> Check<'c, 'm> {
 
     /// A field that has no place in the message.
     #[cold]
-    fn unplaced(&mut self, field: Field<'m>) -> Verdict {
+    fn unplaced(&mut self, field: Field<'m>) {
         if field.tag != Tag(0) {
-            self.not_empty(field)?;
+            self.not_empty(field);
         }
         if !self.tables.defines(field.tag.0, self.body.owner) {
-            return self.undefined(field);
+            self.undefined(field);
+        } else if self.switches.tags_of_message {
+            self.found(RejectReason::TagNotDefinedForMessage, field.tag, self.at);
         }
-        if self.switches.tags_of_message {
-            return self.found(RejectReason::TagNotDefinedForMessage, field.tag, self.at);
-        }
-        ControlFlow::Continue(())
     }
 
     #[cold]
-    fn undefined(&mut self, field: Field<'m>) -> Verdict {
+    fn undefined(&mut self, field: Field<'m>) {
         let is_user_defined = field.tag.0 >= tag::USER_DEFINED;
         if !self.switches.undefined_tags || is_user_defined && !self.switches.user_defined_tags {
-            return ControlFlow::Continue(());
+            return;
         }
         let tag = if field.tag == Tag(0) {
             // RefTagID(371) names what the sender wrote, as far as that is a number.
@@ -214,63 +209,62 @@ impl<'c, 'm> Check<'c, 'm> {
             Some(field.tag)
         };
         let reject = Reject { reason: RejectReason::InvalidTagNumber, tag };
-        (self.report)(Finding { reject, at: Some(self.at) })
+        (self.report)(Rank::Field, Finding { reject, at: Some(self.at) });
     }
 
     #[inline]
-    fn not_empty(&mut self, field: Field<'m>) -> Verdict {
+    fn not_empty(&mut self, field: Field<'m>) {
         if field.value.is_empty() && self.switches.empty_values {
-            return self.found(RejectReason::TagWithoutValue, field.tag, self.at);
+            self.found(RejectReason::TagWithoutValue, field.tag, self.at);
         }
-        ControlFlow::Continue(())
     }
 
     /// Format and code of a value.
-    fn value(&mut self, field: Field<'m>, place: &Place) -> Verdict {
+    fn value(&mut self, field: Field<'m>, place: &Place) {
         if field.value.is_empty() {
-            return ControlFlow::Continue(());
+            return;
         }
         let rule = &self.tables.fields[place.field as usize];
         if self.switches.formats {
             if !values::fits(rule.data_type, field.value) {
-                return self.found(RejectReason::IncorrectDataFormat, field.tag, self.at);
+                self.found(RejectReason::IncorrectDataFormat, field.tag, self.at);
+                return;
             }
             if rule.data_type.is_data() {
-                self.length(field, rule)?;
+                self.length(field, rule);
             }
         }
         if self.switches.codes && !rule.admits(field.value) {
-            return self.found(RejectReason::ValueOutOfRange, field.tag, self.at);
+            self.found(RejectReason::ValueOutOfRange, field.tag, self.at);
         }
-        ControlFlow::Continue(())
     }
 
     /// A data field is as long as the Length field before it says.
-    fn length(&mut self, field: Field<'m>, rule: &FieldRule) -> Verdict {
+    fn length(&mut self, field: Field<'m>, rule: &FieldRule) {
         let before = self.at.checked_sub(1).and_then(|n| self.message.at(n));
         let said = before.filter(|before| rule.length_tag == before.tag.0);
         match said {
             Some(said) if rule.length_in(before) != Some(field.value.len() as u64) => {
                 self.found(RejectReason::IncorrectDataFormat, said.tag, self.at - 1)
             }
-            _ => ControlFlow::Continue(()),
+            _ => {}
         }
     }
 
     /// What the layout requires; `at` is the entry that lacks it.
-    fn required(&mut self, layout: &Layout, epoch: u32, at: Option<usize>) -> Verdict {
+    fn required(&mut self, layout: &Layout, epoch: u32, at: Option<usize>) {
+        let rank = if at.is_some() { Rank::Field } else { Rank::Message };
         for &(mark, tag) in &layout.required {
             if self.scratch.marks[mark as usize] != epoch {
                 let reject = Reject::new(RejectReason::RequiredTagMissing, Tag(tag));
-                (self.report)(Finding { reject, at })?;
+                (self.report)(rank, Finding { reject, at });
             }
         }
-        ControlFlow::Continue(())
     }
 
     /// The entries that follow the NumInGroup field `count`. Groups nest as deep as the dictionary
     /// says, not as the message says.
-    fn group(&mut self, count: Field<'m>, place: &Place, outer: Option<&Level<'_>>) -> Verdict {
+    fn group(&mut self, count: Field<'m>, place: &Place, outer: Option<&Level<'_>>) {
         let layout = &self.tables.layouts[place.group as usize];
         let level = Level { layout, outer };
         let delimiter = self.delimiter(layout);
@@ -282,10 +276,10 @@ impl<'c, 'm> Check<'c, 'm> {
             && !(entries.are_complete() && self.belongs_outside(field.tag, outer))
         {
             entries.begun += 1;
-            self.entry(&entries)?;
+            self.entry(&entries);
         }
         if self.pass == Pass::Content {
-            return ControlFlow::Continue(());
+            return;
         }
         let begun = entries.begun;
         if let Some(field) = self.message.at(begin)
@@ -294,13 +288,13 @@ impl<'c, 'm> Check<'c, 'm> {
             && self.switches.group_order
             && layout.place(field.tag.0).is_some()
         {
-            return self.found(RejectReason::GroupFieldsOutOfOrder, field.tag, begin);
+            self.found(RejectReason::GroupFieldsOutOfOrder, field.tag, begin);
+            return;
         }
         let miscounted = self.switches.group_counts && expected.is_some_and(|n| n != begun);
         if miscounted || self.switches.empty_groups && expected == Some(0) {
-            return self.found(RejectReason::IncorrectNumInGroup, count.tag, begin - 1);
+            self.found(RejectReason::IncorrectNumInGroup, count.tag, begin - 1);
         }
-        ControlFlow::Continue(())
     }
 
     /// What each entry begins with.
@@ -313,7 +307,7 @@ impl<'c, 'm> Check<'c, 'm> {
         }
     }
 
-    fn entry(&mut self, entries: &Entries<'_>) -> Verdict {
+    fn entry(&mut self, entries: &Entries<'_>) {
         let epoch = self.scratch.next_epoch();
         let Level { layout, outer } = entries.level;
         let begin = self.at;
@@ -327,7 +321,7 @@ impl<'c, 'm> Check<'c, 'm> {
                     break;
                 }
                 if self.pass == Pass::Content {
-                    self.unplaced(field)?;
+                    self.unplaced(field);
                 }
                 self.at += 1;
                 continue;
@@ -338,46 +332,43 @@ impl<'c, 'm> Check<'c, 'm> {
                     break;
                 }
                 if self.pass == Pass::Structure {
-                    self.misplaced(field, is_repeated)?;
+                    self.misplaced(field, is_repeated);
                 }
             }
             self.scratch.marks[place.mark as usize] = epoch;
             next = next.max(place.mark + 1);
             if self.pass == Pass::Content {
-                self.not_empty(field)?;
-                self.value(field, place)?;
+                self.not_empty(field);
+                self.value(field, place);
             }
             self.at += 1;
             if place.group != NO_GROUP {
-                self.group(field, place, Some(&entries.level))?;
+                self.group(field, place, Some(&entries.level));
             }
         }
         if self.pass == Pass::Content && self.switches.required_in_groups {
-            self.required(layout, epoch, Some(begin))?;
+            self.required(layout, epoch, Some(begin));
             if self.switches.conditional_tags {
                 let entry = self.message.slice(begin, self.at);
                 for tag in layout.lacking_in(&entry, self.message) {
                     let reject = Reject::new(RejectReason::RequiredTagMissing, tag);
-                    (self.report)(Finding { reject, at: Some(begin) })?;
+                    (self.report)(Rank::Field, Finding { reject, at: Some(begin) });
                 }
             }
         }
-        ControlFlow::Continue(())
     }
 
     #[cold]
-    fn misplaced(&mut self, field: Field<'m>, is_repeated: bool) -> Verdict {
+    fn misplaced(&mut self, field: Field<'m>, is_repeated: bool) {
         // What is empty is blamed for that alone, with what the entries say.
         if field.value.is_empty() && self.switches.empty_values {
-            return ControlFlow::Continue(());
+            return;
         }
         if self.switches.group_order {
-            return self.found(RejectReason::GroupFieldsOutOfOrder, field.tag, self.at);
+            self.found(RejectReason::GroupFieldsOutOfOrder, field.tag, self.at);
+        } else if is_repeated && self.switches.repeated_tags {
+            self.found(RejectReason::TagAppearsMoreThanOnce, field.tag, self.at);
         }
-        if is_repeated && self.switches.repeated_tags {
-            return self.found(RejectReason::TagAppearsMoreThanOnce, field.tag, self.at);
-        }
-        ControlFlow::Continue(())
     }
 
     /// Whether a level around the group has a place for the tag too.

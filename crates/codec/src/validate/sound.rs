@@ -25,13 +25,19 @@ impl Sound<'_, '_> {
         let Tables { layouts, header, trailer, .. } = self.tables;
         let epoch = self.scratch.next_epoch();
         let sections = [(Header, *header), (Middle, self.body.layout), (Trailer, *trailer)];
+        let mut reached = Header;
         for (section, layout) in sections {
-            if !self.section(&layouts[layout], epoch) {
-                return Err(Stop { section, at: self.at, epoch });
+            let begin = self.at;
+            let is_sound = self.section(&layouts[layout], epoch);
+            if self.at > begin {
+                reached = section;
+            }
+            if !is_sound {
+                return Err(Stop { section: reached, at: self.at, epoch });
             }
         }
         let all = self.at == self.message.len();
-        all.then_some(()).ok_or(Stop { section: Trailer, at: self.at, epoch })
+        all.then_some(()).ok_or(Stop { section: reached, at: self.at, epoch })
     }
 
     /// Whether the fields from here on, as far as the layout knows them, are sound, and the

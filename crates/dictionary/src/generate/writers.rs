@@ -73,7 +73,7 @@ impl<'d> Plan<'d> {
         text.open("impl<'b> Writer<'_, 'b> {");
         text.doc("What is written to, for fields that the dictionary lacks.");
         text.line("#[inline]");
-        text.line("pub const fn body(&mut self) -> &mut t::Body<'b> { self.0.body() }");
+        text.line("pub fn body(&mut self) -> &mut t::Body<'b> { self.0.body() }");
         let is_required = |tag: u32| required.iter().any(|known| known.tag() == tag);
         for item in self.items(members) {
             match item {

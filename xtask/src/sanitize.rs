@@ -1,0 +1,111 @@
+//! `cargo xtask sanitize`: the codec's tests, its unsafe code above all, under AddressSanitizer,
+//! under valgrind, and under Miri where a toolchain has it.
+//!
+//! AddressSanitizer is a flag of the stable compiler that only has to be allowed; valgrind knows
+//! no AVX-512 and therefore tests the vectors below it; Miri interprets, and takes few cases.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::fuzz::host;
+use crate::{Outcome, root};
+
+/// The tests that look at bytes: those of the crate itself, and properties of any frame.
+const TESTS: &[&str] =
+    &["--lib", "--test", "plain", "--test", "properties", "--test", "draft", "--test", "json"];
+/// What has to do with unsafe code.
+const UNSAFE_TESTS: &str = "scan";
+
+/// Runs all that can be run.
+///
+/// # Errors
+/// If a test fails or a tool finds something; or if a tool that is needed is missing.
+pub fn run() -> Outcome {
+    Ok([address_sanitizer()?, valgrind()?, miri()?].join("\n"))
+}
+
+fn cargo(target_dir: &str) -> Command {
+    let mut command = Command::new("cargo");
+    command.current_dir(root()).env("CARGO_TARGET_DIR", root().join("target").join(target_dir));
+    // What the caller's own cargo has set would otherwise come before.
+    command.env_remove("CARGO_ENCODED_RUSTFLAGS").env_remove("RUSTFLAGS");
+    command
+}
+
+fn address_sanitizer() -> Outcome {
+    let mut command = cargo("sanitize");
+    command
+        .args(["test", "--package", "transfix-codec", "--target", &host()?])
+        .args(TESTS)
+        .env("RUSTC_BOOTSTRAP", "1")
+        .env("RUSTFLAGS", "-Zsanitizer=address -Cdebuginfo=line-tables-only");
+    succeed(command, "AddressSanitizer")?;
+    Ok(format!("AddressSanitizer: clean ({})", TESTS.join(" ")))
+}
+
+fn valgrind() -> Outcome {
+    let program = test_program()?;
+    let mut command = Command::new("valgrind");
+    command
+        .args(["--quiet", "--error-exitcode=1", "--leak-check=no"])
+        .arg(program)
+        .arg(UNSAFE_TESTS)
+        .current_dir(root().join("crates/codec"))
+        // Each case takes some twenty times as long.
+        .env("PROPTEST_CASES", "24");
+    succeed(command, "valgrind")?;
+    Ok(format!("valgrind: clean (--lib {UNSAFE_TESTS})"))
+}
+
+fn miri() -> Outcome {
+    let probe = cargo("miri").args(["miri", "--version"]).output();
+    if !probe.is_ok_and(|output| output.status.success()) {
+        return Ok("Miri: not run, this toolchain has none (rustup component add miri)".to_owned());
+    }
+    let mut command = cargo("miri");
+    command
+        .args(["miri", "test", "--package", "transfix-codec", "--lib", UNSAFE_TESTS])
+        .env("PROPTEST_CASES", "4")
+        .env("MIRIFLAGS", "-Zmiri-disable-isolation");
+    succeed(command, "Miri")?;
+    Ok(format!("Miri: clean (--lib {UNSAFE_TESTS})"))
+}
+
+fn succeed(mut command: Command, what: &str) -> Result<(), String> {
+    let status = command.status().map_err(|error| format!("{what} cannot be started: {error}"))?;
+    if status.success() { Ok(()) } else { Err(format!("{what} found something; see above")) }
+}
+
+/// Builds the codec's own tests and answers where the program is.
+fn test_program() -> Result<PathBuf, String> {
+    let mut command = cargo("sanitize");
+    command.args(["test", "--package", "transfix-codec", "--lib", "--no-run"]);
+    command.arg("--message-format=json-render-diagnostics");
+    let output = command.output().map_err(|error| format!("cargo test: {error}"))?;
+    if !output.status.success() {
+        return Err(String::from_utf8_lossy(&output.stderr).into_owned());
+    }
+    program_of(&String::from_utf8_lossy(&output.stdout))
+}
+
+/// The program among cargo's messages.
+fn program_of(messages: &str) -> Result<PathBuf, String> {
+    let messages = messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let mut programs = messages.filter_map(|line| Some(line.get("executable")?.as_str()?.into()));
+    programs.next().ok_or_else(|| "cargo names no test program".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_program_is_found() {
+        let messages = "{\"reason\":\"compiler-artifact\",\"executable\":null}\nnoise\n\
+                        {\"reason\":\"compiler-artifact\",\"executable\":\"/a/b\"}\n";
+        assert_eq!(program_of(messages), Ok(PathBuf::from("/a/b")));
+        assert!(program_of("{}").is_err());
+    }
+}
