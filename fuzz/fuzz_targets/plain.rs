@@ -1,4 +1,4 @@
-//! Every index that the processor can make says what a second parser says, which is written plainly.
+//! Every index that the processor can make says what a second, plainly written parser says.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
