@@ -126,7 +126,9 @@ fn table(series: &[Series]) -> String {
         if operation == Operation::Encode {
             continue;
         }
-        for s in series.iter().filter(shown) {
+        let mut rows: Vec<&Series> = series.iter().filter(shown).collect();
+        rows.sort_by_key(|s| s.engine != OURS);
+        for s in rows {
             let fixed = s.median_ns();
             let varied = median(&s.engine, s.operation, Set::Varied);
             let compared = (s.engine != OURS)

@@ -21,11 +21,13 @@
 
 use alloc::string::ToString;
 use alloc::vec::Vec;
+use core::mem::replace;
 
 use crate::encode::moment::{Minute, millis, seconds};
 use crate::encode::text::{self, EIGHT_DIGITS, Short};
 use crate::{Decimal, Misuse, Precision, SOH, Tag, Timestamp};
 
+const BLOCK: usize = 32;
 /// Room that is made at once.
 const ROOM: usize = 256;
 /// What CheckSum(10) begins with, and the sum of these bytes.
@@ -64,43 +66,40 @@ struct Slot {
 }
 
 /// Constant bytes.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 struct Constant {
-    bytes: Vec<u8>,
-    /// The first eight, or all of them and zeros.
+    /// Filled up with zeros: a copy of constant size is a store, one of variable size a call.
+    blocks: Vec<[u8; BLOCK]>,
+    /// The first eight bytes.
     head: [u8; 8],
+    len: usize,
     sum: u64,
-    /// Where they stand in the image; from the start nowhere.
-    at: Option<usize>,
+    /// Where they stand in the image.
+    at: usize,
 }
 
 impl Constant {
     fn new(bytes: &[u8]) -> Self {
+        let block = |part: &[u8]| {
+            let mut block = [0; BLOCK];
+            block[..part.len()].copy_from_slice(part);
+            block
+        };
         let mut head = [0; 8];
         let kept = bytes.len().min(8);
         head[..kept].copy_from_slice(&bytes[..kept]);
-        Self { bytes: bytes.to_vec(), head, sum: u64::from(crate::scan::sum(bytes)), at: None }
+        let sum = u64::from(crate::scan::sum(bytes));
+        let blocks = bytes.chunks(BLOCK).map(block).collect();
+        Self { blocks, head, len: bytes.len(), sum, at: 0 }
     }
 
-    /// Lets them stand at `at`; answers where they end.
-    #[inline(always)]
-    fn place(&mut self, at: usize, image: &mut Vec<u8>) -> usize {
-        // The value before may have been written over the first seven: see `Patch::put`.
-        store(image, at, self.head);
-        if self.at != Some(at) {
-            self.write(at, image);
+    #[inline]
+    fn write(&mut self, mut at: usize, image: &mut Vec<u8>) {
+        self.at = at;
+        for block in &self.blocks {
+            store(image, at, *block);
+            at = at.wrapping_add(BLOCK);
         }
-        at.wrapping_add(self.bytes.len())
-    }
-
-    #[inline(never)]
-    fn write(&mut self, at: usize, image: &mut Vec<u8>) {
-        let end = at + self.bytes.len();
-        if image.len() < end {
-            grow(image, end);
-        }
-        image[at..end].copy_from_slice(&self.bytes);
-        self.at = Some(at);
     }
 }
 
@@ -113,6 +112,23 @@ fn store<const N: usize>(image: &mut Vec<u8>, at: usize, bytes: [u8; N]) {
     }
     grow(image, at);
     image[at..][..N].copy_from_slice(&bytes);
+}
+
+/// Lets `constant` stand at `at`; answers where it ends, and whether something has moved.
+#[inline(always)]
+fn place(
+    constant: &mut Constant,
+    (at, moved): (usize, bool),
+    image: &mut Vec<u8>,
+) -> (usize, bool) {
+    let moved = moved || constant.at != at;
+    if moved {
+        constant.write(at, image);
+    } else {
+        // The value before may have been written over the first seven: see `Patch::put`.
+        store(image, at, constant.head);
+    }
+    (at.wrapping_add(constant.len), moved)
 }
 
 /// Makes room for more at `at`.
@@ -138,7 +154,7 @@ impl Prepared {
         let mut prepared = Self {
             slots: Vec::new(),
             open: ["\x0135=", msg_type, "\x01"].concat().into_bytes(),
-            rest: Constant::default(),
+            rest: Constant::new(&[]),
             sum,
             length_at,
             length_end: image.len(),
@@ -175,19 +191,10 @@ impl Prepared {
     #[inline(always)]
     #[must_use = "end with finish(), or there is no message"]
     pub fn patch(&mut self) -> Patch<'_> {
-        if !self.finished {
-            self.forget();
-        }
-        self.finished = false;
+        // What an unfinished message has left is not relied on.
+        let moved = !replace(&mut self.finished, false);
         let (at, sum) = (self.length_end, self.sum);
-        Patch { prepared: self, slot: 0, at, sum, misuse: None }
-    }
-
-    /// All constants are to be written anew.
-    #[cold]
-    fn forget(&mut self) {
-        self.slots.iter_mut().for_each(|slot| slot.before.at = None);
-        self.rest.at = None;
+        Patch { prepared: self, slot: 0, at, sum, moved, misuse: None }
     }
 
     /// Lets BodyLength(9) say how much stands between it and CheckSum(10); answers with where the
@@ -211,7 +218,7 @@ impl Prepared {
         self.image.splice(self.length_at..old_end, digits.iter().copied());
         let before = self.slots.iter_mut().map(|slot| &mut slot.before);
         for constant in before.chain([&mut self.rest]) {
-            constant.at = constant.at.map(|at| at - old_end + new_end);
+            constant.at = constant.at - old_end + new_end;
         }
         self.length_end = new_end;
         end - old_end + new_end
@@ -227,6 +234,9 @@ pub struct Patch<'p> {
     at: usize,
     /// Of the bytes so far, without BodyLength(9), modulo 2^64.
     sum: u64,
+    /// Whether a constant has moved: then all behind it are written anew, for a block of one may
+    /// have been written over the next.
+    moved: bool,
     misuse: Option<Misuse>,
 }
 
@@ -239,7 +249,7 @@ impl<'p> Patch<'p> {
             self.blame(Misuse::SlotCount);
             return Tag(0);
         };
-        self.at = before.place(self.at, image);
+        (self.at, self.moved) = place(before, (self.at, self.moved), image);
         self.sum = self.sum.wrapping_add(before.sum);
         self.slot += 1;
         *tag
@@ -283,41 +293,23 @@ impl<'p> Patch<'p> {
                     self.blame(Misuse::DelimiterInValue(tag));
                 }
                 self.put(text);
-                self
             }
             None => match text::load_more(value) {
                 Some(word) if !text::has_delimiter_more(word) => {
                     self.put_more(word, value.len(), text::byte_sum_more(word));
-                    self
                 }
                 _ => self.long(tag, value),
             },
         }
-    }
-
-    /// A value that is empty or long, or wrong. All goes by value: what has an address lies in memory
-    /// and not in registers.
-    #[inline(never)]
-    fn long(mut self, tag: Tag, value: &[u8]) -> Self {
-        if value.is_empty() {
-            self.blame(Misuse::EmptyValue(tag));
-        } else if value.contains(&SOH) {
-            self.blame(Misuse::DelimiterInValue(tag));
-        }
-        self.slice(value);
         self
     }
 
+    /// A value that is empty or long, or wrong.
     #[inline(always)]
-    fn slice(&mut self, bytes: &[u8]) {
-        for part in bytes.chunks(16) {
-            match (text::load_short(part), text::load_more(part)) {
-                (Some(text), _) => self.put(text),
-                (_, Some(word)) => self.put_more(word, part.len(), text::byte_sum_more(word)),
-                // No part is empty or longer.
-                (None, None) => (),
-            }
-        }
+    fn long(&mut self, tag: Tag, value: &[u8]) {
+        self.misuse = self.misuse.or_else(|| check(tag, value));
+        // By value: what has an address lies in memory, and not in registers.
+        (self.at, self.sum) = write_long(self.prepared, self.at, self.sum, value);
     }
 
     /// A SeqNum, Length or quantity without fraction.
@@ -331,9 +323,10 @@ impl<'p> Patch<'p> {
     pub fn padded(mut self, value: u64, digits_min: usize) -> Self {
         let tag = self.next();
         if value >= EIGHT_DIGITS {
-            return self.long(tag, itoa::Buffer::new().format(value).as_bytes());
+            self.long(tag, itoa::Buffer::new().format(value).as_bytes());
+        } else {
+            self.put(Short::digits(value, digits_min.clamp(1, 8)));
         }
-        self.put(Short::digits(value, digits_min.clamp(1, 8)));
         self
     }
 
@@ -341,10 +334,10 @@ impl<'p> Patch<'p> {
     #[inline(always)]
     pub fn decimal(mut self, value: Decimal) -> Self {
         let tag = self.next();
-        let Some(text) = Short::decimal(value.mantissa as u64, value.scale as usize) else {
-            return self.long(tag, value.text(&mut Decimal::text_buffer()));
-        };
-        self.put(text);
+        match Short::decimal(value.mantissa as u64, value.scale as usize) {
+            Some(text) => self.put(text),
+            None => self.long(tag, value.text(&mut Decimal::text_buffer())),
+        }
         self
     }
 
@@ -357,16 +350,12 @@ impl<'p> Patch<'p> {
         self.put_more(minute.text(), Minute::LEN, minute.sum());
         // Without the delimiter, which what follows begins with.
         if self.prepared.precision != Precision::Millis {
-            return self.fine_seconds(nanos);
+            let (rest, len) = seconds(nanos, self.prepared.precision);
+            let text = &rest.to_le_bytes()[..len];
+            (self.at, self.sum) = write_long(self.prepared, self.at, self.sum, text);
+        } else {
+            self.put(Short { word: millis(nanos), len: 6 });
         }
-        self.put(Short { word: millis(nanos), len: 6 });
-        self
-    }
-
-    #[inline(never)]
-    fn fine_seconds(mut self, nanos: u64) -> Self {
-        let (rest, len) = seconds(nanos, self.prepared.precision);
-        self.slice(&rest.to_le_bytes()[..len]);
         self
     }
 
@@ -382,8 +371,8 @@ impl<'p> Patch<'p> {
         if let Some(misuse) = self.misuse {
             return Err(misuse);
         }
-        let Self { prepared, at, sum, .. } = self;
-        let end = prepared.rest.place(at, &mut prepared.image);
+        let Self { prepared, at, sum, moved, .. } = self;
+        let (end, _) = place(&mut prepared.rest, (at, moved), &mut prepared.image);
         let end = prepared.write_length(end);
         // All but what CheckSum(10) itself begins with.
         let sum = sum.wrapping_add(prepared.rest.sum).wrapping_add(prepared.length.1);
@@ -393,4 +382,24 @@ impl<'p> Patch<'p> {
         prepared.finished = true;
         Ok(&prepared.image[..end + 4])
     }
+}
+
+/// What is wrong with a value.
+#[inline(never)]
+fn check(tag: Tag, value: &[u8]) -> Option<Misuse> {
+    if value.is_empty() {
+        return Some(Misuse::EmptyValue(tag));
+    }
+    value.contains(&SOH).then_some(Misuse::DelimiterInValue(tag))
+}
+
+/// Writes a value of any length; answers where it ends, and the sum with it.
+#[inline(never)]
+fn write_long(prepared: &mut Prepared, at: usize, sum: u64, value: &[u8]) -> (usize, u64) {
+    let end = at + value.len();
+    if prepared.image.len() < end {
+        grow(&mut prepared.image, end);
+    }
+    prepared.image[at..end].copy_from_slice(value);
+    (end, sum.wrapping_add(u64::from(crate::scan::sum(value))))
 }

@@ -70,6 +70,11 @@ pub enum Problem {
         /// The nearest scenario.
         nearest: Option<String>,
     },
+    /// An overlay adds a field that a component brings already, or changes it in the wrong place.
+    InComponent {
+        /// The component that has it.
+        component: String,
+    },
     /// The same tag, name or message type is defined twice.
     DefinedTwice,
     /// A component contains itself.
@@ -135,6 +140,9 @@ impl fmt::Display for Problem {
             Self::UnknownScenario { name, nearest } => {
                 write!(f, "nothing is of the scenario '{name}'")?;
                 did_you_mean(f, nearest.as_deref())
+            }
+            Self::InComponent { component } => {
+                write!(f, "is a member of the component '{component}'; change it there")
             }
             Self::DefinedTwice => f.write_str("defined twice; remove one definition"),
             Self::Cycle => f.write_str("contains itself; break the cycle of components"),

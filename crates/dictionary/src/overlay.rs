@@ -26,6 +26,8 @@
 //!
 //! Invariant: an overlay that changes what isn't there, or adds what is, is refused.
 
+use std::collections::HashSet;
+
 use roxmltree::Node;
 
 use crate::nearest::nearest;
@@ -280,7 +282,13 @@ impl Overlay<'_> {
         for node in parent.children().filter(Node::is_element) {
             let Some(kind) = self.kind(node)? else { continue };
             let place = members.iter().position(|member| member.kind.is_same(&kind));
-            let action = self.action(node, place.is_some())?;
+            let action = match (place, self.component_of(members, &kind)) {
+                (None, Some(component)) => {
+                    let component = component.to_owned();
+                    return Err(self.source.error(node, Problem::InComponent { component }));
+                }
+                (place, _) => self.action(node, place.is_some())?,
+            };
             let mut member = match place {
                 Some(place) => members.remove(place),
                 None => DraftMember { required: false, required_if: None, kind, line: 0 },
@@ -302,6 +310,21 @@ impl Overlay<'_> {
             members.insert(at, member);
         }
         Ok(())
+    }
+
+    /// The component below the members that has the same field or group already.
+    fn component_of(&self, members: &[DraftMember], sought: &DraftKind) -> Option<&str> {
+        let mut seen = HashSet::new();
+        let mut open: Vec<&str> = components_of(members).collect();
+        while let Some(name) = open.pop() {
+            let component = self.draft.components.iter().find(|known| known.name == name);
+            let Some(component) = component.filter(|_| seen.insert(name)) else { continue };
+            if component.members.iter().any(|member| member.kind.is_same(sought)) {
+                return Some(&component.name);
+            }
+            open.extend(components_of(&component.members));
+        }
+        None
     }
 
     /// Where `after` or `before` puts a member.
@@ -348,6 +371,14 @@ impl Overlay<'_> {
             }
         }
     }
+}
+
+/// The components that members name.
+fn components_of(members: &[DraftMember]) -> impl Iterator<Item = &str> {
+    members.iter().filter_map(|member| match &member.kind {
+        DraftKind::Component(name) => Some(name.as_str()),
+        _ => None,
+    })
 }
 
 impl DraftMember {

@@ -114,6 +114,10 @@ fn what_does_not_fit_is_refused_with_its_line() {
             "over.xml:2: field 'B': attribute 'after' can't be 'D'".to_owned(),
         ),
         (
+            message("<field name='D' required='N'/>"),
+            "over.xml:2: field 'D': is a member of the component 'C'; change it there".to_owned(),
+        ),
+        (
             "<fields><field name='A' number='7'/></fields>".to_owned(),
             "over.xml:2: field 'A': attribute 'number' can't be '7'".to_owned(),
         ),
