@@ -180,32 +180,38 @@ fn print(bytes: &[u8], session: &Dictionary, application: &Dictionary, name: &st
 
 #[test]
 fn every_message_of_every_version() {
-    for (session, application) in VERSIONS {
-        let session = standard(session).unwrap();
-        let application = standard(application).unwrap();
-        let rules = Rules::new(&session, &application);
-        let names = json::tags_of(&session, &application);
-        let mut json = Writer::named(&session, &application);
-        let mut sample = Sample::new(&session, &application, Random::new(7));
-        let (mut seen, mut known) = (BTreeSet::new(), BTreeSet::new());
-        for message in sample.messages() {
-            let mut own = BTreeSet::new();
-            members(&message.members, &mut own);
-            // In the largest versions full messages cost seconds, and most repeat each other.
-            let is_new = !own.is_subset(&known);
-            known.append(&mut own);
-            let full = is_new.then_some(Extent::Everything);
-            for extent in [Extent::Required, Extent::Some].into_iter().chain(full) {
-                let bytes = sample.message(message, extent);
-                seen.append(&mut judge(&bytes, &rules, &mut json, &names));
-                if extent == Extent::Required {
-                    print(&bytes, &session, &application, &message.name);
-                }
+    std::thread::scope(|scope| {
+        for (session, application) in VERSIONS {
+            scope.spawn(move || every_message(session, application));
+        }
+    });
+}
+
+fn every_message(session: &str, application: &str) {
+    let session = standard(session).unwrap();
+    let application = standard(application).unwrap();
+    let rules = Rules::new(&session, &application);
+    let names = json::tags_of(&session, &application);
+    let mut json = Writer::named(&session, &application);
+    let mut sample = Sample::new(&session, &application, Random::new(7));
+    let (mut seen, mut known) = (BTreeSet::new(), BTreeSet::new());
+    for message in sample.messages() {
+        let mut own = BTreeSet::new();
+        members(&message.members, &mut own);
+        // In the largest versions full messages cost seconds, and most repeat each other.
+        let is_new = !own.is_subset(&known);
+        known.append(&mut own);
+        let full = is_new.then_some(Extent::Everything);
+        for extent in [Extent::Required, Extent::Some].into_iter().chain(full) {
+            let bytes = sample.message(message, extent);
+            seen.append(&mut judge(&bytes, &rules, &mut json, &names));
+            if extent == Extent::Required {
+                print(&bytes, &session, &application, &message.name);
             }
         }
-        members(session.header(), &mut known);
-        members(session.trailer(), &mut known);
-        let missing: Vec<_> = known.difference(&seen).collect();
-        assert!(missing.is_empty(), "{}: {missing:?}", application.name());
     }
+    members(session.header(), &mut known);
+    members(session.trailer(), &mut known);
+    let missing: Vec<_> = known.difference(&seen).collect();
+    assert!(missing.is_empty(), "{}: {missing:?}", application.name());
 }
