@@ -1,9 +1,4 @@
-<<<<<<< HEAD
-//! Every index that the processor can make says what a second parser says, which is written
-//! plainly.
-=======
 //! Every index that the processor can make says what a second, plainly written parser says.
->>>>>>> helper-values
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
