@@ -104,5 +104,10 @@ pub use time_of_day::{Offset, TimeOfDay, TzTimeOnly, TzTimestamp};
 pub use validate::{Rules, Scratch, Switches};
 pub use value::{Tenor, TenorUnit};
 
+/// The guide, so that its snippets are run.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/messages.md")]
+pub struct Guide;
+
 /// The field delimiter of tag=value encoding, ASCII 1.
 pub const SOH: u8 = 1;
