@@ -129,14 +129,15 @@ impl<W: Write> Checker<W> {
                 *switches.named(name).ok_or_else(|| format!("no check '{name}'"))? = value;
             }
         }
+        let dictionaries = Dictionaries::new(&args.dictionary)?;
         Ok(Self {
             out,
             file: String::new(),
-            dictionaries: Dictionaries::new(&args.dictionary)?,
+            index: dictionaries.index(),
+            dictionaries,
             versions: BTreeMap::new(),
             switches,
             all: args.all,
-            index: FieldIndex::default(),
             scratch: Scratch::default(),
             findings: Vec::new(),
             messages: 0,

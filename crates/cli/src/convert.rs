@@ -97,7 +97,7 @@ struct ToJson<W> {
 
 impl<W: Write> ToJson<W> {
     fn new(dictionaries: Dictionaries, tags: bool, out: W) -> Self {
-        let (writers, index, text) = (Vec::new(), FieldIndex::default(), String::new());
+        let (writers, index, text) = (Vec::new(), dictionaries.index(), String::new());
         Self { out, dictionaries, writers, tags, index, text, garbled: 0 }
     }
 }

@@ -93,11 +93,12 @@ struct Printer<W> {
 
 impl<W: Write> Printer<W> {
     fn new(args: &Args, out: W) -> Result<Self, String> {
+        let dictionaries = Dictionaries::new(&args.dictionary)?;
         Ok(Self {
             out,
-            dictionaries: Dictionaries::new(&args.dictionary)?,
+            index: dictionaries.index(),
+            dictionaries,
             one_line: args.one_line,
-            index: FieldIndex::default(),
             text: String::new(),
             counts: BTreeMap::new(),
             messages: 0,

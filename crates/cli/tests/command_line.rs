@@ -197,6 +197,24 @@ fn check_tells_good_from_bad_from_unreadable() {
 }
 
 #[test]
+fn a_data_field_of_the_users_dictionary_is_read_by_its_length() {
+    let dir = TempDir::new();
+    let overlay = "<fix base='FIX44' name='V'><fields><field number='9001' name='OwnLen' \
+        type='LENGTH'/><field number='9002' name='Own' type='DATA'/></fields><messages><message \
+        name='Heartbeat'><field name='OwnLen'/><field name='Own'/></message></messages></fix>";
+    fs::write(dir.path().join("venue.xml"), overlay).unwrap();
+    let log = b"8=FIX.4.4\x019=58\x0135=0\x0134=2\x0149=A\x0156=B\x0152=20261121-09:28:25\x01\
+        9001=4\x019002=x\x019=\x0110=204\x01";
+    let checked = run_in(dir.path(), &["check", "--dictionary", "venue.xml", "-"], log);
+    assert_eq!((checked.code, &*checked.out), (0, "1 messages, 0 with errors, 0 garbled\n"));
+    let convert = ["convert", "--to", "json", "--dictionary", "venue.xml", "-"];
+    let json = run_in(dir.path(), &convert, log).out;
+    assert!(json.contains(r#""Own":"x\u00019=""#), "{json}");
+    let back = ["convert", "--to", "fix", "--dictionary", "venue.xml", "-"];
+    assert_eq!(run_in(dir.path(), &back, json.as_bytes()).out.as_bytes(), log);
+}
+
+#[test]
 fn convert_there_and_back_is_the_same() {
     let here = Path::new(".");
     for entry in fs::read_dir(messages()).unwrap() {

@@ -219,15 +219,29 @@ impl Body<'_> {
 
     /// A MultipleStringValue; no word may be empty or hold a blank.
     pub fn words<'w>(&mut self, tag: Tag, words: impl IntoIterator<Item = &'w [u8]>) -> &mut Self {
-        let mut words = words.into_iter();
-        self.bytes(tag, words.next().unwrap_or_default());
+        let mut count = 0_usize;
         for word in words {
-            if word.is_empty() || word.iter().any(|&b| b == b' ' || b == SOH) {
-                self.blame(Misuse::DelimiterInValue(tag));
-            }
-            self.put_word(word);
+            self.word(tag, word, count);
+            count += 1;
+        }
+        if count == 0 {
+            self.blame(Misuse::EmptyValue(tag));
         }
         self
+    }
+
+    /// The n-th word of a list, counted from 0; those before it are written.
+    pub(crate) fn word(&mut self, tag: Tag, word: &[u8], n: usize) {
+        if word.is_empty() {
+            self.blame(Misuse::EmptyValue(tag));
+        } else if word.iter().any(|&b| b == b' ' || b == SOH) {
+            self.blame(Misuse::DelimiterInValue(tag));
+        }
+        if n == 0 {
+            self.bytes(tag, word);
+        } else {
+            self.put_word(word);
+        }
     }
 
     /// A Tenor.

@@ -120,6 +120,15 @@ fn a_length_that_lies_is_corrected() {
 type Change = fn(DraftGroup<'_, Layout>);
 
 #[test]
+fn half_of_a_data_field_leaves_the_other_half() {
+    let mut draft = draft("D", "354=2|355=ab|11=1|");
+    draft.set(Tag(355), b"abc").unwrap();
+    assert_eq!(text(&draft), "354=3|355=abc|11=1|");
+    draft.set(Tag(354), b"9").unwrap();
+    assert_eq!(text(&draft), "354=3|355=abc|11=1|");
+}
+
+#[test]
 fn entries() {
     let table: [(Change, &str); 10] = [
         (|_| (), "453=2|448=A|447=D|802=1|523=X|803=4|448=B|452=1|"),
@@ -234,6 +243,13 @@ fn the_order_of_the_dictionary() {
     assert_eq!(text(&draft), arranged);
     draft.arrange(&layout("D"));
     assert_eq!(text(&draft), arranged);
+}
+
+#[test]
+fn a_data_field_behind_an_entry_is_there_once() {
+    let mut draft = draft("D", "453=1|448=A|354=1|355=x|58=t|");
+    draft.arrange(&[(PARTIES, &[PARTY, Tag(354)][..])][..]);
+    assert_eq!(text(&draft), "453=1|448=A|354=1|355=x|58=t|");
 }
 
 #[test]

@@ -65,6 +65,27 @@ fn what_a_condition_requires() {
     assert_eq!(says("2|", &off), Ok(()));
 }
 
+#[test]
+fn a_condition_of_an_entry_is_about_that_entry() {
+    let overlay = "<fix base='FIX44'><components><component name='Parties'>
+        <group name='NoPartyIDs'>
+        <field name='PartyRole' requiredIf='exists PartyIDSource and Side == ^BUY'/>
+        </group></component></components></fix>";
+    let dictionary = Dictionary::from_xml(overlay, "overlay.xml").unwrap();
+    let rules = Rules::new(&dictionary, &dictionary);
+    let says = |side: &str, entries: &str| {
+        let order = format!("D|11=1|{entries}55=X|54={side}|60=20261121-09:28:25|38=1|40=1|");
+        verdict(&rules, &order, &Switches::ALL)
+    };
+    let missing = Reject {
+        reason: transfix_codec::RejectReason::RequiredTagMissing,
+        tag: Some(transfix_codec::Tag(452)),
+    };
+    assert_eq!(says("1", "453=2|448=A|447=D|452=1|448=B|"), Ok(()));
+    assert_eq!(says("1", "453=2|448=A|447=D|452=1|448=B|447=D|"), Err(missing));
+    assert_eq!(says("2", "453=2|448=A|447=D|452=1|448=B|447=D|"), Ok(()));
+}
+
 const HEAD: &str = "# What validation finds
 
 Made from `transfix_codec::validate::REASONS` by `cargo xtask docs`; each row is a test.

@@ -222,6 +222,10 @@ fn a_mistake_of_the_caller_is_a_misuse() {
     assert_eq!(text, Err(Misuse::DelimiterInValue(Tag(58))));
     let codes = encode("D", |body| _ = order().write(body).exec_inst(&[]));
     assert_eq!(codes, Err(Misuse::EmptyValue(Tag(18))));
+    let codes = encode(NewOrderSingle::MSG_TYPE, |body| {
+        _ = order().write(body).exec_inst(&[ExecInst::Unlisted("A B"), ExecInst::Work]);
+    });
+    assert_eq!(codes, Err(Misuse::DelimiterInValue(Tag(18))));
     let code = Side::Unlisted(1);
     let side = encode("D", |body| {
         new_order_single::Required { side: code, ..order() }.write(body);

@@ -70,8 +70,16 @@ fn setters() {
 
 #[test]
 fn lists_that_cannot_be_said_are_misuse() {
-    let cases: [&[&[u8]]; 6] =
-        [&[], &[b""], &[b"A", b""], &[b"A", b"B C"], &[b"A", b"B\x01"], &[b"A B", b""]];
+    let cases: [&[&[u8]]; 8] = [
+        &[],
+        &[b""],
+        &[b"A", b""],
+        &[b"", b"A"],
+        &[b"A", b"B C"],
+        &[b"A", b"B\x01"],
+        &[b"A B"],
+        &[b"A B", b"C"],
+    ];
     for words in cases {
         let sent =
             message(Precision::Millis, |body| _ = body.words(FIELD, words.iter().copied()), |_| ());

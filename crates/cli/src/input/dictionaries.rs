@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use transfix::codec::{FieldIndex, data};
 use transfix::dictionary::{Dictionary, STANDARD, standard};
-use transfix::{DictionarySource, Message, tag};
+use transfix::{DictionarySource, Message, Tag, tag};
 
 /// How the user names a dictionary.
 #[derive(clap::Args, Clone, Debug, Default)]
@@ -60,6 +61,16 @@ impl Dictionaries {
         };
         let chosen = choice.dictionary.as_ref().map(read).transpose()?.map(Arc::new);
         Ok(Self { chosen, loaded: Vec::new(), pairs: Vec::new(), default: None })
+    }
+
+    /// Memory for the index of messages: it knows the data fields that the user's dictionary
+    /// defines beside those of the standard.
+    pub(crate) fn index(&self) -> FieldIndex {
+        let pairs = self.chosen.iter().flat_map(|chosen| chosen.length_tags());
+        let pairs = pairs.map(|&(data, length)| (Tag(length), Tag(data)));
+        let mut index = FieldIndex::default();
+        index.set_data_fields(pairs.filter(|pair| data::length_of(pair.1) != Some(pair.0)));
+        index
     }
 
     /// The number of the message's pair; the same for all messages of its version.
@@ -147,7 +158,7 @@ fn by_appl_ver_id(value: &[u8]) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use transfix::codec::{CheckSumPolicy, FieldIndex};
+    use transfix::codec::CheckSumPolicy;
 
     fn choice(dictionary: Option<&str>) -> Choice {
         Choice { dictionary: dictionary.map(str::to_owned), ..Choice::default() }

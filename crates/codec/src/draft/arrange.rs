@@ -19,11 +19,12 @@ pub(super) fn level<M: Members + ?Sized>(
     let base = order.len();
     let mut at = range.start;
     while at < range.end {
-        let unit = source.unit(at, members);
+        // A data field that is no member follows the entry, also where its Length field is one.
+        let end = source.unit(at, members).end.min(range.end);
         let position = members.position(source.tags[at]).unwrap_or(UNKNOWN);
         // Places in a message are 32 bits wide.
-        order.push((position, unit.start as u32, unit.end as u32));
-        at = unit.end;
+        order.push((position, at as u32, end as u32));
+        at = end;
     }
     // The place keeps those of one position in their order.
     order[base..].sort_unstable();

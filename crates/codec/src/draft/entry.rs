@@ -138,8 +138,13 @@ impl<'d, M: Members + ?Sized> DraftEntry<'d, M> {
         while at < self.draft.spare.tags.len() {
             let unit = self.draft.spare.unit(at, self.members);
             let tag = self.draft.spare.tags[unit.start];
-            let place = self.find(tag).unwrap_or_else(|| self.place_of(tag));
+            let mut place = self.find(tag).unwrap_or_else(|| self.place_of(tag));
             let MessageDraft { run, spare, .. } = &mut *self.draft;
+            if unit.len() == 1 && place.len() == 2 {
+                // One of a Length and a data field, which need each other: the other stays.
+                let at = place.start + usize::from(run.tags[place.start] != tag);
+                place = at..at + 1;
+            }
             run.splice(place, &spare.fields().slice(unit.start, unit.end));
             at = unit.end;
         }

@@ -73,18 +73,12 @@ impl<'w, 'b> Writer<'w, 'b> {
     /// Writes a list of codes, parted by blanks.
     pub fn words<'v, C: CodeSet<'v, Code: Word>>(&mut self, tag: Tag, codes: &[C]) {
         let begin = self.body.tail.end();
-        let Some((first, rest)) = codes.split_first() else {
+        if codes.is_empty() {
             self.body.blame(Misuse::EmptyValue(tag));
             return;
-        };
-        self.body.bytes(tag, first.code().bytes());
-        for code in rest {
-            let code = code.code();
-            let word = code.bytes();
-            if word.is_empty() || word.iter().any(|&b| b == b' ' || b == SOH) {
-                self.body.blame(Misuse::DelimiterInValue(tag));
-            }
-            self.body.put_word(word);
+        }
+        for (n, code) in codes.iter().enumerate() {
+            self.body.word(tag, code.code().bytes(), n);
         }
         self.settle(tag, begin);
     }

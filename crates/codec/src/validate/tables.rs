@@ -382,15 +382,16 @@ impl Layout {
         absent.filter(move |(.., condition)| condition.holds(&value)).map(|(_, tag, _)| Tag(*tag))
     }
 
-    /// [`Layout::lacking`] of an entry of a group: its own fields are looked at before those of the
-    /// message.
+    /// [`Layout::lacking`] of an entry of a group: what is no member of it is looked up in the
+    /// message. A member that the entry lacks may be in another entry: that one's says nothing.
     pub(super) fn lacking_in<'v>(
         &'v self,
         entry: &'v Fields<'v>,
         message: &'v Fields<'v>,
     ) -> impl Iterator<Item = Tag> + 'v {
         let is_there = |_, tag| entry.position(Tag(tag)).is_some();
-        self.lacking(is_there, |tag| entry.raw(Tag(tag)).or_else(|| message.raw(Tag(tag))))
+        let scope = move |tag| if self.place(tag).is_some() { entry } else { message };
+        self.lacking(is_there, move |tag| scope(tag).raw(Tag(tag)))
     }
 
     /// The slot of the tag, or the free one where it would stand; half of the slots are free.

@@ -1,6 +1,7 @@
 //! What a view or writer is made of: the members of a message, component or group, named.
 
 use std::collections::HashSet;
+use std::mem::replace;
 
 use super::names::snake;
 use super::plan::{Named, Part, Plan};
@@ -69,12 +70,22 @@ impl<'d> Plan<'d> {
     }
 
     /// What must be written: the required fields, those of required components among them, and the
-    /// first field of an entry. A Length field is written by its data field.
+    /// first field of an entry, which may count a group. A Length field is written by its data
+    /// field.
     pub(super) fn required(&self, members: &'d [Member], owner: Owner) -> Vec<Required<'_, 'd>> {
         let mut walk =
             Walk { plan: self, seen: HashSet::new(), required: Vec::new(), first: owner };
         walk.members(members, true, "");
         walk.required
+    }
+}
+
+impl Plan<'_> {
+    /// The data field that the Length field belongs to, if it is written here.
+    fn data_of(&self, length: u32) -> Option<u32> {
+        let pairs = self.dictionary.length_tags().iter();
+        let mut data = pairs.filter(|pair| pair.1 == length).map(|pair| pair.0);
+        data.find(|data| self.fields.contains_key(data))
     }
 }
 
@@ -98,8 +109,8 @@ impl<'d> Walk<'_, 'd> {
             match &member.kind {
                 Kind::Field(tag) => self.field(*tag, required),
                 Kind::Group(group) => {
-                    self.first = Owner::Message;
-                    if required && self.seen.insert(group.count_tag) {
+                    let begins_entry = self.begins_entry();
+                    if (required || begins_entry) && self.seen.insert(group.count_tag) {
                         let named = self.plan.named(group.count_tag);
                         let module = format!("{path}{}", group_module(named));
                         self.required.push(Required::Group { named, module });
@@ -115,11 +126,43 @@ impl<'d> Walk<'_, 'd> {
     }
 
     fn field(&mut self, tag: u32, required: bool) {
-        let begins_entry = self.first == Owner::Entry;
-        self.first = Owner::Message;
-        let is_length = self.plan.lengths.contains(&tag);
-        if (required || begins_entry) && !is_length && self.seen.insert(tag) {
+        let begins_entry = self.begins_entry();
+        let written_by = match self.plan.lengths.contains(&tag) {
+            false => (required || begins_entry).then_some(tag),
+            true if begins_entry => self.plan.data_of(tag),
+            true => None,
+        };
+        if let Some(tag) = written_by.filter(|tag| self.seen.insert(*tag)) {
             self.required.push(Required::Field(self.plan.named(tag)));
         }
+    }
+
+    /// Whether the member at hand is the first of an entry.
+    fn begins_entry(&mut self) -> bool {
+        replace(&mut self.first, Owner::Message) == Owner::Entry
+    }
+}
+
+#[cfg(all(test, feature = "xml"))]
+mod tests {
+    use crate::generate::{Options, generate};
+    use crate::standard;
+
+    #[test]
+    fn no_entry_begins_without_its_delimiter() {
+        // Some groups of FIX 5.0 SP2 begin with a Length field, some with another group.
+        let fix50sp2 = standard("FIX50SP2").expect("a standard dictionary");
+        let text = generate(&fix50sp2, &Options::new("fix50sp2")).expect("all messages are wanted");
+        let (mut has_fields, mut entries) = (true, 0);
+        for line in text.lines().map(str::trim) {
+            if line.starts_with("pub struct Required") {
+                has_fields = line != "pub struct Required;";
+            }
+            if line.starts_with("pub fn entry(") {
+                assert!(has_fields || line.contains("impl FnOnce"), "{line}");
+                entries += 1;
+            }
+        }
+        assert!(entries > 500, "{entries}");
     }
 }
