@@ -153,6 +153,21 @@ fn data_fields_may_hold_the_delimiter() {
 }
 
 #[test]
+fn which_data_fields_may_be_written() {
+    let written = |length: u32, data: u32, value: &[u8]| {
+        let mut out = Vec::new();
+        let mut frame = FrameWriter::new(&mut out, b"FIX.4.4", b"D");
+        frame.body(Precision::Millis).data(Tag(length), Tag(data), value);
+        frame.finish().map(drop)
+    };
+    assert_eq!(written(95, 96, b"a\x01b"), Ok(()));
+    assert_eq!(written(9001, 9002, b"a\x01b"), Ok(()));
+    assert_eq!(written(95, 58, b"a"), Err(Misuse::DelimiterInValue(Tag(58))));
+    assert_eq!(written(95, 9002, b"a"), Err(Misuse::DelimiterInValue(Tag(9002))));
+    assert_eq!(written(95, 96, b""), Err(Misuse::EmptyValue(Tag(96))));
+}
+
+#[test]
 fn misuse_leaves_the_buffer_as_before() {
     let cases: [(&[u8], u32, Misuse); 3] = [
         (b"a\x01b", 58, Misuse::DelimiterInValue(Tag(58))),
