@@ -137,6 +137,6 @@ impl Sound<'_, '_> {
         }
         let entry = self.message.slice(begin, self.at);
         required == layout.required.len()
-            && layout.lacking_in(&entry, self.message).next().is_none()
+            && layout.lacking_in(&entry, self.message, self.scratch).next().is_none()
     }
 }
