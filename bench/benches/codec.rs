@@ -113,16 +113,18 @@ fn table(series: &[Series]) -> String {
             |s: &&Series| (s.engine.as_str(), s.operation, s.set) == (engine, operation, set);
         series.iter().find(is_it).map(Series::median_ns)
     };
+    let mut engines = series.iter().map(|s| s.engine.as_str());
+    let first = engines.find(|engine| engine.starts_with("quickfix-cpp"));
     let mut text = format!(
         "{:<16} {:<22} {:>8} {:>8} {:>6} {:>9}\n",
         "operation", "engine", "fixed", "varied", "v/f", "of peer"
     );
     for operation in Operation::ALL {
         let shown = |s: &&Series| {
-            let compared = s.engine != OURS && s.operation == operation.of_peer();
+            // The peers' encoding stands beside the template; elsewhere they have rows already.
+            let compared = operation == Operation::Template && s.operation == Operation::Encode;
             (s.operation == operation || compared) && s.set == Set::Fixed
         };
-        // The peers' encoding stands beside the template.
         if operation == Operation::Encode {
             continue;
         }
@@ -131,10 +133,16 @@ fn table(series: &[Series]) -> String {
         for s in rows {
             let fixed = s.median_ns();
             let varied = median(&s.engine, s.operation, Set::Varied);
-            let compared = (s.engine != OURS)
-                .then(|| median(OURS, operation, Set::Fixed))
-                .flatten()
-                .map(|ours| format!("1/{:.1}", fixed / ours));
+            let ours = median(OURS, operation, Set::Fixed);
+            let ratio = match (s.engine == OURS, ours) {
+                (false, Some(ours)) => Some(fixed / ours),
+                // Where the peers' rows stand at another operation, QuickFIX C++ is meant.
+                (true, _) if operation != operation.of_peer() => first
+                    .and_then(|engine| median(engine, operation.of_peer(), Set::Fixed))
+                    .map(|peer| peer / fixed),
+                _ => None,
+            };
+            let compared = ratio.map(|ratio| format!("1/{ratio:.1}"));
             text += &format!(
                 "{:<16} {:<22} {fixed:>8.1} {:>8} {:>6} {:>9}\n",
                 s.operation.name(),

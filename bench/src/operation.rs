@@ -7,7 +7,11 @@ pub enum Operation {
     Floor,
     /// Frame, index, CheckSum(10) verified.
     Decode,
-    /// The same, and all body fields read with their types.
+    /// The same with AVX2, where the processor has more too.
+    DecodeAvx2,
+    /// The same with SSE2.
+    DecodeSse2,
+    /// The same as `Decode`, and all body fields read with their types.
     DecodeRead,
     /// The same as `Decode`, and validated against FIX44.
     DecodeValidate,
@@ -27,9 +31,11 @@ pub enum Operation {
 
 impl Operation {
     /// All, in the order of the tables.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 12] = [
         Self::Floor,
         Self::Decode,
+        Self::DecodeAvx2,
+        Self::DecodeSse2,
         Self::DecodeRead,
         Self::DecodeValidate,
         Self::BuildEncode,
@@ -46,6 +52,8 @@ impl Operation {
         match self {
             Self::Floor => "floor",
             Self::Decode => "decode",
+            Self::DecodeAvx2 => "decode-avx2",
+            Self::DecodeSse2 => "decode-sse2",
             Self::DecodeRead => "decode-read",
             Self::DecodeValidate => "decode-validate",
             Self::Encode => "encode",
@@ -70,6 +78,7 @@ impl Operation {
         match self {
             Self::Template => Self::Encode,
             Self::TypedEncode => Self::BuildEncode,
+            Self::DecodeAvx2 | Self::DecodeSse2 => Self::Decode,
             other => other,
         }
     }

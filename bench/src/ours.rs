@@ -3,6 +3,7 @@
 use std::hint::black_box;
 
 use transfix::clock::monotonic_ns;
+use transfix::codec::scan::Simd;
 use transfix::codec::{CheckSumPolicy, FieldIndex, Frame, Limits, Prepared, Rules, Scratch};
 use transfix::codec::{Switches, encode::Header, frame};
 use transfix::{Body, Message, Precision, Tag, Timestamp, dictionary, tag};
@@ -24,6 +25,9 @@ pub struct Ours {
     fix42: Rules,
     fix44: Rules,
     index: FieldIndex,
+    /// Made with less than the processor may have.
+    avx2: FieldIndex,
+    sse2: FieldIndex,
     scratch: Scratch,
     out: Vec<u8>,
     /// Writes the body with the typed builder, which not every build of this crate has.
@@ -63,6 +67,8 @@ impl Ours {
             fix42: rules("FIX42")?,
             fix44: rules("FIX44")?,
             index: FieldIndex::default(),
+            avx2: FieldIndex::with(Simd::Avx2),
+            sse2: FieldIndex::with(Simd::Sse2),
             scratch: Scratch::default(),
             out: Vec::with_capacity(4096),
             typed: None,
@@ -79,10 +85,12 @@ impl Ours {
 
     /// Whether it is ours: a message object apart from its bytes is not.
     #[must_use]
-    pub const fn knows(&self, operation: Operation) -> bool {
+    pub fn knows(&self, operation: Operation) -> bool {
         match operation {
             Operation::Encode => false,
             Operation::TypedEncode => self.typed.is_some(),
+            Operation::DecodeAvx2 => Simd::Avx2.is_available(),
+            Operation::DecodeSse2 => Simd::Sse2.is_available(),
             _ => true,
         }
     }
@@ -96,14 +104,20 @@ impl Ours {
 
     /// Carries `operation` out `n` times; nanoseconds that they took together.
     pub fn run(&mut self, operation: Operation, set: Set, n: u64) -> u64 {
-        let Self { fixed, varied, header, prepared, fix42, fix44, index, scratch, out, typed } =
-            self;
+        let Self { fixed, varied, header, prepared, fix42, fix44, scratch, out, typed, .. } = self;
+        let index = match operation {
+            Operation::DecodeAvx2 => &mut self.avx2,
+            Operation::DecodeSse2 => &mut self.sse2,
+            _ => &mut self.index,
+        };
         let Messages { orders, frames } = if set == Set::Fixed { &*fixed } else { &*varied };
         let frame_of = |i: u64| &frames[i as usize & (frames.len() - 1)][..];
         let order_of = |i: u64| &orders[i as usize & (orders.len() - 1)];
         match operation {
             Operation::Floor => time(n, |i| floor(black_box(frame_of(i)))),
-            Operation::Decode => time(n, |i| decode(frame_of(i), index).is_some()),
+            Operation::Decode | Operation::DecodeAvx2 | Operation::DecodeSse2 => {
+                time(n, |i| decode(frame_of(i), index).is_some())
+            }
             Operation::DecodeRead => time(n, |i| decode(frame_of(i), index).map(|m| read(&m))),
             Operation::DecodeValidate => time(n, |i| {
                 decode(frame_of(i), index)

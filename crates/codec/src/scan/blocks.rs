@@ -84,7 +84,7 @@ pub(super) trait Block: Copy {
 pub(super) const BLOCK: usize = 64;
 
 /// Places for one block, and for the sixteen tags that are read at once behind the last.
-const ROOM: usize = BLOCK + 16;
+pub(super) const ROOM: usize = BLOCK + 16;
 
 /// Indexes the frame, whose last byte is a delimiter, and returns the sum of its bytes.
 ///
@@ -108,7 +108,7 @@ pub(super) unsafe fn index<B: Block>(places: &mut Places, frame: &[u8]) -> u8 {
 /// Sees to the n-th field, whose value is to be read by its length. If there are delimiters in it,
 /// all from there on is indexed anew: then there is no more to do.
 #[cold]
-fn settle_data(places: &mut Places, frame: &[u8], n: usize) -> bool {
+pub(super) fn settle_data(places: &mut Places, frame: &[u8], n: usize) -> bool {
     let (found, count) = (places.starts[n + 1], places.count);
     places.count = n;
     let next = scalar::push(places, frame, places.starts[n] as usize);

@@ -23,7 +23,7 @@ pub enum Simd {
     Sse2,
     /// AVX2 with BMI1, BMI2 and POPCNT.
     Avx2,
-    /// AVX-512 with BW, VL, VBMI2 and VPOPCNTDQ: Ice Lake, Zen 4 and later.
+    /// AVX-512 with BW, VL, VBMI, VBMI2 and VPOPCNTDQ: Ice Lake, Zen 4 and later.
     Avx512,
     /// NEON: every AArch64.
     Neon,
@@ -52,6 +52,7 @@ impl Simd {
                         "avx512f",
                         "avx512bw",
                         "avx512vl",
+                        "avx512vbmi",
                         "avx512vbmi2",
                         "avx512vpopcntdq"
                     )
