@@ -33,10 +33,11 @@ mod tables;
 mod values;
 
 use alloc::vec::Vec;
+use core::cell::RefCell;
 
 use transfix_dictionary::Dictionary;
 
-use crate::{Message, Reject, RejectReason, Tag, value};
+use crate::{Fields, Message, Reject, RejectReason, Tag, value};
 use check::{Check, Rank, Section, Stop};
 pub use reasons::{REASONS, Reason};
 use sound::Sound;
@@ -55,6 +56,9 @@ pub struct Scratch {
     /// Epoch in which each position was seen last.
     marks: Vec<u32>,
     epoch: u32,
+    /// Where the fields stand in the message that conditions of group entries ask for: looked up
+    /// once, however many entries there are.
+    around: RefCell<Vec<(u32, Option<usize>)>>,
 }
 
 impl Scratch {
@@ -62,6 +66,7 @@ impl Scratch {
         if self.marks.len() < marks {
             self.marks.resize(marks, 0);
         }
+        self.around.get_mut().clear();
         // One message has fewer entries than half of the epochs: Span counts bytes in a u32.
         if self.epoch > u32::MAX / 2 {
             self.marks.fill(0);
@@ -72,6 +77,18 @@ impl Scratch {
     fn next_epoch(&mut self) -> u32 {
         self.epoch += 1;
         self.epoch
+    }
+
+    /// The value of a field outside of the group entry at hand.
+    fn around<'m>(&self, message: &Fields<'m>, tag: u32) -> Option<&'m [u8]> {
+        let mut known = self.around.borrow_mut();
+        let place = known.iter().find(|found| found.0 == tag).map(|found| found.1);
+        let place = place.unwrap_or_else(|| {
+            let place = message.position(Tag(tag));
+            known.push((tag, place));
+            place
+        });
+        place.map(|n| message.value(n))
     }
 }
 

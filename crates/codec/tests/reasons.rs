@@ -86,6 +86,23 @@ fn a_condition_of_an_entry_is_about_that_entry() {
     assert_eq!(says("2", "453=2|448=A|447=D|452=1|448=B|447=D|"), Ok(()));
 }
 
+#[test]
+fn a_group_without_members_ends() {
+    let overlay = "<fix base='FIX44'><fields><field number='9001' name='NoOwn' type='NUMINGROUP'/>
+        </fields><messages><message name='Heartbeat'><group name='NoOwn'/></message></messages>
+        </fix>";
+    let dictionary = Dictionary::from_xml(overlay, "overlay.xml").unwrap();
+    let rules = Rules::new(&dictionary, &dictionary);
+    let found = verdict(&rules, "0|9001=18446744073709551615|x=1|", &Switches::ALL);
+    assert_eq!(
+        found,
+        Err(Reject {
+            reason: transfix_codec::RejectReason::IncorrectNumInGroup,
+            tag: Some(transfix_codec::Tag(9001)),
+        })
+    );
+}
+
 const HEAD: &str = "# What validation finds
 
 Made from `transfix_codec::validate::REASONS` by `cargo xtask docs`; each row is a test.

@@ -350,7 +350,7 @@ impl<'c, 'm> Check<'c, 'm> {
             self.required(layout, epoch, Some(begin));
             if self.switches.conditional_tags {
                 let entry = self.message.slice(begin, self.at);
-                for tag in layout.lacking_in(&entry, self.message) {
+                for tag in layout.lacking_in(&entry, self.message, self.scratch) {
                     let reject = Reject::new(RejectReason::RequiredTagMissing, tag);
                     (self.report)(Rank::Field, Finding { reject, at: Some(begin) });
                 }

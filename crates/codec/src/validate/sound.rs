@@ -100,7 +100,10 @@ impl Sound<'_, '_> {
     /// Whether as many sound entries follow as `count` says.
     fn group(&mut self, count: Field<'_>, place: &Place) -> bool {
         let layout = &self.tables.layouts[place.group as usize];
-        let Some(count) = value::uint(count.value).filter(|count| *count > 0) else {
+        // An overlay may leave a group no members: entries of no field would have no end.
+        let left = (self.message.len() - self.at) as u64;
+        let Some(count) = value::uint(count.value).filter(|count| (1..=left).contains(count))
+        else {
             return false;
         };
         let first = Tag(layout.first);
@@ -137,6 +140,6 @@ impl Sound<'_, '_> {
         }
         let entry = self.message.slice(begin, self.at);
         required == layout.required.len()
-            && layout.lacking_in(&entry, self.message).next().is_none()
+            && layout.lacking_in(&entry, self.message, self.scratch).next().is_none()
     }
 }

@@ -10,6 +10,7 @@ use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
 
+use super::Scratch;
 use crate::{Field, Fields, Tag, value};
 use transfix_dictionary::{Condition, DataType, Dictionary, Flat, Member, Message};
 
@@ -388,10 +389,13 @@ impl Layout {
         &'v self,
         entry: &'v Fields<'v>,
         message: &'v Fields<'v>,
+        scratch: &'v Scratch,
     ) -> impl Iterator<Item = Tag> + 'v {
         let is_there = |_, tag| entry.position(Tag(tag)).is_some();
-        let scope = move |tag| if self.place(tag).is_some() { entry } else { message };
-        self.lacking(is_there, move |tag| scope(tag).raw(Tag(tag)))
+        self.lacking(is_there, |tag| match self.place(tag) {
+            Some(_) => entry.raw(Tag(tag)),
+            None => scratch.around(message, tag),
+        })
     }
 
     /// The slot of the tag, or the free one where it would stand; half of the slots are free.
