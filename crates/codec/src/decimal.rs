@@ -1,18 +1,36 @@
 //! Exact decimals: mantissa and scale, so that 298.075 stays 298.075 and 100.00 keeps its zeros.
+//!
+//! Invariant: at most 18 digits stand after the point; whatever makes a [`Decimal`] sees to it.
 
+use core::cmp::Ordering;
 use core::fmt::{self, Write};
+use core::str::FromStr;
 
 use crate::value;
 
+#[cfg(test)]
+mod tests;
+
 /// The float family of FIX: `mantissa / 10^scale`.
 ///
-/// Equality compares the number and its scale: `1.0` and `1.00` differ as text and here.
+/// Equality compares the number and its scale: `1.0` and `1.00` differ as text and here. The
+/// numbers alone are compared by [`Decimal::cmp_value`]. Sums and products are exact or `None`.
+///
+/// ```
+/// use std::cmp::Ordering;
+/// use transfix_codec::Decimal;
+///
+/// let [price, quantity] = [Decimal::new(10_550, 3), Decimal::from(300)];
+/// assert_eq!(price.cmp_value("10.55".parse()?), Ordering::Equal);
+/// assert_ne!(price, "10.55".parse()?);
+/// assert_eq!(price.checked_mul(quantity), Some(Decimal::new(3_165_000, 3)));
+/// assert_eq!(format!("{price:6.1}"), "  10.6");
+/// # Ok::<(), transfix_codec::NotADecimal>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub struct Decimal {
-    /// All digits, with the sign.
-    pub mantissa: i64,
-    /// Digits after the point, 0 to 18.
-    pub scale: u8,
+    pub(crate) mantissa: i64,
+    pub(crate) scale: u8,
 }
 
 const SCALE_MAX: usize = 18;
@@ -22,15 +40,38 @@ const SHORT: usize = 18;
 const TEXT_MAX: usize = 22;
 
 impl Decimal {
-    /// `mantissa / 10^scale`; `scale` is at most 18.
+    /// `mantissa / 10^scale`.
+    ///
+    /// # Panics
+    /// If `scale` is above 18; where it is not known before, use [`Decimal::try_new`].
     #[must_use]
     pub const fn new(mantissa: i64, scale: u8) -> Self {
         assert!(scale as usize <= SCALE_MAX, "a Decimal has at most 18 digits after the point");
         Self { mantissa, scale }
     }
 
+    /// `mantissa / 10^scale`.
+    ///
+    /// # Errors
+    /// If `scale` is above 18.
+    pub const fn try_new(mantissa: i64, scale: u8) -> Result<Self, OutOfRange> {
+        if scale as usize > SCALE_MAX { Err(OutOfRange) } else { Ok(Self { mantissa, scale }) }
+    }
+
+    /// All digits, with the sign.
+    #[must_use]
+    pub const fn mantissa(self) -> i64 {
+        self.mantissa
+    }
+
+    /// Digits after the point, 0 to 18.
+    #[must_use]
+    pub const fn scale(self) -> u8 {
+        self.scale
+    }
+
     /// Reads a float: optional minus sign, digits, optional point; no exponent, no plus sign.
-    /// `None` if malformed, if the digits exceed 63 bits, or if more than 18 follow the point.
+    /// `None` if malformed, if the digits exceed an `i64`, or if more than 18 follow the point.
     #[must_use]
     #[inline]
     pub fn parse(value: &[u8]) -> Option<Self> {
@@ -69,6 +110,55 @@ impl Decimal {
             divisor *= 10.0;
         }
         self.mantissa as f64 / divisor
+    }
+
+    /// Compares the numbers, whatever their scales: `1.0` and `1.00` are equal here.
+    #[must_use]
+    pub fn cmp_value(self, other: Self) -> Ordering {
+        let scale = self.scale.max(other.scale);
+        self.at_scale(scale).cmp(&other.at_scale(scale))
+    }
+
+    /// The exact sum, with the greater scale of both, or a smaller one if it fits only then; `None`
+    /// if no scale lets it fit.
+    #[must_use]
+    pub fn checked_add(self, other: Self) -> Option<Self> {
+        let scale = self.scale.max(other.scale);
+        exact(self.at_scale(scale) + other.at_scale(scale), scale)
+    }
+
+    /// The exact difference; see [`Decimal::checked_add`].
+    #[must_use]
+    pub fn checked_sub(self, other: Self) -> Option<Self> {
+        let scale = self.scale.max(other.scale);
+        exact(self.at_scale(scale) - other.at_scale(scale), scale)
+    }
+
+    /// The exact product, with the scales of both together, or a smaller one if it fits only then;
+    /// `None` if no scale lets it fit.
+    #[must_use]
+    pub fn checked_mul(self, other: Self) -> Option<Self> {
+        exact(i128::from(self.mantissa) * i128::from(other.mantissa), self.scale + other.scale)
+    }
+
+    /// The mantissa for a scale that is not smaller. 63 bits and 18 digits more are 123 bits.
+    fn at_scale(self, scale: u8) -> i128 {
+        i128::from(self.mantissa) * 10_i128.pow(u32::from(scale - self.scale))
+    }
+
+    /// With at most that many digits after the point, rounded half to even.
+    fn rounded(self, scale: u8) -> Self {
+        if scale >= self.scale {
+            return self;
+        }
+        let unit = 10_u64.pow(u32::from(self.scale - scale));
+        let digits = self.mantissa.unsigned_abs();
+        let (whole, rest) = (digits / unit, digits % unit);
+        // Of a half, an odd number is rounded up.
+        let up = rest * 2 + whole % 2 > unit;
+        // A tenth of 63 bits at most.
+        let digits = (whole + u64::from(up)) as i64;
+        Self { mantissa: if self.mantissa < 0 { -digits } else { digits }, scale }
     }
 
     /// Writes the text into `buffer` and returns it.
@@ -110,13 +200,57 @@ fn long(negative: bool, text: &[u8]) -> Option<Decimal> {
     let read = |digits: &[u8]| if digits.is_empty() { Some(0) } else { value::uint(digits) };
     let number =
         read(whole)?.checked_mul(10_u64.pow(part.len() as u32))?.checked_add(read(part)?)?;
-    let mantissa = i64::try_from(number).ok()?;
-    Some(Decimal { mantissa: if negative { -mantissa } else { mantissa }, scale: part.len() as u8 })
+    let mantissa =
+        if negative { 0_i64.checked_sub_unsigned(number)? } else { i64::try_from(number).ok()? };
+    Some(Decimal { mantissa, scale: part.len() as u8 })
+}
+
+/// `mantissa / 10^scale` with the greatest scale that fits.
+fn exact(mut mantissa: i128, mut scale: u8) -> Option<Decimal> {
+    loop {
+        let fitting = i64::try_from(mantissa).ok();
+        if let Some(Ok(decimal)) = fitting.map(|mantissa| Decimal::try_new(mantissa, scale)) {
+            return Some(decimal);
+        }
+        if scale == 0 || mantissa % 10 != 0 {
+            return None;
+        }
+        (mantissa, scale) = (mantissa / 10, scale - 1);
+    }
 }
 
 impl From<i64> for Decimal {
     fn from(mantissa: i64) -> Self {
         Self { mantissa, scale: 0 }
+    }
+}
+
+impl From<i32> for Decimal {
+    fn from(mantissa: i32) -> Self {
+        Self::from(i64::from(mantissa))
+    }
+}
+
+impl From<u32> for Decimal {
+    fn from(mantissa: u32) -> Self {
+        Self::from(i64::from(mantissa))
+    }
+}
+
+impl TryFrom<u64> for Decimal {
+    type Error = OutOfRange;
+
+    fn try_from(mantissa: u64) -> Result<Self, OutOfRange> {
+        i64::try_from(mantissa).map(Self::from).map_err(|_| OutOfRange)
+    }
+}
+
+/// Reads what [`Decimal::parse`] reads.
+impl FromStr for Decimal {
+    type Err = NotADecimal;
+
+    fn from_str(text: &str) -> Result<Self, NotADecimal> {
+        Self::parse(text.as_bytes()).ok_or(NotADecimal)
     }
 }
 
@@ -173,6 +307,21 @@ impl fmt::Display for OutOfRange {
 
 impl core::error::Error for OutOfRange {}
 
+/// A text that is no [`Decimal`]; see [`Decimal::parse`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NotADecimal;
+
+impl fmt::Display for NotADecimal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(
+            "not a decimal: write a minus sign if any, digits that fit into 63 bits and a point \
+             with at most 18 of them behind it",
+        )
+    }
+}
+
+impl core::error::Error for NotADecimal {}
+
 /// The same number with the same scale.
 #[cfg(feature = "rust_decimal")]
 impl From<Decimal> for rust_decimal::Decimal {
@@ -189,95 +338,27 @@ impl TryFrom<rust_decimal::Decimal> for Decimal {
     fn try_from(number: rust_decimal::Decimal) -> Result<Self, OutOfRange> {
         let mantissa = i64::try_from(number.mantissa()).map_err(|_| OutOfRange)?;
         let scale = u8::try_from(number.scale()).map_err(|_| OutOfRange)?;
-        if usize::from(scale) > SCALE_MAX {
-            return Err(OutOfRange);
-        }
-        Ok(Self { mantissa, scale })
+        Self::try_new(mantissa, scale)
     }
 }
 
+/// The text that goes onto the wire. As with other numbers, a width fills on the left, and a
+/// precision rounds, half to even, or appends zeros; above 18 it counts as 18.
 impl fmt::Display for Decimal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let places = f.precision().map_or(self.scale, |places| places.min(SCALE_MAX) as u8);
+        let number = self.rounded(places);
+        let zeros = usize::from(places - number.scale);
+        let mut text = Text { bytes: [0; 64], length: 0 };
         let mut buffer = Self::text_buffer();
-        f.pad(core::str::from_utf8(self.text(&mut buffer)).unwrap_or_default())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use alloc::string::ToString;
-
-    #[test]
-    fn binary_numbers() {
-        let table = [
-            (0.1, Some("0.1")),
-            (-298.075, Some("-298.075")),
-            (1e15, Some("1000000000000000")),
-            (1.0, Some("1")),
-            (-0.0, Some("0")),
-            (1e19, None),
-            (1e-19, None),
-            (f64::NAN, None),
-            (f64::INFINITY, None),
-            (f64::MIN_POSITIVE, None),
-            (f64::MAX, None),
-        ];
-        for (number, expected) in table {
-            let decimal = Decimal::try_from(number).map(|decimal| decimal.to_string());
-            assert_eq!(decimal.as_deref().ok(), expected, "{number}");
+        let digits = number.text(&mut buffer);
+        let digits = core::str::from_utf8(digits).unwrap_or_default();
+        text.write_str(digits.trim_start_matches('-'))?;
+        if number.scale == 0 && zeros > 0 {
+            text.write_char('.')?;
         }
-        assert_eq!(f64::from(Decimal::new(298_075, 3)), 298.075);
-    }
-
-    #[cfg(feature = "rust_decimal")]
-    #[test]
-    fn the_decimal_crate() {
-        for (text, fits) in [
-            ("298.0750", true),
-            ("-9223372036854775808", true),
-            ("9223372036854775808", false),
-            ("0.000000000000000001", true),
-            ("0.0000000000000000001", false),
-        ] {
-            let theirs: rust_decimal::Decimal = text.parse().unwrap();
-            let ours = Decimal::try_from(theirs);
-            assert_eq!(ours.is_ok(), fits, "{text}");
-            if let Ok(ours) = ours {
-                assert_eq!(
-                    (ours.to_string(), rust_decimal::Decimal::from(ours)),
-                    (text.into(), theirs)
-                );
-            }
-        }
-    }
-
-    #[test]
-    fn table() {
-        type Row = (&'static str, Option<(i64, u8)>, &'static str);
-        let table: [Row; 14] = [
-            ("298.075", Some((298_075, 3)), "298.075"),
-            ("400.5", Some((4_005, 1)), "400.5"),
-            ("100.00", Some((10_000, 2)), "100.00"),
-            ("0.01", Some((1, 2)), "0.01"),
-            ("-0.5", Some((-5, 1)), "-0.5"),
-            (".5", Some((5, 1)), "0.5"),
-            ("5.", Some((5, 0)), "5"),
-            ("002000.00", Some((200_000, 2)), "2000.00"),
-            ("0", Some((0, 0)), "0"),
-            ("+1", None, ""),
-            ("1e5", None, ""),
-            ("", None, ""),
-            (".", None, ""),
-            ("1.2.3", None, ""),
-        ];
-        for (text, parsed, written) in table {
-            let decimal = Decimal::parse(text.as_bytes());
-            assert_eq!(decimal.map(|d| (d.mantissa, d.scale)), parsed, "{text}");
-            if let Some(decimal) = decimal {
-                assert_eq!(decimal.to_string(), written, "{text}");
-            }
-        }
-        assert_eq!(Decimal::new(i64::MIN, 18).to_string(), "-9.223372036854775808");
+        text.write_str(&"000000000000000000"[..zeros])?;
+        let text = core::str::from_utf8(&text.bytes[..text.length]).unwrap_or_default();
+        f.pad_integral(number.mantissa >= 0, "", text)
     }
 }

@@ -85,7 +85,7 @@ pub mod validate;
 pub mod value;
 
 pub use date::{Date, MonthYear, PartOfMonth};
-pub use decimal::{Decimal, OutOfRange};
+pub use decimal::{Decimal, NotADecimal, OutOfRange};
 pub use draft::{DraftEntry, DraftGroup, MessageDraft};
 pub use encode::{Body, FrameWriter};
 pub use error::{Garbled, GroupError, GroupFault, Misuse, Reject, RejectReason};

@@ -55,11 +55,11 @@ fn plain_time(nanos: i64, precision: Precision) -> String {
 }
 
 fn plain_decimal(value: Decimal) -> String {
-    let digits = value.mantissa.unsigned_abs().to_string();
-    let scale = usize::from(value.scale);
+    let digits = value.mantissa().unsigned_abs().to_string();
+    let scale = usize::from(value.scale());
     let digits = format!("{digits:0>width$}", width = scale + 1);
     let (whole, part) = digits.split_at(digits.len() - scale);
-    let sign = if value.mantissa < 0 { "-" } else { "" };
+    let sign = if value.mantissa() < 0 { "-" } else { "" };
     let point = if scale > 0 { "." } else { "" };
     format!("{sign}{whole}{point}{part}")
 }

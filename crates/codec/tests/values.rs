@@ -137,7 +137,7 @@ fn plain_decimal(text: &[u8]) -> Option<Decimal> {
     for &b in digits {
         match b {
             b'0'..=b'9' => {
-                mantissa = mantissa.checked_mul(10)?.checked_add(i64::from(b - b'0'))?;
+                mantissa = mantissa.checked_mul(10)?.checked_add(sign * i64::from(b - b'0'))?;
                 count += 1;
             }
             b'.' if point.is_none() => point = Some(count),
@@ -145,7 +145,7 @@ fn plain_decimal(text: &[u8]) -> Option<Decimal> {
         }
     }
     let scale = point.map_or(0, |point| count - point);
-    (count > 0 && scale <= 18).then(|| Decimal::new(sign * mantissa, scale as u8))
+    (count > 0 && scale <= 18).then(|| Decimal::new(mantissa, scale as u8))
 }
 
 /// The standard's grammar, part by part.

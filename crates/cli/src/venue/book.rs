@@ -77,8 +77,8 @@ impl Order {
             return Decimal::new(0, 0);
         };
         let mut average = Decimal::new(i64::try_from(millionths).unwrap_or(i64::MAX), 6);
-        while average.scale > 0 && average.mantissa % 10 == 0 {
-            average = Decimal::new(average.mantissa / 10, average.scale - 1);
+        while average.scale() > 0 && average.mantissa() % 10 == 0 {
+            average = Decimal::new(average.mantissa() / 10, average.scale() - 1);
         }
         average
     }
@@ -117,7 +117,7 @@ impl Book {
             () if !self.seen.insert(order.cl_ord_id.clone()) => Some("duplicate ClOrdID(11)"),
             () if order.quantity <= 0 => Some("OrderQty(38) must be whole and above 0"),
             () if !limit => Some("only limit orders, OrdType(40)=2"),
-            () if order.price.mantissa <= 0 => Some("Price(44) must be above 0"),
+            () if order.price.mantissa() <= 0 => Some("Price(44) must be above 0"),
             () if !b"12".contains(&order.side) => Some("Side(54) must be 1 or 2"),
             () => None,
         };
@@ -189,13 +189,13 @@ impl Book {
 
 /// Millionths, so that prices of any usual scale compare.
 fn ticks(price: Decimal) -> i128 {
-    let (mantissa, scale) = (i128::from(price.mantissa), u32::from(price.scale));
+    let (mantissa, scale) = (i128::from(price.mantissa()), u32::from(price.scale()));
     if scale <= 6 { mantissa * 10_i128.pow(6 - scale) } else { mantissa / 10_i128.pow(scale - 6) }
 }
 
 fn whole(quantity: Decimal) -> Option<i64> {
-    let unit = 10_i64.checked_pow(u32::from(quantity.scale))?;
-    (quantity.mantissa % unit == 0).then_some(quantity.mantissa / unit)
+    let unit = 10_i64.checked_pow(u32::from(quantity.scale()))?;
+    (quantity.mantissa() % unit == 0).then_some(quantity.mantissa() / unit)
 }
 
 #[cfg(test)]
