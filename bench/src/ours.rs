@@ -6,7 +6,7 @@ use transfix::clock::monotonic_ns;
 use transfix::codec::scan::Simd;
 use transfix::codec::{CheckSumPolicy, FieldIndex, Frame, Limits, Prepared, Rules, Scratch};
 use transfix::codec::{Switches, encode::Header, frame};
-use transfix::{Body, Message, Precision, Tag, Timestamp, dictionary, tag};
+use transfix::{Body, Message, Misuse, Precision, Tag, Timestamp, dictionary, tag};
 
 use crate::operation::{Operation, Set};
 use crate::workload::{EPOCH, Order, S4B};
@@ -63,7 +63,7 @@ impl Ours {
             fixed: Messages::of(vec![Order::of_page()]),
             varied: Messages::of(Order::varied()),
             header: Header::new(b"FIX.4.4", HEADER),
-            prepared: prepared(),
+            prepared: prepared().map_err(|misuse| misuse.to_string())?,
             fix42: rules("FIX42")?,
             fix44: rules("FIX44")?,
             index: FieldIndex::default(),
@@ -262,7 +262,7 @@ fn build(
 }
 
 /// Everything of the page's order but five values is constant.
-fn prepared() -> Prepared {
+fn prepared() -> Result<Prepared, Misuse> {
     Prepared::new("FIX.4.4", "D", Precision::Millis, |m| {
         m.slot(tag::MSG_SEQ_NUM).fields(b"49=A12345B\x0150=2DEFGH4\x01").slot(tag::SENDING_TIME);
         m.fields(b"56=COMPARO\x0157=G\x01142=AU,SY\x01").slot(tag::TRANSACT_TIME);

@@ -237,6 +237,8 @@ pub enum Misuse {
     MsgType,
     /// A template was filled with fewer or more values than it has slots.
     SlotCount,
+    /// Bytes that are given as whole fields are none.
+    NotWholeFields,
     /// The field counts the entries of a group; it follows the entries.
     NumInGroup(Tag),
     /// The field has no place in the entry of the group.
@@ -249,7 +251,7 @@ impl fmt::Display for Misuse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::DelimiterInValue(tag) => {
-                write!(f, "the value of tag {tag} contains SOH; send it as a data field")
+                write!(f, "the value of tag {tag} contains SOH, which only a data field may hold")
             }
             Self::EmptyValue(tag) => write!(f, "tag {tag} has no value; leave the field out"),
             Self::SessionOwned(tag) => {
@@ -257,6 +259,9 @@ impl fmt::Display for Misuse {
             }
             Self::MsgType => f.write_str("MsgType(35) is empty or belongs to the session layer"),
             Self::SlotCount => f.write_str("fill each slot of the template exactly once"),
+            Self::NotWholeFields => {
+                f.write_str("constant fields are not whole; write each as tag=value and SOH")
+            }
             Self::NumInGroup(tag) => {
                 write!(f, "tag {tag} counts the entries of a group; add or remove entries instead")
             }

@@ -95,7 +95,7 @@ pub use group::{Members, MessageLayout};
 pub use message::Message;
 #[cfg(feature = "typed")]
 pub use messages::*;
-pub use prepared::Prepared;
+pub use prepared::{Prepared, PreparedLayout};
 pub use scan::{CheckSumPolicy, FieldIndex};
 pub use tag::Tag;
 pub use template::Template;

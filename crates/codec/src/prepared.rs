@@ -7,7 +7,7 @@
 //! let mut order = Prepared::new("FIX.4.4", "D", Precision::Millis, |m| {
 //!     m.fields(b"49=US\x0156=THEM\x01").slot(tag::MSG_SEQ_NUM).slot(tag::SENDING_TIME);
 //!     m.slot(tag::CL_ORD_ID).fields(b"55=EU\x0154=1\x01").slot(tag::ORDER_QTY);
-//! });
+//! })?;
 //! let now = Timestamp::parse(b"20261121-09:28:25.623").expect("a time");
 //! let bytes = order.patch().uint(7).timestamp(now).str("17").uint(100).finish()?;
 //! let text = String::from_utf8(bytes.to_vec()).unwrap().replace('\x01', "|");
@@ -23,9 +23,10 @@ use alloc::string::ToString;
 use alloc::vec::Vec;
 use core::mem::replace;
 
+use crate::encode::is_msg_type;
 use crate::encode::moment::{Minute, millis, seconds};
 use crate::encode::text::{self, EIGHT_DIGITS, Short};
-use crate::{Decimal, Misuse, Precision, SOH, Tag, Timestamp};
+use crate::{Decimal, Misuse, Precision, SOH, Tag, Timestamp, raw, tag};
 
 const BLOCK: usize = 32;
 /// Room that is made at once.
@@ -41,8 +42,6 @@ pub struct Prepared {
     image: Vec<u8>,
     /// Places of values, and what stands before each.
     slots: Vec<Slot>,
-    /// What stands before the next slot, while the layout is being made.
-    open: Vec<u8>,
     /// What stands behind the last value, up to `10=`.
     rest: Constant,
     /// Sum of the bytes before the digits of BodyLength(9).
@@ -141,20 +140,32 @@ fn grow(image: &mut Vec<u8>, at: usize) {
 impl Prepared {
     /// Lays out a message of type `msg_type`: constant fields and slots behind MsgType(35), in wire
     /// order, those of the header included.
-    #[must_use]
+    ///
+    /// # Errors
+    /// The first [`Misuse`] of the layout: a BeginString(8) or MsgType(35) that cannot be one, a
+    /// slot of a field that stands in each message anyway, constant bytes that are no whole fields.
     pub fn new(
         begin_string: &str,
         msg_type: &str,
         precision: Precision,
-        layout: impl FnOnce(&mut Self),
-    ) -> Self {
+        layout: impl FnOnce(&mut PreparedLayout),
+    ) -> Result<Self, Misuse> {
+        let misuse = check(tag::BEGIN_STRING, begin_string.as_bytes())
+            .or_else(|| (!is_msg_type(msg_type.as_bytes())).then_some(Misuse::MsgType));
+        let open = ["\x0135=", msg_type, "\x01"].concat().into_bytes();
+        let mut laid_out = PreparedLayout { slots: Vec::new(), open, misuse };
+        layout(&mut laid_out);
+        let PreparedLayout { slots, mut open, misuse } = laid_out;
+        if let Some(misuse) = misuse {
+            return Err(misuse);
+        }
+        open.extend_from_slice(TRAILER_HEAD);
         let mut image = ["8=", begin_string, "\x019="].concat().into_bytes();
         let (sum, length_at) = (u64::from(crate::scan::sum(&image)), image.len());
         image.extend_from_slice(b"000");
-        let mut prepared = Self {
-            slots: Vec::new(),
-            open: ["\x0135=", msg_type, "\x01"].concat().into_bytes(),
-            rest: Constant::new(&[]),
+        Ok(Self {
+            slots,
+            rest: Constant::new(&open),
             sum,
             length_at,
             length_end: image.len(),
@@ -163,28 +174,7 @@ impl Prepared {
             precision,
             minute: Minute::FIRST,
             image,
-        };
-        layout(&mut prepared);
-        prepared.open.extend_from_slice(TRAILER_HEAD);
-        prepared.rest = Constant::new(&prepared.open);
-        prepared
-    }
-
-    /// Appends constant fields, each ended by its delimiter.
-    pub fn fields(&mut self, encoded: &[u8]) -> &mut Self {
-        self.open.extend_from_slice(encoded);
-        self
-    }
-
-    /// Appends a field whose value is given at each [`Prepared::patch`].
-    pub fn slot(&mut self, tag: Tag) -> &mut Self {
-        self.open.extend_from_slice(tag.to_string().as_bytes());
-        self.open.push(b'=');
-        self.slots.push(Slot { tag, before: Constant::new(&self.open) });
-        self.open.clear();
-        // It ends the value.
-        self.open.push(SOH);
-        self
+        })
     }
 
     /// The next message: the values follow in the order of the slots.
@@ -222,6 +212,40 @@ impl Prepared {
         }
         self.length_end = new_end;
         end - old_end + new_end
+    }
+}
+
+/// The layout of a [`Prepared`] message in the making: constant fields and slots, in wire order.
+///
+/// The first mistake is remembered and is what [`Prepared::new`] answers with.
+#[derive(Debug)]
+pub struct PreparedLayout {
+    slots: Vec<Slot>,
+    /// What stands before the next slot.
+    open: Vec<u8>,
+    misuse: Option<Misuse>,
+}
+
+impl PreparedLayout {
+    /// Appends constant fields, each ended by its delimiter; a data field in one call with its
+    /// Length field.
+    pub fn fields(&mut self, encoded: &[u8]) -> &mut Self {
+        self.misuse = self.misuse.or_else(|| check_fields(encoded));
+        self.open.extend_from_slice(encoded);
+        self
+    }
+
+    /// Appends a field whose value is given at each [`Prepared::patch`]. No value may hold the
+    /// delimiter, also that of a data field.
+    pub fn slot(&mut self, tag: Tag) -> &mut Self {
+        self.misuse = self.misuse.or_else(|| check_tag(tag));
+        self.open.extend_from_slice(tag.to_string().as_bytes());
+        self.open.push(b'=');
+        self.slots.push(Slot { tag, before: Constant::new(&self.open) });
+        self.open.clear();
+        // It ends the value.
+        self.open.push(SOH);
+        self
     }
 }
 
@@ -382,6 +406,24 @@ impl<'p> Patch<'p> {
         prepared.finished = true;
         Ok(&prepared.image[..end + 4])
     }
+}
+
+/// What is wrong with a field of that tag: those that frame the message are there already.
+fn check_tag(tag: Tag) -> Option<Misuse> {
+    let framing = [Tag(0), tag::BEGIN_STRING, tag::BODY_LENGTH, tag::MSG_TYPE, tag::CHECK_SUM];
+    framing.contains(&tag).then_some(Misuse::SessionOwned(tag))
+}
+
+/// What is wrong with bytes that should be whole fields.
+fn check_fields(encoded: &[u8]) -> Option<Misuse> {
+    let whole: usize = raw::pieces_of(encoded).map(|(field, _)| field.len()).sum();
+    if whole != encoded.len() || raw::fields(encoded).any(|field| field.tag == Tag(0)) {
+        return Some(Misuse::NotWholeFields);
+    }
+    raw::fields(encoded).find_map(|field| {
+        let empty = field.value.is_empty().then_some(Misuse::EmptyValue(field.tag));
+        check_tag(field.tag).or(empty)
+    })
 }
 
 /// What is wrong with a value.

@@ -4,7 +4,8 @@
 use proptest::prelude::*;
 use transfix_codec::encode::Header;
 use transfix_codec::{
-    Body, Decimal, FrameWriter, Misuse, Precision, Prepared, Tag, Template, Timestamp, tag,
+    Body, Decimal, FrameWriter, Misuse, Precision, Prepared, PreparedLayout, Tag, Template,
+    Timestamp, tag,
 };
 
 fn written(precision: Precision, fill: impl FnOnce(&mut Body<'_>)) -> String {
@@ -187,7 +188,7 @@ proptest! {
         let mut prepared = Prepared::new("FIX.4.4", "D", precision, |m| {
             m.slot(tag::MSG_SEQ_NUM).slot(tag::SENDING_TIME).fields(constants[0].as_bytes());
             m.slot(tag::CL_ORD_ID).slot(tag::PRICE).fields(constants[1].as_bytes());
-        });
+        }).unwrap();
         for (seq, nanos, id, mantissa, scale, values) in messages {
             // Short numbers too, and some messages that are given up in the middle.
             let price = Decimal::new(mantissa >> (seq % 60), scale);
@@ -254,4 +255,54 @@ fn a_template_wants_each_slot_once() {
         session.fill(body).uint(1).done();
     });
     assert_eq!(misuse, Err(Misuse::SessionOwned(tag::MSG_SEQ_NUM)));
+}
+
+#[test]
+fn what_cannot_be_a_message_is_not_prepared() {
+    let fields = |encoded: &'static [u8]| {
+        Prepared::new("FIX.4.4", "D", Precision::Millis, |m| _ = m.fields(encoded)).err()
+    };
+    let table: [(&[u8], Option<Misuse>); 9] = [
+        (b"", None),
+        (b"95=3\x0196=a\x01b\x0158==\x01", None),
+        (b"nonsense", Some(Misuse::NotWholeFields)),
+        (b"nonsense\x01", Some(Misuse::NotWholeFields)),
+        (b"55=EU", Some(Misuse::NotWholeFields)),
+        (b"55=EU\x01058=x\x01", Some(Misuse::NotWholeFields)),
+        (b"55=EU\x0158=\x01", Some(Misuse::EmptyValue(tag::TEXT))),
+        (b"55=EU\x0110=123\x01", Some(Misuse::SessionOwned(tag::CHECK_SUM))),
+        (b"8=FIX.4.4\x01", Some(Misuse::SessionOwned(tag::BEGIN_STRING))),
+    ];
+    for (encoded, expected) in table {
+        assert_eq!(fields(encoded), expected, "{}", encoded.escape_ascii());
+    }
+    for refused in [0, 8, 9, 10, 35].map(Tag) {
+        // The first mistake counts.
+        let layout = |m: &mut PreparedLayout| _ = m.slot(tag::TEXT).slot(refused).fields(b"x");
+        let prepared = Prepared::new("FIX.4.4", "D", Precision::Millis, layout);
+        assert_eq!(prepared.err(), Some(Misuse::SessionOwned(refused)));
+    }
+    for (begin_string, msg_type, expected) in [
+        ("FIX.4.4\x01", "D", Misuse::DelimiterInValue(tag::BEGIN_STRING)),
+        ("", "D", Misuse::EmptyValue(tag::BEGIN_STRING)),
+        ("FIX.4.4", "", Misuse::MsgType),
+        ("FIX.4.4", "D\x0158=x", Misuse::MsgType),
+    ] {
+        let prepared = Prepared::new(begin_string, msg_type, Precision::Millis, |_| ());
+        assert_eq!(prepared.err(), Some(expected));
+    }
+}
+
+#[test]
+fn a_value_with_the_delimiter_is_not_patched_in() {
+    let layout = |m: &mut PreparedLayout| _ = m.slot(tag::TEXT);
+    let mut prepared = Prepared::new("FIX.4.4", "B", Precision::Millis, layout).unwrap();
+    for value in ["a\x01b", "0123456789\x01", "0123456789012345678\x01"] {
+        let misuse = prepared.patch().str(value).finish().unwrap_err();
+        assert_eq!(
+            misuse.to_string(),
+            "the value of tag 58 contains SOH, which only a data field may hold"
+        );
+    }
+    assert!(prepared.patch().str("ab").finish().is_ok());
 }
