@@ -5,8 +5,10 @@
 //! that the session layer writes are not kept. Its memory is reused: a draft that is loaded again
 //! and again allocates only while it grows.
 //!
-//! Invariants: NumInGroup fields are right after each change of a group; a group without entries is
-//! not there; a Length field is right if its data field follows it.
+//! Invariants, if it is changed by [`MessageDraft::edit`]: fields of entries are changed by their
+//! group alone; NumInGroup fields are right after each change of a group; a group without entries
+//! is not there. In any case: a data field is put in with its Length field, and removed with it; a
+//! Length field is right if its data field follows it.
 //!
 //! ```
 //! use transfix_codec::{CheckSumPolicy, FieldIndex, FrameWriter, Message, MessageDraft};
@@ -66,6 +68,14 @@ struct Run {
     values: Vec<u32>,
     /// First byte of each field, and of what follows the last.
     starts: Vec<u32>,
+    /// Data fields beside those of the standard, each after its Length field.
+    more_data: Vec<(Tag, Tag)>,
+}
+
+/// The Length field of the data field `tag`, by the standard or by `more`.
+fn length_of(more: &[(Tag, Tag)], tag: Tag) -> Option<Tag> {
+    let venues = || more.iter().find(|(_, data)| *data == tag).map(|(length, _)| *length);
+    data::length_of(tag).or_else(venues)
 }
 
 /// What takes the place of removed fields.
@@ -73,7 +83,8 @@ const NOTHING: Fields<'_> = Fields::new(&[], &[], &[], &[0]);
 
 impl Default for Run {
     fn default() -> Self {
-        Self { bytes: Vec::new(), tags: Vec::new(), values: Vec::new(), starts: [0].into() }
+        let (bytes, tags, values, more_data) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        Self { bytes, tags, values, starts: [0].into(), more_data }
     }
 }
 
@@ -89,14 +100,23 @@ impl Run {
         Fields::new(&self.bytes, &self.tags, &self.values, &self.starts)
     }
 
-    /// Indexes the bytes anew.
+    fn length_of(&self, tag: Tag) -> Option<Tag> {
+        length_of(&self.more_data, tag)
+    }
+
+    /// Whether one of the tags is that of the other's Length field.
+    fn are_pair(&self, a: Tag, b: Tag) -> bool {
+        self.length_of(a) == Some(b) || self.length_of(b) == Some(a)
+    }
+
+    /// Indexes the bytes anew, and gives each data field its Length field.
     fn index(&mut self) {
-        let Self { bytes, tags, values, starts } = self;
+        let Self { bytes, tags, values, starts, more_data } = self;
         tags.clear();
         values.clear();
         starts.truncate(1);
         let mut at = 0;
-        for (encoded, value) in raw::pieces_of(bytes) {
+        for (encoded, value) in raw::pieces_with(bytes, |tag| length_of(more_data, tag)) {
             tags.push(raw::tag_of(encoded, value));
             values.push((at + value) as u32);
             at += encoded.len();
@@ -104,8 +124,16 @@ impl Run {
         }
         // Nothing is kept that is no whole field.
         bytes.truncate(at);
-        for n in 1..self.tags.len() {
-            self.mend_length(n);
+        let mut n = 0;
+        while n < self.tags.len() {
+            if let Some(length) = self.length_of(self.tags[n]) {
+                if n == 0 || self.tags[n - 1] != length {
+                    self.insert_number(n, length);
+                    n += 1;
+                }
+                self.mend_length(n);
+            }
+            n += 1;
         }
     }
 
@@ -113,7 +141,7 @@ impl Run {
     /// means would hang on what follows it.
     fn mend_length(&mut self, at: usize) {
         let Some(&tag) = self.tags.get(at) else { return };
-        if at == 0 || data::length_of(tag) != Some(self.tags[at - 1]) {
+        if at == 0 || self.length_of(tag) != Some(self.tags[at - 1]) {
             return;
         }
         let fields = self.fields();
@@ -161,16 +189,16 @@ impl Run {
         self.mend_length(range.start + other.len());
     }
 
-    /// Inserts a NumInGroup field, whose number is set later.
-    fn insert_count(&mut self, at: usize, count: Tag) {
+    /// Inserts a NumInGroup or Length field, whose number is set later.
+    fn insert_number(&mut self, at: usize, tag: Tag) {
         let mut number = itoa::Buffer::new();
-        let text = number.format(count.0).as_bytes();
+        let text = number.format(tag.0).as_bytes();
         let begin = self.starts[at];
         // `0` stands for the number.
         let field = text.iter().chain(b"=0\x01").copied();
         self.bytes.splice(begin as usize..begin as usize, field);
         let (value, length) = (text.len() as u32 + 1, text.len() as u32 + 3);
-        self.tags.insert(at, count);
+        self.tags.insert(at, tag);
         self.values.insert(at, begin + value);
         self.starts.insert(at, begin);
         self.shift(at + 1, length, 0);
@@ -201,7 +229,7 @@ impl Run {
         if let Some(nested) = members.group(tags[at]) {
             return at..crate::group::group_end(tags, at + 1, nested);
         }
-        let next = tags.get(at + 1).and_then(|next| data::length_of(*next));
+        let next = tags.get(at + 1).and_then(|next| self.length_of(*next));
         at..at + 1 + usize::from(next == Some(tags[at]))
     }
 }
@@ -214,8 +242,32 @@ impl MessageDraft {
         self.run.clear();
     }
 
+    /// Treats the second field of each pair as a data field and the first as its Length field, as
+    /// those of the standard: what a venue defines for itself. It holds until it is set again.
+    ///
+    /// ```
+    /// use transfix_codec::{MessageDraft, Tag};
+    ///
+    /// let mut draft = MessageDraft::default();
+    /// draft.set_data_fields([(Tag(5001), Tag(5002))]);
+    /// draft.clear(b"U1");
+    /// let groups: [(Tag, &[Tag]); 0] = [];
+    /// draft.edit(&groups[..]).put(|fields| {
+    ///     fields.data(Tag(5001), Tag(5002), b"a\x01b");
+    /// })?;
+    /// assert_eq!(draft.fields().raw(Tag(5002)), Some(&b"a\x01b"[..]));
+    /// draft.set(Tag(5002), b"abcd")?;
+    /// assert_eq!(draft.fields().bytes(), b"5001=4\x015002=abcd\x01");
+    /// # Ok::<(), transfix_codec::Misuse>(())
+    /// ```
+    pub fn set_data_fields(&mut self, pairs: impl IntoIterator<Item = (Tag, Tag)>) {
+        self.run.more_data = pairs.into_iter().collect();
+        self.spare.more_data.clone_from(&self.run.more_data);
+    }
+
     /// Takes over all fields of a message, in its order, but those that the session layer writes.
-    /// Fields without a valid tag are left out: nobody could write them again.
+    /// Fields without a valid tag are left out: nobody could write them again. Data fields of a
+    /// venue are known here by [`MessageDraft::set_data_fields`] alone.
     pub fn load(&mut self, message: &Message<'_>) {
         self.clear(message.msg_type());
         for (n, field) in message.fields().enumerate() {
@@ -271,7 +323,11 @@ impl MessageDraft {
         DraftEntry::whole(self, members)
     }
 
-    /// Replaces the first occurrence of the field, or appends it.
+    /// Replaces the first occurrence of the field, or appends it; a data field with its Length.
+    ///
+    /// Groups are not known here: fields of entries and NumInGroup fields are changed as any other,
+    /// and what is appended behind an entry may count as part of it. In messages with groups use
+    /// [`MessageDraft::edit`].
     ///
     /// # Errors
     /// As [`Body::bytes`]; the draft is then as before.
@@ -279,7 +335,8 @@ impl MessageDraft {
         self.edit::<[(Tag, &[Tag])]>(&[]).set(tag, value)
     }
 
-    /// Removes the first occurrence of the field, with its Length field; whether it was there.
+    /// Removes the first occurrence of the field; whether it was there. Of a Length and a data
+    /// field both are removed. Groups are not known here, as in [`MessageDraft::set`].
     pub fn remove(&mut self, tag: Tag) -> bool {
         self.edit::<[(Tag, &[Tag])]>(&[]).remove(tag).unwrap_or(false)
     }

@@ -243,6 +243,13 @@ pub enum Misuse {
     NumInGroup(Tag),
     /// The field has no place in the entry of the group.
     NotInEntry(Tag),
+    /// The field belongs to the entries of a group, not to the message itself.
+    GroupMember {
+        /// The field.
+        tag: Tag,
+        /// The NumInGroup field of the group.
+        group: Tag,
+    },
     /// The field delimits the entry of the group, which cannot be without it.
     EntryDelimiter(Tag),
 }
@@ -266,6 +273,9 @@ impl fmt::Display for Misuse {
                 write!(f, "tag {tag} counts the entries of a group; add or remove entries instead")
             }
             Self::NotInEntry(tag) => write!(f, "tag {tag} is no member of the group's entries"),
+            Self::GroupMember { tag, group } => {
+                write!(f, "tag {tag} belongs to the entries of group {group}; change it there")
+            }
             Self::EntryDelimiter(tag) => {
                 write!(f, "tag {tag} begins each entry of the group; remove the entry instead")
             }

@@ -45,6 +45,19 @@ pub trait Members {
 
     /// What the entries of the group consist of that the field `count` opens, if it does.
     fn group(&self, count: Tag) -> Option<&Self::Entry>;
+
+    /// The first group, nested ones included, whose entries may have the field: its NumInGroup.
+    fn group_of(&self, tag: Tag) -> Option<Tag>;
+}
+
+/// As [`Members::group_of`], for groups and their members.
+fn owner<'m, M: Members + ?Sized + 'm>(
+    mut groups: impl Iterator<Item = (Tag, &'m M)>,
+    tag: Tag,
+) -> Option<Tag> {
+    groups.find_map(|(count, members)| {
+        if members.position(tag).is_some() { Some(count) } else { members.group_of(tag) }
+    })
 }
 
 impl Members for Layout {
@@ -61,6 +74,11 @@ impl Members for Layout {
     fn group(&self, count: Tag) -> Option<&Self> {
         self.place(count.0)?.group.as_ref()
     }
+
+    fn group_of(&self, tag: Tag) -> Option<Tag> {
+        let groups = self.places().iter();
+        owner(groups.filter_map(|place| Some((Tag(place.tag), place.group.as_ref()?))), tag)
+    }
 }
 
 impl Members for [Tag] {
@@ -75,6 +93,10 @@ impl Members for [Tag] {
     }
 
     fn group(&self, _: Tag) -> Option<&Self> {
+        None
+    }
+
+    fn group_of(&self, _: Tag) -> Option<Tag> {
         None
     }
 }
@@ -94,6 +116,10 @@ impl Members for [(Tag, &[Tag])] {
 
     fn group(&self, count: Tag) -> Option<&[Tag]> {
         self.iter().find(|(group, _)| *group == count).map(|(_, members)| *members)
+    }
+
+    fn group_of(&self, tag: Tag) -> Option<Tag> {
+        owner(self.iter().copied(), tag)
     }
 }
 
@@ -139,6 +165,10 @@ impl Members for MessageLayout {
 
     fn group(&self, count: Tag) -> Option<&Layout> {
         self.sections().into_iter().find_map(|(layout, _)| Members::group(layout, count))
+    }
+
+    fn group_of(&self, tag: Tag) -> Option<Tag> {
+        self.sections().into_iter().find_map(|(layout, _)| layout.group_of(tag))
     }
 }
 

@@ -60,6 +60,14 @@ pub fn fields(bytes: &[u8]) -> impl Iterator<Item = Field<'_>> + Clone {
 
 /// The fields as they stand, each with where its value begins in it.
 pub(crate) fn pieces_of(bytes: &[u8]) -> impl Iterator<Item = (&[u8], usize)> + Clone {
+    pieces_with(bytes, data::length_of)
+}
+
+/// The same, where `length_of` says which fields are data fields.
+pub(crate) fn pieces_with(
+    bytes: &[u8],
+    length_of: impl Fn(Tag) -> Option<Tag> + Clone,
+) -> impl Iterator<Item = (&[u8], usize)> + Clone {
     // The trailer of a message may not be swallowed by a data field before it.
     let after_data = usize::from(bytes.starts_with(b"8="));
     let mut rest = bytes;
@@ -68,7 +76,7 @@ pub(crate) fn pieces_of(bytes: &[u8]) -> impl Iterator<Item = (&[u8], usize)> + 
         let mut end = rest.iter().position(|&b| b == SOH)?;
         let value = rest[..end].iter().position(|&b| b == b'=').map_or(end, |at| at + 1);
         let tag = tag_of(&rest[..=end], value);
-        if data::length_of(tag) == Some(before.tag)
+        if length_of(tag) == Some(before.tag)
             && let Some(length) = value::uint(before.value)
             && let Some(until) = usize::try_from(length).ok().and_then(|n| value.checked_add(n))
             && rest.get(until) == Some(&SOH)

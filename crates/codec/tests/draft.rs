@@ -5,9 +5,9 @@ use std::sync::LazyLock;
 
 use proptest::prelude::*;
 use transfix_codec::{
-    CheckSumPolicy, DraftGroup, FieldIndex, FrameWriter, GroupFault, Members, Message,
-    MessageDraft, MessageLayout, Misuse, Precision, Reject, RejectReason, Rules, Scratch, Switches,
-    Tag, raw, tag,
+    Body, CheckSumPolicy, DraftEntry, DraftGroup, FieldIndex, Fields, FrameWriter, GroupFault,
+    Members, Message, MessageDraft, MessageLayout, Misuse, Precision, Reject, RejectReason, Rules,
+    Scratch, Switches, Tag, raw, tag,
 };
 use transfix_dictionary::{Dictionary, Layout, standard};
 use transfix_testkit::alloc::{Counting, thread_allocations};
@@ -79,7 +79,7 @@ fn fields_outside_of_groups() {
         (
             "58=x|354=2|355=ab|11=1|",
             |draft| {
-                let put = |fields: &mut transfix_codec::Body<'_>| {
+                let put = |fields: &mut Body<'_>| {
                     fields.data(Tag(354), Tag(355), b"\x01\x01\x01").str(Tag(55), "EU");
                 };
                 draft.edit(&layout("D")).put(put).unwrap();
@@ -126,6 +126,153 @@ fn half_of_a_data_field_leaves_the_other_half() {
     assert_eq!(text(&draft), "354=3|355=abc|11=1|");
     draft.set(Tag(354), b"9").unwrap();
     assert_eq!(text(&draft), "354=3|355=abc|11=1|");
+}
+
+#[test]
+fn a_data_field_and_its_length_go_together() {
+    const PAIR: &str = "11=1|354=3|355=a|b|55=EU|";
+    type Row = (&'static str, fn(&mut DraftEntry<'_, MessageLayout>), &'static str);
+    let table: [Row; 11] = [
+        (PAIR, |order| order.set(Tag(354), b"99").unwrap(), PAIR),
+        (PAIR, |order| order.set(Tag(355), b"longer").unwrap(), "11=1|354=6|355=longer|55=EU|"),
+        (PAIR, |order| assert_eq!(order.remove(Tag(354)), Ok(true)), "11=1|55=EU|"),
+        (PAIR, |order| assert_eq!(order.remove(Tag(355)), Ok(true)), "11=1|55=EU|"),
+        ("11=1|", |order| order.set(Tag(355), b"abc").unwrap(), "11=1|354=3|355=abc|"),
+        (
+            "11=1|",
+            |order| {
+                order.set(Tag(354), b"9").unwrap();
+                order.set(Tag(55), b"EU").unwrap();
+                order.set(Tag(355), b"abc").unwrap();
+            },
+            "11=1|354=3|355=abc|55=EU|",
+        ),
+        (
+            "11=1|",
+            |order| {
+                let put = |fields: &mut Body<'_>| {
+                    fields.bytes(Tag(355), b"abc").uint(Tag(354), 9).str(Tag(55), "EU");
+                };
+                order.put(put).unwrap();
+            },
+            "11=1|354=3|355=abc|55=EU|",
+        ),
+        ("354=9|55=EU|355=ab|", |order| order.set(Tag(355), b"c").unwrap(), "354=1|355=c|55=EU|"),
+        (
+            "55=EU|355=ab|11=1|",
+            |order| order.set(Tag(355), b"c").unwrap(),
+            "55=EU|354=1|355=c|11=1|",
+        ),
+        ("354=9|55=EU|355=ab|", |order| assert_eq!(order.remove(Tag(355)), Ok(true)), "55=EU|"),
+        ("354=9|55=EU|355=ab|", |order| assert_eq!(order.remove(Tag(354)), Ok(true)), "55=EU|"),
+    ];
+    let layout = layout("D");
+    for (before, change, after) in table {
+        let mut draft = draft("D", before);
+        change(&mut draft.edit(&layout));
+        assert_eq!(text(&draft), after, "{before}");
+    }
+    // Without a layout too.
+    let mut draft = draft("D", PAIR);
+    draft.set(Tag(354), b"99").unwrap();
+    assert_eq!(text(&draft), PAIR);
+    draft.set(Tag(355), b"longer").unwrap();
+    assert_eq!(text(&draft), "11=1|354=6|355=longer|55=EU|");
+    assert!(draft.remove(Tag(354)));
+    assert_eq!(text(&draft), "11=1|55=EU|");
+}
+
+#[test]
+fn a_venue_has_data_fields_of_its_own() {
+    let mut draft = MessageDraft::default();
+    draft.set_data_fields([(Tag(5_001), Tag(5_002))]);
+    draft.clear(b"D");
+    draft.set(Tag(55), b"EU").unwrap();
+    let layout = layout("D");
+    let mut order = draft.edit(&layout);
+    order.put(|fields| _ = fields.data(Tag(5_001), Tag(5_002), b"a\x0158=x")).unwrap();
+    assert_eq!(order.fields().raw(Tag(5_002)), Some(&b"a\x0158=x"[..]));
+    assert_eq!(order.fields().len(), 3);
+    order.set(Tag(5_002), b"abc").unwrap();
+    draft.arrange(&layout);
+    assert_eq!(text(&draft), "55=EU|5001=3|5002=abc|");
+    assert!(draft.remove(Tag(5_001)));
+    draft.clear(b"D");
+    draft.set(Tag(5_002), b"abcd").unwrap();
+    assert_eq!(text(&draft), "5001=4|5002=abcd|");
+}
+
+#[test]
+fn fields_of_entries_are_not_the_messages_own() {
+    let layout = layout("D");
+    for body in ["11=1|453=2|448=A|802=1|523=X|448=B|", "11=1|453=1|448=A|55=EU|", "11=1|"] {
+        let mut draft = draft("D", body);
+        let mut order = draft.edit(&layout);
+        let refused = [(PARTY, PARTIES), (SUB_IDS, PARTIES), (SUB_ID, SUB_IDS)];
+        for (tag, group) in refused {
+            let misuse = Misuse::GroupMember { tag, group };
+            assert_eq!(order.set(tag, b"1"), Err(misuse), "{body}");
+            assert_eq!(order.remove(tag), Err(misuse), "{body}");
+        }
+        assert_eq!(order.set(PARTIES, b"1"), Err(Misuse::NumInGroup(PARTIES)));
+        assert_eq!(order.remove(Tag(58)), Ok(false));
+        assert_eq!(text(&draft), body);
+        let there = draft.fields().raw(PARTIES).is_some();
+        assert_eq!(draft.edit(&layout).remove(PARTIES), Ok(there));
+        let left = if body.contains("55=EU") { "11=1|55=EU|" } else { "11=1|" };
+        assert_eq!(text(&draft), left);
+    }
+}
+
+/// A message that has Text(58) itself and in the entries of its only group.
+struct TextTwice;
+
+const TEXT_MEMBERS: [Tag; 2] = [PARTY, Tag(58)];
+
+impl Members for TextTwice {
+    type Entry = [Tag];
+
+    fn delimiter(&self) -> Option<Tag> {
+        None
+    }
+
+    fn position(&self, tag: Tag) -> Option<u32> {
+        [Tag(58), PARTIES].position(tag)
+    }
+
+    fn group(&self, count: Tag) -> Option<&[Tag]> {
+        (count == PARTIES).then_some(&TEXT_MEMBERS)
+    }
+
+    fn group_of(&self, tag: Tag) -> Option<Tag> {
+        TEXT_MEMBERS.contains(&tag).then_some(PARTIES)
+    }
+}
+
+#[test]
+fn a_field_of_the_message_is_not_taken_for_an_entrys() {
+    for (body, after) in [
+        ("11=1|453=1|448=A|", "11=1|58=x|453=1|448=A|"),
+        ("453=1|448=A|58=e|", "58=x|453=1|448=A|58=e|"),
+        ("453=1|448=A|11=1|", "453=1|448=A|11=1|58=x|"),
+    ] {
+        let mut draft = draft("D", body);
+        draft.edit(&TextTwice).set(Tag(58), b"x").unwrap();
+        assert_eq!(text(&draft), after);
+    }
+}
+
+#[test]
+fn a_list_of_groups_is_enough_to_refuse() {
+    let members = [PARTY, Tag(447)];
+    let groups = [(PARTIES, &members[..])];
+    let mut draft = draft("D", "11=1|453=1|448=A|");
+    let mut message = draft.edit(&groups[..]);
+    let misuse = Misuse::GroupMember { tag: Tag(447), group: PARTIES };
+    assert_eq!(message.set(Tag(447), b"x"), Err(misuse));
+    assert_eq!(misuse.to_string(), "tag 447 belongs to the entries of group 453; change it there");
+    message.set(Tag(9_999), b"y").unwrap();
+    assert_eq!(text(&draft), "11=1|453=1|448=A|9999=y|");
 }
 
 #[test]
@@ -323,6 +470,7 @@ fn change(draft: &mut MessageDraft, layout: &MessageLayout, [what, n, m]: [usize
     match what {
         0 => order.set([Tag(11), Tag(55), Tag(58)][n % 3], value.as_bytes()).unwrap(),
         1 => _ = order.remove([Tag(11), Tag(55), PARTIES, Tag(354)][n % 4]).unwrap(),
+        2 if m == 0 => order.set([Tag(354), Tag(355)][n % 2], b"7").unwrap(),
         2 => order.put(|body| _ = body.data(Tag(354), Tag(355), &vec![1; n + 1])).unwrap(),
         3 => _ = order.group(PARTIES).unwrap().add(value.as_bytes()).unwrap(),
         4 => _ = order.group(PARTIES).unwrap().remove(n),
@@ -353,6 +501,10 @@ proptest! {
             change(&mut draft, &layout, numbers);
             assert_index(&draft);
             let fields = draft.fields();
+            let length = fields.optional(Tag(354), Fields::uint).unwrap();
+            if let Some(data) = fields.raw(Tag(355)) {
+                prop_assert_eq!(length, Some(data.len() as u64));
+            }
             let parties = layout.group(PARTIES).unwrap();
             prop_assert_eq!(fields.check_group(PARTIES, parties), Ok(()));
             let count = fields.entries(PARTIES, parties).count();

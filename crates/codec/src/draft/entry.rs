@@ -20,7 +20,7 @@ pub struct DraftEntry<'d, M: ?Sized> {
 /// What a [`DraftEntry`] is part of.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// Nothing: any field may stand in it, new ones come last.
+    /// Nothing: any field may stand in it but those of its groups' entries, new ones come last.
     Message,
     /// A group: members only, in the published order, the delimiter first.
     Group,
@@ -53,38 +53,57 @@ impl<'d, M: Members + ?Sized> DraftEntry<'d, M> {
     }
 
     /// Sets the fields that `write` writes. Those that are there keep their places; new ones come
-    /// last in a message, and to their published place in an entry.
+    /// last in a message, and to their published place in an entry. A data field gets its Length
+    /// field, which is right whatever is written for it.
     ///
     /// # Errors
-    /// As [`Body`]; or a field counts the entries of a group, or is no member of the entry. The
-    /// draft is then as before.
+    /// As [`Body`]; or a field counts the entries of a group, belongs to the entries of a group of
+    /// the message, or is no member of the entry. The draft is then as before.
     pub fn put(&mut self, write: impl FnOnce(&mut Body<'_>)) -> Result<(), Misuse> {
         self.draft.encode(write)?;
         for &tag in &self.draft.spare.tags {
             if self.members.group(tag).is_some() {
                 return Err(Misuse::NumInGroup(tag));
             }
-            if self.kind == Kind::Group && self.members.position(tag).is_none() {
-                return Err(Misuse::NotInEntry(tag));
-            }
+            self.check_own(tag)?;
         }
         self.place_spare();
         Ok(())
     }
 
-    /// Removes a field, with its Length field, or a group with its entries; whether it was there.
+    /// Refuses fields that have no place at this level. In a message may stand what no dictionary
+    /// knows.
+    fn check_own(&self, tag: Tag) -> Result<(), Misuse> {
+        if self.members.position(tag).is_some() {
+            return Ok(());
+        }
+        match (self.kind, self.members.group_of(tag)) {
+            (Kind::Group, _) => Err(Misuse::NotInEntry(tag)),
+            (Kind::Message, Some(group)) => Err(Misuse::GroupMember { tag, group }),
+            (Kind::Message, None) => Ok(()),
+        }
+    }
+
+    /// Removes a field, of a Length and a data field both, or a group with its entries; whether it
+    /// was there.
     ///
     /// # Errors
-    /// If the field delimits the entry.
+    /// If the field delimits the entry; if it is not there, but belongs to the entries of a group
+    /// of the message.
     pub fn remove(&mut self, tag: Tag) -> Result<bool, Misuse> {
         if self.kind == Kind::Group && self.members.delimiter() == Some(tag) {
             return Err(Misuse::EntryDelimiter(tag));
         }
-        let found = self.find(tag);
-        if let Some(place) = found.clone() {
-            self.draft.run.splice(place, &NOTHING);
+        let Some(place) = self.find(tag) else {
+            let is_here = self.kind == Kind::Group || self.members.group(tag).is_some();
+            return if is_here { Ok(false) } else { self.check_own(tag).map(|()| false) };
+        };
+        let is_half = place.len() == 1;
+        self.draft.run.splice(place, &NOTHING);
+        if is_half && let Some(other) = self.find_half(tag) {
+            self.draft.run.splice(other, &NOTHING);
         }
-        Ok(found.is_some())
+        Ok(true)
     }
 
     /// The group that the NumInGroup field `count` opens, whether it has entries or not; `None` if
@@ -126,9 +145,12 @@ impl<'d, M: Members + ?Sized> DraftEntry<'d, M> {
     /// As [`copy_from`](Self::copy_from); what was taken over is removed from `source`.
     pub fn move_from<S: Members + ?Sized>(&mut self, source: &mut MessageDraft, known: &S) {
         self.copy_from(&source.fields(), known);
-        for &tag in &self.draft.spare.tags {
+        let spare = &self.draft.spare;
+        let mut at = 0;
+        while let Some(&tag) = spare.tags.get(at) {
             // A message has no delimiter that could not be removed.
             let _ = source.edit(known).remove(tag);
+            at = spare.unit(at, self.members).end;
         }
     }
 
@@ -138,7 +160,18 @@ impl<'d, M: Members + ?Sized> DraftEntry<'d, M> {
         while at < self.draft.spare.tags.len() {
             let unit = self.draft.spare.unit(at, self.members);
             let tag = self.draft.spare.tags[unit.start];
-            let mut place = self.find(tag).unwrap_or_else(|| self.place_of(tag));
+            let mut place = self.find(tag);
+            if unit.len() == 2 && place.as_ref().is_none_or(|place| place.len() == 1) {
+                // Halves that stand alone give way to the pair.
+                let half = self.find_half(tag);
+                if let (Some(_), Some(half)) = (&place, &half) {
+                    self.draft.run.splice(half.clone(), &NOTHING);
+                    place = self.find(tag);
+                } else {
+                    place = place.or(half);
+                }
+            }
+            let mut place = place.unwrap_or_else(|| self.place_of(tag));
             let MessageDraft { run, spare, .. } = &mut *self.draft;
             if unit.len() == 1 && place.len() == 2 {
                 // One of a Length and a data field, which need each other: the other stays.
@@ -150,33 +183,56 @@ impl<'d, M: Members + ?Sized> DraftEntry<'d, M> {
         }
     }
 
+    /// Where the fields stand at this level, each with what belongs to it.
+    fn units(&self) -> impl Iterator<Item = Range<usize>> {
+        let run = &self.draft.run;
+        let (mut at, end) = (self.begin, self.end());
+        core::iter::from_fn(move || {
+            let unit = (at < end).then(|| run.unit(at, self.members))?;
+            at = unit.end;
+            Some(unit)
+        })
+    }
+
     /// Where the field stands at this level, with what belongs to it.
     fn find(&self, tag: Tag) -> Option<Range<usize>> {
+        let tags = &self.draft.run.tags;
+        self.units().find(|unit| {
+            let is_group = self.members.group(tags[unit.start]).is_some();
+            tags[unit.start] == tag || !is_group && tags[unit.end - 1] == tag
+        })
+    }
+
+    /// Where the other half of a Length and a data field stands alone at this level.
+    fn find_half(&self, tag: Tag) -> Option<Range<usize>> {
         let run = &self.draft.run;
-        let end = self.end();
-        let mut at = self.begin;
-        while at < end {
-            let unit = run.unit(at, self.members);
-            let is_data = self.members.group(run.tags[at]).is_none();
-            if run.tags[at] == tag || is_data && run.tags[unit.end - 1] == tag {
-                return Some(unit);
-            }
-            at = unit.end;
-        }
-        None
+        let is_half =
+            |place: &Range<usize>| place.len() == 1 && run.are_pair(run.tags[place.start], tag);
+        self.units().find(is_half)
     }
 
     /// Where the field comes that is not there yet.
     fn place_of(&self, tag: Tag) -> Range<usize> {
-        let run = &self.draft.run;
-        let end = self.end();
-        let mut at = self.begin;
+        let tags = &self.draft.run.tags;
         let position = self.members.position(tag);
-        while self.kind == Kind::Group && at < end && self.members.position(run.tags[at]) < position
-        {
-            at = run.unit(at, self.members).end;
-        }
-        if self.kind == Kind::Message { end..end } else { at..at }
+        let at = match self.kind {
+            Kind::Group => {
+                let mut units = self.units();
+                let later = units.find(|unit| self.members.position(tags[unit.start]) >= position);
+                later.map_or(self.end(), |unit| unit.start)
+            }
+            // Not behind a group whose last entry would take it for its own.
+            Kind::Message => {
+                let takes = |members: &M::Entry| {
+                    members.position(tag).is_some() || members.group_of(tag).is_some()
+                };
+                let ends = self
+                    .units()
+                    .filter(|unit| !self.members.group(tags[unit.start]).is_some_and(takes));
+                ends.last().map_or(self.begin, |unit| unit.end)
+            }
+        };
+        at..at
     }
 }
 
@@ -284,7 +340,7 @@ impl<M: Members + ?Sized> DraftGroup<'_, M> {
     fn insert_spare(&mut self) -> DraftEntry<'_, M> {
         let MessageDraft { run, spare, .. } = &mut *self.draft;
         if run.tags.get(self.at) != Some(&self.count) {
-            run.insert_count(self.at, self.count);
+            run.insert_number(self.at, self.count);
         }
         let end = group_end(&run.tags, self.at + 1, self.members);
         run.splice(end..end, &spare.fields());
