@@ -130,6 +130,15 @@ pub(super) struct Layout {
     pub(super) conditional: Box<[(u32, u32, Arc<Condition>)]>,
 }
 
+/// The group entry that is being read, and those around it.
+#[derive(Clone, Copy)]
+pub(super) struct Level<'c> {
+    pub(super) layout: &'c Layout,
+    /// Its first field.
+    pub(super) begin: usize,
+    pub(super) outer: Option<&'c Self>,
+}
+
 /// One tag in a [`Layout`].
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
@@ -383,18 +392,23 @@ impl Layout {
         absent.filter(move |(.., condition)| condition.holds(&value)).map(|(_, tag, _)| Tag(*tag))
     }
 
-    /// [`Layout::lacking`] of an entry of a group: what is no member of it is looked up in the
-    /// message. A member that the entry lacks may be in another entry: that one's says nothing.
+    /// [`Layout::lacking`] of the entry of a group that begins at `level.begin` and ends at `end`:
+    /// what is no member of it is looked up in the entries around, then in the message.
     pub(super) fn lacking_in<'v>(
         &'v self,
-        entry: &'v Fields<'v>,
+        level: Level<'v>,
+        end: usize,
         message: &'v Fields<'v>,
         scratch: &'v Scratch,
     ) -> impl Iterator<Item = Tag> + 'v {
-        let is_there = |_, tag| entry.position(Tag(tag)).is_some();
-        self.lacking(is_there, |tag| match self.place(tag) {
-            Some(_) => entry.raw(Tag(tag)),
-            None => scratch.around(message, tag),
+        let entry = message.slice(level.begin, end);
+        let is_there = move |_, tag| entry.position(Tag(tag)).is_some();
+        self.lacking(is_there, move |tag| {
+            let mut levels = core::iter::successors(Some(level), |level| level.outer.copied());
+            match levels.find(|level| level.layout.place(tag).is_some()) {
+                Some(level) => message.slice(level.begin, end).raw(Tag(tag)),
+                None => scratch.around(message, tag),
+            }
         })
     }
 
