@@ -2,7 +2,8 @@
 //!
 //! Invariant: walks end, as each step goes on in the message or in a dictionary without cycles.
 
-use super::tables::{Body, FieldRule, Layout, Level, NO_GROUP, Place, Tables};
+use super::codes::FieldRule;
+use super::tables::{Body, Layout, Level, NO_GROUP, Place, Tables};
 use super::{Finding, Scratch, Switches, values};
 use crate::{Field, Fields, Reject, RejectReason, Tag, tag, value};
 

@@ -4,7 +4,8 @@
 //! switches; the other way round it need not be so.
 
 use super::check::{Section, Stop};
-use super::tables::{Body, FieldRule, Layout, Level, Look, NO_GROUP, Place, Tables};
+use super::codes::{FieldRule, Look};
+use super::tables::{Body, Layout, Level, NO_GROUP, Place, Tables};
 use super::{Scratch, values};
 use crate::{Field, Fields, Tag, value};
 
