@@ -21,7 +21,7 @@ pub(super) struct FieldRule {
     has_codes: bool,
     is_multiple: bool,
     /// The codes of one byte, by bit.
-    short_codes: u128,
+    short_codes: [u64; 2],
     /// The codes of 2 to 7 bytes as keys: a hash table.
     keys: KeySet,
     /// The longer codes, sorted.
@@ -100,11 +100,13 @@ pub(super) enum Look {
 
 impl FieldRule {
     pub(super) fn of(field: &transfix_dictionary::Field, dictionary: &Dictionary) -> Self {
-        let (mut short_codes, mut keys) = (0, Vec::new());
+        let (mut short_codes, mut keys) = ([0_u64; 2], Vec::new());
         let mut long_codes: Vec<Box<[u8]>> = Vec::new();
         for code in &field.codes {
             match (code.value.as_bytes(), key(code.value.as_bytes())) {
-                (&[byte], _) if byte.is_ascii() => short_codes |= 1_u128 << byte,
+                (&[byte], _) if byte.is_ascii() => {
+                    short_codes[usize::from(byte / 64)] |= 1 << (byte % 64);
+                }
                 (_, Some(key)) => keys.push(key),
                 (value, None) => long_codes.push(value.into()),
             }
@@ -139,11 +141,17 @@ impl FieldRule {
         }
     }
 
+    /// Whether an ASCII character is a code.
+    #[inline(always)]
+    fn is_short(&self, byte: u8) -> bool {
+        self.short_codes[usize::from(byte / 64) & 1] & (1 << (byte % 64)) != 0
+    }
+
     /// Whether a value of a field with codes is one of them, and so has the form of its type.
     #[inline]
     pub(super) fn is_code(&self, value: &[u8]) -> bool {
         match *value {
-            [byte] if byte < 128 => self.short_codes & (1 << byte) != 0,
+            [byte] if byte < 128 => self.is_short(byte),
             _ => self.admits(value),
         }
     }
@@ -164,7 +172,7 @@ impl FieldRule {
         if let [byte] = *value
             && byte.is_ascii()
         {
-            return self.short_codes & (1 << byte) != 0;
+            return self.is_short(byte);
         }
         match key(value) {
             Some(key) => self.keys.contains(key),
