@@ -344,7 +344,7 @@ impl<'c, 'm> Check<'c, 'm> {
         if self.pass == Pass::Content && self.switches.required_in_groups {
             self.required(layout, epoch, Some(begin));
             if self.switches.conditional_tags {
-                for tag in layout.lacking_in(level, self.at, self.message, self.scratch) {
+                for tag in layout.lacking_in(level, self.at, self.message, &self.scratch.around) {
                     let reject = Reject::new(RejectReason::RequiredTagMissing, tag);
                     (self.report)(Rank::Field, Finding { reject, at: Some(begin) });
                 }

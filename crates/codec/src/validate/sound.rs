@@ -6,7 +6,7 @@
 use super::check::{Section, Stop};
 use super::codes::{FieldRule, Look};
 use super::tables::{Body, Layout, Level, NO_GROUP, Place, Tables};
-use super::{Scratch, values};
+use super::{Around, values};
 use crate::{Field, Fields, Tag, value};
 
 /// A walk over a message that is expected to be sound.
@@ -14,7 +14,10 @@ pub(super) struct Sound<'c, 'm> {
     pub(super) tables: &'c Tables,
     pub(super) body: &'c Body,
     pub(super) message: &'c Fields<'m>,
-    pub(super) scratch: &'c mut Scratch,
+    /// Where fields were seen, by epoch.
+    pub(super) marks: &'c mut [u32],
+    pub(super) around: &'c Around,
+    pub(super) epoch: u32,
     /// The field at hand.
     pub(super) at: usize,
 }
@@ -24,12 +27,12 @@ impl Sound<'_, '_> {
     pub(super) fn check(mut self) -> Result<(), Stop> {
         use Section::{Body as Middle, Header, Trailer};
         let Tables { layouts, header, trailer, .. } = self.tables;
-        let epoch = self.scratch.next_epoch();
+        let epoch = self.epoch;
         let sections = [(Header, *header), (Middle, self.body.layout), (Trailer, *trailer)];
         let mut reached = Header;
         for (section, layout) in sections {
             let begin = self.at;
-            let is_sound = self.section(&layouts[layout], epoch);
+            let is_sound = self.section(&layouts[layout]);
             if self.at > begin {
                 reached = section;
             }
@@ -44,14 +47,14 @@ impl Sound<'_, '_> {
     /// Whether the fields from here on, as far as the layout knows them, are sound, and the
     /// required ones there.
     #[inline(always)]
-    fn section(&mut self, layout: &Layout, epoch: u32) -> bool {
-        let message = self.message;
+    fn section(&mut self, layout: &Layout) -> bool {
+        let (message, epoch) = (self.message, self.epoch);
         let mut required = 0_usize;
         let mut fields = message.slice(self.at, message.len()).fields();
         while let Some(field) = fields.next()
             && let Some(place) = layout.place(field.tag.0)
         {
-            let mark = self.scratch.marks[place.mark as usize];
+            let mark = self.marks[place.mark as usize];
             if mark == epoch || !self.is_value(field, place) {
                 return false;
             }
@@ -64,15 +67,12 @@ impl Sound<'_, '_> {
                 }
                 fields = message.slice(self.at, message.len()).fields();
             }
-            self.scratch.marks[place.mark as usize] = epoch;
+            self.marks[place.mark as usize] = epoch;
             required = required.wrapping_add(usize::from(place.required));
         }
         required == layout.required.len()
             && layout
-                .lacking(
-                    |mark, _| self.scratch.marks[mark as usize] == epoch,
-                    |tag| message.raw(Tag(tag)),
-                )
+                .lacking(|mark, _| self.marks[mark as usize] == epoch, |tag| message.raw(Tag(tag)))
                 .next()
                 .is_none()
     }
@@ -141,6 +141,6 @@ impl Sound<'_, '_> {
             }
         }
         required == layout.required.len()
-            && layout.lacking_in(level, self.at, self.message, self.scratch).next().is_none()
+            && layout.lacking_in(level, self.at, self.message, self.around).next().is_none()
     }
 }

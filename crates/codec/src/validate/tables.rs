@@ -10,7 +10,7 @@ use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use super::Scratch;
+use super::Around;
 use super::codes::{FieldRule, Look};
 use crate::{Fields, Tag};
 use transfix_dictionary::{Condition, Dictionary, Flat, Member, Message};
@@ -238,7 +238,7 @@ impl Layout {
         level: Level<'v>,
         end: usize,
         message: &'v Fields<'v>,
-        scratch: &'v Scratch,
+        around: &'v Around,
     ) -> impl Iterator<Item = Tag> + 'v {
         let entry = message.slice(level.begin, end);
         let is_there = move |_, tag| entry.position(Tag(tag)).is_some();
@@ -246,7 +246,7 @@ impl Layout {
             let mut levels = core::iter::successors(Some(level), |level| level.outer.copied());
             match levels.find(|level| level.layout.place(tag).is_some()) {
                 Some(level) => message.slice(level.begin, end).raw(Tag(tag)),
-                None => scratch.around(message, tag),
+                None => around.value(message, tag),
             }
         })
     }
