@@ -26,6 +26,7 @@
 //! ```
 
 mod check;
+mod codes;
 mod reasons;
 mod sound;
 mod switches;
@@ -56,17 +57,20 @@ pub struct Scratch {
     /// Epoch in which each position was seen last.
     marks: Vec<u32>,
     epoch: u32,
-    /// Where the fields stand in the message that conditions of group entries ask for: looked up
-    /// once, however many entries there are.
-    around: RefCell<Vec<(u32, Option<usize>)>>,
+    around: Around,
 }
+
+/// Where the fields stand in the message that conditions of group entries ask for: looked up once,
+/// however many entries there are.
+#[derive(Clone, Debug, Default)]
+struct Around(RefCell<Vec<(u32, Option<usize>)>>);
 
 impl Scratch {
     fn begin(&mut self, marks: usize) {
         if self.marks.len() < marks {
             self.marks.resize(marks, 0);
         }
-        self.around.get_mut().clear();
+        self.around.0.get_mut().clear();
         // One message has fewer entries than half of the epochs: Span counts bytes in a u32.
         if self.epoch > u32::MAX / 2 {
             self.marks.fill(0);
@@ -78,10 +82,12 @@ impl Scratch {
         self.epoch += 1;
         self.epoch
     }
+}
 
+impl Around {
     /// The value of a field outside of the group entry at hand.
-    fn around<'m>(&self, message: &Fields<'m>, tag: u32) -> Option<&'m [u8]> {
-        let mut known = self.around.borrow_mut();
+    fn value<'m>(&self, message: &Fields<'m>, tag: u32) -> Option<&'m [u8]> {
+        let mut known = self.0.borrow_mut();
         let place = known.iter().find(|found| found.0 == tag).map(|found| found.1);
         let place = place.unwrap_or_else(|| {
             let place = message.position(Tag(tag));
@@ -127,7 +133,9 @@ impl Rules {
             return unknown_type(message, switches).map_or(Ok(()), Err);
         };
         scratch.begin(self.tables.marks);
-        let sound = Sound { tables: &self.tables, body, message, scratch, at: 0 };
+        let epoch = scratch.next_epoch();
+        let Scratch { marks, around, .. } = &mut *scratch;
+        let sound = Sound { tables: &self.tables, body, message, marks, around, epoch, at: 0 };
         match sound.check() {
             Ok(()) => Ok(()),
             Err(stop) => self.first(message, (body, switches), scratch, stop),

@@ -4,8 +4,9 @@
 //! switches; the other way round it need not be so.
 
 use super::check::{Section, Stop};
-use super::tables::{Body, FieldRule, Layout, Look, NO_GROUP, Place, Tables};
-use super::{Scratch, values};
+use super::codes::{FieldRule, Look};
+use super::tables::{Body, Layout, Level, NO_GROUP, Place, Tables};
+use super::{Around, values};
 use crate::{Field, Fields, Tag, value};
 
 /// A walk over a message that is expected to be sound.
@@ -13,7 +14,10 @@ pub(super) struct Sound<'c, 'm> {
     pub(super) tables: &'c Tables,
     pub(super) body: &'c Body,
     pub(super) message: &'c Fields<'m>,
-    pub(super) scratch: &'c mut Scratch,
+    /// Where fields were seen, by epoch.
+    pub(super) marks: &'c mut [u32],
+    pub(super) around: &'c Around,
+    pub(super) epoch: u32,
     /// The field at hand.
     pub(super) at: usize,
 }
@@ -23,12 +27,12 @@ impl Sound<'_, '_> {
     pub(super) fn check(mut self) -> Result<(), Stop> {
         use Section::{Body as Middle, Header, Trailer};
         let Tables { layouts, header, trailer, .. } = self.tables;
-        let epoch = self.scratch.next_epoch();
+        let epoch = self.epoch;
         let sections = [(Header, *header), (Middle, self.body.layout), (Trailer, *trailer)];
         let mut reached = Header;
         for (section, layout) in sections {
             let begin = self.at;
-            let is_sound = self.section(&layouts[layout], epoch);
+            let is_sound = self.section(&layouts[layout]);
             if self.at > begin {
                 reached = section;
             }
@@ -43,35 +47,32 @@ impl Sound<'_, '_> {
     /// Whether the fields from here on, as far as the layout knows them, are sound, and the
     /// required ones there.
     #[inline(always)]
-    fn section(&mut self, layout: &Layout, epoch: u32) -> bool {
-        let message = self.message;
+    fn section(&mut self, layout: &Layout) -> bool {
+        let (message, epoch) = (self.message, self.epoch);
         let mut required = 0_usize;
         let mut fields = message.slice(self.at, message.len()).fields();
         while let Some(field) = fields.next()
             && let Some(place) = layout.place(field.tag.0)
         {
-            let mark = self.scratch.marks[place.mark as usize];
+            let mark = self.marks[place.mark as usize];
             if mark == epoch || !self.is_value(field, place) {
                 return false;
             }
             let begin = self.at;
             self.at = begin.wrapping_add(1);
             if place.group != NO_GROUP {
-                if !self.group(field, place) {
+                if !self.group(field, place, None) {
                     self.at = begin;
                     return false;
                 }
                 fields = message.slice(self.at, message.len()).fields();
             }
-            self.scratch.marks[place.mark as usize] = epoch;
+            self.marks[place.mark as usize] = epoch;
             required = required.wrapping_add(usize::from(place.required));
         }
         required == layout.required.len()
             && layout
-                .lacking(
-                    |mark, _| self.scratch.marks[mark as usize] == epoch,
-                    |tag| message.raw(Tag(tag)),
-                )
+                .lacking(|mark, _| self.marks[mark as usize] == epoch, |tag| message.raw(Tag(tag)))
                 .next()
                 .is_none()
     }
@@ -98,7 +99,7 @@ impl Sound<'_, '_> {
     }
 
     /// Whether as many sound entries follow as `count` says.
-    fn group(&mut self, count: Field<'_>, place: &Place) -> bool {
+    fn group(&mut self, count: Field<'_>, place: &Place, outer: Option<&Level<'_>>) -> bool {
         let layout = &self.tables.layouts[place.group as usize];
         // An overlay may leave a group no members: entries of no field would have no end.
         let left = (self.message.len() - self.at) as u64;
@@ -109,7 +110,7 @@ impl Sound<'_, '_> {
         let first = Tag(layout.first);
         for _ in 0..count {
             if self.message.at(self.at).is_none_or(|field| field.tag != first)
-                || !self.entry(layout)
+                || !self.entry(Level { layout, begin: self.at, outer })
             {
                 return false;
             }
@@ -120,8 +121,9 @@ impl Sound<'_, '_> {
         })
     }
 
-    fn entry(&mut self, layout: &Layout) -> bool {
-        let (begin, mut next, mut required) = (self.at, 0, 0);
+    fn entry(&mut self, level: Level<'_>) -> bool {
+        let Level { layout, begin, .. } = level;
+        let (mut next, mut required) = (0, 0);
         while let Some(field) = self.message.at(self.at)
             && let Some(place) = layout.place(field.tag.0)
         {
@@ -134,12 +136,11 @@ impl Sound<'_, '_> {
             next = place.mark + 1;
             required += usize::from(place.required);
             self.at += 1;
-            if place.group != NO_GROUP && !self.group(field, place) {
+            if place.group != NO_GROUP && !self.group(field, place, Some(&level)) {
                 return false;
             }
         }
-        let entry = self.message.slice(begin, self.at);
         required == layout.required.len()
-            && layout.lacking_in(&entry, self.message, self.scratch).next().is_none()
+            && layout.lacking_in(level, self.at, self.message, self.around).next().is_none()
     }
 }
