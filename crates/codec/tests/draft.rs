@@ -489,7 +489,47 @@ fn change(draft: &mut MessageDraft, layout: &MessageLayout, [what, n, m]: [usize
     }
 }
 
+/// Fields in no order, halves of data fields and entries without groups among them.
+const SCRAPS: [&str; 10] = [
+    "11=1|",
+    "55=EU|",
+    "354=2|",
+    "355=ab|",
+    "354=3|355=a|b|",
+    "453=1|",
+    "448=A|",
+    "447=D|",
+    "802=1|",
+    "523=X|",
+];
+
 proptest! {
+    #[test]
+    fn what_is_set_is_there_whatever_was_loaded(
+        scraps in prop::collection::vec(prop::sample::select(&SCRAPS), 0..12),
+        changes in prop::collection::vec((any::<bool>(), 0_usize..6), 1..6),
+    ) {
+        let layout = layout("D");
+        let mut draft = draft("D", &scraps.concat());
+        for (is_set, n) in changes {
+            let tag = [Tag(11), Tag(55), Tag(354), Tag(355), PARTIES, PARTY][n];
+            let before = text(&draft);
+            let mut order = draft.edit(&layout);
+            let done = if is_set { order.set(tag, b"7").map(|()| true) } else { order.remove(tag) };
+            let after = text(&draft);
+            let fields = draft.fields();
+            match (is_set, done) {
+                (_, Err(_) | Ok(false)) => prop_assert_eq!(&after, &before),
+                (true, _) if tag == Tag(354) => prop_assert!(fields.raw(tag).is_some()),
+                (true, _) => prop_assert!(fields.fields().any(|f| f.tag == tag && f.value == b"7")),
+                (false, _) => prop_assert!(after.len() < before.len()),
+            }
+            if is_set && tag == Tag(355) {
+                prop_assert!(after.contains("354=1|355=7|"), "{before} {after}");
+            }
+        }
+    }
+
     #[test]
     fn any_changes_leave_sound_groups(
         changes in prop::collection::vec([0_usize..9, 0_usize..5, 0_usize..6], 0..40),
