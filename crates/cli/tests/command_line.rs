@@ -205,6 +205,8 @@ fn a_data_field_of_the_users_dictionary_is_read_by_its_length() {
     fs::write(dir.path().join("venue.xml"), overlay).unwrap();
     let log = b"8=FIX.4.4\x019=58\x0135=0\x0134=2\x0149=A\x0156=B\x0152=20261121-09:28:25\x01\
         9001=4\x019002=x\x019=\x0110=204\x01";
+    let printed = run_in(dir.path(), &["print", "--dictionary", "venue.xml", "-"], log);
+    assert!(printed.out.contains("Own (9002): x\\x019=\n"), "{printed:?}");
     let checked = run_in(dir.path(), &["check", "--dictionary", "venue.xml", "-"], log);
     assert_eq!((checked.code, &*checked.out), (0, "1 messages, 0 with errors, 0 garbled\n"));
     let convert = ["convert", "--to", "json", "--dictionary", "venue.xml", "-"];
@@ -236,7 +238,22 @@ fn convert_there_and_back_is_the_same() {
     }
     let wrong = run_in(here, &["convert", "--to", "fix", "-"], b"{\n\"Prise\":1}");
     assert_eq!(wrong.code, 2, "{wrong:?}");
-    assert!(wrong.err.contains("line 2, column 1: "), "{wrong:?}");
+    assert!(wrong.err.contains("line 2, column 1: no dictionary has a field 'Prise'"), "{wrong:?}");
+}
+
+#[test]
+fn convert_writes_no_value_that_holds_the_delimiter() {
+    let json = br#"{"8":"FIX.4.4","35":"0"}
+        {"8":"FIX.4.4","35":"B","58":"a|b"} {"8":"FIX.4.4","35":"1"}"#;
+    let convert = |delimiter: &str| {
+        let args = ["convert", "--to", "fix", "--delimiter", delimiter, "-"];
+        run_in(Path::new("."), &args, json)
+    };
+    let pipes = convert("pipe");
+    assert_eq!((pipes.code, pipes.out.lines().count()), (1, 2), "{pipes:?}");
+    assert!(pipes.err.starts_with("line 2: left out: field 58 holds '|'"), "{pipes:?}");
+    let carets = convert("caret");
+    assert_eq!((carets.code, carets.out.lines().count(), &*carets.err), (0, 3, ""), "{carets:?}");
 }
 
 fn session(role: &str, address: &str) -> String {

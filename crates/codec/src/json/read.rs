@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use super::{BASE64, SECTIONS, base64};
-use crate::{SOH, Tag, raw, tag};
+use crate::{SOH, Tag, data, raw, tag, value};
 
 /// Why a text is no message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +33,10 @@ pub enum JsonProblem {
     Base64,
     /// A string is not UTF-8, or an escape in it means nothing.
     BadString,
+    /// The value of this field holds SOH and would be read as several fields.
+    Delimiter(Tag),
+    /// BeginString(8) or MsgType(35) does not stand where it must.
+    Head,
 }
 
 impl fmt::Display for JsonError {
@@ -52,6 +56,15 @@ impl fmt::Display for JsonProblem {
             Self::TooDeep => f.write_str("groups are nested too deeply"),
             Self::Base64 => f.write_str("not base64"),
             Self::BadString => f.write_str("not a valid string"),
+            Self::Delimiter(tag) => write!(
+                f,
+                "the value of field {tag} holds SOH; only a data field may, as many bytes as its \
+                 Length field right before it says"
+            ),
+            Self::Head => f.write_str(
+                "a message begins with BeginString(8) and MsgType(35); BodyLength(9) between them \
+                 may be left out",
+            ),
         }
     }
 }
@@ -68,11 +81,16 @@ const DEPTH_MAX: usize = 64;
 /// `false` as `Y` and `N`. A BodyLength(9) or CheckSum(10) that is there is kept, right or wrong;
 /// one that is not is computed.
 ///
+/// A value holds SOH only in a data field, as many bytes as its Length field right before it says:
+/// `data_fields` are such pairs of a dictionary beside those of the standard, as
+/// [`FieldIndex::set_data_fields`](crate::FieldIndex::set_data_fields) takes them.
+///
 /// # Errors
 /// If the text is no such object; `out` is then as before.
 pub fn read(
     text: &[u8],
     tag_of: impl Fn(&str) -> Option<Tag>,
+    data_fields: &[(Tag, Tag)],
     out: &mut Vec<u8>,
 ) -> Result<usize, JsonError> {
     let begin = out.len();
@@ -80,11 +98,13 @@ pub fn read(
         text,
         at: 0,
         tag_of,
+        data_fields,
         begin,
         body: begin,
         last: begin,
+        last_tag: Tag(0),
+        head: [Tag(0); 3],
         count: 0,
-        lacks_length: false,
         out,
     };
     match reader.message() {
@@ -101,6 +121,7 @@ struct Reader<'t, 'o, N> {
     text: &'t [u8],
     at: usize,
     tag_of: N,
+    data_fields: &'t [(Tag, Tag)],
     out: &'o mut Vec<u8>,
     /// Where the message begins in `out`.
     begin: usize,
@@ -108,20 +129,28 @@ struct Reader<'t, 'o, N> {
     body: usize,
     /// Where the last field begins.
     last: usize,
+    last_tag: Tag,
+    /// The tags of the first fields.
+    head: [Tag; 3],
     /// Fields so far.
     count: usize,
-    /// Whether MsgType(35) follows BeginString(8) at once.
-    lacks_length: bool,
 }
 
 type Outcome<T = ()> = Result<T, JsonProblem>;
 
 impl<N: Fn(&str) -> Option<Tag>> Reader<'_, '_, N> {
     fn message(&mut self) -> Outcome {
+        self.blank()?;
+        let object_at = self.at;
         self.object(DEPTH_MAX)?;
+        let lacks_length = self.head[1] == tag::MSG_TYPE;
+        if self.head[0] != tag::BEGIN_STRING || !lacks_length && self.head[2] != tag::MSG_TYPE {
+            self.at = object_at;
+            return Err(JsonProblem::Head);
+        }
         let is_whole = self.count > 1 && self.out[self.last..].starts_with(b"10=");
         let end = if is_whole { self.last } else { self.out.len() };
-        if self.lacks_length {
+        if lacks_length {
             let mut number = itoa::Buffer::new();
             let length = number.format(end - self.body).as_bytes();
             let field = [&b"9="[..], length, &[SOH]];
@@ -175,20 +204,39 @@ impl<N: Fn(&str) -> Option<Tag>> Reader<'_, '_, N> {
             self.at = name_at;
             return Err(JsonProblem::UnknownName);
         };
+        let length = self.length_of(tag);
         self.begin_field(tag);
+        let value_at = self.out.len();
         match self.blank()? {
-            b'[' => self.entries(depth),
-            b'{' => self.bytes(),
-            _ => self.scalar(),
+            b'[' => return self.entries(depth),
+            b'{' => self.bytes()?,
+            _ => self.scalar()?,
         }
+        let value = &self.out[value_at..self.out.len() - 1];
+        if value.contains(&SOH) && length != Some(value.len() as u64) {
+            self.at = name_at;
+            return Err(JsonProblem::Delimiter(tag));
+        }
+        Ok(())
+    }
+
+    /// What the field before says, if it is the Length field of the data field `tag`.
+    fn length_of(&self, tag: Tag) -> Option<u64> {
+        let is_pair = data::length_of(tag) == Some(self.last_tag)
+            || self.data_fields.contains(&(self.last_tag, tag));
+        let field = self.out[self.last..].strip_suffix(&[SOH]).filter(|_| is_pair)?;
+        let at = field.iter().position(|&b| b == b'=')?;
+        value::uint(&field[at + 1..])
     }
 
     fn begin_field(&mut self, tag: Tag) {
-        self.last = self.out.len();
+        (self.last, self.last_tag) = (self.out.len(), tag);
+        if let Some(place) = self.head.get_mut(self.count) {
+            *place = tag;
+        }
         self.count += 1;
         if self.count == 2 {
             self.body = self.last;
-            self.lacks_length = tag == tag::MSG_TYPE;
         }
         if tag != Tag(0) {
             let mut number = itoa::Buffer::new();
@@ -224,13 +272,18 @@ impl<N: Fn(&str) -> Option<Tag>> Reader<'_, '_, N> {
 
     /// A value that is not UTF-8.
     fn bytes(&mut self) -> Outcome {
+        const ONLY: JsonProblem =
+            JsonProblem::Expected("\"base64\"; the entries of a group are an array of objects");
         self.expect(b'{', "an object")?;
+        if self.blank()? != b'"' {
+            return Err(ONLY);
+        }
         let end = self.out.len();
         self.string()?;
         let is_known = &self.out[end..] == BASE64.as_bytes();
         self.out.truncate(end);
         if !is_known {
-            return Err(JsonProblem::Expected("\"base64\""));
+            return Err(ONLY);
         }
         self.expect(b':', "a colon")?;
         self.blank()?;
