@@ -190,7 +190,13 @@ fn check_tells_good_from_bad_from_unreadable() {
         assert!(run.out.contains(expected), "{expected}: {run:?}");
     }
     for args in [&["check", "no/such"][..], &["check", "--dictionary", "FIX45", "-"]] {
-        assert_eq!(expect(2, args).err.lines().count(), 1);
+        let run = expect(2, args);
+        assert_eq!((run.err.lines().count(), &*run.out), (1, ""), "{run:?}");
+    }
+    for input in ["", "no message\nhere\n"] {
+        let run = run_in(Path::new("."), &["check", "-"], input.as_bytes());
+        assert_eq!((run.code, &*run.out), (1, ""), "{run:?}");
+        assert_eq!(run.err, "transfix: -: no message found\n");
     }
     let wrong = expect(2, &["check", "--off", "nonsense", "-"]);
     assert!(wrong.err.contains("group_counts"), "{wrong:?}");
