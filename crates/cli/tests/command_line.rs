@@ -72,6 +72,8 @@ fn help_shows_an_example_of_each_verb() {
     assert!(expect(0, &["bench", "latency", "--help"]).out.contains("\n  transfix bench latency"));
     let help = expect(0, &["--help"]).out;
     assert!(help.contains("Exit codes: 0 done, 1 failed, 2 wrong usage or input that"), "{help}");
+    assert!(help.starts_with("A FIX engine on the command line\n"), "{help}");
+    assert!(expect(0, &["bench", "codec", "--help"]).out.contains("`Fix8 vs QuickFIX`"));
 }
 
 #[test]
@@ -376,6 +378,16 @@ fn demo_loses_nothing() {
     assert_written(dir.path());
 }
 
+#[test]
+fn peers_in_a_directory_that_is_not_there_are_an_error() {
+    for scenario in [&["codec"][..], &["validation"], &["latency", "--self"]] {
+        let args = [&["bench"][..], scenario, &["--peers", "no/such/directory"]].concat();
+        let run = expect(1, &args);
+        assert!(run.err.contains("no/such/directory: no directory"), "{run:?}");
+        assert_eq!((run.err.lines().count(), &*run.out), (1, ""), "{run:?}");
+    }
+}
+
 /// A peer that takes a second for anything; the others are missing.
 fn slow_peer(dir: &Path) {
     use std::os::unix::fs::PermissionsExt;
@@ -397,7 +409,8 @@ fn bench_codec_prints_the_page_s_table() {
     let args = ["bench", "codec", "--messages", "200", "--runs", "2", "--peers", peers];
     let text = expect(0, &args).out;
     assert!(text.contains("transfix: to string - 0.0"), "{text}");
-    assert!(text.contains("quickfix-cpp-0: from string - 1.0"), "{text}");
+    let line = "quickfix-cpp-0: from string - 1.000000 seconds\n";
+    assert!(text.contains(line), "{text}");
     assert!(text.contains("not run: QuickFIX/J"), "{text}");
     let json = expect(0, &[&args[..], &["--json"]].concat()).out;
     let report: Value = serde_json::from_str(&json).unwrap();
