@@ -103,7 +103,9 @@ fn write(args: &Args) -> Result<String, String> {
             role,
             args,
         };
-        files.extend(plan.files()?);
+        let program = plan.files()?;
+        refuse_to_overwrite(&args.output, &program)?;
+        files.extend(program);
     }
     let mut report = String::new();
     for (name, text) in files {
@@ -185,6 +187,20 @@ fn module(args: &Args) -> String {
             let stem = Path::new(&args.dictionary).file_stem().unwrap_or_default();
             stem.to_string_lossy().to_lowercase()
         }
+    }
+}
+
+/// A program is written once: what is there may hold its author's work.
+fn refuse_to_overwrite(output: &Path, program: &[(String, String)]) -> Result<(), String> {
+    let mut paths = program.iter().map(|(name, _)| output.join(name));
+    match paths.find(|path| path.exists()) {
+        Some(path) => Err(format!(
+            "{} is there already; take another --output, or write the messages alone anew: without \
+             --skeleton, --output {}",
+            path.display(),
+            output.join("src").display()
+        )),
+        None => Ok(()),
     }
 }
 

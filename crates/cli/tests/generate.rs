@@ -85,6 +85,20 @@ fn a_module_holds_the_messages_wanted() {
 }
 
 #[test]
+fn a_program_is_not_written_over() {
+    let dir = TempDir::new();
+    let dir = dir.path();
+    fs::create_dir(dir.join("src")).unwrap();
+    fs::write(dir.join("src/main.rs"), "my work").unwrap();
+    let said = expect(2, dir, &["FIX44", "--messages", "D", "--skeleton", "acceptor"]);
+    assert!(said.contains("main.rs is there already; take another --output"), "{said}");
+    assert_eq!(fs::read_to_string(dir.join("src/main.rs")).unwrap(), "my work");
+    assert!(!dir.join("Cargo.toml").exists(), "nothing is written");
+    expect(0, dir, &["FIX44", "--messages", "D", "--output", "src"]);
+    expect(0, dir, &["FIX44", "--messages", "8", "--output", "src"]);
+}
+
+#[test]
 fn what_is_wrong_is_said() {
     let dir = TempDir::new();
     let dir = dir.path();

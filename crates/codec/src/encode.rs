@@ -237,8 +237,8 @@ impl<'b> Body<'b> {
         self.put_timestamp(head, value, self.precision)
     }
 
-    /// A data field after its Length field; `value` may hold any byte. The two belong together by the
-    /// standard, or both tags are 5000 or above, as a venue's own.
+    /// A data field after its Length field; `value` may hold any byte. The two belong together by
+    /// the standard, or both tags are 5000 or above, as a venue's own.
     pub fn data(&mut self, length: Tag, data: Tag, value: &[u8]) -> &mut Self {
         let is_standard = crate::data::length_of(data) == Some(length);
         if !is_standard && length.0.min(data.0) < tag::USER_DEFINED {

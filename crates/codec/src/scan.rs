@@ -109,7 +109,8 @@ impl FieldIndex {
     }
 
     /// Reads the second field of each pair by the length that the first one says, as it reads the
-    /// data fields of the standard ([`crate::data`]): what a venue defines for itself.
+    /// data fields of the standard ([`crate::data`]): what a venue defines for itself. A data tag
+    /// below 1000 makes this index go byte by byte, slower by three times.
     ///
     /// ```
     /// use transfix_codec::{CheckSumPolicy, FieldIndex, Message, Tag};

@@ -26,6 +26,7 @@
 //! ```
 
 mod check;
+mod codes;
 mod reasons;
 mod sound;
 mod switches;

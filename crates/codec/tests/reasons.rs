@@ -87,18 +87,38 @@ fn a_condition_of_an_entry_is_about_that_entry() {
 }
 
 #[test]
-fn a_group_without_members_ends() {
-    let overlay = "<fix base='FIX44'><fields><field number='9001' name='NoOwn' type='NUMINGROUP'/>
-        </fields><messages><message name='Heartbeat'><group name='NoOwn'/></message></messages>
-        </fix>";
+fn a_condition_of_an_inner_entry_sees_the_entry_around() {
+    let overlay = "<fix base='FIX44'><components><component name='PtysSubGrp'>
+        <group name='NoPartySubIDs'>
+        <field name='PartySubIDType' requiredIf='PartyRole == 1'/>
+        </group></component></components></fix>";
     let dictionary = Dictionary::from_xml(overlay, "overlay.xml").unwrap();
     let rules = Rules::new(&dictionary, &dictionary);
-    let found = verdict(&rules, "0|9001=18446744073709551615|x=1|", &Switches::ALL);
+    let says = |entries: &str| {
+        let order = format!("D|11=1|453=2|{entries}55=X|54=1|60=20261121-09:28:25|38=1|40=1|");
+        verdict(&rules, &order, &Switches::ALL)
+    };
+    let missing = Reject {
+        reason: transfix_codec::RejectReason::RequiredTagMissing,
+        tag: Some(transfix_codec::Tag(803)),
+    };
+    let (first, second) = ("448=A|447=D|452=1|802=1|523=x|", "448=B|447=D|452=3|802=1|523=y|");
+    assert_eq!(says(&format!("{second}{second}")), Ok(()));
+    assert_eq!(says(&format!("{first}{second}")), Err(missing));
+    assert_eq!(says(&format!("{}{second}", first.replace("523=x|", "523=x|803=1|"))), Ok(()));
+    assert_eq!(says(&format!("{second}{first}")), Err(missing));
+}
+
+#[test]
+fn a_count_beyond_all_measure_ends() {
+    let fix44 = standard("FIX44").unwrap();
+    let rules = Rules::new(&fix44, &fix44);
+    let found = verdict(&rules, "A|98=0|108=30|384=18446744073709551615|372=D|", &Switches::ALL);
     assert_eq!(
         found,
         Err(Reject {
             reason: transfix_codec::RejectReason::IncorrectNumInGroup,
-            tag: Some(transfix_codec::Tag(9001)),
+            tag: Some(transfix_codec::Tag(384)),
         })
     );
 }

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use crate::model::{Index, NOWHERE, by_length};
 use crate::nearest::nearest;
 use crate::{
-    Category, Component, Condition, Dictionary, DictionaryError, Field, Group, Kind, Member,
+    Category, Component, Condition, Dictionary, DictionaryError, Field, Flat, Group, Kind, Member,
     Message, Problem,
 };
 
@@ -328,6 +328,10 @@ impl<'d> Resolver<'d> {
                 DraftKind::Group { count_tag, members } => {
                     self.check_defined(*count_tag, member.line)?;
                     let members = self.members(members, depth + 1)?;
+                    if Flat::of(&members).next().is_none() {
+                        let element = format!("group {count_tag}");
+                        return Err(self.draft.error(member.line, element, Problem::EmptyGroup));
+                    }
                     Kind::Group(Group { count_tag: *count_tag, members })
                 }
                 DraftKind::Component(name) => {

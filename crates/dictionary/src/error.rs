@@ -35,6 +35,13 @@ pub enum Problem {
         /// Its value.
         value: String,
     },
+    /// An overlay has an element or attribute that says nothing where it stands.
+    Meaningless {
+        /// The element or attribute.
+        name: String,
+        /// The nearest one that may stand there.
+        nearest: Option<String>,
+    },
     /// The data type is none of FIX.
     UnknownType {
         /// The type as written.
@@ -77,6 +84,13 @@ pub enum Problem {
     },
     /// The same tag, name or message type is defined twice.
     DefinedTwice,
+    /// Another field has the same tag.
+    TagTaken {
+        /// The name of that field.
+        name: String,
+    },
+    /// A group has no members.
+    EmptyGroup,
     /// A component contains itself.
     Cycle,
     /// Components and groups are nested deeper than [`Problem::DEPTH_MAX`].
@@ -118,7 +132,19 @@ impl fmt::Display for Problem {
             ),
             Self::MissingAttribute(name) => write!(f, "attribute '{name}' is missing; add it"),
             Self::BadAttribute { attribute, value } => {
-                write!(f, "attribute '{attribute}' can't be '{value}'")
+                write!(f, "attribute '{attribute}' can't be '{value}'")?;
+                f.write_str(match *attribute {
+                    "action" => "; take 'add', 'change' or 'remove'",
+                    "required" => "; take 'Y' or 'N'",
+                    "after" | "before" => "; name a member that is there",
+                    "number" => "; a number from 1 on, and no other than the field has",
+                    "msgcat" => "; take 'admin' or 'app'",
+                    _ => "",
+                })
+            }
+            Self::Meaningless { name, nearest } => {
+                write!(f, "'{name}' means nothing here")?;
+                did_you_mean(f, nearest.as_deref())
             }
             Self::UnknownType { name, nearest } => {
                 write!(f, "no data type is called '{name}'")?;
@@ -144,7 +170,9 @@ impl fmt::Display for Problem {
             Self::InComponent { component } => {
                 write!(f, "is a member of the component '{component}'; change it there")
             }
+            Self::TagTaken { name } => write!(f, "its tag is that of '{name}'; take another"),
             Self::DefinedTwice => f.write_str("defined twice; remove one definition"),
+            Self::EmptyGroup => f.write_str("has no members; name the first field of an entry"),
             Self::Cycle => f.write_str("contains itself; break the cycle of components"),
             Self::TooDeep => write!(f, "nested deeper than {} levels", Self::DEPTH_MAX),
             Self::TooManyFields => write!(f, "more than {} fields", Self::FIELDS_MAX),

@@ -28,12 +28,15 @@
 
 use std::collections::HashSet;
 
+mod grammar;
+
 use roxmltree::Node;
 
 use crate::nearest::nearest;
 use crate::xml::{Source, children, listed};
 use crate::{
     Code, DictionaryError, Draft, DraftComponent, DraftKind, DraftMember, Problem, quickfix,
+    standard_text,
 };
 
 impl Draft {
@@ -47,11 +50,16 @@ impl Draft {
         if root.tag_name().name() != "fix" {
             return Err(source.error(root, Problem::NotADictionary));
         }
+        if let Some(base) = root.attribute("base") {
+            // It is laid over this draft all the same; but it must be a base.
+            standard_text(base).map_err(|unknown| source.error(root, unknown.problem))?;
+        }
         self.apply(root, &source)?;
         Ok(self)
     }
 
     fn apply(&mut self, root: Node<'_, '_>, source: &Source<'_>) -> Result<(), DictionaryError> {
+        grammar::check(root, source)?;
         self.forget_lines();
         source.file().clone_into(&mut self.file);
         if let Some(name) = root.attribute("name") {
@@ -177,8 +185,9 @@ impl Overlay<'_> {
             (_, Some(place)) => self.change_field(node, place)?,
             (_, None) => {
                 let field = quickfix::field(node, self.source, &self.draft.name)?;
-                if self.draft.fields.iter().any(|known| known.tag == field.tag) {
-                    return Err(self.source.error(node, Problem::DefinedTwice));
+                if let Some(known) = self.draft.fields.iter().find(|known| known.tag == field.tag) {
+                    let name = known.name.clone();
+                    return Err(self.source.error(node, Problem::TagTaken { name }));
                 }
                 self.draft.fields.push(field);
             }

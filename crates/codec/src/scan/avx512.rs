@@ -1,8 +1,8 @@
 //! The index and the sum with AVX-512.
 //!
 //! A block is one register. The places of delimiters are compressed (VBMI2), and the bytes behind
-//! each of them, up to sixteen fields at once, picked out of the block and the next one (VBMI): that
-//! takes half the time of gathering them from memory.
+//! each of them, up to sixteen fields at once, picked out of the block and the next one (VBMI):
+//! that takes half the time of gathering them from memory.
 
 use core::arch::x86_64::*;
 
@@ -141,8 +141,8 @@ unsafe fn note(
     }
 }
 
-/// Notes sixteen fields, from the n-th on, that begin `at` these places of the block, and says which
-/// of them another look is due at, by bits.
+/// Notes sixteen fields, from the n-th on, that begin `at` these places of the block, and says
+/// which of them another look is due at, by bits.
 ///
 /// # Safety
 /// AVX-512 is there.

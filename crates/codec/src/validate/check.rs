@@ -2,7 +2,8 @@
 //!
 //! Invariant: walks end, as each step goes on in the message or in a dictionary without cycles.
 
-use super::tables::{Body, FieldRule, Layout, NO_GROUP, Place, Tables};
+use super::codes::FieldRule;
+use super::tables::{Body, Layout, Level, NO_GROUP, Place, Tables};
 use super::{Finding, Scratch, Switches, values};
 use crate::{Field, Fields, Reject, RejectReason, Tag, tag, value};
 
@@ -52,13 +53,6 @@ pub(super) struct Stop {
     pub(super) section: Section,
     pub(super) at: usize,
     pub(super) epoch: u32,
-}
-
-/// The group entry that is being read, and those around it.
-#[derive(Clone, Copy)]
-struct Level<'c> {
-    layout: &'c Layout,
-    outer: Option<&'c Self>,
 }
 
 /// One group as it is read.
@@ -266,7 +260,7 @@ impl<'c, 'm> Check<'c, 'm> {
     /// says, not as the message says.
     fn group(&mut self, count: Field<'m>, place: &Place, outer: Option<&Level<'_>>) {
         let layout = &self.tables.layouts[place.group as usize];
-        let level = Level { layout, outer };
+        let level = Level { layout, begin: self.at, outer };
         let delimiter = self.delimiter(layout);
         let expected = value::uint(count.value);
         let mut entries = Entries { level, delimiter, expected, begun: 0 };
@@ -309,8 +303,9 @@ impl<'c, 'm> Check<'c, 'm> {
 
     fn entry(&mut self, entries: &Entries<'_>) {
         let epoch = self.scratch.next_epoch();
-        let Level { layout, outer } = entries.level;
         let begin = self.at;
+        let level = Level { begin, ..entries.level };
+        let Level { layout, outer, .. } = level;
         let mut next = 0;
         while let Some(field) = self.message.at(self.at) {
             if field.tag == entries.delimiter && self.at > begin {
@@ -343,14 +338,13 @@ impl<'c, 'm> Check<'c, 'm> {
             }
             self.at += 1;
             if place.group != NO_GROUP {
-                self.group(field, place, Some(&entries.level));
+                self.group(field, place, Some(&level));
             }
         }
         if self.pass == Pass::Content && self.switches.required_in_groups {
             self.required(layout, epoch, Some(begin));
             if self.switches.conditional_tags {
-                let entry = self.message.slice(begin, self.at);
-                for tag in layout.lacking_in(&entry, self.message, self.scratch) {
+                for tag in layout.lacking_in(level, self.at, self.message, self.scratch) {
                     let reject = Reject::new(RejectReason::RequiredTagMissing, tag);
                     (self.report)(Rank::Field, Finding { reject, at: Some(begin) });
                 }

@@ -4,7 +4,8 @@
 //! switches; the other way round it need not be so.
 
 use super::check::{Section, Stop};
-use super::tables::{Body, FieldRule, Layout, Look, NO_GROUP, Place, Tables};
+use super::codes::{FieldRule, Look};
+use super::tables::{Body, Layout, Level, NO_GROUP, Place, Tables};
 use super::{Scratch, values};
 use crate::{Field, Fields, Tag, value};
 
@@ -57,7 +58,7 @@ impl Sound<'_, '_> {
             let begin = self.at;
             self.at = begin.wrapping_add(1);
             if place.group != NO_GROUP {
-                if !self.group(field, place) {
+                if !self.group(field, place, None) {
                     self.at = begin;
                     return false;
                 }
@@ -98,7 +99,7 @@ impl Sound<'_, '_> {
     }
 
     /// Whether as many sound entries follow as `count` says.
-    fn group(&mut self, count: Field<'_>, place: &Place) -> bool {
+    fn group(&mut self, count: Field<'_>, place: &Place, outer: Option<&Level<'_>>) -> bool {
         let layout = &self.tables.layouts[place.group as usize];
         // An overlay may leave a group no members: entries of no field would have no end.
         let left = (self.message.len() - self.at) as u64;
@@ -109,7 +110,7 @@ impl Sound<'_, '_> {
         let first = Tag(layout.first);
         for _ in 0..count {
             if self.message.at(self.at).is_none_or(|field| field.tag != first)
-                || !self.entry(layout)
+                || !self.entry(Level { layout, begin: self.at, outer })
             {
                 return false;
             }
@@ -120,8 +121,9 @@ impl Sound<'_, '_> {
         })
     }
 
-    fn entry(&mut self, layout: &Layout) -> bool {
-        let (begin, mut next, mut required) = (self.at, 0, 0);
+    fn entry(&mut self, level: Level<'_>) -> bool {
+        let Level { layout, begin, .. } = level;
+        let (mut next, mut required) = (0, 0);
         while let Some(field) = self.message.at(self.at)
             && let Some(place) = layout.place(field.tag.0)
         {
@@ -134,12 +136,11 @@ impl Sound<'_, '_> {
             next = place.mark + 1;
             required += usize::from(place.required);
             self.at += 1;
-            if place.group != NO_GROUP && !self.group(field, place) {
+            if place.group != NO_GROUP && !self.group(field, place, Some(&level)) {
                 return false;
             }
         }
-        let entry = self.message.slice(begin, self.at);
         required == layout.required.len()
-            && layout.lacking_in(&entry, self.message, self.scratch).next().is_none()
+            && layout.lacking_in(level, self.at, self.message, self.scratch).next().is_none()
     }
 }

@@ -4,7 +4,8 @@ macro_rules! switches {
     ($($(#[doc = $doc:literal])* $name:ident,)*) => {
         /// Which checks are made; by default all but `empty_groups`.
         ///
-        /// [`REASONS`](super::REASONS) has an example of what each of them finds.
+        /// [`REASONS`](super::REASONS) has an example of what each of them finds, but for
+        /// `conditional_tags`, which needs a dictionary with conditions.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub struct Switches {
             $($(#[doc = $doc])* pub $name: bool,)*

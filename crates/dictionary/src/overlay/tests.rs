@@ -48,7 +48,11 @@ fn members_are_added_changed_and_removed() {
         ("<component name='C' required='Y'/>", "1* 3* 10(2)"),
         ("<component name='C' action='remove'/>", "1* 10(2)"),
         ("<group name='NoG'><field name='D'/></group>", "1* 3 10(2 3)"),
-        ("<group name='NoG' required='Y'><field name='B' action='remove'/></group>", "1* 3 10*()"),
+        (
+            "<group name='NoG' required='Y'><field name='B' action='remove'/><field name='D'/>\
+             </group>",
+            "1* 3 10*(3)",
+        ),
         ("<group name='NoG' action='remove'/>", "1* 3"),
     ];
     for (inner, expected) in cases {
@@ -63,6 +67,7 @@ fn fields_codes_messages_and_components_too() {
         <value enum='x' action='remove'/><value enum='y' description='YES'/></field>\
         <field name='B' action='remove'/></fields>\
         <messages><message name='U' msgtype='U1' msgcat='admin'><field name='Own'/></message>\
+        <message name='M'><group name='NoG'><field name='D'/></group></message>\
         <message name='N' action='remove'/></messages>\
         <components><component name='C'><field name='Own'/></component></components>\
         <header><field name='Own'/></header>";
@@ -73,7 +78,7 @@ fn fields_codes_messages_and_components_too() {
     assert!(dictionary.field(1).unwrap().open);
     assert!(dictionary.field(2).is_none() && dictionary.message("N").is_none());
     assert_eq!(dictionary.message("U1").unwrap().category, Category::Admin);
-    assert_eq!(shown(&dictionary.message("M").unwrap().members), "1* 3 9001 10()");
+    assert_eq!(shown(&dictionary.message("M").unwrap().members), "1* 3 9001 10(3)");
     assert_eq!(shown(dictionary.header()), "1* 9001");
     assert_eq!(shown(dictionary.trailer()), "", "B is removed from everything that had it");
 }
@@ -107,11 +112,14 @@ fn what_does_not_fit_is_refused_with_its_line() {
         ),
         (
             message("<field name='A' action='drop'/>"),
-            "over.xml:2: field 'A': attribute 'action' can't be 'drop'".to_owned(),
+            "over.xml:2: field 'A': attribute 'action' can't be 'drop'; take 'add', 'change' or \
+             'remove'"
+                .to_owned(),
         ),
         (
             message("<field name='B' after='D'/>"),
-            "over.xml:2: field 'B': attribute 'after' can't be 'D'".to_owned(),
+            "over.xml:2: field 'B': attribute 'after' can't be 'D'; name a member that is there"
+                .to_owned(),
         ),
         (
             message("<field name='D' required='N'/>"),
@@ -119,11 +127,13 @@ fn what_does_not_fit_is_refused_with_its_line() {
         ),
         (
             "<fields><field name='A' number='7'/></fields>".to_owned(),
-            "over.xml:2: field 'A': attribute 'number' can't be '7'".to_owned(),
+            "over.xml:2: field 'A': attribute 'number' can't be '7'; a number from 1 on, and \
+             no other than the field has"
+                .to_owned(),
         ),
         (
             "<fields><field name='Z' number='1' type='INT'/></fields>".to_owned(),
-            "over.xml:2: field 'Z': defined twice; remove one definition".to_owned(),
+            "over.xml:2: field 'Z': its tag is that of 'A'; take another".to_owned(),
         ),
         (
             message("<component name='X'/>"),
@@ -134,6 +144,38 @@ fn what_does_not_fit_is_refused_with_its_line() {
         (
             message("<field name='A' requiredIf='exist B'/>"),
             "over.xml:2: condition 'exist B': no field is called 'exist' (character 1)".to_owned(),
+        ),
+    ];
+    for (overlay, expected) in cases {
+        assert_eq!(laid(&overlay).unwrap_err().to_string(), expected, "{overlay}");
+    }
+}
+
+#[test]
+fn what_means_nothing_is_refused() {
+    let message = |inner: &str| format!("<messages><message name='M'>{inner}</message></messages>");
+    let cases = [
+        (
+            message("<group name='B'/>"),
+            "over.xml:2: group 2: has no members; name the first field of an entry".to_owned(),
+        ),
+        (
+            message("<field name='A' requred='Y'/>"),
+            "over.xml:2: field 'A': 'requred' means nothing here; did you mean 'required'?"
+                .to_owned(),
+        ),
+        (
+            message("<field name='A' required='yes'/>"),
+            "over.xml:2: field 'A': attribute 'required' can't be 'yes'; take 'Y' or 'N'"
+                .to_owned(),
+        ),
+        (
+            "<field name='A'/>".to_owned(),
+            "over.xml:2: field 'A': 'field' means nothing here; did you mean 'fields'?".to_owned(),
+        ),
+        (
+            message("<feild name='A'/>"),
+            "over.xml:2: feild 'A': 'feild' means nothing here; did you mean 'field'?".to_owned(),
         ),
     ];
     for (overlay, expected) in cases {
