@@ -196,6 +196,31 @@ fn only_data_fields_hold_the_delimiter() {
     }
 }
 
+#[test]
+fn a_data_field_swallows_nothing() {
+    // Of what comes after the value: whether the length that is said ends before a delimiter.
+    let table = [
+        (r#""95":"5","96":"a","1":"x""#, Some(29 + 9)),
+        (r#""95":"6","96":"a","1":"x""#, None),
+        (r#""95":"4","96":"a","1":"x""#, None),
+        (r#""95":"18446744073709551615","96":"a""#, None),
+        (r#""95":"5","96":"a","10":"123""#, None),
+        (r#""95":"7","96":"a","453":[]"#, Some(29 + 9)),
+        (r#""453":[{"95":"5","96":"a","1":"x"},{"1":"y"}]"#, Some(29 + 17)),
+        (r#""453":[{"95":"9","96":"a","1":"x"},{"1":"y"}]"#, Some(29 + 17)),
+        (r#""453":[{"95":"10","96":"a","1":"x"},{"1":"y"}]"#, None),
+        (r#""95":"11","96":"a","453":[{"1":"x"}]"#, Some(29 + 10)),
+    ];
+    for (fields, expected) in table {
+        let text = format!(r#"{{"8":"FIX.4.4", "35":"B"    ,{fields}}}"#);
+        let mut out = Vec::new();
+        let outcome = read(text.as_bytes(), |_| None, &[], &mut out);
+        let problem = outcome.map(|_| ()).map_err(|error| (error.at, error.problem));
+        let expected = expected.map_or(Ok(()), |at| Err((at, JsonProblem::Swallows(Tag(96)))));
+        assert_eq!(problem, expected, "{text}");
+    }
+}
+
 /// A field of any kind: of the dictionary, of groups, malformed, with any bytes.
 fn field() -> impl Strategy<Value = Vec<u8>> {
     let tags = prop_oneof![
@@ -230,6 +255,25 @@ fn field() -> impl Strategy<Value = Vec<u8>> {
 }
 
 proptest! {
+    /// What is read from text of any fields has just these fields.
+    #[test]
+    fn fields_stay_what_they_are(
+        lengths in prop::collection::vec(0_usize..20, 1..4),
+        values in prop::collection::vec("[a-z]{0,3}", 4),
+    ) {
+        let mut text = String::from(r#"{"8":"FIX.4.4","35":"B""#);
+        for (length, value) in lengths.iter().zip(&values) {
+            text += &format!(r#","95":"{length}","96":"{value}","453":[{{"448":"{value}"}}]"#);
+        }
+        text.push('}');
+        let mut out = Vec::new();
+        if read(text.as_bytes(), |_| None, &[], &mut out).is_ok() {
+            let mut index = FieldIndex::default();
+            let message = Message::parse(&out, &mut index, CheckSumPolicy::Verify).unwrap();
+            prop_assert_eq!(message.len(), 4 + 4 * lengths.len(), "{}", text);
+        }
+    }
+
     #[test]
     fn every_frame_comes_back(
         fields in prop::collection::vec(field(), 0..25), wrong in prop::bool::weighted(0.1),

@@ -35,6 +35,9 @@ pub enum JsonProblem {
     BadString,
     /// The value of this field holds SOH and would be read as several fields.
     Delimiter(Tag),
+    /// This data field would be read together with fields after it, as its Length field says more
+    /// than it has.
+    Swallows(Tag),
     /// BeginString(8) or MsgType(35) does not stand where it must.
     Head,
 }
@@ -61,6 +64,11 @@ impl fmt::Display for JsonProblem {
                 "the value of field {tag} holds SOH; only a data field may, as many bytes as its \
                  Length field right before it says"
             ),
+            Self::Swallows(tag) => write!(
+                f,
+                "the Length field before field {tag} says more than that has, and would take the \
+                 fields after it"
+            ),
             Self::Head => f.write_str(
                 "a message begins with BeginString(8) and MsgType(35); BodyLength(9) between them \
                  may be left out",
@@ -83,7 +91,8 @@ const DEPTH_MAX: usize = 64;
 ///
 /// A value holds SOH only in a data field, as many bytes as its Length field right before it says:
 /// `data_fields` are such pairs of a dictionary beside those of the standard, as
-/// [`FieldIndex::set_data_fields`](crate::FieldIndex::set_data_fields) takes them.
+/// [`FieldIndex::set_data_fields`](crate::FieldIndex::set_data_fields) takes them. A Length field
+/// that says more is kept, unless the data field would take the fields after it for its own.
 ///
 /// # Errors
 /// If the text is no such object; `out` is then as before.
@@ -105,6 +114,7 @@ pub fn read(
         last_tag: Tag(0),
         head: [Tag(0); 3],
         count: 0,
+        overlong: Vec::new(),
         out,
     };
     match reader.message() {
@@ -134,6 +144,19 @@ struct Reader<'t, 'o, N> {
     head: [Tag; 3],
     /// Fields so far.
     count: usize,
+    /// Data fields that are shorter than said.
+    overlong: Vec<Overlong>,
+}
+
+/// A data field whose Length field says more than it has.
+struct Overlong {
+    tag: Tag,
+    /// Where its member begins in the text.
+    member_at: usize,
+    /// Where its value begins in the output.
+    value_at: usize,
+    /// How long it would be.
+    said: usize,
 }
 
 type Outcome<T = ()> = Result<T, JsonProblem>;
@@ -150,6 +173,15 @@ impl<N: Fn(&str) -> Option<Tag>> Reader<'_, '_, N> {
         }
         let is_whole = self.count > 1 && self.out[self.last..].starts_with(b"10=");
         let end = if is_whole { self.last } else { self.out.len() };
+        // Whoever reads the message believes a Length field that ends before a delimiter.
+        let is_believed = |field: &&Overlong| {
+            let until = field.value_at.checked_add(field.said);
+            until.and_then(|until| self.out[..end].get(until)) == Some(&SOH)
+        };
+        if let Some(field) = self.overlong.iter().find(is_believed) {
+            self.at = field.member_at;
+            return Err(JsonProblem::Swallows(field.tag));
+        }
         if lacks_length {
             let mut number = itoa::Buffer::new();
             let length = number.format(end - self.body).as_bytes();
@@ -217,6 +249,11 @@ impl<N: Fn(&str) -> Option<Tag>> Reader<'_, '_, N> {
             self.at = name_at;
             return Err(JsonProblem::Delimiter(tag));
         }
+        if let Some(said) = length.and_then(|length| usize::try_from(length).ok())
+            && said > value.len()
+        {
+            self.overlong.push(Overlong { tag, member_at: name_at, value_at, said });
+        }
         Ok(())
     }
 
@@ -264,7 +301,8 @@ impl<N: Fn(&str) -> Option<Tag>> Reader<'_, '_, N> {
         let mut number = itoa::Buffer::new();
         let text = number.format(count).as_bytes();
         self.out.splice(count_at..count_at, text.iter().copied());
-        for place in [&mut self.last, &mut self.body] {
+        let values = self.overlong.iter_mut().map(|field| &mut field.value_at);
+        for place in [&mut self.last, &mut self.body].into_iter().chain(values) {
             *place += if *place > count_at { text.len() } else { 0 };
         }
         Ok(())
