@@ -29,7 +29,8 @@ Examples:
   transfix check --off codes,formats today.log       without some of the checks
   transfix check store/venue/FIX.4.4-VENUE-CLIENT    the journal of a store
 
-Exit status: 0 all messages are good, 1 errors were found, 2 the input cannot be read.";
+Exit status: 0 all messages are good, 1 errors were found or a file has no message, 2 the input
+cannot be read.";
 
 /// Checks the messages of a capture, a log or a store against a dictionary.
 #[derive(clap::Args, Debug)]
@@ -64,12 +65,17 @@ pub(crate) fn run(args: &Args) -> ExitCode {
         Ok(checker) => checker,
         Err(error) => return failed(&error),
     };
-    let mut unreadable = false;
+    let (mut unreadable, mut has_empty) = (false, false);
     for file in &args.files {
         if args.files.len() > 1 {
             checker.file = format!("{}: ", file.display());
         }
+        let before = checker.found();
         match input::read(file, args.delimiter, &mut checker) {
+            Ok(()) if checker.found() == before => {
+                let _ = failed(&format!("{}: no message found", file.display()));
+                has_empty = true;
+            }
             Ok(()) => {}
             // A closed pipe (`| head`) is the reader's choice.
             Err(Failure::Write(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
@@ -82,14 +88,14 @@ pub(crate) fn run(args: &Args) -> ExitCode {
             }
         }
     }
-    let summary = checker.summary();
+    let summary = if checker.found() > 0 { checker.summary() } else { String::new() };
     let written = checker.out.write_all(summary.as_bytes()).and_then(|()| checker.out.flush());
     match written {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             failed(&format!("cannot write: {error}"))
         }
         _ if unreadable => ExitCode::from(2),
-        _ if checker.wrong > 0 || checker.garbled > 0 => ExitCode::from(1),
+        _ if has_empty || checker.wrong > 0 || checker.garbled > 0 => ExitCode::from(1),
         _ => ExitCode::SUCCESS,
     }
 }
@@ -147,6 +153,11 @@ impl<W: Write> Checker<W> {
         })
     }
 
+    /// What was found so far, sound or not.
+    const fn found(&self) -> u64 {
+        self.messages + self.garbled
+    }
+
     /// Messages, errors, and errors by reason, the most frequent first.
     fn summary(&self) -> String {
         let Self { messages, wrong, garbled, .. } = self;
@@ -187,7 +198,9 @@ fn title(message: &Message<'_>, pair: &Pair) -> String {
 impl<W: Write> Sink for Checker<W> {
     fn message(&mut self, found: &Found<'_>) -> Result<(), Failure> {
         if let Some(wrong) = found.fault(&mut self.index) {
-            self.garbled(found.place, wrong)?;
+            self.garbled += 1;
+            let right = explain::right(found.bytes, wrong);
+            writeln!(self.out, "{}{}: {wrong}{right}", self.file, found.place)?;
         }
         let Ok(message) = parse(found.bytes, &mut self.index, CheckSumPolicy::Ignore) else {
             return Ok(());
@@ -212,7 +225,7 @@ impl<W: Write> Sink for Checker<W> {
         let head = if found.head.is_empty() { "" } else { "  " };
         writeln!(self.out, "{head}{}", found.head)?;
         let layout = version.layout(pair, message.msg_type());
-        let explain = Explain { message: &message, pair, layout };
+        let explain = Explain { message: &message, pair, layout, findings: &self.findings };
         for finding in &self.findings {
             *self.reasons.entry(finding.reject.reason.text()).or_default() += 1;
             writeln!(self.out, "    {}", explain.finding(finding))?;
@@ -281,6 +294,22 @@ mod tests {
                 "HeartBtInt(108)=30: Tag not defined for this message type; NewOrderSingle(D) has",
             ),
             (format!("{ORDER}4444=9|"), "4444=9: Invalid tag number; FIX.4.4 has no such tag"),
+            (
+                format!("{ORDER}058=x|"),
+                "058=x: Invalid tag number; it has leading zeros: write 58 for Text(58)",
+            ),
+            (format!("{ORDER}bare|"), "bare: Invalid tag number; there is no '=' after a tag"),
+            (format!("{ORDER}-1=x|"), "-1=x: Invalid tag number; a tag is a number from 1"),
+            (
+                format!("{ORDER}354=9|355=abc|"),
+                "EncodedTextLen(354)=9: Incorrect data format for value; \
+                 it says 9, EncodedText(355) has 3 bytes",
+            ),
+            (
+                format!("{ORDER}448=A|"),
+                "PartyID(448)=A: Tag not defined for this message type; \
+                 it stands only in an entry of NoPartyIDs(453)",
+            ),
             (format!("{ORDER}5001=9|"), "5001=9: Invalid tag number; name the venue's dictionary"),
             (ORDER.replace("40=1", "140=1"), "OrdType(40): Required tag missing"),
             (
@@ -303,6 +332,16 @@ mod tests {
             assert_eq!(found.len(), usize::from(!expected.is_empty()), "{body}\n{found:#?}");
             assert!(found.iter().all(|line| line.starts_with(expected)), "{found:#?}\n{expected}");
         }
+        let twisted = explained("D", &format!("{ORDER}453=1|447=D|448=A|"));
+        let expected = [
+            "PartyIDSource(447)=D: Repeating group fields out of order; \
+             group 453, entry 1: tag 447 stands where its delimiter 448 is expected",
+            "PartyIDSource(447)=D: Tag not defined for this message type; \
+             it follows from the group's error above",
+            "PartyID(448)=A: Tag not defined for this message type; \
+             it follows from the group's error above",
+        ];
+        assert_eq!(twisted, expected);
         let unknown = explained("ZZ", "");
         assert!(
             unknown[0].starts_with("ZZ: Invalid MsgType; FIX.4.4 has no message"),
@@ -311,12 +350,26 @@ mod tests {
     }
 
     #[test]
+    fn what_would_be_right_is_said() {
+        let table = [
+            ("8=FIX.4.4|9=5|35=0|10=164|\n", "; 10=163 would be right"),
+            ("8=FIX.4.4|9=6|35=0|10=163|\n", "; 9=5 would be right"),
+            ("8=FIX.4.4|9=5|35=0|10=1", ": the input ends within the message"),
+        ];
+        for (log, expected) in table {
+            let (text, _) = checked(log, false, &["required_tags"]);
+            assert!(text.lines().next().unwrap().ends_with(expected), "{text}");
+        }
+    }
+
+    #[test]
     fn places_counts_and_switches() {
         let good = "8=FIX.4.4|9=62|35=0|34=2|49=TW44|56=ISLD|52=20261121-09:28:25.623|10=000|\n";
         let log = format!("# a log\n09:28 in: {}{good}8=FIX.4.4|9=5", line("D", "54=Z|44=x|"));
         let (text, summary) = checked(&log, false, &[]);
         let lines: Vec<&str> = text.lines().collect();
-        assert_eq!(lines[0], "line 2, byte 18: CheckSum(10) differs from the sum of the bytes");
+        let sum = "line 2, byte 18: CheckSum(10) differs from the sum of the bytes; 10=";
+        assert!(lines[0].starts_with(sum) && lines[0].ends_with(" would be right"), "{text}");
         assert_eq!(lines[1], "line 2, byte 18: NewOrderSingle(D) MsgSeqNum(34)=7  09:28 in");
         assert!(lines[2].contains("Required tag missing"), "{text}");
         assert!(lines.last().unwrap().ends_with("the input ends within the message"), "{text}");

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use transfix::Tag;
-use transfix::codec::json::{self, JsonProblem};
+use transfix::codec::json::{self, JsonError, JsonProblem};
 use transfix::codec::{CheckSumPolicy, FieldIndex, SOH};
 use transfix::dictionary::Dictionary;
 
@@ -24,9 +24,10 @@ Examples:
   transfix convert --to json a.fix | transfix convert --to fix - | cmp - a.fix
 
 BodyLength(9) and CheckSum(10) stand in the JSON only if they are wrong; where they are left out
-they are computed. What a log says around its messages is not converted.
+they are computed. What a log says around its messages is not converted. A message with a value
+that holds the delimiter asked for is left out, and said on the standard error.
 
-Exit status: 0 fine, 1 something was garbled, 2 the input cannot be read.";
+Exit status: 0 fine, 1 something was garbled or left out, 2 the input cannot be read.";
 
 /// Converts messages to JSON and back.
 #[derive(clap::Args, Debug)]
@@ -63,13 +64,13 @@ pub(crate) fn run(args: &Args) -> ExitCode {
         Err(error) => return failed(&error),
     };
     let out = BufWriter::new(io::stdout().lock());
-    let (done, garbled) = match args.to {
+    let done = match args.to {
         Format::Json => {
             let mut sink = ToJson::new(dictionaries, args.tags, out);
             let done = input::read(&args.file, args.delimiter, &mut sink);
-            (done.and_then(|()| Ok(sink.out.flush()?)), sink.garbled)
+            done.and_then(|()| Ok(sink.out.flush()?)).map(|()| sink.garbled)
         }
-        Format::Fix => (to_fix(args, dictionaries, out), 0),
+        Format::Fix => to_fix(args, dictionaries, out),
     };
     match done {
         // A closed pipe (`| head`) is the reader's choice.
@@ -78,8 +79,8 @@ pub(crate) fn run(args: &Args) -> ExitCode {
         }
         Err(Failure::Write(error)) => failed(&format!("cannot write: {error}")),
         Err(Failure::Read(error)) => failed(&error),
-        Ok(()) if garbled > 0 => ExitCode::from(1),
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(0) => ExitCode::SUCCESS,
+        Ok(_) => ExitCode::from(1),
     }
 }
 
@@ -140,8 +141,9 @@ impl<W: Write> Sink for ToJson<W> {
 /// Longest text of one message, in bytes.
 const OBJECT_BYTES_MAX: usize = 64 << 20;
 
-/// Reads JSON objects, with any white space between them, and writes the messages.
-fn to_fix(args: &Args, dictionaries: Dictionaries, out: impl Write) -> Result<(), Failure> {
+/// Reads JSON objects, with any white space between them, and writes the messages; answers how many
+/// were left out.
+fn to_fix(args: &Args, dictionaries: Dictionaries, out: impl Write) -> Result<u64, Failure> {
     if args.file == Path::new("-") {
         return objects(&mut io::stdin().lock(), args.delimiter, dictionaries, out);
     }
@@ -155,9 +157,10 @@ fn objects(
     delimiter: Option<Delimiter>,
     mut dictionaries: Dictionaries,
     mut out: impl Write,
-) -> Result<(), Failure> {
+) -> Result<u64, Failure> {
     let (mut buffer, mut message) = (Vec::<u8>::new(), Vec::new());
     let (mut begin, mut line, mut at_end) = (0, 1, false);
+    let (data_fields, mut left_out) = (dictionaries.data_fields(), 0);
     // A text that is not whole is not read again before it has doubled.
     let mut enough = 0;
     loop {
@@ -168,7 +171,8 @@ fn objects(
         let text = &buffer[begin..];
         let is_over = at_end && text.is_empty();
         if is_over {
-            return Ok(out.flush()?);
+            out.flush()?;
+            return Ok(left_out);
         }
         message.clear();
         let names = std::cell::RefCell::new(&mut dictionaries);
@@ -176,22 +180,21 @@ fn objects(
         let outcome = if text.len() < enough && !at_end {
             Err(None)
         } else {
-            json::read(text, tag_of, &mut message).map_err(Some)
+            json::read(text, tag_of, &data_fields, &mut message).map_err(Some)
         };
         match outcome {
             Ok(length) => {
+                if let Err(refusal) = write(&message, delimiter, &mut out)? {
+                    left_out += 1;
+                    let _ = writeln!(io::stderr(), "line {line}: left out: {refusal}");
+                }
                 line += lines(&text[..length]);
                 begin += length;
                 enough = 0;
-                write(&message, delimiter, &mut out)?;
             }
             Err(Some(error)) if at_end || error.problem != JsonProblem::Unfinished => {
-                let before = &text[..error.at.min(text.len())];
-                let column = before.rsplit(|&b| b == b'\n').next().map_or(0, <[u8]>::len) + 1;
-                line += lines(before);
                 out.flush()?;
-                let problem = error.problem;
-                return Err(Failure::Read(format!("line {line}, column {column}: {problem}")));
+                return Err(Failure::Read(refused(text, line, error)));
             }
             Err(_) if text.len() > OBJECT_BYTES_MAX => {
                 return Err(Failure::Read(format!("line {line}: the object is too long")));
@@ -207,21 +210,48 @@ fn objects(
     }
 }
 
+/// What is wrong with a text that begins in that line, and where.
+fn refused(text: &[u8], line: usize, error: JsonError) -> String {
+    let (before, rest) = text.split_at(error.at.min(text.len()));
+    let column = before.rsplit(|&b| b == b'\n').next().map_or(0, <[u8]>::len) + 1;
+    let line = line + lines(before);
+    let mut strings = serde_json::Deserializer::from_slice(rest).into_iter::<String>();
+    let problem = match (error.problem, strings.next()) {
+        (JsonProblem::UnknownName, Some(Ok(name))) => {
+            format!("no dictionary has a field '{name}'; write its tag")
+        }
+        (problem, _) => problem.to_string(),
+    };
+    format!("line {line}, column {column}: {problem}")
+}
+
 fn lines(text: &[u8]) -> usize {
     text.iter().filter(|&&b| b == b'\n').count()
 }
 
-/// One message; a line of its own if its delimiters are made readable.
-fn write(message: &[u8], delimiter: Option<Delimiter>, out: &mut impl Write) -> io::Result<()> {
+/// One message; a line of its own if its delimiters are made readable. Answers why it cannot be
+/// written so, if a field holds what would be taken for a delimiter.
+fn write(
+    message: &[u8],
+    delimiter: Option<Delimiter>,
+    out: &mut impl Write,
+) -> io::Result<Result<(), String>> {
     let Some(delimiter) = delimiter.filter(|delimiter| *delimiter != Delimiter::Soh) else {
-        return out.write_all(message);
+        return out.write_all(message).map(Ok);
     };
+    let by = delimiter.text();
+    let holds = |field: &[u8]| field.windows(by.len()).any(|bytes| bytes == by);
+    if let Some(field) = message.split(|&b| b == SOH).find(|field| holds(field)) {
+        let tag = field.split(|&b| b == b'=').next().unwrap_or_default().escape_ascii();
+        let by = by.escape_ascii();
+        return Ok(Err(format!("field {tag} holds '{by}'; write it with another --delimiter")));
+    }
     for field in message.split_inclusive(|&b| b == SOH) {
         let text = field.strip_suffix(&[SOH]).unwrap_or(field);
         out.write_all(text)?;
-        out.write_all(delimiter.text())?;
+        out.write_all(by)?;
     }
-    out.write_all(b"\n")
+    out.write_all(b"\n").map(Ok)
 }
 
 #[cfg(test)]
@@ -239,7 +269,7 @@ mod tests {
         let mut out = Vec::new();
         let dictionaries = Dictionaries::new(&Choice::default()).unwrap();
         match objects(&mut text.as_bytes(), delimiter, dictionaries, &mut out) {
-            Ok(()) => Ok(String::from_utf8(out).unwrap()),
+            Ok(_) => Ok(String::from_utf8(out).unwrap()),
             Err(Failure::Read(error)) => Err(error),
             Err(Failure::Write(error)) => panic!("{error}"),
         }
@@ -264,10 +294,16 @@ mod tests {
     fn what_is_wrong_is_said_with_its_line() {
         let table = [
             (
-                "{\"8\":\"x\"}\n\n {\"8\":\n\"x\",\"Prise\":1}",
-                "line 4, column 5: the dictionary has",
+                "{\"8\":\"x\",\"35\":0}\n\n {\"8\":\n\"x\",\"Prise\":1}",
+                "line 4, column 5: no dictionary has a field 'Prise'",
             ),
-            ("{\"8\":\"x\"} x", "line 1, column 1: expected an object"),
+            ("{\"8\":\"x\",\"35\":0} x", "line 1, column 1: expected an object"),
+            ("\n {}", "line 2, column 1: a message begins with BeginString(8) and MsgType(35)"),
+            (
+                "{\"8\":\"x\",\"35\":0,\n\"Text\":\"a\\u0001b\"}",
+                "line 2, column 1: the value of field 58 holds SOH",
+            ),
+            ("{\"8\":\"x\",\"35\":0,\"NoLegs\":{\"a\":1}}", "line 1, column 30: expected"),
             ("{\"8\":\"x\"", "line 1, column 9: the text ends within the message"),
         ];
         for (text, expected) in table {

@@ -27,7 +27,6 @@ use clap::{Parser, Subcommand};
 #[command(
     name = "transfix",
     version,
-    about,
     after_help = "Examples:
   transfix demo
   transfix dictionary FIX44 NewOrderSingle

@@ -72,6 +72,8 @@ fn help_shows_an_example_of_each_verb() {
     assert!(expect(0, &["bench", "latency", "--help"]).out.contains("\n  transfix bench latency"));
     let help = expect(0, &["--help"]).out;
     assert!(help.contains("Exit codes: 0 done, 1 failed, 2 wrong usage or input that"), "{help}");
+    assert!(help.starts_with("A FIX engine on the command line\n"), "{help}");
+    assert!(expect(0, &["bench", "codec", "--help"]).out.contains("`Fix8 vs QuickFIX`"));
 }
 
 #[test]
@@ -190,7 +192,13 @@ fn check_tells_good_from_bad_from_unreadable() {
         assert!(run.out.contains(expected), "{expected}: {run:?}");
     }
     for args in [&["check", "no/such"][..], &["check", "--dictionary", "FIX45", "-"]] {
-        assert_eq!(expect(2, args).err.lines().count(), 1);
+        let run = expect(2, args);
+        assert_eq!((run.err.lines().count(), &*run.out), (1, ""), "{run:?}");
+    }
+    for input in ["", "no message\nhere\n"] {
+        let run = run_in(Path::new("."), &["check", "-"], input.as_bytes());
+        assert_eq!((run.code, &*run.out), (1, ""), "{run:?}");
+        assert_eq!(run.err, "transfix: -: no message found\n");
     }
     let wrong = expect(2, &["check", "--off", "nonsense", "-"]);
     assert!(wrong.err.contains("group_counts"), "{wrong:?}");
@@ -205,6 +213,8 @@ fn a_data_field_of_the_users_dictionary_is_read_by_its_length() {
     fs::write(dir.path().join("venue.xml"), overlay).unwrap();
     let log = b"8=FIX.4.4\x019=58\x0135=0\x0134=2\x0149=A\x0156=B\x0152=20261121-09:28:25\x01\
         9001=4\x019002=x\x019=\x0110=204\x01";
+    let printed = run_in(dir.path(), &["print", "--dictionary", "venue.xml", "-"], log);
+    assert!(printed.out.contains("Own (9002): x\\x019=\n"), "{printed:?}");
     let checked = run_in(dir.path(), &["check", "--dictionary", "venue.xml", "-"], log);
     assert_eq!((checked.code, &*checked.out), (0, "1 messages, 0 with errors, 0 garbled\n"));
     let convert = ["convert", "--to", "json", "--dictionary", "venue.xml", "-"];
@@ -236,7 +246,22 @@ fn convert_there_and_back_is_the_same() {
     }
     let wrong = run_in(here, &["convert", "--to", "fix", "-"], b"{\n\"Prise\":1}");
     assert_eq!(wrong.code, 2, "{wrong:?}");
-    assert!(wrong.err.contains("line 2, column 1: "), "{wrong:?}");
+    assert!(wrong.err.contains("line 2, column 1: no dictionary has a field 'Prise'"), "{wrong:?}");
+}
+
+#[test]
+fn convert_writes_no_value_that_holds_the_delimiter() {
+    let json = br#"{"8":"FIX.4.4","35":"0"}
+        {"8":"FIX.4.4","35":"B","58":"a|b"} {"8":"FIX.4.4","35":"1"}"#;
+    let convert = |delimiter: &str| {
+        let args = ["convert", "--to", "fix", "--delimiter", delimiter, "-"];
+        run_in(Path::new("."), &args, json)
+    };
+    let pipes = convert("pipe");
+    assert_eq!((pipes.code, pipes.out.lines().count()), (1, 2), "{pipes:?}");
+    assert!(pipes.err.starts_with("line 2: left out: field 58 holds '|'"), "{pipes:?}");
+    let carets = convert("caret");
+    assert_eq!((carets.code, carets.out.lines().count(), &*carets.err), (0, 3, ""), "{carets:?}");
 }
 
 fn session(role: &str, address: &str) -> String {
@@ -353,6 +378,16 @@ fn demo_loses_nothing() {
     assert_written(dir.path());
 }
 
+#[test]
+fn peers_in_a_directory_that_is_not_there_are_an_error() {
+    for scenario in [&["codec"][..], &["validation"], &["latency", "--self"]] {
+        let args = [&["bench"][..], scenario, &["--peers", "no/such/directory"]].concat();
+        let run = expect(1, &args);
+        assert!(run.err.contains("no/such/directory: no directory"), "{run:?}");
+        assert_eq!((run.err.lines().count(), &*run.out), (1, ""), "{run:?}");
+    }
+}
+
 /// A peer that takes a second for anything; the others are missing.
 fn slow_peer(dir: &Path) {
     use std::os::unix::fs::PermissionsExt;
@@ -374,7 +409,8 @@ fn bench_codec_prints_the_page_s_table() {
     let args = ["bench", "codec", "--messages", "200", "--runs", "2", "--peers", peers];
     let text = expect(0, &args).out;
     assert!(text.contains("transfix: to string - 0.0"), "{text}");
-    assert!(text.contains("quickfix-cpp-0: from string - 1.0"), "{text}");
+    let line = "quickfix-cpp-0: from string - 1.000000 seconds\n";
+    assert!(text.contains(line), "{text}");
     assert!(text.contains("not run: QuickFIX/J"), "{text}");
     let json = expect(0, &[&args[..], &["--json"]].concat()).out;
     let report: Value = serde_json::from_str(&json).unwrap();

@@ -27,7 +27,7 @@
 //! assert_eq!(text, expected.replace('\n', ""));
 //!
 //! let mut again = Vec::new();
-//! let length = json::read(text.as_bytes(), json::tags_of(&fix44, &fix44), &mut again)?;
+//! let length = json::read(text.as_bytes(), json::tags_of(&fix44, &fix44), &[], &mut again)?;
 //! assert_eq!((length, &again[..]), (text.len(), &bytes[..]));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

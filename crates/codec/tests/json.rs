@@ -30,7 +30,7 @@ fn texts(bytes: &[u8]) -> [String; 2] {
     for text in &texts {
         serde_json::from_str::<serde_json::Value>(text).unwrap_or_else(|e| panic!("{e}: {text}"));
         let mut again = b"before".to_vec();
-        let length = read(text.as_bytes(), tags_of(&FIX44, &FIX44), &mut again);
+        let length = read(text.as_bytes(), tags_of(&FIX44, &FIX44), &[], &mut again);
         assert_eq!(length, Ok(text.len()), "{text}");
         let shown = |bytes: &[u8]| bytes.escape_ascii().to_string();
         assert_eq!(shown(&again[6..]), shown(bytes), "{text}");
@@ -107,7 +107,7 @@ fn texts_of_others() {
     ];
     for (text, expected) in table {
         let mut out = Vec::new();
-        let length = read(text.as_bytes(), tags_of(&FIX44, &FIX44), &mut out).unwrap();
+        let length = read(text.as_bytes(), tags_of(&FIX44, &FIX44), &[], &mut out).unwrap();
         assert!(text[length..].trim().is_empty());
         let shown = String::from_utf8(out.clone()).unwrap().replace('\x01', "|");
         assert!(shown.starts_with(expected), "{shown}");
@@ -118,8 +118,9 @@ fn texts_of_others() {
 #[test]
 fn what_is_no_message_is_refused() {
     use JsonProblem::{BadString, Base64, Expected, TooDeep, Unfinished, UnknownName};
+    const GROUP: &str = "\"base64\"; the entries of a group are an array of objects";
     let deep = format!("{{\"1\":{}", "[{\"1\":".repeat(100));
-    let table: [(&str, usize, JsonProblem); 16] = [
+    let table: [(&str, usize, JsonProblem); 17] = [
         ("", 0, Unfinished),
         ("{\"8\":\"FIX", 6, Unfinished),
         ("{\"8\":1", 5, Unfinished),
@@ -127,7 +128,8 @@ fn what_is_no_message_is_refused() {
         ("{\"8\" \"x\"}", 5, Expected("a colon")),
         ("{\"8\":\"x\" \"9\"}", 9, Expected("a comma or the end of the object")),
         ("{\"8\":null}", 5, Expected("a string, a number, true or false")),
-        ("{\"8\":{\"x\":\"\"}}", 9, Expected("\"base64\"")),
+        ("{\"8\":{\"x\":\"\"}}", 9, Expected(GROUP)),
+        ("{\"8\":{}}", 6, Expected(GROUP)),
         ("{\"1\":\"x\",\"Prise\":\"9\"}", 9, UnknownName),
         ("{\"01\":\"x\"}", 1, UnknownName),
         ("{\"8\":{\"base64\":\"Zh==\"}}", 21, Base64),
@@ -139,9 +141,83 @@ fn what_is_no_message_is_refused() {
     ];
     for (text, at, problem) in table {
         let mut out = b"before".to_vec();
-        let error = read(text.as_bytes(), tags_of(&FIX44, &FIX44), &mut out).unwrap_err();
+        let error = read(text.as_bytes(), tags_of(&FIX44, &FIX44), &[], &mut out).unwrap_err();
         assert_eq!((error.at, error.problem), (at, problem), "{text}: {error}");
         assert_eq!(out, b"before");
+    }
+}
+
+#[test]
+fn a_message_begins_as_it_must() {
+    let table = [
+        "{}",
+        r#" {"Body":{}}"#,
+        r#"{"8":"FIX.4.4"}"#,
+        r#"{"35":"0"}"#,
+        r#"{"35":"0","8":"FIX.4.4"}"#,
+        r#"{"8":"FIX.4.4","34":"1","49":"A","35":"0"}"#,
+    ];
+    for text in table {
+        let mut out = Vec::new();
+        let error = read(text.as_bytes(), tags_of(&FIX44, &FIX44), &[], &mut out).unwrap_err();
+        let begin = usize::from(text.starts_with(' '));
+        assert_eq!((error.at, error.problem), (begin, JsonProblem::Head), "{text}");
+        assert_eq!(out, b"");
+    }
+}
+
+#[test]
+fn only_data_fields_hold_the_delimiter() {
+    let soh = "\\u0001";
+    let own = [(Tag(9002), Tag(9003))];
+    let table = [
+        (format!(r#""95":"3","96":"a{soh}b""#), None),
+        (format!(r#""95":3,"96":"a{soh}b","58":"x""#), None),
+        (r#""95":"3","96":{"base64":"YQH/"}"#.to_owned(), None),
+        (format!(r#""9002":"3","9003":"a{soh}b""#), None),
+        (format!(r#""453":[{{"448":"A"}},{{"95":"03","96":"a{soh}b"}}]"#), None),
+        (format!(r#""58":"a{soh}55=b""#), Some((29, 58))),
+        (r#""58":{"base64":"YQH/"}"#.to_owned(), Some((29, 58))),
+        (format!(r#""":"a{soh}b""#), Some((29, 0))),
+        (format!(r#""96":"a{soh}b""#), Some((29, 96))),
+        (format!(r#""95":"2","96":"a{soh}b""#), Some((38, 96))),
+        (format!(r#""95":"3","1":"x","96":"a{soh}b""#), Some((46, 96))),
+        (format!(r#""9001":"3","9003":"a{soh}b""#), Some((40, 9003))),
+        (format!(r#""95":"3{soh}","96":"a{soh}b""#), Some((29, 95))),
+    ];
+    for (fields, expected) in table {
+        let text = format!(r#"{{"8":"FIX.4.4", "35":"B"    ,{fields}}}"#);
+        let mut out = Vec::new();
+        let outcome = read(text.as_bytes(), |_| None, &own, &mut out);
+        let problem = outcome.map(|_| ()).map_err(|error| (error.at, error.problem));
+        let expected =
+            expected.map_or(Ok(()), |(at, tag)| Err((at, JsonProblem::Delimiter(Tag(tag)))));
+        assert_eq!(problem, expected, "{text}");
+    }
+}
+
+#[test]
+fn a_data_field_swallows_nothing() {
+    // Of what comes after the value: whether the length that is said ends before a delimiter.
+    let table = [
+        (r#""95":"5","96":"a","1":"x""#, Some(29 + 9)),
+        (r#""95":"6","96":"a","1":"x""#, None),
+        (r#""95":"4","96":"a","1":"x""#, None),
+        (r#""95":"18446744073709551615","96":"a""#, None),
+        (r#""95":"5","96":"a","10":"123""#, None),
+        (r#""95":"7","96":"a","453":[]"#, Some(29 + 9)),
+        (r#""453":[{"95":"5","96":"a","1":"x"},{"1":"y"}]"#, Some(29 + 17)),
+        (r#""453":[{"95":"9","96":"a","1":"x"},{"1":"y"}]"#, Some(29 + 17)),
+        (r#""453":[{"95":"10","96":"a","1":"x"},{"1":"y"}]"#, None),
+        (r#""95":"11","96":"a","453":[{"1":"x"}]"#, Some(29 + 10)),
+    ];
+    for (fields, expected) in table {
+        let text = format!(r#"{{"8":"FIX.4.4", "35":"B"    ,{fields}}}"#);
+        let mut out = Vec::new();
+        let outcome = read(text.as_bytes(), |_| None, &[], &mut out);
+        let problem = outcome.map(|_| ()).map_err(|error| (error.at, error.problem));
+        let expected = expected.map_or(Ok(()), |at| Err((at, JsonProblem::Swallows(Tag(96)))));
+        assert_eq!(problem, expected, "{text}");
     }
 }
 
@@ -179,6 +255,25 @@ fn field() -> impl Strategy<Value = Vec<u8>> {
 }
 
 proptest! {
+    /// What is read from text of any fields has just these fields.
+    #[test]
+    fn fields_stay_what_they_are(
+        lengths in prop::collection::vec(0_usize..20, 1..4),
+        values in prop::collection::vec("[a-z]{0,3}", 4),
+    ) {
+        let mut text = String::from(r#"{"8":"FIX.4.4","35":"B""#);
+        for (length, value) in lengths.iter().zip(&values) {
+            text += &format!(r#","95":"{length}","96":"{value}","453":[{{"448":"{value}"}}]"#);
+        }
+        text.push('}');
+        let mut out = Vec::new();
+        if read(text.as_bytes(), |_| None, &[], &mut out).is_ok() {
+            let mut index = FieldIndex::default();
+            let message = Message::parse(&out, &mut index, CheckSumPolicy::Verify).unwrap();
+            prop_assert_eq!(message.len(), 4 + 4 * lengths.len(), "{}", text);
+        }
+    }
+
     #[test]
     fn every_frame_comes_back(
         fields in prop::collection::vec(field(), 0..25), wrong in prop::bool::weighted(0.1),
@@ -196,12 +291,12 @@ proptest! {
         text in "[\\[\\]{}:,\"\\\\u0-9a-fA-F \u{1}é]{0,60}", at in any::<prop::sample::Index>(),
         byte in any::<u8>(),
     ) {
-        let _ = read(text.as_bytes(), |_| Some(Tag(1)), &mut Vec::new());
+        let _ = read(text.as_bytes(), |_| Some(Tag(1)), &[], &mut Vec::new());
         let texts = texts(&frame(b"453=1\x01448=A\x0158=\xff\x01"));
         let [mut named, _] = texts.map(String::into_bytes);
         let at = at.index(named.len());
-        let _ = read(&named[..at], tags_of(&FIX44, &FIX44), &mut Vec::new());
+        let _ = read(&named[..at], tags_of(&FIX44, &FIX44), &[], &mut Vec::new());
         named[at] = byte;
-        let _ = read(&named, tags_of(&FIX44, &FIX44), &mut Vec::new());
+        let _ = read(&named, tags_of(&FIX44, &FIX44), &[], &mut Vec::new());
     }
 }

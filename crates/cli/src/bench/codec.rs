@@ -1,4 +1,5 @@
-//! Scenario S2a: the page's NewOrderSingle(D) to bytes and back, beside the codecs of others.
+//! Scenario S2a: the NewOrderSingle(D) of a published page, "Fix8 vs QuickFIX", to bytes and back,
+//! beside the codecs of others.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -10,7 +11,7 @@ use transfix_bench::operation::{Operation, Set};
 use transfix_bench::ours::Ours;
 use transfix_bench::peer::Peers;
 
-use super::latency::{at_least_one, peers_dir, print_line};
+use super::latency::{at_least_one, peers_in, print_line};
 use super::report::Machine;
 
 /// Scenario S2a: encoding and decoding.
@@ -19,10 +20,11 @@ use super::report::Machine;
   transfix bench codec
   transfix bench codec --peers --json
 
-The engines take turns, run by run. `to string` is the page's encoding: each message is built anew,
-and only its turning into bytes is timed. Transfix, and the codecs that have no message object,
-write while the message is built: theirs is the time of both. `from string` is the page's decoding;
-the dictionary is used where an engine decodes with one.
+The page meant here is Fix8's published comparison `Fix8 vs QuickFIX`: its order, its two operations
+and its table. The engines take turns, run by run. `to string` is the page's encoding: each message
+is built anew, and only its turning into bytes is timed. Transfix, and the codecs that have no
+message object, write while the message is built: theirs is the time of both. `from string` is the
+page's decoding; the dictionary is used where an engine decodes with one.
 Improvement and ratio are those over QuickFIX C++, in the same run.
 Exit code: 0 done, 1 the run failed, 2 wrong usage.")]
 pub(crate) struct Args {
@@ -117,8 +119,7 @@ fn measured(args: &Args) -> Result<Report, String> {
 /// The peers that were asked for.
 pub(super) fn start_peers(dir: Option<&Option<PathBuf>>, ours: &Ours) -> Result<Peers, String> {
     let Some(dir) = dir else { return Ok(Peers::default()) };
-    let dir = dir.clone().map_or_else(peers_dir, Ok)?;
-    Peers::start(&dir, ours)
+    Peers::start(&peers_in(dir.as_deref())?, ours)
 }
 
 fn rows(series: &[Series], messages: usize) -> Vec<Row> {
@@ -169,7 +170,10 @@ fn show(args: &Args, report: &Report) -> Result<(), String> {
     // The page's own lines, one pair for each framework.
     for row in &report.rows {
         if [TO_STRING, FROM_STRING].contains(&row.operation) {
-            print_line(&format!("{}: {} - {:.6}", row.framework, row.operation, row.seconds))?;
+            print_line(&format!(
+                "{}: {} - {:.6} seconds",
+                row.framework, row.operation, row.seconds
+            ))?;
         }
     }
     print_line(&table(&report.rows).to_string())?;

@@ -1,7 +1,7 @@
 //! Scenario S1 over two processes: the roles, and the run that starts both.
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use clap::value_parser;
@@ -31,7 +31,7 @@ pub(crate) struct Args {
     /// The side to run in this process; start the acceptor first.
     #[arg(long, value_enum, required_unless_present = "both")]
     role: Option<Role>,
-    /// Configuration of the published page.
+    /// Configuration of the published page, "Latency2" of FIX Antenna C++ 2.19.
     #[arg(long, default_value = "default", value_parser = Configuration::named)]
     pub(super) config: Configuration,
     /// Where the acceptor listens; the floor uses the next port.
@@ -114,9 +114,9 @@ pub(crate) fn run(args: &Args) -> ExitCode {
 const HAND_OVER: &str = "TRANSFIX_BENCH_HAND_OVER";
 
 fn run_both(args: &Args) -> Result<(), String> {
+    let dir = args.peers.as_ref().map(|dir| peers_in(dir.as_deref())).transpose()?;
     let mut measured = measure_in_child(args.config, args.messages, args.rate, args.report)?;
-    if let Some(dir) = &args.peers {
-        let dir = dir.clone().map_or_else(peers_dir, Ok)?;
+    if let Some(dir) = dir {
         let peers = &mut measured.report.peers;
         peer::run_all(&dir, args.config, (args.messages, args.rate), peers)?;
     }
@@ -127,10 +127,15 @@ pub(super) fn at_least_one(text: &str) -> Result<usize, String> {
     text.parse().ok().filter(|n| *n > 0).ok_or_else(|| "a number above 0".to_owned())
 }
 
+/// Where the programs of the peers are: the directory that the user names, which must be there, or
 /// `target/peers` for a program in `target/release`.
-pub(super) fn peers_dir() -> Result<PathBuf, String> {
+pub(super) fn peers_in(named: Option<&Path>) -> Result<PathBuf, String> {
+    if let Some(dir) = named {
+        let shown = dir.display();
+        return if dir.is_dir() { Ok(dir.into()) } else { Err(format!("{shown}: no directory")) };
+    }
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
-    let target = program.parent().and_then(std::path::Path::parent);
+    let target = program.parent().and_then(Path::parent);
     target.map(|target| target.join("peers")).ok_or_else(|| "name the directory".to_owned())
 }
 

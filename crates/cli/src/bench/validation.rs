@@ -13,7 +13,7 @@ use transfix_bench::ours::Ours;
 
 use super::child::Side;
 use super::codec::start_peers;
-use super::latency::{at_least_one, print_line};
+use super::latency::{at_least_one, peers_in, print_line};
 use super::report::Machine;
 
 /// Scenario S4b: validation.
@@ -141,6 +141,7 @@ fn in_child(args: &Args) -> Result<Launch, String> {
     let mut command = Command::new(std::env::current_exe().map_err(|error| error.to_string())?);
     command.args(["bench", "validation", "--launch"]);
     if let Some(dir) = &args.peers {
+        peers_in(dir.as_deref())?;
         command.arg("--peers").args(dir);
     }
     let mut side = Side::start("launch", &mut command)?;

@@ -3,11 +3,12 @@
 use std::fmt::Write as _;
 
 use transfix::codec::validate::Finding;
-use transfix::codec::{Members, MessageLayout};
+use transfix::codec::value::uint;
+use transfix::codec::{Garbled, GroupError, GroupFault, Members, MessageLayout, raw};
 use transfix::dictionary::{DataType, Field, Flat, Member};
-use transfix::{Message, RejectReason, Tag};
+use transfix::{Message, RejectReason, Tag, tag};
 
-use crate::input::Pair;
+use crate::input::{Pair, Wrong};
 
 /// What a finding is explained by.
 pub(super) struct Explain<'e, 'm> {
@@ -15,6 +16,8 @@ pub(super) struct Explain<'e, 'm> {
     pub(super) pair: &'e Pair,
     /// `None` if the dictionary has no such message.
     pub(super) layout: Option<&'e MessageLayout>,
+    /// All that is said of the message.
+    pub(super) findings: &'e [Finding],
 }
 
 /// Tags from here on are left to venues and their counterparties.
@@ -43,17 +46,23 @@ impl Explain<'_, '_> {
         if reason == RejectReason::InvalidMsgType {
             return shown(self.message.msg_type());
         }
+        if let Some(at) = self.malformed_at(finding) {
+            let encoded = self.message.encoded(at);
+            return shown(&encoded[..encoded.len() - 1]);
+        }
         let is_absent = reason == RejectReason::RequiredTagMissing;
         let field = finding.at.filter(|_| !is_absent).and_then(|at| self.message.at(at));
-        let name = match (finding.reject.tag, finding.at) {
-            (Some(tag), _) => self.name(tag),
-            (None, Some(at)) => shown(self.message.tag_text(at)),
-            (None, None) => "message".to_owned(),
-        };
+        let name = finding.reject.tag.map_or_else(|| "message".to_owned(), |tag| self.name(tag));
         match field {
             Some(field) => format!("{name}={}", shown(field.value)),
             None => name,
         }
+    }
+
+    /// Where the field stands, if it begins with no valid tag.
+    fn malformed_at(&self, finding: &Finding) -> Option<usize> {
+        let is_tag = finding.reject.reason == RejectReason::InvalidTagNumber;
+        finding.at.filter(|at| is_tag && self.message.tags().get(*at) == Some(&Tag(0)))
     }
 
     /// `Side(54)`, or the tag alone.
@@ -73,6 +82,9 @@ impl Explain<'_, '_> {
     fn remedy(&self, finding: &Finding) -> String {
         let tag = finding.reject.tag.unwrap_or(Tag(0));
         let field = self.pair.field(tag.0);
+        if let Some(at) = self.malformed_at(finding) {
+            return self.malformed(at);
+        }
         match finding.reject.reason {
             RejectReason::InvalidMsgType => {
                 format!("{} has no message of that type", self.pair.application.name())
@@ -82,22 +94,21 @@ impl Explain<'_, '_> {
                 "name the venue's dictionary, or leave out the check user_defined_tags".to_owned()
             }
             RejectReason::InvalidTagNumber | RejectReason::UndefinedTag => {
-                let version = self.pair.application.name();
-                format!("{version} has no such tag{}", self.meant(tag))
+                format!("{} has no such tag", self.pair.application.name())
             }
-            RejectReason::TagNotDefinedForMessage => {
-                format!("{} has no such field{}", self.message_name(), self.meant(tag))
-            }
+            RejectReason::TagNotDefinedForMessage => self.unplaced(tag, finding),
             RejectReason::TagWithoutValue => "give it one or leave the field out".to_owned(),
             RejectReason::ValueOutOfRange => field.map(codes).unwrap_or_default(),
-            RejectReason::IncorrectDataFormat => field.map(form).unwrap_or_default(),
+            RejectReason::IncorrectDataFormat => {
+                field.map(|field| self.form(finding, field)).unwrap_or_default()
+            }
             RejectReason::TagAppearsMoreThanOnce => {
                 let first = self.message.position(tag).map_or(0, |at| at + 1);
                 format!("field {first} is the same; leave one out")
             }
             RejectReason::TagOutOfOrder => format!("it belongs to the {}", self.section(tag)),
             RejectReason::GroupFieldsOutOfOrder | RejectReason::IncorrectNumInGroup => {
-                self.group_fault()
+                self.group_fault(finding)
             }
             RejectReason::CompIdProblem
             | RejectReason::SendingTimeAccuracy
@@ -120,24 +131,6 @@ impl Explain<'_, '_> {
         text
     }
 
-    /// The tag that was perhaps meant: one of the message that is not there, one slip away.
-    fn meant(&self, tag: Tag) -> String {
-        let Some(known) = self.pair.message(self.message.msg_type()) else {
-            return String::new();
-        };
-        let wrong = tag.to_string();
-        let members = Flat::of(&known.members).chain(Flat::of(self.pair.session.header()));
-        let mut candidates = members.filter(|member| {
-            is_one_slip(&wrong, &member.tag.to_string())
-                && self.message.position(Tag(member.tag)).is_none()
-        });
-        // What must be there was meant sooner than what may be.
-        let found = candidates.clone().find(|member| member.required).or_else(|| candidates.next());
-        found.map_or_else(String::new, |member| {
-            format!("; did you mean {}?", self.name(Tag(member.tag)))
-        })
-    }
-
     fn section(&self, tag: Tag) -> &'static str {
         let holds = |members: &[Member]| Flat::of(members).any(|member| member.tag == tag.0);
         if holds(self.pair.session.header()) {
@@ -149,14 +142,107 @@ impl Explain<'_, '_> {
         }
     }
 
-    /// What is wrong with the first group that is not well built.
-    fn group_fault(&self) -> String {
+    /// What a field is that begins with no valid tag.
+    fn malformed(&self, at: usize) -> String {
+        let text = self.message.tag_text(at);
+        let number = std::str::from_utf8(text).ok().and_then(|text| text.parse::<u32>().ok());
+        if !self.message.encoded(at).contains(&b'=') {
+            return "there is no '=' after a tag".to_owned();
+        }
+        match number {
+            Some(tag @ 1..) if text[0] == b'0' => {
+                format!("it has leading zeros: write {tag} for {}", self.name(Tag(tag)))
+            }
+            _ => "a tag is a number from 1 on, of digits alone, at most nine".to_owned(),
+        }
+    }
+
+    /// Where a field belongs that has no place where it stands.
+    fn unplaced(&self, tag: Tag, finding: &Finding) -> String {
+        let known = self.pair.message(self.message.msg_type());
+        let Some(group) = known.and_then(|known| group_of(&known.members, tag.0)) else {
+            return format!("{} has no such field", self.message_name());
+        };
+        let is_before = |other: &Finding| {
+            is_of_group(other.reject.reason) && other.at.is_some() && other.at <= finding.at
+        };
+        if self.findings.iter().any(is_before) {
+            return "it follows from the group's error above".to_owned();
+        }
+        format!("it stands only in an entry of {}", self.name(Tag(group)))
+    }
+
+    /// The form of a value; for a Length field that has it, what it should say.
+    fn form(&self, finding: &Finding, field: &Field) -> String {
+        let next = finding.at.and_then(|at| Some((self.message.at(at)?, self.message.at(at + 1)?)));
+        let Pair { session, application } = self.pair;
+        match next {
+            Some((length, data))
+                if uint(length.value).is_some()
+                    && [application, session]
+                        .iter()
+                        .any(|known| known.length_tag(data.tag.0) == Some(field.tag)) =>
+            {
+                let (said, bytes) = (shown(length.value), data.value.len());
+                format!("it says {said}, {} has {bytes} bytes", self.name(data.tag))
+            }
+            _ => form(field),
+        }
+    }
+
+    /// How the group is built wrong that the finding is about.
+    fn group_fault(&self, finding: &Finding) -> String {
         let Some(layout) = self.layout else { return String::new() };
         let groups = self.message.tags().iter().filter_map(|tag| Some((*tag, layout.group(*tag)?)));
         let mut faults =
             groups.filter_map(|(tag, group)| self.message.check_group(tag, group).err());
-        faults.next().map_or_else(String::new, |fault| fault.to_string())
+        let tag = finding.reject.tag;
+        let is_meant = |error: &GroupError| match error.fault {
+            GroupFault::Order { tag: at, .. } => Some(at) == tag,
+            GroupFault::Delimiter { found, .. } => Some(error.group) == tag || found == tag,
+            GroupFault::NotANumber | GroupFault::TooMany => Some(error.group) == tag,
+        };
+        faults.find(is_meant).map_or_else(String::new, |fault| fault.to_string())
     }
+}
+
+/// What BodyLength(9) or CheckSum(10) would have to say, where only that is wrong.
+pub(super) fn right(bytes: &[u8], wrong: Wrong) -> String {
+    let trailer = bytes.len().checked_sub(TRAILER_LEN).map(|at| bytes.split_at(at));
+    let Some((covered, trailer)) = trailer.filter(|(_, trailer)| trailer.starts_with(b"10="))
+    else {
+        return String::new();
+    };
+    let (is, right) = match wrong {
+        Wrong::Garbled(Garbled::CheckSum) => {
+            let sum = raw::check_sum(covered);
+            (trailer[3..6] == sum, format!("10={}", sum.escape_ascii()))
+        }
+        Wrong::Garbled(Garbled::BodyLength) => {
+            let Some(length) = raw::body_length(bytes) else { return String::new() };
+            let said = raw::first(bytes, tag::BODY_LENGTH);
+            (said == Some(length.to_string().as_bytes()), format!("9={length}"))
+        }
+        Wrong::Garbled(_) | Wrong::Cut => return String::new(),
+    };
+    // What is right already is not what is wrong.
+    if is { String::new() } else { format!("; {right} would be right") }
+}
+
+/// `10=ddd` and the delimiter.
+const TRAILER_LEN: usize = 7;
+
+const fn is_of_group(reason: RejectReason) -> bool {
+    matches!(reason, RejectReason::GroupFieldsOutOfOrder | RejectReason::IncorrectNumInGroup)
+}
+
+/// The count of the innermost group that has the field.
+fn group_of(members: &[Member], tag: u32) -> Option<u32> {
+    Flat::of(members).find_map(|member| {
+        let entry = member.group?;
+        let is_here = Flat::of(entry).any(|inner| inner.tag == tag);
+        is_here.then_some(member.tag).or_else(|| group_of(entry, tag))
+    })
 }
 
 /// A value as text, cut if it is long.
@@ -227,40 +313,9 @@ fn form(field: &Field) -> String {
     format!("{} {} is {form}", article(field.data_type), field.data_type)
 }
 
-/// Whether one character was left out, added or mistaken, or two neighbours changed places.
-fn is_one_slip(wrong: &str, right: &str) -> bool {
-    let (wrong, right) = (wrong.as_bytes(), right.as_bytes());
-    let same = wrong.iter().zip(right).take_while(|(a, b)| a == b).count();
-    let (wrong, right) = (&wrong[same..], &right[same..]);
-    match (wrong, right) {
-        ([], []) => false,
-        ([], [_]) | ([_], []) => true,
-        ([_, rest @ ..], [_, others @ ..]) => {
-            rest == others
-                || rest == right
-                || wrong == others
-                || rest.first() == right.first()
-                    && wrong.first() == others.first()
-                    && rest.get(1..) == others.get(1..)
-        }
-        _ => false,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn slips() {
-        let slips = [("45", "54"), ("5", "55"), ("555", "55"), ("56", "55"), ("144", "44")];
-        for (wrong, right) in slips {
-            assert!(is_one_slip(wrong, right), "{wrong} {right}");
-        }
-        for (wrong, right) in [("55", "55"), ("5", "555"), ("12", "34"), ("123", "321")] {
-            assert!(!is_one_slip(wrong, right), "{wrong} {right}");
-        }
-    }
 
     #[test]
     fn values_are_cut() {

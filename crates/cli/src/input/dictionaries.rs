@@ -63,13 +63,18 @@ impl Dictionaries {
         Ok(Self { chosen, loaded: Vec::new(), pairs: Vec::new(), default: None })
     }
 
-    /// Memory for the index of messages: it knows the data fields that the user's dictionary
-    /// defines beside those of the standard.
-    pub(crate) fn index(&self) -> FieldIndex {
+    /// The data fields that the user's dictionary defines beside those of the standard, each after
+    /// its Length field.
+    pub(crate) fn data_fields(&self) -> Vec<(Tag, Tag)> {
         let pairs = self.chosen.iter().flat_map(|chosen| chosen.length_tags());
         let pairs = pairs.map(|&(data, length)| (Tag(length), Tag(data)));
+        pairs.filter(|pair| data::length_of(pair.1) != Some(pair.0)).collect()
+    }
+
+    /// Memory for the index of messages, which knows these data fields.
+    pub(crate) fn index(&self) -> FieldIndex {
         let mut index = FieldIndex::default();
-        index.set_data_fields(pairs.filter(|pair| data::length_of(pair.1) != Some(pair.0)));
+        index.set_data_fields(self.data_fields());
         index
     }
 

@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use super::{BASE64, SECTIONS, base64};
-use crate::{SOH, Tag, raw, tag};
+use crate::{SOH, Tag, data, raw, tag, value};
 
 /// Why a text is no message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +33,13 @@ pub enum JsonProblem {
     Base64,
     /// A string is not UTF-8, or an escape in it means nothing.
     BadString,
+    /// The value of this field holds SOH and would be read as several fields.
+    Delimiter(Tag),
+    /// This data field would be read together with fields after it, as its Length field says more
+    /// than it has.
+    Swallows(Tag),
+    /// BeginString(8) or MsgType(35) does not stand where it must.
+    Head,
 }
 
 impl fmt::Display for JsonError {
@@ -52,6 +59,20 @@ impl fmt::Display for JsonProblem {
             Self::TooDeep => f.write_str("groups are nested too deeply"),
             Self::Base64 => f.write_str("not base64"),
             Self::BadString => f.write_str("not a valid string"),
+            Self::Delimiter(tag) => write!(
+                f,
+                "the value of field {tag} holds SOH; only a data field may, as many bytes as its \
+                 Length field right before it says"
+            ),
+            Self::Swallows(tag) => write!(
+                f,
+                "the Length field before field {tag} says more than that has, and would take the \
+                 fields after it"
+            ),
+            Self::Head => f.write_str(
+                "a message begins with BeginString(8) and MsgType(35); BodyLength(9) between them \
+                 may be left out",
+            ),
         }
     }
 }
@@ -68,11 +89,17 @@ const DEPTH_MAX: usize = 64;
 /// `false` as `Y` and `N`. A BodyLength(9) or CheckSum(10) that is there is kept, right or wrong;
 /// one that is not is computed.
 ///
+/// A value holds SOH only in a data field, as many bytes as its Length field right before it says:
+/// `data_fields` are such pairs of a dictionary beside those of the standard, as
+/// [`FieldIndex::set_data_fields`](crate::FieldIndex::set_data_fields) takes them. A Length field
+/// that says more is kept, unless the data field would take the fields after it for its own.
+///
 /// # Errors
 /// If the text is no such object; `out` is then as before.
 pub fn read(
     text: &[u8],
     tag_of: impl Fn(&str) -> Option<Tag>,
+    data_fields: &[(Tag, Tag)],
     out: &mut Vec<u8>,
 ) -> Result<usize, JsonError> {
     let begin = out.len();
@@ -80,11 +107,14 @@ pub fn read(
         text,
         at: 0,
         tag_of,
+        data_fields,
         begin,
         body: begin,
         last: begin,
+        last_tag: Tag(0),
+        head: [Tag(0); 3],
         count: 0,
-        lacks_length: false,
+        overlong: Vec::new(),
         out,
     };
     match reader.message() {
@@ -101,6 +131,7 @@ struct Reader<'t, 'o, N> {
     text: &'t [u8],
     at: usize,
     tag_of: N,
+    data_fields: &'t [(Tag, Tag)],
     out: &'o mut Vec<u8>,
     /// Where the message begins in `out`.
     begin: usize,
@@ -108,20 +139,50 @@ struct Reader<'t, 'o, N> {
     body: usize,
     /// Where the last field begins.
     last: usize,
+    last_tag: Tag,
+    /// The tags of the first fields.
+    head: [Tag; 3],
     /// Fields so far.
     count: usize,
-    /// Whether MsgType(35) follows BeginString(8) at once.
-    lacks_length: bool,
+    /// Data fields that are shorter than said.
+    overlong: Vec<Overlong>,
+}
+
+/// A data field whose Length field says more than it has.
+struct Overlong {
+    tag: Tag,
+    /// Where its member begins in the text.
+    member_at: usize,
+    /// Where its value begins in the output.
+    value_at: usize,
+    /// How long it would be.
+    said: usize,
 }
 
 type Outcome<T = ()> = Result<T, JsonProblem>;
 
 impl<N: Fn(&str) -> Option<Tag>> Reader<'_, '_, N> {
     fn message(&mut self) -> Outcome {
+        self.blank()?;
+        let object_at = self.at;
         self.object(DEPTH_MAX)?;
+        let lacks_length = self.head[1] == tag::MSG_TYPE;
+        if self.head[0] != tag::BEGIN_STRING || !lacks_length && self.head[2] != tag::MSG_TYPE {
+            self.at = object_at;
+            return Err(JsonProblem::Head);
+        }
         let is_whole = self.count > 1 && self.out[self.last..].starts_with(b"10=");
         let end = if is_whole { self.last } else { self.out.len() };
-        if self.lacks_length {
+        // Whoever reads the message believes a Length field that ends before a delimiter.
+        let is_believed = |field: &&Overlong| {
+            let until = field.value_at.checked_add(field.said);
+            until.and_then(|until| self.out[..end].get(until)) == Some(&SOH)
+        };
+        if let Some(field) = self.overlong.iter().find(is_believed) {
+            self.at = field.member_at;
+            return Err(JsonProblem::Swallows(field.tag));
+        }
+        if lacks_length {
             let mut number = itoa::Buffer::new();
             let length = number.format(end - self.body).as_bytes();
             let field = [&b"9="[..], length, &[SOH]];
@@ -175,20 +236,44 @@ impl<N: Fn(&str) -> Option<Tag>> Reader<'_, '_, N> {
             self.at = name_at;
             return Err(JsonProblem::UnknownName);
         };
+        let length = self.length_of(tag);
         self.begin_field(tag);
+        let value_at = self.out.len();
         match self.blank()? {
-            b'[' => self.entries(depth),
-            b'{' => self.bytes(),
-            _ => self.scalar(),
+            b'[' => return self.entries(depth),
+            b'{' => self.bytes()?,
+            _ => self.scalar()?,
         }
+        let value = &self.out[value_at..self.out.len() - 1];
+        if value.contains(&SOH) && length != Some(value.len() as u64) {
+            self.at = name_at;
+            return Err(JsonProblem::Delimiter(tag));
+        }
+        if let Some(said) = length.and_then(|length| usize::try_from(length).ok())
+            && said > value.len()
+        {
+            self.overlong.push(Overlong { tag, member_at: name_at, value_at, said });
+        }
+        Ok(())
+    }
+
+    /// What the field before says, if it is the Length field of the data field `tag`.
+    fn length_of(&self, tag: Tag) -> Option<u64> {
+        let is_pair = data::length_of(tag) == Some(self.last_tag)
+            || self.data_fields.contains(&(self.last_tag, tag));
+        let field = self.out[self.last..].strip_suffix(&[SOH]).filter(|_| is_pair)?;
+        let at = field.iter().position(|&b| b == b'=')?;
+        value::uint(&field[at + 1..])
     }
 
     fn begin_field(&mut self, tag: Tag) {
-        self.last = self.out.len();
+        (self.last, self.last_tag) = (self.out.len(), tag);
+        if let Some(place) = self.head.get_mut(self.count) {
+            *place = tag;
+        }
         self.count += 1;
         if self.count == 2 {
             self.body = self.last;
-            self.lacks_length = tag == tag::MSG_TYPE;
         }
         if tag != Tag(0) {
             let mut number = itoa::Buffer::new();
@@ -216,7 +301,8 @@ impl<N: Fn(&str) -> Option<Tag>> Reader<'_, '_, N> {
         let mut number = itoa::Buffer::new();
         let text = number.format(count).as_bytes();
         self.out.splice(count_at..count_at, text.iter().copied());
-        for place in [&mut self.last, &mut self.body] {
+        let values = self.overlong.iter_mut().map(|field| &mut field.value_at);
+        for place in [&mut self.last, &mut self.body].into_iter().chain(values) {
             *place += if *place > count_at { text.len() } else { 0 };
         }
         Ok(())
@@ -224,13 +310,18 @@ impl<N: Fn(&str) -> Option<Tag>> Reader<'_, '_, N> {
 
     /// A value that is not UTF-8.
     fn bytes(&mut self) -> Outcome {
+        const ONLY: JsonProblem =
+            JsonProblem::Expected("\"base64\"; the entries of a group are an array of objects");
         self.expect(b'{', "an object")?;
+        if self.blank()? != b'"' {
+            return Err(ONLY);
+        }
         let end = self.out.len();
         self.string()?;
         let is_known = &self.out[end..] == BASE64.as_bytes();
         self.out.truncate(end);
         if !is_known {
-            return Err(JsonProblem::Expected("\"base64\""));
+            return Err(ONLY);
         }
         self.expect(b':', "a colon")?;
         self.blank()?;
