@@ -98,7 +98,7 @@ pub use messages::*;
 pub use prepared::{Prepared, PreparedLayout};
 pub use scan::{CheckSumPolicy, FieldIndex};
 pub use tag::Tag;
-pub use template::Template;
+pub use template::{Template, TemplateLayout};
 pub use time::{Precision, Timestamp};
 pub use time_of_day::{Offset, TimeOfDay, TzTimeOnly, TzTimestamp};
 pub use validate::{Rules, Scratch, Switches};

@@ -26,7 +26,8 @@ use core::mem::replace;
 use crate::encode::is_msg_type;
 use crate::encode::moment::{Minute, millis, seconds};
 use crate::encode::text::{self, EIGHT_DIGITS, Short};
-use crate::{Decimal, Misuse, Precision, SOH, Tag, Timestamp, raw, tag};
+use crate::template::check_constant;
+use crate::{Decimal, Misuse, Precision, SOH, Tag, Timestamp, tag};
 
 const BLOCK: usize = 32;
 /// Room that is made at once.
@@ -230,7 +231,7 @@ impl PreparedLayout {
     /// Appends constant fields, each ended by its delimiter; a data field in one call with its
     /// Length field.
     pub fn fields(&mut self, encoded: &[u8]) -> &mut Self {
-        self.misuse = self.misuse.or_else(|| check_fields(encoded));
+        self.misuse = self.misuse.or_else(|| check_constant(encoded, is_framing));
         self.open.extend_from_slice(encoded);
         self
     }
@@ -238,7 +239,8 @@ impl PreparedLayout {
     /// Appends a field whose value is given at each [`Prepared::patch`]. No value may hold the
     /// delimiter, also that of a data field.
     pub fn slot(&mut self, tag: Tag) -> &mut Self {
-        self.misuse = self.misuse.or_else(|| check_tag(tag));
+        let misuse = is_framing(tag).then_some(Misuse::SessionOwned(tag));
+        self.misuse = self.misuse.or(misuse);
         self.open.extend_from_slice(tag.to_string().as_bytes());
         self.open.push(b'=');
         self.slots.push(Slot { tag, before: Constant::new(&self.open) });
@@ -408,22 +410,9 @@ impl<'p> Patch<'p> {
     }
 }
 
-/// What is wrong with a field of that tag: those that frame the message are there already.
-fn check_tag(tag: Tag) -> Option<Misuse> {
-    let framing = [Tag(0), tag::BEGIN_STRING, tag::BODY_LENGTH, tag::MSG_TYPE, tag::CHECK_SUM];
-    framing.contains(&tag).then_some(Misuse::SessionOwned(tag))
-}
-
-/// What is wrong with bytes that should be whole fields.
-fn check_fields(encoded: &[u8]) -> Option<Misuse> {
-    let whole: usize = raw::pieces_of(encoded).map(|(field, _)| field.len()).sum();
-    if whole != encoded.len() || raw::fields(encoded).any(|field| field.tag == Tag(0)) {
-        return Some(Misuse::NotWholeFields);
-    }
-    raw::fields(encoded).find_map(|field| {
-        let empty = field.value.is_empty().then_some(Misuse::EmptyValue(field.tag));
-        check_tag(field.tag).or(empty)
-    })
+/// Whether the field stands in each message anyway.
+fn is_framing(tag: Tag) -> bool {
+    [Tag(0), tag::BEGIN_STRING, tag::BODY_LENGTH, tag::MSG_TYPE, tag::CHECK_SUM].contains(&tag)
 }
 
 /// What is wrong with a value.

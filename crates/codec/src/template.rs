@@ -19,16 +19,16 @@ use alloc::string::ToString;
 use alloc::vec::Vec;
 
 use crate::encode::{Body, Head, piece::Piece};
-use crate::{Decimal, Misuse, SOH, Tag, Timestamp};
+use crate::{Decimal, Misuse, Tag, Timestamp, raw, tag};
 
 /// The body of a message with places left for values.
 #[derive(Clone, Debug)]
 pub struct Template {
     msg_type: Vec<u8>,
     slots: Vec<Slot>,
-    /// Constant bytes after the last slot, while the layout is being made.
-    open: Vec<u8>,
     rest: Piece,
+    /// The first mistake of the layout: no message comes of it.
+    misuse: Option<Misuse>,
 }
 
 #[derive(Clone, Debug)]
@@ -39,34 +39,15 @@ struct Slot {
 }
 
 impl Template {
-    /// Lays out a message of type `msg_type`: constant fields and slots, in wire order.
+    /// Lays out a message of type `msg_type`: constant fields and slots, in wire order. A mistake
+    /// is what each message filled from the template fails with.
     #[must_use]
-    pub fn new(msg_type: &str, layout: impl FnOnce(&mut Self)) -> Self {
-        let mut template = Self {
-            msg_type: msg_type.as_bytes().to_vec(),
-            slots: Vec::new(),
-            open: Vec::new(),
-            rest: Piece::new(&[]),
-        };
-        layout(&mut template);
-        debug_assert!(template.open.is_empty() || template.open.ends_with(&[SOH]));
-        template.rest = Piece::new(&template.open);
-        template
-    }
-
-    /// Appends constant fields, each ended by its delimiter.
-    pub fn fields(&mut self, encoded: &[u8]) -> &mut Self {
-        self.open.extend_from_slice(encoded);
-        self
-    }
-
-    /// Appends a field whose value is given at each [`Template::fill`].
-    pub fn slot(&mut self, tag: Tag) -> &mut Self {
-        self.open.extend_from_slice(tag.to_string().as_bytes());
-        self.open.push(b'=');
-        self.slots.push(Slot { tag, before: Piece::new(&self.open) });
-        self.open.clear();
-        self
+    pub fn new(msg_type: &str, layout: impl FnOnce(&mut TemplateLayout)) -> Self {
+        let mut laid_out = TemplateLayout::default();
+        layout(&mut laid_out);
+        let TemplateLayout { slots, open, misuse } = laid_out;
+        let msg_type = msg_type.as_bytes().to_vec();
+        Self { msg_type, slots, rest: Piece::new(&open), misuse }
     }
 
     /// MsgType(35) of the message.
@@ -79,8 +60,52 @@ impl Template {
     #[inline(always)]
     #[must_use = "end with done(), or the message is incomplete"]
     pub fn fill<'t, 'b, 'o>(&'t self, body: &'b mut Body<'o>) -> Fill<'t, 'b, 'o> {
+        if let Some(misuse) = self.misuse {
+            body.blame(misuse);
+        }
         Fill { slots: self.slots.iter(), rest: &self.rest, body }
     }
+}
+
+/// The layout of a [`Template`] in the making: constant fields and slots, in wire order.
+#[derive(Debug, Default)]
+pub struct TemplateLayout {
+    slots: Vec<Slot>,
+    /// Constant bytes after the last slot.
+    open: Vec<u8>,
+    misuse: Option<Misuse>,
+}
+
+impl TemplateLayout {
+    /// Appends constant fields, each ended by its delimiter; a data field in one call with its
+    /// Length field.
+    pub fn fields(&mut self, encoded: &[u8]) -> &mut Self {
+        let misuse = check_constant(encoded, tag::is_session_owned);
+        self.misuse = self.misuse.or(misuse);
+        self.open.extend_from_slice(encoded);
+        self
+    }
+
+    /// Appends a field whose value is given at each [`Template::fill`].
+    pub fn slot(&mut self, tag: Tag) -> &mut Self {
+        self.open.extend_from_slice(tag.to_string().as_bytes());
+        self.open.push(b'=');
+        self.slots.push(Slot { tag, before: Piece::new(&self.open) });
+        self.open.clear();
+        self
+    }
+}
+
+/// What is wrong with constant bytes that should be whole fields, none of which is refused.
+pub(crate) fn check_constant(encoded: &[u8], is_refused: impl Fn(Tag) -> bool) -> Option<Misuse> {
+    let whole: usize = raw::pieces_of(encoded).map(|(field, _)| field.len()).sum();
+    if whole != encoded.len() || raw::fields(encoded).any(|field| field.tag == Tag(0)) {
+        return Some(Misuse::NotWholeFields);
+    }
+    raw::fields(encoded).find_map(|field| {
+        let empty = field.value.is_empty().then_some(Misuse::EmptyValue(field.tag));
+        is_refused(field.tag).then_some(Misuse::SessionOwned(field.tag)).or(empty)
+    })
 }
 
 /// A template being filled.

@@ -258,6 +258,24 @@ fn a_template_wants_each_slot_once() {
 }
 
 #[test]
+fn a_mistaken_layout_of_a_template_makes_no_message() {
+    let table: [(&[u8], Misuse); 4] = [
+        (b"nonsense", Misuse::NotWholeFields),
+        (b"55=EU", Misuse::NotWholeFields),
+        (b"55=\x01", Misuse::EmptyValue(tag::SYMBOL)),
+        (b"55=EU\x0134=7\x01", Misuse::SessionOwned(tag::MSG_SEQ_NUM)),
+    ];
+    for (constant, expected) in table {
+        let template = Template::new("D", |t| _ = t.slot(tag::CL_ORD_ID).fields(constant));
+        let mut out = Vec::new();
+        let misuse = Body::detached(&mut out, Precision::Millis, |body| {
+            template.fill(body).str("x").done();
+        });
+        assert_eq!((misuse, out.len()), (Err(expected), 0), "{}", constant.escape_ascii());
+    }
+}
+
+#[test]
 fn what_cannot_be_a_message_is_not_prepared() {
     let fields = |encoded: &'static [u8]| {
         Prepared::new("FIX.4.4", "D", Precision::Millis, |m| _ = m.fields(encoded)).err()
