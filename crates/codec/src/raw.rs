@@ -15,7 +15,7 @@
 //! ```
 
 use crate::frame::{Frame, Limits, split};
-use crate::scan::sum;
+use crate::scan::{self, sum};
 use crate::{Field, Garbled, SOH, Tag, data, value};
 
 /// The value of the first field of that tag.
@@ -93,12 +93,10 @@ pub(crate) fn pieces_with(
 
 /// The tag of a field whose value begins at `value`; `Tag(0)` unless it is a canonical number.
 pub(crate) fn tag_of(encoded: &[u8], value: usize) -> Tag {
-    let text = match encoded[..value].split_last() {
-        // Nine digits cannot overflow.
-        Some((b'=', text)) if text.len() <= 9 && text.first() != Some(&b'0') => text,
-        _ => return Tag(0),
-    };
-    Tag(value::uint(text).map_or(0, |number| number as u32))
+    match encoded[..value].split_last() {
+        Some((b'=', text)) => scan::read_tag(text),
+        _ => Tag(0),
+    }
 }
 
 /// What stands in a buffer, one after the other.

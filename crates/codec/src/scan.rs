@@ -29,6 +29,7 @@ use alloc::vec::Vec;
 
 use crate::fields::Fields;
 use crate::{Garbled, SOH, Tag, tag};
+pub(crate) use scalar::tag as read_tag;
 pub use simd::Simd;
 
 /// Whether CheckSum(10) is verified.

@@ -33,7 +33,7 @@ pub(super) fn tag_and_value(frame: &[u8], at: usize, end: usize) -> (Tag, usize)
 const TAG_DIGITS_MAX: usize = 9;
 
 /// The tag that the text before a `=` says: `Tag(0)` unless it is a canonical number.
-fn tag(text: &[u8]) -> Tag {
+pub(crate) fn tag(text: &[u8]) -> Tag {
     let is_canonical = (1..=TAG_DIGITS_MAX).contains(&text.len())
         && text[0] != b'0'
         && text.iter().all(u8::is_ascii_digit);
