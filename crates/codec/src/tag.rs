@@ -111,5 +111,5 @@ pub const fn is_session_owned(tag: Tag) -> bool {
     matches!(tag.0, 8 | 9 | 10 | 34 | 35 | 43 | 49 | 52 | 56 | 122)
 }
 
-/// Tags from here on are left to venues and their counterparties.
-pub(crate) const USER_DEFINED: u32 = 5000;
+/// Tags from here on are left to venues and their counterparties (FIX, user defined fields).
+pub const USER_DEFINED: u32 = 5000;

@@ -20,8 +20,6 @@ pub(super) struct Explain<'e, 'm> {
     pub(super) findings: &'e [Finding],
 }
 
-/// Tags from here on are left to venues and their counterparties.
-const USER_DEFINED: u32 = 5_000;
 /// Longest value that is shown whole, in characters.
 const VALUE_MAX: usize = 40;
 /// Codes that are listed before they are only counted.
@@ -90,7 +88,7 @@ impl Explain<'_, '_> {
                 format!("{} has no message of that type", self.pair.application.name())
             }
             RejectReason::RequiredTagMissing => self.missing(finding, field),
-            RejectReason::InvalidTagNumber if tag.0 >= USER_DEFINED => {
+            RejectReason::InvalidTagNumber if tag.0 >= tag::USER_DEFINED => {
                 "name the venue's dictionary, or leave out the check user_defined_tags".to_owned()
             }
             RejectReason::InvalidTagNumber | RejectReason::UndefinedTag => {
