@@ -5,7 +5,6 @@
 use core::fmt;
 
 use crate::encode::moment::{Minute, seconds};
-use crate::time_of_day::hms;
 use crate::{Date, TimeOfDay, digits, value};
 
 const NANOS: i64 = 1_000_000_000;
@@ -59,12 +58,17 @@ impl Timestamp {
     /// The day and time that a UTCTimestamp says, of any year.
     #[inline]
     pub(crate) fn parts(value: &[u8]) -> Option<(Date, TimeOfDay)> {
-        let (date, rest) = value.split_first_chunk::<8>()?;
-        let (b'-', rest) = rest.split_first()? else { return None };
-        let (time, rest) = rest.split_first_chunk::<8>()?;
-        let [hour, minute, second] = hms(time)?;
-        let time = TimeOfDay::new(hour, minute, second, fraction(rest)?)?;
+        let (date, time) = Self::split(value)?;
+        let time = TimeOfDay::parse(time)?;
         Some((Date::of_digits(date)?, time))
+    }
+
+    /// The two halves of a UTCTimestamp.
+    #[inline]
+    pub(crate) fn split(value: &[u8]) -> Option<(&[u8; 8], &[u8])> {
+        let (date, rest) = value.split_first_chunk::<8>()?;
+        let (b'-', time) = rest.split_first()? else { return None };
+        Some((date, time))
     }
 
     /// A day and time in UTC; `None` beyond the years 1678 to 2262.
