@@ -45,6 +45,26 @@ impl Precision {
 /// `YYYYMMDD-HH:MM:SS.sssssssss`.
 pub(crate) const TEXT_MAX: usize = 27;
 
+/// ```
+/// use std::time::{Duration, SystemTime};
+/// use transfix_codec::Timestamp;
+///
+/// let noon = SystemTime::UNIX_EPOCH + Duration::from_secs(43_200);
+/// assert_eq!(Timestamp::try_from(noon), Ok(Timestamp(43_200_000_000_000)));
+/// ```
+#[cfg(feature = "std")]
+impl TryFrom<std::time::SystemTime> for Timestamp {
+    type Error = crate::OutOfRange;
+
+    fn try_from(time: std::time::SystemTime) -> Result<Self, Self::Error> {
+        let nanos = match time.duration_since(std::time::SystemTime::UNIX_EPOCH) {
+            Ok(after) => i64::try_from(after.as_nanos()).ok(),
+            Err(before) => i64::try_from(before.duration().as_nanos()).ok().map(|n| -n),
+        };
+        nanos.map(Self).ok_or(crate::OutOfRange)
+    }
+}
+
 impl Timestamp {
     /// Reads `YYYYMMDD-HH:MM:SS` with an optional fraction of 1 to 12 digits.
     /// Picoseconds are cut off; second 60 counts as the first of the next minute.

@@ -229,6 +229,10 @@ pub struct SessionSettings {
     /// Longest message accepted, in bytes. Default 1 MiB.
     #[serde(default = "default_message_bytes_max")]
     pub message_bytes_max: usize,
+    /// Longest value of a field accepted, in bytes; a message with a longer one is answered by
+    /// Reject(3), reason 5. Default: as long as the message may be.
+    #[serde(default = "default_field_bytes_max")]
+    pub field_bytes_max: usize,
     /// Bytes that may wait for the counterparty before `send` answers "would block". Default 16
     /// MiB.
     #[serde(default = "default_queued_bytes_max")]
@@ -268,6 +272,9 @@ const fn default_segment_bytes() -> usize {
 const fn default_message_bytes_max() -> usize {
     1 << 20
 }
+const fn default_field_bytes_max() -> usize {
+    usize::MAX
+}
 const fn default_queued_bytes_max() -> usize {
     16 << 20
 }
@@ -306,6 +313,7 @@ impl SessionSettings {
             keep_inbound: false,
             segment_bytes: default_segment_bytes(),
             message_bytes_max: default_message_bytes_max(),
+            field_bytes_max: default_field_bytes_max(),
             queued_bytes_max: default_queued_bytes_max(),
             tcp_nodelay: true,
             tcp_send_buffer_bytes: 0,
@@ -351,6 +359,7 @@ impl SessionSettings {
         if let Some(precision) = self.precision {
             config.precision = precision;
         }
+        config.field_bytes_max = self.field_bytes_max;
         config.logon_timeout_ms = self.logon_timeout_ms;
         config.logout_timeout_ms = self.logout_timeout_ms;
         config
