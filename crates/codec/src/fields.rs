@@ -86,7 +86,7 @@ impl<'a> Fields<'a> {
     /// ```
     /// # use transfix_codec::{CheckSumPolicy, FieldIndex, Message, Tag};
     /// # let mut index = FieldIndex::default();
-    /// let bytes = b"8=FIX.4.4\x019=18\x0135=B\x01148=headline\x0110=198\x01";
+    /// let bytes = b"8=FIX.4.4\x019=18\x0135=B\x01148=headline\x0110=254\x01";
     /// let news = Message::parse(bytes, &mut index, CheckSumPolicy::Verify).expect("News");
     /// assert_eq!(news.longer_than(7).map(|field| field.tag), Some(Tag(148)));
     /// assert!(news.longer_than(8).is_none());
