@@ -23,12 +23,16 @@ use crate::handle::{Registry, Sent};
 use crate::link::Down;
 use crate::queue::{self, SendQueue};
 use crate::replay::Replay;
+use crate::schedule::Hours;
 use crate::settings::Offline;
 
 /// Answers of the session layer that may wait beyond the limit of applications.
 const STALLED_BYTES: usize = 4 << 20;
 /// First size of the send buffer; it grows up to the limit of queued bytes.
 const OUTBOX_BYTES: usize = 64 << 10;
+
+/// BusinessRejectReason(380).
+const APPLICATION_NOT_AVAILABLE: u8 = 4;
 
 /// Limits and switches of a link.
 #[derive(Clone, Debug)]
@@ -38,6 +42,8 @@ pub(crate) struct LinkOptions {
     pub(crate) queued_bytes_max: usize,
     pub(crate) keep_inbound: bool,
     pub(crate) offline: Offline,
+    /// When the session may be connected; `None` for always.
+    pub(crate) hours: Option<Hours>,
     /// Whether messages are validated; `dictionary` stands in for the standard one.
     pub(crate) checks: Checks,
     pub(crate) dictionary: Option<DictionarySource>,
@@ -146,6 +152,16 @@ impl Desk {
         self.out.bytes().len() > max.saturating_mul(2).max(max.saturating_add(STALLED_BYTES))
     }
 
+    /// Lets the numbers start again if a window has opened since they began.
+    pub(crate) fn open_window(&mut self, now: Now) {
+        let since_ns = self.store.numbers().created_ns;
+        let hours = self.options.hours.as_mut();
+        if hours.is_some_and(|hours| hours.restarts(now.utc, since_ns)) {
+            tracing::info!(session = %self.id(), "numbers start again: a window has opened");
+            self.session.restart_numbers(&mut self.out);
+        }
+    }
+
     /// Carries out the session's verdict on `message`, then on the held messages it has freed.
     pub(crate) fn act(
         &mut self,
@@ -233,6 +249,12 @@ impl Desk {
             let kind = transfix_store::Kind::Application;
             let record = Record::Inbound { seq, kind, bytes: message.bytes() };
             self.store.put(now.utc.0.unsigned_abs(), record).map_err(Down::Store)?;
+        }
+        let closed = self.options.hours.as_mut().and_then(|hours| hours.refusal(now.utc));
+        if let Some(text) = closed {
+            let why = (APPLICATION_NOT_AVAILABLE, text);
+            self.session.business_reject(now, message, why, &mut self.out);
+            return Ok(());
         }
         let mut answer = Ok(());
         self.with_application(now, |app, session| answer = app.on_message(message, session));

@@ -48,6 +48,7 @@ pub mod probe;
 mod queue;
 mod replay;
 mod rule_book;
+pub mod schedule;
 mod settings;
 mod settings_file;
 mod slot;

@@ -75,6 +75,7 @@ impl Link {
         self.inbox.clear();
         self.inbox.preload(read);
         self.preloaded = !read.is_empty();
+        self.desk.open_window(now);
         self.desk.session.connected(now, &mut self.desk.out);
         self.flush(now)
     }

@@ -11,6 +11,7 @@ use transfix_codec::{Precision, Switches};
 use transfix_session::{BeginString, ResetPolicy, Role};
 
 use crate::dictionary_source::DictionarySource;
+use crate::schedule::Schedule;
 use crate::settings::{EngineSettings, Offline, SessionSettings, Settings};
 
 /// Why settings were not taken.
@@ -148,6 +149,9 @@ pub(crate) fn check(session: &SessionSettings) -> Result<(), String> {
     if session.role == Role::Acceptor && !session.qualifier.is_empty() {
         // Nothing in a Logon(A) would tell such sessions apart.
         return Err(format!("{id}: only an initiator has a qualifier"));
+    }
+    if let Some(schedule) = &session.schedule {
+        Schedule::new(schedule).map_err(|error| format!("{id}: {error}"))?;
     }
     for (key, value, min) in [
         ("message_bytes_max", session.message_bytes_max, 1_024),

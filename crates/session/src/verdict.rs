@@ -65,6 +65,8 @@ pub enum Disconnect {
     LinkLost,
     /// The application asked for it.
     Application,
+    /// The window of the session's schedule has closed.
+    Schedule,
 }
 
 impl fmt::Display for Disconnect {
@@ -88,6 +90,7 @@ impl fmt::Display for Disconnect {
             Self::HeartbeatTimeout => f.write_str("the counterparty has fallen silent"),
             Self::LinkLost => f.write_str("the connection was lost"),
             Self::Application => f.write_str("the application ended the session"),
+            Self::Schedule => f.write_str("the session is closed by its schedule"),
         }
     }
 }
