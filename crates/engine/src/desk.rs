@@ -182,21 +182,15 @@ impl Desk {
             // Not the application's: duplicates and rejected messages end here.
             Verdict::Handled if check_msg_type(message.msg_type()).is_ok() => {}
             Verdict::Handled => self.with_application(now, |app, s| app.on_admin(message, s)),
-            Verdict::LoggedOn => {
-                self.counters.logons += 1;
-                self.note_state();
-                self.choose_rules();
-                tracing::info!(session = %self.id(), "logged on");
-                self.with_application(now, |app, s| {
-                    app.on_admin(message, s);
-                    app.on_logon(s);
-                });
+            Verdict::LoggedOn => self.logged_on(now, message),
+            Verdict::LoggedOnThenResend { begin, end } => {
+                // Before the application sends more, which is not asked for.
+                self.start_replay(begin, end);
+                self.logged_on(now, message);
             }
             Verdict::Resend { begin, end } => {
-                tracing::info!(session = %self.id(), begin, end, "resending");
                 self.with_application(now, |app, s| app.on_admin(message, s));
-                let last = self.session.next_num_out() - 1;
-                self.replay.start(begin, end, last, self.out.bytes().len());
+                self.start_replay(begin, end);
             }
             Verdict::Disconnect(reason) => {
                 self.with_application(now, |app, s| app.on_admin(message, s));
@@ -204,6 +198,23 @@ impl Desk {
             }
         }
         self.put_entries(now).map_err(Down::Store)
+    }
+
+    fn logged_on(&mut self, now: Now, message: &Message<'_>) {
+        self.counters.logons += 1;
+        self.note_state();
+        self.choose_rules();
+        tracing::info!(session = %self.id(), "logged on");
+        self.with_application(now, |app, s| {
+            app.on_admin(message, s);
+            app.on_logon(s);
+        });
+    }
+
+    fn start_replay(&mut self, begin: u64, end: u64) {
+        tracing::info!(session = %self.id(), begin, end, "resending");
+        let last = self.session.next_num_out() - 1;
+        self.replay.start(begin, end, last, self.out.bytes().len());
     }
 
     /// The rules of the version in force, which a FIXT.1.1 acceptor may learn from the Logon(A).
@@ -407,11 +418,13 @@ impl Desk {
         }
     }
 
-    pub(crate) fn closed(&mut self, reason: Disconnect) {
-        self.session.disconnected();
+    pub(crate) fn closed(&mut self, now: Now, reason: Disconnect) {
+        self.session.disconnected(&mut self.out);
+        // A reset that this end brings; a store that has failed keeps the session down anyway.
+        if let Err(error) = self.journal(now) {
+            tracing::error!(session = %self.id(), %error, "store failed");
+        }
         self.cut = None;
-        self.note_state();
-        self.out.clear();
         self.shown = 0;
         self.replay.clear();
         tracing::info!(session = %self.id(), %reason, "disconnected");

@@ -21,7 +21,7 @@ use crate::listening::{Listening, resolve, socket_options};
 use crate::lobby::{Destination, Lobby, LobbyDoor};
 use crate::queue::SendQueue;
 use crate::settings::{Durability, Mode, SessionSettings, Settings};
-use crate::settings_file;
+use crate::settings_check;
 use crate::slot::{Dial, SessionOutcome, Slot};
 use crate::worker::{Command, Mailbox, Worker};
 
@@ -100,7 +100,7 @@ impl Engine {
         let mut plan = Plan::default();
         plan.pool.resize_with(settings.engine.workers.max(1), Vec::new);
         for (n, session) in settings.sessions.iter().enumerate() {
-            settings_file::check(session).map_err(EngineError::Settings)?;
+            settings_check::check(session).map_err(EngineError::Settings)?;
             let shared = Arc::new(open(session, application(&session.id()), &registry)?);
             let dial = match session.role {
                 Role::Initiator => Some(dial(session)?),

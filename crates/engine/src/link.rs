@@ -189,13 +189,13 @@ impl Link {
     }
 
     /// Closes the connection, if there is one, and tells the application.
-    pub(crate) fn close(&mut self, reason: Disconnect) -> Option<Box<dyn Stream>> {
+    pub(crate) fn close(&mut self, now: Now, reason: Disconnect) -> Option<Box<dyn Stream>> {
         let mut stream = self.stream.take()?;
         // The Logout(5) just written arrives before the end of the stream; a peer that is gone
         // already makes this fail, which changes nothing.
         let _ = stream.shutdown();
         self.inbox.clear();
-        self.desk.closed(reason);
+        self.desk.closed(now, reason);
         Some(stream)
     }
 }

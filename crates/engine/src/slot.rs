@@ -245,7 +245,7 @@ impl Slot {
             dial.state = DialState::At(now.monotonic_ns + dial.interval_ns);
         }
         // Last: it calls the application, which may panic.
-        if let Some(mut stream) = self.lock().close(reason) {
+        if let Some(mut stream) = self.lock().close(now, reason) {
             drain(&mut *stream);
             // Not registered where the worker spins.
             stream.deregister(registry).ok();

@@ -3,7 +3,7 @@
 use transfix_codec::{Body, Message, Reject, RejectReason, Tag, tag, validate, value};
 
 use crate::config::{BeginString, CompIdPolicy, Now};
-use crate::outbox::Outbox;
+use crate::outbox::{Kind, Outbox};
 use crate::session::Session;
 use crate::state::{Event, State};
 use crate::verdict::{Disconnect, Verdict};
@@ -29,7 +29,20 @@ impl Session {
         }
         // A SequenceReset(4) has no original to be later than.
         if message.flag(tag::POSS_DUP_FLAG)? && message.msg_type() != b"4" {
-            check_orig_sending_time(message)?;
+            self.check_orig_sending_time(message)?;
+        }
+        Ok(())
+    }
+
+    /// FIX Session: a PossDup carries OrigSendingTime(122), not later than its SendingTime(52).
+    pub(crate) fn check_orig_sending_time(&self, message: &Message<'_>) -> Result<(), Reject> {
+        let required = self.config.resend.orig_sending_time_required;
+        if !required && message.raw(tag::ORIG_SENDING_TIME).is_none() {
+            return Ok(());
+        }
+        let original = message.timestamp(tag::ORIG_SENDING_TIME)?;
+        if original > message.timestamp(tag::SENDING_TIME)? {
+            return Err(Reject::new(RejectReason::SendingTimeAccuracy, tag::ORIG_SENDING_TIME));
         }
         Ok(())
     }
@@ -79,7 +92,7 @@ impl Session {
     /// Writes Reject(3) for `message`.
     pub fn reject(&mut self, now: Now, message: &Message<'_>, reject: Reject, out: &mut Outbox) {
         let begin_string = self.config.id.begin_string;
-        self.write_admin(now, b"3", out, |body| {
+        self.write_reject(now, out, |body| {
             reverse_route(body, message, begin_string);
             body.uint(tag::REF_SEQ_NUM, message.msg_seq_num().unwrap_or(0));
             if begin_string.has_reject_reason() {
@@ -117,11 +130,18 @@ impl Session {
             write_text(body, format_args!("{text}"));
         };
         if begin_string.has_reject_reason() {
-            let written = self.write(now, b"j", crate::Kind::Application, out, fill);
+            let written = self.write(now, b"j", Kind::Application, out, fill);
             assert!(written.is_ok(), "a BusinessMessageReject(j) of ours is wrong: {written:?}");
         } else {
-            self.write_admin(now, b"3", out, fill);
+            self.write_reject(now, out, fill);
         }
+    }
+
+    fn write_reject(&mut self, now: Now, out: &mut Outbox, fill: impl FnOnce(&mut Body<'_>)) {
+        let resent = self.config.resend.resend_rejects;
+        let kind = if resent { Kind::Application } else { Kind::Admin };
+        let written = self.write(now, b"3", kind, out, fill);
+        assert!(written.is_ok(), "a Reject(3) of ours is wrong: {written:?}");
     }
 
     /// Writes Logout(5) of our own accord; `ending` is why, if not the application's wish.
@@ -144,15 +164,6 @@ impl Session {
         self.write_logout(now, &text, Some(why), out);
         Verdict::Disconnect(why)
     }
-}
-
-/// FIX Session: a PossDup carries OrigSendingTime(122), not later than its SendingTime(52).
-pub(crate) fn check_orig_sending_time(message: &Message<'_>) -> Result<(), Reject> {
-    let original = message.timestamp(tag::ORIG_SENDING_TIME)?;
-    if original > message.timestamp(tag::SENDING_TIME)? {
-        return Err(Reject::new(RejectReason::SendingTimeAccuracy, tag::ORIG_SENDING_TIME));
-    }
-    Ok(())
 }
 
 /// RefTagID(371): also what the counterparty took for a tag and is none, such as -1.
