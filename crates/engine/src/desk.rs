@@ -23,7 +23,7 @@ use crate::handle::{Registry, Sent};
 use crate::link::Down;
 use crate::queue::{self, SendQueue};
 use crate::replay::Replay;
-use crate::settings::Offline;
+use crate::settings::{GarbledPolicy, Offline};
 
 /// Answers of the session layer that may wait beyond the limit of applications.
 const STALLED_BYTES: usize = 4 << 20;
@@ -35,6 +35,7 @@ const OUTBOX_BYTES: usize = 64 << 10;
 pub(crate) struct LinkOptions {
     pub(crate) limits: Limits,
     pub(crate) check_sum: CheckSumPolicy,
+    pub(crate) garbled: GarbledPolicy,
     pub(crate) queued_bytes_max: usize,
     pub(crate) keep_inbound: bool,
     pub(crate) offline: Offline,
@@ -67,6 +68,8 @@ pub struct Counters {
     pub garbled: u64,
     /// Accepted logons.
     pub logons: u64,
+    /// Connections refused because the session had one already, or was not to be connected.
+    pub refused: u64,
 }
 
 /// Session, store and application of one link.
@@ -272,6 +275,23 @@ impl Desk {
     pub(crate) fn garbled(&mut self, reason: Garbled, bytes: usize) {
         self.counters.garbled += 1;
         tracing::warn!(session = %self.id(), bytes, %reason, "skipped");
+    }
+
+    /// A frame that is no sound message: skipped, unless the session rejects such ones.
+    pub(crate) fn garbled_frame(
+        &mut self,
+        now: Now,
+        frame: &[u8],
+        reason: Garbled,
+    ) -> Result<(), Down> {
+        self.garbled(reason, frame.len());
+        if self.options.garbled == GarbledPolicy::Skip {
+            return Ok(());
+        }
+        match self.session.receive_garbled(now, frame, reason, &mut self.out) {
+            Verdict::Disconnect(reason) => Err(Down::Session(reason)),
+            _ => self.put_entries(now).map_err(Down::Store),
+        }
     }
 
     pub(crate) fn tick(&mut self, now: Now) -> Result<(), Down> {

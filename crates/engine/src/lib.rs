@@ -61,7 +61,7 @@ pub use dictionary_source::DictionarySource;
 pub use engine::{Engine, EngineError, pin_to_cpu};
 pub use handle::{Sent, SessionHandle};
 pub use settings::{
-    Durability, EngineSettings, Mode, Offline, SendMode, SessionSettings, Settings,
+    Durability, EngineSettings, GarbledPolicy, Mode, Offline, SendMode, SessionSettings, Settings,
 };
 pub use settings_file::SettingsError;
 pub use slot::{Outcome, SessionOutcome};

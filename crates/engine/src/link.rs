@@ -120,7 +120,9 @@ impl Link {
                             // 5 application, which 6 encodes its answers
                             outcome = desk.act(now, &message, verdict);
                         }
-                        Err(reason) => desk.garbled(reason, end),
+                        Err(reason) => {
+                            outcome = desk.garbled_frame(now, &inbox.bytes()[..end], reason);
+                        }
                     }
                     inbox.consume(end);
                 }

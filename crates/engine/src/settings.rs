@@ -126,6 +126,17 @@ pub enum Offline {
     Store,
 }
 
+/// What becomes of a framed message that is garbled.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum GarbledPolicy {
+    /// It is passed over and does not count.
+    #[default]
+    Skip,
+    /// It is answered by Reject(3), and counts if its MsgSeqNum(34) can be read.
+    Reject,
+}
+
 /// Where sent messages and the next numbers are kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -214,6 +225,10 @@ pub struct SessionSettings {
     /// Whether CheckSum(10) is verified. Default true.
     #[serde(default = "default_true")]
     pub validate_check_sum: bool,
+    /// What becomes of a framed message that is garbled: a wrong CheckSum(10), MsgType(35) missing
+    /// or out of its place. `skip` or `reject`. Default `skip`, as the standard wants it.
+    #[serde(default)]
+    pub garbled: GarbledPolicy,
     /// A dictionary in place of the version's own (the application's, on FIXT sessions).
     #[serde(default)]
     pub dictionary: Option<DictionarySource>,
@@ -330,6 +345,7 @@ impl SessionSettings {
             validate: true,
             checks: Switches::default(),
             validate_check_sum: true,
+            garbled: GarbledPolicy::default(),
             dictionary: None,
             appl_versions: BTreeMap::new(),
             logon_timeout_ms: default_timeout_ms(),

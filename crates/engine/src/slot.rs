@@ -158,6 +158,7 @@ impl Slot {
                 () if self.failed => "the session has failed",
                 () => "the session is logged out by its operator",
             };
+            link.desk.counters.refused += 1;
             tracing::warn!(session = %self.shared.id, why, "refused a connection");
             return Ok(());
         }

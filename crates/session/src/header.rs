@@ -18,6 +18,17 @@ const REVERSE_ROUTE: [(Tag, Tag); 6] = [
     (tag::DELIVER_TO_LOCATION_ID, tag::ON_BEHALF_OF_LOCATION_ID),
 ];
 
+/// What a Reject(3) is about.
+#[derive(Clone, Copy)]
+pub(crate) struct Rejected<'m, 'a> {
+    /// RefSeqNum(45); 0 if it cannot be read.
+    pub(crate) seq: u64,
+    /// RefMsgType(372); empty if it cannot be read.
+    pub(crate) msg_type: &'m [u8],
+    /// The message, if it can be read as one: its route goes back.
+    pub(crate) message: Option<&'m Message<'a>>,
+}
+
 impl Session {
     /// SenderCompID(49), TargetCompID(56), SendingTime(52), and OrigSendingTime(122) of a PossDup.
     pub(crate) fn check_header(&self, now: Now, message: &Message<'_>) -> Result<(), Reject> {
@@ -91,23 +102,38 @@ impl Session {
 
     /// Writes Reject(3) for `message`.
     pub fn reject(&mut self, now: Now, message: &Message<'_>, reject: Reject, out: &mut Outbox) {
+        let seq = message.msg_seq_num().unwrap_or(0);
+        let rejected = Rejected { seq, msg_type: message.msg_type(), message: Some(message) };
+        self.write_reject_of(now, rejected, reject, out);
+    }
+
+    pub(crate) fn write_reject_of(
+        &mut self,
+        now: Now,
+        rejected: Rejected<'_, '_>,
+        reject: Reject,
+        out: &mut Outbox,
+    ) {
         let begin_string = self.config.id.begin_string;
+        let Rejected { seq, msg_type, message } = rejected;
         self.write_reject(now, out, |body| {
-            reverse_route(body, message, begin_string);
-            body.uint(tag::REF_SEQ_NUM, message.msg_seq_num().unwrap_or(0));
+            if let Some(message) = message {
+                reverse_route(body, message, begin_string);
+            }
+            body.uint(tag::REF_SEQ_NUM, seq);
             if begin_string.has_reject_reason() {
                 if let Some(tag) = ref_tag_id(message, reject) {
                     body.int(tag::REF_TAG_ID, tag);
                 }
-                if !message.msg_type().is_empty() {
-                    body.bytes(tag::REF_MSG_TYPE, message.msg_type());
+                if !msg_type.is_empty() {
+                    body.bytes(tag::REF_MSG_TYPE, msg_type);
                 }
             }
             if begin_string.knows(reject.reason) {
                 body.uint(tag::SESSION_REJECT_REASON, reject.reason as u64);
             }
-            let seq = message.msg_seq_num().ok();
-            write_text(body, format_args!("{}", reject.explained(message.msg_type(), seq)));
+            let seq = Some(seq).filter(|seq| *seq > 0);
+            write_text(body, format_args!("{}", reject.explained(msg_type, seq)));
         });
     }
 
@@ -167,8 +193,8 @@ impl Session {
 }
 
 /// RefTagID(371): also what the counterparty took for a tag and is none, such as -1.
-fn ref_tag_id(message: &Message<'_>, reject: Reject) -> Option<i64> {
-    let malformed = || validate::malformed_tag(message).and_then(value::int);
+fn ref_tag_id(message: Option<&Message<'_>>, reject: Reject) -> Option<i64> {
+    let malformed = || validate::malformed_tag(message?).and_then(value::int);
     let invalid = reject.reason == RejectReason::InvalidTagNumber;
     reject.tag.map(|tag| i64::from(tag.0)).or_else(|| invalid.then(malformed).flatten())
 }

@@ -22,6 +22,7 @@
 
 mod config;
 mod gap;
+mod garbled;
 mod header;
 mod logon;
 mod operate;
