@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use transfix_codec::{Body, Message};
-use transfix_session::{Disconnect, Now, Outbox, SendError, Session, SessionId};
+use transfix_session::{Disconnect, HeaderChange, Now, Outbox, SendError, Session, SessionId};
 
 use crate::handle::{Registry, SessionHandle};
 
@@ -130,6 +130,7 @@ pub struct SessionRef<'a> {
     pub(crate) registry: &'a Registry,
     pub(crate) now: Now,
     pub(crate) queued_bytes_max: usize,
+    pub(crate) cut: &'a mut Option<Disconnect>,
 }
 
 impl SessionRef<'_> {
@@ -168,6 +169,20 @@ impl SessionRef<'_> {
         self.session.send(self.now, msg_type.as_bytes(), self.out, fill)
     }
 
+    /// Sends an application message with another header than the next in turn: see
+    /// [`HeaderChange`] and [`Session::send_with`].
+    ///
+    /// # Errors
+    /// [`SendError`]; nothing was sent then.
+    pub fn send_with(
+        &mut self,
+        msg_type: &str,
+        change: HeaderChange,
+        fill: impl FnOnce(&mut Body<'_>),
+    ) -> Result<u64, SendError> {
+        self.session.send_with(self.now, msg_type.as_bytes(), change, self.out, fill)
+    }
+
     /// Another session of the same engine, to send into it from here.
     #[must_use]
     pub fn other(&self, id: &SessionId) -> Option<SessionHandle> {
@@ -176,6 +191,13 @@ impl SessionRef<'_> {
 
     /// Begins an orderly end of the session: Logout(5) with this Text(58).
     pub fn logout(&mut self, text: &str) {
-        self.session.logout(self.now, text, self.out);
+        if !self.session.logout(self.now, text, self.out) {
+            self.disconnect();
+        }
+    }
+
+    /// Closes the connection without a word, after what has been sent.
+    pub fn disconnect(&mut self) {
+        *self.cut = Some(Disconnect::Application);
     }
 }

@@ -203,7 +203,7 @@ impl Desk {
             }
             self.held_index = index;
         }
-        Ok(())
+        self.cut.take().map_or(Ok(()), |reason| Err(Down::Session(reason)))
     }
 
     fn act_on_one(
@@ -301,6 +301,7 @@ impl Desk {
             registry: &self.registry,
             now,
             queued_bytes_max: self.options.queued_bytes_max,
+            cut: &mut self.cut,
         };
         call(&mut *self.application, &mut session);
     }

@@ -31,7 +31,7 @@ use serde::{Deserialize, Serialize};
 use transfix_codec::{Precision, Switches};
 use transfix_session::{
     ApplVerId, BeginString, CompIdPolicy, Config, LogonConfig, NumbersConfig, ResendConfig,
-    ResetPolicy, Role, SessionId, SubIds, TimingConfig,
+    ResetPolicy, Role, SessionId, SubIds, Throttle, TimingConfig,
 };
 
 use crate::dictionary_source::DictionarySource;
@@ -205,6 +205,14 @@ pub struct SessionSettings {
     /// Heartbeats and silence, as a table. See [`TimingConfig`].
     #[serde(default, deserialize_with = "settings_tables::table")]
     pub timing: TimingConfig,
+    /// How many application messages of a type are taken in a time: a list of tables such as
+    /// `{ msg_type = "D", messages_max = 10, interval_ms = 1000, action = "reject" }`; the action
+    /// may also be `disconnect`. Default none.
+    #[serde(default, deserialize_with = "settings_tables::throttles")]
+    pub throttles: Vec<Throttle>,
+    /// Whether the session ends without a Logout(5) of ours. Default false.
+    #[serde(default)]
+    pub silent_disconnect: bool,
     /// Whether CompIDs of every message are checked. Default true.
     #[serde(default = "default_true")]
     pub check_comp_ids: bool,
@@ -339,6 +347,8 @@ impl SessionSettings {
             numbers: NumbersConfig::default(),
             resend: ResendConfig::default(),
             timing: TimingConfig::default(),
+            throttles: Vec::new(),
+            silent_disconnect: false,
             check_comp_ids: true,
             sending_time_tolerance_s: default_sending_time_tolerance_s(),
             precision: None,
@@ -405,6 +415,8 @@ impl SessionSettings {
         config.numbers = self.numbers;
         config.resend = self.resend;
         config.timing = self.timing;
+        config.throttles.clone_from(&self.throttles);
+        config.silent_disconnect = self.silent_disconnect;
         config.comp_ids =
             if self.check_comp_ids { CompIdPolicy::Check } else { CompIdPolicy::Ignore };
         config.sending_time_tolerance_s =

@@ -1,7 +1,7 @@
 //! What no single key of the settings can tell: contradictions, and values out of range.
 
 use transfix_codec::tag;
-use transfix_session::{BeginString, ResetPolicy, Role, Secret};
+use transfix_session::{BeginString, ResetPolicy, Role, Secret, check_msg_type};
 
 use crate::settings::{Offline, SessionSettings};
 
@@ -10,7 +10,7 @@ pub(crate) fn check(session: &SessionSettings) -> Result<(), String> {
     if session.sender_comp_id.is_empty() || session.target_comp_id.is_empty() {
         return Err("sender_comp_id and target_comp_id must not be empty".to_owned());
     }
-    for check in [identity, ranges, versions, logon, resets] {
+    for check in [identity, ranges, throttles, versions, logon, resets] {
         check(session).map_err(|what| format!("{}: {what}", session.id()))?;
     }
     Ok(())
@@ -59,6 +59,22 @@ fn ranges(session: &SessionSettings) -> Result<(), String> {
     let (min, max) = (timing.heart_bt_int_s_min, timing.heart_bt_int_s_max);
     if max > 0 && min > max {
         return Err(format!("timing.heart_bt_int_s_min {min} is above heart_bt_int_s_max {max}"));
+    }
+    Ok(())
+}
+
+fn throttles(session: &SessionSettings) -> Result<(), String> {
+    for (n, throttle) in session.throttles.iter().enumerate() {
+        let msg_type = &throttle.msg_type;
+        if check_msg_type(msg_type.as_bytes()).is_err() {
+            return Err(format!("throttles: `{msg_type}` is no type of an application message"));
+        }
+        if throttle.interval_ms == 0 {
+            return Err(format!("throttles: interval_ms of {msg_type} is at least 1"));
+        }
+        if session.throttles[..n].iter().any(|other| other.msg_type == *msg_type) {
+            return Err(format!("throttles: {msg_type} is there twice"));
+        }
     }
     Ok(())
 }

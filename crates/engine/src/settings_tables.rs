@@ -11,7 +11,8 @@ use serde::Deserialize;
 use serde::de::{self, Deserializer, MapAccess, Visitor};
 use transfix_codec::{Tag, raw};
 use transfix_session::{
-    LogonConfig, NumbersConfig, ResendConfig, Secret, TimingConfig, TooLow, TooLowAtLogon,
+    LogonConfig, NumbersConfig, ResendConfig, Secret, Throttle, ThrottleAction, TimingConfig,
+    TooLow, TooLowAtLogon,
 };
 
 /// Tables that a session takes over key by key from `[defaults]`.
@@ -105,6 +106,28 @@ macro_rules! words {
 
 words!(TooLowWord for TooLow: Logout, Reject, Ignore);
 words!(TooLowAtLogonWord for TooLowAtLogon: Logout, Accept);
+
+words!(ThrottleWord for ThrottleAction: Reject, Disconnect);
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ThrottleTable {
+    msg_type: String,
+    messages_max: u32,
+    interval_ms: u32,
+    action: ThrottleWord,
+}
+
+/// Reads a list of tables, each of which says all.
+pub(crate) fn throttles<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<Throttle>, D::Error> {
+    let read = |table: ThrottleTable| Throttle {
+        msg_type: table.msg_type,
+        messages_max: table.messages_max,
+        interval_ms: table.interval_ms,
+        action: table.action.into(),
+    };
+    Ok(Vec::<ThrottleTable>::deserialize(d)?.into_iter().map(read).collect())
+}
 
 /// A text that may be left out, but not be empty.
 #[derive(Deserialize)]

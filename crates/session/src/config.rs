@@ -5,6 +5,7 @@ mod logon;
 mod numbers;
 mod resend;
 mod reset;
+mod throttle;
 mod timing;
 
 use transfix_codec::{Precision, Timestamp};
@@ -14,6 +15,7 @@ pub use logon::{LogonConfig, Secret};
 pub use numbers::{NumbersConfig, TooLow, TooLowAtLogon};
 pub use resend::ResendConfig;
 pub use reset::ResetPolicy;
+pub use throttle::{Throttle, ThrottleAction};
 pub use timing::TimingConfig;
 
 /// Who opens the connection.
@@ -72,6 +74,11 @@ pub struct Config {
     pub timing: TimingConfig,
     /// Whether CompIDs are checked.
     pub comp_ids: CompIdPolicy,
+    /// How many messages of a type are taken in a time. Default any.
+    pub throttles: Vec<Throttle>,
+    /// Whether the session ends without a Logout(5) of ours: by the wish of the application, and
+    /// where the standard wants a reason to be given. Default false.
+    pub silent_disconnect: bool,
     /// How far SendingTime(52) may be from our clock, in seconds; `None` for any. Default 120.
     pub sending_time_tolerance_s: Option<u32>,
     /// Digits of the times that we send. Default: milliseconds, seconds up to FIX 4.1.
@@ -102,6 +109,8 @@ impl Config {
             resend: ResendConfig::default(),
             timing: TimingConfig::default(),
             comp_ids: CompIdPolicy::Check,
+            throttles: Vec::new(),
+            silent_disconnect: false,
             sending_time_tolerance_s: Some(120),
             precision,
             logon_timeout_ms: 10_000,

@@ -79,7 +79,7 @@ impl Session {
     pub fn deny_logon(&mut self, now: Now, text: &str, out: &mut Outbox) -> Verdict {
         self.timers.received(now);
         self.ended = Some(Disconnect::LogonDenied);
-        if !self.config.logon.quiet {
+        if !self.config.logon.quiet && !self.config.silent_disconnect {
             self.write_logout(now, text, Some(Disconnect::LogonDenied), out);
         }
         Verdict::Disconnect(Disconnect::LogonDenied)
