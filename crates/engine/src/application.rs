@@ -44,6 +44,12 @@ pub trait Application: Send {
         let _ = session;
     }
 
+    /// A message that was handed over cannot be sent, or is given back at the end of a connection
+    /// (`unsent = "return"`): `body` holds its fields.
+    fn on_unsent(&mut self, id: &SessionId, msg_type: &[u8], body: &[u8], why: SendError) {
+        let _ = (id, msg_type, body, why);
+    }
+
     /// The session has ended its link; it may log on again later.
     fn on_disconnect(&mut self, id: &SessionId, reason: Disconnect) {
         let _ = (id, reason);
@@ -105,6 +111,17 @@ impl BusinessReject {
     #[must_use]
     pub const fn unsupported() -> Self {
         Self { reason: 3, text: Cow::Borrowed("Unsupported message type") }
+    }
+
+    /// Reason 4: what the application needs is not available. By the settings the message is
+    /// offered again, rejected, or passed over.
+    #[must_use]
+    pub const fn not_available() -> Self {
+        Self { reason: 4, text: Cow::Borrowed("Application not available") }
+    }
+
+    pub(crate) const fn is_not_available(&self) -> bool {
+        self.reason == 4
     }
 
     /// Reason 0, explained by `text`.

@@ -63,6 +63,7 @@ pub use engine::{Engine, EngineError, pin_to_cpu};
 pub use handle::{Sent, SessionHandle};
 pub use settings::{
     Durability, EngineSettings, GarbledPolicy, Mode, Offline, SendMode, SessionSettings, Settings,
+    Unavailable, UnavailableAction, Unsent,
 };
 pub use settings_file::SettingsError;
 pub use slot::{Outcome, SessionOutcome};

@@ -124,6 +124,51 @@ pub enum Offline {
     Refuse,
     /// It gets its number and is stored; the counterparty asks for it after the next logon.
     Store,
+    /// It waits in memory without a number, and is sent after the next logon.
+    Queue,
+}
+
+/// What becomes of messages that wait to be sent when the connection ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Unsent {
+    /// They are sent after the next logon.
+    #[default]
+    Keep,
+    /// They go back to the application: [`crate::Application::on_unsent`].
+    Return,
+}
+
+/// What becomes of a message that the application is not available for, in the end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum UnavailableAction {
+    /// BusinessMessageReject(j) with reason 4, or Reject(3) up to FIX 4.1.
+    #[default]
+    Reject,
+    /// Nothing: it counts as received.
+    Silence,
+    /// Logout(5) and disconnection; it does not count, and comes again after the next logon.
+    Disconnect,
+}
+
+/// `unavailable`: what becomes of a message whose application answers
+/// [`crate::BusinessReject::not_available`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Unavailable {
+    /// How often it is offered again; the messages behind it wait. Default 0.
+    pub retries: u32,
+    /// Time before each further offer, in milliseconds. Default 1,000.
+    pub delay_ms: u32,
+    /// What follows the last one: `reject`, `silence`, `disconnect`. Default `reject`.
+    pub then: UnavailableAction,
+}
+
+impl Default for Unavailable {
+    fn default() -> Self {
+        Self { retries: 0, delay_ms: 1_000, then: UnavailableAction::Reject }
+    }
 }
 
 /// What becomes of a framed message that is garbled.
@@ -263,9 +308,24 @@ pub struct SessionSettings {
     /// Who writes what handles send: `direct` or `queued`. Default `direct`.
     #[serde(default)]
     pub send: SendMode,
-    /// Messages sent without a connection: `refuse` or `store`. Default `refuse`.
+    /// Messages sent without a connection: `refuse`, `store` or `queue`. Default `refuse`.
     #[serde(default)]
     pub offline: Offline,
+    /// Time between a logon and the first message that was queued before it, in milliseconds.
+    /// Default 0.
+    #[serde(default)]
+    pub queue_pause_ms: u32,
+    /// Messages that wait to be sent when the connection ends: `keep` or `return`. Default `keep`.
+    #[serde(default)]
+    pub unsent: Unsent,
+    /// What becomes of messages that the application is not available for, as a table. See
+    /// [`Unavailable`].
+    #[serde(default)]
+    pub unavailable: Unavailable,
+    /// Whether a message with DeliverToCompID(128) is passed on to the session of the same version
+    /// with that counterparty, on behalf of its sender. Default false: the application gets it.
+    #[serde(default)]
+    pub route_third_party: bool,
     /// What the store survives: `memory`, `process`, `power`. Default `process`.
     #[serde(default)]
     pub durability: Durability,
@@ -282,6 +342,10 @@ pub struct SessionSettings {
     /// Longest message accepted, in bytes. Default 1 MiB.
     #[serde(default = "default_message_bytes_max")]
     pub message_bytes_max: usize,
+    /// Longest value of a field accepted, in bytes; a message with a longer one is answered by
+    /// Reject(3), reason 5. Default: as long as the message may be.
+    #[serde(default = "default_field_bytes_max")]
+    pub field_bytes_max: usize,
     /// Bytes that may wait for the counterparty before `send` answers "would block". Default 16
     /// MiB.
     #[serde(default = "default_queued_bytes_max")]
@@ -320,6 +384,9 @@ const fn default_segment_bytes() -> usize {
 }
 const fn default_message_bytes_max() -> usize {
     1 << 20
+}
+const fn default_field_bytes_max() -> usize {
+    usize::MAX
 }
 const fn default_queued_bytes_max() -> usize {
     16 << 20
@@ -365,11 +432,16 @@ impl SessionSettings {
             cpu: None,
             send: SendMode::default(),
             offline: Offline::default(),
+            queue_pause_ms: 0,
+            unsent: Unsent::default(),
+            unavailable: Unavailable::default(),
+            route_third_party: false,
             durability: Durability::default(),
             store_dir: default_store_dir(),
             keep_inbound: false,
             segment_bytes: default_segment_bytes(),
             message_bytes_max: default_message_bytes_max(),
+            field_bytes_max: default_field_bytes_max(),
             queued_bytes_max: default_queued_bytes_max(),
             tcp_nodelay: true,
             tcp_send_buffer_bytes: 0,
@@ -424,6 +496,7 @@ impl SessionSettings {
         if let Some(precision) = self.precision {
             config.precision = precision;
         }
+        config.field_bytes_max = self.field_bytes_max;
         config.logon_timeout_ms = self.logon_timeout_ms;
         config.logout_timeout_ms = self.logout_timeout_ms;
         config

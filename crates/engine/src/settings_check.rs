@@ -38,6 +38,7 @@ fn ranges(session: &SessionSettings) -> Result<(), String> {
     let timing = &session.timing;
     for (key, value, min) in [
         ("message_bytes_max", session.message_bytes_max, 1_024),
+        ("field_bytes_max", session.field_bytes_max, 64),
         ("queued_bytes_max", session.queued_bytes_max, 1),
         ("segment_bytes", session.segment_bytes, 16 << 10),
         ("logon_timeout_ms", session.logon_timeout_ms as usize, 1),

@@ -83,6 +83,9 @@ pub struct Config {
     pub sending_time_tolerance_s: Option<u32>,
     /// Digits of the times that we send. Default: milliseconds, seconds up to FIX 4.1.
     pub precision: Precision,
+    /// Longest value of a field that is taken, in bytes; a longer one is rejected (reason 5).
+    /// Default: no limit but that of the message.
+    pub field_bytes_max: usize,
     /// How long a Logon(A) may take, in milliseconds. Default 10,000.
     pub logon_timeout_ms: u32,
     /// How long the answer to our Logout(5) may take, in milliseconds. Default 10,000.
@@ -113,6 +116,7 @@ impl Config {
             silent_disconnect: false,
             sending_time_tolerance_s: Some(120),
             precision,
+            field_bytes_max: usize::MAX,
             logon_timeout_ms: 10_000,
             logout_timeout_ms: 10_000,
             held_messages_max: 10_000,

@@ -102,6 +102,9 @@ impl Session {
     /// Header first: a message of somebody else is not worth validating.
     fn check(&mut self, now: Now, message: &Message<'_>) -> Result<(), Reject> {
         self.check_header(now, message)?;
+        if let Some(field) = message.longer_than(self.config.field_bytes_max) {
+            return Err(Reject::new(RejectReason::ValueOutOfRange, field.tag));
+        }
         let Some(own) = &self.rules else { return Ok(()) };
         let rules = version_rules(&self.version_rules, message).unwrap_or(own);
         let Checks { session, application } = &self.checks;

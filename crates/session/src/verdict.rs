@@ -93,6 +93,8 @@ pub enum Disconnect {
     HeartbeatTimeout,
     /// The peer closed the connection, or it broke.
     LinkLost,
+    /// The application was not available, or for too long.
+    ApplicationNotAvailable,
     /// The application asked for it.
     Application,
 }
@@ -139,6 +141,7 @@ impl fmt::Display for Disconnect {
             Self::Stalled => f.write_str("the counterparty sends but does not read"),
             Self::HeartbeatTimeout => f.write_str("the counterparty has fallen silent"),
             Self::LinkLost => f.write_str("the connection was lost"),
+            Self::ApplicationNotAvailable => f.write_str("application not available"),
             Self::Application => f.write_str("the application ended the session"),
         }
     }
