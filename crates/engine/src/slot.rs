@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard, PoisonError};
 
-use transfix_session::{Disconnect, Now, SessionId};
+use transfix_session::{Disconnect, Now, SendError, SessionId};
 use transfix_transport::{Connecting, Interest, Registry, SocketOptions, Stream, Token, connect};
 
 use crate::clock;
@@ -165,8 +165,8 @@ impl Slot {
     pub(crate) fn tick(&mut self, now: Now) -> Result<(), Down> {
         self.look_at_schedule(now)?;
         let mut link = self.shared.link.lock().map_err(|_| Down::Panicked)?;
-        if link.desk.session.next_deadline().is_some_and(|at| now.monotonic_ns >= at) {
-            link.tick(now)?;
+        if link.desk.next_deadline().is_some_and(|at| now.monotonic_ns >= at) {
+            link.tick(now, &self.shared.queue)?;
         }
         Ok(())
     }
@@ -179,10 +179,7 @@ impl Slot {
             Some(Dial { state: DialState::At(at), .. }) => Some(*at),
             Some(Dial { state: DialState::Connecting(_, until), .. }) => Some(*until),
             _ if !self.up => None,
-            _ => {
-                let session = self.lock().desk.session.next_deadline();
-                session.into_iter().chain(self.look_at).min()
-            }
+            _ => self.lock().desk.next_deadline().into_iter().chain(self.look_at).min(),
         }
     }
 
@@ -203,6 +200,7 @@ impl Slot {
                 () if !is_open => "the session is closed by its schedule",
                 () => "the session is logged out by its operator",
             };
+            link.desk.counters.refused += 1;
             tracing::warn!(session = %self.shared.id, why, "refused a connection");
             return Ok(());
         }
@@ -298,7 +296,7 @@ impl Slot {
             dial.state = DialState::At(now.monotonic_ns + dial.interval_ns);
         }
         // Last: it calls the application, which may panic.
-        if let Some(mut stream) = self.lock().close(reason) {
+        if let Some(mut stream) = self.lock().close(now, &self.shared.queue, reason) {
             drain(&mut *stream);
             // Not registered where the worker spins.
             stream.deregister(registry).ok();
@@ -309,10 +307,11 @@ impl Slot {
     pub(crate) fn begin_stop(&mut self, now: Now, text: &str) -> Result<(), Down> {
         self.dial = None;
         self.shared.closed.store(true, Ordering::Release);
+        let mut link = self.lock();
         if !self.up {
+            link.desk.return_unsent(&self.shared.queue, SendError::Closed);
             return Ok(());
         }
-        let mut link = self.lock();
         link.desk.send_queued(now, &self.shared.queue);
         if link.logout(now, text)? {
             return Ok(());
