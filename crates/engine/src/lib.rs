@@ -50,6 +50,7 @@ mod replay;
 mod rule_book;
 mod settings;
 mod settings_file;
+pub mod simulated;
 mod slot;
 mod worker;
 
