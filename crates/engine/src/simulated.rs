@@ -27,10 +27,10 @@
 //! let mut settings = SessionSettings::new(Role::Initiator, &id, "");
 //! settings.durability = Durability::Memory;
 //! let mut session = Simulation::default().session(&settings, Box::new(Deaf))?;
-//! let noon = Now { utc: Timestamp::parse(b"20261121-12:00:00")?, monotonic_ns: 0 };
+//! let noon = Now { utc: Timestamp(1_795_262_400_000_000_000), monotonic_ns: 0 };
 //! session.connect(noon);
 //! assert!(session.take_output().starts_with(b"8=FIX.4.4\x019="));
-//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! # Ok::<(), transfix::EngineError>(())
 //! ```
 
 use std::sync::{Arc, MutexGuard, PoisonError};
