@@ -166,9 +166,11 @@ fn check_sum(bytes: &[u8]) -> u8 {
     bytes.iter().fold(0, |sum, byte| sum.wrapping_add(*byte))
 }
 
-/// The bytes of a raw line: `|` is the delimiter, `{length}` and `{sum}` are what they should be.
+/// The bytes of a raw line: `|` is the delimiter, `\r`, `\n` and `\0` are those bytes, `{length}`
+/// and `{sum}` are what they should be.
 pub(super) fn raw(line: &str) -> Vec<u8> {
-    let text = line.replace('|', "\x01");
+    let text = line.replace('|', "\x01").replace("\\r", "\r").replace("\\n", "\n");
+    let text = text.replace("\\0", "\0");
     let text = match text.split_once("{length}\x01") {
         Some((head, tail)) => {
             let end = tail.find("10={sum}").unwrap_or(tail.len());
