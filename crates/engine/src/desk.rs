@@ -23,7 +23,7 @@ use crate::handle::{Registry, Sent};
 use crate::link::Down;
 use crate::queue::{self, SendQueue};
 use crate::replay::Replay;
-use crate::settings::Offline;
+use crate::settings::{GarbledPolicy, Offline};
 
 /// Answers of the session layer that may wait beyond the limit of applications.
 const STALLED_BYTES: usize = 4 << 20;
@@ -35,6 +35,7 @@ const OUTBOX_BYTES: usize = 64 << 10;
 pub(crate) struct LinkOptions {
     pub(crate) limits: Limits,
     pub(crate) check_sum: CheckSumPolicy,
+    pub(crate) garbled: GarbledPolicy,
     pub(crate) queued_bytes_max: usize,
     pub(crate) keep_inbound: bool,
     pub(crate) offline: Offline,
@@ -67,6 +68,8 @@ pub struct Counters {
     pub garbled: u64,
     /// Accepted logons.
     pub logons: u64,
+    /// Connections refused because the session had one already, or was not to be connected.
+    pub refused: u64,
 }
 
 /// Session, store and application of one link.
@@ -182,21 +185,15 @@ impl Desk {
             // Not the application's: duplicates and rejected messages end here.
             Verdict::Handled if check_msg_type(message.msg_type()).is_ok() => {}
             Verdict::Handled => self.with_application(now, |app, s| app.on_admin(message, s)),
-            Verdict::LoggedOn => {
-                self.counters.logons += 1;
-                self.note_state();
-                self.choose_rules();
-                tracing::info!(session = %self.id(), "logged on");
-                self.with_application(now, |app, s| {
-                    app.on_admin(message, s);
-                    app.on_logon(s);
-                });
+            Verdict::LoggedOn => self.logged_on(now, message),
+            Verdict::LoggedOnThenResend { begin, end } => {
+                // Before the application sends more, which is not asked for.
+                self.start_replay(begin, end);
+                self.logged_on(now, message);
             }
             Verdict::Resend { begin, end } => {
-                tracing::info!(session = %self.id(), begin, end, "resending");
                 self.with_application(now, |app, s| app.on_admin(message, s));
-                let last = self.session.next_num_out() - 1;
-                self.replay.start(begin, end, last, self.out.bytes().len());
+                self.start_replay(begin, end);
             }
             Verdict::Disconnect(reason) => {
                 self.with_application(now, |app, s| app.on_admin(message, s));
@@ -204,6 +201,23 @@ impl Desk {
             }
         }
         self.put_entries(now).map_err(Down::Store)
+    }
+
+    fn logged_on(&mut self, now: Now, message: &Message<'_>) {
+        self.counters.logons += 1;
+        self.note_state();
+        self.choose_rules();
+        tracing::info!(session = %self.id(), "logged on");
+        self.with_application(now, |app, s| {
+            app.on_admin(message, s);
+            app.on_logon(s);
+        });
+    }
+
+    fn start_replay(&mut self, begin: u64, end: u64) {
+        tracing::info!(session = %self.id(), begin, end, "resending");
+        let last = self.session.next_num_out() - 1;
+        self.replay.start(begin, end, last, self.out.bytes().len());
     }
 
     /// The rules of the version in force, which a FIXT.1.1 acceptor may learn from the Logon(A).
@@ -261,6 +275,23 @@ impl Desk {
     pub(crate) fn garbled(&mut self, reason: Garbled, bytes: usize) {
         self.counters.garbled += 1;
         tracing::warn!(session = %self.id(), bytes, %reason, "skipped");
+    }
+
+    /// A frame that is no sound message: skipped, unless the session rejects such ones.
+    pub(crate) fn garbled_frame(
+        &mut self,
+        now: Now,
+        frame: &[u8],
+        reason: Garbled,
+    ) -> Result<(), Down> {
+        self.garbled(reason, frame.len());
+        if self.options.garbled == GarbledPolicy::Skip {
+            return Ok(());
+        }
+        match self.session.receive_garbled(now, frame, reason, &mut self.out) {
+            Verdict::Disconnect(reason) => Err(Down::Session(reason)),
+            _ => self.put_entries(now).map_err(Down::Store),
+        }
     }
 
     pub(crate) fn tick(&mut self, now: Now) -> Result<(), Down> {
@@ -407,11 +438,13 @@ impl Desk {
         }
     }
 
-    pub(crate) fn closed(&mut self, reason: Disconnect) {
-        self.session.disconnected();
+    pub(crate) fn closed(&mut self, now: Now, reason: Disconnect) {
+        self.session.disconnected(&mut self.out);
+        // A reset that this end brings; a store that has failed keeps the session down anyway.
+        if let Err(error) = self.journal(now) {
+            tracing::error!(session = %self.id(), %error, "store failed");
+        }
         self.cut = None;
-        self.note_state();
-        self.out.clear();
         self.shown = 0;
         self.replay.clear();
         tracing::info!(session = %self.id(), %reason, "disconnected");

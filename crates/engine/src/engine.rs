@@ -1,6 +1,5 @@
 //! Starts and stops everything: stores, links, workers, listeners.
 
-use std::collections::HashMap;
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
@@ -21,7 +20,7 @@ use crate::listening::{Listening, resolve, socket_options};
 use crate::lobby::{Destination, Lobby, LobbyDoor};
 use crate::queue::SendQueue;
 use crate::settings::{Durability, Mode, SessionSettings, Settings};
-use crate::settings_file;
+use crate::settings_check;
 use crate::slot::{Dial, SessionOutcome, Slot};
 use crate::worker::{Command, Mailbox, Worker};
 
@@ -100,7 +99,7 @@ impl Engine {
         let mut plan = Plan::default();
         plan.pool.resize_with(settings.engine.workers.max(1), Vec::new);
         for (n, session) in settings.sessions.iter().enumerate() {
-            settings_file::check(session).map_err(EngineError::Settings)?;
+            settings_check::check(session).map_err(EngineError::Settings)?;
             let shared = Arc::new(open(session, application(&session.id()), &registry)?);
             let dial = match session.role {
                 Role::Initiator => Some(dial(session)?),
@@ -129,12 +128,12 @@ impl Engine {
             polled: None,
             lobby: None,
         };
-        let mut destinations = HashMap::new();
+        let mut destinations = Vec::new();
         engine.start_workers(plan, settings, &mut destinations)?;
-        if !listening.listeners.is_empty() {
+        if !listening.entrances.is_empty() {
             let keys = listening.keys(destinations);
             let waiting_max = settings.engine.pending_connections_max;
-            let lobby = Lobby::new(listening.listeners, keys, waiting_max);
+            let lobby = Lobby::new(listening.entrances, keys, waiting_max);
             engine.start_lobby(lobby.map_err(io_error("epoll"))?)?;
         }
         Ok(engine)
@@ -144,7 +143,7 @@ impl Engine {
         &mut self,
         plan: Plan,
         settings: &Settings,
-        destinations: &mut HashMap<SessionId, Destination>,
+        destinations: &mut Vec<(SessionId, Destination)>,
     ) -> Result<(), EngineError> {
         let mut jobs = Vec::new();
         let cpus = &settings.engine.cpus;
@@ -182,14 +181,15 @@ impl Engine {
         &self,
         slots: Vec<Slot>,
         spins: bool,
-        destinations: &mut HashMap<SessionId, Destination>,
+        destinations: &mut Vec<(SessionId, Destination)>,
     ) -> Result<Worker, EngineError> {
         let shared: Vec<_> = slots.iter().map(|slot| Arc::clone(&slot.shared)).collect();
         let worker = Worker::new(slots, spins).map_err(io_error("epoll"))?;
         for (slot, shared) in shared.into_iter().enumerate() {
             let mailbox = Arc::clone(worker.mailbox());
-            destinations
-                .insert(shared.id.clone(), Destination { mailbox: Arc::clone(&mailbox), slot });
+            let sub_ids = Arc::clone(&shared.id.sub_ids);
+            let destination = Destination { mailbox: Arc::clone(&mailbox), slot, sub_ids };
+            destinations.push((shared.id.clone(), destination));
             let set = shared.wake.set(Box::new(move || mailbox.wake()));
             assert!(set.is_ok(), "a session has one worker");
         }
@@ -309,6 +309,7 @@ pub(crate) fn open(
         } else {
             CheckSumPolicy::Ignore
         },
+        garbled: settings.garbled,
         queued_bytes_max: settings.queued_bytes_max,
         keep_inbound: settings.keep_inbound,
         offline: settings.offline,

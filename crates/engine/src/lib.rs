@@ -49,7 +49,9 @@ mod queue;
 mod replay;
 mod rule_book;
 mod settings;
+mod settings_check;
 mod settings_file;
+mod settings_tables;
 pub mod simulated;
 mod slot;
 mod worker;
@@ -60,7 +62,7 @@ pub use dictionary_source::DictionarySource;
 pub use engine::{Engine, EngineError, pin_to_cpu};
 pub use handle::{Sent, SessionHandle};
 pub use settings::{
-    Durability, EngineSettings, Mode, Offline, SendMode, SessionSettings, Settings,
+    Durability, EngineSettings, GarbledPolicy, Mode, Offline, SendMode, SessionSettings, Settings,
 };
 pub use settings_file::SettingsError;
 pub use slot::{Outcome, SessionOutcome};
@@ -92,7 +94,8 @@ pub use transfix_codec::{
 };
 pub use transfix_dictionary as dictionary;
 pub use transfix_session::{
-    ApplVerId, BeginString, Disconnect, MSG_SEQ_NUM_MAX, Now, ResetPolicy, Role, SendError,
-    SessionId, State, check_msg_type,
+    ApplVerId, BeginString, Disconnect, LogonConfig, MSG_SEQ_NUM_MAX, Now, NumbersConfig,
+    ResendConfig, ResetPolicy, Role, Secret, SendError, SessionId, State, SubIds, TimingConfig,
+    TooLow, TooLowAtLogon, check_msg_type,
 };
 pub use transfix_store as store;

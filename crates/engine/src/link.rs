@@ -120,7 +120,9 @@ impl Link {
                             // 5 application, which 6 encodes its answers
                             outcome = desk.act(now, &message, verdict);
                         }
-                        Err(reason) => desk.garbled(reason, end),
+                        Err(reason) => {
+                            outcome = desk.garbled_frame(now, &inbox.bytes()[..end], reason);
+                        }
                     }
                     inbox.consume(end);
                 }
@@ -189,13 +191,13 @@ impl Link {
     }
 
     /// Closes the connection, if there is one, and tells the application.
-    pub(crate) fn close(&mut self, reason: Disconnect) -> Option<Box<dyn Stream>> {
+    pub(crate) fn close(&mut self, now: Now, reason: Disconnect) -> Option<Box<dyn Stream>> {
         let mut stream = self.stream.take()?;
         // The Logout(5) just written arrives before the end of the stream; a peer that is gone
         // already makes this fail, which changes nothing.
         let _ = stream.shutdown();
         self.inbox.clear();
-        self.desk.closed(reason);
+        self.desk.closed(now, reason);
         Some(stream)
     }
 }

@@ -25,15 +25,18 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use transfix_codec::{Precision, Switches};
 use transfix_session::{
-    ApplVerId, BeginString, CompIdPolicy, Config, ResetPolicy, Role, SessionId,
+    ApplVerId, BeginString, CompIdPolicy, Config, LogonConfig, NumbersConfig, ResendConfig,
+    ResetPolicy, Role, SessionId, SubIds, TimingConfig,
 };
 
 use crate::dictionary_source::DictionarySource;
 use crate::settings_file::{self, SettingsError};
+use crate::settings_tables;
 
 /// Everything an engine is told at its start.
 #[derive(Clone, Debug, Default)]
@@ -123,6 +126,17 @@ pub enum Offline {
     Store,
 }
 
+/// What becomes of a framed message that is garbled.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum GarbledPolicy {
+    /// It is passed over and does not count.
+    #[default]
+    Skip,
+    /// It is answered by Reject(3), and counts if its MsgSeqNum(34) can be read.
+    Reject,
+}
+
 /// Where sent messages and the next numbers are kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -150,6 +164,20 @@ pub struct SessionSettings {
     pub sender_comp_id: String,
     /// TargetCompID(56) of what we send.
     pub target_comp_id: String,
+    /// SenderSubID(50) of what we send; as the next three, it belongs to the identity. An acceptor
+    /// takes the Logon(A) of a counterparty that gives other ones for another session's; one that
+    /// gives none is taken. Default none.
+    #[serde(default)]
+    pub sender_sub_id: String,
+    /// SenderLocationID(142) of what we send, from FIX 4.1 on. Default none.
+    #[serde(default)]
+    pub sender_location_id: String,
+    /// TargetSubID(57) of what we send. Default none.
+    #[serde(default)]
+    pub target_sub_id: String,
+    /// TargetLocationID(143) of what we send, from FIX 4.1 on. Default none.
+    #[serde(default)]
+    pub target_location_id: String,
     /// Tells sessions apart that are equal in all three; never on the wire.
     #[serde(default)]
     pub qualifier: String,
@@ -161,9 +189,22 @@ pub struct SessionSettings {
     /// DefaultApplVerID(1137) of a FIXT.1.1 session: 2 to 10. An initiator needs it.
     #[serde(default)]
     pub default_appl_ver_id: Option<u8>,
-    /// When numbers start again at 1: `never`, `logon`, `disconnect`. Default `never`.
-    #[serde(default, deserialize_with = "settings_file::reset")]
-    pub reset: ResetPolicy,
+    /// When numbers start again at 1: a list of `logon`, `logout`, `disconnect`, `error`. Default
+    /// none: only if the counterparty asks with ResetSeqNumFlag(141).
+    #[serde(default, deserialize_with = "settings_file::reset_on")]
+    pub reset_on: ResetPolicy,
+    /// What our Logon(A) says and which one is taken, as a table. See [`LogonConfig`].
+    #[serde(default, deserialize_with = "settings_tables::table")]
+    pub logon: LogonConfig,
+    /// Numbers that are not the expected ones, as a table. See [`NumbersConfig`].
+    #[serde(default, deserialize_with = "settings_tables::table")]
+    pub numbers: NumbersConfig,
+    /// How lost messages are asked for and sent again, as a table. See [`ResendConfig`].
+    #[serde(default, deserialize_with = "settings_tables::table")]
+    pub resend: ResendConfig,
+    /// Heartbeats and silence, as a table. See [`TimingConfig`].
+    #[serde(default, deserialize_with = "settings_tables::table")]
+    pub timing: TimingConfig,
     /// Whether CompIDs of every message are checked. Default true.
     #[serde(default = "default_true")]
     pub check_comp_ids: bool,
@@ -184,6 +225,10 @@ pub struct SessionSettings {
     /// Whether CheckSum(10) is verified. Default true.
     #[serde(default = "default_true")]
     pub validate_check_sum: bool,
+    /// What becomes of a framed message that is garbled: a wrong CheckSum(10), MsgType(35) missing
+    /// or out of its place. `skip` or `reject`. Default `skip`, as the standard wants it.
+    #[serde(default)]
+    pub garbled: GarbledPolicy,
     /// A dictionary in place of the version's own (the application's, on FIXT sessions).
     #[serde(default)]
     pub dictionary: Option<DictionarySource>,
@@ -281,17 +326,26 @@ impl SessionSettings {
             begin_string: id.begin_string,
             sender_comp_id: id.sender_comp_id.to_string(),
             target_comp_id: id.target_comp_id.to_string(),
+            sender_sub_id: id.sub_ids.sender_sub_id.clone(),
+            sender_location_id: id.sub_ids.sender_location_id.clone(),
+            target_sub_id: id.sub_ids.target_sub_id.clone(),
+            target_location_id: id.sub_ids.target_location_id.clone(),
             qualifier: id.qualifier.to_string(),
             address: address.to_owned(),
             heart_bt_int_s: default_heart_bt_int_s(),
             default_appl_ver_id: None,
-            reset: ResetPolicy::Never,
+            reset_on: ResetPolicy::NEVER,
+            logon: LogonConfig::default(),
+            numbers: NumbersConfig::default(),
+            resend: ResendConfig::default(),
+            timing: TimingConfig::default(),
             check_comp_ids: true,
             sending_time_tolerance_s: default_sending_time_tolerance_s(),
             precision: None,
             validate: true,
             checks: Switches::default(),
             validate_check_sum: true,
+            garbled: GarbledPolicy::default(),
             dictionary: None,
             appl_versions: BTreeMap::new(),
             logon_timeout_ms: default_timeout_ms(),
@@ -317,6 +371,12 @@ impl SessionSettings {
     #[must_use]
     pub fn id(&self) -> SessionId {
         SessionId {
+            sub_ids: Arc::new(SubIds {
+                sender_sub_id: self.sender_sub_id.clone(),
+                sender_location_id: self.sender_location_id.clone(),
+                target_sub_id: self.target_sub_id.clone(),
+                target_location_id: self.target_location_id.clone(),
+            }),
             qualifier: self.qualifier.as_str().into(),
             ..SessionId::new(self.begin_string, &self.sender_comp_id, &self.target_comp_id)
         }
@@ -326,12 +386,9 @@ impl SessionSettings {
     /// identity, such as `FIX.4.4-VENUE-CLIENT`.
     #[must_use]
     pub fn store_path(&self) -> PathBuf {
-        let mut name = format!(
-            "{}-{}-{}",
-            self.begin_string,
-            file_name(&self.sender_comp_id),
-            file_name(&self.target_comp_id)
-        );
+        let sender = [&self.sender_comp_id, &self.sender_sub_id, &self.sender_location_id];
+        let target = [&self.target_comp_id, &self.target_sub_id, &self.target_location_id];
+        let mut name = format!("{}-{}-{}", self.begin_string, ids_name(sender), ids_name(target));
         if !self.qualifier.is_empty() {
             name = format!("{name}-{}", file_name(&self.qualifier));
         }
@@ -343,7 +400,11 @@ impl SessionSettings {
         let mut config = Config::new(self.id(), self.role);
         config.heart_bt_int_s = self.heart_bt_int_s;
         config.default_appl_ver_id = self.default_appl_ver_id.map(ApplVerId);
-        config.reset = self.reset;
+        config.reset = self.reset_on;
+        config.logon = self.logon.clone();
+        config.numbers = self.numbers;
+        config.resend = self.resend;
+        config.timing = self.timing;
         config.comp_ids =
             if self.check_comp_ids { CompIdPolicy::Check } else { CompIdPolicy::Ignore };
         config.sending_time_tolerance_s =
@@ -355,6 +416,18 @@ impl SessionSettings {
         config.logout_timeout_ms = self.logout_timeout_ms;
         config
     }
+}
+
+/// CompID, SubID and LocationID, as far as there are any.
+fn ids_name([comp_id, sub_id, location_id]: [&String; 3]) -> String {
+    let mut name = file_name(comp_id);
+    for (mark, id) in [("+", sub_id), ("@", location_id)] {
+        if !id.is_empty() {
+            name += mark;
+            name += &file_name(id);
+        }
+    }
+    name
 }
 
 /// `text` with every byte that a file name should not hold written as `%XX`, so that no two

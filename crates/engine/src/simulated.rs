@@ -46,7 +46,7 @@ use crate::handle::{Registry, Sent, Shared};
 use crate::link::{Down, Link};
 use crate::rule_book::RuleBook;
 use crate::settings::SessionSettings;
-use crate::settings_file;
+use crate::settings_check;
 
 /// Bytes under way in each direction.
 const PIPE_BYTES: usize = 64 << 10;
@@ -67,7 +67,7 @@ impl Simulation {
         settings: &SessionSettings,
         application: Box<dyn Application>,
     ) -> Result<SimulatedSession, EngineError> {
-        settings_file::check(settings).map_err(EngineError::Settings)?;
+        settings_check::check(settings).map_err(EngineError::Settings)?;
         let registry = Arc::new(Registry::new(Arc::clone(&self.rule_book)));
         let shared = Arc::new(open(settings, application, &registry)?);
         registry.fill(&[Arc::clone(&shared)]);
@@ -221,7 +221,7 @@ impl SimulatedSession {
             Down::Panicked => Disconnect::Application,
         };
         if self.far.take().is_some() {
-            self.link().close(reason);
+            self.link().close(now, reason);
             self.ended = Some(reason);
         }
     }

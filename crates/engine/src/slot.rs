@@ -158,6 +158,7 @@ impl Slot {
                 () if self.failed => "the session has failed",
                 () => "the session is logged out by its operator",
             };
+            link.desk.counters.refused += 1;
             tracing::warn!(session = %self.shared.id, why, "refused a connection");
             return Ok(());
         }
@@ -245,7 +246,7 @@ impl Slot {
             dial.state = DialState::At(now.monotonic_ns + dial.interval_ns);
         }
         // Last: it calls the application, which may panic.
-        if let Some(mut stream) = self.lock().close(reason) {
+        if let Some(mut stream) = self.lock().close(now, reason) {
             drain(&mut *stream);
             // Not registered where the worker spins.
             stream.deregister(registry).ok();

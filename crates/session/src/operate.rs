@@ -55,6 +55,7 @@ impl Session {
     /// If it is 0.
     pub const fn set_next_num_out(&mut self, next: u64) {
         assert!(next > 0, "MsgSeqNum(34) counts from 1");
+        self.reset_due = false;
         self.next_num_out = next;
     }
 
@@ -64,8 +65,10 @@ impl Session {
     /// If it is 0.
     pub fn set_next_num_in(&mut self, next: u64) {
         assert!(next > 0, "MsgSeqNum(34) counts from 1");
+        self.reset_due = false;
         self.next_num_in = next;
-        self.gap.advance(next);
+        // What is missing now shows at the next early message.
+        self.gap.clear();
     }
 
     fn when_active(&mut self, send: impl FnOnce(&mut Self)) -> bool {

@@ -16,6 +16,14 @@ pub enum Verdict {
     Handled,
     /// A Logon(A) was accepted: the session is active from now on.
     LoggedOn,
+    /// The same; and the counterparty's NextExpectedMsgSeqNum(789) asks for our messages `begin` to
+    /// `end`, both included.
+    LoggedOnThenResend {
+        /// First MsgSeqNum(34) that it lacks.
+        begin: u64,
+        /// Last one, our own Logon(A) included.
+        end: u64,
+    },
     /// Messages were lost on the way: the message is kept until the gap is closed.
     Held,
     /// The counterparty asks for our messages `begin` to `end`, both included.
@@ -42,6 +50,8 @@ pub enum Disconnect {
     FirstMessageNotLogon,
     /// The Logon(A) was refused; the text says why.
     LogonRefused(&'static str),
+    /// The application refused the Logon(A); Logout(5) has its reason.
+    LogonDenied,
     /// A second Logon(A) came on a live session.
     SecondLogon,
     /// MsgSeqNum(34) lower than expected, without PossDupFlag(43).
@@ -51,6 +61,24 @@ pub enum Disconnect {
         /// What came.
         received: u64,
     },
+    /// The Logon(A) leaves a gap so large that the counterparty must have missed a reset.
+    MissedReset {
+        /// What should have come.
+        expected: u64,
+        /// What came.
+        received: u64,
+    },
+    /// NextExpectedMsgSeqNum(789) of the Logon(A) is a number that we have not used yet.
+    NextExpectedTooHigh {
+        /// Our next number.
+        next: u64,
+        /// What came.
+        received: u64,
+    },
+    /// The counterparty does not answer our ResendRequest(2)s for one gap.
+    ResendUnanswered,
+    /// The counterparty asks for the same messages again and again.
+    ResendLoop,
     /// A message without a readable MsgSeqNum(34).
     MsgSeqNumMissing,
     /// A message with a wrong CompID or SendingTime(52); the text says which.
@@ -67,6 +95,15 @@ pub enum Disconnect {
     Application,
 }
 
+impl Disconnect {
+    /// Whether a fault of either side ended the session, rather than a Logout(5), the application,
+    /// or the network.
+    #[must_use]
+    pub const fn is_error(self) -> bool {
+        !matches!(self, Self::LoggedOut | Self::LinkLost | Self::Application)
+    }
+}
+
 impl fmt::Display for Disconnect {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -80,6 +117,18 @@ impl fmt::Display for Disconnect {
             Self::MsgSeqNumTooLow { expected, received } => {
                 write!(f, "MsgSeqNum(34) too low, expecting {expected} but received {received}")
             }
+            Self::LogonDenied => f.write_str("Logon(A) refused by the application"),
+            Self::MissedReset { expected, received } => write!(
+                f,
+                "a reset was missed, expecting MsgSeqNum(34) {expected} but received {received}"
+            ),
+            Self::NextExpectedTooHigh { next, received } => write!(
+                f,
+                "NextExpectedMsgSeqNum(789) too high, our next number is {next} but received \
+                 {received}"
+            ),
+            Self::ResendUnanswered => f.write_str("our ResendRequest(2)s are not answered"),
+            Self::ResendLoop => f.write_str("the same ResendRequest(2) came too often"),
             Self::MsgSeqNumMissing => f.write_str("a message had no readable MsgSeqNum(34)"),
             Self::BeginString(expected) => {
                 write!(f, "BeginString(8) of a message is not {expected}")
@@ -104,6 +153,11 @@ pub enum SendError {
         /// Bytes that wait.
         queued_bytes: usize,
     },
+    /// The message is longer than MaxMessageSize(383) of the counterparty.
+    TooLong {
+        /// What it takes.
+        bytes_max: usize,
+    },
     /// The message itself is wrong.
     Misuse(Misuse),
     /// The session has failed: its store, or a panic in its application. It takes nothing more
@@ -122,6 +176,9 @@ impl fmt::Display for SendError {
             }
             Self::WouldBlock { queued_bytes } => {
                 write!(f, "{queued_bytes} bytes wait for the counterparty; send again later")
+            }
+            Self::TooLong { bytes_max } => {
+                write!(f, "the counterparty takes messages of at most {bytes_max} bytes")
             }
             Self::Misuse(misuse) => misuse.fmt(f),
             Self::Failed => f.write_str(

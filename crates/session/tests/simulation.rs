@@ -54,7 +54,7 @@ fn every_message_is_delivered_once_and_in_order() {
 /// lost with them; still none comes twice or out of order.
 #[test]
 fn resets_keep_the_order() {
-    for reset in [ResetPolicy::Logon, ResetPolicy::Disconnect] {
+    for reset in [ResetPolicy::LOGON, ResetPolicy::DISCONNECT] {
         run_all(SEEDS / 10, |seed| world::run_with(seed, Faults::any(seed), reset));
     }
 }
@@ -64,6 +64,6 @@ fn resets_keep_the_order() {
 fn damaged_messages_are_asked_for_again() {
     run_all(SEEDS / 10, |seed| {
         let faults = Faults { damage_one_in: 50, ..Faults::any(seed) };
-        world::run_with(seed, faults, ResetPolicy::Never)
+        world::run_with(seed, faults, ResetPolicy::NEVER)
     });
 }

@@ -106,7 +106,7 @@ struct World {
 /// If a law is broken.
 #[must_use]
 pub fn run(seed: u64) -> Summary {
-    run_with(seed, Faults::any(seed), ResetPolicy::Never)
+    run_with(seed, Faults::any(seed), ResetPolicy::NEVER)
 }
 
 /// Runs the world of this seed with these faults. With another policy than `Never` messages may be
@@ -334,7 +334,7 @@ impl World {
         let [a, b] = &self.peers;
         let agree = a.session.next_num_in() == b.session.next_num_out()
             && b.session.next_num_in() == a.session.next_num_out();
-        let all = reset != ResetPolicy::Never || (a.sent == b.delivered && b.sent == a.delivered);
+        let all = reset != ResetPolicy::NEVER || (a.sent == b.delivered && b.sent == a.delivered);
         agree
             && all
             && a.is_quiet()
@@ -349,7 +349,7 @@ impl World {
             assert!(delivered.is_sorted_by(|a, b| a < b), "twice or out of order: {delivered:?}");
             assert!(delivered.iter().all(|id| sent.binary_search(id).is_ok()), "never sent");
             let kept = self.peers[side].resets == 0;
-            assert!(reset != ResetPolicy::Never || kept, "nobody has asked for a reset");
+            assert!(reset != ResetPolicy::NEVER || kept, "nobody has asked for a reset");
         }
     }
 }

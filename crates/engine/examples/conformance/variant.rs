@@ -1,8 +1,8 @@
 //! The sessions of each variant.
 
 use transfix::{
-    BeginString, Durability, EngineSettings, Precision, ResetPolicy, Role, SessionId,
-    SessionSettings, Settings,
+    BeginString, Durability, EngineSettings, GarbledPolicy, Precision, ResetPolicy, Role,
+    SessionId, SessionSettings, Settings,
 };
 
 /// The sessions: BeginString(8), SenderCompID(49) of the counterparty, DefaultApplVerID(1137).
@@ -31,20 +31,41 @@ const LENIENT: &str = "NO_CHECK_FIELDS_HAVE_VALUES";
 pub(crate) enum Variant {
     /// As the standard has it, numbers beginning at 1 with each connection.
     Base,
+    /// A ResendRequest(2) asks for five messages at most.
+    ResendChunk,
+    /// LastMsgSeqNumProcessed(369) in each message.
+    LastProcessed,
+    /// NextExpectedMsgSeqNum(789) in the Logon(A).
+    NextExpected,
     /// Times that we send have nine digits behind the second.
     Nanos,
+    /// FIX Latest where the version was the counterparty's choice.
+    Latest,
+    /// A garbled message is rejected, and counts.
+    RejectGarbled,
     /// CheckSum(10) is not verified.
     NoCheckSum,
     /// Numbers go on from one connection to the next.
     NoReset,
+    /// SubIDs and LocationIDs with FIX.4.2/TW.
+    SubIds,
+    /// Resends in small closed ranges with FIX.4.4/TW.
+    EnhancedResend,
 }
 
 impl Variant {
     const ALL: &[(&str, Self)] = &[
         ("base", Self::Base),
+        ("resend-chunk", Self::ResendChunk),
+        ("last-processed", Self::LastProcessed),
+        ("next-expected", Self::NextExpected),
         ("nanos", Self::Nanos),
+        ("latest", Self::Latest),
+        ("reject-garbled", Self::RejectGarbled),
         ("no-checksum", Self::NoCheckSum),
         ("noreset", Self::NoReset),
+        ("sub-ids", Self::SubIds),
+        ("enhanced-resend", Self::EnhancedResend),
     ];
 
     pub(crate) fn named(name: &str) -> Result<Self, String> {
@@ -62,7 +83,7 @@ impl Variant {
             let mut session = SessionSettings::new(Role::Acceptor, &id, address);
             session.default_appl_ver_id = *version;
             session.durability = Durability::Memory;
-            session.reset = ResetPolicy::Disconnect;
+            session.reset_on = ResetPolicy::DISCONNECT;
             session.checks.empty_values = *theirs != LENIENT;
             self.change(&mut session);
             session
@@ -70,12 +91,36 @@ impl Variant {
         Settings { engine: EngineSettings::default(), sessions: sessions.collect() }
     }
 
-    const fn change(self, session: &mut SessionSettings) {
+    fn change(self, session: &mut SessionSettings) {
+        let is_tw = |version| session.begin_string == version && session.target_comp_id == "TW";
         match self {
             Self::Base => {}
+            Self::ResendChunk => session.resend.request_max = 5,
+            Self::LastProcessed => session.numbers.send_last_processed = true,
+            Self::NextExpected => session.numbers.next_expected = true,
             Self::Nanos => session.precision = Some(Precision::Nanos),
+            Self::Latest if is_tw(BeginString::Fixt11) => session.default_appl_ver_id = Some(10),
+            Self::RejectGarbled => session.garbled = GarbledPolicy::Reject,
             Self::NoCheckSum => session.validate_check_sum = false,
-            Self::NoReset => session.reset = ResetPolicy::Never,
+            Self::NoReset => session.reset_on = ResetPolicy::NEVER,
+            Self::SubIds if is_tw(BeginString::Fix42) => {
+                "SENDERSUB".clone_into(&mut session.sender_sub_id);
+                "SENDERLOC".clone_into(&mut session.sender_location_id);
+                "TARGETSUB".clone_into(&mut session.target_sub_id);
+                "TARGETLOC".clone_into(&mut session.target_location_id);
+                session.numbers.send_last_processed = true;
+                session.resend.request_max = 2_500;
+                session.resend.closed_ranges = true;
+                session.timing.logout_when_silent = true;
+            }
+            Self::EnhancedResend if is_tw(BeginString::Fix44) => {
+                session.numbers.send_last_processed = true;
+                session.resend.request_max = 10;
+                session.resend.closed_ranges = true;
+                session.resend.repeat_after_s = 0;
+                session.resend.orig_sending_time_required = false;
+            }
+            Self::Latest | Self::SubIds | Self::EnhancedResend => {}
         }
     }
 }

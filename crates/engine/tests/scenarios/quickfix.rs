@@ -92,8 +92,13 @@ fn setting_lines(scenario: &Scenario, version: Version) -> Result<String, String
             ("sending_time_tolerance_s", "0") => "CheckLatency=N\n".to_owned(),
             ("sending_time_tolerance_s", value) => format!("MaxLatency={value}\n"),
             ("validate", "false") => "UseDataDictionary=N\n".to_owned(),
-            ("reset", "\"logon\"") => "ResetOnLogon=Y\n".to_owned(),
-            ("reset", "\"disconnect\"") => "ResetOnLogout=Y\nResetOnDisconnect=Y\n".to_owned(),
+            ("reset_on", "[\"logon\"]") => "ResetOnLogon=Y\n".to_owned(),
+            ("reset_on", "[\"disconnect\"]") => "ResetOnLogout=Y\nResetOnDisconnect=Y\n".to_owned(),
+            ("reset_on", "[\"logout\"]") => "ResetOnLogout=Y\n".to_owned(),
+            ("resend", "{ redundant_requests = true }") => {
+                "SendRedundantResendRequests=Y\n".to_owned()
+            }
+            ("precision", "\"nanos\"") => "TimestampPrecision=9\n".to_owned(),
             ("logon_timeout_ms", _) => format!("LogonTimeout={}\n", seconds()),
             ("logout_timeout_ms", _) => format!("LogoutTimeout={}\n", seconds()),
             ("checks", "{ section_order = false }") => "ValidateFieldsOutOfOrder=N\n".to_owned(),

@@ -63,8 +63,8 @@ impl Peer {
 
     /// The link is gone, with all that has not left.
     pub(super) fn disconnected(&mut self) {
-        self.session.disconnected();
-        self.out.clear();
+        self.session.disconnected(&mut self.out);
+        self.journal();
         self.leaving.clear();
         self.inbox.clear();
     }
@@ -151,7 +151,9 @@ impl Peer {
                     self.send(now);
                 }
             }
-            Verdict::Resend { begin, end } => self.resend(now, begin, end),
+            Verdict::Resend { begin, end } | Verdict::LoggedOnThenResend { begin, end } => {
+                self.resend(now, begin, end);
+            }
             Verdict::Disconnect(reason) => return Err(reason),
             _ => {}
         }
