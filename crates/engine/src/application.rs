@@ -24,6 +24,21 @@ pub trait Application: Send {
         session: &mut SessionRef<'_>,
     ) -> Result<(), BusinessReject>;
 
+    /// Judges the Logon(A) of the counterparty, which the session layer has found good: here belong
+    /// Username(553), Password(554) and NewPassword(925). Called before any answer.
+    ///
+    /// # Errors
+    /// A [`LogonRefusal`] is answered by Logout(5), and the connection is closed.
+    fn judge_logon(&mut self, logon: &Message<'_>, id: &SessionId) -> Result<(), LogonRefusal> {
+        let _ = (logon, id);
+        Ok(())
+    }
+
+    /// Adds fields to our Logon(A), behind those of the settings.
+    fn fill_logon(&mut self, logon: &mut Body<'_>, id: &SessionId) {
+        let _ = (logon, id);
+    }
+
     /// The session is logged on: application messages may be sent from now on.
     fn on_logon(&mut self, session: &mut SessionRef<'_>) {
         let _ = session;
@@ -40,7 +55,8 @@ pub trait Application: Send {
     }
 
     /// Every frame of the connection in the order of the wire, for logs: those received that are
-    /// sound, and those sent, also of the session layer and resent ones.
+    /// sound, and those sent, also of the session layer and resent ones. In a Logon(A) stars stand
+    /// for Password(554) and NewPassword(925), so that its CheckSum(10) may be wrong.
     fn on_wire(&mut self, direction: Direction, frame: &[u8]) {
         let _ = (direction, frame);
     }
@@ -48,6 +64,21 @@ pub trait Application: Send {
     /// An administrative message of the counterparty, after the session layer has dealt with it.
     fn on_admin(&mut self, message: &Message<'_>, session: &mut SessionRef<'_>) {
         let _ = (message, session);
+    }
+}
+
+/// Why the application does not let the counterparty log on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogonRefusal {
+    /// Text(58) of the Logout(5).
+    pub text: Cow<'static, str>,
+}
+
+impl LogonRefusal {
+    /// A refusal with this Text(58). Say no more than the counterparty may know.
+    #[must_use]
+    pub fn new(text: impl Into<Cow<'static, str>>) -> Self {
+        Self { text: text.into() }
     }
 }
 

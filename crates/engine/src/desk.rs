@@ -11,7 +11,7 @@ use transfix_codec::{
     Body, CheckSumPolicy, FieldIndex, Frame, Garbled, Limits, Message, Tag, frame,
 };
 use transfix_session::{
-    Checks, Disconnect, Entry, Now, Outbox, SendError, Session, SessionId, State, Verdict,
+    Checks, Disconnect, Entry, Now, Outbox, Role, SendError, Session, SessionId, State, Verdict,
     check_msg_type,
 };
 use transfix_store::{Record, Store, StoreError};
@@ -21,6 +21,7 @@ use crate::application::{Application, Direction, SessionRef};
 use crate::dictionary_source::DictionarySource;
 use crate::handle::{Registry, Sent};
 use crate::link::Down;
+use crate::mask::masked;
 use crate::queue::{self, SendQueue};
 use crate::replay::Replay;
 use crate::settings::{GarbledPolicy, Offline};
@@ -149,6 +150,38 @@ impl Desk {
         self.out.bytes().len() > max.saturating_mul(2).max(max.saturating_add(STALLED_BYTES))
     }
 
+    /// A link is up.
+    pub(crate) fn connected(&mut self, now: Now) {
+        if self.session.config().role == Role::Initiator {
+            self.fill_logon();
+        }
+        self.session.connected(now, &mut self.out);
+    }
+
+    /// Gives a message to the session; a good Logon(A) to the application first.
+    #[inline]
+    pub(crate) fn receive(&mut self, now: Now, message: &Message<'_>) -> Verdict {
+        if message.msg_type() == b"A" && self.session.is_good_logon(now, message) {
+            let id = &self.session.config().id;
+            if let Err(refusal) = self.application.judge_logon(message, id) {
+                tracing::warn!(session = %id, why = %refusal.text, "Logon(A) refused");
+                return self.session.deny_logon(now, &refusal.text, &mut self.out);
+            }
+            if self.session.config().role == Role::Acceptor {
+                self.fill_logon();
+            }
+        }
+        self.session.receive(now, message, &mut self.out)
+    }
+
+    fn fill_logon(&mut self) {
+        let (application, id) = (&mut self.application, self.session.config().id.clone());
+        let filled = self.session.set_logon_fields(|body| application.fill_logon(body, &id));
+        if let Err(error) = filled {
+            tracing::error!(session = %id, %error, "fields of the Logon(A) are left out");
+        }
+    }
+
     /// Carries out the session's verdict on `message`, then on the held messages it has freed.
     pub(crate) fn act(
         &mut self,
@@ -158,7 +191,7 @@ impl Desk {
     ) -> Result<(), Down> {
         self.counters.messages_in += 1;
         if self.wants_wire {
-            self.application.on_wire(Direction::Inbound, message.bytes());
+            self.application.on_wire(Direction::Inbound, &masked(message.bytes()));
         }
         self.act_on_one(now, message, verdict)?;
         while let Some(held) = self.session.take_held() {
@@ -456,7 +489,7 @@ fn show_frames(application: &mut dyn Application, mut bytes: &[u8]) {
     // Our own frames: as long as they are.
     let limits = Limits { message_bytes_max: usize::MAX };
     while let Frame::Whole(end) = frame::split(bytes, limits) {
-        application.on_wire(Direction::Outbound, &bytes[..end]);
+        application.on_wire(Direction::Outbound, &masked(&bytes[..end]));
         bytes = &bytes[end..];
     }
 }

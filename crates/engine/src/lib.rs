@@ -43,6 +43,7 @@ mod inbox;
 mod link;
 mod listening;
 mod lobby;
+mod mask;
 mod operate;
 pub mod probe;
 mod queue;
@@ -56,7 +57,7 @@ pub mod simulated;
 mod slot;
 mod worker;
 
-pub use application::{Application, BusinessReject, Direction, SessionRef};
+pub use application::{Application, BusinessReject, Direction, LogonRefusal, SessionRef};
 pub use desk::Counters;
 pub use dictionary_source::DictionarySource;
 pub use engine::{Engine, EngineError, pin_to_cpu};

@@ -75,7 +75,7 @@ impl Link {
         self.inbox.clear();
         self.inbox.preload(read);
         self.preloaded = !read.is_empty();
-        self.desk.session.connected(now, &mut self.desk.out);
+        self.desk.connected(now);
         self.flush(now)
     }
 
@@ -116,7 +116,7 @@ impl Link {
                     match Message::parse(&inbox.bytes()[..end], index, desk.options.check_sum) {
                         Ok(message) => {
                             // 4 session
-                            let verdict = desk.session.receive(now, &message, &mut desk.out);
+                            let verdict = desk.receive(now, &message);
                             // 5 application, which 6 encodes its answers
                             outcome = desk.act(now, &message, verdict);
                         }

@@ -1,7 +1,7 @@
 //! What no single key of the settings can tell: contradictions, and values out of range.
 
 use transfix_codec::tag;
-use transfix_session::{BeginString, ResetPolicy, Role};
+use transfix_session::{BeginString, ResetPolicy, Role, Secret};
 
 use crate::settings::{Offline, SessionSettings};
 
@@ -94,6 +94,13 @@ fn logon(session: &SessionSettings) -> Result<(), String> {
         if tag::is_session_owned(*tag) || OF_LOGON.contains(&tag.0) {
             return Err(format!("logon.fields: tag {tag} has a setting of its own"));
         }
+    }
+    let hidden = [&logon.password, &logon.new_password].into_iter().flatten().map(Secret::reveal);
+    let shown = [&logon.username, &logon.default_cstm_appl_ver_id].into_iter().flatten();
+    let values = logon.fields.iter().map(|(_, value)| value);
+    let mut texts = shown.chain(values).map(String::as_str).chain(hidden);
+    if texts.any(|text| text.is_empty() || text.chars().any(char::is_control)) {
+        return Err("logon: a text must not be empty or contain control characters".to_owned());
     }
     let version = session.begin_string;
     if version < BeginString::Fix43 && (logon.username.is_some() || logon.password.is_some()) {

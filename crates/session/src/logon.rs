@@ -58,6 +58,9 @@ impl Session {
         if let Some(why) = self.number_problem(&terms) {
             return self.refuse_logon(now, Refusal::Spoken(why), out);
         }
+        let fixt = self.config.id.begin_string == BeginString::Fixt11;
+        let cstm_appl_ver_id = message.raw(tag::DEFAULT_CSTM_APPL_VER_ID).filter(|_| fixt);
+        self.cstm_appl_ver_id = cstm_appl_ver_id.map(Into::into);
         self.log_on(now, &terms, live, out)
     }
 

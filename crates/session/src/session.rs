@@ -34,6 +34,8 @@ pub struct Session {
     pub(crate) logon_fields: Vec<u8>,
     /// DefaultApplVerID(1137) agreed in the Logon(A).
     pub(crate) appl_ver_id: Option<ApplVerId>,
+    /// DefaultCstmApplVerID(1408) of the counterparty.
+    pub(crate) cstm_appl_ver_id: Option<Box<[u8]>>,
     /// Why we sent Logout(5), if it was not a wish of the application.
     pub(crate) ending: Option<Disconnect>,
     /// Our Logon(A) carried ResetSeqNumFlag(141)=Y, so that the same in the answer is no new reset.
@@ -86,6 +88,7 @@ impl Session {
             comp_ids: comp_ids.into_bytes(),
             logon_fields: Vec::new(),
             appl_ver_id: config.default_appl_ver_id,
+            cstm_appl_ver_id: None,
             timers: Timers::new(config.heart_bt_int_s, config.timing),
             reset_due: config.reset.disconnect && (next_num_in, next_num_out) != (1, 1),
             config,
@@ -145,8 +148,14 @@ impl Session {
     }
 
     /// Rules of the messages that name one of these versions by ApplVerID(1128) or
-    /// CstmApplVerID(1129), in place of those of [`set_rules`](Self::set_rules).
+    /// CstmApplVerID(1129), in place of those of [`set_rules`](Self::set_rules); the one that the
+    /// counterparty's DefaultCstmApplVerID(1408) names holds for all that name none.
     pub fn set_version_rules(&mut self, rules: Vec<(Box<[u8]>, Arc<Rules>)>) {
+        if let Some(default) =
+            rules.iter().find(|(id, _)| Some(id) == self.cstm_appl_ver_id.as_ref())
+        {
+            self.rules = Some(Arc::clone(&default.1));
+        }
         self.version_rules = rules;
     }
 

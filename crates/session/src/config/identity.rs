@@ -87,9 +87,15 @@ impl BeginString {
         self >= Self::Fix42
     }
 
-    /// Whether the version's code set of SessionRejectReason(373) has `reason`: FIX 4.2 ends at 11.
-    pub(crate) fn knows(self, reason: RejectReason) -> bool {
-        self > Self::Fix42 || (self == Self::Fix42 && reason as u8 <= 11)
+    /// Whether the version's code set of SessionRejectReason(373) has `reason`: FIX 4.2 ends at 11,
+    /// FIX 4.3 at 17.
+    pub(crate) const fn knows(self, reason: RejectReason) -> bool {
+        match self {
+            Self::Fix40 | Self::Fix41 => false,
+            Self::Fix42 => reason as u8 <= 11,
+            Self::Fix43 => reason as u8 <= 17,
+            Self::Fix44 | Self::Fixt11 => true,
+        }
     }
 }
 

@@ -8,3 +8,4 @@ mod numbers;
 mod resend;
 mod standard;
 mod timing;
+mod versions;

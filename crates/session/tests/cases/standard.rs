@@ -360,6 +360,22 @@ fn messages_of_several_versions_are_validated_by_their_own() {
     }
 }
 
+/// FIXT: DefaultCstmApplVerID(1408) of the Logon(A) holds for messages that name no version.
+#[test]
+fn a_custom_version_may_be_the_default() {
+    let standard = |name| transfix_dictionary::standard(name).unwrap();
+    let rules = |name| Arc::new(Rules::new(&standard("FIXT11"), &standard(name)));
+    for (default, expected) in [("", Verdict::Handled), ("|1408=OLD", Verdict::Deliver)] {
+        let mut w = World::new(Role::Acceptor, BeginString::Fixt11, |_| ());
+        w.takes(&format!("35=A|34=1|98=0|108=30|1137=9{default}"));
+        w.session.set_rules(Some(rules("FIX50SP2")), Checks::default());
+        w.session.set_version_rules(vec![(b"OLD"[..].into(), rules("FIX42"))]);
+        // MaturityDay(205) is gone since 4.4.
+        let order = "11=a|21=1|55=EU|54=1|60=20261121-12:00:00|38=5|40=2|44=30|205=4";
+        assert_eq!(w.receive(&format!("35=D|34=2|{order}")), expected);
+    }
+}
+
 #[test]
 fn numbers_beyond_all_reason_are_refused() {
     let mut w = World::active(BeginString::Fix44);
