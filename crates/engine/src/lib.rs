@@ -54,6 +54,7 @@ mod settings;
 mod settings_check;
 mod settings_file;
 mod settings_tables;
+pub mod simulated;
 mod slot;
 mod worker;
 
