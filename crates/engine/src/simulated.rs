@@ -120,12 +120,12 @@ impl SimulatedSession {
     /// When [`SimulatedSession::tick`] must be called at the latest, on the monotonic clock.
     #[must_use]
     pub fn next_deadline(&self) -> Option<u64> {
-        self.link().desk.session.next_deadline()
+        self.link().desk.next_deadline()
     }
 
     /// Does what is due: heartbeats, ends of waits.
     pub fn tick(&mut self, now: Now) {
-        let ticked = self.link().tick(now);
+        let ticked = self.link().tick(now, &self.shared.queue);
         self.settle(now, ticked);
     }
 
@@ -221,7 +221,7 @@ impl SimulatedSession {
             Down::Panicked => Disconnect::Application,
         };
         if self.far.take().is_some() {
-            self.link().close(now, reason);
+            self.link().close(now, &self.shared.queue, reason);
             self.ended = Some(reason);
         }
     }
