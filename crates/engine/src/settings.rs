@@ -238,6 +238,13 @@ pub struct SessionSettings {
     /// none: only if the counterparty asks with ResetSeqNumFlag(141).
     #[serde(default, deserialize_with = "settings_file::reset_on")]
     pub reset_on: ResetPolicy,
+    /// Time of day in UTC, `HH:MM:SS`, at which a session that is logged on resets the numbers by
+    /// a Logon(A) with ResetSeqNumFlag(141)=Y; from FIX 4.1 on. Default none.
+    #[serde(default, deserialize_with = "settings_file::second_of_day")]
+    pub reset_at: Option<u32>,
+    /// Hours after each logon at which it does so; 0 for never. Default 0.
+    #[serde(default)]
+    pub reset_after_h: u32,
     /// What our Logon(A) says and which one is taken, as a table. See [`LogonConfig`].
     #[serde(default, deserialize_with = "settings_tables::table")]
     pub logon: LogonConfig,
@@ -410,6 +417,8 @@ impl SessionSettings {
             heart_bt_int_s: default_heart_bt_int_s(),
             default_appl_ver_id: None,
             reset_on: ResetPolicy::NEVER,
+            reset_at: None,
+            reset_after_h: 0,
             logon: LogonConfig::default(),
             numbers: NumbersConfig::default(),
             resend: ResendConfig::default(),
@@ -483,6 +492,8 @@ impl SessionSettings {
         config.heart_bt_int_s = self.heart_bt_int_s;
         config.default_appl_ver_id = self.default_appl_ver_id.map(ApplVerId);
         config.reset = self.reset_on;
+        config.reset_at_s = self.reset_at;
+        config.reset_after_h = self.reset_after_h;
         config.logon = self.logon.clone();
         config.numbers = self.numbers;
         config.resend = self.resend;

@@ -133,5 +133,12 @@ fn resets(session: &SessionSettings) -> Result<(), String> {
     if session.offline == Offline::Store && session.reset_on != ResetPolicy::NEVER {
         return Err("offline = \"store\" needs reset_on = []: a reset loses it".to_owned());
     }
+    let by_time = session.reset_at.is_some() || session.reset_after_h > 0;
+    if by_time && session.begin_string == BeginString::Fix40 {
+        return Err("FIX.4.0 has no ResetSeqNumFlag(141): no reset in mid-session".to_owned());
+    }
+    if session.reset_after_h > 24 * 366 {
+        return Err(format!("reset_after_h is at most 8784, not {}", session.reset_after_h));
+    }
     Ok(())
 }

@@ -94,7 +94,11 @@ impl Session {
 
     fn apply_reset(&mut self, terms: &Terms, live: bool, out: &mut Outbox) {
         let unasked = terms.resets && !self.reset_sent;
-        if live || unasked {
+        if live && !unasked {
+            // The answer to our own reset in mid-session: ours has begun with our Logon(A).
+            self.next_num_in = 1;
+            self.gap.clear();
+        } else if live || unasked {
             self.reset_numbers(out);
             // Our own Logon(A), already sent, counts as the first message of the new numbering.
             self.next_num_out = if self.state == State::LogonSent { 2 } else { 1 };
@@ -130,8 +134,10 @@ impl Session {
         if self.config.role == Role::Acceptor && !self.config.timing.impose_heart_bt_int {
             self.timers.set_heart_bt_int(terms.heart_bt_int_s);
         }
-        let answers = self.config.role == Role::Acceptor || live;
+        let answers = if live { !self.reset_sent } else { self.config.role == Role::Acceptor };
         self.reset_sent = false;
+        self.timers.reset_answer_until = None;
+        self.plan_reset(now);
         self.reset_wanted = false;
         self.asked = (0, 0, 0);
         self.transition(Event::LogonAccepted);
@@ -160,6 +166,42 @@ impl Session {
             }
             _ => Verdict::LoggedOn,
         }
+    }
+
+    /// Resets both numbers of a session that is logged on: sends a Logon(A) with
+    /// ResetSeqNumFlag(141)=Y and number 1; the counterparty's numbers start again with its answer.
+    /// Answers whether it was sent: not before FIX 4.1, and not while one is under way.
+    pub fn reset_in_session(&mut self, now: Now, out: &mut Outbox) -> bool {
+        let possible = self.state == State::Active
+            && self.timers.reset_answer_until.is_none()
+            && self.config.id.begin_string.has_reset_flag();
+        self.timers.reset_at = None;
+        if !possible {
+            return false;
+        }
+        let next_num_in = self.next_num_in;
+        self.reset_numbers(out);
+        // What is under way to us still has the old numbers.
+        self.next_num_in = next_num_in;
+        self.reset_sent = true;
+        let timeout_ns = u64::from(self.config.logon_timeout_ms) * 1_000_000;
+        self.timers.reset_answer_until = Some(now.monotonic_ns + timeout_ns);
+        self.write_logon(now, true, out);
+        true
+    }
+
+    fn plan_reset(&mut self, now: Now) {
+        const SECOND: u64 = 1_000_000_000;
+        const DAY: u64 = 86_400 * SECOND;
+        let of_day = now.utc.0.rem_euclid(DAY as i64) as u64;
+        let daily = self.config.reset_at_s.map(|at_s| {
+            let at = u64::from(at_s) * SECOND % DAY;
+            if at > of_day { at - of_day } else { at + DAY - of_day }
+        });
+        let hours = self.config.reset_after_h;
+        let later = (hours > 0).then_some(u64::from(hours) * 3_600 * SECOND);
+        let wait = daily.into_iter().chain(later).min();
+        self.timers.reset_at = wait.map(|wait| now.monotonic_ns + wait);
     }
 
     fn terms(&self, now: Now, message: &Message<'_>) -> Result<Terms, Refusal> {
