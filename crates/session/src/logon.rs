@@ -10,6 +10,21 @@ use crate::session::Session;
 use crate::state::{Event, State};
 use crate::verdict::{Disconnect, Verdict};
 
+/// What our Logon(A) says about numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Numbering {
+    /// They go on.
+    Continued,
+    /// ResetSeqNumFlag(141)=Y: they start again at 1.
+    Restarted,
+}
+
+impl Numbering {
+    pub(crate) const fn of(resets: bool) -> Self {
+        if resets { Self::Restarted } else { Self::Continued }
+    }
+}
+
 /// Terms that a Logon(A) proposes or confirms.
 struct Terms {
     seq: u64,
@@ -45,7 +60,7 @@ impl Session {
         message: &Message<'_>,
         out: &mut Outbox,
     ) -> Verdict {
-        let live = matches!(self.state, State::Active | State::LogoutSent);
+        let live = self.is_live();
         // FIX Session: on a live session only a reset of both numbers may begin with a Logon(A).
         let resettable = self.state == State::Active;
         let terms = match self.terms(now, message) {
@@ -54,14 +69,14 @@ impl Session {
             Ok(_) => unreachable!("a session that is not live takes every good Logon(A)"),
             Err(refusal) => return self.refuse_logon(now, refusal, out),
         };
-        self.apply_reset(&terms, live, out);
+        self.apply_reset(&terms, out);
         if let Some(why) = self.number_problem(&terms) {
             return self.refuse_logon(now, Refusal::Spoken(why), out);
         }
         let fixt = self.config.id.begin_string == BeginString::Fixt11;
         let cstm_appl_ver_id = message.raw(tag::DEFAULT_CSTM_APPL_VER_ID).filter(|_| fixt);
         self.cstm_appl_ver_id = cstm_appl_ver_id.map(Into::into);
-        self.log_on(now, &terms, live, out)
+        self.log_on(now, &terms, out)
     }
 
     /// Whether this is a Logon(A) that the session layer would accept, so that it is the
@@ -92,7 +107,12 @@ impl Session {
         }
     }
 
-    fn apply_reset(&mut self, terms: &Terms, live: bool, out: &mut Outbox) {
+    const fn is_live(&self) -> bool {
+        matches!(self.state, State::Active | State::LogoutSent)
+    }
+
+    fn apply_reset(&mut self, terms: &Terms, out: &mut Outbox) {
+        let live = self.is_live();
         let unasked = terms.resets && !self.reset_sent;
         if live && !unasked {
             // The answer to our own reset in mid-session: ours has begun with our Logon(A).
@@ -128,13 +148,16 @@ impl Session {
         })
     }
 
-    fn log_on(&mut self, now: Now, terms: &Terms, live: bool, out: &mut Outbox) -> Verdict {
+    fn log_on(&mut self, now: Now, terms: &Terms, out: &mut Outbox) -> Verdict {
+        let answers = match self.is_live() {
+            true => !self.reset_sent,
+            false => self.config.role == Role::Acceptor,
+        };
         self.appl_ver_id = terms.appl_ver_id;
         self.message_bytes_max = terms.message_bytes_max;
         if self.config.role == Role::Acceptor && !self.config.timing.impose_heart_bt_int {
             self.timers.set_heart_bt_int(terms.heart_bt_int_s);
         }
-        let answers = if live { !self.reset_sent } else { self.config.role == Role::Acceptor };
         self.reset_sent = false;
         self.timers.reset_answer_until = None;
         self.plan_reset(now);
@@ -146,9 +169,11 @@ impl Session {
             self.next_num_in += 1;
         }
         if answers {
-            self.write_logon(now, terms.resets, out);
+            self.write_logon(now, Numbering::of(terms.resets), out);
         }
-        if early {
+        if early && !self.config.numbers.request_missing {
+            self.next_num_in = terms.seq + 1;
+        } else if early {
             self.gap.note_logon(terms.seq);
             let missing_to = terms.seq - 1;
             if terms.next_expected.is_some() {
@@ -186,7 +211,7 @@ impl Session {
         self.reset_sent = true;
         let timeout_ns = u64::from(self.config.logon_timeout_ms) * 1_000_000;
         self.timers.reset_answer_until = Some(now.monotonic_ns + timeout_ns);
-        self.write_logon(now, true, out);
+        self.write_logon(now, Numbering::Restarted, out);
         true
     }
 
@@ -292,7 +317,7 @@ impl Session {
         }
     }
 
-    pub(crate) fn write_logon(&mut self, now: Now, resets: bool, out: &mut Outbox) {
+    pub(crate) fn write_logon(&mut self, now: Now, numbering: Numbering, out: &mut Outbox) {
         let version = self.config.id.begin_string;
         let fixt = version == BeginString::Fixt11;
         let heart_bt_int_s = self.timers.heart_bt_int_s();
@@ -303,7 +328,7 @@ impl Session {
         let fields = std::mem::take(&mut self.logon_fields);
         self.write_admin(now, b"A", out, |body| {
             body.uint(tag::ENCRYPT_METHOD, 0).uint(tag::HEART_BT_INT, heart_bt_int_s);
-            if resets {
+            if numbering == Numbering::Restarted {
                 body.boolean(tag::RESET_SEQ_NUM_FLAG, true);
             }
             if let Some(next) = next_expected {

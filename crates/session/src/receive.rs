@@ -83,6 +83,10 @@ impl Session {
         }
         match seq.cmp(&self.next_num_in) {
             Ordering::Equal => self.expected(now, seq, message, out),
+            Ordering::Greater if !self.config.numbers.request_missing => {
+                self.next_num_in = seq;
+                self.expected(now, seq, message, out)
+            }
             Ordering::Greater => self.above(now, seq, message, out),
             Ordering::Less => self.below(now, seq, message, out),
         }

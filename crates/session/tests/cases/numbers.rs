@@ -156,6 +156,23 @@ fn low_numbers_by_policy() {
 }
 
 #[test]
+fn gaps_that_are_given_up() {
+    for (request_missing, verdict, next) in [(true, Verdict::Held, 2), (false, Verdict::Deliver, 7)]
+    {
+        let mut w = World::active_with(BeginString::Fix44, |config| {
+            config.numbers.request_missing = request_missing;
+        });
+        assert_eq!(w.receive("35=D|34=6|11=a"), verdict);
+        assert_eq!((w.session.next_num_in(), w.sent().is_empty()), (next, !request_missing));
+    }
+    let mut w = World::new(Role::Acceptor, BeginString::Fix44, |config| {
+        config.numbers.request_missing = false;
+    });
+    assert_eq!(w.receive("35=A|34=9|98=0|108=30"), Verdict::LoggedOn);
+    assert_eq!((w.session.next_num_in(), w.sent().len()), (10, 1));
+}
+
+#[test]
 fn a_low_number_in_the_logon() {
     for (too_low_at_logon, accepted) in
         [(TooLowAtLogon::Logout, false), (TooLowAtLogon::Accept, true)]
