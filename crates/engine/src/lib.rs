@@ -54,6 +54,7 @@ mod settings_check;
 mod settings_file;
 mod settings_tables;
 mod slot;
+mod template;
 mod worker;
 
 pub use application::{Application, BusinessReject, Direction, LogonRefusal, SessionRef};

@@ -81,11 +81,18 @@ pub struct EngineSettings {
     pub cpus: Vec<usize>,
     /// Connections that may wait for their Logon(A) at once. Default 1,000.
     pub pending_connections_max: usize,
+    /// Sessions that may be made from templates. Default 1,000.
+    pub created_sessions_max: usize,
 }
 
 impl Default for EngineSettings {
     fn default() -> Self {
-        Self { workers: 2, cpus: Vec::new(), pending_connections_max: 1_000 }
+        Self {
+            workers: 2,
+            cpus: Vec::new(),
+            pending_connections_max: 1_000,
+            created_sessions_max: 1_000,
+        }
     }
 }
 
@@ -207,7 +214,9 @@ pub struct SessionSettings {
     pub begin_string: BeginString,
     /// SenderCompID(49) of what we send.
     pub sender_comp_id: String,
-    /// TargetCompID(56) of what we send.
+    /// TargetCompID(56) of what we send. An acceptor with `*` is a template: a session is made from
+    /// it when a counterparty that no other settings name logs on, if
+    /// [`crate::Engine::start_open`] admits it.
     pub target_comp_id: String,
     /// SenderSubID(50) of what we send; as the next three, it belongs to the identity. An acceptor
     /// takes the Logon(A) of a counterparty that gives other ones for another session's; one that

@@ -4,13 +4,14 @@ use transfix_codec::tag;
 use transfix_session::{BeginString, ResetPolicy, Role, Secret, check_msg_type};
 
 use crate::settings::{Offline, SessionSettings};
+use crate::template;
 
 /// Checks one session; the error names it and says what to do.
 pub(crate) fn check(session: &SessionSettings) -> Result<(), String> {
     if session.sender_comp_id.is_empty() || session.target_comp_id.is_empty() {
         return Err("sender_comp_id and target_comp_id must not be empty".to_owned());
     }
-    for check in [identity, ranges, throttles, versions, logon, resets] {
+    for check in [identity, ranges, throttles, versions, logon, resets, template::check] {
         check(session).map_err(|what| format!("{}: {what}", session.id()))?;
     }
     Ok(())
