@@ -19,6 +19,7 @@ use crate::link::Link;
 use crate::listening::{Listening, resolve, socket_options};
 use crate::lobby::{Destination, Lobby, LobbyDoor};
 use crate::queue::SendQueue;
+use crate::schedule::{Hours, Schedule};
 use crate::settings::{Durability, Mode, SessionSettings, Settings};
 use crate::settings_check;
 use crate::slot::{Dial, SessionOutcome, Slot};
@@ -57,6 +58,9 @@ impl fmt::Display for EngineError {
 }
 
 impl std::error::Error for EngineError {}
+
+/// Windows of a schedule that the log names at the start.
+const WINDOWS_TOLD: usize = 3;
 
 /// Largest store segment, unless the first one is larger.
 const SEGMENT_BYTES_MAX: usize = 64 << 20;
@@ -331,6 +335,14 @@ pub(crate) fn open(
 ) -> Result<Shared, EngineError> {
     let id = settings.id();
     let data_fields = check_rules(settings, registry)?;
+    let schedule = settings.schedule.as_ref().map(Schedule::new).transpose();
+    let schedule = schedule.map_err(|error| EngineError::Settings(format!("{id}: {error}")))?;
+    if let Some(schedule) = &schedule {
+        for window in schedule.intervals(clock::now().utc).take(WINDOWS_TOLD) {
+            tracing::info!(session = %id, open = %window.open, close = %window.close, "window");
+        }
+    }
+    let hours = schedule.map(Hours::new);
     let store = open_store(settings)?;
     let numbers = store.numbers();
     let config = settings.config();
@@ -347,6 +359,7 @@ pub(crate) fn open(
         queued_bytes_max: settings.queued_bytes_max,
         keep_inbound: settings.keep_inbound,
         offline: settings.offline,
+        hours,
         queue_pause_ms: settings.queue_pause_ms,
         unsent: settings.unsent,
         unavailable: settings.unavailable,

@@ -163,7 +163,7 @@ type Counterparty = (BeginString, Arc<str>);
 /// All sessions of an engine. It does not keep them alive: links hold the registry.
 #[derive(Default)]
 pub(crate) struct Registry {
-    pub(crate) rule_book: RuleBook,
+    pub(crate) rule_book: Arc<RuleBook>,
     sessions: OnceLock<HashMap<SessionId, Weak<Shared>>>,
     /// Those made from templates since.
     created: RwLock<HashMap<SessionId, Weak<Shared>>>,
@@ -172,6 +172,11 @@ pub(crate) struct Registry {
 }
 
 impl Registry {
+    /// Without sessions, over rules that others may share.
+    pub(crate) fn new(rule_book: Arc<RuleBook>) -> Self {
+        Self { rule_book, ..Self::default() }
+    }
+
     pub(crate) fn fill(&self, sessions: &[Arc<Shared>]) {
         let map = sessions.iter().map(|s| (s.id.clone(), Arc::downgrade(s))).collect();
         assert!(self.sessions.set(map).is_ok(), "the registry is filled once, at the start");

@@ -35,6 +35,7 @@ use transfix_session::{
 };
 
 use crate::dictionary_source::DictionarySource;
+use crate::schedule::ScheduleSettings;
 use crate::settings_file::{self, SettingsError};
 use crate::settings_tables;
 
@@ -321,6 +322,10 @@ pub struct SessionSettings {
     /// CPU that the session's own thread is pinned to.
     #[serde(default)]
     pub cpu: Option<usize>,
+    /// When the session may be connected, such as `{ zone = "Europe/London", days = "mon-fri",
+    /// from = "08:00", to = "16:30" }`; `transfix schedule` prints the times. Default: always.
+    #[serde(default)]
+    pub schedule: Option<ScheduleSettings>,
     /// Who writes what handles send: `direct` or `queued`. Default `direct`.
     #[serde(default)]
     pub send: SendMode,
@@ -448,6 +453,7 @@ impl SessionSettings {
             reconnect_interval_ms: default_reconnect_interval_ms(),
             mode: Mode::default(),
             cpu: None,
+            schedule: None,
             send: SendMode::default(),
             offline: Offline::default(),
             queue_pause_ms: 0,

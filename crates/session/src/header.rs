@@ -142,6 +142,7 @@ impl Session {
     }
 
     /// Writes BusinessMessageReject(j) for `message`, or Reject(3) up to FIX 4.1, which lack it.
+    /// A BusinessMessageReject(j) itself is never rejected so.
     /// `reason` is BusinessRejectReason(380): 0 other, 3 unsupported message type, and so on.
     pub fn business_reject(
         &mut self,
@@ -150,6 +151,10 @@ impl Session {
         (reason, text): (u8, &str),
         out: &mut Outbox,
     ) {
+        // Two sides that do not take each other's would reject rejects for ever.
+        if message.msg_type() == b"j" {
+            return;
+        }
         let begin_string = self.config.id.begin_string;
         let fill = |body: &mut Body<'_>| {
             body.uint(tag::REF_SEQ_NUM, message.msg_seq_num().unwrap_or(0));

@@ -32,7 +32,8 @@ impl Session {
 
     fn ask(&mut self, now: Now, ask: Ask, out: &mut Outbox) -> Result<(), Disconnect> {
         match ask {
-            Ask::For { end } if self.state == State::Active => {
+            // After our Logout(5) too: the numbers may be reset before there is another chance.
+            Ask::For { end } if matches!(self.state, State::Active | State::LogoutSent) => {
                 let begin = self.next_num_in;
                 let end = end.unwrap_or_else(|| self.config.id.begin_string.open_end());
                 self.write_admin(now, b"2", out, |body| {

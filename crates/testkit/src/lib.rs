@@ -1,6 +1,6 @@
 //! Tools for tests: laws that every implementation of a trait obeys, counted allocations,
 //! directories that clean up after themselves, repeatable random numbers, sample messages of any
-//! dictionary, a second parser, a simulated world.
+//! dictionary, a second parser, scenarios of the session layer, a simulated world.
 //!
 //! **Invariant:** a dev-dependency only; nothing here is part of the product.
 
@@ -11,5 +11,6 @@ pub mod laws;
 pub mod plain;
 pub mod random;
 pub mod sample;
+pub mod scenario;
 pub mod temp;
 pub mod world;
