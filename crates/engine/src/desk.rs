@@ -79,6 +79,8 @@ pub struct Counters {
     pub garbled: u64,
     /// Accepted logons.
     pub logons: u64,
+    /// Numbers asked for by the counterparty that the store does not have: covered by gap fills.
+    pub not_stored: u64,
     /// Connections refused because the session had one already, or was not to be connected.
     pub refused: u64,
 }
@@ -359,6 +361,15 @@ impl Desk {
         Ok(self.store.outbound(seq)?.map(|stored| stored.bytes.to_vec()))
     }
 
+    /// Numbers that the store has lost, or that were passed over by hand, go as gap fills.
+    fn note_missing(&mut self) {
+        let missing = std::mem::take(&mut self.replay.missing);
+        if missing > 0 {
+            self.counters.not_stored += missing;
+            tracing::warn!(session = %self.id(), missing, "not in the store, filled as a gap");
+        }
+    }
+
     fn note_state(&self) {
         self.active.store(self.session.state() == State::Active, Ordering::Release);
     }
@@ -412,6 +423,7 @@ impl Desk {
             let replays = self.replay.active && self.replay.barrier == 0;
             if replays && self.replay.out.bytes().is_empty() {
                 self.replay.fill(now, &mut self.session, &*self.store).map_err(Down::Store)?;
+                self.note_missing();
                 if self.wants_wire {
                     show_frames(&mut *self.application, self.replay.out.bytes());
                 }

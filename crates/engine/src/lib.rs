@@ -56,6 +56,7 @@ mod settings_file;
 mod settings_tables;
 pub mod simulated;
 mod slot;
+mod template;
 mod worker;
 
 pub use application::{Application, BusinessReject, Direction, LogonRefusal, SessionRef};

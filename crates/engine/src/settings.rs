@@ -82,11 +82,18 @@ pub struct EngineSettings {
     pub cpus: Vec<usize>,
     /// Connections that may wait for their Logon(A) at once. Default 1,000.
     pub pending_connections_max: usize,
+    /// Sessions that may be made from templates. Default 1,000.
+    pub created_sessions_max: usize,
 }
 
 impl Default for EngineSettings {
     fn default() -> Self {
-        Self { workers: 2, cpus: Vec::new(), pending_connections_max: 1_000 }
+        Self {
+            workers: 2,
+            cpus: Vec::new(),
+            pending_connections_max: 1_000,
+            created_sessions_max: 1_000,
+        }
     }
 }
 
@@ -208,7 +215,9 @@ pub struct SessionSettings {
     pub begin_string: BeginString,
     /// SenderCompID(49) of what we send.
     pub sender_comp_id: String,
-    /// TargetCompID(56) of what we send.
+    /// TargetCompID(56) of what we send. An acceptor with `*` is a template: a session is made from
+    /// it when a counterparty that no other settings name logs on, if
+    /// [`crate::Engine::start_open`] admits it.
     pub target_comp_id: String,
     /// SenderSubID(50) of what we send; as the next three, it belongs to the identity. An acceptor
     /// takes the Logon(A) of a counterparty that gives other ones for another session's; one that
@@ -239,6 +248,13 @@ pub struct SessionSettings {
     /// none: only if the counterparty asks with ResetSeqNumFlag(141).
     #[serde(default, deserialize_with = "settings_file::reset_on")]
     pub reset_on: ResetPolicy,
+    /// Time of day in UTC, `HH:MM:SS`, at which a session that is logged on resets the numbers by
+    /// a Logon(A) with ResetSeqNumFlag(141)=Y; from FIX 4.1 on. Default none.
+    #[serde(default, deserialize_with = "settings_file::second_of_day")]
+    pub reset_at: Option<u32>,
+    /// Hours after each logon at which it does so; 0 for never. Default 0.
+    #[serde(default)]
+    pub reset_after_h: u32,
     /// What our Logon(A) says and which one is taken, as a table. See [`LogonConfig`].
     #[serde(default, deserialize_with = "settings_tables::table")]
     pub logon: LogonConfig,
@@ -415,6 +431,8 @@ impl SessionSettings {
             heart_bt_int_s: default_heart_bt_int_s(),
             default_appl_ver_id: None,
             reset_on: ResetPolicy::NEVER,
+            reset_at: None,
+            reset_after_h: 0,
             logon: LogonConfig::default(),
             numbers: NumbersConfig::default(),
             resend: ResendConfig::default(),
@@ -489,6 +507,8 @@ impl SessionSettings {
         config.heart_bt_int_s = self.heart_bt_int_s;
         config.default_appl_ver_id = self.default_appl_ver_id.map(ApplVerId);
         config.reset = self.reset_on;
+        config.reset_at_s = self.reset_at;
+        config.reset_after_h = self.reset_after_h;
         config.logon = self.logon.clone();
         config.numbers = self.numbers;
         config.resend = self.resend;

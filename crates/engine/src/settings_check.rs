@@ -5,13 +5,14 @@ use transfix_session::{BeginString, ResetPolicy, Role, Secret, check_msg_type};
 
 use crate::schedule::Schedule;
 use crate::settings::{Offline, SessionSettings};
+use crate::template;
 
 /// Checks one session; the error names it and says what to do.
 pub(crate) fn check(session: &SessionSettings) -> Result<(), String> {
     if session.sender_comp_id.is_empty() || session.target_comp_id.is_empty() {
         return Err("sender_comp_id and target_comp_id must not be empty".to_owned());
     }
-    for check in [identity, ranges, throttles, versions, logon, resets, schedule] {
+    for check in [identity, ranges, throttles, versions, logon, resets, schedule, template::check] {
         check(session).map_err(|what| format!("{}: {what}", session.id()))?;
     }
     Ok(())
@@ -138,6 +139,13 @@ fn logon(session: &SessionSettings) -> Result<(), String> {
 fn resets(session: &SessionSettings) -> Result<(), String> {
     if session.offline == Offline::Store && session.reset_on != ResetPolicy::NEVER {
         return Err("offline = \"store\" needs reset_on = []: a reset loses it".to_owned());
+    }
+    let by_time = session.reset_at.is_some() || session.reset_after_h > 0;
+    if by_time && session.begin_string == BeginString::Fix40 {
+        return Err("FIX.4.0 has no ResetSeqNumFlag(141): no reset in mid-session".to_owned());
+    }
+    if session.reset_after_h > 24 * 366 {
+        return Err(format!("reset_after_h is at most 8784, not {}", session.reset_after_h));
     }
     Ok(())
 }

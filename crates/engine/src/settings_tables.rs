@@ -55,7 +55,7 @@ table!(ResendConfig: request_max, closed_ranges, redundant_requests, repeat_afte
 table!(TimingConfig: margin_percent, margin_ms, test_requests_max, test_request_wait_ms,
     watch_silence, logout_when_silent, impose_heart_bt_int, heart_bt_int_s_min, heart_bt_int_s_max,
     same_heart_bt_int);
-table!(NumbersConfig: too_low as TooLowWord, too_low_at_logon as TooLowAtLogonWord,
+table!(NumbersConfig: request_missing, too_low as TooLowWord, too_low_at_logon as TooLowAtLogonWord,
     gap_at_logon_max, send_last_processed, next_expected);
 table!(LogonConfig: username as Given, password as Hidden, new_password as Hidden,
     fields as Fields, default_cstm_appl_ver_id as Given, test_message_indicator as IsTest,

@@ -64,6 +64,11 @@ pub struct Config {
     pub default_appl_ver_id: Option<ApplVerId>,
     /// When numbers start again at 1.
     pub reset: ResetPolicy,
+    /// Second of the day, in UTC, at which a session that is logged on resets the numbers by a
+    /// Logon(A) with ResetSeqNumFlag(141)=Y; from FIX 4.1 on. Default none.
+    pub reset_at_s: Option<u32>,
+    /// Hours after each logon at which it does so; 0 for never. Default 0.
+    pub reset_after_h: u32,
     /// Fields of the Logon(A).
     pub logon: LogonConfig,
     /// Numbers that are not the expected ones.
@@ -107,6 +112,8 @@ impl Config {
             heart_bt_int_s: 30,
             default_appl_ver_id: None,
             reset: ResetPolicy::NEVER,
+            reset_at_s: None,
+            reset_after_h: 0,
             logon: LogonConfig::default(),
             numbers: NumbersConfig::default(),
             resend: ResendConfig::default(),

@@ -21,9 +21,12 @@ impl Session {
 
     /// What every message is followed by: the gap goes on, and an end is remembered.
     pub(crate) fn after(&mut self, now: Now, verdict: Verdict, out: &mut Outbox) -> Verdict {
-        let verdict = match self.pursue_gap(now, out) {
-            Err(why) if !matches!(verdict, Verdict::Disconnect(_)) => self.end(now, why, out),
-            _ => verdict,
+        let verdict = match verdict {
+            Verdict::Disconnect(_) => verdict,
+            _ => match self.pursue_gap(now, out) {
+                Ok(()) => verdict,
+                Err(why) => self.end(now, why, out),
+            },
         };
         if let Verdict::Disconnect(why) = verdict {
             self.ended = Some(why);
@@ -83,6 +86,10 @@ impl Session {
         }
         match seq.cmp(&self.next_num_in) {
             Ordering::Equal => self.expected(now, seq, message, out),
+            Ordering::Greater if !self.config.numbers.request_missing => {
+                self.next_num_in = seq;
+                self.expected(now, seq, message, out)
+            }
             Ordering::Greater => self.above(now, seq, message, out),
             Ordering::Less => self.below(now, seq, message, out),
         }

@@ -10,6 +10,7 @@ use transfix_codec::{
 
 use crate::config::{ApplVerId, Config, Now, Role, SessionId};
 use crate::gap::Gap;
+use crate::logon::Numbering;
 use crate::outbox::{Entry, Kind, Outbox};
 use crate::state::{Event, State};
 use crate::throttle::Throttles;
@@ -204,7 +205,7 @@ impl Session {
             Role::Initiator => {
                 self.transition(Event::LogonSent);
                 self.reset_sent = wanted && self.config.id.begin_string.has_reset_flag();
-                self.write_logon(now, self.reset_sent, out);
+                self.write_logon(now, Numbering::of(self.reset_sent), out);
             }
         }
     }

@@ -103,10 +103,10 @@ pub enum Disconnect {
 
 impl Disconnect {
     /// Whether a fault of either side ended the session, rather than a Logout(5), the application,
-    /// or the network.
+    /// the schedule, or the network.
     #[must_use]
     pub const fn is_error(self) -> bool {
-        !matches!(self, Self::LoggedOut | Self::LinkLost | Self::Application)
+        !matches!(self, Self::LoggedOut | Self::LinkLost | Self::Application | Self::Schedule)
     }
 }
 

@@ -4,8 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use transfix::{
-    Application, BeginString, BusinessReject, Message, SessionRef, Unavailable, UnavailableAction,
+    Application, BeginString, BusinessReject, Durability, Message, SessionRef, Unavailable,
+    UnavailableAction,
 };
+
+use transfix_testkit::temp::TempDir;
 
 use crate::wire::Wire;
 use crate::{Echo, logged_on, start, venue};
@@ -88,6 +91,39 @@ fn it_may_end_the_session_and_gets_the_message_again() {
     wire.send("35=A|34=5|98=0|108=30");
     assert!(wire.next().starts_with("35=A|34=3|"));
     assert_eq!(wire.next(), "35=2|34=4|7=2|16=0");
+}
+
+/// Panics at whatever comes.
+struct Fragile;
+
+impl Application for Fragile {
+    fn on_message(
+        &mut self,
+        _: &Message<'_>,
+        _: &mut SessionRef<'_>,
+    ) -> Result<(), BusinessReject> {
+        panic!("a bug of the application")
+    }
+}
+
+/// The message counts, or the next start would meet it again.
+#[test]
+fn a_message_at_which_the_application_panics_counts() {
+    let dir = TempDir::new();
+    let settings = || {
+        venue(|s| {
+            s.durability = Durability::Process;
+            s.store_dir = dir.path().to_owned();
+        })
+    };
+    let (engine, address) = start(vec![settings()], || Fragile);
+    let mut wire = logged_on(address);
+    wire.send("35=D|34=2|11=a");
+    assert_eq!(wire.next(), "");
+    drop(engine);
+    let (engine, _) = start(vec![settings()], || Echo);
+    let (next_in, _) = engine.sessions().next().unwrap().next_numbers();
+    assert_eq!(next_in, 3);
 }
 
 #[test]
