@@ -214,49 +214,53 @@ fn numbers_are_set_from_outside() {
     }
 }
 
-/// What a counterparty sends, and what comes in answer, after the Logon(A) too.
+/// Variant, BeginString(8), more of the Logon(A), and what is sent with what comes in answer.
+type Case = (&'static str, &'static str, &'static str, &'static [(&'static str, &'static str)]);
+
+const LOGON: &str = "35=A|34=1|98=0|108=30";
+const LONG_GAP: &str = "35=0|34=4000";
+
+const CASES: &[Case] = &[
+    ("base", "FIX.4.4", "", &[(LOGON, LOGON), (LONG_GAP, "35=2|34=2|7=2|16=0")]),
+    ("resend-chunk", "FIX.4.4", "", &[(LOGON, LOGON), (LONG_GAP, "35=2|34=2|7=2|16=6")]),
+    ("last-processed", "FIX.4.4", "", &[(LOGON, "35=A|34=1|369=1|98=0|108=30")]),
+    ("next-expected", "FIX.4.4", "|789=1", &[(LOGON, "35=A|34=1|98=0|108=30|789=2")]),
+    ("latest", "FIXT.1.1", "|1137=10", &[(LOGON, "35=A|34=1|98=0|108=30|1137=10")]),
+    (
+        "latest",
+        "FIXT.1.1",
+        "|1137=99",
+        &[(LOGON, "35=5|34=1|58=Logon(A) refused: DefaultApplVerID(1137) is unknown")],
+    ),
+    (
+        "sub-ids",
+        "FIX.4.2",
+        "",
+        &[
+            (
+                LOGON,
+                "35=A|50=SENDERSUB|142=SENDERLOC|57=TARGETSUB|143=TARGETLOC|34=1|369=1|98=0|\
+                     108=30",
+            ),
+            (
+                LONG_GAP,
+                "35=2|50=SENDERSUB|142=SENDERLOC|57=TARGETSUB|143=TARGETLOC|34=2|369=1|7=2|\
+                     16=2501",
+            ),
+        ],
+    ),
+    (
+        "enhanced-resend",
+        "FIX.4.4",
+        "",
+        &[(LOGON, "35=A|34=1|369=1|98=0|108=30"), (LONG_GAP, "35=2|34=2|369=1|7=2|16=11")],
+    ),
+    ("noreset", "FIX.4.4", "|141=Y", &[(LOGON, "35=A|34=1|98=0|108=30|141=Y")]),
+];
+
 #[test]
 fn each_variant_differs_from_the_base_in_one_point() {
-    let logon = "35=A|34=1|98=0|108=30";
-    let long_gap = "35=0|34=4000";
-    let table: [(&str, &str, &str, &[(&str, &str)]); 9] = [
-        ("base", "FIX.4.4", "", &[(logon, logon), (long_gap, "35=2|34=2|7=2|16=0")]),
-        ("resend-chunk", "FIX.4.4", "", &[(logon, logon), (long_gap, "35=2|34=2|7=2|16=6")]),
-        ("last-processed", "FIX.4.4", "", &[(logon, "35=A|34=1|369=1|98=0|108=30")]),
-        ("next-expected", "FIX.4.4", "|789=1", &[(logon, "35=A|34=1|98=0|108=30|789=2")]),
-        ("latest", "FIXT.1.1", "|1137=10", &[(logon, "35=A|34=1|98=0|108=30|1137=10")]),
-        (
-            "latest",
-            "FIXT.1.1",
-            "|1137=99",
-            &[(logon, "35=5|34=1|58=Logon(A) refused: DefaultApplVerID(1137) is unknown")],
-        ),
-        (
-            "sub-ids",
-            "FIX.4.2",
-            "",
-            &[
-                (
-                    logon,
-                    "35=A|50=SENDERSUB|142=SENDERLOC|57=TARGETSUB|143=TARGETLOC|34=1|369=1|98=0|\
-                     108=30",
-                ),
-                (
-                    long_gap,
-                    "35=2|50=SENDERSUB|142=SENDERLOC|57=TARGETSUB|143=TARGETLOC|34=2|369=1|7=2|\
-                     16=2501",
-                ),
-            ],
-        ),
-        (
-            "enhanced-resend",
-            "FIX.4.4",
-            "",
-            &[(logon, "35=A|34=1|369=1|98=0|108=30"), (long_gap, "35=2|34=2|369=1|7=2|16=11")],
-        ),
-        ("noreset", "FIX.4.4", "|141=Y", &[(logon, "35=A|34=1|98=0|108=30|141=Y")]),
-    ];
-    for (variant, begin_string, more, exchange) in table {
+    for (variant, begin_string, more, exchange) in CASES {
         let program = Program::start(variant);
         let mut wire = program.connect(begin_string, "TW");
         for (n, (sent, answer)) in exchange.iter().enumerate() {
