@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use transfix_codec::{Body, Message};
-use transfix_session::{Disconnect, Now, Outbox, SendError, Session, SessionId};
+use transfix_session::{Disconnect, HeaderChange, Now, Outbox, SendError, Session, SessionId};
 
 use crate::handle::{Registry, SessionHandle};
 
@@ -42,6 +42,12 @@ pub trait Application: Send {
     /// The session is logged on: application messages may be sent from now on.
     fn on_logon(&mut self, session: &mut SessionRef<'_>) {
         let _ = session;
+    }
+
+    /// A message that was handed over cannot be sent, or is given back at the end of a connection
+    /// (`unsent = "return"`): `body` holds its fields.
+    fn on_unsent(&mut self, id: &SessionId, msg_type: &[u8], body: &[u8], why: SendError) {
+        let _ = (id, msg_type, body, why);
     }
 
     /// The session has ended its link; it may log on again later.
@@ -107,6 +113,17 @@ impl BusinessReject {
         Self { reason: 3, text: Cow::Borrowed("Unsupported message type") }
     }
 
+    /// Reason 4: what the application needs is not available. By the settings the message is
+    /// offered again, rejected, or passed over.
+    #[must_use]
+    pub const fn not_available() -> Self {
+        Self { reason: 4, text: Cow::Borrowed("Application not available") }
+    }
+
+    pub(crate) const fn is_not_available(&self) -> bool {
+        self.reason == 4
+    }
+
     /// Reason 0, explained by `text`.
     #[must_use]
     pub fn other(text: impl Into<Cow<'static, str>>) -> Self {
@@ -130,6 +147,7 @@ pub struct SessionRef<'a> {
     pub(crate) registry: &'a Registry,
     pub(crate) now: Now,
     pub(crate) queued_bytes_max: usize,
+    pub(crate) cut: &'a mut Option<Disconnect>,
 }
 
 impl SessionRef<'_> {
@@ -168,6 +186,20 @@ impl SessionRef<'_> {
         self.session.send(self.now, msg_type.as_bytes(), self.out, fill)
     }
 
+    /// Sends an application message with another header than the next in turn: see
+    /// [`HeaderChange`] and [`Session::send_with`].
+    ///
+    /// # Errors
+    /// [`SendError`]; nothing was sent then.
+    pub fn send_with(
+        &mut self,
+        msg_type: &str,
+        change: HeaderChange,
+        fill: impl FnOnce(&mut Body<'_>),
+    ) -> Result<u64, SendError> {
+        self.session.send_with(self.now, msg_type.as_bytes(), change, self.out, fill)
+    }
+
     /// Another session of the same engine, to send into it from here.
     #[must_use]
     pub fn other(&self, id: &SessionId) -> Option<SessionHandle> {
@@ -176,6 +208,13 @@ impl SessionRef<'_> {
 
     /// Begins an orderly end of the session: Logout(5) with this Text(58).
     pub fn logout(&mut self, text: &str) {
-        self.session.logout(self.now, text, self.out);
+        if !self.session.logout(self.now, text, self.out) {
+            self.disconnect();
+        }
+    }
+
+    /// Closes the connection without a word, after what has been sent.
+    pub fn disconnect(&mut self) {
+        *self.cut = Some(Disconnect::Application);
     }
 }

@@ -2,29 +2,31 @@
 //!
 //! Invariant: [`Desk::write`] finds everything journalled and committed.
 
+mod delivery;
+mod outgoing;
+
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use transfix_codec::{
-    Body, CheckSumPolicy, FieldIndex, Frame, Garbled, Limits, Message, Tag, frame,
-};
+use transfix_codec::{CheckSumPolicy, FieldIndex, Frame, Garbled, Limits, Message, Tag, frame};
 use transfix_session::{
-    Checks, Disconnect, Entry, Now, Outbox, Role, SendError, Session, SessionId, State, Verdict,
+    Checks, Disconnect, Entry, Now, Outbox, Role, Session, SessionId, State, Verdict,
     check_msg_type,
 };
 use transfix_store::{Record, Store, StoreError};
 use transfix_transport::Stream;
 
+use delivery::Postponed;
+
 use crate::application::{Application, Direction, SessionRef};
 use crate::dictionary_source::DictionarySource;
-use crate::handle::{Registry, Sent};
+use crate::handle::Registry;
 use crate::link::Down;
 use crate::mask::masked;
-use crate::queue::{self, SendQueue};
 use crate::replay::Replay;
-use crate::settings::{GarbledPolicy, Offline};
+use crate::settings::{GarbledPolicy, Offline, Unavailable, Unsent};
 
 /// Answers of the session layer that may wait beyond the limit of applications.
 const STALLED_BYTES: usize = 4 << 20;
@@ -40,6 +42,11 @@ pub(crate) struct LinkOptions {
     pub(crate) queued_bytes_max: usize,
     pub(crate) keep_inbound: bool,
     pub(crate) offline: Offline,
+    pub(crate) queue_pause_ms: u32,
+    pub(crate) unsent: Unsent,
+    pub(crate) unavailable: Unavailable,
+    /// Whether messages for third parties are passed on.
+    pub(crate) routes: bool,
     /// Whether messages are validated; `dictionary` stands in for the standard one.
     pub(crate) checks: Checks,
     pub(crate) dictionary: Option<DictionarySource>,
@@ -69,6 +76,8 @@ pub struct Counters {
     pub garbled: u64,
     /// Accepted logons.
     pub logons: u64,
+    /// Numbers asked for by the counterparty that the store does not have: covered by gap fills.
+    pub not_stored: u64,
     /// Connections refused because the session had one already, or was not to be connected.
     pub refused: u64,
 }
@@ -96,6 +105,9 @@ pub(crate) struct Desk {
     /// Messages of other threads, taken from the queue and not sent yet.
     taken: Vec<u8>,
     taken_from: usize,
+    /// Until when they wait after a logon.
+    pause_until_ns: Option<u64>,
+    postponed: Postponed,
 }
 
 impl Desk {
@@ -123,6 +135,8 @@ impl Desk {
             cut: None,
             taken: Vec::new(),
             taken_from: 0,
+            pause_until_ns: None,
+            postponed: Postponed::default(),
         }
     }
 
@@ -203,7 +217,7 @@ impl Desk {
             }
             self.held_index = index;
         }
-        Ok(())
+        self.cut.take().map_or(Ok(()), |reason| Err(Down::Session(reason)))
     }
 
     fn act_on_one(
@@ -238,6 +252,7 @@ impl Desk {
 
     fn logged_on(&mut self, now: Now, message: &Message<'_>) {
         self.counters.logons += 1;
+        self.begin_pause(now);
         self.note_state();
         self.choose_rules();
         tracing::info!(session = %self.id(), "logged on");
@@ -274,22 +289,6 @@ impl Desk {
         }
     }
 
-    fn deliver(&mut self, now: Now, message: &Message<'_>) -> Result<(), Down> {
-        if self.options.keep_inbound {
-            let seq = message.msg_seq_num().unwrap_or(0);
-            let kind = transfix_store::Kind::Application;
-            let record = Record::Inbound { seq, kind, bytes: message.bytes() };
-            self.store.put(now.utc.0.unsigned_abs(), record).map_err(Down::Store)?;
-        }
-        let mut answer = Ok(());
-        self.with_application(now, |app, session| answer = app.on_message(message, session));
-        if let Err(reject) = answer {
-            let why = (reject.reason, reject.text.as_ref());
-            self.session.business_reject(now, message, why, &mut self.out);
-        }
-        Ok(())
-    }
-
     fn with_application(
         &mut self,
         now: Now,
@@ -301,6 +300,7 @@ impl Desk {
             registry: &self.registry,
             now,
             queued_bytes_max: self.options.queued_bytes_max,
+            cut: &mut self.cut,
         };
         call(&mut *self.application, &mut session);
     }
@@ -327,31 +327,19 @@ impl Desk {
         }
     }
 
+    /// When [`Desk::tick`] must be called at the latest.
+    pub(crate) fn next_deadline(&self) -> Option<u64> {
+        let session = self.session.next_deadline();
+        let others = [self.pause_until_ns, self.postponed.deadline()];
+        session.into_iter().chain(others.into_iter().flatten()).min()
+    }
+
     pub(crate) fn tick(&mut self, now: Now) -> Result<(), Down> {
+        self.offer_again(now)?;
         match self.session.tick(now, &mut self.out) {
             Verdict::Disconnect(reason) => Err(Down::Session(reason)),
             _ => Ok(()),
         }
-    }
-
-    pub(crate) fn send(
-        &mut self,
-        now: Now,
-        msg_type: &[u8],
-        fill: impl FnOnce(&mut Body<'_>),
-    ) -> Result<Sent, SendError> {
-        let queued_bytes = self.out.bytes().len();
-        if queued_bytes > self.options.queued_bytes_max {
-            return Err(SendError::WouldBlock { queued_bytes });
-        }
-        if self.options.offline == Offline::Store && self.session.state() == State::Disconnected {
-            let sent = self.session.send_offline(now, msg_type, &mut self.out, fill);
-            self.put_entries(now).map_err(|_| SendError::Failed)?;
-            // Never written: the counterparty asks for it after the next logon.
-            self.out.clear();
-            return sent.map(Sent::Stored);
-        }
-        self.session.send(now, msg_type, &mut self.out, fill).map(Sent::Direct)
     }
 
     /// A message that was sent, as it is stored.
@@ -359,31 +347,12 @@ impl Desk {
         Ok(self.store.outbound(seq)?.map(|stored| stored.bytes.to_vec()))
     }
 
-    /// Sends what other threads handed over, as far as the session takes it now.
-    pub(crate) fn send_queued(&mut self, now: Now, queue: &SendQueue) {
-        if self.session.state() != State::Active {
-            return;
-        }
-        loop {
-            while let Some(message) = queue::first(&self.taken[self.taken_from..]) {
-                let (msg_type, body, len) = (message.msg_type, message.body, message.len);
-                let sent = if self.out.bytes().len() > self.options.queued_bytes_max {
-                    return;
-                } else {
-                    self.session.send(now, msg_type, &mut self.out, |b| _ = b.fields(body))
-                };
-                if let Err(error) = sent {
-                    // Checked when it was accepted: only its MsgType(35) can be wrong.
-                    tracing::error!(session = %self.session.config().id, %error, "not sent");
-                }
-                self.taken_from += len;
-            }
-            self.taken.clear();
-            self.taken_from = 0;
-            if !queue.is_pending() {
-                return;
-            }
-            queue.take(&mut self.taken);
+    /// Numbers that the store has lost, or that were passed over by hand, go as gap fills.
+    fn note_missing(&mut self) {
+        let missing = std::mem::take(&mut self.replay.missing);
+        if missing > 0 {
+            self.counters.not_stored += missing;
+            tracing::warn!(session = %self.id(), missing, "not in the store, filled as a gap");
         }
     }
 
@@ -395,7 +364,9 @@ impl Desk {
     pub(crate) fn journal(&mut self, now: Now) -> Result<(), StoreError> {
         self.put_entries(now)?;
         let time_ns = now.utc.0.unsigned_abs();
-        let numbers = (self.session.next_num_in(), self.session.next_num_out());
+        // What the application has not taken yet is asked for again after a crash.
+        let next_in = self.postponed.first_seq().unwrap_or_else(|| self.session.next_num_in());
+        let numbers = (next_in, self.session.next_num_out());
         if numbers.0 != self.stored.0 {
             self.store.put(time_ns, Record::NextIn(numbers.0))?;
         }
@@ -438,6 +409,7 @@ impl Desk {
             let replays = self.replay.active && self.replay.barrier == 0;
             if replays && self.replay.out.bytes().is_empty() {
                 self.replay.fill(now, &mut self.session, &*self.store).map_err(Down::Store)?;
+                self.note_missing();
                 if self.wants_wire {
                     show_frames(&mut *self.application, self.replay.out.bytes());
                 }
@@ -472,12 +444,14 @@ impl Desk {
     }
 
     pub(crate) fn closed(&mut self, now: Now, reason: Disconnect) {
+        self.forget_postponed();
         self.session.disconnected(&mut self.out);
         // A reset that this end brings; a store that has failed keeps the session down anyway.
         if let Err(error) = self.journal(now) {
             tracing::error!(session = %self.id(), %error, "store failed");
         }
         self.cut = None;
+        self.pause_until_ns = None;
         self.shown = 0;
         self.replay.clear();
         tracing::info!(session = %self.id(), %reason, "disconnected");

@@ -313,6 +313,10 @@ pub(crate) fn open(
         queued_bytes_max: settings.queued_bytes_max,
         keep_inbound: settings.keep_inbound,
         offline: settings.offline,
+        queue_pause_ms: settings.queue_pause_ms,
+        unsent: settings.unsent,
+        unavailable: settings.unavailable,
+        routes: settings.route_third_party,
         checks: match settings.validate {
             true => Checks { application: settings.checks, session: settings.checks },
             false => Checks { application: Switches::NONE, session: Switches::default() },

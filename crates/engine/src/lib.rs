@@ -64,6 +64,7 @@ pub use engine::{Engine, EngineError, pin_to_cpu};
 pub use handle::{Sent, SessionHandle};
 pub use settings::{
     Durability, EngineSettings, GarbledPolicy, Mode, Offline, SendMode, SessionSettings, Settings,
+    Unavailable, UnavailableAction, Unsent,
 };
 pub use settings_file::SettingsError;
 pub use slot::{Outcome, SessionOutcome};
@@ -95,8 +96,8 @@ pub use transfix_codec::{
 };
 pub use transfix_dictionary as dictionary;
 pub use transfix_session::{
-    ApplVerId, BeginString, Disconnect, LogonConfig, MSG_SEQ_NUM_MAX, Now, NumbersConfig,
-    ResendConfig, ResetPolicy, Role, Secret, SendError, SessionId, State, SubIds, TimingConfig,
-    TooLow, TooLowAtLogon, check_msg_type,
+    ApplVerId, BeginString, Disconnect, HeaderChange, LogonConfig, MSG_SEQ_NUM_MAX, Now,
+    NumbersConfig, ResendConfig, ResetPolicy, Role, Secret, SendError, SessionId, State, SubIds,
+    Throttle, ThrottleAction, TimingConfig, TooLow, TooLowAtLogon, check_msg_type,
 };
 pub use transfix_store as store;

@@ -150,8 +150,9 @@ impl Link {
     }
 
     /// Does what is due: heartbeats, ends of waits.
-    pub(crate) fn tick(&mut self, now: Now) -> Result<(), Down> {
+    pub(crate) fn tick(&mut self, now: Now, queue: &SendQueue) -> Result<(), Down> {
         let outcome = self.desk.tick(now);
+        self.desk.send_queued(now, queue);
         self.flush(now)?;
         outcome
     }
@@ -191,12 +192,18 @@ impl Link {
     }
 
     /// Closes the connection, if there is one, and tells the application.
-    pub(crate) fn close(&mut self, now: Now, reason: Disconnect) -> Option<Box<dyn Stream>> {
+    pub(crate) fn close(
+        &mut self,
+        now: Now,
+        queue: &SendQueue,
+        reason: Disconnect,
+    ) -> Option<Box<dyn Stream>> {
         let mut stream = self.stream.take()?;
         // The Logout(5) just written arrives before the end of the stream; a peer that is gone
         // already makes this fail, which changes nothing.
         let _ = stream.shutdown();
         self.inbox.clear();
+        self.desk.return_unsent(queue, SendError::NotLoggedOn);
         self.desk.closed(now, reason);
         Some(stream)
     }

@@ -31,7 +31,7 @@ use serde::{Deserialize, Serialize};
 use transfix_codec::{Precision, Switches};
 use transfix_session::{
     ApplVerId, BeginString, CompIdPolicy, Config, LogonConfig, NumbersConfig, ResendConfig,
-    ResetPolicy, Role, SessionId, SubIds, TimingConfig,
+    ResetPolicy, Role, SessionId, SubIds, Throttle, TimingConfig,
 };
 
 use crate::dictionary_source::DictionarySource;
@@ -124,6 +124,51 @@ pub enum Offline {
     Refuse,
     /// It gets its number and is stored; the counterparty asks for it after the next logon.
     Store,
+    /// It waits in memory without a number, and is sent after the next logon.
+    Queue,
+}
+
+/// What becomes of messages that wait to be sent when the connection ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Unsent {
+    /// They are sent after the next logon.
+    #[default]
+    Keep,
+    /// They go back to the application: [`crate::Application::on_unsent`].
+    Return,
+}
+
+/// What becomes of a message that the application is not available for, in the end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum UnavailableAction {
+    /// BusinessMessageReject(j) with reason 4, or Reject(3) up to FIX 4.1.
+    #[default]
+    Reject,
+    /// Nothing: it counts as received.
+    Silence,
+    /// Logout(5) and disconnection; it does not count, and comes again after the next logon.
+    Disconnect,
+}
+
+/// `unavailable`: what becomes of a message whose application answers
+/// [`crate::BusinessReject::not_available`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Unavailable {
+    /// How often it is offered again; the messages behind it wait. Default 0.
+    pub retries: u32,
+    /// Time before each further offer, in milliseconds. Default 1,000.
+    pub delay_ms: u32,
+    /// What follows the last one: `reject`, `silence`, `disconnect`. Default `reject`.
+    pub then: UnavailableAction,
+}
+
+impl Default for Unavailable {
+    fn default() -> Self {
+        Self { retries: 0, delay_ms: 1_000, then: UnavailableAction::Reject }
+    }
 }
 
 /// What becomes of a framed message that is garbled.
@@ -193,6 +238,13 @@ pub struct SessionSettings {
     /// none: only if the counterparty asks with ResetSeqNumFlag(141).
     #[serde(default, deserialize_with = "settings_file::reset_on")]
     pub reset_on: ResetPolicy,
+    /// Time of day in UTC, `HH:MM:SS`, at which a session that is logged on resets the numbers by
+    /// a Logon(A) with ResetSeqNumFlag(141)=Y; from FIX 4.1 on. Default none.
+    #[serde(default, deserialize_with = "settings_file::second_of_day")]
+    pub reset_at: Option<u32>,
+    /// Hours after each logon at which it does so; 0 for never. Default 0.
+    #[serde(default)]
+    pub reset_after_h: u32,
     /// What our Logon(A) says and which one is taken, as a table. See [`LogonConfig`].
     #[serde(default, deserialize_with = "settings_tables::table")]
     pub logon: LogonConfig,
@@ -205,6 +257,14 @@ pub struct SessionSettings {
     /// Heartbeats and silence, as a table. See [`TimingConfig`].
     #[serde(default, deserialize_with = "settings_tables::table")]
     pub timing: TimingConfig,
+    /// How many application messages of a type are taken in a time: a list of tables such as
+    /// `{ msg_type = "D", messages_max = 10, interval_ms = 1000, action = "reject" }`; the action
+    /// may also be `disconnect`. Default none.
+    #[serde(default, deserialize_with = "settings_tables::throttles")]
+    pub throttles: Vec<Throttle>,
+    /// Whether the session ends without a Logout(5) of ours. Default false.
+    #[serde(default)]
+    pub silent_disconnect: bool,
     /// Whether CompIDs of every message are checked. Default true.
     #[serde(default = "default_true")]
     pub check_comp_ids: bool,
@@ -255,9 +315,24 @@ pub struct SessionSettings {
     /// Who writes what handles send: `direct` or `queued`. Default `direct`.
     #[serde(default)]
     pub send: SendMode,
-    /// Messages sent without a connection: `refuse` or `store`. Default `refuse`.
+    /// Messages sent without a connection: `refuse`, `store` or `queue`. Default `refuse`.
     #[serde(default)]
     pub offline: Offline,
+    /// Time between a logon and the first message that was queued before it, in milliseconds.
+    /// Default 0.
+    #[serde(default)]
+    pub queue_pause_ms: u32,
+    /// Messages that wait to be sent when the connection ends: `keep` or `return`. Default `keep`.
+    #[serde(default)]
+    pub unsent: Unsent,
+    /// What becomes of messages that the application is not available for, as a table. See
+    /// [`Unavailable`].
+    #[serde(default)]
+    pub unavailable: Unavailable,
+    /// Whether a message with DeliverToCompID(128) is passed on to the session of the same version
+    /// with that counterparty, on behalf of its sender. Default false: the application gets it.
+    #[serde(default)]
+    pub route_third_party: bool,
     /// What the store survives: `memory`, `process`, `power`. Default `process`.
     #[serde(default)]
     pub durability: Durability,
@@ -274,6 +349,10 @@ pub struct SessionSettings {
     /// Longest message accepted, in bytes. Default 1 MiB.
     #[serde(default = "default_message_bytes_max")]
     pub message_bytes_max: usize,
+    /// Longest value of a field accepted, in bytes; a message with a longer one is answered by
+    /// Reject(3), reason 5. Default: as long as the message may be.
+    #[serde(default = "default_field_bytes_max")]
+    pub field_bytes_max: usize,
     /// Bytes that may wait for the counterparty before `send` answers "would block". Default 16
     /// MiB.
     #[serde(default = "default_queued_bytes_max")]
@@ -313,6 +392,9 @@ const fn default_segment_bytes() -> usize {
 const fn default_message_bytes_max() -> usize {
     1 << 20
 }
+const fn default_field_bytes_max() -> usize {
+    usize::MAX
+}
 const fn default_queued_bytes_max() -> usize {
     16 << 20
 }
@@ -335,10 +417,14 @@ impl SessionSettings {
             heart_bt_int_s: default_heart_bt_int_s(),
             default_appl_ver_id: None,
             reset_on: ResetPolicy::NEVER,
+            reset_at: None,
+            reset_after_h: 0,
             logon: LogonConfig::default(),
             numbers: NumbersConfig::default(),
             resend: ResendConfig::default(),
             timing: TimingConfig::default(),
+            throttles: Vec::new(),
+            silent_disconnect: false,
             check_comp_ids: true,
             sending_time_tolerance_s: default_sending_time_tolerance_s(),
             precision: None,
@@ -355,11 +441,16 @@ impl SessionSettings {
             cpu: None,
             send: SendMode::default(),
             offline: Offline::default(),
+            queue_pause_ms: 0,
+            unsent: Unsent::default(),
+            unavailable: Unavailable::default(),
+            route_third_party: false,
             durability: Durability::default(),
             store_dir: default_store_dir(),
             keep_inbound: false,
             segment_bytes: default_segment_bytes(),
             message_bytes_max: default_message_bytes_max(),
+            field_bytes_max: default_field_bytes_max(),
             queued_bytes_max: default_queued_bytes_max(),
             tcp_nodelay: true,
             tcp_send_buffer_bytes: 0,
@@ -401,10 +492,14 @@ impl SessionSettings {
         config.heart_bt_int_s = self.heart_bt_int_s;
         config.default_appl_ver_id = self.default_appl_ver_id.map(ApplVerId);
         config.reset = self.reset_on;
+        config.reset_at_s = self.reset_at;
+        config.reset_after_h = self.reset_after_h;
         config.logon = self.logon.clone();
         config.numbers = self.numbers;
         config.resend = self.resend;
         config.timing = self.timing;
+        config.throttles.clone_from(&self.throttles);
+        config.silent_disconnect = self.silent_disconnect;
         config.comp_ids =
             if self.check_comp_ids { CompIdPolicy::Check } else { CompIdPolicy::Ignore };
         config.sending_time_tolerance_s =
@@ -412,6 +507,7 @@ impl SessionSettings {
         if let Some(precision) = self.precision {
             config.precision = precision;
         }
+        config.field_bytes_max = self.field_bytes_max;
         config.logon_timeout_ms = self.logon_timeout_ms;
         config.logout_timeout_ms = self.logout_timeout_ms;
         config

@@ -1,7 +1,7 @@
 //! What no single key of the settings can tell: contradictions, and values out of range.
 
 use transfix_codec::tag;
-use transfix_session::{BeginString, ResetPolicy, Role, Secret};
+use transfix_session::{BeginString, ResetPolicy, Role, Secret, check_msg_type};
 
 use crate::settings::{Offline, SessionSettings};
 
@@ -10,7 +10,7 @@ pub(crate) fn check(session: &SessionSettings) -> Result<(), String> {
     if session.sender_comp_id.is_empty() || session.target_comp_id.is_empty() {
         return Err("sender_comp_id and target_comp_id must not be empty".to_owned());
     }
-    for check in [identity, ranges, versions, logon, resets] {
+    for check in [identity, ranges, throttles, versions, logon, resets] {
         check(session).map_err(|what| format!("{}: {what}", session.id()))?;
     }
     Ok(())
@@ -38,6 +38,7 @@ fn ranges(session: &SessionSettings) -> Result<(), String> {
     let timing = &session.timing;
     for (key, value, min) in [
         ("message_bytes_max", session.message_bytes_max, 1_024),
+        ("field_bytes_max", session.field_bytes_max, 64),
         ("queued_bytes_max", session.queued_bytes_max, 1),
         ("segment_bytes", session.segment_bytes, 16 << 10),
         ("logon_timeout_ms", session.logon_timeout_ms as usize, 1),
@@ -59,6 +60,22 @@ fn ranges(session: &SessionSettings) -> Result<(), String> {
     let (min, max) = (timing.heart_bt_int_s_min, timing.heart_bt_int_s_max);
     if max > 0 && min > max {
         return Err(format!("timing.heart_bt_int_s_min {min} is above heart_bt_int_s_max {max}"));
+    }
+    Ok(())
+}
+
+fn throttles(session: &SessionSettings) -> Result<(), String> {
+    for (n, throttle) in session.throttles.iter().enumerate() {
+        let msg_type = &throttle.msg_type;
+        if check_msg_type(msg_type.as_bytes()).is_err() {
+            return Err(format!("throttles: `{msg_type}` is no type of an application message"));
+        }
+        if throttle.interval_ms == 0 {
+            return Err(format!("throttles: interval_ms of {msg_type} is at least 1"));
+        }
+        if session.throttles[..n].iter().any(|other| other.msg_type == *msg_type) {
+            return Err(format!("throttles: {msg_type} is there twice"));
+        }
     }
     Ok(())
 }
@@ -115,6 +132,13 @@ fn logon(session: &SessionSettings) -> Result<(), String> {
 fn resets(session: &SessionSettings) -> Result<(), String> {
     if session.offline == Offline::Store && session.reset_on != ResetPolicy::NEVER {
         return Err("offline = \"store\" needs reset_on = []: a reset loses it".to_owned());
+    }
+    let by_time = session.reset_at.is_some() || session.reset_after_h > 0;
+    if by_time && session.begin_string == BeginString::Fix40 {
+        return Err("FIX.4.0 has no ResetSeqNumFlag(141): no reset in mid-session".to_owned());
+    }
+    if session.reset_after_h > 24 * 366 {
+        return Err(format!("reset_after_h is at most 8784, not {}", session.reset_after_h));
     }
     Ok(())
 }

@@ -210,6 +210,15 @@ pub(crate) fn reset_on<'de, D: Deserializer<'de>>(d: D) -> Result<ResetPolicy, D
     Ok(policy)
 }
 
+pub(crate) fn second_of_day<'de, D: Deserializer<'de>>(d: D) -> Result<Option<u32>, D::Error> {
+    let text = String::deserialize(d)?;
+    let parts: Vec<u32> = text.split(':').map_while(|part| part.parse().ok()).collect();
+    match parts[..] {
+        [h @ 0..24, m @ 0..60, s @ 0..60] if text.len() == 8 => Ok(Some((h * 60 + m) * 60 + s)),
+        _ => Err(de::Error::custom(format!("`{text}` is no time of day, such as 17:00:00"))),
+    }
+}
+
 pub(crate) fn precision<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Precision>, D::Error> {
     const VALUES: [Precision; 4] =
         [Precision::Seconds, Precision::Millis, Precision::Micros, Precision::Nanos];
@@ -301,7 +310,7 @@ mod tests {
             "[defaults]\nresend = {{ request_max = 5, closed_ranges = true }}\n\
              reset_on = [\"logout\"]\n{GOOD}resend.request_max = 7\n\
              numbers = {{ too_low = \"reject\", too_low_at_logon = \"accept\" }}\n\
-             reset_on = [\"disconnect\", \"error\"]\n\
+             reset_on = [\"disconnect\", \"error\"]\nreset_at = \"17:00:01\"\n\
              [session.logon]\nusername = \"us\"\npassword = \"hush\"\nfields = [\"1603=A=B\"]\n\
              test_message_indicator = true\n[session.timing]\nmargin_ms = 200\n"
         );
@@ -312,6 +321,7 @@ mod tests {
         assert_eq!(session.numbers.too_low_at_logon, TooLowAtLogon::Accept);
         let reset_on = ResetPolicy { disconnect: true, error: true, ..ResetPolicy::NEVER };
         assert_eq!(session.reset_on, reset_on);
+        assert_eq!(session.reset_at, Some(61_201));
         assert_eq!(session.logon.fields, [(Tag(1603), "A=B".to_owned())]);
         assert_eq!(session.logon.password.as_ref().map(Secret::reveal), Some("hush"));
         assert!(!format!("{session:?}").contains("hush"));
@@ -331,6 +341,10 @@ mod tests {
         check(
             &format!("{GOOD}reset_on = [\"logonn\"]\n"),
             "my.toml:7: unknown value `logonn`; did you mean `logon`?",
+        );
+        check(
+            &format!("{GOOD}reset_at = \"24:00:00\"\n"),
+            "my.toml:7: `24:00:00` is no time of day, such as 17:00:00",
         );
         check(
             &format!("{GOOD}logon.password = {{ env = \"NO_SUCH_VARIABLE\" }}\n"),

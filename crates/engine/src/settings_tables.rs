@@ -11,11 +11,13 @@ use serde::Deserialize;
 use serde::de::{self, Deserializer, MapAccess, Visitor};
 use transfix_codec::{Tag, raw};
 use transfix_session::{
-    LogonConfig, NumbersConfig, ResendConfig, Secret, TimingConfig, TooLow, TooLowAtLogon,
+    LogonConfig, NumbersConfig, ResendConfig, Secret, Throttle, ThrottleAction, TimingConfig,
+    TooLow, TooLowAtLogon,
 };
 
 /// Tables that a session takes over key by key from `[defaults]`.
-pub(crate) const NAMES: [&str; 5] = ["checks", "logon", "numbers", "resend", "timing"];
+pub(crate) const NAMES: [&str; 6] =
+    ["checks", "logon", "numbers", "resend", "timing", "unavailable"];
 
 /// A table whose keys are the fields of a type of the session layer.
 pub(crate) trait Table: Default {
@@ -53,7 +55,7 @@ table!(ResendConfig: request_max, closed_ranges, redundant_requests, repeat_afte
 table!(TimingConfig: margin_percent, margin_ms, test_requests_max, test_request_wait_ms,
     watch_silence, logout_when_silent, impose_heart_bt_int, heart_bt_int_s_min, heart_bt_int_s_max,
     same_heart_bt_int);
-table!(NumbersConfig: too_low as TooLowWord, too_low_at_logon as TooLowAtLogonWord,
+table!(NumbersConfig: request_missing, too_low as TooLowWord, too_low_at_logon as TooLowAtLogonWord,
     gap_at_logon_max, send_last_processed, next_expected);
 table!(LogonConfig: username as Given, password as Hidden, new_password as Hidden,
     fields as Fields, default_cstm_appl_ver_id as Given, test_message_indicator as IsTest,
@@ -105,6 +107,28 @@ macro_rules! words {
 
 words!(TooLowWord for TooLow: Logout, Reject, Ignore);
 words!(TooLowAtLogonWord for TooLowAtLogon: Logout, Accept);
+
+words!(ThrottleWord for ThrottleAction: Reject, Disconnect);
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ThrottleTable {
+    msg_type: String,
+    messages_max: u32,
+    interval_ms: u32,
+    action: ThrottleWord,
+}
+
+/// Reads a list of tables, each of which says all.
+pub(crate) fn throttles<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<Throttle>, D::Error> {
+    let read = |table: ThrottleTable| Throttle {
+        msg_type: table.msg_type,
+        messages_max: table.messages_max,
+        interval_ms: table.interval_ms,
+        action: table.action.into(),
+    };
+    Ok(Vec::<ThrottleTable>::deserialize(d)?.into_iter().map(read).collect())
+}
 
 /// A text that may be left out, but not be empty.
 #[derive(Deserialize)]

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard, PoisonError};
 
-use transfix_session::{Disconnect, Now, SessionId};
+use transfix_session::{Disconnect, Now, SendError, SessionId};
 use transfix_transport::{Connecting, Interest, Registry, SocketOptions, Stream, Token, connect};
 
 use crate::clock;
@@ -126,8 +126,8 @@ impl Slot {
 
     pub(crate) fn tick(&self, now: Now) -> Result<(), Down> {
         let mut link = self.shared.link.lock().map_err(|_| Down::Panicked)?;
-        if link.desk.session.next_deadline().is_some_and(|at| now.monotonic_ns >= at) {
-            link.tick(now)?;
+        if link.desk.next_deadline().is_some_and(|at| now.monotonic_ns >= at) {
+            link.tick(now, &self.shared.queue)?;
         }
         Ok(())
     }
@@ -139,7 +139,7 @@ impl Slot {
             Some(Dial { state: DialState::At(_), .. }) if !self.is_enabled() => None,
             Some(Dial { state: DialState::At(at), .. }) => Some(*at),
             Some(Dial { state: DialState::Connecting(_, until), .. }) => Some(*until),
-            _ => self.lock().desk.session.next_deadline(),
+            _ => self.lock().desk.next_deadline(),
         }
     }
 
@@ -246,7 +246,7 @@ impl Slot {
             dial.state = DialState::At(now.monotonic_ns + dial.interval_ns);
         }
         // Last: it calls the application, which may panic.
-        if let Some(mut stream) = self.lock().close(now, reason) {
+        if let Some(mut stream) = self.lock().close(now, &self.shared.queue, reason) {
             drain(&mut *stream);
             // Not registered where the worker spins.
             stream.deregister(registry).ok();
@@ -257,10 +257,11 @@ impl Slot {
     pub(crate) fn begin_stop(&mut self, now: Now, text: &str) -> Result<(), Down> {
         self.dial = None;
         self.shared.closed.store(true, Ordering::Release);
+        let mut link = self.lock();
         if !self.up {
+            link.desk.return_unsent(&self.shared.queue, SendError::Closed);
             return Ok(());
         }
-        let mut link = self.lock();
         link.desk.send_queued(now, &self.shared.queue);
         if link.logout(now, text)? {
             return Ok(());

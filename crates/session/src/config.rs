@@ -5,6 +5,7 @@ mod logon;
 mod numbers;
 mod resend;
 mod reset;
+mod throttle;
 mod timing;
 
 use transfix_codec::{Precision, Timestamp};
@@ -14,6 +15,7 @@ pub use logon::{LogonConfig, Secret};
 pub use numbers::{NumbersConfig, TooLow, TooLowAtLogon};
 pub use resend::ResendConfig;
 pub use reset::ResetPolicy;
+pub use throttle::{Throttle, ThrottleAction};
 pub use timing::TimingConfig;
 
 /// Who opens the connection.
@@ -62,6 +64,11 @@ pub struct Config {
     pub default_appl_ver_id: Option<ApplVerId>,
     /// When numbers start again at 1.
     pub reset: ResetPolicy,
+    /// Second of the day, in UTC, at which a session that is logged on resets the numbers by a
+    /// Logon(A) with ResetSeqNumFlag(141)=Y; from FIX 4.1 on. Default none.
+    pub reset_at_s: Option<u32>,
+    /// Hours after each logon at which it does so; 0 for never. Default 0.
+    pub reset_after_h: u32,
     /// Fields of the Logon(A).
     pub logon: LogonConfig,
     /// Numbers that are not the expected ones.
@@ -72,10 +79,18 @@ pub struct Config {
     pub timing: TimingConfig,
     /// Whether CompIDs are checked.
     pub comp_ids: CompIdPolicy,
+    /// How many messages of a type are taken in a time. Default any.
+    pub throttles: Vec<Throttle>,
+    /// Whether the session ends without a Logout(5) of ours: by the wish of the application, and
+    /// where the standard wants a reason to be given. Default false.
+    pub silent_disconnect: bool,
     /// How far SendingTime(52) may be from our clock, in seconds; `None` for any. Default 120.
     pub sending_time_tolerance_s: Option<u32>,
     /// Digits of the times that we send. Default: milliseconds, seconds up to FIX 4.1.
     pub precision: Precision,
+    /// Longest value of a field that is taken, in bytes; a longer one is rejected (reason 5).
+    /// Default: no limit but that of the message.
+    pub field_bytes_max: usize,
     /// How long a Logon(A) may take, in milliseconds. Default 10,000.
     pub logon_timeout_ms: u32,
     /// How long the answer to our Logout(5) may take, in milliseconds. Default 10,000.
@@ -97,13 +112,18 @@ impl Config {
             heart_bt_int_s: 30,
             default_appl_ver_id: None,
             reset: ResetPolicy::NEVER,
+            reset_at_s: None,
+            reset_after_h: 0,
             logon: LogonConfig::default(),
             numbers: NumbersConfig::default(),
             resend: ResendConfig::default(),
             timing: TimingConfig::default(),
             comp_ids: CompIdPolicy::Check,
+            throttles: Vec::new(),
+            silent_disconnect: false,
             sending_time_tolerance_s: Some(120),
             precision,
+            field_bytes_max: usize::MAX,
             logon_timeout_ms: 10_000,
             logout_timeout_ms: 10_000,
             held_messages_max: 10_000,

@@ -95,7 +95,11 @@ impl Session {
             _ => return Verdict::Handled,
         };
         if self.state == State::Active {
-            self.write_logout(now, ending, Some(Disconnect::BadHeader(ending)), out);
+            let why = Disconnect::BadHeader(ending);
+            if self.config.silent_disconnect {
+                return Verdict::Disconnect(why);
+            }
+            self.write_logout(now, ending, Some(why), out);
         }
         Verdict::Handled
     }
@@ -191,6 +195,9 @@ impl Session {
 
     /// Writes Logout(5) with the reason and closes the link without waiting for an answer.
     pub(crate) fn end(&mut self, now: Now, why: Disconnect, out: &mut Outbox) -> Verdict {
+        if self.config.silent_disconnect {
+            return Verdict::Disconnect(why);
+        }
         let text = why.to_string();
         self.write_logout(now, &text, Some(why), out);
         Verdict::Disconnect(why)

@@ -31,16 +31,17 @@ mod receive;
 mod resend;
 mod session;
 pub mod state;
+mod throttle;
 mod timer;
 mod verdict;
 
 pub use config::{
     ApplVerId, BeginString, CompIdPolicy, Config, LogonConfig, MSG_SEQ_NUM_MAX, Now, NumbersConfig,
-    ResendConfig, ResetPolicy, Role, Secret, SessionId, SubIds, TimingConfig, TooLow,
-    TooLowAtLogon,
+    ResendConfig, ResetPolicy, Role, Secret, SessionId, SubIds, Throttle, ThrottleAction,
+    TimingConfig, TooLow, TooLowAtLogon,
 };
 pub use outbox::{Entry, Kind, Outbox};
-pub use session::{Checks, Session, check_msg_type};
+pub use session::{Checks, HeaderChange, Session, check_msg_type};
 pub use state::State;
 pub use transfix_codec::Message;
 pub use verdict::{Disconnect, SendError, Verdict};

@@ -10,6 +10,21 @@ use crate::session::Session;
 use crate::state::{Event, State};
 use crate::verdict::{Disconnect, Verdict};
 
+/// What our Logon(A) says about numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Numbering {
+    /// They go on.
+    Continued,
+    /// ResetSeqNumFlag(141)=Y: they start again at 1.
+    Restarted,
+}
+
+impl Numbering {
+    pub(crate) const fn of(resets: bool) -> Self {
+        if resets { Self::Restarted } else { Self::Continued }
+    }
+}
+
 /// Terms that a Logon(A) proposes or confirms.
 struct Terms {
     seq: u64,
@@ -45,7 +60,7 @@ impl Session {
         message: &Message<'_>,
         out: &mut Outbox,
     ) -> Verdict {
-        let live = matches!(self.state, State::Active | State::LogoutSent);
+        let live = self.is_live();
         // FIX Session: on a live session only a reset of both numbers may begin with a Logon(A).
         let resettable = self.state == State::Active;
         let terms = match self.terms(now, message) {
@@ -54,14 +69,14 @@ impl Session {
             Ok(_) => unreachable!("a session that is not live takes every good Logon(A)"),
             Err(refusal) => return self.refuse_logon(now, refusal, out),
         };
-        self.apply_reset(&terms, live, out);
+        self.apply_reset(&terms, out);
         if let Some(why) = self.number_problem(&terms) {
             return self.refuse_logon(now, Refusal::Spoken(why), out);
         }
         let fixt = self.config.id.begin_string == BeginString::Fixt11;
         let cstm_appl_ver_id = message.raw(tag::DEFAULT_CSTM_APPL_VER_ID).filter(|_| fixt);
         self.cstm_appl_ver_id = cstm_appl_ver_id.map(Into::into);
-        self.log_on(now, &terms, live, out)
+        self.log_on(now, &terms, out)
     }
 
     /// Whether this is a Logon(A) that the session layer would accept, so that it is the
@@ -79,7 +94,7 @@ impl Session {
     pub fn deny_logon(&mut self, now: Now, text: &str, out: &mut Outbox) -> Verdict {
         self.timers.received(now);
         self.ended = Some(Disconnect::LogonDenied);
-        if !self.config.logon.quiet {
+        if !self.config.logon.quiet && !self.config.silent_disconnect {
             self.write_logout(now, text, Some(Disconnect::LogonDenied), out);
         }
         Verdict::Disconnect(Disconnect::LogonDenied)
@@ -92,9 +107,18 @@ impl Session {
         }
     }
 
-    fn apply_reset(&mut self, terms: &Terms, live: bool, out: &mut Outbox) {
+    const fn is_live(&self) -> bool {
+        matches!(self.state, State::Active | State::LogoutSent)
+    }
+
+    fn apply_reset(&mut self, terms: &Terms, out: &mut Outbox) {
+        let live = self.is_live();
         let unasked = terms.resets && !self.reset_sent;
-        if live || unasked {
+        if live && !unasked {
+            // The answer to our own reset in mid-session: ours has begun with our Logon(A).
+            self.next_num_in = 1;
+            self.gap.clear();
+        } else if live || unasked {
             self.reset_numbers(out);
             // Our own Logon(A), already sent, counts as the first message of the new numbering.
             self.next_num_out = if self.state == State::LogonSent { 2 } else { 1 };
@@ -124,14 +148,19 @@ impl Session {
         })
     }
 
-    fn log_on(&mut self, now: Now, terms: &Terms, live: bool, out: &mut Outbox) -> Verdict {
+    fn log_on(&mut self, now: Now, terms: &Terms, out: &mut Outbox) -> Verdict {
+        let answers = match self.is_live() {
+            true => !self.reset_sent,
+            false => self.config.role == Role::Acceptor,
+        };
         self.appl_ver_id = terms.appl_ver_id;
         self.message_bytes_max = terms.message_bytes_max;
         if self.config.role == Role::Acceptor && !self.config.timing.impose_heart_bt_int {
             self.timers.set_heart_bt_int(terms.heart_bt_int_s);
         }
-        let answers = self.config.role == Role::Acceptor || live;
         self.reset_sent = false;
+        self.timers.reset_answer_until = None;
+        self.plan_reset(now);
         self.reset_wanted = false;
         self.asked = (0, 0, 0);
         self.transition(Event::LogonAccepted);
@@ -140,9 +169,11 @@ impl Session {
             self.next_num_in += 1;
         }
         if answers {
-            self.write_logon(now, terms.resets, out);
+            self.write_logon(now, Numbering::of(terms.resets), out);
         }
-        if early {
+        if early && !self.config.numbers.request_missing {
+            self.next_num_in = terms.seq + 1;
+        } else if early {
             self.gap.note_logon(terms.seq);
             let missing_to = terms.seq - 1;
             if terms.next_expected.is_some() {
@@ -160,6 +191,42 @@ impl Session {
             }
             _ => Verdict::LoggedOn,
         }
+    }
+
+    /// Resets both numbers of a session that is logged on: sends a Logon(A) with
+    /// ResetSeqNumFlag(141)=Y and number 1; the counterparty's numbers start again with its answer.
+    /// Answers whether it was sent: not before FIX 4.1, and not while one is under way.
+    pub fn reset_in_session(&mut self, now: Now, out: &mut Outbox) -> bool {
+        let possible = self.state == State::Active
+            && self.timers.reset_answer_until.is_none()
+            && self.config.id.begin_string.has_reset_flag();
+        self.timers.reset_at = None;
+        if !possible {
+            return false;
+        }
+        let next_num_in = self.next_num_in;
+        self.reset_numbers(out);
+        // What is under way to us still has the old numbers.
+        self.next_num_in = next_num_in;
+        self.reset_sent = true;
+        let timeout_ns = u64::from(self.config.logon_timeout_ms) * 1_000_000;
+        self.timers.reset_answer_until = Some(now.monotonic_ns + timeout_ns);
+        self.write_logon(now, Numbering::Restarted, out);
+        true
+    }
+
+    fn plan_reset(&mut self, now: Now) {
+        const SECOND: u64 = 1_000_000_000;
+        const DAY: u64 = 86_400 * SECOND;
+        let of_day = now.utc.0.rem_euclid(DAY as i64) as u64;
+        let daily = self.config.reset_at_s.map(|at_s| {
+            let at = u64::from(at_s) * SECOND % DAY;
+            if at > of_day { at - of_day } else { at + DAY - of_day }
+        });
+        let hours = self.config.reset_after_h;
+        let later = (hours > 0).then_some(u64::from(hours) * 3_600 * SECOND);
+        let wait = daily.into_iter().chain(later).min();
+        self.timers.reset_at = wait.map(|wait| now.monotonic_ns + wait);
     }
 
     fn terms(&self, now: Now, message: &Message<'_>) -> Result<Terms, Refusal> {
@@ -250,7 +317,7 @@ impl Session {
         }
     }
 
-    pub(crate) fn write_logon(&mut self, now: Now, resets: bool, out: &mut Outbox) {
+    pub(crate) fn write_logon(&mut self, now: Now, numbering: Numbering, out: &mut Outbox) {
         let version = self.config.id.begin_string;
         let fixt = version == BeginString::Fixt11;
         let heart_bt_int_s = self.timers.heart_bt_int_s();
@@ -261,7 +328,7 @@ impl Session {
         let fields = std::mem::take(&mut self.logon_fields);
         self.write_admin(now, b"A", out, |body| {
             body.uint(tag::ENCRYPT_METHOD, 0).uint(tag::HEART_BT_INT, heart_bt_int_s);
-            if resets {
+            if numbering == Numbering::Restarted {
                 body.boolean(tag::RESET_SEQ_NUM_FLAG, true);
             }
             if let Some(next) = next_expected {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use transfix_codec::{Message, Reject, RejectReason, Rules, tag};
 
-use crate::config::{CompIdPolicy, MSG_SEQ_NUM_MAX, Now, TooLow};
+use crate::config::{CompIdPolicy, MSG_SEQ_NUM_MAX, Now, ThrottleAction, TooLow};
 use crate::outbox::Outbox;
 use crate::session::{Checks, Session, is_administrative};
 use crate::state::State;
@@ -83,6 +83,10 @@ impl Session {
         }
         match seq.cmp(&self.next_num_in) {
             Ordering::Equal => self.expected(now, seq, message, out),
+            Ordering::Greater if !self.config.numbers.request_missing => {
+                self.next_num_in = seq;
+                self.expected(now, seq, message, out)
+            }
             Ordering::Greater => self.above(now, seq, message, out),
             Ordering::Less => self.below(now, seq, message, out),
         }
@@ -102,6 +106,9 @@ impl Session {
     /// Header first: a message of somebody else is not worth validating.
     fn check(&mut self, now: Now, message: &Message<'_>) -> Result<(), Reject> {
         self.check_header(now, message)?;
+        if let Some(field) = message.longer_than(self.config.field_bytes_max) {
+            return Err(Reject::new(RejectReason::ValueOutOfRange, field.tag));
+        }
         let Some(own) = &self.rules else { return Ok(()) };
         let rules = version_rules(&self.version_rules, message).unwrap_or(own);
         let Checks { session, application } = &self.checks;
@@ -136,10 +143,34 @@ impl Session {
                 return Ok(Verdict::Handled);
             }
             b"5" => return Ok(self.on_logout(now, seq, out)),
+            msg_type if self.throttles.counts(msg_type) => {
+                self.next_num_in = seq + 1;
+                return self.throttle(now, message, out);
+            }
             _ => Verdict::Deliver,
         };
         self.next_num_in = seq + 1;
         Ok(verdict)
+    }
+
+    /// A message of a type that comes in limited numbers.
+    fn throttle(
+        &mut self,
+        now: Now,
+        message: &Message<'_>,
+        out: &mut Outbox,
+    ) -> Result<Verdict, Reject> {
+        let old = self.from_held || message.flag(tag::POSS_DUP_FLAG)?;
+        let action =
+            if old { None } else { self.throttles.count(now.monotonic_ns, message.msg_type()) };
+        Ok(match action {
+            None => Verdict::Deliver,
+            Some(ThrottleAction::Reject) => {
+                self.business_reject(now, message, (0, "too many messages of this type"), out);
+                Verdict::Handled
+            }
+            Some(ThrottleAction::Disconnect) => self.end(now, Disconnect::Throttling, out),
+        })
     }
 
     fn above(&mut self, now: Now, seq: u64, message: &Message<'_>, out: &mut Outbox) -> Verdict {
@@ -214,6 +245,7 @@ impl Session {
     fn on_wrong_begin_string(&mut self, now: Now, out: &mut Outbox) -> Verdict {
         let why = Disconnect::BeginString(self.config.id.begin_string);
         match self.state {
+            State::Active if self.config.silent_disconnect => Verdict::Disconnect(why),
             State::Active => {
                 let text = why.to_string();
                 self.write_logout(now, &text, Some(why), out);

@@ -4,12 +4,16 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use transfix_codec::encode::{Header, is_msg_type};
-use transfix_codec::{Body, FrameWriter, Misuse, Precision, Rules, Scratch, Switches, Tag, tag};
+use transfix_codec::{
+    Body, FrameWriter, Misuse, Precision, Rules, Scratch, Switches, Tag, Timestamp, tag,
+};
 
 use crate::config::{ApplVerId, Config, Now, Role, SessionId};
 use crate::gap::Gap;
+use crate::logon::Numbering;
 use crate::outbox::{Entry, Kind, Outbox};
 use crate::state::{Event, State};
+use crate::throttle::Throttles;
 use crate::timer::Timers;
 use crate::verdict::{Disconnect, SendError};
 
@@ -30,6 +34,7 @@ pub struct Session {
     header: Header,
     pub(crate) timers: Timers,
     pub(crate) gap: Gap,
+    pub(crate) throttles: Throttles,
     /// Further fields of the next Logon(A), whole.
     pub(crate) logon_fields: Vec<u8>,
     /// DefaultApplVerID(1137) agreed in the Logon(A).
@@ -60,6 +65,15 @@ pub struct Session {
     pub(crate) message_bytes_max: usize,
 }
 
+/// What an application may change in the header of one message.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HeaderChange {
+    /// MsgSeqNum(34) in place of the next one.
+    pub msg_seq_num: Option<u64>,
+    /// PossDupFlag(43)=Y with this OrigSendingTime(122).
+    pub orig_sending_time: Option<Timestamp>,
+}
+
 /// Which checks are made of whose messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Checks {
@@ -79,6 +93,7 @@ impl Session {
         let sub_ids = sub_ids(id);
         let constant = comp_ids.clone() + &sub_ids;
         let gap = Gap::new(config.resend, (config.held_messages_max, config.held_bytes_max));
+        let throttles = Throttles::new(&config.throttles);
         let writes_last_processed =
             config.numbers.send_last_processed && id.begin_string.has_last_processed();
         Self {
@@ -96,6 +111,7 @@ impl Session {
             next_num_in,
             next_num_out,
             gap,
+            throttles,
             ending: None,
             reset_sent: false,
             rules: None,
@@ -189,7 +205,7 @@ impl Session {
             Role::Initiator => {
                 self.transition(Event::LogonSent);
                 self.reset_sent = wanted && self.config.id.begin_string.has_reset_flag();
-                self.write_logon(now, self.reset_sent, out);
+                self.write_logon(now, Numbering::of(self.reset_sent), out);
             }
         }
     }
@@ -237,6 +253,43 @@ impl Session {
         Ok(seq)
     }
 
+    /// Writes an application message with another header than the next in turn.
+    ///
+    /// With a MsgSeqNum(34) of its own it is no new message: it is not stored, and the next number
+    /// stays as it is. Only for repair, and for tests of a counterparty.
+    ///
+    /// # Errors
+    /// [`SendError`]; nothing was written then.
+    pub fn send_with(
+        &mut self,
+        now: Now,
+        msg_type: &[u8],
+        change: HeaderChange,
+        out: &mut Outbox,
+        fill: impl FnOnce(&mut Body<'_>),
+    ) -> Result<u64, SendError> {
+        self.ready()?;
+        check_msg_type(msg_type)?;
+        let precision = self.config.precision;
+        let seq = change.msg_seq_num.unwrap_or(self.next_num_out);
+        let mut frame = self.header.frame(&mut out.bytes, msg_type, seq, (now.utc, precision));
+        if self.writes_last_processed {
+            frame.header_uint(tag::LAST_MSG_SEQ_NUM_PROCESSED, self.next_num_in - 1);
+        }
+        if let Some(original) = change.orig_sending_time {
+            frame.raw(b"43=Y\x01");
+            frame.header_timestamp(tag::ORIG_SENDING_TIME, original, precision);
+        }
+        fill(frame.body(precision));
+        let range = frame.finish()?;
+        if change.msg_seq_num.is_none() {
+            out.entries.push(Entry::Frame { seq, kind: Kind::Application, range });
+            self.next_num_out += 1;
+        }
+        self.timers.sent(now);
+        Ok(seq)
+    }
+
     /// Gives a new application message its number while no link is up: it must be journalled, is
     /// never written, and goes out when the counterparty asks for it after the next logon.
     ///
@@ -270,10 +323,10 @@ impl Session {
         }
     }
 
-    /// Begins an orderly end: writes Logout(5) if logged on.
+    /// Begins an orderly end: writes Logout(5) if logged on, and not to end silently.
     /// Answers whether the counterparty's Logout(5) is to be waited for.
     pub fn logout(&mut self, now: Now, text: &str, out: &mut Outbox) -> bool {
-        if self.state == State::Active {
+        if self.state == State::Active && !self.config.silent_disconnect {
             self.write_logout(now, text, None, out);
         }
         self.state == State::LogoutSent

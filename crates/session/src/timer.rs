@@ -26,6 +26,10 @@ pub(crate) struct Timers {
     test_request_sent: Option<u64>,
     /// TestRequest(1)s since anything was received.
     test_requests: u32,
+    /// When the numbers are to be reset in mid-session.
+    pub(crate) reset_at: Option<u64>,
+    /// Until when the answer to our Logon(A) of such a reset may come.
+    pub(crate) reset_answer_until: Option<u64>,
     logout_sent: u64,
 }
 
@@ -39,6 +43,8 @@ impl Timers {
             last_received: 0,
             test_request_sent: None,
             test_requests: 0,
+            reset_at: None,
+            reset_answer_until: None,
             logout_sent: 0,
         }
     }
@@ -89,11 +95,13 @@ impl Timers {
     }
 
     /// When silence is to be acted upon.
-    fn silence_at(&self) -> u64 {
-        if !self.policy.watch_silence {
-            return u64::MAX;
-        }
-        self.unanswered_at().unwrap_or(self.last_received + self.patience())
+    fn silence_at(&self) -> Option<u64> {
+        let watched = self.policy.watch_silence && self.heart_bt_int > 0;
+        watched.then(|| self.unanswered_at().unwrap_or(self.last_received + self.patience()))
+    }
+
+    fn heartbeat_at(&self) -> Option<u64> {
+        (self.heart_bt_int > 0).then_some(self.last_sent + self.heart_bt_int)
     }
 }
 
@@ -110,11 +118,10 @@ impl Session {
             State::LogoutSent => {
                 Some(t.logout_sent + u64::from(self.config.logout_timeout_ms) * MS)
             }
-            State::Active if t.heart_bt_int == 0 => self.gap.deadline(),
             State::Active => {
-                let heartbeat = t.last_sent + t.heart_bt_int;
-                let ask_again = self.gap.deadline().unwrap_or(u64::MAX);
-                Some(heartbeat.min(t.silence_at()).min(ask_again))
+                let others = [self.gap.deadline(), t.reset_at, t.reset_answer_until];
+                let heartbeats = [t.heartbeat_at(), t.silence_at()];
+                heartbeats.into_iter().chain(others).flatten().min()
             }
         }
     }
@@ -137,10 +144,13 @@ impl Session {
 
     fn tick_active(&mut self, now: Now, out: &mut Outbox) -> Verdict {
         let t = &self.timers;
-        if t.heart_bt_int == 0 {
-            return Verdict::Handled;
+        let due = |at: Option<u64>| at.is_some_and(|at| now.monotonic_ns >= at);
+        if due(t.reset_answer_until) {
+            return Verdict::Disconnect(Disconnect::LogonTimeout);
         }
-        if now.monotonic_ns >= t.silence_at() {
+        if due(t.reset_at) {
+            self.reset_in_session(now, out);
+        } else if due(t.silence_at()) {
             if t.test_requests >= t.policy.test_requests_max {
                 return match t.policy.logout_when_silent {
                     true => self.end(now, Disconnect::HeartbeatTimeout, out),
@@ -152,7 +162,7 @@ impl Session {
             self.write_admin(now, b"1", out, |body| _ = body.uint(tag::TEST_REQ_ID, id));
             self.timers.test_request_sent = Some(now.monotonic_ns);
             self.timers.test_requests += 1;
-        } else if now.monotonic_ns.saturating_sub(t.last_sent) >= t.heart_bt_int {
+        } else if due(t.heartbeat_at()) {
             self.write_admin(now, b"0", out, |_| ());
         }
         Verdict::Handled

@@ -85,12 +85,16 @@ pub enum Disconnect {
     BadHeader(&'static str),
     /// A message of another version than the session's.
     BeginString(BeginString),
+    /// More messages of a type came than the session takes in a time.
+    Throttling,
     /// The counterparty sends and does not read: too much waits for it.
     Stalled,
     /// Nothing came, not even an answer to our TestRequest(1).
     HeartbeatTimeout,
     /// The peer closed the connection, or it broke.
     LinkLost,
+    /// The application was not available, or for too long.
+    ApplicationNotAvailable,
     /// The application asked for it.
     Application,
 }
@@ -133,9 +137,11 @@ impl fmt::Display for Disconnect {
             Self::BeginString(expected) => {
                 write!(f, "BeginString(8) of a message is not {expected}")
             }
+            Self::Throttling => f.write_str("too many messages of one type in a time"),
             Self::Stalled => f.write_str("the counterparty sends but does not read"),
             Self::HeartbeatTimeout => f.write_str("the counterparty has fallen silent"),
             Self::LinkLost => f.write_str("the connection was lost"),
+            Self::ApplicationNotAvailable => f.write_str("application not available"),
             Self::Application => f.write_str("the application ended the session"),
         }
     }

@@ -1,6 +1,8 @@
 //! Switches that need more than the session layer: an engine over loopback, each switch on and off.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
+mod delivery;
+mod outgoing;
 mod wire;
 
 use std::net::SocketAddr;

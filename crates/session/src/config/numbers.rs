@@ -23,8 +23,11 @@ pub enum TooLowAtLogon {
 }
 
 /// Policies about numbers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NumbersConfig {
+    /// Whether lost messages are asked for. If not, an early message is taken as it comes, and what
+    /// is missing before it is given up. Default true.
+    pub request_missing: bool,
     /// A number too low while logged on. Default `Logout`.
     pub too_low: TooLow,
     /// A number too low in the Logon(A). Default `Logout`.
@@ -39,4 +42,17 @@ pub struct NumbersConfig {
     /// from FIX 4.4 on: what it lacks is sent again without a ResendRequest(2), and one too high
     /// ends the session. Default false.
     pub next_expected: bool,
+}
+
+impl Default for NumbersConfig {
+    fn default() -> Self {
+        Self {
+            request_missing: true,
+            too_low: TooLow::Logout,
+            too_low_at_logon: TooLowAtLogon::Logout,
+            gap_at_logon_max: 0,
+            send_last_processed: false,
+            next_expected: false,
+        }
+    }
 }

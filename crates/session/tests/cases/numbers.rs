@@ -74,6 +74,67 @@ fn the_reset_flag_is_sent_from_4_1_on() {
     }
 }
 
+/// Seconds after a logon at 12:00:00 at which numbers are reset in mid-session.
+fn resets_after(change: impl FnOnce(&mut transfix_session::Config)) -> Option<u64> {
+    let mut w = World::active_with(BeginString::Fix44, |config| {
+        config.timing.watch_silence = false;
+        change(config);
+    });
+    let mut waited = 0;
+    (0..2_000).find_map(|_| {
+        let _ = w.later(60);
+        waited += 60;
+        w.sent().iter().any(|line| line.starts_with("35=A|")).then_some(waited)
+    })
+}
+
+#[test]
+fn resets_by_the_clock() {
+    assert_eq!(resets_after(|_| ()), None);
+    assert_eq!(resets_after(|c| c.reset_after_h = 24), Some(24 * 3_600));
+    assert_eq!(resets_after(|c| c.reset_at_s = Some(17 * 3_600)), Some(5 * 3_600));
+    assert_eq!(resets_after(|c| c.reset_at_s = Some(11 * 3_600)), Some(23 * 3_600));
+    let both = resets_after(|c| {
+        c.reset_after_h = 2;
+        c.reset_at_s = Some(17 * 3_600);
+    });
+    assert_eq!(both, Some(2 * 3_600));
+}
+
+#[test]
+fn a_reset_of_ours_in_mid_session() {
+    for begin_string in BeginString::ALL {
+        let mut w = World::active(begin_string);
+        w.takes("35=0|34=2");
+        let sent = w.session.reset_in_session(w.now, &mut w.out);
+        assert_eq!(sent, begin_string > BeginString::Fix40, "not in FIX 4.0");
+        if !sent {
+            continue;
+        }
+        assert!(!w.session.reset_in_session(w.now, &mut w.out), "one is under way");
+        assert!(w.sent()[0].starts_with("35=A|34=1|98=0|108=30|141=Y"));
+        // What was under way has the old numbers, what we send the new ones.
+        assert_eq!(w.receive("35=D|34=3|11=a"), Verdict::Deliver);
+        assert_eq!(w.send("b"), Ok(2));
+        let answer = w.logon(1) + "|141=Y";
+        assert_eq!(w.receive(&answer), Verdict::LoggedOn);
+        assert_eq!(numbers(&w), (2, 3));
+        assert_eq!(w.sent(), ["35=D|34=2|11=b"], "an answer is not answered");
+        // The next one is theirs.
+        assert_eq!(w.receive(&answer), Verdict::LoggedOn);
+        assert_eq!(numbers(&w), (2, 2));
+        assert_eq!(w.sent().len(), 1);
+    }
+}
+
+#[test]
+fn a_reset_that_is_not_answered() {
+    let mut w = World::active(BeginString::Fix44);
+    assert!(w.session.reset_in_session(w.now, &mut w.out));
+    assert_eq!(w.later(9), Verdict::Handled);
+    assert_eq!(w.later(1), Verdict::Disconnect(Disconnect::LogonTimeout));
+}
+
 #[test]
 fn low_numbers_by_policy() {
     let table = [
@@ -92,6 +153,23 @@ fn low_numbers_by_policy() {
         assert_eq!(w.session.state() == State::Active, too_low != TooLow::Logout);
         assert_eq!(w.session.next_num_in(), 2);
     }
+}
+
+#[test]
+fn gaps_that_are_given_up() {
+    for (request_missing, verdict, next) in [(true, Verdict::Held, 2), (false, Verdict::Deliver, 7)]
+    {
+        let mut w = World::active_with(BeginString::Fix44, |config| {
+            config.numbers.request_missing = request_missing;
+        });
+        assert_eq!(w.receive("35=D|34=6|11=a"), verdict);
+        assert_eq!((w.session.next_num_in(), w.sent().is_empty()), (next, !request_missing));
+    }
+    let mut w = World::new(Role::Acceptor, BeginString::Fix44, |config| {
+        config.numbers.request_missing = false;
+    });
+    assert_eq!(w.receive("35=A|34=9|98=0|108=30"), Verdict::LoggedOn);
+    assert_eq!((w.session.next_num_in(), w.sent().len()), (10, 1));
 }
 
 #[test]

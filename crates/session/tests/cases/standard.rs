@@ -302,6 +302,20 @@ fn messages_of_the_session_layer_have_checks_of_their_own() {
 }
 
 #[test]
+fn a_field_that_is_too_long_is_rejected() {
+    let mut w = World::new(Role::Acceptor, BeginString::Fix44, |c| c.field_bytes_max = 64);
+    assert_eq!(w.receive("35=A|34=1|98=0|108=30"), Verdict::LoggedOn);
+    w.sent();
+    let (fits, is_too_long) = ("x".repeat(64), "x".repeat(65));
+    assert_eq!(w.receive(&format!("35=B|34=2|148={fits}")), Verdict::Deliver);
+    assert_eq!(w.receive(&format!("35=B|34=3|148={is_too_long}")), Verdict::Handled);
+    let sent = w.sent().remove(0);
+    assert!(sent.starts_with("35=3|34=2|45=3|371=148|372=B|373=5|58="), "{sent}");
+    assert_eq!(w.receive("35=0|34=4"), Verdict::Handled, "its number has counted");
+    assert_eq!(w.sent().len(), 0);
+}
+
+#[test]
 fn validation_rejects_count_and_say_why() {
     let reject = |begin_string: BeginString, line: &str| {
         let mut w = World::active(begin_string);
