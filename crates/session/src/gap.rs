@@ -57,6 +57,11 @@ impl Gap {
         true
     }
 
+    /// How many messages are kept, and their bytes.
+    pub(crate) fn held(&self) -> (usize, usize) {
+        (self.held.len(), self.held_bytes)
+    }
+
     /// Keeps a message for later; drops it if there is no room.
     pub(crate) fn hold(&mut self, seq: u64, bytes: &[u8]) {
         let room =
@@ -64,6 +69,14 @@ impl Gap {
         if room && !self.held.contains_key(&seq) {
             self.held_bytes += bytes.len();
             self.held.insert(seq, bytes.to_vec());
+        }
+    }
+
+    /// The message with this number has been dealt with on arrival: it only counts when its turn
+    /// comes. An empty one stands for it.
+    pub(crate) fn settle(&mut self, seq: u64) {
+        if self.held.len() < self.messages_max {
+            self.held.entry(seq).or_default();
         }
     }
 

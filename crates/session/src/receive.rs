@@ -53,7 +53,14 @@ impl Session {
 
     /// The next kept message whose turn has come: parse it, pass it to [`Session::receive_held`].
     pub fn take_held(&mut self) -> Option<Vec<u8>> {
-        self.gap.take(self.next_num_in)
+        loop {
+            let bytes = self.gap.take(self.next_num_in)?;
+            if !bytes.is_empty() {
+                return Some(bytes);
+            }
+            self.next_num_in += 1;
+            self.gap.advance(self.next_num_in);
+        }
     }
 
     fn by_number(
@@ -137,6 +144,8 @@ impl Session {
             && self.check_header(now, message).is_ok()
             && let Ok(Some(resend)) = self.resend_range(message)
         {
+            // The answer to our request may be under way already and not cover it.
+            self.gap.settle(seq);
             return resend;
         }
         // Judged by its time of arrival; late, it is asked for again and comes with a new time.

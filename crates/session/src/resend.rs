@@ -45,9 +45,14 @@ impl Session {
         frame.header_uint(tag::MSG_SEQ_NUM, stored.msg_seq_num().unwrap_or(0));
         frame.raw(b"43=Y\x01");
         frame.header_timestamp(tag::SENDING_TIME, now.utc, precision);
-        frame.raw(b"122=");
-        frame.raw(stored.raw(tag::SENDING_TIME).unwrap_or_default());
-        frame.raw(b"\x01");
+        // FIX Session: not later than SendingTime(52). Ours is, if our clock has gone back since.
+        if stored.timestamp(tag::SENDING_TIME).is_ok_and(|original| original > now.utc) {
+            frame.header_timestamp(tag::ORIG_SENDING_TIME, now.utc, precision);
+        } else {
+            frame.raw(b"122=");
+            frame.raw(stored.raw(tag::SENDING_TIME).unwrap_or_default());
+            frame.raw(b"\x01");
+        }
         for (n, field) in stored.fields().enumerate() {
             if !tag::is_session_owned(field.tag) {
                 frame.raw(stored.encoded(n));

@@ -105,6 +105,12 @@ impl Session {
         self.next_num_out
     }
 
+    /// Messages above a gap that are kept now: how many, and their bytes.
+    #[must_use]
+    pub fn held(&self) -> (usize, usize) {
+        self.gap.held()
+    }
+
     /// DefaultApplVerID(1137) in force: agreed in the Logon(A), or configured.
     #[must_use]
     pub const fn appl_ver_id(&self) -> Option<ApplVerId> {
