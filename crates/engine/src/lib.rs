@@ -47,6 +47,7 @@ mod operate;
 pub mod probe;
 mod queue;
 mod replay;
+pub mod rig;
 mod rule_book;
 mod settings;
 mod settings_file;
