@@ -12,4 +12,5 @@ pub mod plain;
 pub mod random;
 pub mod sample;
 pub mod temp;
+#[cfg(feature = "world")]
 pub mod world;
