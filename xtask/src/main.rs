@@ -4,7 +4,7 @@
 use std::io::Write;
 use std::process::ExitCode;
 
-use xtask::{Outcome, dictionaries, docs, fuzz, instructions, peers, sanitize, tidy};
+use xtask::{Outcome, dictionaries, docs, fuzz, instructions, peers, sanitize, simulate, tidy};
 
 const USAGE: &str = "usage: cargo xtask VERB
 
@@ -16,6 +16,8 @@ verbs:
   instructions [--record]                count the instructions of one turn of a link
   peers build | peers test [OPTIONS]     build QuickFIX C++ as a counterparty; play sessions with it
   sanitize                               run the codec's tests under AddressSanitizer and others
+  simulate [--seed N] [--worlds M] [--kind KIND] | --faults | --fault NAME
+                                         run simulated worlds; show that faults are seen
   tidy                                   check the rules of the project's style";
 
 fn main() -> ExitCode {
@@ -29,6 +31,7 @@ fn main() -> ExitCode {
         "fuzz" => fuzz::run(args),
         "instructions" => instructions::run(args),
         "sanitize" => sanitize::run(),
+        "simulate" => simulate::run(args),
         "tidy" => tidy::run(),
         _ => Err(USAGE.to_owned()),
     };

@@ -371,7 +371,10 @@ impl World {
         let written = self.frames();
         let mut sends_at = self.now;
         while !self.is_well() {
-            assert!(self.now < begun + bound, "nothing moves any more: {}", self.stand());
+            if self.now >= begun + bound {
+                self.check_order();
+                panic!("nothing moves any more: {}", self.stand());
+            }
             self.check_words(begun, written);
             // Without heartbeats nobody would find out that the last message was lost.
             self.acts_at = sends_at.max(self.now);

@@ -179,10 +179,22 @@ impl Attack {
         let kept = self.rig().look().held.0 as u64;
         self.owed += answers + if asks || kept > 0 { (1 + kept) * (again + 2) } else { 0 };
         self.owed += kept * answers;
-        self.world.net.lock().inject(1 - self.victim, bytes);
+        let before = self.rig().look();
+        {
+            let mut net = self.world.net.lock();
+            net.observer.sides[self.victim].rejected = None;
+            net.inject(1 - self.victim, bytes);
+        }
         let at = self.world.now + 25 * MS;
         self.set_now(at);
         self.turn();
+        // FIX Session: a rejected message counts, but for SequenceReset-Reset, which has no number.
+        let rejected = self.world.net.lock().observer.sides[self.victim].rejected;
+        let reset = bytes.windows(6).any(|part| part == b"\x0135=4\x01");
+        if rejected == Some(before.next_num_in) && !reset && !before.waits {
+            let after = self.rig().look().next_num_in;
+            assert!(after > before.next_num_in, "a rejected message does not count: {after}");
+        }
     }
 
     /// Lets the victim read and write all there is.

@@ -107,6 +107,10 @@ impl World {
         );
         let damaged = self.plan.weather.damage_one_in > 0;
         assert!(fair || damaged, "side {side} blames the other: {reason}; {}", self.stand());
+        if reason == Disconnect::LoggedOut && !self.sides[side].rig.look().waits {
+            let answered = self.net.lock().observer.sides[side].logged_out;
+            assert!(answered, "side {side} ends without a Logout(5)");
+        }
         if reason == Disconnect::HeartbeatTimeout {
             let received = self.sides[side].received.0;
             let silent = self.now - received;

@@ -27,6 +27,8 @@ pub(super) struct Tolerance {
     pub(super) jumps: bool,
     /// Bits are flipped on the way.
     pub(super) damage: bool,
+    /// Nothing is damaged, given up, or dropped for want of room.
+    pub(super) complete: bool,
     /// The application refuses messages, and says so with Reject(3).
     pub(super) refusals: bool,
     /// All is written by sessions that follow the rules; else only frames are looked at.
@@ -44,7 +46,8 @@ struct Original {
 #[derive(Default)]
 pub(super) struct Written {
     partial: Vec<u8>,
-    /// The number of the last new frame of this connection.
+    /// The numbers of the first and the last new frame of this connection.
+    first: Option<u64>,
     last: Option<u64>,
     /// The highest number used since the last reset, and what was sent since.
     highest: u64,
@@ -58,6 +61,10 @@ pub(super) struct Written {
     /// TestRequests(1) of this connection that wait for their answer: number and TestReqID(112).
     pub(super) asked: Vec<(u64, Vec<u8>)>,
     pub(super) frames: u64,
+    /// A Logout(5) on this connection.
+    pub(super) logged_out: bool,
+    /// RefSeqNum(45) of the last Reject(3).
+    pub(super) rejected: Option<u64>,
     pub(super) requests: u64,
 }
 
@@ -79,9 +86,11 @@ impl Observer {
     pub(super) fn connected(&mut self, side: usize) {
         let written = &mut self.sides[side];
         written.partial.clear();
+        written.first = None;
         written.last = None;
         written.request = None;
         written.asked.clear();
+        written.logged_out = false;
         written.operator_requests = 0;
         written.test_request_at = 0;
         self.sides[1 - side].asked.clear();
@@ -125,6 +134,11 @@ impl Observer {
         let written = &mut self.sides[side];
         written.frames += 1;
         written.at = now;
+        match message.msg_type() {
+            b"3" => written.rejected = message.uint(tag::REF_SEQ_NUM).ok(),
+            b"5" => written.logged_out = true,
+            _ => {}
+        }
         if !self.tolerance.honest {
             return;
         }
@@ -134,6 +148,10 @@ impl Observer {
             return;
         }
         written.check_number(side, seq, message, self.tolerance);
+        if message.msg_type() == b"2" && written.operator_requests == 0 && self.tolerance.complete {
+            self.check_need(side, message);
+        }
+        let written = &mut self.sides[side];
         written.note(now, side, seq, message, self.tolerance);
         if message.msg_type() == b"3" {
             let fair = self.tolerance.damage || self.tolerance.refusals;
@@ -144,6 +162,16 @@ impl Observer {
         {
             self.sides[1 - side].asked.retain(|(_, asked)| asked != id);
         }
+    }
+}
+
+impl Observer {
+    /// What comes on this connection comes in order: only what lies before it can be missing.
+    fn check_need(&self, side: usize, message: &Message<'_>) {
+        let begin = message.uint(tag::BEGIN_SEQ_NO).expect("it has BeginSeqNo(7)");
+        let first = self.sides[1 - side].first;
+        let missing = first.is_none_or(|first| begin < first);
+        assert!(missing, "side {side} asks for {begin}, which it has: {first:?} came first");
     }
 }
 
@@ -159,6 +187,7 @@ impl Written {
             };
             assert!(fair, "side {side} starts again at 1 without a reset");
             self.highest = 0;
+            self.first = None;
             self.last = None;
             self.originals.clear();
         }
@@ -168,6 +197,7 @@ impl Written {
                 assert!(seq > self.highest, "side {side} uses MsgSeqNum(34) {seq} twice");
             }
         }
+        self.first = self.first.or(Some(seq));
         self.last = Some(seq);
         self.highest = seq;
     }

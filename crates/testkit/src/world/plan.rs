@@ -164,6 +164,9 @@ impl Plan {
         Tolerance {
             silent_resets: !never,
             asked_resets: policies.contains(&ResetPolicy::Logon) || self.odds.operator_resets,
+            complete: self.weather.damage_one_in == 0
+                && self.held.messages_max > 100
+                && !self.resets(),
             jumps: self.odds.jump > 0,
             damage: self.weather.damage_one_in > 0,
             refusals: self.refuse_one_in > 0 && self.settings[0].begin_string < BeginString::Fix42,
@@ -173,8 +176,8 @@ impl Plan {
 
     /// Whether messages may be lost at a reset.
     pub(super) fn resets(&self) -> bool {
-        let tolerance = self.tolerance();
-        tolerance.silent_resets || tolerance.asked_resets
+        let policies = [self.settings[0].reset, self.settings[1].reset];
+        self.odds.operator_resets || policies != [ResetPolicy::Never; 2]
     }
 }
 

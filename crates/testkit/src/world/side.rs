@@ -112,7 +112,10 @@ impl Side {
         };
         let outcome = call(&self.rig, self.moment(now));
         self.note(now);
-        if self.disk.resets() > before.resets {
+        let (after, reset) = (self.numbers(), self.disk.resets() > before.resets);
+        let ahead = after.0 >= before.numbers.0 && after.1 >= before.numbers.1;
+        assert!(ahead || reset || self.disk.is_blown(), "numbers go back to {after:?}");
+        if reset {
             // What was sent behind the reset has begun the new epoch already.
             let mut log = self.app.lock();
             log.epoch = log.epoch.max(before.epoch + 1);

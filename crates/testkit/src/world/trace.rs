@@ -26,7 +26,7 @@ impl Trace {
     pub(super) fn add(&self, now: u64, line: impl FnOnce() -> String) {
         let Some(lines) = &self.0 else { return };
         let mut lines = lines.lock().unwrap_or_else(PoisonError::into_inner);
-        if lines.lines.len() == lines.max {
+        if lines.lines.len() >= lines.max.max(1) {
             lines.lines.pop_front();
         }
         let ms = now / 1_000_000;
