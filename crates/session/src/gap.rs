@@ -40,8 +40,6 @@ pub(crate) struct Gap {
     bytes_max: usize,
     /// The highest number known to be missing; 0 for no gap.
     missing_to: u64,
-    /// A Logon(A) above the gap, which counts when its turn comes.
-    logon: Option<u64>,
     request: Option<Request>,
     /// The expected number when it last moved, since when it stands, and how often it was asked
     /// for since.
@@ -62,7 +60,6 @@ impl Gap {
             messages_max,
             bytes_max,
             missing_to: 0,
-            logon: None,
             request: None,
             next_num_in: 0,
             since_ns: 0,
@@ -74,7 +71,6 @@ impl Gap {
         self.held.clear();
         self.held_bytes = 0;
         self.missing_to = 0;
-        self.logon = None;
         self.request = None;
     }
 
@@ -88,11 +84,6 @@ impl Gap {
         self.ask_again(now_ns)
     }
 
-    /// A Logon(A) above the gap: it counts by itself, once the gap is closed.
-    pub(crate) const fn note_logon(&mut self, seq: u64) {
-        self.logon = Some(seq);
-    }
-
     /// The gap was asked for by other means than a ResendRequest(2).
     pub(crate) fn note_asked(&mut self, now_ns: u64, next_num_in: u64, missing_to: u64) {
         self.missing_to = self.missing_to.max(missing_to);
@@ -101,15 +92,15 @@ impl Gap {
         self.since_ns = now_ns;
     }
 
-    /// The next number to be expected when all up to `next_num_in` - 1 has come.
-    pub(crate) fn expected(&mut self, next_num_in: u64) -> u64 {
-        match self.logon {
-            Some(logon) if next_num_in >= logon => {
-                self.logon = None;
-                next_num_in.max(logon + 1)
-            }
-            _ => next_num_in,
+    /// The next number to be expected when all up to `next_num_in` - 1 has come: what was settled
+    /// on arrival has come too.
+    pub(crate) fn expected(&mut self, mut next_num_in: u64) -> u64 {
+        // Mostly nothing is held: no search.
+        while !self.held.is_empty() && self.held.get(&next_num_in).is_some_and(Vec::is_empty) {
+            self.held.remove(&next_num_in);
+            next_num_in += 1;
         }
+        next_num_in
     }
 
     /// The expected number is now `next_num_in`: forgets what is below, closes the gap or goes on
@@ -188,6 +179,11 @@ impl Gap {
         self.ask_next(now_ns)
     }
 
+    /// How many messages are kept, and their bytes.
+    pub(crate) fn held(&self) -> (usize, usize) {
+        (self.held.len(), self.held_bytes)
+    }
+
     /// Keeps a message for later; drops it if there is no room.
     pub(crate) fn hold(&mut self, seq: u64, bytes: &[u8]) {
         let room =
@@ -195,6 +191,14 @@ impl Gap {
         if room && !self.held.contains_key(&seq) {
             self.held_bytes += bytes.len();
             self.held.insert(seq, bytes.to_vec());
+        }
+    }
+
+    /// The message with this number, a Logon(A) or ResendRequest(2), has been dealt with on
+    /// arrival: it only counts when its turn comes. An empty one stands for it.
+    pub(crate) fn settle(&mut self, seq: u64) {
+        if self.held.len() < self.messages_max {
+            self.held.entry(seq).or_default();
         }
     }
 
@@ -270,13 +274,15 @@ mod tests {
     }
 
     #[test]
-    fn a_logon_above_the_gap_counts_when_its_turn_comes() {
+    fn what_is_settled_above_the_gap_counts_when_its_turn_comes() {
         let mut gap = gap(ResendConfig::default());
-        gap.note_logon(5);
+        gap.settle(5);
+        gap.settle(6);
         assert_eq!(gap.expected(4), 4);
-        assert_eq!(gap.expected(5), 6);
+        assert_eq!(gap.expected(5), 7);
         assert_eq!(gap.expected(5), 5, "once");
-        gap.note_logon(5);
-        assert_eq!(gap.expected(8), 8);
+        gap.settle(5);
+        assert_eq!(gap.advance(0, 8), Ask::Nothing);
+        assert_eq!(gap.held(), (0, 0));
     }
 }

@@ -189,6 +189,8 @@ impl Session {
             && self.check_header(now, message).is_ok()
             && let Ok(Some(resend)) = self.resend_range(message)
         {
+            // The answer to our request may be under way already and not cover it.
+            self.gap.settle(seq);
             return match resend {
                 Verdict::Disconnect(why) => self.end(now, why, out),
                 resend => resend,

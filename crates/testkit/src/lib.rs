@@ -13,4 +13,5 @@ pub mod random;
 pub mod sample;
 pub mod scenario;
 pub mod temp;
+#[cfg(feature = "world")]
 pub mod world;
