@@ -94,6 +94,7 @@ fn it_may_end_the_session_and_gets_the_message_again() {
 }
 
 /// Ends the session at the first message, in the way of its name.
+#[derive(Clone, Copy)]
 enum Ender {
     LogsOut,
     Disconnects,
@@ -115,14 +116,13 @@ impl Application for Ender {
 
 #[test]
 fn an_application_ends_its_session_with_or_without_a_word() {
-    let ends: [(bool, fn() -> Ender, &str); 3] = [
-        (false, || Ender::LogsOut, "35=5|34=2|58=bye"),
-        (true, || Ender::LogsOut, ""),
-        (false, || Ender::Disconnects, ""),
-    ];
-    for (silent, ender, expected) in ends {
+    for (silent, ender, expected) in [
+        (false, Ender::LogsOut, "35=5|34=2|58=bye"),
+        (true, Ender::LogsOut, ""),
+        (false, Ender::Disconnects, ""),
+    ] {
         let settings = venue(|s| s.silent_disconnect = silent);
-        let (_engine, address) = start(vec![settings], ender);
+        let (_engine, address) = start(vec![settings], || ender);
         let mut wire = logged_on(address);
         wire.send("35=D|34=2|11=a");
         assert_eq!(wire.next(), expected);
