@@ -38,7 +38,14 @@ impl Program {
     fn connect(&self, begin_string: &'static str, comp_id: &'static str) -> Wire {
         let stream = TcpStream::connect(&self.fix).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        Wire { stream, begin_string, comp_id, unread: Vec::new() }
+        Wire {
+            stream,
+            begin_string,
+            comp_id,
+            unread: Vec::new(),
+            sending_time: String::new(),
+            damage: false,
+        }
     }
 
     fn control(&self, request: &str) -> String {
@@ -75,6 +82,10 @@ struct Wire {
     begin_string: &'static str,
     comp_id: &'static str,
     unread: Vec<u8>,
+    /// SendingTime(52) of the last message that came.
+    sending_time: String,
+    /// What is sent gets a wrong CheckSum(10).
+    damage: bool,
 }
 
 impl Wire {
@@ -91,6 +102,10 @@ impl Wire {
             writer.raw(format!("{tag}={value}\x01").as_bytes());
         }
         writer.finish().unwrap();
+        if self.damage {
+            let digit = out.len() - 2;
+            out[digit] = if out[digit] == b'9' { b'0' } else { out[digit] + 1 };
+        }
         self.stream.write_all(&out).unwrap();
     }
 
@@ -102,6 +117,7 @@ impl Wire {
                 let bytes: Vec<u8> = self.unread.drain(..end).collect();
                 let mut index = FieldIndex::default();
                 let message = Message::parse(&bytes, &mut index, CheckSumPolicy::Verify).unwrap();
+                self.sending_time = message.text(Tag(52)).unwrap().to_owned();
                 let shown = message.fields().filter(|f| ![8, 9, 10, 49, 52, 56].contains(&f.tag.0));
                 let fields: Vec<_> =
                     shown.map(|f| format!("{}={}", f.tag, f.value.escape_ascii())).collect();
@@ -196,6 +212,104 @@ fn numbers_are_set_from_outside() {
         let answer = program.control(wrong);
         assert!(answer.starts_with("HTTP/1.1 400 "), "{answer}");
     }
+}
+
+/// Variant, BeginString(8), more of the Logon(A), and what is sent with what comes in answer.
+type Case = (&'static str, &'static str, &'static str, &'static [(&'static str, &'static str)]);
+
+const LOGON: &str = "35=A|34=1|98=0|108=30";
+const LONG_GAP: &str = "35=0|34=4000";
+
+const CASES: &[Case] = &[
+    ("base", "FIX.4.4", "", &[(LOGON, LOGON), (LONG_GAP, "35=2|34=2|7=2|16=0")]),
+    ("resend-chunk", "FIX.4.4", "", &[(LOGON, LOGON), (LONG_GAP, "35=2|34=2|7=2|16=6")]),
+    ("last-processed", "FIX.4.4", "", &[(LOGON, "35=A|34=1|369=1|98=0|108=30")]),
+    ("next-expected", "FIX.4.4", "|789=1", &[(LOGON, "35=A|34=1|98=0|108=30|789=2")]),
+    ("latest", "FIXT.1.1", "|1137=10", &[(LOGON, "35=A|34=1|98=0|108=30|1137=10")]),
+    (
+        "latest",
+        "FIXT.1.1",
+        "|1137=99",
+        &[(LOGON, "35=5|34=1|58=Logon(A) refused: DefaultApplVerID(1137) is unknown")],
+    ),
+    (
+        "sub-ids",
+        "FIX.4.2",
+        "",
+        &[
+            (
+                LOGON,
+                "35=A|50=SENDERSUB|142=SENDERLOC|57=TARGETSUB|143=TARGETLOC|34=1|369=1|98=0|\
+                     108=30",
+            ),
+            (
+                LONG_GAP,
+                "35=2|50=SENDERSUB|142=SENDERLOC|57=TARGETSUB|143=TARGETLOC|34=2|369=1|7=2|\
+                     16=2501",
+            ),
+        ],
+    ),
+    (
+        "enhanced-resend",
+        "FIX.4.4",
+        "",
+        &[(LOGON, "35=A|34=1|369=1|98=0|108=30"), (LONG_GAP, "35=2|34=2|369=1|7=2|16=11")],
+    ),
+    ("noreset", "FIX.4.4", "|141=Y", &[(LOGON, "35=A|34=1|98=0|108=30|141=Y")]),
+];
+
+#[test]
+fn each_variant_differs_from_the_base_in_one_point() {
+    for (variant, begin_string, more, exchange) in CASES {
+        let program = Program::start(variant);
+        let mut wire = program.connect(begin_string, "TW");
+        for (n, (sent, answer)) in exchange.iter().enumerate() {
+            let more = if n == 0 { more } else { "" };
+            wire.send(&format!("{sent}{more}"));
+            assert_eq!(wire.next().unwrap(), *answer, "{variant}");
+        }
+    }
+}
+
+#[test]
+fn times_of_nanoseconds() {
+    let program = Program::start("nanos");
+    let mut wire = program.connect("FIX.4.4", "TW");
+    wire.send("35=A|34=1|98=0|108=30");
+    wire.next().unwrap();
+    assert_eq!(wire.sending_time.len(), "20261121-12:00:00.123456789".len());
+}
+
+#[test]
+fn garbled_messages_are_rejected_or_taken() {
+    for (variant, answer) in [
+        ("base", "35=2|34=2|7=2|16=0"),
+        ("no-checksum", "35=0|34=2|112=x"),
+        ("reject-garbled", "35=3|34=2|45=2|371=10|372=1|373="),
+    ] {
+        let program = Program::start(variant);
+        let mut wire = program.connect("FIX.4.4", "TW");
+        wire.log_on("");
+        wire.damage = true;
+        wire.send("35=1|34=2|112=x");
+        wire.damage = false;
+        wire.send("35=1|34=3|112=y");
+        let next = wire.next().unwrap();
+        assert!(next.starts_with(answer), "{variant}: {next}");
+    }
+}
+
+/// A connection that has not logged on yet does not undo what the control channel has set.
+#[test]
+fn numbers_set_while_a_connection_waits() {
+    let program = Program::start("next-expected");
+    let mut wire = program.connect("FIX.4.4", "TW");
+    let query = "SESSION=FIX.4.4%3AISLD-%3ETW&NEXTSENDERSEQNUM=2000";
+    assert!(program.control(&format!("/seqnum?{query}")).starts_with("HTTP/1.1 200 OK\r\n"));
+    wire.send("35=A|34=1|98=0|108=30|789=1990");
+    assert_eq!(wire.next().unwrap(), "35=A|34=2000|98=0|108=30|789=2");
+    let fill = wire.next().unwrap();
+    assert!(fill.starts_with("35=4|34=1990|43=Y|122=") && fill.ends_with("|123=Y|36=2001"));
 }
 
 #[test]

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! scenarios [--world pure|loopback|quickfix]... [--quickfix PROGRAM] [--filter PART]
+//!           [--all-versions]
 //! ```
 //! Without a world: all of the pure one, and a part of the loopback.
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a test program")]
@@ -26,23 +27,26 @@ struct Options {
     worlds: Vec<String>,
     filter: String,
     quickfix: PathBuf,
+    all_versions: bool,
 }
 
 impl Options {
     /// What it does not know is for another harness, such as `--nocapture`; a bare word filters.
     fn read() -> Self {
         let (mut worlds, mut filter, mut quickfix) = (Vec::new(), String::new(), PathBuf::new());
+        let mut all_versions = false;
         let mut args = std::env::args().skip(1);
         while let Some(arg) = args.next() {
             match arg.as_str() {
                 "--world" => worlds.extend(args.next()),
                 "--filter" => filter = args.next().unwrap_or_default(),
                 "--quickfix" => quickfix = args.next().unwrap_or_default().into(),
+                "--all-versions" => all_versions = true,
                 _ if arg.starts_with('-') => {}
                 _ => filter = arg,
             }
         }
-        Self { worlds, filter, quickfix }
+        Self { worlds, filter, quickfix, all_versions }
     }
 }
 
@@ -61,7 +65,7 @@ fn main() -> ExitCode {
         all().into_iter().filter(|scenario| scenario.name.contains(&options.filter)).collect();
     let mut failed = 0;
     let mut run = |world: &str, one_in: usize, play: &mut Player<'_>| {
-        failed += run(world, &scenarios, one_in, play).failed;
+        failed += run(world, (&options, &scenarios), one_in, play).failed;
     };
     let pure = pure::Pure::default();
     let worlds: Vec<&str> = options.worlds.iter().map(String::as_str).collect();
@@ -90,7 +94,12 @@ fn main() -> ExitCode {
 
 type Player<'p> = dyn FnMut(&Scenario, Version) -> Result<(), Failure> + 'p;
 
-fn run(world: &str, scenarios: &[Scenario], one_in: usize, play: &mut Player<'_>) -> Tally {
+fn run(
+    world: &str,
+    (options, scenarios): (&Options, &[Scenario]),
+    one_in: usize,
+    play: &mut Player<'_>,
+) -> Tally {
     let mut tally = Tally::default();
     for (n, scenario) in scenarios.iter().enumerate() {
         let is_late = world != "pure" && scenario.waits_ms() > REAL_WAIT_MS_MAX;
@@ -98,9 +107,17 @@ fn run(world: &str, scenarios: &[Scenario], one_in: usize, play: &mut Player<'_>
             tally.skipped += 1;
             continue;
         }
-        tally.files += 1;
         let can = |v: &&Version| world != "quickfix" || quickfix::excuse(scenario, **v).is_none();
-        for version in scenario.versions.iter().filter(can) {
+        let versions: Vec<&Version> = scenario.versions.iter().filter(can).collect();
+        if versions.is_empty() {
+            tally.skipped += 1;
+            continue;
+        }
+        tally.files += 1;
+        // Where time is real each file is played in one version, in turn.
+        let one = [versions[n % versions.len()]];
+        let chosen = if world == "pure" || options.all_versions { &versions[..] } else { &one };
+        for version in chosen.iter().copied() {
             tally.plays += 1;
             if let Err(failure) = play(scenario, *version) {
                 tally.failed += 1;

@@ -188,7 +188,7 @@ pub(super) fn raw(line: &str) -> Vec<u8> {
 }
 
 /// What is wrong with `message`, if it is not as the expanded `line` wants it: `35=0` is equal,
-/// `!58` is absent, `112` is there, `58~low` contains, `49!=x` is not equal.
+/// `!58` is absent, `112` is there, `58~low` contains, `49!=x` is not equal, `52#17` is so long.
 pub(super) fn mismatch(line: &str, message: &Message<'_>) -> Option<String> {
     let value = |tag: &str| {
         let found = message.fields().find(|field| field.tag.0.to_string() == tag);
@@ -202,6 +202,8 @@ pub(super) fn mismatch(line: &str, message: &Message<'_>) -> Option<String> {
             (tag, value(tag).is_some_and(|value| value != other))
         } else if let Some((tag, wanted)) = item.split_once('=') {
             (tag, value(tag).as_deref() == Some(wanted))
+        } else if let Some((tag, length)) = item.split_once('#') {
+            (tag, value(tag).is_some_and(|value| value.len().to_string() == length))
         } else if let Some((tag, part)) = item.split_once('~') {
             (tag, value(tag).is_some_and(|value| value.contains(part)))
         } else {
