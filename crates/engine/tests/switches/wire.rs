@@ -1,6 +1,6 @@
 //! A counterparty on a raw socket that speaks in lines such as `35=0|34=2`.
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 
 use transfix::codec::{CheckSumPolicy, FieldIndex, Frame, FrameWriter, Limits, frame};
@@ -64,9 +64,12 @@ impl Wire {
                 return fields.join("|");
             }
             let mut buffer = [0; 4096];
-            match self.socket.read(&mut buffer).unwrap() {
-                0 => return String::new(),
-                n => self.read.extend_from_slice(&buffer[..n]),
+            match self.socket.read(&mut buffer) {
+                Ok(0) => return String::new(),
+                Ok(n) => self.read.extend_from_slice(&buffer[..n]),
+                // It was closed before it had read all that we sent.
+                Err(error) if error.kind() == ErrorKind::ConnectionReset => return String::new(),
+                Err(error) => panic!("no answer: {error}"),
             }
         }
     }
