@@ -47,8 +47,12 @@ impl Wire {
         out
     }
 
+    /// Sends any bytes; what finds the connection closed is lost.
     pub(crate) fn write(&mut self, bytes: &[u8]) {
-        self.socket.write_all(bytes).unwrap();
+        if let Err(error) = self.socket.write_all(bytes) {
+            let closed = [ErrorKind::ConnectionReset, ErrorKind::BrokenPipe];
+            assert!(closed.contains(&error.kind()), "not sent: {error}");
+        }
     }
 
     /// The next message, without framing, CompIDs and SendingTime(52); empty at the end.
