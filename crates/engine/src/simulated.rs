@@ -148,7 +148,7 @@ impl SimulatedSession {
     pub fn log_out(&mut self, now: Now, text: &str) {
         let waits = self.link().logout(now, text);
         let outcome = match waits {
-            Ok(false) => Err(Down::Session(Disconnect::Application)),
+            Ok(false) => Err(Down::Session(Disconnect::Operator)),
             other => other.map(drop),
         };
         self.settle(now, outcome);
@@ -156,7 +156,7 @@ impl SimulatedSession {
 
     /// Drops the connection without a word.
     pub fn disconnect(&mut self, now: Now) {
-        self.settle(now, Err(Down::Session(Disconnect::Application)));
+        self.settle(now, Err(Down::Session(Disconnect::Operator)));
     }
 
     /// Does to the session what operators do, and sends what it wrote.
@@ -215,11 +215,7 @@ impl SimulatedSession {
             let _ = self.link().flush(now);
         }
         let Err(down) = outcome else { return };
-        let reason = match down {
-            Down::Session(reason) => reason,
-            Down::Io(_) | Down::Store(_) => Disconnect::LinkLost,
-            Down::Panicked => Disconnect::Application,
-        };
+        let reason = down.reason();
         if self.far.take().is_some() {
             self.link().close(now, &self.shared.queue, reason);
             self.ended = Some(reason);

@@ -155,7 +155,7 @@ impl Session {
         };
         self.appl_ver_id = terms.appl_ver_id;
         self.message_bytes_max = terms.message_bytes_max;
-        if self.config.role == Role::Acceptor && !self.config.timing.impose_heart_bt_int {
+        if self.config.role == Role::Initiator || !self.config.timing.impose_heart_bt_int {
             self.timers.set_heart_bt_int(terms.heart_bt_int_s);
         }
         self.reset_sent = false;
