@@ -120,12 +120,12 @@ impl SimulatedSession {
     /// When [`SimulatedSession::tick`] must be called at the latest, on the monotonic clock.
     #[must_use]
     pub fn next_deadline(&self) -> Option<u64> {
-        self.link().desk.session.next_deadline()
+        self.link().desk.next_deadline()
     }
 
     /// Does what is due: heartbeats, ends of waits.
     pub fn tick(&mut self, now: Now) {
-        let ticked = self.link().tick(now);
+        let ticked = self.link().tick(now, &self.shared.queue);
         self.settle(now, ticked);
     }
 
@@ -139,7 +139,13 @@ impl SimulatedSession {
         msg_type: &str,
         fill: impl FnOnce(&mut Body<'_>),
     ) -> Result<Sent, SendError> {
-        let sent = self.link().send(now, &self.shared.queue, msg_type.as_bytes(), fill);
+        let (mut link, queue) = (self.link(), &self.shared.queue);
+        let sent = if link.desk.must_queue() {
+            queue.push(msg_type.as_bytes(), fill).map(|pushed| Sent::Queued { bytes: pushed.bytes })
+        } else {
+            link.send(now, queue, msg_type.as_bytes(), fill)
+        };
+        drop(link);
         self.turns(now);
         sent
     }
@@ -196,11 +202,11 @@ impl SimulatedSession {
         self.shared.link.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes turns until nothing moves any more.
+    /// Takes turns until all that has come is read.
     fn turns(&mut self, now: Now) {
         while self.far.is_some() {
             let turn = self.link().turn(&self.shared.queue, || now);
-            let goes_on = turn.as_ref().is_ok_and(|turn| turn.progress || turn.again);
+            let goes_on = turn.as_ref().is_ok_and(|turn| turn.again);
             self.settle(now, turn.map(drop));
             if !goes_on {
                 return;
@@ -221,7 +227,7 @@ impl SimulatedSession {
             Down::Panicked => Disconnect::Application,
         };
         if self.far.take().is_some() {
-            self.link().close(now, reason);
+            self.link().close(now, &self.shared.queue, reason);
             self.ended = Some(reason);
         }
     }
