@@ -26,6 +26,7 @@ use crate::handle::Registry;
 use crate::link::Down;
 use crate::mask::masked;
 use crate::replay::Replay;
+use crate::schedule::Hours;
 use crate::settings::{GarbledPolicy, Offline, Unavailable, Unsent};
 
 /// Answers of the session layer that may wait beyond the limit of applications.
@@ -42,6 +43,8 @@ pub(crate) struct LinkOptions {
     pub(crate) queued_bytes_max: usize,
     pub(crate) keep_inbound: bool,
     pub(crate) offline: Offline,
+    /// When the session may be connected; `None` for always.
+    pub(crate) hours: Option<Hours>,
     pub(crate) queue_pause_ms: u32,
     pub(crate) unsent: Unsent,
     pub(crate) unavailable: Unavailable,
@@ -164,8 +167,19 @@ impl Desk {
         self.out.bytes().len() > max.saturating_mul(2).max(max.saturating_add(STALLED_BYTES))
     }
 
+    /// Lets the numbers start again if a window has opened since they began.
+    fn open_window(&mut self, now: Now) {
+        let since_ns = self.store.numbers().created_ns;
+        let hours = self.options.hours.as_mut();
+        if hours.is_some_and(|hours| hours.restarts(now.utc, since_ns)) {
+            tracing::info!(session = %self.id(), "numbers start again: a window has opened");
+            self.session.restart_numbers(&mut self.out);
+        }
+    }
+
     /// A link is up.
     pub(crate) fn connected(&mut self, now: Now) {
+        self.open_window(now);
         if self.session.config().role == Role::Initiator {
             self.fill_logon();
         }

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::JoinHandle;
 
-use transfix_codec::{CheckSumPolicy, Limits, Switches};
+use transfix_codec::{CheckSumPolicy, Limits, Switches, Tag};
 use transfix_session::{Checks, Role, Session, SessionId};
 use transfix_store::{FileStore, MemoryStore, Options, Store, StoreError};
 
@@ -19,9 +19,11 @@ use crate::link::Link;
 use crate::listening::{Listening, resolve, socket_options};
 use crate::lobby::{Destination, Lobby, LobbyDoor};
 use crate::queue::SendQueue;
+use crate::schedule::{Hours, Schedule};
 use crate::settings::{Durability, Mode, SessionSettings, Settings};
 use crate::settings_check;
 use crate::slot::{Dial, SessionOutcome, Slot};
+use crate::template::{Creator, is_template};
 use crate::worker::{Command, Mailbox, Worker};
 
 /// Why an engine did not start.
@@ -57,6 +59,9 @@ impl fmt::Display for EngineError {
 
 impl std::error::Error for EngineError {}
 
+/// Windows of a schedule that the log names at the start.
+const WINDOWS_TOLD: usize = 3;
+
 /// Largest store segment, unless the first one is larger.
 const SEGMENT_BYTES_MAX: usize = 64 << 20;
 
@@ -81,6 +86,8 @@ struct Plan {
     pool: Vec<Vec<Slot>>,
     own: Vec<(Slot, Mode, Option<usize>)>,
     polled: Vec<Slot>,
+    /// Threads of the pool are started even without sessions.
+    keeps_empty: bool,
 }
 
 impl Engine {
@@ -91,15 +98,39 @@ impl Engine {
     /// [`EngineError`]; nothing is left running then.
     pub fn start(
         settings: &Settings,
+        application: impl FnMut(&SessionId) -> Box<dyn Application>,
+    ) -> Result<Self, EngineError> {
+        if let Some(template) = settings.sessions.iter().find(|s| is_template(s)) {
+            let why = format!("{} is a template; start the engine by start_open", template.id());
+            return Err(EngineError::Settings(why));
+        }
+        Self::start_open(settings, application, |_| None)
+    }
+
+    /// The same, with templates (`target_comp_id = "*"`): `admit` is called when a counterparty
+    /// that no settings name logs on, and answers with its application, or `None` to close the
+    /// connection. It runs in the thread that accepts connections.
+    ///
+    /// # Errors
+    /// [`EngineError`]; nothing is left running then.
+    pub fn start_open(
+        settings: &Settings,
         mut application: impl FnMut(&SessionId) -> Box<dyn Application>,
+        admit: impl FnMut(&SessionId) -> Option<Box<dyn Application>> + Send + 'static,
     ) -> Result<Self, EngineError> {
         let registry = Arc::new(Registry::default());
         let mut sessions = Vec::new();
         let mut listening = Listening::default();
+        let mut templates = Vec::new();
         let mut plan = Plan::default();
         plan.pool.resize_with(settings.engine.workers.max(1), Vec::new);
         for (n, session) in settings.sessions.iter().enumerate() {
             settings_check::check(session).map_err(EngineError::Settings)?;
+            if is_template(session) {
+                check_rules(session, &registry)?;
+                templates.push((listening.add(session)?, session.clone()));
+                continue;
+            }
             let shared = Arc::new(open(session, application(&session.id()), &registry)?);
             let dial = match session.role {
                 Role::Initiator => Some(dial(session)?),
@@ -122,42 +153,58 @@ impl Engine {
         registry.fill(&sessions);
         let mut engine = Self {
             sessions,
-            registry,
+            registry: Arc::clone(&registry),
             listening: listening.bound()?,
             threads: Vec::new(),
             polled: None,
             lobby: None,
         };
+        // Whoever comes later needs somebody to be driven by.
+        plan.keeps_empty = !templates.is_empty();
         let mut destinations = Vec::new();
-        engine.start_workers(plan, settings, &mut destinations)?;
+        let workers = engine.start_workers(plan, settings, &mut destinations)?;
         if !listening.entrances.is_empty() {
+            let created_max = settings.engine.created_sessions_max;
+            let admit = Box::new(admit);
+            let creator = Creator { templates, registry, admit, workers, created: 0, created_max };
             let keys = listening.keys(destinations);
             let waiting_max = settings.engine.pending_connections_max;
-            let lobby = Lobby::new(listening.entrances, keys, waiting_max);
+            let lobby = Lobby::new(listening.entrances, keys, creator, waiting_max);
             engine.start_lobby(lobby.map_err(io_error("epoll"))?)?;
         }
         Ok(engine)
     }
 
+    /// Answers with the mailboxes of the pool's workers, and how many sessions each has.
     fn start_workers(
         &mut self,
         plan: Plan,
         settings: &Settings,
         destinations: &mut Vec<(SessionId, Destination)>,
-    ) -> Result<(), EngineError> {
+    ) -> Result<Vec<(Arc<Mailbox>, usize)>, EngineError> {
+        let keeps_empty = plan.keeps_empty;
         let mut jobs = Vec::new();
         let cpus = &settings.engine.cpus;
-        for (n, slots) in plan.pool.into_iter().enumerate().filter(|(_, s)| !s.is_empty()) {
+        for (n, slots) in plan.pool.into_iter().enumerate() {
+            if slots.is_empty() && !keeps_empty {
+                continue;
+            }
             let cpu = (!cpus.is_empty()).then(|| cpus[n % cpus.len()]);
             jobs.push((format!("tfx-pool-{n}"), slots, false, cpu));
         }
+        let pool_size = jobs.len();
+        let mut pool = Vec::new();
         for (slot, mode, cpu) in plan.own {
             let name = format!("tfx-{}", slot.shared.id.target_comp_id);
             jobs.push((name, vec![slot], mode == Mode::Spin, cpu));
         }
-        for (name, slots, spins, cpu) in jobs {
+        for (n, (name, slots, spins, cpu)) in jobs.into_iter().enumerate() {
+            let sessions = slots.len();
             let worker = self.worker(slots, spins, destinations)?;
             let mailbox = Arc::clone(worker.mailbox());
+            if n < pool_size {
+                pool.push((Arc::clone(&mailbox), sessions));
+            }
             let thread = std::thread::Builder::new()
                 .name(name.clone())
                 .spawn(move || {
@@ -174,7 +221,7 @@ impl Engine {
         if !plan.polled.is_empty() {
             self.polled = Some(self.worker(plan.polled, true, destinations)?);
         }
-        Ok(())
+        Ok(pool)
     }
 
     fn worker(
@@ -287,16 +334,15 @@ pub(crate) fn open(
     registry: &Arc<Registry>,
 ) -> Result<Shared, EngineError> {
     let id = settings.id();
-    // Compiled here rather than at the first logon, and a bad file is an error of the start.
-    let source = settings.dictionary.as_ref();
-    let version = settings.default_appl_ver_id.map(transfix_session::ApplVerId);
-    let book = &registry.rule_book;
-    let rules = book.rules(settings.begin_string, version, source);
-    let mut data_fields = rules.map_err(EngineError::Settings)?.data_fields().to_vec();
-    for source in settings.appl_versions.values() {
-        let rules = book.rules(settings.begin_string, None, Some(source));
-        data_fields.extend_from_slice(rules.map_err(EngineError::Settings)?.data_fields());
+    let data_fields = check_rules(settings, registry)?;
+    let schedule = settings.schedule.as_ref().map(Schedule::new).transpose();
+    let schedule = schedule.map_err(|error| EngineError::Settings(format!("{id}: {error}")))?;
+    if let Some(schedule) = &schedule {
+        for window in schedule.intervals(clock::now().utc).take(WINDOWS_TOLD) {
+            tracing::info!(session = %id, open = %window.open, close = %window.close, "window");
+        }
     }
+    let hours = schedule.map(Hours::new);
     let store = open_store(settings)?;
     let numbers = store.numbers();
     let config = settings.config();
@@ -313,6 +359,7 @@ pub(crate) fn open(
         queued_bytes_max: settings.queued_bytes_max,
         keep_inbound: settings.keep_inbound,
         offline: settings.offline,
+        hours,
         queue_pause_ms: settings.queue_pause_ms,
         unsent: settings.unsent,
         unavailable: settings.unavailable,
@@ -338,6 +385,24 @@ pub(crate) fn open(
         enabled: AtomicBool::new(true),
         attention: AtomicBool::new(false),
     })
+}
+
+/// Compiles the rules here rather than at the first logon, so that a bad file is an error of the
+/// start. Answers with the data fields that the dictionaries define.
+fn check_rules(
+    settings: &SessionSettings,
+    registry: &Registry,
+) -> Result<Vec<(Tag, Tag)>, EngineError> {
+    let source = settings.dictionary.as_ref();
+    let version = settings.default_appl_ver_id.map(transfix_session::ApplVerId);
+    let book = &registry.rule_book;
+    let rules = book.rules(settings.begin_string, version, source);
+    let mut data_fields = rules.map_err(EngineError::Settings)?.data_fields().to_vec();
+    for source in settings.appl_versions.values() {
+        let rules = book.rules(settings.begin_string, None, Some(source));
+        data_fields.extend_from_slice(rules.map_err(EngineError::Settings)?.data_fields());
+    }
+    Ok(data_fields)
 }
 
 fn open_store(settings: &SessionSettings) -> Result<Box<dyn Store>, EngineError> {

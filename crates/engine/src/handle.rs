@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, TryLockError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, TryLockError, Weak};
 
 use transfix_codec::Body;
 use transfix_session::{BeginString, SendError, SessionId, State};
@@ -165,7 +165,9 @@ type Counterparty = (BeginString, Arc<str>);
 pub(crate) struct Registry {
     pub(crate) rule_book: Arc<RuleBook>,
     sessions: OnceLock<HashMap<SessionId, Weak<Shared>>>,
-    /// The same by version and counterparty, for messages to third parties.
+    /// Those made from templates since.
+    created: RwLock<HashMap<SessionId, Weak<Shared>>>,
+    /// The first ones by version and counterparty, for messages to third parties.
     counterparties: OnceLock<HashMap<Counterparty, Weak<Shared>>>,
 }
 
@@ -185,8 +187,20 @@ impl Registry {
     }
 
     pub(crate) fn find(&self, id: &SessionId) -> Option<SessionHandle> {
-        let shared = self.sessions.get()?.get(id)?.upgrade()?;
+        let shared = match self.sessions.get()?.get(id) {
+            Some(shared) => shared.upgrade()?,
+            None => {
+                let created = self.created.read().unwrap_or_else(PoisonError::into_inner);
+                created.get(id)?.upgrade()?
+            }
+        };
         Some(SessionHandle { shared })
+    }
+
+    /// One more session, made from a template.
+    pub(crate) fn add(&self, shared: &Arc<Shared>) {
+        let mut created = self.created.write().unwrap_or_else(PoisonError::into_inner);
+        created.insert(shared.id.clone(), Arc::downgrade(shared));
     }
 
     /// The session of this version with that counterparty.

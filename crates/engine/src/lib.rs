@@ -49,12 +49,14 @@ pub mod probe;
 mod queue;
 mod replay;
 mod rule_book;
+pub mod schedule;
 mod settings;
 mod settings_check;
 mod settings_file;
 mod settings_tables;
 pub mod simulated;
 mod slot;
+mod template;
 mod worker;
 
 pub use application::{Application, BusinessReject, Direction, LogonRefusal, SessionRef};

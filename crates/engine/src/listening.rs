@@ -21,8 +21,9 @@ pub(crate) struct Listening {
 }
 
 impl Listening {
-    /// Listens at an acceptor's address, unless another session does already.
-    pub(crate) fn add(&mut self, settings: &SessionSettings) -> Result<(), EngineError> {
+    /// Listens at an acceptor's address, unless another session does already. Answers with its
+    /// group.
+    pub(crate) fn add(&mut self, settings: &SessionSettings) -> Result<usize, EngineError> {
         let known = self.addresses.iter().position(|address| *address == settings.address);
         let group = known.unwrap_or(self.addresses.len());
         self.group_of.insert(settings.id(), group);
@@ -32,7 +33,7 @@ impl Listening {
             for entrance in self.entrances.iter_mut().filter(|entrance| entrance.group == group) {
                 entrance.wait_ns = entrance.wait_ns.max(wait_ns);
             }
-            return Ok(());
+            return Ok(group);
         }
         let options = socket_options(settings);
         let what = format!("listening at {}", settings.address);
@@ -47,7 +48,7 @@ impl Listening {
             self.entrances.push(Entrance { group, listener, wait_ns });
         }
         self.addresses.push(settings.address.clone());
-        Ok(())
+        Ok(group)
     }
 
     /// Addresses listened at.

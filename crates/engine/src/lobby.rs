@@ -14,6 +14,7 @@ use transfix_session::{BeginString, SubIds};
 use transfix_transport::{Events, Interest, Listener, Poll, Stream, TcpStream, Token, Waker};
 
 use crate::clock;
+use crate::template::Creator;
 use crate::worker::{Command, Mailbox};
 
 const WAKE: Token = Token(usize::MAX);
@@ -91,6 +92,7 @@ pub(crate) struct Lobby {
     door: Arc<LobbyDoor>,
     entrances: Vec<Entrance>,
     sessions: HashMap<Key, Vec<Destination>>,
+    creator: Creator,
     waiting: HashMap<usize, Waiting>,
     waiting_max: usize,
     next_token: usize,
@@ -104,6 +106,7 @@ impl Lobby {
     pub(crate) fn new(
         mut entrances: Vec<Entrance>,
         sessions: HashMap<Key, Vec<Destination>>,
+        creator: Creator,
         waiting_max: usize,
     ) -> io::Result<Self> {
         let poll = Poll::new()?;
@@ -117,6 +120,7 @@ impl Lobby {
             next_token: entrances.len(),
             entrances,
             sessions,
+            creator,
             waiting: HashMap::new(),
             waiting_max,
             index: FieldIndex::default(),
@@ -217,21 +221,15 @@ impl Lobby {
         let peer = waiting.stream.peer_addr();
         // Never the whole Logon(A): it may hold a password.
         let mut asked = String::from("a message with a wrong CheckSum(10)");
-        let found =
-            match Message::parse(&waiting.read[..end], &mut self.index, CheckSumPolicy::Verify) {
-                Ok(message) => {
-                    asked = asked_for(&message);
-                    let fitting = key(waiting.group, &message);
-                    let fitting = fitting.and_then(|key| self.sessions.get(&key));
-                    // The one whose SubIDs fit best; of equals one.
-                    let fitting = fitting.into_iter().flatten();
-                    fitting
-                        .filter_map(|to| Some((to.fit(&message)?, to)))
-                        .max_by_key(|(fit, _)| *fit)
-                        .map(|(_, to)| to)
-                }
-                Err(_) => None,
-            };
+        let mut index = std::mem::take(&mut self.index);
+        let found = match Message::parse(&waiting.read[..end], &mut index, CheckSumPolicy::Verify) {
+            Ok(message) => {
+                asked = asked_for(&message);
+                key(waiting.group, &message).and_then(|key| self.destination(key, &message))
+            }
+            Err(_) => None,
+        };
+        self.index = index;
         let Some(destination) = found else {
             let peer = peer.map_or_else(String::new, |peer| peer.to_string());
             tracing::warn!(peer, asked, "closed: no Logon(A) of a session of these settings");
@@ -240,11 +238,28 @@ impl Lobby {
         if waiting.stream.deregister(self.poll.registry()).is_err() {
             return;
         }
-        destination.mailbox.post(Command::Attach {
-            slot: destination.slot,
+        let (mailbox, slot) = destination;
+        mailbox.post(Command::Attach {
+            slot,
             stream: Box::new(waiting.stream),
             read: waiting.read,
         });
+    }
+
+    /// Whose Logon(A) it is: the session whose SubIDs fit best, of equals one, or a new one.
+    fn destination(&mut self, key: Key, message: &Message<'_>) -> Option<(Arc<Mailbox>, usize)> {
+        let known = self.sessions.get(&key).into_iter().flatten();
+        let best = known
+            .filter_map(|to| Some((to.fit(message)?, to)))
+            .max_by_key(|(fit, _)| *fit)
+            .map(|(_, to)| (Arc::clone(&to.mailbox), to.slot));
+        if best.is_some() || self.sessions.contains_key(&key) {
+            return best;
+        }
+        let made = self.creator.create(&key)?;
+        let to = (Arc::clone(&made.mailbox), made.slot);
+        self.sessions.insert(key, vec![made]);
+        Some(to)
     }
 }
 

@@ -35,6 +35,7 @@ use transfix_session::{
 };
 
 use crate::dictionary_source::DictionarySource;
+use crate::schedule::ScheduleSettings;
 use crate::settings_file::{self, SettingsError};
 use crate::settings_tables;
 
@@ -81,11 +82,18 @@ pub struct EngineSettings {
     pub cpus: Vec<usize>,
     /// Connections that may wait for their Logon(A) at once. Default 1,000.
     pub pending_connections_max: usize,
+    /// Sessions that may be made from templates. Default 1,000.
+    pub created_sessions_max: usize,
 }
 
 impl Default for EngineSettings {
     fn default() -> Self {
-        Self { workers: 2, cpus: Vec::new(), pending_connections_max: 1_000 }
+        Self {
+            workers: 2,
+            cpus: Vec::new(),
+            pending_connections_max: 1_000,
+            created_sessions_max: 1_000,
+        }
     }
 }
 
@@ -207,7 +215,9 @@ pub struct SessionSettings {
     pub begin_string: BeginString,
     /// SenderCompID(49) of what we send.
     pub sender_comp_id: String,
-    /// TargetCompID(56) of what we send.
+    /// TargetCompID(56) of what we send. An acceptor with `*` is a template: a session is made from
+    /// it when a counterparty that no other settings name logs on, if
+    /// [`crate::Engine::start_open`] admits it.
     pub target_comp_id: String,
     /// SenderSubID(50) of what we send; as the next three, it belongs to the identity. An acceptor
     /// takes the Logon(A) of a counterparty that gives other ones for another session's; one that
@@ -312,6 +322,10 @@ pub struct SessionSettings {
     /// CPU that the session's own thread is pinned to.
     #[serde(default)]
     pub cpu: Option<usize>,
+    /// When the session may be connected, such as `{ zone = "Europe/London", days = "mon-fri",
+    /// from = "08:00", to = "16:30" }`; `transfix schedule` prints the times. Default: always.
+    #[serde(default)]
+    pub schedule: Option<ScheduleSettings>,
     /// Who writes what handles send: `direct` or `queued`. Default `direct`.
     #[serde(default)]
     pub send: SendMode,
@@ -439,6 +453,7 @@ impl SessionSettings {
             reconnect_interval_ms: default_reconnect_interval_ms(),
             mode: Mode::default(),
             cpu: None,
+            schedule: None,
             send: SendMode::default(),
             offline: Offline::default(),
             queue_pause_ms: 0,

@@ -3,14 +3,16 @@
 use transfix_codec::tag;
 use transfix_session::{BeginString, ResetPolicy, Role, Secret, check_msg_type};
 
+use crate::schedule::Schedule;
 use crate::settings::{Offline, SessionSettings};
+use crate::template;
 
 /// Checks one session; the error names it and says what to do.
 pub(crate) fn check(session: &SessionSettings) -> Result<(), String> {
     if session.sender_comp_id.is_empty() || session.target_comp_id.is_empty() {
         return Err("sender_comp_id and target_comp_id must not be empty".to_owned());
     }
-    for check in [identity, ranges, throttles, versions, logon, resets] {
+    for check in [identity, ranges, throttles, versions, logon, resets, schedule, template::check] {
         check(session).map_err(|what| format!("{}: {what}", session.id()))?;
     }
     Ok(())
@@ -62,6 +64,11 @@ fn ranges(session: &SessionSettings) -> Result<(), String> {
         return Err(format!("timing.heart_bt_int_s_min {min} is above heart_bt_int_s_max {max}"));
     }
     Ok(())
+}
+
+fn schedule(session: &SessionSettings) -> Result<(), String> {
+    let schedule = session.schedule.as_ref().map(Schedule::new);
+    schedule.transpose().map(|_| ()).map_err(|error| error.to_string())
 }
 
 fn throttles(session: &SessionSettings) -> Result<(), String> {

@@ -78,6 +78,12 @@ impl Gap {
         self.request = None;
     }
 
+    /// Whether nothing is missing and nothing waits.
+    #[inline]
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.missing_to == 0 && self.logon.is_none() && self.held.is_empty()
+    }
+
     /// An early message: all from `next_num_in` to `missing_to` is missing.
     pub(crate) fn early(&mut self, now_ns: u64, next_num_in: u64, missing_to: u64) -> Ask {
         self.missing_to = self.missing_to.max(missing_to);

@@ -48,6 +48,16 @@ impl Session {
         self.reset_wanted = true;
     }
 
+    /// Both numbers start again at 1, without a word to the counterparty, whose numbers start again
+    /// by the same schedule.
+    ///
+    /// # Panics
+    /// If there is a link.
+    pub fn restart_numbers(&mut self, out: &mut Outbox) {
+        assert_eq!(self.state, State::Disconnected, "numbers restart between connections");
+        self.reset_numbers(out);
+    }
+
     /// Sets the number of our next message, without a word to the counterparty. A number used
     /// before is used again: only for repair, when both operators have agreed on it.
     ///

@@ -97,14 +97,16 @@ pub enum Disconnect {
     ApplicationNotAvailable,
     /// The application asked for it.
     Application,
+    /// The window of the session's schedule has closed.
+    Schedule,
 }
 
 impl Disconnect {
     /// Whether a fault of either side ended the session, rather than a Logout(5), the application,
-    /// or the network.
+    /// the schedule, or the network.
     #[must_use]
     pub const fn is_error(self) -> bool {
-        !matches!(self, Self::LoggedOut | Self::LinkLost | Self::Application)
+        !matches!(self, Self::LoggedOut | Self::LinkLost | Self::Application | Self::Schedule)
     }
 }
 
@@ -143,6 +145,7 @@ impl fmt::Display for Disconnect {
             Self::LinkLost => f.write_str("the connection was lost"),
             Self::ApplicationNotAvailable => f.write_str("application not available"),
             Self::Application => f.write_str("the application ended the session"),
+            Self::Schedule => f.write_str("the session is closed by its schedule"),
         }
     }
 }

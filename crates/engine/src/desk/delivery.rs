@@ -49,6 +49,12 @@ impl Postponed {
 
 impl Desk {
     pub(super) fn deliver(&mut self, now: Now, message: &Message<'_>) -> Result<(), Down> {
+        let closed = self.options.hours.as_mut().and_then(|hours| hours.refusal(now.utc));
+        if let Some(text) = closed {
+            let text = text.to_owned().into();
+            self.refuse(now, message, &BusinessReject { text, ..BusinessReject::not_available() });
+            return Ok(());
+        }
         if self.postponed.first_seq().is_some() {
             return self.postpone(message);
         }

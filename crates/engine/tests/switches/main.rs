@@ -3,6 +3,7 @@
 
 mod delivery;
 mod outgoing;
+mod templates;
 mod wire;
 
 use std::net::SocketAddr;
