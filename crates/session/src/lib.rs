@@ -42,6 +42,6 @@ pub use config::{
 };
 pub use outbox::{Entry, Kind, Outbox};
 pub use session::{Checks, HeaderChange, Session, check_msg_type};
-pub use state::State;
+pub use state::{Event, State};
 pub use transfix_codec::Message;
 pub use verdict::{Disconnect, SendError, Verdict};

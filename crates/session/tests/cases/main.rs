@@ -8,5 +8,6 @@ mod numbers;
 mod resend;
 mod sending;
 mod standard;
+mod states;
 mod timing;
 mod versions;
