@@ -75,6 +75,8 @@ enum Step {
     Closed(String),
     /// The counterparty closes the connection.
     Close,
+    /// Another connection sends this message, and is closed without one.
+    Intrude(String),
     /// Time passes, in milliseconds.
     Wait(u64),
     /// The application sends this message; it is refused with these words if there are any.

@@ -111,6 +111,10 @@ impl World for PureWorld<'_> {
         if up { Ok(()) } else { Err("the connection is closed".to_owned()) }
     }
 
+    fn intrude(&mut self, _: &[u8]) -> Result<Answer, String> {
+        Err("there is one connection only".to_owned())
+    }
+
     fn next(&mut self, _: bool) -> Answer {
         self.collect();
         match frame::split(&self.unread, Limits::default()) {

@@ -87,6 +87,7 @@ fn step(number: usize, line: &str) -> Result<Line, String> {
         "silence" => Step::Silence,
         "closed" => Step::Closed(owned),
         "close" => Step::Close,
+        "intrude" => Step::Intrude(owned),
         "wait" => Step::Wait(duration_ms(rest)?),
         "send" => match rest.split_once(" => ") {
             Some((fields, words)) => Step::Send(fields.to_owned(), Some(words.to_owned())),
