@@ -12,8 +12,8 @@ pub(crate) enum Event {
     Ended(Disconnect),
 }
 
-/// Takes NewOrderSingle(D), ExecutionReport(8) and News(B), but not what says "refuse" in Text(58), and
-/// is not available for what says "busy".
+/// Takes NewOrderSingle(D), ExecutionReport(8) and News(B), but not what says "refuse" in Text(58);
+/// it is not available for what says "busy".
 pub(crate) struct Recorder {
     events: Sender<Event>,
 }
