@@ -16,10 +16,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use pure::Pieces;
 use transfix_testkit::scenario::{Failure, Scenario, Version, play};
 
 /// Longest wait that is worth its time in a world with a real clock.
 const REAL_WAIT_MS_MAX: u64 = 2_500;
+/// The pure world once more, where each byte comes alone.
+const BYTEWISE: &str = "pure, byte by byte";
 /// `cargo test` plays one in so many over loopback.
 const SHORT_ONE_IN: usize = 12;
 
@@ -48,6 +51,10 @@ impl Options {
         }
         Self { worlds, filter, quickfix, all_versions }
     }
+
+    fn worlds(&self) -> Vec<&str> {
+        self.worlds.iter().map(String::as_str).collect()
+    }
 }
 
 /// What became of one world.
@@ -68,16 +75,17 @@ fn main() -> ExitCode {
         failed += run(world, (&options, &scenarios), one_in, play).failed;
     };
     let pure = pure::Pure::default();
-    let worlds: Vec<&str> = options.worlds.iter().map(String::as_str).collect();
-    if worlds.is_empty() {
-        run("pure", 1, &mut |s, v| play(s, v, &mut pure.world(s, v)));
-        run("loopback", SHORT_ONE_IN, &mut |s, v| play(s, v, &mut loopback::Loopback::new(s, v)));
-    }
+    let is_short = options.worlds.is_empty();
+    let worlds = if is_short { vec!["pure", "loopback"] } else { options.worlds() };
     for world in worlds {
         match world {
-            "pure" => run(world, 1, &mut |s, v| play(s, v, &mut pure.world(s, v))),
+            "pure" => {
+                run(world, 1, &mut |s, v| play(s, v, &mut pure.world(s, v, Pieces::Whole)));
+                run(BYTEWISE, 1, &mut |s, v| play(s, v, &mut pure.world(s, v, Pieces::Bytes)));
+            }
             "loopback" => {
-                run(world, 1, &mut |s, v| play(s, v, &mut loopback::Loopback::new(s, v)));
+                let one_in = if is_short { SHORT_ONE_IN } else { 1 };
+                run(world, one_in, &mut |s, v| play(s, v, &mut loopback::Loopback::new(s, v)));
             }
             "quickfix" => {
                 let mut quickfixes = quickfix::QuickFixes::new(&options.quickfix);
@@ -100,10 +108,12 @@ fn run(
     one_in: usize,
     play: &mut Player<'_>,
 ) -> Tally {
+    let is_real = !["pure", BYTEWISE].contains(&world);
     let mut tally = Tally::default();
     for (n, scenario) in scenarios.iter().enumerate() {
-        let is_late = world != "pure" && scenario.waits_ms() > REAL_WAIT_MS_MAX;
-        if !n.is_multiple_of(one_in) || is_late || scenario.excuse(world).is_some() {
+        let is_late = is_real && scenario.waits_ms() > REAL_WAIT_MS_MAX;
+        let excused = scenario.excuse(if is_real { world } else { "pure" }).is_some();
+        if !n.is_multiple_of(one_in) || is_late || excused {
             tally.skipped += 1;
             continue;
         }
@@ -114,7 +124,7 @@ fn run(
             continue;
         }
         tally.files += 1;
-        // Where time is real each file is played in one version, in turn.
+        // But for the pure world each file is played in one version, in turn.
         let one = [versions[n % versions.len()]];
         let chosen = if world == "pure" || options.all_versions { &versions[..] } else { &one };
         for version in chosen.iter().copied() {
