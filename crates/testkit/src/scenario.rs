@@ -34,8 +34,10 @@ pub struct Scenario {
     pub why: String,
     /// The versions that it holds for.
     pub versions: Vec<Version>,
-    /// The role of the session under test.
+    /// The role of the session under test; the first of several.
     pub side: Side,
+    /// It holds for both roles alike.
+    pub both_sides: bool,
     /// Settings of the session, as lines of TOML.
     pub settings: String,
     /// Worlds that cannot play it, each with the reason.
@@ -94,6 +96,13 @@ impl Scenario {
     /// The line and what is wrong with it.
     pub fn parse(name: &str, text: &str) -> Result<Self, String> {
         parse::scenario(name, text)
+    }
+
+    /// The scenario for each role that it holds for.
+    #[must_use]
+    pub fn sides(&self) -> Vec<Self> {
+        let other = Self { side: Side::Initiator, ..self.clone() };
+        if self.both_sides { vec![self.clone(), other] } else { vec![self.clone()] }
     }
 
     /// How long it takes where time cannot be simulated, in milliseconds.

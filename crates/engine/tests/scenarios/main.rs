@@ -118,26 +118,47 @@ fn run(
             continue;
         }
         let can = |v: &&Version| world != "quickfix" || quickfix::excuse(scenario, **v).is_none();
-        let versions: Vec<&Version> = scenario.versions.iter().filter(can).collect();
+        let versions: Vec<Version> = scenario.versions.iter().filter(can).copied().collect();
         if versions.is_empty() {
             tally.skipped += 1;
             continue;
         }
         tally.files += 1;
-        // But for the pure world each file is played in one version, in turn.
-        let one = [versions[n % versions.len()]];
-        let chosen = if world == "pure" || options.all_versions { &versions[..] } else { &one };
-        for version in chosen.iter().copied() {
+        let plays = choose(world, options, n, (scenario, &versions));
+        for (scenario, version) in &plays {
             tally.plays += 1;
             if let Err(failure) = play(scenario, *version) {
                 tally.failed += 1;
-                println!("{world}: {} in {version}: {failure}\n", scenario.name);
+                let (name, side) = (&scenario.name, scenario.side);
+                println!("{world}: {name} in {version} as {side:?}: {failure}\n");
             }
         }
     }
     let Tally { files, plays, skipped, failed } = tally;
     println!("{world}: {files} files, {plays} plays, {failed} failed, {skipped} files left out");
     tally
+}
+
+/// In the pure world each file is played in all versions and both roles, elsewhere in one of each,
+/// in turn.
+fn choose(
+    world: &str,
+    options: &Options,
+    n: usize,
+    (scenario, versions): (&Scenario, &[Version]),
+) -> Vec<(Scenario, Version)> {
+    let mut sides = scenario.sides();
+    let mut versions = versions.to_vec();
+    if world != "pure" && !options.all_versions {
+        versions = vec![versions[n % versions.len()]];
+        sides = vec![sides[n % sides.len()].clone()];
+    }
+    if world == "quickfix" {
+        // Its initiator takes a second or two for each connection.
+        sides = vec![scenario.clone()];
+    }
+    let plays = sides.iter().flat_map(|side| versions.iter().map(|v| (side.clone(), *v)));
+    plays.collect()
 }
 
 fn all() -> Vec<Scenario> {
