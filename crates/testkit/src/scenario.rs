@@ -7,6 +7,8 @@
 mod line;
 mod parse;
 mod play;
+#[cfg(test)]
+mod tests;
 mod version;
 
 pub use play::{Answer, Operation, World, play};
