@@ -77,7 +77,7 @@ impl Gap {
     /// Whether nothing is missing and nothing waits.
     #[inline]
     pub(crate) fn is_quiet(&self) -> bool {
-        self.missing_to == 0 && self.logon.is_none() && self.held.is_empty()
+        self.missing_to == 0 && self.held.is_empty()
     }
 
     /// An early message: all from `next_num_in` to `missing_to` is missing.
