@@ -8,9 +8,9 @@
 //! is bounded, and once the faults have ceased all is well within a bound.
 
 mod app;
+mod disk;
 mod evil;
 mod hostile;
-mod journal;
 mod laws;
 mod net;
 mod observer;
@@ -22,8 +22,9 @@ use transfix::rig::{Ended, Rules};
 use transfix::{Disconnect, State};
 use transfix_session::Session;
 
+use crate::disk::{Ailment, Crash, End, SimDisk};
 use crate::random::Random;
-use journal::{Disk, Fuse};
+use disk::{Disk, Fuse};
 use net::{MS, Weather};
 use observer::Observer;
 use plan::Plan;
@@ -126,7 +127,9 @@ impl World {
             log.text_bytes_max = plan.text_bytes_max;
             drop(log);
             let ends = net.clone();
-            let disk = Disk::new(Box::new(move || ends.lock().die(n)));
+            let on_end = Box::new(move || ends.lock().die(n));
+            let disk = SimDisk::new(Random::new(random.next()), on_end);
+            let disk = Disk::new(disk, plan.store[n]);
             Side::new(plan.settings[n].clone(), plan.held, app, disk, &ground.rules)
         };
         let sides = [side(0), side(1)];
@@ -176,15 +179,20 @@ impl World {
             self.cut();
         } else if self.chance(odds.crash) {
             let fuse = Fuse {
-                commits: 1 + self.random.below(4) as u32,
-                keeps_last: self.random.below(2) == 0,
+                events: 1 + self.random.below(6) as u64,
+                end: [End::Before, End::Torn, End::After][self.random.below(3)],
             };
             self.say(|| format!("side {side} will crash: {fuse:?}"));
             self.sides[side].arm(fuse);
+        } else if self.chance(odds.ail) {
+            let ailments = [Ailment::Full, Ailment::FailingSync, Ailment::ReadOnly];
+            let ailment = ailments[self.random.below(3)];
+            self.say(|| format!("the disk of side {side} ails: {ailment:?}"));
+            self.sides[side].disk.ail(Some(ailment));
         } else if self.chance(odds.restart) {
             self.say(|| format!("side {side} restarts"));
             self.close(side, Disconnect::Application);
-            self.sides[side].restart(self.now);
+            self.sides[side].restart(self.now, Crash::Process);
         } else if self.chance(odds.close) {
             self.say(|| format!("side {side} closes"));
             self.close(side, Disconnect::Application);
@@ -366,6 +374,9 @@ impl World {
     fn rest(&mut self) {
         self.resting = true;
         self.say(|| "the faults cease".to_owned());
+        for side in &self.sides {
+            side.disk.ail(None);
+        }
         self.net.lock().weather = Weather { capacity: self.plan.weather.capacity, ..Weather::FAIR };
         let (begun, bound) = (self.now, self.rest_max());
         let written = self.frames();

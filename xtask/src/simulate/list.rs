@@ -20,6 +20,8 @@ const TIMER: &str = "crates/session/src/timer.rs";
 const DESK: &str = "crates/engine/src/desk.rs";
 const REPLAY: &str = "crates/engine/src/replay.rs";
 const ENGINE: &str = "crates/engine/src/engine.rs";
+const FILE: &str = "crates/store/src/file.rs";
+const FORMAT: &str = "crates/store/src/format.rs";
 const LINK: &str = "crates/engine/src/link.rs";
 
 /// All of them.
@@ -277,7 +279,8 @@ pub(super) const FAULTS: &[Fault] = &[
             ),
             (
                 DESK,
-                "let time_ns = now.utc.0.unsigned_abs();\n        for entry in self.out.entries() {",
+                "let time_ns = now.utc.0.unsigned_abs();\n        \
+                 for entry in self.out.entries() {",
                 "let time_ns = now.utc.0.unsigned_abs();\n        self.store.commit()?;\n        \
                  for entry in self.out.entries() {",
             ),
@@ -300,5 +303,58 @@ pub(super) const FAULTS: &[Fault] = &[
         )],
         kind: "damage",
         worlds: 1_000,
+    },
+    Fault {
+        name: "torn-batch-accepted",
+        changes: &[(
+            FORMAT,
+            "if u32_at(place, 4) != record_crc(&place[..framed.size], u32_at(place, 0)) {",
+            "if u32_at(place, 4) == 1 {",
+        )],
+        kind: "crashes",
+        worlds: 20_000,
+    },
+    Fault {
+        name: "published-before-it-is-whole",
+        changes: &[(
+            FILE,
+            "self.seal_last(END);\n        self.segments.last().publish(start, first_len);",
+            "self.segments.last().publish(start, first_len);\n        self.seal_last(END);",
+        )],
+        kind: "crashes",
+        worlds: 1_000,
+    },
+    Fault {
+        name: "power-without-sync",
+        changes: &[(
+            FILE,
+            "if self.options.is_durable()\n            && let Err",
+            "if tail == usize::MAX\n            && let Err",
+        )],
+        kind: "crashes",
+        worlds: 1_000,
+    },
+    Fault {
+        name: "name-without-sync",
+        changes: &[(FILE, "if durable {\n        sync_dir(disk, dir)?;\n    }", "")],
+        kind: "crashes",
+        worlds: 2_000,
+    },
+    Fault {
+        name: "finished-segment-not-cleared",
+        changes: &[(FILE, "old[start..tail].fill(0);", "")],
+        kind: "crashes",
+        worlds: 1_000,
+    },
+    Fault {
+        name: "failed-sync-taken-for-done",
+        changes: &[(
+            FILE,
+            "self.poisoned = true;\n            return Err(io_error(&segment::path(&self.dir, \
+             self.segments.last_number()), source));",
+            "let _ = source;",
+        )],
+        kind: "disks",
+        worlds: 2_000,
     },
 ];

@@ -158,6 +158,11 @@ impl Attack {
         }
         let frames = self.world.frames();
         let message = self.craft();
+        // What is left of it must not hold a whole one.
+        let message = match message.windows(3).any(|part| part == b"\x018=") {
+            true => Vec::new(),
+            false => message,
+        };
         let garbage = self.mallory.garble(message);
         self.give(&garbage, 0);
         let after = self.rig().look();

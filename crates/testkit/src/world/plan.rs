@@ -2,6 +2,8 @@
 
 use transfix::{BeginString, Offline, Precision, ResetPolicy, Role, SessionId, SessionSettings};
 
+use transfix_store::{Durability, Options};
+
 use super::net::Weather;
 use super::observer::Tolerance;
 use super::side::Held;
@@ -14,6 +16,8 @@ pub enum Kind {
     Links,
     /// Processes that end at any moment, and come again.
     Crashes,
+    /// Disks that are full, fail to sync, or take nothing.
+    Disks,
     /// Numbers that start again.
     Resets,
     /// Messages that arrive damaged.
@@ -30,9 +34,10 @@ pub enum Kind {
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Links,
         Self::Crashes,
+        Self::Disks,
         Self::Resets,
         Self::Damage,
         Self::Clocks,
@@ -53,6 +58,7 @@ impl Kind {
         match self {
             Self::Links => "links",
             Self::Crashes => "crashes",
+            Self::Disks => "disks",
             Self::Resets => "resets",
             Self::Damage => "damage",
             Self::Clocks => "clocks",
@@ -78,6 +84,7 @@ pub(super) struct Odds {
     pub(super) restart: usize,
     pub(super) crash: usize,
     pub(super) jump: usize,
+    pub(super) ail: usize,
     pub(super) operate: usize,
     /// Also a reset of the numbers by the operator, and numbers given up.
     pub(super) operator_resets: bool,
@@ -90,6 +97,7 @@ pub(super) struct Plan {
     pub(super) kind: Kind,
     pub(super) settings: [SessionSettings; 2],
     pub(super) held: Held,
+    pub(super) store: [Options; 2],
     pub(super) weather: Weather,
     pub(super) odds: Odds,
     pub(super) actions: usize,
@@ -147,6 +155,7 @@ impl Plan {
             kind,
             settings,
             held,
+            store: [(); 2].map(|()| options(random)),
             weather,
             odds,
             // Mostly short worlds: what goes wrong goes wrong early, and the others go deep.
@@ -194,11 +203,21 @@ fn odds(random: &mut Random, kind: Kind) -> Odds {
         logout: one_in(30, true),
         restart: one_in(30, true),
         crash: if has(&[Kind::Crashes]) { 6 } else { 0 },
+        ail: if has(&[Kind::Disks]) { 6 } else { 0 },
         jump: if has(&[Kind::Clocks]) { 6 } else { 0 },
         operate: one_in(6, has(&[Kind::Operators, Kind::Resets])),
         operator_resets,
         flood: one_in(20, true),
         unnoticed_ms_max: one_in(60_000, true),
+    }
+}
+
+/// Segments so short that one hardly lasts, or so long that it lasts for a world.
+fn options(random: &mut Random) -> Options {
+    Options {
+        durability: [Durability::Process, Durability::Power][random.below(2)],
+        segment_bytes_first: [300, 4_000, 30_000][random.below(3)],
+        segment_bytes_max: [1_000, 60_000][random.below(2)],
     }
 }
 
