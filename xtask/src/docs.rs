@@ -5,7 +5,10 @@ use std::process::Command;
 use crate::{Outcome, root};
 
 /// The tests that hold a page against its table; with the variable set they write it first.
-const PAGES: &[(&str, &str, &str)] = &[("transfix-codec", "reasons", "docs/validation.md")];
+const PAGES: &[(&str, &str, &str)] = &[
+    ("transfix-codec", "reasons", "docs/validation.md"),
+    ("transfix-session", "cases", "book/src/states.md"),
+];
 
 /// Writes all pages.
 ///

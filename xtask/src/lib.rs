@@ -7,6 +7,7 @@ pub mod fuzz;
 pub mod instructions;
 pub mod peers;
 pub mod sanitize;
+pub mod scenarios;
 pub mod simulate;
 pub mod tidy;
 

@@ -4,7 +4,9 @@
 use std::io::Write;
 use std::process::ExitCode;
 
-use xtask::{Outcome, dictionaries, docs, fuzz, instructions, peers, sanitize, simulate, tidy};
+use xtask::{
+    Outcome, dictionaries, docs, fuzz, instructions, peers, sanitize, scenarios, simulate, tidy,
+};
 
 const USAGE: &str = "usage: cargo xtask VERB
 
@@ -16,6 +18,8 @@ verbs:
   instructions [--record]                count the instructions of one turn of a link
   peers build | peers test [OPTIONS]     build QuickFIX C++ as a counterparty; play sessions with it
   sanitize                               run the codec's tests under AddressSanitizer and others
+  scenarios [--world W]... [--filter F]  play the scenarios of testdata/scenarios, in the worlds
+                                         pure, loopback and quickfix
   simulate [--seed N] [--worlds M] [--kind KIND] | --faults | --fault NAME
                                          run simulated worlds; show that faults are seen
   tidy                                   check the rules of the project's style";
@@ -26,6 +30,7 @@ fn main() -> ExitCode {
     let outcome: Outcome = match verb {
         // Says what it does while it does it.
         "peers" => return peers::main(args),
+        "scenarios" => return scenarios::main(args),
         "dictionaries" => dictionaries::run(args),
         "docs" => docs::run(),
         "fuzz" => fuzz::run(args),

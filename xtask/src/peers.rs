@@ -40,7 +40,7 @@ const VERSIONS: [(&str, &str); 3] = [("FIX.4.2", ""), ("FIX.4.4", ""), ("FIXT.1.
 pub fn main(arguments: &[String]) -> ExitCode {
     let (verb, rest) = arguments.split_first().map_or(("", &[][..]), |(v, r)| (v.as_str(), r));
     let outcome = match verb {
-        "build" if rest.is_empty() => build().map(|folder| {
+        "build" if rest.is_empty() => build_quickfix().map(|folder| {
             codecs::build(&folder).iter().for_each(|missing| say(missing));
             say(&format!("{}", folder.display()));
         }),
@@ -65,7 +65,7 @@ fn misuse(text: &str) -> ExitCode {
 }
 
 /// Prints one line; a closed terminal is no reason to stop.
-fn say(text: &str) {
+pub(crate) fn say(text: &str) {
     let _ = writeln!(io::stdout(), "{text}");
 }
 
@@ -120,7 +120,7 @@ fn target() -> PathBuf {
 }
 
 /// Compiles the counterparties into `target/peers/` and returns that folder.
-fn build() -> Outcome<PathBuf> {
+pub(crate) fn build_quickfix() -> Outcome<PathBuf> {
     // The Makefile takes a QuickFIX of the user's own from the environment.
     if env::var_os("QUICKFIX_CFLAGS").is_none() && !Path::new(QUICKFIX_HEADER).exists() {
         install_quickfix()?;
@@ -162,7 +162,7 @@ fn run(command: &mut Command) -> Outcome<()> {
 
 /// Plays every case, goes on after a failure, and fails at the end if any did.
 fn test(options: &Options) -> Outcome<()> {
-    let theirs = vec![build()?.join("qf_peer").display().to_string()];
+    let theirs = vec![build_quickfix()?.join("qf_peer").display().to_string()];
     let ours = our_program(options, &theirs)?;
     let mut played = 0;
     let mut failed = Vec::new();

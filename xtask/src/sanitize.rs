@@ -1,8 +1,9 @@
 //! `cargo xtask sanitize`: the codec's tests, its unsafe code above all, under AddressSanitizer,
-//! under valgrind, and under Miri where a toolchain has it.
+//! under valgrind, on AArch64, and under Miri; of the last two what is installed.
 //!
 //! AddressSanitizer is a flag of the stable compiler that only has to be allowed; valgrind knows
-//! no AVX-512 and therefore tests the vectors below it; Miri interprets, and takes few cases.
+//! no AVX-512 and therefore tests the vectors below it; AArch64, which has NEON, is emulated; Miri
+//! is of the nightly toolchain, interprets, and takes few cases.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -23,7 +24,7 @@ const UNSAFE_TESTS: &str = "scan";
 /// # Errors
 /// If a test fails or a tool finds something; or if a tool that is needed is missing.
 pub fn run() -> Outcome {
-    Ok([address_sanitizer()?, valgrind()?, miri()?].join("\n"))
+    Ok([address_sanitizer()?, valgrind()?, aarch64()?, miri()?].join("\n"))
 }
 
 fn cargo(target_dir: &str) -> Command {
@@ -59,14 +60,52 @@ fn valgrind() -> Outcome {
     Ok(format!("valgrind: clean (--lib {UNSAFE_TESTS})"))
 }
 
-fn miri() -> Outcome {
-    let probe = cargo("miri").args(["miri", "--version"]).output();
-    if !probe.is_ok_and(|output| output.status.success()) {
-        return Ok("Miri: not run, this toolchain has none (rustup component add miri)".to_owned());
+/// The tests on another processor, which QEMU plays.
+fn aarch64() -> Outcome {
+    const TARGET: &str = "aarch64-unknown-linux-gnu";
+    const LINKER: &str = "aarch64-linux-gnu-gcc";
+    let targets = Command::new("rustup").args(["target", "list", "--installed"]).output();
+    let target = targets.is_ok_and(|o| String::from_utf8_lossy(&o.stdout).contains(TARGET));
+    if !(target && is_there(LINKER) && is_there("qemu-aarch64")) {
+        return Ok(format!(
+            "AArch64: not run, needs `rustup target add {TARGET}`, gcc-aarch64-linux-gnu and \
+             qemu-user"
+        ));
     }
-    let mut command = cargo("miri");
+    let mut command = cargo("sanitize");
     command
-        .args(["miri", "test", "--package", "transfix-codec", "--lib", UNSAFE_TESTS])
+        .args(["test", "--package", "transfix-codec", "--target", TARGET])
+        .args(TESTS)
+        .env("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER", LINKER)
+        .env(
+            "CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER",
+            "qemu-aarch64 -L /usr/aarch64-linux-gnu",
+        )
+        .env("PROPTEST_CASES", "64");
+    succeed(command, "AArch64")?;
+    Ok(format!("AArch64: clean ({})", TESTS.join(" ")))
+}
+
+fn is_there(program: &str) -> bool {
+    Command::new(program).arg("--version").output().is_ok_and(|output| output.status.success())
+}
+
+fn miri() -> Outcome {
+    let nightly = || {
+        let mut command = cargo("miri");
+        // Whatever toolchain runs this one.
+        command.env_remove("RUSTUP_TOOLCHAIN").env_remove("RUSTC").env_remove("CARGO");
+        command.args(["+nightly", "miri"]);
+        command
+    };
+    let probe = nightly().arg("--version").output();
+    if !probe.is_ok_and(|output| output.status.success()) {
+        return Ok("Miri: not run, needs `rustup toolchain install nightly -c miri -c rust-src`"
+            .to_owned());
+    }
+    let mut command = nightly();
+    command
+        .args(["test", "--package", "transfix-codec", "--lib", UNSAFE_TESTS])
         .env("PROPTEST_CASES", "4")
         .env("MIRIFLAGS", "-Zmiri-disable-isolation");
     succeed(command, "Miri")?;

@@ -13,6 +13,7 @@ mod generate;
 mod input;
 mod peer;
 mod print;
+mod schedule;
 mod serve;
 mod show;
 mod venue;
@@ -61,6 +62,8 @@ enum Verb {
     Print(print::Args),
     /// Check the messages of a capture, a log or our journal against a dictionary.
     Check(check::Args),
+    /// Show when the sessions of a settings file open and close.
+    Schedule(schedule::Args),
     /// Convert messages to JSON and back.
     Convert(convert::Args),
     /// Compare the journals of both sides of a session.
@@ -89,6 +92,7 @@ fn main() -> ExitCode {
         Verb::Generate(args) => generate::run(&args),
         Verb::Print(args) => print::run(&args),
         Verb::Check(args) => check::run(&args),
+        Verb::Schedule(args) => schedule::run(&args),
         Verb::Convert(args) => convert::run(&args),
         Verb::Audit(args) => audit::run(&args),
         Verb::Peer(args) => peer::run(&args),

@@ -81,6 +81,26 @@ impl<'a> Fields<'a> {
         })
     }
 
+    /// The first field whose value has more than `bytes_max` bytes.
+    ///
+    /// ```
+    /// # use transfix_codec::{CheckSumPolicy, FieldIndex, Message, Tag};
+    /// # let mut index = FieldIndex::default();
+    /// let bytes = b"8=FIX.4.4\x019=18\x0135=B\x01148=headline\x0110=254\x01";
+    /// let news = Message::parse(bytes, &mut index, CheckSumPolicy::Verify).expect("News");
+    /// assert_eq!(news.longer_than(7).map(|field| field.tag), Some(Tag(148)));
+    /// assert!(news.longer_than(8).is_none());
+    /// ```
+    #[must_use]
+    #[inline]
+    pub fn longer_than(&self, bytes_max: usize) -> Option<Field<'a>> {
+        // Mostly the whole message is shorter.
+        if self.bytes.len() <= bytes_max {
+            return None;
+        }
+        self.fields().find(|field| field.value.len() > bytes_max)
+    }
+
     /// The n-th field, counted from 0.
     #[must_use]
     #[inline]

@@ -198,14 +198,28 @@ impl Prepared {
     }
 
     fn change_length(&mut self, length: usize, end: usize) -> usize {
-        let mut buffer = itoa::Buffer::new();
-        let digits = buffer.format(length).as_bytes();
-        self.length = (length, u64::from(crate::scan::sum(digits)));
-        let (old_end, new_end) = (self.length_end, self.length_at + digits.len());
-        if old_end == new_end {
-            self.image[self.length_at..new_end].copy_from_slice(digits);
-            return end;
+        let digits = Short::digits(length as u64, 1);
+        let old_end = self.length_end;
+        let new_end = self.length_at.wrapping_add(digits.len);
+        self.length = (length, text::byte_sum(digits.word));
+        if length as u64 >= EIGHT_DIGITS / 10 || new_end != old_end {
+            return self.move_all(end);
         }
+        // What follows the digits in the eight bytes that they are stored with.
+        let first = self.slots.first().map_or(&self.rest, |slot| &slot.before);
+        let behind = u64::from_le_bytes(first.head) << (8 * digits.len as u32 % 64);
+        store(&mut self.image, self.length_at, (digits.word | behind).to_le_bytes());
+        end
+    }
+
+    /// BodyLength(9) has more or fewer digits than before.
+    #[cold]
+    #[inline(never)]
+    fn move_all(&mut self, end: usize) -> usize {
+        let mut buffer = itoa::Buffer::new();
+        let digits = buffer.format(self.length.0).as_bytes();
+        self.length.1 = u64::from(crate::scan::sum(digits));
+        let (old_end, new_end) = (self.length_end, self.length_at + digits.len());
         self.image.splice(self.length_at..old_end, digits.iter().copied());
         let before = self.slots.iter_mut().map(|slot| &mut slot.before);
         for constant in before.chain([&mut self.rest]) {

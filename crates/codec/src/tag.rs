@@ -91,18 +91,23 @@ tags! {
     LEAVES_QTY = 151, "LeavesQty";
     XML_DATA_LEN = 212, "XmlDataLen";
     XML_DATA = 213, "XmlData";
+    LAST_MSG_SEQ_NUM_PROCESSED = 369, "LastMsgSeqNumProcessed";
     REF_TAG_ID = 371, "RefTagID";
     REF_MSG_TYPE = 372, "RefMsgType";
     SESSION_REJECT_REASON = 373, "SessionRejectReason";
     BUSINESS_REJECT_REF_ID = 379, "BusinessRejectRefID";
     BUSINESS_REJECT_REASON = 380, "BusinessRejectReason";
+    MAX_MESSAGE_SIZE = 383, "MaxMessageSize";
     CXL_REJ_RESPONSE_TO = 434, "CxlRejResponseTo";
+    TEST_MESSAGE_INDICATOR = 464, "TestMessageIndicator";
     USERNAME = 553, "Username";
     PASSWORD = 554, "Password";
     NEXT_EXPECTED_MSG_SEQ_NUM = 789, "NextExpectedMsgSeqNum";
+    NEW_PASSWORD = 925, "NewPassword";
     APPL_VER_ID = 1128, "ApplVerID";
     CSTM_APPL_VER_ID = 1129, "CstmApplVerID";
     DEFAULT_APPL_VER_ID = 1137, "DefaultApplVerID";
+    DEFAULT_CSTM_APPL_VER_ID = 1408, "DefaultCstmApplVerID";
 }
 
 /// Whether the session layer alone writes `tag`; an application that writes it is mistaken.

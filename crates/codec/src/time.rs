@@ -5,7 +5,6 @@
 use core::fmt;
 
 use crate::encode::moment::{Minute, seconds};
-use crate::time_of_day::hms;
 use crate::{Date, TimeOfDay, digits, value};
 
 const NANOS: i64 = 1_000_000_000;
@@ -46,6 +45,26 @@ impl Precision {
 /// `YYYYMMDD-HH:MM:SS.sssssssss`.
 pub(crate) const TEXT_MAX: usize = 27;
 
+/// ```
+/// use std::time::{Duration, SystemTime};
+/// use transfix_codec::Timestamp;
+///
+/// let noon = SystemTime::UNIX_EPOCH + Duration::from_secs(43_200);
+/// assert_eq!(Timestamp::try_from(noon), Ok(Timestamp(43_200_000_000_000)));
+/// ```
+#[cfg(feature = "std")]
+impl TryFrom<std::time::SystemTime> for Timestamp {
+    type Error = crate::OutOfRange;
+
+    fn try_from(time: std::time::SystemTime) -> Result<Self, Self::Error> {
+        let nanos = match time.duration_since(std::time::SystemTime::UNIX_EPOCH) {
+            Ok(after) => i64::try_from(after.as_nanos()).ok(),
+            Err(before) => i64::try_from(before.duration().as_nanos()).ok().map(|n| -n),
+        };
+        nanos.map(Self).ok_or(crate::OutOfRange)
+    }
+}
+
 impl Timestamp {
     /// Reads `YYYYMMDD-HH:MM:SS` with an optional fraction of 1 to 12 digits.
     /// Picoseconds are cut off; second 60 counts as the first of the next minute.
@@ -59,12 +78,17 @@ impl Timestamp {
     /// The day and time that a UTCTimestamp says, of any year.
     #[inline]
     pub(crate) fn parts(value: &[u8]) -> Option<(Date, TimeOfDay)> {
-        let (date, rest) = value.split_first_chunk::<8>()?;
-        let (b'-', rest) = rest.split_first()? else { return None };
-        let (time, rest) = rest.split_first_chunk::<8>()?;
-        let [hour, minute, second] = hms(time)?;
-        let time = TimeOfDay::new(hour, minute, second, fraction(rest)?)?;
+        let (date, time) = Self::split(value)?;
+        let time = TimeOfDay::parse(time)?;
         Some((Date::of_digits(date)?, time))
+    }
+
+    /// The two halves of a UTCTimestamp.
+    #[inline]
+    pub(crate) fn split(value: &[u8]) -> Option<(&[u8; 8], &[u8])> {
+        let (date, rest) = value.split_first_chunk::<8>()?;
+        let (b'-', time) = rest.split_first()? else { return None };
+        Some((date, time))
     }
 
     /// A day and time in UTC; `None` beyond the years 1678 to 2262.

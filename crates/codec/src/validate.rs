@@ -58,6 +58,8 @@ pub struct Scratch {
     marks: Vec<u32>,
     epoch: u32,
     around: Around,
+    /// The day of the last sound UTCTimestamp; 0 before there was any.
+    day: u64,
 }
 
 /// Where the fields stand in the message that conditions of group entries ask for: looked up once,
@@ -134,8 +136,9 @@ impl Rules {
         };
         scratch.begin(self.tables.marks);
         let epoch = scratch.next_epoch();
-        let Scratch { marks, around, .. } = &mut *scratch;
-        let sound = Sound { tables: &self.tables, body, message, marks, around, epoch, at: 0 };
+        let Scratch { marks, around, day, .. } = &mut *scratch;
+        let (tables, at) = (&self.tables, 0);
+        let sound = Sound { tables, body, message, marks, around, day, epoch, at };
         match sound.check() {
             Ok(()) => Ok(()),
             Err(stop) => self.first(message, (body, switches), scratch, stop),

@@ -72,7 +72,7 @@ pub(crate) fn settings(address: &str) -> Settings {
         let mut session = SessionSettings::new(Role::Acceptor, &id, address);
         // Nothing is kept: each Logon(A) begins anew, so that the example can be run again.
         session.durability = Durability::Memory;
-        session.reset = ResetPolicy::Logon;
+        session.reset_on = ResetPolicy::LOGON;
         session
     };
     let sessions = vec![session("CLIENT"), session("ROUTER")];

@@ -68,7 +68,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let id = SessionId::new(BeginString::Fix44, "CLIENT", &counterparty);
     let mut settings = SessionSettings::new(Role::Initiator, &id, &address);
     settings.durability = Durability::Memory;
-    settings.reset = ResetPolicy::Logon;
+    settings.reset_on = ResetPolicy::LOGON;
     let (events, received) = channel();
     let engine =
         Engine::start(&Settings::of(settings), |_| Box::new(Client { events: events.clone() }))?;

@@ -64,7 +64,7 @@ pub(crate) fn settings(listen: &str, venue: &str) -> Settings {
         let id = SessionId::new(BeginString::Fix44, "ROUTER", counterparty);
         let mut session = SessionSettings::new(role, &id, address);
         session.durability = Durability::Memory;
-        session.reset = ResetPolicy::Logon;
+        session.reset_on = ResetPolicy::LOGON;
         session
     };
     let sessions =

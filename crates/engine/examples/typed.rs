@@ -79,7 +79,7 @@ pub(crate) fn settings(address: &str) -> Settings {
     let id = SessionId::new(BeginString::Fix44, "VENUE", "CLIENT");
     let mut session = SessionSettings::new(Role::Acceptor, &id, address);
     session.durability = Durability::Memory;
-    session.reset = ResetPolicy::Logon;
+    session.reset_on = ResetPolicy::LOGON;
     Settings::of(session)
 }
 

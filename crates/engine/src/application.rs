@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use transfix_codec::{Body, Message};
-use transfix_session::{Disconnect, Now, Outbox, SendError, Session, SessionId};
+use transfix_session::{Disconnect, HeaderChange, Now, Outbox, SendError, Session, SessionId};
 
 use crate::handle::{Registry, SessionHandle};
 
@@ -24,9 +24,30 @@ pub trait Application: Send {
         session: &mut SessionRef<'_>,
     ) -> Result<(), BusinessReject>;
 
+    /// Judges the Logon(A) of the counterparty, which the session layer has found good: here belong
+    /// Username(553), Password(554) and NewPassword(925). Called before any answer.
+    ///
+    /// # Errors
+    /// A [`LogonRefusal`] is answered by Logout(5), and the connection is closed.
+    fn judge_logon(&mut self, logon: &Message<'_>, id: &SessionId) -> Result<(), LogonRefusal> {
+        let _ = (logon, id);
+        Ok(())
+    }
+
+    /// Adds fields to our Logon(A), behind those of the settings.
+    fn fill_logon(&mut self, logon: &mut Body<'_>, id: &SessionId) {
+        let _ = (logon, id);
+    }
+
     /// The session is logged on: application messages may be sent from now on.
     fn on_logon(&mut self, session: &mut SessionRef<'_>) {
         let _ = session;
+    }
+
+    /// A message that was handed over cannot be sent, or is given back at the end of a connection
+    /// (`unsent = "return"`): `body` holds its fields.
+    fn on_unsent(&mut self, id: &SessionId, msg_type: &[u8], body: &[u8], why: SendError) {
+        let _ = (id, msg_type, body, why);
     }
 
     /// The session has ended its link; it may log on again later.
@@ -40,7 +61,8 @@ pub trait Application: Send {
     }
 
     /// Every frame of the connection in the order of the wire, for logs: those received that are
-    /// sound, and those sent, also of the session layer and resent ones.
+    /// sound, and those sent, also of the session layer and resent ones. In a Logon(A) stars stand
+    /// for Password(554) and NewPassword(925), so that its CheckSum(10) may be wrong.
     fn on_wire(&mut self, direction: Direction, frame: &[u8]) {
         let _ = (direction, frame);
     }
@@ -48,6 +70,21 @@ pub trait Application: Send {
     /// An administrative message of the counterparty, after the session layer has dealt with it.
     fn on_admin(&mut self, message: &Message<'_>, session: &mut SessionRef<'_>) {
         let _ = (message, session);
+    }
+}
+
+/// Why the application does not let the counterparty log on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogonRefusal {
+    /// Text(58) of the Logout(5).
+    pub text: Cow<'static, str>,
+}
+
+impl LogonRefusal {
+    /// A refusal with this Text(58). Say no more than the counterparty may know.
+    #[must_use]
+    pub fn new(text: impl Into<Cow<'static, str>>) -> Self {
+        Self { text: text.into() }
     }
 }
 
@@ -76,6 +113,17 @@ impl BusinessReject {
         Self { reason: 3, text: Cow::Borrowed("Unsupported message type") }
     }
 
+    /// Reason 4: what the application needs is not available. By the settings the message is
+    /// offered again, rejected, or passed over.
+    #[must_use]
+    pub const fn not_available() -> Self {
+        Self { reason: 4, text: Cow::Borrowed("Application not available") }
+    }
+
+    pub(crate) const fn is_not_available(&self) -> bool {
+        self.reason == 4
+    }
+
     /// Reason 0, explained by `text`.
     #[must_use]
     pub fn other(text: impl Into<Cow<'static, str>>) -> Self {
@@ -99,6 +147,7 @@ pub struct SessionRef<'a> {
     pub(crate) registry: &'a Registry,
     pub(crate) now: Now,
     pub(crate) queued_bytes_max: usize,
+    pub(crate) cut: &'a mut Option<Disconnect>,
 }
 
 impl SessionRef<'_> {
@@ -137,6 +186,20 @@ impl SessionRef<'_> {
         self.session.send(self.now, msg_type.as_bytes(), self.out, fill)
     }
 
+    /// Sends an application message with another header than the next in turn: see
+    /// [`HeaderChange`] and [`Session::send_with`].
+    ///
+    /// # Errors
+    /// [`SendError`]; nothing was sent then.
+    pub fn send_with(
+        &mut self,
+        msg_type: &str,
+        change: HeaderChange,
+        fill: impl FnOnce(&mut Body<'_>),
+    ) -> Result<u64, SendError> {
+        self.session.send_with(self.now, msg_type.as_bytes(), change, self.out, fill)
+    }
+
     /// Another session of the same engine, to send into it from here.
     #[must_use]
     pub fn other(&self, id: &SessionId) -> Option<SessionHandle> {
@@ -145,6 +208,13 @@ impl SessionRef<'_> {
 
     /// Begins an orderly end of the session: Logout(5) with this Text(58).
     pub fn logout(&mut self, text: &str) {
-        self.session.logout(self.now, text, self.out);
+        if !self.session.logout(self.now, text, self.out) {
+            self.disconnect();
+        }
+    }
+
+    /// Closes the connection without a word, after what has been sent.
+    pub fn disconnect(&mut self) {
+        *self.cut = Some(Disconnect::Application);
     }
 }

@@ -2,28 +2,32 @@
 //!
 //! Invariant: [`Desk::write`] finds everything journalled and committed.
 
+mod delivery;
+mod outgoing;
+
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use transfix_codec::{
-    Body, CheckSumPolicy, FieldIndex, Frame, Garbled, Limits, Message, Tag, frame,
-};
+use transfix_codec::{CheckSumPolicy, FieldIndex, Frame, Garbled, Limits, Message, Tag, frame};
 use transfix_session::{
-    Checks, Disconnect, Entry, Now, Outbox, SendError, Session, SessionId, State, Verdict,
+    Checks, Disconnect, Entry, Now, Outbox, Role, Session, SessionId, State, Verdict,
     check_msg_type,
 };
 use transfix_store::{Record, Store, StoreError};
 use transfix_transport::Stream;
 
+use delivery::Postponed;
+
 use crate::application::{Application, Direction, SessionRef};
 use crate::dictionary_source::DictionarySource;
-use crate::handle::{Registry, Sent};
+use crate::handle::Registry;
 use crate::link::Down;
-use crate::queue::{self, SendQueue};
+use crate::mask::masked;
 use crate::replay::Replay;
-use crate::settings::Offline;
+use crate::schedule::Hours;
+use crate::settings::{GarbledPolicy, Offline, Unavailable, Unsent};
 
 /// Answers of the session layer that may wait beyond the limit of applications.
 const STALLED_BYTES: usize = 4 << 20;
@@ -35,9 +39,17 @@ const OUTBOX_BYTES: usize = 64 << 10;
 pub(crate) struct LinkOptions {
     pub(crate) limits: Limits,
     pub(crate) check_sum: CheckSumPolicy,
+    pub(crate) garbled: GarbledPolicy,
     pub(crate) queued_bytes_max: usize,
     pub(crate) keep_inbound: bool,
     pub(crate) offline: Offline,
+    /// When the session may be connected; `None` for always.
+    pub(crate) hours: Option<Hours>,
+    pub(crate) queue_pause_ms: u32,
+    pub(crate) unsent: Unsent,
+    pub(crate) unavailable: Unavailable,
+    /// Whether messages for third parties are passed on.
+    pub(crate) routes: bool,
     /// Whether messages are validated; `dictionary` stands in for the standard one.
     pub(crate) checks: Checks,
     pub(crate) dictionary: Option<DictionarySource>,
@@ -67,6 +79,10 @@ pub struct Counters {
     pub garbled: u64,
     /// Accepted logons.
     pub logons: u64,
+    /// Numbers asked for by the counterparty that the store does not have: covered by gap fills.
+    pub not_stored: u64,
+    /// Connections refused because the session had one already, or was not to be connected.
+    pub refused: u64,
 }
 
 /// Session, store and application of one link.
@@ -92,6 +108,9 @@ pub(crate) struct Desk {
     /// Messages of other threads, taken from the queue and not sent yet.
     taken: Vec<u8>,
     taken_from: usize,
+    /// Until when they wait after a logon.
+    pause_until_ns: Option<u64>,
+    postponed: Postponed,
 }
 
 impl Desk {
@@ -119,6 +138,8 @@ impl Desk {
             cut: None,
             taken: Vec::new(),
             taken_from: 0,
+            pause_until_ns: None,
+            postponed: Postponed::default(),
         }
     }
 
@@ -146,6 +167,49 @@ impl Desk {
         self.out.bytes().len() > max.saturating_mul(2).max(max.saturating_add(STALLED_BYTES))
     }
 
+    /// Lets the numbers start again if a window has opened since they began.
+    fn open_window(&mut self, now: Now) {
+        let since_ns = self.store.numbers().created_ns;
+        let hours = self.options.hours.as_mut();
+        if hours.is_some_and(|hours| hours.restarts(now.utc, since_ns)) {
+            tracing::info!(session = %self.id(), "numbers start again: a window has opened");
+            self.session.restart_numbers(&mut self.out);
+        }
+    }
+
+    /// A link is up.
+    pub(crate) fn connected(&mut self, now: Now) {
+        self.open_window(now);
+        if self.session.config().role == Role::Initiator {
+            self.fill_logon();
+        }
+        self.session.connected(now, &mut self.out);
+    }
+
+    /// Gives a message to the session; a good Logon(A) to the application first.
+    #[inline]
+    pub(crate) fn receive(&mut self, now: Now, message: &Message<'_>) -> Verdict {
+        if message.msg_type() == b"A" && self.session.is_good_logon(now, message) {
+            let id = &self.session.config().id;
+            if let Err(refusal) = self.application.judge_logon(message, id) {
+                tracing::warn!(session = %id, why = %refusal.text, "Logon(A) refused");
+                return self.session.deny_logon(now, &refusal.text, &mut self.out);
+            }
+            if self.session.config().role == Role::Acceptor {
+                self.fill_logon();
+            }
+        }
+        self.session.receive(now, message, &mut self.out)
+    }
+
+    fn fill_logon(&mut self) {
+        let (application, id) = (&mut self.application, self.session.config().id.clone());
+        let filled = self.session.set_logon_fields(|body| application.fill_logon(body, &id));
+        if let Err(error) = filled {
+            tracing::error!(session = %id, %error, "fields of the Logon(A) are left out");
+        }
+    }
+
     /// Carries out the session's verdict on `message`, then on the held messages it has freed.
     pub(crate) fn act(
         &mut self,
@@ -155,7 +219,7 @@ impl Desk {
     ) -> Result<(), Down> {
         self.counters.messages_in += 1;
         if self.wants_wire {
-            self.application.on_wire(Direction::Inbound, message.bytes());
+            self.application.on_wire(Direction::Inbound, &masked(message.bytes()));
         }
         self.act_on_one(now, message, verdict)?;
         while let Some(held) = self.session.take_held() {
@@ -167,7 +231,7 @@ impl Desk {
             }
             self.held_index = index;
         }
-        Ok(())
+        self.cut.take().map_or(Ok(()), |reason| Err(Down::Session(reason)))
     }
 
     fn act_on_one(
@@ -182,21 +246,15 @@ impl Desk {
             // Not the application's: duplicates and rejected messages end here.
             Verdict::Handled if check_msg_type(message.msg_type()).is_ok() => {}
             Verdict::Handled => self.with_application(now, |app, s| app.on_admin(message, s)),
-            Verdict::LoggedOn => {
-                self.counters.logons += 1;
-                self.note_state();
-                self.choose_rules();
-                tracing::info!(session = %self.id(), "logged on");
-                self.with_application(now, |app, s| {
-                    app.on_admin(message, s);
-                    app.on_logon(s);
-                });
+            Verdict::LoggedOn => self.logged_on(now, message),
+            Verdict::LoggedOnThenResend { begin, end } => {
+                // Before the application sends more, which is not asked for.
+                self.start_replay(begin, end);
+                self.logged_on(now, message);
             }
             Verdict::Resend { begin, end } => {
-                tracing::info!(session = %self.id(), begin, end, "resending");
                 self.with_application(now, |app, s| app.on_admin(message, s));
-                let last = self.session.next_num_out() - 1;
-                self.replay.start(begin, end, last, self.out.bytes().len());
+                self.start_replay(begin, end);
             }
             Verdict::Disconnect(reason) => {
                 self.with_application(now, |app, s| app.on_admin(message, s));
@@ -204,6 +262,24 @@ impl Desk {
             }
         }
         self.put_entries(now).map_err(Down::Store)
+    }
+
+    fn logged_on(&mut self, now: Now, message: &Message<'_>) {
+        self.counters.logons += 1;
+        self.begin_pause(now);
+        self.note_state();
+        self.choose_rules();
+        tracing::info!(session = %self.id(), "logged on");
+        self.with_application(now, |app, s| {
+            app.on_admin(message, s);
+            app.on_logon(s);
+        });
+    }
+
+    fn start_replay(&mut self, begin: u64, end: u64) {
+        tracing::info!(session = %self.id(), begin, end, "resending");
+        let last = self.session.next_num_out() - 1;
+        self.replay.start(begin, end, last, self.out.bytes().len());
     }
 
     /// The rules of the version in force, which a FIXT.1.1 acceptor may learn from the Logon(A).
@@ -227,22 +303,6 @@ impl Desk {
         }
     }
 
-    fn deliver(&mut self, now: Now, message: &Message<'_>) -> Result<(), Down> {
-        if self.options.keep_inbound {
-            let seq = message.msg_seq_num().unwrap_or(0);
-            let kind = transfix_store::Kind::Application;
-            let record = Record::Inbound { seq, kind, bytes: message.bytes() };
-            self.store.put(now.utc.0.unsigned_abs(), record).map_err(Down::Store)?;
-        }
-        let mut answer = Ok(());
-        self.with_application(now, |app, session| answer = app.on_message(message, session));
-        if let Err(reject) = answer {
-            let why = (reject.reason, reject.text.as_ref());
-            self.session.business_reject(now, message, why, &mut self.out);
-        }
-        Ok(())
-    }
-
     fn with_application(
         &mut self,
         now: Now,
@@ -254,6 +314,7 @@ impl Desk {
             registry: &self.registry,
             now,
             queued_bytes_max: self.options.queued_bytes_max,
+            cut: &mut self.cut,
         };
         call(&mut *self.application, &mut session);
     }
@@ -263,31 +324,36 @@ impl Desk {
         tracing::warn!(session = %self.id(), bytes, %reason, "skipped");
     }
 
+    /// A frame that is no sound message: skipped, unless the session rejects such ones.
+    pub(crate) fn garbled_frame(
+        &mut self,
+        now: Now,
+        frame: &[u8],
+        reason: Garbled,
+    ) -> Result<(), Down> {
+        self.garbled(reason, frame.len());
+        if self.options.garbled == GarbledPolicy::Skip {
+            return Ok(());
+        }
+        match self.session.receive_garbled(now, frame, reason, &mut self.out) {
+            Verdict::Disconnect(reason) => Err(Down::Session(reason)),
+            _ => self.put_entries(now).map_err(Down::Store),
+        }
+    }
+
+    /// When [`Desk::tick`] must be called at the latest.
+    pub(crate) fn next_deadline(&self) -> Option<u64> {
+        let session = self.session.next_deadline();
+        let others = [self.pause_until_ns, self.postponed.deadline()];
+        session.into_iter().chain(others.into_iter().flatten()).min()
+    }
+
     pub(crate) fn tick(&mut self, now: Now) -> Result<(), Down> {
+        self.offer_again(now)?;
         match self.session.tick(now, &mut self.out) {
             Verdict::Disconnect(reason) => Err(Down::Session(reason)),
             _ => Ok(()),
         }
-    }
-
-    pub(crate) fn send(
-        &mut self,
-        now: Now,
-        msg_type: &[u8],
-        fill: impl FnOnce(&mut Body<'_>),
-    ) -> Result<Sent, SendError> {
-        let queued_bytes = self.out.bytes().len();
-        if queued_bytes > self.options.queued_bytes_max {
-            return Err(SendError::WouldBlock { queued_bytes });
-        }
-        if self.options.offline == Offline::Store && self.session.state() == State::Disconnected {
-            let sent = self.session.send_offline(now, msg_type, &mut self.out, fill);
-            self.put_entries(now).map_err(|_| SendError::Failed)?;
-            // Never written: the counterparty asks for it after the next logon.
-            self.out.clear();
-            return sent.map(Sent::Stored);
-        }
-        self.session.send(now, msg_type, &mut self.out, fill).map(Sent::Direct)
     }
 
     /// A message that was sent, as it is stored.
@@ -295,31 +361,12 @@ impl Desk {
         Ok(self.store.outbound(seq)?.map(|stored| stored.bytes.to_vec()))
     }
 
-    /// Sends what other threads handed over, as far as the session takes it now.
-    pub(crate) fn send_queued(&mut self, now: Now, queue: &SendQueue) {
-        if self.session.state() != State::Active {
-            return;
-        }
-        loop {
-            while let Some(message) = queue::first(&self.taken[self.taken_from..]) {
-                let (msg_type, body, len) = (message.msg_type, message.body, message.len);
-                let sent = if self.out.bytes().len() > self.options.queued_bytes_max {
-                    return;
-                } else {
-                    self.session.send(now, msg_type, &mut self.out, |b| _ = b.fields(body))
-                };
-                if let Err(error) = sent {
-                    // Checked when it was accepted: only its MsgType(35) can be wrong.
-                    tracing::error!(session = %self.session.config().id, %error, "not sent");
-                }
-                self.taken_from += len;
-            }
-            self.taken.clear();
-            self.taken_from = 0;
-            if !queue.is_pending() {
-                return;
-            }
-            queue.take(&mut self.taken);
+    /// Numbers that the store has lost, or that were passed over by hand, go as gap fills.
+    fn note_missing(&mut self) {
+        let missing = std::mem::take(&mut self.replay.missing);
+        if missing > 0 {
+            self.counters.not_stored += missing;
+            tracing::warn!(session = %self.id(), missing, "not in the store, filled as a gap");
         }
     }
 
@@ -331,7 +378,9 @@ impl Desk {
     pub(crate) fn journal(&mut self, now: Now) -> Result<(), StoreError> {
         self.put_entries(now)?;
         let time_ns = now.utc.0.unsigned_abs();
-        let numbers = (self.session.next_num_in(), self.session.next_num_out());
+        // What the application has not taken yet is asked for again after a crash.
+        let next_in = self.postponed.first_seq().unwrap_or_else(|| self.session.next_num_in());
+        let numbers = (next_in, self.session.next_num_out());
         if numbers.0 != self.stored.0 {
             self.store.put(time_ns, Record::NextIn(numbers.0))?;
         }
@@ -374,6 +423,7 @@ impl Desk {
             let replays = self.replay.active && self.replay.barrier == 0;
             if replays && self.replay.out.bytes().is_empty() {
                 self.replay.fill(now, &mut self.session, &*self.store).map_err(Down::Store)?;
+                self.note_missing();
                 if self.wants_wire {
                     show_frames(&mut *self.application, self.replay.out.bytes());
                 }
@@ -407,11 +457,15 @@ impl Desk {
         }
     }
 
-    pub(crate) fn closed(&mut self, reason: Disconnect) {
-        self.session.disconnected();
+    pub(crate) fn closed(&mut self, now: Now, reason: Disconnect) {
+        self.forget_postponed();
+        self.session.disconnected(&mut self.out);
+        // A reset that this end brings; a store that has failed keeps the session down anyway.
+        if let Err(error) = self.journal(now) {
+            tracing::error!(session = %self.id(), %error, "store failed");
+        }
         self.cut = None;
-        self.note_state();
-        self.out.clear();
+        self.pause_until_ns = None;
         self.shown = 0;
         self.replay.clear();
         tracing::info!(session = %self.id(), %reason, "disconnected");
@@ -423,7 +477,7 @@ fn show_frames(application: &mut dyn Application, mut bytes: &[u8]) {
     // Our own frames: as long as they are.
     let limits = Limits { message_bytes_max: usize::MAX };
     while let Frame::Whole(end) = frame::split(bytes, limits) {
-        application.on_wire(Direction::Outbound, &bytes[..end]);
+        application.on_wire(Direction::Outbound, &masked(&bytes[..end]));
         bytes = &bytes[end..];
     }
 }

@@ -1,6 +1,5 @@
 //! Starts and stops everything: stores, links, workers, listeners.
 
-use std::collections::HashMap;
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
@@ -10,7 +9,7 @@ use std::thread::JoinHandle;
 
 use transfix_codec::{CheckSumPolicy, FieldIndex, Limits, Message, Switches, Tag, tag};
 use transfix_session::{Checks, Config, Role, Session, SessionId};
-use transfix_store::{FileStore, MemoryStore, Options, Store, StoreError};
+use transfix_store::{FileStore, MemoryStore, Options, Record, Store, StoreError};
 
 use crate::application::Application;
 use crate::clock;
@@ -20,9 +19,11 @@ use crate::link::Link;
 use crate::listening::{Listening, resolve, socket_options};
 use crate::lobby::{Destination, Lobby, LobbyDoor};
 use crate::queue::SendQueue;
+use crate::schedule::{Hours, Schedule};
 use crate::settings::{Durability, Mode, SessionSettings, Settings};
-use crate::settings_file;
+use crate::settings_check;
 use crate::slot::{Dial, SessionOutcome, Slot};
+use crate::template::{Creator, is_template};
 use crate::worker::{Command, Mailbox, Worker};
 
 /// Why an engine did not start.
@@ -58,6 +59,9 @@ impl fmt::Display for EngineError {
 
 impl std::error::Error for EngineError {}
 
+/// Windows of a schedule that the log names at the start.
+const WINDOWS_TOLD: usize = 3;
+
 /// Largest store segment, unless the first one is larger.
 const SEGMENT_BYTES_MAX: usize = 64 << 20;
 
@@ -82,6 +86,8 @@ struct Plan {
     pool: Vec<Vec<Slot>>,
     own: Vec<(Slot, Mode, Option<usize>)>,
     polled: Vec<Slot>,
+    /// Threads of the pool are started even without sessions.
+    keeps_empty: bool,
 }
 
 impl Engine {
@@ -92,15 +98,39 @@ impl Engine {
     /// [`EngineError`]; nothing is left running then.
     pub fn start(
         settings: &Settings,
+        application: impl FnMut(&SessionId) -> Box<dyn Application>,
+    ) -> Result<Self, EngineError> {
+        if let Some(template) = settings.sessions.iter().find(|s| is_template(s)) {
+            let why = format!("{} is a template; start the engine by start_open", template.id());
+            return Err(EngineError::Settings(why));
+        }
+        Self::start_open(settings, application, |_| None)
+    }
+
+    /// The same, with templates (`target_comp_id = "*"`): `admit` is called when a counterparty
+    /// that no settings name logs on, and answers with its application, or `None` to close the
+    /// connection. It runs in the thread that accepts connections.
+    ///
+    /// # Errors
+    /// [`EngineError`]; nothing is left running then.
+    pub fn start_open(
+        settings: &Settings,
         mut application: impl FnMut(&SessionId) -> Box<dyn Application>,
+        admit: impl FnMut(&SessionId) -> Option<Box<dyn Application>> + Send + 'static,
     ) -> Result<Self, EngineError> {
         let registry = Arc::new(Registry::default());
         let mut sessions = Vec::new();
         let mut listening = Listening::default();
+        let mut templates = Vec::new();
         let mut plan = Plan::default();
         plan.pool.resize_with(settings.engine.workers.max(1), Vec::new);
         for (n, session) in settings.sessions.iter().enumerate() {
-            settings_file::check(session).map_err(EngineError::Settings)?;
+            settings_check::check(session).map_err(EngineError::Settings)?;
+            if is_template(session) {
+                check_rules(session, &registry)?;
+                templates.push((listening.add(session)?, session.clone()));
+                continue;
+            }
             let shared = Arc::new(open(session, application(&session.id()), &registry)?);
             let dial = match session.role {
                 Role::Initiator => Some(dial(session)?),
@@ -123,42 +153,58 @@ impl Engine {
         registry.fill(&sessions);
         let mut engine = Self {
             sessions,
-            registry,
+            registry: Arc::clone(&registry),
             listening: listening.bound()?,
             threads: Vec::new(),
             polled: None,
             lobby: None,
         };
-        let mut destinations = HashMap::new();
-        engine.start_workers(plan, settings, &mut destinations)?;
-        if !listening.listeners.is_empty() {
+        // Whoever comes later needs somebody to be driven by.
+        plan.keeps_empty = !templates.is_empty();
+        let mut destinations = Vec::new();
+        let workers = engine.start_workers(plan, settings, &mut destinations)?;
+        if !listening.entrances.is_empty() {
+            let created_max = settings.engine.created_sessions_max;
+            let admit = Box::new(admit);
+            let creator = Creator { templates, registry, admit, workers, created: 0, created_max };
             let keys = listening.keys(destinations);
             let waiting_max = settings.engine.pending_connections_max;
-            let lobby = Lobby::new(listening.listeners, keys, waiting_max);
+            let lobby = Lobby::new(listening.entrances, keys, creator, waiting_max);
             engine.start_lobby(lobby.map_err(io_error("epoll"))?)?;
         }
         Ok(engine)
     }
 
+    /// Answers with the mailboxes of the pool's workers, and how many sessions each has.
     fn start_workers(
         &mut self,
         plan: Plan,
         settings: &Settings,
-        destinations: &mut HashMap<SessionId, Destination>,
-    ) -> Result<(), EngineError> {
+        destinations: &mut Vec<(SessionId, Destination)>,
+    ) -> Result<Vec<(Arc<Mailbox>, usize)>, EngineError> {
+        let keeps_empty = plan.keeps_empty;
         let mut jobs = Vec::new();
         let cpus = &settings.engine.cpus;
-        for (n, slots) in plan.pool.into_iter().enumerate().filter(|(_, s)| !s.is_empty()) {
+        for (n, slots) in plan.pool.into_iter().enumerate() {
+            if slots.is_empty() && !keeps_empty {
+                continue;
+            }
             let cpu = (!cpus.is_empty()).then(|| cpus[n % cpus.len()]);
             jobs.push((format!("tfx-pool-{n}"), slots, false, cpu));
         }
+        let pool_size = jobs.len();
+        let mut pool = Vec::new();
         for (slot, mode, cpu) in plan.own {
             let name = format!("tfx-{}", slot.shared.id.target_comp_id);
             jobs.push((name, vec![slot], mode == Mode::Spin, cpu));
         }
-        for (name, slots, spins, cpu) in jobs {
+        for (n, (name, slots, spins, cpu)) in jobs.into_iter().enumerate() {
+            let sessions = slots.len();
             let worker = self.worker(slots, spins, destinations)?;
             let mailbox = Arc::clone(worker.mailbox());
+            if n < pool_size {
+                pool.push((Arc::clone(&mailbox), sessions));
+            }
             let thread = std::thread::Builder::new()
                 .name(name.clone())
                 .spawn(move || {
@@ -175,21 +221,22 @@ impl Engine {
         if !plan.polled.is_empty() {
             self.polled = Some(self.worker(plan.polled, true, destinations)?);
         }
-        Ok(())
+        Ok(pool)
     }
 
     fn worker(
         &self,
         slots: Vec<Slot>,
         spins: bool,
-        destinations: &mut HashMap<SessionId, Destination>,
+        destinations: &mut Vec<(SessionId, Destination)>,
     ) -> Result<Worker, EngineError> {
         let shared: Vec<_> = slots.iter().map(|slot| Arc::clone(&slot.shared)).collect();
         let worker = Worker::new(slots, spins).map_err(io_error("epoll"))?;
         for (slot, shared) in shared.into_iter().enumerate() {
             let mailbox = Arc::clone(worker.mailbox());
-            destinations
-                .insert(shared.id.clone(), Destination { mailbox: Arc::clone(&mailbox), slot });
+            let sub_ids = Arc::clone(&shared.id.sub_ids);
+            let destination = Destination { mailbox: Arc::clone(&mailbox), slot, sub_ids };
+            destinations.push((shared.id.clone(), destination));
             let set = shared.wake.set(Box::new(move || mailbox.wake()));
             assert!(set.is_ok(), "a session has one worker");
         }
@@ -286,29 +333,44 @@ pub(crate) fn open(
     application: Box<dyn Application>,
     registry: &Arc<Registry>,
 ) -> Result<Shared, EngineError> {
-    // Compiled here rather than at the first logon, and a bad file is an error of the start.
-    let source = settings.dictionary.as_ref();
-    let version = settings.default_appl_ver_id.map(transfix_session::ApplVerId);
-    let book = &registry.rule_book;
-    let rules = book.rules(settings.begin_string, version, source);
-    let mut data_fields = rules.map_err(EngineError::Settings)?.data_fields().to_vec();
-    for source in settings.appl_versions.values() {
-        let rules = book.rules(settings.begin_string, None, Some(source));
-        data_fields.extend_from_slice(rules.map_err(EngineError::Settings)?.data_fields());
+    let id = settings.id();
+    let data_fields = check_rules(settings, registry)?;
+    let schedule = settings.schedule.as_ref().map(Schedule::new).transpose();
+    let schedule = schedule.map_err(|error| EngineError::Settings(format!("{id}: {error}")))?;
+    if let Some(schedule) = &schedule {
+        for window in schedule.intervals(clock::now().utc).take(WINDOWS_TOLD) {
+            tracing::info!(session = %id, open = %window.open, close = %window.close, "window");
+        }
     }
+    let hours = schedule.map(Hours::new);
     let store = open_store(settings)?;
-    Ok(assemble(settings, settings.config(), data_fields, store, (application, registry)))
+    let parts = Parts { config: settings.config(), data_fields, hours, store, application };
+    Ok(assemble(settings, parts, registry))
+}
+
+/// What a session is put together from, besides its settings.
+pub(crate) struct Parts {
+    pub(crate) config: Config,
+    pub(crate) data_fields: Vec<(Tag, Tag)>,
+    pub(crate) hours: Option<Hours>,
+    pub(crate) store: Box<dyn Store>,
+    pub(crate) application: Box<dyn Application>,
 }
 
 /// Puts a session together over a store that is open.
 pub(crate) fn assemble(
     settings: &SessionSettings,
-    config: Config,
-    data_fields: Vec<(Tag, Tag)>,
-    store: Box<dyn Store>,
-    (application, registry): (Box<dyn Application>, &Arc<Registry>),
+    parts: Parts,
+    registry: &Arc<Registry>,
 ) -> Shared {
+    let Parts { config, data_fields, hours, mut store, application } = parts;
     let (id, precision) = (config.id.clone(), config.precision);
+    if config.reset.disconnect && store.numbers().next_in > 1 {
+        // The end of the process was the end of its connection too. A store that fails here fails
+        // again with the first message, and closes the link.
+        let now_ns = clock::now().utc.0.unsigned_abs();
+        let _ = store.put(now_ns, Record::Reset).and_then(|()| store.commit());
+    }
     let numbers = store.numbers();
     let mut session = Session::new(config, numbers.next_in, numbers.next_out);
     if numbers.next_in == 1 && asked_to_reset(&*store) {
@@ -321,9 +383,15 @@ pub(crate) fn assemble(
         } else {
             CheckSumPolicy::Ignore
         },
+        garbled: settings.garbled,
         queued_bytes_max: settings.queued_bytes_max,
         keep_inbound: settings.keep_inbound,
         offline: settings.offline,
+        hours,
+        queue_pause_ms: settings.queue_pause_ms,
+        unsent: settings.unsent,
+        unavailable: settings.unavailable,
+        routes: settings.route_third_party,
         checks: match settings.validate {
             true => Checks { application: settings.checks, session: settings.checks },
             false => Checks { application: Switches::NONE, session: Switches::default() },
@@ -354,6 +422,24 @@ fn asked_to_reset(store: &dyn Store) -> bool {
     let mut index = FieldIndex::default();
     Message::parse(first.bytes, &mut index, CheckSumPolicy::Ignore)
         .is_ok_and(|logon| logon.flag(tag::RESET_SEQ_NUM_FLAG) == Ok(true))
+}
+
+/// Compiles the rules here rather than at the first logon, so that a bad file is an error of the
+/// start. Answers with the data fields that the dictionaries define.
+fn check_rules(
+    settings: &SessionSettings,
+    registry: &Registry,
+) -> Result<Vec<(Tag, Tag)>, EngineError> {
+    let source = settings.dictionary.as_ref();
+    let version = settings.default_appl_ver_id.map(transfix_session::ApplVerId);
+    let book = &registry.rule_book;
+    let rules = book.rules(settings.begin_string, version, source);
+    let mut data_fields = rules.map_err(EngineError::Settings)?.data_fields().to_vec();
+    for source in settings.appl_versions.values() {
+        let rules = book.rules(settings.begin_string, None, Some(source));
+        data_fields.extend_from_slice(rules.map_err(EngineError::Settings)?.data_fields());
+    }
+    Ok(data_fields)
 }
 
 fn open_store(settings: &SessionSettings) -> Result<Box<dyn Store>, EngineError> {

@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, TryLockError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, TryLockError, Weak};
 
 use transfix_codec::Body;
-use transfix_session::{SendError, SessionId, State};
+use transfix_session::{BeginString, SendError, SessionId, State};
 use transfix_store::StoreError;
 
 use crate::clock;
@@ -92,8 +92,10 @@ impl SessionHandle {
             return Err(SendError::Closed);
         }
         // Without a logon there is no worker's turn to wait for: refused, or stored, at once.
+        let mut queues = false;
         if shared.send_mode == SendMode::Direct || !self.is_logged_on() {
             match shared.link.try_lock() {
+                Ok(link) if link.desk.must_queue() => queues = true,
                 Ok(mut link) => {
                     return link.send(clock::now(), &shared.queue, msg_type.as_bytes(), fill);
                 }
@@ -101,7 +103,7 @@ impl SessionHandle {
                 Err(TryLockError::WouldBlock) => {}
             }
         }
-        if !self.is_logged_on() {
+        if !queues && !self.is_logged_on() {
             return Err(SendError::NotLoggedOn);
         }
         let Pushed { bytes, first } = shared.queue.push(msg_type.as_bytes(), fill)?;
@@ -155,21 +157,60 @@ impl fmt::Debug for SessionHandle {
     }
 }
 
+/// Version and CompID of a counterparty.
+type Counterparty = (BeginString, Arc<str>);
+
 /// All sessions of an engine. It does not keep them alive: links hold the registry.
 #[derive(Default)]
 pub(crate) struct Registry {
-    pub(crate) rule_book: RuleBook,
+    pub(crate) rule_book: Arc<RuleBook>,
     sessions: OnceLock<HashMap<SessionId, Weak<Shared>>>,
+    /// Those made from templates since.
+    created: RwLock<HashMap<SessionId, Weak<Shared>>>,
+    /// The first ones by version and counterparty, for messages to third parties.
+    counterparties: OnceLock<HashMap<Counterparty, Weak<Shared>>>,
 }
 
 impl Registry {
+    /// Without sessions, over rules that others may share.
+    pub(crate) fn new(rule_book: Arc<RuleBook>) -> Self {
+        Self { rule_book, ..Self::default() }
+    }
+
     pub(crate) fn fill(&self, sessions: &[Arc<Shared>]) {
         let map = sessions.iter().map(|s| (s.id.clone(), Arc::downgrade(s))).collect();
         assert!(self.sessions.set(map).is_ok(), "the registry is filled once, at the start");
+        // Of sessions with the same counterparty the first of the settings counts.
+        let key = |s: &Shared| (s.id.begin_string, Arc::clone(&s.id.target_comp_id));
+        let map = sessions.iter().rev().map(|s| (key(s), Arc::downgrade(s))).collect();
+        assert!(self.counterparties.set(map).is_ok(), "filled together");
     }
 
     pub(crate) fn find(&self, id: &SessionId) -> Option<SessionHandle> {
-        let shared = self.sessions.get()?.get(id)?.upgrade()?;
+        let shared = match self.sessions.get()?.get(id) {
+            Some(shared) => shared.upgrade()?,
+            None => {
+                let created = self.created.read().unwrap_or_else(PoisonError::into_inner);
+                created.get(id)?.upgrade()?
+            }
+        };
+        Some(SessionHandle { shared })
+    }
+
+    /// One more session, made from a template.
+    pub(crate) fn add(&self, shared: &Arc<Shared>) {
+        let mut created = self.created.write().unwrap_or_else(PoisonError::into_inner);
+        created.insert(shared.id.clone(), Arc::downgrade(shared));
+    }
+
+    /// The session of this version with that counterparty.
+    pub(crate) fn with(
+        &self,
+        begin_string: BeginString,
+        target_comp_id: &str,
+    ) -> Option<SessionHandle> {
+        let key = (begin_string, Arc::from(target_comp_id));
+        let shared = self.counterparties.get()?.get(&key)?.upgrade()?;
         Some(SessionHandle { shared })
     }
 }

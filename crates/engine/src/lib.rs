@@ -43,24 +43,31 @@ mod inbox;
 mod link;
 mod listening;
 mod lobby;
+mod mask;
 mod operate;
 pub mod probe;
 mod queue;
 mod replay;
 pub mod rig;
 mod rule_book;
+pub mod schedule;
 mod settings;
+mod settings_check;
 mod settings_file;
+mod settings_tables;
+pub mod simulated;
 mod slot;
+mod template;
 mod worker;
 
-pub use application::{Application, BusinessReject, Direction, SessionRef};
+pub use application::{Application, BusinessReject, Direction, LogonRefusal, SessionRef};
 pub use desk::Counters;
 pub use dictionary_source::DictionarySource;
 pub use engine::{Engine, EngineError, pin_to_cpu};
 pub use handle::{Sent, SessionHandle};
 pub use settings::{
-    Durability, EngineSettings, Mode, Offline, SendMode, SessionSettings, Settings,
+    Durability, EngineSettings, GarbledPolicy, Mode, Offline, SendMode, SessionSettings, Settings,
+    Unavailable, UnavailableAction, Unsent,
 };
 pub use settings_file::SettingsError;
 pub use slot::{Outcome, SessionOutcome};
@@ -92,7 +99,8 @@ pub use transfix_codec::{
 };
 pub use transfix_dictionary as dictionary;
 pub use transfix_session::{
-    ApplVerId, BeginString, Disconnect, MSG_SEQ_NUM_MAX, Now, ResetPolicy, Role, SendError,
-    SessionId, State, check_msg_type,
+    ApplVerId, BeginString, Disconnect, HeaderChange, LogonConfig, MSG_SEQ_NUM_MAX, Now,
+    NumbersConfig, ResendConfig, ResetPolicy, Role, Secret, SendError, SessionId, State, SubIds,
+    Throttle, ThrottleAction, TimingConfig, TooLow, TooLowAtLogon, check_msg_type,
 };
 pub use transfix_store as store;

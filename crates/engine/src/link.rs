@@ -75,7 +75,7 @@ impl Link {
         self.inbox.clear();
         self.inbox.preload(read);
         self.preloaded = !read.is_empty();
-        self.desk.session.connected(now, &mut self.desk.out);
+        self.desk.connected(now);
         self.flush(now)
     }
 
@@ -116,11 +116,13 @@ impl Link {
                     match Message::parse(&inbox.bytes()[..end], index, desk.options.check_sum) {
                         Ok(message) => {
                             // 4 session
-                            let verdict = desk.session.receive(now, &message, &mut desk.out);
+                            let verdict = desk.receive(now, &message);
                             // 5 application, which 6 encodes its answers
                             outcome = desk.act(now, &message, verdict);
                         }
-                        Err(reason) => desk.garbled(reason, end),
+                        Err(reason) => {
+                            outcome = desk.garbled_frame(now, &inbox.bytes()[..end], reason);
+                        }
                     }
                     inbox.consume(end);
                 }
@@ -148,8 +150,9 @@ impl Link {
     }
 
     /// Does what is due: heartbeats, ends of waits.
-    pub(crate) fn tick(&mut self, now: Now) -> Result<(), Down> {
+    pub(crate) fn tick(&mut self, now: Now, queue: &SendQueue) -> Result<(), Down> {
         let outcome = self.desk.tick(now);
+        self.desk.send_queued(now, queue);
         self.flush(now)?;
         outcome
     }
@@ -189,13 +192,19 @@ impl Link {
     }
 
     /// Closes the connection, if there is one, and tells the application.
-    pub(crate) fn close(&mut self, reason: Disconnect) -> Option<Box<dyn Stream>> {
+    pub(crate) fn close(
+        &mut self,
+        now: Now,
+        queue: &SendQueue,
+        reason: Disconnect,
+    ) -> Option<Box<dyn Stream>> {
         let mut stream = self.stream.take()?;
         // The Logout(5) just written arrives before the end of the stream; a peer that is gone
         // already makes this fail, which changes nothing.
         let _ = stream.shutdown();
         self.inbox.clear();
-        self.desk.closed(reason);
+        self.desk.return_unsent(queue, SendError::NotLoggedOn);
+        self.desk.closed(now, reason);
         Some(stream)
     }
 }

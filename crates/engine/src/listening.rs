@@ -8,7 +8,7 @@ use transfix_session::SessionId;
 use transfix_transport::{Listener, SocketOptions};
 
 use crate::engine::{EngineError, io_error};
-use crate::lobby::{Destination, Key};
+use crate::lobby::{Destination, Entrance, Key};
 use crate::settings::SessionSettings;
 
 /// The listeners of an engine. Sessions with the same address share them.
@@ -16,18 +16,24 @@ use crate::settings::SessionSettings;
 pub(crate) struct Listening {
     /// The address as the settings have it: its place is the group of the listeners.
     addresses: Vec<String>,
-    pub(crate) listeners: Vec<(usize, Listener)>,
+    pub(crate) entrances: Vec<Entrance>,
     group_of: HashMap<SessionId, usize>,
 }
 
 impl Listening {
-    /// Listens at an acceptor's address, unless another session does already.
-    pub(crate) fn add(&mut self, settings: &SessionSettings) -> Result<(), EngineError> {
+    /// Listens at an acceptor's address, unless another session does already. Answers with its
+    /// group.
+    pub(crate) fn add(&mut self, settings: &SessionSettings) -> Result<usize, EngineError> {
         let known = self.addresses.iter().position(|address| *address == settings.address);
         let group = known.unwrap_or(self.addresses.len());
         self.group_of.insert(settings.id(), group);
+        let wait_ns = u64::from(settings.logon_timeout_ms) * 1_000_000;
         if known.is_some() {
-            return Ok(());
+            // Whose Logon(A) it will be nobody knows yet: the most patient session's time counts.
+            for entrance in self.entrances.iter_mut().filter(|entrance| entrance.group == group) {
+                entrance.wait_ns = entrance.wait_ns.max(wait_ns);
+            }
+            return Ok(group);
         }
         let options = socket_options(settings);
         let what = format!("listening at {}", settings.address);
@@ -39,29 +45,35 @@ impl Listening {
         let bound: io::Result<Vec<_>> =
             found.into_iter().map(|address| Listener::bind(address, &options)).collect();
         for listener in bound.map_err(io_error(what))? {
-            self.listeners.push((group, listener));
+            self.entrances.push(Entrance { group, listener, wait_ns });
         }
         self.addresses.push(settings.address.clone());
-        Ok(())
+        Ok(group)
     }
 
     /// Addresses listened at.
     pub(crate) fn bound(&self) -> Result<Vec<SocketAddr>, EngineError> {
-        let bound: io::Result<_> = self.listeners.iter().map(|(_, l)| l.local_addr()).collect();
+        let bound: io::Result<_> = self.entrances.iter().map(|e| e.listener.local_addr()).collect();
         bound.map_err(io_error("listening address"))
     }
 
     /// What a Logon(A) must say, and where it must come in, to reach each session.
     pub(crate) fn keys(
         &self,
-        destinations: HashMap<SessionId, Destination>,
-    ) -> HashMap<Key, Destination> {
+        destinations: Vec<(SessionId, Destination)>,
+    ) -> HashMap<Key, Vec<Destination>> {
         let key = |id: &SessionId| {
             let (ours, theirs) = (id.sender_comp_id.to_string(), id.target_comp_id.to_string());
             Some((*self.group_of.get(id)?, id.begin_string, ours, theirs))
         };
-        // Initiators are reached by nobody.
-        destinations.into_iter().filter_map(|(id, to)| Some((key(&id)?, to))).collect()
+        let mut keys: HashMap<Key, Vec<Destination>> = HashMap::new();
+        for (id, to) in destinations {
+            // Initiators are reached by nobody.
+            if let Some(key) = key(&id) {
+                keys.entry(key).or_default().push(to);
+            }
+        }
+        keys
     }
 }
 

@@ -10,17 +10,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use transfix_codec::{CheckSumPolicy, FieldIndex, Frame, Limits, Message, frame, tag};
-use transfix_session::BeginString;
+use transfix_session::{BeginString, SubIds};
 use transfix_transport::{Events, Interest, Listener, Poll, Stream, TcpStream, Token, Waker};
 
 use crate::clock;
+use crate::template::Creator;
 use crate::worker::{Command, Mailbox};
 
 const WAKE: Token = Token(usize::MAX);
 /// Pause after the system refused to accept, for instance for want of open files.
 const ACCEPT_PAUSE_NS: u64 = 100_000_000;
-/// How long a connection may wait for its first message.
-const FIRST_MESSAGE_NS: u64 = 10_000_000_000;
 /// Longest first message; a Logon(A) is far shorter.
 const FIRST_MESSAGE_BYTES: usize = 16 << 10;
 
@@ -32,6 +31,39 @@ pub(crate) type Key = (usize, BeginString, String, String);
 pub(crate) struct Destination {
     pub(crate) mailbox: Arc<Mailbox>,
     pub(crate) slot: usize,
+    /// The session's SubIDs and LocationIDs.
+    pub(crate) sub_ids: Arc<SubIds>,
+}
+
+impl Destination {
+    /// How well the SubIDs and LocationIDs of a Logon(A) fit: one more for each that is the same,
+    /// `None` if one is another. What either side does not name fits anything.
+    fn fit(&self, message: &Message<'_>) -> Option<usize> {
+        let ids = &self.sub_ids;
+        let pairs = [
+            (tag::TARGET_SUB_ID, &ids.sender_sub_id),
+            (tag::TARGET_LOCATION_ID, &ids.sender_location_id),
+            (tag::SENDER_SUB_ID, &ids.target_sub_id),
+            (tag::SENDER_LOCATION_ID, &ids.target_location_id),
+        ];
+        let mut fit = 0;
+        for (tag, ours) in pairs {
+            match message.raw(tag) {
+                Some(named) if !ours.is_empty() && named != ours.as_bytes() => return None,
+                Some(_) if !ours.is_empty() => fit += 1,
+                _ => {}
+            }
+        }
+        Some(fit)
+    }
+}
+
+/// The listeners of one setting: an address may name several.
+pub(crate) struct Entrance {
+    pub(crate) group: usize,
+    pub(crate) listener: Listener,
+    /// How long a connection may wait for its first message.
+    pub(crate) wait_ns: u64,
 }
 
 /// Ends a lobby from outside.
@@ -58,9 +90,9 @@ struct Waiting {
 pub(crate) struct Lobby {
     poll: Poll,
     door: Arc<LobbyDoor>,
-    /// Each with its group: the addresses that one setting names.
-    listeners: Vec<(usize, Listener)>,
-    sessions: HashMap<Key, Destination>,
+    entrances: Vec<Entrance>,
+    sessions: HashMap<Key, Vec<Destination>>,
+    creator: Creator,
     waiting: HashMap<usize, Waiting>,
     waiting_max: usize,
     next_token: usize,
@@ -72,21 +104,23 @@ pub(crate) struct Lobby {
 
 impl Lobby {
     pub(crate) fn new(
-        mut listeners: Vec<(usize, Listener)>,
-        sessions: HashMap<Key, Destination>,
+        mut entrances: Vec<Entrance>,
+        sessions: HashMap<Key, Vec<Destination>>,
+        creator: Creator,
         waiting_max: usize,
     ) -> io::Result<Self> {
         let poll = Poll::new()?;
         let waker = Waker::new(poll.registry(), WAKE)?;
-        for (i, (_, listener)) in listeners.iter_mut().enumerate() {
-            listener.register(poll.registry(), Token(i))?;
+        for (i, entrance) in entrances.iter_mut().enumerate() {
+            entrance.listener.register(poll.registry(), Token(i))?;
         }
         Ok(Self {
             poll,
             door: Arc::new(LobbyDoor { stop: AtomicBool::new(false), waker }),
-            next_token: listeners.len(),
-            listeners,
+            next_token: entrances.len(),
+            entrances,
             sessions,
+            creator,
             waiting: HashMap::new(),
             waiting_max,
             index: FieldIndex::default(),
@@ -114,14 +148,14 @@ impl Lobby {
             for event in &events {
                 match event.token() {
                     WAKE => {}
-                    Token(i) if i < self.listeners.len() => self.accept(i),
+                    Token(i) if i < self.entrances.len() => self.accept(i),
                     Token(token) => self.read(token),
                 }
             }
             let now = clock::monotonic_ns();
             if self.accept_at.is_some_and(|at| now >= at) {
                 self.accept_at = None;
-                (0..self.listeners.len()).for_each(|i| self.accept(i));
+                (0..self.entrances.len()).for_each(|i| self.accept(i));
             }
             self.waiting.retain(|_, w| now < w.until_ns);
         }
@@ -129,8 +163,8 @@ impl Lobby {
 
     fn accept(&mut self, i: usize) {
         loop {
-            let (group, listener) = &self.listeners[i];
-            let group = *group;
+            let Entrance { group, listener, wait_ns } = &self.entrances[i];
+            let (group, wait_ns) = (*group, *wait_ns);
             let mut stream = match listener.accept() {
                 Ok(Some(stream)) => stream,
                 Ok(None) => return,
@@ -149,7 +183,7 @@ impl Lobby {
             if stream.register(self.poll.registry(), Token(token), Interest::READABLE).is_err() {
                 continue;
             }
-            let until_ns = clock::monotonic_ns() + FIRST_MESSAGE_NS;
+            let until_ns = clock::monotonic_ns() + wait_ns;
             self.waiting.insert(token, Waiting { stream, group, read: Vec::new(), until_ns });
             self.read(token);
         }
@@ -187,14 +221,15 @@ impl Lobby {
         let peer = waiting.stream.peer_addr();
         // Never the whole Logon(A): it may hold a password.
         let mut asked = String::from("a message with a wrong CheckSum(10)");
-        let found =
-            match Message::parse(&waiting.read[..end], &mut self.index, CheckSumPolicy::Verify) {
-                Ok(message) => {
-                    asked = asked_for(&message);
-                    key(waiting.group, &message).and_then(|key| self.sessions.get(&key))
-                }
-                Err(_) => None,
-            };
+        let mut index = std::mem::take(&mut self.index);
+        let found = match Message::parse(&waiting.read[..end], &mut index, CheckSumPolicy::Verify) {
+            Ok(message) => {
+                asked = asked_for(&message);
+                key(waiting.group, &message).and_then(|key| self.destination(key, &message))
+            }
+            Err(_) => None,
+        };
+        self.index = index;
         let Some(destination) = found else {
             let peer = peer.map_or_else(String::new, |peer| peer.to_string());
             tracing::warn!(peer, asked, "closed: no Logon(A) of a session of these settings");
@@ -203,11 +238,28 @@ impl Lobby {
         if waiting.stream.deregister(self.poll.registry()).is_err() {
             return;
         }
-        destination.mailbox.post(Command::Attach {
-            slot: destination.slot,
+        let (mailbox, slot) = destination;
+        mailbox.post(Command::Attach {
+            slot,
             stream: Box::new(waiting.stream),
             read: waiting.read,
         });
+    }
+
+    /// Whose Logon(A) it is: the session whose SubIDs fit best, of equals one, or a new one.
+    fn destination(&mut self, key: Key, message: &Message<'_>) -> Option<(Arc<Mailbox>, usize)> {
+        let known = self.sessions.get(&key).into_iter().flatten();
+        let best = known
+            .filter_map(|to| Some((to.fit(message)?, to)))
+            .max_by_key(|(fit, _)| *fit)
+            .map(|(_, to)| (Arc::clone(&to.mailbox), to.slot));
+        if best.is_some() || self.sessions.contains_key(&key) {
+            return best;
+        }
+        let made = self.creator.create(&key)?;
+        let to = (Arc::clone(&made.mailbox), made.slot);
+        self.sessions.insert(key, vec![made]);
+        Some(to)
     }
 }
 

@@ -63,6 +63,12 @@ impl SessionHandle {
         self.operate(|session, now, out| session.sequence_reset(now, new_seq_no, out))
     }
 
+    /// Resets both numbers of a session that is logged on, by a Logon(A) with
+    /// ResetSeqNumFlag(141)=Y; from FIX 4.1 on. Answers whether it was sent.
+    pub fn reset_in_session(&self) -> bool {
+        self.operate(Session::reset_in_session)
+    }
+
     /// Makes the next Logon(A) of an initiator reset both numbers to 1.
     pub fn reset_at_next_logon(&self) {
         self.with_link(|link| link.desk.session.reset_at_next_logon());

@@ -26,6 +26,8 @@ pub(crate) struct Replay {
     pub(crate) out: Outbox,
     index: FieldIndex,
     pub(crate) active: bool,
+    /// Numbers that the store does not have, although they were used.
+    pub(crate) missing: u64,
 }
 
 impl Replay {
@@ -76,7 +78,9 @@ impl Replay {
             && self.out.bytes().len() < CHUNK_BYTES
         {
             let seq = self.next;
-            let stored = store.outbound(seq)?.filter(|s| s.kind == Kind::Application);
+            let stored = store.outbound(seq)?;
+            self.missing += u64::from(stored.is_none());
+            let stored = stored.filter(|s| s.kind == Kind::Application);
             let message = stored.as_ref().and_then(|stored| {
                 // Our own frame, checked by the store: what can't be read is covered by a gap fill.
                 Message::parse(stored.bytes, &mut self.index, CheckSumPolicy::Ignore).ok()

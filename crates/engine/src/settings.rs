@@ -25,15 +25,19 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use transfix_codec::{Precision, Switches};
 use transfix_session::{
-    ApplVerId, BeginString, CompIdPolicy, Config, ResetPolicy, Role, SessionId,
+    ApplVerId, BeginString, CompIdPolicy, Config, LogonConfig, NumbersConfig, ResendConfig,
+    ResetPolicy, Role, SessionId, SubIds, Throttle, TimingConfig,
 };
 
 use crate::dictionary_source::DictionarySource;
+use crate::schedule::ScheduleSettings;
 use crate::settings_file::{self, SettingsError};
+use crate::settings_tables;
 
 /// Everything an engine is told at its start.
 #[derive(Clone, Debug, Default)]
@@ -78,11 +82,18 @@ pub struct EngineSettings {
     pub cpus: Vec<usize>,
     /// Connections that may wait for their Logon(A) at once. Default 1,000.
     pub pending_connections_max: usize,
+    /// Sessions that may be made from templates. Default 1,000.
+    pub created_sessions_max: usize,
 }
 
 impl Default for EngineSettings {
     fn default() -> Self {
-        Self { workers: 2, cpus: Vec::new(), pending_connections_max: 1_000 }
+        Self {
+            workers: 2,
+            cpus: Vec::new(),
+            pending_connections_max: 1_000,
+            created_sessions_max: 1_000,
+        }
     }
 }
 
@@ -121,6 +132,62 @@ pub enum Offline {
     Refuse,
     /// It gets its number and is stored; the counterparty asks for it after the next logon.
     Store,
+    /// It waits in memory without a number, and is sent after the next logon.
+    Queue,
+}
+
+/// What becomes of messages that wait to be sent when the connection ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Unsent {
+    /// They are sent after the next logon.
+    #[default]
+    Keep,
+    /// They go back to the application: [`crate::Application::on_unsent`].
+    Return,
+}
+
+/// What becomes of a message that the application is not available for, in the end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum UnavailableAction {
+    /// BusinessMessageReject(j) with reason 4, or Reject(3) up to FIX 4.1.
+    #[default]
+    Reject,
+    /// Nothing: it counts as received.
+    Silence,
+    /// Logout(5) and disconnection; it does not count, and comes again after the next logon.
+    Disconnect,
+}
+
+/// `unavailable`: what becomes of a message whose application answers
+/// [`crate::BusinessReject::not_available`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Unavailable {
+    /// How often it is offered again; the messages behind it wait. Default 0.
+    pub retries: u32,
+    /// Time before each further offer, in milliseconds. Default 1,000.
+    pub delay_ms: u32,
+    /// What follows the last one: `reject`, `silence`, `disconnect`. Default `reject`.
+    pub then: UnavailableAction,
+}
+
+impl Default for Unavailable {
+    fn default() -> Self {
+        Self { retries: 0, delay_ms: 1_000, then: UnavailableAction::Reject }
+    }
+}
+
+/// What becomes of a framed message that is garbled.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum GarbledPolicy {
+    /// It is passed over and does not count.
+    #[default]
+    Skip,
+    /// It is answered by Reject(3), and counts if its MsgSeqNum(34) can be read.
+    Reject,
 }
 
 /// Where sent messages and the next numbers are kept.
@@ -148,8 +215,24 @@ pub struct SessionSettings {
     pub begin_string: BeginString,
     /// SenderCompID(49) of what we send.
     pub sender_comp_id: String,
-    /// TargetCompID(56) of what we send.
+    /// TargetCompID(56) of what we send. An acceptor with `*` is a template: a session is made from
+    /// it when a counterparty that no other settings name logs on, if
+    /// [`crate::Engine::start_open`] admits it.
     pub target_comp_id: String,
+    /// SenderSubID(50) of what we send; as the next three, it belongs to the identity. An acceptor
+    /// takes the Logon(A) of a counterparty that gives other ones for another session's; one that
+    /// gives none is taken. Default none.
+    #[serde(default)]
+    pub sender_sub_id: String,
+    /// SenderLocationID(142) of what we send, from FIX 4.1 on. Default none.
+    #[serde(default)]
+    pub sender_location_id: String,
+    /// TargetSubID(57) of what we send. Default none.
+    #[serde(default)]
+    pub target_sub_id: String,
+    /// TargetLocationID(143) of what we send, from FIX 4.1 on. Default none.
+    #[serde(default)]
+    pub target_location_id: String,
     /// Tells sessions apart that are equal in all three; never on the wire.
     #[serde(default)]
     pub qualifier: String,
@@ -161,9 +244,37 @@ pub struct SessionSettings {
     /// DefaultApplVerID(1137) of a FIXT.1.1 session: 2 to 10. An initiator needs it.
     #[serde(default)]
     pub default_appl_ver_id: Option<u8>,
-    /// When numbers start again at 1: `never`, `logon`, `disconnect`. Default `never`.
-    #[serde(default, deserialize_with = "settings_file::reset")]
-    pub reset: ResetPolicy,
+    /// When numbers start again at 1: a list of `logon`, `logout`, `disconnect`, `error`. Default
+    /// none: only if the counterparty asks with ResetSeqNumFlag(141).
+    #[serde(default, deserialize_with = "settings_file::reset_on")]
+    pub reset_on: ResetPolicy,
+    /// Time of day in UTC, `HH:MM:SS`, at which a session that is logged on resets the numbers by
+    /// a Logon(A) with ResetSeqNumFlag(141)=Y; from FIX 4.1 on. Default none.
+    #[serde(default, deserialize_with = "settings_file::second_of_day")]
+    pub reset_at: Option<u32>,
+    /// Hours after each logon at which it does so; 0 for never. Default 0.
+    #[serde(default)]
+    pub reset_after_h: u32,
+    /// What our Logon(A) says and which one is taken, as a table. See [`LogonConfig`].
+    #[serde(default, deserialize_with = "settings_tables::table")]
+    pub logon: LogonConfig,
+    /// Numbers that are not the expected ones, as a table. See [`NumbersConfig`].
+    #[serde(default, deserialize_with = "settings_tables::table")]
+    pub numbers: NumbersConfig,
+    /// How lost messages are asked for and sent again, as a table. See [`ResendConfig`].
+    #[serde(default, deserialize_with = "settings_tables::table")]
+    pub resend: ResendConfig,
+    /// Heartbeats and silence, as a table. See [`TimingConfig`].
+    #[serde(default, deserialize_with = "settings_tables::table")]
+    pub timing: TimingConfig,
+    /// How many application messages of a type are taken in a time: a list of tables such as
+    /// `{ msg_type = "D", messages_max = 10, interval_ms = 1000, action = "reject" }`; the action
+    /// may also be `disconnect`. Default none.
+    #[serde(default, deserialize_with = "settings_tables::throttles")]
+    pub throttles: Vec<Throttle>,
+    /// Whether the session ends without a Logout(5) of ours. Default false.
+    #[serde(default)]
+    pub silent_disconnect: bool,
     /// Whether CompIDs of every message are checked. Default true.
     #[serde(default = "default_true")]
     pub check_comp_ids: bool,
@@ -184,6 +295,10 @@ pub struct SessionSettings {
     /// Whether CheckSum(10) is verified. Default true.
     #[serde(default = "default_true")]
     pub validate_check_sum: bool,
+    /// What becomes of a framed message that is garbled: a wrong CheckSum(10), MsgType(35) missing
+    /// or out of its place. `skip` or `reject`. Default `skip`, as the standard wants it.
+    #[serde(default)]
+    pub garbled: GarbledPolicy,
     /// A dictionary in place of the version's own (the application's, on FIXT sessions).
     #[serde(default)]
     pub dictionary: Option<DictionarySource>,
@@ -207,12 +322,31 @@ pub struct SessionSettings {
     /// CPU that the session's own thread is pinned to.
     #[serde(default)]
     pub cpu: Option<usize>,
+    /// When the session may be connected, such as `{ zone = "Europe/London", days = "mon-fri",
+    /// from = "08:00", to = "16:30" }`; `transfix schedule` prints the times. Default: always.
+    #[serde(default)]
+    pub schedule: Option<ScheduleSettings>,
     /// Who writes what handles send: `direct` or `queued`. Default `direct`.
     #[serde(default)]
     pub send: SendMode,
-    /// Messages sent without a connection: `refuse` or `store`. Default `refuse`.
+    /// Messages sent without a connection: `refuse`, `store` or `queue`. Default `refuse`.
     #[serde(default)]
     pub offline: Offline,
+    /// Time between a logon and the first message that was queued before it, in milliseconds.
+    /// Default 0.
+    #[serde(default)]
+    pub queue_pause_ms: u32,
+    /// Messages that wait to be sent when the connection ends: `keep` or `return`. Default `keep`.
+    #[serde(default)]
+    pub unsent: Unsent,
+    /// What becomes of messages that the application is not available for, as a table. See
+    /// [`Unavailable`].
+    #[serde(default)]
+    pub unavailable: Unavailable,
+    /// Whether a message with DeliverToCompID(128) is passed on to the session of the same version
+    /// with that counterparty, on behalf of its sender. Default false: the application gets it.
+    #[serde(default)]
+    pub route_third_party: bool,
     /// What the store survives: `memory`, `process`, `power`. Default `process`.
     #[serde(default)]
     pub durability: Durability,
@@ -229,6 +363,10 @@ pub struct SessionSettings {
     /// Longest message accepted, in bytes. Default 1 MiB.
     #[serde(default = "default_message_bytes_max")]
     pub message_bytes_max: usize,
+    /// Longest value of a field accepted, in bytes; a message with a longer one is answered by
+    /// Reject(3), reason 5. Default: as long as the message may be.
+    #[serde(default = "default_field_bytes_max")]
+    pub field_bytes_max: usize,
     /// Bytes that may wait for the counterparty before `send` answers "would block". Default 16
     /// MiB.
     #[serde(default = "default_queued_bytes_max")]
@@ -268,6 +406,9 @@ const fn default_segment_bytes() -> usize {
 const fn default_message_bytes_max() -> usize {
     1 << 20
 }
+const fn default_field_bytes_max() -> usize {
+    usize::MAX
+}
 const fn default_queued_bytes_max() -> usize {
     16 << 20
 }
@@ -281,17 +422,30 @@ impl SessionSettings {
             begin_string: id.begin_string,
             sender_comp_id: id.sender_comp_id.to_string(),
             target_comp_id: id.target_comp_id.to_string(),
+            sender_sub_id: id.sub_ids.sender_sub_id.clone(),
+            sender_location_id: id.sub_ids.sender_location_id.clone(),
+            target_sub_id: id.sub_ids.target_sub_id.clone(),
+            target_location_id: id.sub_ids.target_location_id.clone(),
             qualifier: id.qualifier.to_string(),
             address: address.to_owned(),
             heart_bt_int_s: default_heart_bt_int_s(),
             default_appl_ver_id: None,
-            reset: ResetPolicy::Never,
+            reset_on: ResetPolicy::NEVER,
+            reset_at: None,
+            reset_after_h: 0,
+            logon: LogonConfig::default(),
+            numbers: NumbersConfig::default(),
+            resend: ResendConfig::default(),
+            timing: TimingConfig::default(),
+            throttles: Vec::new(),
+            silent_disconnect: false,
             check_comp_ids: true,
             sending_time_tolerance_s: default_sending_time_tolerance_s(),
             precision: None,
             validate: true,
             checks: Switches::default(),
             validate_check_sum: true,
+            garbled: GarbledPolicy::default(),
             dictionary: None,
             appl_versions: BTreeMap::new(),
             logon_timeout_ms: default_timeout_ms(),
@@ -299,13 +453,19 @@ impl SessionSettings {
             reconnect_interval_ms: default_reconnect_interval_ms(),
             mode: Mode::default(),
             cpu: None,
+            schedule: None,
             send: SendMode::default(),
             offline: Offline::default(),
+            queue_pause_ms: 0,
+            unsent: Unsent::default(),
+            unavailable: Unavailable::default(),
+            route_third_party: false,
             durability: Durability::default(),
             store_dir: default_store_dir(),
             keep_inbound: false,
             segment_bytes: default_segment_bytes(),
             message_bytes_max: default_message_bytes_max(),
+            field_bytes_max: default_field_bytes_max(),
             queued_bytes_max: default_queued_bytes_max(),
             tcp_nodelay: true,
             tcp_send_buffer_bytes: 0,
@@ -317,6 +477,12 @@ impl SessionSettings {
     #[must_use]
     pub fn id(&self) -> SessionId {
         SessionId {
+            sub_ids: Arc::new(SubIds {
+                sender_sub_id: self.sender_sub_id.clone(),
+                sender_location_id: self.sender_location_id.clone(),
+                target_sub_id: self.target_sub_id.clone(),
+                target_location_id: self.target_location_id.clone(),
+            }),
             qualifier: self.qualifier.as_str().into(),
             ..SessionId::new(self.begin_string, &self.sender_comp_id, &self.target_comp_id)
         }
@@ -326,12 +492,9 @@ impl SessionSettings {
     /// identity, such as `FIX.4.4-VENUE-CLIENT`.
     #[must_use]
     pub fn store_path(&self) -> PathBuf {
-        let mut name = format!(
-            "{}-{}-{}",
-            self.begin_string,
-            file_name(&self.sender_comp_id),
-            file_name(&self.target_comp_id)
-        );
+        let sender = [&self.sender_comp_id, &self.sender_sub_id, &self.sender_location_id];
+        let target = [&self.target_comp_id, &self.target_sub_id, &self.target_location_id];
+        let mut name = format!("{}-{}-{}", self.begin_string, ids_name(sender), ids_name(target));
         if !self.qualifier.is_empty() {
             name = format!("{name}-{}", file_name(&self.qualifier));
         }
@@ -343,7 +506,15 @@ impl SessionSettings {
         let mut config = Config::new(self.id(), self.role);
         config.heart_bt_int_s = self.heart_bt_int_s;
         config.default_appl_ver_id = self.default_appl_ver_id.map(ApplVerId);
-        config.reset = self.reset;
+        config.reset = self.reset_on;
+        config.reset_at_s = self.reset_at;
+        config.reset_after_h = self.reset_after_h;
+        config.logon = self.logon.clone();
+        config.numbers = self.numbers;
+        config.resend = self.resend;
+        config.timing = self.timing;
+        config.throttles.clone_from(&self.throttles);
+        config.silent_disconnect = self.silent_disconnect;
         config.comp_ids =
             if self.check_comp_ids { CompIdPolicy::Check } else { CompIdPolicy::Ignore };
         config.sending_time_tolerance_s =
@@ -351,10 +522,23 @@ impl SessionSettings {
         if let Some(precision) = self.precision {
             config.precision = precision;
         }
+        config.field_bytes_max = self.field_bytes_max;
         config.logon_timeout_ms = self.logon_timeout_ms;
         config.logout_timeout_ms = self.logout_timeout_ms;
         config
     }
+}
+
+/// CompID, SubID and LocationID, as far as there are any.
+fn ids_name([comp_id, sub_id, location_id]: [&String; 3]) -> String {
+    let mut name = file_name(comp_id);
+    for (mark, id) in [("+", sub_id), ("@", location_id)] {
+        if !id.is_empty() {
+            name += mark;
+            name += &file_name(id);
+        }
+    }
+    name
 }
 
 /// `text` with every byte that a file name should not hold written as `%XX`, so that no two

@@ -6,12 +6,14 @@ use std::path::{Path, PathBuf};
 
 use serde::de::{self, Deserialize, Deserializer};
 use toml::Spanned;
-use toml::de::{DeTable, DeValue};
+use toml::de::{DeString, DeTable, DeValue};
 use transfix_codec::{Precision, Switches};
 use transfix_session::{BeginString, ResetPolicy, Role};
 
 use crate::dictionary_source::DictionarySource;
-use crate::settings::{EngineSettings, Offline, SessionSettings, Settings};
+use crate::settings::{EngineSettings, SessionSettings, Settings};
+use crate::settings_check::check;
+use crate::settings_tables;
 
 /// Why settings were not taken.
 #[derive(Debug)]
@@ -99,8 +101,7 @@ pub(crate) fn parse(path: &Path, text: &str) -> Result<Settings, SettingsError> 
         };
         let mut merged = defaults.clone();
         for (key, value) in own {
-            merged.remove(&key);
-            merged.insert(key, value);
+            merge(&mut merged, key, value);
         }
         let value = Spanned::new(span.clone(), DeValue::Table(merged));
         let mut session: SessionSettings = value_of(value).map_err(toml_error)?;
@@ -113,6 +114,26 @@ pub(crate) fn parse(path: &Path, text: &str) -> Result<Settings, SettingsError> 
         settings.sessions.push(session);
     }
     Ok(settings)
+}
+
+/// Puts a session's own value in place of the default; in a table of switches, key by key.
+fn merge<'a>(
+    merged: &mut DeTable<'a>,
+    key: Spanned<DeString<'a>>,
+    mut value: Spanned<DeValue<'a>>,
+) {
+    let is_table = settings_tables::NAMES.contains(&key.get_ref().as_ref());
+    let default = merged.remove(&key).map(Spanned::into_inner);
+    if let (true, Some(DeValue::Table(default)), DeValue::Table(own)) =
+        (is_table, default, value.get_mut())
+    {
+        for (key, value) in default {
+            if !own.contains_key(&key) {
+                own.insert(key, value);
+            }
+        }
+    }
+    merged.insert(key, value);
 }
 
 /// `[dictionaries]`: names for dictionaries, to be used in the sessions.
@@ -130,51 +151,6 @@ fn resolve(session: &mut SessionSettings, aliases: &Aliases) {
 
 fn value_of<'de, T: Deserialize<'de>>(value: Spanned<DeValue<'de>>) -> Result<T, toml::de::Error> {
     T::deserialize(toml::de::ValueDeserializer::from(value))
-}
-
-/// What no single key can tell.
-pub(crate) fn check(session: &SessionSettings) -> Result<(), String> {
-    let id = session.id();
-    if session.sender_comp_id.is_empty() || session.target_comp_id.is_empty() {
-        return Err("sender_comp_id and target_comp_id must not be empty".to_owned());
-    }
-    let control = |id: &&String| id.chars().any(char::is_control);
-    if [&session.sender_comp_id, &session.target_comp_id].iter().any(control) {
-        return Err("a CompID must not contain control characters".to_owned());
-    }
-    if session.offline == Offline::Store && session.reset != ResetPolicy::Never {
-        return Err(format!("{id}: offline = \"store\" needs reset = \"never\": a reset loses it"));
-    }
-    if session.role == Role::Acceptor && !session.qualifier.is_empty() {
-        // Nothing in a Logon(A) would tell such sessions apart.
-        return Err(format!("{id}: only an initiator has a qualifier"));
-    }
-    for (key, value, min) in [
-        ("message_bytes_max", session.message_bytes_max, 1_024),
-        ("queued_bytes_max", session.queued_bytes_max, 1),
-        ("segment_bytes", session.segment_bytes, 16 << 10),
-        ("logon_timeout_ms", session.logon_timeout_ms as usize, 1),
-        ("logout_timeout_ms", session.logout_timeout_ms as usize, 1),
-        ("reconnect_interval_ms", session.reconnect_interval_ms as usize, 1),
-    ] {
-        if value < min {
-            return Err(format!("{id}: {key} is at least {min}, not {value}"));
-        }
-    }
-    let fixt = session.begin_string == BeginString::Fixt11;
-    match session.default_appl_ver_id {
-        None if fixt && session.role == Role::Initiator => {
-            Err(format!("{id}: a FIXT.1.1 initiator needs default_appl_ver_id, such as 9"))
-        }
-        Some(_) if !fixt => Err(format!("{id}: only FIXT.1.1 has default_appl_ver_id")),
-        _ if !fixt && !session.appl_versions.is_empty() => {
-            Err(format!("{id}: only FIXT.1.1 has appl_versions"))
-        }
-        Some(n) if !(2..=10).contains(&n) => {
-            Err(format!("{id}: default_appl_ver_id is 2 (FIX 4.0) to 10 (FIX Latest), not {n}"))
-        }
-        _ => Ok(()),
-    }
 }
 
 /// Adds the nearest right word to serde's "unknown field `x`, expected one of `a`, `b`".
@@ -223,10 +199,24 @@ pub(crate) fn begin_string<'de, D: Deserializer<'de>>(d: D) -> Result<BeginStrin
     found.ok_or_else(|| de::Error::unknown_variant(&text, WORDS))
 }
 
-pub(crate) fn reset<'de, D: Deserializer<'de>>(d: D) -> Result<ResetPolicy, D::Error> {
-    const VALUES: [ResetPolicy; 3] =
-        [ResetPolicy::Never, ResetPolicy::Logon, ResetPolicy::Disconnect];
-    one_of(d, &["never", "logon", "disconnect"], &VALUES)
+pub(crate) fn reset_on<'de, D: Deserializer<'de>>(d: D) -> Result<ResetPolicy, D::Error> {
+    let mut policy = ResetPolicy::NEVER;
+    for name in Vec::<String>::deserialize(d)? {
+        match policy.named(&name) {
+            Some(switch) => *switch = true,
+            None => return Err(de::Error::unknown_variant(&name, ResetPolicy::NAMES)),
+        }
+    }
+    Ok(policy)
+}
+
+pub(crate) fn second_of_day<'de, D: Deserializer<'de>>(d: D) -> Result<Option<u32>, D::Error> {
+    let text = String::deserialize(d)?;
+    let parts: Vec<u32> = text.split(':').map_while(|part| part.parse().ok()).collect();
+    match parts[..] {
+        [h @ 0..24, m @ 0..60, s @ 0..60] if text.len() == 8 => Ok(Some((h * 60 + m) * 60 + s)),
+        _ => Err(de::Error::custom(format!("`{text}` is no time of day, such as 17:00:00"))),
+    }
 }
 
 pub(crate) fn precision<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Precision>, D::Error> {
@@ -249,6 +239,8 @@ pub(crate) fn checks<'de, D: Deserializer<'de>>(d: D) -> Result<Switches, D::Err
 #[cfg(test)]
 mod tests {
     use super::*;
+    use transfix_codec::Tag;
+    use transfix_session::{ResendConfig, Secret, TimingConfig, TooLow, TooLowAtLogon};
 
     const GOOD: &str = "[[session]]\nrole = \"acceptor\"\nbegin_string = \"FIX.4.4\"\n\
         sender_comp_id = \"A\"\ntarget_comp_id = \"B\"\naddress = \"127.0.0.1:0\"\n";
@@ -309,6 +301,81 @@ mod tests {
         check(
             &format!("{GOOD}appl_versions = {{ 4 = \"FIX42\" }}\n"),
             "my.toml:1: FIX.4.4:A->B: only FIXT.1.1 has appl_versions",
+        );
+    }
+
+    #[test]
+    fn tables_are_taken_over_key_by_key() {
+        let text = format!(
+            "[defaults]\nresend = {{ request_max = 5, closed_ranges = true }}\n\
+             reset_on = [\"logout\"]\n{GOOD}resend.request_max = 7\n\
+             numbers = {{ too_low = \"reject\", too_low_at_logon = \"accept\" }}\n\
+             reset_on = [\"disconnect\", \"error\"]\nreset_at = \"17:00:01\"\n\
+             [session.logon]\nusername = \"us\"\npassword = \"hush\"\nfields = [\"1603=A=B\"]\n\
+             test_message_indicator = true\n[session.timing]\nmargin_ms = 200\n"
+        );
+        let session = &Settings::parse("my.toml", &text).unwrap().sessions[0];
+        let resend = ResendConfig { request_max: 7, closed_ranges: true, ..Default::default() };
+        assert_eq!(session.resend, resend);
+        assert_eq!(session.numbers.too_low, TooLow::Reject);
+        assert_eq!(session.numbers.too_low_at_logon, TooLowAtLogon::Accept);
+        let reset_on = ResetPolicy { disconnect: true, error: true, ..ResetPolicy::NEVER };
+        assert_eq!(session.reset_on, reset_on);
+        assert_eq!(session.reset_at, Some(61_201));
+        assert_eq!(session.logon.fields, [(Tag(1603), "A=B".to_owned())]);
+        assert_eq!(session.logon.password.as_ref().map(Secret::reveal), Some("hush"));
+        assert!(!format!("{session:?}").contains("hush"));
+        assert_eq!(session.timing, TimingConfig { margin_ms: 200, ..Default::default() });
+    }
+
+    #[test]
+    fn tables_are_read_strictly() {
+        check(
+            &format!("{GOOD}resend.request_maxx = 5\n"),
+            "my.toml:7: unknown key `request_maxx`; did you mean `request_max`?",
+        );
+        check(
+            &format!("{GOOD}numbers.too_low = \"rejected\"\n"),
+            "my.toml:7: unknown value `rejected`; did you mean `reject`?",
+        );
+        check(
+            &format!("{GOOD}reset_on = [\"logonn\"]\n"),
+            "my.toml:7: unknown value `logonn`; did you mean `logon`?",
+        );
+        check(
+            &format!("{GOOD}reset_at = \"24:00:00\"\n"),
+            "my.toml:7: `24:00:00` is no time of day, such as 17:00:00",
+        );
+        check(
+            &format!("{GOOD}logon.password = {{ env = \"NO_SUCH_VARIABLE\" }}\n"),
+            "my.toml:7: environment variable NO_SUCH_VARIABLE: environment variable not found",
+        );
+        check(
+            &format!("{GOOD}logon.password = {{ var = \"X\" }}\n"),
+            "my.toml:7: write the text, { env = \"NAME\" } or { file = \"PATH\" }",
+        );
+        check(
+            &format!("{GOOD}logon.fields = [\"96\"]\n"),
+            "my.toml:7: `96` is no field; write it as tag=value",
+        );
+        let of_session = |keys: &str, expected: &str| {
+            check(&format!("{GOOD}{keys}\n"), &format!("my.toml:1: FIX.4.4:A->B: {expected}"));
+        };
+        of_session("logon.fields = [\"108=5\"]", "logon.fields: tag 108 has a setting of its own");
+        of_session("logon.new_password = \"x\"", "only FIXT.1.1 has logon.new_password");
+        of_session("timing.test_requests_max = 0", "timing.test_requests_max is at least 1, not 0");
+        of_session(
+            "timing = { heart_bt_int_s_min = 9, heart_bt_int_s_max = 5 }",
+            "timing.heart_bt_int_s_min 9 is above heart_bt_int_s_max 5",
+        );
+        check(
+            &format!("{}logon.username = \"x\"\n", GOOD.replace("4.4", "4.2")),
+            "my.toml:1: FIX.4.2:A->B: FIX.4.2 has no Username(553); use logon.fields for other \
+             ones",
+        );
+        check(
+            &format!("{}sender_location_id = \"x\"\n", GOOD.replace("4.4", "4.0")),
+            "my.toml:1: FIX.4.0:A(,x)->B: FIX.4.0 has no location ids; leave them out",
         );
     }
 

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard, PoisonError};
 
-use transfix_session::{Disconnect, Now, SessionId};
+use transfix_session::{Disconnect, Now, SendError, SessionId};
 use transfix_transport::{Connecting, Interest, Registry, SocketOptions, Stream, Token, connect};
 
 use crate::clock;
@@ -103,11 +103,49 @@ pub(crate) struct Slot {
     ended: Option<Disconnect>,
     /// The failure of the connection has been told since the last one that stood.
     warned: bool,
+    /// When the schedule is looked at again, on the monotonic clock; never without one.
+    look_at: Option<u64>,
+    /// The window has closed, and the session was told.
+    closing: bool,
 }
 
 impl Slot {
-    pub(crate) const fn new(shared: Arc<Shared>, dial: Option<Dial>) -> Self {
-        Self { shared, dial, up: false, failed: false, ended: None, warned: false }
+    pub(crate) fn new(shared: Arc<Shared>, dial: Option<Dial>) -> Self {
+        let (up, failed, ended, warned, closing) = (false, false, None, false, false);
+        let mut slot = Self { shared, dial, up, failed, ended, warned, look_at: None, closing };
+        let has_schedule = slot.lock().desk.options.hours.is_some();
+        slot.look_at = has_schedule.then_some(0);
+        slot
+    }
+
+    /// Looks at the schedule if it is time to; a session that is connected outside of it logs out.
+    fn look_at_schedule(&mut self, now: Now) -> Result<(), Down> {
+        if self.look_at.is_none_or(|at| now.monotonic_ns < at) {
+            return Ok(());
+        }
+        let mut link = self.shared.link.lock().map_err(|_| Down::Panicked)?;
+        let Some(hours) = &mut link.desk.options.hours else { return Ok(()) };
+        let may_connect = hours.may_connect(now.utc);
+        self.look_at = Some(hours.look_again(now));
+        if may_connect || !self.up {
+            self.closing = false;
+            return Ok(());
+        }
+        if std::mem::replace(&mut self.closing, true) {
+            return Ok(());
+        }
+        tracing::info!(session = %self.shared.id, "logging out: the window has closed");
+        link.desk.send_queued(now, &self.shared.queue);
+        if link.logout(now, "the session is closed by its schedule")? {
+            return Ok(());
+        }
+        Err(Down::Session(Disconnect::Schedule))
+    }
+
+    /// Whether the schedule allows a connection now.
+    fn is_open(&self, now: Now) -> bool {
+        self.look_at.is_none()
+            || self.lock().desk.options.hours.as_mut().is_none_or(|h| h.may_connect(now.utc))
     }
 
     fn is_enabled(&self) -> bool {
@@ -124,10 +162,11 @@ impl Slot {
         link.turn(&self.shared.queue, clock::now)
     }
 
-    pub(crate) fn tick(&self, now: Now) -> Result<(), Down> {
+    pub(crate) fn tick(&mut self, now: Now) -> Result<(), Down> {
+        self.look_at_schedule(now)?;
         let mut link = self.shared.link.lock().map_err(|_| Down::Panicked)?;
-        if link.desk.session.next_deadline().is_some_and(|at| now.monotonic_ns >= at) {
-            link.tick(now)?;
+        if link.desk.next_deadline().is_some_and(|at| now.monotonic_ns >= at) {
+            link.tick(now, &self.shared.queue)?;
         }
         Ok(())
     }
@@ -139,7 +178,8 @@ impl Slot {
             Some(Dial { state: DialState::At(_), .. }) if !self.is_enabled() => None,
             Some(Dial { state: DialState::At(at), .. }) => Some(*at),
             Some(Dial { state: DialState::Connecting(_, until), .. }) => Some(*until),
-            _ => self.lock().desk.session.next_deadline(),
+            _ if !self.up => None,
+            _ => self.lock().desk.next_deadline().into_iter().chain(self.look_at).min(),
         }
     }
 
@@ -151,13 +191,16 @@ impl Slot {
         read: &[u8],
         registry: Option<(&Registry, Token)>,
     ) -> Result<(), Down> {
+        let is_open = self.is_open(now);
         let mut link = self.lock();
-        if link.is_up() || self.failed || !self.is_enabled() {
+        if link.is_up() || self.failed || !self.is_enabled() || !is_open {
             let why = match () {
                 () if link.is_up() => "there is one already",
                 () if self.failed => "the session has failed",
+                () if !is_open => "the session is closed by its schedule",
                 () => "the session is logged out by its operator",
             };
+            link.desk.counters.refused += 1;
             tracing::warn!(session = %self.shared.id, why, "refused a connection");
             return Ok(());
         }
@@ -169,6 +212,8 @@ impl Slot {
         drop(link);
         self.up = true;
         self.warned = false;
+        self.closing = false;
+        self.look_at = self.look_at.map(|_| 0);
         self.ended = None;
         attached
     }
@@ -181,11 +226,17 @@ impl Slot {
         token: Token,
         waits: bool,
     ) -> Result<(), Down> {
+        self.look_at_schedule(now)?;
+        let (is_open, look_at) = (self.is_open(now), self.look_at);
         let Some(dial) = self.dial.as_mut().filter(|_| !self.failed) else { return Ok(()) };
         match &mut dial.state {
             DialState::Up => Ok(()),
             DialState::At(at) => {
                 if now.monotonic_ns < *at || !self.shared.enabled.load(Ordering::Acquire) {
+                    return Ok(());
+                }
+                if !is_open {
+                    *at = look_at.unwrap_or(now.monotonic_ns + dial.interval_ns);
                     return Ok(());
                 }
                 let address = dial.addresses[dial.next % dial.addresses.len()];
@@ -245,7 +296,7 @@ impl Slot {
             dial.state = DialState::At(now.monotonic_ns + dial.interval_ns);
         }
         // Last: it calls the application, which may panic.
-        if let Some(mut stream) = self.lock().close(reason) {
+        if let Some(mut stream) = self.lock().close(now, &self.shared.queue, reason) {
             drain(&mut *stream);
             // Not registered where the worker spins.
             stream.deregister(registry).ok();
@@ -256,10 +307,11 @@ impl Slot {
     pub(crate) fn begin_stop(&mut self, now: Now, text: &str) -> Result<(), Down> {
         self.dial = None;
         self.shared.closed.store(true, Ordering::Release);
+        let mut link = self.lock();
         if !self.up {
+            link.desk.return_unsent(&self.shared.queue, SendError::Closed);
             return Ok(());
         }
-        let mut link = self.lock();
         link.desk.send_queued(now, &self.shared.queue);
         if link.logout(now, text)? {
             return Ok(());

@@ -27,6 +27,8 @@ const TICK_NS: u64 = 1_000_000;
 pub(crate) enum Command {
     /// A connection for the session in this slot, and what was read from it already.
     Attach { slot: usize, stream: Box<dyn Stream>, read: Vec<u8> },
+    /// One more session, in the next slot.
+    Add(Box<Slot>),
     /// Log out everywhere and end, at this moment of the monotonic clock at the latest.
     Stop { until_ns: u64, text: String },
 }
@@ -302,6 +304,7 @@ impl Worker {
                         Err(why) => self.down(slot, &why),
                     }
                 }
+                Command::Add(slot) => self.slots.push(*slot),
                 Command::Stop { until_ns, text } => self.begin_stop(until_ns, &text),
             }
         }

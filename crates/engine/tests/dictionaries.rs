@@ -55,7 +55,7 @@ impl Application for Side {
 
 /// A venue with these settings and a client that validates nothing.
 fn connected(head: &str, session: &str) -> ((Engine, Engine), SessionHandle, Receiver<String>) {
-    let common = format!("{session}\ndurability = \"memory\"\nreset = \"logon\"\n");
+    let common = format!("{session}\ndurability = \"memory\"\nreset_on = [\"logon\"]\n");
     let venue = format!(
         "{head}\n[[session]]\nrole = \"acceptor\"\nsender_comp_id = \"V\"\n\
          target_comp_id = \"C\"\naddress = \"127.0.0.1:0\"\n{common}"

@@ -50,7 +50,7 @@ fn client(counterparty: &str, address: &str) -> (Engine, SessionHandle, Receiver
     let id = SessionId::new(BeginString::Fix44, "CLIENT", counterparty);
     let mut settings = SessionSettings::new(Role::Initiator, &id, address);
     settings.durability = Durability::Memory;
-    settings.reset = ResetPolicy::Logon;
+    settings.reset_on = ResetPolicy::LOGON;
     settings.reconnect_interval_ms = 10;
     let (events, received) = channel();
     let engine =

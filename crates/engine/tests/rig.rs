@@ -46,7 +46,7 @@ fn a_reset_that_nobody_has_answered_is_asked_for_again_after_a_restart() {
     };
     let rig = open();
     assert!(!first_words(&rig).contains("\x01141=Y\x01"));
-    rig.close(transfix::Disconnect::Application);
+    rig.close(Now::default(), transfix::Disconnect::Application);
     rig.operate(Now::default(), |session, _, _| session.reset_at_next_logon()).unwrap();
     assert!(first_words(&rig).contains("\x0134=1\x01"));
     drop(rig);

@@ -1,101 +1,22 @@
 //! What a session is told once, before it starts: identity, role, times and limits.
 
-use std::fmt;
-use std::sync::Arc;
+mod identity;
+mod logon;
+mod numbers;
+mod resend;
+mod reset;
+mod throttle;
+mod timing;
 
-use transfix_codec::{Precision, RejectReason, Timestamp};
+use transfix_codec::{Precision, Timestamp};
 
-/// BeginString(8): the version of the session layer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum BeginString {
-    /// `FIX.4.0`
-    Fix40,
-    /// `FIX.4.1`
-    Fix41,
-    /// `FIX.4.2`
-    Fix42,
-    /// `FIX.4.3`
-    Fix43,
-    /// `FIX.4.4`
-    Fix44,
-    /// `FIXT.1.1`: FIX 5.0 and later, with the application version in the Logon(A).
-    Fixt11,
-}
-
-impl BeginString {
-    /// All versions, oldest first.
-    pub const ALL: [Self; 6] =
-        [Self::Fix40, Self::Fix41, Self::Fix42, Self::Fix43, Self::Fix44, Self::Fixt11];
-
-    /// The value on the wire.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Fix40 => "FIX.4.0",
-            Self::Fix41 => "FIX.4.1",
-            Self::Fix42 => "FIX.4.2",
-            Self::Fix43 => "FIX.4.3",
-            Self::Fix44 => "FIX.4.4",
-            Self::Fixt11 => "FIXT.1.1",
-        }
-    }
-
-    /// The version with this value on the wire.
-    #[must_use]
-    pub fn parse(value: &[u8]) -> Option<Self> {
-        Self::ALL.into_iter().find(|v| v.as_str().as_bytes() == value)
-    }
-
-    /// The finest times that the version allows by default: seconds up to FIX 4.1.
-    #[must_use]
-    pub fn precision(self) -> Precision {
-        if self < Self::Fix42 { Precision::Seconds } else { Precision::Millis }
-    }
-
-    /// EndSeqNo(16) that means "and all that follow".
-    pub(crate) fn open_end(self) -> u64 {
-        if self < Self::Fix42 { 999_999 } else { 0 }
-    }
-
-    /// Whether Reject(3) has RefTagID(371), RefMsgType(372) and SessionRejectReason(373).
-    pub(crate) fn has_reject_reason(self) -> bool {
-        self >= Self::Fix42
-    }
-
-    /// Whether the version's code set of SessionRejectReason(373) has `reason`: FIX 4.2 ends at 11.
-    pub(crate) fn knows(self, reason: RejectReason) -> bool {
-        self > Self::Fix42 || (self == Self::Fix42 && reason as u8 <= 11)
-    }
-}
-
-impl fmt::Display for BeginString {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-/// DefaultApplVerID(1137): the application version of a FIXT session, `2` (FIX 4.0) to `10`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct ApplVerId(pub u8);
-
-impl ApplVerId {
-    /// The dictionary that belongs to it, such as `FIX50SP2` for 9.
-    #[must_use]
-    pub const fn dictionary(self) -> Option<&'static str> {
-        Some(match self.0 {
-            2 => "FIX40",
-            3 => "FIX41",
-            4 => "FIX42",
-            5 => "FIX43",
-            6 => "FIX44",
-            7 => "FIX50",
-            8 => "FIX50SP1",
-            9 => "FIX50SP2",
-            10 => "FIXLatest",
-            _ => return None,
-        })
-    }
-}
+pub use identity::{ApplVerId, BeginString, SessionId, SubIds};
+pub use logon::{LogonConfig, Secret};
+pub use numbers::{NumbersConfig, TooLow, TooLowAtLogon};
+pub use resend::ResendConfig;
+pub use reset::ResetPolicy;
+pub use throttle::{Throttle, ThrottleAction};
+pub use timing::TimingConfig;
 
 /// Who opens the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,64 +27,9 @@ pub enum Role {
     Acceptor,
 }
 
-/// The identity of a session as seen from this side: BeginString(8), our and their CompID, and a
-/// qualifier that tells apart sessions which are equal in all of them.
-#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct SessionId {
-    /// BeginString(8) of both directions.
-    pub begin_string: BeginString,
-    /// SenderCompID(49) of what we send.
-    pub sender_comp_id: Arc<str>,
-    /// TargetCompID(56) of what we send.
-    pub target_comp_id: Arc<str>,
-    /// Empty, or a name of our own that never goes on the wire.
-    pub qualifier: Arc<str>,
-}
-
-impl SessionId {
-    /// An identity without qualifier.
-    #[must_use]
-    pub fn new(begin_string: BeginString, sender_comp_id: &str, target_comp_id: &str) -> Self {
-        Self {
-            begin_string,
-            sender_comp_id: sender_comp_id.into(),
-            target_comp_id: target_comp_id.into(),
-            qualifier: "".into(),
-        }
-    }
-}
-
-impl fmt::Display for SessionId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}->{}", self.begin_string, self.sender_comp_id, self.target_comp_id)?;
-        if !self.qualifier.is_empty() {
-            write!(f, "/{}", self.qualifier)?;
-        }
-        Ok(())
-    }
-}
-
-impl fmt::Debug for SessionId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
-
 /// The highest MsgSeqNum(34) and NewSeqNo(36) that is taken: a million messages a second for
 /// thirty years do not reach it, and what lies above would leave no number to go on with.
 pub const MSG_SEQ_NUM_MAX: u64 = 1_000_000_000_000_000;
-
-/// When MsgSeqNum(34) starts again at 1 in both directions.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum ResetPolicy {
-    /// Only if the counterparty asks with ResetSeqNumFlag(141).
-    #[default]
-    Never,
-    /// The initiator sends ResetSeqNumFlag(141)=Y with each Logon(A); the acceptor resets likewise.
-    Logon,
-    /// After each connection, however it ended.
-    Disconnect,
-}
 
 /// Whether SenderCompID(49) and TargetCompID(56) are checked on every message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -198,12 +64,33 @@ pub struct Config {
     pub default_appl_ver_id: Option<ApplVerId>,
     /// When numbers start again at 1.
     pub reset: ResetPolicy,
+    /// Second of the day, in UTC, at which a session that is logged on resets the numbers by a
+    /// Logon(A) with ResetSeqNumFlag(141)=Y; from FIX 4.1 on. Default none.
+    pub reset_at_s: Option<u32>,
+    /// Hours after each logon at which it does so; 0 for never. Default 0.
+    pub reset_after_h: u32,
+    /// Fields of the Logon(A).
+    pub logon: LogonConfig,
+    /// Numbers that are not the expected ones.
+    pub numbers: NumbersConfig,
+    /// Asking for lost messages, and answering those who ask.
+    pub resend: ResendConfig,
+    /// Heartbeats and silence.
+    pub timing: TimingConfig,
     /// Whether CompIDs are checked.
     pub comp_ids: CompIdPolicy,
+    /// How many messages of a type are taken in a time. Default any.
+    pub throttles: Vec<Throttle>,
+    /// Whether the session ends without a Logout(5) of ours: by the wish of the application, and
+    /// where the standard wants a reason to be given. Default false.
+    pub silent_disconnect: bool,
     /// How far SendingTime(52) may be from our clock, in seconds; `None` for any. Default 120.
     pub sending_time_tolerance_s: Option<u32>,
     /// Digits of the times that we send. Default: milliseconds, seconds up to FIX 4.1.
     pub precision: Precision,
+    /// Longest value of a field that is taken, in bytes; a longer one is rejected (reason 5).
+    /// Default: no limit but that of the message.
+    pub field_bytes_max: usize,
     /// How long a Logon(A) may take, in milliseconds. Default 10,000.
     pub logon_timeout_ms: u32,
     /// How long the answer to our Logout(5) may take, in milliseconds. Default 10,000.
@@ -224,10 +111,19 @@ impl Config {
             role,
             heart_bt_int_s: 30,
             default_appl_ver_id: None,
-            reset: ResetPolicy::Never,
+            reset: ResetPolicy::NEVER,
+            reset_at_s: None,
+            reset_after_h: 0,
+            logon: LogonConfig::default(),
+            numbers: NumbersConfig::default(),
+            resend: ResendConfig::default(),
+            timing: TimingConfig::default(),
             comp_ids: CompIdPolicy::Check,
+            throttles: Vec::new(),
+            silent_disconnect: false,
             sending_time_tolerance_s: Some(120),
             precision,
+            field_bytes_max: usize::MAX,
             logon_timeout_ms: 10_000,
             logout_timeout_ms: 10_000,
             held_messages_max: 10_000,

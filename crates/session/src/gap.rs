@@ -1,60 +1,204 @@
-//! Messages above a gap: kept within bounds until their turn comes.
+//! Messages above a gap: kept within bounds until their turn comes, and when to ask for the rest.
 //!
 //! Invariant: at most the configured count and bytes are kept; what does not fit is dropped and
-//! asked for again, since its number is still missing when the gap below it is closed; a request
-//! without an effect is repeated, at most once in [`ANSWER_WAIT_NS`].
+//! asked for again, since its number is still missing when the gap below it is closed; one request
+//! is open at a time, and one without an effect is repeated after the configured time, never
+//! sooner: the ResendRequest(2) or a part of its answer may have been garbled on the way, and
+//! nothing else would ever tell.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-/// How long a gap may stay as it is before it is asked for again: the ResendRequest(2) or a part of
-/// its answer may have been garbled on the way, and nothing else would ever tell.
-const ANSWER_WAIT_NS: u64 = 20_000_000_000;
+use crate::config::ResendConfig;
+
+/// Numbers above a gap that have been dealt with: far more than a recovery has, and little memory.
+const SETTLED_MAX: usize = 1_000;
+
+/// What is to be done about a gap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ask {
+    /// Nothing now.
+    Nothing,
+    /// Ask for the messages from the expected one to `end`, or all that follow.
+    For { end: Option<u64> },
+    /// It was asked for as often as the settings allow.
+    GiveUp,
+}
 
 /// A ResendRequest(2) that is open.
 #[derive(Debug)]
 struct Request {
-    /// The last number known to be missing.
-    to: u64,
-    /// The expected number when it last moved, and since when it stands.
-    next_num_in: u64,
-    since_ns: u64,
+    /// EndSeqNo(16), if it is not open.
+    end: Option<u64>,
+    /// The last missing number that the answer covers for certain.
+    covers_to: u64,
 }
 
 /// The gap of one direction, and what waits above it.
 #[derive(Debug)]
 pub(crate) struct Gap {
+    policy: ResendConfig,
     held: BTreeMap<u64, Vec<u8>>,
     held_bytes: usize,
     messages_max: usize,
     bytes_max: usize,
+    /// The highest number known to be missing; 0 for no gap.
+    missing_to: u64,
+    /// Numbers whose message was dealt with on arrival: they only count when their turn comes.
+    settled: BTreeSet<u64>,
+    /// A Logon(A) above the gap, which counts when its turn comes.
+    logon: Option<u64>,
     request: Option<Request>,
+    /// The expected number when it last moved, since when it stands, and how often it was asked
+    /// for since.
+    next_num_in: u64,
+    since_ns: u64,
+    repeats: u32,
 }
 
 impl Gap {
-    pub(crate) const fn new(messages_max: usize, bytes_max: usize) -> Self {
-        Self { held: BTreeMap::new(), held_bytes: 0, messages_max, bytes_max, request: None }
+    pub(crate) const fn new(
+        policy: ResendConfig,
+        (messages_max, bytes_max): (usize, usize),
+    ) -> Self {
+        Self {
+            policy,
+            held: BTreeMap::new(),
+            held_bytes: 0,
+            messages_max,
+            bytes_max,
+            missing_to: 0,
+            settled: BTreeSet::new(),
+            logon: None,
+            request: None,
+            next_num_in: 0,
+            since_ns: 0,
+            repeats: 0,
+        }
     }
 
     pub(crate) fn clear(&mut self) {
         self.held.clear();
         self.held_bytes = 0;
+        self.missing_to = 0;
+        self.settled.clear();
+        self.logon = None;
         self.request = None;
     }
 
-    /// Notes at `now_ns` that all from `next_num_in` to `missing_to` is missing; answers whether it
-    /// must be asked for.
-    pub(crate) const fn open(&mut self, now_ns: u64, next_num_in: u64, missing_to: u64) -> bool {
-        if let Some(request) = &mut self.request {
-            if request.next_num_in != next_num_in {
-                request.next_num_in = next_num_in;
-                request.since_ns = now_ns;
-            }
-            if now_ns.saturating_sub(request.since_ns) < ANSWER_WAIT_NS {
-                return false;
+    /// An early message: all from `next_num_in` to `missing_to` is missing.
+    pub(crate) fn early(&mut self, now_ns: u64, next_num_in: u64, missing_to: u64) -> Ask {
+        self.missing_to = self.missing_to.max(missing_to);
+        self.note_progress(now_ns, next_num_in);
+        if self.request.is_none() || self.policy.redundant_requests {
+            return self.ask(now_ns);
+        }
+        self.ask_again(now_ns)
+    }
+
+    /// A Logon(A) above the gap: it counts by itself, once the gap is closed.
+    pub(crate) const fn note_logon(&mut self, seq: u64) {
+        self.logon = Some(seq);
+    }
+
+    /// The gap was asked for by other means than a ResendRequest(2).
+    pub(crate) fn note_asked(&mut self, now_ns: u64, next_num_in: u64, missing_to: u64) {
+        self.missing_to = self.missing_to.max(missing_to);
+        self.note_progress(now_ns, next_num_in);
+        self.request = Some(Request { end: None, covers_to: self.missing_to });
+        self.since_ns = now_ns;
+    }
+
+    /// The next number to be expected when all up to `next_num_in` - 1 has come.
+    pub(crate) fn expected(&mut self, mut next_num_in: u64) -> u64 {
+        loop {
+            if let Some(logon) = self.logon.filter(|logon| next_num_in >= *logon) {
+                self.logon = None;
+                next_num_in = next_num_in.max(logon + 1);
+            } else if !self.settled.is_empty() && self.settled.remove(&next_num_in) {
+                next_num_in += 1;
+            } else {
+                return next_num_in;
             }
         }
-        self.request = Some(Request { to: missing_to, next_num_in, since_ns: now_ns });
-        true
+    }
+
+    /// The expected number is now `next_num_in`: forgets what is below, closes the gap or goes on
+    /// with it.
+    pub(crate) fn advance(&mut self, now_ns: u64, next_num_in: u64) -> Ask {
+        while let Some(entry) = self.held.first_entry().filter(|e| *e.key() < next_num_in) {
+            self.held_bytes -= entry.remove().len();
+        }
+        while self.settled.first().is_some_and(|seq| *seq < next_num_in) {
+            self.settled.pop_first();
+        }
+        if self.missing_to == 0 {
+            return Ask::Nothing;
+        }
+        if next_num_in > self.missing_to {
+            self.missing_to = 0;
+            self.request = None;
+            return Ask::Nothing;
+        }
+        self.note_progress(now_ns, next_num_in);
+        match &self.request {
+            Some(Request { end: Some(end), .. }) if next_num_in > *end => self.ask_next(now_ns),
+            Some(request) if next_num_in > request.covers_to => {
+                self.request = None;
+                Ask::Nothing
+            }
+            _ => self.ask_again(now_ns),
+        }
+    }
+
+    /// When the gap is asked for again, if nothing of it comes until then.
+    pub(crate) fn deadline(&self) -> Option<u64> {
+        (self.missing_to > 0 && self.policy.repeat_after_s > 0)
+            .then(|| self.since_ns.saturating_add(self.repeat_after_ns()))
+    }
+
+    const fn repeat_after_ns(&self) -> u64 {
+        self.policy.repeat_after_s as u64 * 1_000_000_000
+    }
+
+    const fn note_progress(&mut self, now_ns: u64, next_num_in: u64) {
+        if self.next_num_in != next_num_in {
+            self.next_num_in = next_num_in;
+            self.since_ns = now_ns;
+            self.repeats = 0;
+        }
+    }
+
+    fn ask(&mut self, now_ns: u64) -> Ask {
+        let (begin, max) = (self.next_num_in, u64::from(self.policy.request_max));
+        let missing = self.missing_to + 1 - begin;
+        let end = match () {
+            () if max > 0 && missing > max => Some(begin + max - 1),
+            () if self.policy.closed_ranges => Some(self.missing_to),
+            () => None,
+        };
+        self.request = Some(Request { end, covers_to: end.unwrap_or(self.missing_to) });
+        self.since_ns = now_ns;
+        Ask::For { end }
+    }
+
+    /// The next of several requests, unless a kept message has its turn first.
+    fn ask_next(&mut self, now_ns: u64) -> Ask {
+        if self.held.contains_key(&self.next_num_in) {
+            return Ask::Nothing;
+        }
+        self.ask(now_ns)
+    }
+
+    fn ask_again(&mut self, now_ns: u64) -> Ask {
+        let wait = self.repeat_after_ns();
+        if wait == 0 || now_ns.saturating_sub(self.since_ns) < wait {
+            return Ask::Nothing;
+        }
+        self.repeats += 1;
+        if self.policy.repeats_max > 0 && self.repeats > self.policy.repeats_max {
+            return Ask::GiveUp;
+        }
+        self.ask_next(now_ns)
     }
 
     /// How many messages are kept, and their bytes.
@@ -73,20 +217,10 @@ impl Gap {
     }
 
     /// The message with this number has been dealt with on arrival: it only counts when its turn
-    /// comes. An empty one stands for it.
+    /// comes.
     pub(crate) fn settle(&mut self, seq: u64) {
-        if self.held.len() < self.messages_max {
-            self.held.entry(seq).or_default();
-        }
-    }
-
-    /// The expected number is now `next_num_in`: closes the gap and forgets what is below.
-    pub(crate) fn advance(&mut self, next_num_in: u64) {
-        if self.request.as_ref().is_some_and(|request| next_num_in > request.to) {
-            self.request = None;
-        }
-        while let Some(entry) = self.held.first_entry().filter(|e| *e.key() < next_num_in) {
-            self.held_bytes -= entry.remove().len();
+        if self.settled.len() < SETTLED_MAX {
+            self.settled.insert(seq);
         }
     }
 
@@ -106,31 +240,69 @@ impl Gap {
 mod tests {
     use super::*;
 
+    const WAIT_NS: u64 = 20_000_000_000;
+    const OPEN: Ask = Ask::For { end: None };
+
+    fn gap(policy: ResendConfig) -> Gap {
+        Gap::new(policy, (2, 10))
+    }
+
     #[test]
     fn bounds_hold_and_the_gap_closes() {
-        let mut gap = Gap::new(2, 10);
-        assert!(gap.open(0, 2, 4));
-        assert!(!gap.open(0, 2, 6));
+        let mut gap = gap(ResendConfig::default());
+        assert_eq!(gap.early(0, 2, 4), OPEN);
+        assert_eq!(gap.early(0, 2, 6), Ask::Nothing);
         gap.hold(5, b"five");
         gap.hold(6, b"too long for the rest");
         gap.hold(6, b"six");
         gap.hold(7, b"x");
         assert_eq!(gap.held.len(), 2);
-        gap.advance(5);
+        assert_eq!(gap.advance(0, 5), Ask::Nothing);
         assert_eq!(gap.take(5).as_deref(), Some(&b"five"[..]));
-        assert!(gap.open(0, 5, 6), "closed, so that a new one is asked for");
-        gap.advance(7);
-        assert_eq!((gap.held.len(), gap.held_bytes), (0, 0));
+        assert_eq!(gap.early(0, 5, 6), OPEN, "what was asked for has come: this is another gap");
+        assert_eq!(gap.advance(0, 7), Ask::Nothing);
+        assert_eq!((gap.held.len(), gap.held_bytes, gap.deadline()), (0, 0, None));
     }
+
     #[test]
     fn a_request_without_effect_is_repeated() {
-        let mut gap = Gap::new(2, 10);
-        assert!(gap.open(0, 2, 4));
-        assert!(!gap.open(ANSWER_WAIT_NS - 1, 2, 6));
-        assert!(gap.open(ANSWER_WAIT_NS, 2, 6), "nothing has come");
-        assert!(!gap.open(ANSWER_WAIT_NS + 1, 2, 6));
-        assert!(!gap.open(2 * ANSWER_WAIT_NS, 3, 6), "something has come");
-        assert!(!gap.open(3 * ANSWER_WAIT_NS - 1, 3, 6));
-        assert!(gap.open(3 * ANSWER_WAIT_NS, 3, 6), "but not all");
+        let mut gap = gap(ResendConfig { repeats_max: 2, ..ResendConfig::default() });
+        assert_eq!(gap.early(0, 2, 4), OPEN);
+        assert_eq!(gap.early(WAIT_NS - 1, 2, 6), Ask::Nothing);
+        assert_eq!(gap.deadline(), Some(WAIT_NS));
+        assert_eq!(gap.advance(WAIT_NS, 2), OPEN, "nothing has come");
+        assert_eq!(gap.early(WAIT_NS + 1, 2, 6), Ask::Nothing);
+        assert_eq!(gap.early(2 * WAIT_NS, 3, 6), Ask::Nothing, "something has come");
+        assert_eq!(gap.early(3 * WAIT_NS - 1, 3, 6), Ask::Nothing);
+        assert_eq!(gap.early(3 * WAIT_NS, 3, 6), OPEN, "but not all");
+        assert_eq!(gap.early(4 * WAIT_NS, 3, 6), OPEN);
+        assert_eq!(gap.advance(5 * WAIT_NS, 3), Ask::GiveUp);
+    }
+
+    #[test]
+    fn large_gaps_are_asked_for_in_parts() {
+        let parts = ResendConfig { request_max: 3, ..ResendConfig::default() };
+        for (policy, last) in
+            [(parts, None), (ResendConfig { closed_ranges: true, ..parts }, Some(9))]
+        {
+            let mut gap = gap(policy);
+            assert_eq!(gap.early(0, 2, 9), Ask::For { end: Some(4) });
+            assert_eq!(gap.advance(0, 4), Ask::Nothing);
+            assert_eq!(gap.advance(0, 5), Ask::For { end: Some(7) });
+            assert_eq!(gap.advance(0, 8), Ask::For { end: last });
+            assert_eq!(gap.advance(0, 10), Ask::Nothing);
+            assert_eq!(gap.deadline(), None);
+        }
+    }
+
+    #[test]
+    fn a_logon_above_the_gap_counts_when_its_turn_comes() {
+        let mut gap = gap(ResendConfig::default());
+        gap.note_logon(5);
+        assert_eq!(gap.expected(4), 4);
+        assert_eq!(gap.expected(5), 6);
+        assert_eq!(gap.expected(5), 5, "once");
+        gap.note_logon(5);
+        assert_eq!(gap.expected(8), 8);
     }
 }

@@ -3,7 +3,7 @@
 use transfix_codec::{Body, Message, Reject, RejectReason, Tag, tag, validate, value};
 
 use crate::config::{BeginString, CompIdPolicy, Now};
-use crate::outbox::Outbox;
+use crate::outbox::{Kind, Outbox};
 use crate::session::Session;
 use crate::state::{Event, State};
 use crate::verdict::{Disconnect, Verdict};
@@ -18,6 +18,17 @@ const REVERSE_ROUTE: [(Tag, Tag); 6] = [
     (tag::DELIVER_TO_LOCATION_ID, tag::ON_BEHALF_OF_LOCATION_ID),
 ];
 
+/// What a Reject(3) is about.
+#[derive(Clone, Copy)]
+pub(crate) struct Rejected<'m, 'a> {
+    /// RefSeqNum(45); 0 if it cannot be read.
+    pub(crate) seq: u64,
+    /// RefMsgType(372); empty if it cannot be read.
+    pub(crate) msg_type: &'m [u8],
+    /// The message, if it can be read as one: its route goes back.
+    pub(crate) message: Option<&'m Message<'a>>,
+}
+
 impl Session {
     /// SenderCompID(49), TargetCompID(56), SendingTime(52), and OrigSendingTime(122) of a PossDup.
     pub(crate) fn check_header(&self, now: Now, message: &Message<'_>) -> Result<(), Reject> {
@@ -29,7 +40,20 @@ impl Session {
         }
         // A SequenceReset(4) has no original to be later than.
         if message.flag(tag::POSS_DUP_FLAG)? && message.msg_type() != b"4" {
-            check_orig_sending_time(message)?;
+            self.check_orig_sending_time(message)?;
+        }
+        Ok(())
+    }
+
+    /// FIX Session: a PossDup carries OrigSendingTime(122), not later than its SendingTime(52).
+    pub(crate) fn check_orig_sending_time(&self, message: &Message<'_>) -> Result<(), Reject> {
+        let required = self.config.resend.orig_sending_time_required;
+        if !required && message.raw(tag::ORIG_SENDING_TIME).is_none() {
+            return Ok(());
+        }
+        let original = message.timestamp(tag::ORIG_SENDING_TIME)?;
+        if original > message.timestamp(tag::SENDING_TIME)? {
+            return Err(Reject::new(RejectReason::SendingTimeAccuracy, tag::ORIG_SENDING_TIME));
         }
         Ok(())
     }
@@ -71,34 +95,54 @@ impl Session {
             _ => return Verdict::Handled,
         };
         if self.state == State::Active {
-            self.write_logout(now, ending, Some(Disconnect::BadHeader(ending)), out);
+            let why = Disconnect::BadHeader(ending);
+            if self.config.silent_disconnect {
+                return Verdict::Disconnect(why);
+            }
+            self.write_logout(now, ending, Some(why), out);
         }
         Verdict::Handled
     }
 
     /// Writes Reject(3) for `message`.
     pub fn reject(&mut self, now: Now, message: &Message<'_>, reject: Reject, out: &mut Outbox) {
+        let seq = message.msg_seq_num().unwrap_or(0);
+        let rejected = Rejected { seq, msg_type: message.msg_type(), message: Some(message) };
+        self.write_reject_of(now, rejected, reject, out);
+    }
+
+    pub(crate) fn write_reject_of(
+        &mut self,
+        now: Now,
+        rejected: Rejected<'_, '_>,
+        reject: Reject,
+        out: &mut Outbox,
+    ) {
         let begin_string = self.config.id.begin_string;
-        self.write_admin(now, b"3", out, |body| {
-            reverse_route(body, message, begin_string);
-            body.uint(tag::REF_SEQ_NUM, message.msg_seq_num().unwrap_or(0));
+        let Rejected { seq, msg_type, message } = rejected;
+        self.write_reject(now, out, |body| {
+            if let Some(message) = message {
+                reverse_route(body, message, begin_string);
+            }
+            body.uint(tag::REF_SEQ_NUM, seq);
             if begin_string.has_reject_reason() {
                 if let Some(tag) = ref_tag_id(message, reject) {
                     body.int(tag::REF_TAG_ID, tag);
                 }
-                if !message.msg_type().is_empty() {
-                    body.bytes(tag::REF_MSG_TYPE, message.msg_type());
+                if !msg_type.is_empty() {
+                    body.bytes(tag::REF_MSG_TYPE, msg_type);
                 }
             }
             if begin_string.knows(reject.reason) {
                 body.uint(tag::SESSION_REJECT_REASON, reject.reason as u64);
             }
-            let seq = message.msg_seq_num().ok();
-            write_text(body, format_args!("{}", reject.explained(message.msg_type(), seq)));
+            let seq = Some(seq).filter(|seq| *seq > 0);
+            write_text(body, format_args!("{}", reject.explained(msg_type, seq)));
         });
     }
 
     /// Writes BusinessMessageReject(j) for `message`, or Reject(3) up to FIX 4.1, which lack it.
+    /// A BusinessMessageReject(j) itself is never rejected so.
     /// `reason` is BusinessRejectReason(380): 0 other, 3 unsupported message type, and so on.
     pub fn business_reject(
         &mut self,
@@ -107,6 +151,10 @@ impl Session {
         (reason, text): (u8, &str),
         out: &mut Outbox,
     ) {
+        // Two sides that do not take each other's would reject rejects for ever.
+        if message.msg_type() == b"j" {
+            return;
+        }
         let begin_string = self.config.id.begin_string;
         let fill = |body: &mut Body<'_>| {
             body.uint(tag::REF_SEQ_NUM, message.msg_seq_num().unwrap_or(0));
@@ -117,11 +165,18 @@ impl Session {
             write_text(body, format_args!("{text}"));
         };
         if begin_string.has_reject_reason() {
-            let written = self.write(now, b"j", crate::Kind::Application, out, fill);
+            let written = self.write(now, b"j", Kind::Application, out, fill);
             assert!(written.is_ok(), "a BusinessMessageReject(j) of ours is wrong: {written:?}");
         } else {
-            self.write_admin(now, b"3", out, fill);
+            self.write_reject(now, out, fill);
         }
+    }
+
+    fn write_reject(&mut self, now: Now, out: &mut Outbox, fill: impl FnOnce(&mut Body<'_>)) {
+        let resent = self.config.resend.resend_rejects;
+        let kind = if resent { Kind::Application } else { Kind::Admin };
+        let written = self.write(now, b"3", kind, out, fill);
+        assert!(written.is_ok(), "a Reject(3) of ours is wrong: {written:?}");
     }
 
     /// Writes Logout(5) of our own accord; `ending` is why, if not the application's wish.
@@ -140,24 +195,18 @@ impl Session {
 
     /// Writes Logout(5) with the reason and closes the link without waiting for an answer.
     pub(crate) fn end(&mut self, now: Now, why: Disconnect, out: &mut Outbox) -> Verdict {
+        if self.config.silent_disconnect {
+            return Verdict::Disconnect(why);
+        }
         let text = why.to_string();
         self.write_logout(now, &text, Some(why), out);
         Verdict::Disconnect(why)
     }
 }
 
-/// FIX Session: a PossDup carries OrigSendingTime(122), not later than its SendingTime(52).
-pub(crate) fn check_orig_sending_time(message: &Message<'_>) -> Result<(), Reject> {
-    let original = message.timestamp(tag::ORIG_SENDING_TIME)?;
-    if original > message.timestamp(tag::SENDING_TIME)? {
-        return Err(Reject::new(RejectReason::SendingTimeAccuracy, tag::ORIG_SENDING_TIME));
-    }
-    Ok(())
-}
-
 /// RefTagID(371): also what the counterparty took for a tag and is none, such as -1.
-fn ref_tag_id(message: &Message<'_>, reject: Reject) -> Option<i64> {
-    let malformed = || validate::malformed_tag(message).and_then(value::int);
+fn ref_tag_id(message: Option<&Message<'_>>, reject: Reject) -> Option<i64> {
+    let malformed = || validate::malformed_tag(message?).and_then(value::int);
     let invalid = reject.reason == RejectReason::InvalidTagNumber;
     reject.tag.map(|tag| i64::from(tag.0)).or_else(|| invalid.then(malformed).flatten())
 }

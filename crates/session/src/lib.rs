@@ -9,7 +9,7 @@
 //!     receive(now, message, outbox) -> Verdict     for each message, in the order of arrival
 //!         Deliver            give it to the application, then call receive for the next
 //!         Resend{begin,end}  read the store; resend() each message, gap_fill() each hole
-//!         Disconnect(reason) write the outbox, close the link, call disconnected()
+//!         Disconnect(reason) write the outbox, close the link, call disconnected(outbox)
 //!     take_held()                                  after each receive, until it answers None
 //!     tick(now, outbox) -> Verdict                 at the latest at next_deadline()
 //!     store outbox.entries() and next_num_in(), then write outbox.bytes() to the link
@@ -22,6 +22,7 @@
 
 mod config;
 mod gap;
+mod garbled;
 mod header;
 mod logon;
 mod operate;
@@ -30,15 +31,17 @@ mod receive;
 mod resend;
 mod session;
 pub mod state;
+mod throttle;
 mod timer;
 mod verdict;
 
 pub use config::{
-    ApplVerId, BeginString, CompIdPolicy, Config, MSG_SEQ_NUM_MAX, Now, ResetPolicy, Role,
-    SessionId,
+    ApplVerId, BeginString, CompIdPolicy, Config, LogonConfig, MSG_SEQ_NUM_MAX, Now, NumbersConfig,
+    ResendConfig, ResetPolicy, Role, Secret, SessionId, SubIds, Throttle, ThrottleAction,
+    TimingConfig, TooLow, TooLowAtLogon,
 };
 pub use outbox::{Entry, Kind, Outbox};
-pub use session::{Checks, Session, check_msg_type};
-pub use state::State;
+pub use session::{Checks, HeaderChange, Session, check_msg_type};
+pub use state::{Event, State};
 pub use transfix_codec::Message;
 pub use verdict::{Disconnect, SendError, Verdict};

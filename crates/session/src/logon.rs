@@ -1,12 +1,29 @@
 //! Logon(A) and Logout(5): how a session begins and ends.
 
-use transfix_codec::{Message, tag};
+use transfix_codec::{Body, Message, tag};
 
-use crate::config::{ApplVerId, BeginString, MSG_SEQ_NUM_MAX, Now, ResetPolicy, Role};
+use crate::config::{
+    ApplVerId, BeginString, LogonConfig, MSG_SEQ_NUM_MAX, Now, Role, TooLowAtLogon,
+};
 use crate::outbox::Outbox;
 use crate::session::Session;
 use crate::state::{Event, State};
 use crate::verdict::{Disconnect, Verdict};
+
+/// What our Logon(A) says about numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Numbering {
+    /// They go on.
+    Continued,
+    /// ResetSeqNumFlag(141)=Y: they start again at 1.
+    Restarted,
+}
+
+impl Numbering {
+    pub(crate) const fn of(resets: bool) -> Self {
+        if resets { Self::Restarted } else { Self::Continued }
+    }
+}
 
 /// Terms that a Logon(A) proposes or confirms.
 struct Terms {
@@ -14,6 +31,10 @@ struct Terms {
     heart_bt_int_s: u32,
     appl_ver_id: Option<ApplVerId>,
     resets: bool,
+    /// MaxMessageSize(383).
+    message_bytes_max: usize,
+    /// NextExpectedMsgSeqNum(789), if it is to be honoured.
+    next_expected: Option<u64>,
 }
 
 /// Why a Logon(A) is refused.
@@ -39,56 +60,173 @@ impl Session {
         message: &Message<'_>,
         out: &mut Outbox,
     ) -> Verdict {
-        let live = matches!(self.state, State::Active | State::LogoutSent);
+        let live = self.is_live();
         // FIX Session: on a live session only a reset of both numbers may begin with a Logon(A).
         let resettable = self.state == State::Active;
         let terms = match self.terms(now, message) {
             Ok(terms) if !live || (resettable && terms.resets && terms.seq == 1) => terms,
             _ if live => return Verdict::Disconnect(Disconnect::SecondLogon),
             Ok(_) => unreachable!("a session that is not live takes every good Logon(A)"),
-            Err(Refusal::Silent(why)) => return Verdict::Disconnect(why),
-            Err(Refusal::Spoken(why)) => return self.end(now, why, out),
+            Err(refusal) => return self.refuse_logon(now, refusal, out),
         };
-        self.apply_reset(&terms, live, out);
-        if terms.seq < self.next_num_in {
-            let why =
-                Disconnect::MsgSeqNumTooLow { expected: self.next_num_in, received: terms.seq };
-            return self.end(now, why, out);
+        self.apply_reset(&terms, out);
+        if let Some(why) = self.number_problem(&terms) {
+            return self.refuse_logon(now, Refusal::Spoken(why), out);
         }
-        self.log_on(now, &terms, live, out);
-        Verdict::LoggedOn
+        let fixt = self.config.id.begin_string == BeginString::Fixt11;
+        let cstm_appl_ver_id = message.raw(tag::DEFAULT_CSTM_APPL_VER_ID).filter(|_| fixt);
+        self.cstm_appl_ver_id = cstm_appl_ver_id.map(Into::into);
+        self.log_on(now, &terms, out)
     }
 
-    fn apply_reset(&mut self, terms: &Terms, live: bool, out: &mut Outbox) {
+    /// Whether this is a Logon(A) that the session layer would accept, so that it is the
+    /// application's turn to judge it; a Logon(A) on a live session is not.
+    #[must_use]
+    pub fn is_good_logon(&self, now: Now, message: &Message<'_>) -> bool {
+        matches!(self.state, State::LogonAwaited | State::LogonSent)
+            && message.msg_type() == b"A"
+            && message.begin_string() == self.config.id.begin_string.as_str().as_bytes()
+            && self.terms(now, message).is_ok()
+    }
+
+    /// Refuses a Logon(A) on behalf of the application, in place of receiving it: answers with
+    /// Logout(5) that has this Text(58).
+    pub fn deny_logon(&mut self, now: Now, text: &str, out: &mut Outbox) -> Verdict {
+        self.timers.received(now);
+        self.ended = Some(Disconnect::LogonDenied);
+        if !self.config.logon.quiet && !self.config.silent_disconnect {
+            self.write_logout(now, text, Some(Disconnect::LogonDenied), out);
+        }
+        Verdict::Disconnect(Disconnect::LogonDenied)
+    }
+
+    fn refuse_logon(&mut self, now: Now, refusal: Refusal, out: &mut Outbox) -> Verdict {
+        match refusal {
+            Refusal::Spoken(why) if !self.config.logon.quiet => self.end(now, why, out),
+            Refusal::Spoken(why) | Refusal::Silent(why) => Verdict::Disconnect(why),
+        }
+    }
+
+    const fn is_live(&self) -> bool {
+        matches!(self.state, State::Active | State::LogoutSent)
+    }
+
+    fn apply_reset(&mut self, terms: &Terms, out: &mut Outbox) {
+        let live = self.is_live();
         let unasked = terms.resets && !self.reset_sent;
-        let by_policy = self.config.reset == ResetPolicy::Logon
-            && self.config.role == Role::Acceptor
-            && (self.next_num_in != 1 || self.next_num_out != 1);
-        if live || unasked || by_policy {
+        if live && !unasked {
+            // The answer to our own reset in mid-session: ours has begun with our Logon(A).
+            self.next_num_in = 1;
+            self.gap.clear();
+        } else if live || unasked {
             self.reset_numbers(out);
             // Our own Logon(A), already sent, counts as the first message of the new numbering.
             self.next_num_out = if self.state == State::LogonSent { 2 } else { 1 };
         }
     }
 
-    fn log_on(&mut self, now: Now, terms: &Terms, live: bool, out: &mut Outbox) {
+    /// What is wrong with the numbers of an otherwise good Logon(A).
+    fn number_problem(&mut self, terms: &Terms) -> Option<Disconnect> {
+        let (expected, received) = (self.next_num_in, terms.seq);
+        let policy = self.config.numbers;
+        if received < expected {
+            match policy.too_low_at_logon {
+                TooLowAtLogon::Logout => {
+                    return Some(Disconnect::MsgSeqNumTooLow { expected, received });
+                }
+                TooLowAtLogon::Accept => self.next_num_in = received,
+            }
+        }
+        let gap_max = u64::from(policy.gap_at_logon_max);
+        if gap_max > 0 && received > expected.saturating_add(gap_max) {
+            return Some(Disconnect::MissedReset { expected, received });
+        }
+        let next_expected = terms.next_expected?;
+        (next_expected > self.next_num_out).then_some(Disconnect::NextExpectedTooHigh {
+            next: self.next_num_out,
+            received: next_expected,
+        })
+    }
+
+    fn log_on(&mut self, now: Now, terms: &Terms, out: &mut Outbox) -> Verdict {
+        let answers = match self.is_live() {
+            true => !self.reset_sent,
+            false => self.config.role == Role::Acceptor,
+        };
         self.appl_ver_id = terms.appl_ver_id;
-        if self.config.role == Role::Acceptor {
+        self.message_bytes_max = terms.message_bytes_max;
+        if self.config.role == Role::Acceptor && !self.config.timing.impose_heart_bt_int {
             self.timers.set_heart_bt_int(terms.heart_bt_int_s);
         }
-        let answers = self.config.role == Role::Acceptor || live;
         self.reset_sent = false;
+        self.timers.reset_answer_until = None;
+        self.plan_reset(now);
         self.reset_wanted = false;
+        self.asked = (0, 0, 0);
         self.transition(Event::LogonAccepted);
-        if answers {
-            self.write_logon(now, terms.resets, out);
-        }
-        if terms.seq == self.next_num_in {
+        let early = terms.seq > self.next_num_in;
+        if !early {
             self.next_num_in += 1;
-        } else {
-            // The answer to the request covers the Logon(A) itself by a gap fill.
-            self.request_gap(now, terms.seq, out);
         }
+        if answers {
+            self.write_logon(now, Numbering::of(terms.resets), out);
+        }
+        if early && !self.config.numbers.request_missing {
+            self.next_num_in = terms.seq + 1;
+        } else if early {
+            self.gap.note_logon(terms.seq);
+            let missing_to = terms.seq - 1;
+            if terms.next_expected.is_some() {
+                // Our NextExpectedMsgSeqNum(789) has asked for it.
+                self.gap.note_asked(now.monotonic_ns, self.next_num_in, missing_to);
+            } else if let Err(why) = self.request_gap(now, missing_to, out) {
+                return self.end(now, why, out);
+            }
+        }
+        let last = self.next_num_out - 1;
+        match terms.next_expected {
+            // What a Logon(A) in answer says is behind by that answer.
+            Some(begin) if begin < last || (!answers && begin == last) => {
+                Verdict::LoggedOnThenResend { begin, end: last }
+            }
+            _ => Verdict::LoggedOn,
+        }
+    }
+
+    /// Resets both numbers of a session that is logged on: sends a Logon(A) with
+    /// ResetSeqNumFlag(141)=Y and number 1; the counterparty's numbers start again with its answer.
+    /// Answers whether it was sent: not before FIX 4.1, and not while one is under way.
+    pub fn reset_in_session(&mut self, now: Now, out: &mut Outbox) -> bool {
+        let possible = self.state == State::Active
+            && self.timers.reset_answer_until.is_none()
+            && self.config.id.begin_string.has_reset_flag();
+        self.timers.reset_at = None;
+        if !possible {
+            return false;
+        }
+        let next_num_in = self.next_num_in;
+        self.reset_numbers(out);
+        // What is under way to us still has the old numbers.
+        self.next_num_in = next_num_in;
+        self.reset_sent = true;
+        let timeout_ns = u64::from(self.config.logon_timeout_ms) * 1_000_000;
+        self.timers.reset_answer_until = Some(now.monotonic_ns + timeout_ns);
+        self.write_logon(now, Numbering::Restarted, out);
+        true
+    }
+
+    fn plan_reset(&mut self, now: Now) {
+        const SECOND: u64 = 1_000_000_000;
+        const DAY: u64 = 86_400 * SECOND;
+        let of_day = now.utc.0.rem_euclid(DAY as i64) as u64;
+        let daily = self.config.reset_at_s.map(|at_s| {
+            let at = u64::from(at_s) * SECOND % DAY;
+            if at > of_day { at - of_day } else { at + DAY - of_day }
+        });
+        let hours = self.config.reset_after_h;
+        let later = (hours > 0).then_some(u64::from(hours) * 3_600 * SECOND);
+        let wait = daily.into_iter().chain(later).min();
+        self.timers.reset_at = wait.map(|wait| now.monotonic_ns + wait);
     }
 
     fn terms(&self, now: Now, message: &Message<'_>) -> Result<Terms, Refusal> {
@@ -96,19 +234,70 @@ impl Session {
         let seq = seq.ok_or_else(|| silent("MsgSeqNum(34) is missing"))?;
         self.check_comp_ids(message).map_err(|_| silent("CompID problem"))?;
         self.check_sending_time(now, message).map_err(|_| silent("SendingTime(52) is off"))?;
-        if message.raw(tag::ENCRYPT_METHOD).is_some_and(|v| v != b"0") {
+        let policy = &self.config.logon;
+        let encrypts = message.raw(tag::ENCRYPT_METHOD).is_some_and(|v| v != b"0");
+        if encrypts && policy.check_encrypt_method {
             return Err(spoken("EncryptMethod(98) must be 0, encryption is not supported"));
         }
-        let heart_bt_int_s = message
+        let heart_bt_int_s = self.heart_bt_int_s(message)?;
+        let resets = message
+            .flag(tag::RESET_SEQ_NUM_FLAG)
+            .map_err(|_| spoken("ResetSeqNumFlag(141) must be Y or N"))?;
+        let resets = resets && self.config.id.begin_string.has_reset_flag();
+        if let Some(is_test) = policy.test_message_indicator
+            && message.flag(tag::TEST_MESSAGE_INDICATOR) != Ok(is_test)
+        {
+            return Err(spoken("TestMessageIndicator(464) is not that of this session"));
+        }
+        let message_bytes_max = message.uint(tag::MAX_MESSAGE_SIZE).ok().filter(|n| *n > 0);
+        let message_bytes_max = message_bytes_max.and_then(|n| usize::try_from(n).ok());
+        // FIX Session: a reset makes NextExpectedMsgSeqNum(789) void.
+        let next_expected = if resets { None } else { self.next_expected(message)? };
+        Ok(Terms {
+            seq,
+            heart_bt_int_s,
+            resets,
+            appl_ver_id: self.agreed_appl_ver_id(message)?,
+            message_bytes_max: message_bytes_max.unwrap_or(usize::MAX),
+            next_expected,
+        })
+    }
+
+    fn heart_bt_int_s(&self, message: &Message<'_>) -> Result<u32, Refusal> {
+        let seconds = message
             .uint(tag::HEART_BT_INT)
             .ok()
             .and_then(|s| u32::try_from(s).ok())
             .ok_or_else(|| spoken("HeartBtInt(108) must be seconds, 0 or more"))?;
-        let resets = message
-            .flag(tag::RESET_SEQ_NUM_FLAG)
-            .map_err(|_| spoken("ResetSeqNumFlag(141) must be Y or N"))?;
-        let appl_ver_id = self.agreed_appl_ver_id(message)?;
-        Ok(Terms { seq, heart_bt_int_s, appl_ver_id, resets })
+        let timing = &self.config.timing;
+        let max = Some(timing.heart_bt_int_s_max).filter(|max| *max > 0).unwrap_or(u32::MAX);
+        match self.config.role {
+            Role::Acceptor if !(timing.heart_bt_int_s_min..=max).contains(&seconds) => {
+                Err(spoken("HeartBtInt(108) is out of the range of this session"))
+            }
+            Role::Initiator
+                if timing.same_heart_bt_int && seconds != self.config.heart_bt_int_s =>
+            {
+                Err(spoken("HeartBtInt(108) is not what was asked for"))
+            }
+            _ => Ok(seconds),
+        }
+    }
+
+    fn next_expected(&self, message: &Message<'_>) -> Result<Option<u64>, Refusal> {
+        let honoured =
+            self.exchanges_next_expected() && message.raw(tag::NEXT_EXPECTED_MSG_SEQ_NUM).is_some();
+        if !honoured {
+            return Ok(None);
+        }
+        match message.uint(tag::NEXT_EXPECTED_MSG_SEQ_NUM) {
+            Ok(next @ 1..) => Ok(Some(next)),
+            _ => Err(spoken("NextExpectedMsgSeqNum(789) must be a number, 1 or more")),
+        }
+    }
+
+    fn exchanges_next_expected(&self) -> bool {
+        self.config.numbers.next_expected && self.config.id.begin_string.has_next_expected()
     }
 
     fn agreed_appl_ver_id(&self, message: &Message<'_>) -> Result<Option<ApplVerId>, Refusal> {
@@ -128,19 +317,42 @@ impl Session {
         }
     }
 
-    pub(crate) fn write_logon(&mut self, now: Now, resets: bool, out: &mut Outbox) {
+    pub(crate) fn write_logon(&mut self, now: Now, numbering: Numbering, out: &mut Outbox) {
+        let version = self.config.id.begin_string;
+        let fixt = version == BeginString::Fixt11;
         let heart_bt_int_s = self.timers.heart_bt_int_s();
+        let next_expected = self.exchanges_next_expected().then_some(self.next_num_in);
         let appl_ver_id = self.appl_ver_id;
-        let fixt = self.config.id.begin_string == BeginString::Fixt11;
+        // Not borrowed from the session, which writes the message.
+        let config = std::mem::take(&mut self.config.logon);
+        let fields = std::mem::take(&mut self.logon_fields);
         self.write_admin(now, b"A", out, |body| {
             body.uint(tag::ENCRYPT_METHOD, 0).uint(tag::HEART_BT_INT, heart_bt_int_s);
-            if resets {
+            if numbering == Numbering::Restarted {
                 body.boolean(tag::RESET_SEQ_NUM_FLAG, true);
+            }
+            if let Some(next) = next_expected {
+                body.uint(tag::NEXT_EXPECTED_MSG_SEQ_NUM, next);
+            }
+            if config.max_message_size > 0 && version.has_last_processed() {
+                body.uint(tag::MAX_MESSAGE_SIZE, config.max_message_size.into());
+            }
+            if version.has_credentials() {
+                write_credentials(body, &config, version);
             }
             if let Some(id) = appl_ver_id.filter(|_| fixt) {
                 body.uint(tag::DEFAULT_APPL_VER_ID, u64::from(id.0));
             }
+            if let Some(id) = config.default_cstm_appl_ver_id.as_ref().filter(|_| fixt) {
+                body.str(tag::DEFAULT_CSTM_APPL_VER_ID, id);
+            }
+            for (tag, value) in &config.fields {
+                body.str(*tag, value);
+            }
+            body.fields(&fields);
         });
+        self.config.logon = config;
+        self.logon_fields = fields;
     }
 
     /// Logout(5) ends the session even from above a gap, which is asked for after the next logon.
@@ -158,5 +370,22 @@ impl Session {
                 Disconnect::LogonRefused("the counterparty answered with Logout(5)"),
             ),
         }
+    }
+}
+
+/// Who we are, as far as the version has fields for it.
+fn write_credentials(body: &mut Body<'_>, config: &LogonConfig, version: BeginString) {
+    if let Some(is_test) = config.test_message_indicator {
+        body.boolean(tag::TEST_MESSAGE_INDICATOR, is_test);
+    }
+    if let Some(username) = &config.username {
+        body.str(tag::USERNAME, username);
+    }
+    if let Some(password) = &config.password {
+        body.str(tag::PASSWORD, password.reveal());
+    }
+    if let Some(password) = config.new_password.as_ref().filter(|_| version == BeginString::Fixt11)
+    {
+        body.str(tag::NEW_PASSWORD, password.reveal());
     }
 }

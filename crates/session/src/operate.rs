@@ -48,6 +48,16 @@ impl Session {
         self.reset_wanted = true;
     }
 
+    /// Both numbers start again at 1, without a word to the counterparty, whose numbers start again
+    /// by the same schedule.
+    ///
+    /// # Panics
+    /// If there is a link.
+    pub fn restart_numbers(&mut self, out: &mut Outbox) {
+        assert_eq!(self.state, State::Disconnected, "numbers restart between connections");
+        self.reset_numbers(out);
+    }
+
     /// Sets the number of our next message, without a word to the counterparty. A number used
     /// before is used again: only for repair, when both operators have agreed on it.
     ///
@@ -55,6 +65,7 @@ impl Session {
     /// If it is 0.
     pub const fn set_next_num_out(&mut self, next: u64) {
         assert!(next > 0, "MsgSeqNum(34) counts from 1");
+        self.reset_due = false;
         self.next_num_out = next;
     }
 
@@ -64,8 +75,10 @@ impl Session {
     /// If it is 0.
     pub fn set_next_num_in(&mut self, next: u64) {
         assert!(next > 0, "MsgSeqNum(34) counts from 1");
+        self.reset_due = false;
         self.next_num_in = next;
-        self.gap.advance(next);
+        // What is missing now shows at the next early message.
+        self.gap.clear();
     }
 
     fn when_active(&mut self, send: impl FnOnce(&mut Self)) -> bool {

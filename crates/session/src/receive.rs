@@ -3,10 +3,9 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use transfix_codec::{Message, Reject, Rules, tag};
+use transfix_codec::{Message, Reject, RejectReason, Rules, tag};
 
-use crate::config::{CompIdPolicy, MSG_SEQ_NUM_MAX, Now};
-use crate::header::check_orig_sending_time;
+use crate::config::{CompIdPolicy, MSG_SEQ_NUM_MAX, Now, ThrottleAction, TooLow};
 use crate::outbox::Outbox;
 use crate::session::{Checks, Session, is_administrative};
 use crate::state::State;
@@ -16,6 +15,26 @@ impl Session {
     /// Takes one message in; what it makes us send is in `out` afterwards.
     /// Call [`Session::take_held`] after it, until that answers `None`.
     pub fn receive(&mut self, now: Now, message: &Message<'_>, out: &mut Outbox) -> Verdict {
+        let verdict = self.by_state(now, message, out);
+        self.after(now, verdict, out)
+    }
+
+    /// What every message is followed by: the gap goes on, and an end is remembered.
+    pub(crate) fn after(&mut self, now: Now, verdict: Verdict, out: &mut Outbox) -> Verdict {
+        let verdict = match verdict {
+            Verdict::Disconnect(_) => verdict,
+            _ => match self.pursue_gap(now, out) {
+                Ok(()) => verdict,
+                Err(why) => self.end(now, why, out),
+            },
+        };
+        if let Verdict::Disconnect(why) = verdict {
+            self.ended = Some(why);
+        }
+        verdict
+    }
+
+    fn by_state(&mut self, now: Now, message: &Message<'_>, out: &mut Outbox) -> Verdict {
         self.timers.received(now);
         let begin_string = self.config.id.begin_string;
         let before_logon = matches!(self.state, State::LogonAwaited | State::LogonSent);
@@ -24,11 +43,7 @@ impl Session {
         }
         match (self.state, message.msg_type()) {
             (State::Disconnected, _) => return Verdict::Handled,
-            (_, b"A") => {
-                let verdict = self.on_logon(now, message, out);
-                self.gap.advance(self.next_num_in);
-                return verdict;
-            }
+            (_, b"A") => return self.on_logon(now, message, out),
             (State::LogonSent, b"5") => {}
             _ if before_logon => return Verdict::Disconnect(Disconnect::FirstMessageNotLogon),
             _ => {}
@@ -37,9 +52,7 @@ impl Session {
         let Some(seq) = seq else {
             return self.end(now, Disconnect::MsgSeqNumMissing, out);
         };
-        let verdict = self.by_number(now, seq, message, out);
-        self.gap.advance(self.next_num_in);
-        verdict
+        self.by_number(now, seq, message, out)
     }
 
     /// Takes in a message that [`Session::take_held`] gave: its SendingTime(52) was judged when it
@@ -53,14 +66,7 @@ impl Session {
 
     /// The next kept message whose turn has come: parse it, pass it to [`Session::receive_held`].
     pub fn take_held(&mut self) -> Option<Vec<u8>> {
-        loop {
-            let bytes = self.gap.take(self.next_num_in)?;
-            if !bytes.is_empty() {
-                return Some(bytes);
-            }
-            self.next_num_in += 1;
-            self.gap.advance(self.next_num_in);
-        }
+        self.gap.take(self.next_num_in)
     }
 
     fn by_number(
@@ -80,6 +86,10 @@ impl Session {
         }
         match seq.cmp(&self.next_num_in) {
             Ordering::Equal => self.expected(now, seq, message, out),
+            Ordering::Greater if !self.config.numbers.request_missing => {
+                self.next_num_in = seq;
+                self.expected(now, seq, message, out)
+            }
             Ordering::Greater => self.above(now, seq, message, out),
             Ordering::Less => self.below(now, seq, message, out),
         }
@@ -99,6 +109,9 @@ impl Session {
     /// Header first: a message of somebody else is not worth validating.
     fn check(&mut self, now: Now, message: &Message<'_>) -> Result<(), Reject> {
         self.check_header(now, message)?;
+        if let Some(field) = message.longer_than(self.config.field_bytes_max) {
+            return Err(Reject::new(RejectReason::ValueOutOfRange, field.tag));
+        }
         let Some(own) = &self.rules else { return Ok(()) };
         let rules = version_rules(&self.version_rules, message).unwrap_or(own);
         let Checks { session, application } = &self.checks;
@@ -118,26 +131,58 @@ impl Session {
         let verdict = match message.msg_type() {
             b"0" | b"3" => Verdict::Handled,
             b"1" => {
-                self.answer_test_request(now, message, out)?;
+                self.answer_test_request(now, seq, message, out)?;
                 Verdict::Handled
             }
-            b"2" => self.resend_range(message)?.unwrap_or(Verdict::Handled),
+            b"2" => match self.resend_range(message)?.unwrap_or(Verdict::Handled) {
+                Verdict::Disconnect(why) => {
+                    self.next_num_in = seq + 1;
+                    return Ok(self.end(now, why, out));
+                }
+                verdict => verdict,
+            },
             b"4" => {
                 self.on_gap_fill(message)?;
                 return Ok(Verdict::Handled);
             }
             b"5" => return Ok(self.on_logout(now, seq, out)),
+            msg_type if self.throttles.counts(msg_type) => {
+                self.next_num_in = seq + 1;
+                return self.throttle(now, message, out);
+            }
             _ => Verdict::Deliver,
         };
         self.next_num_in = seq + 1;
         Ok(verdict)
     }
 
+    /// A message of a type that comes in limited numbers.
+    fn throttle(
+        &mut self,
+        now: Now,
+        message: &Message<'_>,
+        out: &mut Outbox,
+    ) -> Result<Verdict, Reject> {
+        let old = self.from_held || message.flag(tag::POSS_DUP_FLAG)?;
+        let action =
+            if old { None } else { self.throttles.count(now.monotonic_ns, message.msg_type()) };
+        Ok(match action {
+            None => Verdict::Deliver,
+            Some(ThrottleAction::Reject) => {
+                self.business_reject(now, message, (0, "too many messages of this type"), out);
+                Verdict::Handled
+            }
+            Some(ThrottleAction::Disconnect) => self.end(now, Disconnect::Throttling, out),
+        })
+    }
+
     fn above(&mut self, now: Now, seq: u64, message: &Message<'_>, out: &mut Outbox) -> Verdict {
         if message.msg_type() == b"5" {
             return self.on_logout(now, seq, out);
         }
-        self.request_gap(now, seq - 1, out);
+        if let Err(why) = self.request_gap(now, seq - 1, out) {
+            return self.end(now, why, out);
+        }
         // FIX Session: a ResendRequest(2) above a gap is answered at once, or both sides wait for
         // each other; the answer to ours covers its number by a gap fill.
         if message.msg_type() == b"2"
@@ -146,7 +191,10 @@ impl Session {
         {
             // The answer to our request may be under way already and not cover it.
             self.gap.settle(seq);
-            return resend;
+            return match resend {
+                Verdict::Disconnect(why) => self.end(now, why, out),
+                resend => resend,
+            };
         }
         // Judged by its time of arrival; late, it is asked for again and comes with a new time.
         if self.check_sending_time(now, message).is_ok() {
@@ -158,13 +206,18 @@ impl Session {
     fn below(&mut self, now: Now, seq: u64, message: &Message<'_>, out: &mut Outbox) -> Verdict {
         if message.flag(tag::POSS_DUP_FLAG) != Ok(true) {
             let why = Disconnect::MsgSeqNumTooLow { expected: self.next_num_in, received: seq };
-            return self.end(now, why, out);
+            let low = Reject::new(RejectReason::ValueOutOfRange, tag::MSG_SEQ_NUM);
+            return match self.config.numbers.too_low {
+                TooLow::Logout => self.end(now, why, out),
+                TooLow::Reject => self.refuse(now, message, low, out),
+                TooLow::Ignore => Verdict::Handled,
+            };
         }
         let comp_ids = match self.config.comp_ids {
             CompIdPolicy::Check => self.check_comp_ids(message),
             CompIdPolicy::Ignore => Ok(()),
         };
-        match comp_ids.and_then(|()| check_orig_sending_time(message)) {
+        match comp_ids.and_then(|()| self.check_orig_sending_time(message)) {
             Ok(()) => Verdict::Handled,
             Err(reject) => self.refuse(now, message, reject, out),
         }
@@ -173,17 +226,31 @@ impl Session {
     fn answer_test_request(
         &mut self,
         now: Now,
+        seq: u64,
         message: &Message<'_>,
         out: &mut Outbox,
     ) -> Result<(), Reject> {
-        let id = message.required(tag::TEST_REQ_ID)?;
-        self.write_admin(now, b"0", out, |body| _ = body.bytes(tag::TEST_REQ_ID, id));
+        let id = match message.raw(tag::TEST_REQ_ID) {
+            // Whoever takes fields without a value gives them back as they came.
+            Some(b"") if !self.checks.session.empty_values => b"",
+            _ => message.required(tag::TEST_REQ_ID)?,
+        };
+        // Before the answer is written, so that its LastMsgSeqNumProcessed(369) counts the request.
+        self.next_num_in = seq + 1;
+        self.write_admin(now, b"0", out, |body| {
+            if id.is_empty() {
+                body.fields(b"112=\x01");
+            } else {
+                body.bytes(tag::TEST_REQ_ID, id);
+            }
+        });
         Ok(())
     }
 
     fn on_wrong_begin_string(&mut self, now: Now, out: &mut Outbox) -> Verdict {
         let why = Disconnect::BeginString(self.config.id.begin_string);
         match self.state {
+            State::Active if self.config.silent_disconnect => Verdict::Disconnect(why),
             State::Active => {
                 let text = why.to_string();
                 self.write_logout(now, &text, Some(why), out);

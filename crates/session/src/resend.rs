@@ -1,30 +1,63 @@
 //! Asking for lost messages, sending ours again, and SequenceReset(4) in both modes.
 
-use transfix_codec::{FrameWriter, Message, Reject, RejectReason, tag};
+use transfix_codec::{Message, Reject, RejectReason, tag};
 
 use crate::config::{MSG_SEQ_NUM_MAX, Now};
+use crate::gap::Ask;
 use crate::outbox::Outbox;
 use crate::session::Session;
-use crate::verdict::Verdict;
+use crate::state::State;
+use crate::verdict::{Disconnect, Verdict};
 
 impl Session {
     /// All from the expected number to `missing_to` is missing: asks for it, once a gap, and again
     /// if nothing of it comes.
-    pub(crate) fn request_gap(&mut self, now: Now, missing_to: u64, out: &mut Outbox) {
-        if !self.gap.open(now.monotonic_ns, self.next_num_in, missing_to) {
-            return;
-        }
-        let begin = self.next_num_in;
-        let end = self.config.id.begin_string.open_end();
-        self.write_admin(now, b"2", out, |body| {
-            body.uint(tag::BEGIN_SEQ_NO, begin).uint(tag::END_SEQ_NO, end);
-        });
+    pub(crate) fn request_gap(
+        &mut self,
+        now: Now,
+        missing_to: u64,
+        out: &mut Outbox,
+    ) -> Result<(), Disconnect> {
+        let ask = self.gap.early(now.monotonic_ns, self.next_num_in, missing_to);
+        self.ask(now, ask, out)
     }
 
-    /// What a ResendRequest(2) asks for; `None` for numbers that we have not used yet.
-    pub(crate) fn resend_range(&self, message: &Message<'_>) -> Result<Option<Verdict>, Reject> {
+    /// The expected number may have moved: counts a Logon(A) whose turn has come, and goes on with
+    /// the gap.
+    pub(crate) fn pursue_gap(&mut self, now: Now, out: &mut Outbox) -> Result<(), Disconnect> {
+        self.next_num_in = self.gap.expected(self.next_num_in);
+        let ask = self.gap.advance(now.monotonic_ns, self.next_num_in);
+        self.ask(now, ask, out)
+    }
+
+    fn ask(&mut self, now: Now, ask: Ask, out: &mut Outbox) -> Result<(), Disconnect> {
+        match ask {
+            // After our Logout(5) too: the numbers may be reset before there is another chance.
+            Ask::For { end } if matches!(self.state, State::Active | State::LogoutSent) => {
+                let begin = self.next_num_in;
+                let end = end.unwrap_or_else(|| self.config.id.begin_string.open_end());
+                self.write_admin(now, b"2", out, |body| {
+                    body.uint(tag::BEGIN_SEQ_NO, begin).uint(tag::END_SEQ_NO, end);
+                });
+            }
+            Ask::Nothing | Ask::For { .. } => {}
+            Ask::GiveUp => return Err(Disconnect::ResendUnanswered),
+        }
+        Ok(())
+    }
+
+    /// What a ResendRequest(2) asks for; `None` if it is not answered: for numbers that we have not
+    /// used yet.
+    pub(crate) fn resend_range(
+        &mut self,
+        message: &Message<'_>,
+    ) -> Result<Option<Verdict>, Reject> {
         let begin = message.uint(tag::BEGIN_SEQ_NO)?;
         let asked_end = message.uint(tag::END_SEQ_NO)?;
+        let policy = &self.config.resend;
+        if !policy.answer_poss_dup && message.flag(tag::POSS_DUP_FLAG)? {
+            return Ok(None);
+        }
         let last = self.next_num_out - 1;
         // FIX 4.0 and 4.1 write 999999 for an open end; newer ones sometimes still do.
         let open = asked_end == 0 || asked_end == 999_999;
@@ -32,19 +65,26 @@ impl Session {
             return Err(Reject::new(RejectReason::ValueOutOfRange, tag::BEGIN_SEQ_NO));
         }
         let end = if open { last } else { asked_end.min(last) };
-        Ok((begin <= end).then_some(Verdict::Resend { begin, end }))
+        if begin > end {
+            return Ok(None);
+        }
+        if policy.answered_max > 0 && end - begin >= u64::from(policy.answered_max) {
+            return Err(Reject::new(RejectReason::ValueOutOfRange, tag::END_SEQ_NO));
+        }
+        let times =
+            if self.asked.0 == begin && self.asked.1 == asked_end { self.asked.2 } else { 0 };
+        self.asked = (begin, asked_end, times + 1);
+        if policy.same_requests_max > 0 && times >= policy.same_requests_max {
+            return Ok(Some(Verdict::Disconnect(Disconnect::ResendLoop)));
+        }
+        Ok(Some(Verdict::Resend { begin, end }))
     }
 
-    /// Writes a stored application message again: its own number and fields, PossDupFlag(43)=Y and
+    /// Writes a stored message again: its own number and fields, PossDupFlag(43)=Y and
     /// OrigSendingTime(122), a new SendingTime(52). Nothing is journalled.
     pub fn resend(&mut self, now: Now, stored: &Message<'_>, out: &mut Outbox) {
-        let begin_string = self.config.id.begin_string.as_str().as_bytes();
-        let precision = self.config.precision;
-        let mut frame = FrameWriter::new(&mut out.bytes, begin_string, stored.msg_type());
-        frame.raw(&self.comp_ids);
-        frame.header_uint(tag::MSG_SEQ_NUM, stored.msg_seq_num().unwrap_or(0));
-        frame.raw(b"43=Y\x01");
-        frame.header_timestamp(tag::SENDING_TIME, now.utc, precision);
+        let (seq, precision) = (stored.msg_seq_num().unwrap_or(0), self.config.precision);
+        let mut frame = self.begin_old(now, (stored.msg_type(), seq), out);
         // FIX Session: not later than SendingTime(52). Ours is, if our clock has gone back since.
         if stored.timestamp(tag::SENDING_TIME).is_ok_and(|original| original > now.utc) {
             frame.header_timestamp(tag::ORIG_SENDING_TIME, now.utc, precision);
@@ -54,7 +94,8 @@ impl Session {
             frame.raw(b"\x01");
         }
         for (n, field) in stored.fields().enumerate() {
-            if !tag::is_session_owned(field.tag) {
+            let replaced = field.tag == tag::LAST_MSG_SEQ_NUM_PROCESSED;
+            if !tag::is_session_owned(field.tag) && !replaced {
                 frame.raw(stored.encoded(n));
             }
         }
@@ -67,13 +108,9 @@ impl Session {
     /// nothing to be sent again. Nothing is journalled.
     pub fn gap_fill(&mut self, now: Now, begin: u64, new_seq_no: u64, out: &mut Outbox) {
         assert!(begin < new_seq_no && new_seq_no <= self.next_num_out, "a gap fill goes forward");
-        let begin_string = self.config.id.begin_string.as_str().as_bytes();
         let precision = self.config.precision;
-        let mut frame = FrameWriter::new(&mut out.bytes, begin_string, b"4");
-        frame.raw(&self.comp_ids);
-        frame.header_uint(tag::MSG_SEQ_NUM, begin);
-        frame.raw(b"43=Y\x01");
-        frame.header_timestamp(tag::SENDING_TIME, now.utc, precision);
+        let mut frame = self.begin_old(now, (b"4", begin), out);
+        frame.raw(&self.sub_ids);
         frame.header_timestamp(tag::ORIG_SENDING_TIME, now.utc, precision);
         let body = frame.body(precision);
         body.boolean(tag::GAP_FILL_FLAG, true).uint(tag::NEW_SEQ_NO, new_seq_no);

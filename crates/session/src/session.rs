@@ -1,14 +1,19 @@
 //! One FIX session: its numbers, its state, and what the driver calls.
 
+use std::fmt::Write;
 use std::sync::Arc;
 
 use transfix_codec::encode::{Header, is_msg_type};
-use transfix_codec::{Body, Misuse, Precision, Rules, Scratch, Switches};
+use transfix_codec::{
+    Body, FrameWriter, Misuse, Precision, Rules, Scratch, Switches, Tag, Timestamp, tag,
+};
 
-use crate::config::{ApplVerId, Config, Now, ResetPolicy, Role};
+use crate::config::{ApplVerId, Config, Now, Role, SessionId};
 use crate::gap::Gap;
+use crate::logon::Numbering;
 use crate::outbox::{Entry, Kind, Outbox};
 use crate::state::{Event, State};
+use crate::throttle::Throttles;
 use crate::timer::Timers;
 use crate::verdict::{Disconnect, SendError};
 
@@ -21,12 +26,21 @@ pub struct Session {
     pub(crate) next_num_out: u64,
     /// SenderCompID(49), TargetCompID(56) and their delimiters, as every message carries them.
     pub(crate) comp_ids: Vec<u8>,
+    /// SubIDs and LocationIDs, likewise.
+    pub(crate) sub_ids: Vec<u8>,
+    /// Whether each message has LastMsgSeqNumProcessed(369).
+    writes_last_processed: bool,
     /// What each message of ours begins with.
     header: Header,
     pub(crate) timers: Timers,
     pub(crate) gap: Gap,
+    pub(crate) throttles: Throttles,
+    /// Further fields of the next Logon(A), whole.
+    pub(crate) logon_fields: Vec<u8>,
     /// DefaultApplVerID(1137) agreed in the Logon(A).
     pub(crate) appl_ver_id: Option<ApplVerId>,
+    /// DefaultCstmApplVerID(1408) of the counterparty.
+    pub(crate) cstm_appl_ver_id: Option<Box<[u8]>>,
     /// Why we sent Logout(5), if it was not a wish of the application.
     pub(crate) ending: Option<Disconnect>,
     /// Our Logon(A) carried ResetSeqNumFlag(141)=Y, so that the same in the answer is no new reset.
@@ -41,6 +55,23 @@ pub struct Session {
     pub(crate) from_held: bool,
     /// The operator wants the next Logon(A) to reset the numbers.
     pub(crate) reset_wanted: bool,
+    /// The last connection ended without its reset, with the process.
+    pub(crate) reset_due: bool,
+    /// Why the driver was told to close the link.
+    pub(crate) ended: Option<Disconnect>,
+    /// The last ResendRequest(2) of the counterparty, and how often it came in a row.
+    pub(crate) asked: (u64, u64, u32),
+    /// MaxMessageSize(383) of the counterparty, for messages of the application.
+    pub(crate) message_bytes_max: usize,
+}
+
+/// What an application may change in the header of one message.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HeaderChange {
+    /// MsgSeqNum(34) in place of the next one.
+    pub msg_seq_num: Option<u64>,
+    /// PossDupFlag(43)=Y with this OrigSendingTime(122).
+    pub orig_sending_time: Option<Timestamp>,
 }
 
 /// Which checks are made of whose messages.
@@ -59,17 +90,28 @@ impl Session {
         assert!(next_num_in > 0 && next_num_out > 0, "MsgSeqNum(34) counts from 1");
         let id = &config.id;
         let comp_ids = format!("49={}\x0156={}\x01", id.sender_comp_id, id.target_comp_id);
-        let gap = Gap::new(config.held_messages_max, config.held_bytes_max);
+        let sub_ids = sub_ids(id);
+        let constant = comp_ids.clone() + &sub_ids;
+        let gap = Gap::new(config.resend, (config.held_messages_max, config.held_bytes_max));
+        let throttles = Throttles::new(&config.throttles);
+        let writes_last_processed =
+            config.numbers.send_last_processed && id.begin_string.has_last_processed();
         Self {
-            header: Header::new(id.begin_string.as_str().as_bytes(), comp_ids.as_bytes()),
+            header: Header::new(id.begin_string.as_str().as_bytes(), constant.as_bytes()),
+            sub_ids: sub_ids.into_bytes(),
+            writes_last_processed,
             comp_ids: comp_ids.into_bytes(),
+            logon_fields: Vec::new(),
             appl_ver_id: config.default_appl_ver_id,
-            timers: Timers::new(config.heart_bt_int_s),
+            cstm_appl_ver_id: None,
+            timers: Timers::new(config.heart_bt_int_s, config.timing),
+            reset_due: config.reset.disconnect && (next_num_in, next_num_out) != (1, 1),
             config,
             state: State::Disconnected,
             next_num_in,
             next_num_out,
             gap,
+            throttles,
             ending: None,
             reset_sent: false,
             rules: None,
@@ -78,6 +120,9 @@ impl Session {
             scratch: Scratch::default(),
             from_held: false,
             reset_wanted: false,
+            ended: None,
+            asked: (0, 0, 0),
+            message_bytes_max: usize::MAX,
         }
     }
 
@@ -125,9 +170,27 @@ impl Session {
     }
 
     /// Rules of the messages that name one of these versions by ApplVerID(1128) or
-    /// CstmApplVerID(1129), in place of those of [`set_rules`](Self::set_rules).
+    /// CstmApplVerID(1129), in place of those of [`set_rules`](Self::set_rules); the one that the
+    /// counterparty's DefaultCstmApplVerID(1408) names holds for all that name none.
     pub fn set_version_rules(&mut self, rules: Vec<(Box<[u8]>, Arc<Rules>)>) {
+        if let Some(default) =
+            rules.iter().find(|(id, _)| Some(id) == self.cstm_appl_ver_id.as_ref())
+        {
+            self.rules = Some(Arc::clone(&default.1));
+        }
         self.version_rules = rules;
+    }
+
+    /// Further fields of each Logon(A) of ours, besides those of the settings. Call it before
+    /// [`Session::connected`], and for an acceptor before the Logon(A) is received.
+    ///
+    /// # Errors
+    /// The first [`Misuse`]; the fields are as before then.
+    pub fn set_logon_fields(&mut self, fill: impl FnOnce(&mut Body<'_>)) -> Result<(), Misuse> {
+        let mut fields = Vec::new();
+        Body::detached(&mut fields, self.config.precision, fill)?;
+        self.logon_fields = fields;
+        Ok(())
     }
 
     /// A link is up: the initiator writes its Logon(A), the acceptor begins to wait for one.
@@ -135,32 +198,40 @@ impl Session {
         self.timers.link_up(now, self.config.heart_bt_int_s);
         self.reset_sent = false;
         self.ending = None;
+        self.ended = None;
+        self.message_bytes_max = usize::MAX;
         // Until a Logon(A) is answered: the one that asked may be lost on the way.
-        let wanted = self.reset_wanted && self.config.role == Role::Initiator;
-        let resets = match self.config.reset {
-            ResetPolicy::Never => wanted,
-            ResetPolicy::Logon | ResetPolicy::Disconnect => {
-                self.next_num_in != 1 || self.next_num_out != 1
-            }
-        };
-        if resets {
+        let wanted =
+            self.config.reset.logon || (self.reset_wanted && self.config.role == Role::Initiator);
+        if wanted || self.reset_due {
             self.reset_numbers(out);
         }
         match self.config.role {
             Role::Acceptor => self.transition(Event::LinkAccepted),
             Role::Initiator => {
                 self.transition(Event::LogonSent);
-                self.reset_sent = wanted || self.config.reset == ResetPolicy::Logon;
-                self.write_logon(now, self.reset_sent, out);
+                self.reset_sent = wanted && self.config.id.begin_string.has_reset_flag();
+                self.write_logon(now, Numbering::of(self.reset_sent), out);
             }
         }
     }
 
-    /// The link is closed: timers stop, messages above a gap are forgotten and asked for again.
-    pub fn disconnected(&mut self) {
+    /// The link is closed: timers stop, messages above a gap are forgotten and asked for again, and
+    /// so is what `out` holds. A reset that the end of a connection brings is in `out` afterwards,
+    /// to be journalled with the next numbers.
+    pub fn disconnected(&mut self, out: &mut Outbox) {
         self.transition(Event::LinkClosed);
         self.gap.clear();
         self.ending = None;
+        out.clear();
+        let policy = self.config.reset;
+        let ended = self.ended.take();
+        if policy.disconnect
+            || (policy.logout && ended == Some(Disconnect::LoggedOut))
+            || (policy.error && ended.is_some_and(|why| why.is_error()))
+        {
+            self.reset_numbers(out);
+        }
     }
 
     /// Writes a new application message; `fill` adds its fields behind the standard header, header
@@ -177,7 +248,52 @@ impl Session {
     ) -> Result<u64, SendError> {
         self.ready()?;
         check_msg_type(msg_type)?;
-        self.write(now, msg_type, Kind::Application, out, fill)
+        let begin = out.bytes.len();
+        let seq = self.write(now, msg_type, Kind::Application, out, fill)?;
+        if out.bytes.len() - begin > self.message_bytes_max {
+            out.bytes.truncate(begin);
+            out.entries.pop();
+            self.next_num_out = seq;
+            return Err(SendError::TooLong { bytes_max: self.message_bytes_max });
+        }
+        Ok(seq)
+    }
+
+    /// Writes an application message with another header than the next in turn.
+    ///
+    /// With a MsgSeqNum(34) of its own it is no new message: it is not stored, and the next number
+    /// stays as it is. Only for repair, and for tests of a counterparty.
+    ///
+    /// # Errors
+    /// [`SendError`]; nothing was written then.
+    pub fn send_with(
+        &mut self,
+        now: Now,
+        msg_type: &[u8],
+        change: HeaderChange,
+        out: &mut Outbox,
+        fill: impl FnOnce(&mut Body<'_>),
+    ) -> Result<u64, SendError> {
+        self.ready()?;
+        check_msg_type(msg_type)?;
+        let precision = self.config.precision;
+        let seq = change.msg_seq_num.unwrap_or(self.next_num_out);
+        let mut frame = self.header.frame(&mut out.bytes, msg_type, seq, (now.utc, precision));
+        if self.writes_last_processed {
+            frame.header_uint(tag::LAST_MSG_SEQ_NUM_PROCESSED, self.next_num_in - 1);
+        }
+        if let Some(original) = change.orig_sending_time {
+            frame.raw(b"43=Y\x01");
+            frame.header_timestamp(tag::ORIG_SENDING_TIME, original, precision);
+        }
+        fill(frame.body(precision));
+        let range = frame.finish()?;
+        if change.msg_seq_num.is_none() {
+            out.entries.push(Entry::Frame { seq, kind: Kind::Application, range });
+            self.next_num_out += 1;
+        }
+        self.timers.sent(now);
+        Ok(seq)
     }
 
     /// Gives a new application message its number while no link is up: it must be journalled, is
@@ -213,21 +329,43 @@ impl Session {
         }
     }
 
-    /// Begins an orderly end: writes Logout(5) if logged on.
+    /// Begins an orderly end: writes Logout(5) if logged on, and not to end silently.
     /// Answers whether the counterparty's Logout(5) is to be waited for.
     pub fn logout(&mut self, now: Now, text: &str, out: &mut Outbox) -> bool {
-        if self.state == State::Active {
+        if self.state == State::Active && !self.config.silent_disconnect {
             self.write_logout(now, text, None, out);
         }
         self.state == State::LogoutSent
     }
 
-    /// Journals that both numbers start again at 1.
+    /// Makes both numbers start again at 1, and journals it if they have moved.
     pub(crate) fn reset_numbers(&mut self, out: &mut Outbox) {
-        self.next_num_in = 1;
-        self.next_num_out = 1;
+        self.reset_due = false;
         self.gap.clear();
-        out.entries.push(Entry::Reset);
+        if (self.next_num_in, self.next_num_out) != (1, 1) {
+            self.next_num_in = 1;
+            self.next_num_out = 1;
+            out.entries.push(Entry::Reset);
+        }
+    }
+
+    /// Begins a frame that is no new message: resent, or in place of others.
+    pub(crate) fn begin_old<'b>(
+        &self,
+        now: Now,
+        (msg_type, seq): (&[u8], u64),
+        out: &'b mut Outbox,
+    ) -> FrameWriter<'b> {
+        let begin_string = self.config.id.begin_string.as_str().as_bytes();
+        let mut frame = FrameWriter::new(&mut out.bytes, begin_string, msg_type);
+        frame.raw(&self.comp_ids);
+        frame.header_uint(tag::MSG_SEQ_NUM, seq);
+        frame.raw(b"43=Y\x01");
+        frame.header_timestamp(tag::SENDING_TIME, now.utc, self.config.precision);
+        if self.writes_last_processed {
+            frame.header_uint(tag::LAST_MSG_SEQ_NUM_PROCESSED, self.next_num_in - 1);
+        }
+        frame
     }
 
     pub(crate) fn transition(&mut self, event: Event) {
@@ -259,6 +397,9 @@ impl Session {
         let precision: Precision = self.config.precision;
         let sending_time = (now.utc, precision);
         let mut frame = self.header.frame(&mut out.bytes, msg_type, seq, sending_time);
+        if self.writes_last_processed {
+            frame.header_uint(tag::LAST_MSG_SEQ_NUM_PROCESSED, self.next_num_in - 1);
+        }
         fill(frame.body(precision));
         let range = frame.finish()?;
         out.entries.push(Entry::Frame { seq, kind, range });
@@ -266,6 +407,24 @@ impl Session {
         self.timers.sent(now);
         Ok(seq)
     }
+}
+
+/// SubIDs and LocationIDs, as far as there are any and the version has them.
+fn sub_ids(id: &SessionId) -> String {
+    let ids = &id.sub_ids;
+    let known = |tag: &Tag| tag.0 < 142 || id.begin_string.has_location_ids();
+    let all = [
+        (tag::SENDER_SUB_ID, &ids.sender_sub_id),
+        (tag::SENDER_LOCATION_ID, &ids.sender_location_id),
+        (tag::TARGET_SUB_ID, &ids.target_sub_id),
+        (tag::TARGET_LOCATION_ID, &ids.target_location_id),
+    ];
+    let mut text = String::new();
+    for (tag, value) in all.iter().filter(|(tag, value)| known(tag) && !value.is_empty()) {
+        // Writing to a String cannot fail.
+        let _ = write!(text, "{tag}={value}\x01");
+    }
+    text
 }
 
 /// Whether the session layer sends and handles messages of this MsgType(35) itself.

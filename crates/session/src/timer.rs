@@ -1,12 +1,12 @@
 //! Timers as pure functions of the state and of the time that comes in.
 //!
-//! Heartbeat(0) after HeartBtInt(108) without sending; TestRequest(1) after 1.2 of it without
-//! receiving; disconnection if nothing comes in the same time again, 20 s at the most.
-//! FIX Session: "reasonable transmission time" is taken as 20 % of HeartBtInt(108).
+//! Heartbeat(0) after HeartBtInt(108) without sending; TestRequest(1) after that and a margin
+//! without receiving; disconnection if nothing comes in the same time again, 20 s at the most.
+//! FIX Session leaves the margin, "reasonable transmission time", to both sides: by default 20 %.
 
 use transfix_codec::tag;
 
-use crate::config::Now;
+use crate::config::{Now, TimingConfig};
 use crate::outbox::Outbox;
 use crate::session::Session;
 use crate::state::State;
@@ -14,34 +14,43 @@ use crate::verdict::{Disconnect, Verdict};
 
 const MS: u64 = 1_000_000;
 const SECOND: u64 = 1_000 * MS;
-/// Longest wait for any answer to a TestRequest(1).
-const TEST_REQUEST_WAIT_MAX: u64 = 20 * SECOND;
 
 /// Moments of one connection, in nanoseconds of the monotonic clock.
 #[derive(Debug)]
 pub(crate) struct Timers {
+    policy: TimingConfig,
     heart_bt_int: u64,
     link_up: u64,
     last_sent: u64,
     last_received: u64,
     test_request_sent: Option<u64>,
+    /// TestRequest(1)s since anything was received.
+    test_requests: u32,
+    /// When the numbers are to be reset in mid-session.
+    pub(crate) reset_at: Option<u64>,
+    /// Until when the answer to our Logon(A) of such a reset may come.
+    pub(crate) reset_answer_until: Option<u64>,
     logout_sent: u64,
 }
 
 impl Timers {
-    pub(crate) const fn new(heart_bt_int_s: u32) -> Self {
+    pub(crate) const fn new(heart_bt_int_s: u32, policy: TimingConfig) -> Self {
         Self {
+            policy,
             heart_bt_int: heart_bt_int_s as u64 * SECOND,
             link_up: 0,
             last_sent: 0,
             last_received: 0,
             test_request_sent: None,
+            test_requests: 0,
+            reset_at: None,
+            reset_answer_until: None,
             logout_sent: 0,
         }
     }
 
     pub(crate) const fn link_up(&mut self, now: Now, heart_bt_int_s: u32) {
-        *self = Self::new(heart_bt_int_s);
+        *self = Self::new(heart_bt_int_s, self.policy);
         self.link_up = now.monotonic_ns;
         self.last_sent = now.monotonic_ns;
         self.last_received = now.monotonic_ns;
@@ -63,6 +72,7 @@ impl Timers {
     pub(crate) const fn received(&mut self, now: Now) {
         self.last_received = now.monotonic_ns;
         self.test_request_sent = None;
+        self.test_requests = 0;
     }
 
     pub(crate) const fn logout_sent(&mut self, now: Now) {
@@ -71,12 +81,27 @@ impl Timers {
 
     /// How long silence is borne before a TestRequest(1), and again after it.
     const fn patience(&self) -> u64 {
-        self.heart_bt_int + self.heart_bt_int / 5
+        let margin = match self.policy.margin_ms {
+            0 => self.heart_bt_int / 100 * self.policy.margin_percent as u64,
+            ms => ms as u64 * MS,
+        };
+        self.heart_bt_int + margin
     }
 
-    fn disconnect_at(&self) -> Option<u64> {
+    /// When the answer to a TestRequest(1) is waited for no longer.
+    fn unanswered_at(&self) -> Option<u64> {
         let sent = self.test_request_sent?;
-        Some(sent + self.patience().min(TEST_REQUEST_WAIT_MAX))
+        Some(sent + self.patience().min(u64::from(self.policy.test_request_wait_ms) * MS))
+    }
+
+    /// When silence is to be acted upon.
+    fn silence_at(&self) -> Option<u64> {
+        let watched = self.policy.watch_silence && self.heart_bt_int > 0;
+        watched.then(|| self.unanswered_at().unwrap_or(self.last_received + self.patience()))
+    }
+
+    fn heartbeat_at(&self) -> Option<u64> {
+        (self.heart_bt_int > 0).then_some(self.last_sent + self.heart_bt_int)
     }
 }
 
@@ -93,11 +118,10 @@ impl Session {
             State::LogoutSent => {
                 Some(t.logout_sent + u64::from(self.config.logout_timeout_ms) * MS)
             }
-            State::Active if t.heart_bt_int == 0 => None,
             State::Active => {
-                let heartbeat = t.last_sent + t.heart_bt_int;
-                let silence = t.disconnect_at().unwrap_or(t.last_received + t.patience());
-                Some(heartbeat.min(silence))
+                let others = [self.gap.deadline(), t.reset_at, t.reset_answer_until];
+                let heartbeats = [t.heartbeat_at(), t.silence_at()];
+                heartbeats.into_iter().chain(others).flatten().min()
             }
         }
     }
@@ -107,28 +131,38 @@ impl Session {
         if self.next_deadline().is_none_or(|at| now.monotonic_ns < at) {
             return Verdict::Handled;
         }
-        match self.state {
+        let verdict = match self.state {
             State::Disconnected => Verdict::Handled,
             State::LogonAwaited | State::LogonSent => Verdict::Disconnect(Disconnect::LogonTimeout),
             State::LogoutSent => {
                 Verdict::Disconnect(self.ending.unwrap_or(Disconnect::LogoutTimeout))
             }
             State::Active => self.tick_active(now, out),
-        }
+        };
+        self.after(now, verdict, out)
     }
 
     fn tick_active(&mut self, now: Now, out: &mut Outbox) -> Verdict {
-        if self.timers.disconnect_at().is_some_and(|at| now.monotonic_ns >= at) {
-            return Verdict::Disconnect(Disconnect::HeartbeatTimeout);
+        let t = &self.timers;
+        let due = |at: Option<u64>| at.is_some_and(|at| now.monotonic_ns >= at);
+        if due(t.reset_answer_until) {
+            return Verdict::Disconnect(Disconnect::LogonTimeout);
         }
-        let silent = now.monotonic_ns.saturating_sub(self.timers.last_received);
-        if self.timers.test_request_sent.is_none() && silent >= self.timers.patience() {
+        if due(t.reset_at) {
+            self.reset_in_session(now, out);
+        } else if due(t.silence_at()) {
+            if t.test_requests >= t.policy.test_requests_max {
+                return match t.policy.logout_when_silent {
+                    true => self.end(now, Disconnect::HeartbeatTimeout, out),
+                    false => Verdict::Disconnect(Disconnect::HeartbeatTimeout),
+                };
+            }
             // The number that the request itself gets makes the id unique within the session.
             let id = self.next_num_out;
             self.write_admin(now, b"1", out, |body| _ = body.uint(tag::TEST_REQ_ID, id));
             self.timers.test_request_sent = Some(now.monotonic_ns);
-        } else if now.monotonic_ns.saturating_sub(self.timers.last_sent) >= self.timers.heart_bt_int
-        {
+            self.timers.test_requests += 1;
+        } else if due(t.heartbeat_at()) {
             self.write_admin(now, b"0", out, |_| ());
         }
         Verdict::Handled

@@ -16,6 +16,14 @@ pub enum Verdict {
     Handled,
     /// A Logon(A) was accepted: the session is active from now on.
     LoggedOn,
+    /// The same; and the counterparty's NextExpectedMsgSeqNum(789) asks for our messages `begin` to
+    /// `end`, both included.
+    LoggedOnThenResend {
+        /// First MsgSeqNum(34) that it lacks.
+        begin: u64,
+        /// Last one, our own Logon(A) included.
+        end: u64,
+    },
     /// Messages were lost on the way: the message is kept until the gap is closed.
     Held,
     /// The counterparty asks for our messages `begin` to `end`, both included.
@@ -42,6 +50,8 @@ pub enum Disconnect {
     FirstMessageNotLogon,
     /// The Logon(A) was refused; the text says why.
     LogonRefused(&'static str),
+    /// The application refused the Logon(A); Logout(5) has its reason.
+    LogonDenied,
     /// A second Logon(A) came on a live session.
     SecondLogon,
     /// MsgSeqNum(34) lower than expected, without PossDupFlag(43).
@@ -51,20 +61,53 @@ pub enum Disconnect {
         /// What came.
         received: u64,
     },
+    /// The Logon(A) leaves a gap so large that the counterparty must have missed a reset.
+    MissedReset {
+        /// What should have come.
+        expected: u64,
+        /// What came.
+        received: u64,
+    },
+    /// NextExpectedMsgSeqNum(789) of the Logon(A) is a number that we have not used yet.
+    NextExpectedTooHigh {
+        /// Our next number.
+        next: u64,
+        /// What came.
+        received: u64,
+    },
+    /// The counterparty does not answer our ResendRequest(2)s for one gap.
+    ResendUnanswered,
+    /// The counterparty asks for the same messages again and again.
+    ResendLoop,
     /// A message without a readable MsgSeqNum(34).
     MsgSeqNumMissing,
     /// A message with a wrong CompID or SendingTime(52); the text says which.
     BadHeader(&'static str),
     /// A message of another version than the session's.
     BeginString(BeginString),
+    /// More messages of a type came than the session takes in a time.
+    Throttling,
     /// The counterparty sends and does not read: too much waits for it.
     Stalled,
     /// Nothing came, not even an answer to our TestRequest(1).
     HeartbeatTimeout,
     /// The peer closed the connection, or it broke.
     LinkLost,
+    /// The application was not available, or for too long.
+    ApplicationNotAvailable,
     /// The application asked for it.
     Application,
+    /// The window of the session's schedule has closed.
+    Schedule,
+}
+
+impl Disconnect {
+    /// Whether a fault of either side ended the session, rather than a Logout(5), the application,
+    /// the schedule, or the network.
+    #[must_use]
+    pub const fn is_error(self) -> bool {
+        !matches!(self, Self::LoggedOut | Self::LinkLost | Self::Application | Self::Schedule)
+    }
 }
 
 impl fmt::Display for Disconnect {
@@ -80,14 +123,29 @@ impl fmt::Display for Disconnect {
             Self::MsgSeqNumTooLow { expected, received } => {
                 write!(f, "MsgSeqNum(34) too low, expecting {expected} but received {received}")
             }
+            Self::LogonDenied => f.write_str("Logon(A) refused by the application"),
+            Self::MissedReset { expected, received } => write!(
+                f,
+                "a reset was missed, expecting MsgSeqNum(34) {expected} but received {received}"
+            ),
+            Self::NextExpectedTooHigh { next, received } => write!(
+                f,
+                "NextExpectedMsgSeqNum(789) too high, our next number is {next} but received \
+                 {received}"
+            ),
+            Self::ResendUnanswered => f.write_str("our ResendRequest(2)s are not answered"),
+            Self::ResendLoop => f.write_str("the same ResendRequest(2) came too often"),
             Self::MsgSeqNumMissing => f.write_str("a message had no readable MsgSeqNum(34)"),
             Self::BeginString(expected) => {
                 write!(f, "BeginString(8) of a message is not {expected}")
             }
+            Self::Throttling => f.write_str("too many messages of one type in a time"),
             Self::Stalled => f.write_str("the counterparty sends but does not read"),
             Self::HeartbeatTimeout => f.write_str("the counterparty has fallen silent"),
             Self::LinkLost => f.write_str("the connection was lost"),
+            Self::ApplicationNotAvailable => f.write_str("application not available"),
             Self::Application => f.write_str("the application ended the session"),
+            Self::Schedule => f.write_str("the session is closed by its schedule"),
         }
     }
 }
@@ -103,6 +161,11 @@ pub enum SendError {
     WouldBlock {
         /// Bytes that wait.
         queued_bytes: usize,
+    },
+    /// The message is longer than MaxMessageSize(383) of the counterparty.
+    TooLong {
+        /// What it takes.
+        bytes_max: usize,
     },
     /// The message itself is wrong.
     Misuse(Misuse),
@@ -122,6 +185,9 @@ impl fmt::Display for SendError {
             }
             Self::WouldBlock { queued_bytes } => {
                 write!(f, "{queued_bytes} bytes wait for the counterparty; send again later")
+            }
+            Self::TooLong { bytes_max } => {
+                write!(f, "the counterparty takes messages of at most {bytes_max} bytes")
             }
             Self::Misuse(misuse) => misuse.fmt(f),
             Self::Failed => f.write_str(

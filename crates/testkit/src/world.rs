@@ -18,8 +18,10 @@ mod plan;
 mod side;
 mod trace;
 
+use std::sync::Arc;
+
 use transfix::rig::{Ended, Rules};
-use transfix::{Disconnect, State};
+use transfix::{BeginString, Disconnect, State};
 use transfix_session::Session;
 
 use crate::disk::{Ailment, Crash, End, SimDisk};
@@ -129,13 +131,15 @@ impl World {
             let ends = net.clone();
             let on_end = Box::new(move || ends.lock().die(n));
             let disk = SimDisk::new(Random::new(random.next()), on_end);
-            let disk = Disk::new(disk, plan.store[n]);
+            let ends = net.clone();
+            let on_reset = Arc::new(move || ends.lock().observer.reset(n));
+            let disk = Disk::new(disk, plan.store[n], on_reset);
             Side::new(plan.settings[n].clone(), plan.held, app, disk, &ground.rules)
         };
         let sides = [side(0), side(1)];
         trace.add(0, || {
             let s = &plan.settings;
-            let (resets, held) = ([s[0].reset, s[1].reset], plan.held);
+            let (resets, held) = ([s[0].reset_on, s[1].reset_on], plan.held);
             format!(
                 "{} {:?} HeartBtInt(108)={} {resets:?} {held:?} {:?} {:?}",
                 s[0].begin_string, plan.kind, s[0].heart_bt_int_s, plan.weather, plan.odds
@@ -219,13 +223,14 @@ impl World {
 
     /// An operator does by hand what operators do.
     fn operate(&mut self, side: usize) {
-        let what = self.random.below(if self.plan.odds.operator_resets { 5 } else { 3 });
+        let what = self.random.below(if self.plan.odds.operator_resets { 4 } else { 2 });
         let number = self.random.below(30) as u64;
         self.say(|| format!("side {side}: operator {what}, {number}"));
         let operator_requests = what == 1 && self.sides[side].state() == State::Active;
         if operator_requests {
             self.net.lock().observer.sides[side].operator_requests += 1;
         }
+        let old = self.plan.settings[0].begin_string == BeginString::Fix40;
         let mut gives_up = false;
         let outcome = self.sides[side].operate(self.now, |session: &mut Session, now, out| {
             let next_in = session.next_num_in();
@@ -235,8 +240,9 @@ impl World {
                     let begin = next_in.saturating_sub(number).max(1);
                     session.request_resend(now, begin, 0, out);
                 }
-                2 => session.set_next_num_in(next_in),
-                3 => session.reset_at_next_logon(),
+                // FIX 4.0 has no word for it: both sides would have to be told.
+                2 if old => {}
+                2 => session.reset_at_next_logon(),
                 _ => {
                     let next = session.next_num_out() + 1 + number;
                     gives_up = session.sequence_reset(now, next, out);
@@ -360,7 +366,9 @@ impl World {
 
     fn close(&mut self, side: usize, reason: Disconnect) {
         self.say(|| format!("side {side} ends: {reason}"));
-        self.sides[side].close(self.now, reason);
+        if let Outcome::Died = self.sides[side].close(self.now, reason) {
+            self.summary.crashes += 1;
+        }
         self.reconnect_later(side);
     }
 

@@ -50,8 +50,10 @@ pub(super) const FAULTS: &[Fault] = &[
         name: "held-message-dropped",
         changes: &[(
             RECEIVE,
-            "if !bytes.is_empty() {",
-            "if !bytes.is_empty() && !self.next_num_in.is_multiple_of(16) {",
+            "        self.gap.take(self.next_num_in)\n",
+            "        let taken = self.gap.take(self.next_num_in)?;\n        \
+             if self.next_num_in % 16 == 0 {\n self.next_num_in += 1;\n \
+             return self.take_held();\n }\n        Some(taken)\n",
         )],
         kind: "",
         worlds: 1_000,
@@ -59,10 +61,9 @@ pub(super) const FAULTS: &[Fault] = &[
     Fault {
         name: "resend-without-poss-dup",
         changes: &[(
-            RESEND,
-            "frame.header_uint(tag::MSG_SEQ_NUM, stored.msg_seq_num().unwrap_or(0));\n        \
-             frame.raw(b\"43=Y\\x01\");",
-            "frame.header_uint(tag::MSG_SEQ_NUM, stored.msg_seq_num().unwrap_or(0));",
+            SESSION,
+            "frame.header_uint(tag::MSG_SEQ_NUM, seq);\n        frame.raw(b\"43=Y\\x01\");",
+            "frame.header_uint(tag::MSG_SEQ_NUM, seq);",
         )],
         kind: "",
         worlds: 500,
@@ -107,7 +108,7 @@ pub(super) const FAULTS: &[Fault] = &[
         name: "test-request-ignored",
         changes: &[(
             RECEIVE,
-            "self.answer_test_request(now, message, out)?;",
+            "self.answer_test_request(now, seq, message, out)?;",
             "message.required(tag::TEST_REQ_ID)?;",
         )],
         kind: "",
@@ -125,7 +126,7 @@ pub(super) const FAULTS: &[Fault] = &[
     },
     Fault {
         name: "impatient-test-request",
-        changes: &[(TIMER, "self.heart_bt_int + self.heart_bt_int / 5", "self.heart_bt_int / 2")],
+        changes: &[(TIMER, "self.heart_bt_int + margin", "self.heart_bt_int / 2 + margin")],
         kind: "",
         worlds: 1_000,
     },
@@ -133,21 +134,28 @@ pub(super) const FAULTS: &[Fault] = &[
         name: "silence-not-found",
         changes: &[(
             TIMER,
-            "Some(sent + self.patience().min(TEST_REQUEST_WAIT_MAX))",
-            "Some(sent + 3 * self.patience() + TEST_REQUEST_WAIT_MAX)",
+            "Some(sent + self.patience().min(",
+            "Some(sent + 3 * self.patience().max(",
         )],
         kind: "",
         worlds: 1_000,
     },
     Fault {
         name: "request-never-repeated",
-        changes: &[(GAP, "< ANSWER_WAIT_NS {", "< u64::MAX {")],
+        changes: &[
+            (GAP, "if wait == 0 || now_ns", "if wait < u64::MAX || now_ns"),
+            (GAP, "(self.missing_to > 0 && self.policy.repeat_after_s > 0)", "false"),
+        ],
         kind: "damage",
         worlds: 2_000,
     },
     Fault {
         name: "request-for-each-early-message",
-        changes: &[(GAP, "return false;", "return true;")],
+        changes: &[(
+            GAP,
+            "if self.request.is_none() || self.policy.redundant_requests {",
+            "if self.missing_to > 0 {",
+        )],
         kind: "",
         worlds: 500,
     },
@@ -217,11 +225,7 @@ pub(super) const FAULTS: &[Fault] = &[
     },
     Fault {
         name: "logon-not-counted",
-        changes: &[(
-            LOGON,
-            "if terms.seq == self.next_num_in {\n            self.next_num_in += 1;",
-            "if terms.seq == self.next_num_in {",
-        )],
+        changes: &[(LOGON, "if !early {\n            self.next_num_in += 1;\n        }", "")],
         kind: "",
         worlds: 500,
     },
@@ -262,9 +266,9 @@ pub(super) const FAULTS: &[Fault] = &[
     Fault {
         name: "outbox-outlives-its-connection",
         changes: &[(
-            DESK,
-            "self.out.clear();\n        self.shown = 0;\n        self.replay",
-            "self.replay",
+            SESSION,
+            "out.clear();\n        let policy = self.config.reset;",
+            "let policy = self.config.reset;",
         )],
         kind: "",
         worlds: 2_000,
@@ -355,6 +359,16 @@ pub(super) const FAULTS: &[Fault] = &[
             "let _ = source;",
         )],
         kind: "disks",
+        worlds: 2_000,
+    },
+    Fault {
+        name: "crash-without-the-reset-of-its-end",
+        changes: &[(
+            ENGINE,
+            "if config.reset.disconnect && store.numbers().next_in > 1 {",
+            "if config.reset.disconnect && store.numbers().next_in == 0 {",
+        )],
+        kind: "mixed",
         worlds: 2_000,
     },
 ];

@@ -194,6 +194,7 @@ fn page_before_a_wall(page: usize) -> *mut u8 {
 
 #[cfg(target_os = "linux")]
 #[test]
+#[cfg_attr(miri, ignore = "Miri has no mprotect")]
 fn the_end_of_a_page_is_not_crossed() {
     const PAGE: usize = 4096;
     let page = page_before_a_wall(PAGE);

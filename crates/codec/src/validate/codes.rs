@@ -141,6 +141,12 @@ impl FieldRule {
         }
     }
 
+    /// The codes that are one digit or letter up to `o`, bit 0 for `0`: most are.
+    pub(super) const fn common_codes(&self) -> u64 {
+        let [low, high] = self.short_codes;
+        low >> b'0' | high << (64 - b'0')
+    }
+
     /// Whether an ASCII character is a code.
     #[inline(always)]
     fn is_short(&self, byte: u8) -> bool {

@@ -7,7 +7,7 @@ use super::check::{Section, Stop};
 use super::codes::{FieldRule, Look};
 use super::tables::{Body, Layout, Level, NO_GROUP, Place, Tables};
 use super::{Around, values};
-use crate::{Field, Fields, Tag, value};
+use crate::{Date, Field, Fields, Tag, TimeOfDay, Timestamp, value};
 
 /// A walk over a message that is expected to be sound.
 pub(super) struct Sound<'c, 'm> {
@@ -17,6 +17,8 @@ pub(super) struct Sound<'c, 'm> {
     /// Where fields were seen, by epoch.
     pub(super) marks: &'c mut [u32],
     pub(super) around: &'c Around,
+    /// The day of the last sound UTCTimestamp as eight digits, lowest byte first.
+    pub(super) day: &'c mut u64,
     pub(super) epoch: u32,
     /// The field at hand.
     pub(super) at: usize,
@@ -78,17 +80,32 @@ impl Sound<'_, '_> {
     }
 
     #[inline(always)]
-    fn is_value(&self, field: Field<'_>, place: &Place) -> bool {
-        let rule = |place: &Place| &self.tables.fields[place.field as usize];
+    fn is_value(&mut self, field: Field<'_>, place: &Place) -> bool {
+        let tables = self.tables;
+        let rule = |place: &Place| &tables.fields[place.field as usize];
         match place.look {
             _ if field.value.is_empty() => false,
             Look::Text => true,
-            Look::Codes => rule(place).is_code(field.value),
+            Look::Codes => place.is_common_code(field.value) || rule(place).is_code(field.value),
             Look::Decimal => crate::Decimal::parse(field.value).is_some(),
-            Look::Timestamp => crate::Timestamp::parts(field.value).is_some(),
+            Look::Timestamp => self.is_timestamp(field.value),
             Look::Form => values::fits(rule(place).data_type, field.value),
             Look::Data => self.is_as_long_as_said(field, rule(place)),
         }
+    }
+
+    /// Whether a value is a UTCTimestamp; the day is mostly the one of the time before.
+    #[inline]
+    fn is_timestamp(&mut self, value: &[u8]) -> bool {
+        let Some((date, time)) = Timestamp::split(value) else { return false };
+        let day = u64::from_le_bytes(*date);
+        if day != *self.day || day == 0 {
+            if Date::of_digits(date).is_none() {
+                return false;
+            }
+            *self.day = day;
+        }
+        TimeOfDay::parse(time).is_some()
     }
 
     /// Whether a data field is as long as the field before it says.

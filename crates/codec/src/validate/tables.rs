@@ -73,6 +73,8 @@ pub(super) struct Level<'c> {
 /// One tag in a [`Layout`].
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
+    /// [`FieldRule::common_codes`]: at hand, so that the rule need not be fetched.
+    codes: u64,
     tag: u32,
     /// Place in `Tables::fields`.
     pub(super) field: u32,
@@ -93,6 +95,7 @@ pub(super) const NO_GROUP: u32 = u32::MAX;
 /// The tag of a free slot; no message has it, as tags have nine digits at most.
 const FREE: u32 = u32::MAX;
 const EMPTY: Place = Place {
+    codes: 0,
     tag: FREE,
     field: 0,
     group: NO_GROUP,
@@ -101,6 +104,20 @@ const EMPTY: Place = Place {
     look: Look::Text,
     required: false,
 };
+
+impl Place {
+    /// Whether the value is one of the usual codes.
+    #[inline(always)]
+    pub(super) const fn is_common_code(&self, value: &[u8]) -> bool {
+        match *value {
+            [byte] => {
+                let bit = byte.wrapping_sub(b'0');
+                bit < 64 && self.codes >> bit & 1 == 1
+            }
+            _ => false,
+        }
+    }
+}
 
 impl Tables {
     pub(super) fn new(session: &Dictionary, application: &Dictionary) -> Self {
@@ -200,7 +217,7 @@ impl Layout {
         };
         let (mut required, mut conditional) = (Vec::new(), Vec::new());
         for (flat, mark) in places.iter().zip(base as u32..) {
-            let Flattened { tag, field, group, look, required: needed, .. } = *flat;
+            let Flattened { codes, tag, field, group, look, required: needed, .. } = *flat;
             let slot = layout.slot(tag);
             let place = &mut layout.slots[slot];
             // FIX 4.3 and 5.0 publish some fields twice in one message.
@@ -208,7 +225,8 @@ impl Layout {
                 place.mark_max = mark;
                 continue;
             }
-            *place = Place { tag, field, group, mark, mark_max: mark, look, required: needed };
+            let mark_max = mark;
+            *place = Place { codes, tag, field, group, mark, mark_max, look, required: needed };
             if needed {
                 required.push((mark, tag));
             } else if let Some(condition) = flat.required_if {
@@ -298,6 +316,7 @@ impl Source<'_> {
 }
 
 struct Flattened<'d> {
+    codes: u64,
     tag: u32,
     field: u32,
     group: u32,
@@ -353,9 +372,9 @@ impl Build {
                 layout
             });
             let (tag, required) = (flat.tag, flat.required);
-            let look = self.fields[field].look();
+            let (look, codes) = (self.fields[field].look(), self.fields[field].common_codes());
             let (field, required_if) = (field as u32, flat.required_if);
-            places.push(Flattened { tag, field, group, look, required, required_if });
+            places.push(Flattened { codes, tag, field, group, look, required, required_if });
         }
         places
     }

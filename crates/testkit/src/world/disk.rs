@@ -24,11 +24,15 @@ pub(super) struct Disk {
     disk: SimDisk,
     options: Options,
     resets: Arc<AtomicU64>,
+    on_reset: OnReset,
 }
 
+/// Called when a session's numbers start again.
+type OnReset = Arc<dyn Fn() + Send + Sync>;
+
 impl Disk {
-    pub(super) fn new(disk: SimDisk, options: Options) -> Self {
-        Self { disk, options, resets: Arc::default() }
+    pub(super) fn new(disk: SimDisk, options: Options, on_reset: OnReset) -> Self {
+        Self { disk, options, resets: Arc::default(), on_reset }
     }
 
     /// Ends the process then.
@@ -63,7 +67,12 @@ impl Disk {
         self.disk.restart(crash);
         let opened = FileStore::open_on(self.disk.clone(), Path::new("/store"), self.options, 0);
         match opened {
-            Ok((store, _)) => Box::new(Watched { store, resets: Arc::clone(&self.resets) }),
+            Ok((store, _)) => Box::new(Watched {
+                store,
+                disk: self.disk.clone(),
+                resets: Arc::clone(&self.resets),
+                on_reset: Arc::clone(&self.on_reset),
+            }),
             Err(error) => panic!("after a crash the store does not open: {error}"),
         }
     }
@@ -72,7 +81,9 @@ impl Disk {
 /// A store whose resets are counted.
 struct Watched {
     store: FileStore<SimDisk>,
+    disk: SimDisk,
     resets: Arc<AtomicU64>,
+    on_reset: OnReset,
 }
 
 impl Store for Watched {
@@ -81,7 +92,10 @@ impl Store for Watched {
     }
 
     fn put(&mut self, now_ns: u64, record: Record<'_>) -> Result<(), StoreError> {
-        self.resets.fetch_add(u64::from(record == Record::Reset), Ordering::Relaxed);
+        if record == Record::Reset && !self.disk.has_ended() {
+            self.resets.fetch_add(1, Ordering::Relaxed);
+            (self.on_reset)();
+        }
         self.store.put(now_ns, record)
     }
 

@@ -5,7 +5,7 @@
 //! to what came in; and with an honest counterparty the session works again.
 
 use transfix::rig::{Ended, Rig};
-use transfix::{Disconnect, MSG_SEQ_NUM_MAX, State};
+use transfix::{BeginString, Disconnect, MSG_SEQ_NUM_MAX, State};
 
 use super::evil::Mallory;
 use super::net::MS;
@@ -273,18 +273,23 @@ impl Attack {
             log.delivered.clear();
         }
         let room = seen.next_num_in < MSG_SEQ_NUM_MAX / 2;
-        let agree = room && self.world.random.below(2) == 0;
+        let old = self.world.plan.settings[0].begin_string == BeginString::Fix40;
+        let agree = old || (room && self.world.random.below(2) == 0);
+        let next_in = if room { seen.next_num_in } else { 1 };
         for side in [0, 1] {
-            let outcome = self.world.sides[side].operate(self.world.now, |session, _, _| {
+            let ours = &self.world.sides[side];
+            let outcome = ours.rig.operate(ours.moment(self.world.now), |session, _, _| {
                 assert_eq!(session.state(), State::Disconnected);
                 if !agree {
                     session.reset_at_next_logon();
                 } else if side == honest {
-                    session.set_next_num_out(seen.next_num_in);
+                    session.set_next_num_out(next_in);
                     session.set_next_num_in(seen.next_num_out);
+                } else {
+                    session.set_next_num_in(next_in);
                 }
             });
-            assert!(matches!(outcome, Outcome::Fine), "{outcome:?}");
+            assert!(outcome.is_ok(), "{outcome:?}");
         }
         self.world.connects_at = self.world.now + SECOND;
     }

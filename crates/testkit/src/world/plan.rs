@@ -2,6 +2,7 @@
 
 use transfix::{BeginString, Offline, Precision, ResetPolicy, Role, SessionId, SessionSettings};
 
+use transfix_session::{NumbersConfig, ResendConfig, TimingConfig};
 use transfix_store::{Durability, Options};
 
 use super::net::Weather;
@@ -114,11 +115,13 @@ impl Plan {
         let has = |kinds: &[Kind]| kind == Kind::Mixed || kinds.contains(&kind);
         let odds = odds(random, kind);
         let reset = match random.below(if kind == Kind::Mixed { 8 } else { 3 }) {
-            3.. => [ResetPolicy::Never; 2],
-            _ if !has(&[Kind::Resets]) => [ResetPolicy::Never; 2],
-            0 => [ResetPolicy::Disconnect; 2],
-            1 => [ResetPolicy::Logon; 2],
-            _ => [ResetPolicy::Logon, ResetPolicy::Never],
+            3.. => [ResetPolicy::NEVER; 2],
+            _ if !has(&[Kind::Resets]) => [ResetPolicy::NEVER; 2],
+            0 => [ResetPolicy::DISCONNECT; 2],
+            1 => [ResetPolicy::LOGON; 2],
+            // FIX 4.0 has no ResetSeqNumFlag(141).
+            _ if begin_string == BeginString::Fix40 => [ResetPolicy::LOGON; 2],
+            _ => [ResetPolicy::LOGON, ResetPolicy::NEVER],
         };
         let heart_bt_int_s = [1, 2, 5, 30, 30, 0][random.below(6)];
         let wide_clocks = has(&[Kind::Clocks]) && random.below(2) == 0;
@@ -126,6 +129,7 @@ impl Plan {
         let precision = [None, Some(Precision::Nanos)][random.below(2)]
             .filter(|_| begin_string >= BeginString::Fix44);
         let appl_ver_id = (begin_string == BeginString::Fixt11).then_some(7 + random.below(3));
+        let (resend, numbers, timing) = switches(random);
         let settings = [Role::Initiator, Role::Acceptor].map(|role| {
             let id = match role {
                 Role::Initiator => SessionId::new(begin_string, "CLIENT", "VENUE"),
@@ -134,11 +138,14 @@ impl Plan {
             let mut settings = SessionSettings::new(role, &id, "");
             settings.default_appl_ver_id = appl_ver_id.map(|version| version as u8);
             settings.heart_bt_int_s = heart_bt_int_s;
-            settings.reset = reset[role as usize];
+            settings.reset_on = reset[role as usize];
             settings.sending_time_tolerance_s = if wide_clocks { 0 } else { 120 };
             settings.precision = precision;
             settings.validate = false;
             settings.offline = offline;
+            settings.resend = resend;
+            settings.numbers = numbers;
+            settings.timing = timing;
             settings.queued_bytes_max = [2_000, 1 << 20][random.below(2)];
             settings
         });
@@ -148,6 +155,11 @@ impl Plan {
         let text_bytes_max = if narrow { 0 } else { [0, 100, 100, 2_000][random.below(4)] };
         // Sometimes so few that most of a gap must be asked for again.
         let held = match random.below(3) {
+            0 if resend.closed_ranges || resend.request_max > 0 => {
+                // Nothing kept would leave such a session behind for ever: what comes while it
+                // asks is gone each time.
+                Held { messages_max: 3 + random.below(4), bytes_max: 8_000 }
+            }
             0 => Held { messages_max: random.below(4), bytes_max: 400 },
             _ => Held { messages_max: 10_000, bytes_max: 1 << 20 },
         };
@@ -168,15 +180,16 @@ impl Plan {
     }
 
     pub(super) fn tolerance(&self) -> Tolerance {
-        let policies = [self.settings[0].reset, self.settings[1].reset];
-        let never = policies == [ResetPolicy::Never; 2];
+        let policies = [self.settings[0].reset_on, self.settings[1].reset_on];
+        let never = policies == [ResetPolicy::NEVER; 2];
         Tolerance {
             silent_resets: !never,
-            asked_resets: policies.contains(&ResetPolicy::Logon) || self.odds.operator_resets,
+            asked_resets: policies.contains(&ResetPolicy::LOGON) || self.odds.operator_resets,
             complete: self.weather.damage_one_in == 0
                 && self.held.messages_max > 100
                 && !self.resets(),
             jumps: self.odds.jump > 0,
+            resend_rejects: self.settings[0].resend.resend_rejects,
             damage: self.weather.damage_one_in > 0,
             refusals: self.refuse_one_in > 0 && self.settings[0].begin_string < BeginString::Fix42,
             honest: true,
@@ -185,9 +198,34 @@ impl Plan {
 
     /// Whether messages may be lost at a reset.
     pub(super) fn resets(&self) -> bool {
-        let policies = [self.settings[0].reset, self.settings[1].reset];
-        self.odds.operator_resets || policies != [ResetPolicy::Never; 2]
+        let policies = [self.settings[0].reset_on, self.settings[1].reset_on];
+        self.odds.operator_resets || policies != [ResetPolicy::NEVER; 2]
     }
+}
+
+/// The switches of the session layer that change what is said, and nothing of what is delivered.
+fn switches(random: &mut Random) -> (ResendConfig, NumbersConfig, TimingConfig) {
+    let mut chance = |one_in: usize| random.below(one_in) == 0;
+    let resend = ResendConfig {
+        request_max: if chance(3) { 5 } else { 0 },
+        closed_ranges: chance(3),
+        resend_rejects: chance(4),
+        orig_sending_time_required: !chance(4),
+        ..ResendConfig::default()
+    };
+    let numbers = NumbersConfig {
+        send_last_processed: chance(4),
+        next_expected: chance(4),
+        ..NumbersConfig::default()
+    };
+    let timing = TimingConfig {
+        margin_percent: if chance(3) { 60 } else { 20 },
+        margin_ms: if chance(4) { 400 } else { 0 },
+        test_requests_max: if chance(3) { 2 } else { 1 },
+        logout_when_silent: chance(4),
+        ..TimingConfig::default()
+    };
+    (resend, numbers, timing)
 }
 
 fn odds(random: &mut Random, kind: Kind) -> Odds {

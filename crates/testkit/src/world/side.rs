@@ -151,12 +151,17 @@ impl Side {
         self.disk.ail(None);
         self.restart(now, self.disk.worst());
         let found = self.numbers();
+        // The end of the process may be the end of a connection after which numbers start again.
+        let reset = self.settings.reset_on.disconnect && found == (1, 1);
+        if reset {
+            self.app.lock().epoch += 1;
+        }
         assert!(
-            found == after || found == before.numbers,
+            reset || found == after || found == before.numbers,
             "a crash between {:?} and {after:?} leaves {found:?}",
             before.numbers
         );
-        if found != after {
+        if found != after && !reset {
             // What the application did in that turn is undone with it.
             let mut log = self.app.lock();
             log.sent.truncate(before.sent);
@@ -206,9 +211,14 @@ impl Side {
         self.call(now, |rig, now| rig.operate(now, act))
     }
 
-    pub(super) fn close(&mut self, now: u64, reason: Disconnect) {
-        self.rig.close(reason);
+    /// The connection closes, which may be journalled too.
+    pub(super) fn close(&mut self, now: u64, reason: Disconnect) -> Outcome {
+        let outcome = self.call(now, |rig, now| {
+            rig.close(now, reason);
+            Ok(())
+        });
         self.since = (State::Disconnected, now);
+        outcome
     }
 
     pub(super) fn arm(&mut self, fuse: Fuse) {

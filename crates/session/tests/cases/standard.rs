@@ -1,123 +1,13 @@
-//! Cases of the FIX session layer, one exchange each: what comes in, what goes out.
-#![allow(clippy::unwrap_used, reason = "a failed test may panic")]
+//! Cases of the standard, with default settings.
 
 use std::sync::Arc;
 
-use transfix_codec::{
-    CheckSumPolicy, FieldIndex, FrameWriter, Message, Rules, Switches, Timestamp,
-};
+use transfix_codec::{CheckSumPolicy, FieldIndex, Message, Rules, Switches};
 use transfix_session::{
-    ApplVerId, BeginString, Checks, Config, Disconnect, Now, Outbox, ResetPolicy, Role, SendError,
-    Session, SessionId, State, Verdict,
+    ApplVerId, BeginString, Checks, Disconnect, ResetPolicy, Role, SendError, State, Verdict,
 };
 
-const SECOND: u64 = 1_000_000_000;
-
-/// One session under test; the test is its counterparty.
-struct World {
-    session: Session,
-    out: Outbox,
-    now: Now,
-}
-
-impl World {
-    fn new(role: Role, begin_string: BeginString, change: impl FnOnce(&mut Config)) -> Self {
-        let mut config = Config::new(SessionId::new(begin_string, "US", "THEM"), role);
-        config.default_appl_ver_id = (begin_string == BeginString::Fixt11).then_some(ApplVerId(9));
-        change(&mut config);
-        let utc = Timestamp::parse(b"20261121-12:00:00").unwrap();
-        let now = Now { utc, monotonic_ns: SECOND };
-        let mut world = Self { session: Session::new(config, 1, 1), out: Outbox::default(), now };
-        world.connect();
-        world
-    }
-
-    fn connect(&mut self) {
-        self.session.connected(self.now, &mut self.out);
-    }
-
-    /// An acceptor that is logged on, its outbox read.
-    fn active(begin_string: BeginString) -> Self {
-        let mut world = Self::new(Role::Acceptor, begin_string, |_| ());
-        let appl = if begin_string == BeginString::Fixt11 { "|1137=9" } else { "" };
-        let logon = format!("35=A|34=1|98=0|108=30{appl}");
-        assert_eq!(world.receive(&logon), Verdict::LoggedOn);
-        assert_eq!(world.sent().len(), 1);
-        world
-    }
-
-    fn later(&mut self, seconds: u64) -> Verdict {
-        self.now.monotonic_ns += seconds * SECOND;
-        self.now.utc.0 += (seconds * SECOND) as i64;
-        self.session.tick(self.now, &mut self.out)
-    }
-
-    /// Receives `35=..|34=..|rest`; header fields that the line lacks are added.
-    fn receive(&mut self, line: &str) -> Verdict {
-        let bytes = self.frame(line);
-        self.receive_bytes(&bytes)
-    }
-
-    fn receive_bytes(&mut self, bytes: &[u8]) -> Verdict {
-        let mut index = FieldIndex::default();
-        let message = Message::parse(bytes, &mut index, CheckSumPolicy::Verify).unwrap();
-        self.session.receive(self.now, &message, &mut self.out)
-    }
-
-    fn frame(&self, line: &str) -> Vec<u8> {
-        let id = &self.session.config().id;
-        let mut begin_string = id.begin_string.as_str();
-        let mut fields: Vec<&str> = line.split('|').collect();
-        let msg_type = fields.remove(0).strip_prefix("35=").unwrap();
-        if let Some(other) = fields[0].strip_prefix("8=") {
-            begin_string = other;
-            fields.remove(0);
-        }
-        let time = self.now.utc.to_string()[..17].to_owned();
-        let has = |tag: &str| fields.iter().any(|f| f.starts_with(tag));
-        let mut head = Vec::new();
-        for (tag, value) in [("49=", "THEM"), ("56=", "US"), ("52=", time.as_str())] {
-            if !has(tag) {
-                head.push(format!("{tag}{value}"));
-            }
-        }
-        let mut out = Vec::new();
-        let mut frame = FrameWriter::new(&mut out, begin_string.as_bytes(), msg_type.as_bytes());
-        for field in head.iter().map(String::as_str).chain(fields) {
-            frame.raw(field.as_bytes());
-            frame.raw(b"\x01");
-        }
-        frame.finish().unwrap();
-        out
-    }
-
-    /// What was sent since the last call: `35=..|34=..|rest` without CompIDs and SendingTime(52).
-    fn sent(&mut self) -> Vec<String> {
-        let mut lines = Vec::new();
-        let mut rest = self.out.bytes();
-        let mut index = FieldIndex::default();
-        while let transfix_codec::Frame::Whole(end) =
-            transfix_codec::frame::split(rest, transfix_codec::Limits::default())
-        {
-            let message = Message::parse(&rest[..end], &mut index, CheckSumPolicy::Verify).unwrap();
-            let shown = message.fields().filter(|f| ![8, 9, 49, 56, 52, 10].contains(&f.tag.0));
-            let line: Vec<_> =
-                shown.map(|f| format!("{}={}", f.tag, f.value.escape_ascii())).collect();
-            lines.push(line.join("|"));
-            rest = &rest[end..];
-        }
-        assert!(rest.is_empty());
-        self.out.clear_entries();
-        self.out.consume(self.out.bytes().len());
-        lines
-    }
-}
-
-fn all_versions(test: impl Fn(World)) {
-    for begin_string in BeginString::ALL {
-        test(World::active(begin_string));
-    }
-}
+use crate::counterparty::{SECOND, World, all_versions};
 
 #[test]
 fn logon_is_answered_with_the_same_terms() {
@@ -201,11 +91,11 @@ fn reset_in_mid_session() {
 
 #[test]
 fn initiator_resets_when_it_is_told_to() {
-    let mut w = World::new(Role::Initiator, BeginString::Fix44, |c| c.reset = ResetPolicy::Logon);
+    let mut w = World::new(Role::Initiator, BeginString::Fix44, |c| c.reset = ResetPolicy::LOGON);
     assert_eq!(w.sent(), ["35=A|34=1|98=0|108=30|141=Y"]);
     assert_eq!(w.receive("35=A|34=1|98=0|108=30|141=Y"), Verdict::LoggedOn);
     assert_eq!((w.session.next_num_in(), w.session.next_num_out()), (2, 2));
-    w.session.disconnected();
+    w.disconnect();
     w.connect();
     assert_eq!(w.sent(), ["35=A|34=1|98=0|108=30|141=Y"]);
 }
@@ -412,6 +302,20 @@ fn messages_of_the_session_layer_have_checks_of_their_own() {
 }
 
 #[test]
+fn a_field_that_is_too_long_is_rejected() {
+    let mut w = World::new(Role::Acceptor, BeginString::Fix44, |c| c.field_bytes_max = 64);
+    assert_eq!(w.receive("35=A|34=1|98=0|108=30"), Verdict::LoggedOn);
+    w.sent();
+    let (fits, is_too_long) = ("x".repeat(64), "x".repeat(65));
+    assert_eq!(w.receive(&format!("35=B|34=2|148={fits}")), Verdict::Deliver);
+    assert_eq!(w.receive(&format!("35=B|34=3|148={is_too_long}")), Verdict::Handled);
+    let sent = w.sent().remove(0);
+    assert!(sent.starts_with("35=3|34=2|45=3|371=148|372=B|373=5|58="), "{sent}");
+    assert_eq!(w.receive("35=0|34=4"), Verdict::Handled, "its number has counted");
+    assert_eq!(w.sent().len(), 0);
+}
+
+#[test]
 fn validation_rejects_count_and_say_why() {
     let reject = |begin_string: BeginString, line: &str| {
         let mut w = World::active(begin_string);
@@ -470,6 +374,22 @@ fn messages_of_several_versions_are_validated_by_their_own() {
     }
 }
 
+/// FIXT: DefaultCstmApplVerID(1408) of the Logon(A) holds for messages that name no version.
+#[test]
+fn a_custom_version_may_be_the_default() {
+    let standard = |name| transfix_dictionary::standard(name).unwrap();
+    let rules = |name| Arc::new(Rules::new(&standard("FIXT11"), &standard(name)));
+    for (default, expected) in [("", Verdict::Handled), ("|1408=OLD", Verdict::Deliver)] {
+        let mut w = World::new(Role::Acceptor, BeginString::Fixt11, |_| ());
+        w.takes(&format!("35=A|34=1|98=0|108=30|1137=9{default}"));
+        w.session.set_rules(Some(rules("FIX50SP2")), Checks::default());
+        w.session.set_version_rules(vec![(b"OLD"[..].into(), rules("FIX42"))]);
+        // MaturityDay(205) is gone since 4.4.
+        let order = "11=a|21=1|55=EU|54=1|60=20261121-12:00:00|38=5|40=2|44=30|205=4";
+        assert_eq!(w.receive(&format!("35=D|34=2|{order}")), expected);
+    }
+}
+
 #[test]
 fn numbers_beyond_all_reason_are_refused() {
     let mut w = World::active(BeginString::Fix44);
@@ -486,17 +406,17 @@ fn numbers_beyond_all_reason_are_refused() {
 fn a_reset_is_asked_for_until_a_logon_is_answered() {
     let mut w = World::new(Role::Initiator, BeginString::Fix44, |_| ());
     w.sent();
-    w.session.disconnected();
+    w.disconnect();
     w.session.reset_at_next_logon();
     for _ in 0..2 {
         w.connect();
         assert_eq!(w.sent(), ["35=A|34=1|98=0|108=30|141=Y"]);
-        w.session.disconnected();
+        w.disconnect();
     }
     w.connect();
     w.sent();
     assert_eq!(w.receive("35=A|34=1|98=0|108=30|141=Y"), Verdict::LoggedOn);
-    w.session.disconnected();
+    w.disconnect();
     w.connect();
     assert_eq!(w.sent(), ["35=A|34=2|98=0|108=30"]);
 }
@@ -507,11 +427,7 @@ fn a_held_message_is_judged_by_its_time_of_arrival() {
     assert_eq!(w.receive("35=D|34=3|11=b"), Verdict::Held);
     w.now.utc.0 += 200 * SECOND as i64;
     assert_eq!(w.receive("35=D|34=2|43=Y|122=20261121-12:00:00|11=a"), Verdict::Deliver);
-    let held = w.session.take_held().unwrap();
-    let mut index = FieldIndex::default();
-    let message = Message::parse(&held, &mut index, CheckSumPolicy::Verify).unwrap();
-    let verdict = w.session.receive_held(w.now, &message, &mut w.out);
-    assert_eq!(verdict, Verdict::Deliver);
+    assert_eq!(w.receive_held(), Some(Verdict::Deliver));
 }
 
 #[test]

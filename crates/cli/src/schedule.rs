@@ -1,0 +1,111 @@
+//! `transfix schedule`: the next windows of each session of a settings file.
+
+use std::fmt::Write as _;
+use std::io::{self, Write as _};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use comfy_table::{Table, presets};
+use transfix::schedule::{Interval, NumbersAtOpening, Outside, Schedule};
+use transfix::{SessionSettings, Settings, Timestamp, clock};
+
+use crate::input::failed;
+
+const EXAMPLES: &str = "\
+Examples:
+  transfix schedule venue.toml                           the next five windows of each session
+  transfix schedule venue.toml --count 20 --session DESK
+  transfix schedule venue.toml --from 20270328-00:00:00  around a change of clocks
+
+A session of the settings has, for instance:
+  schedule = { zone = \"America/New_York\", days = \"mon-fri\", from = \"08:00\", to = \"17:00\" }
+  schedule = { zone = \"UTC\", from = \"sun 17:00\", to = \"fri 17:00\", numbers = \"keep\" }
+  schedule = { zone = \"Asia/Tokyo\", holidays = [\"2027-01-01\", \"jpx.txt\"], windows = [
+    { days = \"mon-fri\", from = \"08:00\", to = \"11:30\" },
+    { open = \"30 12 * * mon-fri\", close = \"0 15 * * *\" } ] }
+
+Exit code: 0 done, 2 wrong usage or settings that cannot be read.";
+
+/// Show when the sessions of a settings file open and close.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// Settings file.
+    settings: PathBuf,
+    /// Windows of each session.
+    #[arg(long, short = 'n', default_value_t = 5, value_name = "N")]
+    count: usize,
+    /// Only sessions whose identity holds this text.
+    #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
+    session: String,
+    /// The moment to begin at, in UTC, such as 20270328-00:00:00. Default: now.
+    #[arg(long, value_name = "TIME", value_parser = moment)]
+    from: Option<Timestamp>,
+}
+
+fn moment(text: &str) -> Result<Timestamp, String> {
+    Timestamp::parse(text.as_bytes()).ok_or_else(|| "write it as 20270328-00:00:00".to_owned())
+}
+
+pub(crate) fn run(args: &Args) -> ExitCode {
+    let text = match Settings::load(&args.settings) {
+        Ok(settings) => answer(args, &settings),
+        Err(error) => return failed(&error.to_string()),
+    };
+    match text {
+        // A closed pipe (`| head`) is the reader's choice.
+        Ok(text) => match io::stdout().write_all(text.as_bytes()) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(_) => ExitCode::FAILURE,
+        },
+        Err(error) => failed(&error),
+    }
+}
+
+fn answer(args: &Args, settings: &Settings) -> Result<String, String> {
+    let from = args.from.unwrap_or_else(|| clock::now().utc);
+    let sessions = settings.sessions.iter();
+    let mut all = sessions.filter(|s| s.id().to_string().contains(&args.session)).peekable();
+    if all.peek().is_none() {
+        return Err(format!("no session has `{}` in its identity", args.session));
+    }
+    all.map(|session| describe(args, session, from)).collect()
+}
+
+fn describe(args: &Args, session: &SessionSettings, from: Timestamp) -> Result<String, String> {
+    let id = session.id();
+    let Some(settings) = &session.schedule else {
+        return Ok(format!("{id}: no schedule, always open\n\n"));
+    };
+    let schedule = Schedule::new(settings).map_err(|error| format!("{id}: {error}"))?;
+    let numbers = match schedule.numbers() {
+        NumbersAtOpening::Restart => "numbers start again at 1 with each window",
+        NumbersAtOpening::Keep => "numbers go on",
+    };
+    let outside = match schedule.outside() {
+        Outside::Disconnect => "disconnected outside",
+        Outside::Reject(_) => "connected outside too, application messages are rejected there",
+    };
+    let now = schedule.at(from).map_or("closed", |_| "open");
+    let mut text = format!("{id}: {now}; {}; {numbers}; {outside}\n", schedule.zone());
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_header(["opens", "closes", "opens (UTC)", "lasts"]);
+    for window in schedule.intervals(from).take(args.count) {
+        let utc = window.open.to_string()[..17].to_owned();
+        let local = [window.open, window.close].map(|moment| schedule.local_text(moment));
+        let [open, close] = local;
+        table.add_row([open, close, utc, lasts(window)]);
+    }
+    // A String takes everything.
+    let _ = writeln!(text, "{table}\n");
+    Ok(text)
+}
+
+/// `8 h 30 min`.
+fn lasts(window: Interval) -> String {
+    let seconds = window.close.since(window.open) / 1_000_000_000;
+    let (hours, minutes, seconds) = (seconds / 3_600, seconds / 60 % 60, seconds % 60);
+    let parts = [(hours, "h"), (minutes, "min"), (seconds, "s")];
+    let parts = parts.iter().filter(|(n, _)| *n > 0).map(|(n, unit)| format!("{n} {unit}"));
+    parts.collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,126 @@
+//! The sessions of each variant.
+
+use transfix::{
+    BeginString, Durability, EngineSettings, GarbledPolicy, Precision, ResetPolicy, Role,
+    SessionId, SessionSettings, Settings,
+};
+
+/// The sessions: BeginString(8), SenderCompID(49) of the counterparty, DefaultApplVerID(1137).
+const SESSIONS: &[(BeginString, &str, Option<u8>)] = &[
+    (BeginString::Fix40, "TW40", None),
+    (BeginString::Fix40, "TW", None),
+    (BeginString::Fix41, "TW41", None),
+    (BeginString::Fix41, "TW", None),
+    (BeginString::Fix42, "TW42", None),
+    (BeginString::Fix42, "TW", None),
+    (BeginString::Fix43, "TW43", None),
+    (BeginString::Fix43, "TW", None),
+    (BeginString::Fix44, "TW44", None),
+    (BeginString::Fix44, "TW", None),
+    (BeginString::Fix44, LENIENT, None),
+    (BeginString::Fixt11, "TW50", Some(7)),
+    (BeginString::Fixt11, "TW50SP1", Some(8)),
+    (BeginString::Fixt11, "TW50SP2", Some(9)),
+    (BeginString::Fixt11, "TW", None),
+];
+/// The counterparty that may leave fields without a value.
+const LENIENT: &str = "NO_CHECK_FIELDS_HAVE_VALUES";
+
+/// What a run differs in from the base.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Variant {
+    /// As the standard has it, numbers beginning at 1 with each connection.
+    Base,
+    /// A ResendRequest(2) asks for five messages at most.
+    ResendChunk,
+    /// LastMsgSeqNumProcessed(369) in each message.
+    LastProcessed,
+    /// NextExpectedMsgSeqNum(789) in the Logon(A).
+    NextExpected,
+    /// Times that we send have nine digits behind the second.
+    Nanos,
+    /// FIX Latest where the version was the counterparty's choice.
+    Latest,
+    /// A garbled message is rejected, and counts.
+    RejectGarbled,
+    /// CheckSum(10) is not verified.
+    NoCheckSum,
+    /// Numbers go on from one connection to the next.
+    NoReset,
+    /// SubIDs and LocationIDs with FIX.4.2/TW.
+    SubIds,
+    /// Resends in small closed ranges with FIX.4.4/TW.
+    EnhancedResend,
+}
+
+impl Variant {
+    const ALL: &[(&str, Self)] = &[
+        ("base", Self::Base),
+        ("resend-chunk", Self::ResendChunk),
+        ("last-processed", Self::LastProcessed),
+        ("next-expected", Self::NextExpected),
+        ("nanos", Self::Nanos),
+        ("latest", Self::Latest),
+        ("reject-garbled", Self::RejectGarbled),
+        ("no-checksum", Self::NoCheckSum),
+        ("noreset", Self::NoReset),
+        ("sub-ids", Self::SubIds),
+        ("enhanced-resend", Self::EnhancedResend),
+    ];
+
+    pub(crate) fn named(name: &str) -> Result<Self, String> {
+        let found = Self::ALL.iter().find(|(known, _)| *known == name);
+        found.map(|(_, variant)| *variant).ok_or_else(|| {
+            let names: Vec<_> = Self::ALL.iter().map(|(name, _)| *name).collect();
+            format!("unknown variant {name}; known are {}", names.join(", "))
+        })
+    }
+
+    /// All sessions at this address.
+    pub(crate) fn settings(self, address: &str) -> Settings {
+        let sessions = SESSIONS.iter().map(|(begin_string, theirs, version)| {
+            let id = SessionId::new(*begin_string, "ISLD", theirs);
+            let mut session = SessionSettings::new(Role::Acceptor, &id, address);
+            session.default_appl_ver_id = *version;
+            session.durability = Durability::Memory;
+            session.reset_on = ResetPolicy::DISCONNECT;
+            session.checks.empty_values = *theirs != LENIENT;
+            self.change(&mut session);
+            session
+        });
+        Settings { engine: EngineSettings::default(), sessions: sessions.collect() }
+    }
+
+    fn change(self, session: &mut SessionSettings) {
+        let is_tw = |version| session.begin_string == version && session.target_comp_id == "TW";
+        match self {
+            Self::Base => {}
+            Self::ResendChunk => session.resend.request_max = 5,
+            Self::LastProcessed => session.numbers.send_last_processed = true,
+            Self::NextExpected => session.numbers.next_expected = true,
+            Self::Nanos => session.precision = Some(Precision::Nanos),
+            Self::Latest if is_tw(BeginString::Fixt11) => session.default_appl_ver_id = Some(10),
+            Self::RejectGarbled => session.garbled = GarbledPolicy::Reject,
+            Self::NoCheckSum => session.validate_check_sum = false,
+            Self::NoReset => session.reset_on = ResetPolicy::NEVER,
+            Self::SubIds if is_tw(BeginString::Fix42) => {
+                "SENDERSUB".clone_into(&mut session.sender_sub_id);
+                "SENDERLOC".clone_into(&mut session.sender_location_id);
+                "TARGETSUB".clone_into(&mut session.target_sub_id);
+                "TARGETLOC".clone_into(&mut session.target_location_id);
+                session.numbers.send_last_processed = true;
+                session.resend.request_max = 2_500;
+                session.resend.closed_ranges = true;
+                session.timing.logout_when_silent = true;
+            }
+            Self::EnhancedResend if is_tw(BeginString::Fix44) => {
+                session.numbers.send_last_processed = true;
+                session.resend.request_max = 10;
+                session.resend.closed_ranges = true;
+                session.resend.repeat_after_s = 0;
+                session.resend.orig_sending_time_required = false;
+            }
+            Self::Latest | Self::SubIds | Self::EnhancedResend => {}
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! Messages of the counterparty on their way to the application, or on to another session.
+//!
+//! Invariant: messages are delivered in order; while one waits for its application, those behind it
+//! wait too, and the journal does not count it: after a crash or a disconnection it is asked for
+//! again.
+
+use std::collections::VecDeque;
+
+use transfix_codec::{Body, CheckSumPolicy, Message, Tag, tag};
+use transfix_session::{BeginString, Disconnect, Now};
+use transfix_store::Record;
+
+use super::Desk;
+use crate::application::BusinessReject;
+use crate::link::Down;
+use crate::settings::UnavailableAction;
+
+const MS: u64 = 1_000_000;
+
+/// Messages that wait for an application which was not available.
+#[derive(Debug, Default)]
+pub(super) struct Postponed {
+    messages: VecDeque<(u64, Vec<u8>)>,
+    bytes: usize,
+    /// How often the first one was offered.
+    offers: u32,
+    /// When it is offered again.
+    at_ns: u64,
+}
+
+/// What the application has made of a message.
+enum Offer {
+    /// It has had it, or will never have it.
+    Taken,
+    /// It is to be asked again.
+    Later,
+}
+
+impl Postponed {
+    /// The number of the first one, which has not been taken yet.
+    pub(super) fn first_seq(&self) -> Option<u64> {
+        self.messages.front().map(|(seq, _)| *seq)
+    }
+
+    pub(super) fn deadline(&self) -> Option<u64> {
+        (!self.messages.is_empty()).then_some(self.at_ns)
+    }
+}
+
+impl Desk {
+    pub(super) fn deliver(&mut self, now: Now, message: &Message<'_>) -> Result<(), Down> {
+        let closed = self.options.hours.as_mut().and_then(|hours| hours.refusal(now.utc));
+        if let Some(text) = closed {
+            let text = text.to_owned().into();
+            self.refuse(now, message, &BusinessReject { text, ..BusinessReject::not_available() });
+            return Ok(());
+        }
+        if self.postponed.first_seq().is_some() {
+            return self.postpone(message);
+        }
+        match self.offer(now, message) {
+            Ok(Offer::Taken) => Ok(()),
+            Ok(Offer::Later) => {
+                self.postponed.offers = 1;
+                self.postponed.at_ns = self.next_offer_ns(now);
+                self.postpone(message)
+            }
+            Err(down) => {
+                // Not taken: it comes again after the next logon.
+                self.postpone(message)?;
+                Err(down)
+            }
+        }
+    }
+
+    /// Offers the messages again that wait for the application, as far as it takes them.
+    pub(crate) fn offer_again(&mut self, now: Now) -> Result<(), Down> {
+        while self.postponed.deadline().is_some_and(|at| now.monotonic_ns >= at) {
+            let Some((_, bytes)) = self.postponed.messages.front() else { break };
+            let bytes = bytes.clone();
+            let mut index = std::mem::take(&mut self.held_index);
+            // It was whole and sound when it came.
+            let offered = match Message::parse(&bytes, &mut index, CheckSumPolicy::Ignore) {
+                Ok(message) => self.offer(now, &message),
+                Err(_) => Ok(Offer::Taken),
+            };
+            self.held_index = index;
+            match offered? {
+                Offer::Taken => {
+                    self.postponed.messages.pop_front();
+                    self.postponed.bytes -= bytes.len();
+                    self.postponed.offers = 0;
+                    self.put_entries(now).map_err(Down::Store)?;
+                }
+                Offer::Later => {
+                    self.postponed.offers += 1;
+                    self.postponed.at_ns = self.next_offer_ns(now);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn next_offer_ns(&self, now: Now) -> u64 {
+        now.monotonic_ns + u64::from(self.options.unavailable.delay_ms) * MS
+    }
+
+    fn offer(&mut self, now: Now, message: &Message<'_>) -> Result<Offer, Down> {
+        if self.options.routes
+            && let Some(to) = message.raw(tag::DELIVER_TO_COMP_ID).filter(|to| !to.is_empty())
+        {
+            self.route(now, message, to);
+            return self.keep_inbound(now, message);
+        }
+        let mut answer = Ok(());
+        self.with_application(now, |app, session| answer = app.on_message(message, session));
+        let policy = self.options.unavailable;
+        match answer {
+            Ok(()) => {}
+            Err(reject) if !reject.is_not_available() => self.refuse(now, message, &reject),
+            Err(_) if self.postponed.offers < policy.retries => return Ok(Offer::Later),
+            Err(reject) => match policy.then {
+                UnavailableAction::Reject => self.refuse(now, message, &reject),
+                UnavailableAction::Silence => {}
+                UnavailableAction::Disconnect => {
+                    let why = Disconnect::ApplicationNotAvailable;
+                    self.session.logout(now, &why.to_string(), &mut self.out);
+                    return Err(Down::Session(why));
+                }
+            },
+        }
+        self.keep_inbound(now, message)
+    }
+
+    fn refuse(&mut self, now: Now, message: &Message<'_>, reject: &BusinessReject) {
+        let why = (reject.reason, reject.text.as_ref());
+        self.session.business_reject(now, message, why, &mut self.out);
+    }
+
+    fn keep_inbound(&mut self, now: Now, message: &Message<'_>) -> Result<Offer, Down> {
+        if !self.options.keep_inbound {
+            return Ok(Offer::Taken);
+        }
+        let seq = message.msg_seq_num().unwrap_or(0);
+        let kind = transfix_store::Kind::Application;
+        let record = Record::Inbound { seq, kind, bytes: message.bytes() };
+        self.store.put(now.utc.0.unsigned_abs(), record).map_err(Down::Store)?;
+        Ok(Offer::Taken)
+    }
+
+    fn postpone(&mut self, message: &Message<'_>) -> Result<(), Down> {
+        let (config, bytes) = (self.session.config(), message.bytes());
+        let postponed = &mut self.postponed;
+        if postponed.messages.len() >= config.held_messages_max.max(1)
+            || postponed.bytes + bytes.len() > config.held_bytes_max.max(bytes.len())
+        {
+            return Err(Down::Session(Disconnect::ApplicationNotAvailable));
+        }
+        postponed.bytes += bytes.len();
+        postponed.messages.push_back((message.msg_seq_num().unwrap_or(1), bytes.to_vec()));
+        Ok(())
+    }
+
+    /// The connection is closed: what the application has not taken is asked for again.
+    pub(super) fn forget_postponed(&mut self) {
+        if let Some(seq) = self.postponed.first_seq() {
+            self.session.set_next_num_in(seq);
+            self.postponed = Postponed::default();
+        }
+    }
+
+    /// FIX, third-party routing: passes the message on to the session with that counterparty, as
+    /// on behalf of its sender.
+    fn route(&mut self, now: Now, message: &Message<'_>, to: &[u8]) {
+        let version = self.id().begin_string;
+        let handle = std::str::from_utf8(to).ok().and_then(|to| self.registry.with(version, to));
+        let msg_type = message.text(tag::MSG_TYPE).unwrap_or_default();
+        let sent = handle.map(|handle| handle.send(msg_type, |body| fill_routed(body, message)));
+        let why = match sent {
+            Some(Ok(_)) => return,
+            Some(Err(error)) => error.to_string(),
+            None => "no such counterparty".to_owned(),
+        };
+        tracing::warn!(session = %self.id(), why, "a message could not be passed on");
+        // BusinessRejectReason(380): 7 is "DeliverTo firm not available", from FIX 4.3 on; 4 is
+        // "application not available".
+        let reason = if version >= BeginString::Fix43 { 7 } else { 4 };
+        let why = (reason, "DeliverToCompID(128) is not available at this time");
+        self.session.business_reject(now, message, why, &mut self.out);
+    }
+}
+
+/// Fields of the header that are replaced, each by the one behind, or left out.
+const REPLACED: [(Tag, Option<Tag>); 12] = [
+    (tag::SENDER_COMP_ID, Some(tag::ON_BEHALF_OF_COMP_ID)),
+    (tag::SENDER_SUB_ID, Some(tag::ON_BEHALF_OF_SUB_ID)),
+    (tag::SENDER_LOCATION_ID, Some(tag::ON_BEHALF_OF_LOCATION_ID)),
+    (tag::DELIVER_TO_SUB_ID, Some(tag::TARGET_SUB_ID)),
+    (tag::DELIVER_TO_LOCATION_ID, Some(tag::TARGET_LOCATION_ID)),
+    (tag::DELIVER_TO_COMP_ID, None),
+    (tag::TARGET_SUB_ID, None),
+    (tag::TARGET_LOCATION_ID, None),
+    (tag::ON_BEHALF_OF_COMP_ID, None),
+    (tag::ON_BEHALF_OF_SUB_ID, None),
+    (tag::ON_BEHALF_OF_LOCATION_ID, None),
+    (tag::LAST_MSG_SEQ_NUM_PROCESSED, None),
+];
+
+fn fill_routed(body: &mut Body<'_>, message: &Message<'_>) {
+    for (from, to) in REPLACED {
+        if let (Some(to), Some(value)) = (to, message.raw(from).filter(|v| !v.is_empty())) {
+            body.bytes(to, value);
+        }
+    }
+    for (n, field) in message.fields().enumerate() {
+        let replaced = REPLACED.iter().any(|(tag, _)| *tag == field.tag);
+        if !replaced && !tag::is_session_owned(field.tag) {
+            body.fields(message.encoded(n));
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! Messages of the application on their way out: sent, stored for later, kept in the queue, or
+//! given back.
+
+use transfix_codec::Body;
+use transfix_session::{Now, SendError, State};
+
+use super::Desk;
+use crate::handle::Sent;
+use crate::queue::{self, SendQueue};
+use crate::settings::{Offline, Unsent};
+
+const MS: u64 = 1_000_000;
+
+impl Desk {
+    pub(crate) fn send(
+        &mut self,
+        now: Now,
+        msg_type: &[u8],
+        fill: impl FnOnce(&mut Body<'_>),
+    ) -> Result<Sent, SendError> {
+        let queued_bytes = self.out.bytes().len();
+        if queued_bytes > self.options.queued_bytes_max {
+            return Err(SendError::WouldBlock { queued_bytes });
+        }
+        if self.options.offline == Offline::Store && self.session.state() == State::Disconnected {
+            let sent = self.session.send_offline(now, msg_type, &mut self.out, fill);
+            self.put_entries(now).map_err(|_| SendError::Failed)?;
+            // Never written: the counterparty asks for it after the next logon.
+            self.out.clear();
+            return sent.map(Sent::Stored);
+        }
+        self.session.send(now, msg_type, &mut self.out, fill).map(Sent::Direct)
+    }
+
+    /// Whether a message must take its place in the queue: it is kept for the next logon, or others
+    /// that wait since before the logon go first.
+    pub(crate) fn must_queue(&self) -> bool {
+        self.options.offline == Offline::Queue
+            && (self.session.state() != State::Active || self.pause_until_ns.is_some())
+    }
+
+    /// Lets the messages that wait since before the logon wait a little longer.
+    pub(crate) fn begin_pause(&mut self, now: Now) {
+        let pause_ns = u64::from(self.options.queue_pause_ms) * MS;
+        self.pause_until_ns = (pause_ns > 0).then(|| now.monotonic_ns + pause_ns);
+    }
+
+    /// Sends what other threads handed over, as far as the session takes it now.
+    pub(crate) fn send_queued(&mut self, now: Now, queue: &SendQueue) {
+        if self.session.state() != State::Active
+            || self.pause_until_ns.is_some_and(|until| now.monotonic_ns < until)
+        {
+            return;
+        }
+        self.pause_until_ns = None;
+        loop {
+            while let Some(message) = queue::first(&self.taken[self.taken_from..]) {
+                if self.out.bytes().len() > self.options.queued_bytes_max {
+                    return;
+                }
+                let (msg_type, body) = (message.msg_type, message.body);
+                let sent = self.session.send(now, msg_type, &mut self.out, |b| _ = b.fields(body));
+                if let Err(error) = sent {
+                    // Checked when it was accepted: it may be longer than the counterparty takes.
+                    let id = &self.session.config().id;
+                    tracing::error!(session = %id, %error, "not sent");
+                    self.application.on_unsent(id, msg_type, body, error);
+                }
+                self.taken_from += message.len;
+            }
+            self.taken.clear();
+            self.taken_from = 0;
+            if !queue.is_pending() {
+                return;
+            }
+            queue.take(&mut self.taken);
+        }
+    }
+
+    /// Gives back to the application what waits in the queue, if it is not to be kept.
+    pub(crate) fn return_unsent(&mut self, queue: &SendQueue, why: SendError) {
+        if self.options.unsent == Unsent::Keep {
+            return;
+        }
+        loop {
+            while let Some(message) = queue::first(&self.taken[self.taken_from..]) {
+                let id = &self.session.config().id;
+                self.application.on_unsent(id, message.msg_type, message.body, why);
+                self.taken_from += message.len;
+            }
+            self.taken.clear();
+            self.taken_from = 0;
+            if !queue.is_pending() {
+                return;
+            }
+            queue.take(&mut self.taken);
+        }
+    }
+}

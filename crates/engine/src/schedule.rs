@@ -1,0 +1,241 @@
+//! When a session may be connected: windows in a time zone, compiled into absolute times.
+//!
+//! A window opens and closes at wall clock times of one IANA time zone; what is computed from it is
+//! an [`Interval`] in UTC, so that everything else compares moments and knows no zones.
+//!
+//! Where clocks are changed: a time that is skipped counts as much later as is skipped (02:30
+//! becomes 03:30), of a time that comes twice the first one counts. Windows never overlap; should a
+//! change of clocks make them, the later one begins where the earlier one ends.
+//!
+//! ```
+//! use transfix::schedule::{Schedule, ScheduleSettings};
+//! use transfix::Timestamp;
+//!
+//! let settings = ScheduleSettings {
+//!     days: Some("mon-fri".to_owned()),
+//!     from: Some("08:00".to_owned()),
+//!     to: Some("17:00".to_owned()),
+//!     ..ScheduleSettings::in_zone("America/New_York")
+//! };
+//! let schedule = Schedule::new(&settings)?;
+//! let saturday = Timestamp::parse(b"20261121-12:00:00").expect("a time");
+//! assert_eq!(schedule.at(saturday), None);
+//! let next = schedule.next(saturday).expect("a Monday");
+//! assert_eq!(next.open.to_string(), "20261123-13:00:00.000000000");
+//! # Ok::<(), transfix::schedule::ScheduleError>(())
+//! ```
+
+mod cron;
+mod holidays;
+mod hours;
+mod settings;
+#[cfg(test)]
+mod tests;
+mod window;
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use jiff::civil::{Date, DateTime};
+use jiff::tz::TimeZone;
+use transfix_codec::Timestamp;
+
+pub(crate) use hours::Hours;
+pub use settings::{NumbersAtOpening, Outside, ScheduleSettings, WindowSettings};
+use window::Window;
+
+/// No window is longer, so one that began earlier is over.
+const LONGEST_DAYS: i64 = 8;
+/// How far ahead the next window is looked for.
+const HORIZON_DAYS: i64 = 5 * 366;
+/// How many days, and windows, are tried for some that overlap, from this day on.
+const TRIED_DAYS: usize = 2 * 366;
+const TRIED_WINDOWS: usize = 20_000;
+/// A day has no more windows: they are looked up in the thread of the session.
+const WINDOWS_A_DAY: usize = 500;
+const TRIED_FROM: Date = jiff::civil::date(2024, 1, 1);
+
+/// A time during which a session may be connected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Interval {
+    /// The first moment.
+    pub open: Timestamp,
+    /// The first moment that is outside again.
+    pub close: Timestamp,
+}
+
+impl Interval {
+    /// Whether the moment lies within.
+    #[must_use]
+    pub fn contains(&self, moment: Timestamp) -> bool {
+        self.open <= moment && moment < self.close
+    }
+}
+
+/// Why a schedule was not taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScheduleError(String);
+
+impl ScheduleError {
+    fn new(message: impl Into<String>) -> Self {
+        Self(message.into())
+    }
+}
+
+impl fmt::Display for ScheduleError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "schedule: {}", self.0)
+    }
+}
+
+impl std::error::Error for ScheduleError {}
+
+/// The windows of one session.
+#[derive(Clone, Debug)]
+pub struct Schedule {
+    zone: TimeZone,
+    windows: Vec<Window>,
+    holidays: BTreeSet<Date>,
+    numbers: NumbersAtOpening,
+    outside: Outside,
+}
+
+impl Schedule {
+    /// Compiles settings; reads the files of holidays that they name.
+    ///
+    /// # Errors
+    /// [`ScheduleError`]: an unknown zone, a time or day that is none, windows that overlap or
+    /// never open, combinations that could mean two things.
+    pub fn new(settings: &ScheduleSettings) -> Result<Self, ScheduleError> {
+        let zone = TimeZone::get(&settings.zone).map_err(|_| unknown_zone(&settings.zone))?;
+        let windows = settings.windows()?;
+        let holidays = holidays::read(&settings.holidays)?;
+        if !holidays.is_empty() && windows.iter().any(Window::spans_days) {
+            return Err(ScheduleError::new(
+                "holidays and a window of more than a day: whether it is closed on the holiday \
+                 alone or never opens is not clear; write one window for each day",
+            ));
+        }
+        let stays = matches!(settings.outside, Outside::Reject(_));
+        if stays && settings.numbers == NumbersAtOpening::Restart {
+            return Err(ScheduleError::new(
+                "outside = { reject = ... } keeps the session connected, where numbers cannot \
+                 restart; write numbers = \"keep\"",
+            ));
+        }
+        let (numbers, outside) = (settings.numbers, settings.outside.clone());
+        let schedule = Self { zone, windows, holidays, numbers, outside };
+        schedule.check_overlaps()?;
+        Ok(schedule)
+    }
+
+    /// The interval that contains `moment`.
+    #[must_use]
+    pub fn at(&self, moment: Timestamp) -> Option<Interval> {
+        self.intervals(moment).next().filter(|interval| interval.contains(moment))
+    }
+
+    /// The first interval that opens after `moment`; `None` if none does within five years.
+    #[must_use]
+    pub fn next(&self, moment: Timestamp) -> Option<Interval> {
+        self.intervals(moment).find(|interval| interval.open > moment)
+    }
+
+    /// The intervals that end after `from`, in order.
+    pub fn intervals(&self, from: Timestamp) -> impl Iterator<Item = Interval> + '_ {
+        let day = self.local(from).date();
+        let first = day.checked_sub(days(LONGEST_DAYS)).unwrap_or(Date::MIN);
+        let last = day.checked_add(days(HORIZON_DAYS)).unwrap_or(Date::MAX);
+        let all = first.series(days(1)).take_while(move |day| *day <= last);
+        let mut end = Timestamp(i64::MIN);
+        all.flat_map(|day| self.opening_on(day)).filter_map(move |(open, close)| {
+            let open = self.moment(open)?.max(end);
+            let close = self.moment(close)?;
+            end = end.max(close);
+            (open < close && close > from).then_some(Interval { open, close })
+        })
+    }
+
+    /// What happens to the numbers when a window opens.
+    #[must_use]
+    pub const fn numbers(&self) -> NumbersAtOpening {
+        self.numbers
+    }
+
+    /// What becomes of a session outside of its windows.
+    #[must_use]
+    pub const fn outside(&self) -> &Outside {
+        &self.outside
+    }
+
+    /// `moment` as the clocks of the zone show it: `Mon 2026-11-23 08:00:00 GMT`.
+    #[must_use]
+    pub fn local_text(&self, moment: Timestamp) -> String {
+        instant(moment).to_zoned(self.zone.clone()).strftime("%a %Y-%m-%d %H:%M:%S %Z").to_string()
+    }
+
+    fn local(&self, moment: Timestamp) -> DateTime {
+        self.zone.to_datetime(instant(moment))
+    }
+
+    /// The name of the zone.
+    #[must_use]
+    pub fn zone(&self) -> &str {
+        self.zone.iana_name().unwrap_or("UTC")
+    }
+
+    /// The windows that open on `day`, in order, on wall clocks.
+    fn opening_on(&self, day: Date) -> Vec<(DateTime, DateTime)> {
+        if self.holidays.contains(&day) {
+            return Vec::new();
+        }
+        let mut opening: Vec<_> = self.windows.iter().flat_map(|w| w.opening_on(day)).collect();
+        opening.sort_unstable();
+        opening
+    }
+
+    fn moment(&self, local: DateTime) -> Option<Timestamp> {
+        let instant = self.zone.to_ambiguous_timestamp(local).compatible().ok()?;
+        i64::try_from(instant.as_nanosecond()).ok().map(Timestamp)
+    }
+
+    fn check_overlaps(&self) -> Result<(), ScheduleError> {
+        let mut last: Option<(DateTime, DateTime)> = None;
+        let (mut day, mut of_day) = (Date::MIN, 0);
+        let tried = TRIED_FROM.series(days(1)).take(TRIED_DAYS);
+        let windows = tried.flat_map(|day| self.opening_on(day)).take(TRIED_WINDOWS);
+        for (open, close) in windows {
+            if let Some((before, end)) = last.filter(|(_, end)| *end > open) {
+                return Err(ScheduleError::new(format!(
+                    "windows overlap: {before} to {end}, and {open} to {close}"
+                )));
+            }
+            last = Some((open, close));
+            of_day = if day == open.date() { of_day + 1 } else { 1 };
+            day = open.date();
+            if of_day > WINDOWS_A_DAY {
+                return Err(ScheduleError::new(format!("more than {WINDOWS_A_DAY} windows a day")));
+            }
+        }
+        last.map(|_| ()).ok_or_else(|| ScheduleError::new("no window ever opens"))
+    }
+}
+
+fn instant(moment: Timestamp) -> jiff::Timestamp {
+    let instant = jiff::Timestamp::from_nanosecond(i128::from(moment.0));
+    // Every nanosecond count of 64 bits is within jiff's range of years.
+    instant.unwrap_or(jiff::Timestamp::UNIX_EPOCH)
+}
+
+fn days(n: i64) -> jiff::Span {
+    jiff::Span::new().days(n)
+}
+
+fn unknown_zone(name: &str) -> ScheduleError {
+    let all: Vec<String> = jiff::tz::db().available().map(|zone| zone.to_string()).collect();
+    let similar = |zone: &&String| (strsim::jaro_winkler(name, zone) * 1000.0) as u32;
+    let near = all.iter().max_by_key(similar).filter(|zone| similar(zone) > 700);
+    let near = near.map(|zone| format!("did you mean `{zone}`?"));
+    let near = near.unwrap_or_else(|| "zones have IANA names, such as Europe/London".to_owned());
+    ScheduleError::new(format!("unknown time zone `{name}`; {near}"))
+}

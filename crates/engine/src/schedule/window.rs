@@ -1,0 +1,154 @@
+//! One window on wall clocks.
+
+use jiff::civil::{Date, DateTime, Time, Weekday};
+
+use super::cron::Cron;
+use super::{ScheduleError, WindowSettings};
+
+/// Names of the days, Monday first.
+pub(super) const DAYS: [&str; 7] = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];
+/// How many days a closing in cron form is looked for.
+const CRON_DAYS_MAX: i64 = 7;
+
+/// When a window opens and closes.
+#[derive(Clone, Debug)]
+pub(super) enum Window {
+    /// On each of these days, Monday first.
+    Days {
+        days: [bool; 7],
+        from: Time,
+        to: Time,
+    },
+    /// Once a week.
+    Week {
+        from: (Weekday, Time),
+        to: (Weekday, Time),
+    },
+    Cron {
+        open: Cron,
+        close: Cron,
+    },
+}
+
+impl Window {
+    pub(super) fn new(settings: &WindowSettings) -> Result<Self, ScheduleError> {
+        let WindowSettings { days, from, to, open, close } = settings;
+        match (days, from, to, open, close) {
+            (None, None, None, Some(open), Some(close)) => {
+                Ok(Self::Cron { open: Cron::parse(open)?, close: Cron::parse(close)? })
+            }
+            (days, Some(from), Some(to), None, None) => Self::between(days.as_deref(), from, to),
+            (.., None, None) => Err(ScheduleError::new("a window needs both from and to")),
+            (None, None, None, ..) => Err(ScheduleError::new("a window needs both open and close")),
+            _ => Err(ScheduleError::new(
+                "a window has days, from and to, or open and close in cron form, not both",
+            )),
+        }
+    }
+
+    fn between(days: Option<&str>, from: &str, to: &str) -> Result<Self, ScheduleError> {
+        match (day_and_time(from)?, day_and_time(to)?, days) {
+            ((None, from), (None, to), days) => {
+                Ok(Self::Days { days: days.map_or(Ok([true; 7]), days_of)?, from, to })
+            }
+            ((Some(open), from), (Some(close), to), None) => {
+                Ok(Self::Week { from: (open, from), to: (close, to) })
+            }
+            ((Some(_), _), (Some(_), _), Some(_)) => Err(ScheduleError::new(
+                "days does not go with a window of the week; leave it out, or from and to without \
+                 a day",
+            )),
+            _ => Err(ScheduleError::new(format!(
+                "from = \"{from}\" and to = \"{to}\": both with a day, or none"
+            ))),
+        }
+    }
+
+    /// Whether it may be longer than a day.
+    pub(super) const fn spans_days(&self) -> bool {
+        matches!(self, Self::Week { .. })
+    }
+
+    /// The windows that open on that day, with the moments when they close.
+    pub(super) fn opening_on(&self, day: Date) -> Vec<(DateTime, DateTime)> {
+        match self {
+            Self::Days { days, from, to } => {
+                if !days[usize::from(day.weekday().to_monday_zero_offset().unsigned_abs())] {
+                    return Vec::new();
+                }
+                let last = if to > from { Some(day) } else { day.tomorrow().ok() };
+                pair(day.to_datetime(*from), last.map(|last| last.to_datetime(*to)))
+            }
+            Self::Week { from, to } => {
+                if day.weekday() != from.0 {
+                    return Vec::new();
+                }
+                let ahead = i64::from(from.0.until(to.0));
+                let ahead = if ahead == 0 && to.1 <= from.1 { 7 } else { ahead };
+                let last = day.checked_add(super::days(ahead)).ok();
+                pair(day.to_datetime(from.1), last.map(|last| last.to_datetime(to.1)))
+            }
+            Self::Cron { open, close } => {
+                let closed = |open| pair(open, close.next_after(open, CRON_DAYS_MAX));
+                open.times_of(day).flat_map(closed).collect()
+            }
+        }
+    }
+}
+
+fn pair(open: DateTime, close: Option<DateTime>) -> Vec<(DateTime, DateTime)> {
+    close.map(|close| (open, close)).into_iter().collect()
+}
+
+/// `17:00`, `17:00:30`, or the same behind a day.
+fn day_and_time(text: &str) -> Result<(Option<Weekday>, Time), ScheduleError> {
+    let wrong =
+        || ScheduleError::new(format!("`{text}` is no time; write 17:00, 17:00:30, or fri 17:00"));
+    let (day, time) = match text.split_once(' ') {
+        Some((day, time)) => (Some(day_of(day)?), time.trim()),
+        None => (None, text),
+    };
+    let parts: Vec<&str> = time.split(':').collect();
+    let is_number = |part: &&str| part.len() == 2 && part.bytes().all(|b| b.is_ascii_digit());
+    if !(2..=3).contains(&parts.len()) || !parts.iter().all(is_number) {
+        return Err(wrong());
+    }
+    let number = |n: usize| parts.get(n).map_or(Ok(0), |part| part.parse::<i8>());
+    let (hour, minute, second) = (number(0), number(1), number(2));
+    let (Ok(hour), Ok(minute), Ok(second)) = (hour, minute, second) else { return Err(wrong()) };
+    let time = Time::new(hour, minute, second, 0).map_err(|_| wrong())?;
+    Ok((day, time))
+}
+
+/// Where the day stands in the week, from Monday = 0; its first three letters are enough.
+pub(super) fn day_number(text: &str) -> Option<usize> {
+    const WHOLE: [&str; 7] =
+        ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];
+    let text = text.trim().to_ascii_lowercase();
+    WHOLE.iter().position(|day| text.len() >= 3 && day.starts_with(&text))
+}
+
+fn day_of(text: &str) -> Result<Weekday, ScheduleError> {
+    let number = day_number(text).and_then(|n| Weekday::from_monday_zero_offset(n as i8).ok());
+    number.ok_or_else(|| {
+        ScheduleError::new(format!("`{text}` is no day; days are {}", DAYS.join(", ")))
+    })
+}
+
+/// `mon-fri`, `mon,wed`, `sat-sun,wed`.
+fn days_of(text: &str) -> Result<[bool; 7], ScheduleError> {
+    let number = |text: &str| Ok(day_of(text)?.to_monday_zero_offset().unsigned_abs());
+    let mut days = [false; 7];
+    for part in text.split(',') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let (mut day, last) = (number(first)?, number(last)?);
+        loop {
+            days[usize::from(day)] = true;
+            if day == last {
+                break;
+            }
+            day = (day + 1) % 7;
+        }
+    }
+    Ok(days)
+}

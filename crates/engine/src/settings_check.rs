@@ -1,0 +1,151 @@
+//! What no single key of the settings can tell: contradictions, and values out of range.
+
+use transfix_codec::tag;
+use transfix_session::{BeginString, ResetPolicy, Role, Secret, check_msg_type};
+
+use crate::schedule::Schedule;
+use crate::settings::{Offline, SessionSettings};
+use crate::template;
+
+/// Checks one session; the error names it and says what to do.
+pub(crate) fn check(session: &SessionSettings) -> Result<(), String> {
+    if session.sender_comp_id.is_empty() || session.target_comp_id.is_empty() {
+        return Err("sender_comp_id and target_comp_id must not be empty".to_owned());
+    }
+    for check in [identity, ranges, throttles, versions, logon, resets, schedule, template::check] {
+        check(session).map_err(|what| format!("{}: {what}", session.id()))?;
+    }
+    Ok(())
+}
+
+fn identity(session: &SessionSettings) -> Result<(), String> {
+    let comp_ids = [&session.sender_comp_id, &session.target_comp_id];
+    let sub_ids = [&session.sender_sub_id, &session.target_sub_id];
+    let location_ids = [&session.sender_location_id, &session.target_location_id];
+    if location_ids.iter().any(|id| !id.is_empty()) && session.begin_string == BeginString::Fix40 {
+        return Err("FIX.4.0 has no location ids; leave them out".to_owned());
+    }
+    let all = comp_ids.into_iter().chain(sub_ids).chain(location_ids);
+    if all.flat_map(|id| id.chars()).any(char::is_control) {
+        return Err("a CompID, SubID or LocationID must not contain control characters".to_owned());
+    }
+    if session.role == Role::Acceptor && !session.qualifier.is_empty() {
+        // Nothing in a Logon(A) would tell such sessions apart.
+        return Err("only an initiator has a qualifier".to_owned());
+    }
+    Ok(())
+}
+
+fn ranges(session: &SessionSettings) -> Result<(), String> {
+    let timing = &session.timing;
+    for (key, value, min) in [
+        ("message_bytes_max", session.message_bytes_max, 1_024),
+        ("field_bytes_max", session.field_bytes_max, 64),
+        ("queued_bytes_max", session.queued_bytes_max, 1),
+        ("segment_bytes", session.segment_bytes, 16 << 10),
+        ("logon_timeout_ms", session.logon_timeout_ms as usize, 1),
+        ("logout_timeout_ms", session.logout_timeout_ms as usize, 1),
+        ("reconnect_interval_ms", session.reconnect_interval_ms as usize, 1),
+        ("timing.test_requests_max", timing.test_requests_max as usize, 1),
+        ("timing.test_request_wait_ms", timing.test_request_wait_ms as usize, 1),
+    ] {
+        if value < min {
+            return Err(format!("{key} is at least {min}, not {value}"));
+        }
+    }
+    if timing.margin_percent > 1_000 {
+        return Err(format!(
+            "timing.margin_percent is at most 1000, not {}",
+            timing.margin_percent
+        ));
+    }
+    let (min, max) = (timing.heart_bt_int_s_min, timing.heart_bt_int_s_max);
+    if max > 0 && min > max {
+        return Err(format!("timing.heart_bt_int_s_min {min} is above heart_bt_int_s_max {max}"));
+    }
+    Ok(())
+}
+
+fn schedule(session: &SessionSettings) -> Result<(), String> {
+    let schedule = session.schedule.as_ref().map(Schedule::new);
+    schedule.transpose().map(|_| ()).map_err(|error| error.to_string())
+}
+
+fn throttles(session: &SessionSettings) -> Result<(), String> {
+    for (n, throttle) in session.throttles.iter().enumerate() {
+        let msg_type = &throttle.msg_type;
+        if check_msg_type(msg_type.as_bytes()).is_err() {
+            return Err(format!("throttles: `{msg_type}` is no type of an application message"));
+        }
+        if throttle.interval_ms == 0 {
+            return Err(format!("throttles: interval_ms of {msg_type} is at least 1"));
+        }
+        if session.throttles[..n].iter().any(|other| other.msg_type == *msg_type) {
+            return Err(format!("throttles: {msg_type} is there twice"));
+        }
+    }
+    Ok(())
+}
+
+fn versions(session: &SessionSettings) -> Result<(), String> {
+    let fixt = session.begin_string == BeginString::Fixt11;
+    let named = match session.default_appl_ver_id {
+        None if fixt && session.role == Role::Initiator => {
+            Err("a FIXT.1.1 initiator needs default_appl_ver_id, such as 9".to_owned())
+        }
+        Some(_) if !fixt => Err("only FIXT.1.1 has default_appl_ver_id".to_owned()),
+        Some(n) if !(2..=10).contains(&n) => {
+            Err(format!("default_appl_ver_id is 2 (FIX 4.0) to 10 (FIX Latest), not {n}"))
+        }
+        _ => Ok(()),
+    };
+    named?;
+    if !fixt && !session.appl_versions.is_empty() {
+        return Err("only FIXT.1.1 has appl_versions".to_owned());
+    }
+    if !fixt && session.logon.default_cstm_appl_ver_id.is_some() {
+        return Err("only FIXT.1.1 has logon.default_cstm_appl_ver_id".to_owned());
+    }
+    Ok(())
+}
+
+/// Fields that the session layer itself writes into a Logon(A).
+const OF_LOGON: [u32; 11] = [98, 108, 141, 383, 464, 553, 554, 789, 925, 1137, 1408];
+
+fn logon(session: &SessionSettings) -> Result<(), String> {
+    let logon = &session.logon;
+    for (tag, _) in &logon.fields {
+        if tag::is_session_owned(*tag) || OF_LOGON.contains(&tag.0) {
+            return Err(format!("logon.fields: tag {tag} has a setting of its own"));
+        }
+    }
+    let hidden = [&logon.password, &logon.new_password].into_iter().flatten().map(Secret::reveal);
+    let shown = [&logon.username, &logon.default_cstm_appl_ver_id].into_iter().flatten();
+    let values = logon.fields.iter().map(|(_, value)| value);
+    let mut texts = shown.chain(values).map(String::as_str).chain(hidden);
+    if texts.any(|text| text.is_empty() || text.chars().any(char::is_control)) {
+        return Err("logon: a text must not be empty or contain control characters".to_owned());
+    }
+    let version = session.begin_string;
+    if version < BeginString::Fix43 && (logon.username.is_some() || logon.password.is_some()) {
+        return Err(format!("{version} has no Username(553); use logon.fields for other ones"));
+    }
+    if version < BeginString::Fixt11 && logon.new_password.is_some() {
+        return Err("only FIXT.1.1 has logon.new_password".to_owned());
+    }
+    Ok(())
+}
+
+fn resets(session: &SessionSettings) -> Result<(), String> {
+    if session.offline == Offline::Store && session.reset_on != ResetPolicy::NEVER {
+        return Err("offline = \"store\" needs reset_on = []: a reset loses it".to_owned());
+    }
+    let by_time = session.reset_at.is_some() || session.reset_after_h > 0;
+    if by_time && session.begin_string == BeginString::Fix40 {
+        return Err("FIX.4.0 has no ResetSeqNumFlag(141): no reset in mid-session".to_owned());
+    }
+    if session.reset_after_h > 24 * 366 {
+        return Err(format!("reset_after_h is at most 8784, not {}", session.reset_after_h));
+    }
+    Ok(())
+}

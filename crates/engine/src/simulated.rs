@@ -1,0 +1,236 @@
+//! A session without socket, thread and clock: bytes and time come in as arguments. For tests of
+//! applications and of the session layer in simulated time.
+//!
+//! All of a link is real: framing, session, store, application, replay. What is missing is the way
+//! to connect: whoever drives the session says when it has a connection.
+//!
+//! ```
+//! use transfix::simulated::Simulation;
+//! use transfix::{
+//!     Application, BeginString, BusinessReject, Durability, Message, Now, Role, SessionId,
+//!     SessionRef, SessionSettings, Timestamp,
+//! };
+//!
+//! struct Deaf;
+//!
+//! impl Application for Deaf {
+//!     fn on_message(
+//!         &mut self,
+//!         _: &Message<'_>,
+//!         _: &mut SessionRef<'_>,
+//!     ) -> Result<(), BusinessReject> {
+//!         Err(BusinessReject::unsupported())
+//!     }
+//! }
+//!
+//! let id = SessionId::new(BeginString::Fix44, "CLIENT", "VENUE");
+//! let mut settings = SessionSettings::new(Role::Initiator, &id, "");
+//! settings.durability = Durability::Memory;
+//! let mut session = Simulation::default().session(&settings, Box::new(Deaf))?;
+//! let noon = Now { utc: Timestamp(1_795_262_400_000_000_000), monotonic_ns: 0 };
+//! session.connect(noon);
+//! assert!(session.take_output().starts_with(b"8=FIX.4.4\x019="));
+//! # Ok::<(), transfix::EngineError>(())
+//! ```
+
+use std::sync::{Arc, MutexGuard, PoisonError};
+
+use transfix_codec::Body;
+use transfix_session::{Disconnect, Now, Outbox, SendError, Session};
+use transfix_transport::Stream;
+use transfix_transport::memory::{MemoryStream, pipe};
+
+use crate::application::Application;
+use crate::engine::{EngineError, open};
+use crate::handle::{Registry, Sent, Shared};
+use crate::link::{Down, Link};
+use crate::rule_book::RuleBook;
+use crate::settings::SessionSettings;
+use crate::settings_check;
+
+/// Bytes under way in each direction.
+const PIPE_BYTES: usize = 64 << 10;
+
+/// Makes sessions; they share the rules of their dictionaries.
+#[derive(Default)]
+pub struct Simulation {
+    rule_book: Arc<RuleBook>,
+}
+
+impl Simulation {
+    /// A session that goes on where its store ends.
+    ///
+    /// # Errors
+    /// [`EngineError`], as at the start of an engine.
+    pub fn session(
+        &self,
+        settings: &SessionSettings,
+        application: Box<dyn Application>,
+    ) -> Result<SimulatedSession, EngineError> {
+        settings_check::check(settings).map_err(EngineError::Settings)?;
+        let registry = Arc::new(Registry::new(Arc::clone(&self.rule_book)));
+        let shared = Arc::new(open(settings, application, &registry)?);
+        registry.fill(&[Arc::clone(&shared)]);
+        Ok(SimulatedSession { shared, far: None, output: Vec::new(), ended: None })
+    }
+}
+
+/// One session, driven by hand.
+pub struct SimulatedSession {
+    shared: Arc<Shared>,
+    /// The counterparty's end of the connection.
+    far: Option<MemoryStream>,
+    output: Vec<u8>,
+    ended: Option<Disconnect>,
+}
+
+impl SimulatedSession {
+    /// A connection is up: an initiator sends its Logon(A).
+    ///
+    /// # Panics
+    /// If there is one already.
+    pub fn connect(&mut self, now: Now) {
+        assert!(self.far.is_none(), "a session has one connection at a time");
+        let (near, far) = pipe(PIPE_BYTES);
+        self.far = Some(far);
+        self.ended = None;
+        let attached = self.link().attach(now, Box::new(near), &[]);
+        self.settle(now, attached);
+    }
+
+    /// Bytes of the counterparty have come, any number of messages or a part of one. Without
+    /// effect if the session has no connection.
+    pub fn receive(&mut self, now: Now, mut bytes: &[u8]) {
+        while let Some(far) = self.far.as_mut().filter(|_| !bytes.is_empty()) {
+            let taken = far.write(bytes).unwrap_or(0);
+            bytes = &bytes[taken..];
+            self.turns(now);
+        }
+    }
+
+    /// The counterparty has closed the connection.
+    pub fn close(&mut self, now: Now) {
+        if let Some(far) = &mut self.far {
+            // A pipe in memory does not fail.
+            let _ = far.shutdown();
+            self.turns(now);
+        }
+    }
+
+    /// When [`SimulatedSession::tick`] must be called at the latest, on the monotonic clock.
+    #[must_use]
+    pub fn next_deadline(&self) -> Option<u64> {
+        self.link().desk.next_deadline()
+    }
+
+    /// Does what is due: heartbeats, ends of waits.
+    pub fn tick(&mut self, now: Now) {
+        let ticked = self.link().tick(now, &self.shared.queue);
+        self.settle(now, ticked);
+    }
+
+    /// Sends an application message, as [`crate::SessionHandle::send`] does.
+    ///
+    /// # Errors
+    /// [`SendError`]: the message was not taken.
+    pub fn send(
+        &mut self,
+        now: Now,
+        msg_type: &str,
+        fill: impl FnOnce(&mut Body<'_>),
+    ) -> Result<Sent, SendError> {
+        let sent = self.link().send(now, &self.shared.queue, msg_type.as_bytes(), fill);
+        self.turns(now);
+        sent
+    }
+
+    /// Logs out with this Text(58); a connection that is not logged on is closed.
+    pub fn log_out(&mut self, now: Now, text: &str) {
+        let waits = self.link().logout(now, text);
+        let outcome = match waits {
+            Ok(false) => Err(Down::Session(Disconnect::Application)),
+            other => other.map(drop),
+        };
+        self.settle(now, outcome);
+    }
+
+    /// Drops the connection without a word.
+    pub fn disconnect(&mut self, now: Now) {
+        self.settle(now, Err(Down::Session(Disconnect::Application)));
+    }
+
+    /// Does to the session what operators do, and sends what it wrote.
+    pub fn operate<T>(
+        &mut self,
+        now: Now,
+        act: impl FnOnce(&mut Session, Now, &mut Outbox) -> T,
+    ) -> T {
+        let mut link = self.link();
+        let desk = &mut link.desk;
+        let done = act(&mut desk.session, now, &mut desk.out);
+        let flushed = link.flush(now);
+        drop(link);
+        self.settle(now, flushed);
+        done
+    }
+
+    /// All bytes that the session has sent since the last call.
+    pub fn take_output(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.output)
+    }
+
+    /// Why the last connection ended; `None` while there is one, or before the first.
+    #[must_use]
+    pub const fn ended(&self) -> Option<Disconnect> {
+        self.ended
+    }
+
+    /// The next numbers in and out.
+    #[must_use]
+    pub fn next_numbers(&self) -> (u64, u64) {
+        let link = self.link();
+        (link.desk.session.next_num_in(), link.desk.session.next_num_out())
+    }
+
+    fn link(&self) -> MutexGuard<'_, Link> {
+        self.shared.link.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes turns until nothing moves any more.
+    fn turns(&mut self, now: Now) {
+        while self.far.is_some() {
+            let turn = self.link().turn(&self.shared.queue, || now);
+            let goes_on = turn.as_ref().is_ok_and(|turn| turn.progress || turn.again);
+            self.settle(now, turn.map(drop));
+            if !goes_on {
+                return;
+            }
+        }
+    }
+
+    /// Takes over what was sent, and closes the connection if it is at its end.
+    fn settle(&mut self, now: Now, outcome: Result<(), Down>) {
+        while self.collect() {
+            // What found no room in the pipe before.
+            let _ = self.link().flush(now);
+        }
+        let Err(down) = outcome else { return };
+        let reason = match down {
+            Down::Session(reason) => reason,
+            Down::Io(_) | Down::Store(_) => Disconnect::LinkLost,
+            Down::Panicked => Disconnect::Application,
+        };
+        if self.far.take().is_some() {
+            self.link().close(now, &self.shared.queue, reason);
+            self.ended = Some(reason);
+        }
+    }
+
+    fn collect(&mut self) -> bool {
+        let Some(far) = &mut self.far else { return false };
+        let mut buffer = [0; 4096];
+        let read = far.read(&mut buffer).unwrap_or(0);
+        self.output.extend_from_slice(&buffer[..read]);
+        read > 0
+    }
+}

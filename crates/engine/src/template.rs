@@ -1,0 +1,89 @@
+//! Sessions that are made when a counterparty logs on for the first time.
+//!
+//! An acceptor with `target_comp_id = "*"` is a template: it has no session of its own. Invariants:
+//! the application is asked before anything is made; no more than the configured number is made.
+
+use std::sync::Arc;
+
+use transfix_session::{Role, SessionId};
+
+use crate::application::Application;
+use crate::engine::open;
+use crate::handle::Registry;
+use crate::lobby::{Destination, Key};
+use crate::settings::{Mode, SessionSettings};
+use crate::settings_check;
+use crate::slot::Slot;
+use crate::worker::{Command, Mailbox};
+
+/// TargetCompID of a template: any counterparty.
+const ANY: &str = "*";
+
+/// Says which application a counterparty gets that no settings name; `None` to send it away.
+pub(crate) type Admit = Box<dyn FnMut(&SessionId) -> Option<Box<dyn Application>> + Send>;
+
+/// Whether these settings are for any counterparty.
+pub(crate) fn is_template(settings: &SessionSettings) -> bool {
+    settings.role == Role::Acceptor && settings.target_comp_id == ANY
+}
+
+/// What templates must be besides what all settings must.
+pub(crate) fn check(settings: &SessionSettings) -> Result<(), String> {
+    if is_template(settings) && settings.mode != Mode::Pool {
+        return Err("a template (target_comp_id = \"*\") has mode = \"pool\"".to_owned());
+    }
+    Ok(())
+}
+
+/// Makes sessions from templates, in the thread that accepts connections.
+pub(crate) struct Creator {
+    /// Each with the place where its counterparties come in.
+    pub(crate) templates: Vec<(usize, SessionSettings)>,
+    pub(crate) registry: Arc<Registry>,
+    pub(crate) admit: Admit,
+    /// The workers of the pool, and how many sessions each has.
+    pub(crate) workers: Vec<(Arc<Mailbox>, usize)>,
+    pub(crate) created: usize,
+    pub(crate) created_max: usize,
+}
+
+impl Creator {
+    /// Makes the session that this Logon(A) asks for, if a template fits and the application wants
+    /// it.
+    pub(crate) fn create(&mut self, key: &Key) -> Option<Destination> {
+        let (group, begin_string, ours, theirs) = key;
+        let fits = |(at, settings): &&(usize, SessionSettings)| {
+            at == group
+                && settings.begin_string == *begin_string
+                && settings.sender_comp_id == *ours
+        };
+        let mut settings = self.templates.iter().find(fits)?.1.clone();
+        settings.target_comp_id.clone_from(theirs);
+        let id = settings.id();
+        if self.created >= self.created_max || is_template(&settings) {
+            tracing::warn!(session = %id, max = self.created_max, "no further session is made");
+            return None;
+        }
+        settings_check::check(&settings).ok()?;
+        let application = (self.admit)(&id)?;
+        let shared = match open(&settings, application, &self.registry) {
+            Ok(shared) => Arc::new(shared),
+            Err(error) => {
+                tracing::error!(session = %id, %error, "a session could not be made");
+                return None;
+            }
+        };
+        let turn = self.created % self.workers.len();
+        self.created += 1;
+        let (mailbox, slots) = self.workers.get_mut(turn)?;
+        let slot = *slots;
+        *slots += 1;
+        let bell = Arc::clone(mailbox);
+        let set = shared.wake.set(Box::new(move || bell.wake()));
+        assert!(set.is_ok(), "a session has one worker");
+        self.registry.add(&shared);
+        tracing::info!(session = %id, "made from a template");
+        mailbox.post(Command::Add(Box::new(Slot::new(shared, None))));
+        Some(Destination { mailbox: Arc::clone(mailbox), slot, sub_ids: Arc::clone(&id.sub_ids) })
+    }
+}

@@ -1,0 +1,60 @@
+//! The application of the session under test: keeps what it gets.
+
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+use transfix::{
+    Application, Body, BusinessReject, Disconnect, Message, SessionId, SessionRef, Tag, tag,
+};
+
+/// What the application tells the world.
+pub(crate) enum Event {
+    Delivered(Vec<u8>),
+    Ended(Disconnect),
+}
+
+/// Takes NewOrderSingle(D), ExecutionReport(8) and News(B), but not what says "refuse" in Text(58).
+pub(crate) struct Recorder {
+    events: Sender<Event>,
+}
+
+impl Recorder {
+    pub(crate) fn new() -> (Self, Receiver<Event>) {
+        let (events, received) = channel();
+        (Self { events }, received)
+    }
+}
+
+impl Application for Recorder {
+    fn on_message(
+        &mut self,
+        message: &Message<'_>,
+        _: &mut SessionRef<'_>,
+    ) -> Result<(), BusinessReject> {
+        if !matches!(message.msg_type(), b"D" | b"8" | b"B") {
+            return Err(BusinessReject::unsupported());
+        }
+        if message.raw(tag::TEXT) == Some(b"refuse") {
+            return Err(BusinessReject::other("refused"));
+        }
+        // The world may have seen enough already.
+        let _ = self.events.send(Event::Delivered(message.bytes().to_vec()));
+        Ok(())
+    }
+
+    fn on_disconnect(&mut self, _: &SessionId, reason: Disconnect) {
+        let _ = self.events.send(Event::Ended(reason));
+    }
+}
+
+/// MsgType(35) of `35=D|11=a`, and the rest.
+pub(crate) fn split(fields: &str) -> (&str, Vec<(Tag, &str)>) {
+    let mut fields = fields.split('|').map(|field| field.split_once('=').unwrap());
+    let (_, msg_type) = fields.next().unwrap();
+    (msg_type, fields.map(|(tag, value)| (Tag(tag.parse().unwrap()), value)).collect())
+}
+
+pub(crate) fn fill(fields: &[(Tag, &str)], body: &mut Body<'_>) {
+    for (tag, value) in fields {
+        body.str(*tag, value);
+    }
+}

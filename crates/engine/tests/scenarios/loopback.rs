@@ -1,0 +1,275 @@
+//! The engine over loopback, in real time.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::mpsc::Receiver;
+use std::time::Duration;
+
+use transfix::codec::{Frame, Limits, frame};
+use transfix::{
+    Durability, Engine, Role, SessionHandle, SessionSettings, Settings, Timestamp, clock,
+};
+use transfix_testkit::scenario::{Answer, Operation, Scenario, Version, World};
+use transfix_testkit::temp::TempDir;
+
+use crate::application::{Event, Recorder, fill, split};
+
+/// How long something expected may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How long nothing must come for silence.
+const SILENCE: Duration = Duration::from_millis(5);
+/// How long what was sent may take to be seen by the session.
+const SETTLED_NS_MAX: u64 = 200_000_000;
+
+pub(crate) struct Loopback {
+    settings: SessionSettings,
+    /// None only while it restarts.
+    engine: Option<Engine>,
+    events: Receiver<Event>,
+    _store: Option<TempDir>,
+    /// Where an initiator connects to.
+    listener: Option<TcpListener>,
+    wire: Wire,
+    /// Messages, sound or not, that the session must have seen once all has arrived.
+    sent: u64,
+    /// What the application told while the world waited for something else.
+    delivered: Vec<Vec<u8>>,
+    ended: Option<String>,
+}
+
+impl Loopback {
+    pub(crate) fn new(scenario: &Scenario, version: Version) -> Self {
+        let mut settings = crate::settings(scenario, version, "127.0.0.1:0");
+        let mut listener = None;
+        if settings.role == Role::Initiator {
+            let socket = TcpListener::bind("127.0.0.1:0").unwrap();
+            settings.address = socket.local_addr().unwrap().to_string();
+            listener = Some(socket);
+        }
+        settings.reconnect_interval_ms = 1;
+        let store = scenario.restarts().then(TempDir::new);
+        match &store {
+            Some(folder) => settings.store_dir = folder.path().to_owned(),
+            None => settings.durability = Durability::Memory,
+        }
+        let (engine, events) = start(&settings);
+        Self {
+            settings,
+            engine: Some(engine),
+            events,
+            _store: store,
+            listener,
+            wire: Wire::default(),
+            sent: 0,
+            delivered: Vec::new(),
+            ended: None,
+        }
+    }
+
+    fn session(&self) -> SessionHandle {
+        self.engine.as_ref().unwrap().sessions().next().unwrap()
+    }
+
+    /// Waits until the session has seen what was sent; not for long, since it may be no message.
+    fn settle(&self) {
+        let until = clock::monotonic_ns() + SETTLED_NS_MAX;
+        let session = self.session();
+        loop {
+            let counters = session.counters();
+            let seen = counters.messages_in + counters.garbled;
+            if seen >= self.sent || clock::monotonic_ns() >= until {
+                return;
+            }
+            std::thread::yield_now();
+        }
+    }
+
+    /// Takes over what the application has told.
+    fn hear(&mut self, patience: Duration) -> bool {
+        let Ok(event) = self.events.recv_timeout(patience) else { return false };
+        match event {
+            Event::Delivered(bytes) => self.delivered.push(bytes),
+            Event::Ended(reason) => self.ended = Some(reason.to_string()),
+        }
+        true
+    }
+}
+
+fn start(settings: &SessionSettings) -> (Engine, Receiver<Event>) {
+    let (application, events) = Recorder::new();
+    let mut application = Some(application);
+    let engine =
+        Engine::start(&Settings::of(settings.clone()), |_| Box::new(application.take().unwrap()));
+    (engine.unwrap(), events)
+}
+
+impl World for Loopback {
+    fn now(&self) -> Timestamp {
+        clock::now().utc
+    }
+
+    fn connect(&mut self) -> Result<(), String> {
+        let counters = self.session().counters();
+        self.sent = counters.messages_in + counters.garbled;
+        // What ended before is not why the next one ends.
+        while self.hear(Duration::ZERO) {}
+        self.ended = None;
+        let stream = match &self.listener {
+            Some(listener) => {
+                self.session().log_on();
+                listener.accept().map(|(stream, _)| stream)
+            }
+            None => TcpStream::connect(self.engine.as_ref().unwrap().listening()[0]),
+        };
+        self.wire = Wire::of(stream.map_err(|error| error.to_string())?);
+        Ok(())
+    }
+
+    fn close(&mut self) {
+        self.settle();
+        self.wire.stream = None;
+        // The session learns of it in its next turn.
+        while self.ended.is_none() && self.hear(PATIENCE) {}
+    }
+
+    fn send(&mut self, bytes: &[u8]) -> Result<(), String> {
+        self.sent += 1;
+        self.wire.send(bytes)
+    }
+
+    fn next(&mut self, hopes: bool) -> Answer {
+        if !hopes {
+            self.settle();
+        }
+        self.wire.next(if hopes { PATIENCE } else { SILENCE })
+    }
+
+    fn wait(&mut self, ms: u64) {
+        self.wire.wait(Duration::from_millis(ms));
+    }
+
+    fn order(&mut self, fields: &str) -> Result<(), String> {
+        self.settle();
+        let (msg_type, fields) = split(fields);
+        let sent = self.session().send(msg_type, |body| fill(&fields, body));
+        sent.map(drop).map_err(|error| error.to_string())
+    }
+
+    fn operate(&mut self, operation: &Operation) -> Result<(), String> {
+        self.settle();
+        let session = self.session();
+        let done = match operation {
+            Operation::Logout(text) => {
+                session.log_out(text);
+                session.log_on();
+                true
+            }
+            Operation::Disconnect => {
+                session.disconnect();
+                true
+            }
+            Operation::TestRequest(id) => session.test_request(id),
+            Operation::ResendRequest(begin, end) => session.request_resend(*begin, *end),
+            Operation::SequenceReset(new) => session.sequence_reset(*new),
+            Operation::ResetAtLogon => {
+                session.reset_at_next_logon();
+                true
+            }
+            Operation::NextIn(next) => session.set_next_numbers(Some(*next), None),
+            Operation::NextOut(next) => session.set_next_numbers(None, Some(*next)),
+            Operation::Restart => {
+                drop(session);
+                self.wire = Wire::default();
+                self.engine = None;
+                let (engine, events) = start(&self.settings);
+                (self.engine, self.events, self.sent) = (Some(engine), events, 0);
+                true
+            }
+        };
+        if done { Ok(()) } else { Err("the session did not do it".to_owned()) }
+    }
+
+    fn delivered(&mut self, hopes: bool) -> Option<Vec<u8>> {
+        let patience = if hopes { PATIENCE } else { Duration::ZERO };
+        while self.delivered.is_empty() && self.hear(patience) {}
+        (!self.delivered.is_empty()).then(|| self.delivered.remove(0))
+    }
+
+    fn reason(&mut self) -> Option<String> {
+        // A connection that never reached the session has no end that it could tell.
+        while self.ended.is_none() && self.hear(SILENCE) {}
+        self.ended.clone()
+    }
+
+    fn numbers(&mut self) -> Option<(u64, u64)> {
+        self.settle();
+        Some(self.session().next_numbers())
+    }
+}
+
+/// The counterparty's end of a connection.
+#[derive(Default)]
+pub(crate) struct Wire {
+    pub(crate) stream: Option<TcpStream>,
+    unread: Vec<u8>,
+    ended: bool,
+}
+
+impl Wire {
+    pub(crate) fn of(stream: TcpStream) -> Self {
+        stream.set_nodelay(true).unwrap();
+        Self { stream: Some(stream), unread: Vec::new(), ended: false }
+    }
+
+    pub(crate) fn send(&mut self, bytes: &[u8]) -> Result<(), String> {
+        let stream = self.stream.as_mut().ok_or("the connection is closed")?;
+        stream.write_all(bytes).map_err(|error| error.to_string())
+    }
+
+    /// The next message, or what there is instead of one within this time.
+    pub(crate) fn next(&mut self, patience: Duration) -> Answer {
+        loop {
+            if let Frame::Whole(end) = frame::split(&self.unread, Limits::default()) {
+                return Answer::Message(self.unread.drain(..end).collect());
+            }
+            if self.ended || self.stream.is_none() {
+                return Answer::Closed;
+            }
+            if !self.read(patience) {
+                return Answer::Nothing;
+            }
+        }
+    }
+
+    /// Reads for so long.
+    pub(crate) fn wait(&mut self, time: Duration) {
+        let until = clock::monotonic_ns() + time.as_nanos() as u64;
+        loop {
+            let left = until.saturating_sub(clock::monotonic_ns());
+            if left == 0 {
+                return;
+            }
+            if self.ended || self.stream.is_none() {
+                // Nobody sends any more: the rest of the time passes all the same.
+                let (_nobody, nothing) = std::sync::mpsc::channel::<()>();
+                let _ = nothing.recv_timeout(Duration::from_nanos(left));
+                return;
+            }
+            self.read(Duration::from_nanos(left));
+        }
+    }
+
+    /// Whether anything came, the end of the stream too.
+    fn read(&mut self, patience: Duration) -> bool {
+        let Some(stream) = &mut self.stream else { return false };
+        stream.set_read_timeout(Some(patience)).unwrap();
+        let mut buffer = [0; 4096];
+        match stream.read(&mut buffer) {
+            Ok(0) => self.ended = true,
+            Ok(n) => self.unread.extend_from_slice(&buffer[..n]),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return false,
+            Err(_) => self.ended = true,
+        }
+        true
+    }
+}

@@ -1,0 +1,162 @@
+//! The scenarios of `testdata/scenarios`, played in several worlds: `cargo xtask scenarios`.
+//!
+//! ```text
+//! scenarios [--world pure|loopback|quickfix]... [--quickfix PROGRAM] [--filter PART]
+//!           [--all-versions]
+//! ```
+//! Without a world: all of the pure one, and a part of the loopback.
+#![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a test program")]
+
+mod application;
+mod loopback;
+mod pure;
+mod quickfix;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use transfix_testkit::scenario::{Failure, Scenario, Version, play};
+
+/// Longest wait that is worth its time in a world with a real clock.
+const REAL_WAIT_MS_MAX: u64 = 2_500;
+/// `cargo test` plays one in so many over loopback.
+const SHORT_ONE_IN: usize = 12;
+
+struct Options {
+    worlds: Vec<String>,
+    filter: String,
+    quickfix: PathBuf,
+    all_versions: bool,
+}
+
+impl Options {
+    /// What it does not know is for another harness, such as `--nocapture`; a bare word filters.
+    fn read() -> Self {
+        let (mut worlds, mut filter, mut quickfix) = (Vec::new(), String::new(), PathBuf::new());
+        let mut all_versions = false;
+        let mut args = std::env::args().skip(1);
+        while let Some(arg) = args.next() {
+            match arg.as_str() {
+                "--world" => worlds.extend(args.next()),
+                "--filter" => filter = args.next().unwrap_or_default(),
+                "--quickfix" => quickfix = args.next().unwrap_or_default().into(),
+                "--all-versions" => all_versions = true,
+                _ if arg.starts_with('-') => {}
+                _ => filter = arg,
+            }
+        }
+        Self { worlds, filter, quickfix, all_versions }
+    }
+}
+
+/// What became of one world.
+#[derive(Default)]
+struct Tally {
+    files: usize,
+    plays: usize,
+    skipped: usize,
+    failed: usize,
+}
+
+fn main() -> ExitCode {
+    let options = Options::read();
+    let scenarios: Vec<Scenario> =
+        all().into_iter().filter(|scenario| scenario.name.contains(&options.filter)).collect();
+    let mut failed = 0;
+    let mut run = |world: &str, one_in: usize, play: &mut Player<'_>| {
+        failed += run(world, (&options, &scenarios), one_in, play).failed;
+    };
+    let pure = pure::Pure::default();
+    let worlds: Vec<&str> = options.worlds.iter().map(String::as_str).collect();
+    if worlds.is_empty() {
+        run("pure", 1, &mut |s, v| play(s, v, &mut pure.world(s, v)));
+        run("loopback", SHORT_ONE_IN, &mut |s, v| play(s, v, &mut loopback::Loopback::new(s, v)));
+    }
+    for world in worlds {
+        match world {
+            "pure" => run(world, 1, &mut |s, v| play(s, v, &mut pure.world(s, v))),
+            "loopback" => {
+                run(world, 1, &mut |s, v| play(s, v, &mut loopback::Loopback::new(s, v)));
+            }
+            "quickfix" => {
+                let mut quickfixes = quickfix::QuickFixes::new(&options.quickfix);
+                run(world, 1, &mut |s, v| play(s, v, &mut quickfixes.world(s, v)));
+            }
+            _ => {
+                println!("no such world: {world}; there are pure, loopback and quickfix");
+                return ExitCode::from(2);
+            }
+        }
+    }
+    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+type Player<'p> = dyn FnMut(&Scenario, Version) -> Result<(), Failure> + 'p;
+
+fn run(
+    world: &str,
+    (options, scenarios): (&Options, &[Scenario]),
+    one_in: usize,
+    play: &mut Player<'_>,
+) -> Tally {
+    let mut tally = Tally::default();
+    for (n, scenario) in scenarios.iter().enumerate() {
+        let is_late = world != "pure" && scenario.waits_ms() > REAL_WAIT_MS_MAX;
+        if !n.is_multiple_of(one_in) || is_late || scenario.excuse(world).is_some() {
+            tally.skipped += 1;
+            continue;
+        }
+        let can = |v: &&Version| world != "quickfix" || quickfix::excuse(scenario, **v).is_none();
+        let versions: Vec<&Version> = scenario.versions.iter().filter(can).collect();
+        if versions.is_empty() {
+            tally.skipped += 1;
+            continue;
+        }
+        tally.files += 1;
+        // Where time is real each file is played in one version, in turn.
+        let one = [versions[n % versions.len()]];
+        let chosen = if world == "pure" || options.all_versions { &versions[..] } else { &one };
+        for version in chosen.iter().copied() {
+            tally.plays += 1;
+            if let Err(failure) = play(scenario, *version) {
+                tally.failed += 1;
+                println!("{world}: {} in {version}: {failure}\n", scenario.name);
+            }
+        }
+    }
+    let Tally { files, plays, skipped, failed } = tally;
+    println!("{world}: {files} files, {plays} plays, {failed} failed, {skipped} files left out");
+    tally
+}
+
+fn all() -> Vec<Scenario> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/scenarios");
+    let mut files = Vec::new();
+    list(&folder, &mut files);
+    files.sort();
+    let read = |file: &PathBuf| {
+        let name = file.strip_prefix(&folder).unwrap().with_extension("").display().to_string();
+        let text = fs::read_to_string(file).unwrap();
+        Scenario::parse(&name, &text).unwrap_or_else(|error| panic!("{name}: {error}"))
+    };
+    files.iter().map(read).collect()
+}
+
+fn list(folder: &Path, files: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            list(&path, files);
+        } else if path.extension().is_some_and(|end| end == "fix") {
+            files.push(path);
+        }
+    }
+}
+
+/// The settings of the session under test.
+fn settings(scenario: &Scenario, version: Version, address: &str) -> transfix::SessionSettings {
+    let text = scenario.settings(version, address);
+    let settings = transfix::Settings::parse(&scenario.name, &text);
+    settings.unwrap_or_else(|error| panic!("{error}\n{text}")).sessions.remove(0)
+}

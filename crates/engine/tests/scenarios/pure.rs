@@ -1,0 +1,204 @@
+//! The session in simulated time, without socket and thread.
+
+use std::sync::mpsc::Receiver;
+
+use transfix::codec::{Frame, Limits, frame};
+use transfix::simulated::{SimulatedSession, Simulation};
+use transfix::{Durability, Now, SessionSettings, Timestamp};
+use transfix_testkit::scenario::{Answer, Operation, Scenario, Version, World};
+use transfix_testkit::temp::TempDir;
+
+use crate::application::{Event, Recorder, fill, split};
+
+const MS: u64 = 1_000_000;
+/// 2026-11-21 12:00:00.
+const START_UTC_NS: i64 = 1_795_262_400_000_000_000;
+/// Timers that are due at one moment; beyond it one of them spins.
+const TICKS_MAX: usize = 1_000;
+
+/// What all plays share.
+#[derive(Default)]
+pub(crate) struct Pure {
+    simulation: Simulation,
+}
+
+impl Pure {
+    pub(crate) fn world(&self, scenario: &Scenario, version: Version) -> PureWorld<'_> {
+        let mut settings = crate::settings(scenario, version, "");
+        let store = scenario.restarts().then(TempDir::new);
+        match &store {
+            Some(folder) => settings.store_dir = folder.path().to_owned(),
+            None => settings.durability = Durability::Memory,
+        }
+        let (session, events) = start(&self.simulation, &settings);
+        PureWorld {
+            simulation: &self.simulation,
+            settings,
+            session: Some(session),
+            events,
+            _store: store,
+            clock_ns: 0,
+            unread: Vec::new(),
+            is_up: false,
+        }
+    }
+}
+
+fn start(
+    simulation: &Simulation,
+    settings: &SessionSettings,
+) -> (SimulatedSession, Receiver<Event>) {
+    let (application, events) = Recorder::new();
+    (simulation.session(settings, Box::new(application)).unwrap(), events)
+}
+
+pub(crate) struct PureWorld<'s> {
+    simulation: &'s Simulation,
+    settings: SessionSettings,
+    /// None only while it restarts.
+    session: Option<SimulatedSession>,
+    events: Receiver<Event>,
+    _store: Option<TempDir>,
+    clock_ns: u64,
+    unread: Vec<u8>,
+    /// The counterparty has not closed.
+    is_up: bool,
+}
+
+impl PureWorld<'_> {
+    fn moment(&self) -> Now {
+        let utc = Timestamp(START_UTC_NS + self.clock_ns as i64);
+        Now { utc, monotonic_ns: self.clock_ns }
+    }
+
+    fn session(&mut self) -> &mut SimulatedSession {
+        self.session.as_mut().unwrap()
+    }
+
+    fn collect(&mut self) {
+        let output = self.session().take_output();
+        self.unread.extend_from_slice(&output);
+    }
+}
+
+impl World for PureWorld<'_> {
+    fn now(&self) -> Timestamp {
+        self.moment().utc
+    }
+
+    fn connect(&mut self) -> Result<(), String> {
+        let now = self.moment();
+        self.unread.clear();
+        // What ended before is not why the next one ends.
+        while self.events.try_recv().is_ok() {}
+        self.is_up = true;
+        self.session().connect(now);
+        self.collect();
+        Ok(())
+    }
+
+    fn close(&mut self) {
+        let now = self.moment();
+        self.session().close(now);
+        self.is_up = false;
+    }
+
+    fn send(&mut self, bytes: &[u8]) -> Result<(), String> {
+        let now = self.moment();
+        let up = self.is_up && self.session().ended().is_none();
+        self.session().receive(now, bytes);
+        self.collect();
+        if up { Ok(()) } else { Err("the connection is closed".to_owned()) }
+    }
+
+    fn next(&mut self, _: bool) -> Answer {
+        self.collect();
+        match frame::split(&self.unread, Limits::default()) {
+            Frame::Whole(end) => Answer::Message(self.unread.drain(..end).collect()),
+            _ if !self.is_up || self.session().ended().is_some() => Answer::Closed,
+            _ => Answer::Nothing,
+        }
+    }
+
+    fn wait(&mut self, ms: u64) {
+        let end = self.clock_ns + ms * MS;
+        let mut ticks = 0;
+        while let Some(at) = self.session().next_deadline().filter(|at| *at <= end) {
+            ticks = if at > self.clock_ns { 0 } else { ticks + 1 };
+            assert!(ticks < TICKS_MAX, "a timer is due again and again at one moment");
+            self.clock_ns = self.clock_ns.max(at);
+            let now = self.moment();
+            self.session().tick(now);
+        }
+        self.clock_ns = end;
+        self.collect();
+    }
+
+    fn order(&mut self, fields: &str) -> Result<(), String> {
+        let now = self.moment();
+        let (msg_type, fields) = split(fields);
+        let sent = self.session().send(now, msg_type, |body| fill(&fields, body));
+        sent.map(drop).map_err(|error| error.to_string())
+    }
+
+    fn operate(&mut self, operation: &Operation) -> Result<(), String> {
+        let now = self.moment();
+        let session = self.session.as_mut().unwrap();
+        let done = match operation {
+            Operation::Logout(text) => {
+                session.log_out(now, text);
+                true
+            }
+            Operation::Disconnect => {
+                session.disconnect(now);
+                true
+            }
+            Operation::TestRequest(id) => {
+                session.operate(now, |s, now, out| s.test_request(now, id, out))
+            }
+            Operation::ResendRequest(begin, end) => {
+                session.operate(now, |s, now, out| s.request_resend(now, *begin, *end, out))
+            }
+            Operation::SequenceReset(new) => {
+                session.operate(now, |s, now, out| s.sequence_reset(now, *new, out))
+            }
+            Operation::ResetAtLogon => session.operate(now, |s, _, _| {
+                s.reset_at_next_logon();
+                true
+            }),
+            Operation::NextIn(next) => session.operate(now, |s, _, _| {
+                s.set_next_num_in(*next);
+                true
+            }),
+            Operation::NextOut(next) => session.operate(now, |s, _, _| {
+                s.set_next_num_out(*next);
+                true
+            }),
+            Operation::Restart => {
+                self.session = None;
+                let (session, events) = start(self.simulation, &self.settings);
+                (self.session, self.events, self.is_up) = (Some(session), events, false);
+                self.unread.clear();
+                true
+            }
+        };
+        if done { Ok(()) } else { Err("the session did not do it".to_owned()) }
+    }
+
+    fn delivered(&mut self, _: bool) -> Option<Vec<u8>> {
+        while let Ok(event) = self.events.try_recv() {
+            if let Event::Delivered(bytes) = event {
+                return Some(bytes);
+            }
+        }
+        None
+    }
+
+    fn reason(&mut self) -> Option<String> {
+        self.session().ended().map(|reason| reason.to_string())
+    }
+
+    fn numbers(&mut self) -> Option<(u64, u64)> {
+        Some(self.session().next_numbers())
+    }
+}

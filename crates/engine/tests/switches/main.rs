@@ -1,0 +1,165 @@
+//! Switches that need more than the session layer: an engine over loopback, each switch on and off.
+#![allow(clippy::unwrap_used, reason = "a failed test may panic")]
+
+mod delivery;
+mod outgoing;
+mod templates;
+mod wire;
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use transfix::{
+    Application, BeginString, Body, BusinessReject, Durability, Engine, GarbledPolicy,
+    LogonRefusal, Message, Role, SessionId, SessionRef, SessionSettings, Settings, tag,
+};
+use wire::Wire;
+
+/// Long enough for the slowest machine, and shorter than the default of any setting; no test waits
+/// that long unless it fails.
+const LONG: Duration = Duration::from_secs(8);
+
+/// Sends each message back.
+struct Echo;
+
+impl Application for Echo {
+    fn on_message(
+        &mut self,
+        message: &Message<'_>,
+        session: &mut SessionRef<'_>,
+    ) -> Result<(), BusinessReject> {
+        let id = message.text(tag::CL_ORD_ID)?;
+        let _ = session.send("D", |order| _ = order.str(tag::CL_ORD_ID, id));
+        Ok(())
+    }
+}
+
+fn venue(change: impl FnOnce(&mut SessionSettings)) -> SessionSettings {
+    let id = SessionId::new(BeginString::Fix44, "VENUE", "CLIENT");
+    let mut settings = SessionSettings::new(Role::Acceptor, &id, "127.0.0.1:0");
+    settings.durability = Durability::Memory;
+    settings.validate = false;
+    change(&mut settings);
+    settings
+}
+
+fn start<A: Application + 'static>(
+    sessions: Vec<SessionSettings>,
+    application: impl Fn() -> A,
+) -> (Engine, SocketAddr) {
+    let settings = Settings { sessions, ..Settings::default() };
+    let engine = Engine::start(&settings, |_| Box::new(application())).unwrap();
+    let address = engine.listening()[0];
+    (engine, address)
+}
+
+fn logged_on(address: SocketAddr) -> Wire {
+    let mut wire = Wire::connect(address, BeginString::Fix44);
+    wire.send("35=A|34=1|98=0|108=30");
+    assert!(wire.next().starts_with("35=A|"));
+    wire
+}
+
+#[test]
+fn sub_ids_tell_sessions_apart() {
+    let desk = |sub_id: &str| {
+        venue(|s| {
+            s.sender_sub_id = sub_id.to_owned();
+            s.target_location_id = "LDN".to_owned();
+        })
+    };
+    let (_engine, address) = start(vec![desk("EQ"), desk("FX")], || Echo);
+    for (ids, expected) in [
+        ("|57=EQ", "35=A|50=EQ|143=LDN|34=1|98=0|108=30"),
+        ("|57=FX|142=LDN", "35=A|50=FX|143=LDN|34=1|98=0|108=30"),
+        ("|57=BONDS", ""),
+        ("|57=FX|142=NYC", ""),
+    ] {
+        let mut wire = Wire::connect(address, BeginString::Fix44);
+        wire.send(&format!("35=A|34=1{ids}|98=0|108=30"));
+        assert_eq!(wire.next(), expected, "{ids}");
+    }
+}
+
+#[test]
+fn a_connection_without_a_logon_is_closed_in_time() {
+    let (_engine, address) = start(vec![venue(|s| s.logon_timeout_ms = 1)], || Echo);
+    let mut wire = Wire::connect(address, BeginString::Fix44);
+    assert_eq!(wire.next(), "");
+}
+
+#[test]
+fn refused_connections_are_counted() {
+    let (engine, address) = start(vec![venue(|_| ())], || Echo);
+    let mut first = logged_on(address);
+    let mut second = Wire::connect(address, BeginString::Fix44);
+    second.send("35=A|34=1|98=0|108=30");
+    assert_eq!(second.next(), "");
+    assert_eq!(engine.sessions().next().unwrap().counters().refused, 1);
+    first.send("35=1|34=2|112=x");
+    assert_eq!(first.next(), "35=0|34=2|112=x");
+}
+
+#[test]
+fn garbled_messages_are_skipped_or_rejected() {
+    let reject = "35=3|34=2|45=2|371=10|372=D|373=99|58=Other, tag 10 [MsgSeqNum 2, MsgType D]";
+    for (garbled, expected) in
+        [(GarbledPolicy::Skip, "35=2|34=2|7=2|16=0"), (GarbledPolicy::Reject, reject)]
+    {
+        let (_engine, address) = start(vec![venue(|s| s.garbled = garbled)], || Echo);
+        let mut wire = logged_on(address);
+        let mut frame = wire.frame("35=D|34=2|11=a");
+        let at = frame.len() - 2;
+        frame[at] = if frame[at] == b'0' { b'1' } else { b'0' };
+        wire.write(&frame);
+        wire.send("35=1|34=3|112=x");
+        assert_eq!(wire.next(), expected);
+    }
+}
+
+/// Lets in who knows the password, and says when its own was last changed.
+struct Doorkeeper;
+
+impl Application for Doorkeeper {
+    fn on_message(
+        &mut self,
+        _: &Message<'_>,
+        _: &mut SessionRef<'_>,
+    ) -> Result<(), BusinessReject> {
+        Err(BusinessReject::unsupported())
+    }
+
+    fn judge_logon(&mut self, logon: &Message<'_>, _: &SessionId) -> Result<(), LogonRefusal> {
+        match logon.raw(tag::PASSWORD) {
+            Some(b"sesame") => Ok(()),
+            _ => Err(LogonRefusal::new("who are you?")),
+        }
+    }
+
+    fn fill_logon(&mut self, logon: &mut Body<'_>, id: &SessionId) {
+        logon.str(tag::TEXT, &format!("welcome, {}", id.target_comp_id));
+    }
+}
+
+#[test]
+fn the_application_judges_a_logon_and_adds_to_the_answer() {
+    let (_engine, address) = start(vec![venue(|_| ())], || Doorkeeper);
+    for (password, expected) in [
+        ("", "35=5|34=1|58=who are you?"),
+        ("|554=open", "35=5|34=2|58=who are you?"),
+        ("|554=sesame", "35=A|34=3|98=0|108=30|58=welcome, CLIENT"),
+    ] {
+        let mut wire = Wire::connect(address, BeginString::Fix44);
+        wire.send(&format!("35=A|34=1|98=0|108=30{password}"));
+        assert_eq!(wire.next(), expected);
+        if password != "|554=sesame" {
+            assert_eq!(wire.next(), "");
+        }
+    }
+    // A Logon(A) that is bad anyway is not judged.
+    let (_engine, address) = start(vec![venue(|_| ())], || Doorkeeper);
+    let mut wire = Wire::connect(address, BeginString::Fix44);
+    wire.send("35=A|34=1|98=0|108=-1");
+    let why = "HeartBtInt(108) must be seconds, 0 or more";
+    assert_eq!(wire.next(), format!("35=5|34=1|58=Logon(A) refused: {why}"));
+}

@@ -1,0 +1,93 @@
+//! Messages sent while nobody is logged on, and those that are given back.
+
+use std::sync::mpsc::{Sender, channel};
+
+use transfix::{
+    Application, BeginString, BusinessReject, Message, Offline, SendError, Sent, SessionHandle,
+    SessionId, SessionRef, Unsent, tag,
+};
+
+use crate::wire::Wire;
+use crate::{Echo, start, venue};
+
+fn send(handle: &SessionHandle, id: &str) -> Result<Sent, SendError> {
+    handle.send("D", |order| _ = order.str(tag::CL_ORD_ID, id))
+}
+
+#[test]
+fn messages_wait_for_the_logon_in_order() {
+    for queue_pause_ms in [0, 5] {
+        let settings = venue(|s| {
+            s.offline = Offline::Queue;
+            s.queue_pause_ms = queue_pause_ms;
+        });
+        let (engine, address) = start(vec![settings], || Echo);
+        let handle = engine.sessions().next().unwrap();
+        for id in ["a", "b"] {
+            assert!(matches!(send(&handle, id), Ok(Sent::Queued { .. })));
+        }
+        let mut wire = Wire::connect(address, BeginString::Fix44);
+        wire.send("35=A|34=1|98=0|108=30");
+        assert!(wire.next().starts_with("35=A|34=1|"));
+        // However soon after the logon: behind the others.
+        send(&handle, "c").unwrap();
+        for expected in ["35=D|34=2|11=a", "35=D|34=3|11=b", "35=D|34=4|11=c"] {
+            assert_eq!(wire.next(), expected);
+        }
+    }
+    let (engine, _) = start(vec![venue(|_| ())], || Echo);
+    let refused = send(&engine.sessions().next().unwrap(), "a");
+    assert_eq!(refused, Err(SendError::NotLoggedOn));
+}
+
+/// Tells which messages came back.
+struct Returned(Sender<(String, SendError)>);
+
+impl Application for Returned {
+    fn on_message(
+        &mut self,
+        _: &Message<'_>,
+        _: &mut SessionRef<'_>,
+    ) -> Result<(), BusinessReject> {
+        Ok(())
+    }
+
+    fn on_unsent(&mut self, _: &SessionId, msg_type: &[u8], body: &[u8], why: SendError) {
+        let line = format!("{}|{}", msg_type.escape_ascii(), body.escape_ascii());
+        self.0.send((line, why)).unwrap();
+    }
+}
+
+#[test]
+fn what_was_not_sent_comes_back_at_the_end() {
+    for (unsent, expected) in [(Unsent::Keep, 0), (Unsent::Return, 2)] {
+        let (sender, returned) = channel();
+        let settings = venue(|s| {
+            s.offline = Offline::Queue;
+            s.unsent = unsent;
+        });
+        let (engine, _) = start(vec![settings], || Returned(sender.clone()));
+        let handle = engine.sessions().next().unwrap();
+        send(&handle, "a").unwrap();
+        send(&handle, "b").unwrap();
+        drop(handle);
+        let _ = engine.stop(1_000);
+        let line = |id: &str| (format!("D|11={id}\\x01"), SendError::Closed);
+        let lines = [line("a"), line("b")];
+        assert_eq!(returned.try_iter().collect::<Vec<_>>(), lines[..expected]);
+    }
+}
+
+/// A message longer than the counterparty takes was handed over before that was known.
+#[test]
+fn what_cannot_be_sent_comes_back_at_once() {
+    let (sender, returned) = channel();
+    let settings = venue(|s| s.offline = Offline::Queue);
+    let (engine, address) = start(vec![settings], || Returned(sender.clone()));
+    send(&engine.sessions().next().unwrap(), &"x".repeat(100)).unwrap();
+    let mut wire = Wire::connect(address, BeginString::Fix44);
+    wire.send("35=A|34=1|98=0|108=30|383=100");
+    assert!(wire.next().starts_with("35=A|"));
+    let (_, why) = returned.recv_timeout(crate::LONG).unwrap();
+    assert_eq!(why, SendError::TooLong { bytes_max: 100 });
+}

@@ -1,0 +1,73 @@
+//! A counterparty on a raw socket that speaks in lines such as `35=0|34=2`.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+
+use transfix::codec::{CheckSumPolicy, FieldIndex, Frame, FrameWriter, Limits, frame};
+use transfix::{BeginString, Message, Precision, clock, tag};
+
+use crate::LONG;
+
+/// A connection to the engine under test, which is `VENUE`; the counterparty is `CLIENT`.
+pub(crate) struct Wire {
+    socket: TcpStream,
+    begin_string: BeginString,
+    read: Vec<u8>,
+}
+
+impl Wire {
+    pub(crate) fn connect(to: SocketAddr, begin_string: BeginString) -> Self {
+        let socket = TcpStream::connect(to).unwrap();
+        socket.set_nodelay(true).unwrap();
+        socket.set_read_timeout(Some(LONG)).unwrap();
+        Self { socket, begin_string, read: Vec::new() }
+    }
+
+    /// Sends `35=..|34=..|rest`.
+    pub(crate) fn send(&mut self, line: &str) {
+        let frame = self.frame(line);
+        self.write(&frame);
+    }
+
+    pub(crate) fn frame(&self, line: &str) -> Vec<u8> {
+        let (msg_type, rest) = line.split_once('|').unwrap();
+        let mut out = Vec::new();
+        let begin_string = self.begin_string.as_str().as_bytes();
+        let mut frame = FrameWriter::new(&mut out, begin_string, &msg_type.as_bytes()[3..]);
+        if !rest.contains("49=") {
+            frame.raw(b"49=CLIENT\x01");
+        }
+        frame.raw(b"56=VENUE\x01");
+        frame.header_timestamp(tag::SENDING_TIME, clock::now().utc, Precision::Seconds);
+        for field in rest.split('|') {
+            frame.raw(field.as_bytes());
+            frame.raw(b"\x01");
+        }
+        frame.finish().unwrap();
+        out
+    }
+
+    pub(crate) fn write(&mut self, bytes: &[u8]) {
+        self.socket.write_all(bytes).unwrap();
+    }
+
+    /// The next message, without framing, CompIDs and SendingTime(52); empty at the end.
+    pub(crate) fn next(&mut self) -> String {
+        loop {
+            if let Frame::Whole(end) = frame::split(&self.read, Limits::default()) {
+                let mut index = FieldIndex::default();
+                let bytes: Vec<u8> = self.read.drain(..end).collect();
+                let message = Message::parse(&bytes, &mut index, CheckSumPolicy::Verify).unwrap();
+                let shown = message.fields().filter(|f| ![8, 9, 49, 56, 52, 10].contains(&f.tag.0));
+                let fields: Vec<_> =
+                    shown.map(|f| format!("{}={}", f.tag, f.value.escape_ascii())).collect();
+                return fields.join("|");
+            }
+            let mut buffer = [0; 4096];
+            match self.socket.read(&mut buffer).unwrap() {
+                0 => return String::new(),
+                n => self.read.extend_from_slice(&buffer[..n]),
+            }
+        }
+    }
+}

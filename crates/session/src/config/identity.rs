@@ -1,0 +1,201 @@
+//! Who speaks: the version of the session layer, that of the application, and the identity.
+
+use std::fmt;
+use std::sync::Arc;
+
+use transfix_codec::{Precision, RejectReason};
+
+/// BeginString(8): the version of the session layer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum BeginString {
+    /// `FIX.4.0`
+    Fix40,
+    /// `FIX.4.1`
+    Fix41,
+    /// `FIX.4.2`
+    Fix42,
+    /// `FIX.4.3`
+    Fix43,
+    /// `FIX.4.4`
+    Fix44,
+    /// `FIXT.1.1`: FIX 5.0 and later, with the application version in the Logon(A).
+    Fixt11,
+}
+
+impl BeginString {
+    /// All versions, oldest first.
+    pub const ALL: [Self; 6] =
+        [Self::Fix40, Self::Fix41, Self::Fix42, Self::Fix43, Self::Fix44, Self::Fixt11];
+
+    /// The value on the wire.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Fix40 => "FIX.4.0",
+            Self::Fix41 => "FIX.4.1",
+            Self::Fix42 => "FIX.4.2",
+            Self::Fix43 => "FIX.4.3",
+            Self::Fix44 => "FIX.4.4",
+            Self::Fixt11 => "FIXT.1.1",
+        }
+    }
+
+    /// The version with this value on the wire.
+    #[must_use]
+    pub fn parse(value: &[u8]) -> Option<Self> {
+        Self::ALL.into_iter().find(|v| v.as_str().as_bytes() == value)
+    }
+
+    /// The finest times that the version allows by default: seconds up to FIX 4.1.
+    #[must_use]
+    pub fn precision(self) -> Precision {
+        if self < Self::Fix42 { Precision::Seconds } else { Precision::Millis }
+    }
+
+    /// EndSeqNo(16) that means "and all that follow".
+    pub(crate) fn open_end(self) -> u64 {
+        if self < Self::Fix42 { 999_999 } else { 0 }
+    }
+
+    /// Whether messages have SenderLocationID(142) and TargetLocationID(143).
+    pub(crate) fn has_location_ids(self) -> bool {
+        self >= Self::Fix41
+    }
+
+    /// Whether Logon(A) has ResetSeqNumFlag(141).
+    pub(crate) fn has_reset_flag(self) -> bool {
+        self >= Self::Fix41
+    }
+
+    /// Whether messages have LastMsgSeqNumProcessed(369), and Logon(A) has MaxMessageSize(383).
+    pub(crate) fn has_last_processed(self) -> bool {
+        self >= Self::Fix42
+    }
+
+    /// Whether Logon(A) has Username(553), Password(554) and TestMessageIndicator(464).
+    pub(crate) fn has_credentials(self) -> bool {
+        self >= Self::Fix43
+    }
+
+    /// Whether Logon(A) has NextExpectedMsgSeqNum(789).
+    pub(crate) fn has_next_expected(self) -> bool {
+        self >= Self::Fix44
+    }
+
+    /// Whether Reject(3) has RefTagID(371), RefMsgType(372) and SessionRejectReason(373).
+    pub(crate) fn has_reject_reason(self) -> bool {
+        self >= Self::Fix42
+    }
+
+    /// Whether the version's code set of SessionRejectReason(373) has `reason`: FIX 4.2 ends at 11,
+    /// FIX 4.3 at 17.
+    pub(crate) const fn knows(self, reason: RejectReason) -> bool {
+        match self {
+            Self::Fix40 | Self::Fix41 => false,
+            Self::Fix42 => reason as u8 <= 11,
+            Self::Fix43 => reason as u8 <= 17,
+            Self::Fix44 | Self::Fixt11 => true,
+        }
+    }
+}
+
+impl fmt::Display for BeginString {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// DefaultApplVerID(1137): the application version of a FIXT session, `2` (FIX 4.0) to `10`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ApplVerId(pub u8);
+
+impl ApplVerId {
+    /// The dictionary that belongs to it, such as `FIX50SP2` for 9.
+    #[must_use]
+    pub const fn dictionary(self) -> Option<&'static str> {
+        Some(match self.0 {
+            2 => "FIX40",
+            3 => "FIX41",
+            4 => "FIX42",
+            5 => "FIX43",
+            6 => "FIX44",
+            7 => "FIX50",
+            8 => "FIX50SP1",
+            9 => "FIX50SP2",
+            10 => "FIXLatest",
+            _ => return None,
+        })
+    }
+}
+
+/// SubIDs and LocationIDs of an identity; empty where there are none.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SubIds {
+    /// SenderSubID(50) of what we send.
+    pub sender_sub_id: String,
+    /// SenderLocationID(142) of what we send, from FIX 4.1 on.
+    pub sender_location_id: String,
+    /// TargetSubID(57) of what we send.
+    pub target_sub_id: String,
+    /// TargetLocationID(143) of what we send, from FIX 4.1 on.
+    pub target_location_id: String,
+}
+
+/// The identity of a session as seen from this side: BeginString(8), our and their CompID, SubIDs
+/// and LocationIDs, and a qualifier that tells apart sessions which are equal in all of them.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SessionId {
+    /// BeginString(8) of both directions.
+    pub begin_string: BeginString,
+    /// SenderCompID(49) of what we send.
+    pub sender_comp_id: Arc<str>,
+    /// TargetCompID(56) of what we send.
+    pub target_comp_id: Arc<str>,
+    /// What else our messages say of sender and target.
+    pub sub_ids: Arc<SubIds>,
+    /// Empty, or a name of our own that never goes on the wire.
+    pub qualifier: Arc<str>,
+}
+
+impl SessionId {
+    /// An identity without SubIDs, LocationIDs and qualifier.
+    #[must_use]
+    pub fn new(begin_string: BeginString, sender_comp_id: &str, target_comp_id: &str) -> Self {
+        Self {
+            begin_string,
+            sender_comp_id: sender_comp_id.into(),
+            target_comp_id: target_comp_id.into(),
+            sub_ids: Arc::default(),
+            qualifier: "".into(),
+        }
+    }
+}
+
+impl fmt::Display for SessionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ids = &self.sub_ids;
+        write!(f, "{}:{}", self.begin_string, self.sender_comp_id)?;
+        write_ids(f, &ids.sender_sub_id, &ids.sender_location_id)?;
+        write!(f, "->{}", self.target_comp_id)?;
+        write_ids(f, &ids.target_sub_id, &ids.target_location_id)?;
+        if !self.qualifier.is_empty() {
+            write!(f, "/{}", self.qualifier)?;
+        }
+        Ok(())
+    }
+}
+
+/// `(sub,location)`, if there is either.
+fn write_ids(f: &mut fmt::Formatter<'_>, sub_id: &str, location_id: &str) -> fmt::Result {
+    match (sub_id, location_id) {
+        ("", "") => Ok(()),
+        (sub_id, "") => write!(f, "({sub_id})"),
+        (sub_id, location_id) => write!(f, "({sub_id},{location_id})"),
+    }
+}
+
+impl fmt::Debug for SessionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}

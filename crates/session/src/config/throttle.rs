@@ -1,0 +1,25 @@
+//! How many messages of a type are taken in a time.
+
+/// What becomes of messages beyond the limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ThrottleAction {
+    /// BusinessMessageReject(j), or Reject(3) up to FIX 4.1; the message counts.
+    #[default]
+    Reject,
+    /// Logout(5) with the reason, then disconnection.
+    Disconnect,
+}
+
+/// A limit for the application messages of one type. What is sent again with PossDupFlag(43)=Y does
+/// not count.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Throttle {
+    /// MsgType(35).
+    pub msg_type: String,
+    /// How many are taken within the interval.
+    pub messages_max: u32,
+    /// The interval in milliseconds; it begins with the first message after the last one.
+    pub interval_ms: u32,
+    /// What becomes of more.
+    pub action: ThrottleAction,
+}

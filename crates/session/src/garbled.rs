@@ -1,0 +1,62 @@
+//! Garbled messages that are answered by Reject(3), where a session wants that: by the standard
+//! they are passed over.
+
+use std::cmp::Ordering;
+
+use transfix_codec::{Garbled, Reject, RejectReason, raw, tag, value};
+
+use crate::config::{MSG_SEQ_NUM_MAX, Now};
+use crate::header::Rejected;
+use crate::outbox::Outbox;
+use crate::session::Session;
+use crate::state::State;
+use crate::verdict::Verdict;
+
+impl Session {
+    /// Takes in a frame whose BodyLength(9) is right and which is garbled all the same: it is
+    /// rejected and counts, as far as it says which number it has. Everything else of it is
+    /// passed over.
+    pub fn receive_garbled(
+        &mut self,
+        now: Now,
+        frame: &[u8],
+        garbled: Garbled,
+        out: &mut Outbox,
+    ) -> Verdict {
+        let seq = raw::first(frame, tag::MSG_SEQ_NUM).and_then(value::uint);
+        let seq = seq.filter(|seq| (1..=MSG_SEQ_NUM_MAX).contains(seq));
+        let (State::Active, Some(seq)) = (self.state, seq) else { return Verdict::Handled };
+        let verdict = match seq.cmp(&self.next_num_in) {
+            Ordering::Less => Verdict::Handled,
+            Ordering::Greater => match self.request_gap(now, seq - 1, out) {
+                Ok(()) => Verdict::Held,
+                Err(why) => self.end(now, why, out),
+            },
+            Ordering::Equal => {
+                self.next_num_in += 1;
+                self.reject_garbled(now, (seq, frame), garbled, out);
+                Verdict::Handled
+            }
+        };
+        self.after(now, verdict, out)
+    }
+
+    fn reject_garbled(
+        &mut self,
+        now: Now,
+        (seq, frame): (u64, &[u8]),
+        garbled: Garbled,
+        out: &mut Outbox,
+    ) {
+        let msg_type = raw::first(frame, tag::MSG_TYPE).filter(|value| !value.is_empty());
+        let reject = match garbled {
+            Garbled::MsgType if msg_type.is_none() => {
+                Reject::new(RejectReason::RequiredTagMissing, tag::MSG_TYPE)
+            }
+            Garbled::MsgType => Reject::new(RejectReason::TagOutOfOrder, tag::MSG_TYPE),
+            _ => Reject { reason: RejectReason::Other, tag: Some(tag::CHECK_SUM) },
+        };
+        let rejected = Rejected { seq, msg_type: msg_type.unwrap_or_default(), message: None };
+        self.write_reject_of(now, rejected, reject, out);
+    }
+}

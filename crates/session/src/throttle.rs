@@ -1,0 +1,42 @@
+//! Counts application messages by type within intervals.
+
+use crate::config::{Throttle, ThrottleAction};
+
+/// The limits of a session and how far they are used up.
+#[derive(Debug)]
+pub(crate) struct Throttles {
+    limits: Vec<Limit>,
+}
+
+#[derive(Debug)]
+struct Limit {
+    throttle: Throttle,
+    begun_ns: u64,
+    taken: u32,
+}
+
+impl Throttles {
+    pub(crate) fn new(throttles: &[Throttle]) -> Self {
+        let limit =
+            |throttle: &Throttle| Limit { throttle: throttle.clone(), begun_ns: 0, taken: 0 };
+        Self { limits: throttles.iter().map(limit).collect() }
+    }
+
+    /// Whether messages of this type are counted at all.
+    pub(crate) fn counts(&self, msg_type: &[u8]) -> bool {
+        self.limits.iter().any(|limit| limit.throttle.msg_type.as_bytes() == msg_type)
+    }
+
+    /// Counts a message; says what is to be done if it is one too many.
+    pub(crate) fn count(&mut self, now_ns: u64, msg_type: &[u8]) -> Option<ThrottleAction> {
+        let of_type = |limit: &&mut Limit| limit.throttle.msg_type.as_bytes() == msg_type;
+        let limit = self.limits.iter_mut().find(of_type)?;
+        let interval_ns = u64::from(limit.throttle.interval_ms) * 1_000_000;
+        if limit.taken == 0 || now_ns.saturating_sub(limit.begun_ns) >= interval_ns {
+            limit.begun_ns = now_ns;
+            limit.taken = 0;
+        }
+        limit.taken = limit.taken.saturating_add(1);
+        (limit.taken > limit.throttle.messages_max).then_some(limit.throttle.action)
+    }
+}

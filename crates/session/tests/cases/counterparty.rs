@@ -1,0 +1,152 @@
+//! The world of a case: one session, whose counterparty is the test.
+
+use transfix_codec::{CheckSumPolicy, FieldIndex, FrameWriter, Message, Timestamp, tag};
+use transfix_session::{
+    ApplVerId, BeginString, Config, Now, Outbox, Role, SendError, Session, SessionId, Verdict,
+};
+
+pub(crate) const SECOND: u64 = 1_000_000_000;
+
+/// One session under test; the test is its counterparty.
+pub(crate) struct World {
+    pub(crate) session: Session,
+    pub(crate) out: Outbox,
+    pub(crate) now: Now,
+}
+
+impl World {
+    pub(crate) fn new(
+        role: Role,
+        begin_string: BeginString,
+        change: impl FnOnce(&mut Config),
+    ) -> Self {
+        let mut config = Config::new(SessionId::new(begin_string, "US", "THEM"), role);
+        config.default_appl_ver_id = (begin_string == BeginString::Fixt11).then_some(ApplVerId(9));
+        change(&mut config);
+        let utc = Timestamp::parse(b"20261121-12:00:00").unwrap();
+        let now = Now { utc, monotonic_ns: SECOND };
+        let mut world = Self { session: Session::new(config, 1, 1), out: Outbox::default(), now };
+        world.connect();
+        world
+    }
+
+    pub(crate) fn connect(&mut self) {
+        self.session.connected(self.now, &mut self.out);
+    }
+
+    pub(crate) fn disconnect(&mut self) {
+        self.session.disconnected(&mut self.out);
+        self.out.clear_entries();
+    }
+
+    /// An acceptor that is logged on, its outbox read.
+    pub(crate) fn active(begin_string: BeginString) -> Self {
+        Self::active_with(begin_string, |_| ())
+    }
+
+    /// The same with other settings.
+    pub(crate) fn active_with(begin_string: BeginString, change: impl FnOnce(&mut Config)) -> Self {
+        let mut world = Self::new(Role::Acceptor, begin_string, change);
+        let logon = world.logon(1);
+        assert_eq!(world.receive(&logon), Verdict::LoggedOn);
+        assert_eq!(world.sent().len(), 1);
+        world
+    }
+
+    /// A Logon(A) of this version.
+    pub(crate) fn logon(&self, seq: u64) -> String {
+        let fixt = self.session.config().id.begin_string == BeginString::Fixt11;
+        format!("35=A|34={seq}|98=0|108=30{}", if fixt { "|1137=9" } else { "" })
+    }
+
+    /// The application sends an order.
+    pub(crate) fn send(&mut self, cl_ord_id: &str) -> Result<u64, SendError> {
+        let fill = |body: &mut transfix_codec::Body<'_>| _ = body.str(tag::CL_ORD_ID, cl_ord_id);
+        self.session.send(self.now, b"D", &mut self.out, fill)
+    }
+
+    /// Lets the next kept message be received.
+    pub(crate) fn receive_held(&mut self) -> Option<Verdict> {
+        let held = self.session.take_held()?;
+        let mut index = FieldIndex::default();
+        let message = Message::parse(&held, &mut index, CheckSumPolicy::Verify).unwrap();
+        Some(self.session.receive_held(self.now, &message, &mut self.out))
+    }
+
+    pub(crate) fn later(&mut self, seconds: u64) -> Verdict {
+        self.now.monotonic_ns += seconds * SECOND;
+        self.now.utc.0 += (seconds * SECOND) as i64;
+        self.session.tick(self.now, &mut self.out)
+    }
+
+    /// Receives `35=..|34=..|rest`; header fields that the line lacks are added.
+    pub(crate) fn receive(&mut self, line: &str) -> Verdict {
+        let bytes = self.frame(line);
+        self.receive_bytes(&bytes)
+    }
+
+    /// The same where the verdict does not matter.
+    pub(crate) fn takes(&mut self, line: &str) {
+        let _ = self.receive(line);
+    }
+
+    pub(crate) fn receive_bytes(&mut self, bytes: &[u8]) -> Verdict {
+        let mut index = FieldIndex::default();
+        let message = Message::parse(bytes, &mut index, CheckSumPolicy::Verify).unwrap();
+        self.session.receive(self.now, &message, &mut self.out)
+    }
+
+    pub(crate) fn frame(&self, line: &str) -> Vec<u8> {
+        let id = &self.session.config().id;
+        let mut begin_string = id.begin_string.as_str();
+        let mut fields: Vec<&str> = line.split('|').collect();
+        let msg_type = fields.remove(0).strip_prefix("35=").unwrap();
+        if let Some(other) = fields[0].strip_prefix("8=") {
+            begin_string = other;
+            fields.remove(0);
+        }
+        let time = self.now.utc.to_string()[..17].to_owned();
+        let has = |tag: &str| fields.iter().any(|f| f.starts_with(tag));
+        let mut head = Vec::new();
+        for (tag, value) in [("49=", "THEM"), ("56=", "US"), ("52=", time.as_str())] {
+            if !has(tag) {
+                head.push(format!("{tag}{value}"));
+            }
+        }
+        let mut out = Vec::new();
+        let mut frame = FrameWriter::new(&mut out, begin_string.as_bytes(), msg_type.as_bytes());
+        for field in head.iter().map(String::as_str).chain(fields) {
+            frame.raw(field.as_bytes());
+            frame.raw(b"\x01");
+        }
+        frame.finish().unwrap();
+        out
+    }
+
+    /// What was sent since the last call: `35=..|34=..|rest` without CompIDs and SendingTime(52).
+    pub(crate) fn sent(&mut self) -> Vec<String> {
+        let mut lines = Vec::new();
+        let mut rest = self.out.bytes();
+        let mut index = FieldIndex::default();
+        while let transfix_codec::Frame::Whole(end) =
+            transfix_codec::frame::split(rest, transfix_codec::Limits::default())
+        {
+            let message = Message::parse(&rest[..end], &mut index, CheckSumPolicy::Verify).unwrap();
+            let shown = message.fields().filter(|f| ![8, 9, 49, 56, 52, 10].contains(&f.tag.0));
+            let line: Vec<_> =
+                shown.map(|f| format!("{}={}", f.tag, f.value.escape_ascii())).collect();
+            lines.push(line.join("|"));
+            rest = &rest[end..];
+        }
+        assert!(rest.is_empty());
+        self.out.clear_entries();
+        self.out.consume(self.out.bytes().len());
+        lines
+    }
+}
+
+pub(crate) fn all_versions(test: impl Fn(World)) {
+    for begin_string in BeginString::ALL {
+        test(World::active(begin_string));
+    }
+}

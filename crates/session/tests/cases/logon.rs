@@ -1,0 +1,147 @@
+//! The switches about Logon(A), and the identity that stands in every message.
+
+use std::sync::Arc;
+
+use transfix_codec::{Tag, tag};
+use transfix_session::{
+    BeginString, Config, Disconnect, LogonConfig, Role, Secret, SendError, SubIds, Verdict,
+};
+
+use crate::counterparty::World;
+
+fn refused(why: &'static str) -> Verdict {
+    Verdict::Disconnect(Disconnect::LogonRefused(why))
+}
+
+/// What the version has no field for is not sent.
+#[test]
+fn fields_of_our_logon() {
+    let all = |config: &mut Config| {
+        config.logon = LogonConfig {
+            username: Some("me".to_owned()),
+            password: Some(Secret::new("old".to_owned())),
+            new_password: Some(Secret::new("new".to_owned())),
+            fields: vec![(Tag(1603), "engine".to_owned())],
+            default_cstm_appl_ver_id: Some("VENUE2".to_owned()),
+            test_message_indicator: Some(false),
+            max_message_size: 5_000,
+            ..LogonConfig::default()
+        };
+    };
+    let table = [
+        (BeginString::Fix40, ""),
+        (BeginString::Fix41, ""),
+        (BeginString::Fix42, "|383=5000"),
+        (BeginString::Fix43, "|383=5000|464=N|553=me|554=old"),
+        (BeginString::Fix44, "|383=5000|464=N|553=me|554=old"),
+        (BeginString::Fixt11, "|383=5000|464=N|553=me|554=old|925=new|1137=9|1408=VENUE2"),
+    ];
+    for (begin_string, fields) in table {
+        let mut w = World::new(Role::Initiator, begin_string, all);
+        assert_eq!(w.sent(), [format!("35=A|34=1|98=0|108=30{fields}|1603=engine")]);
+    }
+    assert!(!format!("{:?}", Secret::new("old".to_owned())).contains("old"));
+}
+
+#[test]
+fn fields_that_the_application_adds() {
+    let mut w = World::new(Role::Acceptor, BeginString::Fix44, |_| ());
+    w.session.set_logon_fields(|body| _ = body.str(tag::TEXT, "welcome")).unwrap();
+    assert!(w.session.set_logon_fields(|body| _ = body.str(tag::MSG_SEQ_NUM, "1")).is_err());
+    assert_eq!(w.receive("35=A|34=1|98=0|108=30"), Verdict::LoggedOn);
+    assert_eq!(w.sent(), ["35=A|34=1|98=0|108=30|58=welcome"]);
+}
+
+#[test]
+fn test_and_production_do_not_meet() {
+    let why = "TestMessageIndicator(464) is not that of this session";
+    let table = [
+        (None, "", true),
+        (None, "|464=Y", true),
+        (Some(true), "|464=Y", true),
+        (Some(true), "|464=N", false),
+        (Some(true), "", false),
+        (Some(false), "", true),
+        (Some(false), "|464=Y", false),
+    ];
+    for (ours, theirs, accepted) in table {
+        let mut w = World::new(Role::Acceptor, BeginString::Fix44, |config| {
+            config.logon.test_message_indicator = ours;
+        });
+        let verdict = w.receive(&format!("35=A|34=1|98=0|108=30{theirs}"));
+        assert_eq!(verdict, if accepted { Verdict::LoggedOn } else { refused(why) }, "{theirs}");
+    }
+}
+
+#[test]
+fn encryption_that_is_passed_over() {
+    for (check, accepted) in [(true, false), (false, true)] {
+        let mut w = World::new(Role::Acceptor, BeginString::Fix44, |config| {
+            config.logon.check_encrypt_method = check;
+        });
+        assert_eq!(w.receive("35=A|34=1|98=2|108=30") == Verdict::LoggedOn, accepted);
+    }
+}
+
+#[test]
+fn a_quiet_session_refuses_without_a_word() {
+    for (quiet, answers) in [(false, 1), (true, 0)] {
+        let mut w =
+            World::new(Role::Acceptor, BeginString::Fix44, |config| config.logon.quiet = quiet);
+        let verdict = w.receive("35=A|34=1|98=0|108=-1");
+        assert_eq!(verdict, refused("HeartBtInt(108) must be seconds, 0 or more"));
+        assert_eq!(w.sent().len(), answers);
+        let mut w =
+            World::new(Role::Acceptor, BeginString::Fix44, |config| config.logon.quiet = quiet);
+        let denied = w.session.deny_logon(w.now, "wrong password", &mut w.out);
+        assert_eq!(denied, Verdict::Disconnect(Disconnect::LogonDenied));
+        let text = "35=5|34=1|58=wrong password".to_owned();
+        assert_eq!(w.sent(), if quiet { vec![] } else { vec![text] });
+    }
+}
+
+#[test]
+fn messages_longer_than_the_counterparty_takes() {
+    let mut w = World::new(Role::Acceptor, BeginString::Fix44, |_| ());
+    assert_eq!(w.receive("35=A|34=1|98=0|108=30|383=90"), Verdict::LoggedOn);
+    w.sent();
+    assert_eq!(w.send("short"), Ok(2));
+    let long = "x".repeat(50);
+    assert_eq!(w.send(&long), Err(SendError::TooLong { bytes_max: 90 }));
+    assert_eq!(w.send("short"), Ok(3));
+    assert_eq!(w.sent(), ["35=D|34=2|11=short", "35=D|34=3|11=short"]);
+    // A reject of ours has no choice.
+    w.takes("35=1|34=2");
+    assert_eq!(w.sent().len(), 1);
+}
+
+#[test]
+fn sub_and_location_ids_stand_in_every_message() {
+    for begin_string in BeginString::ALL {
+        let mut w = World::new(Role::Acceptor, begin_string, |config| {
+            config.id.sub_ids = Arc::new(SubIds {
+                sender_sub_id: "S".into(),
+                sender_location_id: "SL".into(),
+                target_sub_id: "T".into(),
+                target_location_id: "TL".into(),
+            });
+        });
+        let logon = w.logon(1);
+        assert_eq!(w.receive(&logon), Verdict::LoggedOn);
+        w.send("a").unwrap();
+        w.session.gap_fill(w.now, 1, 2, &mut w.out);
+        let ids = match begin_string {
+            BeginString::Fix40 => ["|50=S|", "|57=T|"].as_slice(),
+            _ => ["|50=S|", "|142=SL|", "|57=T|", "|143=TL|"].as_slice(),
+        };
+        for line in w.sent() {
+            let line = format!("{line}|");
+            let all = ["|50=S|", "|142=SL|", "|57=T|", "|143=TL|"];
+            let has: Vec<_> = all.into_iter().filter(|id| line.contains(id)).collect();
+            assert_eq!(has, ids, "{line}");
+        }
+    }
+    let mut w = World::active(BeginString::Fix44);
+    w.send("a").unwrap();
+    assert_eq!(w.sent(), ["35=D|34=2|11=a"]);
+}

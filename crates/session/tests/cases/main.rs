@@ -1,0 +1,13 @@
+//! Cases of the FIX session layer, one exchange each: what comes in, what goes out.
+#![allow(clippy::unwrap_used, reason = "a failed test may panic")]
+
+mod counterparty;
+mod garbled;
+mod logon;
+mod numbers;
+mod resend;
+mod sending;
+mod standard;
+mod states;
+mod timing;
+mod versions;

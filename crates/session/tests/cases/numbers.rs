@@ -1,0 +1,318 @@
+//! The switches about numbers: resets, numbers too low, LastMsgSeqNumProcessed(369) and
+//! NextExpectedMsgSeqNum(789).
+
+use transfix_session::{
+    BeginString, Disconnect, NumbersConfig, ResetPolicy, Role, State, TooLow, TooLowAtLogon,
+    Verdict,
+};
+
+use crate::counterparty::{World, all_versions};
+
+fn numbers(w: &World) -> (u64, u64) {
+    (w.session.next_num_in(), w.session.next_num_out())
+}
+
+/// Next numbers after a connection that ended in this way.
+fn after(reset: ResetPolicy, end: impl FnOnce(&mut World)) -> (u64, u64) {
+    let mut w = World::active_with(BeginString::Fix44, |config| config.reset = reset);
+    end(&mut w);
+    w.disconnect();
+    numbers(&w)
+}
+
+#[test]
+fn resets_by_the_end_of_a_connection() {
+    let logout = |w: &mut World| _ = w.receive("35=5|34=2");
+    let error = |w: &mut World| _ = w.receive("35=0|34=1");
+    let loss = |_: &mut World| ();
+    let none = ResetPolicy::NEVER;
+    assert_eq!(
+        [after(none, logout), after(none, error), after(none, loss)],
+        [(3, 3), (2, 3), (2, 2)]
+    );
+    let on = |on: fn(&mut ResetPolicy)| {
+        let mut policy = ResetPolicy::NEVER;
+        on(&mut policy);
+        [after(policy, logout), after(policy, error), after(policy, loss)].map(|n| n == (1, 1))
+    };
+    assert_eq!(on(|p| p.logout = true), [true, false, false]);
+    assert_eq!(on(|p| p.error = true), [false, true, false]);
+    assert_eq!(on(|p| p.disconnect = true), [true; 3]);
+}
+
+#[test]
+fn an_acceptor_resets_when_a_connection_begins() {
+    let mut w = World::active_with(BeginString::Fix44, |config| config.reset = ResetPolicy::LOGON);
+    w.disconnect();
+    assert_eq!(numbers(&w), (2, 2));
+    w.connect();
+    assert_eq!(numbers(&w), (1, 1));
+    // What is set from outside before the Logon(A) stands.
+    w.session.set_next_num_out(2_000);
+    assert_eq!(w.receive("35=A|34=1|98=0|108=30"), Verdict::LoggedOn);
+    assert_eq!(w.sent(), ["35=A|34=2000|98=0|108=30"]);
+}
+
+#[test]
+fn numbers_set_between_two_connections_stand() {
+    let mut w =
+        World::active_with(BeginString::Fix44, |config| config.reset = ResetPolicy::DISCONNECT);
+    w.disconnect();
+    w.session.set_next_num_in(70);
+    w.connect();
+    assert_eq!(numbers(&w), (70, 1));
+}
+
+/// FIX 4.0 has no ResetSeqNumFlag(141): both sides reset by agreement.
+#[test]
+fn the_reset_flag_is_sent_from_4_1_on() {
+    for begin_string in BeginString::ALL {
+        let mut w =
+            World::new(Role::Initiator, begin_string, |config| config.reset = ResetPolicy::LOGON);
+        let flagged = w.sent()[0].contains("|141=Y");
+        assert_eq!(flagged, begin_string > BeginString::Fix40, "{begin_string}");
+    }
+}
+
+/// Seconds after a logon at 12:00:00 at which numbers are reset in mid-session.
+fn resets_after(change: impl FnOnce(&mut transfix_session::Config)) -> Option<u64> {
+    let mut w = World::active_with(BeginString::Fix44, |config| {
+        config.timing.watch_silence = false;
+        change(config);
+    });
+    let mut waited = 0;
+    (0..2_000).find_map(|_| {
+        let _ = w.later(60);
+        waited += 60;
+        w.sent().iter().any(|line| line.starts_with("35=A|")).then_some(waited)
+    })
+}
+
+#[test]
+fn resets_by_the_clock() {
+    assert_eq!(resets_after(|_| ()), None);
+    assert_eq!(resets_after(|c| c.reset_after_h = 24), Some(24 * 3_600));
+    assert_eq!(resets_after(|c| c.reset_at_s = Some(17 * 3_600)), Some(5 * 3_600));
+    assert_eq!(resets_after(|c| c.reset_at_s = Some(11 * 3_600)), Some(23 * 3_600));
+    let both = resets_after(|c| {
+        c.reset_after_h = 2;
+        c.reset_at_s = Some(17 * 3_600);
+    });
+    assert_eq!(both, Some(2 * 3_600));
+}
+
+#[test]
+fn a_reset_of_ours_in_mid_session() {
+    for begin_string in BeginString::ALL {
+        let mut w = World::active(begin_string);
+        w.takes("35=0|34=2");
+        let sent = w.session.reset_in_session(w.now, &mut w.out);
+        assert_eq!(sent, begin_string > BeginString::Fix40, "not in FIX 4.0");
+        if !sent {
+            continue;
+        }
+        assert!(!w.session.reset_in_session(w.now, &mut w.out), "one is under way");
+        assert!(w.sent()[0].starts_with("35=A|34=1|98=0|108=30|141=Y"));
+        // What was under way has the old numbers, what we send the new ones.
+        assert_eq!(w.receive("35=D|34=3|11=a"), Verdict::Deliver);
+        assert_eq!(w.send("b"), Ok(2));
+        let answer = w.logon(1) + "|141=Y";
+        assert_eq!(w.receive(&answer), Verdict::LoggedOn);
+        assert_eq!(numbers(&w), (2, 3));
+        assert_eq!(w.sent(), ["35=D|34=2|11=b"], "an answer is not answered");
+        // The next one is theirs.
+        assert_eq!(w.receive(&answer), Verdict::LoggedOn);
+        assert_eq!(numbers(&w), (2, 2));
+        assert_eq!(w.sent().len(), 1);
+    }
+}
+
+#[test]
+fn a_reset_that_is_not_answered() {
+    let mut w = World::active(BeginString::Fix44);
+    assert!(w.session.reset_in_session(w.now, &mut w.out));
+    assert_eq!(w.later(9), Verdict::Handled);
+    assert_eq!(w.later(1), Verdict::Disconnect(Disconnect::LogonTimeout));
+}
+
+#[test]
+fn low_numbers_by_policy() {
+    let table = [
+        (TooLow::Logout, "35=5|34=2|58=MsgSeqNum(34) too low, expecting 2 but received 1"),
+        (
+            TooLow::Reject,
+            "35=3|34=2|45=1|371=34|372=0|373=5|58=Value is incorrect (out of range) for this tag, \
+             tag 34 [MsgSeqNum 1, MsgType 0]",
+        ),
+        (TooLow::Ignore, ""),
+    ];
+    for (too_low, sent) in table {
+        let mut w = World::active_with(BeginString::Fix44, |c| c.numbers.too_low = too_low);
+        w.takes("35=0|34=1");
+        assert_eq!(w.sent().join(","), sent);
+        assert_eq!(w.session.state() == State::Active, too_low != TooLow::Logout);
+        assert_eq!(w.session.next_num_in(), 2);
+    }
+}
+
+#[test]
+fn gaps_that_are_given_up() {
+    for (request_missing, verdict, next) in [(true, Verdict::Held, 2), (false, Verdict::Deliver, 7)]
+    {
+        let mut w = World::active_with(BeginString::Fix44, |config| {
+            config.numbers.request_missing = request_missing;
+        });
+        assert_eq!(w.receive("35=D|34=6|11=a"), verdict);
+        assert_eq!((w.session.next_num_in(), w.sent().is_empty()), (next, !request_missing));
+    }
+    let mut w = World::new(Role::Acceptor, BeginString::Fix44, |config| {
+        config.numbers.request_missing = false;
+    });
+    assert_eq!(w.receive("35=A|34=9|98=0|108=30"), Verdict::LoggedOn);
+    assert_eq!((w.session.next_num_in(), w.sent().len()), (10, 1));
+}
+
+#[test]
+fn a_low_number_in_the_logon() {
+    for (too_low_at_logon, accepted) in
+        [(TooLowAtLogon::Logout, false), (TooLowAtLogon::Accept, true)]
+    {
+        let mut w = World::active_with(BeginString::Fix44, |config| {
+            config.numbers.too_low_at_logon = too_low_at_logon;
+        });
+        w.takes("35=0|34=2");
+        w.disconnect();
+        w.connect();
+        let low = Disconnect::MsgSeqNumTooLow { expected: 3, received: 1 };
+        let verdict = w.receive("35=A|34=1|98=0|108=30");
+        assert_eq!(verdict, if accepted { Verdict::LoggedOn } else { Verdict::Disconnect(low) });
+        assert_eq!(w.session.next_num_in(), if accepted { 2 } else { 3 });
+    }
+}
+
+#[test]
+fn a_gap_at_logon_so_large_that_a_reset_was_missed() {
+    for (gap_at_logon_max, expected) in [
+        (0, Verdict::LoggedOn),
+        (9, Verdict::LoggedOn),
+        (8, Verdict::Disconnect(Disconnect::MissedReset { expected: 1, received: 10 })),
+    ] {
+        let mut w = World::new(Role::Acceptor, BeginString::Fix44, |config| {
+            config.numbers.gap_at_logon_max = gap_at_logon_max;
+        });
+        assert_eq!(w.receive("35=A|34=10|98=0|108=30"), expected);
+    }
+}
+
+/// A Logon(A) above a gap counts by itself, so that a gap fill may end before it or behind it.
+#[test]
+fn a_logon_above_a_gap_counts_once() {
+    for new_seq_no in [5, 6] {
+        let mut w = World::new(Role::Acceptor, BeginString::Fix44, |_| ());
+        w.takes("35=A|34=5|98=0|108=30");
+        w.takes(&format!("35=4|34=1|43=Y|122=20261121-12:00:00|123=Y|36={new_seq_no}"));
+        assert_eq!(w.session.next_num_in(), 6);
+    }
+}
+
+#[test]
+fn last_processed_stands_in_every_message() {
+    for begin_string in BeginString::ALL {
+        let on = |config: &mut transfix_session::Config| {
+            config.numbers.send_last_processed = true;
+        };
+        let mut w = World::new(Role::Acceptor, begin_string, on);
+        let logon = w.logon(1);
+        w.takes(&logon);
+        w.takes("35=1|34=2|112=x");
+        w.takes("35=1|34=3|999");
+        w.takes("35=1|34=5|112=early");
+        w.send("a").unwrap();
+        w.session.gap_fill(w.now, 1, 2, &mut w.out);
+        let last: Vec<_> = w
+            .sent()
+            .iter()
+            .map(|line| line.split("|369=").nth(1).map(|rest| rest[..1].to_owned()))
+            .collect();
+        let none = begin_string < BeginString::Fix42;
+        let expected = ["1", "2", "3", "3", "3", "3"].map(|n| (!none).then(|| n.to_owned()));
+        assert_eq!(last, expected, "{begin_string}");
+    }
+    all_versions(|mut w| {
+        w.send("a").unwrap();
+        assert!(!w.sent()[0].contains("|369="), "not by default");
+    });
+}
+
+fn next_expected(role: Role, begin_string: BeginString) -> World {
+    World::new(role, begin_string, |config| {
+        config.numbers = NumbersConfig { next_expected: true, ..NumbersConfig::default() };
+    })
+}
+
+#[test]
+fn next_expected_is_sent_from_4_4_on() {
+    for begin_string in BeginString::ALL {
+        let mut w = next_expected(Role::Initiator, begin_string);
+        let sent = w.sent()[0].contains("|789=1");
+        assert_eq!(sent, begin_string >= BeginString::Fix44, "{begin_string}");
+        let mut w = next_expected(Role::Acceptor, begin_string);
+        let logon = w.logon(1);
+        w.takes(&logon);
+        let sent = w.sent()[0].contains("|789=2");
+        assert_eq!(sent, begin_string >= BeginString::Fix44, "{begin_string}");
+    }
+    let mut w = World::new(Role::Initiator, BeginString::Fix44, |_| ());
+    assert_eq!(w.sent(), ["35=A|34=1|98=0|108=30"]);
+}
+
+#[test]
+fn next_expected_of_an_initiator_is_honoured() {
+    let logon = |w: &mut World, seq: u64, next: u64| {
+        w.receive(&format!("35=A|34={seq}|98=0|108=30|789={next}"))
+    };
+    let acceptor = || {
+        let mut w = next_expected(Role::Acceptor, BeginString::Fix44);
+        w.session.set_next_num_out(7);
+        w
+    };
+    let mut w = acceptor();
+    assert_eq!(logon(&mut w, 1, 7), Verdict::LoggedOn);
+    assert_eq!(w.sent(), ["35=A|34=7|98=0|108=30|789=2"]);
+    let mut w = acceptor();
+    assert_eq!(logon(&mut w, 1, 3), Verdict::LoggedOnThenResend { begin: 3, end: 7 });
+    let mut w = acceptor();
+    let high = Disconnect::NextExpectedTooHigh { next: 7, received: 8 };
+    assert_eq!(logon(&mut w, 1, 8), Verdict::Disconnect(high));
+    assert!(w.sent()[0].starts_with("35=5|34=7|58=NextExpectedMsgSeqNum(789) too high"));
+    // Ours asks for what is missing, without a ResendRequest(2).
+    let mut w = acceptor();
+    assert_eq!(logon(&mut w, 5, 7), Verdict::LoggedOn);
+    assert_eq!(w.sent(), ["35=A|34=7|98=0|108=30|789=1"]);
+    assert_eq!(w.receive("35=0|34=6"), Verdict::Held);
+    assert_eq!(w.sent(), [""; 0]);
+    // Who does not send it is asked.
+    let mut w = acceptor();
+    assert_eq!(w.receive("35=A|34=5|98=0|108=30"), Verdict::LoggedOn);
+    assert_eq!(w.sent().len(), 2);
+    // A reset makes it void.
+    let mut w = acceptor();
+    assert_eq!(w.receive("35=A|34=1|98=0|108=30|141=Y|789=900"), Verdict::LoggedOn);
+    assert_eq!(w.sent(), ["35=A|34=1|98=0|108=30|141=Y|789=2"]);
+    // Switched off, it is passed over.
+    let mut w = World::new(Role::Acceptor, BeginString::Fix44, |_| ());
+    assert_eq!(logon(&mut w, 1, 900), Verdict::LoggedOn);
+}
+
+#[test]
+fn next_expected_of_an_acceptor_is_honoured() {
+    for (next, expected) in [
+        (3, Verdict::Disconnect(Disconnect::NextExpectedTooHigh { next: 2, received: 3 })),
+        (2, Verdict::LoggedOn),
+        (1, Verdict::LoggedOnThenResend { begin: 1, end: 1 }),
+    ] {
+        let mut w = next_expected(Role::Initiator, BeginString::Fix44);
+        w.sent();
+        assert_eq!(w.receive(&format!("35=A|34=1|98=0|108=30|789={next}")), expected);
+    }
+}

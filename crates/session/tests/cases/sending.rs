@@ -1,0 +1,99 @@
+//! The switches about what we send and take besides the standard's exchange.
+
+use transfix_codec::{Timestamp, tag};
+use transfix_session::{
+    BeginString, Disconnect, HeaderChange, SendError, State, Throttle, ThrottleAction, Verdict,
+};
+
+use crate::counterparty::World;
+
+const TOO_MANY: &str = "too many messages of this type";
+
+fn throttled(begin_string: BeginString, action: ThrottleAction) -> World {
+    World::active_with(begin_string, |config| {
+        let msg_type = "D".to_owned();
+        config.throttles = vec![Throttle { msg_type, messages_max: 2, interval_ms: 1_000, action }];
+    })
+}
+
+#[test]
+fn too_many_messages_of_a_type_are_rejected() {
+    for (begin_string, reject) in [
+        (BeginString::Fix41, format!("35=3|34=2|45=5|58={TOO_MANY}")),
+        (BeginString::Fix44, format!("35=j|34=2|45=5|372=D|380=0|58={TOO_MANY}")),
+    ] {
+        let mut w = throttled(begin_string, ThrottleAction::Reject);
+        assert_eq!(w.receive("35=D|34=2|11=a"), Verdict::Deliver);
+        assert_eq!(w.receive("35=D|34=3|11=b"), Verdict::Deliver);
+        assert_eq!(w.receive("35=F|34=4|11=c"), Verdict::Deliver, "another type");
+        assert_eq!(w.receive("35=D|34=5|11=d"), Verdict::Handled);
+        assert_eq!(w.sent(), [reject]);
+        let dup = "43=Y|122=20261121-12:00:00";
+        assert_eq!(w.receive(&format!("35=D|34=6|{dup}|11=e")), Verdict::Deliver);
+        assert_eq!(w.later(1), Verdict::Handled);
+        assert_eq!(w.receive("35=D|34=7|11=f"), Verdict::Deliver);
+        assert_eq!(w.session.next_num_in(), 8);
+    }
+}
+
+#[test]
+fn too_many_messages_of_a_type_end_the_session() {
+    let mut w = throttled(BeginString::Fix44, ThrottleAction::Disconnect);
+    w.takes("35=D|34=2|11=a");
+    w.takes("35=D|34=3|11=b");
+    assert_eq!(w.receive("35=D|34=4|11=c"), Verdict::Disconnect(Disconnect::Throttling));
+    assert_eq!(w.sent(), ["35=5|34=2|58=too many messages of one type in a time"]);
+    assert_eq!(w.session.next_num_in(), 5);
+}
+
+#[test]
+fn without_limits_any_number_is_taken() {
+    let mut w = World::active(BeginString::Fix44);
+    for seq in 2..100 {
+        assert_eq!(w.receive(&format!("35=D|34={seq}|11=a")), Verdict::Deliver);
+    }
+}
+
+#[test]
+fn a_silent_end() {
+    for (silent, answers) in [(false, 1), (true, 0)] {
+        let active =
+            || World::active_with(BeginString::Fix44, |config| config.silent_disconnect = silent);
+        let mut w = active();
+        assert_eq!(w.session.logout(w.now, "bye", &mut w.out), !silent);
+        assert_eq!(w.sent().len(), answers);
+        let mut w = active();
+        let low = Disconnect::MsgSeqNumTooLow { expected: 2, received: 1 };
+        assert_eq!(w.receive("35=0|34=1"), Verdict::Disconnect(low));
+        assert_eq!(w.sent().len(), answers);
+        let mut w = active();
+        let bad = Verdict::Disconnect(Disconnect::BadHeader("CompID problem"));
+        assert_eq!(w.receive("35=0|34=2|49=WHO") == bad, silent);
+        assert_eq!(w.sent().len(), 1 + answers);
+        // Theirs is answered all the same.
+        let mut w = active();
+        assert_eq!(w.receive("35=5|34=2"), Verdict::Disconnect(Disconnect::LoggedOut));
+        assert_eq!(w.sent(), ["35=5|34=2"]);
+    }
+}
+
+#[test]
+fn a_header_of_the_applications_choice() {
+    let mut w = World::active(BeginString::Fix44);
+    let send = |w: &mut World, change: HeaderChange| {
+        let fill = |body: &mut transfix_codec::Body<'_>| _ = body.str(tag::CL_ORD_ID, "a");
+        let sent = w.session.send_with(w.now, b"D", change, &mut w.out, fill);
+        (sent, w.out.entries().len(), w.sent())
+    };
+    let seven = HeaderChange { msg_seq_num: Some(7), ..HeaderChange::default() };
+    assert_eq!(send(&mut w, seven), (Ok(7), 0, vec!["35=D|34=7|11=a".to_owned()]));
+    let original = Timestamp::parse(b"20261121-11:00:00");
+    let dup = HeaderChange { orig_sending_time: original, ..HeaderChange::default() };
+    let line = "35=D|34=2|43=Y|122=20261121-11:00:00.000|11=a".to_owned();
+    assert_eq!(send(&mut w, dup), (Ok(2), 1, vec![line]));
+    assert_eq!(send(&mut w, HeaderChange::default()).2, ["35=D|34=3|11=a"]);
+    w.session.logout(w.now, "", &mut w.out);
+    assert_eq!(w.session.state(), State::LogoutSent);
+    w.sent();
+    assert_eq!(send(&mut w, seven), (Err(SendError::LoggingOut), 0, vec![]));
+}

@@ -1,0 +1,85 @@
+//! The switches about heartbeats and silence.
+
+use transfix_session::{BeginString, Disconnect, Role, TimingConfig, Verdict};
+
+use crate::counterparty::World;
+
+/// Seconds of silence at which something other than a Heartbeat(0) happens, until the end.
+fn silence(timing: TimingConfig) -> Vec<(u64, String)> {
+    let mut w = World::active_with(BeginString::Fix44, |config| config.timing = timing);
+    let mut seen = Vec::new();
+    for second in 1..300 {
+        let verdict = w.later(1);
+        for line in w.sent() {
+            if !line.starts_with("35=0") {
+                seen.push((second, line[..4].to_owned()));
+            }
+        }
+        if let Verdict::Disconnect(why) = verdict {
+            assert_eq!(why, Disconnect::HeartbeatTimeout);
+            seen.push((second, "end".to_owned()));
+            return seen;
+        }
+    }
+    seen
+}
+
+#[test]
+fn silence_by_policy() {
+    let check = |change: fn(&mut TimingConfig), expected: &[(u64, &str)]| {
+        let mut timing = TimingConfig::default();
+        change(&mut timing);
+        let seen = silence(timing);
+        let seen: Vec<_> = seen.iter().map(|(second, what)| (*second, what.as_str())).collect();
+        assert_eq!(seen, expected, "{timing:?}");
+    };
+    check(|_| (), &[(36, "35=1"), (56, "end")]);
+    check(|t| t.margin_percent = 50, &[(45, "35=1"), (65, "end")]);
+    check(|t| t.margin_ms = 4_000, &[(34, "35=1"), (54, "end")]);
+    check(|t| t.test_request_wait_ms = 5_000, &[(36, "35=1"), (41, "end")]);
+    check(|t| t.test_requests_max = 3, &[(36, "35=1"), (56, "35=1"), (76, "35=1"), (96, "end")]);
+    check(|t| t.logout_when_silent = true, &[(36, "35=1"), (56, "35=5"), (56, "end")]);
+    check(|t| t.watch_silence = false, &[]);
+}
+
+/// The answer to a Logon(A) that asks for 30 s, and the verdict.
+fn answer(change: impl FnOnce(&mut TimingConfig)) -> (Verdict, String) {
+    let mut w = World::new(Role::Acceptor, BeginString::Fix44, |config| {
+        config.heart_bt_int_s = 7;
+        change(&mut config.timing);
+    });
+    let verdict = w.receive("35=A|34=1|98=0|108=30");
+    (verdict, w.sent().join(","))
+}
+
+#[test]
+fn the_interval_of_an_acceptor() {
+    assert_eq!(answer(|_| ()), (Verdict::LoggedOn, "35=A|34=1|98=0|108=30".to_owned()));
+    let imposed = answer(|timing| timing.impose_heart_bt_int = true);
+    assert_eq!(imposed, (Verdict::LoggedOn, "35=A|34=1|98=0|108=7".to_owned()));
+    let why = "HeartBtInt(108) is out of the range of this session";
+    let refused = Verdict::Disconnect(Disconnect::LogonRefused(why));
+    for (min, max, expected) in [
+        (30, 30, Verdict::LoggedOn),
+        (31, 60, refused),
+        (0, 29, refused),
+        (31, 0, refused),
+        (30, 0, Verdict::LoggedOn),
+    ] {
+        let (verdict, _) = answer(|timing| {
+            timing.heart_bt_int_s_min = min;
+            timing.heart_bt_int_s_max = max;
+        });
+        assert_eq!(verdict, expected, "{min} to {max}");
+    }
+}
+
+#[test]
+fn an_initiator_may_insist_on_its_interval() {
+    for (same_heart_bt_int, accepted) in [(false, true), (true, false)] {
+        let mut w = World::new(Role::Initiator, BeginString::Fix44, |config| {
+            config.timing.same_heart_bt_int = same_heart_bt_int;
+        });
+        assert_eq!(w.receive("35=A|34=1|98=0|108=29") == Verdict::LoggedOn, accepted);
+    }
+}

@@ -1,0 +1,369 @@
+//! Plays a scenario in a world, as the counterparty of the session under test.
+//!
+//! Laws that hold in every scenario without being said: what we send is sound; CompIDs are ours;
+//! new messages have ascending numbers without a hole; nothing comes that is not expected.
+
+use std::collections::BTreeMap;
+
+use transfix_codec::{CheckSumPolicy, FieldIndex, Message, Timestamp, tag};
+
+use super::line::{self, OURS, THEIRS, Words};
+use super::{Failure, Line, Scenario, Side, Step, Version};
+
+/// Entries of the transcript that a failure shows.
+const SHOWN: usize = 12;
+/// SequenceReset(4) to numbers beyond is hostile: nobody goes on from there.
+const NUMBER_MAX: u64 = 1_000_000_000_000;
+
+/// What the counterparty sees next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// A whole message.
+    Message(Vec<u8>),
+    /// The session has closed the connection.
+    Closed,
+    /// Nothing within the time that the world waits.
+    Nothing,
+}
+
+/// What an operator does to our side.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// Logs out with this Text(58).
+    Logout(String),
+    /// Drops the connection without a word.
+    Disconnect,
+    /// Sends a TestRequest(1) with this TestReqID(112).
+    TestRequest(String),
+    /// Sends a ResendRequest(2) from the first to the second number.
+    ResendRequest(u64, u64),
+    /// Sends SequenceReset-Reset(4) to this number.
+    SequenceReset(u64),
+    /// Makes the next Logon(A) of ours reset the numbers.
+    ResetAtLogon,
+    /// Sets the number expected next.
+    NextIn(u64),
+    /// Sets the number of our next message.
+    NextOut(u64),
+    /// Ends our side without a word and starts it again from its store.
+    Restart,
+}
+
+/// Where the session under test lives.
+pub trait World {
+    /// The wall clock.
+    fn now(&self) -> Timestamp;
+
+    /// A connection comes up: made by the counterparty, or by an initiator under test.
+    ///
+    /// # Errors
+    /// If none does.
+    fn connect(&mut self) -> Result<(), String>;
+
+    /// The counterparty closes the connection.
+    fn close(&mut self);
+
+    /// The counterparty sends bytes.
+    ///
+    /// # Errors
+    /// If the connection is closed.
+    fn send(&mut self, bytes: &[u8]) -> Result<(), String>;
+
+    /// What the counterparty sees next; `hopes` says whether something is expected.
+    fn next(&mut self, hopes: bool) -> Answer;
+
+    /// Lets time pass.
+    fn wait(&mut self, ms: u64);
+
+    /// The application of our side sends `35=D|11=a`.
+    ///
+    /// # Errors
+    /// Why it was refused.
+    fn order(&mut self, fields: &str) -> Result<(), String>;
+
+    /// The operator of our side does something.
+    ///
+    /// # Errors
+    /// If this world cannot.
+    fn operate(&mut self, operation: &Operation) -> Result<(), String>;
+
+    /// The next message that our application got; `hopes` as for [`World::next`].
+    fn delivered(&mut self, hopes: bool) -> Option<Vec<u8>>;
+
+    /// Why the session closed the last connection, if this world can know.
+    fn reason(&mut self) -> Option<String>;
+
+    /// The next numbers in and out, if this world can know.
+    fn numbers(&mut self) -> Option<(u64, u64)>;
+}
+
+/// Plays `scenario` in one version.
+///
+/// # Errors
+/// The first step that went otherwise.
+pub fn play(scenario: &Scenario, version: Version, world: &mut dyn World) -> Result<(), Failure> {
+    let mut player = Player {
+        side: scenario.side,
+        version,
+        world,
+        next: 1,
+        next_out: None,
+        sent: BTreeMap::new(),
+        transcript: Vec::new(),
+        unread: None,
+    };
+    let applies = |line: &&Line| line.versions.as_ref().is_none_or(|v| v.contains(&version));
+    for line in scenario.steps.iter().filter(applies) {
+        player.step(&line.step).map_err(|what| player.failure(line, what))?;
+    }
+    let end = Line { number: 0, text: "the end".to_owned(), versions: None, step: Step::Silence };
+    player.nothing_more().map_err(|what| player.failure(&end, what))
+}
+
+struct Player<'w> {
+    side: Side,
+    version: Version,
+    world: &'w mut dyn World,
+    /// The counterparty's next MsgSeqNum(34).
+    next: u64,
+    /// The next new number that we must use, unless somebody has set it.
+    next_out: Option<u64>,
+    /// SendingTime(52) of what was sent for the first time, by MsgSeqNum(34).
+    sent: BTreeMap<u64, String>,
+    transcript: Vec<String>,
+    /// Seen already, and not expected yet.
+    unread: Option<Answer>,
+}
+
+impl Player<'_> {
+    fn failure(&self, line: &Line, what: String) -> Failure {
+        let from = self.transcript.len().saturating_sub(SHOWN);
+        let transcript = self.transcript[from..].to_vec();
+        Failure { line: line.number, text: line.text.clone(), what, transcript }
+    }
+
+    fn step(&mut self, step: &Step) -> Result<(), String> {
+        match step {
+            Step::Connect => self.connect(),
+            Step::Logon(fields) => self.logon(fields),
+            Step::In(text) => self.send(text),
+            Step::Raw(text) => {
+                let bytes = line::raw(&self.expand(text)?);
+                self.next += u64::from(text.contains("34={n}"));
+                self.put(&bytes)
+            }
+            Step::Out(text) => {
+                let expected = self.expand(text)?;
+                self.expect(&expected)
+            }
+            Step::Rejects(text) => {
+                let expected = line::reject(&self.expand(text)?, self.version);
+                self.expect(&expected)
+            }
+            Step::App(text) => self.expect_delivered(text),
+            Step::Silence => self.silence(),
+            Step::Closed(words) => self.expect_closed(words),
+            Step::Close => {
+                self.transcript.push("  the counterparty closes".to_owned());
+                self.world.close();
+                self.unread = None;
+                Ok(())
+            }
+            Step::Wait(ms) => {
+                self.transcript.push(format!("  {ms} ms pass"));
+                self.world.wait(*ms);
+                Ok(())
+            }
+            Step::Send(text, refusal) => self.order(text, refusal.as_deref()),
+            Step::Operate(operation) => {
+                self.transcript.push(format!("  operator: {operation:?}"));
+                if matches!(operation, Operation::NextOut(_) | Operation::SequenceReset(_)) {
+                    self.next_out = None;
+                }
+                self.world.operate(operation)
+            }
+            Step::Numbers(next_in, next_out) => match self.world.numbers() {
+                Some(found) if found != (*next_in, *next_out) => {
+                    Err(format!("the next numbers in and out are {found:?}"))
+                }
+                _ => Ok(()),
+            },
+        }
+    }
+
+    fn expand(&self, text: &str) -> Result<String, String> {
+        self.words().expand(text)
+    }
+
+    fn words(&self) -> Words<'_> {
+        let Self { version, next, .. } = *self;
+        Words { version, next, now: self.world.now(), sent: &self.sent }
+    }
+
+    fn connect(&mut self) -> Result<(), String> {
+        self.transcript.push("  a connection comes up".to_owned());
+        self.unread = None;
+        self.world.connect()
+    }
+
+    /// The usual terms, but for those that `fields` has.
+    fn logon(&mut self, fields: &str) -> Result<(), String> {
+        let given = |tag: &str| fields.split('|').any(|f| f.split('=').next() == Some(tag));
+        let usual = self.expand("{logon}")?;
+        let terms = usual.split('|').filter(|f| f.split('=').next().is_some_and(|t| !given(t)));
+        let mut line = String::from("35=A");
+        for field in terms.chain(fields.split('|')).filter(|field| !field.is_empty()) {
+            line.push('|');
+            line.push_str(field);
+        }
+        self.connect()?;
+        match self.side {
+            Side::Acceptor => {
+                self.send(&line)?;
+                self.expect("35=A")
+            }
+            Side::Initiator => {
+                self.expect("35=A")?;
+                self.send(&line)
+            }
+        }
+    }
+
+    fn send(&mut self, text: &str) -> Result<(), String> {
+        let resets = text.starts_with("35=A|") && text.contains("|141=Y");
+        if resets && !text.contains("|34=") {
+            self.next = 1;
+        }
+        let line = self.expand(text)?;
+        let outgoing = line::frame(&line, &self.words());
+        self.count(&line, outgoing.number);
+        self.put(&outgoing.bytes)
+    }
+
+    /// The counterparty goes on from the highest number that it has used or announced.
+    fn count(&mut self, line: &str, number: Option<u64>) {
+        let Some(number) = number.filter(|number| *number < NUMBER_MAX) else { return };
+        let field = |tag: &str| {
+            line.split('|').find_map(|f| f.strip_prefix(tag)?.strip_prefix('=')?.parse().ok())
+        };
+        if line.starts_with("35=A") {
+            self.next = number + 1;
+        } else if line.starts_with("35=4") {
+            let new: Option<u64> = field("36").filter(|new| *new < NUMBER_MAX);
+            self.next = self.next.max(new.unwrap_or(number + 1));
+        } else if number >= self.next {
+            self.next = number + 1;
+        }
+    }
+
+    fn put(&mut self, bytes: &[u8]) -> Result<(), String> {
+        self.transcript.push(format!("< {}", line::shown(bytes)));
+        self.world.send(bytes)
+    }
+
+    fn answer(&mut self, hopes: bool) -> Answer {
+        self.unread.take().unwrap_or_else(|| self.world.next(hopes))
+    }
+
+    fn expect(&mut self, expected: &str) -> Result<(), String> {
+        let bytes = match self.answer(true) {
+            Answer::Message(bytes) => bytes,
+            Answer::Closed => return Err(format!("expected {expected}, but it is closed")),
+            Answer::Nothing => return Err(format!("expected {expected}, but nothing came")),
+        };
+        self.transcript.push(format!("> {}", line::shown(&bytes)));
+        let mut index = FieldIndex::default();
+        let message = Message::parse(&bytes, &mut index, CheckSumPolicy::Verify)
+            .map_err(|garbled| format!("what we sent is garbled: {garbled}"))?;
+        match line::mismatch(expected, &message) {
+            Some(what) => Err(what),
+            None => self.check_laws(&message),
+        }
+    }
+
+    fn check_laws(&mut self, message: &Message<'_>) -> Result<(), String> {
+        let laws = format!("8={}|49={OURS}|56={THEIRS}|52", self.version.begin_string());
+        if let Some(what) = line::mismatch(&laws, message) {
+            return Err(what);
+        }
+        if message.flag(tag::POSS_DUP_FLAG) == Ok(true) {
+            return Ok(());
+        }
+        let number = message.msg_seq_num().map_err(|reject| reject.to_string())?;
+        let begins = message.msg_type() == b"A";
+        if let Some(expected) = self.next_out.filter(|expected| *expected != number && !begins) {
+            return Err(format!("MsgSeqNum(34) {number} of a new message should be {expected}"));
+        }
+        self.next_out = match message.msg_type() {
+            b"4" => message.uint(tag::NEW_SEQ_NO).ok(),
+            _ => Some(number + 1),
+        };
+        let time = message.text(tag::SENDING_TIME).unwrap_or_default().to_owned();
+        self.sent.insert(number, time);
+        Ok(())
+    }
+
+    fn expect_delivered(&mut self, text: &str) -> Result<(), String> {
+        let expected = self.expand(text)?;
+        let bytes = self.world.delivered(true);
+        let bytes = bytes.ok_or_else(|| format!("the application did not get {expected}"))?;
+        let mut index = FieldIndex::default();
+        let message = Message::parse(&bytes, &mut index, CheckSumPolicy::Ignore)
+            .map_err(|garbled| format!("what was delivered is garbled: {garbled}"))?;
+        match line::mismatch(&expected, &message) {
+            Some(what) => Err(format!("the application got another message: {what}")),
+            None => Ok(()),
+        }
+    }
+
+    fn silence(&mut self) -> Result<(), String> {
+        match self.answer(false) {
+            Answer::Nothing => self.nothing_delivered(),
+            Answer::Closed => Err("the connection is closed".to_owned()),
+            Answer::Message(bytes) => Err(format!("there came {}", line::shown(&bytes))),
+        }
+    }
+
+    fn expect_closed(&mut self, words: &str) -> Result<(), String> {
+        match self.answer(true) {
+            Answer::Closed => {}
+            Answer::Nothing => return Err("the connection is still up".to_owned()),
+            Answer::Message(bytes) => {
+                return Err(format!("still open; there came {}", line::shown(&bytes)));
+            }
+        }
+        self.transcript.push("  we have closed".to_owned());
+        self.unread = Some(Answer::Closed);
+        match self.world.reason() {
+            Some(reason) if !reason.contains(words) => Err(format!("the reason is {reason:?}")),
+            _ => Ok(()),
+        }
+    }
+
+    fn order(&mut self, text: &str, refusal: Option<&str>) -> Result<(), String> {
+        let line = self.expand(text)?;
+        self.transcript.push(format!("  application: {line}"));
+        match (self.world.order(&line), refusal) {
+            (Ok(()), None) => Ok(()),
+            (Ok(()), Some(_)) => Err("it was not refused".to_owned()),
+            (Err(error), None) => Err(format!("it was refused: {error}")),
+            (Err(error), Some(words)) if error.contains(words) => Ok(()),
+            (Err(error), Some(_)) => Err(format!("it was refused otherwise: {error}")),
+        }
+    }
+
+    fn nothing_delivered(&mut self) -> Result<(), String> {
+        match self.world.delivered(false) {
+            None => Ok(()),
+            Some(bytes) => Err(format!("the application got {}", line::shown(&bytes))),
+        }
+    }
+
+    /// At the end nothing is left over, whether the connection is up or not.
+    fn nothing_more(&mut self) -> Result<(), String> {
+        match self.answer(false) {
+            Answer::Message(bytes) => Err(format!("there came {}", line::shown(&bytes))),
+            Answer::Nothing | Answer::Closed => self.nothing_delivered(),
+        }
+    }
+}
