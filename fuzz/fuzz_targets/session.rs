@@ -71,7 +71,7 @@ impl Driver {
         let role = if choices & 64 == 0 { Role::Acceptor } else { Role::Initiator };
         let mut config = Config::new(SessionId::new(begin_string, "US", "THEM"), role);
         config.default_appl_ver_id = (begin_string == BeginString::Fixt11).then_some(ApplVerId(9));
-        let policies = [ResetPolicy::Never, ResetPolicy::Logon, ResetPolicy::Disconnect];
+        let policies = [ResetPolicy::NEVER, ResetPolicy::LOGON, ResetPolicy::DISCONNECT];
         config.reset = policies[usize::from(input.byte()) % 3];
         config.sending_time_tolerance_s = (choices & 128 == 0).then_some(120);
         config.held_messages_max = HELD_MESSAGES_MAX;
@@ -215,7 +215,9 @@ impl Driver {
                 let administrative = matches!(message.msg_type(), [b'0'..=b'5' | b'A']);
                 assert!(!administrative, "an administrative message is nobody's to read");
             }
-            Verdict::Resend { begin, end } => self.resend(begin, end),
+            Verdict::Resend { begin, end } | Verdict::LoggedOnThenResend { begin, end } => {
+                self.resend(begin, end);
+            }
             Verdict::Disconnect(_) => return false,
             _ => {}
         }
@@ -247,8 +249,8 @@ impl Driver {
 
     fn disconnect(&mut self) {
         self.journal();
-        self.session.disconnected();
-        self.out.clear();
+        self.session.disconnected(&mut self.out);
+        self.journal();
         self.inbox.clear();
     }
 

@@ -15,7 +15,7 @@ use crate::{Outcome, root};
 const USAGE: &str = "usage: cargo xtask simulate [--seed N] [--worlds M] [--kind KIND] [--lines N]
        cargo xtask simulate --faults | --fault NAME
 
-kinds: links, crashes, power, resets, damage, clocks, operators, mixed, hostile; without one each
+kinds: links, crashes, disks, resets, damage, clocks, operators, mixed, hostile; without one each
 seed has its own";
 
 /// Runs worlds, or the deliberate faults.

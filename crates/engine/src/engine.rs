@@ -344,18 +344,26 @@ pub(crate) fn open(
     }
     let hours = schedule.map(Hours::new);
     let store = open_store(settings)?;
-    let made = (data_fields, hours);
-    Ok(assemble(settings, settings.config(), made, store, (application, registry)))
+    let parts = Parts { config: settings.config(), data_fields, hours, store, application };
+    Ok(assemble(settings, parts, registry))
+}
+
+/// What a session is put together from, besides its settings.
+pub(crate) struct Parts {
+    pub(crate) config: Config,
+    pub(crate) data_fields: Vec<(Tag, Tag)>,
+    pub(crate) hours: Option<Hours>,
+    pub(crate) store: Box<dyn Store>,
+    pub(crate) application: Box<dyn Application>,
 }
 
 /// Puts a session together over a store that is open.
 pub(crate) fn assemble(
     settings: &SessionSettings,
-    config: Config,
-    (data_fields, hours): (Vec<(Tag, Tag)>, Option<Hours>),
-    store: Box<dyn Store>,
-    (application, registry): (Box<dyn Application>, &Arc<Registry>),
+    parts: Parts,
+    registry: &Arc<Registry>,
 ) -> Shared {
+    let Parts { config, data_fields, hours, store, application } = parts;
     let (id, precision) = (config.id.clone(), config.precision);
     let numbers = store.numbers();
     let mut session = Session::new(config, numbers.next_in, numbers.next_out);

@@ -13,7 +13,7 @@ use transfix_transport::Stream;
 
 use crate::application::Application;
 use crate::desk::Counters;
-use crate::engine::assemble;
+use crate::engine::{Parts, assemble};
 use crate::handle::{Registry, Sent, Shared};
 use crate::link::{Down, Link};
 use crate::settings::SessionSettings;
@@ -90,9 +90,8 @@ impl Rig {
         let mut config = settings.config();
         adjust(&mut config);
         let data_fields = compiled.data_fields().to_vec();
-        let shared =
-            assemble(settings, config, (data_fields, None), store, (application, &rules.0));
-        Ok(Self { shared })
+        let parts = Parts { config, data_fields, hours: None, store, application };
+        Ok(Self { shared: assemble(settings, parts, &rules.0) })
     }
 
     fn link(&self) -> MutexGuard<'_, Link> {
@@ -108,7 +107,7 @@ impl Rig {
             state: session.state(),
             next_num_in: session.next_num_in(),
             next_num_out: session.next_num_out(),
-            next_deadline: session.next_deadline(),
+            next_deadline: link.desk.next_deadline(),
             is_up: link.is_up(),
             waits: link.desk.waits(),
             waiting_bytes: link.desk.out.bytes().len(),

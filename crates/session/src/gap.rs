@@ -6,9 +6,12 @@
 //! sooner: the ResendRequest(2) or a part of its answer may have been garbled on the way, and
 //! nothing else would ever tell.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::config::ResendConfig;
+
+/// Numbers above a gap that have been dealt with: far more than a recovery has, and little memory.
+const SETTLED_MAX: usize = 1_000;
 
 /// What is to be done about a gap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +43,9 @@ pub(crate) struct Gap {
     bytes_max: usize,
     /// The highest number known to be missing; 0 for no gap.
     missing_to: u64,
+    /// Numbers whose message, a Logon(A) or ResendRequest(2), was dealt with on arrival: they only
+    /// count when their turn comes.
+    settled: BTreeSet<u64>,
     request: Option<Request>,
     /// The expected number when it last moved, since when it stands, and how often it was asked
     /// for since.
@@ -60,6 +66,7 @@ impl Gap {
             messages_max,
             bytes_max,
             missing_to: 0,
+            settled: BTreeSet::new(),
             request: None,
             next_num_in: 0,
             since_ns: 0,
@@ -71,13 +78,14 @@ impl Gap {
         self.held.clear();
         self.held_bytes = 0;
         self.missing_to = 0;
+        self.settled.clear();
         self.request = None;
     }
 
     /// Whether nothing is missing and nothing waits.
     #[inline]
     pub(crate) fn is_quiet(&self) -> bool {
-        self.missing_to == 0 && self.held.is_empty()
+        self.missing_to == 0 && self.held.is_empty() && self.settled.is_empty()
     }
 
     /// An early message: all from `next_num_in` to `missing_to` is missing.
@@ -101,9 +109,8 @@ impl Gap {
     /// The next number to be expected when all up to `next_num_in` - 1 has come: what was settled
     /// on arrival has come too.
     pub(crate) fn expected(&mut self, mut next_num_in: u64) -> u64 {
-        // Mostly nothing is held: no search.
-        while !self.held.is_empty() && self.held.get(&next_num_in).is_some_and(Vec::is_empty) {
-            self.held.remove(&next_num_in);
+        // Mostly nothing is settled: no search.
+        while !self.settled.is_empty() && self.settled.remove(&next_num_in) {
             next_num_in += 1;
         }
         next_num_in
@@ -114,6 +121,9 @@ impl Gap {
     pub(crate) fn advance(&mut self, now_ns: u64, next_num_in: u64) -> Ask {
         while let Some(entry) = self.held.first_entry().filter(|e| *e.key() < next_num_in) {
             self.held_bytes -= entry.remove().len();
+        }
+        while self.settled.first().is_some_and(|seq| *seq < next_num_in) {
+            self.settled.pop_first();
         }
         if self.missing_to == 0 {
             return Ask::Nothing;
@@ -200,11 +210,11 @@ impl Gap {
         }
     }
 
-    /// The message with this number, a Logon(A) or ResendRequest(2), has been dealt with on
-    /// arrival: it only counts when its turn comes. An empty one stands for it.
+    /// The message with this number has been dealt with on arrival: it only counts when its turn
+    /// comes.
     pub(crate) fn settle(&mut self, seq: u64) {
-        if self.held.len() < self.messages_max {
-            self.held.entry(seq).or_default();
+        if self.settled.len() < SETTLED_MAX {
+            self.settled.insert(seq);
         }
     }
 

@@ -8,9 +8,9 @@
 //! is bounded, and once the faults have ceased all is well within a bound.
 
 mod app;
+mod disk;
 mod evil;
 mod hostile;
-mod journal;
 mod laws;
 mod net;
 mod observer;
@@ -18,12 +18,15 @@ mod plan;
 mod side;
 mod trace;
 
+use std::sync::Arc;
+
 use transfix::rig::{Ended, Rules};
-use transfix::{Disconnect, State};
+use transfix::{BeginString, Disconnect, State};
 use transfix_session::Session;
 
+use crate::disk::{Ailment, Crash, End, SimDisk};
 use crate::random::Random;
-use journal::{Disk, Fuse};
+use disk::{Disk, Fuse};
 use net::{MS, Weather};
 use observer::Observer;
 use plan::Plan;
@@ -126,7 +129,11 @@ impl World {
             log.text_bytes_max = plan.text_bytes_max;
             drop(log);
             let ends = net.clone();
-            let disk = Disk::new(Box::new(move || ends.lock().die(n)));
+            let on_end = Box::new(move || ends.lock().die(n));
+            let disk = SimDisk::new(Random::new(random.next()), on_end);
+            let ends = net.clone();
+            let on_reset = Arc::new(move || ends.lock().observer.reset(n));
+            let disk = Disk::new(disk, plan.store[n], on_reset);
             Side::new(plan.settings[n].clone(), plan.held, app, disk, &ground.rules)
         };
         let sides = [side(0), side(1)];
@@ -176,15 +183,20 @@ impl World {
             self.cut();
         } else if self.chance(odds.crash) {
             let fuse = Fuse {
-                commits: 1 + self.random.below(4) as u32,
-                keeps_last: self.random.below(2) == 0,
+                events: 1 + self.random.below(6) as u64,
+                end: [End::Before, End::Torn, End::After][self.random.below(3)],
             };
             self.say(|| format!("side {side} will crash: {fuse:?}"));
             self.sides[side].arm(fuse);
+        } else if self.chance(odds.ail) {
+            let ailments = [Ailment::Full, Ailment::FailingSync, Ailment::ReadOnly];
+            let ailment = ailments[self.random.below(3)];
+            self.say(|| format!("the disk of side {side} ails: {ailment:?}"));
+            self.sides[side].disk.ail(Some(ailment));
         } else if self.chance(odds.restart) {
             self.say(|| format!("side {side} restarts"));
             self.close(side, Disconnect::Application);
-            self.sides[side].restart(self.now);
+            self.sides[side].restart(self.now, Crash::Process);
         } else if self.chance(odds.close) {
             self.say(|| format!("side {side} closes"));
             self.close(side, Disconnect::Application);
@@ -211,15 +223,14 @@ impl World {
 
     /// An operator does by hand what operators do.
     fn operate(&mut self, side: usize) {
-        let what = self.random.below(if self.plan.odds.operator_resets { 5 } else { 3 });
+        let what = self.random.below(if self.plan.odds.operator_resets { 4 } else { 2 });
         let number = self.random.below(30) as u64;
         self.say(|| format!("side {side}: operator {what}, {number}"));
         let operator_requests = what == 1 && self.sides[side].state() == State::Active;
         if operator_requests {
             self.net.lock().observer.sides[side].operator_requests += 1;
         }
-        // Numbers that an operator has set stand in place of a reset that is due.
-        let sets = !self.plan.resets();
+        let old = self.plan.settings[0].begin_string == BeginString::Fix40;
         let mut gives_up = false;
         let outcome = self.sides[side].operate(self.now, |session: &mut Session, now, out| {
             let next_in = session.next_num_in();
@@ -229,9 +240,9 @@ impl World {
                     let begin = next_in.saturating_sub(number).max(1);
                     session.request_resend(now, begin, 0, out);
                 }
-                2 if sets => session.set_next_num_in(next_in),
-                2 => {}
-                3 => session.reset_at_next_logon(),
+                // FIX 4.0 has no word for it: both sides would have to be told.
+                2 if old => {}
+                2 => session.reset_at_next_logon(),
                 _ => {
                     let next = session.next_num_out() + 1 + number;
                     gives_up = session.sequence_reset(now, next, out);
@@ -355,7 +366,9 @@ impl World {
 
     fn close(&mut self, side: usize, reason: Disconnect) {
         self.say(|| format!("side {side} ends: {reason}"));
-        self.sides[side].close(self.now, reason);
+        if let Outcome::Died = self.sides[side].close(self.now, reason) {
+            self.summary.crashes += 1;
+        }
         self.reconnect_later(side);
     }
 
@@ -369,6 +382,9 @@ impl World {
     fn rest(&mut self) {
         self.resting = true;
         self.say(|| "the faults cease".to_owned());
+        for side in &self.sides {
+            side.disk.ail(None);
+        }
         self.net.lock().weather = Weather { capacity: self.plan.weather.capacity, ..Weather::FAIR };
         let (begun, bound) = (self.now, self.rest_max());
         let written = self.frames();

@@ -20,6 +20,8 @@ const TIMER: &str = "crates/session/src/timer.rs";
 const DESK: &str = "crates/engine/src/desk.rs";
 const REPLAY: &str = "crates/engine/src/replay.rs";
 const ENGINE: &str = "crates/engine/src/engine.rs";
+const FILE: &str = "crates/store/src/file.rs";
+const FORMAT: &str = "crates/store/src/format.rs";
 const LINK: &str = "crates/engine/src/link.rs";
 
 /// All of them.
@@ -48,8 +50,10 @@ pub(super) const FAULTS: &[Fault] = &[
         name: "held-message-dropped",
         changes: &[(
             RECEIVE,
-            "if !bytes.is_empty() {",
-            "if !bytes.is_empty() && !self.next_num_in.is_multiple_of(16) {",
+            "        self.gap.take(self.next_num_in)\n",
+            "        let taken = self.gap.take(self.next_num_in)?;\n        \
+             if self.next_num_in % 16 == 0 {\n self.next_num_in += 1;\n \
+             return self.take_held();\n }\n        Some(taken)\n",
         )],
         kind: "",
         worlds: 1_000,
@@ -57,10 +61,9 @@ pub(super) const FAULTS: &[Fault] = &[
     Fault {
         name: "resend-without-poss-dup",
         changes: &[(
-            RESEND,
-            "frame.header_uint(tag::MSG_SEQ_NUM, stored.msg_seq_num().unwrap_or(0));\n        \
-             frame.raw(b\"43=Y\\x01\");",
-            "frame.header_uint(tag::MSG_SEQ_NUM, stored.msg_seq_num().unwrap_or(0));",
+            SESSION,
+            "frame.header_uint(tag::MSG_SEQ_NUM, seq);\n        frame.raw(b\"43=Y\\x01\");",
+            "frame.header_uint(tag::MSG_SEQ_NUM, seq);",
         )],
         kind: "",
         worlds: 500,
@@ -105,7 +108,7 @@ pub(super) const FAULTS: &[Fault] = &[
         name: "test-request-ignored",
         changes: &[(
             RECEIVE,
-            "self.answer_test_request(now, message, out)?;",
+            "self.answer_test_request(now, seq, message, out)?;",
             "message.required(tag::TEST_REQ_ID)?;",
         )],
         kind: "",
@@ -123,7 +126,7 @@ pub(super) const FAULTS: &[Fault] = &[
     },
     Fault {
         name: "impatient-test-request",
-        changes: &[(TIMER, "self.heart_bt_int + self.heart_bt_int / 5", "self.heart_bt_int / 2")],
+        changes: &[(TIMER, "self.heart_bt_int + margin", "self.heart_bt_int / 2 + margin")],
         kind: "",
         worlds: 1_000,
     },
@@ -131,21 +134,28 @@ pub(super) const FAULTS: &[Fault] = &[
         name: "silence-not-found",
         changes: &[(
             TIMER,
-            "Some(sent + self.patience().min(TEST_REQUEST_WAIT_MAX))",
-            "Some(sent + 3 * self.patience() + TEST_REQUEST_WAIT_MAX)",
+            "Some(sent + self.patience().min(",
+            "Some(sent + 3 * self.patience().max(",
         )],
         kind: "",
         worlds: 1_000,
     },
     Fault {
         name: "request-never-repeated",
-        changes: &[(GAP, "< ANSWER_WAIT_NS {", "< u64::MAX {")],
+        changes: &[
+            (GAP, "if wait == 0 || now_ns", "if wait < u64::MAX || now_ns"),
+            (GAP, "(self.missing_to > 0 && self.policy.repeat_after_s > 0)", "false"),
+        ],
         kind: "damage",
         worlds: 2_000,
     },
     Fault {
         name: "request-for-each-early-message",
-        changes: &[(GAP, "return false;", "return true;")],
+        changes: &[(
+            GAP,
+            "if self.request.is_none() || self.policy.redundant_requests {",
+            "if self.missing_to > 0 {",
+        )],
         kind: "",
         worlds: 500,
     },
@@ -215,11 +225,7 @@ pub(super) const FAULTS: &[Fault] = &[
     },
     Fault {
         name: "logon-not-counted",
-        changes: &[(
-            LOGON,
-            "if terms.seq == self.next_num_in {\n            self.next_num_in += 1;",
-            "if terms.seq == self.next_num_in {",
-        )],
+        changes: &[(LOGON, "if !early {\n            self.next_num_in += 1;\n        }", "")],
         kind: "",
         worlds: 500,
     },
@@ -260,9 +266,9 @@ pub(super) const FAULTS: &[Fault] = &[
     Fault {
         name: "outbox-outlives-its-connection",
         changes: &[(
-            DESK,
-            "self.out.clear();\n        self.shown = 0;\n        self.replay",
-            "self.replay",
+            SESSION,
+            "out.clear();\n        let policy = self.config.reset;",
+            "let policy = self.config.reset;",
         )],
         kind: "",
         worlds: 2_000,
@@ -277,7 +283,8 @@ pub(super) const FAULTS: &[Fault] = &[
             ),
             (
                 DESK,
-                "let time_ns = now.utc.0.unsigned_abs();\n        for entry in self.out.entries() {",
+                "let time_ns = now.utc.0.unsigned_abs();\n        \
+                 for entry in self.out.entries() {",
                 "let time_ns = now.utc.0.unsigned_abs();\n        self.store.commit()?;\n        \
                  for entry in self.out.entries() {",
             ),
@@ -300,5 +307,68 @@ pub(super) const FAULTS: &[Fault] = &[
         )],
         kind: "damage",
         worlds: 1_000,
+    },
+    Fault {
+        name: "torn-batch-accepted",
+        changes: &[(
+            FORMAT,
+            "if u32_at(place, 4) != record_crc(&place[..framed.size], u32_at(place, 0)) {",
+            "if u32_at(place, 4) == 1 {",
+        )],
+        kind: "crashes",
+        worlds: 20_000,
+    },
+    Fault {
+        name: "published-before-it-is-whole",
+        changes: &[(
+            FILE,
+            "self.seal_last(END);\n        self.segments.last().publish(start, first_len);",
+            "self.segments.last().publish(start, first_len);\n        self.seal_last(END);",
+        )],
+        kind: "crashes",
+        worlds: 1_000,
+    },
+    Fault {
+        name: "power-without-sync",
+        changes: &[(
+            FILE,
+            "if self.options.is_durable()\n            && let Err",
+            "if tail == usize::MAX\n            && let Err",
+        )],
+        kind: "crashes",
+        worlds: 1_000,
+    },
+    Fault {
+        name: "name-without-sync",
+        changes: &[(FILE, "if durable {\n        sync_dir(disk, dir)?;\n    }", "")],
+        kind: "crashes",
+        worlds: 2_000,
+    },
+    Fault {
+        name: "finished-segment-not-cleared",
+        changes: &[(FILE, "old[start..tail].fill(0);", "")],
+        kind: "crashes",
+        worlds: 1_000,
+    },
+    Fault {
+        name: "failed-sync-taken-for-done",
+        changes: &[(
+            FILE,
+            "self.poisoned = true;\n            return Err(io_error(&segment::path(&self.dir, \
+             self.segments.last_number()), source));",
+            "let _ = source;",
+        )],
+        kind: "disks",
+        worlds: 2_000,
+    },
+    Fault {
+        name: "crash-without-the-reset-of-its-end",
+        changes: &[(
+            SESSION,
+            "reset_due: config.reset.disconnect && (next_num_in, next_num_out) != (1, 1),",
+            "reset_due: false,",
+        )],
+        kind: "mixed",
+        worlds: 2_000,
     },
 ];

@@ -18,7 +18,12 @@ impl World {
 
     /// After this without a word the counterparty is asked.
     fn patience(&self) -> u64 {
-        self.heart_bt_int() + self.heart_bt_int() / 5
+        let timing = &self.plan.settings[0].timing;
+        self.heart_bt_int()
+            + match timing.margin_ms {
+                0 => self.heart_bt_int() / 100 * u64::from(timing.margin_percent),
+                ms => u64::from(ms) * MS,
+            }
     }
 
     /// Checked at each moment.
@@ -44,7 +49,8 @@ impl World {
             State::LogoutSent => waits("a logout", since, 10 * SECOND + SLACK),
             State::Active if self.heart_bt_int() > 0 => {
                 let patience = self.patience();
-                let silence = patience + patience.min(TEST_REQUEST_WAIT_MAX) + SLACK;
+                let requests = u64::from(self.plan.settings[0].timing.test_requests_max);
+                let silence = patience + requests * patience.min(TEST_REQUEST_WAIT_MAX) + SLACK;
                 waits("a sign of life", ours.received.0, silence);
                 let written = self.net.lock().observer.sides[side].at;
                 if !ours.rig.look().waits {

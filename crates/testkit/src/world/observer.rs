@@ -27,6 +27,8 @@ pub(super) struct Tolerance {
     pub(super) jumps: bool,
     /// Bits are flipped on the way.
     pub(super) damage: bool,
+    /// Reject(3) is sent again when asked for.
+    pub(super) resend_rejects: bool,
     /// Nothing is damaged, given up, or dropped for want of room.
     pub(super) complete: bool,
     /// The application refuses messages, and says so with Reject(3).
@@ -38,6 +40,8 @@ pub(super) struct Tolerance {
 /// One frame that was new once.
 struct Original {
     application: bool,
+    /// Whether it may be sent again.
+    resent: bool,
     body: u64,
     sending_time: Vec<u8>,
 }
@@ -96,6 +100,13 @@ impl Observer {
         self.sides[1 - side].asked.clear();
     }
 
+    /// The numbers of this side start again.
+    pub(super) fn reset(&mut self, side: usize) {
+        let fair = self.tolerance.silent_resets || self.tolerance.asked_resets;
+        assert!(fair || !self.tolerance.honest, "side {side} resets its numbers unasked");
+        self.sides[side].start_again();
+    }
+
     /// What was written is another session's now.
     pub(super) fn forget(&mut self) {
         self.sides = [Written::default(), Written::default()];
@@ -135,7 +146,9 @@ impl Observer {
         written.frames += 1;
         written.at = now;
         match message.msg_type() {
-            b"3" => written.rejected = message.uint(tag::REF_SEQ_NUM).ok(),
+            b"3" if message.raw(tag::POSS_DUP_FLAG).is_none() => {
+                written.rejected = message.uint(tag::REF_SEQ_NUM).ok();
+            }
             b"5" => written.logged_out = true,
             _ => {}
         }
@@ -176,20 +189,20 @@ impl Observer {
 }
 
 impl Written {
+    fn start_again(&mut self) {
+        self.highest = 0;
+        self.first = None;
+        self.last = None;
+        self.originals.clear();
+    }
+
     /// A new number: the next one, or 1 with a reset.
     fn check_number(&mut self, side: usize, seq: u64, message: &Message<'_>, tolerance: Tolerance) {
         let flagged = message.flag(tag::RESET_SEQ_NUM_FLAG) == Ok(true);
+        // What waited for the connection may have left behind the reset.
         if seq == 1 && self.highest > 0 && message.msg_type() == b"A" {
-            let fair = if flagged {
-                tolerance.asked_resets
-            } else {
-                tolerance.silent_resets && self.last.is_none()
-            };
-            assert!(fair, "side {side} starts again at 1 without a reset");
-            self.highest = 0;
-            self.first = None;
-            self.last = None;
-            self.originals.clear();
+            assert!(flagged && tolerance.asked_resets, "side {side} starts again at 1 unasked");
+            self.start_again();
         }
         match self.last {
             Some(last) => assert!(seq == last + 1, "side {side}: {seq} follows {last}"),
@@ -214,6 +227,7 @@ impl Written {
         let administrative = matches!(message.msg_type(), [b'0'..=b'5' | b'A']);
         let original = Original {
             application: !administrative,
+            resent: !administrative || (message.msg_type() == b"3" && tolerance.resend_rejects),
             body: body(message),
             sending_time: message.raw(tag::SENDING_TIME).unwrap_or_default().to_vec(),
         };
@@ -268,7 +282,7 @@ impl Written {
         let original_time = message.raw(tag::ORIG_SENDING_TIME);
         assert!(original_time.is_some(), "a PossDup without OrigSendingTime(122)");
         let Some(original) = self.originals.get(&seq) else { return };
-        assert!(original.application, "side {side} sends an administrative message again: {seq}");
+        assert!(original.resent, "side {side} sends an administrative message again: {seq}");
         assert_eq!(original.body, body(message), "side {side} sends {seq} again with other fields");
         // An earlier one is lawful only where the clock went back since.
         let time = original_time.unwrap_or_default();

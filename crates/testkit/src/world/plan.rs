@@ -2,6 +2,9 @@
 
 use transfix::{BeginString, Offline, Precision, ResetPolicy, Role, SessionId, SessionSettings};
 
+use transfix_session::{NumbersConfig, ResendConfig, TimingConfig};
+use transfix_store::{Durability, Options};
+
 use super::net::Weather;
 use super::observer::Tolerance;
 use super::side::Held;
@@ -14,6 +17,8 @@ pub enum Kind {
     Links,
     /// Processes that end at any moment, and come again.
     Crashes,
+    /// Disks that are full, fail to sync, or take nothing.
+    Disks,
     /// Numbers that start again.
     Resets,
     /// Messages that arrive damaged.
@@ -30,9 +35,10 @@ pub enum Kind {
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Links,
         Self::Crashes,
+        Self::Disks,
         Self::Resets,
         Self::Damage,
         Self::Clocks,
@@ -53,6 +59,7 @@ impl Kind {
         match self {
             Self::Links => "links",
             Self::Crashes => "crashes",
+            Self::Disks => "disks",
             Self::Resets => "resets",
             Self::Damage => "damage",
             Self::Clocks => "clocks",
@@ -78,6 +85,7 @@ pub(super) struct Odds {
     pub(super) restart: usize,
     pub(super) crash: usize,
     pub(super) jump: usize,
+    pub(super) ail: usize,
     pub(super) operate: usize,
     /// Also a reset of the numbers by the operator, and numbers given up.
     pub(super) operator_resets: bool,
@@ -90,6 +98,7 @@ pub(super) struct Plan {
     pub(super) kind: Kind,
     pub(super) settings: [SessionSettings; 2],
     pub(super) held: Held,
+    pub(super) store: [Options; 2],
     pub(super) weather: Weather,
     pub(super) odds: Odds,
     pub(super) actions: usize,
@@ -109,20 +118,18 @@ impl Plan {
             3.. => [ResetPolicy::NEVER; 2],
             _ if !has(&[Kind::Resets]) => [ResetPolicy::NEVER; 2],
             0 => [ResetPolicy::DISCONNECT; 2],
-            // FIX 4.0 cannot say so: both sides must know.
             1 => [ResetPolicy::LOGON; 2],
+            // FIX 4.0 has no ResetSeqNumFlag(141).
             _ if begin_string == BeginString::Fix40 => [ResetPolicy::LOGON; 2],
             _ => [ResetPolicy::LOGON, ResetPolicy::NEVER],
         };
         let heart_bt_int_s = [1, 2, 5, 30, 30, 0][random.below(6)];
         let wide_clocks = has(&[Kind::Clocks]) && random.below(2) == 0;
-        // Settings refuse to store what a reset would lose.
-        let never = reset == [ResetPolicy::NEVER; 2];
-        let stores = random.below(3) == 0 && never;
-        let offline = if stores { Offline::Store } else { Offline::Refuse };
+        let offline = if random.below(3) == 0 { Offline::Store } else { Offline::Refuse };
         let precision = [None, Some(Precision::Nanos)][random.below(2)]
             .filter(|_| begin_string >= BeginString::Fix44);
         let appl_ver_id = (begin_string == BeginString::Fixt11).then_some(7 + random.below(3));
+        let (resend, numbers, timing) = switches(random);
         let settings = [Role::Initiator, Role::Acceptor].map(|role| {
             let id = match role {
                 Role::Initiator => SessionId::new(begin_string, "CLIENT", "VENUE"),
@@ -136,6 +143,9 @@ impl Plan {
             settings.precision = precision;
             settings.validate = false;
             settings.offline = offline;
+            settings.resend = resend;
+            settings.numbers = numbers;
+            settings.timing = timing;
             settings.queued_bytes_max = [2_000, 1 << 20][random.below(2)];
             settings
         });
@@ -145,6 +155,11 @@ impl Plan {
         let text_bytes_max = if narrow { 0 } else { [0, 100, 100, 2_000][random.below(4)] };
         // Sometimes so few that most of a gap must be asked for again.
         let held = match random.below(3) {
+            0 if resend.closed_ranges || resend.request_max > 0 => {
+                // Nothing kept would leave such a session behind for ever: what comes while it
+                // asks is gone each time.
+                Held { messages_max: 3 + random.below(4), bytes_max: 8_000 }
+            }
             0 => Held { messages_max: random.below(4), bytes_max: 400 },
             _ => Held { messages_max: 10_000, bytes_max: 1 << 20 },
         };
@@ -152,6 +167,7 @@ impl Plan {
             kind,
             settings,
             held,
+            store: [(); 2].map(|()| options(random)),
             weather,
             odds,
             // Mostly short worlds: what goes wrong goes wrong early, and the others go deep.
@@ -173,6 +189,7 @@ impl Plan {
                 && self.held.messages_max > 100
                 && !self.resets(),
             jumps: self.odds.jump > 0,
+            resend_rejects: self.settings[0].resend.resend_rejects,
             damage: self.weather.damage_one_in > 0,
             refusals: self.refuse_one_in > 0 && self.settings[0].begin_string < BeginString::Fix42,
             honest: true,
@@ -184,6 +201,31 @@ impl Plan {
         let policies = [self.settings[0].reset_on, self.settings[1].reset_on];
         self.odds.operator_resets || policies != [ResetPolicy::NEVER; 2]
     }
+}
+
+/// The switches of the session layer that change what is said, and nothing of what is delivered.
+fn switches(random: &mut Random) -> (ResendConfig, NumbersConfig, TimingConfig) {
+    let mut chance = |one_in: usize| random.below(one_in) == 0;
+    let resend = ResendConfig {
+        request_max: if chance(3) { 5 } else { 0 },
+        closed_ranges: chance(3),
+        resend_rejects: chance(4),
+        orig_sending_time_required: !chance(4),
+        ..ResendConfig::default()
+    };
+    let numbers = NumbersConfig {
+        send_last_processed: chance(4),
+        next_expected: chance(4),
+        ..NumbersConfig::default()
+    };
+    let timing = TimingConfig {
+        margin_percent: if chance(3) { 60 } else { 20 },
+        margin_ms: if chance(4) { 400 } else { 0 },
+        test_requests_max: if chance(3) { 2 } else { 1 },
+        logout_when_silent: chance(4),
+        ..TimingConfig::default()
+    };
+    (resend, numbers, timing)
 }
 
 fn odds(random: &mut Random, kind: Kind) -> Odds {
@@ -199,11 +241,21 @@ fn odds(random: &mut Random, kind: Kind) -> Odds {
         logout: one_in(30, true),
         restart: one_in(30, true),
         crash: if has(&[Kind::Crashes]) { 6 } else { 0 },
+        ail: if has(&[Kind::Disks]) { 6 } else { 0 },
         jump: if has(&[Kind::Clocks]) { 6 } else { 0 },
         operate: one_in(6, has(&[Kind::Operators, Kind::Resets])),
         operator_resets,
         flood: one_in(20, true),
         unnoticed_ms_max: one_in(60_000, true),
+    }
+}
+
+/// Segments so short that one hardly lasts, or so long that it lasts for a world.
+fn options(random: &mut Random) -> Options {
+    Options {
+        durability: [Durability::Process, Durability::Power][random.below(2)],
+        segment_bytes_first: [300, 4_000, 30_000][random.below(3)],
+        segment_bytes_max: [1_000, 60_000][random.below(2)],
     }
 }
 

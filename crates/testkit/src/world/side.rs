@@ -5,11 +5,15 @@
 //! after it, and nothing else.
 
 use transfix::rig::{Ended, Rig, Rules};
-use transfix::{Body, Disconnect, Now, Sent, SessionSettings, State, Timestamp};
+use transfix::{
+    Body, Disconnect, Now, SendError, Sent, SessionSettings, State, Timestamp, store::Store,
+};
 use transfix_session::{Config, Outbox, Session};
 
+use crate::disk::Crash;
+
 use super::app::{self, Shared as App};
-use super::journal::{Disk, Fuse};
+use super::disk::{Disk, Fuse};
 
 /// 2026-11-21 12:00:00, where the simulated wall clocks begin.
 const START_UTC_NS: i64 = 1_795_262_400_000_000_000;
@@ -68,7 +72,7 @@ impl Side {
         rules: &Rules,
     ) -> Self {
         Self {
-            rig: start(&settings, held, &app, &disk, rules),
+            rig: start(&settings, held, &app, disk.open(Crash::Process), rules),
             settings,
             held,
             app,
@@ -114,13 +118,13 @@ impl Side {
         self.note(now);
         let (after, reset) = (self.numbers(), self.disk.resets() > before.resets);
         let ahead = after.0 >= before.numbers.0 && after.1 >= before.numbers.1;
-        assert!(ahead || reset || self.disk.is_blown(), "numbers go back to {after:?}");
+        assert!(ahead || reset || self.disk.is_lost(), "numbers go back to {after:?}");
         if reset {
             // What was sent behind the reset has begun the new epoch already.
             let mut log = self.app.lock();
             log.epoch = log.epoch.max(before.epoch + 1);
         }
-        if self.disk.is_blown() {
+        if self.disk.is_lost() {
             self.recover(now, &before);
             return Outcome::Died;
         }
@@ -144,14 +148,20 @@ impl Side {
     /// A new process finds what the old one has left.
     fn recover(&mut self, now: u64, before: &Before) {
         let after = self.numbers();
-        self.restart(now);
+        self.disk.ail(None);
+        self.restart(now, self.disk.worst());
         let found = self.numbers();
+        // The end of the process may be the end of a connection after which numbers start again.
+        let reset = self.settings.reset_on.disconnect && found == (1, 1);
+        if reset {
+            self.app.lock().epoch += 1;
+        }
         assert!(
-            found == after || found == before.numbers,
+            reset || found == after || found == before.numbers,
             "a crash between {:?} and {after:?} leaves {found:?}",
             before.numbers
         );
-        if found != after {
+        if found != after && !reset {
             // What the application did in that turn is undone with it.
             let mut log = self.app.lock();
             log.sent.truncate(before.sent);
@@ -160,8 +170,9 @@ impl Side {
     }
 
     /// A new process takes over: only the store is left.
-    pub(super) fn restart(&mut self, now: u64) {
-        self.rig = start(&self.settings, self.held, &self.app, &self.disk, &self.rules);
+    pub(super) fn restart(&mut self, now: u64, crash: Crash) {
+        let store = self.disk.open(crash);
+        self.rig = start(&self.settings, self.held, &self.app, store, &self.rules);
         self.received = (now, 0);
         self.since = (State::Disconnected, now);
         self.moved = (now, self.numbers().0);
@@ -180,8 +191,12 @@ impl Side {
         self.call(now, |rig, now| {
             let drawn = app.lock().draw();
             let fill = |body: &mut Body<'_>| app::fill(body, drawn);
-            if let Ok(Sent::Direct(seq) | Sent::Stored(seq)) = rig.send(now, b"D", fill) {
-                app.lock().accepted(drawn.0, seq);
+            let next = rig.look().next_num_out;
+            match rig.send(now, b"D", fill) {
+                Ok(Sent::Direct(seq) | Sent::Stored(seq)) => app.lock().accepted(drawn.0, seq),
+                // Nobody knows before the store has been opened again.
+                Err(SendError::Failed) => app.lock().accepted(drawn.0, next),
+                _ => {}
             }
             Ok(())
         })
@@ -196,14 +211,14 @@ impl Side {
         self.call(now, |rig, now| rig.operate(now, act))
     }
 
-    pub(super) fn close(&mut self, now: u64, reason: Disconnect) {
-        // A reset at the end of a connection is journalled here. Should the process end with it, a
-        // new one has taken over already.
-        let _ = self.call(now, |rig, now| {
+    /// The connection closes, which may be journalled too.
+    pub(super) fn close(&mut self, now: u64, reason: Disconnect) -> Outcome {
+        let outcome = self.call(now, |rig, now| {
             rig.close(now, reason);
             Ok(())
         });
         self.since = (State::Disconnected, now);
+        outcome
     }
 
     pub(super) fn arm(&mut self, fuse: Fuse) {
@@ -211,11 +226,17 @@ impl Side {
     }
 }
 
-fn start(settings: &SessionSettings, held: Held, app: &App, disk: &Disk, rules: &Rules) -> Rig {
+fn start(
+    settings: &SessionSettings,
+    held: Held,
+    app: &App,
+    store: Box<dyn Store>,
+    rules: &Rules,
+) -> Rig {
     let adjust = |config: &mut Config| {
         config.held_messages_max = held.messages_max;
         config.held_bytes_max = held.bytes_max;
     };
-    let rig = Rig::new(settings, adjust, disk.open(), Box::new(app.clone()), rules);
+    let rig = Rig::new(settings, adjust, store, Box::new(app.clone()), rules);
     rig.unwrap_or_else(|why| panic!("the settings of a world are good: {why}"))
 }
