@@ -418,10 +418,18 @@ impl Desk {
     }
 
     /// Writes as much as the socket takes, a replay in its place between the live frames.
-    pub(crate) fn write(&mut self, now: Now, stream: &mut dyn Stream) -> Result<(), Down> {
+    ///
+    /// Of a replay one chunk: then it is the turn of the worker's other sessions. Answers whether
+    /// the socket may take more.
+    pub(crate) fn write(&mut self, now: Now, stream: &mut dyn Stream) -> Result<bool, Down> {
+        let mut filled = false;
         loop {
             let replays = self.replay.active && self.replay.barrier == 0;
             if replays && self.replay.out.bytes().is_empty() {
+                if filled {
+                    return Ok(true);
+                }
+                filled = true;
                 self.replay.fill(now, &mut self.session, &*self.store).map_err(Down::Store)?;
                 self.note_missing();
                 if self.wants_wire {
@@ -435,7 +443,7 @@ impl Desk {
                 (false, false) => self.out.bytes(),
             };
             if bytes.is_empty() {
-                return Ok(());
+                return Ok(false);
             }
             if self.wants_wire && !replays {
                 show_frames(&mut *self.application, &bytes[self.shown..]);
@@ -443,7 +451,7 @@ impl Desk {
             }
             let n = match stream.write(bytes) {
                 Ok(n) => n,
-                Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Ok(false),
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
                 Err(e) => return Err(Down::Io(e)),
             };

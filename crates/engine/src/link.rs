@@ -149,14 +149,14 @@ impl Link {
         // 7 store
         desk.journal(now).map_err(Down::Store)?;
         // 8 write
-        desk.write(now, &mut **stream)?;
+        let more = desk.write(now, &mut **stream)?;
         if desk.is_stalled() {
             return Err(Down::Session(Disconnect::Stalled));
         }
         match outcome {
             // What the lobby had read before the end of the stream has counted.
             Ok(()) if ended => Err(ENDED),
-            Ok(()) => Ok(Turn { progress: true, again }),
+            Ok(()) => Ok(Turn { progress: true, again: again || more }),
             Err(why) => Err(why),
         }
     }
@@ -198,7 +198,8 @@ impl Link {
     pub(crate) fn flush(&mut self, now: Now) -> Result<(), Down> {
         self.desk.journal(now).map_err(Down::Store)?;
         match self.stream.as_deref_mut() {
-            Some(stream) => self.desk.write(now, stream),
+            // The turn that began a replay goes on with it, or the socket's next event does.
+            Some(stream) => self.desk.write(now, stream).map(|_| ()),
             None => Ok(()),
         }
     }

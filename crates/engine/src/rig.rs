@@ -129,7 +129,7 @@ impl Rig {
     /// # Errors
     /// As [`Rig::attach`].
     pub fn turn(&self, now: Now) -> Result<(), Ended> {
-        self.link().turn(&self.shared.queue, || now)?;
+        while self.link().turn(&self.shared.queue, || now)?.again {}
         Ok(())
     }
 

@@ -1,0 +1,220 @@
+//! A resend of a million stored messages, and what another session of the same thread notices:
+//! `cargo bench -p transfix-bench --bench resend`.
+//!
+//! One engine with one worker has two acceptor sessions. `LAGGARD` has a million messages in its
+//! store, and its counterparty, a plain socket, asks for all of them. `TRADER` answers orders all
+//! the while; its client waits for each answer. Floor of the resend: reading the same messages
+//! from the store and summing their bytes.
+#![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a benchmark speaks to its user")]
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::{Duration, Instant};
+
+use transfix::codec::{Frame, FrameWriter, Limits, frame};
+use transfix::store::{FileStore, Options, Store};
+use transfix::{
+    Application, BeginString, BusinessReject, Engine, EngineError, Message, Mode, Offline,
+    Precision, Role, SessionId, SessionRef, SessionSettings, Settings, clock, tag,
+};
+use transfix_testkit::temp::TempDir;
+
+const MESSAGES: u64 = 1_000_000;
+const ROUND_TRIPS: usize = 3_000;
+const LONG: Duration = Duration::from_secs(120);
+
+/// Answers each order by a report with the same ClOrdID(11).
+struct Echo;
+
+impl Application for Echo {
+    fn on_message(
+        &mut self,
+        message: &Message<'_>,
+        session: &mut SessionRef<'_>,
+    ) -> Result<(), BusinessReject> {
+        let id = message.text(tag::CL_ORD_ID)?.to_owned();
+        let sent = session.send("8", |report| _ = report.str(tag::CL_ORD_ID, &id));
+        sent.map(drop).map_err(|error| BusinessReject::other(error.to_string()))
+    }
+}
+
+/// Tells of logons and of reports.
+struct Client(Sender<()>);
+
+impl Application for Client {
+    fn on_message(
+        &mut self,
+        _: &Message<'_>,
+        _: &mut SessionRef<'_>,
+    ) -> Result<(), BusinessReject> {
+        self.0.send(()).ok();
+        Ok(())
+    }
+
+    fn on_logon(&mut self, _: &mut SessionRef<'_>) {
+        self.0.send(()).ok();
+    }
+}
+
+fn settings(role: Role, us: &str, them: &str, address: &str, dir: &TempDir) -> SessionSettings {
+    let id = SessionId::new(BeginString::Fix44, us, them);
+    let mut settings = SessionSettings::new(role, &id, address);
+    settings.store_dir = dir.path().join(us);
+    settings.validate = false;
+    settings.offline = if them == "LAGGARD" { Offline::Store } else { Offline::Refuse };
+    settings
+}
+
+fn start(
+    sessions: Vec<SessionSettings>,
+    mut application: impl FnMut() -> Box<dyn Application>,
+) -> Result<Engine, EngineError> {
+    let mut all = Settings { sessions, ..Settings::default() };
+    all.engine.workers = 1;
+    Engine::start(&all, |_| application())
+}
+
+fn main() {
+    let dir = TempDir::new();
+    let of = |them| settings(Role::Acceptor, "VENUE", them, "127.0.0.1:0", &dir);
+    let venue = start(vec![of("LAGGARD"), of("TRADER")], || Box::new(Echo)).unwrap();
+    let address = venue.listening()[0];
+    let laggard = SessionId::new(BeginString::Fix44, "VENUE", "LAGGARD");
+    let handle = venue.session(&laggard).unwrap();
+    let text = "x".repeat(120);
+    let begun = Instant::now();
+    for n in 0..MESSAGES {
+        handle.send("B", |news| _ = news.uint(tag::CL_ORD_ID, n).str(tag::TEXT, &text)).unwrap();
+    }
+    println!("stored {MESSAGES} messages: {} ns each", ns_each(begun, MESSAGES));
+
+    let (sender, seen) = channel();
+    let mut client = settings(Role::Initiator, "TRADER", "VENUE", &address.to_string(), &dir);
+    client.mode = Mode::Dedicated;
+    let id = client.id();
+    let client = start(vec![client], || Box::new(Client(sender.clone()))).unwrap();
+    seen.recv_timeout(LONG).unwrap();
+    round_trips(&client, &id, &seen, None);
+    let before = round_trips(&client, &id, &seen, None);
+    let anonymous = memory_kib();
+
+    let done = Arc::new(AtomicBool::new(false));
+    let reader = std::thread::spawn({
+        let done = Arc::clone(&done);
+        move || {
+            let read = read_all(address);
+            done.store(true, Ordering::Release);
+            read
+        }
+    });
+    let during = round_trips(&client, &id, &seen, Some(&done));
+    let grown = memory_kib().saturating_sub(anonymous);
+    let (bytes, took) = reader.join().unwrap();
+    client.stop(5_000);
+    venue.stop(5_000);
+    drop(handle);
+
+    let floor = floor(&dir);
+    let each = took.as_nanos() as f64 / MESSAGES as f64;
+    println!(
+        "resent {bytes} bytes: {each:.0} ns a message; reading them from the store {floor:.0}"
+    );
+    println!("memory meanwhile: {grown:+} KiB");
+    let (p50, p99) = (percentile(&before, 50), percentile(&before, 99));
+    let (p50_during, p99_during) = (percentile(&during, 50), percentile(&during, 99));
+    println!("round trip of the other session before: p50 {p50:.1} us, p99 {p99:.1} us");
+    println!(
+        "meanwhile: p50 {p50_during:.1} us, p99 {p99_during:.1} us over {} round trips: p99 {:.2} x",
+        during.len(),
+        p99_during / p99
+    );
+}
+
+fn ns_each(begun: Instant, n: u64) -> u128 {
+    begun.elapsed().as_nanos() / u128::from(n)
+}
+
+/// Orders one after the other; until `done`, if that is given.
+fn round_trips(
+    client: &Engine,
+    id: &SessionId,
+    seen: &Receiver<()>,
+    done: Option<&AtomicBool>,
+) -> Vec<f64> {
+    let handle = client.session(id).unwrap();
+    let mut times = Vec::new();
+    while done.map_or(times.len() < ROUND_TRIPS, |done| !done.load(Ordering::Acquire)) {
+        let begun = Instant::now();
+        handle.send("D", |order| _ = order.uint(tag::CL_ORD_ID, times.len() as u64)).unwrap();
+        seen.recv_timeout(LONG).unwrap();
+        times.push(begun.elapsed().as_nanos() as f64 / 1_000.0);
+        // As paced as trading is: the other session does not wait for this one.
+        std::thread::sleep(Duration::from_micros(50));
+    }
+    times
+}
+
+fn percentile(times: &[f64], percent: usize) -> f64 {
+    let mut sorted = times.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted.get(sorted.len() * percent / 100).copied().unwrap_or(f64::NAN)
+}
+
+/// Logs on as the laggard, asks for everything, and reads it; how many bytes, and how long it took.
+fn read_all(address: SocketAddr) -> (usize, Duration) {
+    let mut stream = TcpStream::connect(address).unwrap();
+    let time = clock::now().utc;
+    let mut bytes = Vec::new();
+    for (msg_type, seq, rest) in [("A", 1, "98=0\x01108=0\x01"), ("2", 2, "7=1\x0116=0\x01")] {
+        let mut one = Vec::new();
+        let mut frame = FrameWriter::new(&mut one, b"FIX.4.4", msg_type.as_bytes());
+        frame.raw(b"49=LAGGARD\x0156=VENUE\x01");
+        frame.header_uint(tag::MSG_SEQ_NUM, seq);
+        frame.header_timestamp(tag::SENDING_TIME, time, Precision::Millis);
+        frame.raw(rest.as_bytes());
+        frame.finish().unwrap();
+        bytes.extend(one);
+    }
+    let begun = Instant::now();
+    stream.write_all(&bytes).unwrap();
+    let (mut buffer, mut end, mut total, mut messages) = (vec![0; 1 << 18], 0, 0, 0);
+    while messages < MESSAGES {
+        let n = stream.read(&mut buffer[end..]).unwrap();
+        assert!(n > 0, "the connection was closed after {messages} messages");
+        (end, total) = (end + n, total + n);
+        let mut at = 0;
+        while let Frame::Whole(length) = frame::split(&buffer[at..end], Limits::default()) {
+            let head = &buffer[at..at + length.min(40)];
+            messages += u64::from(head.windows(6).any(|part| part == b"\x0135=B\x01"));
+            at += length;
+        }
+        buffer.copy_within(at..end, 0);
+        end -= at;
+    }
+    (total, begun.elapsed())
+}
+
+/// Nanoseconds a message that reading all of them from the store takes.
+fn floor(dir: &TempDir) -> f64 {
+    let path = dir.path().join("VENUE").join("FIX.4.4-VENUE-LAGGARD");
+    let (store, _) = FileStore::open(&path, Options::default(), 0).unwrap();
+    let begun = Instant::now();
+    let mut sum = 0_u64;
+    for seq in 1..=MESSAGES {
+        let stored = store.outbound(seq).unwrap().unwrap();
+        sum = stored.bytes.iter().fold(sum, |sum, b| sum.wrapping_add(u64::from(*b)));
+    }
+    std::hint::black_box(sum);
+    begun.elapsed().as_nanos() as f64 / MESSAGES as f64
+}
+
+/// Memory of the process that no file backs.
+fn memory_kib() -> i64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"));
+    line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or(0)
+}
