@@ -6,7 +6,7 @@
 //! sooner: the ResendRequest(2) or a part of its answer may have been garbled on the way, and
 //! nothing else would ever tell.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::config::ResendConfig;
 
@@ -21,9 +21,14 @@ pub(crate) enum Ask {
     GiveUp,
 }
 
+/// How many early messages are remembered as dealt with; those beyond are asked for again.
+const DONE_MAX: usize = 1_000;
+
 /// A ResendRequest(2) that is open.
 #[derive(Debug)]
 struct Request {
+    /// BeginSeqNo(7).
+    begin: u64,
     /// EndSeqNo(16), if it is not open.
     end: Option<u64>,
     /// The last missing number that the answer covers for certain.
@@ -40,8 +45,10 @@ pub(crate) struct Gap {
     bytes_max: usize,
     /// The highest number known to be missing; 0 for no gap.
     missing_to: u64,
-    /// A Logon(A) above the gap, which counts when its turn comes.
-    logon: Option<u64>,
+    /// Early messages that were dealt with at once and count when their turn comes: the Logon(A),
+    /// and each ResendRequest(2). Were they asked for again, two sides that ask for definite ranges
+    /// would go on asking for each other's requests for ever.
+    done: BTreeSet<u64>,
     request: Option<Request>,
     /// The expected number when it last moved, since when it stands, and how often it was asked
     /// for since.
@@ -62,7 +69,7 @@ impl Gap {
             messages_max,
             bytes_max,
             missing_to: 0,
-            logon: None,
+            done: BTreeSet::new(),
             request: None,
             next_num_in: 0,
             since_ns: 0,
@@ -74,14 +81,14 @@ impl Gap {
         self.held.clear();
         self.held_bytes = 0;
         self.missing_to = 0;
-        self.logon = None;
+        self.done.clear();
         self.request = None;
     }
 
     /// Whether nothing is missing and nothing waits.
     #[inline]
     pub(crate) fn is_quiet(&self) -> bool {
-        self.missing_to == 0 && self.logon.is_none() && self.held.is_empty()
+        self.missing_to == 0 && self.done.is_empty() && self.held.is_empty()
     }
 
     /// An early message: all from `next_num_in` to `missing_to` is missing.
@@ -94,28 +101,42 @@ impl Gap {
         self.ask_again(now_ns)
     }
 
-    /// A Logon(A) above the gap: it counts by itself, once the gap is closed.
-    pub(crate) const fn note_logon(&mut self, seq: u64) {
-        self.logon = Some(seq);
+    /// An early message that was dealt with at once: it counts by itself when its turn comes.
+    /// Answers whether there was room to remember it.
+    pub(crate) fn note_done(&mut self, seq: u64) -> bool {
+        let room = self.done.len() < DONE_MAX;
+        if room {
+            self.done.insert(seq);
+        }
+        room
+    }
+
+    /// An early message that was not dealt with after all.
+    pub(crate) fn forget_done(&mut self, seq: u64) {
+        self.done.remove(&seq);
+    }
+
+    /// Whether a gap fill from `seq` on belongs to the answer to the open request.
+    pub(crate) fn was_asked_for(&self, seq: u64) -> bool {
+        self.request.as_ref().is_some_and(|request| seq >= request.begin)
     }
 
     /// The gap was asked for by other means than a ResendRequest(2).
     pub(crate) fn note_asked(&mut self, now_ns: u64, next_num_in: u64, missing_to: u64) {
         self.missing_to = self.missing_to.max(missing_to);
         self.note_progress(now_ns, next_num_in);
-        self.request = Some(Request { end: None, covers_to: self.missing_to });
+        self.request = Some(Request { begin: next_num_in, end: None, covers_to: self.missing_to });
         self.since_ns = now_ns;
     }
 
     /// The next number to be expected when all up to `next_num_in` - 1 has come.
     pub(crate) fn expected(&mut self, next_num_in: u64) -> u64 {
-        match self.logon {
-            Some(logon) if next_num_in >= logon => {
-                self.logon = None;
-                next_num_in.max(logon + 1)
-            }
-            _ => next_num_in,
+        let mut next = next_num_in;
+        while let Some(seq) = self.done.first().copied().filter(|seq| *seq <= next) {
+            self.done.pop_first();
+            next = next.max(seq + 1);
         }
+        next
     }
 
     /// The expected number is now `next_num_in`: forgets what is below, closes the gap or goes on
@@ -169,7 +190,7 @@ impl Gap {
             () if self.policy.closed_ranges => Some(self.missing_to),
             () => None,
         };
-        self.request = Some(Request { end, covers_to: end.unwrap_or(self.missing_to) });
+        self.request = Some(Request { begin, end, covers_to: end.unwrap_or(self.missing_to) });
         self.since_ns = now_ns;
         Ask::For { end }
     }
@@ -194,14 +215,18 @@ impl Gap {
         self.ask_next(now_ns)
     }
 
-    /// Keeps a message for later; drops it if there is no room.
-    pub(crate) fn hold(&mut self, seq: u64, bytes: &[u8]) {
+    /// Keeps a message for later, unless there is no room: answers whether it is kept.
+    pub(crate) fn hold(&mut self, seq: u64, bytes: &[u8]) -> bool {
         let room =
             self.held.len() < self.messages_max && self.held_bytes + bytes.len() <= self.bytes_max;
-        if room && !self.held.contains_key(&seq) {
+        if self.held.contains_key(&seq) {
+            return true;
+        }
+        if room {
             self.held_bytes += bytes.len();
             self.held.insert(seq, bytes.to_vec());
         }
+        room
     }
 
     /// The kept message with the expected number.
@@ -232,10 +257,9 @@ mod tests {
         let mut gap = gap(ResendConfig::default());
         assert_eq!(gap.early(0, 2, 4), OPEN);
         assert_eq!(gap.early(0, 2, 6), Ask::Nothing);
-        gap.hold(5, b"five");
-        gap.hold(6, b"too long for the rest");
-        gap.hold(6, b"six");
-        gap.hold(7, b"x");
+        let held = [gap.hold(5, b"five"), gap.hold(6, b"too long for the rest")];
+        assert_eq!(held, [true, false]);
+        assert_eq!([gap.hold(6, b"six"), gap.hold(7, b"x")], [true, false]);
         assert_eq!(gap.held.len(), 2);
         assert_eq!(gap.advance(0, 5), Ask::Nothing);
         assert_eq!(gap.take(5).as_deref(), Some(&b"five"[..]));
@@ -276,13 +300,14 @@ mod tests {
     }
 
     #[test]
-    fn a_logon_above_the_gap_counts_when_its_turn_comes() {
+    fn what_was_dealt_with_early_counts_when_its_turn_comes() {
         let mut gap = gap(ResendConfig::default());
-        gap.note_logon(5);
+        assert!(gap.note_done(5));
         assert_eq!(gap.expected(4), 4);
         assert_eq!(gap.expected(5), 6);
         assert_eq!(gap.expected(5), 5, "once");
-        gap.note_logon(5);
-        assert_eq!(gap.expected(8), 8);
+        assert!(gap.note_done(5) && gap.note_done(8) && gap.note_done(9));
+        gap.forget_done(9);
+        assert_eq!(gap.expected(8), 9);
     }
 }

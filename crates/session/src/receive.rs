@@ -196,25 +196,32 @@ impl Session {
         if message.msg_type() == b"5" {
             return self.on_logout(now, seq, out);
         }
-        if let Err(why) = self.request_gap(now, seq - 1, out) {
+        // FIX Session: a ResendRequest(2) above a gap is answered at once, or both sides wait for
+        // each other.
+        let asks = message.msg_type() == b"2" && self.check_header(now, message).is_ok();
+        let kept = if asks { self.gap.note_done(seq) } else { self.keep(now, seq, message) };
+        // What cannot be kept is missing too.
+        if let Err(why) = self.request_gap(now, if kept { seq - 1 } else { seq }, out) {
             return self.end(now, why, out);
         }
-        // FIX Session: a ResendRequest(2) above a gap is answered at once, or both sides wait for
-        // each other; the answer to ours covers its number by a gap fill.
-        if message.msg_type() == b"2"
-            && self.check_header(now, message).is_ok()
-            && let Ok(Some(resend)) = self.resend_range(message)
-        {
-            return match resend {
-                Verdict::Disconnect(why) => self.end(now, why, out),
-                resend => resend,
-            };
-        }
-        // Judged by its time of arrival; late, it is asked for again and comes with a new time.
-        if self.check_sending_time(now, message).is_ok() {
-            self.gap.hold(seq, message.bytes());
+        if asks {
+            match self.resend_range(message) {
+                Ok(Some(Verdict::Disconnect(why))) => return self.end(now, why, out),
+                Ok(Some(resend)) => return resend,
+                // Rejected, or passed over, when its turn comes.
+                Ok(None) | Err(_) => {
+                    self.gap.forget_done(seq);
+                    self.keep(now, seq, message);
+                }
+            }
         }
         Verdict::Held
+    }
+
+    /// Keeps an early message, which is judged by its time of arrival: late already, it is asked
+    /// for again and comes with a new time.
+    fn keep(&mut self, now: Now, seq: u64, message: &Message<'_>) -> bool {
+        self.check_sending_time(now, message).is_ok() && self.gap.hold(seq, message.bytes())
     }
 
     fn below(&mut self, now: Now, seq: u64, message: &Message<'_>, out: &mut Outbox) -> Verdict {
@@ -232,6 +239,27 @@ impl Session {
             CompIdPolicy::Ignore => Ok(()),
         };
         match comp_ids.and_then(|()| self.check_orig_sending_time(message)) {
+            Ok(()) => self.low_gap_fill(now, seq, message, out),
+            Err(reject) => self.refuse(now, message, reject, out),
+        }
+    }
+
+    /// A possible duplicate is passed over, but for a gap fill that answers our request and ends
+    /// above the expected number: its beginning has come by other ways.
+    fn low_gap_fill(
+        &mut self,
+        now: Now,
+        seq: u64,
+        message: &Message<'_>,
+        out: &mut Outbox,
+    ) -> Verdict {
+        let ends_above = message.msg_type() == b"4"
+            && self.gap.was_asked_for(seq)
+            && message.uint(tag::NEW_SEQ_NO).is_ok_and(|new| new > self.next_num_in);
+        if !ends_above {
+            return Verdict::Handled;
+        }
+        match self.check(now, message).and_then(|()| self.on_gap_fill(message)) {
             Ok(()) => Verdict::Handled,
             Err(reject) => self.refuse(now, message, reject, out),
         }
