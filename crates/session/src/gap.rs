@@ -10,6 +10,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::config::ResendConfig;
 
+/// What has shown that something is missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sign {
+    /// An early message.
+    Message,
+    /// An early ResendRequest(2): never a reason to ask once more, or two sides that send redundant
+    /// requests would do so for ever.
+    Request,
+}
+
 /// What is to be done about a gap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ask {
@@ -92,10 +102,16 @@ impl Gap {
     }
 
     /// An early message: all from `next_num_in` to `missing_to` is missing.
-    pub(crate) fn early(&mut self, now_ns: u64, next_num_in: u64, missing_to: u64) -> Ask {
+    pub(crate) fn early(
+        &mut self,
+        now_ns: u64,
+        next_num_in: u64,
+        (missing_to, sign): (u64, Sign),
+    ) -> Ask {
         self.missing_to = self.missing_to.max(missing_to);
         self.note_progress(now_ns, next_num_in);
-        if self.request.is_none() || self.policy.redundant_requests {
+        let redundant = self.policy.redundant_requests && sign == Sign::Message;
+        if self.request.is_none() || redundant {
             return self.ask(now_ns);
         }
         self.ask_again(now_ns)
@@ -255,15 +271,19 @@ mod tests {
     #[test]
     fn bounds_hold_and_the_gap_closes() {
         let mut gap = gap(ResendConfig::default());
-        assert_eq!(gap.early(0, 2, 4), OPEN);
-        assert_eq!(gap.early(0, 2, 6), Ask::Nothing);
+        assert_eq!(gap.early(0, 2, (4, Sign::Message)), OPEN);
+        assert_eq!(gap.early(0, 2, (6, Sign::Message)), Ask::Nothing);
         let held = [gap.hold(5, b"five"), gap.hold(6, b"too long for the rest")];
         assert_eq!(held, [true, false]);
         assert_eq!([gap.hold(6, b"six"), gap.hold(7, b"x")], [true, false]);
         assert_eq!(gap.held.len(), 2);
         assert_eq!(gap.advance(0, 5), Ask::Nothing);
         assert_eq!(gap.take(5).as_deref(), Some(&b"five"[..]));
-        assert_eq!(gap.early(0, 5, 6), OPEN, "what was asked for has come: this is another gap");
+        assert_eq!(
+            gap.early(0, 5, (6, Sign::Message)),
+            OPEN,
+            "what was asked for has come: this is another gap"
+        );
         assert_eq!(gap.advance(0, 7), Ask::Nothing);
         assert_eq!((gap.held.len(), gap.held_bytes, gap.deadline()), (0, 0, None));
     }
@@ -271,15 +291,19 @@ mod tests {
     #[test]
     fn a_request_without_effect_is_repeated() {
         let mut gap = gap(ResendConfig { repeats_max: 2, ..ResendConfig::default() });
-        assert_eq!(gap.early(0, 2, 4), OPEN);
-        assert_eq!(gap.early(WAIT_NS - 1, 2, 6), Ask::Nothing);
+        assert_eq!(gap.early(0, 2, (4, Sign::Message)), OPEN);
+        assert_eq!(gap.early(WAIT_NS - 1, 2, (6, Sign::Message)), Ask::Nothing);
         assert_eq!(gap.deadline(), Some(WAIT_NS));
         assert_eq!(gap.advance(WAIT_NS, 2), OPEN, "nothing has come");
-        assert_eq!(gap.early(WAIT_NS + 1, 2, 6), Ask::Nothing);
-        assert_eq!(gap.early(2 * WAIT_NS, 3, 6), Ask::Nothing, "something has come");
-        assert_eq!(gap.early(3 * WAIT_NS - 1, 3, 6), Ask::Nothing);
-        assert_eq!(gap.early(3 * WAIT_NS, 3, 6), OPEN, "but not all");
-        assert_eq!(gap.early(4 * WAIT_NS, 3, 6), OPEN);
+        assert_eq!(gap.early(WAIT_NS + 1, 2, (6, Sign::Message)), Ask::Nothing);
+        assert_eq!(
+            gap.early(2 * WAIT_NS, 3, (6, Sign::Message)),
+            Ask::Nothing,
+            "something has come"
+        );
+        assert_eq!(gap.early(3 * WAIT_NS - 1, 3, (6, Sign::Message)), Ask::Nothing);
+        assert_eq!(gap.early(3 * WAIT_NS, 3, (6, Sign::Message)), OPEN, "but not all");
+        assert_eq!(gap.early(4 * WAIT_NS, 3, (6, Sign::Message)), OPEN);
         assert_eq!(gap.advance(5 * WAIT_NS, 3), Ask::GiveUp);
     }
 
@@ -290,7 +314,7 @@ mod tests {
             [(parts, None), (ResendConfig { closed_ranges: true, ..parts }, Some(9))]
         {
             let mut gap = gap(policy);
-            assert_eq!(gap.early(0, 2, 9), Ask::For { end: Some(4) });
+            assert_eq!(gap.early(0, 2, (9, Sign::Message)), Ask::For { end: Some(4) });
             assert_eq!(gap.advance(0, 4), Ask::Nothing);
             assert_eq!(gap.advance(0, 5), Ask::For { end: Some(7) });
             assert_eq!(gap.advance(0, 8), Ask::For { end: last });

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use transfix_codec::{Message, Reject, RejectReason, Rules, tag};
 
 use crate::config::{CompIdPolicy, MSG_SEQ_NUM_MAX, Now, ThrottleAction, TooLow};
+use crate::gap::Sign;
 use crate::outbox::Outbox;
 use crate::session::{Checks, Session, is_administrative};
 use crate::state::State;
@@ -201,7 +202,9 @@ impl Session {
         let asks = message.msg_type() == b"2" && self.check_header(now, message).is_ok();
         let kept = if asks { self.gap.note_done(seq) } else { self.keep(now, seq, message) };
         // What cannot be kept is missing too.
-        if let Err(why) = self.request_gap(now, if kept { seq - 1 } else { seq }, out) {
+        let missing_to = if kept { seq - 1 } else { seq };
+        let sign = if asks { Sign::Request } else { Sign::Message };
+        if let Err(why) = self.request_gap(now, (missing_to, sign), out) {
             return self.end(now, why, out);
         }
         if asks {
