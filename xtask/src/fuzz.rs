@@ -20,6 +20,7 @@ const TARGETS: &[(&str, &str)] = &[
     ("json", "json"),
     ("plain", "messages"),
     ("dictionary", "dictionaries"),
+    ("session", "messages"),
 ];
 const SECONDS: u64 = 60;
 /// Messages are short; longer inputs only make each run slower.

@@ -8,6 +8,7 @@ pub mod instructions;
 pub mod peers;
 pub mod sanitize;
 pub mod scenarios;
+pub mod simulate;
 pub mod tidy;
 
 use std::path::{Path, PathBuf};

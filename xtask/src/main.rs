@@ -4,7 +4,8 @@
 use std::io::Write;
 use std::process::ExitCode;
 
-use xtask::{Outcome, dictionaries, docs, fuzz, instructions, peers, sanitize, scenarios, tidy};
+use xtask::{Outcome, dictionaries, docs, fuzz, instructions, peers, sanitize, scenarios};
+use xtask::{simulate, tidy};
 
 const USAGE: &str = "usage: cargo xtask VERB
 
@@ -18,6 +19,8 @@ verbs:
   sanitize                               run the codec's tests under AddressSanitizer and others
   scenarios [--world W]... [--filter F]  play the scenarios of testdata/scenarios, in the worlds
                                          pure, loopback and quickfix
+  simulate [--seed N] [--worlds M] [--kind KIND] | --faults | --fault NAME
+                                         run simulated worlds; show that faults are seen
   tidy                                   check the rules of the project's style";
 
 fn main() -> ExitCode {
@@ -32,6 +35,7 @@ fn main() -> ExitCode {
         "fuzz" => fuzz::run(args),
         "instructions" => instructions::run(args),
         "sanitize" => sanitize::run(),
+        "simulate" => simulate::run(args),
         "tidy" => tidy::run(),
         _ => Err(USAGE.to_owned()),
     };

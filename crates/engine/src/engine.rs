@@ -7,8 +7,8 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::JoinHandle;
 
-use transfix_codec::{CheckSumPolicy, Limits, Switches, Tag};
-use transfix_session::{Checks, Role, Session, SessionId};
+use transfix_codec::{CheckSumPolicy, FieldIndex, Limits, Message, Switches, Tag, tag};
+use transfix_session::{Checks, Config, Role, Session, SessionId};
 use transfix_store::{FileStore, MemoryStore, Options, Store, StoreError};
 
 use crate::application::Application;
@@ -344,10 +344,32 @@ pub(crate) fn open(
     }
     let hours = schedule.map(Hours::new);
     let store = open_store(settings)?;
+    let parts = Parts { config: settings.config(), data_fields, hours, store, application };
+    Ok(assemble(settings, parts, registry))
+}
+
+/// What a session is put together from, besides its settings.
+pub(crate) struct Parts {
+    pub(crate) config: Config,
+    pub(crate) data_fields: Vec<(Tag, Tag)>,
+    pub(crate) hours: Option<Hours>,
+    pub(crate) store: Box<dyn Store>,
+    pub(crate) application: Box<dyn Application>,
+}
+
+/// Puts a session together over a store that is open.
+pub(crate) fn assemble(
+    settings: &SessionSettings,
+    parts: Parts,
+    registry: &Arc<Registry>,
+) -> Shared {
+    let Parts { config, data_fields, hours, store, application } = parts;
+    let (id, precision) = (config.id.clone(), config.precision);
     let numbers = store.numbers();
-    let config = settings.config();
-    let precision = config.precision;
-    let session = Session::new(config, numbers.next_in, numbers.next_out);
+    let mut session = Session::new(config, numbers.next_in, numbers.next_out);
+    if numbers.next_in == 1 && asked_to_reset(&*store) {
+        session.reset_at_next_logon();
+    }
     let options = LinkOptions {
         limits: Limits { message_bytes_max: settings.message_bytes_max },
         check_sum: if settings.validate_check_sum {
@@ -374,7 +396,7 @@ pub(crate) fn open(
     };
     let desk = Desk::new(session, store, application, Arc::clone(registry), options);
     let active = Arc::clone(&desk.active);
-    Ok(Shared {
+    Shared {
         id,
         link: Mutex::new(Link::new(desk)),
         queue: SendQueue::new(settings.queued_bytes_max, precision),
@@ -384,7 +406,16 @@ pub(crate) fn open(
         closed: AtomicBool::new(false),
         enabled: AtomicBool::new(true),
         attention: AtomicBool::new(false),
-    })
+    }
+}
+
+/// Whether our last word before the end of the process was a Logon(A) with ResetSeqNumFlag(141)=Y:
+/// as long as none is answered, the counterparty may still count on from the old numbers.
+fn asked_to_reset(store: &dyn Store) -> bool {
+    let Ok(Some(first)) = store.outbound(1) else { return false };
+    let mut index = FieldIndex::default();
+    Message::parse(first.bytes, &mut index, CheckSumPolicy::Ignore)
+        .is_ok_and(|logon| logon.flag(tag::RESET_SEQ_NUM_FLAG) == Ok(true))
 }
 
 /// Compiles the rules here rather than at the first logon, so that a bad file is an error of the

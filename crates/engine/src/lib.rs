@@ -48,6 +48,7 @@ mod operate;
 pub mod probe;
 mod queue;
 mod replay;
+pub mod rig;
 mod rule_book;
 pub mod schedule;
 mod settings;

@@ -32,7 +32,7 @@ pub(crate) enum Ask {
 }
 
 /// How many early messages are remembered as dealt with; those beyond are asked for again.
-const DONE_MAX: usize = 1_000;
+const SETTLED_MAX: usize = 1_000;
 
 /// A ResendRequest(2) that is open.
 #[derive(Debug)]
@@ -58,7 +58,7 @@ pub(crate) struct Gap {
     /// Early messages that were dealt with at once and count when their turn comes: the Logon(A),
     /// and each ResendRequest(2). Were they asked for again, two sides that ask for definite ranges
     /// would go on asking for each other's requests for ever.
-    done: BTreeSet<u64>,
+    settled: BTreeSet<u64>,
     request: Option<Request>,
     /// The expected number when it last moved, since when it stands, and how often it was asked
     /// for since.
@@ -79,7 +79,7 @@ impl Gap {
             messages_max,
             bytes_max,
             missing_to: 0,
-            done: BTreeSet::new(),
+            settled: BTreeSet::new(),
             request: None,
             next_num_in: 0,
             since_ns: 0,
@@ -91,14 +91,14 @@ impl Gap {
         self.held.clear();
         self.held_bytes = 0;
         self.missing_to = 0;
-        self.done.clear();
+        self.settled.clear();
         self.request = None;
     }
 
     /// Whether nothing is missing and nothing waits.
     #[inline]
     pub(crate) fn is_quiet(&self) -> bool {
-        self.missing_to == 0 && self.done.is_empty() && self.held.is_empty()
+        self.missing_to == 0 && self.settled.is_empty() && self.held.is_empty()
     }
 
     /// An early message: all from `next_num_in` to `missing_to` is missing.
@@ -119,17 +119,17 @@ impl Gap {
 
     /// An early message that was dealt with at once: it counts by itself when its turn comes.
     /// Answers whether there was room to remember it.
-    pub(crate) fn note_done(&mut self, seq: u64) -> bool {
-        let room = self.done.len() < DONE_MAX;
+    pub(crate) fn settle(&mut self, seq: u64) -> bool {
+        let room = self.settled.len() < SETTLED_MAX;
         if room {
-            self.done.insert(seq);
+            self.settled.insert(seq);
         }
         room
     }
 
     /// An early message that was not dealt with after all.
-    pub(crate) fn forget_done(&mut self, seq: u64) {
-        self.done.remove(&seq);
+    pub(crate) fn unsettle(&mut self, seq: u64) {
+        self.settled.remove(&seq);
     }
 
     /// Whether a gap fill from `seq` on belongs to the answer to the open request.
@@ -148,8 +148,8 @@ impl Gap {
     /// The next number to be expected when all up to `next_num_in` - 1 has come.
     pub(crate) fn expected(&mut self, next_num_in: u64) -> u64 {
         let mut next = next_num_in;
-        while let Some(seq) = self.done.first().copied().filter(|seq| *seq <= next) {
-            self.done.pop_first();
+        while let Some(seq) = self.settled.first().copied().filter(|seq| *seq <= next) {
+            self.settled.pop_first();
             next = next.max(seq + 1);
         }
         next
@@ -229,6 +229,11 @@ impl Gap {
             return Ask::GiveUp;
         }
         self.ask_next(now_ns)
+    }
+
+    /// How many messages are kept, and their bytes.
+    pub(crate) fn held(&self) -> (usize, usize) {
+        (self.held.len(), self.held_bytes)
     }
 
     /// Keeps a message for later, unless there is no room: answers whether it is kept.
@@ -326,12 +331,12 @@ mod tests {
     #[test]
     fn what_was_dealt_with_early_counts_when_its_turn_comes() {
         let mut gap = gap(ResendConfig::default());
-        assert!(gap.note_done(5));
+        assert!(gap.settle(5));
         assert_eq!(gap.expected(4), 4);
         assert_eq!(gap.expected(5), 6);
         assert_eq!(gap.expected(5), 5, "once");
-        assert!(gap.note_done(5) && gap.note_done(8) && gap.note_done(9));
-        gap.forget_done(9);
+        assert!(gap.settle(5) && gap.settle(8) && gap.settle(9));
+        gap.unsettle(9);
         assert_eq!(gap.expected(8), 9);
     }
 }

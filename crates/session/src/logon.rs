@@ -175,7 +175,7 @@ impl Session {
         if early && !self.config.numbers.request_missing {
             self.next_num_in = terms.seq + 1;
         } else if early {
-            self.gap.note_done(terms.seq);
+            self.gap.settle(terms.seq);
             let missing_to = terms.seq - 1;
             if terms.next_expected.is_some() {
                 // Our NextExpectedMsgSeqNum(789) has asked for it.

@@ -200,7 +200,7 @@ impl Session {
         // FIX Session: a ResendRequest(2) above a gap is answered at once, or both sides wait for
         // each other.
         let asks = message.msg_type() == b"2" && self.check_header(now, message).is_ok();
-        let kept = if asks { self.gap.note_done(seq) } else { self.keep(now, seq, message) };
+        let kept = if asks { self.gap.settle(seq) } else { self.keep(now, seq, message) };
         // What cannot be kept is missing too.
         let missing_to = if kept { seq - 1 } else { seq };
         let sign = if asks { Sign::Request } else { Sign::Message };
@@ -213,7 +213,7 @@ impl Session {
                 Ok(Some(resend)) => return resend,
                 // Rejected, or passed over, when its turn comes.
                 Ok(None) | Err(_) => {
-                    self.gap.forget_done(seq);
+                    self.gap.unsettle(seq);
                     self.keep(now, seq, message);
                 }
             }

@@ -83,11 +83,16 @@ impl Session {
     /// Writes a stored message again: its own number and fields, PossDupFlag(43)=Y and
     /// OrigSendingTime(122), a new SendingTime(52). Nothing is journalled.
     pub fn resend(&mut self, now: Now, stored: &Message<'_>, out: &mut Outbox) {
-        let seq = stored.msg_seq_num().unwrap_or(0);
+        let (seq, precision) = (stored.msg_seq_num().unwrap_or(0), self.config.precision);
         let mut frame = self.begin_old(now, (stored.msg_type(), seq), out);
-        frame.raw(b"122=");
-        frame.raw(stored.raw(tag::SENDING_TIME).unwrap_or_default());
-        frame.raw(b"\x01");
+        // FIX Session: not later than SendingTime(52). Ours is, if our clock has gone back since.
+        if stored.timestamp(tag::SENDING_TIME).is_ok_and(|original| original > now.utc) {
+            frame.header_timestamp(tag::ORIG_SENDING_TIME, now.utc, precision);
+        } else {
+            frame.raw(b"122=");
+            frame.raw(stored.raw(tag::SENDING_TIME).unwrap_or_default());
+            frame.raw(b"\x01");
+        }
         for (n, field) in stored.fields().enumerate() {
             let replaced = field.tag == tag::LAST_MSG_SEQ_NUM_PROCESSED;
             if !tag::is_session_owned(field.tag) && !replaced {

@@ -159,6 +159,12 @@ impl Session {
         self.next_num_out
     }
 
+    /// Messages above a gap that are kept now: how many, and their bytes.
+    #[must_use]
+    pub fn held(&self) -> (usize, usize) {
+        self.gap.held()
+    }
+
     /// DefaultApplVerID(1137) in force: agreed in the Logon(A), or configured.
     #[must_use]
     pub const fn appl_ver_id(&self) -> Option<ApplVerId> {
@@ -204,8 +210,10 @@ impl Session {
         self.ended = None;
         self.message_bytes_max = usize::MAX;
         // Until a Logon(A) is answered: the one that asked may be lost on the way.
-        let wanted =
-            self.config.reset.logon || (self.reset_wanted && self.config.role == Role::Initiator);
+        let asks = self.config.role == Role::Initiator
+            && self.config.id.begin_string.has_reset_flag()
+            && self.reset_wanted;
+        let wanted = self.config.reset.logon || asks;
         if wanted || self.reset_due {
             self.reset_numbers(out);
         }

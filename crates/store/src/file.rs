@@ -3,14 +3,14 @@
 //! **Invariant:** a batch lies in one segment, and its first length word is written last. So a
 //! process killed at any instant leaves the whole batch or nothing of it.
 
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::TryLockError;
 use std::path::{Path, PathBuf};
 
 use crate::Store;
+use crate::disk::{Disk, Files, Map};
 use crate::error::StoreError;
 use crate::format::{self, BEGIN, END, RECORD_HEADER, RECORD_MAX, SEGMENT_HEADER, SegmentHeader};
 use crate::ledger::{Change, Ledger};
-use crate::map::Map;
 use crate::record::{Numbers, Record, Stored};
 use crate::recover;
 use crate::repair::{self, Repaired};
@@ -97,18 +97,18 @@ impl Batch {
 
 /// Segments in use, the last one being written.
 #[derive(Debug)]
-pub(crate) struct Segments {
+pub(crate) struct Segments<M> {
     /// The number of `maps[0]`.
     pub(crate) first: u64,
-    pub(crate) maps: Vec<Map>,
+    pub(crate) maps: Vec<M>,
 }
 
-impl Segments {
+impl<M> Segments<M> {
     fn last_number(&self) -> u64 {
         self.first + self.maps.len() as u64 - 1
     }
 
-    fn last(&mut self) -> &mut Map {
+    fn last(&mut self) -> &mut M {
         self.maps.last_mut().expect("an open store has a segment")
     }
 }
@@ -145,19 +145,20 @@ const RECORD_BYTES_USUAL: usize = 128;
 /// # Ok::<(), transfix_store::StoreError>(())
 /// ```
 #[derive(Debug)]
-pub struct FileStore {
+pub struct FileStore<D: Disk = Files> {
+    disk: D,
     dir: PathBuf,
     options: Options,
     ledger: Ledger<Place>,
-    segments: Segments,
+    segments: Segments<D::Map>,
     batch: Batch,
-    next: Option<Preparation>,
+    next: Option<Preparation<D>>,
     poisoned: bool,
     // Last, so that it is released when everything else is done.
-    _lock: File,
+    _lock: D::Lock,
 }
 
-impl FileStore {
+impl FileStore<Files> {
     /// Opens the store in `dir`, and makes one if there is none. `now_ns` (UTC nanoseconds since
     /// 1970) becomes `created_ns` of a new store. An unfinished batch at the end is removed and
     /// reported.
@@ -170,30 +171,7 @@ impl FileStore {
         options: Options,
         now_ns: u64,
     ) -> Result<(Self, Recovered), StoreError> {
-        let lock = lock(dir)?;
-        remove_unfinished(dir)?;
-        let durable = options.is_durable();
-        let (state, found) = match recover::recover(dir, durable)? {
-            Some(found) => found,
-            None => {
-                let numbers = Numbers::fresh(now_ns);
-                let header = SegmentHeader { number: 0, reset_segment: 0, numbers };
-                let map = install(dir, &options, &header, None, 0)?;
-                if durable && let Some(parent) = dir.parent().filter(|path| path.is_dir()) {
-                    sync_dir(parent)?;
-                }
-                let segments = Segments { first: 0, maps: vec![map] };
-                let ledger = Ledger::new(numbers);
-                (recover::State { ledger, segments, tail: SEGMENT_HEADER }, Recovered::default())
-            }
-        };
-        let batch = Batch::empty(state.tail);
-        let recover::State { ledger, segments, .. } = state;
-        let (dir, next) = (dir.to_path_buf(), None);
-        let mut store =
-            Self { dir, options, ledger, segments, batch, next, poisoned: false, _lock: lock };
-        store.reserve_index();
-        Ok((store, found))
+        Self::open_on(Files, dir, options, now_ns)
     }
 
     /// Makes a damaged store in `dir` sound again: keeps every sound batch, and the old files under
@@ -203,9 +181,58 @@ impl FileStore {
     /// [`StoreError::Locked`] if somebody has it open, [`StoreError::Io`] if the operating system
     /// refuses, [`StoreError::Damaged`] if a newer version wrote it.
     pub fn repair(dir: &Path) -> Result<Repaired, StoreError> {
-        let _lock = lock(dir)?;
-        remove_unfinished(dir)?;
+        let _lock = lock(&Files, dir)?;
+        remove_unfinished(&Files, dir)?;
         repair::repair(dir)
+    }
+}
+
+impl<D: Disk> FileStore<D> {
+    /// As [`FileStore::open`], on another disk than the file system.
+    ///
+    /// # Errors
+    /// As [`FileStore::open`].
+    pub fn open_on(
+        disk: D,
+        dir: &Path,
+        options: Options,
+        now_ns: u64,
+    ) -> Result<(Self, Recovered), StoreError> {
+        let lock = lock(&disk, dir)?;
+        remove_unfinished(&disk, dir)?;
+        let (state, found) = match recover::recover(&disk, dir, options.durability)? {
+            Some(found) => found,
+            None => {
+                let numbers = Numbers::fresh(now_ns);
+                let header = SegmentHeader { number: 0, reset_segment: 0, numbers };
+                let map = install(&disk, dir, &options, &header, (None, 0))?;
+                let parent = dir.parent().filter(|path| !path.as_os_str().is_empty());
+                if options.is_durable()
+                    && let Some(parent) = parent
+                {
+                    sync_dir(&disk, parent)?;
+                }
+                let segments = Segments { first: 0, maps: vec![map] };
+                let ledger = Ledger::new(numbers);
+                (recover::State { ledger, segments, tail: SEGMENT_HEADER }, Recovered::default())
+            }
+        };
+        let batch = Batch::empty(state.tail);
+        let recover::State { ledger, segments, .. } = state;
+        let (dir, next) = (dir.to_path_buf(), None);
+        let mut store = Self {
+            disk,
+            dir,
+            options,
+            ledger,
+            segments,
+            batch,
+            next,
+            poisoned: false,
+            _lock: lock,
+        };
+        store.reserve_index();
+        Ok((store, found))
     }
 
     fn reserve_index(&mut self) {
@@ -231,11 +258,12 @@ impl FileStore {
         let moved = old[start..tail].to_vec();
         // Behind the last batch of a finished segment there is nothing.
         old[start..tail].fill(0);
+        old.settle();
         if durable {
             let synced = old.sync(start, tail);
             synced.map_err(|e| io_error(&segment::path(&self.dir, number - 1), e))?;
         }
-        let mut map = install(&self.dir, &self.options, &header, prepared, needed)?;
+        let mut map = install(&self.disk, &self.dir, &self.options, &header, (prepared, needed))?;
         map[SEGMENT_HEADER..SEGMENT_HEADER + moved.len()].copy_from_slice(&moved);
         self.segments.maps.push(map);
         self.batch.tail = tail - start + SEGMENT_HEADER;
@@ -283,11 +311,11 @@ impl FileStore {
 
     fn prepare_next(&mut self) {
         let used = self.batch.tail;
-        if self.next.is_none() && used > self.segments.last().len() / 2 {
+        if self.disk.makes_ahead() && self.next.is_none() && used > self.segments.last().len() / 2 {
             let number = self.segments.last_number() + 1;
             let bytes = self.options.segment_bytes(number);
             let path = segment::path_new(&self.dir, number);
-            self.next = Some(Preparation::start(path, bytes, self.options.is_durable()));
+            self.next = Some(Preparation::start(&self.disk, path, bytes, self.options.durability));
         }
     }
 
@@ -317,13 +345,11 @@ pub(crate) const fn change_of(record: &Record<'_>, place: Place, now_ns: u64) ->
     }
 }
 
-fn lock(dir: &Path) -> Result<File, StoreError> {
-    fs::create_dir_all(dir).map_err(|source| io_error(dir, source))?;
+fn lock<D: Disk>(disk: &D, dir: &Path) -> Result<D::Lock, StoreError> {
+    disk.create_dir(dir).map_err(|source| io_error(dir, source))?;
     let path = dir.join("lock");
-    let file = OpenOptions::new().write(true).create(true).truncate(false).open(&path);
-    let file = file.map_err(|source| io_error(&path, source))?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
+    match disk.lock(&path) {
+        Ok(lock) => Ok(lock),
         Err(TryLockError::WouldBlock) => Err(StoreError::Locked { path }),
         Err(TryLockError::Error(source)) => Err(io_error(&path, source)),
     }
@@ -331,11 +357,10 @@ fn lock(dir: &Path) -> Result<File, StoreError> {
 
 /// Removes segments that were being made when their process ended; they were never part of the
 /// store.
-fn remove_unfinished(dir: &Path) -> Result<(), StoreError> {
-    for entry in fs::read_dir(dir).map_err(|source| io_error(dir, source))? {
-        let path = entry.map_err(|source| io_error(dir, source))?.path();
+fn remove_unfinished(disk: &impl Disk, dir: &Path) -> Result<(), StoreError> {
+    for path in disk.list(dir).map_err(|source| io_error(dir, source))? {
         if path.extension().is_some_and(|ending| ending == "new") {
-            fs::remove_file(&path).map_err(|source| io_error(&path, source))?;
+            disk.remove(&path).map_err(|source| io_error(&path, source))?;
         }
     }
     Ok(())
@@ -343,35 +368,35 @@ fn remove_unfinished(dir: &Path) -> Result<(), StoreError> {
 
 /// Gives a segment its header and its final name. Makes it first, with room for `needed` bytes, if
 /// it is not prepared.
-fn install(
+fn install<D: Disk>(
+    disk: &D,
     dir: &Path,
     options: &Options,
     header: &SegmentHeader,
-    prepared: Option<Map>,
-    needed: usize,
-) -> Result<Map, StoreError> {
+    (prepared, needed): (Option<D::Map>, usize),
+) -> Result<D::Map, StoreError> {
     let durable = options.is_durable();
     let (from, to) = (segment::path_new(dir, header.number), segment::path(dir, header.number));
     let bytes = options.segment_bytes(header.number).max(needed);
-    let map = prepared.map_or_else(|| segment::make(&from, bytes, durable), Ok);
+    let map = prepared.map_or_else(|| disk.make(&from, bytes, options.durability), Ok);
     let mut map = map.map_err(|source| io_error(&from, source))?;
     map[..SEGMENT_HEADER].copy_from_slice(&header.encode());
+    map.settle();
     if durable {
         map.sync(0, SEGMENT_HEADER).map_err(|source| io_error(&from, source))?;
     }
-    fs::rename(&from, &to).map_err(|source| io_error(&to, source))?;
+    disk.rename(&from, &to).map_err(|source| io_error(&to, source))?;
     if durable {
-        sync_dir(dir)?;
+        sync_dir(disk, dir)?;
     }
     Ok(map)
 }
 
-fn sync_dir(dir: &Path) -> Result<(), StoreError> {
-    let synced = File::open(dir).and_then(|dir| dir.sync_all());
-    synced.map_err(|source| io_error(dir, source))
+fn sync_dir(disk: &impl Disk, dir: &Path) -> Result<(), StoreError> {
+    disk.sync_dir(dir).map_err(|source| io_error(dir, source))
 }
 
-impl Store for FileStore {
+impl<D: Disk> Store for FileStore<D> {
     fn numbers(&self) -> Numbers {
         self.ledger.numbers
     }

@@ -6,6 +6,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::disk::Files;
 use crate::error::{Damage, StoreError};
 use crate::format::{self, SEGMENT_HEADER, SegmentHeader, Tail};
 use crate::record::{Kind, Record};
@@ -72,7 +73,7 @@ impl Event {
 pub fn read(
     dir: &Path,
 ) -> Result<impl Iterator<Item = Result<Entry, StoreError>> + use<>, StoreError> {
-    let reader = match segment::list(dir)?.first() {
+    let reader = match segment::list(&Files, dir)?.first() {
         Some(&number) => Some(Reader::open(segment::path(dir, number), Follow::Segments)?),
         None => None,
     };
@@ -165,7 +166,7 @@ impl Reader {
         let dir = self.path.parent().unwrap_or(Path::new(""));
         let next = segment::path(dir, self.number + 1);
         let all = match self.follow {
-            Follow::Segments => segment::list(dir)?,
+            Follow::Segments => segment::list(&Files, dir)?,
             Follow::Nothing => return Ok(Next::Nothing),
         };
         if all.last().is_some_and(|&last| last > self.number + 1) && !next.exists() {

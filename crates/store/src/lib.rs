@@ -20,6 +20,7 @@
 //! # Ok::<(), transfix_store::StoreError>(())
 //! ```
 
+mod disk;
 mod error;
 mod file;
 mod format;
@@ -32,8 +33,10 @@ mod recover;
 mod repair;
 mod segment;
 
+pub use disk::{Disk, Files, Map};
 pub use error::{Damage, StoreError};
 pub use file::{Durability, FileStore, Options, Recovered};
+pub use map::FileMap;
 pub use memory::MemoryStore;
 pub use record::{Kind, Numbers, Record, Stored};
 pub use repair::Repaired;

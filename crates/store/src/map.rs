@@ -12,16 +12,18 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use memmap2::Advice;
 use memmap2::MmapMut;
 
+use crate::disk::Map;
+
 /// Smallest page of the machines we run on; touching more often than needed does no harm.
 const PAGE: usize = 4096;
 
 /// A whole file, shared with the page cache: what is written survives the process.
 #[derive(Debug)]
-pub(crate) struct Map {
+pub struct FileMap {
     bytes: MmapMut,
 }
 
-impl Map {
+impl FileMap {
     /// Maps `file`, which must be open for reading and writing.
     pub(crate) fn of(file: &File) -> io::Result<Self> {
         // SAFETY: nobody truncates the file while it is mapped (see the head of this file), and
@@ -43,10 +45,10 @@ impl Map {
             self.bytes[at] = byte;
         }
     }
+}
 
-    /// Stores a length word behind everything written before it: whoever sees the word, even after
-    /// this process was killed, sees the rest.
-    pub(crate) fn publish(&mut self, at: usize, len: u32) {
+impl Map for FileMap {
+    fn publish(&mut self, at: usize, len: u32) {
         let word: &mut [u8; 4] = self.bytes[at..].first_chunk_mut().expect("room for a record");
         let word = word.as_mut_ptr().cast::<u32>();
         assert!(word.is_aligned(), "records are aligned");
@@ -54,13 +56,15 @@ impl Map {
         unsafe { AtomicU32::from_ptr(word) }.store(len.to_le(), Ordering::Release);
     }
 
-    /// Returns once the range is on the device.
-    pub(crate) fn sync(&self, start: usize, end: usize) -> io::Result<()> {
+    /// The map is the file already.
+    fn settle(&mut self) {}
+
+    fn sync(&mut self, start: usize, end: usize) -> io::Result<()> {
         self.bytes.flush_range(start, end - start)
     }
 }
 
-impl Deref for Map {
+impl Deref for FileMap {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
@@ -68,7 +72,7 @@ impl Deref for Map {
     }
 }
 
-impl DerefMut for Map {
+impl DerefMut for FileMap {
     fn deref_mut(&mut self) -> &mut [u8] {
         &mut self.bytes
     }

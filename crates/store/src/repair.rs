@@ -6,6 +6,7 @@ use std::fs::{self, File};
 use std::io::Write;
 use std::path::Path;
 
+use crate::disk::{Files, write_zeros};
 use crate::error::{Damage, StoreError};
 use crate::file::{Place, change_of};
 use crate::format::{self, BEGIN, END, RECORD_HEADER, SEGMENT_HEADER, SegmentHeader};
@@ -36,7 +37,7 @@ struct Found {
 /// Goes through every segment, carrying the numbers from each to the next.
 pub(crate) fn repair(dir: &Path) -> Result<Repaired, StoreError> {
     let mut done = Repaired::default();
-    let all = segment::list(dir)?;
+    let all = segment::list(&Files, dir)?;
     let (Some(&first), Some(&last)) = (all.first(), all.last()) else { return Ok(done) };
     let mut carried: Option<SegmentHeader> = None;
     for number in first..=last {
@@ -138,7 +139,7 @@ fn write_anew(
     let written = File::create(&new).and_then(|mut file| {
         file.write_all(&bytes)?;
         let (start, end) = (bytes.len() as u64, found.file.len() as u64);
-        segment::write_zeros(&mut file, start, end)?;
+        write_zeros(&mut file, start, end)?;
         file.sync_all()
     });
     written.map_err(|source| io_error(&new, source))?;

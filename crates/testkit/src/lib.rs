@@ -1,16 +1,18 @@
 //! Tools for tests: laws that every implementation of a trait obeys, counted allocations,
-//! directories that clean up after themselves, repeatable random numbers, sample messages of any
-//! dictionary, a second parser, scenarios of the session layer, a simulated world.
+//! directories that clean up after themselves, disks that crash, repeatable random numbers, sample
+//! messages of any dictionary, a second parser, scenarios of the session layer, a simulated world.
 //!
 //! **Invariant:** a dev-dependency only; nothing here is part of the product.
 
 #![deny(unsafe_code)]
 
 pub mod alloc;
+pub mod disk;
 pub mod laws;
 pub mod plain;
 pub mod random;
 pub mod sample;
 pub mod scenario;
 pub mod temp;
+#[cfg(feature = "world")]
 pub mod world;

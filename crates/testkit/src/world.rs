@@ -1,103 +1,80 @@
-//! A simulated world: two sessions, a connection that fragments, delays, stalls and breaks, and a
-//! virtual clock. A seed gives the same world on every machine.
+//! A simulated world: two sessions of the engine, each with its store and its application, a
+//! connection between them, and clocks. A seed gives the same world on every machine.
 //!
-//! Laws, checked while it runs and at its end: each application message that one side's session
-//! accepted is delivered by the other's once and in order; numbers never go back and are never used
-//! twice but after a reset; neither side finds fault with what the other sends, unless it was
-//! damaged; nothing spins, and once the faults have ceased all is well within a bound.
+//! Laws, checked at every step: those of the wire (`observer`), of crashes (`side`), and here: each
+//! application message that one side's session accepted is delivered by the other's once and in
+//! order, or given up by a reset; nobody who answers is disconnected, and silence is found in time;
+//! the expected number of a session whose counterparty writes moves on; nothing spins, what waits
+//! is bounded, and once the faults have ceased all is well within a bound.
 
-mod peer;
-mod wire;
+mod app;
+mod disk;
+mod evil;
+mod hostile;
+mod laws;
+mod net;
+mod observer;
+mod plan;
+mod side;
+mod trace;
 
-use std::fmt;
+use std::sync::Arc;
 
-use transfix_session::{ApplVerId, BeginString, Config, Disconnect, ResetPolicy, Role, SessionId};
+use transfix::rig::{Ended, Rules};
+use transfix::{BeginString, Disconnect, State};
+use transfix_session::Session;
 
+use crate::disk::{Ailment, Crash, End, SimDisk};
 use crate::random::Random;
-use peer::Peer;
-use wire::Wire;
+use disk::{Disk, Fuse};
+use net::{MS, Weather};
+use observer::Observer;
+use plan::Plan;
+use side::{Outcome, Side};
 
-const MS: u64 = 1_000_000;
+pub use plan::Kind;
+pub use trace::Trace;
+
 const SECOND: u64 = 1_000 * MS;
-/// Once the faults have ceased: a silent link, two timeouts and a logon fit in several times.
-const QUIET_MAX: u64 = 600 * SECOND;
 /// Steps without the clock moving on: beyond it somebody spins.
-const STEPS_PER_MOMENT_MAX: u32 = 10_000;
-
-/// What a world suffers.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Faults {
-    /// One action in so many cuts the connection; 0 for never.
-    pub cut_one_in: usize,
-    /// One in so many logs out; 0 for never.
-    pub logout_one_in: usize,
-    /// One in so many restarts a side from its store; 0 for never.
-    pub restart_one_in: usize,
-    /// The longest stall on the way, in milliseconds.
-    pub stall_ms_max: usize,
-    /// The longest time that a side does not notice that the connection is cut, in milliseconds.
-    pub unnoticed_ms_max: usize,
-    /// One piece in so many arrives with a wrong bit; 0 for never.
-    pub damage_one_in: usize,
-}
-
-impl Faults {
-    const NONE: Self = Self {
-        cut_one_in: 0,
-        logout_one_in: 0,
-        restart_one_in: 0,
-        stall_ms_max: 0,
-        unnoticed_ms_max: 0,
-        damage_one_in: 0,
-    };
-
-    /// Some faults, chosen by the seed; nothing is ever damaged.
-    #[must_use]
-    pub fn any(seed: u64) -> Self {
-        let mut random = Random::new(seed);
-        let mut one_in = |least: usize| if random.below(3) == 0 { 0 } else { least };
-        Self {
-            cut_one_in: one_in(12),
-            logout_one_in: one_in(40),
-            restart_one_in: one_in(30),
-            stall_ms_max: one_in(15_000),
-            unnoticed_ms_max: one_in(60_000),
-            damage_one_in: 0,
-        }
-    }
-}
+const STEPS_PER_MOMENT_MAX: u32 = 1_000_000;
 
 /// What has happened in a world, for a look at how much the seeds try.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
     /// Application messages delivered, both ways.
     pub delivered: u64,
+    /// Frames written, both ways.
+    pub frames: u64,
+    /// ResendRequests(2) written, both ways.
+    pub requests: u64,
     /// Connections made.
     pub connections: u64,
     /// Sessions ended by a verdict, a timeout among them.
     pub verdicts: u64,
+    /// Processes that have ended in the middle of something.
+    pub crashes: u64,
     /// Virtual time until all was well, in nanoseconds.
     pub ended_ns: u64,
 }
 
-/// Two sessions and what lies between them; side 0 is the initiator.
-struct World {
-    random: Random,
-    faults: Faults,
-    /// Whether messages were ever damaged, so that one side may find fault with the other.
-    damages: bool,
-    now: u64,
-    peers: [Peer; 2],
-    /// `wires[side]` carries what `side` writes.
-    wires: [Wire; 2],
-    /// Whether a side believes to have a connection.
-    up: [bool; 2],
-    /// When a side notices that the connection is cut.
-    notices_at: [Option<u64>; 2],
-    cut: bool,
-    connects_at: u64,
-    acts_at: u64,
-    summary: Summary,
+impl Summary {
+    /// Adds the counts of another world.
+    pub const fn add(&mut self, other: &Self) {
+        self.delivered += other.delivered;
+        self.frames += other.frames;
+        self.requests += other.requests;
+        self.connections += other.connections;
+        self.verdicts += other.verdicts;
+        self.crashes += other.crashes;
+        self.ended_ns += other.ended_ns;
+    }
+}
+
+/// What worlds share: the rules of each version, which take long to compile.
+#[derive(Clone, Default)]
+pub struct Ground {
+    rules: Rules,
 }
 
 /// Runs the world of this seed to its end.
@@ -105,79 +82,79 @@ struct World {
 /// # Panics
 /// If a law is broken.
 #[must_use]
-pub fn run(seed: u64) -> Summary {
-    run_with(seed, Faults::any(seed), ResetPolicy::NEVER)
+pub fn run(ground: &Ground, seed: u64, kind: Kind, trace: &Trace) -> Summary {
+    if kind == Kind::Hostile {
+        hostile::run(ground, seed, trace)
+    } else {
+        run_honest(ground, seed, kind, trace)
+    }
 }
 
-/// Runs the world of this seed with these faults. With another policy than `Never` messages may be
-/// lost at a reset; their order still holds, and none comes twice.
-///
-/// # Panics
-/// If a law is broken.
-#[must_use]
-pub fn run_with(seed: u64, faults: Faults, reset: ResetPolicy) -> Summary {
-    let mut world = World::new(seed, faults, reset);
-    let actions = 50 + world.random.below(150);
-    for _ in 0..actions {
+fn run_honest(ground: &Ground, seed: u64, kind: Kind, trace: &Trace) -> Summary {
+    let mut random = Random::new(seed);
+    let plan = Plan::draw(&mut random, kind);
+    let mut world = World::new(ground, plan, random, trace.clone());
+    for _ in 0..world.plan.actions {
         world.step_to_action();
         world.act();
     }
-    world.faults = Faults::NONE;
-    let begun = world.now;
-    while !world.is_well(reset) {
-        if world.now >= begun + QUIET_MAX {
-            world.check_order(reset);
-            panic!("nothing moves any more: {world}");
-        }
-        world.acts_at = u64::MAX;
-        world.step();
-    }
-    world.check_order(reset);
-    world.summary.ended_ns = world.now;
-    world.summary.delivered = world.peers.iter().map(|p| p.delivered.len() as u64).sum();
-    world.summary
+    world.rest();
+    world.summarize()
 }
 
-fn config(random: &mut Random, role: Role, begin_string: BeginString) -> Config {
-    let id = match role {
-        Role::Initiator => SessionId::new(begin_string, "CLIENT", "VENUE"),
-        Role::Acceptor => SessionId::new(begin_string, "VENUE", "CLIENT"),
-    };
-    let mut config = Config::new(id, role);
-    config.default_appl_ver_id = (begin_string == BeginString::Fixt11).then_some(ApplVerId(9));
-    config.heart_bt_int_s = [1, 2, 5, 30][random.below(4)];
-    if random.below(3) == 0 {
-        // So few that most of a gap must be asked for again.
-        config.held_messages_max = random.below(4);
-        config.held_bytes_max = 400;
-    }
-    config
+/// Two sessions and what lies between them; side 0 is the initiator.
+struct World {
+    random: Random,
+    plan: Plan,
+    trace: Trace,
+    now: u64,
+    sides: [Side; 2],
+    net: net::Shared,
+    connects_at: u64,
+    acts_at: u64,
+    /// Faults have ceased.
+    resting: bool,
+    summary: Summary,
 }
 
 impl World {
-    fn new(seed: u64, faults: Faults, reset: ResetPolicy) -> Self {
-        // Another stream than the one that chose the faults.
-        let mut random = Random::new(!seed);
-        let begin_string = BeginString::ALL[random.below(BeginString::ALL.len())];
-        let mut peer = |role| {
-            let mut config = config(&mut random, role, begin_string);
-            config.reset = reset;
-            let mut peer = Peer::new(config);
-            peer.answer_one_in = [0, 2, 5][random.below(3)];
-            peer
+    fn new(ground: &Ground, plan: Plan, mut random: Random, trace: Trace) -> Self {
+        let observer = Observer::new(plan.tolerance(), trace.clone());
+        let net = net::Shared::new(Random::new(random.next()), plan.weather, observer);
+        let mut side = |n: usize| {
+            let app = app::Shared::new(Random::new(random.next()));
+            let mut log = app.lock();
+            log.answer_one_in = plan.answer_one_in[n];
+            log.refuse_one_in = plan.refuse_one_in;
+            log.text_bytes_max = plan.text_bytes_max;
+            drop(log);
+            let ends = net.clone();
+            let on_end = Box::new(move || ends.lock().die(n));
+            let disk = SimDisk::new(Random::new(random.next()), on_end);
+            let ends = net.clone();
+            let on_reset = Arc::new(move || ends.lock().observer.reset(n));
+            let disk = Disk::new(disk, plan.store[n], on_reset);
+            Side::new(plan.settings[n].clone(), plan.held, app, disk, &ground.rules)
         };
+        let sides = [side(0), side(1)];
+        trace.add(0, || {
+            let s = &plan.settings;
+            let (resets, held) = ([s[0].reset_on, s[1].reset_on], plan.held);
+            format!(
+                "{} {:?} HeartBtInt(108)={} {resets:?} {held:?} {:?} {:?}",
+                s[0].begin_string, plan.kind, s[0].heart_bt_int_s, plan.weather, plan.odds
+            )
+        });
         Self {
-            peers: [peer(Role::Initiator), peer(Role::Acceptor)],
             random,
-            damages: faults.damage_one_in > 0,
-            faults,
+            plan,
+            trace,
             now: SECOND,
-            wires: [Wire::default(), Wire::default()],
-            up: [false, false],
-            notices_at: [None, None],
-            cut: false,
+            sides,
+            net,
             connects_at: SECOND,
             acts_at: 2 * SECOND,
+            resting: false,
             summary: Summary::default(),
         }
     }
@@ -186,7 +163,7 @@ impl World {
         while self.now < self.acts_at {
             self.step();
         }
-        let pause_ms = if self.random.below(10) == 0 { 10_000 } else { 100 };
+        let pause_ms = if self.random.below(10) == 0 { 20_000 } else { 100 };
         self.acts_at = self.now + 1 + self.random.below(pause_ms) as u64 * MS;
     }
 
@@ -194,183 +171,257 @@ impl World {
         one_in > 0 && self.random.below(one_in) == 0
     }
 
-    /// What the applications, or fate, do of their own accord.
+    fn say(&self, what: impl FnOnce() -> String) {
+        self.trace.add(self.now, what);
+    }
+
+    /// What the applications, operators, or fate, do of their own accord.
     fn act(&mut self) {
         let side = self.random.below(2);
-        if self.chance(self.faults.cut_one_in) {
+        let odds = self.plan.odds;
+        if self.chance(odds.cut) {
             self.cut();
-        } else if self.chance(self.faults.restart_one_in) {
-            if self.up[side] {
-                self.lose(side);
-            }
-            self.peers[side].restart();
-        } else if self.chance(self.faults.logout_one_in) {
-            self.peers[side].logout(self.now);
+        } else if self.chance(odds.crash) {
+            let fuse = Fuse {
+                events: 1 + self.random.below(6) as u64,
+                end: [End::Before, End::Torn, End::After][self.random.below(3)],
+            };
+            self.say(|| format!("side {side} will crash: {fuse:?}"));
+            self.sides[side].arm(fuse);
+        } else if self.chance(odds.ail) {
+            let ailments = [Ailment::Full, Ailment::FailingSync, Ailment::ReadOnly];
+            let ailment = ailments[self.random.below(3)];
+            self.say(|| format!("the disk of side {side} ails: {ailment:?}"));
+            self.sides[side].disk.ail(Some(ailment));
+        } else if self.chance(odds.restart) {
+            self.say(|| format!("side {side} restarts"));
+            self.close(side, Disconnect::Application);
+            self.sides[side].restart(self.now, Crash::Process);
+        } else if self.chance(odds.close) {
+            self.say(|| format!("side {side} closes"));
+            self.close(side, Disconnect::Application);
+        } else if self.chance(odds.jump) {
+            self.jump(side);
+        } else if self.chance(odds.logout) {
+            self.say(|| format!("side {side} logs out"));
+            let outcome = self.sides[side].operate(self.now, |session, now, out| {
+                session.logout(now, "the end of the day", out);
+            });
+            self.go_on(side, outcome);
+        } else if self.chance(odds.operate) {
+            self.operate(side);
         } else {
-            for _ in 0..=self.random.below(5) {
-                self.peers[side].send(self.now);
+            let flood = self.chance(odds.flood);
+            let messages = if flood { 100 } else { 1 + self.random.below(5) };
+            self.say(|| format!("side {side} sends {messages}"));
+            for _ in 0..messages {
+                let outcome = self.sides[side].send(self.now);
+                self.go_on(side, outcome);
             }
         }
-        self.write(side);
+    }
+
+    /// An operator does by hand what operators do.
+    fn operate(&mut self, side: usize) {
+        let what = self.random.below(if self.plan.odds.operator_resets { 4 } else { 2 });
+        let number = self.random.below(30) as u64;
+        self.say(|| format!("side {side}: operator {what}, {number}"));
+        let operator_requests = what == 1 && self.sides[side].state() == State::Active;
+        if operator_requests {
+            self.net.lock().observer.sides[side].operator_requests += 1;
+        }
+        let old = self.plan.settings[0].begin_string == BeginString::Fix40;
+        let mut gives_up = false;
+        let outcome = self.sides[side].operate(self.now, |session: &mut Session, now, out| {
+            let next_in = session.next_num_in();
+            match what {
+                0 => _ = session.test_request(now, &format!("T{number}"), out),
+                1 => {
+                    let begin = next_in.saturating_sub(number).max(1);
+                    session.request_resend(now, begin, 0, out);
+                }
+                // FIX 4.0 has no word for it: both sides would have to be told.
+                2 if old => {}
+                2 => session.reset_at_next_logon(),
+                _ => {
+                    let next = session.next_num_out() + 1 + number;
+                    gives_up = session.sequence_reset(now, next, out);
+                }
+            }
+        });
+        if gives_up {
+            self.sides[side].app.lock().epoch += 1;
+        }
+        self.go_on(side, outcome);
+    }
+
+    /// The wall clock of a side jumps; the other clock never does.
+    fn jump(&mut self, side: usize) {
+        let most = self.plan.jump_s_max;
+        let ahead_s = self.random.below(2 * most + 1) as i64 - most as i64;
+        self.say(|| format!("the clock of side {side} is {ahead_s} s ahead"));
+        self.sides[side].ahead_ns = ahead_s * SECOND as i64;
     }
 
     /// The connection breaks: what is under way is lost, and each side learns of it some time.
     fn cut(&mut self) {
-        self.cut = true;
-        for side in [0, 1] {
-            self.wires[side].clear();
-            let unnoticed_ms = self.random.below(self.faults.unnoticed_ms_max + 1) as u64;
-            self.notices_at[side] = Some(self.now + unnoticed_ms * MS);
-        }
+        let most = self.plan.odds.unnoticed_ms_max + 1;
+        let notices_at = [0, 1].map(|_| self.now + self.random.below(most) as u64 * MS);
+        self.say(|| format!("cut; noticed at {:?} ms", notices_at.map(|at| at / MS)));
+        self.net.lock().cut(notices_at);
     }
 
     /// All that happens next, at one moment.
     fn step(&mut self) {
         self.now = self.next_at().max(self.now);
+        self.net.lock().now = self.now;
         for steps in 0.. {
-            assert!(steps < STEPS_PER_MOMENT_MAX, "the clock stands still: {self}");
+            assert!(steps < STEPS_PER_MOMENT_MAX, "the clock stands still");
             if !self.step_now() {
-                return;
+                break;
             }
         }
+        self.check();
     }
 
     fn next_at(&self) -> u64 {
         let mut next = self.acts_at;
-        if self.up == [false, false] {
+        if !self.sides[0].rig.look().is_up {
             next = next.min(self.connects_at);
         }
-        for side in [0, 1].into_iter().filter(|&side| self.up[side]) {
-            let arrives_at = self.wires[1 - side].next_at();
-            let times =
-                [self.notices_at[side], arrives_at, self.peers[side].session.next_deadline()];
-            next = times.into_iter().flatten().fold(next, u64::min);
+        let net = self.net.lock();
+        for side in [0, 1] {
+            let deadline = self.sides[side].rig.look().next_deadline;
+            next = [net.readable_at(side), deadline].into_iter().flatten().fold(next, u64::min);
         }
-        assert!(next < u64::MAX, "nothing will ever happen: {self}");
+        assert!(next < u64::MAX, "nothing will ever happen");
         next
     }
 
     /// One thing that is due; answers whether there was one.
     fn step_now(&mut self) -> bool {
-        if self.up == [false, false] && self.now >= self.connects_at {
+        if !self.sides[0].rig.look().is_up && self.now >= self.connects_at {
             self.connect();
             return true;
         }
         for side in [0, 1] {
-            if !self.up[side] {
+            let seen = self.sides[side].rig.look();
+            if !seen.is_up {
                 continue;
             }
-            if self.notices_at[side].is_some_and(|at| at <= self.now) {
-                self.lose(side);
+            let (readable, room) = {
+                let net = self.net.lock();
+                (net.readable_at(side).is_some_and(|at| at <= self.now), net.room(side))
+            };
+            if readable || (room > 0 && seen.waits) {
+                let outcome = self.sides[side].call(self.now, transfix::rig::Rig::turn);
+                self.go_on(side, outcome);
                 return true;
             }
-            if let Some(piece) = self.wires[1 - side].read(self.now) {
-                if piece.is_empty() {
-                    self.lose(side);
-                } else {
-                    let read = self.peers[side].read(self.now, &piece, &mut self.random);
-                    self.go_on(side, read);
-                }
-                return true;
-            }
-            if self.peers[side].session.next_deadline().is_some_and(|at| at <= self.now) {
-                let ticked = self.peers[side].tick(self.now);
-                self.go_on(side, ticked);
+            if seen.next_deadline.is_some_and(|at| at <= self.now) {
+                let outcome = self.sides[side].call(self.now, transfix::rig::Rig::tick);
+                self.go_on(side, outcome);
                 return true;
             }
         }
         false
     }
 
+    /// The initiator connects. An acceptor that still has a connection does not take another one.
     fn connect(&mut self) {
-        self.cut = false;
-        self.notices_at = [None, None];
-        self.up = [true, true];
         self.summary.connections += 1;
-        for side in [1, 0] {
-            self.wires[side].clear();
-            self.peers[side].connected(self.now);
-            self.write(side);
+        let refused = self.sides[1].rig.look().is_up;
+        self.say(|| format!("the initiator connects{}", if refused { " in vain" } else { "" }));
+        let order = if refused {
+            self.net.lock().refuse(0, self.now + 5 * MS);
+            &[0][..]
+        } else {
+            self.net.lock().join();
+            &[1, 0][..]
+        };
+        for &side in order {
+            let stream = self.net.stream(side);
+            let outcome = self.sides[side].call(self.now, |rig, now| rig.attach(now, stream));
+            self.sides[side].connected(self.now);
+            self.go_on(side, outcome);
         }
     }
 
-    fn go_on(&mut self, side: usize, outcome: Result<(), Disconnect>) {
-        self.write(side);
-        if let Err(reason) = outcome {
-            let fair = matches!(
-                reason,
-                Disconnect::LoggedOut
-                    | Disconnect::LogoutTimeout
-                    | Disconnect::LogonTimeout
-                    | Disconnect::HeartbeatTimeout
-            );
-            assert!(fair || self.damages, "side {side} blames the other: {reason}; {self}");
-            self.summary.verdicts += 1;
-            self.lose(side);
+    fn go_on(&mut self, side: usize, outcome: Outcome) {
+        match outcome {
+            Outcome::Fine => {}
+            Outcome::Died => {
+                self.say(|| format!("side {side} crashes; {:?} left", self.sides[side].numbers()));
+                self.summary.crashes += 1;
+                self.reconnect_later(side);
+            }
+            Outcome::Ended(Ended::Session(reason)) => {
+                self.check_reason(side, reason);
+                self.close(side, reason);
+            }
+            Outcome::Ended(Ended::Io(_)) => self.close(side, Disconnect::LinkLost),
+            Outcome::Ended(Ended::Store(error)) => panic!("side {side}: {error}"),
         }
     }
 
-    /// The connection takes what the session has written.
-    fn write(&mut self, side: usize) {
-        let leaving = std::mem::take(&mut self.peers[side].leaving);
-        if self.up[side] && self.up[1 - side] && !self.cut {
-            self.wires[side].write(self.now, &leaving, &mut self.random, &self.faults);
+    fn close(&mut self, side: usize, reason: Disconnect) {
+        self.say(|| format!("side {side} ends: {reason}"));
+        if let Outcome::Died = self.sides[side].close(self.now, reason) {
+            self.summary.crashes += 1;
+        }
+        self.reconnect_later(side);
+    }
+
+    fn reconnect_later(&mut self, side: usize) {
+        if side == 0 {
+            self.connects_at = self.now + (1 + self.random.below(3_000)) as u64 * MS;
         }
     }
 
-    /// One side's end of the connection closes: the other finds the end of the stream.
-    fn lose(&mut self, side: usize) {
-        self.up[side] = false;
-        self.peers[side].disconnected();
-        self.wires[1 - side].clear();
-        if self.up[1 - side] && !self.cut {
-            self.wires[side].end(self.now, &mut self.random, &self.faults);
+    /// The faults cease; all must be well within a bound, without many words.
+    fn rest(&mut self) {
+        self.resting = true;
+        self.say(|| "the faults cease".to_owned());
+        for side in &self.sides {
+            side.disk.ail(None);
         }
-        self.connects_at = self.now + self.random.below(3_000) as u64 * MS;
+        self.net.lock().weather = Weather { capacity: self.plan.weather.capacity, ..Weather::FAIR };
+        let (begun, bound) = (self.now, self.rest_max());
+        let written = self.frames();
+        let mut sends_at = self.now;
+        while !self.is_well() {
+            if self.now >= begun + bound {
+                self.check_order();
+                panic!("nothing moves any more: {}", self.stand());
+            }
+            self.check_words(begun, written);
+            // Without heartbeats nobody would find out that the last message was lost.
+            self.acts_at = sends_at.max(self.now);
+            self.step();
+            if self.now >= sends_at {
+                sends_at = self.now + 7 * SECOND;
+                if self.plan.settings[0].heart_bt_int_s == 0 {
+                    for side in [0, 1] {
+                        let outcome = self.sides[side].send(self.now);
+                        self.go_on(side, outcome);
+                    }
+                }
+            }
+        }
+        self.check_order();
     }
 
-    /// Whether everything has been delivered and nobody waits for anything.
-    fn is_well(&self, reset: ResetPolicy) -> bool {
-        let [a, b] = &self.peers;
-        let agree = a.session.next_num_in() == b.session.next_num_out()
-            && b.session.next_num_in() == a.session.next_num_out();
-        let all = reset != ResetPolicy::NEVER || (a.sent == b.delivered && b.sent == a.delivered);
-        agree
-            && all
-            && a.is_quiet()
-            && b.is_quiet()
-            && self.wires.iter().all(|w| w.next_at().is_none())
+    fn frames(&self) -> u64 {
+        self.net.lock().observer.sides.iter().map(|side| side.frames).sum()
     }
 
-    /// What was delivered was sent, in that order, and each once.
-    fn check_order(&self, reset: ResetPolicy) {
-        for side in [0, 1] {
-            let (sent, delivered) = (&self.peers[side].sent, &self.peers[1 - side].delivered);
-            assert!(delivered.is_sorted_by(|a, b| a < b), "twice or out of order: {delivered:?}");
-            assert!(delivered.iter().all(|id| sent.binary_search(id).is_ok()), "never sent");
-            let kept = self.peers[side].resets == 0;
-            assert!(reset != ResetPolicy::NEVER || kept, "nobody has asked for a reset");
-        }
-    }
-}
-
-/// Where both sides stand, for a law that is broken.
-impl fmt::Display for World {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "at {} ms; cut: {}; {:?}", self.now / MS, self.cut, self.summary)?;
-        for side in [0, 1] {
-            let (peer, other) = (&self.peers[side], &self.peers[1 - side]);
-            writeln!(
-                f,
-                "side {side}, up: {}: {peer}; {} of its {} messages delivered, last {:?}; \
-                 under way {}",
-                self.up[side],
-                other.delivered.len(),
-                peer.sent.len(),
-                other.delivered.last(),
-                self.wires[side],
-            )?;
-        }
-        Ok(())
+    fn summarize(mut self) -> Summary {
+        self.summary.ended_ns = self.now;
+        self.summary.frames = self.frames();
+        self.summary.requests =
+            self.net.lock().observer.sides.iter().map(|side| side.requests).sum();
+        self.summary.delivered =
+            self.sides.iter().map(|side| side.app.lock().delivered.len() as u64).sum();
+        self.summary
     }
 }

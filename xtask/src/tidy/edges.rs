@@ -31,6 +31,7 @@ const EDGES: &[(&str, &[&str])] = &[
     (
         "transfix-testkit",
         &[
+            "transfix",
             "transfix-codec",
             "transfix-dictionary",
             "transfix-session",

@@ -1,0 +1,176 @@
+//! One link over any store and any stream, each step by hand: for simulated worlds.
+//!
+//! Invariant: session, store, replay and application are put together as in an engine; only the
+//! worker and the lobby are missing, whose part the caller plays.
+
+use std::io;
+use std::sync::{Arc, MutexGuard, PoisonError};
+
+use transfix_codec::Body;
+use transfix_session::{Config, Disconnect, Now, Outbox, SendError, Session, State};
+use transfix_store::{Store, StoreError};
+use transfix_transport::Stream;
+
+use crate::application::Application;
+use crate::desk::Counters;
+use crate::engine::{Parts, assemble};
+use crate::handle::{Registry, Sent, Shared};
+use crate::link::{Down, Link};
+use crate::settings::SessionSettings;
+
+/// Rules compiled so far, shared by the rigs that are made with it.
+#[derive(Clone, Default)]
+pub struct Rules(Arc<Registry>);
+
+/// Why the link must be closed.
+#[derive(Debug)]
+pub enum Ended {
+    /// The session layer wants it, or the counterparty closed.
+    Session(Disconnect),
+    /// The stream failed.
+    Io(io::Error),
+    /// The store failed: nothing more is sent before it has been opened anew.
+    Store(StoreError),
+}
+
+impl From<Down> for Ended {
+    fn from(down: Down) -> Self {
+        match down {
+            Down::Session(reason) => Self::Session(reason),
+            Down::Io(error) => Self::Io(error),
+            Down::Store(error) => Self::Store(error),
+            Down::Panicked => Self::Session(Disconnect::Application),
+        }
+    }
+}
+
+/// What a look at a rig shows.
+#[derive(Clone, Copy, Debug)]
+pub struct Seen {
+    /// Where the session stands.
+    pub state: State,
+    /// MsgSeqNum(34) expected next.
+    pub next_num_in: u64,
+    /// MsgSeqNum(34) of our next message.
+    pub next_num_out: u64,
+    /// When [`Rig::tick`] must be called at the latest, on the monotonic clock.
+    pub next_deadline: Option<u64>,
+    /// Whether there is a connection.
+    pub is_up: bool,
+    /// Whether something waits to be written.
+    pub waits: bool,
+    /// Bytes of new messages that wait to be written.
+    pub waiting_bytes: usize,
+    /// Messages above a gap that are kept: how many, and their bytes.
+    pub held: (usize, usize),
+    /// Counts since it was made.
+    pub counters: Counters,
+}
+
+/// A session with its store and its application, driven by hand. Not for production.
+pub struct Rig {
+    shared: Shared,
+}
+
+impl Rig {
+    /// Goes on with what `store` holds. `adjust` changes what the session layer is told.
+    ///
+    /// # Errors
+    /// If the dictionary of the settings cannot be read.
+    pub fn new(
+        settings: &SessionSettings,
+        adjust: impl FnOnce(&mut Config),
+        store: Box<dyn Store>,
+        application: Box<dyn Application>,
+        rules: &Rules,
+    ) -> Result<Self, String> {
+        let version = settings.default_appl_ver_id.map(transfix_session::ApplVerId);
+        let source = settings.dictionary.as_ref();
+        let compiled = rules.0.rule_book.rules(settings.begin_string, version, source)?;
+        let mut config = settings.config();
+        adjust(&mut config);
+        let data_fields = compiled.data_fields().to_vec();
+        let parts = Parts { config, data_fields, hours: None, store, application };
+        Ok(Self { shared: assemble(settings, parts, &rules.0) })
+    }
+
+    fn link(&self) -> MutexGuard<'_, Link> {
+        self.shared.link.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Where it stands.
+    #[must_use]
+    pub fn look(&self) -> Seen {
+        let link = self.link();
+        let session = &link.desk.session;
+        Seen {
+            state: session.state(),
+            next_num_in: session.next_num_in(),
+            next_num_out: session.next_num_out(),
+            next_deadline: link.desk.next_deadline(),
+            is_up: link.is_up(),
+            waits: link.desk.waits(),
+            waiting_bytes: link.desk.out.bytes().len(),
+            held: session.held(),
+            counters: link.desk.counters,
+        }
+    }
+
+    /// Takes a fresh connection.
+    ///
+    /// # Errors
+    /// [`Ended`], as all steps: the link must be closed.
+    pub fn attach(&self, now: Now, stream: Box<dyn Stream>) -> Result<(), Ended> {
+        Ok(self.link().attach(now, stream, &[])?)
+    }
+
+    /// One turn: at most one read, one commit, and the writes that the stream takes.
+    ///
+    /// # Errors
+    /// As [`Rig::attach`].
+    pub fn turn(&self, now: Now) -> Result<(), Ended> {
+        self.link().turn(&self.shared.queue, || now)?;
+        Ok(())
+    }
+
+    /// Does what is due.
+    ///
+    /// # Errors
+    /// As [`Rig::attach`].
+    pub fn tick(&self, now: Now) -> Result<(), Ended> {
+        Ok(self.link().tick(now, &self.shared.queue)?)
+    }
+
+    /// Sends one application message.
+    ///
+    /// # Errors
+    /// Why it was not taken.
+    pub fn send(
+        &self,
+        now: Now,
+        msg_type: &[u8],
+        fill: impl FnOnce(&mut Body<'_>),
+    ) -> Result<Sent, SendError> {
+        self.link().send(now, &self.shared.queue, msg_type, fill)
+    }
+
+    /// Does to the session what an operator does by hand, then stores and writes what it says.
+    ///
+    /// # Errors
+    /// As [`Rig::attach`].
+    pub fn operate(
+        &self,
+        now: Now,
+        act: impl FnOnce(&mut Session, Now, &mut Outbox),
+    ) -> Result<(), Ended> {
+        let mut link = self.link();
+        let desk = &mut link.desk;
+        act(&mut desk.session, now, &mut desk.out);
+        Ok(link.flush(now)?)
+    }
+
+    /// Closes the connection, if there is one.
+    pub fn close(&self, now: Now, reason: Disconnect) {
+        drop(self.link().close(now, &self.shared.queue, reason));
+    }
+}

@@ -1,0 +1,194 @@
+//! What a store asks of a file system, so that tests can put another one in its place.
+
+use std::fmt;
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Seek, SeekFrom, Write};
+use std::ops::DerefMut;
+use std::path::{Path, PathBuf};
+
+use crate::file::Durability;
+use crate::map::FileMap;
+
+/// A place for files. Nothing of it is on the path of messages: they go through a [`Map`].
+pub trait Disk: Clone + fmt::Debug + Send + 'static {
+    /// A whole file in memory.
+    type Map: Map;
+    /// Held as long as the store is open.
+    type Lock: fmt::Debug + Send;
+
+    /// Whether the next segment may be made in a thread of its own.
+    fn makes_ahead(&self) -> bool;
+
+    /// Makes the directory and those above it, where they are missing.
+    ///
+    /// # Errors
+    /// If the system refuses, as all below.
+    fn create_dir(&self, dir: &Path) -> io::Result<()>;
+
+    /// Locks the file, and makes it first if it is missing.
+    ///
+    /// # Errors
+    /// [`TryLockError::WouldBlock`] if somebody holds the lock.
+    fn lock(&self, path: &Path) -> Result<Self::Lock, TryLockError>;
+
+    /// Every file in the directory.
+    ///
+    /// # Errors
+    /// If the system refuses.
+    fn list(&self, dir: &Path) -> io::Result<Vec<PathBuf>>;
+
+    /// The length of a file in bytes.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::NotFound`] if there is none.
+    fn len(&self, path: &Path) -> io::Result<u64>;
+
+    /// Makes a file of `bytes` zeros, all of which have their place; with power durability it is on
+    /// the device.
+    ///
+    /// # Errors
+    /// If the system refuses; a full disk does so here, and not when the map is written.
+    fn make(&self, path: &Path, bytes: usize, durability: Durability) -> io::Result<Self::Map>;
+
+    /// Maps an existing file, which must not be empty.
+    ///
+    /// # Errors
+    /// If the system refuses.
+    fn open(&self, path: &Path) -> io::Result<Self::Map>;
+
+    /// Writes zeros into an open file from `start` to its end, and claims their place.
+    ///
+    /// # Errors
+    /// If the system refuses.
+    fn clear(
+        &self,
+        path: &Path,
+        map: &mut Self::Map,
+        start: usize,
+        durability: Durability,
+    ) -> io::Result<()>;
+
+    /// Gives a file another name, in place of a file that has it.
+    ///
+    /// # Errors
+    /// If the system refuses.
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
+
+    /// Removes a file.
+    ///
+    /// # Errors
+    /// If the system refuses.
+    fn remove(&self, path: &Path) -> io::Result<()>;
+
+    /// Returns once the names in the directory are on the device.
+    ///
+    /// # Errors
+    /// If the system refuses.
+    fn sync_dir(&self, dir: &Path) -> io::Result<()>;
+}
+
+/// A whole file in memory. Its bytes are those of the file: what is written outlives the process.
+pub trait Map: DerefMut<Target = [u8]> + fmt::Debug + Send {
+    /// Stores a length word behind everything written before it: whoever sees the word, even after
+    /// this process was killed, sees the rest.
+    fn publish(&mut self, at: usize, len: u32);
+
+    /// Everything written so far comes before what is done to files next.
+    fn settle(&mut self);
+
+    /// Returns once the range is on the device.
+    ///
+    /// # Errors
+    /// If the system refuses; what is on the device is not known then.
+    fn sync(&mut self, start: usize, end: usize) -> io::Result<()>;
+}
+
+/// The file system.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Files;
+
+impl Disk for Files {
+    type Map = FileMap;
+    type Lock = File;
+
+    fn makes_ahead(&self) -> bool {
+        true
+    }
+
+    fn create_dir(&self, dir: &Path) -> io::Result<()> {
+        fs::create_dir_all(dir)
+    }
+
+    fn lock(&self, path: &Path) -> Result<File, TryLockError> {
+        let file = OpenOptions::new().write(true).create(true).truncate(false).open(path);
+        let file = file.map_err(TryLockError::Error)?;
+        file.try_lock()?;
+        Ok(file)
+    }
+
+    fn list(&self, dir: &Path) -> io::Result<Vec<PathBuf>> {
+        fs::read_dir(dir)?.map(|entry| Ok(entry?.path())).collect()
+    }
+
+    fn len(&self, path: &Path) -> io::Result<u64> {
+        Ok(fs::metadata(path)?.len())
+    }
+
+    fn make(&self, path: &Path, bytes: usize, durability: Durability) -> io::Result<FileMap> {
+        let mut options = OpenOptions::new();
+        let mut file = options.read(true).write(true).create(true).truncate(true).open(path)?;
+        write_zeros(&mut file, 0, bytes as u64)?;
+        if durability == Durability::Power {
+            file.sync_all()?;
+        }
+        let mut map = FileMap::of(&file)?;
+        map.touch(0);
+        Ok(map)
+    }
+
+    fn open(&self, path: &Path) -> io::Result<FileMap> {
+        FileMap::of(&OpenOptions::new().read(true).write(true).open(path)?)
+    }
+
+    fn clear(
+        &self,
+        path: &Path,
+        map: &mut FileMap,
+        start: usize,
+        durability: Durability,
+    ) -> io::Result<()> {
+        let mut file = OpenOptions::new().write(true).open(path)?;
+        write_zeros(&mut file, start as u64, map.len() as u64)?;
+        if durability == Durability::Power {
+            file.sync_all()?;
+        }
+        map.touch(start);
+        Ok(())
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        fs::rename(from, to)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        fs::remove_file(path)
+    }
+
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        File::open(dir)?.sync_all()
+    }
+}
+
+/// Writes zeros into `file` from `start` up to `end`. A write claims the blocks, so that a full
+/// disk is an error here and not a signal later.
+pub(crate) fn write_zeros(file: &mut File, start: u64, end: u64) -> io::Result<()> {
+    static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
+    file.seek(SeekFrom::Start(start))?;
+    let mut left = end.saturating_sub(start);
+    while left > 0 {
+        let chunk = left.min(ZEROS.len() as u64);
+        file.write_all(&ZEROS[..chunk as usize])?;
+        left -= chunk;
+    }
+    Ok(())
+}

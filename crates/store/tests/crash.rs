@@ -1,0 +1,173 @@
+//! A workload that ends at every operation on the disk, in every way: what each durability promises
+//! is found again, whole.
+#![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
+
+use std::path::Path;
+
+use transfix_store::{
+    Disk, Durability, FileStore, Kind, Numbers, Options, Record, Store, StoreError,
+};
+use transfix_testkit::disk::{Ailment, Crash, End, SimDisk};
+use transfix_testkit::laws::store_laws;
+use transfix_testkit::random::Random;
+
+const DIR: &str = "/store";
+const TURNS: u64 = 14;
+
+fn options(durability: Durability) -> Options {
+    Options { durability, segment_bytes_first: 300, segment_bytes_max: 900 }
+}
+
+fn open(disk: &SimDisk, durability: Durability) -> Result<FileStore<SimDisk>, StoreError> {
+    let opened = FileStore::open_on(disk.clone(), Path::new(DIR), options(durability), 1);
+    opened.map(|(store, _)| store)
+}
+
+/// One turn of a session: several records and their commit.
+fn turn(store: &mut FileStore<SimDisk>, turn: u64) -> Result<(), StoreError> {
+    let seq = store.numbers().next_out;
+    if turn == 9 {
+        store.put(turn, Record::Reset)?;
+    }
+    let bytes = vec![b'a' + turn as u8; 40 * (1 + turn as usize % 4)];
+    let kind = if turn.is_multiple_of(2) { Kind::Admin } else { Kind::Application };
+    let seq = if turn == 9 { 1 } else { seq };
+    store.put(turn, Record::Outbound { seq, kind, bytes: &bytes })?;
+    store.put(turn, Record::Inbound { seq: turn + 1, kind, bytes: &bytes })?;
+    store.put(turn, Record::NextIn(turn + 2))?;
+    store.commit()
+}
+
+/// All that can be found in a store.
+#[derive(Debug, PartialEq, Eq)]
+struct Found {
+    numbers: Numbers,
+    messages: Vec<Option<Vec<u8>>>,
+}
+
+fn found(store: &FileStore<SimDisk>) -> Found {
+    let bytes = |found: Option<transfix_store::Stored<'_>>| found.map(|f| f.bytes.to_vec());
+    let messages = (1..=TURNS + 1)
+        .flat_map(|seq| [store.outbound(seq).unwrap(), store.inbound(seq).unwrap()])
+        .map(bytes)
+        .collect();
+    Found { numbers: store.numbers(), messages }
+}
+
+/// What is found after each turn, where nothing ends.
+fn undisturbed(durability: Durability) -> (Vec<Found>, u64) {
+    let disk = SimDisk::new(Random::new(1), Box::new(|| ()));
+    let mut store = open(&disk, durability).unwrap();
+    let mut all = vec![found(&store)];
+    for n in 0..TURNS {
+        turn(&mut store, n).unwrap();
+        all.push(found(&store));
+    }
+    (all, disk.events())
+}
+
+/// Ends at the `event`-th operation; the store must be what it was before or after that turn.
+fn crash_at(durability: Durability, crash: Crash, (event, end): (u64, End), seed: u64) {
+    let (expected, _) = undisturbed(durability);
+    let disk = SimDisk::new(Random::new(seed), Box::new(|| ()));
+    disk.arm(event, end);
+    let mut done = 0;
+    if let Ok(mut store) = open(&disk, durability) {
+        for n in 0..TURNS {
+            if disk.has_ended() || turn(&mut store, n).is_err() {
+                break;
+            }
+            done += usize::from(!disk.has_ended());
+        }
+    }
+    let what = format!("{durability:?} {crash:?} event {event} {end:?} seed {seed}, {done} turns");
+    assert!(disk.has_ended(), "{what}");
+    disk.restart(crash);
+    let mut store = open(&disk, durability).unwrap_or_else(|error| panic!("{what}: {error}"));
+    let now = found(&store);
+    let next = expected.get(done + 1);
+    assert!(now == expected[done] || Some(&now) == next, "{what}: {now:?}");
+    // It goes on from there, and once more.
+    let after = expected.iter().position(|e| *e == now).unwrap_or_default() as u64;
+    if after < TURNS {
+        turn(&mut store, after).unwrap_or_else(|error| panic!("{what}: {error}"));
+    }
+    drop(store);
+    disk.restart(Crash::Process);
+    let again = open(&disk, durability).unwrap_or_else(|error| panic!("{what}, again: {error}"));
+    assert_eq!(found(&again), expected[(after as usize + 1).min(TURNS as usize)], "{what}, again");
+}
+
+fn crash_everywhere(durability: Durability, crash: Crash, seeds: u64) {
+    let (_, events) = undisturbed(durability);
+    assert!(events > 30, "the workload touches the disk only {events} times");
+    for event in 1..=events {
+        for end in [End::Before, End::Torn, End::After] {
+            for seed in 0..seeds {
+                crash_at(durability, crash, (event, end), seed);
+            }
+        }
+    }
+}
+
+#[test]
+fn process_durability_outlives_the_process() {
+    crash_everywhere(Durability::Process, Crash::Process, 6);
+}
+
+#[test]
+fn power_durability_outlives_the_process() {
+    crash_everywhere(Durability::Power, Crash::Process, 6);
+}
+
+#[test]
+fn power_durability_outlives_the_power() {
+    crash_everywhere(Durability::Power, Crash::Power, 24);
+}
+
+#[test]
+fn the_laws_of_stores_hold_on_this_disk() {
+    store_laws(1, || {
+        let disk = SimDisk::new(Random::new(1), Box::new(|| ()));
+        Box::new(open(&disk, Durability::Power).unwrap())
+    });
+}
+
+/// A disk that fails: the error is told, nothing is lost that was committed, and once the disk is
+/// mended the store opens and goes on.
+#[test]
+fn an_ailing_disk_is_told_and_left() {
+    for ailment in [Ailment::Full, Ailment::FailingSync, Ailment::ReadOnly] {
+        let (expected, _) = undisturbed(Durability::Power);
+        let disk = SimDisk::new(Random::new(1), Box::new(|| ()));
+        let mut store = open(&disk, Durability::Power).unwrap();
+        turn(&mut store, 0).unwrap();
+        disk.ail(Some(ailment));
+        let mut done = 1;
+        let error = loop {
+            match turn(&mut store, done) {
+                Ok(()) => done += 1,
+                Err(error) => break error,
+            }
+        };
+        assert!(matches!(error, StoreError::Io { .. }), "{ailment:?}: {error}");
+        assert!(matches!(store.commit(), Err(StoreError::Poisoned)), "{ailment:?}");
+        drop(store);
+        disk.ail(None);
+        disk.restart(Crash::Power);
+        let store = open(&disk, Durability::Power).unwrap();
+        let at = done as usize;
+        let now = found(&store);
+        assert!(now == expected[at] || now == expected[at + 1], "{ailment:?}: {now:?}");
+    }
+}
+
+#[test]
+fn a_store_has_one_writer() {
+    let disk = SimDisk::new(Random::new(1), Box::new(|| ()));
+    let store = open(&disk, Durability::Process).unwrap();
+    assert!(matches!(open(&disk, Durability::Process), Err(StoreError::Locked { .. })));
+    drop(store);
+    assert!(open(&disk, Durability::Process).is_ok());
+    assert!(!disk.makes_ahead());
+}

@@ -1,0 +1,464 @@
+//! A disk in memory that crashes: it knows what is written, what is on the device, and ends the
+//! process, or the power, at any point where the store touches it.
+//!
+//! Invariants: what a process has written outlives the process, up to a last write that is torn at
+//! any byte; what is synced outlives a power cut; what is not is kept, lost or torn, sector by
+//! sector and name by name. After its end a process changes nothing any more.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::fs::TryLockError;
+use std::io;
+use std::ops::{Deref, DerefMut};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use transfix_store::{Disk, Durability, Map};
+
+use crate::random::Random;
+
+/// What a device writes whole, or tears.
+const SECTOR: usize = 512;
+
+/// How the operation ends at which everything ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// It does not happen.
+    Before,
+    /// Of the bytes it writes only some are there.
+    Torn,
+    /// It is the last that happens.
+    After,
+}
+
+/// What a crash takes away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Crash {
+    /// The process: what it has written stays.
+    Process,
+    /// The power: what is not synced may be lost.
+    Power,
+}
+
+/// What is wrong with the disk, until it is mended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ailment {
+    /// There is no room for another file.
+    Full,
+    /// Nothing reaches the device.
+    FailingSync,
+    /// Nothing can be made, renamed or removed.
+    ReadOnly,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Inode {
+    bytes: Vec<u8>,
+    device: Vec<u8>,
+}
+
+/// A change of names that is not synced.
+#[derive(Clone, Debug)]
+enum Naming {
+    Made(PathBuf, u64),
+    Renamed(PathBuf, PathBuf),
+    Removed(PathBuf),
+}
+
+struct State {
+    random: Random,
+    names: BTreeMap<PathBuf, u64>,
+    device_names: BTreeMap<PathBuf, u64>,
+    unsynced: Vec<Naming>,
+    inodes: BTreeMap<u64, Inode>,
+    next_inode: u64,
+    locks: BTreeSet<PathBuf>,
+    /// Of the process that has the disk now.
+    generation: u64,
+    events: u64,
+    fuse: Option<(u64, End)>,
+    ended: bool,
+    ailment: Option<Ailment>,
+    failed: bool,
+    on_end: Box<dyn Fn() + Send>,
+}
+
+/// A disk; clones are the same disk.
+#[derive(Clone)]
+pub struct SimDisk(Arc<Mutex<State>>);
+
+impl fmt::Debug for SimDisk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.lock_state().names.keys()).finish()
+    }
+}
+
+impl SimDisk {
+    /// An empty disk; `on_end` is called when a fuse ends the process.
+    #[must_use]
+    pub fn new(random: Random, on_end: Box<dyn Fn() + Send>) -> Self {
+        Self(Arc::new(Mutex::new(State {
+            random,
+            names: BTreeMap::new(),
+            device_names: BTreeMap::new(),
+            unsynced: Vec::new(),
+            inodes: BTreeMap::new(),
+            next_inode: 0,
+            locks: BTreeSet::new(),
+            generation: 0,
+            events: 0,
+            fuse: None,
+            ended: false,
+            ailment: None,
+            failed: false,
+            on_end,
+        })))
+    }
+
+    fn lock_state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Ends the process at the `events`-th operation from now on.
+    pub fn arm(&self, events: u64, end: End) {
+        let mut state = self.lock_state();
+        state.fuse = Some((state.events + events, end));
+    }
+
+    /// Operations so far.
+    #[must_use]
+    pub fn events(&self) -> u64 {
+        self.lock_state().events
+    }
+
+    /// Whether the process has ended.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        self.lock_state().ended
+    }
+
+    /// Makes the disk ill, or well.
+    pub fn ail(&self, ailment: Option<Ailment>) {
+        self.lock_state().ailment = ailment;
+    }
+
+    /// Whether an operation has failed since the last start.
+    #[must_use]
+    pub fn has_failed(&self) -> bool {
+        self.lock_state().failed
+    }
+
+    /// A new process has the disk from here on, after a crash of this kind.
+    pub fn restart(&self, crash: Crash) {
+        let mut state = self.lock_state();
+        if crash == Crash::Power {
+            state.lose_power();
+        }
+        state.generation += 1;
+        state.locks.clear();
+        state.fuse = None;
+        state.ended = false;
+        state.failed = false;
+    }
+}
+
+/// Whether an operation takes place.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Takes {
+    All,
+    Part,
+    Nothing,
+}
+
+impl State {
+    /// Counts one operation, at which the process may end.
+    fn event(&mut self) -> Takes {
+        if self.ended {
+            return Takes::Nothing;
+        }
+        self.events += 1;
+        let Some((_, end)) = self.fuse.filter(|(at, _)| *at == self.events) else {
+            return Takes::All;
+        };
+        self.ended = true;
+        (self.on_end)();
+        match end {
+            End::Before => Takes::Nothing,
+            End::Torn => Takes::Part,
+            End::After => Takes::All,
+        }
+    }
+
+    fn fail<T>(&mut self, kind: io::ErrorKind) -> io::Result<T> {
+        self.failed = true;
+        Err(kind.into())
+    }
+
+    fn inode(&self, path: &Path) -> io::Result<u64> {
+        self.names.get(path).copied().ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+
+    fn apply(names: &mut BTreeMap<PathBuf, u64>, naming: &Naming) {
+        match naming {
+            Naming::Made(path, inode) => _ = names.insert(path.clone(), *inode),
+            Naming::Renamed(from, to) => {
+                if let Some(inode) = names.remove(from) {
+                    names.insert(to.clone(), inode);
+                }
+            }
+            Naming::Removed(path) => _ = names.remove(path),
+        }
+    }
+
+    fn name(&mut self, naming: Naming) {
+        Self::apply(&mut self.names, &naming);
+        self.unsynced.push(naming);
+    }
+
+    /// Bytes that a map holds are in the file now, all from `start` on or only some.
+    fn write(&mut self, inode: u64, start: usize, bytes: &[u8], takes: Takes) {
+        let Some(inode) = self.inodes.get_mut(&inode) else { return };
+        let end = match takes {
+            Takes::Nothing => return,
+            Takes::All => bytes.len(),
+            Takes::Part => start + self.random.below(bytes.len() - start + 1),
+        };
+        inode.bytes[start..end].copy_from_slice(&bytes[start..end]);
+    }
+
+    fn lose_power(&mut self) {
+        for naming in std::mem::take(&mut self.unsynced) {
+            if self.random.below(2) == 0 {
+                Self::apply(&mut self.device_names, &naming);
+            }
+        }
+        self.names = self.device_names.clone();
+        let random = &mut self.random;
+        for inode in self.inodes.values_mut() {
+            let never_synced = inode.device.len() < inode.bytes.len();
+            if never_synced && random.below(4) == 0 {
+                inode.bytes.truncate(inode.device.len());
+            }
+            inode.device.resize(inode.bytes.len(), 0);
+            for (new, old) in inode.bytes.chunks_mut(SECTOR).zip(inode.device.chunks(SECTOR)) {
+                if new == old {
+                    continue;
+                }
+                match random.below(3) {
+                    0 => {}
+                    1 => new.copy_from_slice(old),
+                    _ => {
+                        let at = random.below(new.len());
+                        new[at..].copy_from_slice(&old[at..]);
+                    }
+                }
+            }
+            inode.device.clone_from(&inode.bytes);
+        }
+    }
+}
+
+/// A lock, held until it is dropped or its process ends.
+#[derive(Debug)]
+pub struct SimLock {
+    disk: SimDisk,
+    path: PathBuf,
+    generation: u64,
+}
+
+impl Drop for SimLock {
+    fn drop(&mut self) {
+        let mut state = self.disk.lock_state();
+        if state.generation == self.generation {
+            state.locks.remove(&self.path);
+        }
+    }
+}
+
+/// A file as its process sees it.
+pub struct SimMap {
+    disk: SimDisk,
+    inode: u64,
+    generation: u64,
+    bytes: Vec<u8>,
+}
+
+impl fmt::Debug for SimMap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "file {} of {} bytes", self.inode, self.bytes.len())
+    }
+}
+
+impl SimMap {
+    fn state(&self) -> Option<MutexGuard<'_, State>> {
+        Some(self.disk.lock_state()).filter(|state| state.generation == self.generation)
+    }
+}
+
+impl Deref for SimMap {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl DerefMut for SimMap {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        &mut self.bytes
+    }
+}
+
+impl Map for SimMap {
+    fn publish(&mut self, at: usize, len: u32) {
+        let takes = self.state().map_or(Takes::Nothing, |mut state| state.event());
+        // Torn, the word is not there yet: it comes last.
+        if takes == Takes::All {
+            self.bytes[at..at + 4].copy_from_slice(&len.to_le_bytes());
+        }
+        if let Some(mut state) = self.state() {
+            state.write(self.inode, at, &self.bytes, takes);
+        }
+        self.bytes[at..at + 4].copy_from_slice(&len.to_le_bytes());
+    }
+
+    fn settle(&mut self) {
+        if let Some(mut state) = self.state() {
+            let takes = state.event();
+            state.write(self.inode, 0, &self.bytes, takes);
+        }
+    }
+
+    fn sync(&mut self, start: usize, end: usize) -> io::Result<()> {
+        let Some(mut state) = self.state() else { return Ok(()) };
+        if state.ailment == Some(Ailment::FailingSync) {
+            return state.fail(io::ErrorKind::Other);
+        }
+        if state.event() == Takes::All
+            && let Some(inode) = state.inodes.get_mut(&self.inode)
+        {
+            let start = start / SECTOR * SECTOR;
+            let end = end.next_multiple_of(SECTOR).min(self.bytes.len());
+            inode.bytes[start..end].copy_from_slice(&self.bytes[start..end]);
+            inode.device.resize(self.bytes.len(), 0);
+            inode.device[start..end].copy_from_slice(&self.bytes[start..end]);
+        }
+        Ok(())
+    }
+}
+
+impl Disk for SimDisk {
+    type Map = SimMap;
+    type Lock = SimLock;
+
+    /// Another thread's moment is chosen by nobody's seed.
+    fn makes_ahead(&self) -> bool {
+        false
+    }
+
+    fn create_dir(&self, _: &Path) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn lock(&self, path: &Path) -> Result<SimLock, TryLockError> {
+        let mut state = self.lock_state();
+        if !state.locks.insert(path.to_path_buf()) {
+            return Err(TryLockError::WouldBlock);
+        }
+        Ok(SimLock { disk: self.clone(), path: path.to_path_buf(), generation: state.generation })
+    }
+
+    fn list(&self, dir: &Path) -> io::Result<Vec<PathBuf>> {
+        let state = self.lock_state();
+        Ok(state.names.keys().filter(|path| path.parent() == Some(dir)).cloned().collect())
+    }
+
+    fn len(&self, path: &Path) -> io::Result<u64> {
+        let state = self.lock_state();
+        let inode = state.inode(path)?;
+        Ok(state.inodes.get(&inode).map_or(0, |inode| inode.bytes.len() as u64))
+    }
+
+    fn make(&self, path: &Path, bytes: usize, durability: Durability) -> io::Result<SimMap> {
+        let mut state = self.lock_state();
+        match state.ailment {
+            Some(Ailment::Full) => return state.fail(io::ErrorKind::StorageFull),
+            Some(Ailment::ReadOnly) => return state.fail(io::ErrorKind::ReadOnlyFilesystem),
+            Some(Ailment::FailingSync) if durability == Durability::Power => {
+                return state.fail(io::ErrorKind::Other);
+            }
+            _ => {}
+        }
+        let inode = state.next_inode;
+        if state.event() == Takes::All {
+            state.next_inode += 1;
+            let zeros = vec![0; bytes];
+            let device = if durability == Durability::Power { zeros.clone() } else { Vec::new() };
+            state.inodes.insert(inode, Inode { bytes: zeros, device });
+            state.name(Naming::Made(path.to_path_buf(), inode));
+        }
+        let generation = state.generation;
+        Ok(SimMap { disk: self.clone(), inode, generation, bytes: vec![0; bytes] })
+    }
+
+    fn open(&self, path: &Path) -> io::Result<SimMap> {
+        let state = self.lock_state();
+        let inode = state.inode(path)?;
+        let bytes = state.inodes.get(&inode).map_or_else(Vec::new, |inode| inode.bytes.clone());
+        Ok(SimMap { disk: self.clone(), inode, generation: state.generation, bytes })
+    }
+
+    fn clear(
+        &self,
+        _: &Path,
+        map: &mut SimMap,
+        start: usize,
+        durability: Durability,
+    ) -> io::Result<()> {
+        map.bytes[start..].fill(0);
+        let mut state = self.lock_state();
+        let takes = state.event();
+        state.write(map.inode, start, &map.bytes, takes);
+        if takes == Takes::All
+            && durability == Durability::Power
+            && let Some(inode) = state.inodes.get_mut(&map.inode)
+        {
+            inode.device.clone_from(&inode.bytes);
+        }
+        Ok(())
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let mut state = self.lock_state();
+        if state.ailment == Some(Ailment::ReadOnly) {
+            return state.fail(io::ErrorKind::ReadOnlyFilesystem);
+        }
+        if state.event() == Takes::All {
+            state.name(Naming::Renamed(from.to_path_buf(), to.to_path_buf()));
+        }
+        Ok(())
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        let mut state = self.lock_state();
+        if state.ailment == Some(Ailment::ReadOnly) {
+            return state.fail(io::ErrorKind::ReadOnlyFilesystem);
+        }
+        if state.event() == Takes::All {
+            state.name(Naming::Removed(path.to_path_buf()));
+        }
+        Ok(())
+    }
+
+    fn sync_dir(&self, _: &Path) -> io::Result<()> {
+        let mut state = self.lock_state();
+        if state.ailment == Some(Ailment::FailingSync) {
+            return state.fail(io::ErrorKind::Other);
+        }
+        if state.event() == Takes::All {
+            state.device_names = state.names.clone();
+            state.unsynced.clear();
+        }
+        Ok(())
+    }
+}

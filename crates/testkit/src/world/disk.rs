@@ -1,0 +1,113 @@
+//! The disk of one side, and the store on it.
+//!
+//! Invariant: a disk suffers only the crashes that its store's durability promises to outlive.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use transfix_store::{Durability, FileStore, Numbers, Options, Record, Store, StoreError, Stored};
+
+use crate::disk::{Ailment, Crash, End, SimDisk};
+
+/// When the process ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Fuse {
+    /// Operations on the disk until then.
+    pub(super) events: u64,
+    /// How the last of them ends.
+    pub(super) end: End,
+}
+
+/// The disk of one side.
+pub(super) struct Disk {
+    disk: SimDisk,
+    options: Options,
+    resets: Arc<AtomicU64>,
+    on_reset: OnReset,
+}
+
+/// Called when a session's numbers start again.
+type OnReset = Arc<dyn Fn() + Send + Sync>;
+
+impl Disk {
+    pub(super) fn new(disk: SimDisk, options: Options, on_reset: OnReset) -> Self {
+        Self { disk, options, resets: Arc::default(), on_reset }
+    }
+
+    /// Ends the process then.
+    pub(super) fn arm(&self, fuse: Fuse) {
+        self.disk.arm(fuse.events, fuse.end);
+    }
+
+    pub(super) fn ail(&self, ailment: Option<Ailment>) {
+        self.disk.ail(ailment);
+    }
+
+    /// Whether the process has ended, or has met an error from which only a new one recovers.
+    pub(super) fn is_lost(&self) -> bool {
+        self.disk.has_ended() || self.disk.has_failed()
+    }
+
+    /// How often the numbers have started again.
+    pub(super) fn resets(&self) -> u64 {
+        self.resets.load(Ordering::Relaxed)
+    }
+
+    /// What the process promises to outlive.
+    pub(super) fn worst(&self) -> Crash {
+        match self.options.durability {
+            Durability::Process => Crash::Process,
+            Durability::Power => Crash::Power,
+        }
+    }
+
+    /// A new process opens the store after a crash of this kind.
+    pub(super) fn open(&self, crash: Crash) -> Box<dyn Store> {
+        self.disk.restart(crash);
+        let opened = FileStore::open_on(self.disk.clone(), Path::new("/store"), self.options, 0);
+        match opened {
+            Ok((store, _)) => Box::new(Watched {
+                store,
+                disk: self.disk.clone(),
+                resets: Arc::clone(&self.resets),
+                on_reset: Arc::clone(&self.on_reset),
+            }),
+            Err(error) => panic!("after a crash the store does not open: {error}"),
+        }
+    }
+}
+
+/// A store whose resets are counted.
+struct Watched {
+    store: FileStore<SimDisk>,
+    disk: SimDisk,
+    resets: Arc<AtomicU64>,
+    on_reset: OnReset,
+}
+
+impl Store for Watched {
+    fn numbers(&self) -> Numbers {
+        self.store.numbers()
+    }
+
+    fn put(&mut self, now_ns: u64, record: Record<'_>) -> Result<(), StoreError> {
+        if record == Record::Reset && !self.disk.has_ended() {
+            self.resets.fetch_add(1, Ordering::Relaxed);
+            (self.on_reset)();
+        }
+        self.store.put(now_ns, record)
+    }
+
+    fn commit(&mut self) -> Result<(), StoreError> {
+        self.store.commit()
+    }
+
+    fn outbound(&self, seq: u64) -> Result<Option<Stored<'_>>, StoreError> {
+        self.store.outbound(seq)
+    }
+
+    fn inbound(&self, seq: u64) -> Result<Option<Stored<'_>>, StoreError> {
+        self.store.inbound(seq)
+    }
+}

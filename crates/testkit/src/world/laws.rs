@@ -1,0 +1,212 @@
+//! The laws of a world between honest sessions, but for those of the wire and of crashes.
+
+use transfix::{Disconnect, State};
+
+use super::net::MS;
+use super::{SECOND, World};
+
+/// Longest wait for an answer to a TestRequest(1).
+const TEST_REQUEST_WAIT_MAX: u64 = 20 * SECOND;
+/// After which a ResendRequest(2) without an effect is repeated.
+const REQUEST_WAIT: u64 = 20 * SECOND;
+const SLACK: u64 = SECOND;
+
+impl World {
+    fn heart_bt_int(&self) -> u64 {
+        u64::from(self.plan.settings[0].heart_bt_int_s) * SECOND
+    }
+
+    /// After this without a word the counterparty is asked.
+    fn patience(&self) -> u64 {
+        let timing = &self.plan.settings[0].timing;
+        self.heart_bt_int()
+            + match timing.margin_ms {
+                0 => self.heart_bt_int() / 100 * u64::from(timing.margin_percent),
+                ms => u64::from(ms) * MS,
+            }
+    }
+
+    /// Checked at each moment.
+    pub(super) fn check(&self) {
+        for side in [0, 1].into_iter().filter(|&side| self.sides[side].rig.look().is_up) {
+            self.check_times(side);
+            self.check_progress(side);
+            self.check_answers(side);
+            self.check_memory(side);
+        }
+    }
+
+    /// Silence is found within its bound, and nobody is silent.
+    fn check_times(&self, side: usize) {
+        let ours = &self.sides[side];
+        let waits = |what: &str, since: u64, max: u64| {
+            let waited = self.now.saturating_sub(since);
+            assert!(waited <= max, "side {side} waits {} ms for {what}", waited / MS);
+        };
+        let (state, since) = ours.since;
+        match state {
+            State::LogonAwaited | State::LogonSent => waits("a logon", since, 10 * SECOND + SLACK),
+            State::LogoutSent => waits("a logout", since, 10 * SECOND + SLACK),
+            State::Active if self.heart_bt_int() > 0 => {
+                let patience = self.patience();
+                let requests = u64::from(self.plan.settings[0].timing.test_requests_max);
+                let silence = patience + requests * patience.min(TEST_REQUEST_WAIT_MAX) + SLACK;
+                waits("a sign of life", ours.received.0, silence);
+                let written = self.net.lock().observer.sides[side].at;
+                if !ours.rig.look().waits {
+                    waits("a word of its own", written.max(since), self.heart_bt_int() + SLACK);
+                }
+            }
+            State::Active | State::Disconnected => {}
+        }
+    }
+
+    /// Where the counterparty writes, the expected number moves.
+    fn check_progress(&self, side: usize) {
+        let (state, since) = self.sides[side].since;
+        let joined = self.net.lock().is_joined();
+        if state != State::Active || self.heart_bt_int() == 0 || !joined {
+            return;
+        }
+        let stall = self.plan.weather.stall_ms_max as u64 * MS;
+        let once = REQUEST_WAIT + 2 * self.heart_bt_int() + 2 * stall + 5 * SECOND;
+        // What is asked for again may be damaged again, and small windows make it slow.
+        let often = if self.plan.weather.damage_one_in > 0 { 6 } else { 2 };
+        let from = self.sides[side].moved.0.max(since);
+        let stands = self.now.saturating_sub(from);
+        let next = self.sides[side].moved.1;
+        assert!(stands <= often * once, "side {side} expects {next} for {} ms", stands / MS);
+    }
+
+    /// A TestRequest(1) that was taken is answered at once.
+    fn check_answers(&self, side: usize) {
+        let ours = &self.sides[side];
+        let plain = self.plan.weather.damage_one_in == 0 && self.plan.held.messages_max > 100;
+        if !plain || self.plan.resets() || ours.state() != State::Active || ours.rig.look().waits {
+            return;
+        }
+        let next_in = ours.numbers().0;
+        let net = self.net.lock();
+        let asked = &net.observer.sides[1 - side].asked;
+        let open = asked.iter().find(|(seq, _)| *seq < next_in);
+        assert!(open.is_none(), "side {side} does not answer the TestRequest(1) {open:?}");
+    }
+
+    /// What waits is bounded.
+    fn check_memory(&self, side: usize) {
+        let ours = &self.sides[side];
+        let waiting = ours.rig.look().waiting_bytes;
+        let max = ours.settings.queued_bytes_max + (5 << 20);
+        assert!(waiting <= max, "{waiting} bytes wait on side {side}");
+    }
+
+    /// Why a session may end between honest ones.
+    pub(super) fn check_reason(&mut self, side: usize, reason: Disconnect) {
+        self.summary.verdicts += u64::from(reason != Disconnect::LinkLost);
+        let fair = matches!(
+            reason,
+            Disconnect::LoggedOut
+                | Disconnect::LogoutTimeout
+                | Disconnect::LogonTimeout
+                | Disconnect::LinkLost
+                | Disconnect::HeartbeatTimeout
+        );
+        let damaged = self.plan.weather.damage_one_in > 0;
+        assert!(fair || damaged, "side {side} blames the other: {reason}; {}", self.stand());
+        if reason == Disconnect::LoggedOut && !self.sides[side].rig.look().waits {
+            let answered = self.net.lock().observer.sides[side].logged_out;
+            assert!(answered, "side {side} ends without a Logout(5)");
+        }
+        if reason == Disconnect::HeartbeatTimeout {
+            let received = self.sides[side].received.0;
+            let silent = self.now - received;
+            assert!(silent >= self.patience(), "side {side} ends after {} ms", silent / MS);
+            let asked = self.net.lock().observer.sides[side].test_request_at;
+            let asked_in_vain = asked >= received || self.sides[side].rig.look().waits;
+            assert!(asked_in_vain, "side {side} ends without a TestRequest(1)");
+        }
+    }
+
+    /// How long all may take once the faults have ceased: a silent link, a logon, a request that
+    /// was lost and its repetition.
+    pub(super) fn rest_max(&self) -> u64 {
+        let stall = self.plan.weather.stall_ms_max as u64 * MS;
+        200 * SECOND + 2 * stall + 10 * self.heart_bt_int()
+    }
+
+    /// No endless exchange: what is written while nothing goes wrong is in proportion.
+    pub(super) fn check_words(&self, begun: u64, written: u64) {
+        let sent: usize = self.sides.iter().map(|side| side.app.lock().sent.len()).sum();
+        let beats = match self.heart_bt_int() {
+            0 => 0,
+            interval => 4 * (self.now - begun) / interval,
+        };
+        let max = 500 + 20 * sent as u64 + beats;
+        let frames = self.frames() - written;
+        assert!(frames <= max, "{frames} frames written while at rest, {max} are enough");
+    }
+
+    /// Whether everything has been delivered and nobody waits for anything.
+    pub(super) fn is_well(&self) -> bool {
+        let [a, b] = &self.sides;
+        let (numbers_a, numbers_b) = (a.numbers(), b.numbers());
+        let agree = numbers_a.0 == numbers_b.1 && numbers_b.0 == numbers_a.1;
+        let quiet = |side: &super::Side| side.state() == State::Active && !side.rig.look().waits;
+        let net = self.net.lock();
+        agree && quiet(a) && quiet(b) && net.is_joined() && net.is_idle() && self.is_delivered()
+    }
+
+    fn is_delivered(&self) -> bool {
+        [0, 1].into_iter().all(|side| {
+            let (ours, theirs) = (self.sides[side].app.lock(), self.sides[1 - side].app.lock());
+            let resets = self.plan.resets();
+            if !resets {
+                return ours.sent.len() == theirs.delivered.len();
+            }
+            // All since the last reset; what came before is judged by its order.
+            let lost = |sent: &super::app::Sent| {
+                sent.epoch == ours.epoch && theirs.delivered.binary_search(&sent.id).is_err()
+            };
+            !ours.sent.iter().any(lost)
+        })
+    }
+
+    /// What was delivered was sent, in that order, each once, and nothing was left out.
+    pub(super) fn check_order(&self) {
+        for side in [0, 1] {
+            let (ours, theirs) = (self.sides[side].app.lock(), self.sides[1 - side].app.lock());
+            let mut sent = ours.sent.iter();
+            let mut last = 0;
+            for &id in &theirs.delivered {
+                assert!(id > last, "message {id} of side {side} comes twice, or behind {last}");
+                last = id;
+                let skipped: Vec<_> = sent.by_ref().take_while(|sent| sent.id != id).collect();
+                let Some(at) = ours.sent.binary_search_by_key(&id, |sent| sent.id).ok() else {
+                    panic!("message {id} of side {side} was delivered and never accepted");
+                };
+                let epoch = ours.sent[at].epoch;
+                let lost = skipped.iter().find(|s| s.epoch == epoch || !self.plan.resets());
+                assert!(lost.is_none(), "{lost:?} of side {side} was left out before {id}");
+            }
+        }
+    }
+
+    /// Where both sides stand, for a law that is broken.
+    pub(super) fn stand(&self) -> String {
+        let sides = [0, 1].map(|side| {
+            let ours = &self.sides[side];
+            let (next_in, next_out) = ours.numbers();
+            let (sent, delivered) = {
+                let theirs = self.sides[1 - side].app.lock().delivered.len();
+                (ours.app.lock().sent.len(), theirs)
+            };
+            format!(
+                "side {side}: {:?}, next numbers {next_in} in and {next_out} out, {delivered} of \
+                 {sent} messages delivered, waits: {}",
+                ours.state(),
+                ours.rig.look().waits,
+            )
+        });
+        format!("{}; {}; at {} ms", sides[0], sides[1], self.now / MS)
+    }
+}

@@ -1,0 +1,302 @@
+//! Who reads along on the wire, and finds what no honest session may write.
+//!
+//! Laws: each frame is sound; each number is new once, in ascending order, and starts again only
+//! with a reset; what is sent again is what was sent, marked as such; a gap fill covers no
+//! application message; the same ResendRequest(2) is not repeated at once; nobody rejects what an
+//! honest counterparty wrote.
+
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use transfix_codec::{CheckSumPolicy, FieldIndex, Frame, Limits, Message, Timestamp, frame, tag};
+
+use super::trace::Trace;
+
+/// A ResendRequest(2) without an effect is repeated after 20 s, not sooner; early versions send
+/// whole seconds.
+const REPEAT_MIN: i64 = 19_000_000_000;
+
+/// What the world does that changes what is lawful.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Tolerance {
+    /// Numbers may start again at 1 without ResetSeqNumFlag(141).
+    pub(super) silent_resets: bool,
+    /// Numbers may start again at 1 with it.
+    pub(super) asked_resets: bool,
+    /// Wall clocks jump.
+    pub(super) jumps: bool,
+    /// Bits are flipped on the way.
+    pub(super) damage: bool,
+    /// Reject(3) is sent again when asked for.
+    pub(super) resend_rejects: bool,
+    /// Nothing is damaged, given up, or dropped for want of room.
+    pub(super) complete: bool,
+    /// The application refuses messages, and says so with Reject(3).
+    pub(super) refusals: bool,
+    /// All is written by sessions that follow the rules; else only frames are looked at.
+    pub(super) honest: bool,
+}
+
+/// One frame that was new once.
+struct Original {
+    application: bool,
+    /// Whether it may be sent again.
+    resent: bool,
+    body: u64,
+    sending_time: Vec<u8>,
+}
+
+/// What one side has written.
+#[derive(Default)]
+pub(super) struct Written {
+    partial: Vec<u8>,
+    /// The numbers of the first and the last new frame of this connection.
+    first: Option<u64>,
+    last: Option<u64>,
+    /// The highest number used since the last reset, and what was sent since.
+    highest: u64,
+    originals: HashMap<u64, Original>,
+    /// BeginSeqNo(7) and SendingTime(52) of the last ResendRequest(2) of this connection.
+    request: Option<(u64, Timestamp)>,
+    /// A ResendRequest(2) of the operator's, which is not judged.
+    pub(super) operator_requests: usize,
+    pub(super) at: u64,
+    pub(super) test_request_at: u64,
+    /// TestRequests(1) of this connection that wait for their answer: number and TestReqID(112).
+    pub(super) asked: Vec<(u64, Vec<u8>)>,
+    pub(super) frames: u64,
+    /// A Logout(5) on this connection.
+    pub(super) logged_out: bool,
+    /// RefSeqNum(45) of the last Reject(3).
+    pub(super) rejected: Option<u64>,
+    pub(super) requests: u64,
+}
+
+/// Reads both directions.
+pub(super) struct Observer {
+    pub(super) tolerance: Tolerance,
+    pub(super) sides: [Written; 2],
+    index: FieldIndex,
+    trace: Trace,
+}
+
+impl Observer {
+    pub(super) fn new(tolerance: Tolerance, trace: Trace) -> Self {
+        let sides = [Written::default(), Written::default()];
+        Self { tolerance, sides, index: FieldIndex::default(), trace }
+    }
+
+    /// A new connection of this side.
+    pub(super) fn connected(&mut self, side: usize) {
+        let written = &mut self.sides[side];
+        written.partial.clear();
+        written.first = None;
+        written.last = None;
+        written.request = None;
+        written.asked.clear();
+        written.logged_out = false;
+        written.operator_requests = 0;
+        written.test_request_at = 0;
+        self.sides[1 - side].asked.clear();
+    }
+
+    /// The numbers of this side start again.
+    pub(super) fn reset(&mut self, side: usize) {
+        let fair = self.tolerance.silent_resets || self.tolerance.asked_resets;
+        assert!(fair || !self.tolerance.honest, "side {side} resets its numbers unasked");
+        self.sides[side].start_again();
+    }
+
+    /// What was written is another session's now.
+    pub(super) fn forget(&mut self) {
+        self.sides = [Written::default(), Written::default()];
+    }
+
+    /// Bytes have left `side`.
+    pub(super) fn written(&mut self, now: u64, side: usize, bytes: &[u8]) {
+        let mut partial = std::mem::take(&mut self.sides[side].partial);
+        partial.extend_from_slice(bytes);
+        let mut begin = 0;
+        loop {
+            match frame::split(&partial[begin..], Limits::default()) {
+                Frame::Whole(end) => {
+                    let mut index = std::mem::take(&mut self.index);
+                    let frame = &partial[begin..begin + end];
+                    match Message::parse(frame, &mut index, CheckSumPolicy::Verify) {
+                        Ok(message) => self.frame(now, side, &message),
+                        Err(why) => panic!("side {side} writes what is no message: {why}"),
+                    }
+                    self.index = index;
+                    begin += end;
+                }
+                Frame::Partial => break,
+                Frame::Garbled { reason, .. } => panic!("side {side} writes garbage: {reason}"),
+            }
+        }
+        partial.drain(..begin);
+        self.sides[side].partial = partial;
+    }
+
+    fn frame(&mut self, now: u64, side: usize, message: &Message<'_>) {
+        self.trace.add(now, || {
+            let text = String::from_utf8_lossy(message.bytes()).replace('\x01', "|");
+            format!("{} {text}", ["initiator >", "         < acceptor"][side])
+        });
+        let written = &mut self.sides[side];
+        written.frames += 1;
+        written.at = now;
+        match message.msg_type() {
+            b"3" if message.raw(tag::POSS_DUP_FLAG).is_none() => {
+                written.rejected = message.uint(tag::REF_SEQ_NUM).ok();
+            }
+            b"5" => written.logged_out = true,
+            _ => {}
+        }
+        if !self.tolerance.honest {
+            return;
+        }
+        let seq = message.msg_seq_num().expect("every message has MsgSeqNum(34)");
+        if message.flag(tag::POSS_DUP_FLAG) == Ok(true) {
+            written.check_duplicate(side, seq, message);
+            return;
+        }
+        written.check_number(side, seq, message, self.tolerance);
+        if message.msg_type() == b"2" && written.operator_requests == 0 && self.tolerance.complete {
+            self.check_need(side, message);
+        }
+        let written = &mut self.sides[side];
+        written.note(now, side, seq, message, self.tolerance);
+        if message.msg_type() == b"3" {
+            let fair = self.tolerance.damage || self.tolerance.refusals;
+            assert!(fair, "side {side} rejects a message of an honest counterparty");
+        }
+        if message.msg_type() == b"0"
+            && let Some(id) = message.raw(tag::TEST_REQ_ID)
+        {
+            self.sides[1 - side].asked.retain(|(_, asked)| asked != id);
+        }
+    }
+}
+
+impl Observer {
+    /// What comes on this connection comes in order: only what lies before it can be missing.
+    fn check_need(&self, side: usize, message: &Message<'_>) {
+        let begin = message.uint(tag::BEGIN_SEQ_NO).expect("it has BeginSeqNo(7)");
+        let first = self.sides[1 - side].first;
+        let missing = first.is_none_or(|first| begin < first);
+        assert!(missing, "side {side} asks for {begin}, which it has: {first:?} came first");
+    }
+}
+
+impl Written {
+    fn start_again(&mut self) {
+        self.highest = 0;
+        self.first = None;
+        self.last = None;
+        self.originals.clear();
+    }
+
+    /// A new number: the next one, or 1 with a reset.
+    fn check_number(&mut self, side: usize, seq: u64, message: &Message<'_>, tolerance: Tolerance) {
+        let flagged = message.flag(tag::RESET_SEQ_NUM_FLAG) == Ok(true);
+        // What waited for the connection may have left behind the reset.
+        if seq == 1 && self.highest > 0 && message.msg_type() == b"A" {
+            assert!(flagged && tolerance.asked_resets, "side {side} starts again at 1 unasked");
+            self.start_again();
+        }
+        match self.last {
+            Some(last) => assert!(seq == last + 1, "side {side}: {seq} follows {last}"),
+            None => {
+                assert!(seq > self.highest, "side {side} uses MsgSeqNum(34) {seq} twice");
+            }
+        }
+        self.first = self.first.or(Some(seq));
+        self.last = Some(seq);
+        self.highest = seq;
+    }
+
+    /// What a new frame changes.
+    fn note(
+        &mut self,
+        now: u64,
+        side: usize,
+        seq: u64,
+        message: &Message<'_>,
+        tolerance: Tolerance,
+    ) {
+        let administrative = matches!(message.msg_type(), [b'0'..=b'5' | b'A']);
+        let original = Original {
+            application: !administrative,
+            resent: !administrative || (message.msg_type() == b"3" && tolerance.resend_rejects),
+            body: body(message),
+            sending_time: message.raw(tag::SENDING_TIME).unwrap_or_default().to_vec(),
+        };
+        self.originals.insert(seq, original);
+        match message.msg_type() {
+            b"1" => {
+                self.test_request_at = now;
+                let id = message.raw(tag::TEST_REQ_ID).unwrap_or_default();
+                self.asked.push((seq, id.to_vec()));
+            }
+            b"2" => self.check_request(side, message, tolerance),
+            b"4" if message.flag(tag::GAP_FILL_FLAG) != Ok(true) => {
+                let next =
+                    message.uint(tag::NEW_SEQ_NO).expect("SequenceReset(4) has NewSeqNo(36)");
+                assert!(next > seq, "side {side} resets backwards, from {seq} to {next}");
+                self.last = Some(next - 1);
+                self.highest = next - 1;
+            }
+            _ => {}
+        }
+    }
+
+    fn check_request(&mut self, side: usize, message: &Message<'_>, tolerance: Tolerance) {
+        let begin = message.uint(tag::BEGIN_SEQ_NO).expect("it has BeginSeqNo(7)");
+        if self.operator_requests > 0 {
+            self.operator_requests -= 1;
+            return;
+        }
+        self.requests += 1;
+        // When it was said, not when it left: it may have waited for the connection.
+        let sent = message.timestamp(tag::SENDING_TIME).expect("it has SendingTime(52)");
+        if let Some((before, at)) = self.request.filter(|_| !tolerance.jumps) {
+            let again = before == begin && sent.since(at) < REPEAT_MIN;
+            assert!(!again, "side {side} asks twice at once for all from {begin} on");
+        }
+        self.request = Some((begin, sent));
+    }
+
+    /// What is sent again is what was sent.
+    fn check_duplicate(&mut self, side: usize, seq: u64, message: &Message<'_>) {
+        assert!(seq <= self.highest, "side {side} sends {seq} again, which it has not sent");
+        if message.msg_type() == b"4" {
+            let next = message.uint(tag::NEW_SEQ_NO).expect("SequenceReset(4) has NewSeqNo(36)");
+            assert!(next > seq, "side {side} fills a gap backwards, from {seq} to {next}");
+            assert!(next <= self.highest + 1, "side {side} fills up to {next}, not used yet");
+            let lost = (seq..next).find(|n| self.originals.get(n).is_some_and(|o| o.application));
+            // Whoever has kept it above the gap forgets it then.
+            self.asked.retain(|(n, _)| !(seq..next).contains(n));
+            assert!(lost.is_none(), "side {side} fills over the application message {lost:?}");
+            return;
+        }
+        let original_time = message.raw(tag::ORIG_SENDING_TIME);
+        assert!(original_time.is_some(), "a PossDup without OrigSendingTime(122)");
+        let Some(original) = self.originals.get(&seq) else { return };
+        assert!(original.resent, "side {side} sends an administrative message again: {seq}");
+        assert_eq!(original.body, body(message), "side {side} sends {seq} again with other fields");
+        // An earlier one is lawful only where the clock went back since.
+        let time = original_time.unwrap_or_default();
+        assert!(time <= &original.sending_time[..], "side {side}: OrigSendingTime(122) of {seq}");
+    }
+}
+
+/// What the application has said, without header and trailer.
+fn body(message: &Message<'_>) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    for field in message.fields() {
+        if !matches!(field.tag.0, 8 | 9 | 10 | 34 | 43 | 49 | 52 | 56 | 97 | 122 | 369) {
+            (field.tag.0, field.value).hash(&mut hasher);
+        }
+    }
+    hasher.finish()
+}

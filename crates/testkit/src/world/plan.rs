@@ -1,0 +1,271 @@
+//! What a seed draws: the kind of world, the settings of both sides, and what befalls them.
+
+use transfix::{BeginString, Offline, Precision, ResetPolicy, Role, SessionId, SessionSettings};
+
+use transfix_session::{NumbersConfig, ResendConfig, TimingConfig};
+use transfix_store::{Durability, Options};
+
+use super::net::Weather;
+use super::observer::Tolerance;
+use super::side::Held;
+use crate::random::Random;
+
+/// What a world is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// Connections that cut, stall, fragment, fill up, are refused and go silent.
+    Links,
+    /// Processes that end at any moment, and come again.
+    Crashes,
+    /// Disks that are full, fail to sync, or take nothing.
+    Disks,
+    /// Numbers that start again.
+    Resets,
+    /// Messages that arrive damaged.
+    Damage,
+    /// Wall clocks that jump.
+    Clocks,
+    /// Operators who ask, reset and skip by hand.
+    Operators,
+    /// All of these at once, but for damage.
+    Mixed,
+    /// A counterparty that follows no rule.
+    Hostile,
+}
+
+impl Kind {
+    /// All kinds.
+    pub const ALL: [Self; 9] = [
+        Self::Links,
+        Self::Crashes,
+        Self::Disks,
+        Self::Resets,
+        Self::Damage,
+        Self::Clocks,
+        Self::Operators,
+        Self::Mixed,
+        Self::Hostile,
+    ];
+
+    /// The kind of a seed.
+    #[must_use]
+    pub const fn of(seed: u64) -> Self {
+        Self::ALL[(seed % Self::ALL.len() as u64) as usize]
+    }
+
+    /// Its name on a command line.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Links => "links",
+            Self::Crashes => "crashes",
+            Self::Disks => "disks",
+            Self::Resets => "resets",
+            Self::Damage => "damage",
+            Self::Clocks => "clocks",
+            Self::Operators => "operators",
+            Self::Mixed => "mixed",
+            Self::Hostile => "hostile",
+        }
+    }
+
+    /// The kind with this name.
+    #[must_use]
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+}
+
+/// One action in so many is this; 0 for never.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Odds {
+    pub(super) cut: usize,
+    pub(super) close: usize,
+    pub(super) logout: usize,
+    pub(super) restart: usize,
+    pub(super) crash: usize,
+    pub(super) jump: usize,
+    pub(super) ail: usize,
+    pub(super) operate: usize,
+    /// Also a reset of the numbers by the operator, and numbers given up.
+    pub(super) operator_resets: bool,
+    pub(super) flood: usize,
+    pub(super) unnoticed_ms_max: usize,
+}
+
+/// All that is drawn before a world begins.
+pub(super) struct Plan {
+    pub(super) kind: Kind,
+    pub(super) settings: [SessionSettings; 2],
+    pub(super) held: Held,
+    pub(super) store: [Options; 2],
+    pub(super) weather: Weather,
+    pub(super) odds: Odds,
+    pub(super) actions: usize,
+    pub(super) answer_one_in: [usize; 2],
+    pub(super) refuse_one_in: usize,
+    pub(super) text_bytes_max: usize,
+    /// How far a wall clock may jump, in seconds.
+    pub(super) jump_s_max: usize,
+}
+
+impl Plan {
+    pub(super) fn draw(random: &mut Random, kind: Kind) -> Self {
+        let begin_string = BeginString::ALL[random.below(BeginString::ALL.len())];
+        let has = |kinds: &[Kind]| kind == Kind::Mixed || kinds.contains(&kind);
+        let odds = odds(random, kind);
+        let reset = match random.below(if kind == Kind::Mixed { 8 } else { 3 }) {
+            3.. => [ResetPolicy::NEVER; 2],
+            _ if !has(&[Kind::Resets]) => [ResetPolicy::NEVER; 2],
+            0 => [ResetPolicy::DISCONNECT; 2],
+            1 => [ResetPolicy::LOGON; 2],
+            // FIX 4.0 has no ResetSeqNumFlag(141).
+            _ if begin_string == BeginString::Fix40 => [ResetPolicy::LOGON; 2],
+            _ => [ResetPolicy::LOGON, ResetPolicy::NEVER],
+        };
+        let heart_bt_int_s = [1, 2, 5, 30, 30, 0][random.below(6)];
+        let wide_clocks = has(&[Kind::Clocks]) && random.below(2) == 0;
+        let offline = if random.below(3) == 0 { Offline::Store } else { Offline::Refuse };
+        let precision = [None, Some(Precision::Nanos)][random.below(2)]
+            .filter(|_| begin_string >= BeginString::Fix44);
+        let appl_ver_id = (begin_string == BeginString::Fixt11).then_some(7 + random.below(3));
+        let (resend, numbers, timing) = switches(random);
+        let settings = [Role::Initiator, Role::Acceptor].map(|role| {
+            let id = match role {
+                Role::Initiator => SessionId::new(begin_string, "CLIENT", "VENUE"),
+                Role::Acceptor => SessionId::new(begin_string, "VENUE", "CLIENT"),
+            };
+            let mut settings = SessionSettings::new(role, &id, "");
+            settings.default_appl_ver_id = appl_ver_id.map(|version| version as u8);
+            settings.heart_bt_int_s = heart_bt_int_s;
+            settings.reset_on = reset[role as usize];
+            settings.sending_time_tolerance_s = if wide_clocks { 0 } else { 120 };
+            settings.precision = precision;
+            settings.validate = false;
+            settings.offline = offline;
+            settings.resend = resend;
+            settings.numbers = numbers;
+            settings.timing = timing;
+            settings.queued_bytes_max = [2_000, 1 << 20][random.below(2)];
+            settings
+        });
+        let weather = weather(random, kind);
+        // Each byte alone, and little room, are for short messages.
+        let narrow = weather.fragment_one_in == 1 || weather.capacity < 1_000;
+        let text_bytes_max = if narrow { 0 } else { [0, 100, 100, 2_000][random.below(4)] };
+        // Sometimes so few that most of a gap must be asked for again.
+        let held = match random.below(3) {
+            0 if resend.closed_ranges || resend.request_max > 0 => {
+                // Nothing kept would leave such a session behind for ever: what comes while it
+                // asks is gone each time.
+                Held { messages_max: 3 + random.below(4), bytes_max: 8_000 }
+            }
+            0 => Held { messages_max: random.below(4), bytes_max: 400 },
+            _ => Held { messages_max: 10_000, bytes_max: 1 << 20 },
+        };
+        Self {
+            kind,
+            settings,
+            held,
+            store: [(); 2].map(|()| options(random)),
+            weather,
+            odds,
+            // Mostly short worlds: what goes wrong goes wrong early, and the others go deep.
+            actions: if random.below(20) == 0 { 150 } else { 8 + random.below(25) },
+            answer_one_in: [(); 2].map(|()| [0, 2, 5][random.below(3)]),
+            refuse_one_in: if random.below(5) == 0 { 5 } else { 0 },
+            text_bytes_max,
+            jump_s_max: if wide_clocks { 100_000 } else { 50 },
+        }
+    }
+
+    pub(super) fn tolerance(&self) -> Tolerance {
+        let policies = [self.settings[0].reset_on, self.settings[1].reset_on];
+        let never = policies == [ResetPolicy::NEVER; 2];
+        Tolerance {
+            silent_resets: !never,
+            asked_resets: policies.contains(&ResetPolicy::LOGON) || self.odds.operator_resets,
+            complete: self.weather.damage_one_in == 0
+                && self.held.messages_max > 100
+                && !self.resets(),
+            jumps: self.odds.jump > 0,
+            resend_rejects: self.settings[0].resend.resend_rejects,
+            damage: self.weather.damage_one_in > 0,
+            refusals: self.refuse_one_in > 0 && self.settings[0].begin_string < BeginString::Fix42,
+            honest: true,
+        }
+    }
+
+    /// Whether messages may be lost at a reset.
+    pub(super) fn resets(&self) -> bool {
+        let policies = [self.settings[0].reset_on, self.settings[1].reset_on];
+        self.odds.operator_resets || policies != [ResetPolicy::NEVER; 2]
+    }
+}
+
+/// The switches of the session layer that change what is said, and nothing of what is delivered.
+fn switches(random: &mut Random) -> (ResendConfig, NumbersConfig, TimingConfig) {
+    let mut chance = |one_in: usize| random.below(one_in) == 0;
+    let resend = ResendConfig {
+        request_max: if chance(3) { 5 } else { 0 },
+        closed_ranges: chance(3),
+        resend_rejects: chance(4),
+        orig_sending_time_required: !chance(4),
+        ..ResendConfig::default()
+    };
+    let numbers = NumbersConfig {
+        send_last_processed: chance(4),
+        next_expected: chance(4),
+        ..NumbersConfig::default()
+    };
+    let timing = TimingConfig {
+        margin_percent: if chance(3) { 60 } else { 20 },
+        margin_ms: if chance(4) { 400 } else { 0 },
+        test_requests_max: if chance(3) { 2 } else { 1 },
+        logout_when_silent: chance(4),
+        ..TimingConfig::default()
+    };
+    (resend, numbers, timing)
+}
+
+fn odds(random: &mut Random, kind: Kind) -> Odds {
+    let has = |kinds: &[Kind]| kind == Kind::Mixed || kinds.contains(&kind);
+    let operator_resets = random.below(2) == 0 && has(&[Kind::Resets, Kind::Operators]);
+    let mut one_in = |usual: usize, wanted: bool| {
+        let drawn = random.below(3);
+        if wanted && drawn > 0 { usual } else { 0 }
+    };
+    Odds {
+        cut: one_in(12, kind != Kind::Damage),
+        close: one_in(20, true),
+        logout: one_in(30, true),
+        restart: one_in(30, true),
+        crash: if has(&[Kind::Crashes]) { 6 } else { 0 },
+        ail: if has(&[Kind::Disks]) { 6 } else { 0 },
+        jump: if has(&[Kind::Clocks]) { 6 } else { 0 },
+        operate: one_in(6, has(&[Kind::Operators, Kind::Resets])),
+        operator_resets,
+        flood: one_in(20, true),
+        unnoticed_ms_max: one_in(60_000, true),
+    }
+}
+
+/// Segments so short that one hardly lasts, or so long that it lasts for a world.
+fn options(random: &mut Random) -> Options {
+    Options {
+        durability: [Durability::Process, Durability::Power][random.below(2)],
+        segment_bytes_first: [300, 4_000, 30_000][random.below(3)],
+        segment_bytes_max: [1_000, 60_000][random.below(2)],
+    }
+}
+
+fn weather(random: &mut Random, kind: Kind) -> Weather {
+    Weather {
+        delay_ms_max: [1, 5, 20][random.below(3)],
+        stall_ms_max: [0, 0, 15_000][random.below(3)],
+        fragment_one_in: if random.below(20) == 0 { 1 } else { [0, 4][random.below(2)] },
+        fragment_bytes_max: [1, 7, 20, 200][random.below(4)],
+        damage_one_in: if kind == Kind::Damage { 40 } else { 0 },
+        capacity: [200, 3_000, 30_000, 1 << 20][random.below(4)],
+    }
+}

@@ -1,0 +1,242 @@
+//! One side of a world: a session with its store, its application and its clock, through crashes
+//! and restarts.
+//!
+//! Law: a process that ends at any commit leaves the numbers from before the call or those from
+//! after it, and nothing else.
+
+use transfix::rig::{Ended, Rig, Rules};
+use transfix::{
+    Body, Disconnect, Now, SendError, Sent, SessionSettings, State, Timestamp, store::Store,
+};
+use transfix_session::{Config, Outbox, Session};
+
+use crate::disk::Crash;
+
+use super::app::{self, Shared as App};
+use super::disk::{Disk, Fuse};
+
+/// 2026-11-21 12:00:00, where the simulated wall clocks begin.
+const START_UTC_NS: i64 = 1_795_262_400_000_000_000;
+
+/// What a call has led to.
+#[derive(Debug)]
+pub(super) enum Outcome {
+    /// All goes on.
+    Fine,
+    /// The link is to be closed.
+    Ended(Ended),
+    /// The process has ended.
+    Died,
+}
+
+/// Messages above a gap that are kept.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Held {
+    pub(super) messages_max: usize,
+    pub(super) bytes_max: usize,
+}
+
+/// Where things stood before a call.
+struct Before {
+    numbers: (u64, u64),
+    sent: usize,
+    delivered: usize,
+    resets: u64,
+    epoch: u64,
+}
+
+/// One side.
+pub(super) struct Side {
+    pub(super) rig: Rig,
+    pub(super) settings: SessionSettings,
+    held: Held,
+    pub(super) app: App,
+    pub(super) disk: Disk,
+    rules: Rules,
+    /// How far the wall clock is ahead.
+    pub(super) ahead_ns: i64,
+    /// When anything was received last, and the count of messages then.
+    pub(super) received: (u64, u64),
+    /// When it came into the state it is in.
+    pub(super) since: (State, u64),
+    /// When the expected number moved last, and the number.
+    pub(super) moved: (u64, u64),
+}
+
+impl Side {
+    pub(super) fn new(
+        settings: SessionSettings,
+        held: Held,
+        app: App,
+        disk: Disk,
+        rules: &Rules,
+    ) -> Self {
+        Self {
+            rig: start(&settings, held, &app, disk.open(Crash::Process), rules),
+            settings,
+            held,
+            app,
+            disk,
+            rules: rules.clone(),
+            ahead_ns: 0,
+            received: (0, 0),
+            since: (State::Disconnected, 0),
+            moved: (0, 1),
+        }
+    }
+
+    pub(super) fn moment(&self, now: u64) -> Now {
+        Now { utc: Timestamp(START_UTC_NS + now as i64 + self.ahead_ns), monotonic_ns: now }
+    }
+
+    pub(super) fn numbers(&self) -> (u64, u64) {
+        let seen = self.rig.look();
+        (seen.next_num_in, seen.next_num_out)
+    }
+
+    pub(super) fn state(&self) -> State {
+        self.rig.look().state
+    }
+
+    /// Calls into the session; if its process ends meanwhile, a new one takes over.
+    pub(super) fn call(
+        &mut self,
+        now: u64,
+        call: impl FnOnce(&Rig, Now) -> Result<(), Ended>,
+    ) -> Outcome {
+        let before = {
+            let log = self.app.lock();
+            Before {
+                numbers: self.numbers(),
+                sent: log.sent.len(),
+                delivered: log.delivered.len(),
+                resets: self.disk.resets(),
+                epoch: log.epoch,
+            }
+        };
+        let outcome = call(&self.rig, self.moment(now));
+        self.note(now);
+        let (after, reset) = (self.numbers(), self.disk.resets() > before.resets);
+        let ahead = after.0 >= before.numbers.0 && after.1 >= before.numbers.1;
+        assert!(ahead || reset || self.disk.is_lost(), "numbers go back to {after:?}");
+        if reset {
+            // What was sent behind the reset has begun the new epoch already.
+            let mut log = self.app.lock();
+            log.epoch = log.epoch.max(before.epoch + 1);
+        }
+        if self.disk.is_lost() {
+            self.recover(now, &before);
+            return Outcome::Died;
+        }
+        outcome.map_or_else(Outcome::Ended, |()| Outcome::Fine)
+    }
+
+    fn note(&mut self, now: u64) {
+        let seen = self.rig.look();
+        let (count, next_in) = (seen.counters.messages_in, seen.next_num_in);
+        if count != self.received.1 {
+            self.received = (now, count);
+        }
+        if seen.state != self.since.0 {
+            self.since = (seen.state, now);
+        }
+        if next_in != self.moved.1 {
+            self.moved = (now, next_in);
+        }
+    }
+
+    /// A new process finds what the old one has left.
+    fn recover(&mut self, now: u64, before: &Before) {
+        let after = self.numbers();
+        self.disk.ail(None);
+        self.restart(now, self.disk.worst());
+        let found = self.numbers();
+        // The end of the process may be the end of a connection after which numbers start again.
+        let reset = self.settings.reset_on.disconnect && found == (1, 1);
+        if reset {
+            self.app.lock().epoch += 1;
+        }
+        assert!(
+            reset || found == after || found == before.numbers,
+            "a crash between {:?} and {after:?} leaves {found:?}",
+            before.numbers
+        );
+        if found != after && !reset {
+            // What the application did in that turn is undone with it.
+            let mut log = self.app.lock();
+            log.sent.truncate(before.sent);
+            log.delivered.truncate(before.delivered);
+        }
+    }
+
+    /// A new process takes over: only the store is left.
+    pub(super) fn restart(&mut self, now: u64, crash: Crash) {
+        let store = self.disk.open(crash);
+        self.rig = start(&self.settings, self.held, &self.app, store, &self.rules);
+        self.received = (now, 0);
+        self.since = (State::Disconnected, now);
+        self.moved = (now, self.numbers().0);
+    }
+
+    pub(super) fn connected(&mut self, now: u64) {
+        let seen = self.rig.look();
+        self.received = (now, seen.counters.messages_in);
+        self.since = (seen.state, now);
+        self.moved = (now, seen.next_num_in);
+    }
+
+    /// The application sends one message, if the session takes it.
+    pub(super) fn send(&mut self, now: u64) -> Outcome {
+        let app = self.app.clone();
+        self.call(now, |rig, now| {
+            let drawn = app.lock().draw();
+            let fill = |body: &mut Body<'_>| app::fill(body, drawn);
+            let next = rig.look().next_num_out;
+            match rig.send(now, b"D", fill) {
+                Ok(Sent::Direct(seq) | Sent::Stored(seq)) => app.lock().accepted(drawn.0, seq),
+                // Nobody knows before the store has been opened again.
+                Err(SendError::Failed) => app.lock().accepted(drawn.0, next),
+                _ => {}
+            }
+            Ok(())
+        })
+    }
+
+    /// The operator does something.
+    pub(super) fn operate(
+        &mut self,
+        now: u64,
+        act: impl FnOnce(&mut Session, Now, &mut Outbox),
+    ) -> Outcome {
+        self.call(now, |rig, now| rig.operate(now, act))
+    }
+
+    /// The connection closes, which may be journalled too.
+    pub(super) fn close(&mut self, now: u64, reason: Disconnect) -> Outcome {
+        let outcome = self.call(now, |rig, now| {
+            rig.close(now, reason);
+            Ok(())
+        });
+        self.since = (State::Disconnected, now);
+        outcome
+    }
+
+    pub(super) fn arm(&mut self, fuse: Fuse) {
+        self.disk.arm(fuse);
+    }
+}
+
+fn start(
+    settings: &SessionSettings,
+    held: Held,
+    app: &App,
+    store: Box<dyn Store>,
+    rules: &Rules,
+) -> Rig {
+    let adjust = |config: &mut Config| {
+        config.held_messages_max = held.messages_max;
+        config.held_bytes_max = held.bytes_max;
+    };
+    let rig = Rig::new(settings, adjust, store, Box::new(app.clone()), rules);
+    rig.unwrap_or_else(|why| panic!("the settings of a world are good: {why}"))
+}

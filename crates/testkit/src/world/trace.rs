@@ -1,0 +1,43 @@
+//! What has happened last in a world, for a reader.
+//!
+//! Invariant: without a trace nothing is written and nothing allocated.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Lines, the oldest of which make room.
+#[derive(Debug)]
+struct Lines {
+    max: usize,
+    lines: VecDeque<String>,
+}
+
+/// A trace, or none; clones share their lines.
+#[derive(Clone, Debug, Default)]
+pub struct Trace(Option<Arc<Mutex<Lines>>>);
+
+impl Trace {
+    /// Keeps the last `max` lines.
+    #[must_use]
+    pub fn last(max: usize) -> Self {
+        Self(Some(Arc::new(Mutex::new(Lines { max, lines: VecDeque::new() }))))
+    }
+
+    pub(super) fn add(&self, now: u64, line: impl FnOnce() -> String) {
+        let Some(lines) = &self.0 else { return };
+        let mut lines = lines.lock().unwrap_or_else(PoisonError::into_inner);
+        if lines.lines.len() >= lines.max.max(1) {
+            lines.lines.pop_front();
+        }
+        let ms = now / 1_000_000;
+        lines.lines.push_back(format!("{:>6}.{:03} {}", ms / 1_000, ms % 1_000, line()));
+    }
+
+    /// The lines, oldest first.
+    #[must_use]
+    pub fn lines(&self) -> Vec<String> {
+        self.0.as_ref().map_or_else(Vec::new, |lines| {
+            lines.lock().unwrap_or_else(PoisonError::into_inner).lines.iter().cloned().collect()
+        })
+    }
+}

@@ -1,0 +1,81 @@
+//! `cargo xtask simulate`: builds the simulated worlds and runs them on all cores.
+//!
+//! `--seed N --worlds M [--kind K]` runs M worlds from seed N on; a broken law ends it with the
+//! last steps of its world, its seed, and the command that runs it alone. `--faults` shows that the
+//! laws see: each deliberate fault must be caught within its bound.
+
+mod faults;
+mod list;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::{Outcome, root};
+
+const USAGE: &str = "usage: cargo xtask simulate [--seed N] [--worlds M] [--kind KIND] [--lines N]
+       cargo xtask simulate --faults | --fault NAME
+
+kinds: links, crashes, disks, resets, damage, clocks, operators, mixed, hostile; without one each
+seed has its own";
+
+/// Runs worlds, or the deliberate faults.
+///
+/// # Errors
+/// If an argument is wrong, the build fails, a law is broken, or a fault is not caught.
+pub fn run(args: &[String]) -> Outcome {
+    match args {
+        [flag] if flag == "--help" => Ok(USAGE.to_owned()),
+        [flag] if flag == "--faults" => faults::run(None),
+        [flag, name] if flag == "--fault" => faults::run(Some(name)),
+        _ => worlds(args),
+    }
+}
+
+fn worlds(args: &[String]) -> Outcome {
+    let program = build(&root(), "simulate", None)?;
+    let status = Command::new(&program)
+        .args(args)
+        .status()
+        .map_err(|error| format!("{}: {error}", program.display()))?;
+    match status.code() {
+        Some(0) => Ok("no law is broken".to_owned()),
+        Some(2) => Err(USAGE.to_owned()),
+        _ => Err("a law is broken; see above".to_owned()),
+    }
+}
+
+/// Builds the program that runs worlds, from the sources in `dir`.
+fn build(dir: &Path, profile: &str, target_dir: Option<&Path>) -> Result<PathBuf, String> {
+    let mut command = Command::new("cargo");
+    command
+        .args(["build", "--quiet", "--profile", profile, "--package", "transfix-testkit"])
+        .args(["--features", "world", "--example", "simulate", "--message-format", "json"])
+        .current_dir(dir);
+    if let Some(target_dir) = target_dir {
+        command.env("CARGO_TARGET_DIR", target_dir);
+    }
+    let output = command.output().map_err(|error| format!("cargo build: {error}"))?;
+    if !output.status.success() {
+        return Err(format!(
+            "the simulation could not be built:\n{}\n{}",
+            rendered(&output.stdout),
+            String::from_utf8_lossy(&output.stderr)
+        ));
+    }
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    let messages = stdout.lines().filter_map(|line| serde_json::from_str(line).ok());
+    let program = messages
+        .filter(|message: &serde_json::Value| message["target"]["name"] == "simulate")
+        .find_map(|message| message["executable"].as_str().map(PathBuf::from));
+    program.ok_or_else(|| "cargo build names no program".to_owned())
+}
+
+/// The errors of the compiler, as a person reads them.
+fn rendered(stdout: &[u8]) -> String {
+    let stdout = String::from_utf8_lossy(stdout);
+    let messages = stdout.lines().filter_map(|line| serde_json::from_str(line).ok());
+    messages
+        .filter(|message: &serde_json::Value| message["message"]["level"] == "error")
+        .filter_map(|message| message["message"]["rendered"].as_str().map(str::to_owned))
+        .collect()
+}

@@ -1,0 +1,374 @@
+//! The deliberate faults, as changes of the sources: what no law may let pass.
+
+/// One fault.
+pub(super) struct Fault {
+    pub(super) name: &'static str,
+    /// File, text as it is, text with the fault.
+    pub(super) changes: &'static [(&'static str, &'static str, &'static str)],
+    /// The kind of worlds that must catch it; empty for all kinds.
+    pub(super) kind: &'static str,
+    /// Within so many worlds.
+    pub(super) worlds: u64,
+}
+
+const RECEIVE: &str = "crates/session/src/receive.rs";
+const RESEND: &str = "crates/session/src/resend.rs";
+const LOGON: &str = "crates/session/src/logon.rs";
+const SESSION: &str = "crates/session/src/session.rs";
+const GAP: &str = "crates/session/src/gap.rs";
+const TIMER: &str = "crates/session/src/timer.rs";
+const DESK: &str = "crates/engine/src/desk.rs";
+const REPLAY: &str = "crates/engine/src/replay.rs";
+const ENGINE: &str = "crates/engine/src/engine.rs";
+const FILE: &str = "crates/store/src/file.rs";
+const FORMAT: &str = "crates/store/src/format.rs";
+const LINK: &str = "crates/engine/src/link.rs";
+
+/// All of them.
+pub(super) const FAULTS: &[Fault] = &[
+    Fault {
+        name: "reject-keeps-the-number",
+        changes: &[(
+            RECEIVE,
+            "self.next_num_in = seq + 1;\n                self.refuse(",
+            "self.refuse(",
+        )],
+        kind: "hostile",
+        worlds: 500,
+    },
+    Fault {
+        name: "gap-fill-taken-as-reset",
+        changes: &[(
+            RECEIVE,
+            "b\"4\" && message.raw(tag::GAP_FILL_FLAG) != Some(b\"Y\")",
+            "b\"4\"",
+        )],
+        kind: "",
+        worlds: 500,
+    },
+    Fault {
+        name: "held-message-dropped",
+        changes: &[(
+            RECEIVE,
+            "        self.gap.take(self.next_num_in)\n",
+            "        let taken = self.gap.take(self.next_num_in)?;\n        \
+             if self.next_num_in % 16 == 0 {\n self.next_num_in += 1;\n \
+             return self.take_held();\n }\n        Some(taken)\n",
+        )],
+        kind: "",
+        worlds: 1_000,
+    },
+    Fault {
+        name: "resend-without-poss-dup",
+        changes: &[(
+            SESSION,
+            "frame.header_uint(tag::MSG_SEQ_NUM, seq);\n        frame.raw(b\"43=Y\\x01\");",
+            "frame.header_uint(tag::MSG_SEQ_NUM, seq);",
+        )],
+        kind: "",
+        worlds: 500,
+    },
+    Fault {
+        name: "resend-with-a-new-number",
+        changes: &[(
+            RESEND,
+            "stored.msg_seq_num().unwrap_or(0)",
+            "stored.msg_seq_num().unwrap_or(0) + 1",
+        )],
+        kind: "",
+        worlds: 500,
+    },
+    Fault {
+        name: "original-time-later",
+        changes: &[(RESEND, "|original| original > now.utc", "|original| original < now.utc")],
+        kind: "",
+        worlds: 500,
+    },
+    Fault {
+        name: "poss-dup-delivered-twice",
+        changes: &[(
+            RECEIVE,
+            "check_orig_sending_time(message)) {\n            Ok(()) => Verdict::Handled,",
+            "check_orig_sending_time(message)) {\n            Ok(()) => Verdict::Deliver,",
+        )],
+        kind: "",
+        worlds: 1_000,
+    },
+    Fault {
+        name: "early-message-delivered",
+        changes: &[(
+            RECEIVE,
+            "self.gap.hold(seq, message.bytes());",
+            "if message.msg_type() == b\"D\" {\n return Verdict::Deliver;\n }",
+        )],
+        kind: "",
+        worlds: 500,
+    },
+    Fault {
+        name: "test-request-ignored",
+        changes: &[(
+            RECEIVE,
+            "self.answer_test_request(now, seq, message, out)?;",
+            "message.required(tag::TEST_REQ_ID)?;",
+        )],
+        kind: "",
+        worlds: 1_000,
+    },
+    Fault {
+        name: "heartbeat-never-sent",
+        changes: &[(
+            TIMER,
+            "self.write_admin(now, b\"0\", out, |_| ());",
+            "self.timers.sent(now);",
+        )],
+        kind: "",
+        worlds: 500,
+    },
+    Fault {
+        name: "impatient-test-request",
+        changes: &[(TIMER, "self.heart_bt_int + margin", "self.heart_bt_int / 2 + margin")],
+        kind: "",
+        worlds: 1_000,
+    },
+    Fault {
+        name: "silence-not-found",
+        changes: &[(
+            TIMER,
+            "Some(sent + self.patience().min(",
+            "Some(sent + 3 * self.patience().max(",
+        )],
+        kind: "",
+        worlds: 1_000,
+    },
+    Fault {
+        name: "request-never-repeated",
+        changes: &[
+            (GAP, "if wait == 0 || now_ns", "if wait < u64::MAX || now_ns"),
+            (GAP, "(self.missing_to > 0 && self.policy.repeat_after_s > 0)", "false"),
+        ],
+        kind: "damage",
+        worlds: 2_000,
+    },
+    Fault {
+        name: "request-for-each-early-message",
+        changes: &[(
+            GAP,
+            "if self.request.is_none() || self.policy.redundant_requests {",
+            "if self.missing_to > 0 {",
+        )],
+        kind: "",
+        worlds: 500,
+    },
+    Fault {
+        name: "request-one-too-late",
+        changes: &[(
+            RESEND,
+            "let begin = self.next_num_in;",
+            "let begin = self.next_num_in + u64::from(self.next_num_in % 8 == 0);",
+        )],
+        kind: "",
+        worlds: 2_000,
+    },
+    Fault {
+        name: "answered-request-forgotten",
+        changes: &[(RECEIVE, "self.gap.settle(seq);", "")],
+        kind: "damage",
+        worlds: 40_000,
+    },
+    Fault {
+        name: "held-without-bounds",
+        changes: &[(GAP, "if room && !self.held", "if !self.held")],
+        kind: "hostile",
+        worlds: 2_000,
+    },
+    Fault {
+        name: "last-number-not-resent",
+        changes: &[(
+            RESEND,
+            "let last = self.next_num_out - 1;",
+            "let last = (self.next_num_out - 1).saturating_sub(1).max(1);",
+        )],
+        kind: "",
+        worlds: 2_000,
+    },
+    Fault {
+        name: "lower-new-seq-no-taken",
+        changes: &[(
+            RESEND,
+            "new_seq_no < self.next_num_in || new_seq_no > MSG_SEQ_NUM_MAX",
+            "new_seq_no == 0 || new_seq_no > MSG_SEQ_NUM_MAX",
+        )],
+        kind: "hostile",
+        worlds: 500,
+    },
+    Fault {
+        name: "reset-not-journalled",
+        changes: &[(SESSION, "out.entries.push(Entry::Reset);", "")],
+        kind: "",
+        worlds: 500,
+    },
+    Fault {
+        name: "reset-of-one-side",
+        changes: &[(
+            LOGON,
+            "let unasked = terms.resets && !self.reset_sent;",
+            "let unasked = false;",
+        )],
+        kind: "resets",
+        worlds: 1_000,
+    },
+    Fault {
+        name: "reset-forgotten-by-a-restart",
+        changes: &[(ENGINE, "if numbers.next_in == 1 &&", "if numbers.next_in == 0 &&")],
+        kind: "operators",
+        worlds: 20_000,
+    },
+    Fault {
+        name: "logon-not-counted",
+        changes: &[(LOGON, "if !early {\n            self.next_num_in += 1;\n        }", "")],
+        kind: "",
+        worlds: 500,
+    },
+    Fault {
+        name: "logout-not-answered",
+        changes: &[(LOGON, "self.write_logout(now, \"\", None, out);", "")],
+        kind: "",
+        worlds: 500,
+    },
+    Fault {
+        name: "replay-before-what-waits",
+        changes: &[(REPLAY, "self.barrier = live_bytes;", "self.barrier = 0 * live_bytes;")],
+        kind: "",
+        worlds: 5_000,
+    },
+    Fault {
+        name: "replay-of-administrative-messages",
+        changes: &[(REPLAY, ".filter(|s| s.kind == Kind::Application)", "")],
+        kind: "",
+        worlds: 1_000,
+    },
+    Fault {
+        name: "gap-fill-one-too-far",
+        changes: &[(
+            REPLAY,
+            "session.gap_fill(now, begin, seq, &mut self.out);",
+            "session.gap_fill(now, begin, seq + 1, &mut self.out);",
+        )],
+        kind: "",
+        worlds: 1_000,
+    },
+    Fault {
+        name: "replay-outlives-its-connection",
+        changes: &[(DESK, "self.shown = 0;\n        self.replay.clear();", "self.shown = 0;")],
+        kind: "",
+        worlds: 5_000,
+    },
+    Fault {
+        name: "outbox-outlives-its-connection",
+        changes: &[(
+            SESSION,
+            "out.clear();\n        let policy = self.config.reset;",
+            "let policy = self.config.reset;",
+        )],
+        kind: "",
+        worlds: 2_000,
+    },
+    Fault {
+        name: "stored-after-the-socket",
+        changes: &[
+            (
+                DESK,
+                "self.note_state();\n        self.store.commit()",
+                "self.note_state();\n        Ok(())",
+            ),
+            (
+                DESK,
+                "let time_ns = now.utc.0.unsigned_abs();\n        \
+                 for entry in self.out.entries() {",
+                "let time_ns = now.utc.0.unsigned_abs();\n        self.store.commit()?;\n        \
+                 for entry in self.out.entries() {",
+            ),
+        ],
+        kind: "crashes",
+        worlds: 1_000,
+    },
+    Fault {
+        name: "expected-number-not-journalled",
+        changes: &[(DESK, "if numbers.0 != self.stored.0 {", "if numbers.0 > self.stored.0 + 1 {")],
+        kind: "",
+        worlds: 1_000,
+    },
+    Fault {
+        name: "check-sum-ignored",
+        changes: &[(
+            LINK,
+            "index, desk.options.check_sum) {",
+            "index, transfix_codec::CheckSumPolicy::Ignore) {",
+        )],
+        kind: "damage",
+        worlds: 1_000,
+    },
+    Fault {
+        name: "torn-batch-accepted",
+        changes: &[(
+            FORMAT,
+            "if u32_at(place, 4) != record_crc(&place[..framed.size], u32_at(place, 0)) {",
+            "if u32_at(place, 4) == 1 {",
+        )],
+        kind: "crashes",
+        worlds: 20_000,
+    },
+    Fault {
+        name: "published-before-it-is-whole",
+        changes: &[(
+            FILE,
+            "self.seal_last(END);\n        self.segments.last().publish(start, first_len);",
+            "self.segments.last().publish(start, first_len);\n        self.seal_last(END);",
+        )],
+        kind: "crashes",
+        worlds: 1_000,
+    },
+    Fault {
+        name: "power-without-sync",
+        changes: &[(
+            FILE,
+            "if self.options.is_durable()\n            && let Err",
+            "if tail == usize::MAX\n            && let Err",
+        )],
+        kind: "crashes",
+        worlds: 1_000,
+    },
+    Fault {
+        name: "name-without-sync",
+        changes: &[(FILE, "if durable {\n        sync_dir(disk, dir)?;\n    }", "")],
+        kind: "crashes",
+        worlds: 2_000,
+    },
+    Fault {
+        name: "finished-segment-not-cleared",
+        changes: &[(FILE, "old[start..tail].fill(0);", "")],
+        kind: "crashes",
+        worlds: 1_000,
+    },
+    Fault {
+        name: "failed-sync-taken-for-done",
+        changes: &[(
+            FILE,
+            "self.poisoned = true;\n            return Err(io_error(&segment::path(&self.dir, \
+             self.segments.last_number()), source));",
+            "let _ = source;",
+        )],
+        kind: "disks",
+        worlds: 2_000,
+    },
+    Fault {
+        name: "crash-without-the-reset-of-its-end",
+        changes: &[(
+            SESSION,
+            "reset_due: config.reset.disconnect && (next_num_in, next_num_out) != (1, 1),",
+            "reset_due: false,",
+        )],
+        kind: "mixed",
+        worlds: 2_000,
+    },
+];
