@@ -10,8 +10,8 @@ use crate::state::State;
 use crate::verdict::{Disconnect, Verdict};
 
 impl Session {
-    /// All from the expected number to that of `missing` is missing: asks for it, once a gap, and again
-    /// if nothing of it comes.
+    /// All from the expected number to that of `missing` is missing: asks for it, once a gap, and
+    /// again if nothing of it comes.
     pub(crate) fn request_gap(
         &mut self,
         now: Now,
