@@ -10,8 +10,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::config::ResendConfig;
 
-/// Numbers above a gap that have been dealt with: far more than a recovery has, and little memory.
-const SETTLED_MAX: usize = 1_000;
+/// What has shown that something is missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sign {
+    /// An early message.
+    Message,
+    /// An early ResendRequest(2): never a reason to ask once more, or two sides that send redundant
+    /// requests would do so for ever.
+    Request,
+}
 
 /// What is to be done about a gap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,9 +31,14 @@ pub(crate) enum Ask {
     GiveUp,
 }
 
+/// How many early messages are remembered as dealt with; those beyond are asked for again.
+const SETTLED_MAX: usize = 1_000;
+
 /// A ResendRequest(2) that is open.
 #[derive(Debug)]
 struct Request {
+    /// BeginSeqNo(7).
+    begin: u64,
     /// EndSeqNo(16), if it is not open.
     end: Option<u64>,
     /// The last missing number that the answer covers for certain.
@@ -43,8 +55,9 @@ pub(crate) struct Gap {
     bytes_max: usize,
     /// The highest number known to be missing; 0 for no gap.
     missing_to: u64,
-    /// Numbers whose message, a Logon(A) or ResendRequest(2), was dealt with on arrival: they only
-    /// count when their turn comes.
+    /// Early messages that were dealt with at once and count when their turn comes: the Logon(A),
+    /// and each ResendRequest(2). Were they asked for again, two sides that ask for definite ranges
+    /// would go on asking for each other's requests for ever.
     settled: BTreeSet<u64>,
     request: Option<Request>,
     /// The expected number when it last moved, since when it stands, and how often it was asked
@@ -85,35 +98,61 @@ impl Gap {
     /// Whether nothing is missing and nothing waits.
     #[inline]
     pub(crate) fn is_quiet(&self) -> bool {
-        self.missing_to == 0 && self.held.is_empty() && self.settled.is_empty()
+        self.missing_to == 0 && self.settled.is_empty() && self.held.is_empty()
     }
 
     /// An early message: all from `next_num_in` to `missing_to` is missing.
-    pub(crate) fn early(&mut self, now_ns: u64, next_num_in: u64, missing_to: u64) -> Ask {
+    pub(crate) fn early(
+        &mut self,
+        now_ns: u64,
+        next_num_in: u64,
+        (missing_to, sign): (u64, Sign),
+    ) -> Ask {
         self.missing_to = self.missing_to.max(missing_to);
         self.note_progress(now_ns, next_num_in);
-        if self.request.is_none() || self.policy.redundant_requests {
+        let redundant = self.policy.redundant_requests && sign == Sign::Message;
+        if self.request.is_none() || redundant {
             return self.ask(now_ns);
         }
         self.ask_again(now_ns)
+    }
+
+    /// An early message that was dealt with at once: it counts by itself when its turn comes.
+    /// Answers whether there was room to remember it.
+    pub(crate) fn settle(&mut self, seq: u64) -> bool {
+        let room = self.settled.len() < SETTLED_MAX;
+        if room {
+            self.settled.insert(seq);
+        }
+        room
+    }
+
+    /// An early message that was not dealt with after all.
+    pub(crate) fn unsettle(&mut self, seq: u64) {
+        self.settled.remove(&seq);
+    }
+
+    /// Whether a gap fill from `seq` on belongs to the answer to the open request.
+    pub(crate) fn was_asked_for(&self, seq: u64) -> bool {
+        self.request.as_ref().is_some_and(|request| seq >= request.begin)
     }
 
     /// The gap was asked for by other means than a ResendRequest(2).
     pub(crate) fn note_asked(&mut self, now_ns: u64, next_num_in: u64, missing_to: u64) {
         self.missing_to = self.missing_to.max(missing_to);
         self.note_progress(now_ns, next_num_in);
-        self.request = Some(Request { end: None, covers_to: self.missing_to });
+        self.request = Some(Request { begin: next_num_in, end: None, covers_to: self.missing_to });
         self.since_ns = now_ns;
     }
 
-    /// The next number to be expected when all up to `next_num_in` - 1 has come: what was settled
-    /// on arrival has come too.
-    pub(crate) fn expected(&mut self, mut next_num_in: u64) -> u64 {
-        // Mostly nothing is settled: no search.
-        while !self.settled.is_empty() && self.settled.remove(&next_num_in) {
-            next_num_in += 1;
+    /// The next number to be expected when all up to `next_num_in` - 1 has come.
+    pub(crate) fn expected(&mut self, next_num_in: u64) -> u64 {
+        let mut next = next_num_in;
+        while let Some(seq) = self.settled.first().copied().filter(|seq| *seq <= next) {
+            self.settled.pop_first();
+            next = next.max(seq + 1);
         }
-        next_num_in
+        next
     }
 
     /// The expected number is now `next_num_in`: forgets what is below, closes the gap or goes on
@@ -121,9 +160,6 @@ impl Gap {
     pub(crate) fn advance(&mut self, now_ns: u64, next_num_in: u64) -> Ask {
         while let Some(entry) = self.held.first_entry().filter(|e| *e.key() < next_num_in) {
             self.held_bytes -= entry.remove().len();
-        }
-        while self.settled.first().is_some_and(|seq| *seq < next_num_in) {
-            self.settled.pop_first();
         }
         if self.missing_to == 0 {
             return Ask::Nothing;
@@ -170,7 +206,7 @@ impl Gap {
             () if self.policy.closed_ranges => Some(self.missing_to),
             () => None,
         };
-        self.request = Some(Request { end, covers_to: end.unwrap_or(self.missing_to) });
+        self.request = Some(Request { begin, end, covers_to: end.unwrap_or(self.missing_to) });
         self.since_ns = now_ns;
         Ask::For { end }
     }
@@ -200,22 +236,18 @@ impl Gap {
         (self.held.len(), self.held_bytes)
     }
 
-    /// Keeps a message for later; drops it if there is no room.
-    pub(crate) fn hold(&mut self, seq: u64, bytes: &[u8]) {
+    /// Keeps a message for later, unless there is no room: answers whether it is kept.
+    pub(crate) fn hold(&mut self, seq: u64, bytes: &[u8]) -> bool {
         let room =
             self.held.len() < self.messages_max && self.held_bytes + bytes.len() <= self.bytes_max;
-        if room && !self.held.contains_key(&seq) {
+        if self.held.contains_key(&seq) {
+            return true;
+        }
+        if room {
             self.held_bytes += bytes.len();
             self.held.insert(seq, bytes.to_vec());
         }
-    }
-
-    /// The message with this number has been dealt with on arrival: it only counts when its turn
-    /// comes.
-    pub(crate) fn settle(&mut self, seq: u64) {
-        if self.settled.len() < SETTLED_MAX {
-            self.settled.insert(seq);
-        }
+        room
     }
 
     /// The kept message with the expected number.
@@ -244,16 +276,19 @@ mod tests {
     #[test]
     fn bounds_hold_and_the_gap_closes() {
         let mut gap = gap(ResendConfig::default());
-        assert_eq!(gap.early(0, 2, 4), OPEN);
-        assert_eq!(gap.early(0, 2, 6), Ask::Nothing);
-        gap.hold(5, b"five");
-        gap.hold(6, b"too long for the rest");
-        gap.hold(6, b"six");
-        gap.hold(7, b"x");
+        assert_eq!(gap.early(0, 2, (4, Sign::Message)), OPEN);
+        assert_eq!(gap.early(0, 2, (6, Sign::Message)), Ask::Nothing);
+        let held = [gap.hold(5, b"five"), gap.hold(6, b"too long for the rest")];
+        assert_eq!(held, [true, false]);
+        assert_eq!([gap.hold(6, b"six"), gap.hold(7, b"x")], [true, false]);
         assert_eq!(gap.held.len(), 2);
         assert_eq!(gap.advance(0, 5), Ask::Nothing);
         assert_eq!(gap.take(5).as_deref(), Some(&b"five"[..]));
-        assert_eq!(gap.early(0, 5, 6), OPEN, "what was asked for has come: this is another gap");
+        assert_eq!(
+            gap.early(0, 5, (6, Sign::Message)),
+            OPEN,
+            "what was asked for has come: this is another gap"
+        );
         assert_eq!(gap.advance(0, 7), Ask::Nothing);
         assert_eq!((gap.held.len(), gap.held_bytes, gap.deadline()), (0, 0, None));
     }
@@ -261,15 +296,19 @@ mod tests {
     #[test]
     fn a_request_without_effect_is_repeated() {
         let mut gap = gap(ResendConfig { repeats_max: 2, ..ResendConfig::default() });
-        assert_eq!(gap.early(0, 2, 4), OPEN);
-        assert_eq!(gap.early(WAIT_NS - 1, 2, 6), Ask::Nothing);
+        assert_eq!(gap.early(0, 2, (4, Sign::Message)), OPEN);
+        assert_eq!(gap.early(WAIT_NS - 1, 2, (6, Sign::Message)), Ask::Nothing);
         assert_eq!(gap.deadline(), Some(WAIT_NS));
         assert_eq!(gap.advance(WAIT_NS, 2), OPEN, "nothing has come");
-        assert_eq!(gap.early(WAIT_NS + 1, 2, 6), Ask::Nothing);
-        assert_eq!(gap.early(2 * WAIT_NS, 3, 6), Ask::Nothing, "something has come");
-        assert_eq!(gap.early(3 * WAIT_NS - 1, 3, 6), Ask::Nothing);
-        assert_eq!(gap.early(3 * WAIT_NS, 3, 6), OPEN, "but not all");
-        assert_eq!(gap.early(4 * WAIT_NS, 3, 6), OPEN);
+        assert_eq!(gap.early(WAIT_NS + 1, 2, (6, Sign::Message)), Ask::Nothing);
+        assert_eq!(
+            gap.early(2 * WAIT_NS, 3, (6, Sign::Message)),
+            Ask::Nothing,
+            "something has come"
+        );
+        assert_eq!(gap.early(3 * WAIT_NS - 1, 3, (6, Sign::Message)), Ask::Nothing);
+        assert_eq!(gap.early(3 * WAIT_NS, 3, (6, Sign::Message)), OPEN, "but not all");
+        assert_eq!(gap.early(4 * WAIT_NS, 3, (6, Sign::Message)), OPEN);
         assert_eq!(gap.advance(5 * WAIT_NS, 3), Ask::GiveUp);
     }
 
@@ -280,7 +319,7 @@ mod tests {
             [(parts, None), (ResendConfig { closed_ranges: true, ..parts }, Some(9))]
         {
             let mut gap = gap(policy);
-            assert_eq!(gap.early(0, 2, 9), Ask::For { end: Some(4) });
+            assert_eq!(gap.early(0, 2, (9, Sign::Message)), Ask::For { end: Some(4) });
             assert_eq!(gap.advance(0, 4), Ask::Nothing);
             assert_eq!(gap.advance(0, 5), Ask::For { end: Some(7) });
             assert_eq!(gap.advance(0, 8), Ask::For { end: last });
@@ -290,15 +329,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_settled_above_the_gap_counts_when_its_turn_comes() {
+    fn what_was_dealt_with_early_counts_when_its_turn_comes() {
         let mut gap = gap(ResendConfig::default());
-        gap.settle(5);
-        gap.settle(6);
+        assert!(gap.settle(5));
         assert_eq!(gap.expected(4), 4);
-        assert_eq!(gap.expected(5), 7);
+        assert_eq!(gap.expected(5), 6);
         assert_eq!(gap.expected(5), 5, "once");
-        gap.settle(5);
-        assert_eq!(gap.advance(0, 8), Ask::Nothing);
-        assert_eq!(gap.held(), (0, 0));
+        assert!(gap.settle(5) && gap.settle(8) && gap.settle(9));
+        gap.unsettle(9);
+        assert_eq!(gap.expected(8), 9);
     }
 }

@@ -6,6 +6,7 @@ use std::cmp::Ordering;
 use transfix_codec::{Garbled, Reject, RejectReason, raw, tag, value};
 
 use crate::config::{MSG_SEQ_NUM_MAX, Now};
+use crate::gap::Sign;
 use crate::header::Rejected;
 use crate::outbox::Outbox;
 use crate::session::Session;
@@ -28,7 +29,7 @@ impl Session {
         let (State::Active, Some(seq)) = (self.state, seq) else { return Verdict::Handled };
         let verdict = match seq.cmp(&self.next_num_in) {
             Ordering::Less => Verdict::Handled,
-            Ordering::Greater => match self.request_gap(now, seq - 1, out) {
+            Ordering::Greater => match self.request_gap(now, (seq, Sign::Message), out) {
                 Ok(()) => Verdict::Held,
                 Err(why) => self.end(now, why, out),
             },

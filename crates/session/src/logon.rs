@@ -5,6 +5,7 @@ use transfix_codec::{Body, Message, tag};
 use crate::config::{
     ApplVerId, BeginString, LogonConfig, MSG_SEQ_NUM_MAX, Now, Role, TooLowAtLogon,
 };
+use crate::gap::Sign;
 use crate::outbox::Outbox;
 use crate::session::Session;
 use crate::state::{Event, State};
@@ -179,7 +180,7 @@ impl Session {
             if terms.next_expected.is_some() {
                 // Our NextExpectedMsgSeqNum(789) has asked for it.
                 self.gap.note_asked(now.monotonic_ns, self.next_num_in, missing_to);
-            } else if let Err(why) = self.request_gap(now, missing_to, out) {
+            } else if let Err(why) = self.request_gap(now, (missing_to, Sign::Message), out) {
                 return self.end(now, why, out);
             }
         }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use transfix_codec::{Message, Reject, RejectReason, Rules, tag};
 
 use crate::config::{CompIdPolicy, MSG_SEQ_NUM_MAX, Now, ThrottleAction, TooLow};
+use crate::gap::Sign;
 use crate::outbox::Outbox;
 use crate::session::{Checks, Session, is_administrative};
 use crate::state::State;
@@ -196,27 +197,34 @@ impl Session {
         if message.msg_type() == b"5" {
             return self.on_logout(now, seq, out);
         }
-        if let Err(why) = self.request_gap(now, seq - 1, out) {
+        // FIX Session: a ResendRequest(2) above a gap is answered at once, or both sides wait for
+        // each other.
+        let asks = message.msg_type() == b"2" && self.check_header(now, message).is_ok();
+        let kept = if asks { self.gap.settle(seq) } else { self.keep(now, seq, message) };
+        // What cannot be kept is missing too.
+        let missing_to = if kept { seq - 1 } else { seq };
+        let sign = if asks { Sign::Request } else { Sign::Message };
+        if let Err(why) = self.request_gap(now, (missing_to, sign), out) {
             return self.end(now, why, out);
         }
-        // FIX Session: a ResendRequest(2) above a gap is answered at once, or both sides wait for
-        // each other; the answer to ours covers its number by a gap fill.
-        if message.msg_type() == b"2"
-            && self.check_header(now, message).is_ok()
-            && let Ok(Some(resend)) = self.resend_range(message)
-        {
-            // The answer to our request may be under way already and not cover it.
-            self.gap.settle(seq);
-            return match resend {
-                Verdict::Disconnect(why) => self.end(now, why, out),
-                resend => resend,
-            };
-        }
-        // Judged by its time of arrival; late, it is asked for again and comes with a new time.
-        if self.check_sending_time(now, message).is_ok() {
-            self.gap.hold(seq, message.bytes());
+        if asks {
+            match self.resend_range(message) {
+                Ok(Some(Verdict::Disconnect(why))) => return self.end(now, why, out),
+                Ok(Some(resend)) => return resend,
+                // Rejected, or passed over, when its turn comes.
+                Ok(None) | Err(_) => {
+                    self.gap.unsettle(seq);
+                    self.keep(now, seq, message);
+                }
+            }
         }
         Verdict::Held
+    }
+
+    /// Keeps an early message, which is judged by its time of arrival: late already, it is asked
+    /// for again and comes with a new time.
+    fn keep(&mut self, now: Now, seq: u64, message: &Message<'_>) -> bool {
+        self.check_sending_time(now, message).is_ok() && self.gap.hold(seq, message.bytes())
     }
 
     fn below(&mut self, now: Now, seq: u64, message: &Message<'_>, out: &mut Outbox) -> Verdict {
@@ -234,6 +242,27 @@ impl Session {
             CompIdPolicy::Ignore => Ok(()),
         };
         match comp_ids.and_then(|()| self.check_orig_sending_time(message)) {
+            Ok(()) => self.low_gap_fill(now, seq, message, out),
+            Err(reject) => self.refuse(now, message, reject, out),
+        }
+    }
+
+    /// A possible duplicate is passed over, but for a gap fill that answers our request and ends
+    /// above the expected number: its beginning has come by other ways.
+    fn low_gap_fill(
+        &mut self,
+        now: Now,
+        seq: u64,
+        message: &Message<'_>,
+        out: &mut Outbox,
+    ) -> Verdict {
+        let ends_above = message.msg_type() == b"4"
+            && self.gap.was_asked_for(seq)
+            && message.uint(tag::NEW_SEQ_NO).is_ok_and(|new| new > self.next_num_in);
+        if !ends_above {
+            return Verdict::Handled;
+        }
+        match self.check(now, message).and_then(|()| self.on_gap_fill(message)) {
             Ok(()) => Verdict::Handled,
             Err(reject) => self.refuse(now, message, reject, out),
         }

@@ -3,22 +3,22 @@
 use transfix_codec::{Message, Reject, RejectReason, tag};
 
 use crate::config::{MSG_SEQ_NUM_MAX, Now};
-use crate::gap::Ask;
+use crate::gap::{Ask, Sign};
 use crate::outbox::Outbox;
 use crate::session::Session;
 use crate::state::State;
 use crate::verdict::{Disconnect, Verdict};
 
 impl Session {
-    /// All from the expected number to `missing_to` is missing: asks for it, once a gap, and again
-    /// if nothing of it comes.
+    /// All from the expected number to that of `missing` is missing: asks for it, once a gap, and
+    /// again if nothing of it comes.
     pub(crate) fn request_gap(
         &mut self,
         now: Now,
-        missing_to: u64,
+        missing: (u64, Sign),
         out: &mut Outbox,
     ) -> Result<(), Disconnect> {
-        let ask = self.gap.early(now.monotonic_ns, self.next_num_in, missing_to);
+        let ask = self.gap.early(now.monotonic_ns, self.next_num_in, missing);
         self.ask(now, ask, out)
     }
 

@@ -88,8 +88,8 @@ pub(super) const FAULTS: &[Fault] = &[
         name: "poss-dup-delivered-twice",
         changes: &[(
             RECEIVE,
-            "check_orig_sending_time(message)) {\n            Ok(()) => Verdict::Handled,",
-            "check_orig_sending_time(message)) {\n            Ok(()) => Verdict::Deliver,",
+            "Ok(()) => self.low_gap_fill(now, seq, message, out),",
+            "Ok(()) => Verdict::Deliver,",
         )],
         kind: "",
         worlds: 1_000,
@@ -98,8 +98,8 @@ pub(super) const FAULTS: &[Fault] = &[
         name: "early-message-delivered",
         changes: &[(
             RECEIVE,
-            "self.gap.hold(seq, message.bytes());",
-            "if message.msg_type() == b\"D\" {\n return Verdict::Deliver;\n }",
+            "let missing_to = if kept",
+            "if message.msg_type() == b\"D\" {\n return Verdict::Deliver;\n }\n let missing_to = if kept",
         )],
         kind: "",
         worlds: 500,
@@ -151,11 +151,7 @@ pub(super) const FAULTS: &[Fault] = &[
     },
     Fault {
         name: "request-for-each-early-message",
-        changes: &[(
-            GAP,
-            "if self.request.is_none() || self.policy.redundant_requests {",
-            "if self.missing_to > 0 {",
-        )],
+        changes: &[(GAP, "if self.request.is_none() || redundant {", "if self.missing_to > 0 {")],
         kind: "",
         worlds: 500,
     },
@@ -171,13 +167,17 @@ pub(super) const FAULTS: &[Fault] = &[
     },
     Fault {
         name: "answered-request-forgotten",
-        changes: &[(RECEIVE, "self.gap.settle(seq);", "")],
+        changes: &[(RECEIVE, "self.gap.settle(seq)", "true")],
         kind: "damage",
         worlds: 40_000,
     },
     Fault {
         name: "held-without-bounds",
-        changes: &[(GAP, "if room && !self.held", "if !self.held")],
+        changes: &[(
+            GAP,
+            "if room {\n            self.held_bytes",
+            "if seq > 0 {\n            self.held_bytes",
+        )],
         kind: "hostile",
         worlds: 2_000,
     },
