@@ -34,6 +34,18 @@ pub(crate) enum Down {
     Panicked,
 }
 
+impl Down {
+    /// What the application is told.
+    pub(crate) const fn reason(&self) -> Disconnect {
+        match self {
+            Self::Session(reason) => *reason,
+            Self::Io(_) => Disconnect::LinkLost,
+            Self::Store(_) => Disconnect::StoreFailed,
+            Self::Panicked => Disconnect::Panicked,
+        }
+    }
+}
+
 /// What a turn has done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Turn {

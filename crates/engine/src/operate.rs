@@ -24,7 +24,7 @@ impl SessionHandle {
             // A link that fails now fails again in its worker's next turn, which closes it.
             let waits = link.logout(clock::now(), text).unwrap_or(false);
             if !waits && link.is_up() {
-                link.desk.cut = Some(Disconnect::Application);
+                link.desk.cut = Some(Disconnect::Operator);
             }
         });
         self.call_worker();
@@ -40,7 +40,7 @@ impl SessionHandle {
     pub fn disconnect(&self) {
         self.with_link(|link| {
             if link.is_up() {
-                link.desk.cut = Some(Disconnect::Application);
+                link.desk.cut = Some(Disconnect::Operator);
             }
         });
         self.call_worker();

@@ -316,6 +316,13 @@ pub struct SessionSettings {
     /// Time between attempts of an initiator to connect, in milliseconds. Default 1,000.
     #[serde(default = "default_reconnect_interval_ms")]
     pub reconnect_interval_ms: u32,
+    /// Messages above a gap that are kept until it is closed, or that wait for an application which
+    /// is not available: how many. What does not fit is asked for again. Default 10,000.
+    #[serde(default = "default_held_messages_max")]
+    pub held_messages_max: usize,
+    /// The same in bytes. Default 16 MiB.
+    #[serde(default = "default_queued_bytes_max")]
+    pub held_bytes_max: usize,
     /// The thread that drives the session: `pool`, `dedicated`, `spin`, `polled`. Default `pool`.
     #[serde(default)]
     pub mode: Mode,
@@ -409,6 +416,9 @@ const fn default_message_bytes_max() -> usize {
 const fn default_field_bytes_max() -> usize {
     usize::MAX
 }
+const fn default_held_messages_max() -> usize {
+    10_000
+}
 const fn default_queued_bytes_max() -> usize {
     16 << 20
 }
@@ -451,6 +461,8 @@ impl SessionSettings {
             logon_timeout_ms: default_timeout_ms(),
             logout_timeout_ms: default_timeout_ms(),
             reconnect_interval_ms: default_reconnect_interval_ms(),
+            held_messages_max: default_held_messages_max(),
+            held_bytes_max: default_queued_bytes_max(),
             mode: Mode::default(),
             cpu: None,
             schedule: None,
@@ -523,6 +535,8 @@ impl SessionSettings {
             config.precision = precision;
         }
         config.field_bytes_max = self.field_bytes_max;
+        config.held_messages_max = self.held_messages_max;
+        config.held_bytes_max = self.held_bytes_max;
         config.logon_timeout_ms = self.logon_timeout_ms;
         config.logout_timeout_ms = self.logout_timeout_ms;
         config

@@ -139,7 +139,13 @@ impl SimulatedSession {
         msg_type: &str,
         fill: impl FnOnce(&mut Body<'_>),
     ) -> Result<Sent, SendError> {
-        let sent = self.link().send(now, &self.shared.queue, msg_type.as_bytes(), fill);
+        let (mut link, queue) = (self.link(), &self.shared.queue);
+        let sent = if link.desk.must_queue() {
+            queue.push(msg_type.as_bytes(), fill).map(|pushed| Sent::Queued { bytes: pushed.bytes })
+        } else {
+            link.send(now, queue, msg_type.as_bytes(), fill)
+        };
+        drop(link);
         self.turns(now);
         sent
     }
@@ -148,7 +154,7 @@ impl SimulatedSession {
     pub fn log_out(&mut self, now: Now, text: &str) {
         let waits = self.link().logout(now, text);
         let outcome = match waits {
-            Ok(false) => Err(Down::Session(Disconnect::Application)),
+            Ok(false) => Err(Down::Session(Disconnect::Operator)),
             other => other.map(drop),
         };
         self.settle(now, outcome);
@@ -156,7 +162,7 @@ impl SimulatedSession {
 
     /// Drops the connection without a word.
     pub fn disconnect(&mut self, now: Now) {
-        self.settle(now, Err(Down::Session(Disconnect::Application)));
+        self.settle(now, Err(Down::Session(Disconnect::Operator)));
     }
 
     /// Does to the session what operators do, and sends what it wrote.
@@ -196,11 +202,11 @@ impl SimulatedSession {
         self.shared.link.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes turns until nothing moves any more.
+    /// Takes turns until all that has come is read.
     fn turns(&mut self, now: Now) {
         while self.far.is_some() {
             let turn = self.link().turn(&self.shared.queue, || now);
-            let goes_on = turn.as_ref().is_ok_and(|turn| turn.progress || turn.again);
+            let goes_on = turn.as_ref().is_ok_and(|turn| turn.again);
             self.settle(now, turn.map(drop));
             if !goes_on {
                 return;
@@ -215,11 +221,7 @@ impl SimulatedSession {
             let _ = self.link().flush(now);
         }
         let Err(down) = outcome else { return };
-        let reason = match down {
-            Down::Session(reason) => reason,
-            Down::Io(_) | Down::Store(_) => Disconnect::LinkLost,
-            Down::Panicked => Disconnect::Application,
-        };
+        let reason = down.reason();
         if self.far.take().is_some() {
             self.link().close(now, &self.shared.queue, reason);
             self.ended = Some(reason);

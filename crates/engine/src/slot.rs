@@ -269,24 +269,22 @@ impl Slot {
 
     /// The link is down: closes it and plans the next attempt.
     pub(crate) fn down(&mut self, why: &Down, now: Now, registry: &Registry) {
-        let reason = match why {
-            Down::Session(reason) => *reason,
+        match why {
+            Down::Session(_) => {}
+            // Once in a row of attempts: who waits for a counterparty sees why, not how often.
             Down::Io(error) => {
-                // Once in a row of attempts: who waits for a counterparty sees why, not how often.
                 if !std::mem::replace(&mut self.warned, true) {
                     tracing::warn!(session = %self.shared.id, %error, "connection failed");
                 }
-                Disconnect::LinkLost
             }
             Down::Store(error) => {
                 tracing::error!(session = %self.shared.id, %error, "store failed");
-                Disconnect::LinkLost
             }
             Down::Panicked => {
                 tracing::error!(session = %self.shared.id, "panicked; the session ends");
-                Disconnect::Application
             }
-        };
+        }
+        let reason = why.reason();
         if matches!(why, Down::Store(_) | Down::Panicked) {
             self.failed = true;
         }
@@ -317,7 +315,7 @@ impl Slot {
             return Ok(());
         }
         // Connected, but not logged on: nothing to wait for.
-        Err(Down::Session(Disconnect::Application))
+        Err(Down::Session(Disconnect::Operator))
     }
 
     pub(crate) fn outcome(&self, was_up: bool) -> SessionOutcome {

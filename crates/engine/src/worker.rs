@@ -131,7 +131,7 @@ impl Worker {
         for (i, slot) in self.slots.iter_mut().enumerate() {
             outcomes.push(slot.outcome(was_up.get(i).copied().unwrap_or(slot.up)));
             if slot.up {
-                down(slot, &Down::Session(Disconnect::Application), now, self.poll.registry());
+                down(slot, &Down::Session(Disconnect::Operator), now, self.poll.registry());
             }
         }
         outcomes

@@ -193,6 +193,10 @@ fn other_messages_are_refused_or_answered() {
     wire.send("35=H|34=4|37=1|11=a|55=EU|54=1");
     let refused = "35=j|34=3|45=4|372=H|380=3|58=Unsupported message type";
     assert_eq!(wire.next().unwrap(), refused);
+    let mut wire = program.connect("FIX.4.4", "NO_CHECK_FIELDS_HAVE_VALUES");
+    wire.log_on("");
+    wire.send("35=1|34=2|112=");
+    assert_eq!(wire.next().unwrap(), "35=0|34=2|112=");
     let mut wire = program.connect("FIX.4.1", "TW41");
     wire.log_on("");
     wire.send("35=H|34=2|37=1|11=a|55=EU|54=1");

@@ -45,8 +45,6 @@ pub(crate) struct Gap {
     missing_to: u64,
     /// Numbers whose message was dealt with on arrival: they only count when their turn comes.
     settled: BTreeSet<u64>,
-    /// A Logon(A) above the gap, which counts when its turn comes.
-    logon: Option<u64>,
     request: Option<Request>,
     /// The expected number when it last moved, since when it stands, and how often it was asked
     /// for since.
@@ -68,7 +66,6 @@ impl Gap {
             bytes_max,
             missing_to: 0,
             settled: BTreeSet::new(),
-            logon: None,
             request: None,
             next_num_in: 0,
             since_ns: 0,
@@ -81,8 +78,13 @@ impl Gap {
         self.held_bytes = 0;
         self.missing_to = 0;
         self.settled.clear();
-        self.logon = None;
         self.request = None;
+    }
+
+    /// Whether nothing is missing and nothing waits.
+    #[inline]
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.missing_to == 0 && self.held.is_empty()
     }
 
     /// An early message: all from `next_num_in` to `missing_to` is missing.
@@ -95,11 +97,6 @@ impl Gap {
         self.ask_again(now_ns)
     }
 
-    /// A Logon(A) above the gap: it counts by itself, once the gap is closed.
-    pub(crate) const fn note_logon(&mut self, seq: u64) {
-        self.logon = Some(seq);
-    }
-
     /// The gap was asked for by other means than a ResendRequest(2).
     pub(crate) fn note_asked(&mut self, now_ns: u64, next_num_in: u64, missing_to: u64) {
         self.missing_to = self.missing_to.max(missing_to);
@@ -108,18 +105,14 @@ impl Gap {
         self.since_ns = now_ns;
     }
 
-    /// The next number to be expected when all up to `next_num_in` - 1 has come.
+    /// The next number to be expected when all up to `next_num_in` - 1 has come: what was settled
+    /// on arrival has come too.
     pub(crate) fn expected(&mut self, mut next_num_in: u64) -> u64 {
-        loop {
-            if let Some(logon) = self.logon.filter(|logon| next_num_in >= *logon) {
-                self.logon = None;
-                next_num_in = next_num_in.max(logon + 1);
-            } else if !self.settled.is_empty() && self.settled.remove(&next_num_in) {
-                next_num_in += 1;
-            } else {
-                return next_num_in;
-            }
+        // Mostly nothing is settled: no search.
+        while !self.settled.is_empty() && self.settled.remove(&next_num_in) {
+            next_num_in += 1;
         }
+        next_num_in
     }
 
     /// The expected number is now `next_num_in`: forgets what is below, closes the gap or goes on
@@ -216,8 +209,9 @@ impl Gap {
         }
     }
 
-    /// The message with this number has been dealt with on arrival: it only counts when its turn
-    /// comes.
+    /// The message with this number, a Logon(A) or ResendRequest(2), has been dealt with on
+    /// arrival: it only counts when its turn comes. This needs no room, or two sessions without
+    /// any could ask for each other's requests for ever.
     pub(crate) fn settle(&mut self, seq: u64) {
         if self.settled.len() < SETTLED_MAX {
             self.settled.insert(seq);
@@ -296,13 +290,15 @@ mod tests {
     }
 
     #[test]
-    fn a_logon_above_the_gap_counts_when_its_turn_comes() {
+    fn what_is_settled_above_the_gap_counts_when_its_turn_comes() {
         let mut gap = gap(ResendConfig::default());
-        gap.note_logon(5);
+        gap.settle(5);
+        gap.settle(6);
         assert_eq!(gap.expected(4), 4);
-        assert_eq!(gap.expected(5), 6);
+        assert_eq!(gap.expected(5), 7);
         assert_eq!(gap.expected(5), 5, "once");
-        gap.note_logon(5);
-        assert_eq!(gap.expected(8), 8);
+        gap.settle(5);
+        assert_eq!(gap.advance(0, 8), Ask::Nothing);
+        assert_eq!(gap.held(), (0, 0));
     }
 }

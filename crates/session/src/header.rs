@@ -31,15 +31,17 @@ pub(crate) struct Rejected<'m, 'a> {
 
 impl Session {
     /// SenderCompID(49), TargetCompID(56), SendingTime(52), and OrigSendingTime(122) of a PossDup.
-    pub(crate) fn check_header(&self, now: Now, message: &Message<'_>) -> Result<(), Reject> {
-        if self.config.comp_ids == CompIdPolicy::Check {
+    pub(crate) fn check_header(&mut self, now: Now, message: &Message<'_>) -> Result<(), Reject> {
+        if self.config.comp_ids == CompIdPolicy::Check && !self.has_usual_comp_ids(message) {
             self.check_comp_ids(message)?;
+            self.note_usual_comp_ids(message);
         }
         if !self.from_held {
             self.check_sending_time(now, message)?;
         }
+        self.poss_dup = message.flag(tag::POSS_DUP_FLAG)?;
         // A SequenceReset(4) has no original to be later than.
-        if message.flag(tag::POSS_DUP_FLAG)? && message.msg_type() != b"4" {
+        if self.poss_dup && message.msg_type() != b"4" {
             self.check_orig_sending_time(message)?;
         }
         Ok(())
@@ -56,6 +58,24 @@ impl Session {
             return Err(Reject::new(RejectReason::SendingTimeAccuracy, tag::ORIG_SENDING_TIME));
         }
         Ok(())
+    }
+
+    /// Whether the CompIDs stand where they stood in the last message, and are right: mostly the
+    /// header of a counterparty looks always the same, and nothing must be sought.
+    #[inline]
+    fn has_usual_comp_ids(&self, message: &Message<'_>) -> bool {
+        let known = |(n, field): &(usize, Vec<u8>)| {
+            *n < message.len() && message.encoded(*n) == field.as_slice()
+        };
+        self.their_comp_ids.iter().all(known)
+    }
+
+    fn note_usual_comp_ids(&mut self, message: &Message<'_>) {
+        for ((n, _), tag) in
+            self.their_comp_ids.iter_mut().zip([tag::SENDER_COMP_ID, tag::TARGET_COMP_ID])
+        {
+            *n = message.tags().iter().position(|other| *other == tag).unwrap_or(usize::MAX);
+        }
     }
 
     pub(crate) fn check_comp_ids(&self, message: &Message<'_>) -> Result<(), Reject> {

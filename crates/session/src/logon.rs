@@ -155,7 +155,7 @@ impl Session {
         };
         self.appl_ver_id = terms.appl_ver_id;
         self.message_bytes_max = terms.message_bytes_max;
-        if self.config.role == Role::Acceptor && !self.config.timing.impose_heart_bt_int {
+        if self.config.role == Role::Initiator || !self.config.timing.impose_heart_bt_int {
             self.timers.set_heart_bt_int(terms.heart_bt_int_s);
         }
         self.reset_sent = false;
@@ -174,7 +174,7 @@ impl Session {
         if early && !self.config.numbers.request_missing {
             self.next_num_in = terms.seq + 1;
         } else if early {
-            self.gap.note_logon(terms.seq);
+            self.gap.settle(terms.seq);
             let missing_to = terms.seq - 1;
             if terms.next_expected.is_some() {
                 // Our NextExpectedMsgSeqNum(789) has asked for it.

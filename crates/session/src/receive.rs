@@ -20,7 +20,15 @@ impl Session {
     }
 
     /// What every message is followed by: the gap goes on, and an end is remembered.
+    #[inline]
     pub(crate) fn after(&mut self, now: Now, verdict: Verdict, out: &mut Outbox) -> Verdict {
+        if self.gap.is_quiet() && !matches!(verdict, Verdict::Disconnect(_)) {
+            return verdict;
+        }
+        self.after_all(now, verdict, out)
+    }
+
+    fn after_all(&mut self, now: Now, verdict: Verdict, out: &mut Outbox) -> Verdict {
         let verdict = match verdict {
             Verdict::Disconnect(_) => verdict,
             _ => match self.pursue_gap(now, out) {
@@ -146,34 +154,42 @@ impl Session {
                 return Ok(Verdict::Handled);
             }
             b"5" => return Ok(self.on_logout(now, seq, out)),
-            msg_type if self.throttles.counts(msg_type) => {
-                self.next_num_in = seq + 1;
-                return self.throttle(now, message, out);
-            }
-            _ => Verdict::Deliver,
+            msg_type => match self.too_many(now, msg_type) {
+                None => Verdict::Deliver,
+                Some(action) => {
+                    self.next_num_in = seq + 1;
+                    return Ok(self.throttle(now, message, action, out));
+                }
+            },
         };
         self.next_num_in = seq + 1;
         Ok(verdict)
     }
 
-    /// A message of a type that comes in limited numbers.
+    /// Counts a new message of a type that comes in limited numbers.
+    #[inline]
+    fn too_many(&mut self, now: Now, msg_type: &[u8]) -> Option<ThrottleAction> {
+        if self.poss_dup || self.from_held {
+            return None;
+        }
+        self.throttles.count(now.monotonic_ns, msg_type)
+    }
+
+    #[cold]
     fn throttle(
         &mut self,
         now: Now,
         message: &Message<'_>,
+        action: ThrottleAction,
         out: &mut Outbox,
-    ) -> Result<Verdict, Reject> {
-        let old = self.from_held || message.flag(tag::POSS_DUP_FLAG)?;
-        let action =
-            if old { None } else { self.throttles.count(now.monotonic_ns, message.msg_type()) };
-        Ok(match action {
-            None => Verdict::Deliver,
-            Some(ThrottleAction::Reject) => {
+    ) -> Verdict {
+        match action {
+            ThrottleAction::Reject => {
                 self.business_reject(now, message, (0, "too many messages of this type"), out);
                 Verdict::Handled
             }
-            Some(ThrottleAction::Disconnect) => self.end(now, Disconnect::Throttling, out),
-        })
+            ThrottleAction::Disconnect => self.end(now, Disconnect::Throttling, out),
+        }
     }
 
     fn above(&mut self, now: Now, seq: u64, message: &Message<'_>, out: &mut Outbox) -> Verdict {

@@ -26,7 +26,9 @@ pub struct Session {
     pub(crate) next_num_out: u64,
     /// SenderCompID(49), TargetCompID(56) and their delimiters, as every message carries them.
     pub(crate) comp_ids: Vec<u8>,
-    /// SubIDs and LocationIDs, likewise.
+    /// The CompIDs of the counterparty's messages as whole fields, and where they stood last.
+    pub(crate) their_comp_ids: [(usize, Vec<u8>); 2],
+    /// SubIDs and LocationIDs of ours, as they stand in each message.
     pub(crate) sub_ids: Vec<u8>,
     /// Whether each message has LastMsgSeqNumProcessed(369).
     writes_last_processed: bool,
@@ -53,6 +55,8 @@ pub struct Session {
     pub(crate) scratch: Scratch,
     /// The message being received was kept above a gap.
     pub(crate) from_held: bool,
+    /// The message being received has PossDupFlag(43)=Y.
+    pub(crate) poss_dup: bool,
     /// The operator wants the next Logon(A) to reset the numbers.
     pub(crate) reset_wanted: bool,
     /// The last connection ended without its reset, with the process.
@@ -99,6 +103,10 @@ impl Session {
         Self {
             header: Header::new(id.begin_string.as_str().as_bytes(), constant.as_bytes()),
             sub_ids: sub_ids.into_bytes(),
+            their_comp_ids: [
+                (usize::MAX, format!("49={}\x01", id.target_comp_id).into_bytes()),
+                (usize::MAX, format!("56={}\x01", id.sender_comp_id).into_bytes()),
+            ],
             writes_last_processed,
             comp_ids: comp_ids.into_bytes(),
             logon_fields: Vec::new(),
@@ -119,6 +127,7 @@ impl Session {
             checks: Checks::default(),
             scratch: Scratch::default(),
             from_held: false,
+            poss_dup: false,
             reset_wanted: false,
             ended: None,
             asked: (0, 0, 0),
@@ -201,8 +210,10 @@ impl Session {
         self.ended = None;
         self.message_bytes_max = usize::MAX;
         // Until a Logon(A) is answered: the one that asked may be lost on the way.
-        let wanted =
-            self.config.reset.logon || (self.reset_wanted && self.config.role == Role::Initiator);
+        let asks = self.config.role == Role::Initiator
+            && self.config.id.begin_string.has_reset_flag()
+            && self.reset_wanted;
+        let wanted = self.config.reset.logon || asks;
         if wanted || self.reset_due {
             self.reset_numbers(out);
         }

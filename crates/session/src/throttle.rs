@@ -22,12 +22,8 @@ impl Throttles {
         Self { limits: throttles.iter().map(limit).collect() }
     }
 
-    /// Whether messages of this type are counted at all.
-    pub(crate) fn counts(&self, msg_type: &[u8]) -> bool {
-        self.limits.iter().any(|limit| limit.throttle.msg_type.as_bytes() == msg_type)
-    }
-
     /// Counts a message; says what is to be done if it is one too many.
+    #[inline]
     pub(crate) fn count(&mut self, now_ns: u64, msg_type: &[u8]) -> Option<ThrottleAction> {
         let of_type = |limit: &&mut Limit| limit.throttle.msg_type.as_bytes() == msg_type;
         let limit = self.limits.iter_mut().find(of_type)?;

@@ -97,6 +97,12 @@ pub enum Disconnect {
     ApplicationNotAvailable,
     /// The application asked for it.
     Application,
+    /// An operator asked for it, or the engine was stopped.
+    Operator,
+    /// The store failed.
+    StoreFailed,
+    /// The application or the engine panicked.
+    Panicked,
     /// The window of the session's schedule has closed.
     Schedule,
 }
@@ -106,7 +112,10 @@ impl Disconnect {
     /// the schedule, or the network.
     #[must_use]
     pub const fn is_error(self) -> bool {
-        !matches!(self, Self::LoggedOut | Self::LinkLost | Self::Application | Self::Schedule)
+        !matches!(
+            self,
+            Self::LoggedOut | Self::LinkLost | Self::Application | Self::Operator | Self::Schedule
+        )
     }
 }
 
@@ -145,6 +154,9 @@ impl fmt::Display for Disconnect {
             Self::LinkLost => f.write_str("the connection was lost"),
             Self::ApplicationNotAvailable => f.write_str("application not available"),
             Self::Application => f.write_str("the application ended the session"),
+            Self::Operator => f.write_str("an operator ended the session"),
+            Self::StoreFailed => f.write_str("the store failed"),
+            Self::Panicked => f.write_str("the application or the engine panicked"),
             Self::Schedule => f.write_str("the session is closed by its schedule"),
         }
     }

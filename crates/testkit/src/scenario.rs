@@ -7,6 +7,8 @@
 mod line;
 mod parse;
 mod play;
+#[cfg(test)]
+mod tests;
 mod version;
 
 pub use play::{Answer, Operation, World, play};
@@ -34,8 +36,10 @@ pub struct Scenario {
     pub why: String,
     /// The versions that it holds for.
     pub versions: Vec<Version>,
-    /// The role of the session under test.
+    /// The role of the session under test; the first of several.
     pub side: Side,
+    /// It holds for both roles alike.
+    pub both_sides: bool,
     /// Settings of the session, as lines of TOML.
     pub settings: String,
     /// Worlds that cannot play it, each with the reason.
@@ -75,6 +79,8 @@ enum Step {
     Closed(String),
     /// The counterparty closes the connection.
     Close,
+    /// Another connection sends this message, and is closed without one.
+    Intrude(String),
     /// Time passes, in milliseconds.
     Wait(u64),
     /// The application sends this message; it is refused with these words if there are any.
@@ -92,6 +98,13 @@ impl Scenario {
     /// The line and what is wrong with it.
     pub fn parse(name: &str, text: &str) -> Result<Self, String> {
         parse::scenario(name, text)
+    }
+
+    /// The scenario for each role that it holds for.
+    #[must_use]
+    pub fn sides(&self) -> Vec<Self> {
+        let other = Self { side: Side::Initiator, ..self.clone() };
+        if self.both_sides { vec![self.clone(), other] } else { vec![self.clone()] }
     }
 
     /// How long it takes where time cannot be simulated, in milliseconds.

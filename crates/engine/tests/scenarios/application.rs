@@ -12,7 +12,8 @@ pub(crate) enum Event {
     Ended(Disconnect),
 }
 
-/// Takes NewOrderSingle(D), ExecutionReport(8) and News(B), but not what says "refuse" in Text(58).
+/// Takes NewOrderSingle(D), ExecutionReport(8) and News(B), but not what says "refuse" in Text(58);
+/// it is not available for what says "busy".
 pub(crate) struct Recorder {
     events: Sender<Event>,
 }
@@ -35,6 +36,9 @@ impl Application for Recorder {
         }
         if message.raw(tag::TEXT) == Some(b"refuse") {
             return Err(BusinessReject::other("refused"));
+        }
+        if message.raw(tag::TEXT) == Some(b"busy") {
+            return Err(BusinessReject::not_available());
         }
         // The world may have seen enough already.
         let _ = self.events.send(Event::Delivered(message.bytes().to_vec()));

@@ -137,6 +137,14 @@ impl World for Loopback {
         self.wire.send(bytes)
     }
 
+    fn intrude(&mut self, bytes: &[u8]) -> Result<Answer, String> {
+        let address = self.engine.as_ref().unwrap().listening()[0];
+        let stream = TcpStream::connect(address).map_err(|error| error.to_string())?;
+        let mut wire = Wire::of(stream);
+        wire.send(bytes)?;
+        Ok(wire.next(PATIENCE))
+    }
+
     fn next(&mut self, hopes: bool) -> Answer {
         if !hopes {
             self.settle();

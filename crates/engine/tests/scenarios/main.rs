@@ -16,10 +16,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use pure::Pieces;
 use transfix_testkit::scenario::{Failure, Scenario, Version, play};
 
 /// Longest wait that is worth its time in a world with a real clock.
 const REAL_WAIT_MS_MAX: u64 = 2_500;
+/// The pure world once more, where each byte comes alone.
+const BYTEWISE: &str = "pure, byte by byte";
 /// `cargo test` plays one in so many over loopback.
 const SHORT_ONE_IN: usize = 12;
 
@@ -48,6 +51,10 @@ impl Options {
         }
         Self { worlds, filter, quickfix, all_versions }
     }
+
+    fn worlds(&self) -> Vec<&str> {
+        self.worlds.iter().map(String::as_str).collect()
+    }
 }
 
 /// What became of one world.
@@ -68,16 +75,17 @@ fn main() -> ExitCode {
         failed += run(world, (&options, &scenarios), one_in, play).failed;
     };
     let pure = pure::Pure::default();
-    let worlds: Vec<&str> = options.worlds.iter().map(String::as_str).collect();
-    if worlds.is_empty() {
-        run("pure", 1, &mut |s, v| play(s, v, &mut pure.world(s, v)));
-        run("loopback", SHORT_ONE_IN, &mut |s, v| play(s, v, &mut loopback::Loopback::new(s, v)));
-    }
+    let is_short = options.worlds.is_empty();
+    let worlds = if is_short { vec!["pure", "loopback"] } else { options.worlds() };
     for world in worlds {
         match world {
-            "pure" => run(world, 1, &mut |s, v| play(s, v, &mut pure.world(s, v))),
+            "pure" => {
+                run(world, 1, &mut |s, v| play(s, v, &mut pure.world(s, v, Pieces::Whole)));
+                run(BYTEWISE, 1, &mut |s, v| play(s, v, &mut pure.world(s, v, Pieces::Bytes)));
+            }
             "loopback" => {
-                run(world, 1, &mut |s, v| play(s, v, &mut loopback::Loopback::new(s, v)));
+                let one_in = if is_short { SHORT_ONE_IN } else { 1 };
+                run(world, one_in, &mut |s, v| play(s, v, &mut loopback::Loopback::new(s, v)));
             }
             "quickfix" => {
                 let mut quickfixes = quickfix::QuickFixes::new(&options.quickfix);
@@ -100,34 +108,57 @@ fn run(
     one_in: usize,
     play: &mut Player<'_>,
 ) -> Tally {
+    let is_real = !["pure", BYTEWISE].contains(&world);
     let mut tally = Tally::default();
     for (n, scenario) in scenarios.iter().enumerate() {
-        let is_late = world != "pure" && scenario.waits_ms() > REAL_WAIT_MS_MAX;
-        if !n.is_multiple_of(one_in) || is_late || scenario.excuse(world).is_some() {
+        let is_late = is_real && scenario.waits_ms() > REAL_WAIT_MS_MAX;
+        let excused = scenario.excuse(if is_real { world } else { "pure" }).is_some();
+        if !n.is_multiple_of(one_in) || is_late || excused {
             tally.skipped += 1;
             continue;
         }
         let can = |v: &&Version| world != "quickfix" || quickfix::excuse(scenario, **v).is_none();
-        let versions: Vec<&Version> = scenario.versions.iter().filter(can).collect();
+        let versions: Vec<Version> = scenario.versions.iter().filter(can).copied().collect();
         if versions.is_empty() {
             tally.skipped += 1;
             continue;
         }
         tally.files += 1;
-        // Where time is real each file is played in one version, in turn.
-        let one = [versions[n % versions.len()]];
-        let chosen = if world == "pure" || options.all_versions { &versions[..] } else { &one };
-        for version in chosen.iter().copied() {
+        let plays = choose(world, options, n, (scenario, &versions));
+        for (scenario, version) in &plays {
             tally.plays += 1;
             if let Err(failure) = play(scenario, *version) {
                 tally.failed += 1;
-                println!("{world}: {} in {version}: {failure}\n", scenario.name);
+                let (name, side) = (&scenario.name, scenario.side);
+                println!("{world}: {name} in {version} as {side:?}: {failure}\n");
             }
         }
     }
     let Tally { files, plays, skipped, failed } = tally;
     println!("{world}: {files} files, {plays} plays, {failed} failed, {skipped} files left out");
     tally
+}
+
+/// In the pure world each file is played in all versions and both roles, elsewhere in one of each,
+/// in turn.
+fn choose(
+    world: &str,
+    options: &Options,
+    n: usize,
+    (scenario, versions): (&Scenario, &[Version]),
+) -> Vec<(Scenario, Version)> {
+    let mut sides = scenario.sides();
+    let mut versions = versions.to_vec();
+    if world != "pure" && !options.all_versions {
+        versions = vec![versions[n % versions.len()]];
+        sides = vec![sides[n % sides.len()].clone()];
+    }
+    if world == "quickfix" {
+        // Its initiator takes a second or two for each connection.
+        sides = vec![scenario.clone()];
+    }
+    let plays = sides.iter().flat_map(|side| versions.iter().map(|v| (side.clone(), *v)));
+    plays.collect()
 }
 
 fn all() -> Vec<Scenario> {

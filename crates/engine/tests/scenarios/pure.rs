@@ -16,6 +16,15 @@ const START_UTC_NS: i64 = 1_795_262_400_000_000_000;
 /// Timers that are due at one moment; beyond it one of them spins.
 const TICKS_MAX: usize = 1_000;
 
+/// How the counterparty's bytes come.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Pieces {
+    /// A message at a time.
+    Whole,
+    /// A byte at a time.
+    Bytes,
+}
+
 /// What all plays share.
 #[derive(Default)]
 pub(crate) struct Pure {
@@ -23,7 +32,12 @@ pub(crate) struct Pure {
 }
 
 impl Pure {
-    pub(crate) fn world(&self, scenario: &Scenario, version: Version) -> PureWorld<'_> {
+    pub(crate) fn world(
+        &self,
+        scenario: &Scenario,
+        version: Version,
+        pieces: Pieces,
+    ) -> PureWorld<'_> {
         let mut settings = crate::settings(scenario, version, "");
         let store = scenario.restarts().then(TempDir::new);
         match &store {
@@ -34,6 +48,7 @@ impl Pure {
         PureWorld {
             simulation: &self.simulation,
             settings,
+            pieces,
             session: Some(session),
             events,
             _store: store,
@@ -55,6 +70,7 @@ fn start(
 pub(crate) struct PureWorld<'s> {
     simulation: &'s Simulation,
     settings: SessionSettings,
+    pieces: Pieces,
     /// None only while it restarts.
     session: Option<SimulatedSession>,
     events: Receiver<Event>,
@@ -106,9 +122,16 @@ impl World for PureWorld<'_> {
     fn send(&mut self, bytes: &[u8]) -> Result<(), String> {
         let now = self.moment();
         let up = self.is_up && self.session().ended().is_none();
-        self.session().receive(now, bytes);
+        match self.pieces {
+            Pieces::Whole => self.session().receive(now, bytes),
+            Pieces::Bytes => bytes.chunks(1).for_each(|byte| self.session().receive(now, byte)),
+        }
         self.collect();
         if up { Ok(()) } else { Err("the connection is closed".to_owned()) }
+    }
+
+    fn intrude(&mut self, _: &[u8]) -> Result<Answer, String> {
+        Err("there is one connection only".to_owned())
     }
 
     fn next(&mut self, _: bool) -> Answer {

@@ -241,6 +241,13 @@ impl World for QuickFix<'_> {
         self.wire.send(bytes)
     }
 
+    fn intrude(&mut self, bytes: &[u8]) -> Result<Answer, String> {
+        let stream = TcpStream::connect(("127.0.0.1", self.process.port));
+        let mut wire = Wire::of(stream.map_err(|error| error.to_string())?);
+        wire.send(bytes)?;
+        Ok(wire.next(PATIENCE))
+    }
+
     fn next(&mut self, hopes: bool) -> Answer {
         if !hopes {
             self.process.ask("numbers");

@@ -365,7 +365,7 @@ fn a_panic_within_a_message_ends_its_session_only() {
             // Nothing of the message that was never finished.
             wild.expect_close();
             let ended = hall.ended.recv_timeout(LONG).unwrap();
-            assert_eq!(ended, ("WILD".to_owned(), Disconnect::Application));
+            assert_eq!(ended, ("WILD".to_owned(), Disconnect::Panicked));
         } else {
             // It never left the queue, which takes no more.
             wild.trade(10);

@@ -93,6 +93,42 @@ fn it_may_end_the_session_and_gets_the_message_again() {
     assert_eq!(wire.next(), "35=2|34=4|7=2|16=0");
 }
 
+/// Ends the session at the first message, in the way of its name.
+#[derive(Clone, Copy)]
+enum Ender {
+    LogsOut,
+    Disconnects,
+}
+
+impl Application for Ender {
+    fn on_message(
+        &mut self,
+        _: &Message<'_>,
+        session: &mut SessionRef<'_>,
+    ) -> Result<(), BusinessReject> {
+        match self {
+            Self::LogsOut => session.logout("bye"),
+            Self::Disconnects => session.disconnect(),
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn an_application_ends_its_session_with_or_without_a_word() {
+    for (silent, ender, expected) in [
+        (false, Ender::LogsOut, "35=5|34=2|58=bye"),
+        (true, Ender::LogsOut, ""),
+        (false, Ender::Disconnects, ""),
+    ] {
+        let settings = venue(|s| s.silent_disconnect = silent);
+        let (_engine, address) = start(vec![settings], || ender);
+        let mut wire = logged_on(address);
+        wire.send("35=D|34=2|11=a");
+        assert_eq!(wire.next(), expected);
+    }
+}
+
 /// Panics at whatever comes.
 struct Fragile;
 

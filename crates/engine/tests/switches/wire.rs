@@ -1,6 +1,6 @@
 //! A counterparty on a raw socket that speaks in lines such as `35=0|34=2`.
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 
 use transfix::codec::{CheckSumPolicy, FieldIndex, Frame, FrameWriter, Limits, frame};
@@ -47,8 +47,12 @@ impl Wire {
         out
     }
 
+    /// Sends any bytes; what finds the connection closed is lost.
     pub(crate) fn write(&mut self, bytes: &[u8]) {
-        self.socket.write_all(bytes).unwrap();
+        if let Err(error) = self.socket.write_all(bytes) {
+            let closed = [ErrorKind::ConnectionReset, ErrorKind::BrokenPipe];
+            assert!(closed.contains(&error.kind()), "not sent: {error}");
+        }
     }
 
     /// The next message, without framing, CompIDs and SendingTime(52); empty at the end.
@@ -64,9 +68,12 @@ impl Wire {
                 return fields.join("|");
             }
             let mut buffer = [0; 4096];
-            match self.socket.read(&mut buffer).unwrap() {
-                0 => return String::new(),
-                n => self.read.extend_from_slice(&buffer[..n]),
+            match self.socket.read(&mut buffer) {
+                Ok(0) => return String::new(),
+                Ok(n) => self.read.extend_from_slice(&buffer[..n]),
+                // It was closed before it had read all that we sent.
+                Err(error) if error.kind() == ErrorKind::ConnectionReset => return String::new(),
+                Err(error) => panic!("no answer: {error}"),
             }
         }
     }

@@ -27,7 +27,7 @@ pub struct TimingConfig {
     /// Default 0.
     pub heart_bt_int_s_max: u32,
     /// Whether an initiator refuses a Logon(A) that answers with another HeartBtInt(108) than it
-    /// asked for. Default false.
+    /// asked for. Default false: it takes the other one over.
     pub same_heart_bt_int: bool,
 }
 

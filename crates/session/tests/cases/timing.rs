@@ -80,6 +80,11 @@ fn an_initiator_may_insist_on_its_interval() {
         let mut w = World::new(Role::Initiator, BeginString::Fix44, |config| {
             config.timing.same_heart_bt_int = same_heart_bt_int;
         });
-        assert_eq!(w.receive("35=A|34=1|98=0|108=29") == Verdict::LoggedOn, accepted);
+        w.sent();
+        assert_eq!(w.receive("35=A|34=1|98=0|108=9") == Verdict::LoggedOn, accepted);
+        if accepted {
+            assert_eq!(w.later(9), Verdict::Handled);
+            assert_eq!(w.sent(), ["35=0|34=2"], "the acceptor's interval holds");
+        }
     }
 }

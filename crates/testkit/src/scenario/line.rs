@@ -173,7 +173,7 @@ pub(super) fn raw(line: &str) -> Vec<u8> {
     let text = text.replace("\\0", "\0");
     let text = match text.split_once("{length}\x01") {
         Some((head, tail)) => {
-            let end = tail.find("10={sum}").unwrap_or(tail.len());
+            let end = tail.rfind("\x0110=").map_or(tail.len(), |at| at + 1);
             format!("{head}{end}\x01{tail}")
         }
         None => text,

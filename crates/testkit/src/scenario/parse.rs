@@ -18,6 +18,7 @@ pub(super) fn scenario(name: &str, text: &str) -> Result<Scenario, String> {
         why: why.join(" "),
         versions: Vec::new(),
         side: Side::Acceptor,
+        both_sides: false,
         settings: String::new(),
         not_in: Vec::new(),
         steps: Vec::new(),
@@ -53,6 +54,10 @@ fn head(scenario: &mut Scenario, line: &str) -> Result<bool, String> {
             scenario.side = match value {
                 "acceptor" => Side::Acceptor,
                 "initiator" => Side::Initiator,
+                "both" => {
+                    scenario.both_sides = true;
+                    Side::Acceptor
+                }
                 _ => return Err(format!("{value:?} is no role")),
             }
         }
@@ -87,6 +92,7 @@ fn step(number: usize, line: &str) -> Result<Line, String> {
         "silence" => Step::Silence,
         "closed" => Step::Closed(owned),
         "close" => Step::Close,
+        "intrude" => Step::Intrude(owned),
         "wait" => Step::Wait(duration_ms(rest)?),
         "send" => match rest.split_once(" => ") {
             Some((fields, words)) => Step::Send(fields.to_owned(), Some(words.to_owned())),

@@ -69,6 +69,12 @@ pub trait World {
     /// If the connection is closed.
     fn send(&mut self, bytes: &[u8]) -> Result<(), String>;
 
+    /// What another connection sees next that sends these bytes, while the first one stays.
+    ///
+    /// # Errors
+    /// If this world has one connection only.
+    fn intrude(&mut self, bytes: &[u8]) -> Result<Answer, String>;
+
     /// What the counterparty sees next; `hopes` says whether something is expected.
     fn next(&mut self, hopes: bool) -> Answer;
 
@@ -169,6 +175,7 @@ impl Player<'_> {
                 self.unread = None;
                 Ok(())
             }
+            Step::Intrude(text) => self.intrude(text),
             Step::Wait(ms) => {
                 self.transcript.push(format!("  {ms} ms pass"));
                 self.world.wait(*ms);
@@ -238,6 +245,18 @@ impl Player<'_> {
         let outgoing = line::frame(&line, &self.words());
         self.count(&line, outgoing.number);
         self.put(&outgoing.bytes)
+    }
+
+    /// Its number is not the counterparty's.
+    fn intrude(&mut self, text: &str) -> Result<(), String> {
+        let line = self.expand(text)?;
+        let bytes = line::frame(&line, &self.words()).bytes;
+        self.transcript.push(format!("  another connection: {}", line::shown(&bytes)));
+        match self.world.intrude(&bytes)? {
+            Answer::Closed => Ok(()),
+            Answer::Nothing => Err("the other connection is still up".to_owned()),
+            Answer::Message(bytes) => Err(format!("it got {}", line::shown(&bytes))),
+        }
     }
 
     /// The counterparty goes on from the highest number that it has used or announced.

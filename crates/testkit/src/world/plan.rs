@@ -125,7 +125,10 @@ impl Plan {
         };
         let heart_bt_int_s = [1, 2, 5, 30, 30, 0][random.below(6)];
         let wide_clocks = has(&[Kind::Clocks]) && random.below(2) == 0;
-        let offline = if random.below(3) == 0 { Offline::Store } else { Offline::Refuse };
+        // Settings refuse to store what a reset would lose.
+        let never = reset == [ResetPolicy::NEVER; 2];
+        let stores = random.below(3) == 0 && never;
+        let offline = if stores { Offline::Store } else { Offline::Refuse };
         let precision = [None, Some(Precision::Nanos)][random.below(2)]
             .filter(|_| begin_string >= BeginString::Fix44);
         let appl_ver_id = (begin_string == BeginString::Fixt11).then_some(7 + random.below(3));
