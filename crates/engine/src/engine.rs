@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 
 use transfix_codec::{CheckSumPolicy, FieldIndex, Limits, Message, Switches, Tag, tag};
 use transfix_session::{Checks, Config, Role, Session, SessionId};
-use transfix_store::{FileStore, MemoryStore, Options, Record, Store, StoreError};
+use transfix_store::{FileStore, MemoryStore, Options, Store, StoreError};
 
 use crate::application::Application;
 use crate::clock;
@@ -363,14 +363,8 @@ pub(crate) fn assemble(
     parts: Parts,
     registry: &Arc<Registry>,
 ) -> Shared {
-    let Parts { config, data_fields, hours, mut store, application } = parts;
+    let Parts { config, data_fields, hours, store, application } = parts;
     let (id, precision) = (config.id.clone(), config.precision);
-    if config.reset.disconnect && store.numbers().next_in > 1 {
-        // The end of the process was the end of its connection too. A store that fails here fails
-        // again with the first message, and closes the link.
-        let now_ns = clock::now().utc.0.unsigned_abs();
-        let _ = store.put(now_ns, Record::Reset).and_then(|()| store.commit());
-    }
     let numbers = store.numbers();
     let mut session = Session::new(config, numbers.next_in, numbers.next_out);
     if numbers.next_in == 1 && asked_to_reset(&*store) {

@@ -126,7 +126,7 @@ pub(super) const FAULTS: &[Fault] = &[
     },
     Fault {
         name: "impatient-test-request",
-        changes: &[(TIMER, "self.heart_bt_int + margin", "self.heart_bt_int / 2 + margin")],
+        changes: &[(TIMER, "self.heart_bt_int + margin", "self.heart_bt_int / 8 + margin")],
         kind: "",
         worlds: 1_000,
     },
@@ -364,9 +364,9 @@ pub(super) const FAULTS: &[Fault] = &[
     Fault {
         name: "crash-without-the-reset-of-its-end",
         changes: &[(
-            ENGINE,
-            "if config.reset.disconnect && store.numbers().next_in > 1 {",
-            "if config.reset.disconnect && store.numbers().next_in == 0 {",
+            SESSION,
+            "reset_due: config.reset.disconnect && (next_num_in, next_num_out) != (1, 1),",
+            "reset_due: false,",
         )],
         kind: "mixed",
         worlds: 2_000,
