@@ -4,8 +4,9 @@
 use std::io::Write;
 use std::process::ExitCode;
 
-use xtask::{Outcome, dictionaries, docs, fuzz, instructions, peers, sanitize, scenarios};
-use xtask::{simulate, tidy};
+use xtask::{
+    Outcome, dictionaries, docs, fuzz, instructions, peers, sanitize, scenarios, simulate, tidy,
+};
 
 const USAGE: &str = "usage: cargo xtask VERB
 

@@ -27,8 +27,13 @@ fn receive(session: &mut Session, out: &mut Outbox, msg_type: &str, fields: &[&s
 }
 
 fn active(out: &mut Outbox) -> Session {
-    let id = SessionId::new(BeginString::Fix44, "US", "THEM");
-    let mut session = Session::new(Config::new(id, Role::Acceptor), 1, 1);
+    active_with(out, |_| ())
+}
+
+fn active_with(out: &mut Outbox, change: impl FnOnce(&mut Config)) -> Session {
+    let mut config = Config::new(SessionId::new(BeginString::Fix44, "US", "THEM"), Role::Acceptor);
+    change(&mut config);
+    let mut session = Session::new(config, 1, 1);
     session.connected(now(), out);
     assert_eq!(receive(&mut session, out, "A", &["34=1", "98=0", "108=30"]), Verdict::LoggedOn);
     session
@@ -52,6 +57,20 @@ fn a_request_answered_above_a_gap_counts_when_its_turn_comes() {
     let held = Message::parse(&held, &mut index, CheckSumPolicy::Verify).unwrap();
     assert_eq!(session.receive_held(now(), &held, &mut out), Verdict::Handled);
     assert_eq!((session.take_held(), session.next_num_in()), (None, 6));
+}
+
+/// A request that was answered counts even where no message above a gap is kept. Two sessions
+/// with closed ranges would else ask for each other's last request, as fast as the wire allows and
+/// for ever (clocks, seed 76).
+#[test]
+fn an_answered_request_needs_no_room() {
+    let mut out = Outbox::default();
+    let mut session = active_with(&mut out, |config| config.held_messages_max = 0);
+    let answered = Verdict::Resend { begin: 1, end: 2 };
+    assert_eq!(receive(&mut session, &mut out, "2", &["34=4", "7=1", "16=0"]), answered);
+    let fill = ["34=2", "43=Y", "122=20261121-12:00:00", "123=Y", "36=4"];
+    assert_eq!(receive(&mut session, &mut out, "4", &fill), Verdict::Handled);
+    assert_eq!((session.take_held(), session.next_num_in()), (None, 5));
 }
 
 /// A clock that has gone back makes a message that is sent again older than its original; the

@@ -126,7 +126,7 @@ pub(super) const FAULTS: &[Fault] = &[
     },
     Fault {
         name: "impatient-test-request",
-        changes: &[(TIMER, "self.heart_bt_int + margin", "self.heart_bt_int / 2 + margin")],
+        changes: &[(TIMER, "self.heart_bt_int + margin", "self.heart_bt_int / 8 + margin")],
         kind: "",
         worlds: 1_000,
     },

@@ -151,17 +151,12 @@ impl Side {
         self.disk.ail(None);
         self.restart(now, self.disk.worst());
         let found = self.numbers();
-        // The end of the process may be the end of a connection after which numbers start again.
-        let reset = self.settings.reset_on.disconnect && found == (1, 1);
-        if reset {
-            self.app.lock().epoch += 1;
-        }
         assert!(
-            reset || found == after || found == before.numbers,
+            found == after || found == before.numbers,
             "a crash between {:?} and {after:?} leaves {found:?}",
             before.numbers
         );
-        if found != after && !reset {
+        if found != after {
             // What the application did in that turn is undone with it.
             let mut log = self.app.lock();
             log.sent.truncate(before.sent);
