@@ -99,7 +99,8 @@ pub(super) const FAULTS: &[Fault] = &[
         changes: &[(
             RECEIVE,
             "let missing_to = if kept",
-            "if message.msg_type() == b\"D\" {\n return Verdict::Deliver;\n }\n let missing_to = if kept",
+            "if message.msg_type() == b\"D\" {\n return Verdict::Deliver;\n }\n \
+             let missing_to = if kept",
         )],
         kind: "",
         worlds: 500,
