@@ -4,13 +4,14 @@
 //! One engine with one worker has two acceptor sessions. `LAGGARD` has a million messages in its
 //! store, and its counterparty, a plain socket, asks for all of them. `TRADER` answers orders all
 //! the while; its client waits for each answer. Floor of the resend: reading the same messages
-//! from the store and summing their bytes.
+//! from the store and summing their bytes. Floor of the round trips: the same messages between two
+//! plain threads, before a second resend and meanwhile, which shows what the machine adds.
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a benchmark speaks to its user")]
 #![allow(clippy::disallowed_methods, reason = "it measures time")]
 
 use std::fs;
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -102,19 +103,13 @@ fn main() {
     round_trips(&client, &id, &seen, None);
     let before = round_trips(&client, &id, &seen, None);
     let anonymous = memory_kib();
-
-    let done = Arc::new(AtomicBool::new(false));
-    let reader = std::thread::spawn({
-        let done = Arc::clone(&done);
-        move || {
-            let read = read_all(address);
-            done.store(true, Ordering::Release);
-            read
-        }
-    });
-    let during = round_trips(&client, &id, &seen, Some(&done));
+    let ((bytes, took), during) =
+        while_resending(address, 2, |done| round_trips(&client, &id, &seen, Some(done)));
     let grown = memory_kib().saturating_sub(anonymous);
-    let (bytes, took) = reader.join().unwrap();
+    let mut plain = Plain::start();
+    plain.round_trips(None);
+    let plain_before = plain.round_trips(None);
+    let (_, plain_during) = while_resending(address, 4, |done| plain.round_trips(Some(done)));
     client.stop(5_000);
     venue.stop(5_000);
     drop(handle);
@@ -125,14 +120,72 @@ fn main() {
         "resent {bytes} bytes: {each:.0} ns a message; reading them from the store {floor:.0}"
     );
     println!("memory meanwhile: {grown:+} KiB");
-    let (p50, p99) = (percentile(&before, 50), percentile(&before, 99));
-    let (p50_during, p99_during) = (percentile(&during, 50), percentile(&during, 99));
-    println!("round trip of the other session before: p50 {p50:.1} us, p99 {p99:.1} us");
-    println!(
-        "meanwhile: p50 {p50_during:.1} us, p99 {p99_during:.1} us over {} round trips: p99 {:.2} x",
-        during.len(),
-        p99_during / p99
-    );
+    for (what, before, during) in [
+        ("round trip of the other session", &before, &during),
+        ("round trip of two plain threads", &plain_before, &plain_during),
+    ] {
+        let [a, b, c, d] = [(before, 50), (before, 99), (during, 50), (during, 99)]
+            .map(|(times, percent)| percentile(times, percent));
+        println!(
+            "{what}, us: before p50 {a:.1} p99 {b:.1}; meanwhile p50 {c:.1} p99 {d:.1}: {:.2} x \
+             and {:.2} x",
+            c / a,
+            d / b
+        );
+    }
+}
+
+/// Runs `work` until the laggard has all its messages; `seq` is the number of its Logon(A).
+fn while_resending<T>(
+    address: SocketAddr,
+    seq: u64,
+    work: impl FnOnce(&AtomicBool) -> T,
+) -> ((usize, Duration), T) {
+    let done = Arc::new(AtomicBool::new(false));
+    let reader = std::thread::spawn({
+        let done = Arc::clone(&done);
+        move || {
+            let read = read_all(address, seq);
+            done.store(true, Ordering::Release);
+            read
+        }
+    });
+    let work = work(&done);
+    (reader.join().unwrap(), work)
+}
+
+/// Two threads that pass bytes of an order's size to and fro, paced as the orders are.
+struct Plain(TcpStream);
+
+impl Plain {
+    fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (mut far, _) = listener.accept().unwrap();
+        for end in [&stream, &far] {
+            end.set_nodelay(true).unwrap();
+        }
+        std::thread::spawn(move || {
+            let mut buffer = [0; 256];
+            while let Ok(n @ 1..) = far.read(&mut buffer) {
+                far.write_all(&buffer[..n]).unwrap();
+            }
+        });
+        Self(stream)
+    }
+
+    fn round_trips(&mut self, done: Option<&AtomicBool>) -> Vec<f64> {
+        let mut times = Vec::new();
+        let mut buffer = [b'x'; 100];
+        while done.map_or(times.len() < ROUND_TRIPS, |done| !done.load(Ordering::Acquire)) {
+            let begun = Instant::now();
+            self.0.write_all(&buffer).unwrap();
+            self.0.read_exact(&mut buffer).unwrap();
+            times.push(begun.elapsed().as_nanos() as f64 / 1_000.0);
+            std::thread::sleep(Duration::from_micros(50));
+        }
+        times
+    }
 }
 
 fn ns_each(begun: Instant, n: u64) -> u128 {
@@ -166,11 +219,14 @@ fn percentile(times: &[f64], percent: usize) -> f64 {
 }
 
 /// Logs on as the laggard, asks for everything, and reads it; how many bytes, and how long it took.
-fn read_all(address: SocketAddr) -> (usize, Duration) {
+fn read_all(address: SocketAddr, seq: u64) -> (usize, Duration) {
     let mut stream = TcpStream::connect(address).unwrap();
     let time = clock::now().utc;
     let mut bytes = Vec::new();
-    for (msg_type, seq, rest) in [("A", 1, "98=0\x01108=0\x01"), ("2", 2, "7=1\x0116=0\x01")] {
+    let first = seq - 1;
+    for (msg_type, seq, rest) in
+        [("A", first, "98=0\x01108=0\x01"), ("2", first + 1, "7=1\x0116=0\x01")]
+    {
         let mut one = Vec::new();
         let mut frame = FrameWriter::new(&mut one, b"FIX.4.4", msg_type.as_bytes());
         frame.raw(b"49=LAGGARD\x0156=VENUE\x01");
@@ -182,8 +238,7 @@ fn read_all(address: SocketAddr) -> (usize, Duration) {
     }
     let begun = Instant::now();
     stream.write_all(&bytes).unwrap();
-    // The last of them is looked for alone: this side shares the processor with the engine, which
-    // one on another machine does not.
+    // The last of them is looked for alone, to take little of it.
     let last = format!("\x0134={MESSAGES}\x01").into_bytes();
     let (mut buffer, mut total, mut kept) = (vec![0; 1 << 18], 0, 0);
     loop {
