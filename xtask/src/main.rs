@@ -4,9 +4,8 @@
 use std::io::Write;
 use std::process::ExitCode;
 
-use xtask::{
-    Outcome, dictionaries, docs, fuzz, instructions, peers, sanitize, scenarios, simulate, tidy,
-};
+use xtask::{Outcome, dictionaries, docs, fuzz, instructions, peers, sanitize, scenarios};
+use xtask::{simulate, tidy};
 
 const USAGE: &str = "usage: cargo xtask VERB
 

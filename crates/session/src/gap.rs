@@ -43,7 +43,8 @@ pub(crate) struct Gap {
     bytes_max: usize,
     /// The highest number known to be missing; 0 for no gap.
     missing_to: u64,
-    /// Numbers whose message was dealt with on arrival: they only count when their turn comes.
+    /// Numbers whose message, a Logon(A) or ResendRequest(2), was dealt with on arrival: they only
+    /// count when their turn comes.
     settled: BTreeSet<u64>,
     request: Option<Request>,
     /// The expected number when it last moved, since when it stands, and how often it was asked
@@ -84,7 +85,7 @@ impl Gap {
     /// Whether nothing is missing and nothing waits.
     #[inline]
     pub(crate) fn is_quiet(&self) -> bool {
-        self.missing_to == 0 && self.held.is_empty()
+        self.missing_to == 0 && self.held.is_empty() && self.settled.is_empty()
     }
 
     /// An early message: all from `next_num_in` to `missing_to` is missing.

@@ -43,8 +43,8 @@ impl Session {
     }
 
     /// Makes an initiator's next Logon(A) ask for a reset of both numbers, with
-    /// ResetSeqNumFlag(141)=Y, until one is answered. Without effect on an acceptor, and in FIX 4.0,
-    /// which has no such field.
+    /// ResetSeqNumFlag(141)=Y, until one is answered. Without effect on an acceptor, and in
+    /// FIX 4.0, which has no such field.
     pub const fn reset_at_next_logon(&mut self) {
         self.reset_wanted = true;
     }

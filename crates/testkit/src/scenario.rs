@@ -42,6 +42,8 @@ pub struct Scenario {
     pub both_sides: bool,
     /// Settings of the session, as lines of TOML.
     pub settings: String,
+    /// Settings that every session has here, but this one has not.
+    pub unset: Vec<String>,
     /// Worlds that cannot play it, each with the reason.
     pub not_in: Vec<(String, String)>,
     steps: Vec<Line>,
@@ -148,8 +150,9 @@ impl Scenario {
         let own = |key: &str| {
             self.settings.lines().any(|l| l.split('=').next().is_some_and(|k| k.trim() == key))
         };
+        let usual = |key: &str| !own(key) && !self.unset.iter().any(|unset| unset == key);
         let mut text = String::from("[[session]]\n");
-        for (key, value) in keys.iter().filter(|(key, _)| !own(key)) {
+        for (key, value) in keys.iter().filter(|(key, _)| usual(key)) {
             text.push_str(&format!("{key} = {value}\n"));
         }
         text + &self.settings

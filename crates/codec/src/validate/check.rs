@@ -285,7 +285,10 @@ impl<'c, 'm> Check<'c, 'm> {
             self.found(RejectReason::GroupFieldsOutOfOrder, field.tag, begin);
             return;
         }
-        let miscounted = self.switches.group_counts && expected.is_some_and(|n| n != begun);
+        // Up to FIX 4.2 counts are of type int: a negative one has a sound format.
+        let negative = value::int(count.value).is_some_and(|n| n < 0);
+        let miscounted =
+            self.switches.group_counts && (negative || expected.is_some_and(|n| n != begun));
         if miscounted || self.switches.empty_groups && expected == Some(0) {
             self.found(RejectReason::IncorrectNumInGroup, count.tag, begin - 1);
         }

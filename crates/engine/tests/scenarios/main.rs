@@ -12,6 +12,7 @@ mod loopback;
 mod pure;
 mod quickfix;
 
+use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -62,8 +63,29 @@ impl Options {
 struct Tally {
     files: usize,
     plays: usize,
-    skipped: usize,
     failed: usize,
+    /// Left out: another file's turn, a wait too long, a reason of its own, no such setting.
+    others: usize,
+    late: usize,
+    excused: usize,
+    unable: usize,
+}
+
+impl fmt::Display for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { files, plays, failed, .. } = self;
+        write!(f, "{files} files, {plays} plays, {failed} failed")?;
+        let left_out = [
+            (self.excused, "say why they cannot be played"),
+            (self.unable, "have settings that are unknown there"),
+            (self.late, "wait too long"),
+            (self.others, "have no turn"),
+        ];
+        for (count, why) in left_out.iter().filter(|(count, _)| *count > 0) {
+            write!(f, "; {count} {why}")?;
+        }
+        Ok(())
+    }
 }
 
 fn main() -> ExitCode {
@@ -114,13 +136,18 @@ fn run(
         let is_late = is_real && scenario.waits_ms() > REAL_WAIT_MS_MAX;
         let excused = scenario.excuse(if is_real { world } else { "pure" }).is_some();
         if !n.is_multiple_of(one_in) || is_late || excused {
-            tally.skipped += 1;
+            let why = match (excused, is_late) {
+                (true, _) => &mut tally.excused,
+                (_, true) => &mut tally.late,
+                _ => &mut tally.others,
+            };
+            *why += 1;
             continue;
         }
         let can = |v: &&Version| world != "quickfix" || quickfix::excuse(scenario, **v).is_none();
         let versions: Vec<Version> = scenario.versions.iter().filter(can).copied().collect();
         if versions.is_empty() {
-            tally.skipped += 1;
+            tally.unable += 1;
             continue;
         }
         tally.files += 1;
@@ -134,8 +161,7 @@ fn run(
             }
         }
     }
-    let Tally { files, plays, skipped, failed } = tally;
-    println!("{world}: {files} files, {plays} plays, {failed} failed, {skipped} files left out");
+    println!("{world}: {tally}");
     tally
 }
 

@@ -319,11 +319,12 @@ fn play(start: &Start, happening: &Happening) -> String {
 fn page() -> String {
     let mut page = String::from(
         "# States of a session\n\n\
-         This page is made by playing it: `cargo xtask docs` brings a session into each state, lets \
-         each event\nhappen, and writes down what it does (`crates/session/tests/cases/states.rs`). \
-         All settings are the\ndefaults, the version is FIX 4.4. Messages are shown without \
-         CompIDs and times. Numbers are the next\nones, in and out. The rule is named by its \
-         section in the FIX Session Layer standard, and by the number\nof its test case there.\n\n\
+         This page is made by playing it: `cargo xtask docs` brings a session into each state,\n\
+         lets each event happen, and writes down what it does\n\
+         (`crates/session/tests/cases/states.rs`). All settings are the defaults, the version is\n\
+         FIX 4.4. Messages are shown without CompIDs and times. Numbers are the next ones, in and\n\
+         out. The rule is named by its section in the FIX Session Layer standard, and by the\n\
+         number of its test case there.\n\n\
          ![The states and what leads from one to the other](states.svg)\n\n\
          Gaps and unanswered test requests are no states of their own: they lie over `Active`.\n",
     );

@@ -20,6 +20,7 @@ pub(super) fn scenario(name: &str, text: &str) -> Result<Scenario, String> {
         side: Side::Acceptor,
         both_sides: false,
         settings: String::new(),
+        unset: Vec::new(),
         not_in: Vec::new(),
         steps: Vec::new(),
     };
@@ -65,6 +66,7 @@ fn head(scenario: &mut Scenario, line: &str) -> Result<bool, String> {
             scenario.settings.push_str(value);
             scenario.settings.push('\n');
         }
+        "unset" => scenario.unset.push(value.to_owned()),
         _ => match key.strip_prefix("not in ") {
             Some(world) => scenario.not_in.push((world.to_owned(), value.to_owned())),
             None => return Ok(false),

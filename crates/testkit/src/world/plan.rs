@@ -125,10 +125,7 @@ impl Plan {
         };
         let heart_bt_int_s = [1, 2, 5, 30, 30, 0][random.below(6)];
         let wide_clocks = has(&[Kind::Clocks]) && random.below(2) == 0;
-        // Settings refuse to store what a reset would lose.
-        let never = reset == [ResetPolicy::NEVER; 2];
-        let stores = random.below(3) == 0 && never;
-        let offline = if stores { Offline::Store } else { Offline::Refuse };
+        let offline = if random.below(3) == 0 { Offline::Store } else { Offline::Refuse };
         let precision = [None, Some(Precision::Nanos)][random.below(2)]
             .filter(|_| begin_string >= BeginString::Fix44);
         let appl_ver_id = (begin_string == BeginString::Fixt11).then_some(7 + random.below(3));
@@ -152,7 +149,12 @@ impl Plan {
             settings.queued_bytes_max = [2_000, 1 << 20][random.below(2)];
             settings
         });
-        let weather = weather(random, kind);
+        let mut weather = weather(random, kind);
+        if odds.jump > 0 && !wide_clocks {
+            // A message that waits long, from a clock that is behind, is rightly found too old.
+            weather.stall_ms_max = 0;
+            weather.capacity = 1 << 20;
+        }
         // Each byte alone, and little room, are for short messages.
         let narrow = weather.fragment_one_in == 1 || weather.capacity < 1_000;
         let text_bytes_max = if narrow { 0 } else { [0, 100, 100, 2_000][random.below(4)] };
