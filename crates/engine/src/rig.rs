@@ -124,13 +124,13 @@ impl Rig {
         Ok(self.link().attach(now, stream, &[])?)
     }
 
-    /// One turn: at most one read, one commit, and the writes that the stream takes.
+    /// One turn: at most one read, one commit, and the writes that the stream takes. Answers
+    /// whether another one is due at once.
     ///
     /// # Errors
     /// As [`Rig::attach`].
-    pub fn turn(&self, now: Now) -> Result<(), Ended> {
-        while self.link().turn(&self.shared.queue, || now)?.again {}
-        Ok(())
+    pub fn turn(&self, now: Now) -> Result<bool, Ended> {
+        Ok(self.link().turn(&self.shared.queue, || now)?.again)
     }
 
     /// Does what is due.

@@ -61,7 +61,8 @@ struct Inode {
 #[derive(Clone, Debug)]
 enum Naming {
     Made(PathBuf, u64),
-    Renamed(PathBuf, PathBuf),
+    /// Of this file, whatever else had the name before.
+    Renamed(PathBuf, PathBuf, u64),
     Removed(PathBuf),
 }
 
@@ -201,10 +202,11 @@ impl State {
     fn apply(names: &mut BTreeMap<PathBuf, u64>, naming: &Naming) {
         match naming {
             Naming::Made(path, inode) => _ = names.insert(path.clone(), *inode),
-            Naming::Renamed(from, to) => {
-                if let Some(inode) = names.remove(from) {
-                    names.insert(to.clone(), inode);
+            Naming::Renamed(from, to, inode) => {
+                if names.get(from) == Some(inode) {
+                    names.remove(from);
                 }
+                names.insert(to.clone(), *inode);
             }
             Naming::Removed(path) => _ = names.remove(path),
         }
@@ -434,7 +436,8 @@ impl Disk for SimDisk {
             return state.fail(io::ErrorKind::ReadOnlyFilesystem);
         }
         if state.event() == Takes::All {
-            state.name(Naming::Renamed(from.to_path_buf(), to.to_path_buf()));
+            let inode = state.inode(from)?;
+            state.name(Naming::Renamed(from.to_path_buf(), to.to_path_buf(), inode));
         }
         Ok(())
     }

@@ -314,7 +314,7 @@ impl World {
                 (net.readable_at(side).is_some_and(|at| at <= self.now), net.room(side))
             };
             if readable || (room > 0 && seen.waits) {
-                let outcome = self.sides[side].call(self.now, transfix::rig::Rig::turn);
+                let outcome = self.sides[side].turn(self.now);
                 self.go_on(side, outcome);
                 return true;
             }

@@ -214,7 +214,7 @@ impl Attack {
             if !seen.is_up || !ready {
                 return;
             }
-            let outcome = self.world.sides[self.victim].call(self.world.now, Rig::turn);
+            let outcome = self.world.sides[self.victim].turn(self.world.now);
             self.go_on(outcome);
             self.drain();
         }

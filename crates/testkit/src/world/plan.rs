@@ -130,7 +130,7 @@ impl Plan {
             .filter(|_| begin_string >= BeginString::Fix44);
         let appl_ver_id = (begin_string == BeginString::Fixt11).then_some(7 + random.below(3));
         let (resend, numbers, timing) = switches(random);
-        let settings = [Role::Initiator, Role::Acceptor].map(|role| {
+        let mut settings = [Role::Initiator, Role::Acceptor].map(|role| {
             let id = match role {
                 Role::Initiator => SessionId::new(begin_string, "CLIENT", "VENUE"),
                 Role::Acceptor => SessionId::new(begin_string, "VENUE", "CLIENT"),
@@ -149,7 +149,16 @@ impl Plan {
             settings.queued_bytes_max = [2_000, 1 << 20][random.below(2)];
             settings
         });
-        let weather = weather(random, kind);
+        let mut weather = weather(random, kind);
+        if odds.jump > 0 && !wide_clocks {
+            // A message that waits long, from a clock that is behind, is rightly found too old.
+            weather.stall_ms_max = 0;
+            weather.capacity = 1 << 20;
+        }
+        if weather.stall_ms_max > 0 && weather.capacity < 100_000 {
+            // What waits for minutes is rightly found too old too.
+            settings.iter_mut().for_each(|settings| settings.sending_time_tolerance_s = 0);
+        }
         // Each byte alone, and little room, are for short messages.
         let narrow = weather.fragment_one_in == 1 || weather.capacity < 1_000;
         let text_bytes_max = if narrow { 0 } else { [0, 100, 100, 2_000][random.below(4)] };

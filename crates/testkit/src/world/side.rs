@@ -131,6 +131,20 @@ impl Side {
         outcome.map_or_else(Outcome::Ended, |()| Outcome::Fine)
     }
 
+    /// Turns, as long as one is due at once.
+    pub(super) fn turn(&mut self, now: u64) -> Outcome {
+        loop {
+            let mut again = false;
+            let outcome = self.call(now, |rig, now| {
+                again = rig.turn(now)?;
+                Ok(())
+            });
+            if !again || !matches!(outcome, Outcome::Fine) {
+                return outcome;
+            }
+        }
+    }
+
     fn note(&mut self, now: u64) {
         let seen = self.rig.look();
         let (count, next_in) = (seen.counters.messages_in, seen.next_num_in);
