@@ -40,6 +40,8 @@ pub(crate) struct LinkOptions {
     pub(crate) limits: Limits,
     pub(crate) check_sum: CheckSumPolicy,
     pub(crate) garbled: GarbledPolicy,
+    /// Whether what a garbled message covers is searched for whole messages.
+    pub(crate) search_garbled: bool,
     pub(crate) queued_bytes_max: usize,
     pub(crate) keep_inbound: bool,
     pub(crate) offline: Offline,
@@ -317,6 +319,12 @@ impl Desk {
             cut: &mut self.cut,
         };
         call(&mut *self.application, &mut session);
+    }
+
+    /// How many of the `covered` bytes that begin with a garbled message go with it.
+    pub(crate) fn lost_with(&self, bytes: &[u8], covered: usize) -> usize {
+        let within = || frame::message_within(bytes, covered, self.options.limits);
+        self.options.search_garbled.then(within).flatten().unwrap_or(covered)
     }
 
     pub(crate) fn garbled(&mut self, reason: Garbled, bytes: usize) {

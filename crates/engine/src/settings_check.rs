@@ -71,6 +71,17 @@ fn schedule(session: &SessionSettings) -> Result<(), String> {
     schedule.transpose().map(|_| ()).map_err(|error| error.to_string())
 }
 
+fn recovery(session: &SessionSettings) -> Result<(), String> {
+    if session.resend.closed_ranges && session.held_messages_max == 0 {
+        return Err(
+            "resend.closed_ranges needs held_messages_max of at least 1: the message that \
+                    shows the gap would always be missing"
+                .to_owned(),
+        );
+    }
+    Ok(())
+}
+
 fn throttles(session: &SessionSettings) -> Result<(), String> {
     for (n, throttle) in session.throttles.iter().enumerate() {
         let msg_type = &throttle.msg_type;
