@@ -110,6 +110,8 @@ pub(crate) struct Desk {
     /// Messages of other threads, taken from the queue and not sent yet.
     taken: Vec<u8>,
     taken_from: usize,
+    /// An operator holds back what waits in the queue.
+    pub(crate) holds: bool,
     /// Until when they wait after a logon.
     pause_until_ns: Option<u64>,
     postponed: Postponed,
@@ -140,6 +142,7 @@ impl Desk {
             cut: None,
             taken: Vec::new(),
             taken_from: 0,
+            holds: false,
             pause_until_ns: None,
             postponed: Postponed::default(),
         }
@@ -438,7 +441,9 @@ impl Desk {
                     return Ok(true);
                 }
                 filled = true;
-                self.replay.fill(now, &mut self.session, &*self.store).map_err(Down::Store)?;
+                let application = &mut *self.application;
+                let filled = self.replay.fill(now, &mut self.session, &*self.store, application);
+                filled.map_err(Down::Store)?;
                 self.note_missing();
                 if self.wants_wire {
                     show_frames(&mut *self.application, self.replay.out.bytes());

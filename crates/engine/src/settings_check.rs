@@ -12,7 +12,9 @@ pub(crate) fn check(session: &SessionSettings) -> Result<(), String> {
     if session.sender_comp_id.is_empty() || session.target_comp_id.is_empty() {
         return Err("sender_comp_id and target_comp_id must not be empty".to_owned());
     }
-    for check in [identity, ranges, throttles, versions, logon, resets, schedule, template::check] {
+    for check in
+        [identity, ranges, throttles, versions, logon, resets, schedule, recovery, template::check]
+    {
         check(session).map_err(|what| format!("{}: {what}", session.id()))?;
     }
     Ok(())
