@@ -221,7 +221,7 @@ impl Net {
             {
                 self.ways[side].sound_bytes = 0;
                 let at = self.random.below(piece.len());
-                // Only upwards: two wrong bytes of one message never sum up to a right CheckSum(10).
+                // Upwards: two wrong bytes of a message never sum up to a right CheckSum(10).
                 piece[at] = piece[at].wrapping_add(1 << self.random.below(7));
             }
             self.push(side, piece);
