@@ -10,9 +10,9 @@ use crate::{Outcome, root};
 
 const USAGE: &str = "usage: cargo xtask crash [--loops N] [--seed S]
 
-A venue and a client trade over loopback, each in a process of its own; again and again one of them is
-killed by SIGKILL at any moment and started anew. In the end each application message must have arrived
-once and in order, and the numbers of both sides must agree. N is 1,000 if it is not given.";
+A venue and a client trade over loopback, each in a process of its own; again and again one of
+them is killed by SIGKILL at any moment and started anew. In the end each application message must
+have arrived once and in order, and the numbers of both sides must agree. N is 1,000 by default.";
 
 /// Kills.
 ///
