@@ -59,6 +59,9 @@ pub struct Session {
     pub(crate) poss_dup: bool,
     /// The operator wants the next Logon(A) to reset the numbers.
     pub(crate) reset_wanted: bool,
+    /// The next numbers, inbound and outbound, as they were before a reset of ours in mid-session
+    /// that has no answer.
+    pub(crate) before_reset: Option<(u64, u64)>,
     /// The last connection ended without its reset, with the process.
     pub(crate) reset_due: bool,
     /// Why the driver was told to close the link.
@@ -129,6 +132,7 @@ impl Session {
             from_held: false,
             poss_dup: false,
             reset_wanted: false,
+            before_reset: None,
             ended: None,
             asked: (0, 0, 0),
             message_bytes_max: usize::MAX,
@@ -235,6 +239,7 @@ impl Session {
         self.gap.clear();
         self.ending = None;
         out.clear();
+        self.lose_reset();
         let policy = self.config.reset;
         let ended = self.ended.take();
         if policy.disconnect
@@ -352,6 +357,7 @@ impl Session {
     /// Makes both numbers start again at 1, and journals it if they have moved.
     pub(crate) fn reset_numbers(&mut self, out: &mut Outbox) {
         self.reset_due = false;
+        self.before_reset = None;
         self.gap.clear();
         if (self.next_num_in, self.next_num_out) != (1, 1) {
             self.next_num_in = 1;
