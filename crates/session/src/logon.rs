@@ -218,7 +218,7 @@ impl Session {
         // An initiator whose link is cut before the answer asks again at its next logon.
         self.reset_wanted |= self.config.role == Role::Initiator;
         let timeout_ns = u64::from(self.config.logon_timeout_ms) * 1_000_000;
-        self.timers.reset_answer_until = Some(now.monotonic_ns + timeout_ns);
+        self.timers.reset_answer_until = Some(now.monotonic_ns.saturating_add(timeout_ns));
         self.write_logon(now, Numbering::Restarted, out);
         true
     }
@@ -256,9 +256,9 @@ impl Session {
             if at > of_day { at - of_day } else { at + DAY - of_day }
         });
         let hours = self.config.reset_after_h;
-        let later = (hours > 0).then_some(u64::from(hours) * 3_600 * SECOND);
+        let later = (hours > 0).then_some(u64::from(hours).saturating_mul(3_600 * SECOND));
         let wait = daily.into_iter().chain(later).min();
-        self.timers.reset_at = wait.map(|wait| now.monotonic_ns + wait);
+        self.timers.reset_at = wait.map(|wait| now.monotonic_ns.saturating_add(wait));
     }
 
     fn terms(&self, now: Now, message: &Message<'_>) -> Result<Terms, Refusal> {
