@@ -1,6 +1,7 @@
 //! One FIX session: its numbers, its state, and what the driver calls.
 
 use std::fmt::Write;
+use std::ops::Range;
 use std::sync::Arc;
 
 use transfix_codec::encode::{Header, is_msg_type};
@@ -263,16 +264,7 @@ impl Session {
         fill: impl FnOnce(&mut Body<'_>),
     ) -> Result<u64, SendError> {
         self.ready()?;
-        check_msg_type(msg_type)?;
-        let begin = out.bytes.len();
-        let seq = self.write(now, msg_type, Kind::Application, out, fill)?;
-        if out.bytes.len() - begin > self.message_bytes_max {
-            out.bytes.truncate(begin);
-            out.entries.pop();
-            self.next_num_out = seq;
-            return Err(SendError::TooLong { bytes_max: self.message_bytes_max });
-        }
-        Ok(seq)
+        self.write_application(now, msg_type, out, fill)
     }
 
     /// Writes an application message with another header than the next in turn.
@@ -304,6 +296,7 @@ impl Session {
         }
         fill(frame.body(precision));
         let range = frame.finish()?;
+        self.check_length(range.clone(), out)?;
         if change.msg_seq_num.is_none() {
             out.entries.push(Entry::Frame { seq, kind: Kind::Application, range });
             self.next_num_out += 1;
@@ -327,8 +320,7 @@ impl Session {
         if self.state != State::Disconnected {
             return Err(SendError::NotLoggedOn);
         }
-        check_msg_type(msg_type)?;
-        self.write(now, msg_type, Kind::Application, out, fill)
+        self.write_application(now, msg_type, out, fill)
     }
 
     /// Whether the session takes application messages now.
@@ -402,6 +394,29 @@ impl Session {
         assert!(written.is_ok(), "an administrative message of ours is wrong: {written:?}");
     }
 
+    /// Writes a new message of the application, if the counterparty takes one so long.
+    fn write_application(
+        &mut self,
+        now: Now,
+        msg_type: &[u8],
+        out: &mut Outbox,
+        fill: impl FnOnce(&mut Body<'_>),
+    ) -> Result<u64, SendError> {
+        check_msg_type(msg_type)?;
+        let range = self.encode(now, msg_type, out, fill)?;
+        self.check_length(range.clone(), out)?;
+        Ok(self.note_written(now, Kind::Application, range, out))
+    }
+
+    /// Takes the last frame back if it is longer than MaxMessageSize(383) of the counterparty.
+    fn check_length(&self, frame: Range<usize>, out: &mut Outbox) -> Result<(), SendError> {
+        if frame.len() <= self.message_bytes_max {
+            return Ok(());
+        }
+        out.bytes.truncate(frame.start);
+        Err(SendError::TooLong { bytes_max: self.message_bytes_max })
+    }
+
     pub(crate) fn write(
         &mut self,
         now: Now,
@@ -410,6 +425,18 @@ impl Session {
         out: &mut Outbox,
         fill: impl FnOnce(&mut Body<'_>),
     ) -> Result<u64, SendError> {
+        let range = self.encode(now, msg_type, out, fill)?;
+        Ok(self.note_written(now, kind, range, out))
+    }
+
+    /// A new frame with our next number, which is not used yet.
+    fn encode(
+        &mut self,
+        now: Now,
+        msg_type: &[u8],
+        out: &mut Outbox,
+        fill: impl FnOnce(&mut Body<'_>),
+    ) -> Result<Range<usize>, Misuse> {
         let seq = self.next_num_out;
         let precision: Precision = self.config.precision;
         let sending_time = (now.utc, precision);
@@ -418,11 +445,16 @@ impl Session {
             frame.header_uint(tag::LAST_MSG_SEQ_NUM_PROCESSED, self.next_num_in - 1);
         }
         fill(frame.body(precision));
-        let range = frame.finish()?;
+        frame.finish()
+    }
+
+    /// The frame stays: it is to be journalled, and its number is used.
+    fn note_written(&mut self, now: Now, kind: Kind, range: Range<usize>, out: &mut Outbox) -> u64 {
+        let seq = self.next_num_out;
         out.entries.push(Entry::Frame { seq, kind, range });
         self.next_num_out += 1;
         self.timers.sent(now);
-        Ok(seq)
+        seq
     }
 }
 
