@@ -246,7 +246,12 @@ impl Session {
             CompIdPolicy::Check => self.check_comp_ids(message),
             CompIdPolicy::Ignore => Ok(()),
         };
-        match comp_ids.and_then(|()| self.check_orig_sending_time(message)) {
+        // A SequenceReset(4) has no original to be later than.
+        let original = || match message.msg_type() {
+            b"4" => Ok(()),
+            _ => self.check_orig_sending_time(message),
+        };
+        match comp_ids.and_then(|()| original()) {
             Ok(()) => self.low_gap_fill(now, seq, message, out),
             Err(reject) => self.refuse(now, message, reject, out),
         }
