@@ -276,6 +276,10 @@ impl Session {
             .flag(tag::RESET_SEQ_NUM_FLAG)
             .map_err(|_| spoken("ResetSeqNumFlag(141) must be Y or N"))?;
         let resets = resets && self.config.id.begin_string.has_reset_flag();
+        // FIX Session: the reset takes effect with the Logon(A) itself.
+        if resets && seq != 1 {
+            return Err(spoken("MsgSeqNum(34) must be 1 with ResetSeqNumFlag(141)=Y"));
+        }
         if let Some(is_test) = policy.test_message_indicator
             && message.flag(tag::TEST_MESSAGE_INDICATOR) != Ok(is_test)
         {
