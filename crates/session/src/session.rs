@@ -243,8 +243,8 @@ impl Session {
         self.transition(Event::LinkClosed);
         self.gap.clear();
         self.ending = None;
-        out.clear();
         self.lose_reset();
+        out.clear();
         let policy = self.config.reset;
         let ended = self.ended.take();
         // Who is refused may be a stranger, who must not make us forget what was sent.
