@@ -1,6 +1,8 @@
 //! Checks of the standard header, and the Reject(3) and Logout(5) that answer bad messages.
 
-use transfix_codec::{Body, Message, Reject, RejectReason, Tag, tag, validate, value};
+use transfix_codec::{
+    Body, Date, Message, Reject, RejectReason, Tag, TimeOfDay, Timestamp, tag, validate, value,
+};
 
 use crate::config::{BeginString, CompIdPolicy, Now};
 use crate::outbox::{Kind, Outbox};
@@ -91,13 +93,18 @@ impl Session {
     }
 
     pub(crate) fn check_sending_time(&self, now: Now, message: &Message<'_>) -> Result<(), Reject> {
-        let sent = message.timestamp(tag::SENDING_TIME)?;
-        let Some(tolerance_s) = self.config.sending_time_tolerance_s else { return Ok(()) };
-        let off = now.utc.since(sent).unsigned_abs();
-        if off > u64::from(tolerance_s) * 1_000_000_000 {
-            return Err(Reject::new(RejectReason::SendingTimeAccuracy, tag::SENDING_TIME));
+        let off = match message.timestamp(tag::SENDING_TIME) {
+            Ok(sent) => now.utc.since(sent).unsigned_abs(),
+            // Centuries off, and no fault of its form.
+            Err(_) if message.raw(tag::SENDING_TIME).is_some_and(is_beyond_our_range) => u64::MAX,
+            Err(reject) => return Err(reject),
+        };
+        match self.config.sending_time_tolerance_s {
+            Some(tolerance_s) if off > u64::from(tolerance_s) * 1_000_000_000 => {
+                Err(Reject::new(RejectReason::SendingTimeAccuracy, tag::SENDING_TIME))
+            }
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     /// Answers a bad message: Reject(3), and Logout(5) where the standard ends the session.
@@ -225,6 +232,16 @@ impl Session {
         let text = why.to_string();
         self.write_logout(now, &text, Some(why), out);
         Verdict::Disconnect(why)
+    }
+}
+
+/// Whether a UTCTimestamp is well-formed and of a year that a [`Timestamp`] does not reach.
+#[cold]
+fn is_beyond_our_range(value: &[u8]) -> bool {
+    let Some((date, [b'-', time @ ..])) = value.split_at_checked(8) else { return false };
+    match (Date::parse(date), TimeOfDay::parse(time)) {
+        (Some(date), Some(time)) => Timestamp::from_parts(date, time).is_none(),
+        _ => false,
     }
 }
 

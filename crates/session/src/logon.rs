@@ -169,6 +169,7 @@ impl Session {
         self.before_reset = None;
         self.asked = (0, 0, 0);
         self.transition(Event::LogonAccepted);
+        self.was_active = true;
         let early = terms.seq > self.next_num_in;
         if !early {
             self.next_num_in += 1;

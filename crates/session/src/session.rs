@@ -65,6 +65,8 @@ pub struct Session {
     pub(crate) before_reset: Option<(u64, u64)>,
     /// The last connection ended without its reset, with the process.
     pub(crate) reset_due: bool,
+    /// A Logon(A) was accepted in this connection.
+    pub(crate) was_active: bool,
     /// Why the driver was told to close the link.
     pub(crate) ended: Option<Disconnect>,
     /// The last ResendRequest(2) of the counterparty, and how often it came in a row.
@@ -134,6 +136,7 @@ impl Session {
             poss_dup: false,
             reset_wanted: false,
             before_reset: None,
+            was_active: false,
             ended: None,
             asked: (0, 0, 0),
             message_bytes_max: usize::MAX,
@@ -213,6 +216,7 @@ impl Session {
         self.reset_sent = false;
         self.ending = None;
         self.ended = None;
+        self.was_active = false;
         self.message_bytes_max = usize::MAX;
         // Until a Logon(A) is answered: the one that asked may be lost on the way.
         let asks = self.config.role == Role::Initiator
@@ -239,13 +243,15 @@ impl Session {
         self.transition(Event::LinkClosed);
         self.gap.clear();
         self.ending = None;
-        out.clear();
         self.lose_reset();
+        out.clear();
         let policy = self.config.reset;
         let ended = self.ended.take();
+        // Who is refused may be a stranger, who must not make us forget what was sent.
+        let fault = self.was_active && ended.is_some_and(|why| why.is_error());
         if policy.disconnect
             || (policy.logout && ended == Some(Disconnect::LoggedOut))
-            || (policy.error && ended.is_some_and(|why| why.is_error()))
+            || (policy.error && fault)
         {
             self.reset_numbers(out);
         }

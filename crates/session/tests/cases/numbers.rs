@@ -40,6 +40,25 @@ fn resets_by_the_end_of_a_connection() {
     assert_eq!(on(|p| p.disconnect = true), [true; 3]);
 }
 
+/// Whoever is refused at the logon may be a stranger.
+#[test]
+fn a_logon_that_is_refused_resets_nothing() {
+    let on_error = ResetPolicy { error: true, ..ResetPolicy::NEVER };
+    for denied in [false, true] {
+        let mut w = World::active_with(BeginString::Fix44, |config| config.reset = on_error);
+        w.disconnect();
+        w.connect();
+        if denied {
+            let _ = w.session.deny_logon(w.now, "who are you?", &mut w.out);
+        } else {
+            w.takes("35=A|34=1|98=0|108=30");
+        }
+        assert_eq!(w.sent().len(), 1, "a Logout(5)");
+        w.disconnect();
+        assert_eq!(numbers(&w), (2, 3));
+    }
+}
+
 #[test]
 fn an_acceptor_resets_when_a_connection_begins() {
     let mut w = World::active_with(BeginString::Fix44, |config| config.reset = ResetPolicy::LOGON);
