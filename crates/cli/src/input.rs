@@ -211,6 +211,7 @@ pub(crate) fn store(
             Event::NextIn(seq) => (format!("next_in {seq} {time}"), None),
             Event::NextOut(seq) => (format!("next_out {seq} {time}"), None),
             Event::Reset => (format!("reset {time}"), None),
+            Event::Note(text) => (format!("note {time} {text}"), None),
         };
         let Some(message) = message else {
             sink.mark(&head)?;

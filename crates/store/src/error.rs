@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Why a store did not do what it was asked.
 #[derive(Debug)]
@@ -94,8 +94,10 @@ impl fmt::Display for StoreError {
             ),
             Self::Damaged { path, offset, reason } => write!(
                 f,
-                "store file {} at byte {offset}: {reason}; copy the directory, then repair it",
+                "store file {} at byte {offset}: {reason}; `transfix store verify {dir}` says what is \
+                 lost, `transfix store repair {dir} --to NEW` saves the rest",
                 path.display(),
+                dir = path.parent().unwrap_or(Path::new(".")).display(),
             ),
             Self::Locked { path } => write!(
                 f,
