@@ -11,7 +11,7 @@ use transfix_codec::{
 use crate::config::{ApplVerId, Config, Now, Role, SessionId};
 use crate::gap::Gap;
 use crate::logon::Numbering;
-use crate::outbox::{Entry, Kind, Outbox};
+use crate::outbox::{Entry, Kind, Outbox, ResetCause};
 use crate::state::{Event, State};
 use crate::throttle::Throttles;
 use crate::timer::Timers;
@@ -215,7 +215,8 @@ impl Session {
             && self.reset_wanted;
         let wanted = self.config.reset.logon || asks;
         if wanted || self.reset_due {
-            self.reset_numbers(out);
+            let cause = if wanted { ResetCause::Logon } else { ResetCause::Disconnected };
+            self.reset_numbers(cause, out);
         }
         match self.config.role {
             Role::Acceptor => self.transition(Event::LinkAccepted),
@@ -241,7 +242,7 @@ impl Session {
             || (policy.logout && ended == Some(Disconnect::LoggedOut))
             || (policy.error && ended.is_some_and(|why| why.is_error()))
         {
-            self.reset_numbers(out);
+            self.reset_numbers(ResetCause::Disconnected, out);
         }
     }
 
@@ -350,13 +351,13 @@ impl Session {
     }
 
     /// Makes both numbers start again at 1, and journals it if they have moved.
-    pub(crate) fn reset_numbers(&mut self, out: &mut Outbox) {
+    pub(crate) fn reset_numbers(&mut self, cause: ResetCause, out: &mut Outbox) {
         self.reset_due = false;
         self.gap.clear();
         if (self.next_num_in, self.next_num_out) != (1, 1) {
             self.next_num_in = 1;
             self.next_num_out = 1;
-            out.entries.push(Entry::Reset);
+            out.entries.push(Entry::Reset(cause));
         }
     }
 
