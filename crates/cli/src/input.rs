@@ -228,7 +228,7 @@ pub(crate) fn store(
 }
 
 /// Whether the directory has a segment of a store.
-fn holds_store(path: &Path) -> bool {
+pub(crate) fn holds_store(path: &Path) -> bool {
     let is_segment = |path: &Path| path.extension().is_some_and(|end| end == "seg");
     // A directory that cannot be read is for the journal to complain about.
     path.read_dir().map_or(true, |all| all.flatten().any(|entry| is_segment(&entry.path())))

@@ -27,6 +27,8 @@ pub struct Survey {
     pub marks: u64,
     /// Time of the first message and of the last one, in UTC nanoseconds since 1970.
     pub times_ns: Option<(u64, u64)>,
+    /// The last note, and when it was put.
+    pub last_note: Option<(u64, String)>,
     /// Bytes of an unfinished batch at the very end: what a crash leaves, and the next opening
     /// removes.
     pub unfinished_bytes: u64,
@@ -151,8 +153,11 @@ impl Surveyor<'_> {
                 &mut self.survey.outbound
             }
             Record::Inbound { .. } => &mut self.survey.inbound,
-            _ => {
+            other => {
                 self.survey.marks += 1;
+                if let Record::Note(text) = other {
+                    self.survey.last_note = Some((framed.time_ns, text.to_owned()));
+                }
                 return;
             }
         };
