@@ -211,7 +211,7 @@ pub(crate) fn store(
             Event::NextIn(seq) => (format!("next_in {seq} {time}"), None),
             Event::NextOut(seq) => (format!("next_out {seq} {time}"), None),
             Event::Reset => (format!("reset {time}"), None),
-            Event::Note(text) => (format!("note {time} {text}"), None),
+            Event::Note(text) => (format!("note {time} {}", one_line(text)), None),
         };
         let Some(message) = message else {
             sink.mark(&head)?;
@@ -225,6 +225,11 @@ pub(crate) fn store(
         sink.message(&Found { bytes, place, head: &head, wrong })?;
     }
     Ok(())
+}
+
+/// Words that somebody has left in a store, without line breaks that would look like records.
+pub(crate) fn one_line(text: &str) -> String {
+    text.replace(char::is_control, " ")
 }
 
 /// Whether the directory has a segment of a store.

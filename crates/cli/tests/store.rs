@@ -51,7 +51,7 @@ fn message(msg_type: &str, seq: u64, sender: &str, target: &str) -> Vec<u8> {
 /// A session with a logon and `orders` orders received and answered, one a second.
 fn session(dir: &Path, orders: u64) {
     let (mut store, _) = FileStore::open(dir, SMALL, 0).unwrap();
-    store.put(0, Record::Note("logged on")).unwrap();
+    store.put(0, Record::Note("logged\non")).unwrap();
     for seq in 1..=orders {
         let (order, report) =
             if seq == 1 { ("A", "A") } else { ("D", if seq % 2 == 0 { "8" } else { "0" }) };
@@ -211,7 +211,7 @@ fn export_gives_bytes_json_and_a_log() {
     let json = expect(0, &["export", &store, "--to", "json"]).out;
     let objects: Vec<Value> =
         json.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    assert_eq!(objects[0]["note"], "logged on");
+    assert_eq!(objects[0]["note"], "logged\non");
     assert_eq!(objects[1]["direction"], "in");
     assert_eq!(objects[5]["message"]["Header"]["MsgType"], "8");
     assert_eq!(objects[5]["time"], "19700101-00:00:02.000000000");

@@ -268,7 +268,8 @@ impl Desk {
     }
 
     fn logged_on(&mut self, now: Now, message: &Message<'_>) -> Result<(), Down> {
-        self.note(now, "logged on").map_err(Down::Store)?;
+        // A reset that came with the Logon(A) stands before it.
+        self.put_entries(now).and_then(|()| self.note(now, "logged on")).map_err(Down::Store)?;
         self.notes_end = true;
         self.counters.logons += 1;
         self.begin_pause(now);

@@ -50,7 +50,7 @@ pub enum Damage {
     Version,
     /// The header's number is not the one in the file's name.
     Name,
-    /// The file before this one is missing.
+    /// The file is missing, and later ones are there.
     Missing,
     /// Its first numbers are not those which the file before it ended with.
     Numbers,
@@ -64,7 +64,7 @@ impl fmt::Display for Damage {
             Self::Header => "unsound segment header",
             Self::Version => "unknown format version",
             Self::Name => "the header's segment number differs from the file's name",
-            Self::Missing => "the segment before this one is missing",
+            Self::Missing => "it is missing, and later segments are there",
             Self::Numbers => "the numbers differ from those the segment before ended with",
             Self::Record => "unsound record with sound records after it",
         })

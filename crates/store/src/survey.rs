@@ -15,7 +15,7 @@ use crate::segment::{self, io_error};
 /// What a store holds, as far as it is sound.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Survey {
-    /// Every segment file there is, and those that are missing between them.
+    /// Every segment file there is.
     pub segments: Vec<SegmentSurvey>,
     /// The numbers behind the last sound batch; none without any segment.
     pub numbers: Option<Numbers>,
@@ -41,7 +41,7 @@ pub struct Survey {
 pub struct SegmentSurvey {
     /// The file.
     pub path: PathBuf,
-    /// Its length; 0 if it is missing.
+    /// Its length.
     pub bytes: u64,
     /// Bytes up to the end of its last sound batch.
     pub used_bytes: u64,
@@ -75,9 +75,15 @@ pub fn survey(dir: &Path) -> Result<Survey, StoreError> {
     let mut survey = Survey::default();
     let all = segment::list(&Files, dir)?;
     let (Some(&first), Some(&last)) = (all.first(), all.last()) else { return Ok(survey) };
-    for number in first..=last {
+    let mut expected = first;
+    for number in all {
+        let mut surveyor = Surveyor { survey: &mut survey, path: segment::path(dir, expected) };
+        if number > expected {
+            surveyor.fault(0, Damage::Missing, 0);
+        }
+        expected = number + 1;
         let found = find(dir, number)?;
-        let mut surveyor = Surveyor { survey: &mut survey, path: segment::path(dir, number) };
+        surveyor.path = segment::path(dir, number);
         let mut numbers = surveyor.header(&found);
         surveyor.batches(&found, &mut numbers, number == last);
         if number == last && found.header.is_ok_and(|header| header.reset_segment < first) {
@@ -104,7 +110,6 @@ impl Surveyor<'_> {
     fn header(&mut self, found: &Found) -> Numbers {
         let before = self.survey.numbers;
         match found.header {
-            Err(_) if found.file.is_empty() => self.fault(0, Damage::Missing, 0),
             Err(reason) => self.fault(0, reason, 0),
             Ok(header) if before.is_some_and(|before| before != header.numbers) => {
                 // A missing or damaged segment before is the cause, and reported already.

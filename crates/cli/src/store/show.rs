@@ -8,7 +8,7 @@ use transfix::store::{self, Survey};
 
 use super::health::{health, told};
 use super::{ended, existing, moment, say, size};
-use crate::input::{Failure, failed};
+use crate::input::{Failure, failed, one_line};
 
 /// Show a store: numbers, times, sizes, segments, health.
 #[derive(Debug, clap::Args)]
@@ -49,7 +49,7 @@ fn show(dir: &Path, survey: &Survey) -> Result<ExitCode, Failure> {
         table.add_row(["last message", &moment(last).to_string()]);
     }
     if let Some((time_ns, text)) = &survey.last_note {
-        table.add_row(["last note", &format!("{} {text}", moment(*time_ns))]);
+        table.add_row(["last note", &format!("{} {}", moment(*time_ns), one_line(text))]);
     }
     let sizes = format!("{}, of which {} used", size(file_bytes), size(used_bytes));
     table.add_row(["size", &sizes]);
