@@ -94,8 +94,8 @@ impl fmt::Display for StoreError {
             ),
             Self::Damaged { path, offset, reason } => write!(
                 f,
-                "store file {} at byte {offset}: {reason}; `transfix store verify {dir}` says what is \
-                 lost, `transfix store repair {dir} --to NEW` saves the rest",
+                "store file {} at byte {offset}: {reason}; `transfix store verify {dir}` says what \
+                 is lost, `transfix store repair {dir} --to NEW` saves the rest",
                 path.display(),
                 dir = path.parent().unwrap_or(Path::new(".")).display(),
             ),

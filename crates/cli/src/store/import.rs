@@ -32,7 +32,8 @@ against header, CheckSum(10) and MsgSeqNum(34), the numbers against the messages
 against the last messages logged. If something does not fit nothing is written, until --in and --out
 say the numbers to go on with.
 The engine finds the store if it is in `store_dir` and called BeginString-SenderCompID-TargetCompID.
-Exit code: 0 done, 1 something does not fit, 2 wrong usage or a file that cannot be read or written.")]
+Exit code: 0 done, 1 something does not fit, 2 wrong usage or a file that cannot be read or
+written.")]
 pub(crate) struct Args {
     /// Whose store it is.
     #[arg(long, value_enum)]

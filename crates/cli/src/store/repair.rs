@@ -15,8 +15,8 @@ use crate::input::{Failure, failed};
   transfix store repair store/FIX.4.4-VENUE-CLIENT --to repaired/FIX.4.4-VENUE-CLIENT
 
 Then move the damaged directory away and the new one into its place. Messages that were destroyed
-are not found afterwards: a resend covers them with a gap fill. The numbers are those behind the last
-sound batch; compare them with the counterparty's, and see `transfix store set-next`.
+are not found afterwards: a resend covers them with a gap fill. The numbers are those behind the
+last sound batch; compare them with the counterparty's, and see `transfix store set-next`.
 Exit code: 0 done, 1 a process has the store open, 2 wrong usage or a file that cannot be read or
 written.")]
 pub(crate) struct Args {

@@ -17,9 +17,9 @@ use crate::input::failed;
 #[command(after_help = "Example:
   transfix store set-next store/FIX.4.4-VENUE-CLIENT --in 40 --reason 'agreed with CLIENT by phone'
 
-The journal gets a note of who set what and why; `transfix store print` shows it. A lower `--out` hides
-the messages sent from that number on. While an engine has the store open nothing is written: there
-an operator sets the numbers of the running session.
+The journal gets a note of who set what and why; `transfix store print` shows it. A lower `--out`
+hides the messages sent from that number on. While an engine has the store open nothing is written:
+there an operator sets the numbers of the running session.
 Exit code: 0 done, 1 a process has the store open, 2 wrong usage or a store that cannot be read.")]
 #[command(group(clap::ArgGroup::new("numbers").required(true).multiple(true)))]
 pub(crate) struct Args {
