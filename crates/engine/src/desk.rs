@@ -5,6 +5,7 @@
 mod delivery;
 mod outgoing;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
@@ -12,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use transfix_codec::{CheckSumPolicy, FieldIndex, Frame, Garbled, Limits, Message, Tag, frame};
 use transfix_session::{
-    Checks, Disconnect, Entry, Now, Outbox, Role, Session, SessionId, State, Verdict,
+    Checks, Disconnect, Entry, Kind, Now, Outbox, Role, Session, SessionId, State, Verdict,
     check_msg_type,
 };
 use transfix_store::{Record, Store, StoreError};
@@ -24,7 +25,7 @@ use crate::application::{Application, Direction, SessionRef};
 use crate::dictionary_source::DictionarySource;
 use crate::handle::Registry;
 use crate::link::Down;
-use crate::mask::masked;
+use crate::mask::{masked, sealed};
 use crate::replay::Replay;
 use crate::schedule::Hours;
 use crate::settings::{GarbledPolicy, Offline, Unavailable, Unsent};
@@ -40,6 +41,8 @@ pub(crate) struct LinkOptions {
     pub(crate) limits: Limits,
     pub(crate) check_sum: CheckSumPolicy,
     pub(crate) garbled: GarbledPolicy,
+    /// Whether what a garbled message covers is searched for whole messages.
+    pub(crate) search_garbled: bool,
     pub(crate) queued_bytes_max: usize,
     pub(crate) keep_inbound: bool,
     pub(crate) offline: Offline,
@@ -110,6 +113,8 @@ pub(crate) struct Desk {
     /// Messages of other threads, taken from the queue and not sent yet.
     taken: Vec<u8>,
     taken_from: usize,
+    /// An operator holds back what waits in the queue.
+    pub(crate) holds: bool,
     /// Until when they wait after a logon.
     pause_until_ns: Option<u64>,
     postponed: Postponed,
@@ -141,6 +146,7 @@ impl Desk {
             cut: None,
             taken: Vec::new(),
             taken_from: 0,
+            holds: false,
             pause_until_ns: None,
             postponed: Postponed::default(),
         }
@@ -227,12 +233,14 @@ impl Desk {
         self.act_on_one(now, message, verdict)?;
         while let Some(held) = self.session.take_held() {
             let mut index = std::mem::take(&mut self.held_index);
+            let mut acted = Ok(());
             // It was whole and sound when it was kept.
             if let Ok(message) = Message::parse(&held, &mut index, CheckSumPolicy::Ignore) {
                 let verdict = self.session.receive_held(now, &message, &mut self.out);
-                self.act_on_one(now, &message, verdict)?;
+                acted = self.act_on_one(now, &message, verdict);
             }
             self.held_index = index;
+            acted?;
         }
         self.cut.take().map_or(Ok(()), |reason| Err(Down::Session(reason)))
     }
@@ -331,6 +339,12 @@ impl Desk {
         call(&mut *self.application, &mut session);
     }
 
+    /// How many of the `covered` bytes that begin with a garbled message go with it.
+    pub(crate) fn lost_with(&self, bytes: &[u8], covered: usize) -> usize {
+        let within = || frame::message_within(bytes, covered, self.options.limits);
+        self.options.search_garbled.then(within).flatten().unwrap_or(covered)
+    }
+
     pub(crate) fn garbled(&mut self, reason: Garbled, bytes: usize) {
         self.counters.garbled += 1;
         tracing::warn!(session = %self.id(), bytes, %reason, "skipped");
@@ -409,11 +423,15 @@ impl Desk {
         for entry in self.out.entries() {
             match entry {
                 Entry::Frame { seq, kind, range } => {
-                    let kind = match kind {
-                        transfix_session::Kind::Admin => transfix_store::Kind::Admin,
-                        transfix_session::Kind::Application => transfix_store::Kind::Application,
-                    };
                     let bytes = &self.out.bytes()[range.clone()];
+                    let (kind, bytes) = match kind {
+                        // Never sent again: no password need be kept.
+                        Kind::Admin => (transfix_store::Kind::Admin, sealed(bytes)),
+                        Kind::Application => {
+                            (transfix_store::Kind::Application, Cow::Borrowed(bytes))
+                        }
+                    };
+                    let bytes = &*bytes;
                     self.store.put(time_ns, Record::Outbound { seq: *seq, kind, bytes })?;
                     self.stored.1 = seq + 1;
                     self.counters.messages_out += 1;
@@ -424,6 +442,7 @@ impl Desk {
                     self.store.put(time_ns, Record::Reset)?;
                     self.stored = (1, 1);
                     self.replay.stop();
+                    self.postponed.forget_numbers();
                 }
             }
         }
@@ -444,7 +463,9 @@ impl Desk {
                     return Ok(true);
                 }
                 filled = true;
-                self.replay.fill(now, &mut self.session, &*self.store).map_err(Down::Store)?;
+                let application = &mut *self.application;
+                let filled = self.replay.fill(now, &mut self.session, &*self.store, application);
+                filled.map_err(Down::Store)?;
                 self.note_missing();
                 if self.wants_wire {
                     show_frames(&mut *self.application, self.replay.out.bytes());

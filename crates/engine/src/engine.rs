@@ -235,7 +235,9 @@ impl Engine {
         for (slot, shared) in shared.into_iter().enumerate() {
             let mailbox = Arc::clone(worker.mailbox());
             let sub_ids = Arc::clone(&shared.id.sub_ids);
-            let destination = Destination { mailbox: Arc::clone(&mailbox), slot, sub_ids };
+            let check_sum = shared.check_sum();
+            let to = Arc::clone(&mailbox);
+            let destination = Destination { mailbox: to, slot, sub_ids, check_sum };
             destinations.push((shared.id.clone(), destination));
             let set = shared.wake.set(Box::new(move || mailbox.wake()));
             assert!(set.is_ok(), "a session has one worker");
@@ -378,6 +380,7 @@ pub(crate) fn assemble(
             CheckSumPolicy::Ignore
         },
         garbled: settings.garbled,
+        search_garbled: settings.search_garbled,
         queued_bytes_max: settings.queued_bytes_max,
         keep_inbound: settings.keep_inbound,
         offline: settings.offline,

@@ -12,7 +12,9 @@ pub(crate) fn check(session: &SessionSettings) -> Result<(), String> {
     if session.sender_comp_id.is_empty() || session.target_comp_id.is_empty() {
         return Err("sender_comp_id and target_comp_id must not be empty".to_owned());
     }
-    for check in [identity, ranges, throttles, versions, logon, resets, schedule, template::check] {
+    for check in
+        [identity, ranges, throttles, versions, logon, resets, schedule, recovery, template::check]
+    {
         check(session).map_err(|what| format!("{}: {what}", session.id()))?;
     }
     Ok(())
@@ -69,6 +71,17 @@ fn ranges(session: &SessionSettings) -> Result<(), String> {
 fn schedule(session: &SessionSettings) -> Result<(), String> {
     let schedule = session.schedule.as_ref().map(Schedule::new);
     schedule.transpose().map(|_| ()).map_err(|error| error.to_string())
+}
+
+fn recovery(session: &SessionSettings) -> Result<(), String> {
+    if session.resend.closed_ranges && session.held_messages_max == 0 {
+        return Err(
+            "resend.closed_ranges needs held_messages_max of at least 1: the message that \
+                    shows the gap would always be missing"
+                .to_owned(),
+        );
+    }
+    Ok(())
 }
 
 fn throttles(session: &SessionSettings) -> Result<(), String> {
