@@ -437,9 +437,10 @@ impl Desk {
                     self.counters.messages_out += 1;
                 }
                 Entry::Reset(cause) => {
+                    self.store.put(time_ns, Record::Reset)?;
+                    // Behind the reset, which may give the room free that the note needs.
                     let note = format!("reset: {cause}");
                     self.store.put(time_ns, Record::Note(&note))?;
-                    self.store.put(time_ns, Record::Reset)?;
                     self.stored = (1, 1);
                     self.replay.stop();
                     self.postponed.forget_numbers();
