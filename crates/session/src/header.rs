@@ -124,7 +124,7 @@ impl Session {
         Verdict::Handled
     }
 
-    /// Writes Reject(3) for `message`.
+    /// Writes Reject(3) for `message`, unless it is one itself: that counts, and nothing goes back.
     pub fn reject(&mut self, now: Now, message: &Message<'_>, reject: Reject, out: &mut Outbox) {
         let seq = message.msg_seq_num().unwrap_or(0);
         let rejected = Rejected { seq, msg_type: message.msg_type(), message: Some(message) };
@@ -140,6 +140,10 @@ impl Session {
     ) {
         let begin_string = self.config.id.begin_string;
         let Rejected { seq, msg_type, message } = rejected;
+        // FIX Session: two sides that fault each other's would reject rejects for ever.
+        if msg_type == b"3" {
+            return;
+        }
         self.write_reject(now, out, |body| {
             if let Some(message) = message {
                 reverse_route(body, message, begin_string);

@@ -1,6 +1,7 @@
 //! One FIX session: its numbers, its state, and what the driver calls.
 
 use std::fmt::Write;
+use std::ops::Range;
 use std::sync::Arc;
 
 use transfix_codec::encode::{Header, is_msg_type};
@@ -59,6 +60,9 @@ pub struct Session {
     pub(crate) poss_dup: bool,
     /// The operator wants the next Logon(A) to reset the numbers.
     pub(crate) reset_wanted: bool,
+    /// The next numbers, inbound and outbound, as they were before a reset of ours in mid-session
+    /// that has no answer.
+    pub(crate) before_reset: Option<(u64, u64)>,
     /// The last connection ended without its reset, with the process.
     pub(crate) reset_due: bool,
     /// Why the driver was told to close the link.
@@ -129,6 +133,7 @@ impl Session {
             from_held: false,
             poss_dup: false,
             reset_wanted: false,
+            before_reset: None,
             ended: None,
             asked: (0, 0, 0),
             message_bytes_max: usize::MAX,
@@ -236,6 +241,7 @@ impl Session {
         self.gap.clear();
         self.ending = None;
         out.clear();
+        self.lose_reset();
         let policy = self.config.reset;
         let ended = self.ended.take();
         if policy.disconnect
@@ -259,16 +265,7 @@ impl Session {
         fill: impl FnOnce(&mut Body<'_>),
     ) -> Result<u64, SendError> {
         self.ready()?;
-        check_msg_type(msg_type)?;
-        let begin = out.bytes.len();
-        let seq = self.write(now, msg_type, Kind::Application, out, fill)?;
-        if out.bytes.len() - begin > self.message_bytes_max {
-            out.bytes.truncate(begin);
-            out.entries.pop();
-            self.next_num_out = seq;
-            return Err(SendError::TooLong { bytes_max: self.message_bytes_max });
-        }
-        Ok(seq)
+        self.write_application(now, msg_type, out, fill)
     }
 
     /// Writes an application message with another header than the next in turn.
@@ -300,6 +297,7 @@ impl Session {
         }
         fill(frame.body(precision));
         let range = frame.finish()?;
+        self.check_length(range.clone(), out)?;
         if change.msg_seq_num.is_none() {
             out.entries.push(Entry::Frame { seq, kind: Kind::Application, range });
             self.next_num_out += 1;
@@ -323,8 +321,7 @@ impl Session {
         if self.state != State::Disconnected {
             return Err(SendError::NotLoggedOn);
         }
-        check_msg_type(msg_type)?;
-        self.write(now, msg_type, Kind::Application, out, fill)
+        self.write_application(now, msg_type, out, fill)
     }
 
     /// Whether the session takes application messages now.
@@ -353,6 +350,7 @@ impl Session {
     /// Makes both numbers start again at 1, and journals it if they have moved.
     pub(crate) fn reset_numbers(&mut self, cause: ResetCause, out: &mut Outbox) {
         self.reset_due = false;
+        self.before_reset = None;
         self.gap.clear();
         if (self.next_num_in, self.next_num_out) != (1, 1) {
             self.next_num_in = 1;
@@ -397,6 +395,29 @@ impl Session {
         assert!(written.is_ok(), "an administrative message of ours is wrong: {written:?}");
     }
 
+    /// Writes a new message of the application, if the counterparty takes one so long.
+    fn write_application(
+        &mut self,
+        now: Now,
+        msg_type: &[u8],
+        out: &mut Outbox,
+        fill: impl FnOnce(&mut Body<'_>),
+    ) -> Result<u64, SendError> {
+        check_msg_type(msg_type)?;
+        let range = self.encode(now, msg_type, out, fill)?;
+        self.check_length(range.clone(), out)?;
+        Ok(self.note_written(now, Kind::Application, range, out))
+    }
+
+    /// Takes the last frame back if it is longer than MaxMessageSize(383) of the counterparty.
+    fn check_length(&self, frame: Range<usize>, out: &mut Outbox) -> Result<(), SendError> {
+        if frame.len() <= self.message_bytes_max {
+            return Ok(());
+        }
+        out.bytes.truncate(frame.start);
+        Err(SendError::TooLong { bytes_max: self.message_bytes_max })
+    }
+
     pub(crate) fn write(
         &mut self,
         now: Now,
@@ -405,6 +426,18 @@ impl Session {
         out: &mut Outbox,
         fill: impl FnOnce(&mut Body<'_>),
     ) -> Result<u64, SendError> {
+        let range = self.encode(now, msg_type, out, fill)?;
+        Ok(self.note_written(now, kind, range, out))
+    }
+
+    /// A new frame with our next number, which is not used yet.
+    fn encode(
+        &mut self,
+        now: Now,
+        msg_type: &[u8],
+        out: &mut Outbox,
+        fill: impl FnOnce(&mut Body<'_>),
+    ) -> Result<Range<usize>, Misuse> {
         let seq = self.next_num_out;
         let precision: Precision = self.config.precision;
         let sending_time = (now.utc, precision);
@@ -413,11 +446,16 @@ impl Session {
             frame.header_uint(tag::LAST_MSG_SEQ_NUM_PROCESSED, self.next_num_in - 1);
         }
         fill(frame.body(precision));
-        let range = frame.finish()?;
+        frame.finish()
+    }
+
+    /// The frame stays: it is to be journalled, and its number is used.
+    fn note_written(&mut self, now: Now, kind: Kind, range: Range<usize>, out: &mut Outbox) -> u64 {
+        let seq = self.next_num_out;
         out.entries.push(Entry::Frame { seq, kind, range });
         self.next_num_out += 1;
         self.timers.sent(now);
-        Ok(seq)
+        seq
     }
 }
 
