@@ -32,6 +32,7 @@ mod record;
 mod recover;
 mod repair;
 mod segment;
+mod survey;
 
 pub use disk::{Disk, Files, Map};
 pub use error::{Damage, StoreError};
@@ -40,6 +41,7 @@ pub use map::FileMap;
 pub use memory::MemoryStore;
 pub use record::{Kind, Numbers, Record, Stored};
 pub use repair::Repaired;
+pub use survey::{Fault, SegmentSurvey, Survey, survey};
 
 /// Keeps what one session sent and received. Every implementation obeys the same laws; one suite
 /// of tests runs them all.
