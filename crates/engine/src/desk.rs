@@ -25,6 +25,7 @@ use crate::dictionary_source::DictionarySource;
 use crate::handle::Registry;
 use crate::link::Down;
 use crate::mask::masked;
+use crate::protocol_log::Tap;
 use crate::replay::Replay;
 use crate::schedule::Hours;
 use crate::settings::{GarbledPolicy, Offline, Unavailable, Unsent};
@@ -83,6 +84,8 @@ pub struct Counters {
     pub not_stored: u64,
     /// Connections refused because the session had one already, or was not to be connected.
     pub refused: u64,
+    /// Lines that the protocol log had no room for.
+    pub not_logged: u64,
 }
 
 /// Session, store and application of one link.
@@ -101,7 +104,9 @@ pub(crate) struct Desk {
     replay: Replay,
     held_index: FieldIndex,
     wants_wire: bool,
-    /// Bytes of the outbox that the application has seen.
+    /// The protocol log, if there is one.
+    pub(crate) log: Option<Tap>,
+    /// Bytes of the outbox that application and log have seen.
     shown: usize,
     /// The operator wants the link to go down.
     pub(crate) cut: Option<Disconnect>,
@@ -132,6 +137,7 @@ impl Desk {
             active: Arc::default(),
             store,
             wants_wire: application.wants_wire(),
+            log: None,
             application,
             registry,
             shown: 0,
@@ -218,6 +224,9 @@ impl Desk {
         verdict: Verdict,
     ) -> Result<(), Down> {
         self.counters.messages_in += 1;
+        if let Some(log) = &mut self.log {
+            self.counters.not_logged += log.inbound(now.utc, message.bytes());
+        }
         if self.wants_wire {
             self.application.on_wire(Direction::Inbound, &masked(message.bytes()));
         }
@@ -319,9 +328,13 @@ impl Desk {
         call(&mut *self.application, &mut session);
     }
 
-    pub(crate) fn garbled(&mut self, reason: Garbled, bytes: usize) {
+    /// Bytes that are no message.
+    pub(crate) fn garbled(&mut self, now: Now, reason: Garbled, bytes: &[u8]) {
         self.counters.garbled += 1;
-        tracing::warn!(session = %self.id(), bytes, %reason, "skipped");
+        if let Some(log) = &mut self.log {
+            self.counters.not_logged += log.garbled(now.utc, bytes);
+        }
+        tracing::warn!(session = %self.id(), bytes = bytes.len(), %reason, "skipped");
     }
 
     /// A frame that is no sound message: skipped, unless the session rejects such ones.
@@ -331,7 +344,7 @@ impl Desk {
         frame: &[u8],
         reason: Garbled,
     ) -> Result<(), Down> {
-        self.garbled(reason, frame.len());
+        self.garbled(now, reason, frame);
         if self.options.garbled == GarbledPolicy::Skip {
             return Ok(());
         }
@@ -435,6 +448,9 @@ impl Desk {
                 if self.wants_wire {
                     show_frames(&mut *self.application, self.replay.out.bytes());
                 }
+                if let Some(log) = &mut self.log {
+                    self.counters.not_logged += log.outbound(now.utc, self.replay.out.bytes());
+                }
                 continue;
             }
             let bytes = match (replays, self.replay.active) {
@@ -447,9 +463,16 @@ impl Desk {
             }
             if self.wants_wire && !replays {
                 show_frames(&mut *self.application, &bytes[self.shown..]);
+            }
+            let written = stream.write(bytes);
+            if !replays {
+                // Behind the write: the log costs the counterparty nothing.
+                if let Some(log) = &mut self.log {
+                    self.counters.not_logged += log.outbound(now.utc, &bytes[self.shown..]);
+                }
                 self.shown = bytes.len();
             }
-            let n = match stream.write(bytes) {
+            let n = match written {
                 Ok(n) => n,
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Ok(false),
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,

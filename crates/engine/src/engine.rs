@@ -18,6 +18,7 @@ use crate::handle::{Registry, SessionHandle, Shared};
 use crate::link::Link;
 use crate::listening::{Listening, resolve, socket_options};
 use crate::lobby::{Destination, Lobby, LobbyDoor};
+use crate::protocol_log::Tap;
 use crate::queue::SendQueue;
 use crate::schedule::{Hours, Schedule};
 use crate::settings::{Durability, Mode, SessionSettings, Settings};
@@ -118,7 +119,9 @@ impl Engine {
         mut application: impl FnMut(&SessionId) -> Box<dyn Application>,
         admit: impl FnMut(&SessionId) -> Option<Box<dyn Application>> + Send + 'static,
     ) -> Result<Self, EngineError> {
-        let registry = Arc::new(Registry::default());
+        let mut registry = Registry::default();
+        registry.logs.cpu = settings.engine.log_cpu;
+        let registry = Arc::new(registry);
         let mut sessions = Vec::new();
         let mut listening = Listening::default();
         let mut templates = Vec::new();
@@ -305,6 +308,7 @@ impl Engine {
         for (_, thread) in self.threads.drain(..) {
             outcomes.extend(thread.join().unwrap_or_default());
         }
+        self.registry.logs.stop();
         outcomes
     }
 }
@@ -344,7 +348,8 @@ pub(crate) fn open(
     }
     let hours = schedule.map(Hours::new);
     let store = open_store(settings)?;
-    let parts = Parts { config: settings.config(), data_fields, hours, store, application };
+    let log = open_log(settings, registry)?;
+    let parts = Parts { config: settings.config(), data_fields, hours, store, log, application };
     Ok(assemble(settings, parts, registry))
 }
 
@@ -354,6 +359,7 @@ pub(crate) struct Parts {
     pub(crate) data_fields: Vec<(Tag, Tag)>,
     pub(crate) hours: Option<Hours>,
     pub(crate) store: Box<dyn Store>,
+    pub(crate) log: Option<Tap>,
     pub(crate) application: Box<dyn Application>,
 }
 
@@ -363,7 +369,7 @@ pub(crate) fn assemble(
     parts: Parts,
     registry: &Arc<Registry>,
 ) -> Shared {
-    let Parts { config, data_fields, hours, store, application } = parts;
+    let Parts { config, data_fields, hours, store, log, application } = parts;
     let (id, precision) = (config.id.clone(), config.precision);
     let numbers = store.numbers();
     let mut session = Session::new(config, numbers.next_in, numbers.next_out);
@@ -394,7 +400,8 @@ pub(crate) fn assemble(
         appl_versions: settings.appl_versions.clone(),
         data_fields,
     };
-    let desk = Desk::new(session, store, application, Arc::clone(registry), options);
+    let mut desk = Desk::new(session, store, application, Arc::clone(registry), options);
+    desk.log = log;
     let active = Arc::clone(&desk.active);
     Shared {
         id,
@@ -461,6 +468,13 @@ fn open_store(settings: &SessionSettings) -> Result<Box<dyn Store>, EngineError>
         }
         Err(source) => Err(EngineError::Store { id: settings.id(), source }),
     }
+}
+
+fn open_log(settings: &SessionSettings, registry: &Registry) -> Result<Option<Tap>, EngineError> {
+    let Some(log) = &settings.log else { return Ok(None) };
+    let (name, dir) = (settings.folder(), log.dir.display());
+    let tap = registry.logs.open(log, name.as_ref());
+    tap.map(Some).map_err(io_error(format!("the protocol log {name} in {dir}")))
 }
 
 fn dial(settings: &SessionSettings) -> Result<Dial, EngineError> {

@@ -46,6 +46,7 @@ mod lobby;
 mod mask;
 mod operate;
 pub mod probe;
+mod protocol_log;
 mod queue;
 mod replay;
 pub mod rig;
@@ -65,6 +66,7 @@ pub use desk::Counters;
 pub use dictionary_source::DictionarySource;
 pub use engine::{Engine, EngineError, pin_to_cpu};
 pub use handle::{Sent, SessionHandle};
+pub use protocol_log::{LogDirection, LogSettings};
 pub use settings::{
     Durability, EngineSettings, GarbledPolicy, Mode, Offline, SendMode, SessionSettings, Settings,
     Unavailable, UnavailableAction, Unsent,

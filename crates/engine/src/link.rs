@@ -140,7 +140,7 @@ impl Link {
                 }
                 Frame::Partial => break,
                 Frame::Garbled { skip, reason } => {
-                    desk.garbled(reason, skip);
+                    desk.garbled(now, reason, &inbox.bytes()[..skip]);
                     inbox.consume(skip);
                 }
             }

@@ -77,6 +77,13 @@ const PARTS: &[Part] = &[
         table: Some("unavailable"),
     },
     Part {
+        title: "`log`",
+        about: "`log = { dir = \"log\" }`. See [Logs](logs.md).",
+        of: "LogSettings",
+        file: "crates/engine/src/protocol_log/settings.rs",
+        table: None,
+    },
+    Part {
         title: "`schedule`",
         about: "See [Schedules](schedules.md).",
         of: "ScheduleSettings",
@@ -193,6 +200,7 @@ const OF_THE_ENGINE: &[&str] = &[
     "store_dir",
     "keep_inbound",
     "segment_bytes",
+    "log",
     "queued_bytes_max",
     "tcp_nodelay",
     "tcp_send_buffer_bytes",
