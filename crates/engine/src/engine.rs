@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 
 use transfix_codec::{CheckSumPolicy, FieldIndex, Limits, Message, Switches, Tag, tag};
 use transfix_session::{Checks, Config, Role, Session, SessionId};
-use transfix_store::{FileStore, MemoryStore, Options, Store, StoreError};
+use transfix_store::{Store, StoreError};
 
 use crate::application::Application;
 use crate::clock;
@@ -20,8 +20,9 @@ use crate::listening::{Listening, resolve, socket_options};
 use crate::lobby::{Destination, Lobby, LobbyDoor};
 use crate::protocol_log::Tap;
 use crate::queue::SendQueue;
+use crate::retention;
 use crate::schedule::{Hours, Schedule};
-use crate::settings::{Durability, Mode, SessionSettings, Settings};
+use crate::settings::{Mode, SessionSettings, Settings};
 use crate::settings_check;
 use crate::slot::{Dial, SessionOutcome, Slot};
 use crate::template::{Creator, is_template};
@@ -62,9 +63,6 @@ impl std::error::Error for EngineError {}
 
 /// Windows of a schedule that the log names at the start.
 const WINDOWS_TOLD: usize = 3;
-
-/// Largest store segment, unless the first one is larger.
-const SEGMENT_BYTES_MAX: usize = 64 << 20;
 
 pub(crate) fn io_error(what: impl Into<String>) -> impl FnOnce(io::Error) -> EngineError {
     let what = what.into();
@@ -347,7 +345,8 @@ pub(crate) fn open(
         }
     }
     let hours = schedule.map(Hours::new);
-    let store = open_store(settings)?;
+    let store = retention::open_store(settings, clock::now());
+    let store = store.map_err(|source| EngineError::Store { id: id.clone(), source })?;
     let log = open_log(settings, registry)?;
     let parts = Parts { config: settings.config(), data_fields, hours, store, log, application };
     Ok(assemble(settings, parts, registry))
@@ -441,33 +440,6 @@ fn check_rules(
         data_fields.extend_from_slice(rules.map_err(EngineError::Settings)?.data_fields());
     }
     Ok(data_fields)
-}
-
-fn open_store(settings: &SessionSettings) -> Result<Box<dyn Store>, EngineError> {
-    let now_ns = clock::now().utc.0.unsigned_abs();
-    let durability = match settings.durability {
-        Durability::Memory => {
-            return Ok(Box::new(MemoryStore::new(MemoryStore::CAPACITY_BYTES, now_ns)));
-        }
-        Durability::Process => transfix_store::Durability::Process,
-        Durability::Power => transfix_store::Durability::Power,
-    };
-    let options = Options {
-        durability,
-        segment_bytes_first: settings.segment_bytes,
-        segment_bytes_max: settings.segment_bytes.max(SEGMENT_BYTES_MAX),
-    };
-    let path = settings.store_path();
-    match FileStore::open(&path, options, now_ns) {
-        Ok((store, recovered)) => {
-            if recovered.cut_bytes > 0 {
-                let cut_bytes = recovered.cut_bytes;
-                tracing::warn!(path = %path.display(), cut_bytes, "an unfinished batch was cut");
-            }
-            Ok(Box::new(store))
-        }
-        Err(source) => Err(EngineError::Store { id: settings.id(), source }),
-    }
 }
 
 fn open_log(settings: &SessionSettings, registry: &Registry) -> Result<Option<Tap>, EngineError> {

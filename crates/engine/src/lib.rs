@@ -49,6 +49,7 @@ pub mod probe;
 mod protocol_log;
 mod queue;
 mod replay;
+mod retention;
 pub mod rig;
 mod rule_book;
 pub mod schedule;
@@ -67,6 +68,7 @@ pub use dictionary_source::DictionarySource;
 pub use engine::{Engine, EngineError, pin_to_cpu};
 pub use handle::{Sent, SessionHandle};
 pub use protocol_log::{LogDirection, LogSettings};
+pub use retention::{BeyondLimit, RetentionSettings};
 pub use settings::{
     Durability, EngineSettings, GarbledPolicy, Mode, Offline, SendMode, SessionSettings, Settings,
     Unavailable, UnavailableAction, Unsent,

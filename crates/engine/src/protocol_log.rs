@@ -1,8 +1,10 @@
 //! The protocol log: every message of a session, in and out, as lines of text files.
 //!
 //! A session's thread copies a message into a [`ring`]; one thread of the engine, `tfx-log`, takes
-//! it out, masks secrets, and writes. Invariants: who sends never waits for the log, calls the
-//! system for it, or allocates; what does not fit is counted, and the file says how much is missing.
+//! it out, masks secrets, and writes.
+//!
+//! Invariants: who sends never waits for the log, calls the system for it, or allocates; what does
+//! not fit is counted, and the file says how much is missing.
 
 mod compress;
 mod file;

@@ -36,6 +36,7 @@ use transfix_session::{
 
 use crate::dictionary_source::DictionarySource;
 use crate::protocol_log::LogSettings;
+use crate::retention::RetentionSettings;
 use crate::schedule::ScheduleSettings;
 use crate::settings_file::{self, SettingsError};
 use crate::settings_tables;
@@ -371,6 +372,9 @@ pub struct SessionSettings {
     /// 64 MiB. Large enough, no segment is ever made while trading. Default 1 MiB.
     #[serde(default = "default_segment_bytes")]
     pub segment_bytes: usize,
+    /// What the store keeps, and where, as a table. See [`RetentionSettings`].
+    #[serde(default)]
+    pub retention: RetentionSettings,
     /// The protocol log, such as `{ dir = "log" }`. See [`LogSettings`]. Default none.
     #[serde(default)]
     pub log: Option<LogSettings>,
@@ -483,6 +487,7 @@ impl SessionSettings {
             store_dir: default_store_dir(),
             keep_inbound: false,
             segment_bytes: default_segment_bytes(),
+            retention: RetentionSettings::default(),
             log: None,
             message_bytes_max: default_message_bytes_max(),
             field_bytes_max: default_field_bytes_max(),

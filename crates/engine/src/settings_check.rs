@@ -4,6 +4,7 @@ use transfix_codec::tag;
 use transfix_session::{BeginString, ResetPolicy, Role, Secret, check_msg_type};
 
 use crate::protocol_log::LogSettings;
+use crate::retention;
 use crate::schedule::Schedule;
 use crate::settings::{Offline, SessionSettings};
 use crate::template;
@@ -13,8 +14,18 @@ pub(crate) fn check(session: &SessionSettings) -> Result<(), String> {
     if session.sender_comp_id.is_empty() || session.target_comp_id.is_empty() {
         return Err("sender_comp_id and target_comp_id must not be empty".to_owned());
     }
-    let all =
-        [identity, ranges, throttles, versions, logon, resets, schedule, log, template::check];
+    let all = [
+        identity,
+        ranges,
+        throttles,
+        versions,
+        logon,
+        resets,
+        schedule,
+        log,
+        retention::check,
+        template::check,
+    ];
     for check in all {
         check(session).map_err(|what| format!("{}: {what}", session.id()))?;
     }

@@ -46,7 +46,7 @@ pub(crate) fn repair(dir: &Path) -> Result<Repaired, StoreError> {
             Some(header) => header,
             None => first_header(&found, number, find(dir, last)?.header),
         };
-        let header = SegmentHeader { number, ..header };
+        let header = SegmentHeader { number, ..without_forgotten(&found, header) };
         let bridge = bridge(&found, &header);
         if found.header != Ok(header) || found.lost_bytes > 0 || bridge.is_some() {
             write_anew(dir, &header, bridge, &found)?;
@@ -86,6 +86,13 @@ fn find(dir: &Path, number: u64) -> Result<Found, StoreError> {
 /// Bytes up to the last one that isn't zero.
 fn written(bytes: &[u8]) -> u64 {
     bytes.iter().rposition(|&byte| byte != 0).map_or(0, |last| last as u64 + 1)
+}
+
+/// A segment may ask for fewer segments before it than the one before does: the others were
+/// forgotten when it was made.
+fn without_forgotten(found: &Found, header: SegmentHeader) -> SegmentHeader {
+    let own = found.header.map_or(0, |own| own.reset_segment);
+    SegmentHeader { reset_segment: header.reset_segment.max(own), ..header }
 }
 
 /// The first segment there is refers to earlier ones only if the last one doesn't need them.

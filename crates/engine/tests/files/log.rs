@@ -1,9 +1,6 @@
 //! The protocol log, in real files: what stands in them, when new ones are begun, who is refused.
-#![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 use std::fs;
-use std::io::{Read, Write};
-use std::net::TcpStream;
 use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
@@ -15,7 +12,8 @@ use transfix::{
 };
 use transfix_testkit::temp::TempDir;
 
-const LONG: Duration = Duration::from_secs(30);
+use crate::counterparty::Client;
+
 const NAME: &str = "FIX.4.4-VENUE-CLIENT";
 
 /// Answers each order by a News(B) of the same number; panics if the order says so.
@@ -56,53 +54,6 @@ fn start(settings: &Settings) -> (Engine, Receiver<()>) {
     (engine.unwrap(), seen)
 }
 
-/// A counterparty that says what it is told to.
-struct Client {
-    stream: TcpStream,
-    seq: u64,
-}
-
-impl Client {
-    fn logged_on(engine: &Engine) -> Self {
-        let stream = TcpStream::connect(engine.listening()[0]).unwrap();
-        stream.set_read_timeout(Some(LONG)).unwrap();
-        let mut client = Self { stream, seq: 1 };
-        client.say("A", "98=0|108=30|141=Y|553=desk|554=hush|925=newer|");
-        client.hear("|35=A|");
-        client
-    }
-
-    fn message(&mut self, msg_type: &str, fields: &str) -> Vec<u8> {
-        let (seq, time) = (self.seq, transfix::clock::now().utc);
-        self.seq += 1;
-        let body = format!("35={msg_type}|49=CLIENT|56=VENUE|34={seq}|52={time}|{fields}");
-        let head = format!("8=FIX.4.4|9={}|{body}", body.len());
-        let sum = head.replace('|', "\x01").bytes().fold(0_u8, u8::wrapping_add);
-        format!("{head}10={sum:03}|").replace('|', "\x01").into_bytes()
-    }
-
-    fn say(&mut self, msg_type: &str, fields: &str) {
-        let message = self.message(msg_type, fields);
-        self.stream.write_all(&message).unwrap();
-    }
-
-    /// Reads until this comes.
-    fn hear(&mut self, text: &str) {
-        let mut heard = String::new();
-        while !heard.contains(text) {
-            let mut bytes = [0; 4096];
-            let n = self.stream.read(&mut bytes).unwrap();
-            assert!(n > 0, "no {text} in {heard}");
-            heard.push_str(&String::from_utf8_lossy(&bytes[..n]).replace('\x01', "|"));
-        }
-    }
-
-    fn order(&mut self, text: &str) {
-        self.say("D", &format!("58={text}|"));
-        self.hear(&format!("|148={text}|"));
-    }
-}
-
 fn lines(dir: &Path, ending: &str) -> Vec<String> {
     let bytes = fs::read(dir.join(format!("{NAME}.{ending}"))).unwrap();
     let text = String::from_utf8(bytes).unwrap().replace('\x01', "|");
@@ -127,7 +78,7 @@ fn both_directions_rejected_and_garbled_with_secrets_masked() {
     let (engine, seen) = start(&settings(&log, |log| log.mask = vec![1]));
     let mut client = Client::logged_on(&engine);
     client.order("one");
-    seen.recv_timeout(LONG).unwrap();
+    seen.recv_timeout(crate::LONG).unwrap();
     // Rejected: TestReqID(112) is missing.
     client.say("1", "");
     client.hear("|35=3|");
@@ -135,11 +86,11 @@ fn both_directions_rejected_and_garbled_with_secrets_masked() {
     let digit = wrong.len() - 2;
     wrong[digit] = if wrong[digit] == b'0' { b'1' } else { b'0' };
     client.seq -= 1;
-    client.stream.write_all(b"junk 554=hush\x01").unwrap();
-    client.stream.write_all(&wrong).unwrap();
+    client.write(b"junk 554=hush\x01");
+    client.write(&wrong);
     client.say("D", "1=account|58=two|");
     drop(client);
-    seen.recv_timeout(LONG).unwrap();
+    seen.recv_timeout(crate::LONG).unwrap();
     engine.stop(0);
     let inbound = lines(&log, "in.log");
     let outbound = lines(&log, "out.log");
@@ -189,7 +140,7 @@ fn what_made_the_application_panic_is_there() {
     let (engine, seen) = start(&settings(dir.path(), |_| ()));
     let mut client = Client::logged_on(&engine);
     client.say("D", "58=panic|");
-    seen.recv_timeout(LONG).unwrap();
+    seen.recv_timeout(crate::LONG).unwrap();
     engine.stop(0);
     let inbound = lines(dir.path(), "in.log");
     assert!(parts(inbound.last().unwrap()).1.contains("|58=panic|"));
