@@ -5,12 +5,14 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use xtask::{
-    Outcome, dictionaries, docs, fuzz, instructions, peers, sanitize, scenarios, simulate, tidy,
+    Outcome, crash, dictionaries, docs, fuzz, instructions, peers, sanitize, scenarios, simulate,
+    tidy,
 };
 
 const USAGE: &str = "usage: cargo xtask VERB
 
 verbs:
+  crash [--loops N] [--seed S]           kill real processes under load, compare their journals
   dictionaries [--check] [--source DIR]  write dictionaries/*.xml from the published files,
                                          and list where the sources disagree
   docs                                   write the pages of docs/ that are made from tables
@@ -31,6 +33,7 @@ fn main() -> ExitCode {
         // Says what it does while it does it.
         "peers" => return peers::main(args),
         "scenarios" => return scenarios::main(args),
+        "crash" => crash::run(args),
         "dictionaries" => dictionaries::run(args),
         "docs" => docs::run(),
         "fuzz" => fuzz::run(args),

@@ -55,6 +55,34 @@ pub fn split(bytes: &[u8], limits: Limits) -> Frame {
     }
 }
 
+/// Where the first message begins whose CheckSum(10) is right, or which has not come whole yet,
+/// within the first `covered` bytes but not at their start: what a message with a BodyLength(9)
+/// that is too long has taken along.
+///
+/// ```
+/// use transfix_codec::{Frame, Limits, frame};
+///
+/// let heartbeat = b"8=FIX.4.4\x019=5\x0135=0\x0110=163\x01";
+/// let lies = [&b"8=FIX.4.4\x019=31\x0135=0\x0110=163\x01"[..], heartbeat].concat();
+/// let covered = lies.len();
+/// assert_eq!(frame::split(&lies, Limits::default()), Frame::Whole(covered), "by its length");
+/// assert_eq!(frame::message_within(&lies, covered, Limits::default()), Some(27));
+/// ```
+#[must_use]
+#[cold]
+pub fn message_within(bytes: &[u8], covered: usize, limits: Limits) -> Option<usize> {
+    let covered = &bytes[..covered.min(bytes.len())];
+    let starts = covered.windows(START.len()).enumerate().skip(1).filter(|(_, w)| *w == START);
+    starts.map(|(at, _)| at).find(|at| match split(&bytes[*at..], limits) {
+        Frame::Whole(end) => {
+            let (summed, trailer) = bytes[*at..at + end].split_at(end - TRAILER_LEN);
+            trailer[3..6] == crate::raw::check_sum(summed)
+        }
+        Frame::Partial => true,
+        Frame::Garbled { .. } => false,
+    })
+}
+
 const SOHS: u64 = u64::from_le_bytes([SOH; 8]);
 const ZEROS: u64 = u64::from_le_bytes([b'0'; 8]);
 

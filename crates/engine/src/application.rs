@@ -55,6 +55,14 @@ pub trait Application: Send {
         let _ = (id, reason);
     }
 
+    /// The counterparty asks for this message, which was sent before, again. Whether it is sent, or
+    /// covered by SequenceReset-GapFill(4): an order that has become stale, for instance, had
+    /// better not arrive now.
+    fn on_resend(&mut self, message: &Message<'_>, id: &SessionId) -> Resend {
+        let _ = (message, id);
+        Resend::Send
+    }
+
     /// Whether [`Application::on_wire`] is to be called; asked once, at the start.
     fn wants_wire(&self) -> bool {
         false
@@ -86,6 +94,16 @@ impl LogonRefusal {
     pub fn new(text: impl Into<Cow<'static, str>>) -> Self {
         Self { text: text.into() }
     }
+}
+
+/// What becomes of a message that the counterparty asks for again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Resend {
+    /// It is sent with PossDupFlag(43)=Y.
+    #[default]
+    Send,
+    /// It is left out: a gap fill covers its number.
+    Skip,
 }
 
 /// Which way a frame went.

@@ -41,6 +41,8 @@ pub(crate) struct LinkOptions {
     pub(crate) limits: Limits,
     pub(crate) check_sum: CheckSumPolicy,
     pub(crate) garbled: GarbledPolicy,
+    /// Whether what a garbled message covers is searched for whole messages.
+    pub(crate) search_garbled: bool,
     pub(crate) queued_bytes_max: usize,
     pub(crate) keep_inbound: bool,
     pub(crate) offline: Offline,
@@ -113,6 +115,8 @@ pub(crate) struct Desk {
     /// Messages of other threads, taken from the queue and not sent yet.
     taken: Vec<u8>,
     taken_from: usize,
+    /// An operator holds back what waits in the queue.
+    pub(crate) holds: bool,
     /// Until when they wait after a logon.
     pause_until_ns: Option<u64>,
     postponed: Postponed,
@@ -144,6 +148,7 @@ impl Desk {
             cut: None,
             taken: Vec::new(),
             taken_from: 0,
+            holds: false,
             pause_until_ns: None,
             postponed: Postponed::default(),
         }
@@ -195,6 +200,10 @@ impl Desk {
     /// Gives a message to the session; a good Logon(A) to the application first.
     #[inline]
     pub(crate) fn receive(&mut self, now: Now, message: &Message<'_>) -> Verdict {
+        // First of all: what brings us down is in the log.
+        if let Some(log) = &mut self.log {
+            self.counters.not_logged += log.inbound(now.utc, message.bytes());
+        }
         if message.msg_type() == b"A" && self.session.is_good_logon(now, message) {
             let id = &self.session.config().id;
             if let Err(refusal) = self.application.judge_logon(message, id) {
@@ -224,9 +233,6 @@ impl Desk {
         verdict: Verdict,
     ) -> Result<(), Down> {
         self.counters.messages_in += 1;
-        if let Some(log) = &mut self.log {
-            self.counters.not_logged += log.inbound(now.utc, message.bytes());
-        }
         if self.wants_wire {
             self.application.on_wire(Direction::Inbound, &masked(message.bytes()));
         }
@@ -326,6 +332,12 @@ impl Desk {
             cut: &mut self.cut,
         };
         call(&mut *self.application, &mut session);
+    }
+
+    /// How many of the `covered` bytes that begin with a garbled message go with it.
+    pub(crate) fn lost_with(&self, bytes: &[u8], covered: usize) -> usize {
+        let within = || frame::message_within(bytes, covered, self.options.limits);
+        self.options.search_garbled.then(within).flatten().unwrap_or(covered)
     }
 
     /// Bytes that are no message.
@@ -443,7 +455,9 @@ impl Desk {
                     return Ok(true);
                 }
                 filled = true;
-                self.replay.fill(now, &mut self.session, &*self.store).map_err(Down::Store)?;
+                let application = &mut *self.application;
+                let filled = self.replay.fill(now, &mut self.session, &*self.store, application);
+                filled.map_err(Down::Store)?;
                 self.note_missing();
                 if self.wants_wire {
                     show_frames(&mut *self.application, self.replay.out.bytes());

@@ -383,6 +383,7 @@ pub(crate) fn assemble(
             CheckSumPolicy::Ignore
         },
         garbled: settings.garbled,
+        search_garbled: settings.search_garbled,
         queued_bytes_max: settings.queued_bytes_max,
         keep_inbound: settings.keep_inbound,
         offline: settings.offline,

@@ -62,7 +62,7 @@ mod slot;
 mod template;
 mod worker;
 
-pub use application::{Application, BusinessReject, Direction, LogonRefusal, SessionRef};
+pub use application::{Application, BusinessReject, Direction, LogonRefusal, Resend, SessionRef};
 pub use desk::Counters;
 pub use dictionary_source::DictionarySource;
 pub use engine::{Engine, EngineError, pin_to_cpu};

@@ -123,7 +123,7 @@ impl Link {
         while outcome.is_ok() {
             // 2 split
             match frame::split(inbox.bytes(), desk.options.limits) {
-                Frame::Whole(end) => {
+                Frame::Whole(mut end) => {
                     // 3 index
                     match Message::parse(&inbox.bytes()[..end], index, desk.options.check_sum) {
                         Ok(message) => {
@@ -133,6 +133,7 @@ impl Link {
                             outcome = desk.act(now, &message, verdict);
                         }
                         Err(reason) => {
+                            end = desk.lost_with(inbox.bytes(), end);
                             outcome = desk.garbled_frame(now, &inbox.bytes()[..end], reason);
                         }
                     }
@@ -140,6 +141,7 @@ impl Link {
                 }
                 Frame::Partial => break,
                 Frame::Garbled { skip, reason } => {
+                    let skip = desk.lost_with(inbox.bytes(), skip);
                     desk.garbled(now, reason, &inbox.bytes()[..skip]);
                     inbox.consume(skip);
                 }

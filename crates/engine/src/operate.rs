@@ -94,6 +94,35 @@ impl SessionHandle {
         })
     }
 
+    /// Holds messages of handles back in the queue of a session that is logged on, until
+    /// [`SessionHandle::release_sending`]. What the application sends inside its callbacks goes out
+    /// of turn, before them.
+    pub fn hold_sending(&self) {
+        self.with_link(|link| link.desk.holds = true);
+    }
+
+    /// Sends what was held back, in order.
+    pub fn release_sending(&self) {
+        self.with_link(|link| link.desk.holds = false);
+        self.call_worker();
+    }
+
+    /// The messages that wait in the queue, oldest first: MsgType(35), and the encoded fields
+    /// behind the header.
+    #[must_use]
+    pub fn queued(&self) -> Vec<(String, Vec<u8>)> {
+        self.with_link(|link| link.desk.queued(&self.shared.queue))
+    }
+
+    /// Drops the messages that wait in the queue; answers how many they were.
+    pub fn clear_queued(&self) -> usize {
+        self.with_link(|link| {
+            let count = link.desk.queued(&self.shared.queue).len();
+            link.desk.clear_queued(&self.shared.queue);
+            count
+        })
+    }
+
     fn operate(&self, act: impl FnOnce(&mut Session, Now, &mut Outbox) -> bool) -> bool {
         if self.shared.link.is_poisoned() {
             return false;

@@ -77,6 +77,11 @@ impl SendQueue {
         Ok(Pushed { bytes: bytes.len(), first: begin == 0 })
     }
 
+    /// Everything that waits, which goes on waiting.
+    pub(crate) fn copy(&self) -> Vec<u8> {
+        self.bytes.lock().expect("no sender has panicked within its message").clone()
+    }
+
     /// Moves everything into `taken`, which must be empty, and leaves its memory for reuse.
     pub(crate) fn take(&self, taken: &mut Vec<u8>) {
         assert!(taken.is_empty(), "what was taken before must be sent first");

@@ -7,6 +7,8 @@ use transfix_codec::{CheckSumPolicy, FieldIndex, Message};
 use transfix_session::{Now, Outbox, Session};
 use transfix_store::{Kind, Store, StoreError};
 
+use crate::application::{Application, Resend};
+
 /// Bytes encoded at a time; the socket's progress paces the rest. So many take some 6 µs, which
 /// other sessions of the same thread wait for.
 const CHUNK_BYTES: usize = 4 << 10;
@@ -69,6 +71,7 @@ impl Replay {
         now: Now,
         session: &mut Session,
         store: &dyn Store,
+        application: &mut dyn Application,
     ) -> Result<(), StoreError> {
         if self.end >= session.next_num_out() {
             self.stop();
@@ -86,6 +89,8 @@ impl Replay {
                 // Our own frame, checked by the store: what can't be read is covered by a gap fill.
                 Message::parse(stored.bytes, &mut self.index, CheckSumPolicy::Ignore).ok()
             });
+            let id = &session.config().id;
+            let message = message.filter(|m| application.on_resend(m, id) == Resend::Send);
             if let Some(message) = message {
                 if let Some(begin) = self.gap_begin.take() {
                     session.gap_fill(now, begin, seq, &mut self.out);
@@ -110,15 +115,29 @@ impl Replay {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::application::{BusinessReject, SessionRef};
     use transfix_codec::tag;
     use transfix_session::{BeginString, Config, Role, SessionId};
     use transfix_store::MemoryStore;
+
+    struct Nobody;
+
+    impl Application for Nobody {
+        fn on_message(
+            &mut self,
+            _: &Message<'_>,
+            _: &mut SessionRef<'_>,
+        ) -> Result<(), BusinessReject> {
+            Ok(())
+        }
+    }
 
     /// MsgSeqNum(34) and NewSeqNo(36) of the gap fill that the replay writes from an empty store.
     fn filled(replay: &mut Replay, next_num_out: u64) -> Option<(u64, u64)> {
         let config = Config::new(SessionId::new(BeginString::Fix44, "A", "B"), Role::Acceptor);
         let mut session = Session::new(config, 1, next_num_out);
-        replay.fill(Now::default(), &mut session, &MemoryStore::new(1_000, 0)).unwrap();
+        let store = MemoryStore::new(1_000, 0);
+        replay.fill(Now::default(), &mut session, &store, &mut Nobody).unwrap();
         let bytes = replay.out.bytes().to_vec();
         replay.out.consume(bytes.len());
         let mut index = FieldIndex::default();

@@ -304,6 +304,11 @@ pub struct SessionSettings {
     /// or out of its place. `skip` or `reject`. Default `skip`, as the standard wants it.
     #[serde(default)]
     pub garbled: GarbledPolicy,
+    /// Whether what a garbled message covers by its BodyLength(9) is searched for other messages
+    /// with a right CheckSum(10), which are then taken; else they are lost with it and asked for
+    /// again. Default false, as the standard wants it.
+    #[serde(default)]
+    pub search_garbled: bool,
     /// A dictionary in place of the version's own (the application's, on FIXT sessions).
     #[serde(default)]
     pub dictionary: Option<DictionarySource>,
@@ -467,6 +472,7 @@ impl SessionSettings {
             checks: Switches::default(),
             validate_check_sum: true,
             garbled: GarbledPolicy::default(),
+            search_garbled: false,
             dictionary: None,
             appl_versions: BTreeMap::new(),
             logon_timeout_ms: default_timeout_ms(),

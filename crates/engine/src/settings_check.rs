@@ -22,6 +22,7 @@ pub(crate) fn check(session: &SessionSettings) -> Result<(), String> {
         logon,
         resets,
         schedule,
+        recovery,
         log,
         retention::check,
         template::check,
@@ -87,6 +88,17 @@ fn schedule(session: &SessionSettings) -> Result<(), String> {
 
 fn log(session: &SessionSettings) -> Result<(), String> {
     session.log.as_ref().map_or(Ok(()), LogSettings::check)
+}
+
+fn recovery(session: &SessionSettings) -> Result<(), String> {
+    if session.resend.closed_ranges && session.held_messages_max == 0 {
+        return Err(
+            "resend.closed_ranges needs held_messages_max of at least 1: the message that \
+                    shows the gap would always be missing"
+                .to_owned(),
+        );
+    }
+    Ok(())
 }
 
 fn throttles(session: &SessionSettings) -> Result<(), String> {

@@ -226,20 +226,16 @@ impl World {
         let what = self.random.below(if self.plan.odds.operator_resets { 4 } else { 2 });
         let number = self.random.below(30) as u64;
         self.say(|| format!("side {side}: operator {what}, {number}"));
-        let operator_requests = what == 1 && self.sides[side].state() == State::Active;
-        if operator_requests {
-            self.net.lock().observer.sides[side].operator_requests += 1;
+        let begin = self.sides[side].numbers().0.saturating_sub(number).max(1);
+        if what == 1 && self.sides[side].state() == State::Active {
+            self.net.lock().observer.sides[side].operator_requests.push(begin);
         }
         let old = self.plan.settings[0].begin_string == BeginString::Fix40;
         let mut gives_up = false;
         let outcome = self.sides[side].operate(self.now, |session: &mut Session, now, out| {
-            let next_in = session.next_num_in();
             match what {
                 0 => _ = session.test_request(now, &format!("T{number}"), out),
-                1 => {
-                    let begin = next_in.saturating_sub(number).max(1);
-                    session.request_resend(now, begin, 0, out);
-                }
+                1 => _ = session.request_resend(now, begin, 0, out),
                 // FIX 4.0 has no word for it: both sides would have to be told.
                 2 if old => {}
                 2 => session.reset_at_next_logon(),

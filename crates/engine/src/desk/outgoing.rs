@@ -35,8 +35,9 @@ impl Desk {
     /// Whether a message must take its place in the queue: it is kept for the next logon, or others
     /// that wait since before the logon go first.
     pub(crate) fn must_queue(&self) -> bool {
-        self.options.offline == Offline::Queue
-            && (self.session.state() != State::Active || self.pause_until_ns.is_some())
+        let active = self.session.state() == State::Active;
+        (self.holds && active)
+            || self.options.offline == Offline::Queue && (!active || self.pause_until_ns.is_some())
     }
 
     /// Lets the messages that wait since before the logon wait a little longer.
@@ -48,6 +49,7 @@ impl Desk {
     /// Sends what other threads handed over, as far as the session takes it now.
     pub(crate) fn send_queued(&mut self, now: Now, queue: &SendQueue) {
         if self.session.state() != State::Active
+            || self.holds
             || self.pause_until_ns.is_some_and(|until| now.monotonic_ns < until)
         {
             return;
@@ -75,6 +77,28 @@ impl Desk {
             }
             queue.take(&mut self.taken);
         }
+    }
+
+    /// What waits in the queue, oldest first: MsgType(35) and body.
+    pub(crate) fn queued(&mut self, queue: &SendQueue) -> Vec<(String, Vec<u8>)> {
+        let mut all = Vec::new();
+        let waiting = queue.copy();
+        for mut rest in [&self.taken[self.taken_from..], &waiting] {
+            while let Some(message) = queue::first(rest) {
+                let msg_type = String::from_utf8_lossy(message.msg_type).into_owned();
+                all.push((msg_type, message.body.to_vec()));
+                rest = &rest[message.len..];
+            }
+        }
+        all
+    }
+
+    /// Drops what waits in the queue.
+    pub(crate) fn clear_queued(&mut self, queue: &SendQueue) {
+        self.taken.clear();
+        self.taken_from = 0;
+        queue.take(&mut self.taken);
+        self.taken.clear();
     }
 
     /// Gives back to the application what waits in the queue, if it is not to be kept.

@@ -194,7 +194,7 @@ mod tests {
 
     #[test]
     fn two_threads() {
-        const LINES: u64 = 200_000;
+        const LINES: u64 = 20_000;
         let (mut producer, mut consumer) = ring(4096);
         let sender = std::thread::spawn(move || {
             for n in 0..LINES {

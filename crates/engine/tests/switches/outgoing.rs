@@ -3,8 +3,8 @@
 use std::sync::mpsc::{Sender, channel};
 
 use transfix::{
-    Application, BeginString, BusinessReject, Message, Offline, SendError, Sent, SessionHandle,
-    SessionId, SessionRef, Unsent, tag,
+    Application, BeginString, BusinessReject, Message, Offline, Resend, SendError, Sent,
+    SessionHandle, SessionId, SessionRef, Unsent, tag,
 };
 
 use crate::wire::Wire;
@@ -90,4 +90,60 @@ fn what_cannot_be_sent_comes_back_at_once() {
     assert!(wire.next().starts_with("35=A|"));
     let (_, why) = returned.recv_timeout(crate::LONG).unwrap();
     assert_eq!(why, SendError::TooLong { bytes_max: 100 });
+}
+
+#[test]
+fn sending_is_held_back_and_goes_on() {
+    let (engine, address) = start(vec![venue(|_| ())], || Echo);
+    let handle = engine.sessions().next().unwrap();
+    let mut wire = crate::logged_on(address);
+    handle.hold_sending();
+    for id in ["a", "b"] {
+        assert!(matches!(send(&handle, id), Ok(Sent::Queued { .. })));
+    }
+    let waiting = handle.queued();
+    assert_eq!(waiting[0], ("D".to_owned(), b"11=a\x01".to_vec()));
+    assert_eq!(waiting.len(), 2);
+    wire.send("35=D|34=2|11=echo");
+    assert_eq!(wire.next(), "35=D|34=2|11=echo", "out of turn");
+    handle.release_sending();
+    assert_eq!((wire.next(), wire.next()), ("35=D|34=3|11=a".into(), "35=D|34=4|11=b".into()));
+    handle.hold_sending();
+    send(&handle, "c").unwrap();
+    assert_eq!((handle.clear_queued(), handle.queued().len()), (1, 0));
+    handle.release_sending();
+    send(&handle, "d").unwrap();
+    assert_eq!(wire.next(), "35=D|34=5|11=d");
+}
+
+/// Sends nothing twice that is stale.
+struct Stale;
+
+impl Application for Stale {
+    fn on_message(
+        &mut self,
+        _: &Message<'_>,
+        _: &mut SessionRef<'_>,
+    ) -> Result<(), BusinessReject> {
+        Ok(())
+    }
+
+    fn on_resend(&mut self, message: &Message<'_>, _: &SessionId) -> Resend {
+        if message.raw(tag::CL_ORD_ID) == Some(b"stale") { Resend::Skip } else { Resend::Send }
+    }
+}
+
+#[test]
+fn the_application_chooses_what_is_sent_again() {
+    let (engine, address) = start(vec![venue(|_| ())], || Stale);
+    let handle = engine.sessions().next().unwrap();
+    let mut wire = crate::logged_on(address);
+    for id in ["fresh", "stale", "last"] {
+        send(&handle, id).unwrap();
+        wire.next();
+    }
+    wire.send("35=2|34=2|7=2|16=0");
+    assert!(wire.next().starts_with("35=D|34=2|43=Y"));
+    assert!(wire.next().starts_with("35=4|34=3|43=Y"));
+    assert!(wire.next().starts_with("35=D|34=4|43=Y"));
 }

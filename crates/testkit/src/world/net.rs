@@ -221,7 +221,8 @@ impl Net {
             {
                 self.ways[side].sound_bytes = 0;
                 let at = self.random.below(piece.len());
-                piece[at] ^= 1 << self.random.below(7);
+                // Upwards: two wrong bytes of a message never sum up to a right CheckSum(10).
+                piece[at] = piece[at].wrapping_add(1 << self.random.below(7));
             }
             self.push(side, piece);
             rest = later;

@@ -58,8 +58,8 @@ pub(super) struct Written {
     originals: HashMap<u64, Original>,
     /// BeginSeqNo(7) and SendingTime(52) of the last ResendRequest(2) of this connection.
     request: Option<(u64, Timestamp)>,
-    /// A ResendRequest(2) of the operator's, which is not judged.
-    pub(super) operator_requests: usize,
+    /// BeginSeqNo(7) of ResendRequests(2) of the operator's, which are not judged.
+    pub(super) operator_requests: Vec<u64>,
     pub(super) at: u64,
     pub(super) test_request_at: u64,
     /// TestRequests(1) of this connection that wait for their answer: number and TestReqID(112).
@@ -95,7 +95,7 @@ impl Observer {
         written.request = None;
         written.asked.clear();
         written.logged_out = false;
-        written.operator_requests = 0;
+        written.operator_requests.clear();
         written.test_request_at = 0;
         self.sides[1 - side].asked.clear();
     }
@@ -161,7 +161,10 @@ impl Observer {
             return;
         }
         written.check_number(side, seq, message, self.tolerance);
-        if message.msg_type() == b"2" && written.operator_requests == 0 && self.tolerance.complete {
+        if message.msg_type() == b"2"
+            && written.operator_requests.is_empty()
+            && self.tolerance.complete
+        {
             self.check_need(side, message);
         }
         let written = &mut self.sides[side];
@@ -252,8 +255,8 @@ impl Written {
 
     fn check_request(&mut self, side: usize, message: &Message<'_>, tolerance: Tolerance) {
         let begin = message.uint(tag::BEGIN_SEQ_NO).expect("it has BeginSeqNo(7)");
-        if self.operator_requests > 0 {
-            self.operator_requests -= 1;
+        if let Some(at) = self.operator_requests.iter().position(|asked| *asked == begin) {
+            self.operator_requests.remove(at);
             return;
         }
         self.requests += 1;

@@ -1,0 +1,214 @@
+//! What the file store costs beside its floor and its peers: `cargo bench -p transfix-bench --bench
+//! store`; `cargo xtask peers build` makes the peers. `-- --messages N` for the size of the store
+//! that is opened, 10,000,000 if it is not given.
+//!
+//! Floors: copying the same bytes into a mapped file that is written already, and one fdatasync of
+//! one page. Slices of ours and of the floor take turns.
+#![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a benchmark speaks to its user")]
+#![allow(clippy::disallowed_methods, reason = "it measures time")]
+
+use std::fs::{self, File};
+use std::hint::black_box;
+use std::io::{Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+use transfix::store::{Disk, Durability, FileStore, Files, Kind, Options, Record, Store};
+use transfix_testkit::temp::TempDir;
+
+const MESSAGE: [u8; 200] = [b'x'; 200];
+const SLICE: u64 = 2_000;
+const SLICES: usize = 101;
+/// Messages of one turn where one sync serves all of them.
+const GROUP: u64 = 64;
+const PEER_MESSAGES: &str = "200000";
+
+fn main() {
+    let mut args = std::env::args().skip(1).filter(|arg| arg != "--bench");
+    let messages = match (args.next().as_deref(), args.next().map(|n| n.parse::<u64>())) {
+        (None, _) => 10_000_000,
+        (Some("--messages"), Some(Ok(n))) => n,
+        _ => panic!("usage: store [--messages N]"),
+    };
+    let dir = TempDir::new();
+    let (append, copy) = append(dir.path());
+    println!(
+        "append 200 bytes, process: {append:.0} ns; floor, copied: {copy:.0} ns: {:.2} x",
+        append / copy
+    );
+    let (group, sync) = power(dir.path());
+    println!(
+        "append {GROUP} of them, power: {:.1} us; floor, one fdatasync: {:.1} us: {:.2} x",
+        group / 1e3,
+        sync / 1e3,
+        group / sync
+    );
+    println!("read 1,000 for a resend: {:.0} ns each", read(dir.path()));
+    open(dir.path(), messages);
+    peers(dir.path());
+}
+
+fn options(durability: Durability) -> Options {
+    // Large enough that none is made while this is measured, as the settings recommend.
+    let segment = 256 << 20;
+    Options { durability, segment_bytes_first: segment, segment_bytes_max: segment }
+}
+
+fn fresh(dir: &Path, name: &str, options: Options) -> FileStore {
+    FileStore::open(&dir.join(name), options, 0).unwrap().0
+}
+
+fn put(store: &mut FileStore, seq: u64) {
+    store.put(seq, Record::Outbound { seq, kind: Kind::Application, bytes: &MESSAGE }).unwrap();
+}
+
+fn median(mut times: Vec<f64>) -> f64 {
+    times.sort_by(f64::total_cmp);
+    times[times.len() / 2]
+}
+
+/// Nanoseconds of a message: committed alone, and copied into a mapped file.
+fn append(dir: &Path) -> (f64, f64) {
+    let mut store = fresh(dir, "process", options(Durability::Process));
+    let mut floor = Mapped::new(&dir.join("floor"));
+    let (mut ours, mut copied) = (Vec::new(), Vec::new());
+    let mut seq = 0;
+    for _ in 0..SLICES {
+        let begun = Instant::now();
+        for _ in 0..SLICE {
+            seq += 1;
+            put(&mut store, seq);
+            store.commit().unwrap();
+        }
+        ours.push(begun.elapsed().as_nanos() as f64 / SLICE as f64);
+        let begun = Instant::now();
+        for _ in 0..SLICE {
+            floor.copy(black_box(&MESSAGE));
+        }
+        copied.push(begun.elapsed().as_nanos() as f64 / SLICE as f64);
+    }
+    (median(ours), median(copied))
+}
+
+/// A mapped file, written beforehand.
+struct Mapped {
+    map: <Files as Disk>::Map,
+    at: usize,
+}
+
+impl Mapped {
+    fn new(path: &Path) -> Self {
+        Self { map: Files.make(path, 64 << 20, Durability::Process).unwrap(), at: 0 }
+    }
+
+    #[inline]
+    fn copy(&mut self, bytes: &[u8]) {
+        let end = self.at + bytes.len();
+        if end > self.map.len() {
+            self.at = 0;
+        }
+        self.map[self.at..][..bytes.len()].copy_from_slice(bytes);
+        self.at += bytes.len();
+    }
+}
+
+/// Nanoseconds of a turn with so many messages, synced together, and of one sync of one page.
+fn power(dir: &Path) -> (f64, f64) {
+    let mut store = fresh(dir, "power", options(Durability::Power));
+    let mut file = File::create_new(dir.join("page")).unwrap();
+    file.write_all(&vec![0; 64 << 20]).unwrap();
+    file.sync_all().unwrap();
+    let (mut ours, mut floor, mut seq, mut at) = (Vec::new(), Vec::new(), 0, 0);
+    for _ in 0..SLICES * 3 {
+        let begun = Instant::now();
+        for _ in 0..GROUP {
+            seq += 1;
+            put(&mut store, seq);
+        }
+        store.commit().unwrap();
+        ours.push(begun.elapsed().as_nanos() as f64);
+        let begun = Instant::now();
+        file.seek(SeekFrom::Start(at)).unwrap();
+        file.write_all(&[1; 4096]).unwrap();
+        file.sync_data().unwrap();
+        floor.push(begun.elapsed().as_nanos() as f64);
+        at += 16 << 10;
+    }
+    (median(ours), median(floor))
+}
+
+/// Nanoseconds of a message when a resend reads 1,000 in a row.
+fn read(dir: &Path) -> f64 {
+    let store = fresh(dir, "process", options(Durability::Process));
+    let last = store.numbers().next_out - 1_000;
+    let times = (0..SLICES as u64).map(|n| {
+        let begin = 1 + n * 1_009 % last;
+        let begun = Instant::now();
+        for seq in begin..begin + 1_000 {
+            let stored = store.outbound(seq).unwrap().unwrap();
+            black_box(stored.bytes.iter().fold(0_u8, |sum, b| sum.wrapping_add(*b)));
+        }
+        begun.elapsed().as_nanos() as f64 / 1_000.0
+    });
+    median(times.collect())
+}
+
+/// Opens a store of so many messages, which are in the page cache.
+fn open(dir: &Path, messages: u64) {
+    let mut store = fresh(dir, "large", Options::default());
+    for seq in 1..=messages {
+        put(&mut store, seq);
+        if seq % GROUP == 0 {
+            store.commit().unwrap();
+        }
+    }
+    store.commit().unwrap();
+    drop(store);
+    let files = fs::read_dir(dir.join("large")).unwrap();
+    let bytes: u64 = files.map(|entry| entry.unwrap().metadata().unwrap().len()).sum();
+    let begun = Instant::now();
+    let store = fresh(dir, "large", Options::default());
+    let seconds = begun.elapsed().as_secs_f64();
+    assert_eq!(store.numbers().next_out, messages + 1);
+    let gigabytes = bytes as f64 / 1e9;
+    println!(
+        "open {messages} messages, {gigabytes:.1} GB: {seconds:.2} s, {:.1} GB/s",
+        gigabytes / seconds
+    );
+}
+
+/// The same appends and reads by the file stores of QuickFIX.
+fn peers(dir: &Path) {
+    let folder = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../target/peers"));
+    let target = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
+    let folder = target.map_or(folder, |target| target.join("peers"));
+    let jar = folder.join("quickfixj.jar");
+    let java = |sync: &str| {
+        let mut java = Command::new("java");
+        java.arg("-cp").arg(&jar).args(["StoreBench"]).arg(dir.join(format!("j{sync}")));
+        java.args([if sync == "Y" { "2000" } else { PEER_MESSAGES }, sync]);
+        java
+    };
+    let mut cpp = Command::new(folder.join("qf_store"));
+    cpp.arg(dir.join("cpp")).arg(PEER_MESSAGES);
+    for (name, file, mut command) in [
+        ("QuickFIX C++ FileStore (flushes, never syncs)", folder.join("qf_store"), cpp),
+        ("QuickFIX/J FileStore, FileStoreSync=N", jar.clone(), java("N")),
+        ("QuickFIX/J FileStore, FileStoreSync=Y", jar.clone(), java("Y")),
+    ] {
+        if !file.exists() {
+            println!("{name}: not run, `cargo xtask peers build` makes it");
+            continue;
+        }
+        let output = command.output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let mut figures = text.split_whitespace().map(|n| n.parse::<f64>().unwrap());
+        match (figures.next(), figures.next()) {
+            (Some(append), Some(read)) => {
+                println!("{name}: append {append:.0} ns, read {read:.0} ns each");
+            }
+            _ => println!("{name}: {}", String::from_utf8_lossy(&output.stderr)),
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! `cargo xtask crash --loops N`: kills real processes under load, N times, and compares the
+//! journals of both sides.
+//!
+//! The loop itself is the test `kill` of the command line; here it is built as users build it, and
+//! runs as long as is wanted.
+
+use std::process::Command;
+
+use crate::{Outcome, root};
+
+const USAGE: &str = "usage: cargo xtask crash [--loops N] [--seed S]
+
+A venue and a client trade over loopback, each in a process of its own; again and again one of
+them is killed by SIGKILL at any moment and started anew. In the end each application message must
+have arrived once and in order, and the numbers of both sides must agree. N is 1,000 by default.";
+
+/// Kills.
+///
+/// # Errors
+/// If an argument is wrong, or something was lost or doubled.
+pub fn run(args: &[String]) -> Outcome {
+    let (mut loops, mut seed) = (1_000_u64, None);
+    let mut args = args.iter().map(String::as_str);
+    while let Some(flag) = args.next() {
+        let number = match flag {
+            "--help" => return Ok(USAGE.to_owned()),
+            _ => args.next().and_then(|text| text.parse().ok()),
+        };
+        match (flag, number) {
+            ("--loops", Some(n)) => loops = n,
+            ("--seed", Some(n)) => seed = Some(n),
+            _ => return Err(USAGE.to_owned()),
+        }
+    }
+    let mut command = Command::new("cargo");
+    command
+        .args(["test", "--release", "--package", "transfix-cli", "--test", "kill"])
+        .args(["--", "--nocapture"])
+        .env("TRANSFIX_KILLS", loops.to_string())
+        .current_dir(root());
+    if let Some(seed) = seed {
+        command.env("TRANSFIX_SEED", seed.to_string());
+    }
+    let status = command.status().map_err(|error| format!("cargo: {error}"))?;
+    if status.success() {
+        Ok(format!("{loops} kills: nothing was lost or doubled"))
+    } else {
+        Err("something was lost or doubled; see above".to_owned())
+    }
+}
