@@ -25,7 +25,7 @@ use crate::dictionary_source::DictionarySource;
 use crate::handle::Registry;
 use crate::link::Down;
 use crate::mask::masked;
-use crate::protocol_log::Tap;
+use crate::protocol_log::{Tap, Unlogged};
 use crate::replay::Replay;
 use crate::schedule::Hours;
 use crate::settings::{GarbledPolicy, Offline, Unavailable, Unsent};
@@ -200,10 +200,6 @@ impl Desk {
     /// Gives a message to the session; a good Logon(A) to the application first.
     #[inline]
     pub(crate) fn receive(&mut self, now: Now, message: &Message<'_>) -> Verdict {
-        // First of all: what brings us down is in the log.
-        if let Some(log) = &mut self.log {
-            self.counters.not_logged += log.inbound(now.utc, message.bytes());
-        }
         if message.msg_type() == b"A" && self.session.is_good_logon(now, message) {
             let id = &self.session.config().id;
             if let Err(refusal) = self.application.judge_logon(message, id) {
@@ -340,13 +336,14 @@ impl Desk {
         self.options.search_garbled.then(within).flatten().unwrap_or(covered)
     }
 
-    /// Bytes that are no message.
-    pub(crate) fn garbled(&mut self, now: Now, reason: Garbled, bytes: &[u8]) {
+    pub(crate) fn garbled(&mut self, reason: Garbled, bytes: usize) {
         self.counters.garbled += 1;
-        if let Some(log) = &mut self.log {
-            self.counters.not_logged += log.garbled(now.utc, bytes);
-        }
-        tracing::warn!(session = %self.id(), bytes = bytes.len(), %reason, "skipped");
+        tracing::warn!(session = %self.id(), bytes, %reason, "skipped");
+    }
+
+    /// Logs what was received and is not logged yet.
+    pub(crate) fn log_received(&mut self, now: Now, unlogged: &mut Unlogged<'_>) {
+        log_received(self.log.as_mut(), &mut self.counters, now, unlogged);
     }
 
     /// A frame that is no sound message: skipped, unless the session rejects such ones.
@@ -356,7 +353,7 @@ impl Desk {
         frame: &[u8],
         reason: Garbled,
     ) -> Result<(), Down> {
-        self.garbled(now, reason, frame);
+        self.garbled(reason, frame.len());
         if self.options.garbled == GarbledPolicy::Skip {
             return Ok(());
         }
@@ -446,7 +443,12 @@ impl Desk {
     ///
     /// Of a replay one chunk: then it is the turn of the worker's other sessions. Answers whether
     /// the socket may take more.
-    pub(crate) fn write(&mut self, now: Now, stream: &mut dyn Stream) -> Result<bool, Down> {
+    pub(crate) fn write(
+        &mut self,
+        now: Now,
+        stream: &mut dyn Stream,
+        unlogged: &mut Unlogged<'_>,
+    ) -> Result<bool, Down> {
         let mut filled = false;
         loop {
             let replays = self.replay.active && self.replay.barrier == 0;
@@ -479,8 +481,9 @@ impl Desk {
                 show_frames(&mut *self.application, &bytes[self.shown..]);
             }
             let written = stream.write(bytes);
+            // Behind the write: the log costs the counterparty nothing.
+            log_received(self.log.as_mut(), &mut self.counters, now, unlogged);
             if !replays {
-                // Behind the write: the log costs the counterparty nothing.
                 if let Some(log) = &mut self.log {
                     self.counters.not_logged += log.outbound(now.utc, &bytes[self.shown..]);
                 }
@@ -515,6 +518,18 @@ impl Desk {
         self.replay.clear();
         tracing::info!(session = %self.id(), %reason, "disconnected");
         self.application.on_disconnect(&self.session.config().id, reason);
+    }
+}
+
+fn log_received(
+    log: Option<&mut Tap>,
+    counters: &mut Counters,
+    now: Now,
+    unlogged: &mut Unlogged<'_>,
+) {
+    let Some(log) = log else { return };
+    for (what, bytes) in unlogged.take() {
+        counters.not_logged += log.received(now.utc, what, bytes);
     }
 }
 

@@ -13,6 +13,7 @@ mod settings;
 mod writer;
 
 use std::io;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -21,9 +22,11 @@ use std::time::Duration;
 use transfix_codec::{Frame, Limits, Timestamp, frame};
 
 use crate::engine::pin_to_cpu;
-use ring::{Kind, Producer};
+use crate::inbox::Inbox;
+use ring::Producer;
 use writer::SessionLog;
 
+pub(crate) use ring::Kind;
 pub use settings::{LogDirection, LogSettings};
 
 /// Whether this build can compress what is rolled.
@@ -35,17 +38,12 @@ pub(crate) struct Tap {
 }
 
 impl Tap {
-    /// A whole message received. Answers how many lines were lost: 0 or 1.
-    pub(crate) fn inbound(&mut self, time: Timestamp, message: &[u8]) -> u64 {
-        self.ring.push(time, Kind::Inbound, message)
+    /// A message received, or bytes that are none. Answers how many lines were lost: 0 or 1.
+    pub(crate) fn received(&mut self, time: Timestamp, what: Kind, bytes: &[u8]) -> u64 {
+        self.ring.push(time, what, bytes)
     }
 
-    /// Bytes received that are no sound message.
-    pub(crate) fn garbled(&mut self, time: Timestamp, bytes: &[u8]) -> u64 {
-        self.ring.push(time, Kind::Garbled, bytes)
-    }
-
-    /// Messages sent, one behind the other.
+    /// Messages sent, one behind the other. Answers how many lines were lost.
     pub(crate) fn outbound(&mut self, time: Timestamp, mut bytes: &[u8]) -> u64 {
         // Our own frames: as long as they are.
         let limits = Limits { message_bytes_max: usize::MAX };
@@ -57,6 +55,55 @@ impl Tap {
         lost
     }
 }
+
+/// Where the messages of a turn stand in the receive buffer, until they are logged at its end:
+/// behind the write, so that the counterparty does not wait for it.
+pub(crate) struct Received {
+    /// `None` without a log.
+    places: Option<Vec<(Kind, Range<usize>)>>,
+}
+
+impl Received {
+    pub(crate) fn of(log: Option<&Tap>) -> Self {
+        Self { places: log.map(|_| Vec::with_capacity(PLACES_USUAL)) }
+    }
+
+    /// A whole message.
+    pub(crate) fn message(&mut self, place: Range<usize>) {
+        if let Some(places) = &mut self.places {
+            places.push((Kind::Inbound, place));
+        }
+    }
+
+    /// Bytes that are no sound message.
+    pub(crate) fn garbled(&mut self, place: Range<usize>) {
+        if let Some(places) = &mut self.places {
+            places.push((Kind::Garbled, place));
+        }
+    }
+
+    /// The same with the buffer, before it is read into again.
+    pub(crate) const fn of_turn<'a>(&'a mut self, inbox: &'a Inbox) -> Unlogged<'a> {
+        Unlogged { received: self, inbox }
+    }
+}
+
+/// What was received and is not logged yet.
+pub(crate) struct Unlogged<'a> {
+    received: &'a mut Received,
+    inbox: &'a Inbox,
+}
+
+impl Unlogged<'_> {
+    /// Everything noted since the last call.
+    pub(crate) fn take(&mut self) -> impl Iterator<Item = (Kind, &[u8])> {
+        let places = self.received.places.iter_mut().flat_map(|places| places.drain(..));
+        places.map(|(kind, place)| (kind, self.inbox.at(place)))
+    }
+}
+
+/// Messages that one read may bring without an allocation.
+const PLACES_USUAL: usize = 1_024;
 
 /// What the thread is told.
 #[derive(Default)]

@@ -10,7 +10,7 @@ use transfix_codec::Timestamp;
 
 /// What a line is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     Inbound,
     Outbound,
     /// Received, and no sound message.
