@@ -218,6 +218,20 @@ fn lines_beyond_the_buffer_are_counted_there_and_by_the_session() {
 }
 
 #[test]
+fn a_full_disk_costs_lines_and_not_the_session() {
+    let dir = TempDir::new();
+    let full = dir.path().join(format!("{NAME}.in.log"));
+    std::os::unix::fs::symlink("/dev/full", &full).unwrap();
+    let settings = settings(dir.path(), |log| log.write_every_ms = 1);
+    let (engine, _seen) = start(&settings);
+    let mut client = Client::logged_on(&engine);
+    (0..50).for_each(|n| client.order(&format!("order{n}")));
+    engine.stop(0);
+    assert!(lines(dir.path(), "out.log").len() > 50);
+    fs::remove_file(full).unwrap();
+}
+
+#[test]
 fn two_engines_do_not_share_a_file() {
     let dir = TempDir::new();
     let settings = settings(dir.path(), |_| ());
