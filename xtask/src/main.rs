@@ -19,7 +19,7 @@ verbs:
   fuzz [--seconds 60] [TARGET...]        run the fuzz targets, each for so many seconds
   instructions [--record]                count the instructions of one turn of a link
   peers build | peers test [OPTIONS]     build QuickFIX C++ as a counterparty; play sessions with it
-  sanitize                               run the codec's tests under AddressSanitizer and others
+  sanitize [--short]                     run the codec's tests under AddressSanitizer and others
   scenarios [--world W]... [--filter F]  play the scenarios of testdata/scenarios, in the worlds
                                          pure, loopback and quickfix
   simulate [--seed N] [--worlds M] [--kind KIND] | --faults | --fault NAME
@@ -38,7 +38,7 @@ fn main() -> ExitCode {
         "docs" => docs::run(),
         "fuzz" => fuzz::run(args),
         "instructions" => instructions::run(args),
-        "sanitize" => sanitize::run(),
+        "sanitize" => sanitize::run(args),
         "simulate" => simulate::run(args),
         "tidy" => tidy::run(),
         _ => Err(USAGE.to_owned()),

@@ -5,6 +5,7 @@
 mod delivery;
 mod outgoing;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
@@ -12,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use transfix_codec::{CheckSumPolicy, FieldIndex, Frame, Garbled, Limits, Message, Tag, frame};
 use transfix_session::{
-    Checks, Disconnect, Entry, Now, Outbox, Role, Session, SessionId, State, Verdict,
+    Checks, Disconnect, Entry, Kind, Now, Outbox, Role, Session, SessionId, State, Verdict,
     check_msg_type,
 };
 use transfix_store::{Record, Store, StoreError};
@@ -235,12 +236,14 @@ impl Desk {
         self.act_on_one(now, message, verdict)?;
         while let Some(held) = self.session.take_held() {
             let mut index = std::mem::take(&mut self.held_index);
+            let mut acted = Ok(());
             // It was whole and sound when it was kept.
             if let Ok(message) = Message::parse(&held, &mut index, CheckSumPolicy::Ignore) {
                 let verdict = self.session.receive_held(now, &message, &mut self.out);
-                self.act_on_one(now, &message, verdict)?;
+                acted = self.act_on_one(now, &message, verdict);
             }
             self.held_index = index;
+            acted?;
         }
         self.cut.take().map_or(Ok(()), |reason| Err(Down::Session(reason)))
     }
@@ -419,11 +422,15 @@ impl Desk {
         for entry in self.out.entries() {
             match entry {
                 Entry::Frame { seq, kind, range } => {
-                    let kind = match kind {
-                        transfix_session::Kind::Admin => transfix_store::Kind::Admin,
-                        transfix_session::Kind::Application => transfix_store::Kind::Application,
-                    };
                     let bytes = &self.out.bytes()[range.clone()];
+                    let (kind, bytes) = match kind {
+                        // Never sent again: no password need be kept.
+                        Kind::Admin => (transfix_store::Kind::Admin, masked(bytes)),
+                        Kind::Application => {
+                            (transfix_store::Kind::Application, Cow::Borrowed(bytes))
+                        }
+                    };
+                    let bytes = &*bytes;
                     self.store.put(time_ns, Record::Outbound { seq: *seq, kind, bytes })?;
                     self.stored.1 = seq + 1;
                     self.counters.messages_out += 1;
@@ -432,6 +439,7 @@ impl Desk {
                     self.store.put(time_ns, Record::Reset)?;
                     self.stored = (1, 1);
                     self.replay.stop();
+                    self.postponed.forget_numbers();
                 }
             }
         }

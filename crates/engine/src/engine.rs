@@ -236,7 +236,9 @@ impl Engine {
         for (slot, shared) in shared.into_iter().enumerate() {
             let mailbox = Arc::clone(worker.mailbox());
             let sub_ids = Arc::clone(&shared.id.sub_ids);
-            let destination = Destination { mailbox: Arc::clone(&mailbox), slot, sub_ids };
+            let check_sum = shared.check_sum();
+            let to = Arc::clone(&mailbox);
+            let destination = Destination { mailbox: to, slot, sub_ids, check_sum };
             destinations.push((shared.id.clone(), destination));
             let set = shared.wake.set(Box::new(move || mailbox.wake()));
             assert!(set.is_ok(), "a session has one worker");

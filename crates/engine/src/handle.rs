@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, TryLockError, Weak};
 
-use transfix_codec::Body;
+use transfix_codec::{Body, CheckSumPolicy};
 use transfix_session::{BeginString, SendError, SessionId, State};
 use transfix_store::StoreError;
 
@@ -51,6 +51,13 @@ pub enum Sent {
         /// Bytes that wait in the queue now.
         bytes: usize,
     },
+}
+
+impl Shared {
+    /// Whether CheckSum(10) of what it receives is verified.
+    pub(crate) fn check_sum(&self) -> CheckSumPolicy {
+        self.link.lock().unwrap_or_else(PoisonError::into_inner).desk.options.check_sum
+    }
 }
 
 /// Sends into one session, from any thread, and never blocks on a stuck counterparty.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use transfix_codec::{CheckSumPolicy, FieldIndex, Frame, Limits, Message, frame, tag};
+use transfix_codec::{CheckSumPolicy, FieldIndex, Frame, Limits, Message, frame, raw, tag};
 use transfix_session::{BeginString, SubIds};
 use transfix_transport::{Events, Interest, Listener, Poll, Stream, TcpStream, Token, Waker};
 
@@ -33,6 +33,8 @@ pub(crate) struct Destination {
     pub(crate) slot: usize,
     /// The session's SubIDs and LocationIDs.
     pub(crate) sub_ids: Arc<SubIds>,
+    /// Whether its messages must have the right CheckSum(10), the first one too.
+    pub(crate) check_sum: CheckSumPolicy,
 }
 
 impl Destination {
@@ -220,12 +222,16 @@ impl Lobby {
     fn usher(&mut self, mut waiting: Waiting, end: usize) {
         let peer = waiting.stream.peer_addr();
         // Never the whole Logon(A): it may hold a password.
-        let mut asked = String::from("a message with a wrong CheckSum(10)");
+        let mut asked = String::from("a garbled message");
         let mut index = std::mem::take(&mut self.index);
-        let found = match Message::parse(&waiting.read[..end], &mut index, CheckSumPolicy::Verify) {
+        let first = &waiting.read[..end];
+        let (summed, trailer) = first.split_at(end.saturating_sub(7));
+        let is_sound = trailer.get(3..6) == Some(&raw::check_sum(summed)[..]);
+        let found = match Message::parse(first, &mut index, CheckSumPolicy::Ignore) {
             Ok(message) => {
                 asked = asked_for(&message);
-                key(waiting.group, &message).and_then(|key| self.destination(key, &message))
+                let key = key(waiting.group, &message);
+                key.and_then(|key| self.destination(key, &message, is_sound))
             }
             Err(_) => None,
         };
@@ -247,13 +253,20 @@ impl Lobby {
     }
 
     /// Whose Logon(A) it is: the session whose SubIDs fit best, of equals one, or a new one.
-    fn destination(&mut self, key: Key, message: &Message<'_>) -> Option<(Arc<Mailbox>, usize)> {
+    /// `is_sound`: whether the CheckSum(10) is right.
+    fn destination(
+        &mut self,
+        key: Key,
+        message: &Message<'_>,
+        is_sound: bool,
+    ) -> Option<(Arc<Mailbox>, usize)> {
         let known = self.sessions.get(&key).into_iter().flatten();
         let best = known
+            .filter(|to| is_sound || to.check_sum == CheckSumPolicy::Ignore)
             .filter_map(|to| Some((to.fit(message)?, to)))
             .max_by_key(|(fit, _)| *fit)
             .map(|(_, to)| (Arc::clone(&to.mailbox), to.slot));
-        if best.is_some() || self.sessions.contains_key(&key) {
+        if best.is_some() || !is_sound || self.sessions.contains_key(&key) {
             return best;
         }
         let made = self.creator.create(&key)?;

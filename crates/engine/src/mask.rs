@@ -96,6 +96,16 @@ mod tests {
     }
 
     #[test]
+    fn what_is_journalled_is_sound() {
+        let body = b"8=FIX.4.4\x019=19\x0135=A\x01554=hush\x01";
+        let frame = [&body[..], b"10=", &raw::check_sum(body), b"\x01"].concat();
+        let journalled = masked(&frame);
+        assert!(journalled.windows(9).any(|part| part == b"554=****\x01"));
+        let (summed, trailer) = journalled.split_at(journalled.len() - 7);
+        assert_eq!(trailer[3..6], raw::check_sum(summed));
+    }
+
+    #[test]
     fn passwords_of_a_logon() {
         check(
             "8=FIX.4.4|9=50|35=A|553=me|554=hush|925=new|",

@@ -3,6 +3,8 @@
 //! Invariant: what was sent before the request goes out first, then the replay, then what has been
 //! sent since, each number once as new; a replay never holds more than one chunk in memory.
 
+use std::collections::VecDeque;
+
 use transfix_codec::{CheckSumPolicy, FieldIndex, Message};
 use transfix_session::{Now, Outbox, Session};
 use transfix_store::{Kind, Store, StoreError};
@@ -14,12 +16,16 @@ use crate::application::{Application, Resend};
 const CHUNK_BYTES: usize = 4 << 10;
 /// Numbers looked at in one call: a long run of administrative messages is taken in steps too.
 const CHUNK_NUMBERS: usize = 10_000;
+/// Requests that wait behind a replay; more of them become one.
+const PENDING_MAX: usize = 64;
 
 /// A resend under way.
 #[derive(Debug, Default)]
 pub(crate) struct Replay {
     next: u64,
     end: u64,
+    /// What was asked for meanwhile.
+    pending: VecDeque<(u64, u64)>,
     /// The last number that goes out before the replay.
     last: u64,
     /// First number of the run that a gap fill will cover.
@@ -39,29 +45,41 @@ impl Replay {
         Self { index, ..Self::default() }
     }
 
-    /// Begins at `begin`; a request that comes during a replay starts it anew. `live_bytes` of the
-    /// outbox, which end with the number `last`, go out before.
+    /// Begins at `begin`. `live_bytes` of the outbox, which end with the number `last`, go out
+    /// before. A request that comes during a replay is answered behind it, unless the replay is
+    /// still to come to all that it asks for.
     pub(crate) fn start(&mut self, begin: u64, end: u64, last: u64, live_bytes: usize) {
         if !self.active {
+            self.active = true;
             self.last = last;
             self.barrier = live_bytes;
+            self.gap_begin = None;
+            (self.next, self.end) = (begin, end.min(last));
+            return;
         }
-        self.active = true;
-        self.gap_begin = None;
-        self.next = begin;
         // What waits behind the replay comes by itself: sent again before, its number would be too
         // low when it comes.
-        self.end = end.min(self.last);
+        let end = end.min(self.last);
+        if begin > end || (begin >= self.next && end <= self.end) {
+            return;
+        }
+        if self.pending.len() < PENDING_MAX {
+            self.pending.push_back((begin, end));
+        } else if let Some(last) = self.pending.back_mut() {
+            *last = (last.0.min(begin), last.1.max(end));
+        }
     }
 
     /// Numbers have been reset: nothing more is to be sent again. What is encoded goes out whole.
-    pub(crate) const fn stop(&mut self) {
+    pub(crate) fn stop(&mut self) {
+        self.pending.clear();
         self.gap_begin = None;
         self.next = self.end + 1;
     }
 
     pub(crate) fn clear(&mut self) {
         self.active = false;
+        self.pending.clear();
         self.out.clear();
     }
 
@@ -106,7 +124,11 @@ impl Replay {
             if let Some(begin) = self.gap_begin.take() {
                 session.gap_fill(now, begin, self.next, &mut self.out);
             }
-            self.active = !self.out.bytes().is_empty();
+            if let Some((begin, end)) = self.pending.pop_front() {
+                (self.next, self.end) = (begin, end);
+            } else {
+                self.active = !self.out.bytes().is_empty();
+            }
         }
         Ok(())
     }
@@ -148,14 +170,28 @@ mod tests {
     #[test]
     fn a_second_request_does_not_take_in_what_waits_behind_the_replay() {
         let mut replay = Replay::default();
-        replay.start(1, 4, 4, 0);
+        replay.start(2, 4, 4, 0);
         replay.start(3, 9, 9, 500);
-        assert_eq!((replay.barrier, filled(&mut replay, 10)), (0, Some((3, 5))));
+        assert_eq!((replay.barrier, filled(&mut replay, 10)), (0, Some((2, 5))));
         replay.start(6, 9, 9, 500);
         assert_eq!(filled(&mut replay, 10), None, "all of it waits behind");
         assert!(!replay.active);
         replay.start(6, 9, 9, 500);
         assert_eq!((replay.barrier, filled(&mut replay, 10)), (500, Some((6, 10))));
+    }
+
+    #[test]
+    fn each_request_is_answered() {
+        let mut replay = Replay::default();
+        for (begin, end) in [(3, 5), (6, 8), (4, 4), (1, 1)] {
+            replay.start(begin, end, 9, 0);
+        }
+        let ranges: Vec<_> = (0..4).map(|_| filled(&mut replay, 10)).collect();
+        assert_eq!(ranges, [Some((3, 6)), Some((6, 9)), Some((1, 2)), None], "4 came with 3 to 5");
+        for n in 0..1_000 {
+            replay.start(1 + n % 9, 1 + n % 9, 9, 0);
+        }
+        assert!(replay.pending.len() <= PENDING_MAX);
     }
 
     #[test]

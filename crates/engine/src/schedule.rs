@@ -3,9 +3,10 @@
 //! A window opens and closes at wall clock times of one IANA time zone; what is computed from it is
 //! an [`Interval`] in UTC, so that everything else compares moments and knows no zones.
 //!
-//! Where clocks are changed: a time that is skipped counts as much later as is skipped (02:30
-//! becomes 03:30), of a time that comes twice the first one counts. Windows never overlap; should a
-//! change of clocks make them, the later one begins where the earlier one ends.
+//! Where clocks are changed: a time that is skipped stands for the moment of the change, of a time
+//! that comes twice the first one counts. A window that lies in skipped time altogether does not
+//! open. Windows never overlap; should a change of clocks make them, the later one begins where the
+//! earlier one ends.
 //!
 //! ```
 //! use transfix::schedule::{Schedule, ScheduleSettings};
@@ -37,7 +38,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use jiff::civil::{Date, DateTime};
-use jiff::tz::TimeZone;
+use jiff::tz::{AmbiguousOffset, TimeZone};
 use transfix_codec::Timestamp;
 
 pub(crate) use hours::Hours;
@@ -195,7 +196,15 @@ impl Schedule {
     }
 
     fn moment(&self, local: DateTime) -> Option<Timestamp> {
-        let instant = self.zone.to_ambiguous_timestamp(local).compatible().ok()?;
+        let ambiguous = self.zone.to_ambiguous_timestamp(local);
+        let instant = match ambiguous.offset() {
+            AmbiguousOffset::Gap { .. } => {
+                // Skipped: the moment of the change.
+                let before = ambiguous.earlier().ok()?;
+                self.zone.following(before).next()?.timestamp()
+            }
+            _ => ambiguous.earlier().ok()?,
+        };
         i64::try_from(instant.as_nanosecond()).ok().map(Timestamp)
     }
 

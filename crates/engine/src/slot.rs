@@ -11,6 +11,7 @@ use transfix_transport::{Connecting, Interest, Registry, SocketOptions, Stream, 
 use crate::clock;
 use crate::handle::Shared;
 use crate::link::{Down, Link, Turn};
+use crate::schedule::Interval;
 
 const MS: u64 = 1_000_000;
 /// How long a connection may take to be established.
@@ -107,12 +108,15 @@ pub(crate) struct Slot {
     look_at: Option<u64>,
     /// The window has closed, and the session was told.
     closing: bool,
+    /// The window in which the connection came up.
+    window: Option<Interval>,
 }
 
 impl Slot {
     pub(crate) fn new(shared: Arc<Shared>, dial: Option<Dial>) -> Self {
         let (up, failed, ended, warned, closing) = (false, false, None, false, false);
-        let mut slot = Self { shared, dial, up, failed, ended, warned, look_at: None, closing };
+        let (look_at, window) = (None, None);
+        let mut slot = Self { shared, dial, up, failed, ended, warned, look_at, closing, window };
         let has_schedule = slot.lock().desk.options.hours.is_some();
         slot.look_at = has_schedule.then_some(0);
         slot
@@ -125,9 +129,11 @@ impl Slot {
         }
         let mut link = self.shared.link.lock().map_err(|_| Down::Panicked)?;
         let Some(hours) = &mut link.desk.options.hours else { return Ok(()) };
-        let may_connect = hours.may_connect(now.utc);
+        // Where windows touch, the next one is open at the end of this one.
+        let same = hours.stays() || hours.at(now.utc) == self.window;
+        let may_stay = hours.may_connect(now.utc) && same;
         self.look_at = Some(hours.look_again(now));
-        if may_connect || !self.up {
+        if may_stay || !self.up {
             self.closing = false;
             return Ok(());
         }
@@ -214,6 +220,10 @@ impl Slot {
         self.warned = false;
         self.closing = false;
         self.look_at = self.look_at.map(|_| 0);
+        let mut link = self.lock();
+        let window = link.desk.options.hours.as_mut().and_then(|hours| hours.at(now.utc));
+        drop(link);
+        self.window = window;
         self.ended = None;
         attached
     }

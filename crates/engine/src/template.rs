@@ -83,7 +83,8 @@ impl Creator {
         assert!(set.is_ok(), "a session has one worker");
         self.registry.add(&shared);
         tracing::info!(session = %id, "made from a template");
+        let (sub_ids, check_sum) = (Arc::clone(&id.sub_ids), shared.check_sum());
         mailbox.post(Command::Add(Box::new(Slot::new(shared, None))));
-        Some(Destination { mailbox: Arc::clone(mailbox), slot, sub_ids: Arc::clone(&id.sub_ids) })
+        Some(Destination { mailbox: Arc::clone(mailbox), slot, sub_ids, check_sum })
     }
 }

@@ -76,15 +76,16 @@ fn settings(role: Role, address: &str, schedule: Option<ScheduleSettings>) -> Se
     settings
 }
 
-/// Two windows of three seconds, three seconds from now and three seconds apart.
-fn soon() -> ScheduleSettings {
+/// Two windows of three seconds, three seconds from now; the second one opens so many seconds after
+/// the end of the first.
+fn soon(apart: i64) -> ScheduleSettings {
     let start = clock::now().utc.0 / SECOND * SECOND;
     let time = |seconds: i64| {
         let moment = Timestamp(start + seconds * SECOND);
         Some(moment.to_string()[9..17].to_owned())
     };
     let window = |from, to| WindowSettings { from, to, ..WindowSettings::default() };
-    let windows = vec![window(time(3), time(6)), window(time(9), time(12))];
+    let windows = vec![window(time(3), time(6)), window(time(6 + apart), time(9 + apart))];
     ScheduleSettings { windows, ..ScheduleSettings::in_zone("UTC") }
 }
 
@@ -100,7 +101,7 @@ fn later() -> ScheduleSettings {
 
 #[test]
 fn connects_and_logs_out_by_its_windows_and_begins_at_1_in_each() {
-    let schedule = soon();
+    let schedule = soon(3);
     let (venue, at_venue) = start(settings(Role::Acceptor, "127.0.0.1:0", Some(schedule.clone())));
     let address = venue.listening()[0].to_string();
     let hours = Schedule::new(&schedule).unwrap();
@@ -114,6 +115,18 @@ fn connects_and_logs_out_by_its_windows_and_begins_at_1_in_each() {
         let closed = hours.at(clock::now().utc).is_none();
         assert!(closed, "logged out at the end, not before");
     }
+}
+
+#[test]
+fn windows_that_touch_are_two_all_the_same() {
+    let schedule = soon(0);
+    let (venue, _at_venue) = start(settings(Role::Acceptor, "127.0.0.1:0", Some(schedule.clone())));
+    let address = venue.listening()[0].to_string();
+    let (_client, at_client) = start(settings(Role::Initiator, &address, Some(schedule)));
+    let next = || at_client.recv_timeout(LONG).unwrap();
+    assert_eq!(next(), Seen::Logon(2, 2));
+    assert_eq!(next(), Seen::Disconnect(Disconnect::LoggedOut));
+    assert_eq!(next(), Seen::Logon(2, 2), "numbers have started again");
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! Checks of the standard header, and the Reject(3) and Logout(5) that answer bad messages.
 
-use transfix_codec::{Body, Message, Reject, RejectReason, Tag, tag, validate, value};
+use transfix_codec::{
+    Body, Date, Message, Reject, RejectReason, Tag, TimeOfDay, Timestamp, tag, validate, value,
+};
 
 use crate::config::{BeginString, CompIdPolicy, Now};
 use crate::outbox::{Kind, Outbox};
@@ -91,13 +93,18 @@ impl Session {
     }
 
     pub(crate) fn check_sending_time(&self, now: Now, message: &Message<'_>) -> Result<(), Reject> {
-        let sent = message.timestamp(tag::SENDING_TIME)?;
-        let Some(tolerance_s) = self.config.sending_time_tolerance_s else { return Ok(()) };
-        let off = now.utc.since(sent).unsigned_abs();
-        if off > u64::from(tolerance_s) * 1_000_000_000 {
-            return Err(Reject::new(RejectReason::SendingTimeAccuracy, tag::SENDING_TIME));
+        let off = match message.timestamp(tag::SENDING_TIME) {
+            Ok(sent) => now.utc.since(sent).unsigned_abs(),
+            // Centuries off, and no fault of its form.
+            Err(_) if message.raw(tag::SENDING_TIME).is_some_and(is_beyond_our_range) => u64::MAX,
+            Err(reject) => return Err(reject),
+        };
+        match self.config.sending_time_tolerance_s {
+            Some(tolerance_s) if off > u64::from(tolerance_s) * 1_000_000_000 => {
+                Err(Reject::new(RejectReason::SendingTimeAccuracy, tag::SENDING_TIME))
+            }
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     /// Answers a bad message: Reject(3), and Logout(5) where the standard ends the session.
@@ -124,7 +131,7 @@ impl Session {
         Verdict::Handled
     }
 
-    /// Writes Reject(3) for `message`.
+    /// Writes Reject(3) for `message`, unless it is one itself: that counts, and nothing goes back.
     pub fn reject(&mut self, now: Now, message: &Message<'_>, reject: Reject, out: &mut Outbox) {
         let seq = message.msg_seq_num().unwrap_or(0);
         let rejected = Rejected { seq, msg_type: message.msg_type(), message: Some(message) };
@@ -140,6 +147,10 @@ impl Session {
     ) {
         let begin_string = self.config.id.begin_string;
         let Rejected { seq, msg_type, message } = rejected;
+        // FIX Session: two sides that fault each other's would reject rejects for ever.
+        if msg_type == b"3" {
+            return;
+        }
         self.write_reject(now, out, |body| {
             if let Some(message) = message {
                 reverse_route(body, message, begin_string);
@@ -221,6 +232,16 @@ impl Session {
         let text = why.to_string();
         self.write_logout(now, &text, Some(why), out);
         Verdict::Disconnect(why)
+    }
+}
+
+/// Whether a UTCTimestamp is well-formed and of a year that a [`Timestamp`] does not reach.
+#[cold]
+fn is_beyond_our_range(value: &[u8]) -> bool {
+    let Some((date, [b'-', time @ ..])) = value.split_at_checked(8) else { return false };
+    match (Date::parse(date), TimeOfDay::parse(time)) {
+        (Some(date), Some(time)) => Timestamp::from_parts(date, time).is_none(),
+        _ => false,
     }
 }
 

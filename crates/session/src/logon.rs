@@ -114,6 +114,9 @@ impl Session {
 
     fn apply_reset(&mut self, terms: &Terms, out: &mut Outbox) {
         let live = self.is_live();
+        if !live && !terms.resets {
+            self.settle_lost_reset(terms.seq);
+        }
         let unasked = terms.resets && !self.reset_sent;
         if live && !unasked {
             // The answer to our own reset in mid-session: ours has begun with our Logon(A).
@@ -163,8 +166,10 @@ impl Session {
         self.timers.reset_answer_until = None;
         self.plan_reset(now);
         self.reset_wanted = false;
+        self.before_reset = None;
         self.asked = (0, 0, 0);
         self.transition(Event::LogonAccepted);
+        self.was_active = true;
         let early = terms.seq > self.next_num_in;
         if !early {
             self.next_num_in += 1;
@@ -205,15 +210,42 @@ impl Session {
         if !possible {
             return false;
         }
-        let next_num_in = self.next_num_in;
+        let before = (self.next_num_in, self.next_num_out);
         self.reset_numbers(out);
         // What is under way to us still has the old numbers.
-        self.next_num_in = next_num_in;
+        self.next_num_in = before.0;
+        self.before_reset = Some(before);
         self.reset_sent = true;
+        // An initiator whose link is cut before the answer asks again at its next logon.
+        self.reset_wanted |= self.config.role == Role::Initiator;
         let timeout_ns = u64::from(self.config.logon_timeout_ms) * 1_000_000;
-        self.timers.reset_answer_until = Some(now.monotonic_ns + timeout_ns);
+        self.timers.reset_answer_until = Some(now.monotonic_ns.saturating_add(timeout_ns));
         self.write_logon(now, Numbering::Restarted, out);
         true
+    }
+
+    /// The link is gone: whether the counterparty has taken our reset in mid-session is unknown if
+    /// it has not answered. Both numbers stand as if it had.
+    pub(crate) const fn lose_reset(&mut self) {
+        if let Some(before) = &mut self.before_reset
+            && self.timers.reset_answer_until.is_some()
+        {
+            before.0 = self.next_num_in;
+            self.next_num_in = 1;
+        }
+    }
+
+    /// An acceptor cannot ask again: the number of the next Logon(A) tells which numbers the
+    /// counterparty goes on with. Below the old one it is one of the new numbering; else our reset
+    /// never came, and the old numbers stand.
+    const fn settle_lost_reset(&mut self, seq: u64) {
+        if let Some((next_num_in, next_num_out)) = self.before_reset
+            && seq >= next_num_in
+        {
+            self.next_num_in = next_num_in;
+            self.next_num_out = next_num_out;
+            self.before_reset = None;
+        }
     }
 
     fn plan_reset(&mut self, now: Now) {
@@ -225,9 +257,9 @@ impl Session {
             if at > of_day { at - of_day } else { at + DAY - of_day }
         });
         let hours = self.config.reset_after_h;
-        let later = (hours > 0).then_some(u64::from(hours) * 3_600 * SECOND);
+        let later = (hours > 0).then_some(u64::from(hours).saturating_mul(3_600 * SECOND));
         let wait = daily.into_iter().chain(later).min();
-        self.timers.reset_at = wait.map(|wait| now.monotonic_ns + wait);
+        self.timers.reset_at = wait.map(|wait| now.monotonic_ns.saturating_add(wait));
     }
 
     fn terms(&self, now: Now, message: &Message<'_>) -> Result<Terms, Refusal> {
@@ -245,6 +277,10 @@ impl Session {
             .flag(tag::RESET_SEQ_NUM_FLAG)
             .map_err(|_| spoken("ResetSeqNumFlag(141) must be Y or N"))?;
         let resets = resets && self.config.id.begin_string.has_reset_flag();
+        // FIX Session: the reset takes effect with the Logon(A) itself.
+        if resets && seq != 1 {
+            return Err(spoken("MsgSeqNum(34) must be 1 with ResetSeqNumFlag(141)=Y"));
+        }
         if let Some(is_test) = policy.test_message_indicator
             && message.flag(tag::TEST_MESSAGE_INDICATOR) != Ok(is_test)
         {

@@ -67,6 +67,7 @@ impl Session {
     pub const fn set_next_num_out(&mut self, next: u64) {
         assert!(next > 0, "MsgSeqNum(34) counts from 1");
         self.reset_due = false;
+        self.before_reset = None;
         self.next_num_out = next;
     }
 
@@ -77,6 +78,7 @@ impl Session {
     pub fn set_next_num_in(&mut self, next: u64) {
         assert!(next > 0, "MsgSeqNum(34) counts from 1");
         self.reset_due = false;
+        self.before_reset = None;
         self.next_num_in = next;
         // What is missing now shows at the next early message.
         self.gap.clear();

@@ -52,6 +52,10 @@ impl Session {
         }
         match (self.state, message.msg_type()) {
             (State::Disconnected, _) => return Verdict::Handled,
+            // FIX Session: a Logon(A) is never sent again; one that was is a duplicate like any
+            // other.
+            (State::Active | State::LogoutSent, b"A")
+                if message.flag(tag::POSS_DUP_FLAG) == Ok(true) => {}
             (_, b"A") => return self.on_logon(now, message, out),
             (State::LogonSent, b"5") => {}
             _ if before_logon => return Verdict::Disconnect(Disconnect::FirstMessageNotLogon),
@@ -138,7 +142,8 @@ impl Session {
         out: &mut Outbox,
     ) -> Result<Verdict, Reject> {
         let verdict = match message.msg_type() {
-            b"0" | b"3" => Verdict::Handled,
+            // A Logon(A) comes here only as a duplicate.
+            b"0" | b"3" | b"A" => Verdict::Handled,
             b"1" => {
                 self.answer_test_request(now, seq, message, out)?;
                 Verdict::Handled
@@ -241,7 +246,12 @@ impl Session {
             CompIdPolicy::Check => self.check_comp_ids(message),
             CompIdPolicy::Ignore => Ok(()),
         };
-        match comp_ids.and_then(|()| self.check_orig_sending_time(message)) {
+        // A SequenceReset(4) has no original to be later than.
+        let original = || match message.msg_type() {
+            b"4" => Ok(()),
+            _ => self.check_orig_sending_time(message),
+        };
+        match comp_ids.and_then(|()| original()) {
             Ok(()) => self.low_gap_fill(now, seq, message, out),
             Err(reject) => self.refuse(now, message, reject, out),
         }

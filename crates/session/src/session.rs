@@ -1,6 +1,7 @@
 //! One FIX session: its numbers, its state, and what the driver calls.
 
 use std::fmt::Write;
+use std::ops::Range;
 use std::sync::Arc;
 
 use transfix_codec::encode::{Header, is_msg_type};
@@ -59,8 +60,13 @@ pub struct Session {
     pub(crate) poss_dup: bool,
     /// The operator wants the next Logon(A) to reset the numbers.
     pub(crate) reset_wanted: bool,
+    /// The next numbers, inbound and outbound, as they were before a reset of ours in mid-session
+    /// that has no answer.
+    pub(crate) before_reset: Option<(u64, u64)>,
     /// The last connection ended without its reset, with the process.
     pub(crate) reset_due: bool,
+    /// A Logon(A) was accepted in this connection.
+    pub(crate) was_active: bool,
     /// Why the driver was told to close the link.
     pub(crate) ended: Option<Disconnect>,
     /// The last ResendRequest(2) of the counterparty, and how often it came in a row.
@@ -129,6 +135,8 @@ impl Session {
             from_held: false,
             poss_dup: false,
             reset_wanted: false,
+            before_reset: None,
+            was_active: false,
             ended: None,
             asked: (0, 0, 0),
             message_bytes_max: usize::MAX,
@@ -208,6 +216,7 @@ impl Session {
         self.reset_sent = false;
         self.ending = None;
         self.ended = None;
+        self.was_active = false;
         self.message_bytes_max = usize::MAX;
         // Until a Logon(A) is answered: the one that asked may be lost on the way.
         let asks = self.config.role == Role::Initiator
@@ -234,12 +243,15 @@ impl Session {
         self.transition(Event::LinkClosed);
         self.gap.clear();
         self.ending = None;
+        self.lose_reset();
         out.clear();
         let policy = self.config.reset;
         let ended = self.ended.take();
+        // Who is refused may be a stranger, who must not make us forget what was sent.
+        let fault = self.was_active && ended.is_some_and(|why| why.is_error());
         if policy.disconnect
             || (policy.logout && ended == Some(Disconnect::LoggedOut))
-            || (policy.error && ended.is_some_and(|why| why.is_error()))
+            || (policy.error && fault)
         {
             self.reset_numbers(out);
         }
@@ -258,16 +270,7 @@ impl Session {
         fill: impl FnOnce(&mut Body<'_>),
     ) -> Result<u64, SendError> {
         self.ready()?;
-        check_msg_type(msg_type)?;
-        let begin = out.bytes.len();
-        let seq = self.write(now, msg_type, Kind::Application, out, fill)?;
-        if out.bytes.len() - begin > self.message_bytes_max {
-            out.bytes.truncate(begin);
-            out.entries.pop();
-            self.next_num_out = seq;
-            return Err(SendError::TooLong { bytes_max: self.message_bytes_max });
-        }
-        Ok(seq)
+        self.write_application(now, msg_type, out, fill)
     }
 
     /// Writes an application message with another header than the next in turn.
@@ -299,6 +302,7 @@ impl Session {
         }
         fill(frame.body(precision));
         let range = frame.finish()?;
+        self.check_length(range.clone(), out)?;
         if change.msg_seq_num.is_none() {
             out.entries.push(Entry::Frame { seq, kind: Kind::Application, range });
             self.next_num_out += 1;
@@ -322,8 +326,7 @@ impl Session {
         if self.state != State::Disconnected {
             return Err(SendError::NotLoggedOn);
         }
-        check_msg_type(msg_type)?;
-        self.write(now, msg_type, Kind::Application, out, fill)
+        self.write_application(now, msg_type, out, fill)
     }
 
     /// Whether the session takes application messages now.
@@ -352,6 +355,7 @@ impl Session {
     /// Makes both numbers start again at 1, and journals it if they have moved.
     pub(crate) fn reset_numbers(&mut self, out: &mut Outbox) {
         self.reset_due = false;
+        self.before_reset = None;
         self.gap.clear();
         if (self.next_num_in, self.next_num_out) != (1, 1) {
             self.next_num_in = 1;
@@ -396,6 +400,29 @@ impl Session {
         assert!(written.is_ok(), "an administrative message of ours is wrong: {written:?}");
     }
 
+    /// Writes a new message of the application, if the counterparty takes one so long.
+    fn write_application(
+        &mut self,
+        now: Now,
+        msg_type: &[u8],
+        out: &mut Outbox,
+        fill: impl FnOnce(&mut Body<'_>),
+    ) -> Result<u64, SendError> {
+        check_msg_type(msg_type)?;
+        let range = self.encode(now, msg_type, out, fill)?;
+        self.check_length(range.clone(), out)?;
+        Ok(self.note_written(now, Kind::Application, range, out))
+    }
+
+    /// Takes the last frame back if it is longer than MaxMessageSize(383) of the counterparty.
+    fn check_length(&self, frame: Range<usize>, out: &mut Outbox) -> Result<(), SendError> {
+        if frame.len() <= self.message_bytes_max {
+            return Ok(());
+        }
+        out.bytes.truncate(frame.start);
+        Err(SendError::TooLong { bytes_max: self.message_bytes_max })
+    }
+
     pub(crate) fn write(
         &mut self,
         now: Now,
@@ -404,6 +431,18 @@ impl Session {
         out: &mut Outbox,
         fill: impl FnOnce(&mut Body<'_>),
     ) -> Result<u64, SendError> {
+        let range = self.encode(now, msg_type, out, fill)?;
+        Ok(self.note_written(now, kind, range, out))
+    }
+
+    /// A new frame with our next number, which is not used yet.
+    fn encode(
+        &mut self,
+        now: Now,
+        msg_type: &[u8],
+        out: &mut Outbox,
+        fill: impl FnOnce(&mut Body<'_>),
+    ) -> Result<Range<usize>, Misuse> {
         let seq = self.next_num_out;
         let precision: Precision = self.config.precision;
         let sending_time = (now.utc, precision);
@@ -412,11 +451,16 @@ impl Session {
             frame.header_uint(tag::LAST_MSG_SEQ_NUM_PROCESSED, self.next_num_in - 1);
         }
         fill(frame.body(precision));
-        let range = frame.finish()?;
+        frame.finish()
+    }
+
+    /// The frame stays: it is to be journalled, and its number is used.
+    fn note_written(&mut self, now: Now, kind: Kind, range: Range<usize>, out: &mut Outbox) -> u64 {
+        let seq = self.next_num_out;
         out.entries.push(Entry::Frame { seq, kind, range });
         self.next_num_out += 1;
         self.timers.sent(now);
-        Ok(seq)
+        seq
     }
 }
 

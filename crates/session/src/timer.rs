@@ -82,26 +82,32 @@ impl Timers {
     /// How long silence is borne before a TestRequest(1), and again after it.
     const fn patience(&self) -> u64 {
         let margin = match self.policy.margin_ms {
-            0 => self.heart_bt_int / 100 * self.policy.margin_percent as u64,
+            0 => (self.heart_bt_int / 100).saturating_mul(self.policy.margin_percent as u64),
             ms => ms as u64 * MS,
         };
-        self.heart_bt_int + margin
+        self.heart_bt_int.saturating_add(margin)
     }
 
     /// When the answer to a TestRequest(1) is waited for no longer.
     fn unanswered_at(&self) -> Option<u64> {
         let sent = self.test_request_sent?;
-        Some(sent + self.patience().min(u64::from(self.policy.test_request_wait_ms) * MS))
+        let wait = u64::from(self.policy.test_request_wait_ms) * MS;
+        Some(sent.saturating_add(self.patience().min(wait)))
+    }
+
+    /// When a counterparty that has sent nothing since is asked whether it lives.
+    const fn patience_ends_at(&self) -> u64 {
+        self.last_received.saturating_add(self.patience())
     }
 
     /// When silence is to be acted upon.
     fn silence_at(&self) -> Option<u64> {
         let watched = self.policy.watch_silence && self.heart_bt_int > 0;
-        watched.then(|| self.unanswered_at().unwrap_or(self.last_received + self.patience()))
+        watched.then(|| self.unanswered_at().unwrap_or(self.patience_ends_at()))
     }
 
     fn heartbeat_at(&self) -> Option<u64> {
-        (self.heart_bt_int > 0).then_some(self.last_sent + self.heart_bt_int)
+        (self.heart_bt_int > 0).then_some(self.last_sent.saturating_add(self.heart_bt_int))
     }
 }
 
@@ -113,10 +119,10 @@ impl Session {
         match self.state {
             State::Disconnected => None,
             State::LogonAwaited | State::LogonSent => {
-                Some(t.link_up + u64::from(self.config.logon_timeout_ms) * MS)
+                Some(t.link_up.saturating_add(u64::from(self.config.logon_timeout_ms) * MS))
             }
             State::LogoutSent => {
-                Some(t.logout_sent + u64::from(self.config.logout_timeout_ms) * MS)
+                Some(t.logout_sent.saturating_add(u64::from(self.config.logout_timeout_ms) * MS))
             }
             State::Active => {
                 let others = [self.gap.deadline(), t.reset_at, t.reset_answer_until];

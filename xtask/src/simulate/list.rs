@@ -127,7 +127,11 @@ pub(super) const FAULTS: &[Fault] = &[
     },
     Fault {
         name: "impatient-test-request",
-        changes: &[(TIMER, "self.heart_bt_int + margin", "self.heart_bt_int / 8 + margin")],
+        changes: &[(
+            TIMER,
+            "self.heart_bt_int.saturating_add(margin)",
+            "self.heart_bt_int / 8 + margin",
+        )],
         kind: "",
         worlds: 1_000,
     },
@@ -135,8 +139,8 @@ pub(super) const FAULTS: &[Fault] = &[
         name: "silence-not-found",
         changes: &[(
             TIMER,
-            "Some(sent + self.patience().min(",
-            "Some(sent + 3 * self.patience().max(",
+            "Some(sent.saturating_add(self.patience().min(",
+            "Some(sent.saturating_add(3 * self.patience().max(",
         )],
         kind: "",
         worlds: 1_000,

@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 
 use transfix::{
-    Application, BeginString, Body, BusinessReject, Message, SendError, SessionId, SessionRef, Tag,
-    tag,
+    Application, BeginString, Body, BusinessReject, LogonRefusal, Message, SendError, SessionId,
+    SessionRef, Tag, tag,
 };
 
 const HEADLINE: Tag = Tag(148);
@@ -21,13 +21,15 @@ const FRAME: [u32; 26] = [
 /// Sends back what it gets.
 pub(crate) struct Echo {
     begin_string: BeginString,
+    /// The highest DefaultApplVerID(1137) that is taken; 7 is the lowest.
+    appl_ver_id_max: u64,
     /// ClOrdID(11) of all orders since the Logon(A).
     orders: HashSet<Vec<u8>>,
 }
 
 impl Echo {
-    pub(crate) fn new(id: &SessionId) -> Self {
-        Self { begin_string: id.begin_string, orders: HashSet::new() }
+    pub(crate) fn new(id: &SessionId, appl_ver_id_max: u64) -> Self {
+        Self { begin_string: id.begin_string, appl_ver_id_max, orders: HashSet::new() }
     }
 
     fn takes_order(&mut self, order: &Message<'_>) -> Result<bool, BusinessReject> {
@@ -38,6 +40,15 @@ impl Echo {
 }
 
 impl Application for Echo {
+    fn judge_logon(&mut self, logon: &Message<'_>, _: &SessionId) -> Result<(), LogonRefusal> {
+        match logon.uint(tag::DEFAULT_APPL_VER_ID) {
+            Ok(version) if !(7..=self.appl_ver_id_max).contains(&version) => {
+                Err(LogonRefusal::new("DefaultApplVerID(1137) is not served here"))
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn on_message(
         &mut self,
         message: &Message<'_>,

@@ -77,7 +77,9 @@ fn run(options: &Options) -> Result<(), String> {
     let (stop, stopped) = channel();
     ctrlc::set_handler(move || _ = stop.send(())).map_err(|error| error.to_string())?;
     let settings = options.variant.settings(&format!("127.0.0.1:{}", options.port));
-    let application = |id: &SessionId| Box::new(Echo::new(id)) as Box<dyn transfix::Application>;
+    let appl_ver_id_max = if options.variant == Variant::Latest { 10 } else { 9 };
+    let application =
+        |id: &SessionId| Box::new(Echo::new(id, appl_ver_id_max)) as Box<dyn transfix::Application>;
     let engine = Engine::start(&settings, application).map_err(|error| error.to_string())?;
     if let Some(port) = options.control {
         let sessions = engine.sessions().map(|session| (session.id().to_string(), session));

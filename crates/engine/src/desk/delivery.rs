@@ -39,7 +39,12 @@ enum Offer {
 impl Postponed {
     /// The number of the first one, which has not been taken yet.
     pub(super) fn first_seq(&self) -> Option<u64> {
-        self.messages.front().map(|(seq, _)| *seq)
+        self.messages.front().map(|(seq, _)| *seq).filter(|seq| *seq > 0)
+    }
+
+    /// Numbers have been reset: those of the messages mean nothing any more.
+    pub(super) fn forget_numbers(&mut self) {
+        self.messages.iter_mut().for_each(|(seq, _)| *seq = 0);
     }
 
     pub(super) fn deadline(&self) -> Option<u64> {
@@ -49,13 +54,7 @@ impl Postponed {
 
 impl Desk {
     pub(super) fn deliver(&mut self, now: Now, message: &Message<'_>) -> Result<(), Down> {
-        let closed = self.options.hours.as_mut().and_then(|hours| hours.refusal(now.utc));
-        if let Some(text) = closed {
-            let text = text.to_owned().into();
-            self.refuse(now, message, &BusinessReject { text, ..BusinessReject::not_available() });
-            return Ok(());
-        }
-        if self.postponed.first_seq().is_some() {
+        if !self.postponed.messages.is_empty() {
             return self.postpone(message);
         }
         match self.offer(now, message) {
@@ -106,6 +105,12 @@ impl Desk {
     }
 
     fn offer(&mut self, now: Now, message: &Message<'_>) -> Result<Offer, Down> {
+        let closed = self.options.hours.as_mut().and_then(|hours| hours.refusal(now.utc));
+        if let Some(text) = closed {
+            let text = text.to_owned().into();
+            self.refuse(now, message, &BusinessReject { text, ..BusinessReject::not_available() });
+            return Ok(Offer::Taken);
+        }
         if self.options.routes
             && let Some(to) = message.raw(tag::DELIVER_TO_COMP_ID).filter(|to| !to.is_empty())
         {
@@ -167,6 +172,7 @@ impl Desk {
             self.session.set_next_num_in(seq);
             self.postponed = Postponed::default();
         }
+        // Those of before a reset are nowhere else any more: they go on waiting.
     }
 
     /// FIX, third-party routing: passes the message on to the session with that counterparty, as

@@ -36,8 +36,8 @@ impl Desk {
     /// that wait since before the logon go first.
     pub(crate) fn must_queue(&self) -> bool {
         let active = self.session.state() == State::Active;
-        (self.holds && active)
-            || self.options.offline == Offline::Queue && (!active || self.pause_until_ns.is_some())
+        let waits = active && (self.holds || self.pause_until_ns.is_some());
+        waits || (!active && self.options.offline == Offline::Queue)
     }
 
     /// Lets the messages that wait since before the logon wait a little longer.

@@ -36,9 +36,14 @@ impl Hours {
         self.open
     }
 
+    /// Whether the session stays connected outside of its windows.
+    pub(crate) fn stays(&self) -> bool {
+        *self.schedule.outside() != Outside::Disconnect
+    }
+
     /// Whether the session may be connected at `now`.
     pub(crate) fn may_connect(&mut self, now: Timestamp) -> bool {
-        *self.schedule.outside() != Outside::Disconnect || self.at(now).is_some()
+        self.stays() || self.at(now).is_some()
     }
 
     /// What application messages are answered with at `now`, if they are not taken.

@@ -70,6 +70,14 @@ fn weekly_over_a_change_of_clocks() {
 }
 
 #[test]
+fn a_window_that_begins_in_skipped_time_begins_at_the_change() {
+    let s = schedule("America/New_York", vec![window("", "02:30", "03:30")]).unwrap();
+    assert_eq!(next(&s, "20270314-00:00:00", 1), ["20270314-07:00 20270314-07:30"]);
+    let s = schedule("America/New_York", vec![window("", "02:10", "02:50")]).unwrap();
+    assert_eq!(next(&s, "20270314-00:00:00", 1), ["20270315-06:10 20270315-06:50"]);
+}
+
+#[test]
 fn several_a_day_and_cron() {
     let two = vec![window("", "08:00", "11:30"), window("", "12:30", "15:00")];
     let s = schedule("Asia/Tokyo", two).unwrap();

@@ -147,3 +147,14 @@ fn the_application_chooses_what_is_sent_again() {
     assert!(wire.next().starts_with("35=4|34=3|43=Y"));
     assert!(wire.next().starts_with("35=D|34=4|43=Y"));
 }
+
+#[test]
+fn during_the_pause_after_a_logon_messages_keep_their_order() {
+    let (engine, address) = start(vec![venue(|s| s.queue_pause_ms = 300_000)], || Echo);
+    let handle = engine.sessions().next().unwrap();
+    let _wire = crate::logged_on(address);
+    for id in ["a", "b"] {
+        assert!(matches!(send(&handle, id), Ok(Sent::Queued { .. })));
+    }
+    assert_eq!(handle.queued().len(), 2);
+}

@@ -11,8 +11,9 @@ pub struct ResetPolicy {
     pub logout: bool,
     /// After each connection, however it ended.
     pub disconnect: bool,
-    /// After a connection that ended by a fault of either side: a bad header, a number too low, a
-    /// refused Logon(A), silence; see [`crate::Disconnect::is_error`].
+    /// After a connection that was logged on and ended by a fault of either side: a bad header, a
+    /// number too low, silence; see [`crate::Disconnect::is_error`]. Not after a refused Logon(A):
+    /// whoever is refused may be a stranger.
     pub error: bool,
 }
 

@@ -40,6 +40,25 @@ fn resets_by_the_end_of_a_connection() {
     assert_eq!(on(|p| p.disconnect = true), [true; 3]);
 }
 
+/// Whoever is refused at the logon may be a stranger.
+#[test]
+fn a_logon_that_is_refused_resets_nothing() {
+    let on_error = ResetPolicy { error: true, ..ResetPolicy::NEVER };
+    for denied in [false, true] {
+        let mut w = World::active_with(BeginString::Fix44, |config| config.reset = on_error);
+        w.disconnect();
+        w.connect();
+        if denied {
+            let _ = w.session.deny_logon(w.now, "who are you?", &mut w.out);
+        } else {
+            w.takes("35=A|34=1|98=0|108=30");
+        }
+        assert_eq!(w.sent().len(), 1, "a Logout(5)");
+        w.disconnect();
+        assert_eq!(numbers(&w), (2, 3));
+    }
+}
+
 #[test]
 fn an_acceptor_resets_when_a_connection_begins() {
     let mut w = World::active_with(BeginString::Fix44, |config| config.reset = ResetPolicy::LOGON);
@@ -133,6 +152,67 @@ fn a_reset_that_is_not_answered() {
     assert!(w.session.reset_in_session(w.now, &mut w.out));
     assert_eq!(w.later(9), Verdict::Handled);
     assert_eq!(w.later(1), Verdict::Disconnect(Disconnect::LogonTimeout));
+}
+
+/// A session of 20 and 12 as next numbers that has sent its reset when the link is cut.
+fn cut_in_a_reset(role: Role) -> World {
+    let mut w = World::new(role, BeginString::Fix44, |_| ());
+    let logon = w.logon(1);
+    w.takes(&logon);
+    for n in 2..20 {
+        w.takes(&format!("35=0|34={n}"));
+    }
+    while w.session.next_num_out() < 12 {
+        w.send("a").unwrap();
+    }
+    assert!(w.session.reset_in_session(w.now, &mut w.out));
+    w.send("of the new numbering").unwrap();
+    w.sent();
+    w.disconnect();
+    assert_eq!(numbers(&w), (1, 3), "a reset restarts both");
+    // A connection without a logon changes nothing of it.
+    w.connect();
+    w.disconnect();
+    w.sent();
+    w.connect();
+    w
+}
+
+#[test]
+fn an_initiator_asks_for_a_reset_that_was_cut_until_it_is_answered() {
+    let mut w = cut_in_a_reset(Role::Initiator);
+    assert_eq!(w.sent(), ["35=A|34=1|98=0|108=30|141=Y"]);
+    assert_eq!(w.receive("35=A|34=1|98=0|108=30|141=Y"), Verdict::LoggedOn);
+    assert_eq!(numbers(&w), (2, 2));
+    w.disconnect();
+    w.connect();
+    assert_eq!(w.sent(), ["35=A|34=2|98=0|108=30"]);
+}
+
+/// The counterparty may have taken the reset, or may never have seen it: its number tells.
+#[test]
+fn an_acceptor_goes_on_with_the_numbers_of_the_counterparty_when_a_reset_was_cut() {
+    for (seq, answers, expected) in [
+        // It answered with 1, and that was lost.
+        (2, "34=3", (1, 5)),
+        (4, "34=3", (1, 5)),
+        // It has not seen the reset.
+        (20, "34=12", (21, 13)),
+        (22, "34=12", (20, 14)),
+    ] {
+        let mut w = cut_in_a_reset(Role::Acceptor);
+        assert_eq!(w.receive(&format!("35=A|34={seq}|98=0|108=30")), Verdict::LoggedOn, "{seq}");
+        assert!(w.sent()[0].starts_with(&format!("35=A|{answers}|")), "{seq}");
+        assert_eq!(numbers(&w), expected, "{seq}");
+    }
+    let mut w = cut_in_a_reset(Role::Acceptor);
+    assert_eq!(w.receive("35=A|34=1|98=0|108=30|141=Y"), Verdict::LoggedOn);
+    assert_eq!(numbers(&w), (2, 2));
+    // What an operator sets stands.
+    let mut w = cut_in_a_reset(Role::Acceptor);
+    w.session.set_next_num_in(20);
+    assert_eq!(w.receive("35=A|34=20|98=0|108=30"), Verdict::LoggedOn);
+    assert_eq!(numbers(&w), (21, 4));
 }
 
 #[test]

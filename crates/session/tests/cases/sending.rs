@@ -97,3 +97,33 @@ fn a_header_of_the_applications_choice() {
     w.sent();
     assert_eq!(send(&mut w, seven), (Err(SendError::LoggingOut), 0, vec![]));
 }
+
+/// MaxMessageSize(383) of the counterparty holds for all that an application sends, and what it
+/// does not take is as if it had never been: no heartbeat is left out for it.
+#[test]
+fn what_is_too_long_is_not_sent() {
+    let mut w = World::active_with(BeginString::Fix44, |_| ());
+    w.disconnect();
+    w.connect();
+    w.takes("35=A|34=2|98=0|108=30|383=150");
+    w.sent();
+    let too_long = Err(SendError::TooLong { bytes_max: 150 });
+    let long = "x".repeat(100);
+    for _ in 0..29 {
+        assert_eq!(w.later(1), Verdict::Handled);
+        assert_eq!(w.send(&long), too_long);
+        let seven = HeaderChange { msg_seq_num: Some(7), ..HeaderChange::default() };
+        for change in [HeaderChange::default(), seven] {
+            let fill = |body: &mut transfix_codec::Body<'_>| _ = body.str(tag::TEXT, &long);
+            assert_eq!(w.session.send_with(w.now, b"B", change, &mut w.out, fill), too_long);
+        }
+    }
+    assert_eq!(w.sent(), [""; 0]);
+    assert_eq!(w.later(1), Verdict::Handled);
+    assert_eq!(w.sent(), ["35=0|34=3"]);
+    assert_eq!(w.send("short"), Ok(4));
+    w.disconnect();
+    let fill = |body: &mut transfix_codec::Body<'_>| _ = body.str(tag::TEXT, &long);
+    assert_eq!(w.session.send_offline(w.now, b"B", &mut w.out, fill), too_long);
+    assert_eq!((w.session.next_num_out(), w.out.entries().len()), (5, 0));
+}

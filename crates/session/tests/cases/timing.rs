@@ -2,7 +2,7 @@
 
 use transfix_session::{BeginString, Disconnect, Role, TimingConfig, Verdict};
 
-use crate::counterparty::World;
+use crate::counterparty::{SECOND, World};
 
 /// Seconds of silence at which something other than a Heartbeat(0) happens, until the end.
 fn silence(timing: TimingConfig) -> Vec<(u64, String)> {
@@ -22,6 +22,25 @@ fn silence(timing: TimingConfig) -> Vec<(u64, String)> {
         }
     }
     seen
+}
+
+/// Products and sums of what the settings and the counterparty may say at the most.
+#[test]
+fn the_longest_times_do_not_overflow() {
+    let mut w = World::new(Role::Acceptor, BeginString::Fix44, |config| {
+        config.timing.margin_percent = u32::MAX;
+        config.timing.test_request_wait_ms = u32::MAX;
+        config.logon_timeout_ms = u32::MAX;
+        config.logout_timeout_ms = u32::MAX;
+        config.reset_after_h = u32::MAX;
+    });
+    assert_eq!(w.receive("35=A|34=1|98=0|108=4294967295"), Verdict::LoggedOn);
+    let heart_bt_int = u64::from(u32::MAX);
+    assert_eq!(w.session.next_deadline(), Some(SECOND + heart_bt_int * SECOND));
+    w.sent();
+    assert_eq!(w.later(heart_bt_int), Verdict::Handled);
+    assert_eq!(w.sent(), ["35=0|34=2"]);
+    assert!(w.session.next_deadline().is_some());
 }
 
 #[test]
