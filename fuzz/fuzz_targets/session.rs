@@ -263,7 +263,7 @@ impl Driver {
                     let old = self.sent.insert(*seq, (*kind, bytes));
                     assert!(old.is_none(), "MsgSeqNum(34) {seq} is used twice");
                 }
-                Entry::Reset => self.sent.clear(),
+                Entry::Reset(_) => self.sent.clear(),
             }
         }
         self.out.clear_entries();

@@ -85,19 +85,20 @@ pub(crate) fn run(args: &Args) -> ExitCode {
 }
 
 /// Writes messages as JSON.
-struct ToJson<W> {
-    out: W,
+pub(crate) struct ToJson<W> {
+    pub(crate) out: W,
     dictionaries: Dictionaries,
     /// By the number of the pair.
     writers: Vec<json::Writer<Arc<Dictionary>>>,
     tags: bool,
     index: FieldIndex,
     text: String,
-    garbled: u64,
+    pub(crate) garbled: u64,
 }
 
 impl<W: Write> ToJson<W> {
-    fn new(dictionaries: Dictionaries, tags: bool, out: W) -> Self {
+    /// With tags instead of names if `tags`.
+    pub(crate) fn new(dictionaries: Dictionaries, tags: bool, out: W) -> Self {
         let (writers, index, text) = (Vec::new(), dictionaries.index(), String::new());
         Self { out, dictionaries, writers, tags, index, text, garbled: 0 }
     }

@@ -211,6 +211,7 @@ pub(crate) fn store(
             Event::NextIn(seq) => (format!("next_in {seq} {time}"), None),
             Event::NextOut(seq) => (format!("next_out {seq} {time}"), None),
             Event::Reset => (format!("reset {time}"), None),
+            Event::Note(text) => (format!("note {time} {}", one_line(text)), None),
         };
         let Some(message) = message else {
             sink.mark(&head)?;
@@ -226,8 +227,13 @@ pub(crate) fn store(
     Ok(())
 }
 
+/// Words that somebody has left in a store, without line breaks that would look like records.
+pub(crate) fn one_line(text: &str) -> String {
+    text.replace(char::is_control, " ")
+}
+
 /// Whether the directory has a segment of a store.
-fn holds_store(path: &Path) -> bool {
+pub(crate) fn holds_store(path: &Path) -> bool {
     let is_segment = |path: &Path| path.extension().is_some_and(|end| end == "seg");
     // A directory that cannot be read is for the journal to complain about.
     path.read_dir().map_or(true, |all| all.flatten().any(|entry| is_segment(&entry.path())))

@@ -16,6 +16,7 @@ mod print;
 mod schedule;
 mod serve;
 mod show;
+mod store;
 mod venue;
 
 use std::io::IsTerminal;
@@ -66,6 +67,8 @@ enum Verb {
     Schedule(schedule::Args),
     /// Convert messages to JSON and back.
     Convert(convert::Args),
+    /// Look into the stores of sessions, and set, repair or import one.
+    Store(store::Args),
     /// Compare the journals of both sides of a session.
     #[command(hide = true)]
     Audit(audit::Args),
@@ -94,6 +97,7 @@ fn main() -> ExitCode {
         Verb::Check(args) => check::run(&args),
         Verb::Schedule(args) => schedule::run(&args),
         Verb::Convert(args) => convert::run(&args),
+        Verb::Store(args) => store::run(&args),
         Verb::Audit(args) => audit::run(&args),
         Verb::Peer(args) => peer::run(&args),
     }

@@ -43,14 +43,33 @@ pub(crate) struct Args {
     summary: bool,
 }
 
+/// How messages are printed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Form {
+    /// One line a message, without header and trailer.
+    pub(crate) one_line: bool,
+    /// Counts the messages by type at the end.
+    pub(crate) summary: bool,
+}
+
 /// Prints the messages.
 pub(crate) fn run(args: &Args) -> ExitCode {
-    let mut printer = match Printer::new(args, BufWriter::new(io::stdout().lock())) {
+    let form = Form { one_line: args.one_line, summary: args.summary };
+    print(&args.dictionary, form, |printer| input::read(&args.file, args.delimiter, printer))
+}
+
+/// Prints what `read` gives to the printer.
+pub(crate) fn print(
+    dictionary: &Choice,
+    form: Form,
+    read: impl FnOnce(&mut dyn Sink) -> Result<(), Failure>,
+) -> ExitCode {
+    let mut printer = match Printer::new(dictionary, form, BufWriter::new(io::stdout().lock())) {
         Ok(printer) => printer,
         Err(error) => return failed(&error),
     };
-    let done = input::read(&args.file, args.delimiter, &mut printer).and_then(|()| {
-        if args.summary {
+    let done = read(&mut printer).and_then(|()| {
+        if form.summary {
             let summary = printer.summary();
             printer.out.write_all(summary.as_bytes())?;
         }
@@ -92,13 +111,13 @@ struct Printer<W> {
 }
 
 impl<W: Write> Printer<W> {
-    fn new(args: &Args, out: W) -> Result<Self, String> {
-        let dictionaries = Dictionaries::new(&args.dictionary)?;
+    fn new(dictionary: &Choice, form: Form, out: W) -> Result<Self, String> {
+        let dictionaries = Dictionaries::new(dictionary)?;
         Ok(Self {
             out,
             index: dictionaries.index(),
             dictionaries,
-            one_line: args.one_line,
+            one_line: form.one_line,
             text: String::new(),
             counts: BTreeMap::new(),
             messages: 0,
@@ -199,14 +218,8 @@ mod tests {
     use transfix::store::journal;
 
     fn printer() -> Printer<Vec<u8>> {
-        let args = Args {
-            file: "-".into(),
-            delimiter: None,
-            one_line: true,
-            dictionary: Choice::default(),
-            summary: true,
-        };
-        Printer::new(&args, Vec::new()).unwrap()
+        let form = Form { one_line: true, summary: true };
+        Printer::new(&Choice::default(), form, Vec::new()).unwrap()
     }
 
     const LOG: &[u8] = b"20261121-09:28:25.623 : 8=FIX.4.4|9=5|35=0|10=163| x\n\

@@ -111,6 +111,8 @@ pub(crate) struct Desk {
     pub(crate) log: Option<Tap>,
     /// Bytes of the outbox that application and log have seen.
     shown: usize,
+    /// The journal has a note of this connection's logon.
+    notes_end: bool,
     /// The operator wants the link to go down.
     pub(crate) cut: Option<Disconnect>,
     /// Messages of other threads, taken from the queue and not sent yet.
@@ -146,6 +148,7 @@ impl Desk {
             application,
             registry,
             shown: 0,
+            notes_end: false,
             cut: None,
             taken: Vec::new(),
             taken_from: 0,
@@ -260,11 +263,11 @@ impl Desk {
             // Not the application's: duplicates and rejected messages end here.
             Verdict::Handled if check_msg_type(message.msg_type()).is_ok() => {}
             Verdict::Handled => self.with_application(now, |app, s| app.on_admin(message, s)),
-            Verdict::LoggedOn => self.logged_on(now, message),
+            Verdict::LoggedOn => self.logged_on(now, message)?,
             Verdict::LoggedOnThenResend { begin, end } => {
                 // Before the application sends more, which is not asked for.
                 self.start_replay(begin, end);
-                self.logged_on(now, message);
+                self.logged_on(now, message)?;
             }
             Verdict::Resend { begin, end } => {
                 self.with_application(now, |app, s| app.on_admin(message, s));
@@ -278,7 +281,10 @@ impl Desk {
         self.put_entries(now).map_err(Down::Store)
     }
 
-    fn logged_on(&mut self, now: Now, message: &Message<'_>) {
+    fn logged_on(&mut self, now: Now, message: &Message<'_>) -> Result<(), Down> {
+        // A reset that came with the Logon(A) stands before it.
+        self.put_entries(now).and_then(|()| self.note(now, "logged on")).map_err(Down::Store)?;
+        self.notes_end = true;
         self.counters.logons += 1;
         self.begin_pause(now);
         self.note_state();
@@ -288,6 +294,12 @@ impl Desk {
             app.on_admin(message, s);
             app.on_logon(s);
         });
+        Ok(())
+    }
+
+    /// Leaves a note of what befell the session in its journal.
+    pub(crate) fn note(&mut self, now: Now, text: &str) -> Result<(), StoreError> {
+        self.store.put(now.utc.0.unsigned_abs(), Record::Note(text))
     }
 
     fn start_replay(&mut self, begin: u64, end: u64) {
@@ -435,8 +447,11 @@ impl Desk {
                     self.stored.1 = seq + 1;
                     self.counters.messages_out += 1;
                 }
-                Entry::Reset => {
+                Entry::Reset(cause) => {
                     self.store.put(time_ns, Record::Reset)?;
+                    // Behind the reset, which may give the room free that the note needs.
+                    let note = format!("reset: {cause}");
+                    self.store.put(time_ns, Record::Note(&note))?;
                     self.stored = (1, 1);
                     self.replay.stop();
                     self.postponed.forget_numbers();
@@ -516,8 +531,13 @@ impl Desk {
     pub(crate) fn closed(&mut self, now: Now, reason: Disconnect) {
         self.forget_postponed();
         self.session.disconnected(&mut self.out);
+        // Attempts that come to nothing would fill the journal.
+        let noted = match std::mem::take(&mut self.notes_end) {
+            true => self.note(now, &format!("disconnected: {reason}")),
+            false => Ok(()),
+        };
         // A reset that this end brings; a store that has failed keeps the session down anyway.
-        if let Err(error) = self.journal(now) {
+        if let Err(error) = noted.and_then(|()| self.journal(now)) {
             tracing::error!(session = %self.id(), %error, "store failed");
         }
         self.cut = None;

@@ -83,6 +83,7 @@ impl SessionHandle {
         if !valid(next_in) || !valid(next_out) {
             return false;
         }
+        self.note(&set_by_hand(next_in, next_out));
         self.operate(|session, _, _| {
             if let Some(next) = next_in {
                 session.set_next_num_in(next);
@@ -135,8 +136,26 @@ impl SessionHandle {
         })
     }
 
+    fn note(&self, text: &str) {
+        if !self.shared.link.is_poisoned() {
+            // A store that fails here fails again when the numbers are put.
+            self.with_link(|link| drop(link.desk.note(clock::now(), text)));
+        }
+    }
+
     fn call_worker(&self) {
         self.shared.attention.store(true, Ordering::Release);
         self.wake();
     }
+}
+
+/// What the journal says of numbers that an operator sets.
+fn set_by_hand(next_in: Option<u64>, next_out: Option<u64>) -> String {
+    let mut text = "numbers set while the engine runs:".to_owned();
+    for (name, next) in [("next_in", next_in), ("next_out", next_out)] {
+        if let Some(next) = next {
+            text += &format!(" {name} {next}");
+        }
+    }
+    text
 }

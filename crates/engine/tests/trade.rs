@@ -4,6 +4,7 @@
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
+use transfix::store::journal::{self, Event};
 use transfix::{
     Application, BeginString, BusinessReject, Disconnect, Durability, Engine, Message, Mode,
     Outcome, Role, SendMode, Sent, SessionId, SessionRef, SessionSettings, Settings, tag,
@@ -222,6 +223,46 @@ fn both_sides_go_on_where_they_were_after_a_restart() {
         client.engine.stop(20_000);
         venue.engine.stop(20_000);
     }
+}
+
+/// What the notes in a session's journal say.
+fn notes(settings: &SessionSettings) -> Vec<String> {
+    let entries = journal::read(&settings.store_path()).unwrap();
+    let notes = entries.filter_map(|entry| match entry.unwrap().event {
+        Event::Note(text) => Some(text),
+        _ => None,
+    });
+    notes.collect()
+}
+
+#[test]
+fn the_journal_says_what_befell_the_session() {
+    let dir = transfix_testkit::temp::TempDir::new();
+    let durable = |mut settings: SessionSettings| {
+        settings.durability = Durability::Process;
+        settings.store_dir = dir.path().to_owned();
+        settings
+    };
+    let ours = durable(acceptor(BeginString::Fix44, Mode::Pool));
+    let venue = Side::start(ours.clone(), true);
+    let theirs = durable(initiator(BeginString::Fix44, Mode::Pool, &venue));
+    let client = Side::start(theirs.clone(), false);
+    assert_eq!((venue.next(), client.next()), (Seen::Logon, Seen::Logon));
+    trade(&venue, &client, 3);
+    let handle = client.engine.session(&client.id).unwrap();
+    assert!(handle.reset_in_session());
+    assert_eq!((venue.next(), client.next()), (Seen::Logon, Seen::Logon));
+    trade(&venue, &client, 3);
+    let (_, next_out) = handle.next_numbers();
+    assert!(handle.set_next_numbers(None, Some(next_out)));
+    client.engine.stop(20_000);
+    venue.engine.stop(20_000);
+    let by_hand = format!("numbers set while the engine runs: next_out {next_out}");
+    let logged_out = "disconnected: logged out";
+    let reset = "reset: asked for while logged on";
+    assert_eq!(notes(&theirs), ["logged on", reset, "logged on", &by_hand, logged_out]);
+    let reset = "reset: the counterparty sent ResetSeqNumFlag(141)=Y";
+    assert_eq!(notes(&ours), ["logged on", reset, "logged on", logged_out]);
 }
 
 #[test]

@@ -40,7 +40,7 @@ pub use config::{
     ResendConfig, ResetPolicy, Role, Secret, SessionId, SubIds, Throttle, ThrottleAction,
     TimingConfig, TooLow, TooLowAtLogon,
 };
-pub use outbox::{Entry, Kind, Outbox};
+pub use outbox::{Entry, Kind, Outbox, ResetCause};
 pub use session::{Checks, HeaderChange, Session, check_msg_type};
 pub use state::{Event, State};
 pub use transfix_codec::Message;

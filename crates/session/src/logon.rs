@@ -6,7 +6,7 @@ use crate::config::{
     ApplVerId, BeginString, LogonConfig, MSG_SEQ_NUM_MAX, Now, Role, TooLowAtLogon,
 };
 use crate::gap::Sign;
-use crate::outbox::Outbox;
+use crate::outbox::{Outbox, ResetCause};
 use crate::session::Session;
 use crate::state::{Event, State};
 use crate::verdict::{Disconnect, Verdict};
@@ -123,7 +123,7 @@ impl Session {
             self.next_num_in = 1;
             self.gap.clear();
         } else if live || unasked {
-            self.reset_numbers(out);
+            self.reset_numbers(ResetCause::Counterparty, out);
             // Our own Logon(A), already sent, counts as the first message of the new numbering.
             self.next_num_out = if self.state == State::LogonSent { 2 } else { 1 };
         }
@@ -211,7 +211,7 @@ impl Session {
             return false;
         }
         let before = (self.next_num_in, self.next_num_out);
-        self.reset_numbers(out);
+        self.reset_numbers(ResetCause::InSession, out);
         // What is under way to us still has the old numbers.
         self.next_num_in = before.0;
         self.before_reset = Some(before);

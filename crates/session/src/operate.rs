@@ -3,7 +3,7 @@
 use transfix_codec::tag;
 
 use crate::config::{MSG_SEQ_NUM_MAX, Now};
-use crate::outbox::Outbox;
+use crate::outbox::{Outbox, ResetCause};
 use crate::session::Session;
 use crate::state::State;
 
@@ -56,7 +56,7 @@ impl Session {
     /// If there is a link.
     pub fn restart_numbers(&mut self, out: &mut Outbox) {
         assert_eq!(self.state, State::Disconnected, "numbers restart between connections");
-        self.reset_numbers(out);
+        self.reset_numbers(ResetCause::Schedule, out);
     }
 
     /// Sets the number of our next message, without a word to the counterparty. A number used

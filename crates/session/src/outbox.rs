@@ -1,5 +1,6 @@
 //! What a session wants to be stored and sent: one buffer of frames, owned by the driver.
 
+use std::fmt;
 use std::ops::Range;
 
 /// Whether a frame is resent (application) or covered by a gap fill (administrative).
@@ -25,7 +26,34 @@ pub enum Entry {
         range: Range<usize>,
     },
     /// Both numbers start again at 1; what was stored before is no longer asked for.
-    Reset,
+    Reset(ResetCause),
+}
+
+/// Why both numbers start again at 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ResetCause {
+    /// The counterparty's Logon(A) had ResetSeqNumFlag(141)=Y.
+    Counterparty,
+    /// This end asks for it at the logon: the settings or an operator want it.
+    Logon,
+    /// This end asks for it while logged on.
+    InSession,
+    /// The settings want it after the connection has ended as it has.
+    Disconnected,
+    /// A window of the schedule has opened.
+    Schedule,
+}
+
+impl fmt::Display for ResetCause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Counterparty => "the counterparty sent ResetSeqNumFlag(141)=Y",
+            Self::Logon => "asked for at the logon",
+            Self::InSession => "asked for while logged on",
+            Self::Disconnected => "set for the end of a connection",
+            Self::Schedule => "a window of the schedule has opened",
+        })
+    }
 }
 
 /// Frames to be sent, and what of them is to be journalled.

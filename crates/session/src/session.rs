@@ -12,7 +12,7 @@ use transfix_codec::{
 use crate::config::{ApplVerId, Config, Now, Role, SessionId};
 use crate::gap::Gap;
 use crate::logon::Numbering;
-use crate::outbox::{Entry, Kind, Outbox};
+use crate::outbox::{Entry, Kind, Outbox, ResetCause};
 use crate::state::{Event, State};
 use crate::throttle::Throttles;
 use crate::timer::Timers;
@@ -224,7 +224,8 @@ impl Session {
             && self.reset_wanted;
         let wanted = self.config.reset.logon || asks;
         if wanted || self.reset_due {
-            self.reset_numbers(out);
+            let cause = if wanted { ResetCause::Logon } else { ResetCause::Disconnected };
+            self.reset_numbers(cause, out);
         }
         match self.config.role {
             Role::Acceptor => self.transition(Event::LinkAccepted),
@@ -253,7 +254,7 @@ impl Session {
             || (policy.logout && ended == Some(Disconnect::LoggedOut))
             || (policy.error && fault)
         {
-            self.reset_numbers(out);
+            self.reset_numbers(ResetCause::Disconnected, out);
         }
     }
 
@@ -353,14 +354,14 @@ impl Session {
     }
 
     /// Makes both numbers start again at 1, and journals it if they have moved.
-    pub(crate) fn reset_numbers(&mut self, out: &mut Outbox) {
+    pub(crate) fn reset_numbers(&mut self, cause: ResetCause, out: &mut Outbox) {
         self.reset_due = false;
         self.before_reset = None;
         self.gap.clear();
         if (self.next_num_in, self.next_num_out) != (1, 1) {
             self.next_num_in = 1;
             self.next_num_out = 1;
-            out.entries.push(Entry::Reset);
+            out.entries.push(Entry::Reset(cause));
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Why a store did not do what it was asked.
 #[derive(Debug)]
@@ -55,7 +55,7 @@ pub enum Damage {
     Version,
     /// The header's number is not the one in the file's name.
     Name,
-    /// The file before this one is missing.
+    /// The file is missing, and later ones are there.
     Missing,
     /// Its first numbers are not those which the file before it ended with.
     Numbers,
@@ -69,7 +69,7 @@ impl fmt::Display for Damage {
             Self::Header => "unsound segment header",
             Self::Version => "unknown format version",
             Self::Name => "the header's segment number differs from the file's name",
-            Self::Missing => "the segment before this one is missing",
+            Self::Missing => "it is missing, and later segments are there",
             Self::Numbers => "the numbers differ from those the segment before ended with",
             Self::Record => "unsound record with sound records after it",
         })
@@ -99,8 +99,10 @@ impl fmt::Display for StoreError {
             ),
             Self::Damaged { path, offset, reason } => write!(
                 f,
-                "store file {} at byte {offset}: {reason}; copy the directory, then repair it",
+                "store file {} at byte {offset}: {reason}; `transfix store verify {dir}` says what \
+                 is lost, `transfix store repair {dir} --to NEW` saves the rest",
                 path.display(),
+                dir = path.parent().unwrap_or(Path::new(".")).display(),
             ),
             Self::Locked { path } => write!(
                 f,

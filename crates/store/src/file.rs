@@ -3,7 +3,8 @@
 //! **Invariant:** a batch lies in one segment, and its first length word is written last. So a
 //! process killed at any instant leaves the whole batch or nothing of it.
 
-use std::fs::TryLockError;
+use std::fs::{File, TryLockError};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::Store;
@@ -183,16 +184,33 @@ impl FileStore<Files> {
         Self::open_on(Files, dir, options, now_ns)
     }
 
-    /// Makes a damaged store in `dir` sound again: keeps every sound batch, and the old files under
-    /// the ending `.damaged`. Messages that were destroyed are not found afterwards.
+    /// Makes a sound store in `to` of the damaged one in `from`, which is only read: every sound
+    /// batch is taken over. Messages that were destroyed are not found afterwards.
     ///
     /// # Errors
-    /// [`StoreError::Locked`] if somebody has it open, [`StoreError::Io`] if the operating system
-    /// refuses, [`StoreError::Damaged`] if a newer version wrote it.
-    pub fn repair(dir: &Path) -> Result<Repaired, StoreError> {
-        let _lock = lock(&Files, dir)?;
-        remove_unfinished(&Files, dir)?;
-        repair::repair(dir)
+    /// [`StoreError::Locked`] if somebody has one of them open, [`StoreError::Io`] if the operating
+    /// system refuses or `to` holds a store already, [`StoreError::Damaged`] if a newer version
+    /// wrote `from`.
+    pub fn repair(from: &Path, to: &Path) -> Result<Repaired, StoreError> {
+        let _held = hold(from)?;
+        let _lock = lock(&Files, to)?;
+        if !segment::list(&Files, to)?.is_empty() {
+            return Err(io_error(to, io::ErrorKind::AlreadyExists.into()));
+        }
+        repair::repair(from, to)
+    }
+
+    /// Whether somebody has the store in `dir` open for writing. Nothing is made or changed there;
+    /// an opening at the very same moment is refused, though.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`] if the operating system refuses.
+    pub fn is_open(dir: &Path) -> Result<bool, StoreError> {
+        match hold(dir) {
+            Ok(_) => Ok(false),
+            Err(StoreError::Locked { .. }) => Ok(true),
+            Err(error) => Err(error),
+        }
     }
 }
 
@@ -356,6 +374,7 @@ pub(crate) const fn change_of(record: &Record<'_>, place: Place, now_ns: u64) ->
         Record::NextIn(seq) => Change::NextIn(seq),
         Record::NextOut(seq) => Change::NextOut(seq),
         Record::Reset => Change::Reset { now_ns },
+        Record::Note(_) => Change::Nothing,
     }
 }
 
@@ -364,6 +383,21 @@ fn lock<D: Disk>(disk: &D, dir: &Path) -> Result<D::Lock, StoreError> {
     let path = dir.join("lock");
     match disk.lock(&path) {
         Ok(lock) => Ok(lock),
+        Err(TryLockError::WouldBlock) => Err(StoreError::Locked { path }),
+        Err(TryLockError::Error(source)) => Err(io_error(&path, source)),
+    }
+}
+
+/// Keeps others from opening the store, without writing; a store without lock file is nobody's.
+fn hold(dir: &Path) -> Result<Option<File>, StoreError> {
+    let path = dir.join("lock");
+    let file = match File::open(&path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(source) => return Err(io_error(&path, source)),
+    };
+    match file.try_lock_shared() {
+        Ok(()) => Ok(Some(file)),
         Err(TryLockError::WouldBlock) => Err(StoreError::Locked { path }),
         Err(TryLockError::Error(source)) => Err(io_error(&path, source)),
     }
@@ -406,7 +440,7 @@ fn install<D: Disk>(
     Ok(map)
 }
 
-fn sync_dir(disk: &impl Disk, dir: &Path) -> Result<(), StoreError> {
+pub(crate) fn sync_dir(disk: &impl Disk, dir: &Path) -> Result<(), StoreError> {
     disk.sync_dir(dir).map_err(|source| io_error(dir, source))
 }
 
@@ -429,7 +463,9 @@ impl<D: Disk> Store for FileStore<D> {
             return Err(StoreError::TooLarge { len: batch, max: BATCH_MAX });
         }
         let rotates = self.batch.tail == self.batch.start && self.is_rotation_due(now_ns);
-        if rotates || self.batch.tail + size > self.segments.last().len() {
+        let last = self.segments.last();
+        let is_too_old = matches!(record, Record::Note(_)) && !format::takes_notes(last);
+        if rotates || is_too_old || self.batch.tail + size > last.len() {
             // A reset gives the room free that the messages before it took.
             let limit = if record == Record::Reset { Limit::Ends } else { Limit::Holds };
             if let Err(error) = self.roll(size, limit) {

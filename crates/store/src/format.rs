@@ -20,13 +20,17 @@ pub(crate) const BEGIN: u8 = 1;
 pub(crate) const END: u8 = 2;
 
 const MAGIC: [u8; 8] = *b"TRANSFIX";
-const VERSION: u32 = 1;
+/// What is written. Version 1 has no notes, and is read as well.
+const VERSION: u32 = 2;
+/// The first version that knows [`Record::Note`].
+const VERSION_NOTES: u32 = 2;
 
 const OUTBOUND: u8 = 1;
 const INBOUND: u8 = 2;
 const NEXT_IN: u8 = 3;
 const NEXT_OUT: u8 = 4;
 const RESET: u8 = 5;
+const NOTE: u8 = 6;
 
 const ADMIN: u8 = 1;
 const APPLICATION: u8 = 2;
@@ -67,7 +71,7 @@ impl SegmentHeader {
         if bytes[..8] != MAGIC {
             return Err(Damage::Header);
         }
-        if u32_at(bytes, 8) != VERSION {
+        if !(1..=VERSION).contains(&u32_at(bytes, 8)) {
             return Err(Damage::Version);
         }
         let header = Self {
@@ -91,6 +95,12 @@ impl SegmentHeader {
 /// Whether the header's checksum holds, whatever its version: it stays where it is in all of them.
 pub(crate) fn is_header_checked(file: &[u8]) -> bool {
     file.first_chunk().is_some_and(|bytes| u32_at(bytes, 12) == header_crc(bytes))
+}
+
+/// Whether a segment with this sound header may hold [`Record::Note`]: a reader of its version
+/// would take one for damage.
+pub(crate) fn takes_notes(file: &[u8]) -> bool {
+    u32_at(file, 8) >= VERSION_NOTES
 }
 
 fn header_crc(bytes: &[u8; SEGMENT_HEADER]) -> u32 {
@@ -118,10 +128,11 @@ pub(crate) const fn record_size(len: usize) -> usize {
     (RECORD_HEADER + len).next_multiple_of(ALIGN)
 }
 
-/// The message of a record; the others have none.
+/// The message or the words of a record; the others have none.
 pub(crate) const fn message<'a>(record: &Record<'a>) -> &'a [u8] {
     match *record {
         Record::Outbound { bytes, .. } | Record::Inbound { bytes, .. } => bytes,
+        Record::Note(text) => text.as_bytes(),
         Record::NextIn(_) | Record::NextOut(_) | Record::Reset => &[],
     }
 }
@@ -134,6 +145,7 @@ pub(crate) fn write_record(place: &mut [u8], now_ns: u64, record: &Record<'_>) {
         Record::NextIn(seq) => (NEXT_IN, 0, seq),
         Record::NextOut(seq) => (NEXT_OUT, 0, seq),
         Record::Reset => (RESET, 0, 1),
+        Record::Note(_) => (NOTE, 0, 1),
     };
     place[8..16].copy_from_slice(&seq.to_le_bytes());
     place[16..24].copy_from_slice(&now_ns.to_le_bytes());
@@ -196,6 +208,7 @@ pub(crate) fn read_record(file: &[u8]) -> Option<Framed<'_>> {
         (NEXT_IN, None) if bytes.is_empty() => Record::NextIn(seq),
         (NEXT_OUT, None) if bytes.is_empty() => Record::NextOut(seq),
         (RESET, None) if bytes.is_empty() => Record::Reset,
+        (NOTE, None) => Record::Note(str::from_utf8(bytes).ok()?),
         _ => return None,
     };
     Some(Framed { record, time_ns: u64_at(header, 16), flags, size })
@@ -314,5 +327,6 @@ mod tests {
         check(Record::NextIn(5));
         check(Record::NextOut(u64::MAX - 1));
         check(Record::Reset);
+        check(Record::Note("reset: Müller"));
     }
 }

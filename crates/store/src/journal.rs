@@ -38,6 +38,8 @@ pub enum Event {
     NextOut(u64),
     /// The session was reset.
     Reset,
+    /// What befell the session, in words.
+    Note(String),
 }
 
 /// A message in a journal.
@@ -60,6 +62,7 @@ impl Event {
             Record::NextIn(seq) => Self::NextIn(seq),
             Record::NextOut(seq) => Self::NextOut(seq),
             Record::Reset => Self::Reset,
+            Record::Note(text) => Self::Note(text.to_owned()),
         }
     }
 }

@@ -15,6 +15,20 @@ pub(crate) enum Change<L> {
     NextIn(u64),
     NextOut(u64),
     Reset { now_ns: u64 },
+    Nothing,
+}
+
+impl<L> Change<L> {
+    /// What it does to the next numbers.
+    pub(crate) const fn renumber(&self, numbers: &mut Numbers) {
+        match *self {
+            Self::Outbound(seq, _) => numbers.next_out = seq + 1,
+            Self::NextIn(seq) => numbers.next_in = seq,
+            Self::NextOut(seq) => numbers.next_out = seq,
+            Self::Reset { now_ns } => *numbers = Numbers::fresh(now_ns),
+            Self::Inbound(..) | Self::Nothing => {}
+        }
+    }
 }
 
 /// Where the message of each number lies, in ascending order of numbers.
@@ -106,23 +120,19 @@ impl<L: Copy> Ledger<L> {
     }
 
     pub(crate) fn apply(&mut self, change: Change<L>) {
+        change.renumber(&mut self.numbers);
         match change {
             Change::Outbound(seq, place) => {
                 self.outbound.hide_from(seq);
                 self.outbound.insert(seq, place);
-                self.numbers.next_out = seq + 1;
             }
             Change::Inbound(seq, place) => self.inbound.insert(seq, place),
-            Change::NextIn(seq) => self.numbers.next_in = seq,
-            Change::NextOut(seq) => {
-                self.outbound.hide_from(seq);
-                self.numbers.next_out = seq;
-            }
-            Change::Reset { now_ns } => {
+            Change::NextOut(seq) => self.outbound.hide_from(seq),
+            Change::Reset { .. } => {
                 self.outbound.entries.clear();
                 self.inbound.entries.clear();
-                self.numbers = Numbers::fresh(now_ns);
             }
+            Change::NextIn(_) | Change::Nothing => {}
         }
     }
 }

@@ -33,6 +33,7 @@ mod recover;
 mod repair;
 mod retention;
 mod segment;
+mod survey;
 
 pub use disk::{Disk, Files, Map};
 pub use error::{Damage, StoreError};
@@ -42,6 +43,7 @@ pub use memory::MemoryStore;
 pub use record::{Kind, Numbers, Record, Stored};
 pub use repair::Repaired;
 pub use retention::{Retention, WhenFull};
+pub use survey::{Fault, SegmentSurvey, Survey, survey};
 
 /// Keeps what one session sent and received. Every implementation obeys the same laws; one suite
 /// of tests runs them all.

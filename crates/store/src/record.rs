@@ -55,6 +55,8 @@ pub enum Record<'a> {
     NextOut(u64),
     /// Both numbers become 1, `created_ns` becomes now; earlier messages are no longer found.
     Reset,
+    /// What befell the session, in words; changes nothing.
+    Note(&'a str),
 }
 
 impl Record<'_> {
@@ -63,7 +65,7 @@ impl Record<'_> {
         let seq = match *self {
             Self::Outbound { seq, .. } | Self::Inbound { seq, .. } => seq,
             Self::NextIn(seq) | Self::NextOut(seq) => seq,
-            Self::Reset => return,
+            Self::Reset | Self::Note(_) => return,
         };
         assert!(seq > 0 && seq < u64::MAX, "MsgSeqNum(34) out of range");
     }

@@ -1,6 +1,6 @@
-//! Making a damaged store sound again, on request only.
+//! Making a sound store of a damaged one, on request only.
 //!
-//! **Invariant:** every sound batch is kept, in its order, and no file is deleted.
+//! **Invariant:** every sound batch is kept, in its order, and the damaged store is only read.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -8,16 +8,16 @@ use std::path::Path;
 
 use crate::disk::{Files, write_zeros};
 use crate::error::{Damage, StoreError};
-use crate::file::{Place, change_of};
-use crate::format::{self, BEGIN, END, RECORD_HEADER, SEGMENT_HEADER, SegmentHeader};
-use crate::ledger::Ledger;
+use crate::file::{Place, change_of, sync_dir};
+use crate::format::{self, BEGIN, END, RECORD_HEADER, SegmentHeader};
 use crate::record::{Numbers, Record};
 use crate::segment::{self, io_error};
+use crate::survey::{Found, find};
 
 /// What a repair did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Repaired {
-    /// Segments that were written anew; the old ones end in `.damaged`.
+    /// Segments that had to be changed; the others are copies.
     pub segments: u64,
     /// Records kept, in all segments.
     pub records: u64,
@@ -25,67 +25,38 @@ pub struct Repaired {
     pub lost_bytes: u64,
 }
 
-/// A segment file as it was found.
-struct Found {
-    file: Vec<u8>,
-    header: Result<SegmentHeader, Damage>,
-    /// Sound batches: where each begins and ends.
-    batches: Vec<(usize, usize)>,
-    lost_bytes: u64,
-}
-
 /// Goes through every segment, carrying the numbers from each to the next.
-pub(crate) fn repair(dir: &Path) -> Result<Repaired, StoreError> {
+pub(crate) fn repair(from: &Path, to: &Path) -> Result<Repaired, StoreError> {
     let mut done = Repaired::default();
-    let all = segment::list(&Files, dir)?;
+    let all = segment::list(&Files, from)?;
     let (Some(&first), Some(&last)) = (all.first(), all.last()) else { return Ok(done) };
     let mut carried: Option<SegmentHeader> = None;
     for number in first..=last {
-        let found = find(dir, number)?;
+        let found = find(from, number)?;
         let header = match carried {
             Some(header) => header,
-            None => first_header(&found, number, find(dir, last)?.header),
+            None => first_header(&found, number, find(from, last)?.header),
         };
         let header = SegmentHeader { number, ..without_forgotten(&found, header) };
         let bridge = bridge(&found, &header);
         if found.header != Ok(header) || found.lost_bytes > 0 || bridge.is_some() {
-            write_anew(dir, &header, bridge, &found)?;
+            let bytes = write_anew(&header, bridge, &found);
+            write(to, number, &bytes, found.file.len())?;
             done.segments += 1;
+        } else {
+            write(to, number, &found.file, 0)?;
         }
         done.lost_bytes += found.lost_bytes;
         carried = Some(replay(&header, bridge, &found, &mut done.records));
     }
-    Ok(done)
-}
-
-fn find(dir: &Path, number: u64) -> Result<Found, StoreError> {
-    let path = segment::path(dir, number);
-    let file = match fs::read(&path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
-        Err(source) => return Err(io_error(&path, source)),
-    };
-    let header = match SegmentHeader::decode(&file) {
-        // The checksum tells another version from a damaged version number.
-        Err(Damage::Version) if format::is_header_checked(&file) => {
-            return Err(StoreError::Damaged { path, offset: 8, reason: Damage::Version });
-        }
-        Ok(header) if header.number != number => Err(Damage::Name),
-        header => header,
-    };
-    let (mut batches, mut lost_bytes, mut start) = (Vec::new(), 0, SEGMENT_HEADER);
-    while let Some((at, end)) = format::next_batch(&file, start) {
-        lost_bytes += written(&file[start..at]);
-        batches.push((at, end));
-        start = end;
+    // The last segment first: one that names a missing segment is refused, so what a crash leaves
+    // here is never taken for the whole.
+    for number in (first..=last).rev() {
+        let path = segment::path(to, number);
+        fs::rename(segment::path_new(to, number), &path).map_err(|e| io_error(&path, e))?;
     }
-    lost_bytes += written(file.get(start..).unwrap_or_default());
-    Ok(Found { file, header, batches, lost_bytes })
-}
-
-/// Bytes up to the last one that isn't zero.
-fn written(bytes: &[u8]) -> u64 {
-    bytes.iter().rposition(|&byte| byte != 0).map_or(0, |last| last as u64 + 1)
+    sync_dir(&Files, to)?;
+    Ok(done)
 }
 
 /// A segment may ask for fewer segments before it than the one before does: the others were
@@ -121,13 +92,8 @@ fn bridge_records(from: Numbers, to: Numbers) -> impl Iterator<Item = Record<'st
     reset.into_iter().chain(numbers)
 }
 
-/// Writes a segment with these contents, and puts it in the place of the old one.
-fn write_anew(
-    dir: &Path,
-    header: &SegmentHeader,
-    bridge: Option<Numbers>,
-    found: &Found,
-) -> Result<(), StoreError> {
+/// A segment with these contents.
+fn write_anew(header: &SegmentHeader, bridge: Option<Numbers>, found: &Found) -> Vec<u8> {
     let mut bytes = header.encode().to_vec();
     if let Some(to) = bridge {
         for record in bridge_records(header.numbers, to) {
@@ -142,19 +108,18 @@ fn write_anew(
     for &(start, end) in &found.batches {
         bytes.extend_from_slice(&found.file[start..end]);
     }
-    let (new, path) = (segment::path_new(dir, header.number), segment::path(dir, header.number));
-    let written = File::create(&new).and_then(|mut file| {
-        file.write_all(&bytes)?;
-        let (start, end) = (bytes.len() as u64, found.file.len() as u64);
-        write_zeros(&mut file, start, end)?;
+    bytes
+}
+
+/// Writes a segment file of at least `len_min` bytes, which is on the device afterwards.
+fn write(dir: &Path, number: u64, bytes: &[u8], len_min: usize) -> Result<(), StoreError> {
+    let path = segment::path_new(dir, number);
+    let written = File::create(&path).and_then(|mut file| {
+        file.write_all(bytes)?;
+        write_zeros(&mut file, bytes.len() as u64, len_min as u64)?;
         file.sync_all()
     });
-    written.map_err(|source| io_error(&new, source))?;
-    if path.exists() {
-        let old = path.with_extension("damaged");
-        fs::rename(&path, &old).map_err(|source| io_error(&old, source))?;
-    }
-    fs::rename(&new, &path).map_err(|source| io_error(&path, source))
+    written.map_err(|source| io_error(&path, source))
 }
 
 /// The header that the segment after this one has to have, but for its number.
@@ -164,7 +129,7 @@ fn replay(
     found: &Found,
     count: &mut u64,
 ) -> SegmentHeader {
-    let mut ledger = Ledger::<Place>::new(bridge.unwrap_or(header.numbers));
+    let mut numbers = bridge.unwrap_or(header.numbers);
     let mut reset_segment = header.reset_segment;
     if bridge.is_some_and(|to| to.created_ns != header.numbers.created_ns) {
         reset_segment = header.number;
@@ -172,12 +137,12 @@ fn replay(
     for &(start, end) in &found.batches {
         for (_, framed) in format::records(&found.file, start, end) {
             let place = Place { segment: 0, offset: 0 };
-            ledger.apply(change_of(&framed.record, place, framed.time_ns));
+            change_of(&framed.record, place, framed.time_ns).renumber(&mut numbers);
             if framed.record == Record::Reset {
                 reset_segment = header.number;
             }
             *count += 1;
         }
     }
-    SegmentHeader { number: header.number, reset_segment, numbers: ledger.numbers }
+    SegmentHeader { number: header.number, reset_segment, numbers }
 }

@@ -27,6 +27,7 @@ fn open(disk: &SimDisk, durability: Durability) -> Result<FileStore<SimDisk>, St
 fn turn(store: &mut FileStore<SimDisk>, turn: u64) -> Result<(), StoreError> {
     let seq = store.numbers().next_out;
     if turn == 9 {
+        store.put(turn, Record::Note("reset by the schedule"))?;
         store.put(turn, Record::Reset)?;
     }
     let bytes = vec![b'a' + turn as u8; 40 * (1 + turn as usize % 4)];

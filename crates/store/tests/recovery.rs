@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use transfix_store::journal::{self, Entry, Event};
 use transfix_store::{
-    Damage, Durability, FileStore, Kind, Options, Record, Recovered, Store, StoreError,
+    Damage, Durability, FileStore, Kind, Options, Record, Recovered, Store, StoreError, survey,
 };
 use transfix_testkit::random::Random;
 use transfix_testkit::temp::TempDir;
@@ -175,14 +175,20 @@ fn damage_before_a_sound_batch_is_refused_and_repaired_on_request() {
         assert!(offset as usize <= at && at < offset as usize + 88, "{offset} for {at}");
         let last = journal::read(dir.path()).unwrap().last().unwrap();
         assert!(matches!(last, Err(StoreError::Damaged { .. })));
-        let repaired = FileStore::repair(dir.path()).unwrap();
+        let new = TempDir::new();
+        let repaired = FileStore::repair(dir.path(), new.path()).unwrap();
         assert_eq!((repaired.segments, repaired.records), (1, 4), "{at}");
         assert!(repaired.lost_bytes >= 40);
-        let (store, found) = open(dir.path());
+        assert_eq!(fs::read(segment(dir.path(), 0)).unwrap(), flipped, "the original stays");
+        let survey = survey(dir.path()).unwrap();
+        let fault = &survey.faults[0];
+        assert_eq!((fault.offset, fault.reason), (offset, Damage::Record));
+        assert_eq!(fault.lost_bytes, repaired.lost_bytes);
+        assert!(fault.lost_outbound.is_some_and(|(first, last)| first <= last && last <= 2));
+        let (store, found) = open(new.path());
         assert_eq!((found.records, store.numbers().next_out), (4, 6), "{at}");
         assert_found(&store, 3..=5);
     }
-    assert!(dir.path().join("00000000.damaged").exists());
 }
 
 #[test]
@@ -194,9 +200,10 @@ fn a_damaged_header_is_refused_and_repaired() {
         flipped[at] ^= 1;
         fs::write(segment(dir.path(), 0), &flipped).unwrap();
         assert!(matches!(refusal(dir.path()), StoreError::Damaged { offset: 0, .. }), "{at}");
-        let repaired = FileStore::repair(dir.path()).unwrap();
+        let new = TempDir::new();
+        let repaired = FileStore::repair(dir.path(), new.path()).unwrap();
         assert_eq!((repaired.segments, repaired.lost_bytes), (1, 0), "{at}");
-        assert_found(&open(dir.path()).0, 1..=5);
+        assert_found(&open(new.path()).0, 1..=5);
     }
 }
 
@@ -212,13 +219,23 @@ fn a_missing_segment_is_refused_and_bridged() {
     assert_eq!((path, reason), (segment(dir.path(), 2), Damage::Missing));
     let last = journal::read(dir.path()).unwrap().last().unwrap();
     assert!(matches!(last, Err(StoreError::Damaged { reason: Damage::Missing, .. })));
-    assert_eq!(FileStore::repair(dir.path()).unwrap().segments, 2);
-    let (store, _) = open(dir.path());
+    let faults = survey(dir.path()).unwrap().faults;
+    assert_eq!((faults.len(), faults[0].reason), (1, Damage::Missing));
+    let (first, last) = faults[0].lost_outbound.unwrap();
+    assert!(20 < first && first < last && last < 250, "{faults:?}");
+    let (new, again) = (TempDir::new(), TempDir::new());
+    assert_eq!(FileStore::repair(dir.path(), new.path()).unwrap().segments, 2);
+    let (store, _) = open(new.path());
     assert_eq!(store.numbers(), numbers);
     assert_found(&store, 1..=20);
     assert_found(&store, 250..=300);
+    assert!(matches!(store.outbound(first), Ok(None)) && matches!(store.outbound(last), Ok(None)));
     drop(store);
-    assert_eq!(FileStore::repair(dir.path()).unwrap().segments, 0, "sound stores stay");
+    let repaired = FileStore::repair(new.path(), again.path()).unwrap();
+    assert_eq!(repaired.segments, 0, "a sound store is copied");
+    assert_eq!(survey(new.path()).unwrap().faults, []);
+    let into_itself = FileStore::repair(new.path(), again.path()).unwrap_err();
+    assert!(matches!(into_itself, StoreError::Io { .. }), "never over another store");
 }
 
 #[test]
@@ -226,8 +243,12 @@ fn one_store_at_a_time() {
     let dir = TempDir::new();
     let (store, _) = open(dir.path());
     assert!(matches!(refusal(dir.path()), StoreError::Locked { .. }));
-    assert!(matches!(FileStore::repair(dir.path()), Err(StoreError::Locked { .. })));
+    let new = TempDir::new();
+    let repaired = FileStore::repair(dir.path(), new.path());
+    assert!(matches!(repaired, Err(StoreError::Locked { .. })));
+    assert!(FileStore::is_open(dir.path()).unwrap());
     drop(store);
+    assert!(!FileStore::is_open(dir.path()).unwrap() && !FileStore::is_open(new.path()).unwrap());
     open(dir.path());
 }
 
@@ -319,10 +340,14 @@ fn random_damage_never_panics_and_can_always_be_repaired() {
         if let Ok(journal) = journal::read(dir.path()) {
             journal.for_each(drop);
         }
-        if FileStore::open(dir.path(), SMALL, 5).is_err() {
-            FileStore::repair(dir.path()).unwrap();
+        let (new, mut place) = (TempDir::new(), dir.path());
+        let surveyed = survey(place).unwrap();
+        if FileStore::open(place, SMALL, 5).is_err() {
+            assert!(!surveyed.faults.is_empty(), "seed {seed}");
+            FileStore::repair(place, new.path()).unwrap();
+            place = new.path();
         }
-        let again = FileStore::open(dir.path(), SMALL, 5);
+        let again = FileStore::open(place, SMALL, 5);
         let (mut store, _) = again.unwrap_or_else(|error| panic!("seed {seed}: {error}"));
         let next = store.numbers().next_out;
         send(&mut store, next);

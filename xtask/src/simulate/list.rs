@@ -208,7 +208,7 @@ pub(super) const FAULTS: &[Fault] = &[
     },
     Fault {
         name: "reset-not-journalled",
-        changes: &[(SESSION, "out.entries.push(Entry::Reset);", "")],
+        changes: &[(SESSION, "out.entries.push(Entry::Reset(cause));", "")],
         kind: "",
         worlds: 500,
     },

@@ -170,6 +170,7 @@ impl Model {
                 self.inbound.clear();
                 self.numbers = Numbers { next_in: 1, next_out: 1, created_ns: now_ns };
             }
+            Record::Note(_) => {}
         }
     }
 }
@@ -185,7 +186,8 @@ fn agrees_with_a_model(store: &mut dyn Store, created_ns: u64, seed: u64) {
             let record = match random.below(20) {
                 0 => Record::Reset,
                 1 => Record::NextOut(near),
-                2..5 => Record::NextIn(near),
+                2..4 => Record::NextIn(near),
+                4 => Record::Note("logged on"),
                 5..9 => Record::Inbound { seq: near, kind: Kind::Admin, bytes: &bytes },
                 9 => out(near, &bytes),
                 _ => out(turn + 1, &bytes),

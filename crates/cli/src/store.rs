@@ -1,0 +1,132 @@
+//! `transfix store`: what the stores of sessions hold, and what an operator may do to one.
+//!
+//! Invariant: only `set-next` changes an existing store, and only while nobody has it open.
+
+mod export;
+mod health;
+mod import;
+mod list;
+mod print;
+mod repair;
+mod select;
+mod set_next;
+mod show;
+mod verify;
+
+use std::fmt::Display;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Subcommand;
+use transfix::Timestamp;
+
+use crate::input::{Failure, failed, holds_store};
+
+/// Look into the stores of sessions, and set, repair or import one.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  transfix store list store
+  transfix store show store/FIX.4.4-VENUE-CLIENT
+  transfix store print store/FIX.4.4-VENUE-CLIENT --from 20261121-09:00:00 --direction out
+
+A store is the directory of one session: it holds `.seg` files. Those of the engine are in the
+`store_dir` of the settings. `transfix store VERB --help` explains a verb.")]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// List the stores in a directory: numbers, messages, bytes, health.
+    List(list::Args),
+    /// Show a store: numbers, times, sizes, segments, health.
+    Show(show::Args),
+    /// Print what a store holds in readable form, by number, time, direction or type.
+    Print(print::Args),
+    /// Set the next numbers of a session that is not running, and say why in its journal.
+    SetNext(set_next::Args),
+    /// Check every byte of stores, and say what is lost where one is damaged.
+    Verify(verify::Args),
+    /// Make a sound store of what is sound in a damaged one, which stays as it is.
+    Repair(repair::Args),
+    /// Write the messages of a store as bytes, JSON or a log.
+    Export(export::Args),
+    /// Make a store of one that another engine has left.
+    Import(import::Args),
+}
+
+pub(crate) fn run(args: &Args) -> ExitCode {
+    match &args.verb {
+        Verb::List(args) => list::run(args),
+        Verb::Show(args) => show::run(args),
+        Verb::Print(args) => print::run(args),
+        Verb::SetNext(args) => set_next::run(args),
+        Verb::Verify(args) => verify::run(args),
+        Verb::Repair(args) => repair::run(args),
+        Verb::Export(args) => export::run(args),
+        Verb::Import(args) => import::run(args),
+    }
+}
+
+/// The directory, if it is one of a store.
+fn existing(path: &Path) -> Result<&Path, String> {
+    if !path.is_dir() {
+        return Err(format!("{}: no such directory", path.display()));
+    }
+    if !holds_store(path) {
+        let path = path.display();
+        return Err(format!(
+            "{path}: no .seg file here; `transfix store list {path}` finds stores"
+        ));
+    }
+    Ok(path)
+}
+
+/// A file or the standard output.
+fn output(path: Option<&PathBuf>) -> Result<Box<dyn Write>, String> {
+    let Some(path) = path else { return Ok(Box::new(BufWriter::new(io::stdout().lock()))) };
+    match std::fs::File::create_new(path) {
+        Ok(file) => Ok(Box::new(BufWriter::with_capacity(1 << 20, file))),
+        Err(error) => Err(format!("{}: {error}", path.display())),
+    }
+}
+
+/// The end of a verb that writes as long as somebody reads.
+fn ended(outcome: Result<ExitCode, Failure>) -> ExitCode {
+    match outcome {
+        Ok(code) => code,
+        // A closed pipe (`| head`) is the reader's choice.
+        Err(Failure::Write(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
+            ExitCode::SUCCESS
+        }
+        Err(Failure::Write(error)) => failed(&format!("cannot write: {error}")),
+        Err(Failure::Read(error)) => failed(&error),
+    }
+}
+
+/// Prints the text.
+fn say(text: impl Display) -> Result<(), Failure> {
+    Ok(writeln!(io::stdout(), "{text}")?)
+}
+
+/// What was asked for is not to be done: says why, and ends with 1.
+fn refused(why: impl Display) -> ExitCode {
+    let _ = writeln!(io::stderr(), "transfix: {why}");
+    ExitCode::FAILURE
+}
+
+fn moment(time_ns: u64) -> Timestamp {
+    Timestamp(i64::try_from(time_ns).unwrap_or(i64::MAX))
+}
+
+/// `17 bytes`, `1.5 MiB`.
+fn size(bytes: u64) -> String {
+    let units = [("GiB", 30), ("MiB", 20), ("KiB", 10)];
+    let unit = units.into_iter().find(|(_, shift)| bytes >> shift > 0);
+    unit.map_or_else(
+        || format!("{bytes} bytes"),
+        |(name, shift)| format!("{:.1} {name}", bytes as f64 / f64::from(1 << shift)),
+    )
+}

@@ -1,0 +1,184 @@
+//! `transfix store import`: the store of another engine, as one of ours.
+//!
+//! Invariant: the new store appears under its name only when it is whole.
+
+mod logged;
+mod quickfix;
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use transfix::store::{Durability, FileStore, Kind, Options, Record, Store, StoreError};
+use transfix::{Timestamp, check_msg_type, clock, tag};
+
+use self::quickfix::{Foreign, Origin};
+use super::select::value;
+use super::{ended, refused, say, set_next};
+use crate::input::{failed, holds_store};
+
+/// Make a store of one that another engine has left.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  transfix store import --from quickfix-cpp old/store --to store/FIX.4.4-VENUE-CLIENT
+  transfix store import --from quickfixj old/store --session FIX.4.4-VENUE-CLIENT \\
+    --log old/log/FIX.4.4-VENUE-CLIENT.messages.log --to store/FIX.4.4-VENUE-CLIENT
+  transfix store import --from quickfixgo old/store --to store/new --in 17 --out 6
+
+Reads the .body, .header, .session and number files of a FileStore (QuickFIX/J: also of a
+CachedFileStore). They hold the messages sent; those received are not there. Each message is held
+against header, CheckSum(10) and MsgSeqNum(34), the numbers against the messages and, with --log,
+against the last messages logged. If something does not fit nothing is written, until --in and --out
+say the numbers to go on with.
+The engine finds the store if it is in `store_dir` and called BeginString-SenderCompID-TargetCompID.
+Exit code: 0 done, 1 something does not fit, 2 wrong usage or a file that cannot be read or
+written.")]
+pub(crate) struct Args {
+    /// Whose store it is.
+    #[arg(long, value_enum)]
+    from: Origin,
+    /// The directory with its files.
+    dir: PathBuf,
+    /// The session, if the directory has several: the files' name without the ending.
+    #[arg(long, value_name = "NAME")]
+    session: Option<String>,
+    /// Its log of messages.
+    #[arg(long, value_name = "FILE")]
+    log: Option<PathBuf>,
+    /// The directory of the new store, which must not exist yet.
+    #[arg(long, value_name = "STORE")]
+    to: PathBuf,
+    /// MsgSeqNum(34) expected next from the counterparty, whatever the files say.
+    #[arg(long = "in", value_name = "N", value_parser = set_next::number(), requires = "next_out")]
+    next_in: Option<u64>,
+    /// MsgSeqNum(34) of the next message sent, whatever the files say.
+    #[arg(long = "out", value_name = "M", value_parser = set_next::number(), requires = "next_in")]
+    next_out: Option<u64>,
+}
+
+/// Differences that are said before they are only counted.
+const DIFFERENCES_MAX: usize = 10;
+
+pub(super) fn run(args: &Args) -> ExitCode {
+    let (session, mut foreign) = match read(args) {
+        Ok(read) => read,
+        Err(error) => return failed(&error),
+    };
+    if let Some(log) = &args.log
+        && let Err(error) = logged::compare(log, &session, &mut foreign)
+    {
+        return failed(&error);
+    }
+    for difference in foreign.differences.iter().take(DIFFERENCES_MAX) {
+        eprintln!("{session}: {difference}");
+    }
+    let more = foreign.differences.len().saturating_sub(DIFFERENCES_MAX);
+    if more > 0 {
+        eprintln!("{session}: and {more} more");
+    }
+    let (next_in, next_out) = match (
+        args.next_in.zip(args.next_out),
+        foreign.next_in.zip(foreign.next_out),
+    ) {
+        (Some(said), _) => said,
+        (None, Some(found)) if foreign.differences.is_empty() => found,
+        _ => {
+            let text = |number: Option<u64>| number.map_or("unknown".to_owned(), |n| n.to_string());
+            return refused(format!(
+                "{session}: next_in {}, next_out {}, and this does not fit together; nothing was \
+                 written. Agree with the counterparty, then say --in N --out M",
+                text(foreign.next_in),
+                text(foreign.next_out),
+            ));
+        }
+    };
+    let note = format!(
+        "imported by {} from {} {}/{session}, {} differences",
+        set_next::author(),
+        args.from.name(),
+        args.dir.display(),
+        foreign.differences.len(),
+    );
+    match write(&args.to, &foreign, (next_in, next_out), &note) {
+        Ok(()) => ended(
+            say(format!(
+                "{}: {} messages, next_in {next_in}, next_out {next_out}",
+                args.to.display(),
+                foreign.messages.len(),
+            ))
+            .map(|()| ExitCode::SUCCESS),
+        ),
+        Err(error) => failed(&error.to_string()),
+    }
+}
+
+/// The session's name and files.
+fn read(args: &Args) -> Result<(String, Foreign), String> {
+    let dir = args.dir.display();
+    if args.to.exists() {
+        return Err(format!("{}: exists already; name a new directory", args.to.display()));
+    }
+    if holds_store(&args.dir) {
+        return Err(format!("{dir}: this is a store of our own"));
+    }
+    let unreadable = |error: io::Error| format!("{dir}: {error}");
+    let all = quickfix::sessions(&args.dir).map_err(unreadable)?;
+    let session = match (&args.session, &all[..]) {
+        (Some(named), all) if all.contains(named) => named.clone(),
+        (None, [only]) => only.clone(),
+        (_, []) => return Err(format!("{dir}: no .body file here")),
+        (_, all) => return Err(format!("{dir}: say one of --session {}", all.join(", "))),
+    };
+    let foreign = quickfix::read(args.from, &args.dir, &session).map_err(unreadable)?;
+    Ok((session, foreign))
+}
+
+/// Messages of a commit.
+const BATCH: usize = 1024;
+
+/// Writes the store beside its place, and then moves it there.
+fn write(
+    to: &Path,
+    foreign: &Foreign,
+    (next_in, next_out): (u64, u64),
+    note: &str,
+) -> Result<(), StoreError> {
+    let mut name = to.file_name().unwrap_or_default().to_owned();
+    name.push(".importing");
+    let unfinished = to.with_file_name(name);
+    let io = |path: &Path| {
+        let path = path.to_path_buf();
+        move |source| StoreError::Io { path, source }
+    };
+    fs::create_dir_all(to.parent().unwrap_or(Path::new(""))).map_err(io(to))?;
+    fs::create_dir(&unfinished).map_err(io(&unfinished))?;
+    let now = clock::now().utc;
+    let created = foreign.created.unwrap_or(now);
+    let options = Options { durability: Durability::Power, ..Options::default() };
+    let (mut store, _) = FileStore::open(&unfinished, options, ns(created))?;
+    for (n, (&seq, range)) in foreign.messages.iter().enumerate() {
+        let bytes = &foreign.body[range.clone()];
+        let msg_type = value(bytes, tag::MSG_TYPE.0).unwrap_or_default();
+        let application = check_msg_type(msg_type).is_ok();
+        let kind = if application { Kind::Application } else { Kind::Admin };
+        let sent = value(bytes, tag::SENDING_TIME.0).and_then(Timestamp::parse);
+        store.put(ns(sent.unwrap_or(created)), Record::Outbound { seq, kind, bytes })?;
+        if n % BATCH == BATCH - 1 {
+            store.commit()?;
+        }
+    }
+    store.put(ns(now), Record::Note(note))?;
+    store.put(ns(now), Record::NextIn(next_in))?;
+    store.put(ns(now), Record::NextOut(next_out))?;
+    store.commit()?;
+    drop(store);
+    fs::rename(&unfinished, to).map_err(io(to))?;
+    let parent = to.parent().filter(|path| !path.as_os_str().is_empty());
+    let parent = parent.unwrap_or(Path::new("."));
+    File::open(parent).and_then(|dir| dir.sync_all()).map_err(io(parent))
+}
+
+const fn ns(time: Timestamp) -> u64 {
+    time.0.unsigned_abs()
+}

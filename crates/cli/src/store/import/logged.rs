@@ -1,0 +1,97 @@
+//! The last messages of a log, held against the numbers of a store.
+
+use std::path::Path;
+
+use transfix::codec::{CheckSumPolicy, FieldIndex};
+use transfix::{Message, tag};
+
+use super::quickfix::Foreign;
+use crate::input::{self, Failure, Found, Place, Sink, Wrong, parse};
+
+/// Reads the log; says where it disagrees with the numbers.
+pub(super) fn compare(log: &Path, session: &str, foreign: &mut Foreign) -> Result<(), String> {
+    let index = FieldIndex::default();
+    let mut last = Last { session: session.to_owned(), index, next_in: None, next_out: None };
+    match input::read(log, None, &mut last) {
+        Ok(()) => {}
+        Err(Failure::Read(error)) => return Err(error),
+        Err(Failure::Write(error)) => return Err(error.to_string()),
+    }
+    let numbers =
+        [("next_in", foreign.next_in, last.next_in), ("next_out", foreign.next_out, last.next_out)];
+    for (name, stored, logged) in numbers {
+        if let (Some(stored), Some(logged)) = (stored, logged)
+            && stored != logged
+        {
+            let text = format!("{name} is {stored} in the store, {logged} by the log");
+            foreign.differences.push(text);
+        }
+    }
+    if last.next_out.is_none() {
+        let text = format!("{}: has no message that this session has sent", log.display());
+        foreign.differences.push(text);
+    }
+    Ok(())
+}
+
+/// The next numbers as the log leaves them.
+struct Last {
+    session: String,
+    index: FieldIndex,
+    next_in: Option<u64>,
+    next_out: Option<u64>,
+}
+
+impl Last {
+    /// Whether the session has sent the message; `None` if it is another session's.
+    fn is_sent(&self, message: &Message<'_>) -> Option<bool> {
+        let names = |sender: &[u8], target: &[u8]| {
+            let sender = String::from_utf8_lossy(sender);
+            let target = String::from_utf8_lossy(target);
+            // SubIDs and a qualifier may follow each.
+            let rest = self.session.split_once('-').map_or("", |(_, rest)| rest);
+            rest.strip_prefix(&*sender).is_some_and(|rest| {
+                rest.starts_with(['-', '_']) && rest.contains(&format!("-{target}"))
+            })
+        };
+        let sender = message.raw(tag::SENDER_COMP_ID)?;
+        let target = message.raw(tag::TARGET_COMP_ID)?;
+        match (names(sender, target), names(target, sender)) {
+            (true, _) => Some(true),
+            (false, true) => Some(false),
+            (false, false) => None,
+        }
+    }
+}
+
+impl Sink for Last {
+    fn message(&mut self, found: &Found<'_>) -> Result<(), Failure> {
+        let mut index = std::mem::take(&mut self.index);
+        if let Ok(message) = parse(found.bytes, &mut index, CheckSumPolicy::Verify) {
+            let number = |tag| {
+                let text = std::str::from_utf8(message.raw(tag)?).ok()?;
+                text.parse::<u64>().ok()
+            };
+            // Messages that are sent again come with numbers that are past.
+            let again = message.raw(tag::POSS_DUP_FLAG) == Some(b"Y");
+            let next = match message.msg_type() {
+                b"4" => number(tag::NEW_SEQ_NO),
+                _ if again => None,
+                _ => number(tag::MSG_SEQ_NUM).and_then(|seq| seq.checked_add(1)),
+            };
+            match (self.is_sent(&message), next) {
+                (Some(true), Some(next)) if !again => self.next_out = Some(next),
+                (Some(false), Some(next)) if !again || self.next_in < Some(next) => {
+                    self.next_in = Some(next);
+                }
+                _ => {}
+            }
+        }
+        self.index = index;
+        Ok(())
+    }
+
+    fn garbled(&mut self, _: Place, _: Wrong) -> Result<(), Failure> {
+        Ok(())
+    }
+}

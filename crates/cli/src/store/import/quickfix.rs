@@ -1,0 +1,312 @@
+//! The file stores of the QuickFIX family: five layouts of body, header, numbers and session.
+//!
+//! Invariant: nothing is guessed. What is missing or does not fit together is a difference, and the
+//! user decides.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use transfix::codec::{CheckSumPolicy, FieldIndex, TzTimestamp};
+use transfix::{MSG_SEQ_NUM_MAX, Timestamp, tag};
+
+use crate::input::parse;
+
+/// Whose layout it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum Origin {
+    /// QuickFIX C++, FileStore.
+    QuickfixCpp,
+    /// QuickFIX/J, FileStore and CachedFileStore.
+    Quickfixj,
+    /// QuickFIX/n, FileStore.
+    Quickfixn,
+    /// QuickFIX/Go, file store.
+    Quickfixgo,
+}
+
+impl Origin {
+    /// As it is written on the command line.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::QuickfixCpp => "quickfix-cpp",
+            Self::Quickfixj => "quickfixj",
+            Self::Quickfixn => "quickfixn",
+            Self::Quickfixgo => "quickfixgo",
+        }
+    }
+}
+
+/// A session as its store has it.
+#[derive(Debug, Default)]
+pub(super) struct Foreign {
+    /// All messages, one after the other.
+    pub(super) body: Vec<u8>,
+    /// Where the message of each number lies; only sound ones.
+    pub(super) messages: BTreeMap<u64, Range<usize>>,
+    pub(super) next_out: Option<u64>,
+    pub(super) next_in: Option<u64>,
+    pub(super) created: Option<Timestamp>,
+    /// What does not fit together.
+    pub(super) differences: Vec<String>,
+}
+
+/// The sessions in a directory: what their files are called without the ending.
+pub(super) fn sessions(dir: &Path) -> io::Result<Vec<String>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(dir)? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|ending| ending == "body")
+            && let Some(name) = path.file_stem()
+        {
+            found.push(name.to_string_lossy().into_owned());
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// Reads a session's files.
+pub(super) fn read(origin: Origin, dir: &Path, session: &str) -> io::Result<Foreign> {
+    let file = |ending: &str| dir.join(format!("{session}.{ending}"));
+    let mut foreign = Foreign { body: fs::read(file("body"))?, ..Foreign::default() };
+    let header = fs::read(file("header"))?;
+    let entries = match origin {
+        Origin::Quickfixj => foreign.binary_header(&header),
+        Origin::QuickfixCpp => foreign.text_header(&header, b' '),
+        Origin::Quickfixn | Origin::Quickfixgo => foreign.text_header(&header, b'\n'),
+    };
+    foreign.take(&entries);
+    foreign.numbers(origin, &file);
+    foreign.created = contents(&file("session"))
+        .ok()
+        .and_then(|bytes| creation(&String::from_utf8_lossy(text_of(origin, &bytes)?)));
+    foreign.compare();
+    Ok(foreign)
+}
+
+/// MsgSeqNum(34), offset and length.
+type Line = (u64, u64, u64);
+
+impl Foreign {
+    /// `1,0,26` and a terminator each; the last one must have it too.
+    fn text_header(&mut self, header: &[u8], terminator: u8) -> Vec<Line> {
+        let mut lines = Vec::new();
+        let text = String::from_utf8_lossy(header);
+        let mut entries = text.split_inclusive(char::from(terminator));
+        for (n, entry) in entries.by_ref().enumerate() {
+            let whole = entry.strip_suffix(char::from(terminator));
+            let Some(line) = whole.and_then(|entry| line(entry.trim_end_matches('\r'))) else {
+                let entry: String = entry.chars().take(40).collect();
+                let entry = entry.escape_debug();
+                self.differences.push(format!("header: entry {} is not whole: '{entry}'", n + 1));
+                break;
+            };
+            lines.push(line);
+        }
+        lines
+    }
+
+    /// 16 bytes each, big-endian: number (4), offset (8), length (4).
+    fn binary_header(&mut self, header: &[u8]) -> Vec<Line> {
+        let (entries, rest) = header.as_chunks::<16>();
+        if !rest.is_empty() {
+            self.differences.push(format!("header: {} bytes of a cut entry", rest.len()));
+        }
+        let number = |bytes: &[u8]| bytes.iter().fold(0, |n, &byte| n << 8 | u64::from(byte));
+        let line = |e: &[u8; 16]| (number(&e[..4]), number(&e[4..12]), number(&e[12..]));
+        entries.iter().map(line).collect()
+    }
+
+    /// Keeps the messages that are what the header says; of a number given twice the last.
+    fn take(&mut self, lines: &[Line]) {
+        let mut index = FieldIndex::default();
+        let mut end_max = 0;
+        for &(seq, offset, length) in lines {
+            let range = usize::try_from(offset).ok().zip(usize::try_from(length).ok());
+            let range = range.and_then(|(at, length)| Some(at..at.checked_add(length)?));
+            let Some((range, bytes)) = range.and_then(|r| Some((r.clone(), self.body.get(r)?)))
+            else {
+                self.differences.push(format!("message {seq}: the body ends before it"));
+                continue;
+            };
+            end_max = end_max.max(range.end);
+            if !(1..=MSG_SEQ_NUM_MAX).contains(&seq) {
+                self.differences.push(format!("message {seq}: no MsgSeqNum(34)"));
+                continue;
+            }
+            let wrong = match parse(bytes, &mut index, CheckSumPolicy::Verify) {
+                Ok(message) => {
+                    let held = message.raw(tag::MSG_SEQ_NUM).unwrap_or_default();
+                    (held != seq.to_string().as_bytes()).then(|| {
+                        format!("the body has MsgSeqNum(34) '{}' there", held.escape_ascii())
+                    })
+                }
+                Err(reason) => Some(reason.to_string()),
+            };
+            match wrong {
+                None => drop(self.messages.insert(seq, range)),
+                Some(wrong) => self.differences.push(format!("message {seq}: {wrong}")),
+            }
+        }
+        let unknown = self.body.len() - end_max;
+        if unknown > 0 {
+            self.differences.push(format!("the header does not know {unknown} bytes of the body"));
+        }
+    }
+
+    fn numbers(&mut self, origin: Origin, file: &impl Fn(&str) -> PathBuf) {
+        let both = file("seqnums");
+        let two_files = match origin {
+            Origin::Quickfixgo => true,
+            // The cached store has both in one file.
+            Origin::Quickfixj => !both.exists(),
+            Origin::QuickfixCpp | Origin::Quickfixn => false,
+        };
+        if two_files {
+            self.next_out = self.number(origin, &file("senderseqnums"));
+            self.next_in = self.number(origin, &file("targetseqnums"));
+            return;
+        }
+        let numbers = contents(&both).and_then(|bytes| {
+            let text = String::from_utf8_lossy(text_of(origin, &bytes).unwrap_or_default());
+            let numbers = text.split_once(':').and_then(|(out, next_in)| {
+                let [out, next_in] = [out.trim(), next_in.trim()];
+                // With leading zeros both are equally long, unless the file was cut.
+                let is_cut = out.starts_with('0') && out.len() != next_in.len();
+                sequence(out).zip(sequence(next_in)).filter(|_| !is_cut)
+            });
+            numbers.ok_or_else(|| format!("'{text}' is not two numbers"))
+        });
+        match numbers {
+            Ok((next_out, next_in)) => {
+                (self.next_out, self.next_in) = (Some(next_out), Some(next_in));
+            }
+            Err(error) => self.differences.push(format!("{}: {error}", both.display())),
+        }
+    }
+
+    fn number(&mut self, origin: Origin, path: &Path) -> Option<u64> {
+        let number = contents(path).and_then(|bytes| {
+            let text = String::from_utf8_lossy(text_of(origin, &bytes).unwrap_or_default());
+            let is_cut = text.starts_with('0') && text.trim().len() != DIGITS_GO;
+            let number = sequence(&text).filter(|_| !is_cut);
+            number.ok_or_else(|| format!("'{text}' is not a number"))
+        });
+        match number {
+            Ok(number) => Some(number),
+            Err(error) => {
+                self.differences.push(format!("{}: {error}", path.display()));
+                None
+            }
+        }
+    }
+
+    /// Holds the numbers against the last message.
+    fn compare(&mut self) {
+        let last = self.messages.last_key_value().map_or(0, |(&seq, _)| seq);
+        if let Some(next_out) = self.next_out
+            && next_out != last + 1
+        {
+            let text = format!("next_out is {next_out}, but the last message sent is {last}");
+            self.differences.push(text);
+        }
+        let missing: u64 = self.messages.keys().zip(self.messages.keys().skip(1)).fold(
+            self.messages.first_key_value().map_or(0, |(&first, _)| first - 1),
+            |missing, (&seq, &next)| missing + (next - seq - 1),
+        );
+        if missing > 0 {
+            self.differences.push(format!("{missing} messages below {last} are missing"));
+        }
+    }
+}
+
+fn contents(path: &Path) -> Result<Vec<u8>, String> {
+    match fs::read(path) {
+        Ok(bytes) if bytes.is_empty() => Err("empty".to_owned()),
+        Ok(bytes) => Ok(bytes),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+fn line(entry: &str) -> Option<Line> {
+    let mut numbers = entry.split(',').map(parsed);
+    let line = (numbers.next()??, numbers.next()??, numbers.next()??);
+    numbers.next().is_none().then_some(line)
+}
+
+/// The length of numbers in QuickFIX/Go, filled up with zeros.
+const DIGITS_GO: usize = 19;
+
+/// A next MsgSeqNum(34).
+fn sequence(text: &str) -> Option<u64> {
+    parsed(text).filter(|number| (1..=MSG_SEQ_NUM_MAX).contains(number))
+}
+
+fn parsed(text: &str) -> Option<u64> {
+    let text = text.trim();
+    text.bytes().all(|b| b.is_ascii_digit()).then(|| text.parse().ok())?
+}
+
+/// The text of a small file: in Java behind its length, two bytes big-endian.
+fn text_of(origin: Origin, bytes: &[u8]) -> Option<&[u8]> {
+    if origin != Origin::Quickfixj {
+        return Some(bytes);
+    }
+    let (length, text) = bytes.split_first_chunk::<2>()?;
+    text.get(..u16::from_be_bytes(*length).into())
+}
+
+/// `20261121-09:28:25`, with a fraction and an offset or not, or the form of RFC 3339.
+fn creation(text: &str) -> Option<Timestamp> {
+    let mut text: String = text.split_whitespace().collect();
+    if let Some((day, time)) = text.split_once('T') {
+        text = format!("{}-{time}", day.replace('-', ""));
+    }
+    let utc = Timestamp::parse(text.as_bytes());
+    utc.or_else(|| TzTimestamp::parse(text.as_bytes())?.utc())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn creation_times_of_all_forms() {
+        let table = [
+            ("20261121-09:28:25", "20261121-09:28:25.000000000"),
+            ("20261121-09:28:25.623", "20261121-09:28:25.623000000"),
+            ("20261121-09:28:25.623118 Z", "20261121-09:28:25.623118000"),
+            ("20261121-09:28:25.623118 ", "20261121-09:28:25.623118000"),
+            ("2026-11-21T09:30:02.891435172Z", "20261121-09:30:02.891435172"),
+            ("2026-11-21T10:30:02.891435172+01:00", "20261121-09:30:02.891435172"),
+        ];
+        for (text, expected) in table {
+            assert_eq!(creation(text).map(|t| t.to_string()).as_deref(), Some(expected), "{text}");
+        }
+        assert_eq!(creation("20261121-09:28"), None);
+        assert_eq!(creation(""), None);
+    }
+
+    #[test]
+    fn a_cut_header_is_a_difference() {
+        let table = [
+            ("1,0,26 2,26,26 ", 2, false),
+            ("1,0,26 2,26,26", 1, true),
+            ("1,0,26 2,26", 1, true),
+            ("1,0,26 x ", 1, true),
+            ("", 0, false),
+        ];
+        for (text, lines, differs) in table {
+            let mut foreign = Foreign::default();
+            assert_eq!(foreign.text_header(text.as_bytes(), b' ').len(), lines, "{text}");
+            assert_eq!(!foreign.differences.is_empty(), differs, "{text}");
+        }
+        let mut foreign = Foreign::default();
+        let entry = [0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 26, 0, 0, 1, 0, 9];
+        assert_eq!(foreign.binary_header(&entry), [(2, 26, 256)]);
+        assert_eq!(foreign.differences.len(), 1);
+    }
+}

@@ -1,0 +1,103 @@
+//! `transfix store list`: the stores in a directory.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use comfy_table::{CellAlignment, Table, presets};
+use transfix::store;
+
+use super::health::health;
+use super::{ended, moment, say, size};
+use crate::input::{Failure, failed};
+
+/// List the stores in a directory: numbers, messages, bytes, health.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:
+  transfix store list store
+
+Every store is read from its first byte to its last. Messages are all that the journal holds, also
+those before a reset.
+Exit code: 0 done, 1 a store is damaged, 2 wrong usage or a directory that cannot be read.")]
+pub(crate) struct Args {
+    /// The directory; stores are looked for in it and up to three levels below.
+    dir: PathBuf,
+}
+
+/// Levels of directories below the one that is named.
+const LEVELS: u32 = 3;
+
+pub(super) fn run(args: &Args) -> ExitCode {
+    let mut stores = Vec::new();
+    if let Err(error) = find(&args.dir, LEVELS, &mut stores) {
+        return failed(&format!("{}: {error}", args.dir.display()));
+    }
+    ended(list(args, &stores))
+}
+
+fn find(dir: &Path, levels: u32, stores: &mut Vec<PathBuf>) -> io::Result<()> {
+    let mut inner = Vec::new();
+    for entry in fs::read_dir(dir)? {
+        let entry = entry?;
+        if entry.path().extension().is_some_and(|end| end == "seg") {
+            stores.push(dir.to_path_buf());
+            return Ok(());
+        }
+        if entry.file_type()?.is_dir() {
+            inner.push(entry.path());
+        }
+    }
+    inner.sort();
+    for dir in inner.iter().filter(|_| levels > 0) {
+        // What others have made unreadable below is theirs.
+        let _ = find(dir, levels - 1, stores);
+    }
+    Ok(())
+}
+
+fn list(args: &Args, stores: &[PathBuf]) -> Result<ExitCode, Failure> {
+    let mut table = Table::new();
+    let header = ["store", "next_in", "next_out", "sent", "received", "size", "last", "health"];
+    table.load_style(presets::NOTHING).set_header(header);
+    for column in 1..=5 {
+        if let Some(column) = table.column_mut(column) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    let mut code = ExitCode::SUCCESS;
+    for dir in stores {
+        let name = dir.strip_prefix(&args.dir).unwrap_or(dir);
+        let name = if name.as_os_str().is_empty() { dir } else { name };
+        let survey = match store::survey(dir) {
+            Ok(survey) => survey,
+            Err(error) => {
+                table.add_row([name.display().to_string(), error.to_string()]);
+                code = ExitCode::FAILURE;
+                continue;
+            }
+        };
+        if !survey.faults.is_empty() {
+            code = ExitCode::FAILURE;
+        }
+        let numbers = survey.numbers.map(|numbers| [numbers.next_in, numbers.next_out]);
+        let [next_in, next_out] = numbers.unwrap_or([1, 1]).map(|number| number.to_string());
+        let last = survey.times_ns.map(|times| moment(times.1).to_string()[..17].to_owned());
+        table.add_row([
+            name.display().to_string(),
+            next_in,
+            next_out,
+            survey.outbound.to_string(),
+            survey.inbound.to_string(),
+            size(survey.segments.iter().map(|segment| segment.bytes).sum()),
+            last.unwrap_or_else(|| "none".to_owned()),
+            health(dir, &survey),
+        ]);
+    }
+    if stores.is_empty() {
+        say(format!("no store in {}", args.dir.display()))?;
+    } else {
+        say(table)?;
+    }
+    Ok(code)
+}

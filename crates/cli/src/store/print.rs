@@ -1,0 +1,52 @@
+//! `transfix store print`: the records of a store in readable form.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use transfix::store::journal;
+
+use super::existing;
+use super::select::{Bound, Selection, bound};
+use crate::input::{self, Choice, failed};
+use crate::print::{Form, print};
+
+/// Print what a store holds in readable form, by number, time, direction or type.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  transfix store print store/FIX.4.4-VENUE-CLIENT --from 100 --to 120
+  transfix store print store/FIX.4.4-VENUE-CLIENT --from 20261121-09:00:00 --to 20261121-09:05:00
+  transfix store print store/FIX.4.4-VENUE-CLIENT --direction out --type D,8 --full
+
+Also what is no message, unless a number, direction or type is asked for: changes of the numbers,
+resets, notes. A store can be printed while an engine writes it.
+Exit code: 0 done, 1 something was garbled, 2 wrong usage or a store that cannot be read.")]
+pub(crate) struct Args {
+    /// The directory of the store.
+    store: PathBuf,
+    #[command(flatten)]
+    selection: Selection,
+    /// The last, likewise.
+    #[arg(long, value_name = "N|TIME", value_parser = bound)]
+    to: Option<Bound>,
+    /// Each field in a line of its own.
+    #[arg(long)]
+    full: bool,
+    #[command(flatten)]
+    dictionary: Choice,
+    /// Counts the messages by type at the end.
+    #[arg(long)]
+    summary: bool,
+}
+
+pub(super) fn run(args: &Args) -> ExitCode {
+    let entries = match existing(&args.store) {
+        Ok(dir) => journal::read(dir).map_err(|error| error.to_string()),
+        Err(error) => Err(error),
+    };
+    let entries = match entries {
+        Ok(entries) => args.selection.of(args.to, entries),
+        Err(error) => return failed(&error),
+    };
+    let form = Form { one_line: !args.full, summary: args.summary };
+    print(&args.dictionary, form, |printer| input::store(entries, printer))
+}

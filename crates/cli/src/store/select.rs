@@ -1,0 +1,167 @@
+//! Which records of a store are wanted: by number, time, direction and type.
+
+use transfix::store::StoreError;
+use transfix::store::journal::{Entry, Event, Message};
+use transfix::{Timestamp, tag};
+
+use super::moment;
+
+/// Which records.
+#[derive(clap::Args, Clone, Debug, Default)]
+pub(super) struct Selection {
+    /// The first: a MsgSeqNum(34), or a time in UTC such as 20261121-09:28:25.
+    #[arg(long, value_name = "N|TIME", value_parser = bound)]
+    from: Option<Bound>,
+    /// Only messages received, or only those sent.
+    #[arg(long, value_enum)]
+    direction: Option<Direction>,
+    /// Only messages of this MsgType(35), such as D; several with commas.
+    #[arg(long = "type", value_name = "MSGTYPE", value_delimiter = ',')]
+    msg_types: Vec<String>,
+}
+
+/// Which way a message went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Direction {
+    /// Received.
+    In,
+    /// Sent.
+    Out,
+}
+
+/// Where the selection begins or ends; it is within.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Bound {
+    Number(u64),
+    Time(Timestamp),
+}
+
+/// Reads a bound.
+pub(super) fn bound(text: &str) -> Result<Bound, String> {
+    if let Ok(number) = text.parse() {
+        return Ok(Bound::Number(number));
+    }
+    let time = Timestamp::parse(text.as_bytes()).map(Bound::Time);
+    time.ok_or_else(|| "write a MsgSeqNum(34), or a time as 20261121-09:28:25".to_owned())
+}
+
+impl Selection {
+    /// The entries that are wanted, and what is wrong with the store.
+    pub(super) fn of<I>(
+        &self,
+        until: Option<Bound>,
+        entries: I,
+    ) -> impl Iterator<Item = Result<Entry, StoreError>>
+    where
+        I: Iterator<Item = Result<Entry, StoreError>>,
+    {
+        let takes = move |entry: &Entry| self.takes(entry) && is_within(self.from, until, entry);
+        entries.filter(move |entry| entry.as_ref().map_or(true, takes))
+    }
+
+    fn takes(&self, entry: &Entry) -> bool {
+        match &entry.event {
+            Event::Inbound(message) => self.takes_message(Direction::In, message),
+            Event::Outbound(message) => self.takes_message(Direction::Out, message),
+            // What is no message has neither direction nor type.
+            _ => self.direction.is_none() && self.msg_types.is_empty(),
+        }
+    }
+
+    fn takes_message(&self, direction: Direction, message: &Message) -> bool {
+        self.direction.is_none_or(|wanted| wanted == direction)
+            && (self.msg_types.is_empty() || self.takes_type(&message.bytes))
+    }
+
+    fn takes_type(&self, message: &[u8]) -> bool {
+        let msg_type = value(message, tag::MSG_TYPE.0).unwrap_or_default();
+        self.msg_types.iter().any(|wanted| wanted.as_bytes() == msg_type)
+    }
+}
+
+fn is_within(from: Option<Bound>, until: Option<Bound>, entry: &Entry) -> bool {
+    let seq = match &entry.event {
+        Event::Inbound(message) | Event::Outbound(message) => Some(message.seq),
+        // Has no number of its own, so no range of numbers has it.
+        _ => None,
+    };
+    let time = moment(entry.time_ns);
+    let after = match from {
+        Some(Bound::Number(first)) => seq.is_some_and(|seq| first <= seq),
+        Some(Bound::Time(first)) => first <= time,
+        None => true,
+    };
+    after
+        && match until {
+            Some(Bound::Number(last)) => seq.is_some_and(|seq| seq <= last),
+            Some(Bound::Time(last)) => time <= last,
+            None => true,
+        }
+}
+
+/// The first value of a tag of the header, whatever the rest of the message is.
+pub(super) fn value(message: &[u8], tag: u32) -> Option<&[u8]> {
+    let tag = tag.to_string();
+    let mut fields = message.split(|&byte| byte == transfix::codec::SOH);
+    fields.find_map(|field| field.strip_prefix(tag.as_bytes())?.strip_prefix(b"="))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use transfix::store::Kind;
+
+    fn entry(time_ns: u64, event: Event) -> Entry {
+        Entry { segment: 0, offset: 0, time_ns, event }
+    }
+
+    fn entries() -> Vec<Entry> {
+        let message = |seq, text: &str| {
+            let bytes = text.replace('|', "\x01").into_bytes();
+            Message { seq, kind: Kind::Application, bytes }
+        };
+        let second = 1_000_000_000;
+        vec![
+            entry(0, Event::Outbound(message(1, "8=FIX.4.4|35=A|"))),
+            entry(second, Event::Inbound(message(1, "8=FIX.4.4|35=A|"))),
+            entry(second, Event::NextIn(2)),
+            entry(2 * second, Event::Outbound(message(2, "8=FIX.4.4|35=AE|58=35=D|"))),
+            entry(3 * second, Event::Inbound(message(2, "8=FIX.4.4|35=D|"))),
+            entry(4 * second, Event::Note("logged on".to_owned())),
+        ]
+    }
+
+    fn check(args: &[&str], expected: &[usize]) {
+        #[derive(clap::Parser)]
+        struct Line {
+            #[command(flatten)]
+            selection: Selection,
+            #[arg(long, value_parser = bound)]
+            to: Option<Bound>,
+        }
+        let line = <Line as clap::Parser>::try_parse_from([&["x"], args].concat()).unwrap();
+        let all = entries();
+        let taken = line.selection.of(line.to, all.iter().cloned().map(Ok)).map(Result::unwrap);
+        let expected: Vec<_> = expected.iter().map(|&n| all[n].clone()).collect();
+        assert_eq!(taken.collect::<Vec<_>>(), expected, "{args:?}");
+    }
+
+    #[test]
+    fn each_bound_counts() {
+        check(&[], &[0, 1, 2, 3, 4, 5]);
+        check(&["--from", "2"], &[3, 4]);
+        check(&["--to", "1"], &[0, 1]);
+        check(&["--from", "19700101-00:00:01", "--to", "19700101-00:00:02"], &[1, 2, 3]);
+        check(&["--from", "19700101-00:00:02.5"], &[4, 5]);
+        check(&["--direction", "in"], &[1, 4]);
+        check(&["--direction", "out", "--from", "2"], &[3]);
+        check(&["--type", "D"], &[4]);
+        check(&["--type", "A,AE"], &[0, 1, 3]);
+    }
+
+    #[test]
+    fn a_bound_is_a_number_or_a_time() {
+        assert_eq!(bound("17"), Ok(Bound::Number(17)));
+        assert!(bound("yesterday").unwrap_err().contains("20261121-09:28:25"));
+    }
+}

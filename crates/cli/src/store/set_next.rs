@@ -1,0 +1,98 @@
+//! `transfix store set-next`: the next numbers of a session that is not running, set by hand.
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use rustix::process::getuid;
+use rustix::system::uname;
+use transfix::store::{Durability, FileStore, Numbers, Options, Record, Store, StoreError};
+use transfix::{MSG_SEQ_NUM_MAX, clock};
+
+use super::{ended, existing, refused, say};
+use crate::input::failed;
+
+/// Set the next numbers of a session that is not running, and say why in its journal.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:
+  transfix store set-next store/FIX.4.4-VENUE-CLIENT --in 40 --reason 'agreed with CLIENT by phone'
+
+The journal gets a note of who set what and why; `transfix store print` shows it. A lower `--out`
+hides the messages sent from that number on. While an engine has the store open nothing is written:
+there an operator sets the numbers of the running session.
+Exit code: 0 done, 1 a process has the store open, 2 wrong usage or a store that cannot be read.")]
+#[command(group(clap::ArgGroup::new("numbers").required(true).multiple(true)))]
+pub(crate) struct Args {
+    /// The directory of the store.
+    store: PathBuf,
+    /// MsgSeqNum(34) expected next from the counterparty.
+    #[arg(long = "in", value_name = "N", group = "numbers", value_parser = number())]
+    next_in: Option<u64>,
+    /// MsgSeqNum(34) of the next message sent.
+    #[arg(long = "out", value_name = "M", group = "numbers", value_parser = number())]
+    next_out: Option<u64>,
+    /// Why, for those who read the journal later.
+    #[arg(long, value_name = "TEXT", value_parser = reason)]
+    reason: String,
+}
+
+/// A MsgSeqNum(34).
+pub(super) fn number() -> clap::builder::RangedU64ValueParser {
+    clap::value_parser!(u64).range(1..=MSG_SEQ_NUM_MAX)
+}
+
+fn reason(text: &str) -> Result<String, String> {
+    match text.trim() {
+        "" => Err("say in a few words why".to_owned()),
+        text => Ok(text.to_owned()),
+    }
+}
+
+pub(super) fn run(args: &Args) -> ExitCode {
+    let dir = match existing(&args.store) {
+        Ok(dir) => dir,
+        Err(error) => return failed(&error),
+    };
+    match set(dir, args) {
+        Ok(text) => ended(say(text).map(|()| ExitCode::SUCCESS)),
+        Err(error @ StoreError::Locked { .. }) => refused(error),
+        Err(error) => failed(&error.to_string()),
+    }
+}
+
+fn set(dir: &Path, args: &Args) -> Result<String, StoreError> {
+    let now_ns = clock::now().utc.0.unsigned_abs();
+    // What an operator was told must not be undone by a power cut.
+    let options = Options { durability: Durability::Power, ..Options::default() };
+    let (mut store, _) = FileStore::open(dir, options, now_ns)?;
+    let Numbers { next_in, next_out, .. } = store.numbers();
+    let mut changes = Vec::new();
+    if let Some(next) = args.next_in {
+        changes.push(format!("next_in {next_in} to {next}"));
+    }
+    if let Some(next) = args.next_out {
+        changes.push(format!("next_out {next_out} to {next}"));
+    }
+    let changes = changes.join(", ");
+    let note = format!("set by {}: {changes}: {}", author(), args.reason);
+    store.put(now_ns, Record::Note(&note))?;
+    if let Some(next) = args.next_in {
+        store.put(now_ns, Record::NextIn(next))?;
+    }
+    if let Some(next) = args.next_out {
+        store.put(now_ns, Record::NextOut(next))?;
+    }
+    store.commit()?;
+    Ok(format!("{}: {changes}", dir.display()))
+}
+
+/// Who runs this program: `alice (uid 1000) at host`. The name is what the environment says; the
+/// number is what the system knows.
+pub(super) fn author() -> String {
+    let (uid, system) = (getuid().as_raw(), uname());
+    let host = system.nodename().to_string_lossy();
+    match ["LOGNAME", "USER"].iter().find_map(|key| env::var(key).ok()) {
+        Some(name) => format!("{name} (uid {uid}) at {host}"),
+        None => format!("uid {uid} at {host}"),
+    }
+}

@@ -1,0 +1,81 @@
+//! `transfix store show`: everything about one store but its messages.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use comfy_table::{CellAlignment, Table, presets};
+use transfix::store::{self, Survey};
+
+use super::health::{health, told};
+use super::{ended, existing, moment, say, size};
+use crate::input::{Failure, failed, one_line};
+
+/// Show a store: numbers, times, sizes, segments, health.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:
+  transfix store show store/FIX.4.4-VENUE-CLIENT
+
+Exit code: 0 done, 1 the store is damaged, 2 wrong usage or a store that cannot be read.")]
+pub(crate) struct Args {
+    /// The directory of the store.
+    store: PathBuf,
+}
+
+pub(super) fn run(args: &Args) -> ExitCode {
+    let survey = match existing(&args.store) {
+        Ok(dir) => store::survey(dir).map_err(|error| error.to_string()),
+        Err(error) => Err(error),
+    };
+    match survey {
+        Ok(survey) => ended(show(&args.store, &survey)),
+        Err(error) => failed(&error),
+    }
+}
+
+fn show(dir: &Path, survey: &Survey) -> Result<ExitCode, Failure> {
+    let file_bytes: u64 = survey.segments.iter().map(|segment| segment.bytes).sum();
+    let used_bytes: u64 = survey.segments.iter().map(|segment| segment.used_bytes).sum();
+    let mut table = plain();
+    if let Some(numbers) = survey.numbers {
+        table.add_row(["next_in", &numbers.next_in.to_string()]);
+        table.add_row(["next_out", &numbers.next_out.to_string()]);
+        table.add_row(["numbers since", &moment(numbers.created_ns).to_string()]);
+    }
+    table.add_row(["messages sent", &survey.outbound.to_string()]);
+    table.add_row(["messages received", &survey.inbound.to_string()]);
+    table.add_row(["other records", &survey.marks.to_string()]);
+    if let Some((first, last)) = survey.times_ns {
+        table.add_row(["first message", &moment(first).to_string()]);
+        table.add_row(["last message", &moment(last).to_string()]);
+    }
+    if let Some((time_ns, text)) = &survey.last_note {
+        table.add_row(["last note", &format!("{} {}", moment(*time_ns), one_line(text))]);
+    }
+    let sizes = format!("{}, of which {} used", size(file_bytes), size(used_bytes));
+    table.add_row(["size", &sizes]);
+    table.add_row(["health", &health(dir, survey)]);
+    say(table)?;
+    let mut segments = plain();
+    segments.set_header(["segment", "bytes", "used", "records"]);
+    for column in 1..=3 {
+        if let Some(column) = segments.column_mut(column) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    for segment in &survey.segments {
+        let name = segment.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let [bytes, used, records] = [segment.bytes, segment.used_bytes, segment.records];
+        segments.add_row([name, bytes.to_string(), used.to_string(), records.to_string()]);
+    }
+    say(format!("\n{segments}"))?;
+    for fault in &survey.faults {
+        say(told(fault))?;
+    }
+    Ok(if survey.faults.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn plain() -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING);
+    table
+}

@@ -1,0 +1,377 @@
+//! `transfix store` as its users call it, on stores of ours and of the QuickFIX family.
+#![allow(clippy::unwrap_used, reason = "a failed test may panic")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+use transfix::store::journal::{self, Event};
+use transfix::store::{FileStore, Kind, Options, Record, Store};
+use transfix_testkit::temp::TempDir;
+
+/// What a call printed, and its exit code.
+#[derive(Debug)]
+struct Run {
+    code: i32,
+    out: String,
+    err: String,
+}
+
+fn run(args: &[&str]) -> Run {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_transfix"));
+    let output = command.arg("store").args(args).env("LOGNAME", "alice").output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+    Run { code: output.status.code().unwrap(), out: text(output.stdout), err: text(output.stderr) }
+}
+
+/// Runs it, and holds it to its exit code.
+fn expect(code: i32, args: &[&str]) -> Run {
+    let run = run(args);
+    assert_eq!(run.code, code, "{args:?}: {run:#?}");
+    run
+}
+
+/// Small segments, so that a store has several.
+const SMALL: Options = Options {
+    durability: transfix::store::Durability::Process,
+    segment_bytes_first: 4096,
+    segment_bytes_max: 4096,
+};
+
+const SECOND: u64 = 1_000_000_000;
+
+fn message(msg_type: &str, seq: u64, sender: &str, target: &str) -> Vec<u8> {
+    let body = format!("35={msg_type}|34={seq}|49={sender}|52=20261121-09:28:25|56={target}|");
+    let text = format!("8=FIX.4.4|9={}|{body}", body.len()).replace('|', "\x01");
+    let sum = text.bytes().fold(0_u8, u8::wrapping_add);
+    format!("{text}10={sum:03}\x01").into_bytes()
+}
+
+/// A session with a logon and `orders` orders received and answered, one a second.
+fn session(dir: &Path, orders: u64) {
+    let (mut store, _) = FileStore::open(dir, SMALL, 0).unwrap();
+    store.put(0, Record::Note("logged\non")).unwrap();
+    for seq in 1..=orders {
+        let (order, report) =
+            if seq == 1 { ("A", "A") } else { ("D", if seq % 2 == 0 { "8" } else { "0" }) };
+        let bytes = &message(order, seq, "CLIENT", "VENUE");
+        store.put(seq * SECOND, Record::Inbound { seq, kind: Kind::Application, bytes }).unwrap();
+        let bytes = &message(report, seq, "VENUE", "CLIENT");
+        store.put(seq * SECOND, Record::Outbound { seq, kind: Kind::Application, bytes }).unwrap();
+        store.put(seq * SECOND, Record::NextIn(seq + 1)).unwrap();
+        store.commit().unwrap();
+    }
+}
+
+/// A directory with a store in it.
+fn with_session(orders: u64) -> (TempDir, PathBuf, String) {
+    let dir = TempDir::new();
+    let path = dir.path().join("FIX.4.4-VENUE-CLIENT");
+    session(&path, orders);
+    let text = path.to_str().unwrap().to_owned();
+    (dir, path, text)
+}
+
+fn files(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let paths = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
+    let mut all: Vec<_> = paths.map(|path| (path.clone(), fs::read(&path).unwrap())).collect();
+    all.sort();
+    all
+}
+
+#[test]
+fn help_shows_an_example_of_each_verb() {
+    assert!(expect(0, &["--help"]).out.contains("\n  transfix store list"));
+    for verb in ["list", "show", "print", "set-next", "verify", "repair", "export", "import"] {
+        let help = expect(0, &[verb, "--help"]).out;
+        assert!(help.contains(&format!("\n  transfix store {verb} ")), "{help}");
+        assert!(help.contains("Exit code: 0 "), "{help}");
+    }
+}
+
+#[test]
+fn list_and_show_say_numbers_and_health() {
+    let (dir, path, store) = with_session(40);
+    let root = dir.path().to_str().unwrap();
+    session(&dir.path().join("other/FIX.4.4-VENUE-DESK"), 2);
+    let list = expect(0, &["list", root]).out;
+    let row = |list: &str, name: &str| {
+        let line = list.lines().find(|line| line.contains(name)).unwrap().to_owned();
+        line.split_whitespace().map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(row(&list, "VENUE-CLIENT")[1..5], ["41", "41", "40", "40"], "{list}");
+    assert_eq!(row(&list, "VENUE-DESK")[1..5], ["3", "3", "2", "2"], "{list}");
+    let show = expect(0, &["show", &store]).out;
+    for text in ["next_out", "19700101-00:00:40.0", "00000001.seg", "logged on", "sound"] {
+        assert!(show.contains(text), "{text}: {show}");
+    }
+    let held = FileStore::open(&path, SMALL, 0).unwrap();
+    assert!(expect(0, &["list", root]).out.contains("open in a process"));
+    drop(held);
+    assert!(expect(0, &["list", &store]).out.contains("41"), "a store itself");
+    let nothing = dir.path().join("nothing");
+    assert!(expect(2, &["list", nothing.to_str().unwrap()]).err.contains("nothing"));
+    assert!(expect(2, &["show", root]).err.contains("transfix store list"));
+}
+
+#[test]
+fn print_takes_numbers_times_directions_and_types() {
+    let (_dir, _, store) = with_session(20);
+    let lines = |args: &[&str]| {
+        let run = expect(0, &[&["print", &store], args].concat());
+        run.out.lines().map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(lines(&[]).len(), 1 + 3 * 20);
+    let some = lines(&["--from", "7", "--to", "8", "--direction", "out"]);
+    assert!(some.len() == 2 && some[0].contains("Heartbeat(0) seq 7 VENUE->CLIENT"), "{some:?}");
+    let types = lines(&["--type", "A,8"]);
+    assert_eq!(types.len(), 2 + 10, "{types:?}");
+    let second = lines(&["--from", "19700101-00:00:05", "--to", "19700101-00:00:05"]);
+    assert!(second.len() == 3 && second[2].starts_with("next_in 6 "), "{second:?}");
+    assert!(lines(&["--to", "1", "--full"]).iter().any(|line| line.contains("MsgSeqNum")));
+    assert!(expect(2, &["print", &store, "--from", "noon"]).err.contains("20261121-09:28:25"));
+}
+
+#[test]
+fn set_next_writes_who_and_why_unless_the_store_is_open() {
+    let (_dir, path, store) = with_session(5);
+    let set = ["set-next", &store, "--in", "40", "--out", "3", "--reason", "agreed by phone"];
+    let held = FileStore::open(&path, SMALL, 0).unwrap();
+    let before = files(&path);
+    assert!(expect(1, &set).err.contains("close the other process"));
+    assert!(files(&path) == before);
+    drop(held);
+    assert!(expect(0, &set).out.contains("next_in 6 to 40, next_out 6 to 3"));
+    let events: Vec<_> = journal::read(&path).unwrap().map(|entry| entry.unwrap().event).collect();
+    let [.., Event::Note(note), Event::NextIn(40), Event::NextOut(3)] = &events[..] else {
+        panic!("{events:?}")
+    };
+    assert!(
+        note.starts_with("set by alice (uid ") && note.ends_with(": agreed by phone"),
+        "{note}"
+    );
+    let (opened, _) = FileStore::open(&path, SMALL, 0).unwrap();
+    assert_eq!((opened.numbers().next_in, opened.numbers().next_out), (40, 3));
+    assert!(opened.outbound(2).unwrap().is_some() && opened.outbound(3).unwrap().is_none());
+    drop(opened);
+    expect(2, &["set-next", &store, "--in", "40"]);
+    expect(2, &["set-next", &store, "--reason", "none"]);
+    expect(2, &["set-next", &store, "--in", "0", "--reason", "none"]);
+    let nowhere = path.with_file_name("nowhere");
+    expect(2, &["set-next", nowhere.to_str().unwrap(), "--in", "4", "--reason", "x"]);
+    assert!(!nowhere.exists());
+}
+
+#[test]
+fn damage_is_found_told_and_repaired_beside_the_original() {
+    let (dir, path, store) = with_session(60);
+    assert!(expect(0, &["verify", &store]).out.contains("sound"));
+    let segment = path.join("00000001.seg");
+    let mut bytes = fs::read(&segment).unwrap();
+    bytes[1200..1210].fill(0xff);
+    fs::write(&segment, &bytes).unwrap();
+    let before = files(&path);
+    let verify = expect(1, &["verify", &store]).out;
+    let lost = "is lost";
+    assert!(verify.contains("00000001.seg, byte ") && verify.contains(lost), "{verify}");
+    assert!(verify.contains(&format!("`transfix store repair {store} --to NEW`")), "{verify}");
+    assert!(expect(1, &["list", &store]).out.contains("damaged in 1 places"));
+    expect(1, &["show", &store]);
+    let refusal = FileStore::open(&path, SMALL, 0).unwrap_err().to_string();
+    assert!(refusal.contains(&format!("`transfix store repair {store} --to NEW`")), "{refusal}");
+    let new = dir.path().join("new");
+    let new = new.to_str().unwrap();
+    assert!(expect(0, &["repair", &store, "--to", new]).out.contains(lost));
+    assert!(files(&path).iter().eq(&before), "the original stays");
+    assert!(expect(0, &["verify", new]).out.contains("sound"));
+    let (opened, _) = FileStore::open(Path::new(new), SMALL, 0).unwrap();
+    assert_eq!(opened.numbers().next_out, 61);
+    drop(opened);
+    expect(2, &["repair", &store, "--to", new]);
+}
+
+#[test]
+fn export_gives_bytes_json_and_a_log() {
+    let (dir, _, store) = with_session(3);
+    let sent: Vec<_> = [("A", 1), ("8", 2), ("0", 3)]
+        .iter()
+        .flat_map(|(t, n)| message(t, *n, "VENUE", "CLIENT"))
+        .collect();
+    let file = dir.path().join("sent.fix");
+    let file = file.to_str().unwrap();
+    expect(0, &["export", &store, "--to", "raw", "--direction", "out", "--output", file]);
+    assert!(fs::read(file).unwrap() == sent);
+    expect(2, &["export", &store, "--to", "raw", "--output", file]);
+    let log = expect(0, &["export", &store, "--to", "quickfix-log", "--until", "1"]).out;
+    let lines: Vec<_> = log.lines().collect();
+    assert!(
+        lines.len() == 2 && lines[0].starts_with("19700101-00:00:01.000000000 : 8=FIX.4.4\x01")
+    );
+    let json = expect(0, &["export", &store, "--to", "json"]).out;
+    let objects: Vec<Value> =
+        json.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(objects[0]["note"], "logged\non");
+    assert_eq!(objects[1]["direction"], "in");
+    assert_eq!(objects[5]["message"]["Header"]["MsgType"], "8");
+    assert_eq!(objects[5]["time"], "19700101-00:00:02.000000000");
+    assert_eq!(objects[6]["next_in"], 3);
+}
+
+fn foreign(name: &str) -> String {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/stores");
+    root.join(name).to_str().unwrap().to_owned()
+}
+
+/// Of the description, and of the engines themselves where a version is named.
+const FOREIGN: [(&str, &str); 8] = [
+    ("quickfix-cpp", "quickfix-cpp"),
+    ("quickfix-cpp", "quickfix-cpp-1.15.1"),
+    ("quickfixj", "quickfixj"),
+    ("quickfixj", "quickfixj-3.0.0"),
+    ("quickfixj", "quickfixj-cached"),
+    ("quickfixj", "quickfixj-3.0.0-cached"),
+    ("quickfixn", "quickfixn"),
+    ("quickfixgo", "quickfixgo"),
+];
+
+#[test]
+fn stores_of_other_engines_are_taken_over() {
+    let dir = TempDir::new();
+    for (from, name) in FOREIGN {
+        let to = dir.path().join("imported").join(name);
+        let args = ["import", "--from", from, &foreign(name), "--to", to.to_str().unwrap()];
+        let said = expect(0, &args);
+        assert!(said.out.contains("3 messages, next_in 17, next_out 4"), "{name}: {said:?}");
+        let (store, _) = FileStore::open(&to, SMALL, 0).unwrap();
+        let numbers = store.numbers();
+        assert_eq!((numbers.next_in, numbers.next_out), (17, 4), "{name}");
+        let day_ns = 86_400 * SECOND;
+        assert_eq!(numbers.created_ns / day_ns, 20_778, "{name}: 2026-11-21");
+        let body = fs::read(Path::new(&foreign(name)).join("FIX.4.4-VENUE-CLIENT.body")).unwrap();
+        let found = |seq| store.outbound(seq).unwrap().unwrap();
+        let all: Vec<u8> = (1..=3).flat_map(|seq| found(seq).bytes.to_vec()).collect();
+        assert!(all == body, "{name}");
+        assert_eq!(
+            [1, 2, 3].map(|seq| found(seq).kind),
+            [Kind::Admin, Kind::Application, Kind::Admin]
+        );
+        let sent = "20261121-09:28:26.001000000";
+        assert_eq!(transfix::Timestamp(found(2).time_ns as i64).to_string(), sent, "{name}");
+        drop(store);
+        expect(2, &args);
+    }
+}
+
+/// A copy of a store of another engine, with one file changed.
+fn changed(name: &str, ending: &str, change: impl FnOnce(&mut Vec<u8>)) -> TempDir {
+    let dir = TempDir::new();
+    for (path, mut bytes) in files(Path::new(&foreign(name))) {
+        if path.extension().is_some_and(|end| end == ending) {
+            change(&mut bytes);
+            return finish(dir, name, &path, &bytes);
+        }
+    }
+    panic!("{name} has no {ending}")
+}
+
+fn finish(dir: TempDir, name: &str, changed: &Path, bytes: &[u8]) -> TempDir {
+    for (path, old) in files(Path::new(&foreign(name))) {
+        let new = if path == changed { bytes } else { &old };
+        fs::write(dir.path().join(path.file_name().unwrap()), new).unwrap();
+    }
+    dir
+}
+
+/// Layout, ending of the file, what befalls it, what is said.
+type Case = (&'static str, &'static str, fn(&mut Vec<u8>), &'static str);
+
+#[test]
+fn what_does_not_fit_together_must_be_decided() {
+    let cases: [Case; 14] = [
+        ("quickfix-cpp", "seqnums", Vec::clear, "seqnums: empty"),
+        ("quickfix-cpp", "seqnums", |b| b.truncate(30), "not two numbers"),
+        (
+            "quickfix-cpp",
+            "seqnums",
+            |b| b[19] = b'9',
+            "next_out is 9, but the last message sent is 3",
+        ),
+        ("quickfix-cpp", "seqnums", |b| b.truncate(42), "not two numbers"),
+        ("quickfixn", "seqnums", |b| b.truncate(42), "not two numbers"),
+        ("quickfixgo", "targetseqnums", |b| b.truncate(18), "is not a number"),
+        ("quickfix-cpp", "header", |b| b.truncate(12), "entry 2 is not whole"),
+        ("quickfix-cpp", "header", |b| b.truncate(7), "does not know 201 bytes"),
+        ("quickfix-cpp", "body", |b| b.truncate(250), "message 3: the body ends before it"),
+        ("quickfix-cpp", "body", |b| b[100] = b'x', "message 2: "),
+        ("quickfixj", "header", |b| b.truncate(40), "8 bytes of a cut entry"),
+        ("quickfixj", "senderseqnums", Vec::clear, "senderseqnums: empty"),
+        ("quickfixn", "header", |b| b[0] = b'7', "message 7: the body has MsgSeqNum(34) '1'"),
+        ("quickfixgo", "targetseqnums", |b| b[18] = b'x', "is not a number"),
+    ];
+    for (name, ending, change, expected) in cases {
+        let dir = changed(name, ending, change);
+        let from = dir.path().to_str().unwrap();
+        let to = dir.path().join("new");
+        let args = ["import", "--from", name, from, "--to", to.to_str().unwrap()];
+        let refusal = expect(1, &args);
+        assert!(refusal.err.contains(expected), "{name} {ending}: {refusal:?}");
+        assert!(!to.exists(), "{name} {ending}");
+        expect(0, &[&args[..], &["--in", "17", "--out", "5"]].concat());
+        let (store, _) = FileStore::open(&to, SMALL, 0).unwrap();
+        assert_eq!((store.numbers().next_in, store.numbers().next_out), (17, 5));
+    }
+}
+
+#[test]
+fn a_log_that_disagrees_must_be_decided() {
+    let dir = TempDir::new();
+    let log = dir.path().join("messages.log");
+    let import = |to: &str| {
+        let (from, to) = (foreign("quickfix-cpp"), dir.path().join(to));
+        let (log, to) = (log.to_str().unwrap(), to.to_str().unwrap());
+        run(&["import", "--from", "quickfix-cpp", &from, "--log", log, "--to", to])
+    };
+    let write = |last_in: u64, last_out: u64| {
+        let mut text = Vec::new();
+        let received = message("0", last_in, "CLIENT", "VENUE");
+        let sent = message("0", last_out, "VENUE", "CLIENT");
+        let others = message("0", 99, "DESK", "VENUE");
+        for message in [received, sent, others] {
+            text.extend_from_slice(b"20261121-09:28:25.623118000 : ");
+            text.extend_from_slice(&message);
+            text.push(b'\n');
+        }
+        fs::write(&log, text).unwrap();
+    };
+    write(16, 3);
+    assert_eq!(import("agreed").code, 0);
+    write(16, 5);
+    let run = import("more");
+    assert!(
+        run.code == 1 && run.err.contains("next_out is 4 in the store, 6 by the log"),
+        "{run:?}"
+    );
+    write(18, 3);
+    let run = import("in");
+    assert!(
+        run.code == 1 && run.err.contains("next_in is 17 in the store, 19 by the log"),
+        "{run:?}"
+    );
+    fs::write(&log, "nothing\n").unwrap();
+    assert_eq!(import("none").code, 1);
+}
+
+#[test]
+fn one_of_several_sessions_must_be_named() {
+    let dir = changed("quickfixgo", "session", |_| {});
+    for ending in ["body", "header", "senderseqnums", "targetseqnums"] {
+        let from = dir.path().join(format!("FIX.4.4-VENUE-CLIENT.{ending}"));
+        fs::copy(from, dir.path().join(format!("FIX.4.4-VENUE-DESK.{ending}"))).unwrap();
+    }
+    let (from, to) = (dir.path().to_str().unwrap(), dir.path().join("new"));
+    let args = ["import", "--from", "quickfixgo", from, "--to", to.to_str().unwrap()];
+    let refusal = expect(2, &args).err;
+    assert!(refusal.contains("FIX.4.4-VENUE-CLIENT, FIX.4.4-VENUE-DESK"), "{refusal}");
+    expect(0, &[&args[..], &["--session", "FIX.4.4-VENUE-CLIENT"]].concat());
+}
