@@ -16,7 +16,7 @@ use std::process::ExitCode;
 
 use clap::Subcommand;
 
-pub(crate) use latency::{Measured, measure_in_child};
+pub(crate) use latency::{Measured, Work, measure_in_child};
 pub(crate) use s1::{Configuration, ReportForm};
 
 /// Benchmark scenarios.

@@ -15,7 +15,7 @@ use transfix::{
 };
 
 use crate::audit::Audit;
-use crate::bench::{self, Configuration, ReportForm, measure_in_child, plot, report};
+use crate::bench::{self, Configuration, ReportForm, Work, measure_in_child, plot, report};
 use crate::show::Show;
 use crate::venue::{Venue, Watch};
 
@@ -288,7 +288,8 @@ fn measure(args: &Args) -> Result<(), String> {
     let mut runs = Vec::new();
     for name in ["default", "optimized-hard-spin"] {
         let config = Configuration::named(name)?;
-        runs.push(measure_in_child(config, args.messages, 1_000, ReportForm::Valid)?);
+        let (messages, rate, report) = (args.messages, 1_000, ReportForm::Valid);
+        runs.push(measure_in_child(config, Work { messages, rate, report, log: false })?);
     }
     println!("{}", report::table(runs.iter().map(|run| &run.report)));
     let names: Vec<_> = runs.iter().map(bench::Measured::names).collect();

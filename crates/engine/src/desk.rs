@@ -25,7 +25,8 @@ use crate::application::{Application, Direction, SessionRef};
 use crate::dictionary_source::DictionarySource;
 use crate::handle::Registry;
 use crate::link::Down;
-use crate::mask::{masked, sealed};
+use crate::mask::masked;
+use crate::protocol_log::{Tap, Unlogged};
 use crate::replay::Replay;
 use crate::schedule::Hours;
 use crate::settings::{GarbledPolicy, Offline, Unavailable, Unsent};
@@ -86,6 +87,8 @@ pub struct Counters {
     pub not_stored: u64,
     /// Connections refused because the session had one already, or was not to be connected.
     pub refused: u64,
+    /// Lines that the protocol log had no room for.
+    pub not_logged: u64,
 }
 
 /// Session, store and application of one link.
@@ -104,7 +107,9 @@ pub(crate) struct Desk {
     replay: Replay,
     held_index: FieldIndex,
     wants_wire: bool,
-    /// Bytes of the outbox that the application has seen.
+    /// The protocol log, if there is one.
+    pub(crate) log: Option<Tap>,
+    /// Bytes of the outbox that application and log have seen.
     shown: usize,
     /// The journal has a note of this connection's logon.
     notes_end: bool,
@@ -139,6 +144,7 @@ impl Desk {
             active: Arc::default(),
             store,
             wants_wire: application.wants_wire(),
+            log: None,
             application,
             registry,
             shown: 0,
@@ -350,6 +356,11 @@ impl Desk {
         tracing::warn!(session = %self.id(), bytes, %reason, "skipped");
     }
 
+    /// Logs what was received and is not logged yet.
+    pub(crate) fn log_received(&mut self, now: Now, unlogged: &mut Unlogged<'_>) {
+        log_received(self.log.as_mut(), &mut self.counters, now, unlogged);
+    }
+
     /// A frame that is no sound message: skipped, unless the session rejects such ones.
     pub(crate) fn garbled_frame(
         &mut self,
@@ -426,7 +437,7 @@ impl Desk {
                     let bytes = &self.out.bytes()[range.clone()];
                     let (kind, bytes) = match kind {
                         // Never sent again: no password need be kept.
-                        Kind::Admin => (transfix_store::Kind::Admin, sealed(bytes)),
+                        Kind::Admin => (transfix_store::Kind::Admin, masked(bytes)),
                         Kind::Application => {
                             (transfix_store::Kind::Application, Cow::Borrowed(bytes))
                         }
@@ -455,7 +466,12 @@ impl Desk {
     ///
     /// Of a replay one chunk: then it is the turn of the worker's other sessions. Answers whether
     /// the socket may take more.
-    pub(crate) fn write(&mut self, now: Now, stream: &mut dyn Stream) -> Result<bool, Down> {
+    pub(crate) fn write(
+        &mut self,
+        now: Now,
+        stream: &mut dyn Stream,
+        unlogged: &mut Unlogged<'_>,
+    ) -> Result<bool, Down> {
         let mut filled = false;
         loop {
             let replays = self.replay.active && self.replay.barrier == 0;
@@ -471,6 +487,9 @@ impl Desk {
                 if self.wants_wire {
                     show_frames(&mut *self.application, self.replay.out.bytes());
                 }
+                if let Some(log) = &mut self.log {
+                    self.counters.not_logged += log.outbound(now.utc, self.replay.out.bytes());
+                }
                 continue;
             }
             let bytes = match (replays, self.replay.active) {
@@ -483,9 +502,17 @@ impl Desk {
             }
             if self.wants_wire && !replays {
                 show_frames(&mut *self.application, &bytes[self.shown..]);
+            }
+            let written = stream.write(bytes);
+            // Behind the write: the log costs the counterparty nothing.
+            log_received(self.log.as_mut(), &mut self.counters, now, unlogged);
+            if !replays {
+                if let Some(log) = &mut self.log {
+                    self.counters.not_logged += log.outbound(now.utc, &bytes[self.shown..]);
+                }
                 self.shown = bytes.len();
             }
-            let n = match stream.write(bytes) {
+            let n = match written {
                 Ok(n) => n,
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Ok(false),
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
@@ -519,6 +546,18 @@ impl Desk {
         self.replay.clear();
         tracing::info!(session = %self.id(), %reason, "disconnected");
         self.application.on_disconnect(&self.session.config().id, reason);
+    }
+}
+
+fn log_received(
+    log: Option<&mut Tap>,
+    counters: &mut Counters,
+    now: Now,
+    unlogged: &mut Unlogged<'_>,
+) {
+    let Some(log) = log else { return };
+    for (what, bytes) in unlogged.take() {
+        counters.not_logged += log.received(now.utc, what, bytes);
     }
 }
 

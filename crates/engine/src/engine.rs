@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 
 use transfix_codec::{CheckSumPolicy, FieldIndex, Limits, Message, Switches, Tag, tag};
 use transfix_session::{Checks, Config, Role, Session, SessionId};
-use transfix_store::{FileStore, MemoryStore, Options, Store, StoreError};
+use transfix_store::{Store, StoreError};
 
 use crate::application::Application;
 use crate::clock;
@@ -18,9 +18,11 @@ use crate::handle::{Registry, SessionHandle, Shared};
 use crate::link::Link;
 use crate::listening::{Listening, resolve, socket_options};
 use crate::lobby::{Destination, Lobby, LobbyDoor};
+use crate::protocol_log::Tap;
 use crate::queue::SendQueue;
+use crate::retention;
 use crate::schedule::{Hours, Schedule};
-use crate::settings::{Durability, Mode, SessionSettings, Settings};
+use crate::settings::{Mode, SessionSettings, Settings};
 use crate::settings_check;
 use crate::slot::{Dial, SessionOutcome, Slot};
 use crate::template::{Creator, is_template};
@@ -61,9 +63,6 @@ impl std::error::Error for EngineError {}
 
 /// Windows of a schedule that the log names at the start.
 const WINDOWS_TOLD: usize = 3;
-
-/// Largest store segment, unless the first one is larger.
-const SEGMENT_BYTES_MAX: usize = 64 << 20;
 
 pub(crate) fn io_error(what: impl Into<String>) -> impl FnOnce(io::Error) -> EngineError {
     let what = what.into();
@@ -118,7 +117,9 @@ impl Engine {
         mut application: impl FnMut(&SessionId) -> Box<dyn Application>,
         admit: impl FnMut(&SessionId) -> Option<Box<dyn Application>> + Send + 'static,
     ) -> Result<Self, EngineError> {
-        let registry = Arc::new(Registry::default());
+        let mut registry = Registry::default();
+        registry.logs.cpu = settings.engine.log_cpu;
+        let registry = Arc::new(registry);
         let mut sessions = Vec::new();
         let mut listening = Listening::default();
         let mut templates = Vec::new();
@@ -307,6 +308,7 @@ impl Engine {
         for (_, thread) in self.threads.drain(..) {
             outcomes.extend(thread.join().unwrap_or_default());
         }
+        self.registry.logs.stop();
         outcomes
     }
 }
@@ -345,8 +347,10 @@ pub(crate) fn open(
         }
     }
     let hours = schedule.map(Hours::new);
-    let store = open_store(settings)?;
-    let parts = Parts { config: settings.config(), data_fields, hours, store, application };
+    let store = retention::open_store(settings, clock::now());
+    let store = store.map_err(|source| EngineError::Store { id: id.clone(), source })?;
+    let log = open_log(settings, registry)?;
+    let parts = Parts { config: settings.config(), data_fields, hours, store, log, application };
     Ok(assemble(settings, parts, registry))
 }
 
@@ -356,6 +360,7 @@ pub(crate) struct Parts {
     pub(crate) data_fields: Vec<(Tag, Tag)>,
     pub(crate) hours: Option<Hours>,
     pub(crate) store: Box<dyn Store>,
+    pub(crate) log: Option<Tap>,
     pub(crate) application: Box<dyn Application>,
 }
 
@@ -365,7 +370,7 @@ pub(crate) fn assemble(
     parts: Parts,
     registry: &Arc<Registry>,
 ) -> Shared {
-    let Parts { config, data_fields, hours, store, application } = parts;
+    let Parts { config, data_fields, hours, store, log, application } = parts;
     let (id, precision) = (config.id.clone(), config.precision);
     let numbers = store.numbers();
     let mut session = Session::new(config, numbers.next_in, numbers.next_out);
@@ -397,7 +402,8 @@ pub(crate) fn assemble(
         appl_versions: settings.appl_versions.clone(),
         data_fields,
     };
-    let desk = Desk::new(session, store, application, Arc::clone(registry), options);
+    let mut desk = Desk::new(session, store, application, Arc::clone(registry), options);
+    desk.log = log;
     let active = Arc::clone(&desk.active);
     Shared {
         id,
@@ -439,31 +445,11 @@ fn check_rules(
     Ok(data_fields)
 }
 
-fn open_store(settings: &SessionSettings) -> Result<Box<dyn Store>, EngineError> {
-    let now_ns = clock::now().utc.0.unsigned_abs();
-    let durability = match settings.durability {
-        Durability::Memory => {
-            return Ok(Box::new(MemoryStore::new(MemoryStore::CAPACITY_BYTES, now_ns)));
-        }
-        Durability::Process => transfix_store::Durability::Process,
-        Durability::Power => transfix_store::Durability::Power,
-    };
-    let options = Options {
-        durability,
-        segment_bytes_first: settings.segment_bytes,
-        segment_bytes_max: settings.segment_bytes.max(SEGMENT_BYTES_MAX),
-    };
-    let path = settings.store_path();
-    match FileStore::open(&path, options, now_ns) {
-        Ok((store, recovered)) => {
-            if recovered.cut_bytes > 0 {
-                let cut_bytes = recovered.cut_bytes;
-                tracing::warn!(path = %path.display(), cut_bytes, "an unfinished batch was cut");
-            }
-            Ok(Box::new(store))
-        }
-        Err(source) => Err(EngineError::Store { id: settings.id(), source }),
-    }
+fn open_log(settings: &SessionSettings, registry: &Registry) -> Result<Option<Tap>, EngineError> {
+    let Some(log) = &settings.log else { return Ok(None) };
+    let (name, dir) = (settings.folder(), log.dir.display());
+    let tap = registry.logs.open(log, name.as_ref());
+    tap.map(Some).map_err(io_error(format!("the protocol log {name} in {dir}")))
 }
 
 fn dial(settings: &SessionSettings) -> Result<Dial, EngineError> {

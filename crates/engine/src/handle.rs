@@ -12,6 +12,7 @@ use transfix_store::StoreError;
 use crate::clock;
 use crate::desk::Counters;
 use crate::link::Link;
+use crate::protocol_log::ProtocolLogs;
 use crate::queue::{Pushed, SendQueue};
 use crate::rule_book::RuleBook;
 use crate::settings::SendMode;
@@ -171,6 +172,7 @@ type Counterparty = (BeginString, Arc<str>);
 #[derive(Default)]
 pub(crate) struct Registry {
     pub(crate) rule_book: Arc<RuleBook>,
+    pub(crate) logs: ProtocolLogs,
     sessions: OnceLock<HashMap<SessionId, Weak<Shared>>>,
     /// Those made from templates since.
     created: RwLock<HashMap<SessionId, Weak<Shared>>>,

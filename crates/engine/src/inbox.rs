@@ -1,6 +1,7 @@
 //! The receive buffer of one link: bytes read and not yet taken apart.
 
 use std::io;
+use std::ops::Range;
 
 use transfix_transport::Stream;
 
@@ -19,6 +20,16 @@ impl Inbox {
 
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.buffer[self.begin..self.end]
+    }
+
+    /// Where the first `n` bytes stand; they stay there until the next read.
+    pub(crate) const fn range(&self, n: usize) -> Range<usize> {
+        self.begin..self.begin + n
+    }
+
+    /// Bytes that were read with the last read, consumed or not.
+    pub(crate) fn at(&self, range: Range<usize>) -> &[u8] {
+        &self.buffer[range]
     }
 
     pub(crate) const fn consume(&mut self, n: usize) {

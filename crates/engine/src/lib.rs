@@ -46,8 +46,10 @@ mod lobby;
 mod mask;
 mod operate;
 pub mod probe;
+mod protocol_log;
 mod queue;
 mod replay;
+mod retention;
 pub mod rig;
 mod rule_book;
 pub mod schedule;
@@ -65,6 +67,8 @@ pub use desk::Counters;
 pub use dictionary_source::DictionarySource;
 pub use engine::{Engine, EngineError, pin_to_cpu};
 pub use handle::{Sent, SessionHandle};
+pub use protocol_log::{LogDirection, LogSettings};
+pub use retention::{BeyondLimit, RetentionSettings};
 pub use settings::{
     Durability, EngineSettings, GarbledPolicy, Mode, Offline, SendMode, SessionSettings, Settings,
     Unavailable, UnavailableAction, Unsent,

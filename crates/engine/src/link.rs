@@ -15,6 +15,7 @@ use transfix_transport::Stream;
 use crate::desk::Desk;
 use crate::handle::Sent;
 use crate::inbox::Inbox;
+use crate::protocol_log::Received;
 use crate::queue::SendQueue;
 
 const ENDED: Down = Down::Session(Disconnect::LinkLost);
@@ -62,13 +63,16 @@ pub(crate) struct Link {
     inbox: Inbox,
     /// The inbox holds what another owner of the stream has read.
     preloaded: bool,
+    /// What is not logged yet.
+    received: Received,
     index: FieldIndex,
 }
 
 impl Link {
     pub(crate) fn new(desk: Desk) -> Self {
         let (inbox, index) = (Inbox::new(INBOX_BYTES), desk.index());
-        Self { desk, stream: None, inbox, preloaded: false, index }
+        let received = Received::of(desk.log.as_ref());
+        Self { desk, stream: None, inbox, preloaded: false, received, index }
     }
 
     pub(crate) const fn is_up(&self) -> bool {
@@ -98,7 +102,7 @@ impl Link {
         queue: &SendQueue,
         clock: impl FnOnce() -> Now,
     ) -> Result<Turn, Down> {
-        let Self { desk, stream: Some(stream), inbox, index, preloaded } = self else {
+        let Self { desk, stream: Some(stream), inbox, index, preloaded, received } = self else {
             return Ok(Turn::default());
         };
         let preloaded = std::mem::take(preloaded);
@@ -127,6 +131,7 @@ impl Link {
                     // 3 index
                     match Message::parse(&inbox.bytes()[..end], index, desk.options.check_sum) {
                         Ok(message) => {
+                            received.message(inbox.range(end));
                             // 4 session
                             let verdict = desk.receive(now, &message);
                             // 5 application, which 6 encodes its answers
@@ -134,6 +139,7 @@ impl Link {
                         }
                         Err(reason) => {
                             end = desk.lost_with(inbox.bytes(), end);
+                            received.garbled(inbox.range(end));
                             outcome = desk.garbled_frame(now, &inbox.bytes()[..end], reason);
                         }
                     }
@@ -142,6 +148,7 @@ impl Link {
                 Frame::Partial => break,
                 Frame::Garbled { skip, reason } => {
                     let skip = desk.lost_with(inbox.bytes(), skip);
+                    received.garbled(inbox.range(skip));
                     desk.garbled(reason, skip);
                     inbox.consume(skip);
                 }
@@ -151,7 +158,9 @@ impl Link {
         // 7 store
         desk.journal(now).map_err(Down::Store)?;
         // 8 write
-        let more = desk.write(now, &mut **stream)?;
+        let mut unlogged = received.of_turn(inbox);
+        let more = desk.write(now, &mut **stream, &mut unlogged)?;
+        desk.log_received(now, &mut unlogged);
         if desk.is_stalled() {
             return Err(Down::Session(Disconnect::Stalled));
         }
@@ -201,7 +210,10 @@ impl Link {
         self.desk.journal(now).map_err(Down::Store)?;
         match self.stream.as_deref_mut() {
             // The turn that began a replay goes on with it, or the socket's next event does.
-            Some(stream) => self.desk.write(now, stream).map(|_| ()),
+            Some(stream) => {
+                let mut unlogged = self.received.of_turn(&self.inbox);
+                self.desk.write(now, stream, &mut unlogged).map(|_| ())
+            }
             None => Ok(()),
         }
     }
@@ -217,6 +229,8 @@ impl Link {
         // The Logout(5) just written arrives before the end of the stream; a peer that is gone
         // already makes this fail, which changes nothing.
         let _ = stream.shutdown();
+        // What brought the link down is in the log.
+        self.desk.log_received(now, &mut self.received.of_turn(&self.inbox));
         self.inbox.clear();
         self.desk.return_unsent(queue, SendError::NotLoggedOn);
         self.desk.closed(now, reason);

@@ -90,7 +90,7 @@ impl Rig {
         let mut config = settings.config();
         adjust(&mut config);
         let data_fields = compiled.data_fields().to_vec();
-        let parts = Parts { config, data_fields, hours: None, store, application };
+        let parts = Parts { config, data_fields, hours: None, store, log: None, application };
         Ok(Self { shared: assemble(settings, parts, &rules.0) })
     }
 

@@ -35,6 +35,8 @@ use transfix_session::{
 };
 
 use crate::dictionary_source::DictionarySource;
+use crate::protocol_log::LogSettings;
+use crate::retention::RetentionSettings;
 use crate::schedule::ScheduleSettings;
 use crate::settings_file::{self, SettingsError};
 use crate::settings_tables;
@@ -84,6 +86,8 @@ pub struct EngineSettings {
     pub pending_connections_max: usize,
     /// Sessions that may be made from templates. Default 1,000.
     pub created_sessions_max: usize,
+    /// CPU that the thread of the protocol logs is pinned to. Default none.
+    pub log_cpu: Option<usize>,
 }
 
 impl Default for EngineSettings {
@@ -93,6 +97,7 @@ impl Default for EngineSettings {
             cpus: Vec::new(),
             pending_connections_max: 1_000,
             created_sessions_max: 1_000,
+            log_cpu: None,
         }
     }
 }
@@ -372,6 +377,12 @@ pub struct SessionSettings {
     /// 64 MiB. Large enough, no segment is ever made while trading. Default 1 MiB.
     #[serde(default = "default_segment_bytes")]
     pub segment_bytes: usize,
+    /// What the store keeps, and where, as a table. See [`RetentionSettings`].
+    #[serde(default)]
+    pub retention: RetentionSettings,
+    /// The protocol log, such as `{ dir = "log" }`. See [`LogSettings`]. Default none.
+    #[serde(default)]
+    pub log: Option<LogSettings>,
     /// Longest message accepted, in bytes. Default 1 MiB.
     #[serde(default = "default_message_bytes_max")]
     pub message_bytes_max: usize,
@@ -482,6 +493,8 @@ impl SessionSettings {
             store_dir: default_store_dir(),
             keep_inbound: false,
             segment_bytes: default_segment_bytes(),
+            retention: RetentionSettings::default(),
+            log: None,
             message_bytes_max: default_message_bytes_max(),
             field_bytes_max: default_field_bytes_max(),
             queued_bytes_max: default_queued_bytes_max(),
@@ -510,13 +523,18 @@ impl SessionSettings {
     /// identity, such as `FIX.4.4-VENUE-CLIENT`.
     #[must_use]
     pub fn store_path(&self) -> PathBuf {
+        self.store_dir.join(self.folder())
+    }
+
+    /// The session's name among files.
+    pub(crate) fn folder(&self) -> String {
         let sender = [&self.sender_comp_id, &self.sender_sub_id, &self.sender_location_id];
         let target = [&self.target_comp_id, &self.target_sub_id, &self.target_location_id];
         let mut name = format!("{}-{}-{}", self.begin_string, ids_name(sender), ids_name(target));
         if !self.qualifier.is_empty() {
             name = format!("{name}-{}", file_name(&self.qualifier));
         }
-        self.store_dir.join(name)
+        name
     }
 
     /// What the session layer is told.

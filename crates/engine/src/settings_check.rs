@@ -3,6 +3,8 @@
 use transfix_codec::tag;
 use transfix_session::{BeginString, ResetPolicy, Role, Secret, check_msg_type};
 
+use crate::protocol_log::LogSettings;
+use crate::retention;
 use crate::schedule::Schedule;
 use crate::settings::{Offline, SessionSettings};
 use crate::template;
@@ -12,9 +14,20 @@ pub(crate) fn check(session: &SessionSettings) -> Result<(), String> {
     if session.sender_comp_id.is_empty() || session.target_comp_id.is_empty() {
         return Err("sender_comp_id and target_comp_id must not be empty".to_owned());
     }
-    for check in
-        [identity, ranges, throttles, versions, logon, resets, schedule, recovery, template::check]
-    {
+    let all = [
+        identity,
+        ranges,
+        throttles,
+        versions,
+        logon,
+        resets,
+        schedule,
+        recovery,
+        log,
+        retention::check,
+        template::check,
+    ];
+    for check in all {
         check(session).map_err(|what| format!("{}: {what}", session.id()))?;
     }
     Ok(())
@@ -71,6 +84,10 @@ fn ranges(session: &SessionSettings) -> Result<(), String> {
 fn schedule(session: &SessionSettings) -> Result<(), String> {
     let schedule = session.schedule.as_ref().map(Schedule::new);
     schedule.transpose().map(|_| ()).map_err(|error| error.to_string())
+}
+
+fn log(session: &SessionSettings) -> Result<(), String> {
+    session.log.as_ref().map_or(Ok(()), LogSettings::check)
 }
 
 fn recovery(session: &SessionSettings) -> Result<(), String> {

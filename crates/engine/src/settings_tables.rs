@@ -16,8 +16,8 @@ use transfix_session::{
 };
 
 /// Tables that a session takes over key by key from `[defaults]`.
-pub(crate) const NAMES: [&str; 6] =
-    ["checks", "logon", "numbers", "resend", "timing", "unavailable"];
+pub(crate) const NAMES: [&str; 8] =
+    ["checks", "log", "logon", "numbers", "resend", "retention", "timing", "unavailable"];
 
 /// A table whose keys are the fields of a type of the session layer.
 pub(crate) trait Table: Default {

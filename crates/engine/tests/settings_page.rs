@@ -77,6 +77,21 @@ const PARTS: &[Part] = &[
         table: Some("unavailable"),
     },
     Part {
+        title: "`retention`",
+        about: "`retention = { archive_dir = \"archive\", rotate_every_h = 24, delete_after_days = \
+                90 }`. See [Retention](retention.md).",
+        of: "RetentionSettings",
+        file: "crates/engine/src/retention.rs",
+        table: None,
+    },
+    Part {
+        title: "`log`",
+        about: "`log = { dir = \"log\" }`. See [Logs](logs.md).",
+        of: "LogSettings",
+        file: "crates/engine/src/protocol_log/settings.rs",
+        table: None,
+    },
+    Part {
         title: "`schedule`",
         about: "See [Schedules](schedules.md).",
         of: "ScheduleSettings",
@@ -193,6 +208,8 @@ const OF_THE_ENGINE: &[&str] = &[
     "store_dir",
     "keep_inbound",
     "segment_bytes",
+    "retention",
+    "log",
     "queued_bytes_max",
     "tcp_nodelay",
     "tcp_send_buffer_bytes",

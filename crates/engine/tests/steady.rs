@@ -8,8 +8,8 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 use std::time::Duration;
 
 use transfix::{
-    Application, BeginString, Body, BusinessReject, Durability, Engine, Message, Mode, Role,
-    SessionId, SessionRef, SessionSettings, Settings, Template, tag,
+    Application, BeginString, Body, BusinessReject, Durability, Engine, LogSettings, Message, Mode,
+    Role, SessionId, SessionRef, SessionSettings, Settings, Template, tag,
 };
 use transfix_testkit::alloc::{Counting, all_allocations};
 use transfix_testkit::temp::TempDir;
@@ -121,6 +121,8 @@ fn start(
     settings.mode = mode;
     settings.durability = durability;
     settings.store_dir = dir.path().to_owned();
+    // Its thread allocates nothing either.
+    settings.log = Some(LogSettings::in_dir(dir.path().join("log")));
     let mut application = Some(application);
     Engine::start(&Settings::of(settings), |_| application.take().unwrap()).unwrap()
 }

@@ -31,6 +31,11 @@ pub enum StoreError {
     },
     /// An earlier write failed.
     Poisoned,
+    /// The messages since the last reset have all the room that they may take.
+    Full {
+        /// Bytes allowed.
+        bytes_max: u64,
+    },
     /// The record, or the batch with it, is larger than the store can hold.
     TooLarge {
         /// Bytes wanted.
@@ -105,6 +110,11 @@ impl fmt::Display for StoreError {
                 path.display(),
             ),
             Self::Poisoned => f.write_str("an earlier write failed; open the store again"),
+            Self::Full { bytes_max } => write!(
+                f,
+                "the messages since the last reset fill the {bytes_max} bytes that they may take; \
+                 reset the numbers, or allow more",
+            ),
             Self::TooLarge { len, max } => {
                 write!(f, "record of {len} bytes in one batch, at most {max}; commit more often")
             }

@@ -15,6 +15,7 @@ use crate::ledger::{Change, Ledger};
 use crate::record::{Numbers, Record, Stored};
 use crate::recover;
 use crate::repair::{self, Repaired};
+use crate::retention::Keeper;
 use crate::segment::{self, Preparation, io_error};
 
 /// What a commit outlives.
@@ -96,6 +97,13 @@ impl Batch {
     }
 }
 
+/// Whether the retention's limit counts for the next segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Limit {
+    Holds,
+    Ends,
+}
+
 /// Segments in use, the last one being written.
 #[derive(Debug)]
 pub(crate) struct Segments<M> {
@@ -109,7 +117,7 @@ impl<M> Segments<M> {
         self.first + self.maps.len() as u64 - 1
     }
 
-    fn last(&mut self) -> &mut M {
+    pub(crate) fn last(&mut self) -> &mut M {
         self.maps.last_mut().expect("an open store has a segment")
     }
 }
@@ -147,14 +155,15 @@ const RECORD_BYTES_USUAL: usize = 128;
 /// ```
 #[derive(Debug)]
 pub struct FileStore<D: Disk = Files> {
-    disk: D,
-    dir: PathBuf,
+    pub(crate) disk: D,
+    pub(crate) dir: PathBuf,
     options: Options,
-    ledger: Ledger<Place>,
-    segments: Segments<D::Map>,
+    pub(crate) ledger: Ledger<Place>,
+    pub(crate) segments: Segments<D::Map>,
     batch: Batch,
     next: Option<Preparation<D>>,
     poisoned: bool,
+    pub(crate) keeper: Option<Keeper>,
     // Last, so that it is released when everything else is done.
     _lock: D::Lock,
 }
@@ -247,6 +256,7 @@ impl<D: Disk> FileStore<D> {
             batch,
             next,
             poisoned: false,
+            keeper: None,
             _lock: lock,
         };
         store.reserve_index();
@@ -260,17 +270,17 @@ impl<D: Disk> FileStore<D> {
     }
 
     /// Goes on in a new segment with room for the batch and `size` bytes more.
-    fn roll(&mut self, size: usize) -> Result<(), StoreError> {
+    fn roll(&mut self, size: usize, limit: Limit) -> Result<(), StoreError> {
         let number = self.segments.last_number() + 1;
         let (start, tail) = (self.batch.start, self.batch.tail);
         let needed = SEGMENT_HEADER + (tail - start) + size;
+        let first = match limit {
+            Limit::Holds => self.first_kept(self.options.segment_bytes(number).max(needed))?,
+            Limit::Ends => self.segments.first,
+        };
         let prepared = self.next.take().and_then(|mut next| next.finish());
         let prepared = prepared.filter(|map| map.len() >= needed);
-        let header = SegmentHeader {
-            number,
-            reset_segment: self.segments.first,
-            numbers: self.ledger.numbers,
-        };
+        let header = SegmentHeader { number, reset_segment: first, numbers: self.ledger.numbers };
         let durable = self.options.is_durable();
         let old = self.segments.last();
         let moved = old[start..tail].to_vec();
@@ -284,6 +294,7 @@ impl<D: Disk> FileStore<D> {
         let mut map = install(&self.disk, &self.dir, &self.options, &header, (prepared, needed))?;
         map[SEGMENT_HEADER..SEGMENT_HEADER + moved.len()].copy_from_slice(&moved);
         self.segments.maps.push(map);
+        self.forget_before(first);
         self.batch.tail = tail - start + SEGMENT_HEADER;
         self.batch.last = self.batch.last - start + SEGMENT_HEADER;
         self.batch.start = SEGMENT_HEADER;
@@ -328,8 +339,8 @@ impl<D: Disk> FileStore<D> {
     }
 
     fn prepare_next(&mut self) {
-        let used = self.batch.tail;
-        if self.disk.makes_ahead() && self.next.is_none() && used > self.segments.last().len() / 2 {
+        let is_near = self.batch.tail > self.segments.last().len() / 2 || self.is_rotation_near();
+        if self.disk.makes_ahead() && self.next.is_none() && is_near {
             let number = self.segments.last_number() + 1;
             let bytes = self.options.segment_bytes(number);
             let path = segment::path_new(&self.dir, number);
@@ -342,7 +353,10 @@ impl<D: Disk> FileStore<D> {
             return Err(StoreError::Poisoned);
         }
         let Some(place) = place else { return Ok(None) };
-        let map = &self.segments.maps[(u64::from(place.segment) - self.segments.first) as usize];
+        // A message that came out of turn may lie in a segment that is gone.
+        let at = u64::from(place.segment).checked_sub(self.segments.first);
+        let Some(at) = at else { return Ok(None) };
+        let map = &self.segments.maps[at as usize];
         let framed = format::read_record(&map[place.offset as usize..]);
         let Some(format::Framed { record, time_ns, .. }) = framed else { return Ok(None) };
         let (Record::Outbound { kind, bytes, .. } | Record::Inbound { kind, bytes, .. }) = record
@@ -448,15 +462,20 @@ impl<D: Disk> Store for FileStore<D> {
         if batch > BATCH_MAX {
             return Err(StoreError::TooLarge { len: batch, max: BATCH_MAX });
         }
+        let rotates = self.batch.tail == self.batch.start && self.is_rotation_due(now_ns);
         let last = self.segments.last();
         let is_too_old = matches!(record, Record::Note(_)) && !format::takes_notes(last);
-        if (is_too_old || self.batch.tail + size > last.len())
-            && let Err(error) = self.roll(size)
-        {
-            self.poisoned = true;
-            return Err(error);
+        if rotates || is_too_old || self.batch.tail + size > last.len() {
+            // A reset gives the room free that the messages before it took.
+            let limit = if record == Record::Reset { Limit::Ends } else { Limit::Holds };
+            if let Err(error) = self.roll(size, limit) {
+                self.poisoned = true;
+                return Err(error);
+            }
+            self.sweep(now_ns);
         }
         self.append(now_ns, &record);
+        self.note_time(now_ns);
         Ok(())
     }
 

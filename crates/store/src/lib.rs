@@ -31,6 +31,7 @@ mod memory;
 mod record;
 mod recover;
 mod repair;
+mod retention;
 mod segment;
 mod survey;
 
@@ -41,6 +42,7 @@ pub use map::FileMap;
 pub use memory::MemoryStore;
 pub use record::{Kind, Numbers, Record, Stored};
 pub use repair::Repaired;
+pub use retention::{Retention, WhenFull};
 pub use survey::{Fault, SegmentSurvey, Survey, survey};
 
 /// Keeps what one session sent and received. Every implementation obeys the same laws; one suite

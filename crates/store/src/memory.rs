@@ -6,6 +6,7 @@ use crate::Store;
 use crate::error::StoreError;
 use crate::ledger::{Change, Index, Ledger};
 use crate::record::{Kind, Numbers, Record, Stored};
+use crate::retention::WhenFull;
 
 /// Where a message lies: bytes written before it since the store was made, its length.
 #[derive(Clone, Copy, Debug)]
@@ -24,6 +25,7 @@ pub struct MemoryStore {
     /// Bytes written since the store was made; the ring's place is the remainder.
     head: u64,
     entries_max: usize,
+    when_full: WhenFull,
 }
 
 impl MemoryStore {
@@ -40,12 +42,28 @@ impl MemoryStore {
     /// If `capacity_bytes` is 0 or above 4 GiB - 1.
     #[must_use]
     pub fn new(capacity_bytes: usize, now_ns: u64) -> Self {
+        Self::bounded(capacity_bytes, WhenFull::Forget, now_ns)
+    }
+
+    /// The same; `when_full` says what becomes of a message sent that would push out another one
+    /// of those sent since the last reset.
+    ///
+    /// # Panics
+    /// As [`MemoryStore::new`].
+    #[must_use]
+    pub fn bounded(capacity_bytes: usize, when_full: WhenFull, now_ns: u64) -> Self {
         assert!(capacity_bytes > 0 && u32::try_from(capacity_bytes).is_ok(), "capacity_bytes");
         let entries_max = (capacity_bytes / Self::MESSAGE_BYTES_MIN).max(16);
         let mut ledger = Ledger::new(Numbers::fresh(now_ns));
         ledger.outbound.reserve(entries_max);
         ledger.inbound.reserve(entries_max);
-        Self { ledger, ring: vec![0; capacity_bytes].into_boxed_slice(), head: 0, entries_max }
+        Self {
+            ledger,
+            ring: vec![0; capacity_bytes].into_boxed_slice(),
+            head: 0,
+            entries_max,
+            when_full,
+        }
     }
 
     fn keep(&mut self, now_ns: u64, kind: Kind, bytes: &[u8]) -> Result<Place, StoreError> {
@@ -53,12 +71,25 @@ impl MemoryStore {
         let (Ok(len), true) = (u32::try_from(bytes.len()), bytes.len() <= max) else {
             return Err(StoreError::TooLarge { len: bytes.len(), max });
         };
-        let mut start = self.offset(self.head);
+        let (mut head, mut start) = (self.head, self.offset(self.head));
         if start + bytes.len() > max {
             // A message is one slice, so it never wraps around.
-            self.head += (max - start) as u64;
+            head += (max - start) as u64;
             start = 0;
         }
+        let after = head + bytes.len() as u64;
+        let put = self.ledger.staged.iter().find_map(|change| match change {
+            Change::Outbound(_, place) => Some(*place),
+            _ => None,
+        });
+        let first = self.ledger.outbound.first().or(put);
+        if self.when_full == WhenFull::Refuse
+            && (first.is_some_and(|first| !is_held(&first, after, max))
+                || self.ledger.outbound.len() + self.ledger.staged.len() >= self.entries_max)
+        {
+            return Err(StoreError::Full { bytes_max: max as u64 });
+        }
+        self.head = head;
         self.ring[start..start + bytes.len()].copy_from_slice(bytes);
         let place = Place { position: self.head, len, kind, time_ns: now_ns };
         self.head += bytes.len() as u64;

@@ -37,7 +37,7 @@ pub(crate) fn repair(from: &Path, to: &Path) -> Result<Repaired, StoreError> {
             Some(header) => header,
             None => first_header(&found, number, find(from, last)?.header),
         };
-        let header = SegmentHeader { number, ..header };
+        let header = SegmentHeader { number, ..without_forgotten(&found, header) };
         let bridge = bridge(&found, &header);
         if found.header != Ok(header) || found.lost_bytes > 0 || bridge.is_some() {
             let bytes = write_anew(&header, bridge, &found);
@@ -57,6 +57,13 @@ pub(crate) fn repair(from: &Path, to: &Path) -> Result<Repaired, StoreError> {
     }
     sync_dir(&Files, to)?;
     Ok(done)
+}
+
+/// A segment may ask for fewer segments before it than the one before does: the others were
+/// forgotten when it was made.
+fn without_forgotten(found: &Found, header: SegmentHeader) -> SegmentHeader {
+    let own = found.header.map_or(0, |own| own.reset_segment);
+    SegmentHeader { reset_segment: header.reset_segment.max(own), ..header }
 }
 
 /// The first segment there is refers to earlier ones only if the last one doesn't need them.

@@ -52,6 +52,9 @@ pub(crate) struct Args {
     /// CPU of the initiator's session where it has a thread beside the one that paces; default 1.
     #[arg(long, conflicts_with = "both")]
     pub(super) session_cpu: Option<usize>,
+    /// Write the protocol log on both sides.
+    #[arg(long)]
+    pub(super) log: bool,
     /// With --self: also run QuickFIX C++, from this directory or where `cargo xtask peers build`
     /// puts it, beside this program's own.
     #[arg(long, value_name = "DIR", num_args = 0..=1)]
@@ -71,6 +74,19 @@ pub(crate) struct Args {
 enum Role {
     Acceptor,
     Initiator,
+}
+
+/// What both sides are to do.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Work {
+    /// Orders to send.
+    pub(crate) messages: usize,
+    /// Orders a second.
+    pub(crate) rate: u64,
+    /// What they are answered with.
+    pub(crate) report: ReportForm,
+    /// Whether both write the protocol log.
+    pub(crate) log: bool,
 }
 
 /// One run with its raw values.
@@ -115,7 +131,10 @@ const HAND_OVER: &str = "TRANSFIX_BENCH_HAND_OVER";
 
 fn run_both(args: &Args) -> Result<(), String> {
     let dir = args.peers.as_ref().map(|dir| peers_in(dir.as_deref())).transpose()?;
-    let mut measured = measure_in_child(args.config, args.messages, args.rate, args.report)?;
+    let mut measured = {
+        let &Args { messages, rate, report, log, .. } = args;
+        measure_in_child(args.config, Work { messages, rate, report, log })?
+    };
     if let Some(dir) = dir {
         let peers = &mut measured.report.peers;
         peer::run_all(&dir, args.config, (args.messages, args.rate), peers)?;
@@ -140,16 +159,11 @@ pub(super) fn peers_in(named: Option<&Path>) -> Result<PathBuf, String> {
 }
 
 /// Runs both sides in processes of their own and gathers what they measured.
-pub(crate) fn measure_in_child(
-    config: Configuration,
-    messages: usize,
-    rate: u64,
-    form: ReportForm,
-) -> Result<Measured, String> {
-    let load = (messages, rate);
-    let mut acceptor = side("acceptor", (config, "127.0.0.1:0"), form, load)?;
+pub(crate) fn measure_in_child(config: Configuration, work: Work) -> Result<Measured, String> {
+    let Work { messages, rate, report, log } = work;
+    let mut acceptor = side("acceptor", (config, "127.0.0.1:0"), work)?;
     let listening = acceptor.line()?;
-    let mut initiator = side("initiator", (config, &listening), form, load)?;
+    let mut initiator = side("initiator", (config, &listening), work)?;
     let raw: Raw = serde_json::from_str(&initiator.line()?).map_err(|e| e.to_string())?;
     let acceptor_cpu: Cpu =
         serde_json::from_str(&acceptor.line()?).map_err(|error| error.to_string())?;
@@ -162,7 +176,8 @@ pub(crate) fn measure_in_child(
         address: listening,
         messages,
         rate,
-        report: form,
+        report,
+        log,
         cpu: None,
         session_cpu: None,
         peers: None,
@@ -177,15 +192,15 @@ pub(crate) fn measure_in_child(
 fn side(
     role: &'static str,
     (config, address): (Configuration, &str),
-    form: ReportForm,
-    (messages, rate): (usize, u64),
+    work: Work,
 ) -> Result<Side, String> {
-    let form = if form == ReportForm::Valid { "valid" } else { "page" };
+    let form = if work.report == ReportForm::Valid { "valid" } else { "page" };
     let mut command = Command::new(std::env::current_exe().map_err(|e| e.to_string())?);
     command
         .args(["bench", "latency", "--role", role, "--config", config.name])
         .args(["--address", address, "--report", form])
-        .args(["--messages", &messages.to_string(), "--rate", &rate.to_string()])
+        .args(["--messages", &work.messages.to_string(), "--rate", &work.rate.to_string()])
+        .args(work.log.then_some("--log"))
         .env(HAND_OVER, "1");
     Side::start(role, &mut command)
 }
@@ -202,6 +217,7 @@ fn measured(config: Configuration, args: &Args, raw: &Raw, acceptor: Cpu) -> Mea
         "mode": config.mode,
         "validation": if args.report == ReportForm::Valid { "both sides" } else { "acceptor" },
         "store": "file, mapped, durability process",
+        "protocol_log": args.log,
         "report": if args.report == ReportForm::Valid { "valid" } else { "page" },
         "order_bytes": order.len(),
         "report_bytes": report.len(),

@@ -11,8 +11,8 @@ use std::sync::mpsc::{Sender as Channel, channel};
 use serde::{Deserialize, Serialize};
 use transfix::clock::{monotonic_ns, process_cpu_ns};
 use transfix::{
-    Application, BusinessReject, Disconnect, Engine, Message, Mode, Role, SessionHandle, SessionId,
-    SessionRef, SessionSettings, Settings, State, pin_to_cpu,
+    Application, BusinessReject, Disconnect, Engine, LogSettings, Message, Mode, Role,
+    SessionHandle, SessionId, SessionRef, SessionSettings, Settings, State, pin_to_cpu,
 };
 
 use super::floor::{self, Wait};
@@ -71,6 +71,7 @@ fn engine(
 ) -> Result<(Engine, StoreDir), String> {
     let dir = StoreDir::new()?;
     session.store_dir.clone_from(&dir.0);
+    session.log = args.log.then(|| LogSettings::in_dir(dir.0.join("log")));
     session.cpu = cpu;
     let mut settings = Settings::of(session);
     settings.engine.workers = args.config.pool_workers;

@@ -1,0 +1,198 @@
+//! The protocol log: every message of a session, in and out, as lines of text files.
+//!
+//! A session's thread copies a message into a [`ring`]; one thread of the engine, `tfx-log`, takes
+//! it out, masks secrets, and writes.
+//!
+//! Invariants: who sends never waits for the log, calls the system for it, or allocates; what does
+//! not fit is counted, and the file says how much is missing.
+
+mod compress;
+mod file;
+mod ring;
+mod settings;
+mod writer;
+
+use std::io;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use transfix_codec::{Frame, Limits, Timestamp, frame};
+
+use crate::engine::pin_to_cpu;
+use crate::inbox::Inbox;
+use ring::Producer;
+use writer::SessionLog;
+
+pub(crate) use ring::Kind;
+pub use settings::{LogDirection, LogSettings};
+
+/// Whether this build can compress what is rolled.
+pub(crate) const COMPRESSES: bool = compress::AVAILABLE;
+
+/// Where a session puts its messages. Each call copies the bytes, and does nothing else.
+pub(crate) struct Tap {
+    ring: Producer,
+}
+
+impl Tap {
+    /// A message received, or bytes that are none. Answers how many lines were lost: 0 or 1.
+    pub(crate) fn received(&mut self, time: Timestamp, what: Kind, bytes: &[u8]) -> u64 {
+        self.ring.push(time, what, bytes)
+    }
+
+    /// Messages sent, one behind the other. Answers how many lines were lost.
+    pub(crate) fn outbound(&mut self, time: Timestamp, mut bytes: &[u8]) -> u64 {
+        // Our own frames: as long as they are.
+        let limits = Limits { message_bytes_max: usize::MAX };
+        let mut lost = 0;
+        while let Frame::Whole(end) = frame::split(bytes, limits) {
+            lost += self.ring.push(time, Kind::Outbound, &bytes[..end]);
+            bytes = &bytes[end..];
+        }
+        lost
+    }
+}
+
+/// Where the messages of a turn stand in the receive buffer, until they are logged at its end:
+/// behind the write, so that the counterparty does not wait for it.
+pub(crate) struct Received {
+    /// `None` without a log.
+    places: Option<Vec<(Kind, Range<usize>)>>,
+}
+
+impl Received {
+    pub(crate) fn of(log: Option<&Tap>) -> Self {
+        Self { places: log.map(|_| Vec::with_capacity(PLACES_USUAL)) }
+    }
+
+    /// A whole message.
+    pub(crate) fn message(&mut self, place: Range<usize>) {
+        if let Some(places) = &mut self.places {
+            places.push((Kind::Inbound, place));
+        }
+    }
+
+    /// Bytes that are no sound message.
+    pub(crate) fn garbled(&mut self, place: Range<usize>) {
+        if let Some(places) = &mut self.places {
+            places.push((Kind::Garbled, place));
+        }
+    }
+
+    /// The same with the buffer, before it is read into again.
+    pub(crate) const fn of_turn<'a>(&'a mut self, inbox: &'a Inbox) -> Unlogged<'a> {
+        Unlogged { received: self, inbox }
+    }
+}
+
+/// What was received and is not logged yet.
+pub(crate) struct Unlogged<'a> {
+    received: &'a mut Received,
+    inbox: &'a Inbox,
+}
+
+impl Unlogged<'_> {
+    /// Everything noted since the last call.
+    pub(crate) fn take(&mut self) -> impl Iterator<Item = (Kind, &[u8])> {
+        let places = self.received.places.iter_mut().flat_map(|places| places.drain(..));
+        places.map(|(kind, place)| (kind, self.inbox.at(place)))
+    }
+}
+
+/// Messages that one read may bring without an allocation.
+const PLACES_USUAL: usize = 1_024;
+
+/// What the thread is told.
+#[derive(Default)]
+struct Orders {
+    added: Vec<SessionLog>,
+    ends: bool,
+}
+
+#[derive(Default)]
+struct Door {
+    orders: Mutex<Orders>,
+    bell: Condvar,
+}
+
+/// The logs of an engine and their thread, which starts with the first one.
+#[derive(Default)]
+pub(crate) struct ProtocolLogs {
+    /// CPU that the thread is pinned to.
+    pub(crate) cpu: Option<usize>,
+    door: Arc<Door>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl ProtocolLogs {
+    /// Opens the files of a session, whose names begin with `name`.
+    ///
+    /// # Errors
+    /// If a file cannot be made, or another process has it open.
+    pub(crate) fn open(&self, settings: &LogSettings, name: &Path) -> io::Result<Tap> {
+        let (ring, lines) = ring::ring(settings.buffer_bytes);
+        let log = SessionLog::open(settings, name, lines)?;
+        self.door.orders.lock().unwrap_or_else(PoisonError::into_inner).added.push(log);
+        self.door.bell.notify_one();
+        let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
+        if thread.is_none() {
+            let (door, cpu) = (Arc::clone(&self.door), self.cpu);
+            let run = move || {
+                if let Some(cpu) = cpu
+                    && let Err(error) = pin_to_cpu(cpu)
+                {
+                    tracing::error!(cpu, %error, "the log's thread cannot be pinned");
+                }
+                run(&door);
+            };
+            *thread = Some(thread::Builder::new().name("tfx-log".to_owned()).spawn(run)?);
+        }
+        Ok(Tap { ring })
+    }
+
+    /// Writes what is left and ends the thread.
+    pub(crate) fn stop(&self) {
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(thread) = thread else { return };
+        self.door.orders.lock().unwrap_or_else(PoisonError::into_inner).ends = true;
+        self.door.bell.notify_one();
+        if thread.join().is_err() {
+            tracing::error!("the log's thread panicked; its last lines are lost");
+        }
+    }
+}
+
+impl Drop for ProtocolLogs {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// The pause while a ring fills faster than it should.
+const HURRY: Duration = Duration::from_millis(2);
+
+fn run(door: &Door) {
+    let mut logs: Vec<SessionLog> = Vec::new();
+    let mut hurries = false;
+    loop {
+        let pause = logs.iter().map(|log| log.pause).min().unwrap_or(Duration::MAX);
+        let pause = if hurries { pause.min(HURRY) } else { pause };
+        let orders = door.orders.lock().unwrap_or_else(PoisonError::into_inner);
+        let idle = |orders: &mut Orders| orders.added.is_empty() && !orders.ends;
+        let waited = door.bell.wait_timeout_while(orders, pause, idle);
+        let (mut orders, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        logs.append(&mut orders.added);
+        let ends = orders.ends;
+        drop(orders);
+        hurries = false;
+        for log in &mut logs {
+            hurries |= log.write_all();
+        }
+        if ends {
+            return;
+        }
+    }
+}

@@ -1,0 +1,303 @@
+//! One file of a protocol log: lines appended, and from time to time a new file begun.
+//!
+//! Invariants: what was there before is kept; a line is in one file as a whole; an error costs the
+//! lines at hand, which are counted, and is tried again with the next ones.
+
+use std::fmt::{Arguments, Write as _};
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::thread::{self, JoinHandle};
+
+use transfix_codec::Timestamp;
+
+use super::compress;
+
+const HOUR_NS: i64 = 3_600_000_000_000;
+/// Lines are handed to the system in pieces of about this size.
+const PIECE_BYTES: usize = 256 << 10;
+/// `YYYYMMDD-HH:MM:SS`, with which each line begins.
+const SECONDS_LEN: usize = 17;
+/// Digits that tell files of the same second apart.
+const SERIAL_DIGITS: usize = 3;
+
+/// When a file is closed, and what becomes of it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rolling {
+    /// 0 for any size.
+    pub(super) bytes_max: u64,
+    /// 0 for any time.
+    pub(super) every_h: u32,
+    /// 0 for all.
+    pub(super) kept_max: usize,
+    pub(super) compresses: bool,
+}
+
+impl Rolling {
+    /// The stretch of time that a line belongs to.
+    fn period(self, time: Timestamp) -> i64 {
+        match self.every_h {
+            0 => 0,
+            hours => time.0.div_euclid(i64::from(hours) * HOUR_NS),
+        }
+    }
+}
+
+/// The file that is written to, with what waits for it.
+#[derive(Debug)]
+pub(super) struct LogFile {
+    /// The path without its ending `.log`.
+    base: PathBuf,
+    rolling: Rolling,
+    file: File,
+    bytes: u64,
+    /// That of the last line.
+    period: i64,
+    /// Whole lines that wait, and how many.
+    waiting: Vec<u8>,
+    lines: u64,
+    /// Lines that could not be written and were not told yet.
+    lost: u64,
+    /// The last write failed.
+    ails: bool,
+    compressing: Vec<JoinHandle<()>>,
+}
+
+impl LogFile {
+    /// Goes on with the file if there is one.
+    pub(super) fn open(base: PathBuf, rolling: Rolling) -> io::Result<Self> {
+        let (file, bytes) = open(&with(&base, "log"))?;
+        let changed = file.metadata()?.modified().ok();
+        let changed = changed.and_then(|time| Timestamp::try_from(time).ok());
+        let period = changed.map_or(0, |time| rolling.period(time));
+        let waiting = Vec::with_capacity(2 * PIECE_BYTES);
+        let (lines, lost, ails, compressing) = (0, 0, false, Vec::new());
+        Ok(Self { base, rolling, file, bytes, period, waiting, lines, lost, ails, compressing })
+    }
+
+    /// Adds a line: the time, `label`, ` : ` and the text.
+    pub(super) fn line(&mut self, time: Timestamp, label: &str, text: &[u8]) {
+        let period = self.rolling.period(time);
+        let begun = self.bytes + self.waiting.len() as u64;
+        let full = self.rolling.bytes_max > 0
+            && begun + (text.len() + 2 * SECONDS_LEN) as u64 > self.rolling.bytes_max;
+        if begun > 0 && (full || period != self.period) {
+            self.write();
+            if let Err(error) = self.roll() {
+                // It grows on; the next line tries again.
+                tracing::error!(file = %self.base.display(), %error, "log is not rolled");
+            }
+        }
+        self.period = period;
+        self.tell_lost(time);
+        self.begin(format_args!("{time}{label} : "));
+        self.waiting.extend_from_slice(text);
+        self.end();
+    }
+
+    /// Says how many lines are missing here.
+    pub(super) fn missing(&mut self, time: Timestamp, lines: u64) {
+        self.begin(format_args!("{time} : {lines} lines are missing about here"));
+        self.end();
+    }
+
+    fn tell_lost(&mut self, time: Timestamp) {
+        let lost = std::mem::take(&mut self.lost);
+        if lost > 0 {
+            self.missing(time, lost);
+        }
+    }
+
+    fn begin(&mut self, head: Arguments<'_>) {
+        let _ = write!(Text(&mut self.waiting), "{head}");
+    }
+
+    fn end(&mut self) {
+        self.waiting.push(b'\n');
+        self.lines += 1;
+        if self.waiting.len() >= PIECE_BYTES {
+            self.write();
+        }
+    }
+
+    /// Hands over what waits to the system.
+    pub(super) fn write(&mut self) {
+        if self.waiting.is_empty() {
+            return;
+        }
+        match self.append() {
+            Ok(()) => self.ails = false,
+            Err(error) => {
+                self.lost += self.lines;
+                if !std::mem::replace(&mut self.ails, true) {
+                    let file = self.base.display();
+                    tracing::error!(%file, %error, "lines of the log are lost");
+                }
+            }
+        }
+        self.waiting.clear();
+        self.lines = 0;
+    }
+
+    fn append(&mut self) -> io::Result<()> {
+        if self.ails {
+            // The last attempt may have left half a line.
+            self.file.write_all(b"\n")?;
+        }
+        self.file.write_all(&self.waiting)?;
+        self.bytes += self.waiting.len() as u64;
+        Ok(())
+    }
+
+    /// Closes the file under the time of its first line and begins a new one.
+    fn roll(&mut self) -> io::Result<()> {
+        let current = with(&self.base, "log");
+        let rolled = self.rolled_path(&current)?;
+        fs::rename(&current, &rolled)?;
+        (self.file, self.bytes) = open(&current)?;
+        self.compressing.retain(|thread| !thread.is_finished());
+        if self.rolling.compresses {
+            let compress = move || {
+                if let Err(error) = compress::compress(&rolled) {
+                    tracing::error!(file = %rolled.display(), %error, "log is not compressed");
+                }
+            };
+            let thread = thread::Builder::new().name("tfx-log-zstd".to_owned());
+            self.compressing.push(thread.spawn(compress)?);
+        }
+        self.remove_oldest()
+    }
+
+    /// A name behind those of all closed files with the same first second.
+    fn rolled_path(&self, current: &Path) -> io::Result<PathBuf> {
+        let mut first = [0; SECONDS_LEN];
+        File::open(current)?.read_exact(&mut first)?;
+        let is_time = first.iter().all(|b| b.is_ascii_digit() || b"-:".contains(b));
+        let digits = first.iter().filter(|b| **b != b':').map(|b| char::from(*b));
+        let time: String = if is_time { digits.collect() } else { "00000000-000000".to_owned() };
+        let closed = self.closed()?;
+        let of_second =
+            closed.iter().filter_map(|file| file.name.strip_prefix(&format!("{time}.")));
+        let serials = of_second.filter_map(|rest| rest.get(..SERIAL_DIGITS)?.parse::<u32>().ok());
+        let serial = serials.max().map_or(0, |last| last + 1);
+        if serial >= 10_u32.pow(SERIAL_DIGITS as u32) {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        Ok(with(&self.base, &format!("{time}.{serial:03}.log")))
+    }
+
+    /// Removes closed files beyond the number that is kept.
+    fn remove_oldest(&self) -> io::Result<()> {
+        if self.rolling.kept_max == 0 {
+            return Ok(());
+        }
+        let closed = self.closed()?;
+        let beyond = closed.len().saturating_sub(self.rolling.kept_max);
+        closed[..beyond].iter().try_for_each(|file| fs::remove_file(&file.path))
+    }
+
+    /// The closed files, the oldest first.
+    fn closed(&self) -> io::Result<Vec<Closed>> {
+        let (Some(dir), Some(base)) = (self.base.parent(), self.base.file_name()) else {
+            return Ok(Vec::new());
+        };
+        let mut closed = Vec::new();
+        for entry in fs::read_dir(dir)? {
+            let entry = entry?;
+            let name = entry.file_name();
+            if let Some(name) = closed_name(&name.to_string_lossy(), &base.to_string_lossy()) {
+                closed.push(Closed { name: name.to_owned(), path: entry.path() });
+            }
+        }
+        closed.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(closed)
+    }
+}
+
+/// A closed file, named `BASE.YYYYMMDD-HHMMSS.NNN.log`.
+struct Closed {
+    /// What follows the base: in order of time.
+    name: String,
+    path: PathBuf,
+}
+
+impl Drop for LogFile {
+    fn drop(&mut self) {
+        self.write();
+        for thread in self.compressing.drain(..) {
+            // It has told its error.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Opens a file to append to, and locks it.
+fn open(path: &Path) -> io::Result<(File, u64)> {
+    let mut file = OpenOptions::new().read(true).append(true).create(true).open(path)?;
+    file.try_lock().map_err(|error| match error {
+        TryLockError::WouldBlock => {
+            io::Error::new(io::ErrorKind::ResourceBusy, "another process has it open")
+        }
+        TryLockError::Error(error) => error,
+    })?;
+    let mut bytes = file.metadata()?.len();
+    if bytes > 0 {
+        file.seek(SeekFrom::End(-1))?;
+        let mut last = [0];
+        file.read_exact(&mut last)?;
+        if last != *b"\n" {
+            // Whoever wrote here was killed within a line.
+            file.write_all(b"\n")?;
+            bytes += 1;
+        }
+    }
+    Ok((file, bytes))
+}
+
+fn with(base: &Path, ending: &str) -> PathBuf {
+    let mut name = base.as_os_str().to_owned();
+    name.push(".");
+    name.push(ending);
+    name.into()
+}
+
+/// What follows the base in the name of a closed file of that base.
+fn closed_name<'a>(name: &'a str, base: &str) -> Option<&'a str> {
+    let rest = name.strip_prefix(base)?.strip_prefix('.')?;
+    let plain = rest.strip_suffix(&format!(".{}", compress::ENDING)).unwrap_or(rest);
+    let (time, serial) = plain.strip_suffix(".log")?.split_once('.')?;
+    let digits = |text: &str, len| text.len() == len && text.bytes().all(|b| b.is_ascii_digit());
+    let (day, time) = time.split_once('-')?;
+    let is_closed = digits(day, 8) && digits(time, 6) && digits(serial, SERIAL_DIGITS);
+    is_closed.then_some(rest)
+}
+
+/// Bytes that text is formatted into.
+struct Text<'a>(&'a mut Vec<u8>);
+
+impl std::fmt::Write for Text<'_> {
+    fn write_str(&mut self, text: &str) -> std::fmt::Result {
+        self.0.extend_from_slice(text.as_bytes());
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_closed_files() {
+        for (name, expected) in [
+            ("A.in.20261121-092825.000.log", true),
+            ("A.in.20261121-092825.012.log.zst", true),
+            ("A.in.log", false),
+            ("A.in.20261121-092825.log", false),
+            ("A.in.20261121-092825.000.log.new", false),
+            ("A.in.B.in.20261121-092825.000.log", false),
+            ("B.in.20261121-092825.000.log", false),
+        ] {
+            assert_eq!(closed_name(name, "A.in").is_some(), expected, "{name}");
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! A bounded ring of lines between the thread that must not wait and the one that writes.
+//!
+//! Invariants: one producer and one consumer; neither waits for the other; what the producer has
+//! published the consumer sees whole.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use transfix_codec::Timestamp;
+
+/// What a line is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Inbound,
+    Outbound,
+    /// Received, and no sound message.
+    Garbled,
+}
+
+impl Kind {
+    const ALL: [Self; 3] = [Self::Inbound, Self::Outbound, Self::Garbled];
+
+    pub(super) const fn is_outbound(self) -> bool {
+        matches!(self, Self::Outbound)
+    }
+}
+
+/// Length and kind, then the time.
+const HEAD_WORDS: u64 = 2;
+const KIND_SHIFT: u32 = 56;
+
+/// Counters of different threads lie on different cache lines.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct Apart(AtomicU64);
+
+/// The bytes as words, which are written and read without a lock.
+#[derive(Debug)]
+struct Ring {
+    words: Box<[AtomicU64]>,
+    /// Words ever published and ever taken.
+    head: Apart,
+    tail: Apart,
+    /// Lines that did not fit and were not told yet: inbound, outbound.
+    lost: [Apart; 2],
+}
+
+/// A ring of at least so many bytes, and its two ends.
+pub(super) fn ring(bytes: usize) -> (Producer, Consumer) {
+    let words = bytes.div_ceil(8).next_power_of_two();
+    let words = std::iter::repeat_with(AtomicU64::default).take(words).collect();
+    let ring = Arc::new(Ring {
+        words,
+        head: Apart::default(),
+        tail: Apart::default(),
+        lost: Default::default(),
+    });
+    (Producer { ring: Arc::clone(&ring), head: 0, tail: 0 }, Consumer { ring, tail: 0 })
+}
+
+/// The end of the session.
+#[derive(Debug)]
+pub(super) struct Producer {
+    ring: Arc<Ring>,
+    head: u64,
+    /// As it was when it was last looked at.
+    tail: u64,
+}
+
+impl Producer {
+    /// Copies a line into the ring. Answers 1 if there was no room and it is lost, else 0.
+    #[inline]
+    pub(super) fn push(&mut self, time: Timestamp, kind: Kind, bytes: &[u8]) -> u64 {
+        let ring = &*self.ring;
+        let capacity = ring.words.len() as u64;
+        let head = self.head + HEAD_WORDS + bytes.len().div_ceil(8) as u64;
+        if head - self.tail > capacity {
+            self.tail = ring.tail.0.load(Ordering::Acquire);
+            if head - self.tail > capacity {
+                ring.lost[usize::from(kind.is_outbound())].0.fetch_add(1, Ordering::Relaxed);
+                return 1;
+            }
+        }
+        let at = |word: u64| (word & (capacity - 1)) as usize;
+        let size = bytes.len() as u64 | (kind as u64) << KIND_SHIFT;
+        ring.words[at(self.head)].store(size, Ordering::Relaxed);
+        ring.words[at(self.head + 1)].store(time.0.cast_unsigned(), Ordering::Relaxed);
+        let (whole, rest) = bytes.as_chunks::<8>();
+        let begin = at(self.head + HEAD_WORDS);
+        // The part up to the end of the ring, and the part at its beginning.
+        let (first, second) = whole.split_at(whole.len().min(ring.words.len() - begin));
+        for (words, chunks) in [(&ring.words[begin..], first), (&ring.words[..], second)] {
+            for (word, chunk) in words.iter().zip(chunks) {
+                word.store(u64::from_le_bytes(*chunk), Ordering::Relaxed);
+            }
+        }
+        if !rest.is_empty() {
+            let mut last = [0; 8];
+            last[..rest.len()].copy_from_slice(rest);
+            ring.words[at(head - 1)].store(u64::from_le_bytes(last), Ordering::Relaxed);
+        }
+        self.head = head;
+        ring.head.0.store(head, Ordering::Release);
+        0
+    }
+}
+
+/// The end of the writer.
+#[derive(Debug)]
+pub(super) struct Consumer {
+    ring: Arc<Ring>,
+    tail: u64,
+}
+
+impl Consumer {
+    /// Words published and not taken, and how many there is room for.
+    pub(super) fn fill(&self) -> (u64, u64) {
+        let head = self.ring.head.0.load(Ordering::Acquire);
+        (head - self.tail, self.ring.words.len() as u64)
+    }
+
+    /// Takes the oldest line; `bytes` is overwritten.
+    pub(super) fn pop(&mut self, bytes: &mut Vec<u8>) -> Option<(Timestamp, Kind)> {
+        if self.fill().0 == 0 {
+            return None;
+        }
+        let ring = &*self.ring;
+        let mask = ring.words.len() as u64 - 1;
+        let word = |at: u64| ring.words[(at & mask) as usize].load(Ordering::Relaxed);
+        let (size, time) = (word(self.tail), word(self.tail + 1));
+        let len = (size & ((1 << KIND_SHIFT) - 1)) as usize;
+        let kind = Kind::ALL[(size >> KIND_SHIFT) as usize];
+        let begin = self.tail + HEAD_WORDS;
+        let end = begin + len.div_ceil(8) as u64;
+        bytes.clear();
+        bytes.extend((begin..end).flat_map(|at| word(at).to_le_bytes()));
+        bytes.truncate(len);
+        self.tail = end;
+        ring.tail.0.store(end, Ordering::Release);
+        Some((Timestamp(time.cast_signed()), kind))
+    }
+
+    /// Lines lost since this was last asked: inbound, outbound.
+    pub(super) fn take_lost(&self) -> [u64; 2] {
+        [0, 1].map(|direction: usize| self.ring.lost[direction].0.swap(0, Ordering::Relaxed))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Bytes that tell one line from another.
+    fn line(n: u64) -> Vec<u8> {
+        (0..n % 61).map(|i| (n + i) as u8).collect()
+    }
+
+    #[test]
+    fn lines_come_out_as_they_went_in_and_what_does_not_fit_is_counted() {
+        let (mut producer, mut consumer) = ring(512);
+        let (mut bytes, mut sent, mut taken) = (Vec::new(), Vec::new(), 0);
+        for n in 0..1_000 {
+            let kind = Kind::ALL[n as usize % 3];
+            if producer.push(Timestamp(n as i64), kind, &line(n)) == 0 {
+                sent.push(n);
+            }
+            if n % 20 == 19 {
+                while let Some((time, kind)) = consumer.pop(&mut bytes) {
+                    let expected = sent[taken];
+                    assert_eq!(time, Timestamp(expected as i64));
+                    assert_eq!(kind, Kind::ALL[expected as usize % 3]);
+                    assert_eq!(bytes, line(expected));
+                    taken += 1;
+                }
+            }
+        }
+        assert_eq!(taken, sent.len());
+        let lost = consumer.take_lost();
+        assert!(lost[0] > 0 && lost[1] > 0, "{lost:?}");
+        assert_eq!(lost[0] + lost[1] + taken as u64, 1_000);
+        assert_eq!(consumer.take_lost(), [0, 0]);
+    }
+
+    #[test]
+    fn a_line_longer_than_the_ring_is_lost_and_the_next_one_is_not() {
+        let (mut producer, mut consumer) = ring(512);
+        assert_eq!(producer.push(Timestamp(1), Kind::Outbound, &[7; 497]), 1);
+        assert_eq!(producer.push(Timestamp(2), Kind::Outbound, &[8; 496]), 0);
+        let mut bytes = Vec::new();
+        assert_eq!(consumer.pop(&mut bytes), Some((Timestamp(2), Kind::Outbound)));
+        assert_eq!(bytes, [8; 496]);
+        assert_eq!(consumer.take_lost(), [0, 1]);
+    }
+
+    #[test]
+    fn two_threads() {
+        const LINES: u64 = 20_000;
+        let (mut producer, mut consumer) = ring(4096);
+        let sender = std::thread::spawn(move || {
+            for n in 0..LINES {
+                while producer.push(Timestamp(n as i64), Kind::Inbound, &line(n)) == 1 {
+                    std::thread::yield_now();
+                }
+            }
+        });
+        let (mut bytes, mut next) = (Vec::new(), 0);
+        while next < LINES {
+            match consumer.pop(&mut bytes) {
+                Some((time, _)) => {
+                    assert_eq!((time, &bytes), (Timestamp(next as i64), &line(next)));
+                    next += 1;
+                }
+                None => std::thread::yield_now(),
+            }
+        }
+        sender.join().unwrap();
+    }
+}

@@ -1,0 +1,84 @@
+//! The lines of one session on their way from its ring to its files.
+
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+use transfix_codec::Tag;
+
+use super::file::{LogFile, Rolling};
+use super::ring::{Consumer, Kind};
+use super::settings::{LogDirection, LogSettings};
+use crate::clock;
+use crate::mask;
+
+/// What the thread of the logs has of a session.
+pub(super) struct SessionLog {
+    lines: Consumer,
+    /// One for each direction, or one for both.
+    files: Vec<LogFile>,
+    mask: Vec<Tag>,
+    line: Vec<u8>,
+    pub(super) pause: Duration,
+}
+
+impl SessionLog {
+    pub(super) fn open(settings: &LogSettings, name: &Path, lines: Consumer) -> io::Result<Self> {
+        std::fs::create_dir_all(&settings.dir)?;
+        let rolling = Rolling {
+            bytes_max: settings.roll_bytes,
+            every_h: settings.roll_every_h,
+            kept_max: settings.rolled_files_max,
+            compresses: settings.compress,
+        };
+        let endings: &[&str] = match settings.direction {
+            LogDirection::Files => &["in", "out"],
+            LogDirection::Words => &["messages"],
+        };
+        let open = |ending: &&str| {
+            let mut base = settings.dir.join(name).into_os_string();
+            base.push(".");
+            base.push(ending);
+            LogFile::open(base.into(), rolling)
+        };
+        let files = endings.iter().map(open).collect::<io::Result<_>>()?;
+        let mask = settings.mask.iter().map(|tag| Tag(*tag)).collect();
+        let pause = Duration::from_millis(settings.write_every_ms.into());
+        Ok(Self { lines, files, mask, line: Vec::new(), pause })
+    }
+
+    /// Writes all that waits. Answers whether more came than should in one pause.
+    pub(super) fn write_all(&mut self) -> bool {
+        let (waiting, capacity) = self.lines.fill();
+        while let Some((time, kind)) = self.lines.pop(&mut self.line) {
+            if kind == Kind::Garbled {
+                mask::mask_garbled(&mut self.line, &self.mask);
+            } else {
+                mask::mask(&mut self.line, &self.mask);
+            }
+            let words = self.files.len() == 1;
+            let label = match kind {
+                Kind::Inbound if words => " in",
+                Kind::Outbound if words => " out",
+                Kind::Garbled if words => " in garbled",
+                Kind::Garbled => " garbled",
+                _ => "",
+            };
+            file(&mut self.files, kind).line(time, label, &self.line);
+        }
+        for (kind, lost) in [Kind::Inbound, Kind::Outbound].into_iter().zip(self.lines.take_lost())
+        {
+            if lost > 0 {
+                file(&mut self.files, kind).missing(clock::now().utc, lost);
+            }
+        }
+        self.files.iter_mut().for_each(LogFile::write);
+        waiting > capacity / 4
+    }
+}
+
+/// That of the direction.
+fn file(files: &mut [LogFile], kind: Kind) -> &mut LogFile {
+    let at = usize::from(kind.is_outbound()).min(files.len() - 1);
+    &mut files[at]
+}

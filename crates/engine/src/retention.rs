@@ -1,0 +1,140 @@
+//! The settings of what a store keeps, and the store that is opened with them.
+
+use std::path::PathBuf;
+
+use serde::Deserialize;
+use transfix_session::Now;
+use transfix_store::{FileStore, MemoryStore, Options, Retention, Store, StoreError, WhenFull};
+
+use crate::settings::{Durability, SessionSettings};
+
+/// What becomes of messages beyond `bytes_max`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum BeyondLimit {
+    /// The oldest are forgotten: a resend fills their numbers as a gap.
+    #[default]
+    Forget,
+    /// The next one is not sent: the session ends, and stays down until the engine is started
+    /// anew.
+    Refuse,
+}
+
+/// `retention`: what a session's store keeps, and where.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct RetentionSettings {
+    /// Directory that segments of the store are moved to once neither a start nor a resend needs
+    /// them; each session has a folder of its own in it. On the file system of the store. Default
+    /// none: they stay.
+    pub archive_dir: Option<PathBuf>,
+    /// Days after which such segments are deleted; 0 for never. Default 0.
+    pub delete_after_days: u32,
+    /// Hours, counted from midnight UTC, at which a new segment is begun; 0 for never. Default 0.
+    pub rotate_every_h: u32,
+    /// Bytes that the messages since the last reset of the numbers may take; 0 for any in files,
+    /// and 64 MiB in memory. Default 0.
+    pub bytes_max: u64,
+    /// What becomes of messages beyond `bytes_max`: `forget` the oldest or `refuse` the next.
+    /// Default `forget`.
+    pub when_full: BeyondLimit,
+}
+
+/// The least `bytes_max`.
+const BYTES_MAX_MIN: u64 = 64 << 10;
+/// Largest store segment, unless the first one is larger.
+const SEGMENT_BYTES_MAX: usize = 64 << 20;
+const HOUR_NS: u64 = 3_600_000_000_000;
+
+impl RetentionSettings {
+    const fn when_full(&self) -> WhenFull {
+        match self.when_full {
+            BeyondLimit::Forget => WhenFull::Forget,
+            BeyondLimit::Refuse => WhenFull::Refuse,
+        }
+    }
+}
+
+/// What no single key can tell.
+pub(crate) fn check(session: &SessionSettings) -> Result<(), String> {
+    let retention = &session.retention;
+    let bytes_max = retention.bytes_max;
+    if (1..BYTES_MAX_MIN).contains(&bytes_max) {
+        return Err(format!(
+            "retention.bytes_max is 0 or at least {BYTES_MAX_MIN}, not {bytes_max}"
+        ));
+    }
+    if retention.rotate_every_h > 24 * 366 {
+        return Err(format!(
+            "retention.rotate_every_h is at most 8784, not {}",
+            retention.rotate_every_h
+        ));
+    }
+    if retention.archive_dir.as_ref() == Some(&session.store_dir) {
+        return Err("retention.archive_dir must be another directory than store_dir".to_owned());
+    }
+    if session.durability != Durability::Memory {
+        return Ok(());
+    }
+    if u32::try_from(bytes_max).is_err() {
+        return Err(format!("retention.bytes_max is below 4 GiB in memory, not {bytes_max}"));
+    }
+    let of_files = RetentionSettings {
+        bytes_max,
+        when_full: retention.when_full,
+        ..RetentionSettings::default()
+    };
+    if *retention != of_files {
+        return Err(
+            "with durability = \"memory\" retention has bytes_max and when_full alone".to_owned()
+        );
+    }
+    Ok(())
+}
+
+/// Opens the session's store.
+pub(crate) fn open_store(
+    settings: &SessionSettings,
+    now: Now,
+) -> Result<Box<dyn Store>, StoreError> {
+    let now_ns = now.utc.0.unsigned_abs();
+    let keep = &settings.retention;
+    let durability = match settings.durability {
+        Durability::Memory => {
+            let bytes = usize::try_from(keep.bytes_max).unwrap_or(0);
+            let bytes = if bytes == 0 { MemoryStore::CAPACITY_BYTES } else { bytes };
+            return Ok(Box::new(MemoryStore::bounded(bytes, keep.when_full(), now_ns)));
+        }
+        Durability::Process => transfix_store::Durability::Process,
+        Durability::Power => transfix_store::Durability::Power,
+    };
+    // Forgetting goes by whole segments.
+    let segment_max = match usize::try_from(keep.bytes_max) {
+        Ok(bytes) if bytes > 0 => bytes / 4,
+        _ => usize::MAX,
+    };
+    let options = Options {
+        durability,
+        segment_bytes_first: settings.segment_bytes.min(segment_max),
+        segment_bytes_max: settings.segment_bytes.max(SEGMENT_BYTES_MAX).min(segment_max),
+    };
+    let path = settings.store_path();
+    let (mut store, recovered) = FileStore::open(&path, options, now_ns)?;
+    if recovered.cut_bytes > 0 {
+        let cut_bytes = recovered.cut_bytes;
+        tracing::warn!(path = %path.display(), cut_bytes, "an unfinished batch was cut");
+    }
+    if *keep != RetentionSettings::default() {
+        let retention = Retention {
+            archive_dir: keep.archive_dir.as_ref().map(|dir| dir.join(settings.folder())),
+            delete_after_ns: u64::from(keep.delete_after_days) * 24 * HOUR_NS,
+            rotate_every_ns: u64::from(keep.rotate_every_h) * HOUR_NS,
+            bytes_max: keep.bytes_max,
+            when_full: keep.when_full(),
+        };
+        store.retain(retention, now_ns, |error| {
+            tracing::error!(%error, "old segments stay where they are");
+        });
+    }
+    Ok(Box::new(store))
+}

@@ -1,0 +1,297 @@
+//! The protocol log, in real files: what stands in them, when new ones are begun, who is refused.
+
+use std::fs;
+use std::path::Path;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
+
+use transfix::codec::raw;
+use transfix::{
+    Application, BeginString, BusinessReject, Durability, Engine, LogDirection, LogSettings,
+    Message, Role, SessionId, SessionRef, SessionSettings, Settings, Tag, Timestamp, tag,
+};
+use transfix_testkit::temp::TempDir;
+
+use crate::counterparty::Client;
+
+const NAME: &str = "FIX.4.4-VENUE-CLIENT";
+
+/// Answers each order by a News(B) of the same number; panics if the order says so.
+struct Venue(Sender<()>);
+
+impl Application for Venue {
+    fn on_message(
+        &mut self,
+        message: &Message<'_>,
+        session: &mut SessionRef<'_>,
+    ) -> Result<(), BusinessReject> {
+        let text = message.text(tag::TEXT)?.to_owned();
+        assert!(text != "panic", "as it was asked to");
+        let _ = session.send("B", |news| _ = news.str(Tag(148), &text));
+        self.0.send(()).unwrap();
+        Ok(())
+    }
+
+    fn on_disconnect(&mut self, _: &SessionId, _: transfix::Disconnect) {
+        let _ = self.0.send(());
+    }
+}
+
+fn settings(dir: &Path, adjust: impl FnOnce(&mut LogSettings)) -> Settings {
+    let id = SessionId::new(BeginString::Fix44, "VENUE", "CLIENT");
+    let mut session = SessionSettings::new(Role::Acceptor, &id, "127.0.0.1:0");
+    session.durability = Durability::Memory;
+    session.validate = false;
+    let mut log = LogSettings::in_dir(dir);
+    adjust(&mut log);
+    session.log = Some(log);
+    Settings::of(session)
+}
+
+fn start(settings: &Settings) -> (Engine, Receiver<()>) {
+    let (sender, seen) = channel();
+    let engine = Engine::start(settings, |_| Box::new(Venue(sender.clone())));
+    (engine.unwrap(), seen)
+}
+
+fn lines(dir: &Path, ending: &str) -> Vec<String> {
+    let bytes = fs::read(dir.join(format!("{NAME}.{ending}"))).unwrap();
+    let text = String::from_utf8(bytes).unwrap().replace('\x01', "|");
+    assert!(text.ends_with('\n'));
+    text.lines().map(str::to_owned).collect()
+}
+
+/// The head of a line and its message, which must be sound.
+fn parts(line: &str) -> (&str, String) {
+    let (head, message) = line.split_once(" : ").unwrap();
+    let bytes = message.replace('|', "\x01").into_bytes();
+    assert_eq!(raw::verify(&bytes), Ok(()), "{line}");
+    assert!(Timestamp::parse(&head.as_bytes()[..27]).is_some(), "{line}");
+    assert_eq!(head.as_bytes()[17], b'.', "{line}");
+    (&head[27..], message.to_owned())
+}
+
+#[test]
+fn both_directions_rejected_and_garbled_with_secrets_masked() {
+    let dir = TempDir::new();
+    let log = dir.path().join("made/by/the/engine");
+    let (engine, seen) = start(&settings(&log, |log| log.mask = vec![1]));
+    let mut client = Client::logged_on(&engine);
+    client.order("one");
+    seen.recv_timeout(crate::LONG).unwrap();
+    // Rejected: TestReqID(112) is missing.
+    client.say("1", "");
+    client.hear("|35=3|");
+    let mut wrong = client.message("D", "1=account|58=x|");
+    let digit = wrong.len() - 2;
+    wrong[digit] = if wrong[digit] == b'0' { b'1' } else { b'0' };
+    client.seq -= 1;
+    client.write(b"junk 554=hush\x01");
+    client.write(&wrong);
+    client.say("D", "1=account|58=two|");
+    drop(client);
+    seen.recv_timeout(crate::LONG).unwrap();
+    engine.stop(0);
+    let inbound = lines(&log, "in.log");
+    let outbound = lines(&log, "out.log");
+    let logon = parts(&inbound[0]);
+    assert!(logon.1.contains("|35=A|") && logon.1.contains("|554=****|925=*****|"), "{logon:?}");
+    assert!(parts(&inbound[1]).1.contains("|58=one|"));
+    assert!(parts(&inbound[2]).1.contains("|35=1|"));
+    let garbled: Vec<_> =
+        inbound.iter().filter(|line| line[27..].starts_with(" garbled")).collect();
+    assert!(garbled[0].ends_with(" garbled : junk 554=****|"), "{garbled:?}");
+    assert!(garbled[1].contains("|1=*******|58=x|"), "{garbled:?}");
+    assert_eq!(garbled.len(), 2);
+    assert!(parts(inbound.last().unwrap()).1.contains("|1=*******|58=two|"));
+    assert!(parts(&outbound[0]).1.contains("|35=A|"));
+    assert!(parts(&outbound[1]).1.contains("|148=one|"));
+    for line in &outbound {
+        assert_eq!(parts(line).0, "");
+    }
+}
+
+#[test]
+fn one_file_with_words_goes_on_where_it_ended() {
+    let dir = TempDir::new();
+    let settings = settings(dir.path(), |log| log.direction = LogDirection::Words);
+    let file = dir.path().join(format!("{NAME}.messages.log"));
+    fs::write(&file, "20261121-09:28:25.623118000 in : 8=FIX.4.4\x019=").unwrap();
+    for run in 1..=2 {
+        let (engine, _seen) = start(&settings);
+        let mut client = Client::logged_on(&engine);
+        client.order(&format!("run{run}"));
+        // Dropped as by a panic of the thread that holds it.
+        drop(engine);
+    }
+    let lines = lines(dir.path(), "messages.log");
+    assert_eq!(lines[0], "20261121-09:28:25.623118000 in : 8=FIX.4.4|9=");
+    let of_run = |n: usize| lines.iter().position(|line| line.contains(&format!("58=run{n}")));
+    let (first, second) = (of_run(1).unwrap(), of_run(2).unwrap());
+    assert!(first < second);
+    assert_eq!(parts(&lines[first]).0, " in");
+    assert_eq!(parts(&lines[first + 1]).0, " out");
+    assert!(lines[first + 1].contains("|148=run1|"));
+}
+
+#[test]
+fn what_made_the_application_panic_is_there() {
+    let dir = TempDir::new();
+    let (engine, seen) = start(&settings(dir.path(), |_| ()));
+    let mut client = Client::logged_on(&engine);
+    client.say("D", "58=panic|");
+    seen.recv_timeout(crate::LONG).unwrap();
+    engine.stop(0);
+    let inbound = lines(dir.path(), "in.log");
+    assert!(parts(inbound.last().unwrap()).1.contains("|58=panic|"));
+}
+
+#[test]
+fn closed_files_are_named_by_their_first_line_and_the_oldest_go() {
+    let dir = TempDir::new();
+    let (engine, _seen) = start(&settings(dir.path(), |log| {
+        log.roll_bytes = 1_024;
+        log.rolled_files_max = 3;
+    }));
+    let mut client = Client::logged_on(&engine);
+    (0..60).for_each(|n| client.order(&format!("order{n}")));
+    engine.stop(0);
+    let mut rolled: Vec<_> = fs::read_dir(dir.path()).unwrap().map(|e| e.unwrap().path()).collect();
+    rolled.retain(|path| path.to_string_lossy().contains(".in.2"));
+    rolled.sort();
+    assert_eq!(rolled.len(), 3, "{rolled:?}");
+    let text = |path: &Path| String::from_utf8(fs::read(path).unwrap()).unwrap();
+    let current = dir.path().join(format!("{NAME}.in.log"));
+    let all: String = rolled.iter().chain([&current]).map(|path| text(path)).collect();
+    let numbers: Vec<u32> = all
+        .lines()
+        .filter_map(|line| raw::first(line.split_once(" : ")?.1.as_bytes(), tag::TEXT))
+        .map(|text| std::str::from_utf8(text).unwrap().trim_start_matches("order").parse().unwrap())
+        .collect();
+    assert!(numbers.len() > 10, "{numbers:?}");
+    assert_eq!(numbers, (60 - numbers.len() as u32..60).collect::<Vec<_>>());
+    for path in &rolled {
+        assert!(fs::metadata(path).unwrap().len() <= 1_024);
+        let first: String = text(path)[..17].chars().filter(|c| *c != ':').collect();
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        assert!(name.starts_with(&format!("{NAME}.in.{first}.")), "{name} begins at {first}");
+    }
+}
+
+#[test]
+fn a_new_file_begins_with_the_first_line_of_a_new_hour() {
+    let dir = TempDir::new();
+    let file = dir.path().join(format!("{NAME}.in.log"));
+    fs::write(&file, "20010101-09:28:25.000000000 : 8=FIX.4.4\x01\n").unwrap();
+    let hours_ago = std::time::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
+    fs::File::options().write(true).open(&file).unwrap().set_modified(hours_ago).unwrap();
+    let (engine, _seen) = start(&settings(dir.path(), |log| log.roll_every_h = 1));
+    Client::logged_on(&engine);
+    engine.stop(0);
+    let old = dir.path().join(format!("{NAME}.in.20010101-092825.000.log"));
+    assert_eq!(fs::read(old).unwrap().len(), 41);
+    assert!(parts(&lines(dir.path(), "in.log")[0]).1.contains("|35=A|"));
+}
+
+#[test]
+fn lines_beyond_the_buffer_are_counted_there_and_by_the_session() {
+    let dir = TempDir::new();
+    let (engine, _seen) = start(&settings(dir.path(), |log| {
+        log.buffer_bytes = 4 << 10;
+        log.write_every_ms = 60_000;
+    }));
+    let mut client = Client::logged_on(&engine);
+    (0..200).for_each(|n| client.order(&format!("order{n}")));
+    let lost = engine.sessions().next().unwrap().counters().not_logged;
+    assert!(lost > 100, "{lost}");
+    engine.stop(0);
+    let mut missing = 0;
+    for ending in ["in.log", "out.log"] {
+        for line in lines(dir.path(), ending) {
+            if let Some(count) = line[27..].strip_suffix(" lines are missing about here") {
+                missing += count.trim_start_matches(" : ").parse::<u64>().unwrap();
+            }
+        }
+    }
+    // The Logout(5) of the stop may be among them.
+    assert!((lost..=lost + 2).contains(&missing), "{missing} in the files, {lost} counted");
+}
+
+#[test]
+fn a_full_disk_costs_lines_and_not_the_session() {
+    let dir = TempDir::new();
+    let full = dir.path().join(format!("{NAME}.in.log"));
+    std::os::unix::fs::symlink("/dev/full", &full).unwrap();
+    let settings = settings(dir.path(), |log| log.write_every_ms = 1);
+    let (engine, _seen) = start(&settings);
+    let mut client = Client::logged_on(&engine);
+    (0..50).for_each(|n| client.order(&format!("order{n}")));
+    engine.stop(0);
+    assert!(lines(dir.path(), "out.log").len() > 50);
+    fs::remove_file(full).unwrap();
+}
+
+#[test]
+fn two_engines_do_not_share_a_file() {
+    let dir = TempDir::new();
+    let settings = settings(dir.path(), |_| ());
+    let (first, _seen) = start(&settings);
+    let second = Engine::start(&settings, |_| Box::new(Venue(channel().0)));
+    let error = second.err().unwrap().to_string();
+    assert!(error.ends_with("another process has it open"), "{error}");
+    drop(first);
+    start(&settings);
+}
+
+#[test]
+fn settings_are_read_strictly() {
+    let text = |log: &str| {
+        format!(
+            "[defaults]\nlog = {{ dir = \"logs\", mask = [1, 453] }}\n[[session]]\n\
+             role = \"acceptor\"\nbegin_string = \"FIX.4.4\"\nsender_comp_id = \"A\"\n\
+             target_comp_id = \"B\"\naddress = \"127.0.0.1:0\"\n{log}\n"
+        )
+    };
+    let settings = Settings::parse("x.toml", &text("log.direction = \"words\"")).unwrap();
+    let log = settings.sessions[0].log.as_ref().unwrap();
+    assert_eq!((log.direction, &log.mask[..]), (LogDirection::Words, &[1, 453][..]));
+    for (keys, expected) in [
+        ("log.rol_bytes = 5", "x.toml:9: unknown key `rol_bytes`; did you mean `roll_bytes`?"),
+        (
+            "log.roll_bytes = 5",
+            "x.toml:3: FIX.4.4:A->B: log.roll_bytes is 0 or at least 1024, not 5",
+        ),
+        (
+            "log.write_every_ms = 0",
+            "x.toml:3: FIX.4.4:A->B: log.write_every_ms is between 1 and 60000, not 0",
+        ),
+        #[cfg(not(feature = "zstd"))]
+        (
+            "log.compress = true",
+            "x.toml:3: FIX.4.4:A->B: log.compress needs the cargo feature `zstd` of the package \
+             transfix; build with it, or leave the key out",
+        ),
+    ] {
+        assert_eq!(Settings::parse("x.toml", &text(keys)).unwrap_err().to_string(), expected);
+    }
+}
+
+#[cfg(feature = "zstd")]
+#[test]
+fn closed_files_are_compressed() {
+    let dir = TempDir::new();
+    let (engine, _seen) = start(&settings(dir.path(), |log| {
+        log.roll_bytes = 1_024;
+        log.compress = true;
+    }));
+    let mut client = Client::logged_on(&engine);
+    (0..40).for_each(|n| client.order(&format!("order{n}")));
+    engine.stop(0);
+    let mut rolled: Vec<_> = fs::read_dir(dir.path()).unwrap().map(|e| e.unwrap().path()).collect();
+    rolled.retain(|path| path.to_string_lossy().contains(".in.2"));
+    rolled.sort();
+    assert!(rolled.len() > 2 && rolled.iter().all(|p| p.extension().unwrap() == "zst"));
+    let first = zstd::decode_all(fs::File::open(&rolled[0]).unwrap()).unwrap();
+    let text = String::from_utf8(first).unwrap().replace('\x01', "|");
+    assert!(parts(text.lines().next().unwrap()).1.contains("|35=A|"));
+}

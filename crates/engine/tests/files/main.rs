@@ -1,0 +1,11 @@
+//! The files of an engine: the protocol log, and what becomes of the store's segments.
+#![allow(clippy::unwrap_used, reason = "a failed test may panic")]
+
+mod counterparty;
+mod log;
+mod retention;
+
+use std::time::Duration;
+
+/// Long enough for the slowest machine; no test waits that long unless it fails.
+const LONG: Duration = Duration::from_secs(30);

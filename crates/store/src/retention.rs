@@ -1,0 +1,240 @@
+//! Which segments a store keeps, and what becomes of the others.
+//!
+//! **Invariant:** a segment leaves the store's directory only if the newest segment, which is in
+//! its place by then, asks for none as early: neither opening the store nor a resend needs it.
+
+use std::path::{Path, PathBuf};
+use std::thread::{self, JoinHandle};
+
+use crate::disk::Disk;
+use crate::error::StoreError;
+use crate::file::{FileStore, Place};
+use crate::format::{self, SEGMENT_HEADER, SegmentHeader};
+use crate::ledger::Index;
+use crate::segment::{self, io_error};
+
+/// What a [`FileStore`] keeps. By default everything, in its directory.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Retention {
+    /// Where segments go that nothing needs any more, under their names: those from before the last
+    /// reset, and those beyond `bytes_max`. On the file system of the store, and for this store
+    /// alone. Without one they stay where they are.
+    pub archive_dir: Option<PathBuf>,
+    /// Such a segment is deleted when its newest record is older than this, in nanoseconds; never
+    /// if 0.
+    pub delete_after_ns: u64,
+    /// The first record of a new stretch of so many nanoseconds, counted from 1970, begins a new
+    /// segment; 0 for none.
+    pub rotate_every_ns: u64,
+    /// Bytes that the segments since the last reset may take; 0 for any. At least the current one
+    /// and the one before are kept.
+    pub bytes_max: u64,
+    /// What happens when they would take more.
+    pub when_full: WhenFull,
+}
+
+/// What a store does when its messages would take more room than they may.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum WhenFull {
+    /// The oldest are no longer found: a resend fills their numbers as a gap.
+    #[default]
+    Forget,
+    /// The next one is refused by [`StoreError::Full`].
+    Refuse,
+}
+
+/// A store's retention at work.
+#[derive(Debug)]
+pub(crate) struct Keeper {
+    retention: Retention,
+    report: fn(&StoreError),
+    /// The time of the current segment's first record, if it has one.
+    begun_ns: Option<u64>,
+    /// The time of the last record.
+    now_ns: u64,
+    sweep: Option<JoinHandle<()>>,
+}
+
+impl Keeper {
+    /// Whether a record at that time belongs into another segment than the current one's first.
+    fn is_due(&self, at_ns: u64) -> bool {
+        let every_ns = self.retention.rotate_every_ns;
+        every_ns > 0 && self.begun_ns.is_some_and(|begun| begun / every_ns != at_ns / every_ns)
+    }
+}
+
+impl Drop for Keeper {
+    /// A thread that outlived the lock could move another store's file.
+    fn drop(&mut self) {
+        if let Some(thread) = self.sweep.take() {
+            drop(thread.join());
+        }
+    }
+}
+
+/// The next segment is made this long before its time begins.
+const AHEAD_NS: u64 = 60_000_000_000;
+
+impl<D: Disk> FileStore<D> {
+    /// Keeps from now on what `retention` says, and sees to it at once: `now_ns` is UTC nanoseconds
+    /// since 1970. Moving and deleting happens in a thread of its own, now and whenever a segment
+    /// is sealed; what fails there is told to `report` and tried again the next time.
+    pub fn retain(&mut self, retention: Retention, now_ns: u64, report: fn(&StoreError)) {
+        let first = self.segments.last().get(SEGMENT_HEADER..).and_then(format::read_record);
+        let begun_ns = first.map(|framed| framed.time_ns);
+        self.keeper = Some(Keeper { retention, report, begun_ns, now_ns, sweep: None });
+        self.sweep(now_ns);
+    }
+
+    /// Whether the batch that begins at that time begins a new segment.
+    pub(crate) fn is_rotation_due(&self, now_ns: u64) -> bool {
+        self.keeper.as_ref().is_some_and(|keeper| keeper.is_due(now_ns))
+    }
+
+    /// Whether that will be so before long.
+    pub(crate) fn is_rotation_near(&self) -> bool {
+        self.keeper.as_ref().is_some_and(|keeper| keeper.is_due(keeper.now_ns + AHEAD_NS))
+    }
+
+    /// A record was put at that time.
+    pub(crate) fn note_time(&mut self, now_ns: u64) {
+        if let Some(keeper) = &mut self.keeper {
+            keeper.now_ns = now_ns;
+            keeper.begun_ns.get_or_insert(now_ns);
+        }
+    }
+
+    /// The first segment to be kept beside a new one of that many bytes.
+    pub(crate) fn first_kept(&self, bytes: usize) -> Result<u64, StoreError> {
+        let all = &self.segments;
+        let Some(Keeper { retention, .. }) = &self.keeper else { return Ok(all.first) };
+        let bytes_max = retention.bytes_max;
+        let mut taken = bytes as u64 + all.maps.iter().map(|map| map.len() as u64).sum::<u64>();
+        if bytes_max == 0 || taken <= bytes_max {
+            return Ok(all.first);
+        }
+        if retention.when_full == WhenFull::Refuse {
+            return Err(StoreError::Full { bytes_max });
+        }
+        let mut first = all.first;
+        for map in &all.maps[..all.maps.len() - 1] {
+            if taken <= bytes_max {
+                break;
+            }
+            taken -= map.len() as u64;
+            first += 1;
+        }
+        Ok(first)
+    }
+
+    /// A new segment is in its place, which asks for none before `first`.
+    pub(crate) fn forget_before(&mut self, first: u64) {
+        if let Some(keeper) = &mut self.keeper {
+            keeper.begun_ns = None;
+        }
+        let forgotten = (first - self.segments.first) as usize;
+        if forgotten == 0 {
+            return;
+        }
+        self.segments.maps.drain(..forgotten);
+        self.segments.first = first;
+        let forget = |index: &mut Index<Place>| {
+            while index.first().is_some_and(|place| u64::from(place.segment) < first) {
+                index.forget_first();
+            }
+        };
+        forget(&mut self.ledger.outbound);
+        forget(&mut self.ledger.inbound);
+    }
+
+    /// Moves and deletes what is not needed.
+    pub(crate) fn sweep(&mut self, now_ns: u64) {
+        let Some(keeper) = &mut self.keeper else { return };
+        let Retention { archive_dir, delete_after_ns, .. } = &keeper.retention;
+        let is_busy = keeper.sweep.as_ref().is_some_and(|thread| !thread.is_finished());
+        if (archive_dir.is_none() && *delete_after_ns == 0) || is_busy {
+            return;
+        }
+        let Ok(newest) = SegmentHeader::decode(self.segments.last()) else { return };
+        let sweep = Sweep {
+            disk: self.disk.clone(),
+            dir: self.dir.clone(),
+            needed: newest.reset_segment,
+            archive_dir: archive_dir.clone(),
+            delete_before_ns: match *delete_after_ns {
+                0 => 0,
+                age => now_ns.saturating_sub(age),
+            },
+        };
+        let report = keeper.report;
+        let run = move || sweep.run().unwrap_or_else(|error| report(&error));
+        if self.disk.makes_ahead() {
+            let thread = thread::Builder::new().name("store-archive".to_owned());
+            // Without a thread it waits for the next segment.
+            keeper.sweep = thread.spawn(run).ok();
+        } else {
+            run();
+        }
+    }
+}
+
+/// What is to be moved and deleted.
+struct Sweep<D> {
+    disk: D,
+    dir: PathBuf,
+    /// The first segment that is needed.
+    needed: u64,
+    archive_dir: Option<PathBuf>,
+    delete_before_ns: u64,
+}
+
+impl<D: Disk> Sweep<D> {
+    fn run(&self) -> Result<(), StoreError> {
+        if let Some(archive) = &self.archive_dir {
+            self.move_to(archive)?;
+        }
+        let dir = self.archive_dir.as_ref().unwrap_or(&self.dir);
+        for number in self.unneeded(dir)? {
+            let path = segment::path(dir, number);
+            match self.newest_ns(&path)? {
+                Some(newest_ns) if newest_ns < self.delete_before_ns => {
+                    self.disk.remove(&path).map_err(|source| io_error(&path, source))?;
+                }
+                // Those that follow are younger; the age of an unsound one is not known.
+                _ => break,
+            }
+        }
+        Ok(())
+    }
+
+    fn move_to(&self, archive: &Path) -> Result<(), StoreError> {
+        self.disk.create_dir(archive).map_err(|source| io_error(archive, source))?;
+        for number in self.unneeded(&self.dir)? {
+            let (from, to) = (segment::path(&self.dir, number), segment::path(archive, number));
+            if self.disk.len(&to).is_ok() {
+                // Perhaps of a store that was here before: nothing is written over.
+                return Err(io_error(&to, std::io::ErrorKind::AlreadyExists.into()));
+            }
+            self.disk.rename(&from, &to).map_err(|source| io_error(&to, source))?;
+        }
+        Ok(())
+    }
+
+    /// Numbers of segments there which the store does not need, wherever they lie.
+    fn unneeded(&self, dir: &Path) -> Result<Vec<u64>, StoreError> {
+        let mut numbers = segment::list(&self.disk, dir)?;
+        numbers.retain(|number| *number < self.needed);
+        Ok(numbers)
+    }
+
+    /// The time of the last sound record; `None` if the segment has none.
+    fn newest_ns(&self, path: &Path) -> Result<Option<u64>, StoreError> {
+        let file = self.disk.open(path).map_err(|source| io_error(path, source))?;
+        let (mut start, mut newest_ns) = (SEGMENT_HEADER, None);
+        while let Some(end) = format::batch_end(&file, start) {
+            newest_ns = format::records(&file, start, end).map(|(_, r)| r.time_ns).last();
+            start = end;
+        }
+        Ok(newest_ns)
+    }
+}
