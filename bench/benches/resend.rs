@@ -7,7 +7,7 @@
 //! from the store and summing their bytes. Floor of the round trips: the same messages between two
 //! plain threads, before a second resend and meanwhile, which shows what the machine adds.
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a benchmark speaks to its user")]
-#![allow(clippy::disallowed_methods, reason = "it measures time")]
+#![allow(clippy::disallowed_methods, reason = "it measures time, and paces what it measures")]
 
 use std::fs;
 use std::io::{Read, Write};
@@ -175,16 +175,11 @@ impl Plain {
     }
 
     fn round_trips(&mut self, done: Option<&AtomicBool>) -> Vec<f64> {
-        let mut times = Vec::new();
         let mut buffer = [b'x'; 100];
-        while done.map_or(times.len() < ROUND_TRIPS, |done| !done.load(Ordering::Acquire)) {
-            let begun = Instant::now();
+        paced(done, |_| {
             self.0.write_all(&buffer).unwrap();
             self.0.read_exact(&mut buffer).unwrap();
-            times.push(begun.elapsed().as_nanos() as f64 / 1_000.0);
-            std::thread::sleep(Duration::from_micros(50));
-        }
-        times
+        })
     }
 }
 
@@ -200,13 +195,19 @@ fn round_trips(
     done: Option<&AtomicBool>,
 ) -> Vec<f64> {
     let handle = client.session(id).unwrap();
+    paced(done, |n| {
+        handle.send("D", |order| _ = order.uint(tag::CL_ORD_ID, n)).unwrap();
+        seen.recv_timeout(LONG).unwrap();
+    })
+}
+
+/// Microseconds of each trip, with a pause between: who trades is not always sending.
+fn paced(done: Option<&AtomicBool>, mut trip: impl FnMut(u64)) -> Vec<f64> {
     let mut times = Vec::new();
     while done.map_or(times.len() < ROUND_TRIPS, |done| !done.load(Ordering::Acquire)) {
         let begun = Instant::now();
-        handle.send("D", |order| _ = order.uint(tag::CL_ORD_ID, times.len() as u64)).unwrap();
-        seen.recv_timeout(LONG).unwrap();
+        trip(times.len() as u64);
         times.push(begun.elapsed().as_nanos() as f64 / 1_000.0);
-        // As paced as trading is: the other session does not wait for this one.
         std::thread::sleep(Duration::from_micros(50));
     }
     times
