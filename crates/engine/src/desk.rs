@@ -9,12 +9,10 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use transfix_codec::{CheckSumPolicy, FieldIndex, Frame, Garbled, Limits, Message, Tag, frame};
 use transfix_session::{
-    Checks, Disconnect, Entry, Kind, Now, Outbox, Role, Session, SessionId, State, Verdict,
-    check_msg_type,
+    Checks, Disconnect, Entry, Kind, Now, Outbox, Role, Session, SessionId, Verdict, check_msg_type,
 };
 use transfix_store::{Record, Store, StoreError};
 use transfix_transport::Stream;
@@ -23,7 +21,7 @@ use delivery::Postponed;
 
 use crate::application::{Application, Direction, SessionRef};
 use crate::dictionary_source::DictionarySource;
-use crate::handle::Registry;
+use crate::handle::{Registry, Standing};
 use crate::link::Down;
 use crate::mask::masked;
 use crate::protocol_log::{Tap, Unlogged};
@@ -97,8 +95,7 @@ pub(crate) struct Desk {
     pub(crate) out: Outbox,
     pub(crate) options: LinkOptions,
     pub(crate) counters: Counters,
-    /// Whether application messages are taken, for those who do not hold the lock.
-    pub(crate) active: Arc<AtomicBool>,
+    pub(crate) standing: Arc<Standing>,
     store: Box<dyn Store>,
     /// The next numbers as the store has them.
     stored: (u64, u64),
@@ -141,7 +138,7 @@ impl Desk {
             held_index: options.index(),
             options,
             counters: Counters::default(),
-            active: Arc::default(),
+            standing: Arc::default(),
             store,
             wants_wire: application.wants_wire(),
             log: None,
@@ -408,7 +405,7 @@ impl Desk {
     }
 
     fn note_state(&self) {
-        self.active.store(self.session.state() == State::Active, Ordering::Release);
+        self.standing.note(self.session.state());
     }
 
     /// Puts the new frames and numbers into the store and makes them durable together.

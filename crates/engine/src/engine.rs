@@ -404,14 +404,15 @@ pub(crate) fn assemble(
     };
     let mut desk = Desk::new(session, store, application, Arc::clone(registry), options);
     desk.log = log;
-    let active = Arc::clone(&desk.active);
+    let standing = Arc::clone(&desk.standing);
     Shared {
         id,
         link: Mutex::new(Link::new(desk)),
         queue: SendQueue::new(settings.queued_bytes_max, precision),
         send_mode: settings.send,
         wake: OnceLock::new(),
-        active,
+        offline: settings.offline,
+        standing,
         closed: AtomicBool::new(false),
         enabled: AtomicBool::new(true),
         attention: AtomicBool::new(false),

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, TryLockError, Weak};
 
 use transfix_codec::{Body, CheckSumPolicy};
@@ -15,7 +15,7 @@ use crate::link::Link;
 use crate::protocol_log::ProtocolLogs;
 use crate::queue::{Pushed, SendQueue};
 use crate::rule_book::RuleBook;
-use crate::settings::SendMode;
+use crate::settings::{Offline, SendMode};
 
 /// Wakes the worker of a link from its wait.
 pub(crate) type Wake = Box<dyn Fn() + Send + Sync>;
@@ -27,14 +27,28 @@ pub(crate) struct Shared {
     pub(crate) queue: SendQueue,
     pub(crate) send_mode: SendMode,
     pub(crate) wake: OnceLock<Wake>,
-    /// Whether the session is logged on; written by the link.
-    pub(crate) active: Arc<AtomicBool>,
+    pub(crate) offline: Offline,
+    pub(crate) standing: Arc<Standing>,
     /// The engine has been stopped.
     pub(crate) closed: AtomicBool,
     /// Whether the session may be connected; the operator's wish.
     pub(crate) enabled: AtomicBool,
     /// Something other than a message waits for the worker.
     pub(crate) attention: AtomicBool,
+}
+
+/// The state of a session, for those who do not hold its lock; written by the desk.
+#[derive(Debug, Default)]
+pub(crate) struct Standing(AtomicU8);
+
+impl Standing {
+    pub(crate) fn note(&self, state: State) {
+        self.0.store(state as u8, Ordering::Release);
+    }
+
+    pub(crate) fn state(&self) -> State {
+        State::ALL[usize::from(self.0.load(Ordering::Acquire))]
+    }
 }
 
 /// What became of a message that [`SessionHandle::send`] took.
@@ -79,7 +93,7 @@ impl SessionHandle {
     /// Whether the session is logged on. It may change at any moment.
     #[must_use]
     pub fn is_logged_on(&self) -> bool {
-        self.shared.active.load(Ordering::Acquire)
+        self.shared.standing.state() == State::Active
     }
 
     /// Sends an application message; `fill` writes its fields.
@@ -99,7 +113,8 @@ impl SessionHandle {
         if shared.closed.load(Ordering::Acquire) {
             return Err(SendError::Closed);
         }
-        // Without a logon there is no worker's turn to wait for: refused, or stored, at once.
+        // Without a logon there is no worker's turn to wait for: refused, or stored, at once,
+        // unless somebody else has the lock at this moment.
         let mut queues = false;
         if shared.send_mode == SendMode::Direct || !self.is_logged_on() {
             match shared.link.try_lock() {
@@ -111,8 +126,8 @@ impl SessionHandle {
                 Err(TryLockError::WouldBlock) => {}
             }
         }
-        if !queues && !self.is_logged_on() {
-            return Err(SendError::NotLoggedOn);
+        if !queues && shared.offline == Offline::Refuse {
+            shared.standing.state().ready()?;
         }
         let Pushed { bytes, first } = shared.queue.push(msg_type.as_bytes(), fill)?;
         if first {

@@ -316,11 +316,11 @@ impl Slot {
         self.dial = None;
         self.shared.closed.store(true, Ordering::Release);
         let mut link = self.lock();
+        link.desk.send_queued(now, &self.shared.queue);
         if !self.up {
             link.desk.return_unsent(&self.shared.queue, SendError::Closed);
-            return Ok(());
+            return link.flush(now);
         }
-        link.desk.send_queued(now, &self.shared.queue);
         if link.logout(now, text)? {
             return Ok(());
         }
