@@ -21,10 +21,11 @@ use delivery::Postponed;
 
 use crate::application::{Application, Direction, SessionRef};
 use crate::dictionary_source::DictionarySource;
-use crate::handle::{Registry, Standing};
+use crate::handle::{Registry, SessionHandle, Standing};
 use crate::link::Down;
 use crate::mask::masked;
 use crate::protocol_log::{Tap, Unlogged};
+use crate::queue::SendQueue;
 use crate::replay::Replay;
 use crate::schedule::Hours;
 use crate::settings::{GarbledPolicy, Offline, Unavailable, Unsent};
@@ -170,6 +171,18 @@ impl Desk {
             || self.replay.active
             || self.taken_from < self.taken.len()
             || self.cut.is_some()
+    }
+
+    /// The session of the engine in which most bytes wait.
+    pub(crate) fn heaviest(&self) -> Option<SessionHandle> {
+        self.registry.heaviest()
+    }
+
+    /// Bytes that wait in memory: to be sent, or to be handed to the application.
+    pub(crate) fn waiting_bytes(&self, queue: &SendQueue) -> usize {
+        let (_, held) = self.session.held();
+        let out = self.out.bytes().len() + self.replay.out.bytes().len();
+        out + self.taken.len() - self.taken_from + queue.len() + held + self.postponed.bytes()
     }
 
     /// Whether far more waits than applications may queue: a counterparty that makes us answer and

@@ -26,6 +26,7 @@ use crate::settings::{Mode, SessionSettings, Settings};
 use crate::settings_check;
 use crate::slot::{Dial, SessionOutcome, Slot};
 use crate::template::{Creator, is_template};
+use crate::waiting::{Waiting, WaitingTotal};
 use crate::worker::{Command, Mailbox, Worker};
 
 /// Why an engine did not start.
@@ -118,6 +119,7 @@ impl Engine {
         admit: impl FnMut(&SessionId) -> Option<Box<dyn Application>> + Send + 'static,
     ) -> Result<Self, EngineError> {
         let mut registry = Registry::default();
+        registry.waiting = Arc::new(WaitingTotal::new(settings.engine.waiting_bytes_max));
         registry.logs.cpu = settings.engine.log_cpu;
         let registry = Arc::new(registry);
         let mut sessions = Vec::new();
@@ -413,6 +415,7 @@ pub(crate) fn assemble(
         wake: OnceLock::new(),
         offline: settings.offline,
         standing,
+        waiting: Waiting::of(&registry.waiting),
         closed: AtomicBool::new(false),
         enabled: AtomicBool::new(true),
         attention: AtomicBool::new(false),

@@ -16,6 +16,7 @@ use crate::protocol_log::ProtocolLogs;
 use crate::queue::{Pushed, SendQueue};
 use crate::rule_book::RuleBook;
 use crate::settings::{Offline, SendMode};
+use crate::waiting::{Waiting, WaitingTotal};
 
 /// Wakes the worker of a link from its wait.
 pub(crate) type Wake = Box<dyn Fn() + Send + Sync>;
@@ -29,6 +30,7 @@ pub(crate) struct Shared {
     pub(crate) wake: OnceLock<Wake>,
     pub(crate) offline: Offline,
     pub(crate) standing: Arc<Standing>,
+    pub(crate) waiting: Waiting,
     /// The engine has been stopped.
     pub(crate) closed: AtomicBool,
     /// Whether the session may be connected; the operator's wish.
@@ -120,7 +122,11 @@ impl SessionHandle {
             match shared.link.try_lock() {
                 Ok(link) if link.desk.must_queue() => queues = true,
                 Ok(mut link) => {
-                    return link.send(clock::now(), &shared.queue, msg_type.as_bytes(), fill);
+                    let sent = link.send(clock::now(), &shared.queue, msg_type.as_bytes(), fill);
+                    if link.is_up() && shared.waiting.note(link.desk.waiting_bytes(&shared.queue)) {
+                        self.call_worker();
+                    }
+                    return sent;
                 }
                 Err(TryLockError::Poisoned(_)) => return Err(SendError::Failed),
                 Err(TryLockError::WouldBlock) => {}
@@ -130,10 +136,18 @@ impl SessionHandle {
             shared.standing.state().ready()?;
         }
         let Pushed { bytes, first } = shared.queue.push(msg_type.as_bytes(), fill)?;
-        if first {
+        if shared.waiting.may_be_over(bytes) {
+            self.call_worker();
+        } else if first {
             self.wake();
         }
         Ok(Sent::Queued { bytes })
+    }
+
+    /// Something other than a message waits for the worker.
+    pub(crate) fn call_worker(&self) {
+        self.shared.attention.store(true, Ordering::Release);
+        self.wake();
     }
 
     pub(crate) fn wake(&self) {
@@ -188,6 +202,7 @@ type Counterparty = (BeginString, Arc<str>);
 pub(crate) struct Registry {
     pub(crate) rule_book: Arc<RuleBook>,
     pub(crate) logs: ProtocolLogs,
+    pub(crate) waiting: Arc<WaitingTotal>,
     sessions: OnceLock<HashMap<SessionId, Weak<Shared>>>,
     /// Those made from templates since.
     created: RwLock<HashMap<SessionId, Weak<Shared>>>,
@@ -225,6 +240,15 @@ impl Registry {
     pub(crate) fn add(&self, shared: &Arc<Shared>) {
         let mut created = self.created.write().unwrap_or_else(PoisonError::into_inner);
         created.insert(shared.id.clone(), Arc::downgrade(shared));
+    }
+
+    /// The connected session in which most bytes wait.
+    pub(crate) fn heaviest(&self) -> Option<SessionHandle> {
+        let created = self.created.read().unwrap_or_else(PoisonError::into_inner);
+        let all = self.sessions.get()?.values().chain(created.values());
+        let all = all.filter_map(Weak::upgrade);
+        let heaviest = all.max_by_key(|shared| shared.waiting.bytes())?;
+        (heaviest.waiting.bytes() > 0).then_some(SessionHandle { shared: heaviest })
     }
 
     /// The session of this version with that counterparty.
