@@ -13,8 +13,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use transfix_codec::{CheckSumPolicy, FieldIndex, Frame, Garbled, Limits, Message, Tag, frame};
 use transfix_session::{
-    Checks, Disconnect, Entry, Kind, Now, Outbox, Role, Session, SessionId, State, Verdict,
-    check_msg_type,
+    ApplVerId, Checks, Disconnect, Entry, Kind, Now, Outbox, Role, Session, SessionId, State,
+    Verdict, check_msg_type,
 };
 use transfix_store::{Record, Store, StoreError};
 use transfix_transport::Stream;
@@ -204,7 +204,7 @@ impl Desk {
     /// Gives a message to the session; a good Logon(A) to the application first.
     #[inline]
     pub(crate) fn receive(&mut self, now: Now, message: &Message<'_>) -> Verdict {
-        if message.msg_type() == b"A" && self.session.is_good_logon(now, message) {
+        if message.msg_type() == b"A" && self.is_good_logon(now, message) {
             let id = &self.session.config().id;
             if let Err(refusal) = self.application.judge_logon(message, id) {
                 tracing::warn!(session = %id, why = %refusal.text, "Logon(A) refused");
@@ -215,6 +215,16 @@ impl Desk {
             }
         }
         self.session.receive(now, message, &mut self.out)
+    }
+
+    /// Whether the session layer would accept this Logon(A), which may say itself by which version it
+    /// is to be judged.
+    fn is_good_logon(&mut self, now: Now, message: &Message<'_>) -> bool {
+        if matches!(self.session.state(), State::LogonAwaited | State::LogonSent) {
+            let proposed = self.session.proposed_appl_ver_id(message);
+            self.choose_rules(proposed.or(self.session.appl_ver_id()));
+        }
+        self.session.is_good_logon(now, message)
     }
 
     fn fill_logon(&mut self) {
@@ -274,6 +284,9 @@ impl Desk {
                 self.start_replay(begin, end);
             }
             Verdict::Disconnect(reason) => {
+                if matches!(reason, Disconnect::LogonRefused(_) | Disconnect::LogonInvalid(_)) {
+                    tracing::warn!(session = %self.id(), %reason, "a Logon(A) was not taken");
+                }
                 self.with_application(now, |app, s| app.on_admin(message, s));
                 return Err(Down::Session(reason));
             }
@@ -288,7 +301,8 @@ impl Desk {
         self.counters.logons += 1;
         self.begin_pause(now);
         self.note_state();
-        self.choose_rules();
+        // Once more: DefaultCstmApplVerID(1408) is agreed now.
+        self.choose_rules(self.session.appl_ver_id());
         tracing::info!(session = %self.id(), "logged on");
         self.with_application(now, |app, s| {
             app.on_admin(message, s);
@@ -309,11 +323,11 @@ impl Desk {
     }
 
     /// The rules of the version in force, which a FIXT.1.1 acceptor may learn from the Logon(A).
-    pub(crate) fn choose_rules(&mut self) {
+    pub(crate) fn choose_rules(&mut self, version: Option<ApplVerId>) {
         let begin_string = self.id().begin_string;
         let source = self.options.dictionary.as_ref();
         let book = &self.registry.rule_book;
-        let own = book.rules(begin_string, self.session.appl_ver_id(), source);
+        let own = book.rules(begin_string, version, source);
         let versions = self.options.appl_versions.iter();
         let others = versions.map(|(version, source)| {
             let rules = book.rules(begin_string, None, Some(source))?;

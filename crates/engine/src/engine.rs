@@ -395,8 +395,8 @@ pub(crate) fn assemble(
         unavailable: settings.unavailable,
         routes: settings.route_third_party,
         checks: match settings.validate {
-            true => Checks { application: settings.checks, session: settings.checks },
-            false => Checks { application: Switches::NONE, session: Switches::default() },
+            true => Checks::all(settings.checks),
+            false => Checks { session: Switches::default(), ..Checks::all(Switches::NONE) },
         },
         dictionary: settings.dictionary.clone(),
         appl_versions: settings.appl_versions.clone(),

@@ -89,8 +89,18 @@ pub struct HeaderChange {
 pub struct Checks {
     /// Of messages that go to the application.
     pub application: Switches,
-    /// Of messages that the session layer handles.
+    /// Of messages that the session layer handles, but for the Logon(A).
     pub session: Switches,
+    /// Of the Logon(A), which counterparties give fields of their own.
+    pub logon: Switches,
+}
+
+impl Checks {
+    /// The same for all messages.
+    #[must_use]
+    pub const fn all(switches: Switches) -> Self {
+        Self { application: switches, session: switches, logon: switches }
+    }
 }
 
 impl Session {
@@ -179,8 +189,8 @@ impl Session {
         self.appl_ver_id
     }
 
-    /// Validates all messages after the Logon(A) by these rules; `None` for no validation. What
-    /// they reject is answered by Reject(3) and never delivered.
+    /// Validates all messages by these rules; `None` for no validation. What they reject is answered
+    /// by Reject(3) and never delivered; a Logon(A) by Logout(5), and the link is closed.
     pub fn set_rules(&mut self, rules: Option<Arc<Rules>>, checks: Checks) {
         self.rules = rules;
         self.checks = checks;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use transfix_codec::Misuse;
+use transfix_codec::{Misuse, Reject};
 
 use crate::config::BeginString;
 
@@ -50,6 +50,8 @@ pub enum Disconnect {
     FirstMessageNotLogon,
     /// The Logon(A) was refused; the text says why.
     LogonRefused(&'static str),
+    /// The Logon(A) is not as the dictionary wants it.
+    LogonInvalid(Reject),
     /// The application refused the Logon(A); Logout(5) has its reason.
     LogonDenied,
     /// A second Logon(A) came on a live session.
@@ -127,6 +129,7 @@ impl fmt::Display for Disconnect {
             Self::LogonTimeout => f.write_str("no Logon(A) came in time"),
             Self::FirstMessageNotLogon => f.write_str("the first message was not a Logon(A)"),
             Self::LogonRefused(why) => write!(f, "Logon(A) refused: {why}"),
+            Self::LogonInvalid(reject) => write!(f, "Logon(A) refused: {reject}"),
             Self::BadHeader(why) => write!(f, "a message had a {why}"),
             Self::SecondLogon => f.write_str("a second Logon(A) came on a live session"),
             Self::MsgSeqNumTooLow { expected, received } => {
