@@ -63,6 +63,14 @@ pub trait Application: Send {
         Resend::Send
     }
 
+    /// The counterparty has sent the same ResendRequest(2) once more, now `times` in a row: what it
+    /// gets makes no progress. Called from the second one on, before it is answered;
+    /// [`SessionRef::disconnect`] ends it here, `resend.same_requests_max` in the settings by
+    /// itself.
+    fn on_resend_loop(&mut self, times: u32, session: &mut SessionRef<'_>) {
+        let _ = (times, session);
+    }
+
     /// Whether [`Application::on_wire`] is to be called; asked once, at the start.
     fn wants_wire(&self) -> bool {
         false

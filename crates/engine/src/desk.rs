@@ -13,8 +13,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use transfix_codec::{CheckSumPolicy, FieldIndex, Frame, Garbled, Limits, Message, Tag, frame};
 use transfix_session::{
-    ApplVerId, Checks, Disconnect, Entry, Kind, Now, Outbox, Role, Session, SessionId, State,
-    Verdict, check_msg_type,
+    ApplVerId, Checks, Disconnect, Entry, Kind, Now, Outbox, Remark, Role, Session, SessionId,
+    State, Verdict, check_msg_type,
 };
 use transfix_store::{Record, Store, StoreError};
 use transfix_transport::Stream;
@@ -87,6 +87,9 @@ pub struct Counters {
     pub not_stored: u64,
     /// Connections refused because the session had one already, or was not to be connected.
     pub refused: u64,
+    /// Messages kept above a gap that the counterparty then covered by a SequenceReset(4): they
+    /// were not delivered.
+    pub passed_over: u64,
     /// Lines that the protocol log had no room for.
     pub not_logged: u64,
 }
@@ -217,8 +220,8 @@ impl Desk {
         self.session.receive(now, message, &mut self.out)
     }
 
-    /// Whether the session layer would accept this Logon(A), which may say itself by which version it
-    /// is to be judged.
+    /// Whether the session layer would accept this Logon(A), which may say itself by which version
+    /// it is to be judged.
     fn is_good_logon(&mut self, now: Now, message: &Message<'_>) -> bool {
         if matches!(self.session.state(), State::LogonAwaited | State::LogonSent) {
             let proposed = self.session.proposed_appl_ver_id(message);
@@ -246,6 +249,7 @@ impl Desk {
         if self.wants_wire {
             self.application.on_wire(Direction::Inbound, &masked(message.bytes()));
         }
+        self.note_remarks();
         self.act_on_one(now, message, verdict)?;
         while let Some(held) = self.session.take_held() {
             let mut index = std::mem::take(&mut self.held_index);
@@ -253,6 +257,7 @@ impl Desk {
             // It was whole and sound when it was kept.
             if let Ok(message) = Message::parse(&held, &mut index, CheckSumPolicy::Ignore) {
                 let verdict = self.session.receive_held(now, &message, &mut self.out);
+                self.note_remarks();
                 acted = self.act_on_one(now, &message, verdict);
             }
             self.held_index = index;
@@ -281,6 +286,7 @@ impl Desk {
             }
             Verdict::Resend { begin, end } => {
                 self.with_application(now, |app, s| app.on_admin(message, s));
+                self.note_request(now);
                 self.start_replay(begin, end);
             }
             Verdict::Disconnect(reason) => {
@@ -288,6 +294,9 @@ impl Desk {
                     tracing::warn!(session = %self.id(), %reason, "a Logon(A) was not taken");
                 }
                 self.with_application(now, |app, s| app.on_admin(message, s));
+                if reason == Disconnect::ResendLoop {
+                    self.note_request(now);
+                }
                 return Err(Down::Session(reason));
             }
         }
@@ -412,6 +421,25 @@ impl Desk {
         Ok(self.store.outbound(seq)?.map(|stored| stored.bytes.to_vec()))
     }
 
+    fn note_remarks(&mut self) {
+        while let Some(remark) = self.session.take_remark() {
+            tracing::warn!(session = %self.id(), "{remark}");
+            if let Remark::PassedOver(count) = remark {
+                self.counters.passed_over += count;
+            }
+        }
+    }
+
+    /// The counterparty has asked for messages: tells the application if it does so again and
+    /// again.
+    fn note_request(&mut self, now: Now) {
+        let times = self.session.same_resend_requests();
+        if times > 1 {
+            tracing::warn!(session = %self.id(), times, "the same ResendRequest(2) again");
+            self.with_application(now, |app, s| app.on_resend_loop(times, s));
+        }
+    }
+
     /// Numbers that the store has lost, or that were passed over by hand, go as gap fills.
     fn note_missing(&mut self) {
         let missing = std::mem::take(&mut self.replay.missing);
@@ -430,7 +458,7 @@ impl Desk {
         self.put_entries(now)?;
         let time_ns = now.utc.0.unsigned_abs();
         // What the application has not taken yet is asked for again after a crash.
-        let next_in = self.postponed.first_seq().unwrap_or_else(|| self.session.next_num_in());
+        let next_in = self.postponed.first_seq().unwrap_or_else(|| self.session.stored_num_in());
         let numbers = (next_in, self.session.next_num_out());
         if numbers.0 != self.stored.0 {
             self.store.put(time_ns, Record::NextIn(numbers.0))?;

@@ -64,12 +64,16 @@ impl Session {
         let live = self.is_live();
         // FIX Session: on a live session only a reset of both numbers may begin with a Logon(A).
         let resettable = self.state == State::Active;
-        let terms = match self.terms(now, message) {
+        let mut terms = match self.terms(now, message) {
             Ok(terms) if !live || (resettable && terms.resets && terms.seq == 1) => terms,
             _ if live => return Verdict::Disconnect(Disconnect::SecondLogon),
             Ok(_) => unreachable!("a session that is not live takes every good Logon(A)"),
             Err(refusal) => return self.refuse_logon(now, refusal, out),
         };
+        if self.reset_unanswered && !live && !terms.resets {
+            // Our reset is said once more, with our answer; their Logon(A) is the first message.
+            terms = Terms { seq: 1, resets: true, next_expected: None, ..terms };
+        }
         self.apply_reset(&terms, out);
         if let Some(why) = self.number_problem(&terms) {
             return self.refuse_logon(now, Refusal::Spoken(why), out);
@@ -130,7 +134,9 @@ impl Session {
             self.next_num_in = 1;
             self.gap.clear();
         } else if live || unasked {
-            self.reset_numbers(ResetCause::Counterparty, out);
+            let ours = self.reset_unanswered;
+            let cause = if ours { ResetCause::InSession } else { ResetCause::Counterparty };
+            self.reset_numbers(cause, out);
             // Our own Logon(A), already sent, counts as the first message of the new numbering.
             self.next_num_out = if self.state == State::LogonSent { 2 } else { 1 };
         }
@@ -174,6 +180,7 @@ impl Session {
         self.plan_reset(now);
         self.reset_wanted = false;
         self.before_reset = None;
+        self.reset_unanswered = false;
         self.asked = (0, 0, 0);
         self.transition(Event::LogonAccepted);
         self.was_active = true;

@@ -37,6 +37,32 @@ pub enum Verdict {
     Disconnect(Disconnect),
 }
 
+/// What no verdict and no answer on the wire tells, and an operator should know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Remark {
+    /// So many messages that were kept above a gap are covered by a SequenceReset(4): the
+    /// counterparty has given up what it had sent already, and it is not delivered.
+    PassedOver(u64),
+    /// A Reject(3) of the counterparty is itself wrong. It counts; nothing goes back, or two sides
+    /// that fault each other's would reject rejects for ever.
+    FaultyReject(Reject),
+}
+
+impl fmt::Display for Remark {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::PassedOver(count) => write!(
+                f,
+                "{count} messages kept above a gap were covered by a SequenceReset(4) and are not \
+                 delivered"
+            ),
+            Self::FaultyReject(reject) => {
+                write!(f, "a Reject(3) of the counterparty is itself wrong: {reject}")
+            }
+        }
+    }
+}
+
 /// Why the session closes its link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Disconnect {
