@@ -25,7 +25,8 @@ pub trait Application: Send {
     ) -> Result<(), BusinessReject>;
 
     /// Judges the Logon(A) of the counterparty, which the session layer has found good: here belong
-    /// Username(553), Password(554) and NewPassword(925). Called before any answer.
+    /// Username(553), Password(554) and NewPassword(925). Called before any answer, once for each
+    /// Logon(A).
     ///
     /// # Errors
     /// A [`LogonRefusal`] is answered by Logout(5), and the connection is closed.

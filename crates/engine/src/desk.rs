@@ -126,6 +126,8 @@ pub(crate) struct Desk {
     /// Until when they wait after a logon.
     pause_until_ns: Option<u64>,
     postponed: Postponed,
+    /// A Logon(A) that the application has judged already, before this session was made.
+    pub(crate) judged: Vec<u8>,
 }
 
 impl Desk {
@@ -158,6 +160,7 @@ impl Desk {
             holds: false,
             pause_until_ns: None,
             postponed: Postponed::default(),
+            judged: Vec::new(),
         }
     }
 
@@ -208,16 +211,49 @@ impl Desk {
     #[inline]
     pub(crate) fn receive(&mut self, now: Now, message: &Message<'_>) -> Verdict {
         if message.msg_type() == b"A" && self.is_good_logon(now, message) {
-            let id = &self.session.config().id;
-            if let Err(refusal) = self.application.judge_logon(message, id) {
-                tracing::warn!(session = %id, why = %refusal.text, "Logon(A) refused");
-                return self.session.deny_logon(now, &refusal.text, &mut self.out);
+            let is_judged = !self.judged.is_empty() && self.judged == message.bytes();
+            if !is_judged && let Err(refused) = self.judge_logon(now, message) {
+                return refused;
             }
+            self.judged.clear();
             if self.session.config().role == Role::Acceptor {
                 self.fill_logon();
             }
         }
         self.session.receive(now, message, &mut self.out)
+    }
+
+    /// Lets the application judge a good Logon(A); answers with the verdict if it refuses.
+    fn judge_logon(&mut self, now: Now, logon: &Message<'_>) -> Result<(), Verdict> {
+        let id = &self.session.config().id;
+        let Err(refusal) = self.application.judge_logon(logon, id) else { return Ok(()) };
+        tracing::warn!(session = %id, why = %refusal.text, "Logon(A) refused");
+        Err(self.session.deny_logon(now, &refusal.text, &mut self.out))
+    }
+
+    /// What a session that is to be made for this Logon(A) would make of it, but for its numbers.
+    ///
+    /// # Errors
+    /// What is to be sent to somebody who is refused.
+    pub(crate) fn try_logon(
+        mut self,
+        now: Now,
+        logon: &Message<'_>,
+    ) -> Result<Box<dyn Application>, Vec<u8>> {
+        self.connected(now);
+        let refused = match self.is_good_logon(now, logon) {
+            true => self.judge_logon(now, logon).err(),
+            false => Some(self.session.receive(now, logon, &mut self.out)),
+        };
+        match refused {
+            None => Ok(self.application),
+            Some(verdict) => {
+                if let Verdict::Disconnect(reason) = verdict {
+                    tracing::warn!(session = %self.id(), %reason, "a Logon(A) was not taken");
+                }
+                Err(self.out.bytes().to_vec())
+            }
+        }
     }
 
     /// Whether the session layer would accept this Logon(A), which may say itself by which version

@@ -108,7 +108,9 @@ impl Engine {
 
     /// The same, with templates (`target_comp_id = "*"`): `admit` is called when a counterparty
     /// that no settings name logs on, and answers with its application, or `None` to close the
-    /// connection. It runs in the thread that accepts connections.
+    /// connection. It runs in the thread that accepts connections, and so does
+    /// [`Application::judge_logon`] for a counterparty that has no session yet: nothing is made for
+    /// one that is refused.
     ///
     /// # Errors
     /// [`EngineError`]; nothing is left running then.
