@@ -109,7 +109,9 @@ impl Engine {
 
     /// The same, with templates (`target_comp_id = "*"`): `admit` is called when a counterparty
     /// that no settings name logs on, and answers with its application, or `None` to close the
-    /// connection. It runs in the thread that accepts connections.
+    /// connection. It runs in the thread that accepts connections, and so does
+    /// [`Application::judge_logon`] for a counterparty that has no session yet: nothing is made for
+    /// one that is refused.
     ///
     /// # Errors
     /// [`EngineError`]; nothing is left running then.
@@ -377,7 +379,7 @@ pub(crate) fn assemble(
     let numbers = store.numbers();
     let mut session = Session::new(config, numbers.next_in, numbers.next_out);
     if numbers.next_in == 1 && asked_to_reset(&*store) {
-        session.reset_at_next_logon();
+        session.resume_reset();
     }
     let options = LinkOptions {
         limits: Limits { message_bytes_max: settings.message_bytes_max },
@@ -397,8 +399,8 @@ pub(crate) fn assemble(
         unavailable: settings.unavailable,
         routes: settings.route_third_party,
         checks: match settings.validate {
-            true => Checks { application: settings.checks, session: settings.checks },
-            false => Checks { application: Switches::NONE, session: Switches::default() },
+            true => Checks::all(settings.checks),
+            false => Checks { session: Switches::default(), ..Checks::all(Switches::NONE) },
         },
         dictionary: settings.dictionary.clone(),
         appl_versions: settings.appl_versions.clone(),

@@ -1,6 +1,6 @@
 //! Logon(A) and Logout(5): how a session begins and ends.
 
-use transfix_codec::{Body, Message, tag};
+use transfix_codec::{Body, Message, Reject, RejectReason, Scratch, tag};
 
 use crate::config::{
     ApplVerId, BeginString, LogonConfig, MSG_SEQ_NUM_MAX, Now, Role, TooLowAtLogon,
@@ -64,12 +64,16 @@ impl Session {
         let live = self.is_live();
         // FIX Session: on a live session only a reset of both numbers may begin with a Logon(A).
         let resettable = self.state == State::Active;
-        let terms = match self.terms(now, message) {
+        let mut terms = match self.terms(now, message) {
             Ok(terms) if !live || (resettable && terms.resets && terms.seq == 1) => terms,
             _ if live => return Verdict::Disconnect(Disconnect::SecondLogon),
             Ok(_) => unreachable!("a session that is not live takes every good Logon(A)"),
             Err(refusal) => return self.refuse_logon(now, refusal, out),
         };
+        if self.reset_unanswered && !live && !terms.resets {
+            // Our reset is said once more, with our answer; their Logon(A) is the first message.
+            terms = Terms { seq: 1, resets: true, next_expected: None, ..terms };
+        }
         self.apply_reset(&terms, out);
         if let Some(why) = self.number_problem(&terms) {
             return self.refuse_logon(now, Refusal::Spoken(why), out);
@@ -88,6 +92,13 @@ impl Session {
             && message.msg_type() == b"A"
             && message.begin_string() == self.config.id.begin_string.as_str().as_bytes()
             && self.terms(now, message).is_ok()
+    }
+
+    /// The application version that a Logon(A) names on a FIXT session, if it may: the rules that
+    /// judge the Logon(A) are those of this version.
+    #[must_use]
+    pub fn proposed_appl_ver_id(&self, logon: &Message<'_>) -> Option<ApplVerId> {
+        self.agreed_appl_ver_id(logon).ok().flatten()
     }
 
     /// Refuses a Logon(A) on behalf of the application, in place of receiving it: answers with
@@ -123,7 +134,9 @@ impl Session {
             self.next_num_in = 1;
             self.gap.clear();
         } else if live || unasked {
-            self.reset_numbers(ResetCause::Counterparty, out);
+            let ours = self.reset_unanswered;
+            let cause = if ours { ResetCause::InSession } else { ResetCause::Counterparty };
+            self.reset_numbers(cause, out);
             // Our own Logon(A), already sent, counts as the first message of the new numbering.
             self.next_num_out = if self.state == State::LogonSent { 2 } else { 1 };
         }
@@ -167,6 +180,7 @@ impl Session {
         self.plan_reset(now);
         self.reset_wanted = false;
         self.before_reset = None;
+        self.reset_unanswered = false;
         self.asked = (0, 0, 0);
         self.transition(Event::LogonAccepted);
         self.was_active = true;
@@ -290,14 +304,26 @@ impl Session {
         let message_bytes_max = message_bytes_max.and_then(|n| usize::try_from(n).ok());
         // FIX Session: a reset makes NextExpectedMsgSeqNum(789) void.
         let next_expected = if resets { None } else { self.next_expected(message)? };
+        let appl_ver_id = self.agreed_appl_ver_id(message)?;
+        self.check_logon(message)?;
         Ok(Terms {
             seq,
             heart_bt_int_s,
             resets,
-            appl_ver_id: self.agreed_appl_ver_id(message)?,
+            appl_ver_id,
             message_bytes_max: message_bytes_max.unwrap_or(usize::MAX),
             next_expected,
         })
+    }
+
+    /// The dictionary comes last: what is wrong with the terms has a better reason.
+    fn check_logon(&self, message: &Message<'_>) -> Result<(), Refusal> {
+        let refused = |reject| Refusal::Spoken(Disconnect::LogonInvalid(reject));
+        if let Some(field) = message.longer_than(self.config.field_bytes_max) {
+            return Err(refused(Reject::new(RejectReason::ValueOutOfRange, field.tag)));
+        }
+        let Some(rules) = &self.rules else { return Ok(()) };
+        rules.check(message, &self.checks.logon, &mut Scratch::default()).map_err(refused)
     }
 
     fn heart_bt_int_s(&self, message: &Message<'_>) -> Result<u32, Refusal> {

@@ -2,7 +2,7 @@
 
 use transfix_codec::tag;
 
-use crate::config::{MSG_SEQ_NUM_MAX, Now};
+use crate::config::{MSG_SEQ_NUM_MAX, Now, Role};
 use crate::outbox::{Outbox, ResetCause};
 use crate::session::Session;
 use crate::state::State;
@@ -49,6 +49,17 @@ impl Session {
         self.reset_wanted = true;
     }
 
+    /// The process ended before our Logon(A) with ResetSeqNumFlag(141)=Y was answered, and the
+    /// store has 1 as the next number from the counterparty, which may count on from any other. An
+    /// initiator asks again; an acceptor says it in its answer to the next Logon(A): both start
+    /// again at 1 then.
+    pub const fn resume_reset(&mut self) {
+        match self.config.role {
+            Role::Initiator => self.reset_wanted = true,
+            Role::Acceptor => self.reset_unanswered = true,
+        }
+    }
+
     /// Both numbers start again at 1, without a word to the counterparty, whose numbers start again
     /// by the same schedule.
     ///
@@ -68,7 +79,9 @@ impl Session {
         assert!(next > 0, "MsgSeqNum(34) counts from 1");
         self.reset_due = false;
         self.before_reset = None;
+        self.reset_unanswered = false;
         self.next_num_out = next;
+        self.at_connection.1 = next;
     }
 
     /// Sets the number expected next, without a word to the counterparty.
@@ -79,7 +92,9 @@ impl Session {
         assert!(next > 0, "MsgSeqNum(34) counts from 1");
         self.reset_due = false;
         self.before_reset = None;
+        self.reset_unanswered = false;
         self.next_num_in = next;
+        self.at_connection.0 = next;
         // What is missing now shows at the next early message.
         self.gap.clear();
     }
