@@ -9,6 +9,7 @@ use transfix_codec::{Body, CheckSumPolicy};
 use transfix_session::{BeginString, SendError, SessionId, State};
 use transfix_store::StoreError;
 
+use crate::builder::OpenStore;
 use crate::clock;
 use crate::desk::Counters;
 use crate::link::Link;
@@ -173,6 +174,8 @@ type Counterparty = (BeginString, Arc<str>);
 pub(crate) struct Registry {
     pub(crate) rule_book: Arc<RuleBook>,
     pub(crate) logs: ProtocolLogs,
+    /// Opens stores of the user's own.
+    pub(crate) open_store: Option<OpenStore>,
     sessions: OnceLock<HashMap<SessionId, Weak<Shared>>>,
     /// Those made from templates since.
     created: RwLock<HashMap<SessionId, Weak<Shared>>>,

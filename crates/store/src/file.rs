@@ -508,11 +508,11 @@ impl<D: Disk> Store for FileStore<D> {
         Ok(())
     }
 
-    fn outbound(&self, seq: u64) -> Result<Option<Stored<'_>>, StoreError> {
+    fn outbound(&mut self, seq: u64) -> Result<Option<Stored<'_>>, StoreError> {
         self.stored(seq, self.ledger.outbound.find(seq))
     }
 
-    fn inbound(&self, seq: u64) -> Result<Option<Stored<'_>>, StoreError> {
+    fn inbound(&mut self, seq: u64) -> Result<Option<Stored<'_>>, StoreError> {
         self.stored(seq, self.ledger.inbound.find(seq))
     }
 }

@@ -154,11 +154,11 @@ impl Store for MemoryStore {
         Ok(())
     }
 
-    fn outbound(&self, seq: u64) -> Result<Option<Stored<'_>>, StoreError> {
+    fn outbound(&mut self, seq: u64) -> Result<Option<Stored<'_>>, StoreError> {
         Ok(self.stored(seq, self.ledger.outbound.find(seq)))
     }
 
-    fn inbound(&self, seq: u64) -> Result<Option<Stored<'_>>, StoreError> {
+    fn inbound(&mut self, seq: u64) -> Result<Option<Stored<'_>>, StoreError> {
         Ok(self.stored(seq, self.ledger.inbound.find(seq)))
     }
 }

@@ -46,12 +46,13 @@ struct Found {
     messages: Vec<Option<Vec<u8>>>,
 }
 
-fn found(store: &FileStore<SimDisk>) -> Found {
+fn found(store: &mut FileStore<SimDisk>) -> Found {
     let bytes = |found: Option<transfix_store::Stored<'_>>| found.map(|f| f.bytes.to_vec());
-    let messages = (1..=TURNS + 1)
-        .flat_map(|seq| [store.outbound(seq).unwrap(), store.inbound(seq).unwrap()])
-        .map(bytes)
-        .collect();
+    let mut messages = Vec::new();
+    for seq in 1..=TURNS + 1 {
+        messages.push(bytes(store.outbound(seq).unwrap()));
+        messages.push(bytes(store.inbound(seq).unwrap()));
+    }
     Found { numbers: store.numbers(), messages }
 }
 
@@ -59,10 +60,10 @@ fn found(store: &FileStore<SimDisk>) -> Found {
 fn undisturbed(durability: Durability) -> (Vec<Found>, u64) {
     let disk = SimDisk::new(Random::new(1), Box::new(|| ()));
     let mut store = open(&disk, durability).unwrap();
-    let mut all = vec![found(&store)];
+    let mut all = vec![found(&mut store)];
     for n in 0..TURNS {
         turn(&mut store, n).unwrap();
-        all.push(found(&store));
+        all.push(found(&mut store));
     }
     (all, disk.events())
 }
@@ -85,7 +86,7 @@ fn crash_at(durability: Durability, crash: Crash, (event, end): (u64, End), seed
     assert!(disk.has_ended(), "{what}");
     disk.restart(crash);
     let mut store = open(&disk, durability).unwrap_or_else(|error| panic!("{what}: {error}"));
-    let now = found(&store);
+    let now = found(&mut store);
     let next = expected.get(done + 1);
     assert!(now == expected[done] || Some(&now) == next, "{what}: {now:?}");
     // It goes on from there, and once more.
@@ -95,8 +96,13 @@ fn crash_at(durability: Durability, crash: Crash, (event, end): (u64, End), seed
     }
     drop(store);
     disk.restart(Crash::Process);
-    let again = open(&disk, durability).unwrap_or_else(|error| panic!("{what}, again: {error}"));
-    assert_eq!(found(&again), expected[(after as usize + 1).min(TURNS as usize)], "{what}, again");
+    let mut again =
+        open(&disk, durability).unwrap_or_else(|error| panic!("{what}, again: {error}"));
+    assert_eq!(
+        found(&mut again),
+        expected[(after as usize + 1).min(TURNS as usize)],
+        "{what}, again"
+    );
 }
 
 fn crash_everywhere(durability: Durability, crash: Crash, seeds: u64) {
@@ -156,9 +162,9 @@ fn an_ailing_disk_is_told_and_left() {
         drop(store);
         disk.ail(None);
         disk.restart(Crash::Power);
-        let store = open(&disk, Durability::Power).unwrap();
+        let mut store = open(&disk, Durability::Power).unwrap();
         let at = done as usize;
-        let now = found(&store);
+        let now = found(&mut store);
         assert!(now == expected[at] || now == expected[at + 1], "{ailment:?}: {now:?}");
     }
 }

@@ -85,7 +85,7 @@ fn a_note_goes_into_a_segment_whose_version_knows_it() {
 #[test]
 fn a_sound_file_is_read() {
     let dir = copy("sound.seg");
-    let (store, found) = FileStore::open(dir.path(), OPTIONS, 9).unwrap();
+    let (mut store, found) = FileStore::open(dir.path(), OPTIONS, 9).unwrap();
     assert_eq!((found.records, found.cut_bytes), (5, 0));
     let numbers = store.numbers();
     assert_eq!((numbers.next_in, numbers.next_out, numbers.created_ns), (2, 7, 1_000));

@@ -3,6 +3,7 @@
 
 mod delivery;
 mod outgoing;
+mod own_store;
 mod templates;
 mod wire;
 

@@ -14,12 +14,10 @@ fn template() -> SessionSettings {
 fn open(sessions: Vec<SessionSettings>, created_sessions_max: usize) -> (Engine, SocketAddr) {
     let mut settings = Settings { sessions, ..Settings::default() };
     settings.engine.created_sessions_max = created_sessions_max;
-    let engine = Engine::start_open(
-        &settings,
-        |_| Box::new(Echo),
-        |id| (&*id.target_comp_id != "BAD").then(|| Box::new(Echo) as Box<dyn Application>),
-    )
-    .unwrap();
+    let engine = Engine::builder(&settings)
+        .admit(|id| (&*id.target_comp_id != "BAD").then(|| Box::new(Echo) as Box<dyn Application>))
+        .start(|_| Box::new(Echo))
+        .unwrap();
     let address = engine.listening()[0];
     (engine, address)
 }
@@ -75,5 +73,5 @@ fn without_a_template_nobody_else_gets_in() {
     assert_eq!(log_on(address, "OTHER", 1).1, "");
     let settings = Settings::of(template());
     let refused = Engine::start(&settings, |_| Box::new(Echo)).err().unwrap().to_string();
-    assert_eq!(refused, "FIX.4.4:VENUE->* is a template; start the engine by start_open");
+    assert_eq!(refused, "FIX.4.4:VENUE->* is a template; Engine::builder().admit() says whom");
 }
