@@ -107,8 +107,8 @@ impl Engine {
     ///
     /// ```
     /// # use transfix::{
-    /// #     Application, BeginString, BusinessReject, Engine, Message, Role, SessionId, SessionRef,
-    /// #     SessionSettings, Settings, store::MemoryStore,
+    /// #     Application, BeginString, BusinessReject, Engine, Message, Role, SessionId,
+    /// #     SessionRef, SessionSettings, Settings, store::MemoryStore,
     /// # };
     /// # struct Deaf;
     /// # impl Application for Deaf {
@@ -139,8 +139,8 @@ impl Engine {
         let EngineBuilder { settings, admit, open_store } = builder;
         let template = settings.sessions.iter().find(|s| is_template(s));
         if let Some(template) = template.filter(|_| admit.is_none()) {
-            let why =
-                format!("{} is a template; Engine::builder().admit() says whom", template.id());
+            let id = template.id();
+            let why = format!("{id} is a template; Engine::builder().admit() says whom");
             return Err(EngineError::Settings(why));
         }
         let mut registry = Registry::default();

@@ -51,6 +51,8 @@ pub use survey::{Fault, SegmentSurvey, Survey, survey};
 /// - `outbound` finds a number only if it is below `next_out`, was put after the last
 ///   [`Record::Reset`], and still lies within the store's bounds.
 /// - A number put twice is found as it was put last.
+/// - [`Store::queued`] finds what was put by [`Record::Queued`] and by no later
+///   [`Record::Unqueued`] taken away; numbers and resets don't touch it.
 /// - Putting outbound number n sets `next_out` to n + 1 and hides all outbound numbers above n.
 pub trait Store: Send {
     /// The next numbers as of the last commit.
@@ -87,6 +89,16 @@ pub trait Store: Send {
     /// # Errors
     /// [`StoreError::Poisoned`] after a failed write.
     fn inbound(&mut self, seq: u64) -> Result<Option<Stored<'_>>, StoreError>;
+
+    /// The message that waits to be sent under this ticket, or else under the next higher one: its
+    /// ticket stands in place of the number. A store that keeps nothing of
+    /// [`Record::Queued`] has none: then what waits is lost with the process.
+    ///
+    /// # Errors
+    /// [`StoreError::Poisoned`] after a failed write.
+    fn queued(&mut self, _ticket: u64) -> Result<Option<Stored<'_>>, StoreError> {
+        Ok(None)
+    }
 
     /// Takes over what somebody else has written since: called before each logon of a session with
     /// `refresh_on_logon`, never with a batch begun. Without effect for a store that nobody else

@@ -36,6 +36,14 @@ fn turn(store: &mut FileStore<SimDisk>, turn: u64) -> Result<(), StoreError> {
     store.put(turn, Record::Outbound { seq, kind, bytes: &bytes })?;
     store.put(turn, Record::Inbound { seq: turn + 1, kind, bytes: &bytes })?;
     store.put(turn, Record::NextIn(turn + 2))?;
+    match turn % 5 {
+        // Two wait; two turns later one of them is sent.
+        0 => (0..2).try_for_each(|n| {
+            store.put(turn, Record::Queued { ticket: 2 * turn + n + 1, bytes: &bytes })
+        })?,
+        2 => store.put(turn, Record::Unqueued(2 * turn - 3))?,
+        _ => {}
+    }
     store.commit()
 }
 
@@ -44,6 +52,7 @@ fn turn(store: &mut FileStore<SimDisk>, turn: u64) -> Result<(), StoreError> {
 struct Found {
     numbers: Numbers,
     messages: Vec<Option<Vec<u8>>>,
+    waiting: Vec<(u64, Vec<u8>)>,
 }
 
 fn found(store: &mut FileStore<SimDisk>) -> Found {
@@ -53,7 +62,12 @@ fn found(store: &mut FileStore<SimDisk>) -> Found {
         messages.push(bytes(store.outbound(seq).unwrap()));
         messages.push(bytes(store.inbound(seq).unwrap()));
     }
-    Found { numbers: store.numbers(), messages }
+    let (mut waiting, mut next) = (Vec::new(), 0);
+    while let Some(found) = store.queued(next).unwrap() {
+        next = found.seq + 1;
+        waiting.push((found.seq, found.bytes.to_vec()));
+    }
+    Found { numbers: store.numbers(), messages, waiting }
 }
 
 /// What is found after each turn, where nothing ends.

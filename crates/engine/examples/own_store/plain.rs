@@ -13,10 +13,12 @@ use transfix::store::{Kind, Numbers, Record, Store, StoreError, Stored};
 
 // What a record is. Messages sent stand last in the index, so that its end can be cut off.
 const IN: u8 = 0;
-const OUT: u8 = 1;
-const NEXT_IN: u8 = 2;
-const NEXT_OUT: u8 = 3;
-const RESET: u8 = 4;
+const QUEUED: u8 = 1;
+const OUT: u8 = 2;
+const NEXT_IN: u8 = 3;
+const NEXT_OUT: u8 = 4;
+const RESET: u8 = 5;
+const UNQUEUED: u8 = 6;
 /// What it is, its layer, number, time, and the length of the message.
 const HEAD: usize = 22;
 
@@ -89,15 +91,16 @@ impl PlainStore {
             let offset = self.end + HEAD as u64;
             let numbers = &mut self.numbers;
             match what {
-                IN => {}
                 OUT => numbers.next_out = seq + 1,
                 NEXT_IN => numbers.next_in = seq,
                 NEXT_OUT => numbers.next_out = seq,
-                _ => *numbers = Numbers::fresh(time_ns),
+                RESET => *numbers = Numbers::fresh(time_ns),
+                _ => {}
             }
             match what {
                 OUT | NEXT_OUT => drop(self.places.split_off(&(OUT, seq))),
-                RESET => self.places.clear(),
+                RESET => self.places.retain(|place, _| place.0 == QUEUED),
+                UNQUEUED => self.places.retain(|place, _| place.0 != QUEUED || place.1 > seq),
                 _ => {}
             }
             if what <= OUT {
@@ -130,6 +133,8 @@ impl Store for PlainStore {
             Record::NextIn(seq) => (NEXT_IN, Kind::Admin, seq, &[][..]),
             Record::NextOut(seq) => (NEXT_OUT, Kind::Admin, seq, &[][..]),
             Record::Reset => (RESET, Kind::Admin, 0, &[][..]),
+            Record::Queued { ticket, bytes } => (QUEUED, Kind::Application, ticket, bytes),
+            Record::Unqueued(ticket) => (UNQUEUED, Kind::Admin, ticket, &[][..]),
             Record::Note(_) => return Ok(()),
         };
         self.batch.extend([what, u8::from(kind == Kind::Application)]);
@@ -166,6 +171,12 @@ impl Store for PlainStore {
 
     fn inbound(&mut self, seq: u64) -> Result<Option<Stored<'_>>, StoreError> {
         self.find(IN, seq)
+    }
+
+    fn queued(&mut self, ticket: u64) -> Result<Option<Stored<'_>>, StoreError> {
+        let next = self.places.range((QUEUED, ticket)..(OUT, 0)).next();
+        let Some((&(what, ticket), _)) = next else { return Ok(None) };
+        self.find(what, ticket)
     }
 
     fn refresh(&mut self) -> Result<(), StoreError> {

@@ -42,8 +42,9 @@ where
 {
     what_is_committed_lasts(&mut place(), created_ns);
     what_is_not_committed_is_gone(&mut place());
+    let queue = what_waits_lasts(&mut place());
     for seed in 0..8 {
-        lasts_as_the_model_says(&mut place(), created_ns, seed);
+        lasts_as_the_model_says(&mut place(), Model::new(created_ns, queue), seed);
     }
 }
 
@@ -164,12 +165,15 @@ struct Model {
     numbers: Numbers,
     outbound: BTreeMap<u64, Vec<u8>>,
     inbound: BTreeMap<u64, Vec<u8>>,
+    queue: Queue,
+    waiting: BTreeMap<u64, Vec<u8>>,
 }
 
 impl Model {
-    fn new(created_ns: u64) -> Self {
+    fn new(created_ns: u64, queue: Queue) -> Self {
         let numbers = Numbers { next_in: 1, next_out: 1, created_ns };
-        Self { numbers, outbound: BTreeMap::new(), inbound: BTreeMap::new() }
+        let (outbound, inbound) = (BTreeMap::new(), BTreeMap::new());
+        Self { numbers, outbound, inbound, queue, waiting: BTreeMap::new() }
     }
 
     /// Some records and their commit, in the store and here.
@@ -177,13 +181,16 @@ impl Model {
         for _ in 0..random.below(4) {
             let bytes = vec![random.next() as u8; random.below(120)];
             let near = 1 + random.below(40) as u64;
-            let record = match random.below(20) {
+            let ticket = self.waiting.last_key_value().map_or(0, |(last, _)| *last) + 1;
+            let record = match random.below(24) {
                 0 => Record::Reset,
                 1 => Record::NextOut(near),
                 2..4 => Record::NextIn(near),
                 4 => Record::Note("logged on"),
                 5..9 => Record::Inbound { seq: near, kind: Kind::Admin, bytes: &bytes },
                 9 => out(near, &bytes),
+                20 => Record::Unqueued(ticket.saturating_sub(2).max(1)),
+                21.. => Record::Queued { ticket, bytes: &bytes },
                 _ => out(turn + 1, &bytes),
             };
             store.put(turn, record).expect("put");
@@ -194,6 +201,10 @@ impl Model {
 
     fn assert_found(&self, store: &mut dyn Store, seed: u64) {
         assert_eq!(store.numbers(), self.numbers, "seed {seed}");
+        if self.queue == Queue::Kept {
+            let expected: Vec<_> = self.waiting.clone().into_iter().collect();
+            assert_eq!(waiting(store), expected, "seed {seed}");
+        }
         for seq in 1..64 {
             let expected = self.outbound.get(&seq).cloned();
             assert_eq!(found(store, seq), expected, "seed {seed}, outbound {seq}");
@@ -223,13 +234,15 @@ impl Model {
                 self.inbound.clear();
                 self.numbers = Numbers { next_in: 1, next_out: 1, created_ns: now_ns };
             }
+            Record::Queued { ticket, bytes } => _ = self.waiting.insert(ticket, bytes.to_vec()),
+            Record::Unqueued(last) => self.waiting.retain(|ticket, _| *ticket > last),
             Record::Note(_) => {}
         }
     }
 }
 
 fn agrees_with_a_model(store: &mut dyn Store, created_ns: u64, seed: u64) {
-    let (mut random, mut model) = (Random::new(seed), Model::new(created_ns));
+    let (mut random, mut model) = (Random::new(seed), Model::new(created_ns, Queue::None));
     for turn in 0..60 {
         model.turn(store, turn, &mut random);
         model.assert_found(store, seed);
@@ -262,8 +275,52 @@ fn what_is_not_committed_is_gone(open: &mut dyn FnMut() -> Box<dyn Store>) {
     assert_eq!(found(&mut *store, 2), Some(b"again".to_vec()));
 }
 
-fn lasts_as_the_model_says(open: &mut dyn FnMut() -> Box<dyn Store>, created_ns: u64, seed: u64) {
-    let (mut random, mut model) = (Random::new(seed), Model::new(created_ns));
+/// Whether a store keeps messages that wait to be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Queue {
+    None,
+    Kept,
+}
+
+/// What waits in a store, in order.
+fn waiting(store: &mut dyn Store) -> Vec<(u64, Vec<u8>)> {
+    let (mut all, mut next) = (Vec::new(), 0);
+    while let Some(stored) = store.queued(next).expect("queued") {
+        assert!(stored.seq >= next, "tickets ascend");
+        next = stored.seq + 1;
+        all.push((stored.seq, stored.bytes.to_vec()));
+    }
+    all
+}
+
+fn what_waits_lasts(open: &mut dyn FnMut() -> Box<dyn Store>) -> Queue {
+    let mut store = open();
+    commit_all(&mut *store, &[Record::Queued { ticket: 3, bytes: b"a" }]);
+    if waiting(&mut *store).is_empty() {
+        return Queue::None;
+    }
+    commit_all(&mut *store, &[Record::Queued { ticket: 4, bytes: b"b" }, out(1, b"one")]);
+    commit_all(&mut *store, &[Record::Reset, Record::Queued { ticket: 9, bytes: b"c" }]);
+    put_all(&mut *store, &[Record::Unqueued(9)]);
+    let all = [(3, b"a".to_vec()), (4, b"b".to_vec()), (9, b"c".to_vec())];
+    assert_eq!(waiting(&mut *store), all, "not committed");
+    drop(store);
+    let mut store = open();
+    assert_eq!(waiting(&mut *store), all, "not committed");
+    let first = store.queued(0).expect("queued").expect("waits");
+    assert_eq!((first.kind, first.time_ns), (Kind::Application, 100));
+    commit_all(&mut *store, &[out(1, b"a"), Record::Unqueued(4)]);
+    assert_eq!(waiting(&mut *store), all[2..]);
+    drop(store);
+    let mut store = open();
+    assert_eq!(waiting(&mut *store), all[2..]);
+    commit_all(&mut *store, &[Record::Unqueued(9), Record::Queued { ticket: 1, bytes: b"d" }]);
+    assert_eq!(waiting(&mut *store), [(1, b"d".to_vec())], "tickets may begin anew");
+    Queue::Kept
+}
+
+fn lasts_as_the_model_says(open: &mut dyn FnMut() -> Box<dyn Store>, mut model: Model, seed: u64) {
+    let mut random = Random::new(seed);
     let mut store = open();
     for turn in 0..60 {
         model.turn(&mut *store, turn, &mut random);

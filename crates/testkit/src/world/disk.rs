@@ -110,4 +110,8 @@ impl Store for Watched {
     fn inbound(&mut self, seq: u64) -> Result<Option<Stored<'_>>, StoreError> {
         self.store.inbound(seq)
     }
+
+    fn queued(&mut self, ticket: u64) -> Result<Option<Stored<'_>>, StoreError> {
+        self.store.queued(ticket)
+    }
 }
