@@ -276,7 +276,7 @@ fn read_all(address: SocketAddr, seq: u64) -> (usize, Duration) {
 /// Nanoseconds a message that reading all of them from the store takes.
 fn reading(dir: &TempDir) -> f64 {
     let path = dir.path().join("VENUE").join("FIX.4.4-VENUE-LAGGARD");
-    let (store, _) = FileStore::open(&path, Options::default(), 0).unwrap();
+    let (mut store, _) = FileStore::open(&path, Options::default(), 0).unwrap();
     let begun = Instant::now();
     let mut sum = 0_u64;
     for seq in 1..=MESSAGES {

@@ -212,6 +212,10 @@ pub(crate) fn store(
             Event::NextOut(seq) => (format!("next_out {seq} {time}"), None),
             Event::Reset => (format!("reset {time}"), None),
             Event::Note(text) => (format!("note {time} {}", one_line(text)), None),
+            Event::Queued { ticket, bytes } => {
+                (format!("queued {ticket} {time} {}", shown(bytes)), None)
+            }
+            Event::Unqueued(ticket) => (format!("unqueued {ticket} {time}"), None),
         };
         let Some(message) = message else {
             sink.mark(&head)?;
@@ -225,6 +229,12 @@ pub(crate) fn store(
         sink.message(&Found { bytes, place, head: &head, wrong })?;
     }
     Ok(())
+}
+
+/// Fields of a message that is not whole yet.
+pub(crate) fn shown(bytes: &[u8]) -> String {
+    let fields = bytes.strip_suffix(b"\x01").unwrap_or(bytes);
+    one_line(&String::from_utf8_lossy(fields).replace('\x01', "|"))
 }
 
 /// Words that somebody has left in a store, without line breaks that would look like records.

@@ -13,15 +13,16 @@ use std::sync::Arc;
 use transfix_codec::{CheckSumPolicy, FieldIndex, Frame, Garbled, Limits, Message, Tag, frame};
 use transfix_session::{
     ApplVerId, Checks, Disconnect, Entry, Kind, Now, Outbox, Remark, Role, Session, SessionId,
-    Verdict, check_msg_type,
+    State, Verdict, check_msg_type,
 };
-use transfix_store::{Record, Store, StoreError};
+use transfix_store::{Numbers, Record, Store, StoreError};
 use transfix_transport::Stream;
 
 use delivery::Postponed;
 
 use crate::application::{Application, Direction, SessionRef};
 use crate::dictionary_source::DictionarySource;
+use crate::engine::asked_to_reset;
 use crate::handle::{Registry, SessionHandle, Standing};
 use crate::link::Down;
 use crate::mask::masked;
@@ -47,6 +48,8 @@ pub(crate) struct LinkOptions {
     pub(crate) queued_bytes_max: usize,
     pub(crate) keep_inbound: bool,
     pub(crate) offline: Offline,
+    /// Whether somebody else may have written the store since the last connection.
+    pub(crate) refresh_on_logon: bool,
     /// When the session may be connected; `None` for always.
     pub(crate) hours: Option<Hours>,
     pub(crate) queue_pause_ms: u32,
@@ -210,12 +213,32 @@ impl Desk {
     }
 
     /// A link is up.
-    pub(crate) fn connected(&mut self, now: Now) {
+    pub(crate) fn connected(&mut self, now: Now) -> Result<(), Down> {
+        if self.options.refresh_on_logon {
+            self.refresh().map_err(Down::Store)?;
+        }
         self.open_window(now);
         if self.session.config().role == Role::Initiator {
             self.fill_logon();
         }
         self.session.connected(now, &mut self.out);
+        Ok(())
+    }
+
+    /// Goes on from what another process has left in the store.
+    fn refresh(&mut self) -> Result<(), StoreError> {
+        self.store.refresh()?;
+        let Numbers { next_in, next_out, .. } = self.store.numbers();
+        if (next_in, next_out) != self.stored {
+            tracing::info!(session = %self.id(), next_in, next_out, "numbers of the store taken");
+            self.session.set_next_num_in(next_in);
+            self.session.set_next_num_out(next_out);
+            self.stored = (next_in, next_out);
+            if next_in == 1 && asked_to_reset(&mut *self.store) {
+                self.session.resume_reset();
+            }
+        }
+        Ok(())
     }
 
     /// Gives a message to the session; a good Logon(A) to the application first.
@@ -251,7 +274,8 @@ impl Desk {
         now: Now,
         logon: &Message<'_>,
     ) -> Result<Box<dyn Application>, Vec<u8>> {
-        self.connected(now);
+        // Its store is made for this alone, and has nothing to read again.
+        self.connected(now).map_err(|_| Vec::new())?;
         let refused = match self.is_good_logon(now, logon) {
             true => self.judge_logon(now, logon).err(),
             false => Some(self.session.receive(now, logon, &mut self.out)),
@@ -464,7 +488,7 @@ impl Desk {
     }
 
     /// A message that was sent, as it is stored.
-    pub(crate) fn sent_message(&self, seq: u64) -> Result<Option<Vec<u8>>, StoreError> {
+    pub(crate) fn sent_message(&mut self, seq: u64) -> Result<Option<Vec<u8>>, StoreError> {
         Ok(self.store.outbound(seq)?.map(|stored| stored.bytes.to_vec()))
     }
 
@@ -570,7 +594,8 @@ impl Desk {
                 }
                 filled = true;
                 let application = &mut *self.application;
-                let filled = self.replay.fill(now, &mut self.session, &*self.store, application);
+                let filled =
+                    self.replay.fill(now, &mut self.session, &mut *self.store, application);
                 filled.map_err(Down::Store)?;
                 self.note_missing();
                 if self.wants_wire {

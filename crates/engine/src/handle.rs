@@ -9,6 +9,7 @@ use transfix_codec::{Body, CheckSumPolicy};
 use transfix_session::{BeginString, SendError, SessionId, State};
 use transfix_store::StoreError;
 
+use crate::builder::OpenStore;
 use crate::clock;
 use crate::desk::{Counters, Desk};
 use crate::link::Link;
@@ -219,6 +220,8 @@ pub(crate) struct Registry {
     pub(crate) rule_book: Arc<RuleBook>,
     pub(crate) logs: ProtocolLogs,
     pub(crate) waiting: Arc<WaitingTotal>,
+    /// Opens stores of the user's own.
+    pub(crate) open_store: Option<OpenStore>,
     sessions: OnceLock<HashMap<SessionId, Weak<Shared>>>,
     /// Those made from templates since.
     created: RwLock<Created>,
@@ -263,7 +266,7 @@ impl Registry {
     /// The connected session in which most bytes wait.
     pub(crate) fn heaviest(&self) -> Option<SessionHandle> {
         let created = self.created.read().unwrap_or_else(PoisonError::into_inner);
-        let all = self.sessions.get()?.values().chain(created.values());
+        let all = self.sessions.get()?.values().chain(created.sessions.values());
         let all = all.filter_map(Weak::upgrade);
         let heaviest = all.max_by_key(|shared| shared.waiting.bytes())?;
         (heaviest.waiting.bytes() > 0).then_some(SessionHandle { shared: heaviest })

@@ -88,7 +88,7 @@ impl Replay {
         &mut self,
         now: Now,
         session: &mut Session,
-        store: &dyn Store,
+        store: &mut dyn Store,
         application: &mut dyn Application,
     ) -> Result<(), StoreError> {
         if self.end >= session.next_num_out() {
@@ -158,8 +158,8 @@ mod tests {
     fn filled(replay: &mut Replay, next_num_out: u64) -> Option<(u64, u64)> {
         let config = Config::new(SessionId::new(BeginString::Fix44, "A", "B"), Role::Acceptor);
         let mut session = Session::new(config, 1, next_num_out);
-        let store = MemoryStore::new(1_000, 0);
-        replay.fill(Now::default(), &mut session, &store, &mut Nobody).unwrap();
+        let mut store = MemoryStore::new(1_000, 0);
+        replay.fill(Now::default(), &mut session, &mut store, &mut Nobody).unwrap();
         let bytes = replay.out.bytes().to_vec();
         replay.out.consume(bytes.len());
         let mut index = FieldIndex::default();

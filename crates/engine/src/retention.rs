@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 
 use serde::Deserialize;
-use transfix_session::Now;
 use transfix_store::{
     Compress, FileStore, MemoryStore, Options, Retention, Store, StoreError, WhenFull,
 };
@@ -105,9 +104,8 @@ pub(crate) fn check(session: &SessionSettings) -> Result<(), String> {
 /// Opens the session's store.
 pub(crate) fn open_store(
     settings: &SessionSettings,
-    now: Now,
+    now_ns: u64,
 ) -> Result<Box<dyn Store>, StoreError> {
-    let now_ns = now.utc.0.unsigned_abs();
     let keep = &settings.retention;
     let durability = match settings.durability {
         Durability::Memory => {

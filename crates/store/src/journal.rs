@@ -40,6 +40,15 @@ pub enum Event {
     Reset,
     /// What befell the session, in words.
     Note(String),
+    /// A message waits to be sent.
+    Queued {
+        /// Its place in the queue.
+        ticket: u64,
+        /// The message as far as it was known.
+        bytes: Vec<u8>,
+    },
+    /// What waits under this ticket and lower ones waits no more.
+    Unqueued(u64),
 }
 
 /// A message in a journal.
@@ -63,6 +72,8 @@ impl Event {
             Record::NextOut(seq) => Self::NextOut(seq),
             Record::Reset => Self::Reset,
             Record::Note(text) => Self::Note(text.to_owned()),
+            Record::Queued { ticket, bytes } => Self::Queued { ticket, bytes: bytes.to_vec() },
+            Record::Unqueued(ticket) => Self::Unqueued(ticket),
         }
     }
 }

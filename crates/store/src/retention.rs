@@ -9,7 +9,7 @@ use std::thread::{self, JoinHandle};
 use crate::compress;
 use crate::disk::Disk;
 use crate::error::StoreError;
-use crate::file::{FileStore, Place};
+use crate::file::{FileStore, Place, first_needed};
 use crate::format::{self, SEGMENT_HEADER, SegmentHeader};
 use crate::ledger::Index;
 use crate::segment::{self, io_error};
@@ -121,17 +121,18 @@ impl<D: Disk> FileStore<D> {
     /// The first segment to be kept beside a new one of that many bytes.
     pub(crate) fn first_kept(&self, bytes: usize) -> Result<u64, StoreError> {
         let all = &self.segments;
-        let Some(Keeper { retention, .. }) = &self.keeper else { return Ok(all.first) };
+        let Some(Keeper { retention, .. }) = &self.keeper else { return Ok(self.border) };
         let bytes_max = retention.bytes_max;
-        let mut taken = bytes as u64 + all.maps.iter().map(|map| map.len() as u64).sum::<u64>();
+        let maps = &all.maps[(self.border - all.first) as usize..];
+        let mut taken = bytes as u64 + maps.iter().map(|map| map.len() as u64).sum::<u64>();
         if bytes_max == 0 || taken <= bytes_max {
-            return Ok(all.first);
+            return Ok(self.border);
         }
         if retention.when_full == WhenFull::Refuse {
             return Err(StoreError::Full { bytes_max });
         }
-        let mut first = all.first;
-        for map in &all.maps[..all.maps.len() - 1] {
+        let mut first = self.border;
+        for map in &maps[..maps.len() - 1] {
             if taken <= bytes_max {
                 break;
             }
@@ -141,19 +142,17 @@ impl<D: Disk> FileStore<D> {
         Ok(first)
     }
 
-    /// A new segment is in its place, which asks for none before `first`.
-    pub(crate) fn forget_before(&mut self, first: u64) {
+    /// A new segment is in its place, which asks for none before `border` but for what waits there.
+    pub(crate) fn forget_before(&mut self, border: u64) {
         if let Some(keeper) = &mut self.keeper {
             keeper.begun_ns = None;
         }
-        let forgotten = (first - self.segments.first) as usize;
-        if forgotten == 0 {
+        self.segments.drop_before(first_needed(&self.ledger, border));
+        if border == std::mem::replace(&mut self.border, border) {
             return;
         }
-        self.segments.maps.drain(..forgotten);
-        self.segments.first = first;
         let forget = |index: &mut Index<Place>| {
-            while index.first().is_some_and(|place| u64::from(place.segment) < first) {
+            while index.first().is_some_and(|place| u64::from(place.segment) < border) {
                 index.forget_first();
             }
         };

@@ -36,6 +36,14 @@ fn turn(store: &mut FileStore<SimDisk>, turn: u64) -> Result<(), StoreError> {
     store.put(turn, Record::Outbound { seq, kind, bytes: &bytes })?;
     store.put(turn, Record::Inbound { seq: turn + 1, kind, bytes: &bytes })?;
     store.put(turn, Record::NextIn(turn + 2))?;
+    match turn % 5 {
+        // Two wait; two turns later one of them is sent.
+        0 => (0..2).try_for_each(|n| {
+            store.put(turn, Record::Queued { ticket: 2 * turn + n + 1, bytes: &bytes })
+        })?,
+        2 => store.put(turn, Record::Unqueued(2 * turn - 3))?,
+        _ => {}
+    }
     store.commit()
 }
 
@@ -44,25 +52,32 @@ fn turn(store: &mut FileStore<SimDisk>, turn: u64) -> Result<(), StoreError> {
 struct Found {
     numbers: Numbers,
     messages: Vec<Option<Vec<u8>>>,
+    waiting: Vec<(u64, Vec<u8>)>,
 }
 
-fn found(store: &FileStore<SimDisk>) -> Found {
+fn found(store: &mut FileStore<SimDisk>) -> Found {
     let bytes = |found: Option<transfix_store::Stored<'_>>| found.map(|f| f.bytes.to_vec());
-    let messages = (1..=TURNS + 1)
-        .flat_map(|seq| [store.outbound(seq).unwrap(), store.inbound(seq).unwrap()])
-        .map(bytes)
-        .collect();
-    Found { numbers: store.numbers(), messages }
+    let mut messages = Vec::new();
+    for seq in 1..=TURNS + 1 {
+        messages.push(bytes(store.outbound(seq).unwrap()));
+        messages.push(bytes(store.inbound(seq).unwrap()));
+    }
+    let (mut waiting, mut next) = (Vec::new(), 0);
+    while let Some(found) = store.queued(next).unwrap() {
+        next = found.seq + 1;
+        waiting.push((found.seq, found.bytes.to_vec()));
+    }
+    Found { numbers: store.numbers(), messages, waiting }
 }
 
 /// What is found after each turn, where nothing ends.
 fn undisturbed(durability: Durability) -> (Vec<Found>, u64) {
     let disk = SimDisk::new(Random::new(1), Box::new(|| ()));
     let mut store = open(&disk, durability).unwrap();
-    let mut all = vec![found(&store)];
+    let mut all = vec![found(&mut store)];
     for n in 0..TURNS {
         turn(&mut store, n).unwrap();
-        all.push(found(&store));
+        all.push(found(&mut store));
     }
     (all, disk.events())
 }
@@ -85,7 +100,7 @@ fn crash_at(durability: Durability, crash: Crash, (event, end): (u64, End), seed
     assert!(disk.has_ended(), "{what}");
     disk.restart(crash);
     let mut store = open(&disk, durability).unwrap_or_else(|error| panic!("{what}: {error}"));
-    let now = found(&store);
+    let now = found(&mut store);
     let next = expected.get(done + 1);
     assert!(now == expected[done] || Some(&now) == next, "{what}: {now:?}");
     // It goes on from there, and once more.
@@ -95,8 +110,13 @@ fn crash_at(durability: Durability, crash: Crash, (event, end): (u64, End), seed
     }
     drop(store);
     disk.restart(Crash::Process);
-    let again = open(&disk, durability).unwrap_or_else(|error| panic!("{what}, again: {error}"));
-    assert_eq!(found(&again), expected[(after as usize + 1).min(TURNS as usize)], "{what}, again");
+    let mut again =
+        open(&disk, durability).unwrap_or_else(|error| panic!("{what}, again: {error}"));
+    assert_eq!(
+        found(&mut again),
+        expected[(after as usize + 1).min(TURNS as usize)],
+        "{what}, again"
+    );
 }
 
 fn crash_everywhere(durability: Durability, crash: Crash, seeds: u64) {
@@ -156,9 +176,9 @@ fn an_ailing_disk_is_told_and_left() {
         drop(store);
         disk.ail(None);
         disk.restart(Crash::Power);
-        let store = open(&disk, Durability::Power).unwrap();
+        let mut store = open(&disk, Durability::Power).unwrap();
         let at = done as usize;
-        let now = found(&store);
+        let now = found(&mut store);
         assert!(now == expected[at] || now == expected[at + 1], "{ailment:?}: {now:?}");
     }
 }

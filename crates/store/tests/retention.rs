@@ -88,7 +88,7 @@ fn only_segments_from_before_the_last_reset_are_archived() {
     assert_eq!(archived, all[..archived.len()]);
     assert!(archived.len() >= all.len() - 1, "{archived:?}");
 
-    let store = open(at, &retention, 50);
+    let mut store = open(at, &retention, 50);
     assert_eq!(store.numbers().next_out, 11);
     for seq in 1..=10 {
         assert_eq!(store.outbound(seq).unwrap().unwrap().bytes, BYTES);
@@ -205,7 +205,7 @@ fn what_is_old_enough_and_not_needed_is_deleted() {
         drop(store);
         let needed = segments(&at.join("store"));
         assert!(needed.first() >= all.last(), "{needed:?} after {all:?}");
-        let store = open(at, &retention, 5_001 * DAY_NS);
+        let mut store = open(at, &retention, 5_001 * DAY_NS);
         assert!((1..15).all(|seq| store.outbound(seq).unwrap().is_some()));
     }
 }
@@ -243,11 +243,11 @@ fn beyond_the_limit_the_oldest_messages_are_forgotten() {
         send(&mut store, seq).unwrap();
         assert_eq!(store.outbound(seq).unwrap().unwrap().bytes, BYTES);
     }
-    let found = |store: &FileStore| -> (Vec<u64>, Vec<u64>) {
+    let found = |store: &mut FileStore| -> (Vec<u64>, Vec<u64>) {
         let out = (1..=100).filter(|seq| store.outbound(*seq).unwrap().is_some()).collect();
         (out, (1..=200).filter(|seq| store.inbound(*seq).unwrap().is_some()).collect())
     };
-    let before = found(&store);
+    let before = found(&mut store);
     let (first, last) = (before.0[0], before.0[before.0.len() - 1]);
     assert_eq!((last, (last - first + 1) as usize), (100, before.0.len()), "no gaps: {before:?}");
     assert!((10..=21).contains(&before.0.len()), "{before:?}");
@@ -256,13 +256,13 @@ fn beyond_the_limit_the_oldest_messages_are_forgotten() {
     settle(at, &retention, 2);
     assert!(segments(&at.join("store")).len() <= 3);
 
-    let store = open(at, &retention, 2);
-    assert_eq!((found(&store), store.numbers()), (before.clone(), numbers));
+    let mut store = open(at, &retention, 2);
+    assert_eq!((found(&mut store), store.numbers()), (before.clone(), numbers));
     drop(store);
     let repaired = FileStore::repair(&at.join("store"), &at.join("repaired")).unwrap();
     assert_eq!((repaired.segments, repaired.lost_bytes), (0, 0), "it is sound as it is");
-    let (store, _) = FileStore::open(&at.join("repaired"), options(), 2).unwrap();
-    assert_eq!(found(&store), before);
+    let (mut store, _) = FileStore::open(&at.join("repaired"), options(), 2).unwrap();
+    assert_eq!(found(&mut store), before);
 }
 
 #[test]
@@ -353,14 +353,14 @@ fn a_crash_while_segments_are_forgotten_and_moved_costs_nothing() {
             })
         };
         let disk = SimDisk::new(Random::new(1), Box::new(|| ()));
-        let found = |store: &FileStore<SimDisk>| -> Vec<u64> {
+        let found = |store: &mut FileStore<SimDisk>| -> Vec<u64> {
             (1..=TURNS).filter(|seq| store.outbound(*seq).unwrap().is_some()).collect()
         };
         let mut store = open(&disk, 1).unwrap();
         let mut undisturbed = vec![Vec::new()];
         for n in 1..=TURNS {
             send(&mut store, n).unwrap();
-            undisturbed.push(found(&store));
+            undisturbed.push(found(&mut store));
         }
         drop(store);
         let events = disk.events();
@@ -388,7 +388,7 @@ fn a_crash_while_segments_are_forgotten_and_moved_costs_nothing() {
                 let last = &undisturbed[done as usize + 1];
                 expected.retain(|seq| last.contains(seq));
             }
-            let found = found(&store);
+            let found = found(&mut store);
             assert!(expected.iter().all(|seq| found.contains(seq)), "{what}: {found:?}");
             (0..20).for_each(|_| send(&mut store, TURNS).unwrap());
         }

@@ -4,6 +4,7 @@
 mod delivery;
 mod memory;
 mod outgoing;
+mod own_store;
 mod templates;
 mod wire;
 

@@ -21,12 +21,10 @@ fn template() -> SessionSettings {
 fn open(sessions: Vec<SessionSettings>, created_sessions_max: usize) -> (Engine, SocketAddr) {
     let mut settings = Settings { sessions, ..Settings::default() };
     settings.engine.created_sessions_max = created_sessions_max;
-    let engine = Engine::start_open(
-        &settings,
-        |_| Box::new(Echo),
-        |id| (&*id.target_comp_id != "BAD").then(|| Box::new(Echo) as Box<dyn Application>),
-    )
-    .unwrap();
+    let engine = Engine::builder(&settings)
+        .admit(|id| (&*id.target_comp_id != "BAD").then(|| Box::new(Echo) as Box<dyn Application>))
+        .start(|_| Box::new(Echo))
+        .unwrap();
     let address = engine.listening()[0];
     (engine, address)
 }
@@ -86,7 +84,7 @@ fn without_a_template_nobody_else_gets_in() {
     assert_eq!(log_on(address, "OTHER", 1).1, "");
     let settings = Settings::of(template());
     let refused = Engine::start(&settings, |_| Box::new(Echo)).err().unwrap().to_string();
-    assert_eq!(refused, "FIX.4.4:VENUE->* is a template; start the engine by start_open");
+    assert_eq!(refused, "FIX.4.4:VENUE->* is a template; Engine::builder().admit() says whom");
 }
 
 /// Lets in who knows the password, and counts how many tried.
@@ -125,7 +123,7 @@ fn strangers_are_judged_before_anything_is_made() {
     let admit = move |_: &SessionId| -> Option<Box<dyn Application>> {
         Some(Box::new(Doorkeeper(Arc::clone(&count))))
     };
-    let engine = Engine::start_open(&settings, open, admit).unwrap();
+    let engine = Engine::builder(&settings).admit(admit).start(open).unwrap();
     let address = engine.listening()[0];
     let refused = [
         ("34=1|98=0|108=30", "who are you?"),
