@@ -415,8 +415,12 @@ impl Desk {
     pub(crate) fn journal(&mut self, now: Now) -> Result<(), StoreError> {
         self.put_entries(now)?;
         let time_ns = now.utc.0.unsigned_abs();
-        // What the application has not taken yet is asked for again after a crash.
-        let next_in = self.postponed.first_seq().unwrap_or_else(|| self.session.next_num_in());
+        let next_in = match self.session.awaits_reset() {
+            // Whatever becomes of the reset, nothing of the old numbering is asked for any more.
+            true => 1,
+            // What the application has not taken yet is asked for again after a crash.
+            false => self.postponed.first_seq().unwrap_or_else(|| self.session.next_num_in()),
+        };
         let numbers = (next_in, self.session.next_num_out());
         if numbers.0 != self.stored.0 {
             self.store.put(time_ns, Record::NextIn(numbers.0))?;

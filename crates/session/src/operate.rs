@@ -42,9 +42,9 @@ impl Session {
         })
     }
 
-    /// Makes an initiator's next Logon(A) ask for a reset of both numbers, with
-    /// ResetSeqNumFlag(141)=Y, until one is answered. Without effect on an acceptor, and in
-    /// FIX 4.0, which has no such field.
+    /// Makes our next Logon(A) reset both numbers, with ResetSeqNumFlag(141)=Y: an initiator asks
+    /// until one is answered, an acceptor answers so. Without effect in FIX 4.0, which has no such
+    /// field.
     pub const fn reset_at_next_logon(&mut self) {
         self.reset_wanted = true;
     }

@@ -58,11 +58,10 @@ pub struct Session {
     pub(crate) from_held: bool,
     /// The message being received has PossDupFlag(43)=Y.
     pub(crate) poss_dup: bool,
-    /// The operator wants the next Logon(A) to reset the numbers.
+    /// The next Logon(A) is to reset the numbers.
     pub(crate) reset_wanted: bool,
-    /// The next numbers, inbound and outbound, as they were before a reset of ours in mid-session
-    /// that has no answer.
-    pub(crate) before_reset: Option<(u64, u64)>,
+    /// The number expected next as it was before a reset of ours in mid-session that has no answer.
+    pub(crate) before_reset: Option<u64>,
     /// The last connection ended without its reset, with the process.
     pub(crate) reset_due: bool,
     /// A Logon(A) was accepted in this connection.
@@ -241,10 +240,10 @@ impl Session {
     /// so is what `out` holds. A reset that the end of a connection brings is in `out` afterwards,
     /// to be journalled with the next numbers.
     pub fn disconnected(&mut self, out: &mut Outbox) {
+        self.lose_reset();
         self.transition(Event::LinkClosed);
         self.gap.clear();
         self.ending = None;
-        self.lose_reset();
         out.clear();
         let policy = self.config.reset;
         let ended = self.ended.take();
