@@ -235,7 +235,7 @@ impl Desk {
             self.session.set_next_num_out(next_out);
             self.stored = (next_in, next_out);
             if next_in == 1 && asked_to_reset(&mut *self.store) {
-                self.session.resume_reset();
+                self.session.reset_at_next_logon();
             }
         }
         Ok(())
@@ -528,8 +528,10 @@ impl Desk {
     pub(crate) fn journal(&mut self, now: Now) -> Result<(), StoreError> {
         self.put_entries(now)?;
         let time_ns = now.utc.0.unsigned_abs();
-        // What the application has not taken yet is asked for again after a crash.
-        let next_in = self.postponed.first_seq().unwrap_or_else(|| self.session.stored_num_in());
+        // What the application has not taken yet is asked for again after a crash, unless it is of a
+        // numbering to which nothing leads back.
+        let postponed = self.postponed.first_seq().filter(|_| !self.session.awaits_reset());
+        let next_in = postponed.unwrap_or_else(|| self.session.stored_num_in());
         let numbers = (next_in, self.session.next_num_out());
         if numbers.0 != self.stored.0 {
             self.store.put(time_ns, Record::NextIn(numbers.0))?;

@@ -422,7 +422,7 @@ pub(crate) fn assemble(
     let numbers = store.numbers();
     let mut session = Session::new(config, numbers.next_in, numbers.next_out);
     if numbers.next_in == 1 && asked_to_reset(&mut *store) {
-        session.resume_reset();
+        session.reset_at_next_logon();
     }
     let options = LinkOptions {
         limits: Limits { message_bytes_max: settings.message_bytes_max },
