@@ -528,8 +528,8 @@ impl Desk {
     pub(crate) fn journal(&mut self, now: Now) -> Result<(), StoreError> {
         self.put_entries(now)?;
         let time_ns = now.utc.0.unsigned_abs();
-        // What the application has not taken yet is asked for again after a crash, unless it is of a
-        // numbering to which nothing leads back.
+        // What the application has not taken yet is asked for again after a crash, unless it is of
+        // a numbering to which nothing leads back.
         let postponed = self.postponed.first_seq().filter(|_| !self.session.awaits_reset());
         let next_in = postponed.unwrap_or_else(|| self.session.stored_num_in());
         let numbers = (next_in, self.session.next_num_out());
