@@ -259,16 +259,16 @@ fn settings_are_read_strictly() {
         ("log.rol_bytes = 5", "x.toml:9: unknown key `rol_bytes`; did you mean `roll_bytes`?"),
         (
             "log.roll_bytes = 5",
-            "x.toml:3: FIX.4.4:A->B: log.roll_bytes is 0 or at least 1024, not 5",
+            "x.toml:9: FIX.4.4:A->B: log.roll_bytes is 0 or at least 1024, not 5",
         ),
         (
             "log.write_every_ms = 0",
-            "x.toml:3: FIX.4.4:A->B: log.write_every_ms is between 1 and 60000, not 0",
+            "x.toml:9: FIX.4.4:A->B: log.write_every_ms is between 1 and 60000, not 0",
         ),
         #[cfg(not(feature = "zstd"))]
         (
             "log.compress = true",
-            "x.toml:3: FIX.4.4:A->B: log.compress needs the cargo feature `zstd` of the package \
+            "x.toml:9: FIX.4.4:A->B: log.compress needs the cargo feature `zstd` of the package \
              transfix; build with it, or leave the key out",
         ),
     ] {
