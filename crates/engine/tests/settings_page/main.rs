@@ -218,7 +218,10 @@ fn cell(part: &Part, key: &str, all: &[Shown]) -> String {
     let shows = |one: &&Shown| {
         has(&one.keys, part.path, key) || (in_session && one.unset.iter().any(|k| k == key))
     };
-    let scenarios: Vec<_> = all.iter().filter(shows).collect();
+    let mut scenarios: Vec<_> = all.iter().filter(shows).collect();
+    // Those first that are named after it.
+    let named = key.replace('_', "-");
+    scenarios.sort_by_key(|one| !one.path.contains(&named));
     let mut cell: Vec<_> = scenarios.iter().take(3).map(|one| format!("`{}`", one.path)).collect();
     if scenarios.len() > 3 {
         cell.push(format!("and {} more", scenarios.len() - 3));
