@@ -9,24 +9,25 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use transfix_codec::{CheckSumPolicy, FieldIndex, Frame, Garbled, Limits, Message, Tag, frame};
 use transfix_session::{
     ApplVerId, Checks, Disconnect, Entry, Kind, Now, Outbox, Remark, Role, Session, SessionId,
     State, Verdict, check_msg_type,
 };
-use transfix_store::{Record, Store, StoreError};
+use transfix_store::{Numbers, Record, Store, StoreError};
 use transfix_transport::Stream;
 
 use delivery::Postponed;
 
 use crate::application::{Application, Direction, SessionRef};
 use crate::dictionary_source::DictionarySource;
-use crate::handle::Registry;
+use crate::engine::asked_to_reset;
+use crate::handle::{Registry, SessionHandle, Standing};
 use crate::link::Down;
 use crate::mask::masked;
 use crate::protocol_log::{Tap, Unlogged};
+use crate::queue::SendQueue;
 use crate::replay::Replay;
 use crate::schedule::Hours;
 use crate::settings::{GarbledPolicy, Offline, Unavailable, Unsent};
@@ -47,6 +48,8 @@ pub(crate) struct LinkOptions {
     pub(crate) queued_bytes_max: usize,
     pub(crate) keep_inbound: bool,
     pub(crate) offline: Offline,
+    /// Whether somebody else may have written the store since the last connection.
+    pub(crate) refresh_on_logon: bool,
     /// When the session may be connected; `None` for always.
     pub(crate) hours: Option<Hours>,
     pub(crate) queue_pause_ms: u32,
@@ -100,8 +103,7 @@ pub(crate) struct Desk {
     pub(crate) out: Outbox,
     pub(crate) options: LinkOptions,
     pub(crate) counters: Counters,
-    /// Whether application messages are taken, for those who do not hold the lock.
-    pub(crate) active: Arc<AtomicBool>,
+    pub(crate) standing: Arc<Standing>,
     store: Box<dyn Store>,
     /// The next numbers as the store has them.
     stored: (u64, u64),
@@ -146,7 +148,7 @@ impl Desk {
             held_index: options.index(),
             options,
             counters: Counters::default(),
-            active: Arc::default(),
+            standing: Arc::default(),
             store,
             wants_wire: application.wants_wire(),
             log: None,
@@ -181,6 +183,18 @@ impl Desk {
             || self.cut.is_some()
     }
 
+    /// The session of the engine in which most bytes wait.
+    pub(crate) fn heaviest(&self) -> Option<SessionHandle> {
+        self.registry.heaviest()
+    }
+
+    /// Bytes that wait in memory: to be sent, or to be handed to the application.
+    pub(crate) fn waiting_bytes(&self, queue: &SendQueue) -> usize {
+        let (_, held) = self.session.held();
+        let out = self.out.bytes().len() + self.replay.out.bytes().len();
+        out + self.taken.len() - self.taken_from + queue.len() + held + self.postponed.bytes()
+    }
+
     /// Whether far more waits than applications may queue: a counterparty that makes us answer and
     /// never reads.
     pub(crate) fn is_stalled(&self) -> bool {
@@ -199,12 +213,32 @@ impl Desk {
     }
 
     /// A link is up.
-    pub(crate) fn connected(&mut self, now: Now) {
+    pub(crate) fn connected(&mut self, now: Now) -> Result<(), Down> {
+        if self.options.refresh_on_logon {
+            self.refresh().map_err(Down::Store)?;
+        }
         self.open_window(now);
         if self.session.config().role == Role::Initiator {
             self.fill_logon();
         }
         self.session.connected(now, &mut self.out);
+        Ok(())
+    }
+
+    /// Goes on from what another process has left in the store.
+    fn refresh(&mut self) -> Result<(), StoreError> {
+        self.store.refresh()?;
+        let Numbers { next_in, next_out, .. } = self.store.numbers();
+        if (next_in, next_out) != self.stored {
+            tracing::info!(session = %self.id(), next_in, next_out, "numbers of the store taken");
+            self.session.set_next_num_in(next_in);
+            self.session.set_next_num_out(next_out);
+            self.stored = (next_in, next_out);
+            if next_in == 1 && asked_to_reset(&mut *self.store) {
+                self.session.reset_at_next_logon();
+            }
+        }
+        Ok(())
     }
 
     /// Gives a message to the session; a good Logon(A) to the application first.
@@ -240,7 +274,8 @@ impl Desk {
         now: Now,
         logon: &Message<'_>,
     ) -> Result<Box<dyn Application>, Vec<u8>> {
-        self.connected(now);
+        // Its store is made for this alone, and has nothing to read again.
+        self.connected(now).map_err(|_| Vec::new())?;
         let refused = match self.is_good_logon(now, logon) {
             true => self.judge_logon(now, logon).err(),
             false => Some(self.session.receive(now, logon, &mut self.out)),
@@ -453,7 +488,7 @@ impl Desk {
     }
 
     /// A message that was sent, as it is stored.
-    pub(crate) fn sent_message(&self, seq: u64) -> Result<Option<Vec<u8>>, StoreError> {
+    pub(crate) fn sent_message(&mut self, seq: u64) -> Result<Option<Vec<u8>>, StoreError> {
         Ok(self.store.outbound(seq)?.map(|stored| stored.bytes.to_vec()))
     }
 
@@ -486,15 +521,17 @@ impl Desk {
     }
 
     fn note_state(&self) {
-        self.active.store(self.session.state() == State::Active, Ordering::Release);
+        self.standing.note(self.session.state());
     }
 
     /// Puts the new frames and numbers into the store and makes them durable together.
     pub(crate) fn journal(&mut self, now: Now) -> Result<(), StoreError> {
         self.put_entries(now)?;
         let time_ns = now.utc.0.unsigned_abs();
-        // What the application has not taken yet is asked for again after a crash.
-        let next_in = self.postponed.first_seq().unwrap_or_else(|| self.session.stored_num_in());
+        // What the application has not taken yet is asked for again after a crash, unless it is of
+        // a numbering to which nothing leads back.
+        let postponed = self.postponed.first_seq().filter(|_| !self.session.awaits_reset());
+        let next_in = postponed.unwrap_or_else(|| self.session.stored_num_in());
         let numbers = (next_in, self.session.next_num_out());
         if numbers.0 != self.stored.0 {
             self.store.put(time_ns, Record::NextIn(numbers.0))?;
@@ -559,7 +596,8 @@ impl Desk {
                 }
                 filled = true;
                 let application = &mut *self.application;
-                let filled = self.replay.fill(now, &mut self.session, &*self.store, application);
+                let filled =
+                    self.replay.fill(now, &mut self.session, &mut *self.store, application);
                 filled.map_err(Down::Store)?;
                 self.note_missing();
                 if self.wants_wire {

@@ -91,7 +91,7 @@ impl Link {
         self.inbox.clear();
         self.inbox.preload(read);
         self.preloaded = !read.is_empty();
-        self.desk.connected(now);
+        self.desk.connected(now)?;
         self.flush(now)
     }
 

@@ -69,7 +69,7 @@ impl SessionHandle {
         self.operate(Session::reset_in_session)
     }
 
-    /// Makes the next Logon(A) of an initiator reset both numbers to 1.
+    /// Makes our next Logon(A) reset both numbers to 1, from FIX 4.1 on.
     pub fn reset_at_next_logon(&self) {
         self.with_link(|link| link.desk.session.reset_at_next_logon());
     }
@@ -141,11 +141,6 @@ impl SessionHandle {
             // A store that fails here fails again when the numbers are put.
             self.with_link(|link| drop(link.desk.note(clock::now(), text)));
         }
-    }
-
-    fn call_worker(&self) {
-        self.shared.attention.store(true, Ordering::Release);
-        self.wake();
     }
 }
 

@@ -2,7 +2,7 @@
 
 use transfix_codec::tag;
 
-use crate::config::{MSG_SEQ_NUM_MAX, Now, Role};
+use crate::config::{MSG_SEQ_NUM_MAX, Now};
 use crate::outbox::{Outbox, ResetCause};
 use crate::session::Session;
 use crate::state::State;
@@ -42,22 +42,11 @@ impl Session {
         })
     }
 
-    /// Makes an initiator's next Logon(A) ask for a reset of both numbers, with
-    /// ResetSeqNumFlag(141)=Y, until one is answered. Without effect on an acceptor, and in
-    /// FIX 4.0, which has no such field.
+    /// Makes our next Logon(A) reset both numbers, with ResetSeqNumFlag(141)=Y: an initiator asks
+    /// until one is answered, an acceptor answers so. Without effect in FIX 4.0, which has no such
+    /// field.
     pub const fn reset_at_next_logon(&mut self) {
         self.reset_wanted = true;
-    }
-
-    /// The process ended before our Logon(A) with ResetSeqNumFlag(141)=Y was answered, and the
-    /// store has 1 as the next number from the counterparty, which may count on from any other. An
-    /// initiator asks again; an acceptor says it in its answer to the next Logon(A): both start
-    /// again at 1 then.
-    pub const fn resume_reset(&mut self) {
-        match self.config.role {
-            Role::Initiator => self.reset_wanted = true,
-            Role::Acceptor => self.reset_unanswered = true,
-        }
     }
 
     /// Both numbers start again at 1, without a word to the counterparty, whose numbers start again
@@ -79,7 +68,6 @@ impl Session {
         assert!(next > 0, "MsgSeqNum(34) counts from 1");
         self.reset_due = false;
         self.before_reset = None;
-        self.reset_unanswered = false;
         self.next_num_out = next;
         self.at_connection.1 = next;
     }
@@ -92,7 +80,6 @@ impl Session {
         assert!(next > 0, "MsgSeqNum(34) counts from 1");
         self.reset_due = false;
         self.before_reset = None;
-        self.reset_unanswered = false;
         self.next_num_in = next;
         self.at_connection.0 = next;
         // What is missing now shows at the next early message.

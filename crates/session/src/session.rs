@@ -58,15 +58,12 @@ pub struct Session {
     pub(crate) from_held: bool,
     /// The message being received has PossDupFlag(43)=Y.
     pub(crate) poss_dup: bool,
-    /// The operator wants the next Logon(A) to reset the numbers.
+    /// The next Logon(A) is to reset the numbers.
     pub(crate) reset_wanted: bool,
-    /// The next numbers, inbound and outbound, as they were before a reset of ours in mid-session
-    /// that has no answer.
-    pub(crate) before_reset: Option<(u64, u64)>,
+    /// The number expected next as it was before a reset of ours in mid-session that has no answer.
+    pub(crate) before_reset: Option<u64>,
     /// The last connection ended without its reset, with the process.
     pub(crate) reset_due: bool,
-    /// The process ended before a reset of ours was answered.
-    pub(crate) reset_unanswered: bool,
     /// What is to be told about the last message.
     pub(crate) faulty_reject: Option<Reject>,
     /// The next numbers inbound and outbound when the link came up, or as they were set since.
@@ -152,7 +149,6 @@ impl Session {
             poss_dup: false,
             reset_wanted: false,
             before_reset: None,
-            reset_unanswered: false,
             faulty_reject: None,
             at_connection: (next_num_in, next_num_out),
             was_active: false,
@@ -186,15 +182,12 @@ impl Session {
         self.next_num_out
     }
 
-    /// The number expected next as a store is to keep it: while a reset of ours is not answered, 1,
-    /// as if the counterparty had taken it. A process that goes on from 1 with our Logon(A) still
-    /// the last word knows by that to [resume it](Self::resume_reset).
+    /// The number expected next as a store is to keep it: 1 while a reset of ours
+    /// [is not proven](Self::awaits_reset). A process that goes on from 1 with our Logon(A) still
+    /// the last word knows by that to [ask again](Self::reset_at_next_logon).
     #[must_use]
-    pub const fn stored_num_in(&self) -> u64 {
-        match (self.timers.reset_answer_until, self.before_reset) {
-            (Some(_), Some(_)) => 1,
-            _ => self.next_num_in,
-        }
+    pub fn stored_num_in(&self) -> u64 {
+        if self.awaits_reset() { 1 } else { self.next_num_in }
     }
 
     /// How often in a row the counterparty has sent its last ResendRequest(2).
@@ -288,10 +281,10 @@ impl Session {
     /// so is what `out` holds. A reset that the end of a connection brings is in `out` afterwards,
     /// to be journalled with the next numbers.
     pub fn disconnected(&mut self, out: &mut Outbox) {
+        self.lose_reset();
         self.transition(Event::LinkClosed);
         self.gap.clear();
         self.ending = None;
-        self.lose_reset();
         out.clear();
         let policy = self.config.reset;
         let ended = self.ended.take();
@@ -384,13 +377,7 @@ impl Session {
     /// # Errors
     /// Why not.
     pub const fn ready(&self) -> Result<(), SendError> {
-        match self.state {
-            State::Active => Ok(()),
-            State::LogoutSent => Err(SendError::LoggingOut),
-            State::Disconnected | State::LogonAwaited | State::LogonSent => {
-                Err(SendError::NotLoggedOn)
-            }
-        }
+        self.state.ready()
     }
 
     /// Begins an orderly end: writes Logout(5) if logged on, and not to end silently.

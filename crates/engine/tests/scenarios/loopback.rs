@@ -7,7 +7,9 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 use transfix::codec::{Frame, Limits, frame};
-use transfix::{Durability, Engine, Role, SessionHandle, SessionId, Settings, Timestamp, clock};
+use transfix::{
+    Application, Durability, Engine, Role, SessionHandle, SessionId, Settings, Timestamp, clock,
+};
 use transfix_testkit::scenario::{Answer, Operation, Scenario, Version, World};
 use transfix_testkit::temp::TempDir;
 
@@ -115,11 +117,11 @@ impl Loopback {
 fn start(settings: &Settings) -> (Engine, Receiver<Event>) {
     let (events, received) = channel();
     let others = events.clone();
-    let engine = Engine::start_open(
-        settings,
-        |_| Box::new(Recorder::new(events.clone())),
-        move |_| Some(Box::new(Recorder::new(others.clone()))),
-    );
+    let admit = move |_: &_| -> Option<Box<dyn Application>> {
+        Some(Box::new(Recorder::new(others.clone())))
+    };
+    let engine = Engine::builder(settings).admit(admit);
+    let engine = engine.start(|_| Box::new(Recorder::new(events.clone())));
     (engine.unwrap(), received)
 }
 

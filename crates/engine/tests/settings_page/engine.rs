@@ -20,6 +20,7 @@ pub(super) const OF_THE_ENGINE: &[(&str, &str, &str)] = &[
     ("durability", "store/tests/crash.rs", "power_durability_outlives_the_power"),
     ("store_dir", TRADE, "both_sides_go_on_where_they_were_after_a_restart"),
     ("keep_inbound", SWITCHES, "messages_received_are_kept_if_wanted"),
+    ("refresh_on_logon", OWN_STORE, "a_session_goes_on_where_another_process_has_left_the_store"),
     ("segment_bytes", "store/tests/laws.rs", "file_with_tiny_segments"),
     ("retention", "engine/tests/files/retention.rs", "settings_that_contradict_each_other"),
     ("log", LOG, "both_directions_rejected_and_garbled_with_secrets_masked"),
@@ -34,6 +35,8 @@ pub(super) const OF_THE_ENGINE: &[(&str, &str, &str)] = &[
     ("retention.archive_dir", RETENTION, "only_segments_from_before_the_last_reset_are_archived"),
     ("retention.delete_after_days", RETENTION, "what_is_old_enough_and_not_needed_is_deleted"),
     ("retention.rotate_every_h", RETENTION, "a_new_day_begins_a_new_segment"),
+    ("retention.compress", RETENTION, "what_is_not_needed_is_compressed_read_and_deleted"),
+    ("retention.compress", RETENTION, "without_the_feature_nothing_is_compressed_and_nothing_lost"),
     ("retention.bytes_max", RETENTION, "beyond_the_limit_the_oldest_messages_are_forgotten"),
     ("retention.when_full", RETENTION, "beyond_the_limit_the_oldest_messages_are_forgotten"),
     (
@@ -69,12 +72,15 @@ pub(super) const OF_THE_ENGINE: &[(&str, &str, &str)] = &[
     ("[engine].cpus", THREADS, "threads_are_as_many_as_wanted_and_where_they_are_wanted"),
     ("[engine].log_cpu", THREADS, "threads_are_as_many_as_wanted_and_where_they_are_wanted"),
     ("[engine].pending_connections_max", SWITCHES, "connections_wait_in_limited_number"),
+    ("[engine].waiting_bytes_max", MEMORY, "the_heaviest_session_makes_room"),
 ];
 
 const DELIVERY: &str = "engine/tests/switches/delivery.rs";
 const DICTIONARIES: &str = "engine/tests/dictionaries.rs";
 const LOG: &str = "engine/tests/files/log.rs";
+const MEMORY: &str = "engine/tests/switches/memory.rs";
 const OUTGOING: &str = "engine/tests/switches/outgoing.rs";
+const OWN_STORE: &str = "engine/tests/switches/own_store.rs";
 const RETENTION: &str = "store/tests/retention.rs";
 const SCHEDULE: &str = "engine/tests/schedule.rs";
 const SWITCHES: &str = "engine/tests/switches/main.rs";

@@ -21,12 +21,10 @@ fn template() -> SessionSettings {
 fn open(sessions: Vec<SessionSettings>, created_sessions_max: usize) -> (Engine, SocketAddr) {
     let mut settings = Settings { sessions, ..Settings::default() };
     settings.engine.created_sessions_max = created_sessions_max;
-    let engine = Engine::start_open(
-        &settings,
-        |_| Box::new(Echo),
-        |id| (&*id.target_comp_id != "BAD").then(|| Box::new(Echo) as Box<dyn Application>),
-    )
-    .unwrap();
+    let engine = Engine::builder(&settings)
+        .admit(|id| (&*id.target_comp_id != "BAD").then(|| Box::new(Echo) as Box<dyn Application>))
+        .start(|_| Box::new(Echo))
+        .unwrap();
     let address = engine.listening()[0];
     (engine, address)
 }
@@ -86,7 +84,7 @@ fn without_a_template_nobody_else_gets_in() {
     assert_eq!(log_on(address, "OTHER", 1).1, "");
     let settings = Settings::of(template());
     let refused = Engine::start(&settings, |_| Box::new(Echo)).err().unwrap().to_string();
-    assert_eq!(refused, "FIX.4.4:VENUE->* is a template; start the engine by start_open");
+    assert_eq!(refused, "FIX.4.4:VENUE->* is a template; Engine::builder().admit() says whom");
 }
 
 /// Lets in who knows the password, and counts how many tried.
@@ -125,7 +123,13 @@ fn strangers_are_judged_before_anything_is_made() {
     let admit = move |_: &SessionId| -> Option<Box<dyn Application>> {
         Some(Box::new(Doorkeeper(Arc::clone(&count))))
     };
-    let engine = Engine::start_open(&settings, open, admit).unwrap();
+    let opened = Arc::new(AtomicU32::new(0));
+    let count = Arc::clone(&opened);
+    let stores = move |_: &SessionSettings, _| {
+        count.fetch_add(1, Ordering::Relaxed);
+        Ok(None)
+    };
+    let engine = Engine::builder(&settings).admit(admit).stores(stores).start(open).unwrap();
     let address = engine.listening()[0];
     let refused = [
         ("34=1|98=0|108=30", "who are you?"),
@@ -143,6 +147,7 @@ fn strangers_are_judged_before_anything_is_made() {
     }
     assert_eq!(judged.load(Ordering::Relaxed), 2, "only good ones");
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "nothing is left behind");
+    assert_eq!(opened.load(Ordering::Relaxed), 0, "nor a store of the user's own");
     // Nobody has used up the one session that may be made; its Logon(A) is judged once.
     let known = "34=1|98=0|108=30|554=sesame";
     let (wire, said) = log_on_with(address, "CLIENT", known);

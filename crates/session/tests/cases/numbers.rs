@@ -192,19 +192,24 @@ fn an_initiator_asks_for_a_reset_that_was_cut_until_it_is_answered() {
 
 /// The counterparty may have taken the reset, or may never have seen it: its number tells.
 #[test]
-fn an_acceptor_goes_on_with_the_numbers_of_the_counterparty_when_a_reset_was_cut() {
-    for (seq, answers, expected) in [
+fn an_acceptor_asks_again_in_its_answer_if_the_counterparty_has_not_seen_its_reset() {
+    for (seq, answer, expected) in [
         // It answered with 1, and that was lost.
-        (2, "34=3", (1, 5)),
-        (4, "34=3", (1, 5)),
+        (2, "35=A|34=3|98=0|108=30", (1, 5)),
+        (4, "35=A|34=3|98=0|108=30", (1, 5)),
         // It has not seen the reset.
-        (20, "34=12", (21, 13)),
-        (22, "34=12", (20, 14)),
+        (20, "35=A|34=1|98=0|108=30|141=Y", (2, 2)),
+        (22, "35=A|34=1|98=0|108=30|141=Y", (2, 2)),
     ] {
         let mut w = cut_in_a_reset(Role::Acceptor);
         assert_eq!(w.receive(&format!("35=A|34={seq}|98=0|108=30")), Verdict::LoggedOn, "{seq}");
-        assert!(w.sent()[0].starts_with(&format!("35=A|{answers}|")), "{seq}");
+        assert_eq!(w.sent()[0], answer, "{seq}");
         assert_eq!(numbers(&w), expected, "{seq}");
+        // Some answer what they have not asked for; that is no reset of theirs.
+        if seq >= 20 {
+            assert_eq!(w.receive("35=A|34=1|98=0|108=30|141=Y"), Verdict::LoggedOn);
+            assert_eq!((w.sent().len(), numbers(&w)), (0, (2, 2)));
+        }
     }
     let mut w = cut_in_a_reset(Role::Acceptor);
     assert_eq!(w.receive("35=A|34=1|98=0|108=30|141=Y"), Verdict::LoggedOn);
@@ -214,6 +219,19 @@ fn an_acceptor_goes_on_with_the_numbers_of_the_counterparty_when_a_reset_was_cut
     w.session.set_next_num_in(20);
     assert_eq!(w.receive("35=A|34=20|98=0|108=30"), Verdict::LoggedOn);
     assert_eq!(numbers(&w), (21, 4));
+}
+
+/// The answer that our Logout(5) has overtaken still ends the reset: both go on with its numbers.
+#[test]
+fn a_reset_is_answered_while_we_log_out() {
+    let mut w = World::active(BeginString::Fix44);
+    w.takes("35=0|34=2");
+    assert!(w.session.reset_in_session(w.now, &mut w.out));
+    assert!(w.session.awaits_reset());
+    w.session.logout(w.now, "", &mut w.out);
+    assert_eq!(w.receive("35=A|34=1|98=0|108=30|141=Y"), Verdict::Handled);
+    assert_eq!(w.receive("35=5|34=2"), Verdict::Disconnect(Disconnect::LoggedOut));
+    assert_eq!((w.session.awaits_reset(), numbers(&w)), (false, (3, 3)));
 }
 
 #[test]
