@@ -184,11 +184,6 @@ impl Gap {
         }
     }
 
-    #[inline]
-    pub(crate) const fn passed_over(&self) -> u64 {
-        self.passed_over
-    }
-
     /// How many kept messages a SequenceReset(4) has passed over since the last call.
     pub(crate) const fn take_passed_over(&mut self) -> u64 {
         std::mem::replace(&mut self.passed_over, 0)

@@ -200,9 +200,6 @@ impl Session {
     /// is none.
     #[inline]
     pub fn take_remark(&mut self) -> Option<Remark> {
-        if self.faulty_reject.is_none() && self.gap.passed_over() == 0 {
-            return None;
-        }
         match self.gap.take_passed_over() {
             0 => self.faulty_reject.take().map(Remark::FaultyReject),
             count => Some(Remark::PassedOver(count)),
