@@ -86,7 +86,7 @@ impl Creator {
         settings_check::check(&settings).map_err(|_| Creation::None)?;
         let application = (self.admit)(&id).ok_or(Creation::None)?;
         let application = self.judge(&settings, application, logon)?;
-        let shared = self.open(&settings, application)?;
+        let shared = made(&settings, application, &self.registry)?;
         shared.with_desk(|desk| desk.judged = logon.bytes().to_vec());
         let shared = Arc::new(shared);
         let turn = self.created % self.workers.len();
@@ -117,20 +117,23 @@ impl Creator {
             retention: RetentionSettings::default(),
             log: None,
             schedule: None,
+            refresh_on_logon: false,
             ..settings.clone()
         };
-        let desk = self.open(&trial, application)?.into_desk();
+        // A registry without sessions, and without stores of the user's own.
+        let alone = Arc::new(Registry::new(Arc::clone(&self.registry.rule_book)));
+        let desk = made(&trial, application, &alone)?.into_desk();
         desk.try_logon(clock::now(), logon).map_err(Creation::Refused)
     }
+}
 
-    fn open(
-        &self,
-        settings: &SessionSettings,
-        application: Box<dyn Application>,
-    ) -> Result<Shared, Creation> {
-        open(settings, application, &self.registry).map_err(|error| {
-            tracing::error!(session = %settings.id(), %error, "a session could not be made");
-            Creation::None
-        })
-    }
+fn made(
+    settings: &SessionSettings,
+    application: Box<dyn Application>,
+    registry: &Arc<Registry>,
+) -> Result<Shared, Creation> {
+    open(settings, application, registry).map_err(|error| {
+        tracing::error!(session = %settings.id(), %error, "a session could not be made");
+        Creation::None
+    })
 }

@@ -95,6 +95,16 @@ impl Desk {
         }
     }
 
+    /// Whether messages that were taken from the queue wait for nothing any more: what was written
+    /// since has made room.
+    pub(crate) fn can_send_more(&self) -> bool {
+        self.taken_from < self.taken.len()
+            && self.session.state() == State::Active
+            && !self.holds
+            && self.pause_until_ns.is_none()
+            && self.out.bytes().len() <= self.options.queued_bytes_max
+    }
+
     /// What waits in the queue, oldest first: MsgType(35) and body.
     pub(crate) fn queued(&mut self, queue: &SendQueue) -> Vec<(String, Vec<u8>)> {
         let mut all = Vec::new();
