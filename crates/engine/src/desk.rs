@@ -9,12 +9,10 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use transfix_codec::{CheckSumPolicy, FieldIndex, Frame, Garbled, Limits, Message, Tag, frame};
 use transfix_session::{
-    Checks, Disconnect, Entry, Kind, Now, Outbox, Role, Session, SessionId, State, Verdict,
-    check_msg_type,
+    Checks, Disconnect, Entry, Kind, Now, Outbox, Role, Session, SessionId, Verdict, check_msg_type,
 };
 use transfix_store::{Numbers, Record, Store, StoreError};
 use transfix_transport::Stream;
@@ -24,10 +22,11 @@ use delivery::Postponed;
 use crate::application::{Application, Direction, SessionRef};
 use crate::dictionary_source::DictionarySource;
 use crate::engine::asked_to_reset;
-use crate::handle::Registry;
+use crate::handle::{Registry, SessionHandle, Standing};
 use crate::link::Down;
 use crate::mask::masked;
 use crate::protocol_log::{Tap, Unlogged};
+use crate::queue::SendQueue;
 use crate::replay::Replay;
 use crate::schedule::Hours;
 use crate::settings::{GarbledPolicy, Offline, Unavailable, Unsent};
@@ -100,8 +99,7 @@ pub(crate) struct Desk {
     pub(crate) out: Outbox,
     pub(crate) options: LinkOptions,
     pub(crate) counters: Counters,
-    /// Whether application messages are taken, for those who do not hold the lock.
-    pub(crate) active: Arc<AtomicBool>,
+    pub(crate) standing: Arc<Standing>,
     store: Box<dyn Store>,
     /// The next numbers as the store has them.
     stored: (u64, u64),
@@ -144,7 +142,7 @@ impl Desk {
             held_index: options.index(),
             options,
             counters: Counters::default(),
-            active: Arc::default(),
+            standing: Arc::default(),
             store,
             wants_wire: application.wants_wire(),
             log: None,
@@ -176,6 +174,18 @@ impl Desk {
             || self.replay.active
             || self.taken_from < self.taken.len()
             || self.cut.is_some()
+    }
+
+    /// The session of the engine in which most bytes wait.
+    pub(crate) fn heaviest(&self) -> Option<SessionHandle> {
+        self.registry.heaviest()
+    }
+
+    /// Bytes that wait in memory: to be sent, or to be handed to the application.
+    pub(crate) fn waiting_bytes(&self, queue: &SendQueue) -> usize {
+        let (_, held) = self.session.held();
+        let out = self.out.bytes().len() + self.replay.out.bytes().len();
+        out + self.taken.len() - self.taken_from + queue.len() + held + self.postponed.bytes()
     }
 
     /// Whether far more waits than applications may queue: a counterparty that makes us answer and
@@ -431,7 +441,7 @@ impl Desk {
     }
 
     fn note_state(&self) {
-        self.active.store(self.session.state() == State::Active, Ordering::Release);
+        self.standing.note(self.session.state());
     }
 
     /// Puts the new frames and numbers into the store and makes them durable together.

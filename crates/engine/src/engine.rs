@@ -27,6 +27,7 @@ use crate::settings::{Mode, SessionSettings, Settings};
 use crate::settings_check;
 use crate::slot::{Dial, SessionOutcome, Slot};
 use crate::template::{Creator, is_template};
+use crate::waiting::{Waiting, WaitingTotal};
 use crate::worker::{Command, Mailbox, Worker};
 
 /// Why an engine did not start.
@@ -145,6 +146,7 @@ impl Engine {
         }
         let mut registry = Registry::default();
         registry.open_store = open_store;
+        registry.waiting = Arc::new(WaitingTotal::new(settings.engine.waiting_bytes_max));
         registry.logs.cpu = settings.engine.log_cpu;
         let registry = Arc::new(registry);
         let mut sessions = Vec::new();
@@ -450,14 +452,16 @@ pub(crate) fn assemble(
     };
     let mut desk = Desk::new(session, store, application, Arc::clone(registry), options);
     desk.log = log;
-    let active = Arc::clone(&desk.active);
+    let standing = Arc::clone(&desk.standing);
     Shared {
         id,
         link: Mutex::new(Link::new(desk)),
         queue: SendQueue::new(settings.queued_bytes_max, precision),
         send_mode: settings.send,
         wake: OnceLock::new(),
-        active,
+        offline: settings.offline,
+        standing,
+        waiting: Waiting::of(&registry.waiting),
         closed: AtomicBool::new(false),
         enabled: AtomicBool::new(true),
         attention: AtomicBool::new(false),

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, TryLockError, Weak};
 
 use transfix_codec::{Body, CheckSumPolicy};
@@ -16,7 +16,8 @@ use crate::link::Link;
 use crate::protocol_log::ProtocolLogs;
 use crate::queue::{Pushed, SendQueue};
 use crate::rule_book::RuleBook;
-use crate::settings::SendMode;
+use crate::settings::{Offline, SendMode};
+use crate::waiting::{Waiting, WaitingTotal};
 
 /// Wakes the worker of a link from its wait.
 pub(crate) type Wake = Box<dyn Fn() + Send + Sync>;
@@ -28,14 +29,29 @@ pub(crate) struct Shared {
     pub(crate) queue: SendQueue,
     pub(crate) send_mode: SendMode,
     pub(crate) wake: OnceLock<Wake>,
-    /// Whether the session is logged on; written by the link.
-    pub(crate) active: Arc<AtomicBool>,
+    pub(crate) offline: Offline,
+    pub(crate) standing: Arc<Standing>,
+    pub(crate) waiting: Waiting,
     /// The engine has been stopped.
     pub(crate) closed: AtomicBool,
     /// Whether the session may be connected; the operator's wish.
     pub(crate) enabled: AtomicBool,
     /// Something other than a message waits for the worker.
     pub(crate) attention: AtomicBool,
+}
+
+/// The state of a session, for those who do not hold its lock; written by the desk.
+#[derive(Debug, Default)]
+pub(crate) struct Standing(AtomicU8);
+
+impl Standing {
+    pub(crate) fn note(&self, state: State) {
+        self.0.store(state as u8, Ordering::Release);
+    }
+
+    pub(crate) fn state(&self) -> State {
+        State::ALL[usize::from(self.0.load(Ordering::Acquire))]
+    }
 }
 
 /// What became of a message that [`SessionHandle::send`] took.
@@ -80,7 +96,7 @@ impl SessionHandle {
     /// Whether the session is logged on. It may change at any moment.
     #[must_use]
     pub fn is_logged_on(&self) -> bool {
-        self.shared.active.load(Ordering::Acquire)
+        self.shared.standing.state() == State::Active
     }
 
     /// Sends an application message; `fill` writes its fields.
@@ -100,26 +116,39 @@ impl SessionHandle {
         if shared.closed.load(Ordering::Acquire) {
             return Err(SendError::Closed);
         }
-        // Without a logon there is no worker's turn to wait for: refused, or stored, at once.
+        // Without a logon there is no worker's turn to wait for: refused, or stored, at once,
+        // unless somebody else has the lock at this moment.
         let mut queues = false;
         if shared.send_mode == SendMode::Direct || !self.is_logged_on() {
             match shared.link.try_lock() {
                 Ok(link) if link.desk.must_queue() => queues = true,
                 Ok(mut link) => {
-                    return link.send(clock::now(), &shared.queue, msg_type.as_bytes(), fill);
+                    let sent = link.send(clock::now(), &shared.queue, msg_type.as_bytes(), fill);
+                    if link.is_up() && shared.waiting.note(link.desk.waiting_bytes(&shared.queue)) {
+                        self.call_worker();
+                    }
+                    return sent;
                 }
                 Err(TryLockError::Poisoned(_)) => return Err(SendError::Failed),
                 Err(TryLockError::WouldBlock) => {}
             }
         }
-        if !queues && !self.is_logged_on() {
-            return Err(SendError::NotLoggedOn);
+        if !queues && shared.offline == Offline::Refuse {
+            shared.standing.state().ready()?;
         }
         let Pushed { bytes, first } = shared.queue.push(msg_type.as_bytes(), fill)?;
-        if first {
+        if shared.waiting.may_be_over(bytes) {
+            self.call_worker();
+        } else if first {
             self.wake();
         }
         Ok(Sent::Queued { bytes })
+    }
+
+    /// Something other than a message waits for the worker.
+    pub(crate) fn call_worker(&self) {
+        self.shared.attention.store(true, Ordering::Release);
+        self.wake();
     }
 
     pub(crate) fn wake(&self) {
@@ -176,6 +205,7 @@ pub(crate) struct Registry {
     pub(crate) logs: ProtocolLogs,
     /// Opens stores of the user's own.
     pub(crate) open_store: Option<OpenStore>,
+    pub(crate) waiting: Arc<WaitingTotal>,
     sessions: OnceLock<HashMap<SessionId, Weak<Shared>>>,
     /// Those made from templates since.
     created: RwLock<HashMap<SessionId, Weak<Shared>>>,
@@ -213,6 +243,15 @@ impl Registry {
     pub(crate) fn add(&self, shared: &Arc<Shared>) {
         let mut created = self.created.write().unwrap_or_else(PoisonError::into_inner);
         created.insert(shared.id.clone(), Arc::downgrade(shared));
+    }
+
+    /// The connected session in which most bytes wait.
+    pub(crate) fn heaviest(&self) -> Option<SessionHandle> {
+        let created = self.created.read().unwrap_or_else(PoisonError::into_inner);
+        let all = self.sessions.get()?.values().chain(created.values());
+        let all = all.filter_map(Weak::upgrade);
+        let heaviest = all.max_by_key(|shared| shared.waiting.bytes())?;
+        (heaviest.waiting.bytes() > 0).then_some(SessionHandle { shared: heaviest })
     }
 
     /// The session of this version with that counterparty.

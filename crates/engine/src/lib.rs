@@ -61,6 +61,7 @@ mod settings_tables;
 pub mod simulated;
 mod slot;
 mod template;
+mod waiting;
 mod worker;
 
 pub use application::{Application, BusinessReject, Direction, LogonRefusal, Resend, SessionRef};

@@ -86,6 +86,10 @@ pub struct EngineSettings {
     pub pending_connections_max: usize,
     /// Sessions that may be made from templates. Default 1,000.
     pub created_sessions_max: usize,
+    /// Bytes that may wait in memory in all connected sessions together: to be sent, or to be
+    /// handed to the application. Beyond it the session with the most is disconnected. 0 for no
+    /// limit, the default.
+    pub waiting_bytes_max: usize,
     /// CPU that the thread of the protocol logs is pinned to. Default none.
     pub log_cpu: Option<usize>,
 }
@@ -97,6 +101,7 @@ impl Default for EngineSettings {
             cpus: Vec::new(),
             pending_connections_max: 1_000,
             created_sessions_max: 1_000,
+            waiting_bytes_max: 0,
             log_cpu: None,
         }
     }

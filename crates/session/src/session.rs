@@ -335,13 +335,7 @@ impl Session {
     /// # Errors
     /// Why not.
     pub const fn ready(&self) -> Result<(), SendError> {
-        match self.state {
-            State::Active => Ok(()),
-            State::LogoutSent => Err(SendError::LoggingOut),
-            State::Disconnected | State::LogonAwaited | State::LogonSent => {
-                Err(SendError::NotLoggedOn)
-            }
-        }
+        self.state.ready()
     }
 
     /// Begins an orderly end: writes Logout(5) if logged on, and not to end silently.

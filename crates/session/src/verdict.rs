@@ -89,6 +89,8 @@ pub enum Disconnect {
     Throttling,
     /// The counterparty sends and does not read: too much waits for it.
     Stalled,
+    /// All sessions together hold more bytes in memory than they may, and this one the most.
+    MemoryLimit,
     /// Nothing came, not even an answer to our TestRequest(1).
     HeartbeatTimeout,
     /// The peer closed the connection, or it broke.
@@ -150,6 +152,9 @@ impl fmt::Display for Disconnect {
             }
             Self::Throttling => f.write_str("too many messages of one type in a time"),
             Self::Stalled => f.write_str("the counterparty sends but does not read"),
+            Self::MemoryLimit => {
+                f.write_str("too much waits in memory, and the most in this session")
+            }
             Self::HeartbeatTimeout => f.write_str("the counterparty has fallen silent"),
             Self::LinkLost => f.write_str("the connection was lost"),
             Self::ApplicationNotAvailable => f.write_str("application not available"),

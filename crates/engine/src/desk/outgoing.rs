@@ -22,7 +22,7 @@ impl Desk {
         if queued_bytes > self.options.queued_bytes_max {
             return Err(SendError::WouldBlock { queued_bytes });
         }
-        if self.options.offline == Offline::Store && self.session.state() == State::Disconnected {
+        if self.stores() {
             let sent = self.session.send_offline(now, msg_type, &mut self.out, fill);
             self.put_entries(now).map_err(|_| SendError::Failed)?;
             // Never written: the counterparty asks for it after the next logon.
@@ -30,6 +30,11 @@ impl Desk {
             return sent.map(Sent::Stored);
         }
         self.session.send(now, msg_type, &mut self.out, fill).map(Sent::Direct)
+    }
+
+    /// Whether messages get their numbers without a connection.
+    fn stores(&self) -> bool {
+        self.options.offline == Offline::Store && self.session.state() == State::Disconnected
     }
 
     /// Whether a message must take its place in the queue: it is kept for the next logon, or others
@@ -46,10 +51,11 @@ impl Desk {
         self.pause_until_ns = (pause_ns > 0).then(|| now.monotonic_ns + pause_ns);
     }
 
-    /// Sends what other threads handed over, as far as the session takes it now.
+    /// Sends or stores what other threads handed over, as far as the session takes it now.
     pub(crate) fn send_queued(&mut self, now: Now, queue: &SendQueue) {
-        if self.session.state() != State::Active
-            || self.holds
+        let stores = self.stores();
+        if self.holds
+            || !(stores || self.session.state() == State::Active)
             || self.pause_until_ns.is_some_and(|until| now.monotonic_ns < until)
         {
             return;
@@ -61,7 +67,12 @@ impl Desk {
                     return;
                 }
                 let (msg_type, body) = (message.msg_type, message.body);
-                let sent = self.session.send(now, msg_type, &mut self.out, |b| _ = b.fields(body));
+                let (session, out) = (&mut self.session, &mut self.out);
+                let fill = |b: &mut Body<'_>| _ = b.fields(body);
+                let sent = match stores {
+                    true => session.send_offline(now, msg_type, out, fill),
+                    false => session.send(now, msg_type, out, fill),
+                };
                 if let Err(error) = sent {
                     // Checked when it was accepted: it may be longer than the counterparty takes.
                     let id = &self.session.config().id;
@@ -73,9 +84,14 @@ impl Desk {
             self.taken.clear();
             self.taken_from = 0;
             if !queue.is_pending() {
-                return;
+                break;
             }
             queue.take(&mut self.taken);
+        }
+        if stores {
+            // A store that fails here fails again when this is committed.
+            let _ = self.put_entries(now);
+            self.out.clear();
         }
     }
 

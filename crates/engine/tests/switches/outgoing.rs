@@ -40,6 +40,42 @@ fn messages_wait_for_the_logon_in_order() {
     assert_eq!(refused, Err(SendError::NotLoggedOn));
 }
 
+/// Without a logon nothing but the lock of the session says what becomes of a message.
+#[test]
+fn threads_that_send_offline_at_once_lose_nothing() {
+    const EACH: u64 = 500;
+    for offline in [Offline::Store, Offline::Queue] {
+        let (engine, address) = start(vec![venue(|s| s.offline = offline)], || Echo);
+        std::thread::scope(|scope| {
+            for thread in 0..2 {
+                let handle = engine.sessions().next().unwrap();
+                scope.spawn(move || {
+                    for n in 0..EACH {
+                        send(&handle, &format!("{thread}-{n:03}")).unwrap();
+                    }
+                });
+            }
+        });
+        let mut wire = Wire::connect(address, BeginString::Fix44);
+        wire.send("35=A|34=1|98=0|108=30");
+        assert!(wire.next().starts_with("35=A|34="));
+        if offline == Offline::Store {
+            wire.send("35=2|34=2|7=1|16=0");
+        }
+        let mut ids = Vec::new();
+        while ids.len() < 2 * EACH as usize {
+            let order = wire.next();
+            let id = order.split('|').find_map(|field| field.strip_prefix("11="));
+            ids.extend(id.map(str::to_owned));
+        }
+        for thread in ["0-", "1-"] {
+            let of_thread: Vec<_> = ids.iter().filter(|id| id.starts_with(thread)).collect();
+            assert_eq!(of_thread.len(), EACH as usize);
+            assert!(of_thread.is_sorted(), "the order of a thread is kept");
+        }
+    }
+}
+
 /// Tells which messages came back.
 struct Returned(Sender<(String, SendError)>);
 
