@@ -2,6 +2,7 @@
 //!
 //! Invariant: [`Desk::write`] finds everything journalled and committed.
 
+mod backlog;
 mod delivery;
 mod outgoing;
 
@@ -12,11 +13,13 @@ use std::sync::Arc;
 
 use transfix_codec::{CheckSumPolicy, FieldIndex, Frame, Garbled, Limits, Message, Tag, frame};
 use transfix_session::{
-    Checks, Disconnect, Entry, Kind, Now, Outbox, Role, Session, SessionId, Verdict, check_msg_type,
+    Checks, Disconnect, Entry, Kind, Now, Outbox, Role, Session, SessionId, State, Verdict,
+    check_msg_type,
 };
 use transfix_store::{Numbers, Record, Store, StoreError};
 use transfix_transport::Stream;
 
+use backlog::Backlog;
 use delivery::Postponed;
 
 use crate::application::{Application, Direction, SessionRef};
@@ -52,6 +55,7 @@ pub(crate) struct LinkOptions {
     /// When the session may be connected; `None` for always.
     pub(crate) hours: Option<Hours>,
     pub(crate) queue_pause_ms: u32,
+    pub(crate) queue_expires_s: u32,
     pub(crate) unsent: Unsent,
     pub(crate) unavailable: Unavailable,
     /// Whether messages for third parties are passed on.
@@ -117,8 +121,7 @@ pub(crate) struct Desk {
     /// The operator wants the link to go down.
     pub(crate) cut: Option<Disconnect>,
     /// Messages of other threads, taken from the queue and not sent yet.
-    taken: Vec<u8>,
-    taken_from: usize,
+    backlog: Backlog,
     /// An operator holds back what waits in the queue.
     pub(crate) holds: bool,
     /// Until when they wait after a logon.
@@ -151,8 +154,7 @@ impl Desk {
             shown: 0,
             notes_end: false,
             cut: None,
-            taken: Vec::new(),
-            taken_from: 0,
+            backlog: Backlog::default(),
             holds: false,
             pause_until_ns: None,
             postponed: Postponed::default(),
@@ -172,7 +174,7 @@ impl Desk {
     pub(crate) fn waits(&self) -> bool {
         !self.out.bytes().is_empty()
             || self.replay.active
-            || self.taken_from < self.taken.len()
+            || (!self.backlog.is_empty() && self.session.state() == State::Active)
             || self.cut.is_some()
     }
 
@@ -185,7 +187,7 @@ impl Desk {
     pub(crate) fn waiting_bytes(&self, queue: &SendQueue) -> usize {
         let (_, held) = self.session.held();
         let out = self.out.bytes().len() + self.replay.out.bytes().len();
-        out + self.taken.len() - self.taken_from + queue.len() + held + self.postponed.bytes()
+        out + self.backlog.len() + queue.len() + held + self.postponed.bytes()
     }
 
     /// Whether far more waits than applications may queue: a counterparty that makes us answer and
@@ -231,7 +233,7 @@ impl Desk {
                 self.session.reset_at_next_logon();
             }
         }
-        Ok(())
+        self.restore_queued()
     }
 
     /// Gives a message to the session; a good Logon(A) to the application first.
@@ -458,6 +460,10 @@ impl Desk {
             self.store.put(time_ns, Record::NextOut(numbers.1))?;
         }
         self.stored = numbers;
+        // With the frames of those that were sent: no message is sent twice, and none is lost.
+        if let Some(gone) = self.backlog.take_gone() {
+            self.store.put(time_ns, gone)?;
+        }
         self.note_state();
         self.store.commit()
     }
@@ -562,7 +568,7 @@ impl Desk {
         }
     }
 
-    pub(crate) fn closed(&mut self, now: Now, reason: Disconnect) {
+    pub(crate) fn closed(&mut self, now: Now, queue: &SendQueue, reason: Disconnect) {
         self.forget_postponed();
         self.session.disconnected(&mut self.out);
         // Attempts that come to nothing would fill the journal.
@@ -571,7 +577,8 @@ impl Desk {
             false => Ok(()),
         };
         // A reset that this end brings; a store that has failed keeps the session down anyway.
-        if let Err(error) = noted.and_then(|()| self.journal(now)) {
+        let kept = noted.and_then(|()| self.put_queued(now, queue));
+        if let Err(error) = kept.and_then(|()| self.journal(now)) {
             tracing::error!(session = %self.id(), %error, "store failed");
         }
         self.cut = None;

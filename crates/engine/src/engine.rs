@@ -379,7 +379,7 @@ pub(crate) fn open(
     let store = open_store(settings, registry)?;
     let log = open_log(settings, registry)?;
     let parts = Parts { config: settings.config(), data_fields, hours, store, log, application };
-    Ok(assemble(settings, parts, registry))
+    assemble(settings, parts, registry).map_err(|source| EngineError::Store { id, source })
 }
 
 /// The session's own store, or the one that its settings ask for.
@@ -416,7 +416,7 @@ pub(crate) fn assemble(
     settings: &SessionSettings,
     parts: Parts,
     registry: &Arc<Registry>,
-) -> Shared {
+) -> Result<Shared, StoreError> {
     let Parts { config, data_fields, hours, mut store, log, application } = parts;
     let (id, precision) = (config.id.clone(), config.precision);
     let numbers = store.numbers();
@@ -439,6 +439,7 @@ pub(crate) fn assemble(
         refresh_on_logon: settings.refresh_on_logon,
         hours,
         queue_pause_ms: settings.queue_pause_ms,
+        queue_expires_s: settings.queue_expires_s,
         unsent: settings.unsent,
         unavailable: settings.unavailable,
         routes: settings.route_third_party,
@@ -452,11 +453,14 @@ pub(crate) fn assemble(
     };
     let mut desk = Desk::new(session, store, application, Arc::clone(registry), options);
     desk.log = log;
+    desk.restore_queued()?;
     let standing = Arc::clone(&desk.standing);
-    Shared {
+    let queue = SendQueue::new(settings.queued_bytes_max, precision);
+    desk.note_taken(&queue);
+    Ok(Shared {
         id,
         link: Mutex::new(Link::new(desk)),
-        queue: SendQueue::new(settings.queued_bytes_max, precision),
+        queue,
         send_mode: settings.send,
         wake: OnceLock::new(),
         offline: settings.offline,
@@ -465,7 +469,7 @@ pub(crate) fn assemble(
         closed: AtomicBool::new(false),
         enabled: AtomicBool::new(true),
         attention: AtomicBool::new(false),
-    }
+    })
 }
 
 /// Whether our last word before the end of the process was a Logon(A) with ResetSeqNumFlag(141)=Y:

@@ -12,6 +12,7 @@ use crate::clock;
 use crate::handle::Shared;
 use crate::link::{Down, Link, Turn};
 use crate::schedule::Interval;
+use crate::settings::Offline;
 
 const MS: u64 = 1_000_000;
 /// How long a connection may take to be established.
@@ -110,13 +111,16 @@ pub(crate) struct Slot {
     closing: bool,
     /// The window in which the connection came up.
     window: Option<Interval>,
+    /// When the first message that waits for a logon expires, on the monotonic clock.
+    expires_at: Option<u64>,
 }
 
 impl Slot {
     pub(crate) fn new(shared: Arc<Shared>, dial: Option<Dial>) -> Self {
         let (up, failed, ended, warned, closing) = (false, false, None, false, false);
-        let (look_at, window) = (None, None);
-        let mut slot = Self { shared, dial, up, failed, ended, warned, look_at, closing, window };
+        let (look_at, window, expires_at) = (None, None, None);
+        let mut slot =
+            Self { shared, dial, up, failed, ended, warned, look_at, closing, window, expires_at };
         let has_schedule = slot.lock().desk.options.hours.is_some();
         slot.look_at = has_schedule.then_some(0);
         slot
@@ -146,6 +150,18 @@ impl Slot {
             return Ok(());
         }
         Err(Down::Session(Disconnect::Schedule))
+    }
+
+    /// Sees to the messages that wait while there is no connection.
+    fn look_at_queue(&mut self, now: Now) -> Result<(), Down> {
+        if self.shared.offline != Offline::Queue || self.failed {
+            return Ok(());
+        }
+        let mut link = self.shared.link.lock().map_err(|_| Down::Panicked)?;
+        link.desk.expire_queued(now);
+        link.desk.keep_queued(now, &self.shared.queue).map_err(Down::Store)?;
+        self.expires_at = link.desk.queue_deadline(now);
+        Ok(())
     }
 
     /// Whether the schedule allows a connection now.
@@ -201,10 +217,10 @@ impl Slot {
     pub(crate) fn deadline(&self) -> Option<u64> {
         match &self.dial {
             _ if self.failed => None,
-            Some(Dial { state: DialState::At(_), .. }) if !self.is_enabled() => None,
+            Some(Dial { state: DialState::At(_), .. }) if !self.is_enabled() => self.expires_at,
             Some(Dial { state: DialState::At(at), .. }) => Some(*at),
             Some(Dial { state: DialState::Connecting(_, until), .. }) => Some(*until),
-            _ if !self.up => None,
+            _ if !self.up => self.expires_at,
             _ => self.lock().desk.next_deadline().into_iter().chain(self.look_at).min(),
         }
     }
@@ -257,6 +273,7 @@ impl Slot {
         waits: bool,
     ) -> Result<(), Down> {
         self.look_at_schedule(now)?;
+        self.look_at_queue(now)?;
         let (is_open, look_at) = (self.is_open(now), self.look_at);
         let Some(dial) = self.dial.as_mut().filter(|_| !self.failed) else { return Ok(()) };
         match &mut dial.state {
@@ -342,7 +359,7 @@ impl Slot {
         link.desk.send_queued(now, &self.shared.queue);
         if !self.up {
             link.desk.return_unsent(&self.shared.queue, SendError::Closed);
-            return link.flush(now);
+            return link.desk.keep_queued(now, &self.shared.queue).map_err(Down::Store);
         }
         if link.logout(now, text)? {
             return Ok(());

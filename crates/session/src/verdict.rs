@@ -184,6 +184,8 @@ pub enum SendError {
         /// What it takes.
         bytes_max: usize,
     },
+    /// It has waited for a logon longer than it may.
+    Expired,
     /// The message itself is wrong.
     Misuse(Misuse),
     /// The session has failed: its store, or a panic in its application. It takes nothing more
@@ -206,6 +208,7 @@ impl fmt::Display for SendError {
             Self::TooLong { bytes_max } => {
                 write!(f, "the counterparty takes messages of at most {bytes_max} bytes")
             }
+            Self::Expired => f.write_str("it has waited for a logon longer than it may"),
             Self::Misuse(misuse) => misuse.fmt(f),
             Self::Failed => f.write_str(
                 "the session has failed; see the log, mend the cause, start the engine anew",
