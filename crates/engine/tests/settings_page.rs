@@ -208,6 +208,7 @@ const OF_THE_ENGINE: &[&str] = &[
     "store_dir",
     "keep_inbound",
     "refresh_on_logon",
+    "queue_expires_s",
     "segment_bytes",
     "retention",
     "log",

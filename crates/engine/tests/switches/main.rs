@@ -5,6 +5,7 @@ mod delivery;
 mod memory;
 mod outgoing;
 mod own_store;
+mod queue;
 mod templates;
 mod wire;
 
