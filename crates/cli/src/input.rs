@@ -117,7 +117,7 @@ pub(crate) fn read(
         }
         return store(journal::read(path).map_err(unreadable)?, sink);
     }
-    if path.extension().is_some_and(|end| end == "seg") {
+    if is_segment(path) {
         return store(journal::read_file(path).map_err(unreadable)?, sink);
     }
     let mut file =
@@ -242,9 +242,14 @@ pub(crate) fn one_line(text: &str) -> String {
     text.replace(char::is_control, " ")
 }
 
+/// Whether the file is a segment of a store by its name, compressed or not.
+fn is_segment(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str());
+    name.is_some_and(|name| name.ends_with(".seg") || name.ends_with(".seg.zst"))
+}
+
 /// Whether the directory has a segment of a store.
 pub(crate) fn holds_store(path: &Path) -> bool {
-    let is_segment = |path: &Path| path.extension().is_some_and(|end| end == "seg");
     // A directory that cannot be read is for the journal to complain about.
     path.read_dir().map_or(true, |all| all.flatten().any(|entry| is_segment(&entry.path())))
 }

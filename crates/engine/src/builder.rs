@@ -29,7 +29,8 @@ impl<'a> EngineBuilder<'a> {
 
     /// Templates (`target_comp_id = "*"`) need it: `admit` is called when a counterparty that no
     /// settings name logs on, and answers with its application, or `None` to close the connection.
-    /// It runs in the thread that accepts connections.
+    /// It runs in the thread that accepts connections, and so does [`Application::judge_logon`] for
+    /// a counterparty that has no session yet: nothing is made for one that is refused.
     pub fn admit(
         mut self,
         admit: impl FnMut(&SessionId) -> Option<Box<dyn Application>> + Send + 'static,

@@ -13,8 +13,8 @@ use std::sync::Arc;
 
 use transfix_codec::{CheckSumPolicy, FieldIndex, Frame, Garbled, Limits, Message, Tag, frame};
 use transfix_session::{
-    Checks, Disconnect, Entry, Kind, Now, Outbox, Role, Session, SessionId, State, Verdict,
-    check_msg_type,
+    ApplVerId, Checks, Disconnect, Entry, Kind, Now, Outbox, Remark, Role, Session, SessionId,
+    State, Verdict, check_msg_type,
 };
 use transfix_store::{Numbers, Record, Store, StoreError};
 use transfix_transport::Stream;
@@ -93,6 +93,9 @@ pub struct Counters {
     pub not_stored: u64,
     /// Connections refused because the session had one already, or was not to be connected.
     pub refused: u64,
+    /// Messages kept above a gap that the counterparty then covered by a SequenceReset(4): they
+    /// were not delivered.
+    pub passed_over: u64,
     /// Lines that the protocol log had no room for.
     pub not_logged: u64,
 }
@@ -127,6 +130,8 @@ pub(crate) struct Desk {
     /// Until when they wait after a logon.
     pause_until_ns: Option<u64>,
     postponed: Postponed,
+    /// A Logon(A) that the application has judged already, before this session was made.
+    pub(crate) judged: Vec<u8>,
 }
 
 impl Desk {
@@ -158,6 +163,7 @@ impl Desk {
             holds: false,
             pause_until_ns: None,
             postponed: Postponed::default(),
+            judged: Vec::new(),
         }
     }
 
@@ -239,17 +245,61 @@ impl Desk {
     /// Gives a message to the session; a good Logon(A) to the application first.
     #[inline]
     pub(crate) fn receive(&mut self, now: Now, message: &Message<'_>) -> Verdict {
-        if message.msg_type() == b"A" && self.session.is_good_logon(now, message) {
-            let id = &self.session.config().id;
-            if let Err(refusal) = self.application.judge_logon(message, id) {
-                tracing::warn!(session = %id, why = %refusal.text, "Logon(A) refused");
-                return self.session.deny_logon(now, &refusal.text, &mut self.out);
+        if message.msg_type() == b"A" && self.is_good_logon(now, message) {
+            let is_judged = !self.judged.is_empty() && self.judged == message.bytes();
+            if !is_judged && let Err(refused) = self.judge_logon(now, message) {
+                return refused;
             }
+            self.judged.clear();
             if self.session.config().role == Role::Acceptor {
                 self.fill_logon();
             }
         }
         self.session.receive(now, message, &mut self.out)
+    }
+
+    /// Lets the application judge a good Logon(A); answers with the verdict if it refuses.
+    fn judge_logon(&mut self, now: Now, logon: &Message<'_>) -> Result<(), Verdict> {
+        let id = &self.session.config().id;
+        let Err(refusal) = self.application.judge_logon(logon, id) else { return Ok(()) };
+        tracing::warn!(session = %id, why = %refusal.text, "Logon(A) refused");
+        Err(self.session.deny_logon(now, &refusal.text, &mut self.out))
+    }
+
+    /// What a session that is to be made for this Logon(A) would make of it, but for its numbers.
+    ///
+    /// # Errors
+    /// What is to be sent to somebody who is refused.
+    pub(crate) fn try_logon(
+        mut self,
+        now: Now,
+        logon: &Message<'_>,
+    ) -> Result<Box<dyn Application>, Vec<u8>> {
+        // Its store is made for this alone, and has nothing to read again.
+        self.connected(now).map_err(|_| Vec::new())?;
+        let refused = match self.is_good_logon(now, logon) {
+            true => self.judge_logon(now, logon).err(),
+            false => Some(self.session.receive(now, logon, &mut self.out)),
+        };
+        match refused {
+            None => Ok(self.application),
+            Some(verdict) => {
+                if let Verdict::Disconnect(reason) = verdict {
+                    tracing::warn!(session = %self.id(), %reason, "a Logon(A) was not taken");
+                }
+                Err(self.out.bytes().to_vec())
+            }
+        }
+    }
+
+    /// Whether the session layer would accept this Logon(A), which may say itself by which version
+    /// it is to be judged.
+    fn is_good_logon(&mut self, now: Now, message: &Message<'_>) -> bool {
+        if matches!(self.session.state(), State::LogonAwaited | State::LogonSent) {
+            let proposed = self.session.proposed_appl_ver_id(message);
+            self.choose_rules(proposed.or(self.session.appl_ver_id()));
+        }
+        self.session.is_good_logon(now, message)
     }
 
     fn fill_logon(&mut self) {
@@ -271,6 +321,7 @@ impl Desk {
         if self.wants_wire {
             self.application.on_wire(Direction::Inbound, &masked(message.bytes()));
         }
+        self.note_remarks();
         self.act_on_one(now, message, verdict)?;
         while let Some(held) = self.session.take_held() {
             let mut index = std::mem::take(&mut self.held_index);
@@ -278,6 +329,7 @@ impl Desk {
             // It was whole and sound when it was kept.
             if let Ok(message) = Message::parse(&held, &mut index, CheckSumPolicy::Ignore) {
                 let verdict = self.session.receive_held(now, &message, &mut self.out);
+                self.note_remarks();
                 acted = self.act_on_one(now, &message, verdict);
             }
             self.held_index = index;
@@ -306,10 +358,17 @@ impl Desk {
             }
             Verdict::Resend { begin, end } => {
                 self.with_application(now, |app, s| app.on_admin(message, s));
+                self.note_request(now);
                 self.start_replay(begin, end);
             }
             Verdict::Disconnect(reason) => {
+                if matches!(reason, Disconnect::LogonRefused(_) | Disconnect::LogonInvalid(_)) {
+                    tracing::warn!(session = %self.id(), %reason, "a Logon(A) was not taken");
+                }
                 self.with_application(now, |app, s| app.on_admin(message, s));
+                if reason == Disconnect::ResendLoop {
+                    self.note_request(now);
+                }
                 return Err(Down::Session(reason));
             }
         }
@@ -323,7 +382,8 @@ impl Desk {
         self.counters.logons += 1;
         self.begin_pause(now);
         self.note_state();
-        self.choose_rules();
+        // Once more: DefaultCstmApplVerID(1408) is agreed now.
+        self.choose_rules(self.session.appl_ver_id());
         tracing::info!(session = %self.id(), "logged on");
         self.with_application(now, |app, s| {
             app.on_admin(message, s);
@@ -344,11 +404,11 @@ impl Desk {
     }
 
     /// The rules of the version in force, which a FIXT.1.1 acceptor may learn from the Logon(A).
-    pub(crate) fn choose_rules(&mut self) {
+    pub(crate) fn choose_rules(&mut self, version: Option<ApplVerId>) {
         let begin_string = self.id().begin_string;
         let source = self.options.dictionary.as_ref();
         let book = &self.registry.rule_book;
-        let own = book.rules(begin_string, self.session.appl_ver_id(), source);
+        let own = book.rules(begin_string, version, source);
         let versions = self.options.appl_versions.iter();
         let others = versions.map(|(version, source)| {
             let rules = book.rules(begin_string, None, Some(source))?;
@@ -433,6 +493,25 @@ impl Desk {
         Ok(self.store.outbound(seq)?.map(|stored| stored.bytes.to_vec()))
     }
 
+    fn note_remarks(&mut self) {
+        while let Some(remark) = self.session.take_remark() {
+            tracing::warn!(session = %self.id(), "{remark}");
+            if let Remark::PassedOver(count) = remark {
+                self.counters.passed_over += count;
+            }
+        }
+    }
+
+    /// The counterparty has asked for messages: tells the application if it does so again and
+    /// again.
+    fn note_request(&mut self, now: Now) {
+        let times = self.session.same_resend_requests();
+        if times > 1 {
+            tracing::warn!(session = %self.id(), times, "the same ResendRequest(2) again");
+            self.with_application(now, |app, s| app.on_resend_loop(times, s));
+        }
+    }
+
     /// Numbers that the store has lost, or that were passed over by hand, go as gap fills.
     fn note_missing(&mut self) {
         let missing = std::mem::take(&mut self.replay.missing);
@@ -450,8 +529,10 @@ impl Desk {
     pub(crate) fn journal(&mut self, now: Now) -> Result<(), StoreError> {
         self.put_entries(now)?;
         let time_ns = now.utc.0.unsigned_abs();
-        // What the application has not taken yet is asked for again after a crash.
-        let next_in = self.postponed.first_seq().unwrap_or_else(|| self.session.next_num_in());
+        // What the application has not taken yet is asked for again after a crash, unless it is of
+        // a numbering to which nothing leads back.
+        let postponed = self.postponed.first_seq().filter(|_| !self.session.awaits_reset());
+        let next_in = postponed.unwrap_or_else(|| self.session.stored_num_in());
         let numbers = (next_in, self.session.next_num_out());
         if numbers.0 != self.stored.0 {
             self.store.put(time_ns, Record::NextIn(numbers.0))?;

@@ -145,8 +145,8 @@ impl Engine {
             return Err(EngineError::Settings(why));
         }
         let mut registry = Registry::default();
-        registry.open_store = open_store;
         registry.waiting = Arc::new(WaitingTotal::new(settings.engine.waiting_bytes_max));
+        registry.open_store = open_store;
         registry.logs.cpu = settings.engine.log_cpu;
         let registry = Arc::new(registry);
         let mut sessions = Vec::new();
@@ -361,7 +361,21 @@ pub fn pin_to_cpu(cpu: usize) -> io::Result<()> {
     Ok(rustix::thread::sched_setaffinity(None, &set)?)
 }
 
+/// Opens the store of a session.
+pub(crate) type OpenStoreOf =
+    fn(&SessionSettings, &Registry) -> Result<Box<dyn Store>, EngineError>;
+
 pub(crate) fn open(
+    settings: &SessionSettings,
+    application: Box<dyn Application>,
+    registry: &Arc<Registry>,
+) -> Result<Shared, EngineError> {
+    open_over(open_store, settings, application, registry)
+}
+
+/// Puts a session together over the store that `open_store` answers with.
+pub(crate) fn open_over(
+    open_store: OpenStoreOf,
     settings: &SessionSettings,
     application: Box<dyn Application>,
     registry: &Arc<Registry>,
@@ -444,8 +458,8 @@ pub(crate) fn assemble(
         unavailable: settings.unavailable,
         routes: settings.route_third_party,
         checks: match settings.validate {
-            true => Checks { application: settings.checks, session: settings.checks },
-            false => Checks { application: Switches::NONE, session: Switches::default() },
+            true => Checks::all(settings.checks),
+            false => Checks { session: Switches::default(), ..Checks::all(Switches::NONE) },
         },
         dictionary: settings.dictionary.clone(),
         appl_versions: settings.appl_versions.clone(),

@@ -11,7 +11,7 @@ use transfix_store::StoreError;
 
 use crate::builder::OpenStore;
 use crate::clock;
-use crate::desk::Counters;
+use crate::desk::{Counters, Desk};
 use crate::link::Link;
 use crate::protocol_log::ProtocolLogs;
 use crate::queue::{Pushed, SendQueue};
@@ -78,7 +78,16 @@ const KEEP_TRIES: u32 = 1_000;
 impl Shared {
     /// Whether CheckSum(10) of what it receives is verified.
     pub(crate) fn check_sum(&self) -> CheckSumPolicy {
-        self.link.lock().unwrap_or_else(PoisonError::into_inner).desk.options.check_sum
+        self.with_desk(|desk| desk.options.check_sum)
+    }
+
+    pub(crate) fn with_desk<T>(&self, use_desk: impl FnOnce(&mut Desk) -> T) -> T {
+        use_desk(&mut self.link.lock().unwrap_or_else(PoisonError::into_inner).desk)
+    }
+
+    /// Takes a session apart that nobody else has yet.
+    pub(crate) fn into_desk(self) -> Desk {
+        self.link.into_inner().unwrap_or_else(PoisonError::into_inner).desk
     }
 }
 
@@ -228,17 +237,24 @@ impl fmt::Debug for SessionHandle {
 /// Version and CompID of a counterparty.
 type Counterparty = (BeginString, Arc<str>);
 
+/// Sessions made from templates, found in both ways.
+#[derive(Default)]
+struct Created {
+    sessions: HashMap<SessionId, Weak<Shared>>,
+    counterparties: HashMap<Counterparty, Weak<Shared>>,
+}
+
 /// All sessions of an engine. It does not keep them alive: links hold the registry.
 #[derive(Default)]
 pub(crate) struct Registry {
     pub(crate) rule_book: Arc<RuleBook>,
     pub(crate) logs: ProtocolLogs,
+    pub(crate) waiting: Arc<WaitingTotal>,
     /// Opens stores of the user's own.
     pub(crate) open_store: Option<OpenStore>,
-    pub(crate) waiting: Arc<WaitingTotal>,
     sessions: OnceLock<HashMap<SessionId, Weak<Shared>>>,
     /// Those made from templates since.
-    created: RwLock<HashMap<SessionId, Weak<Shared>>>,
+    created: RwLock<Created>,
     /// The first ones by version and counterparty, for messages to third parties.
     counterparties: OnceLock<HashMap<Counterparty, Weak<Shared>>>,
 }
@@ -253,8 +269,7 @@ impl Registry {
         let map = sessions.iter().map(|s| (s.id.clone(), Arc::downgrade(s))).collect();
         assert!(self.sessions.set(map).is_ok(), "the registry is filled once, at the start");
         // Of sessions with the same counterparty the first of the settings counts.
-        let key = |s: &Shared| (s.id.begin_string, Arc::clone(&s.id.target_comp_id));
-        let map = sessions.iter().rev().map(|s| (key(s), Arc::downgrade(s))).collect();
+        let map = sessions.iter().rev().map(|s| (counterparty(s), Arc::downgrade(s))).collect();
         assert!(self.counterparties.set(map).is_ok(), "filled together");
     }
 
@@ -263,7 +278,7 @@ impl Registry {
             Some(shared) => shared.upgrade()?,
             None => {
                 let created = self.created.read().unwrap_or_else(PoisonError::into_inner);
-                created.get(id)?.upgrade()?
+                created.sessions.get(id)?.upgrade()?
             }
         };
         Some(SessionHandle { shared })
@@ -272,13 +287,16 @@ impl Registry {
     /// One more session, made from a template.
     pub(crate) fn add(&self, shared: &Arc<Shared>) {
         let mut created = self.created.write().unwrap_or_else(PoisonError::into_inner);
-        created.insert(shared.id.clone(), Arc::downgrade(shared));
+        created.sessions.insert(shared.id.clone(), Arc::downgrade(shared));
+        // As with those of the settings: the first one counts.
+        let first = created.counterparties.entry(counterparty(shared));
+        first.or_insert_with(|| Arc::downgrade(shared));
     }
 
     /// The connected session in which most bytes wait.
     pub(crate) fn heaviest(&self) -> Option<SessionHandle> {
         let created = self.created.read().unwrap_or_else(PoisonError::into_inner);
-        let all = self.sessions.get()?.values().chain(created.values());
+        let all = self.sessions.get()?.values().chain(created.sessions.values());
         let all = all.filter_map(Weak::upgrade);
         let heaviest = all.max_by_key(|shared| shared.waiting.bytes())?;
         (heaviest.waiting.bytes() > 0).then_some(SessionHandle { shared: heaviest })
@@ -291,7 +309,17 @@ impl Registry {
         target_comp_id: &str,
     ) -> Option<SessionHandle> {
         let key = (begin_string, Arc::from(target_comp_id));
-        let shared = self.counterparties.get()?.get(&key)?.upgrade()?;
+        let shared = match self.counterparties.get()?.get(&key) {
+            Some(shared) => shared.upgrade()?,
+            None => {
+                let created = self.created.read().unwrap_or_else(PoisonError::into_inner);
+                created.counterparties.get(&key)?.upgrade()?
+            }
+        };
         Some(SessionHandle { shared })
     }
+}
+
+fn counterparty(shared: &Shared) -> Counterparty {
+    (shared.id.begin_string, Arc::clone(&shared.id.target_comp_id))
 }

@@ -69,7 +69,7 @@ impl SessionHandle {
         self.operate(Session::reset_in_session)
     }
 
-    /// Makes the next Logon(A) of an initiator reset both numbers to 1.
+    /// Makes our next Logon(A) reset both numbers to 1, from FIX 4.1 on.
     pub fn reset_at_next_logon(&self) {
         self.with_link(|link| link.desk.session.reset_at_next_logon());
     }

@@ -70,8 +70,10 @@ impl Replay {
         }
     }
 
-    /// Numbers have been reset: nothing more is to be sent again. What is encoded goes out whole.
+    /// Numbers have been reset: nothing more is to be sent again. What is encoded goes out whole,
+    /// and all of the new numbering waits behind it.
     pub(crate) fn stop(&mut self) {
+        self.last = 0;
         self.pending.clear();
         self.gap_begin = None;
         self.next = self.end + 1;
@@ -194,6 +196,8 @@ mod tests {
         assert!(replay.pending.len() <= PENDING_MAX);
     }
 
+    /// Answered with what is behind the reset, a request of before it would be answered before the
+    /// reset itself (simulated worlds, resets, seeds 1014744 and 5073915).
     #[test]
     fn a_reset_ends_a_replay() {
         let mut replay = Replay::default();
@@ -201,6 +205,10 @@ mod tests {
         assert_eq!(filled(&mut replay, 2), None, "the numbers went back under the replay");
         replay.start(1, 9, 9, 0);
         replay.stop();
+        replay.start(2, 9, 9, 500);
         assert_eq!(filled(&mut replay, 20), None, "the numbers are those of others now");
+        assert!(!replay.active);
+        replay.start(2, 9, 9, 500);
+        assert_eq!((replay.barrier, filled(&mut replay, 20)), (500, Some((2, 10))));
     }
 }

@@ -53,6 +53,8 @@ pub struct Seen {
     pub next_num_in: u64,
     /// MsgSeqNum(34) of our next message.
     pub next_num_out: u64,
+    /// Whether a reset of ours in mid-session waits for its answer.
+    pub awaits_reset: bool,
     /// When [`Rig::tick`] must be called at the latest, on the monotonic clock.
     pub next_deadline: Option<u64>,
     /// Whether there is a connection.
@@ -108,6 +110,7 @@ impl Rig {
             state: session.state(),
             next_num_in: session.next_num_in(),
             next_num_out: session.next_num_out(),
+            awaits_reset: session.awaits_reset(),
             next_deadline: link.desk.next_deadline(),
             is_up: link.is_up(),
             waits: link.desk.waits(),

@@ -295,8 +295,8 @@ pub struct SessionSettings {
     /// Digits of the times we send: `seconds`, `millis`, `micros`, `nanos`. Default by version.
     #[serde(default, deserialize_with = "settings_file::precision")]
     pub precision: Option<Precision>,
-    /// Whether messages of the application are validated by the dictionary; those of the session
-    /// layer always are, but for the Logon(A). Default true.
+    /// Whether messages of the application, and the Logon(A), are validated by the dictionary; the
+    /// other ones of the session layer always are. Default true.
     #[serde(default = "default_true")]
     pub validate: bool,
     /// Which checks that makes: a table of names and `true` or `false`, such as

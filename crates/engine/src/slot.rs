@@ -60,7 +60,7 @@ pub struct SessionOutcome {
 
 /// Reads away what has come: a socket closed with unread bytes is reset, and the Logout(5) that was
 /// written last would be lost with it.
-fn drain(stream: &mut dyn Stream) {
+pub(crate) fn drain(stream: &mut dyn Stream) {
     let mut buffer = [0; 4096];
     for _ in 0..DRAIN_READS {
         if !matches!(stream.read(&mut buffer), Ok(1..)) {

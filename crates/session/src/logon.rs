@@ -1,6 +1,6 @@
 //! Logon(A) and Logout(5): how a session begins and ends.
 
-use transfix_codec::{Body, Message, tag};
+use transfix_codec::{Body, Message, Reject, RejectReason, Scratch, tag};
 
 use crate::config::{
     ApplVerId, BeginString, LogonConfig, MSG_SEQ_NUM_MAX, Now, Role, TooLowAtLogon,
@@ -32,6 +32,10 @@ struct Terms {
     heart_bt_int_s: u32,
     appl_ver_id: Option<ApplVerId>,
     resets: bool,
+    /// It is the answer to a reset of ours.
+    answers_reset: bool,
+    /// It does not ask for the reset with which we answer it.
+    unaware: bool,
     /// MaxMessageSize(383).
     message_bytes_max: usize,
     /// NextExpectedMsgSeqNum(789), if it is to be honoured.
@@ -63,14 +67,16 @@ impl Session {
     ) -> Verdict {
         let live = self.is_live();
         // FIX Session: on a live session only a reset of both numbers may begin with a Logon(A).
-        let resettable = self.state == State::Active;
-        let terms = match self.terms(now, message) {
-            Ok(terms) if !live || (resettable && terms.resets && terms.seq == 1) => terms,
+        let mut terms = match self.terms(now, message) {
+            Ok(terms) if self.state == State::LogoutSent && terms.resets => {
+                return self.reset_at_the_end(&terms, out);
+            }
+            Ok(terms) if !live || terms.resets => terms,
             _ if live => return Verdict::Disconnect(Disconnect::SecondLogon),
             Ok(_) => unreachable!("a session that is not live takes every good Logon(A)"),
             Err(refusal) => return self.refuse_logon(now, refusal, out),
         };
-        self.apply_reset(&terms, out);
+        self.apply_reset(&mut terms, out);
         if let Some(why) = self.number_problem(&terms) {
             return self.refuse_logon(now, Refusal::Spoken(why), out);
         }
@@ -88,6 +94,13 @@ impl Session {
             && message.msg_type() == b"A"
             && message.begin_string() == self.config.id.begin_string.as_str().as_bytes()
             && self.terms(now, message).is_ok()
+    }
+
+    /// The application version that a Logon(A) names on a FIXT session, if it may: the rules that
+    /// judge the Logon(A) are those of this version.
+    #[must_use]
+    pub fn proposed_appl_ver_id(&self, logon: &Message<'_>) -> Option<ApplVerId> {
+        self.agreed_appl_ver_id(logon).ok().flatten()
     }
 
     /// Refuses a Logon(A) on behalf of the application, in place of receiving it: answers with
@@ -112,12 +125,9 @@ impl Session {
         matches!(self.state, State::Active | State::LogoutSent)
     }
 
-    fn apply_reset(&mut self, terms: &Terms, out: &mut Outbox) {
+    fn apply_reset(&mut self, terms: &mut Terms, out: &mut Outbox) {
         let live = self.is_live();
-        if !live && !terms.resets {
-            self.settle_lost_reset(terms.seq);
-        }
-        let unasked = terms.resets && !self.reset_sent;
+        let unasked = terms.resets && !terms.answers_reset;
         if live && !unasked {
             // The answer to our own reset in mid-session: ours has begun with our Logon(A).
             self.next_num_in = 1;
@@ -126,7 +136,44 @@ impl Session {
             self.reset_numbers(ResetCause::Counterparty, out);
             // Our own Logon(A), already sent, counts as the first message of the new numbering.
             self.next_num_out = if self.state == State::LogonSent { 2 } else { 1 };
+        } else if self.state == State::LogonAwaited && self.still_resets(terms.seq) {
+            // We answer with the flag; their Logon(A) counts as the first of the new numbering.
+            self.reset_numbers(ResetCause::Logon, out);
+            (terms.seq, terms.resets, terms.unaware, terms.next_expected) = (1, true, true, None);
         }
+    }
+
+    /// Whether an acceptor must ask for a reset once more: an operator wants it, or nobody knows
+    /// whether the counterparty has taken the last one. Then the number of its Logon(A) tells:
+    /// below the old one it is one of the new numbering.
+    fn still_resets(&self, seq: u64) -> bool {
+        let has_flag = self.config.id.begin_string.has_reset_flag();
+        let missed = self.before_reset.is_some_and(|next_num_in| seq >= next_num_in);
+        has_flag && (self.reset_wanted || missed)
+    }
+
+    /// A reset has crossed our Logout(5). The answer to one of ours counts as ever; theirs is taken
+    /// and ends the connection, since nothing but the answer, which must not follow a Logout(5),
+    /// could have our number 1.
+    fn reset_at_the_end(&mut self, terms: &Terms, out: &mut Outbox) -> Verdict {
+        if terms.answers_reset {
+            self.next_num_in = 2;
+            self.gap.clear();
+            self.forget_reset();
+            return Verdict::Handled;
+        }
+        self.reset_numbers(ResetCause::Counterparty, out);
+        self.next_num_in = 2;
+        self.forget_reset();
+        Verdict::Disconnect(self.ending.unwrap_or(Disconnect::LoggedOut))
+    }
+
+    /// Both numbers stand as agreed: no reset is under way, and none is wanted.
+    const fn forget_reset(&mut self) {
+        self.reset_sent = false;
+        self.reset_wanted = false;
+        self.before_reset = None;
+        self.timers.reset_answer_until = None;
     }
 
     /// What is wrong with the numbers of an otherwise good Logon(A).
@@ -154,7 +201,7 @@ impl Session {
 
     fn log_on(&mut self, now: Now, terms: &Terms, out: &mut Outbox) -> Verdict {
         let answers = match self.is_live() {
-            true => !self.reset_sent,
+            true => !terms.answers_reset,
             false => self.config.role == Role::Acceptor,
         };
         self.appl_ver_id = terms.appl_ver_id;
@@ -162,11 +209,8 @@ impl Session {
         if self.config.role == Role::Initiator || !self.config.timing.impose_heart_bt_int {
             self.timers.set_heart_bt_int(terms.heart_bt_int_s);
         }
-        self.reset_sent = false;
-        self.timers.reset_answer_until = None;
+        self.forget_reset();
         self.plan_reset(now);
-        self.reset_wanted = false;
-        self.before_reset = None;
         self.asked = (0, 0, 0);
         self.transition(Event::LogonAccepted);
         self.was_active = true;
@@ -176,6 +220,8 @@ impl Session {
         }
         if answers {
             self.write_logon(now, Numbering::of(terms.resets), out);
+            // Some initiators answer a reset that they find in our answer.
+            self.reset_sent = terms.unaware;
         }
         if early && !self.config.numbers.request_missing {
             self.next_num_in = terms.seq + 1;
@@ -210,11 +256,11 @@ impl Session {
         if !possible {
             return false;
         }
-        let before = (self.next_num_in, self.next_num_out);
+        let next_num_in = self.next_num_in;
         self.reset_numbers(ResetCause::InSession, out);
         // What is under way to us still has the old numbers.
-        self.next_num_in = before.0;
-        self.before_reset = Some(before);
+        self.next_num_in = next_num_in;
+        self.before_reset = Some(next_num_in);
         self.reset_sent = true;
         // An initiator whose link is cut before the answer asks again at its next logon.
         self.reset_wanted |= self.config.role == Role::Initiator;
@@ -224,28 +270,30 @@ impl Session {
         true
     }
 
-    /// The link is gone: whether the counterparty has taken our reset in mid-session is unknown if
-    /// it has not answered. Both numbers stand as if it had.
-    pub(crate) const fn lose_reset(&mut self) {
-        if let Some(before) = &mut self.before_reset
-            && self.timers.reset_answer_until.is_some()
-        {
-            before.0 = self.next_num_in;
-            self.next_num_in = 1;
-        }
+    /// Whether nobody knows yet that the counterparty has taken a reset of ours: until then the
+    /// number expected next may be one of the old numbering, to which nothing leads back. What is
+    /// to be kept of it is 1.
+    #[must_use]
+    pub fn awaits_reset(&self) -> bool {
+        // One in our answer to a Logon(A) is proven by the message that follows.
+        let unproven = self.reset_sent
+            && self.next_num_in == 2
+            && self.config.role == Role::Acceptor
+            && self.is_live();
+        self.timers.reset_answer_until.is_some() || unproven
     }
 
-    /// An acceptor cannot ask again: the number of the next Logon(A) tells which numbers the
-    /// counterparty goes on with. Below the old one it is one of the new numbering; else our reset
-    /// never came, and the old numbers stand.
-    const fn settle_lost_reset(&mut self, seq: u64) {
-        if let Some((next_num_in, next_num_out)) = self.before_reset
-            && seq >= next_num_in
-        {
-            self.next_num_in = next_num_in;
-            self.next_num_out = next_num_out;
-            self.before_reset = None;
+    /// The link is gone, and with it a reset that is not proven: both numbers stand as if the
+    /// counterparty had taken it.
+    pub(crate) fn lose_reset(&mut self) {
+        if !self.awaits_reset() {
+            return;
         }
+        match self.timers.reset_answer_until.take() {
+            Some(_) => self.before_reset = Some(self.next_num_in),
+            None => self.reset_wanted = true,
+        }
+        self.next_num_in = 1;
     }
 
     fn plan_reset(&mut self, now: Now) {
@@ -277,6 +325,7 @@ impl Session {
             .flag(tag::RESET_SEQ_NUM_FLAG)
             .map_err(|_| spoken("ResetSeqNumFlag(141) must be Y or N"))?;
         let resets = resets && self.config.id.begin_string.has_reset_flag();
+        let answerable = !self.is_live() || self.awaits_reset();
         // FIX Session: the reset takes effect with the Logon(A) itself.
         if resets && seq != 1 {
             return Err(spoken("MsgSeqNum(34) must be 1 with ResetSeqNumFlag(141)=Y"));
@@ -290,14 +339,28 @@ impl Session {
         let message_bytes_max = message_bytes_max.and_then(|n| usize::try_from(n).ok());
         // FIX Session: a reset makes NextExpectedMsgSeqNum(789) void.
         let next_expected = if resets { None } else { self.next_expected(message)? };
+        let appl_ver_id = self.agreed_appl_ver_id(message)?;
+        self.check_logon(message)?;
         Ok(Terms {
             seq,
             heart_bt_int_s,
             resets,
-            appl_ver_id: self.agreed_appl_ver_id(message)?,
+            answers_reset: resets && self.reset_sent && answerable,
+            unaware: false,
+            appl_ver_id,
             message_bytes_max: message_bytes_max.unwrap_or(usize::MAX),
             next_expected,
         })
+    }
+
+    /// The dictionary comes last: what is wrong with the terms has a better reason.
+    fn check_logon(&self, message: &Message<'_>) -> Result<(), Refusal> {
+        let refused = |reject| Refusal::Spoken(Disconnect::LogonInvalid(reject));
+        if let Some(field) = message.longer_than(self.config.field_bytes_max) {
+            return Err(refused(Reject::new(RejectReason::ValueOutOfRange, field.tag)));
+        }
+        let Some(rules) = &self.rules else { return Ok(()) };
+        rules.check(message, &self.checks.logon, &mut Scratch::default()).map_err(refused)
     }
 
     fn heart_bt_int_s(&self, message: &Message<'_>) -> Result<u32, Refusal> {

@@ -42,9 +42,9 @@ impl Session {
         })
     }
 
-    /// Makes an initiator's next Logon(A) ask for a reset of both numbers, with
-    /// ResetSeqNumFlag(141)=Y, until one is answered. Without effect on an acceptor, and in
-    /// FIX 4.0, which has no such field.
+    /// Makes our next Logon(A) reset both numbers, with ResetSeqNumFlag(141)=Y: an initiator asks
+    /// until one is answered, an acceptor answers so. Without effect in FIX 4.0, which has no such
+    /// field.
     pub const fn reset_at_next_logon(&mut self) {
         self.reset_wanted = true;
     }
@@ -69,6 +69,7 @@ impl Session {
         self.reset_due = false;
         self.before_reset = None;
         self.next_num_out = next;
+        self.at_connection.1 = next;
     }
 
     /// Sets the number expected next, without a word to the counterparty.
@@ -80,6 +81,7 @@ impl Session {
         self.reset_due = false;
         self.before_reset = None;
         self.next_num_in = next;
+        self.at_connection.0 = next;
         // What is missing now shows at the next early message.
         self.gap.clear();
     }

@@ -2,7 +2,9 @@
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 use transfix_codec::{CheckSumPolicy, FieldIndex, FrameWriter, Message, Timestamp, tag};
-use transfix_session::{BeginString, Config, Now, Outbox, Role, Session, SessionId, Verdict};
+use transfix_session::{
+    BeginString, Config, Disconnect, Now, Outbox, Role, Session, SessionId, Verdict,
+};
 
 fn now() -> Now {
     Now { utc: Timestamp::parse(b"20261121-12:00:00").unwrap(), monotonic_ns: 1_000_000_000 }
@@ -93,4 +95,17 @@ fn the_original_time_is_never_later_than_the_time_of_sending() {
         let again = Message::parse(again.bytes(), &mut index, CheckSumPolicy::Verify).unwrap();
         assert_eq!(again.text(tag::ORIG_SENDING_TIME), Ok(original));
     }
+}
+
+/// A reset that crosses our Logout(5) is taken, and ends the connection: an answer behind a
+/// Logout(5) would not be heard, and anything else would have its number (operators, seed 3665).
+#[test]
+fn a_reset_that_crosses_a_logout_ends_the_connection() {
+    let mut out = Outbox::default();
+    let mut session = active(&mut out);
+    assert!(session.logout(now(), "", &mut out));
+    let reset = ["34=1", "98=0", "108=30", "141=Y"];
+    let ended = Verdict::Disconnect(Disconnect::LoggedOut);
+    assert_eq!(receive(&mut session, &mut out, "A", &reset), ended);
+    assert_eq!((session.next_num_in(), session.next_num_out()), (2, 1));
 }

@@ -20,6 +20,7 @@
 //! # Ok::<(), transfix_store::StoreError>(())
 //! ```
 
+pub mod compress;
 mod disk;
 mod error;
 mod file;
@@ -42,7 +43,7 @@ pub use map::FileMap;
 pub use memory::MemoryStore;
 pub use record::{Kind, Numbers, Record, Stored};
 pub use repair::Repaired;
-pub use retention::{Retention, WhenFull};
+pub use retention::{Compress, Retention, WhenFull};
 pub use survey::{Fault, SegmentSurvey, Survey, survey};
 
 /// Keeps what one session sent and received. Every implementation obeys the same laws; one suite

@@ -2,9 +2,9 @@
 //!
 //! **Invariant:** nothing is written, locked or mapped. Memory: one segment.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::compress;
 use crate::disk::Files;
 use crate::error::{Damage, StoreError};
 use crate::file::{Place, change_of};
@@ -203,7 +203,7 @@ pub(crate) struct Found {
 /// Reads a segment; one that is missing has no bytes.
 pub(crate) fn find(dir: &Path, number: u64) -> Result<Found, StoreError> {
     let path = segment::path(dir, number);
-    let file = match fs::read(&path) {
+    let file = match compress::read(&path) {
         Ok(file) => file,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
         Err(source) => return Err(io_error(&path, source)),

@@ -82,9 +82,8 @@ fn undisturbed(durability: Durability) -> (Vec<Found>, u64) {
     (all, disk.events())
 }
 
-/// Ends at the `event`-th operation; the store must be what it was before or after that turn.
-fn crash_at(durability: Durability, crash: Crash, (event, end): (u64, End), seed: u64) {
-    let (expected, _) = undisturbed(durability);
+/// Works until the `event`-th operation; answers with the disk and the turns that were done.
+fn work_until(durability: Durability, (event, end): (u64, End), seed: u64) -> (SimDisk, usize) {
     let disk = SimDisk::new(Random::new(seed), Box::new(|| ()));
     disk.arm(event, end);
     let mut done = 0;
@@ -96,8 +95,15 @@ fn crash_at(durability: Durability, crash: Crash, (event, end): (u64, End), seed
             done += usize::from(!disk.has_ended());
         }
     }
+    assert!(disk.has_ended(), "{durability:?}, event {event} {end:?}");
+    (disk, done)
+}
+
+/// Ends at the `event`-th operation; the store must be what it was before or after that turn.
+fn crash_at(durability: Durability, crash: Crash, (event, end): (u64, End), seed: u64) {
+    let (expected, _) = undisturbed(durability);
+    let (disk, done) = work_until(durability, (event, end), seed);
     let what = format!("{durability:?} {crash:?} event {event} {end:?} seed {seed}, {done} turns");
-    assert!(disk.has_ended(), "{what}");
     disk.restart(crash);
     let mut store = open(&disk, durability).unwrap_or_else(|error| panic!("{what}: {error}"));
     let now = found(&mut store);
@@ -144,6 +150,35 @@ fn power_durability_outlives_the_process() {
 #[test]
 fn power_durability_outlives_the_power() {
     crash_everywhere(Durability::Power, Crash::Power, 24);
+}
+
+/// It does not promise to outlive the power, but never lies about it: what opens is the whole of a
+/// state that was committed once, and anything else is refused.
+#[test]
+fn process_durability_is_refused_or_older_after_the_power() {
+    let durability = Durability::Process;
+    let (expected, events) = undisturbed(durability);
+    let (mut older, mut refused) = (0, 0);
+    for (event, end, seed) in (1..=events)
+        .flat_map(|event| [End::Before, End::Torn, End::After].map(|end| (event, end)))
+        .flat_map(|(event, end)| (0..24).map(move |seed| (event, end, seed)))
+    {
+        let (disk, done) = work_until(durability, (event, end), seed);
+        disk.restart(Crash::Power);
+        match open(&disk, durability) {
+            Ok(mut store) => {
+                let now = found(&mut store);
+                assert!(
+                    expected[..=(done + 1).min(TURNS as usize)].contains(&now),
+                    "event {event} {end:?} seed {seed}, {done} turns: {now:?}"
+                );
+                older += usize::from(now != expected[done]);
+            }
+            Err(StoreError::Damaged { .. } | StoreError::Io { .. }) => refused += 1,
+            Err(error) => panic!("event {event} {end:?} seed {seed}: {error}"),
+        }
+    }
+    assert!(older > 100 && refused > 10, "{older} {refused}");
 }
 
 #[test]

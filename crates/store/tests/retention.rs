@@ -4,9 +4,11 @@
 use std::fs;
 use std::path::Path;
 
+#[cfg(feature = "zstd")]
+use transfix_store::survey;
 use transfix_store::{
-    Disk, Durability, FileStore, Kind, MemoryStore, Options, Record, Retention, Store, StoreError,
-    WhenFull, journal,
+    Compress, Disk, Durability, FileStore, Kind, MemoryStore, Options, Record, Retention, Store,
+    StoreError, WhenFull, journal,
 };
 use transfix_testkit::disk::{Crash, End, SimDisk};
 use transfix_testkit::random::Random;
@@ -94,6 +96,80 @@ fn only_segments_from_before_the_last_reset_are_archived() {
     // The archive reads as a journal.
     let entries = journal::read(&at.join("archive")).unwrap().map(Result::unwrap);
     assert!(entries.count() >= 24);
+}
+
+/// Files there that end so.
+#[cfg(feature = "zstd")]
+fn ending(dir: &Path, ending: &str) -> usize {
+    let all = fs::read_dir(dir).unwrap();
+    all.filter(|e| e.as_ref().unwrap().file_name().to_str().unwrap().ends_with(ending)).count()
+}
+
+#[cfg(feature = "zstd")]
+#[test]
+fn what_is_not_needed_is_compressed_read_and_deleted() {
+    for archives in [true, false] {
+        let dir = TempDir::new();
+        let at = dir.path();
+        let kept = if archives { at.join("archive") } else { at.join("store") };
+        let retention = Retention {
+            archive_dir: archives.then(|| kept.clone()),
+            compress: Compress::Zstd,
+            delete_after_ns: 3 * DAY_NS,
+            ..Retention::default()
+        };
+        let mut store = open(at, &retention, DAY_NS);
+        for _ in 0..3 {
+            (0..30).for_each(|_| send(&mut store, DAY_NS).unwrap());
+            reset(&mut store, DAY_NS);
+        }
+        (0..30).for_each(|_| send(&mut store, DAY_NS).unwrap());
+        drop(store);
+        let read = |dir: &Path| journal::read(dir).unwrap().map(Result::unwrap).count();
+        settle(at, &retention, DAY_NS);
+        let (compressed, entries) = (ending(&kept, ".seg.zst"), read(&kept));
+        assert!(compressed > 8 && entries > 80, "{compressed} {entries}");
+        let plain = ending(&kept, ".seg");
+        assert_eq!(plain > 0, !archives, "what is needed stays as it is");
+        assert_eq!(survey(&kept).unwrap().faults, []);
+
+        // Killed between the copy and the removal: both are there.
+        let first = fs::read(kept.join("00000000.seg.zst")).unwrap();
+        fs::write(kept.join("00000000.seg"), zstd::decode_all(&first[..]).unwrap()).unwrap();
+        assert_eq!(read(&kept), entries);
+        settle(at, &retention, DAY_NS);
+        assert_eq!((ending(&kept, ".seg.zst"), ending(&kept, ".seg")), (compressed, plain));
+
+        let store = open(at, &retention, DAY_NS);
+        assert_eq!(store.numbers().next_out, 31);
+        assert_eq!(store.outbound(30).unwrap().unwrap().bytes, BYTES);
+        drop(store);
+        settle(at, &retention, 5 * DAY_NS);
+        assert_eq!(ending(&kept, ".seg.zst"), 0, "old enough to be deleted");
+    }
+}
+
+#[cfg(not(feature = "zstd"))]
+#[test]
+fn without_the_feature_nothing_is_compressed_and_nothing_lost() {
+    let dir = TempDir::new();
+    let (at, mut retention) = (dir.path(), archiving(dir.path()));
+    let mut store = open(at, &retention, 1);
+    (0..30).for_each(|n| send(&mut store, n).unwrap());
+    reset(&mut store, 40);
+    (0..30).for_each(|n| send(&mut store, n).unwrap());
+    drop(store);
+    settle(at, &retention, 42);
+    let archived = segments(&at.join("archive"));
+    retention.compress = Compress::Zstd;
+    let (mut store, _) = FileStore::open(&at.join("store"), options(), 43).unwrap();
+    store.retain(retention, 43, |error| assert!(error.to_string().contains("feature `zstd`")));
+    drop(store);
+    assert!(!archived.is_empty());
+    assert_eq!(segments(&at.join("archive")), archived);
+    fs::write(at.join("archive").join("00000009.seg.zst"), b"compressed elsewhere").unwrap();
+    let found = journal::read_file(&at.join("archive").join("00000009.seg.zst"));
+    assert!(found.err().unwrap().to_string().contains("feature `zstd`"));
 }
 
 #[test]
@@ -263,6 +339,7 @@ fn a_crash_while_segments_are_forgotten_and_moved_costs_nothing() {
         let options = Options { durability, ..options() };
         let retention = Retention {
             archive_dir: Some("/archive".into()),
+            compress: Compress::Never,
             delete_after_ns: 5,
             rotate_every_ns: 7,
             bytes_max: 2_500,

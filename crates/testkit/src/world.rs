@@ -139,7 +139,8 @@ impl World {
         let sides = [side(0), side(1)];
         trace.add(0, || {
             let s = &plan.settings;
-            let (resets, held) = ([s[0].reset_on, s[1].reset_on], plan.held);
+            let resets = s.each_ref().map(|s| (s.reset_on, s.reset_at, s.reset_after_h));
+            let held = plan.held;
             format!(
                 "{} {:?} HeartBtInt(108)={} {resets:?} {held:?} {:?} {:?}",
                 s[0].begin_string, plan.kind, s[0].heart_bt_int_s, plan.weather, plan.odds
@@ -163,7 +164,11 @@ impl World {
         while self.now < self.acts_at {
             self.step();
         }
-        let pause_ms = if self.random.below(10) == 0 { 20_000 } else { 100 };
+        let pause_ms = match self.random.below(10) {
+            0 if self.random.below(4) < self.plan.odds.pause_h => 4_000_000,
+            0 => 20_000,
+            _ => 100,
+        };
         self.acts_at = self.now + 1 + self.random.below(pause_ms) as u64 * MS;
     }
 
@@ -223,7 +228,13 @@ impl World {
 
     /// An operator does by hand what operators do.
     fn operate(&mut self, side: usize) {
-        let what = self.random.below(if self.plan.odds.operator_resets { 4 } else { 2 });
+        let kinds = match (self.plan.odds.operator_resets, self.plan.odds.in_session_resets) {
+            (true, true) => &[0, 1, 2, 3, 4][..],
+            (true, false) => &[0, 1, 2, 3],
+            (false, true) => &[0, 1, 4],
+            (false, false) => &[0, 1],
+        };
+        let what = kinds[self.random.below(kinds.len())];
         let number = self.random.below(30) as u64;
         self.say(|| format!("side {side}: operator {what}, {number}"));
         let begin = self.sides[side].numbers().0.saturating_sub(number).max(1);
@@ -239,6 +250,7 @@ impl World {
                 // FIX 4.0 has no word for it: both sides would have to be told.
                 2 if old => {}
                 2 => session.reset_at_next_logon(),
+                4 => _ = session.reset_in_session(now, out),
                 _ => {
                     let next = session.next_num_out() + 1 + number;
                     gives_up = session.sequence_reset(now, next, out);

@@ -216,7 +216,7 @@ pub(super) const FAULTS: &[Fault] = &[
         name: "reset-of-one-side",
         changes: &[(
             LOGON,
-            "let unasked = terms.resets && !self.reset_sent;",
+            "let unasked = terms.resets && !terms.answers_reset;",
             "let unasked = false;",
         )],
         kind: "resets",
@@ -226,6 +226,40 @@ pub(super) const FAULTS: &[Fault] = &[
         name: "reset-forgotten-by-a-restart",
         changes: &[(ENGINE, "if numbers.next_in == 1 &&", "if numbers.next_in == 0 &&")],
         kind: "operators",
+        worlds: 20_000,
+    },
+    Fault {
+        name: "reset-cut-by-a-crash",
+        changes: &[(DESK, "match self.session.awaits_reset() {", "match false {")],
+        kind: "mixed",
+        worlds: 20_000,
+    },
+    Fault {
+        name: "old-request-answered-with-new-numbers",
+        changes: &[(REPLAY, "        self.last = 0;\n", "")],
+        kind: "resets",
+        worlds: 60_000,
+    },
+    Fault {
+        name: "reset-not-asked-for-again",
+        changes: &[(LOGON, "has_flag && (self.reset_wanted || missed)", "has_flag && missed")],
+        kind: "operators",
+        worlds: 2_000,
+    },
+    Fault {
+        name: "reset-lost-with-its-link",
+        changes: &[(LOGON, "has_flag && (self.reset_wanted || missed)", "self.reset_wanted")],
+        kind: "resets",
+        worlds: 10_000,
+    },
+    Fault {
+        name: "reset-behind-a-logout-not-taken",
+        changes: &[(
+            LOGON,
+            "self.reset_numbers(ResetCause::Counterparty, out);\n        self.next_num_in = 2;",
+            "self.next_num_in = 2;",
+        )],
+        kind: "resets",
         worlds: 20_000,
     },
     Fault {

@@ -43,9 +43,10 @@ enum Offer {
 }
 
 impl Postponed {
-    /// The number of the first one, which has not been taken yet.
+    /// The lowest number of a message that has not been taken yet; those of before a reset have
+    /// none.
     pub(super) fn first_seq(&self) -> Option<u64> {
-        self.messages.front().map(|(seq, _)| *seq).filter(|seq| *seq > 0)
+        self.messages.iter().map(|(seq, _)| *seq).find(|seq| *seq > 0)
     }
 
     /// Numbers have been reset: those of the messages mean nothing any more.
@@ -168,7 +169,11 @@ impl Desk {
             return Err(Down::Session(Disconnect::ApplicationNotAvailable));
         }
         postponed.bytes += bytes.len();
-        postponed.messages.push_back((message.msg_seq_num().unwrap_or(1), bytes.to_vec()));
+        let seq = match self.session.awaits_reset() {
+            true => 0,
+            false => message.msg_seq_num().unwrap_or(1),
+        };
+        postponed.messages.push_back((seq, bytes.to_vec()));
         Ok(())
     }
 
@@ -176,9 +181,10 @@ impl Desk {
     pub(super) fn forget_postponed(&mut self) {
         if let Some(seq) = self.postponed.first_seq() {
             self.session.set_next_num_in(seq);
-            self.postponed = Postponed::default();
+            // Those of before a reset are nowhere else any more: they go on waiting.
+            self.postponed.messages.retain(|(seq, _)| *seq == 0);
+            self.postponed.bytes = self.postponed.messages.iter().map(|(_, m)| m.len()).sum();
         }
-        // Those of before a reset are nowhere else any more: they go on waiting.
     }
 
     /// FIX, third-party routing: passes the message on to the session with that counterparty, as

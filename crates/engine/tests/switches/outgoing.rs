@@ -194,3 +194,52 @@ fn during_the_pause_after_a_logon_messages_keep_their_order() {
     }
     assert_eq!(handle.queued().len(), 2);
 }
+
+/// Tells how often the same was asked for, and has enough at the third time.
+struct Patient(Sender<u32>);
+
+impl Application for Patient {
+    fn on_message(
+        &mut self,
+        _: &Message<'_>,
+        _: &mut SessionRef<'_>,
+    ) -> Result<(), BusinessReject> {
+        Ok(())
+    }
+
+    fn on_resend_loop(&mut self, times: u32, session: &mut SessionRef<'_>) {
+        self.0.send(times).unwrap();
+        if times == 3 {
+            session.disconnect();
+        }
+    }
+}
+
+#[test]
+fn the_application_hears_of_a_resend_loop_and_may_end_it() {
+    for same_requests_max in [0, 1] {
+        let (sender, told) = channel();
+        let settings = venue(|s| s.resend.same_requests_max = same_requests_max);
+        let (_engine, address) = start(vec![settings], || Patient(sender.clone()));
+        let mut wire = crate::logged_on(address);
+        for seq in 2..5 {
+            wire.send(&format!("35=2|34={seq}|7=1|16=1"));
+        }
+        while !wire.next().is_empty() {}
+        let expected = if same_requests_max == 0 { vec![2, 3] } else { vec![2] };
+        assert_eq!(told.try_iter().collect::<Vec<_>>(), expected);
+    }
+}
+
+/// The counterparty takes back what we have kept already: that is counted.
+#[test]
+fn kept_messages_that_are_covered_are_counted() {
+    let (engine, address) = start(vec![venue(|_| ())], || Echo);
+    let mut wire = crate::logged_on(address);
+    wire.send("35=D|34=3|11=a");
+    assert!(wire.next().starts_with("35=2|"));
+    wire.send("35=4|34=2|123=Y|36=4");
+    wire.send("35=1|34=4|112=x");
+    assert!(wire.next().starts_with("35=0|"));
+    assert_eq!(engine.sessions().next().unwrap().counters().passed_over, 1);
+}

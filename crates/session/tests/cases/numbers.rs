@@ -1,9 +1,10 @@
 //! The switches about numbers: resets, numbers too low, LastMsgSeqNumProcessed(369) and
 //! NextExpectedMsgSeqNum(789).
 
+use transfix_codec::{Reject, RejectReason, tag};
 use transfix_session::{
-    BeginString, Disconnect, NumbersConfig, ResetPolicy, Role, State, TooLow, TooLowAtLogon,
-    Verdict,
+    BeginString, Disconnect, NumbersConfig, Remark, ResetPolicy, Role, State, TooLow,
+    TooLowAtLogon, Verdict,
 };
 
 use crate::counterparty::{World, all_versions};
@@ -191,19 +192,24 @@ fn an_initiator_asks_for_a_reset_that_was_cut_until_it_is_answered() {
 
 /// The counterparty may have taken the reset, or may never have seen it: its number tells.
 #[test]
-fn an_acceptor_goes_on_with_the_numbers_of_the_counterparty_when_a_reset_was_cut() {
-    for (seq, answers, expected) in [
+fn an_acceptor_asks_again_in_its_answer_if_the_counterparty_has_not_seen_its_reset() {
+    for (seq, answer, expected) in [
         // It answered with 1, and that was lost.
-        (2, "34=3", (1, 5)),
-        (4, "34=3", (1, 5)),
+        (2, "35=A|34=3|98=0|108=30", (1, 5)),
+        (4, "35=A|34=3|98=0|108=30", (1, 5)),
         // It has not seen the reset.
-        (20, "34=12", (21, 13)),
-        (22, "34=12", (20, 14)),
+        (20, "35=A|34=1|98=0|108=30|141=Y", (2, 2)),
+        (22, "35=A|34=1|98=0|108=30|141=Y", (2, 2)),
     ] {
         let mut w = cut_in_a_reset(Role::Acceptor);
         assert_eq!(w.receive(&format!("35=A|34={seq}|98=0|108=30")), Verdict::LoggedOn, "{seq}");
-        assert!(w.sent()[0].starts_with(&format!("35=A|{answers}|")), "{seq}");
+        assert_eq!(w.sent()[0], answer, "{seq}");
         assert_eq!(numbers(&w), expected, "{seq}");
+        // Some answer what they have not asked for; that is no reset of theirs.
+        if seq >= 20 {
+            assert_eq!(w.receive("35=A|34=1|98=0|108=30|141=Y"), Verdict::LoggedOn);
+            assert_eq!((w.sent().len(), numbers(&w)), (0, (2, 2)));
+        }
     }
     let mut w = cut_in_a_reset(Role::Acceptor);
     assert_eq!(w.receive("35=A|34=1|98=0|108=30|141=Y"), Verdict::LoggedOn);
@@ -213,6 +219,19 @@ fn an_acceptor_goes_on_with_the_numbers_of_the_counterparty_when_a_reset_was_cut
     w.session.set_next_num_in(20);
     assert_eq!(w.receive("35=A|34=20|98=0|108=30"), Verdict::LoggedOn);
     assert_eq!(numbers(&w), (21, 4));
+}
+
+/// The answer that our Logout(5) has overtaken still ends the reset: both go on with its numbers.
+#[test]
+fn a_reset_is_answered_while_we_log_out() {
+    let mut w = World::active(BeginString::Fix44);
+    w.takes("35=0|34=2");
+    assert!(w.session.reset_in_session(w.now, &mut w.out));
+    assert!(w.session.awaits_reset());
+    w.session.logout(w.now, "", &mut w.out);
+    assert_eq!(w.receive("35=A|34=1|98=0|108=30|141=Y"), Verdict::Handled);
+    assert_eq!(w.receive("35=5|34=2"), Verdict::Disconnect(Disconnect::LoggedOut));
+    assert_eq!((w.session.awaits_reset(), numbers(&w)), (false, (3, 3)));
 }
 
 #[test]
@@ -395,4 +414,52 @@ fn next_expected_of_an_acceptor_is_honoured() {
         w.sent();
         assert_eq!(w.receive(&format!("35=A|34=1|98=0|108=30|789={next}")), expected);
     }
+}
+
+/// What an operator has set is not undone by somebody who does not log on; what a refusal has used
+/// comes back.
+#[test]
+fn a_stranger_brings_no_reset_at_the_end_of_its_connection() {
+    for (set, expected) in [(None, (1, 1)), (Some(7), (1, 8))] {
+        let on_disconnect = ResetPolicy { disconnect: true, ..ResetPolicy::NEVER };
+        let mut w = World::active_with(BeginString::Fix44, |config| config.reset = on_disconnect);
+        w.disconnect();
+        assert_eq!(numbers(&w), (1, 1));
+        w.connect();
+        // While a connection is up too.
+        if let Some(next) = set {
+            w.session.set_next_num_out(next);
+        }
+        w.takes("35=A|34=1|98=0|108=-1");
+        assert_eq!(w.sent().len(), 1, "a Logout(5)");
+        w.disconnect();
+        assert_eq!(numbers(&w), expected);
+    }
+}
+
+#[test]
+fn kept_messages_that_are_covered_are_told() {
+    let mut w = World::active(BeginString::Fix44);
+    for seq in [4, 5, 7] {
+        assert_eq!(w.receive(&format!("35=D|34={seq}|11=a")), Verdict::Held);
+    }
+    assert_eq!(w.session.take_remark(), None);
+    w.takes("35=4|34=2|123=Y|36=6");
+    assert_eq!(w.session.take_remark(), Some(Remark::PassedOver(2)));
+    assert_eq!(w.session.take_remark(), None, "once");
+    assert_eq!((w.receive_held(), w.session.held().0), (None, 1), "6 is missing still");
+    w.takes("35=0|34=6");
+    assert_eq!(w.receive_held(), Some(Verdict::Deliver));
+    assert_eq!(w.session.take_remark(), None, "delivered");
+}
+
+#[test]
+fn a_faulty_reject_is_told_and_counts() {
+    let mut w = World::active(BeginString::Fix44);
+    w.takes("35=3|34=2|45=1");
+    assert_eq!(w.session.take_remark(), None);
+    w.takes("35=3|34=3|45=1|43=?");
+    let fault = Reject::new(RejectReason::IncorrectDataFormat, tag::POSS_DUP_FLAG);
+    assert_eq!(w.session.take_remark(), Some(Remark::FaultyReject(fault)));
+    assert_eq!((w.sent().len(), w.session.next_num_in()), (0, 4));
 }

@@ -56,6 +56,10 @@ pub(super) struct Written {
     /// The highest number used since the last reset, and what was sent since.
     highest: u64,
     originals: HashMap<u64, Original>,
+    /// The numbers start again with the next Logon(A).
+    starts_again: bool,
+    /// The counterparty has answered our Logon(A) with a reset: that was our number 1.
+    logon_is_first: bool,
     /// BeginSeqNo(7) and SendingTime(52) of the last ResendRequest(2) of this connection.
     request: Option<(u64, Timestamp)>,
     /// BeginSeqNo(7) of ResendRequests(2) of the operator's, which are not judged.
@@ -89,10 +93,14 @@ impl Observer {
     /// A new connection of this side.
     pub(super) fn connected(&mut self, side: usize) {
         let written = &mut self.sides[side];
+        if written.starts_again {
+            written.start_again();
+        }
         written.partial.clear();
         written.first = None;
         written.last = None;
         written.request = None;
+        written.logon_is_first = false;
         written.asked.clear();
         written.logged_out = false;
         written.operator_requests.clear();
@@ -104,7 +112,12 @@ impl Observer {
     pub(super) fn reset(&mut self, side: usize) {
         let fair = self.tolerance.silent_resets || self.tolerance.asked_resets;
         assert!(fair || !self.tolerance.honest, "side {side} resets its numbers unasked");
-        self.sides[side].start_again();
+        let written = &mut self.sides[side];
+        match written.first {
+            // What waits for the connection leaves behind the reset, with the old numbers.
+            Some(_) => written.starts_again = true,
+            None => written.start_again(),
+        }
     }
 
     /// What was written is another session's now.
@@ -167,6 +180,9 @@ impl Observer {
         {
             self.check_need(side, message);
         }
+        if message.msg_type() == b"A" && message.flag(tag::RESET_SEQ_NUM_FLAG) == Ok(true) {
+            self.sides[1 - side].logon_is_first = true;
+        }
         let written = &mut self.sides[side];
         written.note(now, side, seq, message, self.tolerance);
         if message.msg_type() == b"3" {
@@ -193,6 +209,8 @@ impl Observer {
 
 impl Written {
     fn start_again(&mut self) {
+        self.starts_again = false;
+        self.request = None;
         self.highest = 0;
         self.first = None;
         self.last = None;
@@ -202,10 +220,14 @@ impl Written {
     /// A new number: the next one, or 1 with a reset.
     fn check_number(&mut self, side: usize, seq: u64, message: &Message<'_>, tolerance: Tolerance) {
         let flagged = message.flag(tag::RESET_SEQ_NUM_FLAG) == Ok(true);
-        // What waited for the connection may have left behind the reset.
         if seq == 1 && self.highest > 0 && message.msg_type() == b"A" {
             assert!(flagged && tolerance.asked_resets, "side {side} starts again at 1 unasked");
             self.start_again();
+        }
+        // Nothing has followed our Logon(A).
+        if seq == 2 && self.logon_is_first && self.first == self.last {
+            self.start_again();
+            self.last = Some(1);
         }
         match self.last {
             Some(last) => assert!(seq == last + 1, "side {side}: {seq} follows {last}"),

@@ -89,6 +89,10 @@ pub(super) struct Odds {
     pub(super) operate: usize,
     /// Also a reset of the numbers by the operator, and numbers given up.
     pub(super) operator_resets: bool,
+    /// The operator also resets the numbers of a session that is logged on.
+    pub(super) in_session_resets: bool,
+    /// Hours of silence, now and then.
+    pub(super) pause_h: usize,
     pub(super) flood: usize,
     pub(super) unnoticed_ms_max: usize,
 }
@@ -113,17 +117,18 @@ impl Plan {
     pub(super) fn draw(random: &mut Random, kind: Kind) -> Self {
         let begin_string = BeginString::ALL[random.below(BeginString::ALL.len())];
         let has = |kinds: &[Kind]| kind == Kind::Mixed || kinds.contains(&kind);
-        let odds = odds(random, kind);
-        let reset = match random.below(if kind == Kind::Mixed { 8 } else { 3 }) {
-            3.. => [ResetPolicy::NEVER; 2],
-            _ if !has(&[Kind::Resets]) => [ResetPolicy::NEVER; 2],
-            0 => [ResetPolicy::DISCONNECT; 2],
-            1 => [ResetPolicy::LOGON; 2],
-            // FIX 4.0 has no ResetSeqNumFlag(141).
-            _ if begin_string == BeginString::Fix40 => [ResetPolicy::LOGON; 2],
-            _ => [ResetPolicy::LOGON, ResetPolicy::NEVER],
+        let mut odds = odds(random, kind);
+        let reset = if has(&[Kind::Resets]) {
+            policies(random, begin_string, kind)
+        } else {
+            [ResetPolicy::NEVER; 2]
         };
-        let heart_bt_int_s = [1, 2, 5, 30, 30, 0][random.below(6)];
+        let in_session = InSession::draw(random, begin_string, kind);
+        odds.in_session_resets = in_session.by_hand;
+        odds.pause_h = usize::from(in_session.after_h != [0; 2]);
+        // Hours of heartbeats are to pass quickly.
+        let intervals = if odds.pause_h > 0 { &[600, 0][..] } else { &[1, 2, 5, 30, 30, 0] };
+        let heart_bt_int_s = intervals[random.below(intervals.len())];
         let wide_clocks = has(&[Kind::Clocks]) && random.below(2) == 0;
         let offline = if random.below(3) == 0 { Offline::Store } else { Offline::Refuse };
         let precision = [None, Some(Precision::Nanos)][random.below(2)]
@@ -139,6 +144,8 @@ impl Plan {
             settings.default_appl_ver_id = appl_ver_id.map(|version| version as u8);
             settings.heart_bt_int_s = heart_bt_int_s;
             settings.reset_on = reset[role as usize];
+            settings.reset_at = in_session.at_s[role as usize];
+            settings.reset_after_h = in_session.after_h[role as usize];
             settings.sending_time_tolerance_s = if wide_clocks { 0 } else { 120 };
             settings.precision = precision;
             settings.validate = false;
@@ -189,11 +196,12 @@ impl Plan {
     }
 
     pub(super) fn tolerance(&self) -> Tolerance {
-        let policies = [self.settings[0].reset_on, self.settings[1].reset_on];
-        let never = policies == [ResetPolicy::NEVER; 2];
+        let never = self.policies() == [ResetPolicy::NEVER; 2];
         Tolerance {
             silent_resets: !never,
-            asked_resets: policies.contains(&ResetPolicy::LOGON) || self.odds.operator_resets,
+            asked_resets: self.settings[0].reset_on.logon
+                || self.odds.operator_resets
+                || self.resets_in_session(),
             complete: self.weather.damage_one_in == 0
                 && self.held.messages_max > 100
                 && !self.resets(),
@@ -207,8 +215,75 @@ impl Plan {
 
     /// Whether messages may be lost at a reset.
     pub(super) fn resets(&self) -> bool {
-        let policies = [self.settings[0].reset_on, self.settings[1].reset_on];
-        self.odds.operator_resets || policies != [ResetPolicy::NEVER; 2]
+        let never = self.policies() == [ResetPolicy::NEVER; 2];
+        self.odds.operator_resets || self.resets_in_session() || !never
+    }
+
+    fn policies(&self) -> [ResetPolicy; 2] {
+        self.settings.each_ref().map(|settings| settings.reset_on)
+    }
+
+    pub(super) fn resets_in_session(&self) -> bool {
+        let timed = |s: &SessionSettings| s.reset_at.is_some() || s.reset_after_h > 0;
+        self.odds.in_session_resets || self.settings.iter().any(timed)
+    }
+}
+
+/// Resets of sessions that are logged on.
+#[derive(Default)]
+struct InSession {
+    by_hand: bool,
+    at_s: [Option<u32>; 2],
+    after_h: [u32; 2],
+}
+
+impl InSession {
+    fn draw(random: &mut Random, begin_string: BeginString, kind: Kind) -> Self {
+        // FIX 4.0 has no ResetSeqNumFlag(141).
+        let wanted = match kind {
+            Kind::Resets | Kind::Operators => 2,
+            Kind::Mixed => 4,
+            _ => return Self::default(),
+        };
+        if begin_string == BeginString::Fix40 || random.below(wanted) > 0 {
+            return Self::default();
+        }
+        let mut drawn = Self { by_hand: random.below(3) > 0, ..Self::default() };
+        // In the first minutes of the world; sometimes on both sides at once.
+        let same = 12 * 3_600 + random.below(60) as u32;
+        for side in [0, 1] {
+            drawn.at_s[side] = match random.below(4) {
+                0 => Some(same),
+                1 => Some(12 * 3_600 + random.below(100) as u32),
+                _ => None,
+            };
+        }
+        if random.below(6) == 0 {
+            drawn.after_h = [1, random.below(3) as u32];
+        }
+        drawn
+    }
+}
+
+/// Policies by which both sides' numbers start again together, whatever befalls them.
+fn policies(random: &mut Random, begin_string: BeginString, kind: Kind) -> [ResetPolicy; 2] {
+    // What happens besides, on each side, where the next Logon(A) resets anyway.
+    let mut more = |policy: ResetPolicy| ResetPolicy {
+        logout: random.below(3) == 0,
+        error: random.below(3) == 0,
+        disconnect: policy.disconnect || random.below(3) == 0,
+        ..policy
+    };
+    let logon = [more(ResetPolicy::LOGON), more(ResetPolicy::LOGON)];
+    let at_end = [more(ResetPolicy::DISCONNECT), more(ResetPolicy::DISCONNECT)];
+    let by_initiator = [more(ResetPolicy::LOGON), more(ResetPolicy::NEVER)];
+    match random.below(if kind == Kind::Mixed { 8 } else { 4 }) {
+        0 => at_end,
+        1 => logon,
+        // FIX 4.0 has no ResetSeqNumFlag(141).
+        2 if begin_string == BeginString::Fix40 => logon,
+        2 => by_initiator,
+        _ => [ResetPolicy::NEVER; 2],
     }
 }
 
@@ -254,6 +329,8 @@ fn odds(random: &mut Random, kind: Kind) -> Odds {
         jump: if has(&[Kind::Clocks]) { 6 } else { 0 },
         operate: one_in(6, has(&[Kind::Operators, Kind::Resets])),
         operator_resets,
+        in_session_resets: false,
+        pause_h: 0,
         flood: one_in(20, true),
         unnoticed_ms_max: one_in(60_000, true),
     }

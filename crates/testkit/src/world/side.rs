@@ -39,6 +39,8 @@ pub(super) struct Held {
 /// Where things stood before a call.
 struct Before {
     numbers: (u64, u64),
+    stored: (u64, u64),
+    awaits_reset: bool,
     sent: usize,
     delivered: usize,
     resets: u64,
@@ -94,6 +96,12 @@ impl Side {
         (seen.next_num_in, seen.next_num_out)
     }
 
+    /// The numbers that a new process finds: of a numbering that is given up, none.
+    fn stored(&self) -> (u64, u64) {
+        let seen = self.rig.look();
+        (if seen.awaits_reset { 1 } else { seen.next_num_in }, seen.next_num_out)
+    }
+
     pub(super) fn state(&self) -> State {
         self.rig.look().state
     }
@@ -108,6 +116,8 @@ impl Side {
             let log = self.app.lock();
             Before {
                 numbers: self.numbers(),
+                stored: self.stored(),
+                awaits_reset: self.rig.look().awaits_reset,
                 sent: log.sent.len(),
                 delivered: log.delivered.len(),
                 resets: self.disk.resets(),
@@ -118,7 +128,9 @@ impl Side {
         self.note(now);
         let (after, reset) = (self.numbers(), self.disk.resets() > before.resets);
         let ahead = after.0 >= before.numbers.0 && after.1 >= before.numbers.1;
-        assert!(ahead || reset || self.disk.is_lost(), "numbers go back to {after:?}");
+        // With the answer to a reset of ours the other direction starts again too.
+        let fair = reset || before.awaits_reset;
+        assert!(ahead || fair || self.disk.is_lost(), "numbers go back to {after:?}");
         if reset {
             // What was sent behind the reset has begun the new epoch already.
             let mut log = self.app.lock();
@@ -161,14 +173,14 @@ impl Side {
 
     /// A new process finds what the old one has left.
     fn recover(&mut self, now: u64, before: &Before) {
-        let after = self.numbers();
+        let after = self.stored();
         self.disk.ail(None);
         self.restart(now, self.disk.worst());
         let found = self.numbers();
         assert!(
-            found == after || found == before.numbers,
+            found == after || found == before.stored,
             "a crash between {:?} and {after:?} leaves {found:?}",
-            before.numbers
+            before.stored
         );
         if found != after {
             // What the application did in that turn is undone with it.
