@@ -229,12 +229,25 @@ impl Desk {
     /// Goes on from what another process has left in the store.
     fn refresh(&mut self) -> Result<(), StoreError> {
         self.store.refresh()?;
+        self.resume()
+    }
+
+    /// Goes on, after the store has failed, from what it has.
+    pub(crate) fn reopen(&mut self) -> Result<(), StoreError> {
+        self.store.reopen()?;
+        // What it did not take was never sent.
+        self.out.clear();
+        tracing::info!(session = %self.id(), "the store is open again");
+        self.resume()
+    }
+
+    fn resume(&mut self) -> Result<(), StoreError> {
         let Numbers { next_in, next_out, .. } = self.store.numbers();
-        if (next_in, next_out) != self.stored {
+        self.stored = (next_in, next_out);
+        if self.stored != (self.session.next_num_in(), self.session.next_num_out()) {
             tracing::info!(session = %self.id(), next_in, next_out, "numbers of the store taken");
             self.session.set_next_num_in(next_in);
             self.session.set_next_num_out(next_out);
-            self.stored = (next_in, next_out);
             if next_in == 1 && asked_to_reset(&mut *self.store) {
                 self.session.reset_at_next_logon();
             }

@@ -29,9 +29,9 @@ pub(crate) enum Down {
     Session(Disconnect),
     /// The socket failed.
     Io(io::Error),
-    /// The store failed: the link stays down until the engine is started anew.
+    /// The store failed: the link stays down until it is open again.
     Store(StoreError),
-    /// The application or the engine panicked: as with a store.
+    /// The application or the engine panicked: it stays down until the engine is started anew.
     Panicked,
 }
 

@@ -218,7 +218,8 @@ pub enum SendError {
     /// The message itself is wrong.
     Misuse(Misuse),
     /// The session has failed: its store, or a panic in its application. It takes nothing more
-    /// until the engine is started anew; the log says why.
+    /// until its store is open again, and after a panic until the engine is started anew; the log
+    /// says why.
     Failed,
     /// The engine has been stopped.
     Closed,
@@ -240,7 +241,8 @@ impl fmt::Display for SendError {
             Self::Expired => f.write_str("it has waited for a logon longer than it may"),
             Self::Misuse(misuse) => misuse.fmt(f),
             Self::Failed => f.write_str(
-                "the session has failed; see the log, mend the cause, start the engine anew",
+                "the session has failed; see the log and mend the cause: it comes back when its \
+                 store does, after a panic when the engine is started anew",
             ),
             Self::Closed => f.write_str("the engine has been stopped"),
         }

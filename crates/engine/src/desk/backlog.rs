@@ -94,6 +94,11 @@ impl Backlog {
         }
     }
 
+    /// Drops those that the store does not have.
+    pub(super) fn drop_others(&mut self) {
+        self.bytes.truncate(self.kept_to);
+    }
+
     /// Takes over what other threads have handed over.
     pub(super) fn fill(&mut self, queue: &SendQueue) {
         self.compact();
@@ -128,7 +133,7 @@ impl Backlog {
         let others = self.bytes.split_off(self.kept_to);
         self.bytes.clear();
         self.kept.clear();
-        (self.from, self.next_ticket) = (0, 1);
+        (self.from, self.next_ticket, self.gone) = (0, 1, None);
         while let Some(found) = store.queued(self.next_ticket)? {
             self.next_ticket = found.seq + 1;
             let fields = found.bytes.strip_prefix(b"35=");

@@ -102,8 +102,13 @@ impl Desk {
 
     /// Puts what waits for a logon into the store.
     pub(crate) fn keep_queued(&mut self, now: Now, queue: &SendQueue) -> Result<(), StoreError> {
-        self.put_queued(now, queue)?;
-        self.journal(now)
+        let kept = self.put_queued(now, queue);
+        if kept.is_err() {
+            // Refused: they must not be sent later.
+            self.backlog.drop_others();
+            self.note_taken(queue);
+        }
+        kept.and_then(|()| self.journal(now))
     }
 
     /// Takes from the store what waits there.

@@ -6,6 +6,7 @@ mod memory;
 mod outgoing;
 mod own_store;
 mod queue;
+mod reopening;
 mod templates;
 mod wire;
 
