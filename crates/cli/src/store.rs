@@ -1,12 +1,14 @@
 //! `transfix store`: what the stores of sessions hold, and what an operator may do to one.
 //!
-//! Invariant: only `set-next` changes an existing store, and only while nobody has it open.
+//! Invariant: only `set-next` and `queue --clear` change an existing store, and only while nobody
+//! has it open.
 
 mod export;
 mod health;
 mod import;
 mod list;
 mod print;
+mod queue;
 mod repair;
 mod select;
 mod set_next;
@@ -45,6 +47,8 @@ enum Verb {
     Show(show::Args),
     /// Print what a store holds in readable form, by number, time, direction or type.
     Print(print::Args),
+    /// Show the messages that wait for a logon, or clear them.
+    Queue(queue::Args),
     /// Set the next numbers of a session that is not running, and say why in its journal.
     SetNext(set_next::Args),
     /// Check every byte of stores, and say what is lost where one is damaged.
@@ -62,6 +66,7 @@ pub(crate) fn run(args: &Args) -> ExitCode {
         Verb::List(args) => list::run(args),
         Verb::Show(args) => show::run(args),
         Verb::Print(args) => print::run(args),
+        Verb::Queue(args) => queue::run(args),
         Verb::SetNext(args) => set_next::run(args),
         Verb::Verify(args) => verify::run(args),
         Verb::Repair(args) => repair::run(args),

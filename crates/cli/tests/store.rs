@@ -83,7 +83,9 @@ fn files(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
 #[test]
 fn help_shows_an_example_of_each_verb() {
     assert!(expect(0, &["--help"]).out.contains("\n  transfix store list"));
-    for verb in ["list", "show", "print", "set-next", "verify", "repair", "export", "import"] {
+    for verb in
+        ["list", "show", "print", "queue", "set-next", "verify", "repair", "export", "import"]
+    {
         let help = expect(0, &[verb, "--help"]).out;
         assert!(help.contains(&format!("\n  transfix store {verb} ")), "{help}");
         assert!(help.contains("Exit code: 0 "), "{help}");
@@ -131,6 +133,45 @@ fn print_takes_numbers_times_directions_and_types() {
     assert!(second.len() == 3 && second[2].starts_with("next_in 6 "), "{second:?}");
     assert!(lines(&["--to", "1", "--full"]).iter().any(|line| line.contains("MsgSeqNum")));
     assert!(expect(2, &["print", &store, "--from", "noon"]).err.contains("20261121-09:28:25"));
+}
+
+#[test]
+fn the_queue_is_shown_at_any_time_and_cleared_while_nobody_uses_it() {
+    let dir = TempDir::new();
+    let store = dir.path().to_str().unwrap().to_owned();
+    session(dir.path(), 2);
+    assert_eq!(expect(0, &["queue", &store]).out, "0 messages waiting\n");
+    let (mut open, _) = FileStore::open(dir.path(), SMALL, 0).unwrap();
+    for ticket in 1..=3 {
+        let bytes = format!("35=D\x0111=order {ticket}\x01").into_bytes();
+        open.put(ticket * SECOND, Record::Queued { ticket, bytes: &bytes }).unwrap();
+    }
+    open.put(4 * SECOND, Record::Unqueued(1)).unwrap();
+    open.commit().unwrap();
+    let two = "2 19700101-00:00:02.000000000 35=D|11=order 2\n\
+               3 19700101-00:00:03.000000000 35=D|11=order 3\n2 messages waiting\n";
+    assert_eq!(expect(0, &["queue", &store]).out, two);
+    let shown = expect(0, &["show", &store]).out;
+    let mut words = shown.split_whitespace().skip_while(|word| *word != "waiting");
+    assert_eq!(words.nth(1), Some("2"), "{shown}");
+    let printed = expect(0, &["print", &store]).out;
+    assert!(printed.contains("queued 2 19700101-00:00:02.000000000 35=D|11=order 2"), "{printed}");
+    assert!(printed.contains("unqueued 1 19700101-00:00:04"), "{printed}");
+    let exported = expect(0, &["export", &store, "--to", "json"]).out;
+    assert!(exported.contains("\"queued\":2") && exported.contains("\"unqueued\":1"));
+    let clear = ["queue", &store, "--clear", "--reason", "of yesterday"];
+    let said = expect(1, &clear);
+    assert!(said.err.contains("close the other process"), "{said:?}");
+    drop(open);
+    assert_eq!(expect(0, &["queue", &store]).out, two, "nothing was cleared");
+    assert_eq!(expect(0, &clear).out, "2 messages cleared\n");
+    assert_eq!(expect(0, &["queue", &store]).out, "0 messages waiting\n");
+    assert_eq!(expect(0, &["queue", &store, "--clear"]).out, "0 messages cleared\n");
+    let note = expect(0, &["show", &store]).out;
+    assert!(note.contains("queue, by alice (uid "), "{note}");
+    assert!(note.contains(": 2 messages cleared: of yesterday"), "{note}");
+    expect(2, &["queue", &store, "--reason", "of yesterday"]);
+    expect(2, &["queue", "nowhere"]);
 }
 
 #[test]

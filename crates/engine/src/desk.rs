@@ -2,6 +2,7 @@
 //!
 //! Invariant: [`Desk::write`] finds everything journalled and committed.
 
+mod backlog;
 mod delivery;
 mod outgoing;
 
@@ -18,6 +19,7 @@ use transfix_session::{
 use transfix_store::{Numbers, Record, Store, StoreError};
 use transfix_transport::Stream;
 
+use backlog::Backlog;
 use delivery::Postponed;
 
 use crate::application::{Application, Direction, SessionRef};
@@ -53,6 +55,7 @@ pub(crate) struct LinkOptions {
     /// When the session may be connected; `None` for always.
     pub(crate) hours: Option<Hours>,
     pub(crate) queue_pause_ms: u32,
+    pub(crate) queue_expires_s: u32,
     pub(crate) unsent: Unsent,
     pub(crate) unavailable: Unavailable,
     /// Whether messages for third parties are passed on.
@@ -121,8 +124,7 @@ pub(crate) struct Desk {
     /// The operator wants the link to go down.
     pub(crate) cut: Option<Disconnect>,
     /// Messages of other threads, taken from the queue and not sent yet.
-    taken: Vec<u8>,
-    taken_from: usize,
+    backlog: Backlog,
     /// An operator holds back what waits in the queue.
     pub(crate) holds: bool,
     /// Until when they wait after a logon.
@@ -157,8 +159,7 @@ impl Desk {
             shown: 0,
             notes_end: false,
             cut: None,
-            taken: Vec::new(),
-            taken_from: 0,
+            backlog: Backlog::default(),
             holds: false,
             pause_until_ns: None,
             postponed: Postponed::default(),
@@ -179,7 +180,7 @@ impl Desk {
     pub(crate) fn waits(&self) -> bool {
         !self.out.bytes().is_empty()
             || self.replay.active
-            || self.taken_from < self.taken.len()
+            || (!self.backlog.is_empty() && self.session.state() == State::Active)
             || self.cut.is_some()
     }
 
@@ -192,7 +193,7 @@ impl Desk {
     pub(crate) fn waiting_bytes(&self, queue: &SendQueue) -> usize {
         let (_, held) = self.session.held();
         let out = self.out.bytes().len() + self.replay.out.bytes().len();
-        out + self.taken.len() - self.taken_from + queue.len() + held + self.postponed.bytes()
+        out + self.backlog.len() + queue.len() + held + self.postponed.bytes()
     }
 
     /// Whether far more waits than applications may queue: a counterparty that makes us answer and
@@ -228,17 +229,30 @@ impl Desk {
     /// Goes on from what another process has left in the store.
     fn refresh(&mut self) -> Result<(), StoreError> {
         self.store.refresh()?;
+        self.resume()
+    }
+
+    /// Goes on, after the store has failed, from what it has.
+    pub(crate) fn reopen(&mut self) -> Result<(), StoreError> {
+        self.store.reopen()?;
+        // What it did not take was never sent.
+        self.out.clear();
+        tracing::info!(session = %self.id(), "the store is open again");
+        self.resume()
+    }
+
+    fn resume(&mut self) -> Result<(), StoreError> {
         let Numbers { next_in, next_out, .. } = self.store.numbers();
-        if (next_in, next_out) != self.stored {
+        self.stored = (next_in, next_out);
+        if self.stored != (self.session.next_num_in(), self.session.next_num_out()) {
             tracing::info!(session = %self.id(), next_in, next_out, "numbers of the store taken");
             self.session.set_next_num_in(next_in);
             self.session.set_next_num_out(next_out);
-            self.stored = (next_in, next_out);
             if next_in == 1 && asked_to_reset(&mut *self.store) {
                 self.session.reset_at_next_logon();
             }
         }
-        Ok(())
+        self.restore_queued()
     }
 
     /// Gives a message to the session; a good Logon(A) to the application first.
@@ -540,6 +554,10 @@ impl Desk {
             self.store.put(time_ns, Record::NextOut(numbers.1))?;
         }
         self.stored = numbers;
+        // With the frames of those that were sent: no message is sent twice, and none is lost.
+        if let Some(gone) = self.backlog.take_gone() {
+            self.store.put(time_ns, gone)?;
+        }
         self.note_state();
         self.store.commit()
     }
@@ -644,7 +662,7 @@ impl Desk {
         }
     }
 
-    pub(crate) fn closed(&mut self, now: Now, reason: Disconnect) {
+    pub(crate) fn closed(&mut self, now: Now, queue: &SendQueue, reason: Disconnect) {
         self.forget_postponed();
         self.session.disconnected(&mut self.out);
         // Attempts that come to nothing would fill the journal.
@@ -653,7 +671,8 @@ impl Desk {
             false => Ok(()),
         };
         // A reset that this end brings; a store that has failed keeps the session down anyway.
-        if let Err(error) = noted.and_then(|()| self.journal(now)) {
+        let kept = noted.and_then(|()| self.put_queued(now, queue));
+        if let Err(error) = kept.and_then(|()| self.journal(now)) {
             tracing::error!(session = %self.id(), %error, "store failed");
         }
         self.cut = None;

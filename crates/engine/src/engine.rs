@@ -361,7 +361,21 @@ pub fn pin_to_cpu(cpu: usize) -> io::Result<()> {
     Ok(rustix::thread::sched_setaffinity(None, &set)?)
 }
 
+/// Opens the store of a session.
+pub(crate) type OpenStoreOf =
+    fn(&SessionSettings, &Registry) -> Result<Box<dyn Store>, EngineError>;
+
 pub(crate) fn open(
+    settings: &SessionSettings,
+    application: Box<dyn Application>,
+    registry: &Arc<Registry>,
+) -> Result<Shared, EngineError> {
+    open_over(open_store, settings, application, registry)
+}
+
+/// Puts a session together over the store that `open_store` answers with.
+pub(crate) fn open_over(
+    open_store: OpenStoreOf,
     settings: &SessionSettings,
     application: Box<dyn Application>,
     registry: &Arc<Registry>,
@@ -379,7 +393,7 @@ pub(crate) fn open(
     let store = open_store(settings, registry)?;
     let log = open_log(settings, registry)?;
     let parts = Parts { config: settings.config(), data_fields, hours, store, log, application };
-    Ok(assemble(settings, parts, registry))
+    assemble(settings, parts, registry).map_err(|source| EngineError::Store { id, source })
 }
 
 /// The session's own store, or the one that its settings ask for.
@@ -416,7 +430,7 @@ pub(crate) fn assemble(
     settings: &SessionSettings,
     parts: Parts,
     registry: &Arc<Registry>,
-) -> Shared {
+) -> Result<Shared, StoreError> {
     let Parts { config, data_fields, hours, mut store, log, application } = parts;
     let (id, precision) = (config.id.clone(), config.precision);
     let numbers = store.numbers();
@@ -439,6 +453,7 @@ pub(crate) fn assemble(
         refresh_on_logon: settings.refresh_on_logon,
         hours,
         queue_pause_ms: settings.queue_pause_ms,
+        queue_expires_s: settings.queue_expires_s,
         unsent: settings.unsent,
         unavailable: settings.unavailable,
         routes: settings.route_third_party,
@@ -452,11 +467,14 @@ pub(crate) fn assemble(
     };
     let mut desk = Desk::new(session, store, application, Arc::clone(registry), options);
     desk.log = log;
+    desk.restore_queued()?;
     let standing = Arc::clone(&desk.standing);
-    Shared {
+    let queue = SendQueue::new(settings.queued_bytes_max, precision);
+    desk.note_taken(&queue);
+    Ok(Shared {
         id,
         link: Mutex::new(Link::new(desk)),
-        queue: SendQueue::new(settings.queued_bytes_max, precision),
+        queue,
         send_mode: settings.send,
         wake: OnceLock::new(),
         offline: settings.offline,
@@ -465,7 +483,7 @@ pub(crate) fn assemble(
         closed: AtomicBool::new(false),
         enabled: AtomicBool::new(true),
         attention: AtomicBool::new(false),
-    }
+    })
 }
 
 /// Whether our last word before the end of the process was a Logon(A) with ResetSeqNumFlag(141)=Y:

@@ -63,12 +63,17 @@ pub enum Sent {
     /// Stored under this MsgSeqNum(34) while there is no connection (`offline = "store"`): the
     /// counterparty asks for it after the next logon.
     Stored(u64),
-    /// Handed over to the session's worker, which gives it its number.
+    /// Handed over to the session's worker, which gives it its number. Without a logon
+    /// (`offline = "queue"`) it is in the store as well; if the session was busy for long at that
+    /// moment, as soon as its worker gets to it.
     Queued {
         /// Bytes that wait in the queue now.
         bytes: usize,
     },
 }
+
+/// Attempts to get the lock of a session that is not logged on.
+const KEEP_TRIES: u32 = 1_000;
 
 impl Shared {
     /// Whether CheckSum(10) of what it receives is verified.
@@ -146,12 +151,37 @@ impl SessionHandle {
             shared.standing.state().ready()?;
         }
         let Pushed { bytes, first } = shared.queue.push(msg_type.as_bytes(), fill)?;
-        if shared.waiting.may_be_over(bytes) {
+        if shared.offline == Offline::Queue && !self.is_logged_on() {
+            self.keep_queued()?;
+        } else if shared.waiting.may_be_over(bytes) {
             self.call_worker();
         } else if first {
             self.wake();
         }
         Ok(Sent::Queued { bytes })
+    }
+
+    /// Puts what waits for a logon into the store. Who has the lock is about to give it back, but
+    /// may be sending into this thread's session in turn: then the worker does it.
+    fn keep_queued(&self) -> Result<(), SendError> {
+        let shared = &*self.shared;
+        for _ in 0..KEEP_TRIES {
+            match shared.link.try_lock() {
+                Ok(mut link) => {
+                    let kept = link.desk.keep_queued(clock::now(), &shared.queue);
+                    let calls = link.desk.is_first_to_expire();
+                    drop(link);
+                    if calls {
+                        self.call_worker();
+                    }
+                    return kept.map_err(|_| SendError::Failed);
+                }
+                Err(TryLockError::Poisoned(_)) => return Err(SendError::Failed),
+                Err(TryLockError::WouldBlock) => std::thread::yield_now(),
+            }
+        }
+        self.call_worker();
+        Ok(())
     }
 
     /// Something other than a message waits for the worker.

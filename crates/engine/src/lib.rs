@@ -49,6 +49,7 @@ mod operate;
 pub mod probe;
 mod protocol_log;
 mod queue;
+mod reopening;
 mod replay;
 mod retention;
 pub mod rig;

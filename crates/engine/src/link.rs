@@ -29,9 +29,9 @@ pub(crate) enum Down {
     Session(Disconnect),
     /// The socket failed.
     Io(io::Error),
-    /// The store failed: the link stays down until the engine is started anew.
+    /// The store failed: the link stays down until it is open again.
     Store(StoreError),
-    /// The application or the engine panicked: as with a store.
+    /// The application or the engine panicked: it stays down until the engine is started anew.
     Panicked,
 }
 
@@ -155,6 +155,7 @@ impl Link {
             }
         }
         desk.send_queued(now, queue);
+        desk.put_queued(now, queue).map_err(Down::Store)?;
         // 7 store
         desk.journal(now).map_err(Down::Store)?;
         // 8 write
@@ -203,6 +204,23 @@ impl Link {
         }
     }
 
+    /// Sends, or takes the message into the queue: as handles do, in the thread that drives the
+    /// session.
+    pub(crate) fn send_or_queue(
+        &mut self,
+        now: Now,
+        queue: &SendQueue,
+        msg_type: &[u8],
+        fill: impl FnOnce(&mut Body<'_>),
+    ) -> Result<Sent, SendError> {
+        if !self.desk.must_queue() {
+            return self.send(now, queue, msg_type, fill);
+        }
+        let bytes = queue.push(msg_type, fill)?.bytes;
+        self.desk.keep_queued(now, queue).map_err(|_| SendError::Failed)?;
+        Ok(Sent::Queued { bytes })
+    }
+
     /// Begins an orderly end; answers whether the counterparty's Logout(5) is waited for.
     pub(crate) fn logout(&mut self, now: Now, text: &str) -> Result<bool, Down> {
         let waits = self.desk.session.logout(now, text, &mut self.desk.out);
@@ -237,7 +255,7 @@ impl Link {
         self.desk.log_received(now, &mut self.received.of_turn(&self.inbox));
         self.inbox.clear();
         self.desk.return_unsent(queue, SendError::NotLoggedOn);
-        self.desk.closed(now, reason);
+        self.desk.closed(now, queue, reason);
         Some(stream)
     }
 }

@@ -120,6 +120,8 @@ impl SessionHandle {
         self.with_link(|link| {
             let count = link.desk.queued(&self.shared.queue).len();
             link.desk.clear_queued(&self.shared.queue);
+            // A store that fails here fails again in the worker's next turn.
+            let _ = link.flush(clock::now());
             count
         })
     }

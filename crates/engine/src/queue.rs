@@ -18,6 +18,8 @@ pub(crate) struct SendQueue {
     bytes: Mutex<Vec<u8>>,
     /// How much there is: looked at without the lock.
     len: AtomicUsize,
+    /// Bytes that the session has taken and not sent.
+    taken: AtomicUsize,
     bytes_max: usize,
     precision: Precision,
 }
@@ -42,7 +44,8 @@ pub(crate) struct Queued<'a> {
 impl SendQueue {
     pub(crate) const fn new(bytes_max: usize, precision: Precision) -> Self {
         let bytes = Mutex::new(Vec::new());
-        Self { bytes, len: AtomicUsize::new(0), bytes_max, precision }
+        let (len, taken) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        Self { bytes, len, taken, bytes_max, precision }
     }
 
     pub(crate) fn is_pending(&self) -> bool {
@@ -64,8 +67,9 @@ impl SendQueue {
         // Who panicked here has left half a message: the session ends when its worker sees it.
         let mut bytes = self.bytes.lock().map_err(|_| SendError::Failed)?;
         let begin = bytes.len();
-        if begin > self.bytes_max {
-            return Err(SendError::WouldBlock { queued_bytes: begin });
+        let taken = self.taken.load(Ordering::Relaxed);
+        if begin + taken > self.bytes_max {
+            return Err(SendError::WouldBlock { queued_bytes: begin + taken });
         }
         bytes.extend_from_slice(&[0; HEAD]);
         bytes.extend_from_slice(msg_type);
@@ -79,7 +83,7 @@ impl SendQueue {
         bytes[begin + 4] = msg_type.len() as u8;
         self.len.store(bytes.len(), Ordering::Release);
         // Said under the lock: the worker may have emptied the queue a moment ago.
-        Ok(Pushed { bytes: bytes.len(), first: begin == 0 })
+        Ok(Pushed { bytes: bytes.len() + taken, first: begin == 0 })
     }
 
     /// Everything that waits, which goes on waiting.
@@ -87,13 +91,31 @@ impl SendQueue {
         self.bytes.lock().expect("no sender has panicked within its message").clone()
     }
 
-    /// Moves everything into `taken`, which must be empty, and leaves its memory for reuse.
+    /// So many bytes wait in the session, which count as well.
+    pub(crate) fn note_taken(&self, bytes: usize) {
+        if self.taken.load(Ordering::Relaxed) != bytes {
+            self.taken.store(bytes, Ordering::Relaxed);
+        }
+    }
+
+    /// Moves everything behind what is in `taken`; memory is left for reuse.
     pub(crate) fn take(&self, taken: &mut Vec<u8>) {
-        assert!(taken.is_empty(), "what was taken before must be sent first");
         let mut bytes = self.bytes.lock().expect("no sender has panicked within its message");
-        std::mem::swap(&mut *bytes, taken);
+        if taken.is_empty() {
+            std::mem::swap(&mut *bytes, taken);
+        } else {
+            taken.append(&mut bytes);
+        }
         self.len.store(0, Ordering::Release);
     }
+}
+
+/// Adds a message to a taken buffer.
+pub(crate) fn put(taken: &mut Vec<u8>, msg_type: &[u8], body: &[u8]) {
+    taken.extend_from_slice(&(body.len() as u32).to_le_bytes());
+    taken.push(msg_type.len() as u8);
+    taken.extend_from_slice(msg_type);
+    taken.extend_from_slice(body);
 }
 
 /// The first message in a taken buffer.

@@ -16,8 +16,8 @@ pub enum BeyondLimit {
     /// The oldest are forgotten: a resend fills their numbers as a gap.
     #[default]
     Forget,
-    /// The next one is not sent: the session ends, and stays down until the engine is started
-    /// anew.
+    /// The next one is not sent: the session ends. It comes back when there is room, such as after
+    /// a reset of the numbers by the schedule.
     Refuse,
 }
 

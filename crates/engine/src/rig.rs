@@ -93,7 +93,8 @@ impl Rig {
         adjust(&mut config);
         let data_fields = compiled.data_fields().to_vec();
         let parts = Parts { config, data_fields, hours: None, store, log: None, application };
-        Ok(Self { shared: assemble(settings, parts, &rules.0) })
+        let shared = assemble(settings, parts, &rules.0).map_err(|error| error.to_string())?;
+        Ok(Self { shared })
     }
 
     fn link(&self) -> MutexGuard<'_, Link> {
@@ -154,7 +155,8 @@ impl Rig {
         msg_type: &[u8],
         fill: impl FnOnce(&mut Body<'_>),
     ) -> Result<Sent, SendError> {
-        self.link().send(now, &self.shared.queue, msg_type, fill)
+        let (mut link, queue) = (self.link(), &self.shared.queue);
+        link.send_or_queue(now, queue, msg_type, fill)
     }
 
     /// Does to the session what an operator does by hand, then stores and writes what it says.

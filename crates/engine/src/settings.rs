@@ -142,7 +142,8 @@ pub enum Offline {
     Refuse,
     /// It gets its number and is stored; the counterparty asks for it after the next logon.
     Store,
-    /// It waits in memory without a number, and is sent after the next logon.
+    /// It waits in the store without a number, and is sent once after the next logon, also that of
+    /// a later process.
     Queue,
 }
 
@@ -358,6 +359,10 @@ pub struct SessionSettings {
     /// Default 0.
     #[serde(default)]
     pub queue_pause_ms: u32,
+    /// Time after which a message that waits for a logon (`offline = "queue"`) is given back to the
+    /// application in place of being sent, in seconds; 0 for never. Default 0.
+    #[serde(default)]
+    pub queue_expires_s: u32,
     /// Messages that wait to be sent when the connection ends: `keep` or `return`. Default `keep`.
     #[serde(default)]
     pub unsent: Unsent,
@@ -496,6 +501,7 @@ impl SessionSettings {
             send: SendMode::default(),
             offline: Offline::default(),
             queue_pause_ms: 0,
+            queue_expires_s: 0,
             unsent: Unsent::default(),
             unavailable: Unavailable::default(),
             route_third_party: false,

@@ -140,11 +140,7 @@ impl SimulatedSession {
         fill: impl FnOnce(&mut Body<'_>),
     ) -> Result<Sent, SendError> {
         let (mut link, queue) = (self.link(), &self.shared.queue);
-        let sent = if link.desk.must_queue() {
-            queue.push(msg_type.as_bytes(), fill).map(|pushed| Sent::Queued { bytes: pushed.bytes })
-        } else {
-            link.send(now, queue, msg_type.as_bytes(), fill)
-        };
+        let sent = link.send_or_queue(now, queue, msg_type.as_bytes(), fill);
         drop(link);
         self.turns(now);
         sent

@@ -11,7 +11,9 @@ use transfix_transport::{Connecting, Interest, Registry, SocketOptions, Stream, 
 use crate::clock;
 use crate::handle::Shared;
 use crate::link::{Down, Link, Turn};
+use crate::reopening::Reopening;
 use crate::schedule::Interval;
+use crate::settings::Offline;
 
 const MS: u64 = 1_000_000;
 /// How long a connection may take to be established.
@@ -110,13 +112,28 @@ pub(crate) struct Slot {
     closing: bool,
     /// The window in which the connection came up.
     window: Option<Interval>,
+    /// When the first message that waits for a logon expires, on the monotonic clock.
+    expires_at: Option<u64>,
+    reopening: Reopening,
 }
 
 impl Slot {
     pub(crate) fn new(shared: Arc<Shared>, dial: Option<Dial>) -> Self {
         let (up, failed, ended, warned, closing) = (false, false, None, false, false);
-        let (look_at, window) = (None, None);
-        let mut slot = Self { shared, dial, up, failed, ended, warned, look_at, closing, window };
+        let (look_at, window, expires_at) = (None, None, None);
+        let mut slot = Self {
+            shared,
+            dial,
+            up,
+            failed,
+            ended,
+            warned,
+            look_at,
+            closing,
+            window,
+            expires_at,
+            reopening: Reopening::default(),
+        };
         let has_schedule = slot.lock().desk.options.hours.is_some();
         slot.look_at = has_schedule.then_some(0);
         slot
@@ -146,6 +163,18 @@ impl Slot {
             return Ok(());
         }
         Err(Down::Session(Disconnect::Schedule))
+    }
+
+    /// Sees to the messages that wait while there is no connection.
+    fn look_at_queue(&mut self, now: Now) -> Result<(), Down> {
+        if self.shared.offline != Offline::Queue {
+            return Ok(());
+        }
+        let mut link = self.shared.link.lock().map_err(|_| Down::Panicked)?;
+        link.desk.expire_queued(now);
+        link.desk.keep_queued(now, &self.shared.queue).map_err(Down::Store)?;
+        self.expires_at = link.desk.queue_deadline(now);
+        Ok(())
     }
 
     /// Whether the schedule allows a connection now.
@@ -200,11 +229,11 @@ impl Slot {
     /// When this slot has something to do even if no byte comes.
     pub(crate) fn deadline(&self) -> Option<u64> {
         match &self.dial {
-            _ if self.failed => None,
-            Some(Dial { state: DialState::At(_), .. }) if !self.is_enabled() => None,
+            _ if self.failed => self.reopening.deadline(),
+            Some(Dial { state: DialState::At(_), .. }) if !self.is_enabled() => self.expires_at,
             Some(Dial { state: DialState::At(at), .. }) => Some(*at),
             Some(Dial { state: DialState::Connecting(_, until), .. }) => Some(*until),
-            _ if !self.up => None,
+            _ if !self.up => self.expires_at,
             _ => self.lock().desk.next_deadline().into_iter().chain(self.look_at).min(),
         }
     }
@@ -217,12 +246,19 @@ impl Slot {
         read: &[u8],
         registry: Option<(&Registry, Token)>,
     ) -> Result<(), Down> {
+        if self.failed {
+            if let Ok(mut link) = self.shared.link.try_lock() {
+                link.desk.counters.refused += 1;
+            }
+            let why = "the session has failed";
+            tracing::warn!(session = %self.shared.id, why, "refused a connection");
+            return Ok(());
+        }
         let is_open = self.is_open(now);
         let mut link = self.lock();
-        if link.is_up() || self.failed || !self.is_enabled() || !is_open {
+        if link.is_up() || !self.is_enabled() || !is_open {
             let why = match () {
                 () if link.is_up() => "there is one already",
-                () if self.failed => "the session has failed",
                 () if !is_open => "the session is closed by its schedule",
                 () => "the session is logged out by its operator",
             };
@@ -256,9 +292,15 @@ impl Slot {
         token: Token,
         waits: bool,
     ) -> Result<(), Down> {
+        if self.failed && !self.reopening.advance(now.monotonic_ns, &self.shared) {
+            // Without a look at the link: its lock may be held while the store is read.
+            return Ok(());
+        }
+        self.failed = false;
         self.look_at_schedule(now)?;
+        self.look_at_queue(now)?;
         let (is_open, look_at) = (self.is_open(now), self.look_at);
-        let Some(dial) = self.dial.as_mut().filter(|_| !self.failed) else { return Ok(()) };
+        let Some(dial) = self.dial.as_mut() else { return Ok(()) };
         match &mut dial.state {
             DialState::Up => Ok(()),
             DialState::At(at) => {
@@ -315,8 +357,10 @@ impl Slot {
             }
         }
         let reason = why.reason();
-        if matches!(why, Down::Store(_) | Down::Panicked) {
-            self.failed = true;
+        self.failed |= matches!(why, Down::Store(_) | Down::Panicked);
+        match why {
+            Down::Store(_) => self.reopening.plan(now.monotonic_ns),
+            _ => self.reopening.forget(),
         }
         self.up = false;
         self.ended = Some(reason);
@@ -342,7 +386,7 @@ impl Slot {
         link.desk.send_queued(now, &self.shared.queue);
         if !self.up {
             link.desk.return_unsent(&self.shared.queue, SendError::Closed);
-            return link.flush(now);
+            return link.desk.keep_queued(now, &self.shared.queue).map_err(Down::Store);
         }
         if link.logout(now, text)? {
             return Ok(());
@@ -353,7 +397,7 @@ impl Slot {
 
     pub(crate) fn outcome(&self, was_up: bool) -> SessionOutcome {
         let outcome = match self.ended {
-            _ if self.failed => Outcome::Failed,
+            _ if self.failed || self.ended == Some(Disconnect::StoreFailed) => Outcome::Failed,
             _ if !was_up => Outcome::NotConnected,
             Some(reason) => Outcome::Ended(reason),
             None => Outcome::DeadlinePassed,

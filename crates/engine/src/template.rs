@@ -8,20 +8,23 @@ use std::sync::Arc;
 
 use transfix_codec::Message;
 use transfix_session::{Role, SessionId};
+use transfix_store::{MemoryStore, Store};
 
 use crate::application::Application;
 use crate::clock;
-use crate::engine::open;
-use crate::handle::{Registry, Shared};
+use crate::engine::{EngineError, open, open_over};
+use crate::handle::Registry;
 use crate::lobby::{Destination, Key};
-use crate::retention::RetentionSettings;
-use crate::settings::{Durability, Mode, SessionSettings};
+use crate::settings::{Mode, SessionSettings};
 use crate::settings_check;
 use crate::slot::Slot;
 use crate::worker::{Command, Mailbox};
 
 /// TargetCompID of a template: any counterparty.
 const ANY: &str = "*";
+
+/// What a Logon(A) that is judged finds in its store: nothing, and room for the answer.
+const TRIAL_BYTES: usize = 64 << 10;
 
 /// Says which application a counterparty gets that no settings name; `None` to send it away.
 pub(crate) type Admit = Box<dyn FnMut(&SessionId) -> Option<Box<dyn Application>> + Send>;
@@ -86,7 +89,8 @@ impl Creator {
         settings_check::check(&settings).map_err(|_| Creation::None)?;
         let application = (self.admit)(&id).ok_or(Creation::None)?;
         let application = self.judge(&settings, application, logon)?;
-        let shared = made(&settings, application, &self.registry)?;
+        let shared = open(&settings, application, &self.registry);
+        let shared = shared.map_err(|error| not_made(&settings, &error))?;
         shared.with_desk(|desk| desk.judged = logon.bytes().to_vec());
         let shared = Arc::new(shared);
         let turn = self.created % self.workers.len();
@@ -112,28 +116,17 @@ impl Creator {
         application: Box<dyn Application>,
         logon: &Message<'_>,
     ) -> Result<Box<dyn Application>, Creation> {
-        let trial = SessionSettings {
-            durability: Durability::Memory,
-            retention: RetentionSettings::default(),
-            log: None,
-            schedule: None,
-            refresh_on_logon: false,
-            ..settings.clone()
+        let trial = SessionSettings { log: None, schedule: None, ..settings.clone() };
+        let open_store = |_: &_, _: &_| -> Result<Box<dyn Store>, EngineError> {
+            Ok(Box::new(MemoryStore::new(TRIAL_BYTES, 0)))
         };
-        // A registry without sessions, and without stores of the user's own.
-        let alone = Arc::new(Registry::new(Arc::clone(&self.registry.rule_book)));
-        let desk = made(&trial, application, &alone)?.into_desk();
+        let opened = open_over(open_store, &trial, application, &self.registry);
+        let desk = opened.map_err(|error| not_made(settings, &error))?.into_desk();
         desk.try_logon(clock::now(), logon).map_err(Creation::Refused)
     }
 }
 
-fn made(
-    settings: &SessionSettings,
-    application: Box<dyn Application>,
-    registry: &Arc<Registry>,
-) -> Result<Shared, Creation> {
-    open(settings, application, registry).map_err(|error| {
-        tracing::error!(session = %settings.id(), %error, "a session could not be made");
-        Creation::None
-    })
+fn not_made(settings: &SessionSettings, error: &EngineError) -> Creation {
+    tracing::error!(session = %settings.id(), %error, "a session could not be made");
+    Creation::None
 }

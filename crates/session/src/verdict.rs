@@ -213,10 +213,13 @@ pub enum SendError {
         /// What it takes.
         bytes_max: usize,
     },
+    /// It has waited for a logon longer than it may.
+    Expired,
     /// The message itself is wrong.
     Misuse(Misuse),
     /// The session has failed: its store, or a panic in its application. It takes nothing more
-    /// until the engine is started anew; the log says why.
+    /// until its store is open again, and after a panic until the engine is started anew; the log
+    /// says why.
     Failed,
     /// The engine has been stopped.
     Closed,
@@ -235,9 +238,11 @@ impl fmt::Display for SendError {
             Self::TooLong { bytes_max } => {
                 write!(f, "the counterparty takes messages of at most {bytes_max} bytes")
             }
+            Self::Expired => f.write_str("it has waited for a logon longer than it may"),
             Self::Misuse(misuse) => misuse.fmt(f),
             Self::Failed => f.write_str(
-                "the session has failed; see the log, mend the cause, start the engine anew",
+                "the session has failed; see the log and mend the cause: it comes back when its \
+                 store does, after a panic when the engine is started anew",
             ),
             Self::Closed => f.write_str("the engine has been stopped"),
         }

@@ -134,3 +134,56 @@ impl std::error::Error for StoreError {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(error: &StoreError, expected: &str) {
+        assert_eq!(error.to_string(), expected);
+    }
+
+    #[test]
+    fn each_error_names_the_file_and_says_what_to_do() {
+        let path = || PathBuf::from("store/A/00000001.seg");
+        for (kind, expected) in [
+            (io::ErrorKind::StorageFull, "no storage space; free some space, then"),
+            (io::ErrorKind::QuotaExceeded, "quota exceeded; free some space, then"),
+            (
+                io::ErrorKind::PermissionDenied,
+                "permission denied; allow this user to write there, then",
+            ),
+            (
+                io::ErrorKind::ReadOnlyFilesystem,
+                "read-only filesystem or storage medium; remove the cause, then",
+            ),
+        ] {
+            let error = StoreError::Io { path: path(), source: kind.into() };
+            let place = "store file store/A/00000001.seg: ";
+            check(&error, &format!("{place}{expected} open the store again"));
+        }
+        let wrong = |reason| StoreError::Damaged { path: path(), offset: 64, reason };
+        let place = "store file store/A/00000001.seg at byte 64: ";
+        check(
+            &wrong(Damage::Record),
+            &format!(
+                "{place}unsound record with sound records after it; `transfix store verify \
+                 store/A` says what is lost, `transfix store repair store/A --to NEW` saves the \
+                 rest"
+            ),
+        );
+        check(
+            &wrong(Damage::Version),
+            &format!("{place}unknown format version; open it with the version that wrote it"),
+        );
+        check(
+            &StoreError::Locked { path: "store/A/lock".into() },
+            "store lock store/A/lock is held; close the other process that uses this store",
+        );
+        check(
+            &StoreError::Own(io::Error::other("no route to the database")),
+            "no route to the \
+               database",
+        );
+    }
+}

@@ -133,6 +133,9 @@ const SEGMENT_MAX: usize = 1 << 30;
 /// A batch holds at most this many bytes: 256 MiB, far within the 32 bits of an offset.
 const BATCH_MAX: usize = 256 << 20;
 
+/// The smallest page of memory that a system has.
+const PAGE_BYTES: usize = 4096;
+
 /// The index is grown beforehand for records of this size.
 const RECORD_BYTES_USUAL: usize = 128;
 
@@ -463,6 +466,14 @@ fn install<D: Disk>(
     Ok(map)
 }
 
+/// Makes every page of these bytes one that is to be written: after a failed sync the system may
+/// take for written what never came to the device.
+fn touch(bytes: &mut [u8]) {
+    for at in (0..bytes.len()).step_by(PAGE_BYTES) {
+        bytes[at] = std::hint::black_box(bytes[at]);
+    }
+}
+
 pub(crate) fn sync_dir(disk: &impl Disk, dir: &Path) -> Result<(), StoreError> {
     disk.sync_dir(dir).map_err(|source| io_error(dir, source))
 }
@@ -527,6 +538,28 @@ impl<D: Disk> Store for FileStore<D> {
             self.segments.drop_before(first_needed(&self.ledger, self.border));
         }
         self.prepare_next();
+        Ok(())
+    }
+
+    fn reopen(&mut self) -> Result<(), StoreError> {
+        self.poisoned = true;
+        // A thread that still makes the next segment must not find its file gone.
+        self.next = None;
+        remove_unfinished(&self.disk, &self.dir)?;
+        let found = recover::recover(&self.disk, &self.dir, self.options.durability)?;
+        let Some((mut state, _)) = found else {
+            return Err(io_error(&self.dir, io::ErrorKind::NotFound.into()));
+        };
+        if self.options.is_durable() {
+            let (map, tail) = (state.segments.last(), state.tail);
+            touch(&mut map[..tail]);
+            map.sync(0, tail).map_err(|source| io_error(&self.dir, source))?;
+        }
+        let recover::State { ledger, segments, border, tail } = state;
+        (self.ledger, self.segments, self.border) = (ledger, segments, border);
+        self.batch = Batch::empty(tail);
+        self.poisoned = false;
+        self.reserve_index();
         Ok(())
     }
 

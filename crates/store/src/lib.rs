@@ -101,6 +101,16 @@ pub trait Store: Send {
         Ok(None)
     }
 
+    /// Goes on after an error from what was committed, without giving the store out of hand. What
+    /// was put since is gone; the last batch is found whole or not at all.
+    ///
+    /// # Errors
+    /// If the cause is still there; by default always, and a session over such a store stays down
+    /// until the engine is started anew.
+    fn reopen(&mut self) -> Result<(), StoreError> {
+        Err(StoreError::Poisoned)
+    }
+
     /// Takes over what somebody else has written since: called before each logon of a session with
     /// `refresh_on_logon`, never with a batch begun. Without effect for a store that nobody else
     /// can write.

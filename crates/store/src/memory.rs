@@ -154,6 +154,16 @@ impl Store for MemoryStore {
         Ok(())
     }
 
+    fn reopen(&mut self) -> Result<(), StoreError> {
+        let put = self.ledger.staged.iter().find_map(|change| match change {
+            Change::Outbound(_, place) | Change::Inbound(_, place) => Some(*place),
+            _ => None,
+        });
+        self.head = put.map_or(self.head, |place| place.position);
+        self.ledger.staged.clear();
+        Ok(())
+    }
+
     fn outbound(&mut self, seq: u64) -> Result<Option<Stored<'_>>, StoreError> {
         Ok(self.stored(seq, self.ledger.outbound.find(seq)))
     }
@@ -192,6 +202,27 @@ mod tests {
         (1..=40).for_each(|seq| send(&mut store, seq, b""));
         assert_eq!(store.outbound(24).unwrap(), None);
         assert!(store.outbound(25).unwrap().is_some());
+    }
+
+    #[test]
+    fn a_full_store_goes_on_after_a_reset() {
+        let mut store = MemoryStore::bounded(100, WhenFull::Refuse, 0);
+        let bytes = &[7; 40];
+        let put = |store: &mut MemoryStore, seq| {
+            store.put(0, Record::Outbound { seq, kind: Kind::Admin, bytes })
+        };
+        send(&mut store, 1, bytes);
+        put(&mut store, 2).unwrap();
+        assert!(matches!(put(&mut store, 3), Err(StoreError::Full { bytes_max: 100 })));
+        store.reopen().unwrap();
+        assert_eq!(store.numbers().next_out, 2, "what was not committed is gone");
+        send(&mut store, 2, bytes);
+        assert!(put(&mut store, 3).is_err());
+        store.reopen().unwrap();
+        store.put(9, Record::Reset).unwrap();
+        store.commit().unwrap();
+        (1..=2).for_each(|seq| send(&mut store, seq, bytes));
+        assert_eq!(store.outbound(2).unwrap().unwrap().bytes, bytes);
     }
 
     #[test]

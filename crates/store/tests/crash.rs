@@ -218,6 +218,57 @@ fn an_ailing_disk_is_told_and_left() {
     }
 }
 
+/// The same without giving the store out of hand: it goes on where it was, or still says why not.
+#[test]
+fn a_store_is_open_again_once_its_disk_is_mended() {
+    for durability in [Durability::Process, Durability::Power] {
+        for ailment in [Ailment::Full, Ailment::FailingSync, Ailment::ReadOnly] {
+            if (durability, ailment) == (Durability::Process, Ailment::FailingSync) {
+                continue;
+            }
+            let (expected, _) = undisturbed(durability);
+            let disk = SimDisk::new(Random::new(1), Box::new(|| ()));
+            let mut store = open(&disk, durability).unwrap();
+            let mut done = 0;
+            for ails_at in [1, 4, 8] {
+                while done < ails_at {
+                    turn(&mut store, done).unwrap();
+                    done += 1;
+                }
+                disk.ail(Some(ailment));
+                while turn(&mut store, done).is_ok() {
+                    done += 1;
+                }
+                assert!(matches!(store.commit(), Err(StoreError::Poisoned)), "{ailment:?}");
+                if store.reopen().is_ok() {
+                    // There was nothing to make: the next segment fails again.
+                    while turn(&mut store, done).is_ok() {
+                        done += 1;
+                    }
+                }
+                disk.ail(None);
+                store.reopen().unwrap_or_else(|error| panic!("{ailment:?}: {error}"));
+                let (now, at) = (found(&mut store), done as usize);
+                // A batch that could not be synced may be there.
+                assert!(now == expected[at] || now == expected[at + 1], "{ailment:?}: {now:?}");
+                done += u64::from(now != expected[at]);
+            }
+            while done < TURNS {
+                turn(&mut store, done).unwrap();
+                done += 1;
+            }
+            drop(store);
+            disk.restart(if durability == Durability::Power {
+                Crash::Power
+            } else {
+                Crash::Process
+            });
+            let mut store = open(&disk, durability).unwrap();
+            assert_eq!(found(&mut store), expected[TURNS as usize], "{ailment:?}");
+        }
+    }
+}
+
 #[test]
 fn a_store_has_one_writer() {
     let disk = SimDisk::new(Random::new(1), Box::new(|| ()));

@@ -41,7 +41,7 @@ pub(super) fn number() -> clap::builder::RangedU64ValueParser {
     clap::value_parser!(u64).range(1..=MSG_SEQ_NUM_MAX)
 }
 
-fn reason(text: &str) -> Result<String, String> {
+pub(super) fn reason(text: &str) -> Result<String, String> {
     match text.trim() {
         "" => Err("say in a few words why".to_owned()),
         text => Ok(text.to_owned()),

@@ -179,6 +179,13 @@ impl Store for PlainStore {
         self.find(what, ticket)
     }
 
+    fn reopen(&mut self) -> Result<(), StoreError> {
+        self.batch.truncate(4);
+        self.file.set_len(self.end).map_err(StoreError::Own)?;
+        self.failed = false;
+        Ok(())
+    }
+
     fn refresh(&mut self) -> Result<(), StoreError> {
         self.read_on().map_err(StoreError::Own)
     }

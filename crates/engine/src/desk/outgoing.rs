@@ -3,6 +3,7 @@
 
 use transfix_codec::Body;
 use transfix_session::{Now, SendError, State};
+use transfix_store::StoreError;
 
 use super::Desk;
 use crate::handle::Sent;
@@ -61,33 +62,27 @@ impl Desk {
             return;
         }
         self.pause_until_ns = None;
-        loop {
-            while let Some(message) = queue::first(&self.taken[self.taken_from..]) {
-                if self.out.bytes().len() > self.options.queued_bytes_max {
-                    return;
-                }
-                let (msg_type, body) = (message.msg_type, message.body);
-                let (session, out) = (&mut self.session, &mut self.out);
-                let fill = |b: &mut Body<'_>| _ = b.fields(body);
-                let sent = match stores {
-                    true => session.send_offline(now, msg_type, out, fill),
-                    false => session.send(now, msg_type, out, fill),
-                };
-                if let Err(error) = sent {
-                    // Checked when it was accepted: it may be longer than the counterparty takes.
-                    let id = &self.session.config().id;
-                    tracing::error!(session = %id, %error, "not sent");
-                    self.application.on_unsent(id, msg_type, body, error);
-                }
-                self.taken_from += message.len;
-            }
-            self.taken.clear();
-            self.taken_from = 0;
-            if !queue.is_pending() {
+        self.expire_queued(now);
+        while let Some(message) = self.backlog.first_of(queue) {
+            if self.out.bytes().len() > self.options.queued_bytes_max {
                 break;
             }
-            queue.take(&mut self.taken);
+            let (msg_type, body) = (message.msg_type, message.body);
+            let (session, out) = (&mut self.session, &mut self.out);
+            let fill = |b: &mut Body<'_>| _ = b.fields(body);
+            let sent = match stores {
+                true => session.send_offline(now, msg_type, out, fill),
+                false => session.send(now, msg_type, out, fill),
+            };
+            if let Err(error) = sent {
+                // Checked when it was accepted: it may be longer than the counterparty takes.
+                let id = &self.session.config().id;
+                tracing::error!(session = %id, %error, "not sent");
+                self.application.on_unsent(id, msg_type, body, error);
+            }
+            self.backlog.drop_first();
         }
+        self.note_taken(queue);
         if stores {
             // A store that fails here fails again when this is committed.
             let _ = self.put_entries(now);
@@ -98,18 +93,82 @@ impl Desk {
     /// Whether messages that were taken from the queue wait for nothing any more: what was written
     /// since has made room.
     pub(crate) fn can_send_more(&self) -> bool {
-        self.taken_from < self.taken.len()
+        !self.backlog.is_empty()
             && self.session.state() == State::Active
             && !self.holds
             && self.pause_until_ns.is_none()
             && self.out.bytes().len() <= self.options.queued_bytes_max
     }
 
+    /// Puts what waits for a logon into the store's batch.
+    pub(crate) fn put_queued(&mut self, now: Now, queue: &SendQueue) -> Result<(), StoreError> {
+        if self.options.offline != Offline::Queue || self.session.state() == State::Active {
+            return Ok(());
+        }
+        self.backlog.fill(queue);
+        self.note_taken(queue);
+        self.backlog.keep(now.utc.0.unsigned_abs(), &mut *self.store)
+    }
+
+    /// Puts what waits for a logon into the store.
+    pub(crate) fn keep_queued(&mut self, now: Now, queue: &SendQueue) -> Result<(), StoreError> {
+        let kept = self.put_queued(now, queue);
+        if kept.is_err() {
+            // Refused: they must not be sent later.
+            self.backlog.drop_others();
+            self.note_taken(queue);
+        }
+        kept.and_then(|()| self.journal(now))
+    }
+
+    /// Takes from the store what waits there.
+    pub(crate) fn restore_queued(&mut self) -> Result<(), StoreError> {
+        if self.options.offline == Offline::Queue {
+            return self.backlog.restore(&mut *self.store);
+        }
+        if self.store.queued(1)?.is_some() {
+            let why = "messages wait in the store, and are not sent without offline = \"queue\"";
+            tracing::warn!(session = %self.id(), why);
+        }
+        Ok(())
+    }
+
+    /// Gives back what has waited for a logon longer than it may.
+    pub(crate) fn expire_queued(&mut self, now: Now) {
+        while let Some(message) = self.backlog.first()
+            && self.queue_deadline(now).is_some_and(|at| at <= now.monotonic_ns)
+        {
+            let id = &self.session.config().id;
+            tracing::warn!(session = %id, "a message has expired before it was sent");
+            let (msg_type, body) = (message.msg_type, message.body);
+            self.application.on_unsent(id, msg_type, body, SendError::Expired);
+            self.backlog.drop_first();
+        }
+    }
+
+    /// When the first message that waits expires, on the monotonic clock.
+    pub(crate) fn queue_deadline(&self, now: Now) -> Option<u64> {
+        let expires_ns = u64::from(self.options.queue_expires_s) * 1_000 * MS;
+        let since_ns = self.backlog.first_kept_ns().filter(|_| expires_ns > 0)?;
+        let waited_ns = now.utc.0.unsigned_abs().saturating_sub(since_ns);
+        Some(now.monotonic_ns + expires_ns.saturating_sub(waited_ns))
+    }
+
+    /// Whether one message waits, which expires: the worker does not know of it yet.
+    pub(crate) fn is_first_to_expire(&self) -> bool {
+        self.options.queue_expires_s > 0 && self.backlog.holds_one()
+    }
+
+    /// Lets the queue know how much the session has taken of it.
+    pub(crate) fn note_taken(&self, queue: &SendQueue) {
+        queue.note_taken(self.backlog.len());
+    }
+
     /// What waits in the queue, oldest first: MsgType(35) and body.
     pub(crate) fn queued(&mut self, queue: &SendQueue) -> Vec<(String, Vec<u8>)> {
         let mut all = Vec::new();
         let waiting = queue.copy();
-        for mut rest in [&self.taken[self.taken_from..], &waiting] {
+        for mut rest in [self.backlog.bytes(), &waiting] {
             while let Some(message) = queue::first(rest) {
                 let msg_type = String::from_utf8_lossy(message.msg_type).into_owned();
                 all.push((msg_type, message.body.to_vec()));
@@ -121,10 +180,9 @@ impl Desk {
 
     /// Drops what waits in the queue.
     pub(crate) fn clear_queued(&mut self, queue: &SendQueue) {
-        self.taken.clear();
-        self.taken_from = 0;
-        queue.take(&mut self.taken);
-        self.taken.clear();
+        self.backlog.fill(queue);
+        self.backlog.clear();
+        self.note_taken(queue);
     }
 
     /// Gives back to the application what waits in the queue, if it is not to be kept.
@@ -132,18 +190,11 @@ impl Desk {
         if self.options.unsent == Unsent::Keep {
             return;
         }
-        loop {
-            while let Some(message) = queue::first(&self.taken[self.taken_from..]) {
-                let id = &self.session.config().id;
-                self.application.on_unsent(id, message.msg_type, message.body, why);
-                self.taken_from += message.len;
-            }
-            self.taken.clear();
-            self.taken_from = 0;
-            if !queue.is_pending() {
-                return;
-            }
-            queue.take(&mut self.taken);
+        while let Some(message) = self.backlog.first_of(queue) {
+            let id = &self.session.config().id;
+            self.application.on_unsent(id, message.msg_type, message.body, why);
+            self.backlog.drop_first();
         }
+        self.note_taken(queue);
     }
 }

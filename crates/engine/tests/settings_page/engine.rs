@@ -21,6 +21,7 @@ pub(super) const OF_THE_ENGINE: &[(&str, &str, &str)] = &[
     ("store_dir", TRADE, "both_sides_go_on_where_they_were_after_a_restart"),
     ("keep_inbound", SWITCHES, "messages_received_are_kept_if_wanted"),
     ("refresh_on_logon", OWN_STORE, "a_session_goes_on_where_another_process_has_left_the_store"),
+    ("queue_expires_s", QUEUE, "what_has_waited_too_long_comes_back_also_to_a_later_process"),
     ("segment_bytes", "store/tests/laws.rs", "file_with_tiny_segments"),
     ("retention", "engine/tests/files/retention.rs", "settings_that_contradict_each_other"),
     ("log", LOG, "both_directions_rejected_and_garbled_with_secrets_masked"),
@@ -81,6 +82,7 @@ const LOG: &str = "engine/tests/files/log.rs";
 const MEMORY: &str = "engine/tests/switches/memory.rs";
 const OUTGOING: &str = "engine/tests/switches/outgoing.rs";
 const OWN_STORE: &str = "engine/tests/switches/own_store.rs";
+const QUEUE: &str = "engine/tests/switches/queue.rs";
 const RETENTION: &str = "store/tests/retention.rs";
 const SCHEDULE: &str = "engine/tests/schedule.rs";
 const SWITCHES: &str = "engine/tests/switches/main.rs";

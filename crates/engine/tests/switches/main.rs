@@ -5,6 +5,8 @@ mod delivery;
 mod memory;
 mod outgoing;
 mod own_store;
+mod queue;
+mod reopening;
 mod templates;
 mod wire;
 

@@ -10,7 +10,10 @@ use std::path::{Path, PathBuf};
 
 use plain::PlainStore;
 use transfix::store::{Store, StoreError};
-use transfix::{BeginString, Engine, EngineError, SessionSettings, Settings};
+use transfix::{
+    Application, BeginString, BusinessReject, Engine, EngineError, LogonRefusal, Message,
+    SessionId, SessionRef, SessionSettings, Settings,
+};
 use transfix_testkit::laws::{lasting_store_laws, store_laws};
 use transfix_testkit::temp::TempDir;
 
@@ -72,6 +75,51 @@ fn a_session_goes_on_where_another_process_has_left_the_store() {
                 assert_eq!((&*logon, &*next), ("35=A|34=1|98=0|108=30", "35=2|34=2|7=1|16=0"));
             }
         }
+    }
+}
+
+/// Refuses whoever is not called FRIEND.
+struct Choosy;
+
+impl Application for Choosy {
+    fn on_message(
+        &mut self,
+        message: &Message<'_>,
+        session: &mut SessionRef<'_>,
+    ) -> Result<(), BusinessReject> {
+        Echo.on_message(message, session)
+    }
+
+    fn judge_logon(&mut self, _: &Message<'_>, id: &SessionId) -> Result<(), LogonRefusal> {
+        match &*id.target_comp_id {
+            "FRIEND" => Ok(()),
+            _ => Err(LogonRefusal::new("who are you?")),
+        }
+    }
+}
+
+#[test]
+fn no_store_is_opened_for_strangers() {
+    let dir = TempDir::new();
+    let template = venue(|s| {
+        s.target_comp_id = "*".to_owned();
+        s.refresh_on_logon = true;
+    });
+    let path = dir.path().to_path_buf();
+    let engine = Engine::builder(&Settings::of(template))
+        .stores(move |session, now_ns| {
+            let path = path.join(&session.target_comp_id);
+            Ok(Some(Box::new(PlainStore::open(&path, now_ns)?)))
+        })
+        .admit(|_| Some(Box::new(Choosy)))
+        .start(|_| Box::new(Echo))
+        .unwrap();
+    for (name, answer) in [("STRANGER", "35=5|34=1|58=who are you?"), ("FRIEND", "35=A|34=1|")] {
+        let mut wire = Wire::connect(engine.listening()[0], BeginString::Fix44);
+        wire.send(&format!("35=A|34=1|49={name}|98=0|108=30"));
+        let said = wire.next();
+        assert!(said.starts_with(answer), "{said}");
+        assert_eq!(dir.path().join(name).exists(), name == "FRIEND");
     }
 }
 

@@ -111,6 +111,10 @@ impl Store for Watched {
         self.store.inbound(seq)
     }
 
+    fn reopen(&mut self) -> Result<(), StoreError> {
+        self.store.reopen()
+    }
+
     fn queued(&mut self, ticket: u64) -> Result<Option<Stored<'_>>, StoreError> {
         self.store.queued(ticket)
     }

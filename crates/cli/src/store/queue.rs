@@ -1,0 +1,115 @@
+//! `transfix store queue`: messages that wait for a logon, and the end of their wait.
+
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use transfix::clock;
+use transfix::store::journal::{self, Event};
+use transfix::store::{Durability, FileStore, Options, Record, Store, StoreError};
+
+use super::set_next::{author, reason};
+use super::{ended, existing, moment, refused, say};
+use crate::input::{Failure, failed, shown};
+
+/// Show the messages that wait for a logon, or clear them.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  transfix store queue store/FIX.4.4-VENUE-CLIENT
+  transfix store queue store/FIX.4.4-VENUE-CLIENT --clear --reason 'orders of yesterday'
+
+One line a message, oldest first: its ticket, since when it waits, its fields. A queue can be shown
+while an engine uses the store. Cleared messages are never sent, and the journal gets a note of who
+cleared how many and why; while an engine has the store open nothing is cleared: there an operator
+clears the queue of the running session.
+Exit code: 0 done, 1 a process has the store open, 2 wrong usage or a store that cannot be read.")]
+pub(crate) struct Args {
+    /// The directory of the store.
+    store: PathBuf,
+    /// Clear the queue.
+    #[arg(long)]
+    clear: bool,
+    /// Why, for those who read the journal later.
+    #[arg(long, value_name = "TEXT", value_parser = reason, requires = "clear")]
+    reason: Option<String>,
+}
+
+/// A message that waits.
+struct Waiting {
+    ticket: u64,
+    time_ns: u64,
+    bytes: Vec<u8>,
+}
+
+pub(super) fn run(args: &Args) -> ExitCode {
+    let dir = match existing(&args.store) {
+        Ok(dir) => dir,
+        Err(error) => return failed(&error),
+    };
+    if !args.clear {
+        return match read(dir) {
+            Ok(all) => ended(list(&all)),
+            Err(error) => failed(&error.to_string()),
+        };
+    }
+    match clear(dir, args) {
+        Ok(text) => ended(say(text).map(|()| ExitCode::SUCCESS)),
+        Err(error @ StoreError::Locked { .. }) => refused(error),
+        Err(error) => failed(&error.to_string()),
+    }
+}
+
+/// What waits, by the journal alone: an engine may have the store open.
+fn read(dir: &Path) -> Result<VecDeque<Waiting>, StoreError> {
+    let mut all: VecDeque<Waiting> = VecDeque::new();
+    for entry in journal::read(dir)? {
+        let entry = entry?;
+        match entry.event {
+            Event::Queued { ticket, bytes } => {
+                all.push_back(Waiting { ticket, time_ns: entry.time_ns, bytes });
+            }
+            Event::Unqueued(last) => {
+                while all.front().is_some_and(|waiting| waiting.ticket <= last) {
+                    all.pop_front();
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(all)
+}
+
+fn list(all: &VecDeque<Waiting>) -> Result<ExitCode, Failure> {
+    for Waiting { ticket, time_ns, bytes } in all {
+        say(format!("{ticket} {} {}", moment(*time_ns), shown(bytes)))?;
+    }
+    say(count(all.len(), "waiting"))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn clear(dir: &Path, args: &Args) -> Result<String, StoreError> {
+    let now_ns = clock::now().utc.0.unsigned_abs();
+    // What an operator was told must not be undone by a power cut.
+    let options = Options { durability: Durability::Power, ..Options::default() };
+    let (mut store, _) = FileStore::open(dir, options, now_ns)?;
+    let (mut cleared, mut last) = (0, None);
+    while let Some(found) = store.queued(last.map_or(0, |last| last + 1))? {
+        last = Some(found.seq);
+        cleared += 1;
+    }
+    let said = count(cleared, "cleared");
+    if let Some(last) = last {
+        let why = args.reason.as_ref().map_or_else(String::new, |reason| format!(": {reason}"));
+        store.put(now_ns, Record::Note(&format!("queue, by {}: {said}{why}", author())))?;
+        store.put(now_ns, Record::Unqueued(last))?;
+        store.commit()?;
+    }
+    Ok(said)
+}
+
+fn count(messages: usize, what: &str) -> String {
+    match messages {
+        1 => format!("1 message {what}"),
+        n => format!("{n} messages {what}"),
+    }
+}

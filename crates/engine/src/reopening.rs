@@ -1,0 +1,101 @@
+//! Opening a store that has failed again, in a thread of its own: reading a large one takes time,
+//! which the other sessions of the worker have not.
+//!
+//! Invariant: the thread has ended when this is dropped, so that nobody else holds the store.
+
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+
+use transfix_store::StoreError;
+
+use crate::handle::Shared;
+
+/// Time before the first attempt; each further one waits twice as long as the one before.
+const FIRST_NS: u64 = 1_000_000_000;
+const LAST_NS: u64 = 64 * FIRST_NS;
+/// Time between two looks at an attempt.
+const LOOK_NS: u64 = 10_000_000;
+
+/// How a store that has failed is opened again.
+pub(crate) struct Reopening {
+    step: Step,
+    wait_ns: u64,
+}
+
+enum Step {
+    Nothing,
+    /// Try at this moment of the monotonic clock.
+    At(u64),
+    /// Look at this moment whether it is done.
+    Runs(JoinHandle<Result<(), StoreError>>, u64),
+}
+
+impl Default for Reopening {
+    fn default() -> Self {
+        Self { step: Step::Nothing, wait_ns: FIRST_NS }
+    }
+}
+
+impl Reopening {
+    /// The store has failed.
+    pub(crate) fn plan(&mut self, now_ns: u64) {
+        self.step = Step::At(now_ns + self.wait_ns);
+        self.wait_ns = (2 * self.wait_ns).min(LAST_NS);
+    }
+
+    /// The store has served a connection to its end.
+    pub(crate) const fn forget(&mut self) {
+        self.wait_ns = FIRST_NS;
+    }
+
+    /// When [`Reopening::advance`] must be called at the latest, on the monotonic clock.
+    pub(crate) const fn deadline(&self) -> Option<u64> {
+        match self.step {
+            Step::Nothing => None,
+            Step::At(at) | Step::Runs(_, at) => Some(at),
+        }
+    }
+
+    /// Does what is due. Answers whether the store is open again.
+    pub(crate) fn advance(&mut self, now_ns: u64, shared: &Arc<Shared>) -> bool {
+        if self.deadline().is_none_or(|at| now_ns < at) {
+            return false;
+        }
+        match std::mem::replace(&mut self.step, Step::Nothing) {
+            Step::Nothing => {}
+            Step::At(_) => {
+                let shared = Arc::clone(shared);
+                let thread = thread::Builder::new().name("store-reopen".to_owned());
+                match thread.spawn(move || reopen(&shared)) {
+                    Ok(thread) => self.step = Step::Runs(thread, now_ns + LOOK_NS),
+                    Err(_) => self.plan(now_ns),
+                }
+            }
+            Step::Runs(thread, _) if !thread.is_finished() => {
+                self.step = Step::Runs(thread, now_ns + LOOK_NS);
+            }
+            Step::Runs(thread, _) => match thread.join() {
+                Ok(Ok(())) => return true,
+                Ok(Err(error)) => {
+                    tracing::error!(session = %shared.id, %error, "the store does not open again");
+                    self.plan(now_ns);
+                }
+                // Whoever panicked with the lock has ended the session for good.
+                Err(_) => {}
+            },
+        }
+        false
+    }
+}
+
+impl Drop for Reopening {
+    fn drop(&mut self) {
+        if let Step::Runs(thread, _) = std::mem::replace(&mut self.step, Step::Nothing) {
+            drop(thread.join());
+        }
+    }
+}
+
+fn reopen(shared: &Shared) -> Result<(), StoreError> {
+    shared.link.lock().map_err(|_| StoreError::Poisoned)?.desk.reopen()
+}

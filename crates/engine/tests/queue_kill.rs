@@ -1,0 +1,183 @@
+//! A real process is killed while it queues messages without a logon, and while it sends them after
+//! one: every message that was accepted arrives, once and in order.
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "the child says what it has kept")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
+use std::{env, io, thread};
+
+use transfix::{
+    Application, BeginString, BusinessReject, Durability, Engine, Message, Offline, Role,
+    SessionHandle, SessionId, SessionRef, SessionSettings, Settings, tag,
+};
+use transfix_testkit::random::Random;
+use transfix_testkit::temp::TempDir;
+
+const DIR: &str = "TRANSFIX_KILLED_QUEUE";
+const ROUNDS: usize = 25;
+const THREADS: usize = 2;
+const MESSAGES: usize = 150;
+const LONG: Duration = Duration::from_secs(20);
+
+/// Passes on the ClOrdID(11) of what it gets.
+struct Orders(Sender<String>);
+
+impl Application for Orders {
+    fn on_message(
+        &mut self,
+        message: &Message<'_>,
+        _: &mut SessionRef<'_>,
+    ) -> Result<(), BusinessReject> {
+        let _ = self.0.send(message.text(tag::CL_ORD_ID)?.to_owned());
+        Ok(())
+    }
+}
+
+fn settings(role: Role, address: &str) -> SessionSettings {
+    let (us, them) = match role {
+        Role::Initiator => ("CLIENT", "VENUE"),
+        Role::Acceptor => ("VENUE", "CLIENT"),
+    };
+    let id = SessionId::new(BeginString::Fix44, us, them);
+    let mut settings = SessionSettings::new(role, &id, address);
+    settings.validate = false;
+    settings.reconnect_interval_ms = 5;
+    settings
+}
+
+/// Sends until so many are accepted, and says which.
+fn send(session: &SessionHandle, round: &str, thread: usize) {
+    for n in 0..MESSAGES {
+        let id = format!("{round} {thread} {n}");
+        session.send("D", |order| _ = order.str(tag::CL_ORD_ID, &id)).unwrap();
+        // A parent that is gone ends the child too.
+        println!("kept {id}");
+    }
+}
+
+/// Queues messages, then logs on and sends them. Does nothing in a usual run of the tests.
+#[test]
+fn child() {
+    let Some(arguments) = env::var(DIR).ok() else { return };
+    let [dir, address, round] = &arguments.split('|').collect::<Vec<_>>()[..] else { panic!() };
+    let mut session = settings(Role::Initiator, address);
+    session.store_dir = Path::new(dir).to_path_buf();
+    session.offline = Offline::Queue;
+    // So small that segments change while messages wait.
+    session.segment_bytes = 16 << 10;
+    let (sender, _) = channel();
+    session.mode = transfix::Mode::Polled;
+    let mut engine =
+        Engine::start(&Settings::of(session), |_| Box::new(Orders(sender.clone()))).unwrap();
+    let session = engine.sessions().next().unwrap();
+    thread::scope(|scope| {
+        for thread in 0..THREADS {
+            let session = &session;
+            scope.spawn(move || send(session, round, thread));
+        }
+    });
+    println!("open");
+    thread::spawn(|| {
+        let _ = io::stdin().read_line(&mut String::new());
+        std::process::exit(0);
+    });
+    loop {
+        if !engine.poll() {
+            thread::yield_now();
+        }
+    }
+}
+
+/// A running child, and what it says.
+struct Side {
+    child: Child,
+    said: Receiver<String>,
+}
+
+fn start(dir: &Path, address: &str, round: usize) -> Side {
+    let mut child = Command::new(env::current_exe().unwrap())
+        .args(["--exact", "child", "--nocapture"])
+        .env(DIR, format!("{}|{address}|{round}", dir.display()))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let (sender, said) = channel();
+    thread::spawn(move || {
+        lines.map_while(Result::ok).for_each(|line| drop(sender.send(line)));
+    });
+    Side { child, said }
+}
+
+/// What was accepted, and what has come.
+#[derive(Default)]
+struct Books {
+    kept: BTreeSet<String>,
+    came: BTreeSet<String>,
+    /// The last one of each thread of each round.
+    last: BTreeMap<String, usize>,
+}
+
+impl Books {
+    fn came(&mut self, id: String) {
+        let (thread, n) = id.rsplit_once(' ').unwrap();
+        let n: usize = n.parse().unwrap();
+        let before = self.last.insert(thread.to_owned(), n);
+        assert!(before.is_none_or(|before| before < n), "{id} after {before:?}");
+        assert!(self.came.insert(id.clone()), "{id} came twice");
+    }
+
+    /// Whether the line says that the child logs on now.
+    fn said(&mut self, line: &str) -> bool {
+        if let Some(id) = line.strip_prefix("kept ") {
+            self.kept.insert(id.to_owned());
+        }
+        line == "open"
+    }
+}
+
+#[test]
+fn what_was_accepted_is_sent_once_however_often_the_process_is_killed() {
+    let dir = TempDir::new();
+    let (sender, orders) = channel();
+    let mut venue = settings(Role::Acceptor, "127.0.0.1:0");
+    venue.durability = Durability::Memory;
+    let venue = Engine::start(&Settings::of(venue), |_| Box::new(Orders(sender.clone()))).unwrap();
+    let address = venue.listening()[0].to_string();
+    let (mut random, mut books) = (Random::new(1), Books::default());
+    let mut sending = 0;
+    for round in 0..ROUNDS {
+        let mut side = start(dir.path(), &address, round);
+        // In the queue, or somewhere behind the logon.
+        let lines = match random.below(2) {
+            0 => random.below(THREADS * MESSAGES),
+            _ => usize::MAX,
+        };
+        let is_open = (0..lines).any(|_| books.said(&side.said.recv_timeout(LONG).unwrap()));
+        if is_open {
+            for _ in 0..random.below(2 * MESSAGES) {
+                books.came(orders.recv_timeout(LONG).unwrap());
+            }
+            sending += 1;
+        }
+        side.child.kill().unwrap();
+        side.child.wait().unwrap();
+        // What it still said before the signal came.
+        side.said.iter().for_each(|line| _ = books.said(&line));
+    }
+    let side = start(dir.path(), &address, ROUNDS);
+    while !books.said(&side.said.recv_timeout(LONG).unwrap()) {}
+    // What was accepted and not said, because the process was killed in between, comes too.
+    while !books.kept.is_subset(&books.came) {
+        books.came(orders.recv_timeout(LONG).unwrap());
+    }
+    assert!(sending > 3 && books.kept.len() > 1_000, "{sending}, {}", books.kept.len());
+    drop(side.child.stdin);
+    drop(venue);
+}
