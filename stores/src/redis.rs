@@ -26,9 +26,9 @@ const NUMBER_MAX: u64 = 1 << 53;
 
 /// Keeps a session in Redis, version 5 or later.
 ///
-/// The keys are `transfix:{NAME}`, a hash with the next numbers, and the same with `:out`, `:in` and
-/// `:queue`, sorted sets of messages by number, and `:notes`, a list. The braces keep them together
-/// in a cluster. A reset deletes the messages before it. MsgSeqNum(34) is at most 2^53 here.
+/// The keys are `transfix:{NAME}`, a hash with the next numbers, and the same with `:out`, `:in`
+/// and `:queue`, sorted sets of messages by number, and `:notes`, a list. The braces keep them
+/// together in a cluster. A reset deletes the messages before it. MsgSeqNum(34) is at most 2^53 here.
 ///
 /// How much a commit outlives is up to the server: with `appendfsync always` a power cut, else its
 /// last second may be lost, and with no append-only file all since the last snapshot.
