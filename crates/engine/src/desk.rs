@@ -19,7 +19,7 @@ use transfix_session::{
 use transfix_store::{Record, Store, StoreError};
 use transfix_transport::Stream;
 
-use delivery::Postponed;
+use delivery::{Fate, Postponed};
 
 use crate::application::{Application, Direction, SessionRef};
 use crate::dictionary_source::DictionarySource;
@@ -167,11 +167,11 @@ impl Desk {
         self.options.index()
     }
 
-    /// Whether something waits to be sent.
+    /// Whether something waits to be sent, and can be as soon as the socket takes it.
     pub(crate) fn waits(&self) -> bool {
         !self.out.bytes().is_empty()
             || self.replay.active
-            || self.taken_from < self.taken.len()
+            || self.sends_more()
             || self.cut.is_some()
     }
 
@@ -258,7 +258,8 @@ impl Desk {
         verdict: Verdict,
     ) -> Result<(), Down> {
         match verdict {
-            Verdict::Deliver => self.deliver(now, message)?,
+            Verdict::Deliver => self.deliver(now, message, Fate::Offered)?,
+            Verdict::Throttled => self.deliver(now, message, Fate::Refused)?,
             Verdict::Held => {}
             // Not the application's: duplicates and rejected messages end here.
             Verdict::Handled if check_msg_type(message.msg_type()).is_ok() => {}
@@ -415,13 +416,7 @@ impl Desk {
     pub(crate) fn journal(&mut self, now: Now) -> Result<(), StoreError> {
         self.put_entries(now)?;
         let time_ns = now.utc.0.unsigned_abs();
-        let next_in = match self.session.awaits_reset() {
-            // Whatever becomes of the reset, nothing of the old numbering is asked for any more.
-            true => 1,
-            // What the application has not taken yet is asked for again after a crash.
-            false => self.postponed.first_seq().unwrap_or_else(|| self.session.next_num_in()),
-        };
-        let numbers = (next_in, self.session.next_num_out());
+        let numbers = self.kept_numbers();
         if numbers.0 != self.stored.0 {
             self.store.put(time_ns, Record::NextIn(numbers.0))?;
         }
@@ -431,6 +426,17 @@ impl Desk {
         self.stored = numbers;
         self.note_state();
         self.store.commit()
+    }
+
+    /// The next numbers with which a new process goes on.
+    pub(crate) fn kept_numbers(&self) -> (u64, u64) {
+        let next_in = match self.session.awaits_reset() {
+            // Whatever becomes of the reset, nothing of the old numbering is asked for any more.
+            true => 1,
+            // What the application has not taken yet is asked for again after a crash.
+            false => self.postponed.first_seq().unwrap_or_else(|| self.session.next_num_in()),
+        };
+        (next_in, self.session.next_num_out())
     }
 
     fn put_entries(&mut self, now: Now) -> Result<(), StoreError> {

@@ -167,7 +167,7 @@ impl Link {
         match outcome {
             // What the lobby had read before the end of the stream has counted.
             Ok(()) if ended => Err(ENDED),
-            Ok(()) => Ok(Turn { progress: true, again: again || more }),
+            Ok(()) => Ok(Turn { progress: true, again: again || more || desk.sends_more() }),
             Err(why) => Err(why),
         }
     }
@@ -234,6 +234,9 @@ impl Link {
         self.inbox.clear();
         self.desk.return_unsent(queue, SendError::NotLoggedOn);
         self.desk.closed(now, reason);
+        if let Err(error) = self.desk.store_queued(now, queue) {
+            tracing::error!(session = %self.desk.id(), %error, "store failed");
+        }
         Some(stream)
     }
 }

@@ -53,8 +53,9 @@ pub struct Seen {
     pub next_num_in: u64,
     /// MsgSeqNum(34) of our next message.
     pub next_num_out: u64,
-    /// Whether a reset of ours in mid-session waits for its answer.
-    pub awaits_reset: bool,
+    /// The next numbers, inbound and outbound, with which a new process would go on: lower where
+    /// messages wait for their application, or a reset of ours for its answer.
+    pub kept_numbers: (u64, u64),
     /// When [`Rig::tick`] must be called at the latest, on the monotonic clock.
     pub next_deadline: Option<u64>,
     /// Whether there is a connection.
@@ -63,6 +64,8 @@ pub struct Seen {
     pub waits: bool,
     /// Bytes of new messages that wait to be written.
     pub waiting_bytes: usize,
+    /// Messages that were handed over and wait for the session to take them: their bytes.
+    pub queued_bytes: usize,
     /// Messages above a gap that are kept: how many, and their bytes.
     pub held: (usize, usize),
     /// Counts since it was made.
@@ -109,11 +112,12 @@ impl Rig {
             state: session.state(),
             next_num_in: session.next_num_in(),
             next_num_out: session.next_num_out(),
-            awaits_reset: session.awaits_reset(),
+            kept_numbers: link.desk.kept_numbers(),
             next_deadline: link.desk.next_deadline(),
             is_up: link.is_up(),
             waits: link.desk.waits(),
             waiting_bytes: link.desk.out.bytes().len(),
+            queued_bytes: link.desk.queued_bytes(&self.shared.queue),
             held: session.held(),
             counters: link.desk.counters,
         }
@@ -144,7 +148,7 @@ impl Rig {
         Ok(self.link().tick(now, &self.shared.queue)?)
     }
 
-    /// Sends one application message.
+    /// Sends one application message, or puts it into the queue.
     ///
     /// # Errors
     /// Why it was not taken.
@@ -154,7 +158,19 @@ impl Rig {
         msg_type: &[u8],
         fill: impl FnOnce(&mut Body<'_>),
     ) -> Result<Sent, SendError> {
-        self.link().send(now, &self.shared.queue, msg_type, fill)
+        let (mut link, queue) = (self.link(), &self.shared.queue);
+        if link.desk.must_queue() {
+            let pushed = queue.push(msg_type, fill)?;
+            return Ok(Sent::Queued { bytes: pushed.bytes });
+        }
+        link.send(now, queue, msg_type, fill)
+    }
+
+    /// The bodies of the messages that wait in the queue, oldest first.
+    #[must_use]
+    pub fn queued(&self) -> Vec<Vec<u8>> {
+        let queued = self.link().desk.queued(&self.shared.queue);
+        queued.into_iter().map(|(_, body)| body).collect()
     }
 
     /// Does to the session what an operator does by hand, then stores and writes what it says.

@@ -18,6 +18,7 @@ const SESSION: &str = "crates/session/src/session.rs";
 const GAP: &str = "crates/session/src/gap.rs";
 const TIMER: &str = "crates/session/src/timer.rs";
 const DESK: &str = "crates/engine/src/desk.rs";
+const OUTGOING: &str = "crates/engine/src/desk/outgoing.rs";
 const REPLAY: &str = "crates/engine/src/replay.rs";
 const ENGINE: &str = "crates/engine/src/engine.rs";
 const FILE: &str = "crates/store/src/file.rs";
@@ -235,12 +236,6 @@ pub(super) const FAULTS: &[Fault] = &[
         worlds: 20_000,
     },
     Fault {
-        name: "old-request-answered-with-new-numbers",
-        changes: &[(REPLAY, "        self.last = 0;\n", "")],
-        kind: "resets",
-        worlds: 60_000,
-    },
-    Fault {
         name: "reset-not-asked-for-again",
         changes: &[(LOGON, "has_flag && (self.reset_wanted || missed)", "has_flag && missed")],
         kind: "operators",
@@ -398,6 +393,48 @@ pub(super) const FAULTS: &[Fault] = &[
             "let _ = source;",
         )],
         kind: "disks",
+        worlds: 2_000,
+    },
+    Fault {
+        name: "throttled-before-its-turn",
+        changes: &[(
+            DESK,
+            "Verdict::Throttled => self.deliver(now, message, Fate::Refused)?,",
+            "Verdict::Throttled => self.session.refuse_throttled(now, message, &mut self.out),",
+        )],
+        kind: "applications",
+        worlds: 2_000,
+    },
+    Fault {
+        name: "postponed-counts-as-received",
+        changes: &[(
+            DESK,
+            "self.postponed.first_seq().unwrap_or_else(|| self.session.next_num_in())",
+            "self.session.next_num_in()",
+        )],
+        kind: "applications",
+        worlds: 2_000,
+    },
+    Fault {
+        name: "stored-overtakes-queued",
+        changes: &[(LINK, "self.desk.store_queued(now, queue)", "Ok::<(), StoreError>(())")],
+        kind: "applications",
+        worlds: 5_000,
+    },
+    Fault {
+        name: "full-queue-forgotten",
+        changes: &[(LINK, "again || more || desk.sends_more()", "again || more")],
+        kind: "applications",
+        worlds: 5_000,
+    },
+    Fault {
+        name: "returned-and-sent",
+        changes: &[(
+            OUTGOING,
+            "message.body, why);\n                ControlFlow::Continue(())",
+            "message.body, why);\n                ControlFlow::Break(())",
+        )],
+        kind: "applications",
         worlds: 2_000,
     },
     Fault {

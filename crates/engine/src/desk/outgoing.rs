@@ -1,12 +1,15 @@
 //! Messages of the application on their way out: sent, stored for later, kept in the queue, or
 //! given back.
 
+use std::ops::ControlFlow;
+
 use transfix_codec::Body;
 use transfix_session::{Now, SendError, State};
+use transfix_store::StoreError;
 
 use super::Desk;
 use crate::handle::Sent;
-use crate::queue::{self, SendQueue};
+use crate::queue::{self, Queued, SendQueue};
 use crate::settings::{Offline, Unsent};
 
 const MS: u64 = 1_000_000;
@@ -40,6 +43,17 @@ impl Desk {
         waits || (!active && self.options.offline == Offline::Queue)
     }
 
+    /// Whether what waits in the queue goes on waiting.
+    fn must_wait(&self) -> bool {
+        self.session.state() != State::Active || self.holds || self.pause_until_ns.is_some()
+    }
+
+    /// Whether something of the queue has found no room before, and would find it now.
+    pub(crate) fn sends_more(&self) -> bool {
+        let room = self.out.bytes().len() <= self.options.queued_bytes_max;
+        self.taken_from < self.taken.len() && room && !self.must_wait()
+    }
+
     /// Lets the messages that wait since before the logon wait a little longer.
     pub(crate) fn begin_pause(&mut self, now: Now) {
         let pause_ns = u64::from(self.options.queue_pause_ms) * MS;
@@ -48,35 +62,81 @@ impl Desk {
 
     /// Sends what other threads handed over, as far as the session takes it now.
     pub(crate) fn send_queued(&mut self, now: Now, queue: &SendQueue) {
-        if self.session.state() != State::Active
-            || self.holds
-            || self.pause_until_ns.is_some_and(|until| now.monotonic_ns < until)
-        {
+        // Over it is over, whether anything can be sent or not.
+        self.pause_until_ns = self.pause_until_ns.filter(|until| now.monotonic_ns < *until);
+        if self.must_wait() {
             return;
         }
-        self.pause_until_ns = None;
+        self.each_queued(queue, |desk, message| {
+            if desk.out.bytes().len() > desk.options.queued_bytes_max {
+                return ControlFlow::Break(());
+            }
+            let (msg_type, body) = (message.msg_type, message.body);
+            let sent = desk.session.send(now, msg_type, &mut desk.out, |b| _ = b.fields(body));
+            desk.return_refused(message, sent);
+            ControlFlow::Continue(())
+        });
+    }
+
+    /// The link is gone: what waits gets its numbers now, before anything that is stored later.
+    pub(crate) fn store_queued(&mut self, now: Now, queue: &SendQueue) -> Result<(), StoreError> {
+        if self.options.offline != Offline::Store {
+            return Ok(());
+        }
+        let mut stored = Ok(());
+        self.each_queued(queue, |desk, message| {
+            let (msg_type, body) = (message.msg_type, message.body);
+            let fill = |b: &mut Body<'_>| _ = b.fields(body);
+            let sent = desk.session.send_offline(now, msg_type, &mut desk.out, fill);
+            desk.return_refused(message, sent);
+            stored = desk.put_entries(now);
+            desk.out.clear();
+            match stored {
+                Ok(()) => ControlFlow::Continue(()),
+                Err(_) => ControlFlow::Break(()),
+            }
+        });
+        stored.and_then(|()| self.journal(now))
+    }
+
+    fn return_refused(&mut self, message: &Queued<'_>, sent: Result<u64, SendError>) {
+        if let Err(error) = sent {
+            // Checked when it was accepted: it may be longer than the counterparty takes.
+            let id = &self.session.config().id;
+            tracing::error!(session = %id, %error, "not sent");
+            self.application.on_unsent(id, message.msg_type, message.body, error);
+        }
+    }
+
+    /// Takes the messages from the queue, oldest first, until `act` breaks before one.
+    fn each_queued(
+        &mut self,
+        queue: &SendQueue,
+        mut act: impl FnMut(&mut Self, &Queued<'_>) -> ControlFlow<()>,
+    ) {
         loop {
-            while let Some(message) = queue::first(&self.taken[self.taken_from..]) {
-                if self.out.bytes().len() > self.options.queued_bytes_max {
+            let mut taken = std::mem::take(&mut self.taken);
+            while let Some(message) = queue::first(&taken[self.taken_from..]) {
+                if act(self, &message).is_break() {
+                    self.taken = taken;
                     return;
-                }
-                let (msg_type, body) = (message.msg_type, message.body);
-                let sent = self.session.send(now, msg_type, &mut self.out, |b| _ = b.fields(body));
-                if let Err(error) = sent {
-                    // Checked when it was accepted: it may be longer than the counterparty takes.
-                    let id = &self.session.config().id;
-                    tracing::error!(session = %id, %error, "not sent");
-                    self.application.on_unsent(id, msg_type, body, error);
                 }
                 self.taken_from += message.len;
             }
-            self.taken.clear();
+            taken.clear();
+            self.taken = taken;
             self.taken_from = 0;
             if !queue.is_pending() {
                 return;
             }
             queue.take(&mut self.taken);
         }
+    }
+
+    /// How many bytes wait in the queue.
+    pub(crate) fn queued_bytes(&self, queue: &SendQueue) -> usize {
+        let handed_over = if queue.is_pending() { queue.copy().len() } else { 0 };
+        self.taken.len() - self.taken_from + handed_over
     }
 
     /// What waits in the queue, oldest first: MsgType(35) and body.
@@ -103,21 +163,12 @@ impl Desk {
 
     /// Gives back to the application what waits in the queue, if it is not to be kept.
     pub(crate) fn return_unsent(&mut self, queue: &SendQueue, why: SendError) {
-        if self.options.unsent == Unsent::Keep {
-            return;
-        }
-        loop {
-            while let Some(message) = queue::first(&self.taken[self.taken_from..]) {
-                let id = &self.session.config().id;
-                self.application.on_unsent(id, message.msg_type, message.body, why);
-                self.taken_from += message.len;
-            }
-            self.taken.clear();
-            self.taken_from = 0;
-            if !queue.is_pending() {
-                return;
-            }
-            queue.take(&mut self.taken);
+        if self.options.unsent == Unsent::Return {
+            self.each_queued(queue, |desk, message| {
+                let id = &desk.session.config().id;
+                desk.application.on_unsent(id, message.msg_type, message.body, why);
+                ControlFlow::Continue(())
+            });
         }
     }
 }

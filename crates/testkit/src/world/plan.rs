@@ -1,8 +1,11 @@
 //! What a seed draws: the kind of world, the settings of both sides, and what befalls them.
 
-use transfix::{BeginString, Offline, Precision, ResetPolicy, Role, SessionId, SessionSettings};
+use transfix::{
+    BeginString, Offline, Precision, ResetPolicy, Role, SessionId, SessionSettings, Unavailable,
+    UnavailableAction, Unsent,
+};
 
-use transfix_session::{NumbersConfig, ResendConfig, TimingConfig};
+use transfix_session::{NumbersConfig, ResendConfig, Throttle, ThrottleAction, TimingConfig};
 use transfix_store::{Durability, Options};
 
 use super::net::Weather;
@@ -29,13 +32,15 @@ pub enum Kind {
     Operators,
     /// All of these at once, but for damage.
     Mixed,
+    /// Applications that are not available, and more messages than are taken or can be sent.
+    Applications,
     /// A counterparty that follows no rule.
     Hostile,
 }
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Links,
         Self::Crashes,
         Self::Disks,
@@ -44,6 +49,7 @@ impl Kind {
         Self::Clocks,
         Self::Operators,
         Self::Mixed,
+        Self::Applications,
         Self::Hostile,
     ];
 
@@ -65,6 +71,7 @@ impl Kind {
             Self::Clocks => "clocks",
             Self::Operators => "operators",
             Self::Mixed => "mixed",
+            Self::Applications => "applications",
             Self::Hostile => "hostile",
         }
     }
@@ -108,6 +115,7 @@ pub(super) struct Plan {
     pub(super) actions: usize,
     pub(super) answer_one_in: [usize; 2],
     pub(super) refuse_one_in: usize,
+    pub(super) decline_one_in: usize,
     pub(super) text_bytes_max: usize,
     /// How far a wall clock may jump, in seconds.
     pub(super) jump_s_max: usize,
@@ -115,7 +123,12 @@ pub(super) struct Plan {
 
 impl Plan {
     pub(super) fn draw(random: &mut Random, kind: Kind) -> Self {
-        let begin_string = BeginString::ALL[random.below(BeginString::ALL.len())];
+        let versions = match kind {
+            // Those that have BusinessMessageReject(j), which is sent again if it is lost.
+            Kind::Applications => &BeginString::ALL[2..],
+            _ => &BeginString::ALL,
+        };
+        let begin_string = versions[random.below(versions.len())];
         let has = |kinds: &[Kind]| kind == Kind::Mixed || kinds.contains(&kind);
         let mut odds = odds(random, kind);
         let reset = if has(&[Kind::Resets]) {
@@ -156,6 +169,9 @@ impl Plan {
             settings.queued_bytes_max = [2_000, 1 << 20][random.below(2)];
             settings
         });
+        if kind == Kind::Applications {
+            burden(random, &mut settings);
+        }
         let mut weather = weather(random, kind);
         if odds.jump > 0 && !wide_clocks {
             // A message that waits long, from a clock that is behind, is rightly found too old.
@@ -190,6 +206,7 @@ impl Plan {
             actions: if random.below(20) == 0 { 150 } else { 8 + random.below(25) },
             answer_one_in: [(); 2].map(|()| [0, 2, 5][random.below(3)]),
             refuse_one_in: if random.below(5) == 0 { 5 } else { 0 },
+            decline_one_in: if kind == Kind::Applications { [0, 2, 4][random.below(3)] } else { 0 },
             text_bytes_max,
             jump_s_max: if wide_clocks { 100_000 } else { 50 },
         }
@@ -217,6 +234,12 @@ impl Plan {
     pub(super) fn resets(&self) -> bool {
         let never = self.policies() == [ResetPolicy::NEVER; 2];
         self.odds.operator_resets || self.resets_in_session() || !never
+    }
+
+    /// Whether messages wait in queues, apart from what is said in callbacks.
+    pub(super) fn queues(&self) -> bool {
+        let queues = |s: &SessionSettings| s.offline == Offline::Queue || s.queue_pause_ms > 0;
+        self.settings.iter().any(queues)
     }
 
     fn policies(&self) -> [ResetPolicy; 2] {
@@ -262,6 +285,33 @@ impl InSession {
             drawn.after_h = [1, random.below(3) as u32];
         }
         drawn
+    }
+}
+
+/// What applications find that are not available, send too much, or too early.
+fn burden(random: &mut Random, settings: &mut [SessionSettings; 2]) {
+    let unavailable = Unavailable {
+        retries: random.below(4) as u32,
+        delay_ms: [1, 50, 3_000][random.below(3)],
+        then: [
+            UnavailableAction::Reject,
+            UnavailableAction::Silence,
+            UnavailableAction::Disconnect,
+        ][random.below(3)],
+    };
+    let throttle = Throttle {
+        msg_type: "D".to_owned(),
+        messages_max: 1 + random.below(5) as u32,
+        interval_ms: [100, 2_000][random.below(2)],
+        action: ThrottleAction::Reject,
+    };
+    let throttles = if random.below(2) == 0 { vec![throttle] } else { Vec::new() };
+    for settings in settings {
+        settings.unavailable = unavailable;
+        settings.throttles.clone_from(&throttles);
+        settings.offline = [Offline::Refuse, Offline::Store, Offline::Queue][random.below(3)];
+        settings.queue_pause_ms = [0, 50, 3_000][random.below(3)];
+        settings.unsent = [Unsent::Keep, Unsent::Return][random.below(2)];
     }
 }
 
@@ -324,7 +374,7 @@ fn odds(random: &mut Random, kind: Kind) -> Odds {
         close: one_in(20, true),
         logout: one_in(30, true),
         restart: one_in(30, true),
-        crash: if has(&[Kind::Crashes]) { 6 } else { 0 },
+        crash: if has(&[Kind::Crashes]) { 6 } else { one_in(15, kind == Kind::Applications) },
         ail: if has(&[Kind::Disks]) { 6 } else { 0 },
         jump: if has(&[Kind::Clocks]) { 6 } else { 0 },
         operate: one_in(6, has(&[Kind::Operators, Kind::Resets])),
