@@ -27,6 +27,7 @@ use transfix_session::Session;
 use crate::disk::{Ailment, Crash, End, SimDisk};
 use crate::random::Random;
 use disk::{Disk, Fuse};
+use evil::Mallory;
 use net::{MS, Weather};
 use observer::Observer;
 use plan::Plan;
@@ -214,6 +215,8 @@ impl World {
                 session.logout(now, "the end of the day", out);
             });
             self.go_on(side, outcome);
+        } else if self.chance(odds.forge) {
+            self.forge(side);
         } else if self.chance(odds.operate) {
             self.operate(side);
         } else {
@@ -225,6 +228,24 @@ impl World {
                 self.go_on(side, outcome);
             }
         }
+    }
+
+    /// Somebody writes to a side in the name of the other.
+    fn forge(&mut self, side: usize) {
+        let seen = self.sides[side].rig.look();
+        let live = matches!(seen.state, State::Active | State::LogoutSent);
+        // Only between two messages would it be one.
+        if !live || !self.net.lock().is_between_messages(1 - side) {
+            return;
+        }
+        let settings = &self.plan.settings[1 - side];
+        let mut mallory = Mallory::new(Random::new(self.random.next()), settings);
+        let message = mallory.forge(self.sides[side].moment(self.now), seen.next_num_in);
+        self.say(|| {
+            let text = String::from_utf8_lossy(&message).replace('\x01', "|");
+            format!("to side {side}, forged: {text:.200}")
+        });
+        self.net.lock().inject(1 - side, &message);
     }
 
     /// An operator does by hand what operators do.

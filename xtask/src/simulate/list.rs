@@ -396,6 +396,23 @@ pub(super) const FAULTS: &[Fault] = &[
         worlds: 2_000,
     },
     Fault {
+        name: "message-without-number-counts",
+        changes: &[(
+            RECEIVE,
+            "let Some(seq) = seq else {\n            \
+             return self.end(now, Disconnect::MsgSeqNumMissing, out);\n        };",
+            "let seq = seq.unwrap_or(self.next_num_in);",
+        )],
+        kind: "forgeries",
+        worlds: 500,
+    },
+    Fault {
+        name: "logout-above-a-gap-counts",
+        changes: &[(LOGON, "if seq == self.next_num_in {", "if seq > 0 {")],
+        kind: "forgeries",
+        worlds: 500,
+    },
+    Fault {
         name: "throttled-before-its-turn",
         changes: &[(
             DESK,

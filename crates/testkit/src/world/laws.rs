@@ -121,7 +121,7 @@ impl World {
         );
         let fair =
             fair || (reason == Disconnect::ApplicationNotAvailable && self.plan.decline_one_in > 0);
-        let damaged = self.plan.weather.damage_one_in > 0;
+        let damaged = self.plan.weather.damage_one_in > 0 || self.plan.odds.forge > 0;
         assert!(fair || damaged, "side {side} blames the other: {reason}; {}", self.stand());
         if reason == Disconnect::LoggedOut && !self.sides[side].rig.look().waits {
             let answered = self.net.lock().observer.sides[side].logged_out;

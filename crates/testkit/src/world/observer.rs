@@ -213,6 +213,11 @@ impl Observer {
 }
 
 impl Written {
+    /// Whether all that was written is whole messages.
+    pub(super) const fn is_between_messages(&self) -> bool {
+        self.partial.is_empty()
+    }
+
     fn start_again(&mut self) {
         self.starts_again = false;
         self.request = None;

@@ -34,13 +34,15 @@ pub enum Kind {
     Mixed,
     /// Applications that are not available, and more messages than are taken or can be sent.
     Applications,
+    /// Somebody puts messages of his own between those of two honest sides.
+    Forgeries,
     /// A counterparty that follows no rule.
     Hostile,
 }
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Links,
         Self::Crashes,
         Self::Disks,
@@ -50,6 +52,7 @@ impl Kind {
         Self::Operators,
         Self::Mixed,
         Self::Applications,
+        Self::Forgeries,
         Self::Hostile,
     ];
 
@@ -72,6 +75,7 @@ impl Kind {
             Self::Operators => "operators",
             Self::Mixed => "mixed",
             Self::Applications => "applications",
+            Self::Forgeries => "forgeries",
             Self::Hostile => "hostile",
         }
     }
@@ -101,6 +105,7 @@ pub(super) struct Odds {
     /// Hours of silence, now and then.
     pub(super) pause_h: usize,
     pub(super) flood: usize,
+    pub(super) forge: usize,
     pub(super) unnoticed_ms_max: usize,
 }
 
@@ -220,12 +225,15 @@ impl Plan {
                 || self.odds.operator_resets
                 || self.resets_in_session(),
             complete: self.weather.damage_one_in == 0
+                && self.odds.forge == 0
                 && self.held.messages_max > 100
                 && !self.resets(),
             jumps: self.odds.jump > 0,
             resend_rejects: self.settings[0].resend.resend_rejects,
             damage: self.weather.damage_one_in > 0,
-            refusals: self.refuse_one_in > 0 && self.settings[0].begin_string < BeginString::Fix42,
+            refusals: (self.refuse_one_in > 0
+                && self.settings[0].begin_string < BeginString::Fix42)
+                || self.odds.forge > 0,
             honest: true,
         }
     }
@@ -382,6 +390,7 @@ fn odds(random: &mut Random, kind: Kind) -> Odds {
         in_session_resets: false,
         pause_h: 0,
         flood: one_in(20, true),
+        forge: if kind == Kind::Forgeries { 4 } else { 0 },
         unnoticed_ms_max: one_in(60_000, true),
     }
 }
