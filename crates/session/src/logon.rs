@@ -137,8 +137,8 @@ impl Session {
     }
 
     /// Whether an acceptor must ask for a reset once more: an operator wants it, or nobody knows
-    /// whether the counterparty has taken the last one. Then the number of its Logon(A) tells: below
-    /// the old one it is one of the new numbering.
+    /// whether the counterparty has taken the last one. Then the number of its Logon(A) tells:
+    /// below the old one it is one of the new numbering.
     fn still_resets(&self, seq: u64) -> bool {
         let has_flag = self.config.id.begin_string.has_reset_flag();
         let missed = self.before_reset.is_some_and(|next_num_in| seq >= next_num_in);
@@ -264,8 +264,8 @@ impl Session {
     }
 
     /// Whether nobody knows yet that the counterparty has taken a reset of ours: until then the
-    /// number expected next may be one of the old numbering, to which nothing leads back. What is to
-    /// be kept of it is 1.
+    /// number expected next may be one of the old numbering, to which nothing leads back. What is
+    /// to be kept of it is 1.
     #[must_use]
     pub fn awaits_reset(&self) -> bool {
         // One in our answer to a Logon(A) is proven by the message that follows.

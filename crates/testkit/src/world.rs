@@ -375,6 +375,10 @@ impl World {
             self.sides[side].connected(self.now);
             self.go_on(side, outcome);
         }
+        if !self.sides[0].rig.look().is_up && self.connects_at <= self.now {
+            // Closed by its schedule.
+            self.reconnect_later(0);
+        }
     }
 
     fn go_on(&mut self, side: usize, outcome: Outcome) {

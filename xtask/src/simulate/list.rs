@@ -18,6 +18,8 @@ const SESSION: &str = "crates/session/src/session.rs";
 const GAP: &str = "crates/session/src/gap.rs";
 const TIMER: &str = "crates/session/src/timer.rs";
 const DESK: &str = "crates/engine/src/desk.rs";
+const DELIVERY: &str = "crates/engine/src/desk/delivery.rs";
+const SLOT: &str = "crates/engine/src/slot.rs";
 const OUTGOING: &str = "crates/engine/src/desk/outgoing.rs";
 const REPLAY: &str = "crates/engine/src/replay.rs";
 const ENGINE: &str = "crates/engine/src/engine.rs";
@@ -411,6 +413,28 @@ pub(super) const FAULTS: &[Fault] = &[
         changes: &[(LOGON, "if seq == self.next_num_in {", "if seq > 0 {")],
         kind: "forgeries",
         worlds: 500,
+    },
+    Fault {
+        name: "window-restarts-twice",
+        changes: &[(SESSION, "if moved || cause == ResetCause::Schedule {", "if moved {")],
+        kind: "schedules",
+        worlds: 1_000,
+    },
+    Fault {
+        name: "window-without-end",
+        changes: &[(
+            SLOT,
+            "let may_stay = hours.may_connect(now.utc) && same;",
+            "let may_stay = same || self.up;",
+        )],
+        kind: "schedules",
+        worlds: 500,
+    },
+    Fault {
+        name: "reject-of-a-closed-window-lost",
+        changes: &[(DELIVERY, "closed.filter(|_| message.msg_type() != b\"j\")", "closed")],
+        kind: "schedules",
+        worlds: 1_000,
     },
     Fault {
         name: "throttled-before-its-turn",

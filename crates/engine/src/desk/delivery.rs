@@ -137,7 +137,8 @@ impl Desk {
 
     fn offer(&mut self, now: Now, message: &Message<'_>) -> Result<Offer, Down> {
         let closed = self.options.hours.as_mut().and_then(|hours| hours.refusal(now.utc));
-        if let Some(text) = closed {
+        // A reject cannot be rejected: who was refused must learn it at any hour.
+        if let Some(text) = closed.filter(|_| message.msg_type() != b"j") {
             let text = text.to_owned().into();
             self.refuse(now, message, &BusinessReject { text, ..BusinessReject::not_available() });
             return Ok(Offer::Taken);

@@ -62,6 +62,8 @@ impl World {
             }
             State::Active | State::Disconnected => {}
         }
+        let open = state != State::Active || ours.is_open(self.now);
+        assert!(open, "side {side} is logged on outside of all windows");
     }
 
     /// Where the counterparty writes, the expected number moves.
@@ -118,6 +120,7 @@ impl World {
                 | Disconnect::LogonTimeout
                 | Disconnect::LinkLost
                 | Disconnect::HeartbeatTimeout
+                | Disconnect::Schedule
         );
         let fair =
             fair || (reason == Disconnect::ApplicationNotAvailable && self.plan.decline_one_in > 0);
@@ -141,7 +144,8 @@ impl World {
     /// was lost and its repetition.
     pub(super) fn rest_max(&self) -> u64 {
         let stall = self.plan.weather.stall_ms_max as u64 * MS;
-        200 * SECOND + 2 * stall + 10 * self.heart_bt_int()
+        let closed = if self.plan.settings[0].schedule.is_some() { 400 * SECOND } else { 0 };
+        200 * SECOND + closed + 2 * stall + 10 * self.heart_bt_int()
     }
 
     /// No endless exchange: what is written while nothing goes wrong is in proportion.

@@ -5,6 +5,7 @@
 //! after it, and nothing else.
 
 use transfix::rig::{Ended, Rig, Rules};
+use transfix::schedule::{Interval, Outside, Schedule};
 use transfix::{
     Body, Disconnect, Now, SendError, Sent, SessionSettings, State, Timestamp, store::Store,
 };
@@ -16,7 +17,7 @@ use super::app::{self, Shared as App, Source};
 use super::disk::{Disk, Fuse};
 
 /// 2026-11-21 12:00:00, where the simulated wall clocks begin.
-const START_UTC_NS: i64 = 1_795_262_400_000_000_000;
+pub(super) const START_UTC_NS: i64 = 1_795_262_400_000_000_000;
 
 /// What a call has led to.
 #[derive(Debug)]
@@ -55,6 +56,9 @@ pub(super) struct Side {
     pub(super) app: App,
     pub(super) disk: Disk,
     rules: Rules,
+    hours: Option<Schedule>,
+    /// The window in which the numbers have started again last.
+    restarted: Option<Interval>,
     /// How far the wall clock is ahead.
     pub(super) ahead_ns: i64,
     /// When anything was received last, and the count of messages then.
@@ -73,7 +77,10 @@ impl Side {
         disk: Disk,
         rules: &Rules,
     ) -> Self {
+        let schedule = settings.schedule.as_ref();
         Self {
+            hours: schedule.map(|schedule| Schedule::new(schedule).expect("the hours are good")),
+            restarted: None,
             rig: start(&settings, held, &app, disk.open(Crash::Process), rules),
             settings,
             held,
@@ -108,7 +115,7 @@ impl Side {
     pub(super) fn call(
         &mut self,
         now: u64,
-        call: impl FnOnce(&Rig, Now) -> Result<(), Ended>,
+        call: impl FnOnce(&mut Rig, Now) -> Result<(), Ended>,
     ) -> Outcome {
         let before = {
             let log = self.app.lock();
@@ -121,12 +128,14 @@ impl Side {
                 queued: self.rig.queued(),
             }
         };
-        let outcome = call(&self.rig, self.moment(now));
+        let moment = self.moment(now);
+        let outcome = call(&mut self.rig, moment);
         self.note(now);
         let (after, reset) = (self.numbers(), self.disk.resets() > before.resets);
         let ahead = after.0 >= before.kept.0 && after.1 >= before.kept.1;
         assert!(ahead || reset || self.disk.is_lost(), "numbers go back to {after:?}");
         if reset {
+            self.check_restart(now);
             // What was sent behind the reset has begun the new epoch already.
             let mut log = self.app.lock();
             log.epoch = log.epoch.max(before.epoch + 1);
@@ -150,6 +159,23 @@ impl Side {
                 return outcome;
             }
         }
+    }
+
+    /// The numbers of a schedule start again once a window.
+    fn check_restart(&mut self, now: u64) {
+        let Some(hours) = &self.hours else { return };
+        let window = hours.at(self.moment(now).utc);
+        assert!(window.is_some(), "the numbers start again outside of all windows");
+        assert!(self.restarted != window, "the numbers start again within {window:?}");
+        // With the process the restart may be lost too.
+        self.restarted = window.filter(|_| !self.disk.is_lost());
+    }
+
+    /// Whether a session may be logged on now.
+    pub(super) fn is_open(&self, now: u64) -> bool {
+        let stays = |hours: &Schedule| *hours.outside() != Outside::Disconnect;
+        let open = |hours: &Schedule| hours.at(self.moment(now).utc).is_some();
+        self.hours.as_ref().is_none_or(|hours| stays(hours) || open(hours))
     }
 
     fn note(&mut self, now: u64) {
