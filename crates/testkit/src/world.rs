@@ -128,6 +128,7 @@ impl World {
             log.answer_one_in = plan.answer_one_in[n];
             log.refuse_one_in = plan.refuse_one_in;
             log.decline_one_in = plan.decline_one_in;
+            log.deny_one_in = plan.deny_one_in;
             log.text_bytes_max = plan.text_bytes_max;
             drop(log);
             let ends = net.clone();
@@ -418,7 +419,8 @@ impl World {
         self.say(|| "the faults cease".to_owned());
         for side in &self.sides {
             side.disk.ail(None);
-            side.app.lock().decline_one_in = 0;
+            let mut log = side.app.lock();
+            (log.decline_one_in, log.deny_one_in) = (0, 0);
         }
         self.net.lock().weather = Weather { capacity: self.plan.weather.capacity, ..Weather::FAIR };
         let (begun, bound) = (self.now, self.rest_max());

@@ -437,6 +437,16 @@ pub(super) const FAULTS: &[Fault] = &[
         worlds: 1_000,
     },
     Fault {
+        name: "denied-and-logged-on",
+        changes: &[(
+            DESK,
+            "return self.session.deny_logon(now, &refusal.text, &mut self.out);",
+            "drop(refusal);",
+        )],
+        kind: "applications",
+        worlds: 500,
+    },
+    Fault {
         name: "throttled-before-its-turn",
         changes: &[(
             DESK,

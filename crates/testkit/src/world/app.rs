@@ -3,9 +3,15 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use transfix::{Application, Body, BusinessReject, Message, SendError, SessionId, SessionRef, tag};
+use transfix::{
+    Application, BeginString, Body, BusinessReject, LogonRefusal, Message, SendError, SessionId,
+    SessionRef, tag,
+};
 
 use crate::random::Random;
+
+/// Password(554) of both sides.
+pub(super) const PASSWORD: &str = "open sesame";
 
 /// A message that the session has accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +46,10 @@ pub(super) struct Log {
     pub(super) refuse_one_in: usize,
     /// For each we are not available with this chance.
     pub(super) decline_one_in: usize,
+    /// Each Logon(A) is refused with this chance.
+    pub(super) deny_one_in: usize,
+    /// The last one was not.
+    admitted: bool,
     pub(super) text_bytes_max: usize,
 }
 
@@ -62,6 +72,8 @@ impl Shared {
             answer_one_in: 0,
             refuse_one_in: 0,
             decline_one_in: 0,
+            deny_one_in: 0,
+            admitted: false,
             text_bytes_max: 0,
         })))
     }
@@ -165,6 +177,19 @@ impl Application for Shared {
         }
         let one_in = log.refuse_one_in;
         if log.chance(one_in) { Err(BusinessReject::unsupported()) } else { Ok(()) }
+    }
+
+    fn judge_logon(&mut self, logon: &Message<'_>, id: &SessionId) -> Result<(), LogonRefusal> {
+        let mut log = self.lock();
+        let one_in = log.deny_one_in;
+        let known = logon.raw(tag::PASSWORD) == Some(PASSWORD.as_bytes());
+        let known = known || id.begin_string < BeginString::Fix43;
+        log.admitted = known && !log.chance(one_in);
+        if log.admitted { Ok(()) } else { Err(LogonRefusal::new("not now")) }
+    }
+
+    fn on_logon(&mut self, _: &mut SessionRef<'_>) {
+        assert!(self.lock().admitted, "a session is logged on that was not admitted");
     }
 
     fn on_unsent(&mut self, _: &SessionId, _: &[u8], body: &[u8], _: SendError) {

@@ -5,6 +5,7 @@ use transfix::codec::FrameWriter;
 use transfix::rig::Seen;
 use transfix::{BeginString, Now, SessionSettings};
 
+use super::app::PASSWORD;
 use crate::random::Random;
 
 /// Numbers that break what counts.
@@ -66,7 +67,7 @@ impl Mallory {
     fn logon_body(&mut self) -> String {
         let interval = if self.one_in(4) { self.pick(NUMBERS) } else { "30" };
         let encryption = if self.one_in(20) { "1" } else { "0" };
-        let mut body = format!("98={encryption}\x01108={interval}\x01");
+        let mut body = format!("98={encryption}\x01108={interval}\x01554={PASSWORD}\x01");
         if self.one_in(3) {
             body.push_str(&format!("141={}\x01", self.pick(FLAGS)));
         }

@@ -124,6 +124,8 @@ impl World {
         );
         let fair =
             fair || (reason == Disconnect::ApplicationNotAvailable && self.plan.decline_one_in > 0);
+        let denied = matches!(reason, Disconnect::LogonDenied | Disconnect::LogonRefused(_));
+        let fair = fair || (denied && self.plan.deny_one_in > 0);
         let damaged = self.plan.weather.damage_one_in > 0 || self.plan.odds.forge > 0;
         assert!(fair || damaged, "side {side} blames the other: {reason}; {}", self.stand());
         if reason == Disconnect::LoggedOut && !self.sides[side].rig.look().waits {

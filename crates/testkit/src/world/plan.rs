@@ -6,9 +6,12 @@ use transfix::{
 };
 
 use transfix::schedule::{NumbersAtOpening, Outside, ScheduleSettings, WindowSettings};
-use transfix_session::{NumbersConfig, ResendConfig, Throttle, ThrottleAction, TimingConfig};
+use transfix_session::{
+    NumbersConfig, ResendConfig, Secret, Throttle, ThrottleAction, TimingConfig,
+};
 use transfix_store::{Durability, Options};
 
+use super::app::PASSWORD;
 use super::net::Weather;
 use super::observer::Tolerance;
 use super::side::Held;
@@ -126,6 +129,7 @@ pub(super) struct Plan {
     pub(super) answer_one_in: [usize; 2],
     pub(super) refuse_one_in: usize,
     pub(super) decline_one_in: usize,
+    pub(super) deny_one_in: usize,
     pub(super) text_bytes_max: usize,
     /// How far a wall clock may jump, in seconds.
     pub(super) jump_s_max: usize,
@@ -170,6 +174,7 @@ impl Plan {
             actions: if random.below(20) == 0 { 150 } else { 8 + random.below(25) },
             answer_one_in: [(); 2].map(|()| [0, 2, 5][random.below(3)]),
             refuse_one_in: if random.below(5) == 0 { 5 } else { 0 },
+            deny_one_in: if kind == Kind::Applications { [0, 3][random.below(2)] } else { 0 },
             decline_one_in: if kind == Kind::Applications { [0, 2, 4][random.below(3)] } else { 0 },
             text_bytes_max,
             jump_s_max: if wide_clocks { 100_000 } else { 50 },
@@ -246,6 +251,7 @@ fn both_sides(
         .filter(|_| begin_string >= BeginString::Fix44);
     let appl_ver_id = (begin_string == BeginString::Fixt11).then_some(7 + random.below(3));
     let (resend, numbers, timing) = switches(random);
+    let validate = random.below(3) == 0;
     let mut settings = [Role::Initiator, Role::Acceptor].map(|role| {
         let id = match role {
             Role::Initiator => SessionId::new(begin_string, "CLIENT", "VENUE"),
@@ -258,7 +264,10 @@ fn both_sides(
         settings.reset_at = in_session.at_s[role as usize];
         settings.reset_after_h = in_session.after_h[role as usize];
         settings.precision = precision;
-        settings.validate = false;
+        settings.validate = validate;
+        // Orders of the worlds have a few fields only.
+        settings.checks.required_tags = false;
+        settings.logon.password = Some(Secret::new(PASSWORD.to_owned()));
         settings.offline = offline;
         settings.resend = resend;
         settings.numbers = numbers;
