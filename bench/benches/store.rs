@@ -140,7 +140,7 @@ fn power(dir: &Path) -> (f64, f64) {
 
 /// Nanoseconds of a message when a resend reads 1,000 in a row.
 fn read(dir: &Path) -> f64 {
-    let store = fresh(dir, "process", options(Durability::Process));
+    let mut store = fresh(dir, "process", options(Durability::Process));
     let last = store.numbers().next_out - 1_000;
     let times = (0..SLICES as u64).map(|n| {
         let begin = 1 + n * 1_009 % last;

@@ -117,7 +117,7 @@ pub(crate) fn read(
         }
         return store(journal::read(path).map_err(unreadable)?, sink);
     }
-    if path.extension().is_some_and(|end| end == "seg") {
+    if is_segment(path) {
         return store(journal::read_file(path).map_err(unreadable)?, sink);
     }
     let mut file =
@@ -212,6 +212,10 @@ pub(crate) fn store(
             Event::NextOut(seq) => (format!("next_out {seq} {time}"), None),
             Event::Reset => (format!("reset {time}"), None),
             Event::Note(text) => (format!("note {time} {}", one_line(text)), None),
+            Event::Queued { ticket, bytes } => {
+                (format!("queued {ticket} {time} {}", shown(bytes)), None)
+            }
+            Event::Unqueued(ticket) => (format!("unqueued {ticket} {time}"), None),
         };
         let Some(message) = message else {
             sink.mark(&head)?;
@@ -227,14 +231,25 @@ pub(crate) fn store(
     Ok(())
 }
 
+/// Fields of a message that is not whole yet.
+pub(crate) fn shown(bytes: &[u8]) -> String {
+    let fields = bytes.strip_suffix(b"\x01").unwrap_or(bytes);
+    one_line(&String::from_utf8_lossy(fields).replace('\x01', "|"))
+}
+
 /// Words that somebody has left in a store, without line breaks that would look like records.
 pub(crate) fn one_line(text: &str) -> String {
     text.replace(char::is_control, " ")
 }
 
+/// Whether the file is a segment of a store by its name, compressed or not.
+fn is_segment(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str());
+    name.is_some_and(|name| name.ends_with(".seg") || name.ends_with(".seg.zst"))
+}
+
 /// Whether the directory has a segment of a store.
 pub(crate) fn holds_store(path: &Path) -> bool {
-    let is_segment = |path: &Path| path.extension().is_some_and(|end| end == "seg");
     // A directory that cannot be read is for the journal to complain about.
     path.read_dir().map_or(true, |all| all.flatten().any(|entry| is_segment(&entry.path())))
 }

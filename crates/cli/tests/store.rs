@@ -151,7 +151,7 @@ fn set_next_writes_who_and_why_unless_the_store_is_open() {
         note.starts_with("set by alice (uid ") && note.ends_with(": agreed by phone"),
         "{note}"
     );
-    let (opened, _) = FileStore::open(&path, SMALL, 0).unwrap();
+    let (mut opened, _) = FileStore::open(&path, SMALL, 0).unwrap();
     assert_eq!((opened.numbers().next_in, opened.numbers().next_out), (40, 3));
     assert!(opened.outbound(2).unwrap().is_some() && opened.outbound(3).unwrap().is_none());
     drop(opened);
@@ -243,21 +243,20 @@ fn stores_of_other_engines_are_taken_over() {
         let args = ["import", "--from", from, &foreign(name), "--to", to.to_str().unwrap()];
         let said = expect(0, &args);
         assert!(said.out.contains("3 messages, next_in 17, next_out 4"), "{name}: {said:?}");
-        let (store, _) = FileStore::open(&to, SMALL, 0).unwrap();
+        let (mut store, _) = FileStore::open(&to, SMALL, 0).unwrap();
         let numbers = store.numbers();
         assert_eq!((numbers.next_in, numbers.next_out), (17, 4), "{name}");
         let day_ns = 86_400 * SECOND;
         assert_eq!(numbers.created_ns / day_ns, 20_778, "{name}: 2026-11-21");
         let body = fs::read(Path::new(&foreign(name)).join("FIX.4.4-VENUE-CLIENT.body")).unwrap();
-        let found = |seq| store.outbound(seq).unwrap().unwrap();
-        let all: Vec<u8> = (1..=3).flat_map(|seq| found(seq).bytes.to_vec()).collect();
-        assert!(all == body, "{name}");
-        assert_eq!(
-            [1, 2, 3].map(|seq| found(seq).kind),
-            [Kind::Admin, Kind::Application, Kind::Admin]
-        );
+        let [one, two, three] = [1, 2, 3].map(|seq| {
+            let found = store.outbound(seq).unwrap().unwrap();
+            (found.kind, found.time_ns, found.bytes.to_vec())
+        });
+        assert_eq!((one.0, two.0, three.0), (Kind::Admin, Kind::Application, Kind::Admin));
+        assert!([one.2, two.2, three.2].concat() == body, "{name}");
         let sent = "20261121-09:28:26.001000000";
-        assert_eq!(transfix::Timestamp(found(2).time_ns as i64).to_string(), sent, "{name}");
+        assert_eq!(transfix::Timestamp(two.1 as i64).to_string(), sent, "{name}");
         drop(store);
         expect(2, &args);
     }

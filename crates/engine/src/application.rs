@@ -25,7 +25,8 @@ pub trait Application: Send {
     ) -> Result<(), BusinessReject>;
 
     /// Judges the Logon(A) of the counterparty, which the session layer has found good: here belong
-    /// Username(553), Password(554) and NewPassword(925). Called before any answer.
+    /// Username(553), Password(554) and NewPassword(925). Called before any answer, once for each
+    /// Logon(A).
     ///
     /// # Errors
     /// A [`LogonRefusal`] is answered by Logout(5), and the connection is closed.
@@ -61,6 +62,14 @@ pub trait Application: Send {
     fn on_resend(&mut self, message: &Message<'_>, id: &SessionId) -> Resend {
         let _ = (message, id);
         Resend::Send
+    }
+
+    /// The counterparty has sent the same ResendRequest(2) once more, now `times` in a row: what it
+    /// gets makes no progress. Called from the second one on, before it is answered;
+    /// [`SessionRef::disconnect`] ends it here, `resend.same_requests_max` in the settings by
+    /// itself.
+    fn on_resend_loop(&mut self, times: u32, session: &mut SessionRef<'_>) {
+        let _ = (times, session);
     }
 
     /// Whether [`Application::on_wire`] is to be called; asked once, at the start.

@@ -9,24 +9,25 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use transfix_codec::{CheckSumPolicy, FieldIndex, Frame, Garbled, Limits, Message, Tag, frame};
 use transfix_session::{
-    Checks, Disconnect, Entry, Kind, Now, Outbox, Role, Session, SessionId, State, Verdict,
-    check_msg_type,
+    ApplVerId, Checks, Disconnect, Entry, Kind, Now, Outbox, Remark, Role, Session, SessionId,
+    State, Verdict, check_msg_type,
 };
-use transfix_store::{Record, Store, StoreError};
+use transfix_store::{Numbers, Record, Store, StoreError};
 use transfix_transport::Stream;
 
 use delivery::{Fate, Postponed};
 
 use crate::application::{Application, Direction, SessionRef};
 use crate::dictionary_source::DictionarySource;
-use crate::handle::Registry;
+use crate::engine::asked_to_reset;
+use crate::handle::{Registry, SessionHandle, Standing};
 use crate::link::Down;
 use crate::mask::masked;
 use crate::protocol_log::{Tap, Unlogged};
+use crate::queue::SendQueue;
 use crate::replay::Replay;
 use crate::schedule::Hours;
 use crate::settings::{GarbledPolicy, Offline, Unavailable, Unsent};
@@ -47,6 +48,8 @@ pub(crate) struct LinkOptions {
     pub(crate) queued_bytes_max: usize,
     pub(crate) keep_inbound: bool,
     pub(crate) offline: Offline,
+    /// Whether somebody else may have written the store since the last connection.
+    pub(crate) refresh_on_logon: bool,
     /// When the session may be connected; `None` for always.
     pub(crate) hours: Option<Hours>,
     pub(crate) queue_pause_ms: u32,
@@ -87,6 +90,9 @@ pub struct Counters {
     pub not_stored: u64,
     /// Connections refused because the session had one already, or was not to be connected.
     pub refused: u64,
+    /// Messages kept above a gap that the counterparty then covered by a SequenceReset(4): they
+    /// were not delivered.
+    pub passed_over: u64,
     /// Lines that the protocol log had no room for.
     pub not_logged: u64,
 }
@@ -97,8 +103,7 @@ pub(crate) struct Desk {
     pub(crate) out: Outbox,
     pub(crate) options: LinkOptions,
     pub(crate) counters: Counters,
-    /// Whether application messages are taken, for those who do not hold the lock.
-    pub(crate) active: Arc<AtomicBool>,
+    pub(crate) standing: Arc<Standing>,
     store: Box<dyn Store>,
     /// The next numbers as the store has them.
     stored: (u64, u64),
@@ -123,6 +128,8 @@ pub(crate) struct Desk {
     /// Until when they wait after a logon.
     pause_until_ns: Option<u64>,
     postponed: Postponed,
+    /// A Logon(A) that the application has judged already, before this session was made.
+    pub(crate) judged: Vec<u8>,
 }
 
 impl Desk {
@@ -141,7 +148,7 @@ impl Desk {
             held_index: options.index(),
             options,
             counters: Counters::default(),
-            active: Arc::default(),
+            standing: Arc::default(),
             store,
             wants_wire: application.wants_wire(),
             log: None,
@@ -155,6 +162,7 @@ impl Desk {
             holds: false,
             pause_until_ns: None,
             postponed: Postponed::default(),
+            judged: Vec::new(),
         }
     }
 
@@ -175,6 +183,18 @@ impl Desk {
             || self.cut.is_some()
     }
 
+    /// The session of the engine in which most bytes wait.
+    pub(crate) fn heaviest(&self) -> Option<SessionHandle> {
+        self.registry.heaviest()
+    }
+
+    /// Bytes that wait in memory: to be sent, or to be handed to the application.
+    pub(crate) fn waiting_bytes(&self, queue: &SendQueue) -> usize {
+        let (_, held) = self.session.held();
+        let out = self.out.bytes().len() + self.replay.out.bytes().len();
+        out + self.taken.len() - self.taken_from + queue.len() + held + self.postponed.bytes()
+    }
+
     /// Whether far more waits than applications may queue: a counterparty that makes us answer and
     /// never reads.
     pub(crate) fn is_stalled(&self) -> bool {
@@ -193,28 +213,92 @@ impl Desk {
     }
 
     /// A link is up.
-    pub(crate) fn connected(&mut self, now: Now) {
+    pub(crate) fn connected(&mut self, now: Now) -> Result<(), Down> {
+        if self.options.refresh_on_logon {
+            self.refresh().map_err(Down::Store)?;
+        }
         self.open_window(now);
         if self.session.config().role == Role::Initiator {
             self.fill_logon();
         }
         self.session.connected(now, &mut self.out);
+        Ok(())
+    }
+
+    /// Goes on from what another process has left in the store.
+    fn refresh(&mut self) -> Result<(), StoreError> {
+        self.store.refresh()?;
+        let Numbers { next_in, next_out, .. } = self.store.numbers();
+        if (next_in, next_out) != self.stored {
+            tracing::info!(session = %self.id(), next_in, next_out, "numbers of the store taken");
+            self.session.set_next_num_in(next_in);
+            self.session.set_next_num_out(next_out);
+            self.stored = (next_in, next_out);
+            if next_in == 1 && asked_to_reset(&mut *self.store) {
+                self.session.reset_at_next_logon();
+            }
+        }
+        Ok(())
     }
 
     /// Gives a message to the session; a good Logon(A) to the application first.
     #[inline]
     pub(crate) fn receive(&mut self, now: Now, message: &Message<'_>) -> Verdict {
-        if message.msg_type() == b"A" && self.session.is_good_logon(now, message) {
-            let id = &self.session.config().id;
-            if let Err(refusal) = self.application.judge_logon(message, id) {
-                tracing::warn!(session = %id, why = %refusal.text, "Logon(A) refused");
-                return self.session.deny_logon(now, &refusal.text, &mut self.out);
+        if message.msg_type() == b"A" && self.is_good_logon(now, message) {
+            let is_judged = !self.judged.is_empty() && self.judged == message.bytes();
+            if !is_judged && let Err(refused) = self.judge_logon(now, message) {
+                return refused;
             }
+            self.judged.clear();
             if self.session.config().role == Role::Acceptor {
                 self.fill_logon();
             }
         }
         self.session.receive(now, message, &mut self.out)
+    }
+
+    /// Lets the application judge a good Logon(A); answers with the verdict if it refuses.
+    fn judge_logon(&mut self, now: Now, logon: &Message<'_>) -> Result<(), Verdict> {
+        let id = &self.session.config().id;
+        let Err(refusal) = self.application.judge_logon(logon, id) else { return Ok(()) };
+        tracing::warn!(session = %id, why = %refusal.text, "Logon(A) refused");
+        Err(self.session.deny_logon(now, &refusal.text, &mut self.out))
+    }
+
+    /// What a session that is to be made for this Logon(A) would make of it, but for its numbers.
+    ///
+    /// # Errors
+    /// What is to be sent to somebody who is refused.
+    pub(crate) fn try_logon(
+        mut self,
+        now: Now,
+        logon: &Message<'_>,
+    ) -> Result<Box<dyn Application>, Vec<u8>> {
+        // Its store is made for this alone, and has nothing to read again.
+        self.connected(now).map_err(|_| Vec::new())?;
+        let refused = match self.is_good_logon(now, logon) {
+            true => self.judge_logon(now, logon).err(),
+            false => Some(self.session.receive(now, logon, &mut self.out)),
+        };
+        match refused {
+            None => Ok(self.application),
+            Some(verdict) => {
+                if let Verdict::Disconnect(reason) = verdict {
+                    tracing::warn!(session = %self.id(), %reason, "a Logon(A) was not taken");
+                }
+                Err(self.out.bytes().to_vec())
+            }
+        }
+    }
+
+    /// Whether the session layer would accept this Logon(A), which may say itself by which version
+    /// it is to be judged.
+    fn is_good_logon(&mut self, now: Now, message: &Message<'_>) -> bool {
+        if matches!(self.session.state(), State::LogonAwaited | State::LogonSent) {
+            let proposed = self.session.proposed_appl_ver_id(message);
+            self.choose_rules(proposed.or(self.session.appl_ver_id()));
+        }
+        self.session.is_good_logon(now, message)
     }
 
     fn fill_logon(&mut self) {
@@ -236,6 +320,7 @@ impl Desk {
         if self.wants_wire {
             self.application.on_wire(Direction::Inbound, &masked(message.bytes()));
         }
+        self.note_remarks();
         self.act_on_one(now, message, verdict)?;
         while let Some(held) = self.session.take_held() {
             let mut index = std::mem::take(&mut self.held_index);
@@ -243,6 +328,7 @@ impl Desk {
             // It was whole and sound when it was kept.
             if let Ok(message) = Message::parse(&held, &mut index, CheckSumPolicy::Ignore) {
                 let verdict = self.session.receive_held(now, &message, &mut self.out);
+                self.note_remarks();
                 acted = self.act_on_one(now, &message, verdict);
             }
             self.held_index = index;
@@ -272,10 +358,17 @@ impl Desk {
             }
             Verdict::Resend { begin, end } => {
                 self.with_application(now, |app, s| app.on_admin(message, s));
+                self.note_request(now);
                 self.start_replay(begin, end);
             }
             Verdict::Disconnect(reason) => {
+                if matches!(reason, Disconnect::LogonRefused(_) | Disconnect::LogonInvalid(_)) {
+                    tracing::warn!(session = %self.id(), %reason, "a Logon(A) was not taken");
+                }
                 self.with_application(now, |app, s| app.on_admin(message, s));
+                if reason == Disconnect::ResendLoop {
+                    self.note_request(now);
+                }
                 return Err(Down::Session(reason));
             }
         }
@@ -289,7 +382,8 @@ impl Desk {
         self.counters.logons += 1;
         self.begin_pause(now);
         self.note_state();
-        self.choose_rules();
+        // Once more: DefaultCstmApplVerID(1408) is agreed now.
+        self.choose_rules(self.session.appl_ver_id());
         tracing::info!(session = %self.id(), "logged on");
         self.with_application(now, |app, s| {
             app.on_admin(message, s);
@@ -310,11 +404,11 @@ impl Desk {
     }
 
     /// The rules of the version in force, which a FIXT.1.1 acceptor may learn from the Logon(A).
-    pub(crate) fn choose_rules(&mut self) {
+    pub(crate) fn choose_rules(&mut self, version: Option<ApplVerId>) {
         let begin_string = self.id().begin_string;
         let source = self.options.dictionary.as_ref();
         let book = &self.registry.rule_book;
-        let own = book.rules(begin_string, self.session.appl_ver_id(), source);
+        let own = book.rules(begin_string, version, source);
         let versions = self.options.appl_versions.iter();
         let others = versions.map(|(version, source)| {
             let rules = book.rules(begin_string, None, Some(source))?;
@@ -395,8 +489,27 @@ impl Desk {
     }
 
     /// A message that was sent, as it is stored.
-    pub(crate) fn sent_message(&self, seq: u64) -> Result<Option<Vec<u8>>, StoreError> {
+    pub(crate) fn sent_message(&mut self, seq: u64) -> Result<Option<Vec<u8>>, StoreError> {
         Ok(self.store.outbound(seq)?.map(|stored| stored.bytes.to_vec()))
+    }
+
+    fn note_remarks(&mut self) {
+        while let Some(remark) = self.session.take_remark() {
+            tracing::warn!(session = %self.id(), "{remark}");
+            if let Remark::PassedOver(count) = remark {
+                self.counters.passed_over += count;
+            }
+        }
+    }
+
+    /// The counterparty has asked for messages: tells the application if it does so again and
+    /// again.
+    fn note_request(&mut self, now: Now) {
+        let times = self.session.same_resend_requests();
+        if times > 1 {
+            tracing::warn!(session = %self.id(), times, "the same ResendRequest(2) again");
+            self.with_application(now, |app, s| app.on_resend_loop(times, s));
+        }
     }
 
     /// Numbers that the store has lost, or that were passed over by hand, go as gap fills.
@@ -409,7 +522,7 @@ impl Desk {
     }
 
     fn note_state(&self) {
-        self.active.store(self.session.state() == State::Active, Ordering::Release);
+        self.standing.note(self.session.state());
     }
 
     /// Puts the new frames and numbers into the store and makes them durable together.
@@ -430,12 +543,10 @@ impl Desk {
 
     /// The next numbers with which a new process goes on.
     pub(crate) fn kept_numbers(&self) -> (u64, u64) {
-        let next_in = match self.session.awaits_reset() {
-            // Whatever becomes of the reset, nothing of the old numbering is asked for any more.
-            true => 1,
-            // What the application has not taken yet is asked for again after a crash.
-            false => self.postponed.first_seq().unwrap_or_else(|| self.session.next_num_in()),
-        };
+        // What the application has not taken yet is asked for again after a crash, unless it is of
+        // a numbering to which nothing leads back.
+        let postponed = self.postponed.first_seq().filter(|_| !self.session.awaits_reset());
+        let next_in = postponed.unwrap_or_else(|| self.session.stored_num_in());
         (next_in, self.session.next_num_out())
     }
 
@@ -491,7 +602,8 @@ impl Desk {
                 }
                 filled = true;
                 let application = &mut *self.application;
-                let filled = self.replay.fill(now, &mut self.session, &*self.store, application);
+                let filled =
+                    self.replay.fill(now, &mut self.session, &mut *self.store, application);
                 filled.map_err(Down::Store)?;
                 self.note_missing();
                 if self.wants_wire {

@@ -50,14 +50,29 @@ impl DictionarySource {
         Ok(draft)
     }
 
+    /// Whether there is a standard dictionary of that name, if it is no path.
+    ///
+    /// # Errors
+    /// Names the nearest.
+    pub(crate) fn check_name(&self) -> Result<(), String> {
+        if self.scenario.is_some() || self.is_file() {
+            return Ok(());
+        }
+        let found = standard_text(&self.base.display().to_string());
+        found.map(drop).map_err(|error| error.to_string())
+    }
+
+    fn is_file(&self) -> bool {
+        self.base.extension().is_some_and(|end| end.eq_ignore_ascii_case("xml"))
+            || self.base.display().to_string().contains(['/', '\\'])
+            || self.base.exists()
+    }
+
     fn base(&self) -> Result<Draft, String> {
         let file = self.base.display().to_string();
-        let is_file = self.base.extension().is_some_and(|end| end.eq_ignore_ascii_case("xml"))
-            || file.contains(['/', '\\'])
-            || self.base.exists();
         let draft = match &self.scenario {
             // An unknown name is no path, but an error that names the nearest.
-            None if !is_file || standard_text(&file).is_ok() => Draft::standard(&file),
+            None if !self.is_file() || standard_text(&file).is_ok() => Draft::standard(&file),
             None => Draft::from_xml(&text_of(&self.base)?, &file),
             Some(scenario) => {
                 Draft::from_orchestra_scenario(&text_of(&self.base)?, &file, scenario)

@@ -12,6 +12,7 @@ use transfix_session::{Checks, Config, Role, Session, SessionId};
 use transfix_store::{Store, StoreError};
 
 use crate::application::Application;
+use crate::builder::EngineBuilder;
 use crate::clock;
 use crate::desk::{Desk, LinkOptions};
 use crate::handle::{Registry, SessionHandle, Shared};
@@ -26,6 +27,7 @@ use crate::settings::{Mode, SessionSettings, Settings};
 use crate::settings_check;
 use crate::slot::{Dial, SessionOutcome, Slot};
 use crate::template::{Creator, is_template};
+use crate::waiting::{Waiting, WaitingTotal};
 use crate::worker::{Command, Mailbox, Worker};
 
 /// Why an engine did not start.
@@ -99,25 +101,52 @@ impl Engine {
         settings: &Settings,
         application: impl FnMut(&SessionId) -> Box<dyn Application>,
     ) -> Result<Self, EngineError> {
-        if let Some(template) = settings.sessions.iter().find(|s| is_template(s)) {
-            let why = format!("{} is a template; start the engine by start_open", template.id());
-            return Err(EngineError::Settings(why));
-        }
-        Self::start_open(settings, application, |_| None)
+        Self::builder(settings).start(application)
     }
 
-    /// The same, with templates (`target_comp_id = "*"`): `admit` is called when a counterparty
-    /// that no settings name logs on, and answers with its application, or `None` to close the
-    /// connection. It runs in the thread that accepts connections.
+    /// An engine that needs more than settings: stores of your own, or templates.
     ///
-    /// # Errors
-    /// [`EngineError`]; nothing is left running then.
-    pub fn start_open(
-        settings: &Settings,
+    /// ```
+    /// # use transfix::{
+    /// #     Application, BeginString, BusinessReject, Engine, Message, Role, SessionId,
+    /// #     SessionRef, SessionSettings, Settings, store::MemoryStore,
+    /// # };
+    /// # struct Deaf;
+    /// # impl Application for Deaf {
+    /// #     fn on_message(
+    /// #         &mut self,
+    /// #         _: &Message<'_>,
+    /// #         _: &mut SessionRef<'_>,
+    /// #     ) -> Result<(), BusinessReject> {
+    /// #         Ok(())
+    /// #     }
+    /// # }
+    /// # let id = SessionId::new(BeginString::Fix44, "VENUE", "CLIENT");
+    /// # let settings = Settings::of(SessionSettings::new(Role::Acceptor, &id, "127.0.0.1:0"));
+    /// let engine = Engine::builder(&settings)
+    ///     .stores(|_, now_ns| Ok(Some(Box::new(MemoryStore::new(1 << 20, now_ns)))))
+    ///     .start(|_| Box::new(Deaf))?;
+    /// # engine.stop(0);
+    /// # Ok::<(), transfix::EngineError>(())
+    /// ```
+    pub const fn builder(settings: &Settings) -> EngineBuilder<'_> {
+        EngineBuilder::new(settings)
+    }
+
+    pub(crate) fn start_built(
+        builder: EngineBuilder<'_>,
         mut application: impl FnMut(&SessionId) -> Box<dyn Application>,
-        admit: impl FnMut(&SessionId) -> Option<Box<dyn Application>> + Send + 'static,
     ) -> Result<Self, EngineError> {
+        let EngineBuilder { settings, admit, open_store } = builder;
+        let template = settings.sessions.iter().find(|s| is_template(s));
+        if let Some(template) = template.filter(|_| admit.is_none()) {
+            let id = template.id();
+            let why = format!("{id} is a template; Engine::builder().admit() says whom");
+            return Err(EngineError::Settings(why));
+        }
         let mut registry = Registry::default();
+        registry.waiting = Arc::new(WaitingTotal::new(settings.engine.waiting_bytes_max));
+        registry.open_store = open_store;
         registry.logs.cpu = settings.engine.log_cpu;
         let registry = Arc::new(registry);
         let mut sessions = Vec::new();
@@ -166,7 +195,7 @@ impl Engine {
         let workers = engine.start_workers(plan, settings, &mut destinations)?;
         if !listening.entrances.is_empty() {
             let created_max = settings.engine.created_sessions_max;
-            let admit = Box::new(admit);
+            let admit = admit.unwrap_or_else(|| Box::new(|_| None));
             let creator = Creator { templates, registry, admit, workers, created: 0, created_max };
             let keys = listening.keys(destinations);
             let waiting_max = settings.engine.pending_connections_max;
@@ -347,11 +376,29 @@ pub(crate) fn open(
         }
     }
     let hours = schedule.map(Hours::new);
-    let store = retention::open_store(settings, clock::now());
-    let store = store.map_err(|source| EngineError::Store { id: id.clone(), source })?;
+    let store = open_store(settings, registry)?;
     let log = open_log(settings, registry)?;
     let parts = Parts { config: settings.config(), data_fields, hours, store, log, application };
     Ok(assemble(settings, parts, registry))
+}
+
+/// The session's own store, or the one that its settings ask for.
+fn open_store(
+    settings: &SessionSettings,
+    registry: &Registry,
+) -> Result<Box<dyn Store>, EngineError> {
+    let now_ns = clock::now().utc.0.unsigned_abs();
+    let failed = |source| EngineError::Store { id: settings.id(), source };
+    let own = registry.open_store.as_ref().map(|open| open(settings, now_ns));
+    if let Some(store) = own.transpose().map_err(failed)?.flatten() {
+        return Ok(store);
+    }
+    if settings.refresh_on_logon {
+        let id = settings.id();
+        let why = "refresh_on_logon needs a store of your own: nobody else writes the engine's";
+        return Err(EngineError::Settings(format!("{id}: {why}")));
+    }
+    retention::open_store(settings, now_ns).map_err(failed)
 }
 
 /// What a session is put together from, besides its settings.
@@ -370,11 +417,11 @@ pub(crate) fn assemble(
     parts: Parts,
     registry: &Arc<Registry>,
 ) -> Shared {
-    let Parts { config, data_fields, hours, store, log, application } = parts;
+    let Parts { config, data_fields, hours, mut store, log, application } = parts;
     let (id, precision) = (config.id.clone(), config.precision);
     let numbers = store.numbers();
     let mut session = Session::new(config, numbers.next_in, numbers.next_out);
-    if numbers.next_in == 1 && asked_to_reset(&*store) {
+    if numbers.next_in == 1 && asked_to_reset(&mut *store) {
         session.reset_at_next_logon();
     }
     let options = LinkOptions {
@@ -389,14 +436,15 @@ pub(crate) fn assemble(
         queued_bytes_max: settings.queued_bytes_max,
         keep_inbound: settings.keep_inbound,
         offline: settings.offline,
+        refresh_on_logon: settings.refresh_on_logon,
         hours,
         queue_pause_ms: settings.queue_pause_ms,
         unsent: settings.unsent,
         unavailable: settings.unavailable,
         routes: settings.route_third_party,
         checks: match settings.validate {
-            true => Checks { application: settings.checks, session: settings.checks },
-            false => Checks { application: Switches::NONE, session: Switches::default() },
+            true => Checks::all(settings.checks),
+            false => Checks { session: Switches::default(), ..Checks::all(Switches::NONE) },
         },
         dictionary: settings.dictionary.clone(),
         appl_versions: settings.appl_versions.clone(),
@@ -404,14 +452,16 @@ pub(crate) fn assemble(
     };
     let mut desk = Desk::new(session, store, application, Arc::clone(registry), options);
     desk.log = log;
-    let active = Arc::clone(&desk.active);
+    let standing = Arc::clone(&desk.standing);
     Shared {
         id,
         link: Mutex::new(Link::new(desk)),
         queue: SendQueue::new(settings.queued_bytes_max, precision),
         send_mode: settings.send,
         wake: OnceLock::new(),
-        active,
+        offline: settings.offline,
+        standing,
+        waiting: Waiting::of(&registry.waiting),
         closed: AtomicBool::new(false),
         enabled: AtomicBool::new(true),
         attention: AtomicBool::new(false),
@@ -420,7 +470,7 @@ pub(crate) fn assemble(
 
 /// Whether our last word before the end of the process was a Logon(A) with ResetSeqNumFlag(141)=Y:
 /// as long as none is answered, the counterparty may still count on from the old numbers.
-fn asked_to_reset(store: &dyn Store) -> bool {
+pub(crate) fn asked_to_reset(store: &mut dyn Store) -> bool {
     let Ok(Some(first)) = store.outbound(1) else { return false };
     let mut index = FieldIndex::default();
     Message::parse(first.bytes, &mut index, CheckSumPolicy::Ignore)

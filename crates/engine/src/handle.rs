@@ -2,20 +2,22 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, TryLockError, Weak};
 
 use transfix_codec::{Body, CheckSumPolicy};
 use transfix_session::{BeginString, SendError, SessionId, State};
 use transfix_store::StoreError;
 
+use crate::builder::OpenStore;
 use crate::clock;
-use crate::desk::Counters;
+use crate::desk::{Counters, Desk};
 use crate::link::Link;
 use crate::protocol_log::ProtocolLogs;
 use crate::queue::{Pushed, SendQueue};
 use crate::rule_book::RuleBook;
-use crate::settings::SendMode;
+use crate::settings::{Offline, SendMode};
+use crate::waiting::{Waiting, WaitingTotal};
 
 /// Wakes the worker of a link from its wait.
 pub(crate) type Wake = Box<dyn Fn() + Send + Sync>;
@@ -27,14 +29,29 @@ pub(crate) struct Shared {
     pub(crate) queue: SendQueue,
     pub(crate) send_mode: SendMode,
     pub(crate) wake: OnceLock<Wake>,
-    /// Whether the session is logged on; written by the link.
-    pub(crate) active: Arc<AtomicBool>,
+    pub(crate) offline: Offline,
+    pub(crate) standing: Arc<Standing>,
+    pub(crate) waiting: Waiting,
     /// The engine has been stopped.
     pub(crate) closed: AtomicBool,
     /// Whether the session may be connected; the operator's wish.
     pub(crate) enabled: AtomicBool,
     /// Something other than a message waits for the worker.
     pub(crate) attention: AtomicBool,
+}
+
+/// The state of a session, for those who do not hold its lock; written by the desk.
+#[derive(Debug, Default)]
+pub(crate) struct Standing(AtomicU8);
+
+impl Standing {
+    pub(crate) fn note(&self, state: State) {
+        self.0.store(state as u8, Ordering::Release);
+    }
+
+    pub(crate) fn state(&self) -> State {
+        State::ALL[usize::from(self.0.load(Ordering::Acquire))]
+    }
 }
 
 /// What became of a message that [`SessionHandle::send`] took.
@@ -56,7 +73,16 @@ pub enum Sent {
 impl Shared {
     /// Whether CheckSum(10) of what it receives is verified.
     pub(crate) fn check_sum(&self) -> CheckSumPolicy {
-        self.link.lock().unwrap_or_else(PoisonError::into_inner).desk.options.check_sum
+        self.with_desk(|desk| desk.options.check_sum)
+    }
+
+    pub(crate) fn with_desk<T>(&self, use_desk: impl FnOnce(&mut Desk) -> T) -> T {
+        use_desk(&mut self.link.lock().unwrap_or_else(PoisonError::into_inner).desk)
+    }
+
+    /// Takes a session apart that nobody else has yet.
+    pub(crate) fn into_desk(self) -> Desk {
+        self.link.into_inner().unwrap_or_else(PoisonError::into_inner).desk
     }
 }
 
@@ -79,7 +105,7 @@ impl SessionHandle {
     /// Whether the session is logged on. It may change at any moment.
     #[must_use]
     pub fn is_logged_on(&self) -> bool {
-        self.shared.active.load(Ordering::Acquire)
+        self.shared.standing.state() == State::Active
     }
 
     /// Sends an application message; `fill` writes its fields.
@@ -99,26 +125,39 @@ impl SessionHandle {
         if shared.closed.load(Ordering::Acquire) {
             return Err(SendError::Closed);
         }
-        // Without a logon there is no worker's turn to wait for: refused, or stored, at once.
+        // Without a logon there is no worker's turn to wait for: refused, or stored, at once,
+        // unless somebody else has the lock at this moment.
         let mut queues = false;
         if shared.send_mode == SendMode::Direct || !self.is_logged_on() {
             match shared.link.try_lock() {
                 Ok(link) if link.desk.must_queue() => queues = true,
                 Ok(mut link) => {
-                    return link.send(clock::now(), &shared.queue, msg_type.as_bytes(), fill);
+                    let sent = link.send(clock::now(), &shared.queue, msg_type.as_bytes(), fill);
+                    if link.is_up() && shared.waiting.note(link.desk.waiting_bytes(&shared.queue)) {
+                        self.call_worker();
+                    }
+                    return sent;
                 }
                 Err(TryLockError::Poisoned(_)) => return Err(SendError::Failed),
                 Err(TryLockError::WouldBlock) => {}
             }
         }
-        if !queues && !self.is_logged_on() {
-            return Err(SendError::NotLoggedOn);
+        if !queues && shared.offline == Offline::Refuse {
+            shared.standing.state().ready()?;
         }
         let Pushed { bytes, first } = shared.queue.push(msg_type.as_bytes(), fill)?;
-        if first {
+        if shared.waiting.may_be_over(bytes) {
+            self.call_worker();
+        } else if first {
             self.wake();
         }
         Ok(Sent::Queued { bytes })
+    }
+
+    /// Something other than a message waits for the worker.
+    pub(crate) fn call_worker(&self) {
+        self.shared.attention.store(true, Ordering::Release);
+        self.wake();
     }
 
     pub(crate) fn wake(&self) {
@@ -168,14 +207,24 @@ impl fmt::Debug for SessionHandle {
 /// Version and CompID of a counterparty.
 type Counterparty = (BeginString, Arc<str>);
 
+/// Sessions made from templates, found in both ways.
+#[derive(Default)]
+struct Created {
+    sessions: HashMap<SessionId, Weak<Shared>>,
+    counterparties: HashMap<Counterparty, Weak<Shared>>,
+}
+
 /// All sessions of an engine. It does not keep them alive: links hold the registry.
 #[derive(Default)]
 pub(crate) struct Registry {
     pub(crate) rule_book: Arc<RuleBook>,
     pub(crate) logs: ProtocolLogs,
+    pub(crate) waiting: Arc<WaitingTotal>,
+    /// Opens stores of the user's own.
+    pub(crate) open_store: Option<OpenStore>,
     sessions: OnceLock<HashMap<SessionId, Weak<Shared>>>,
     /// Those made from templates since.
-    created: RwLock<HashMap<SessionId, Weak<Shared>>>,
+    created: RwLock<Created>,
     /// The first ones by version and counterparty, for messages to third parties.
     counterparties: OnceLock<HashMap<Counterparty, Weak<Shared>>>,
 }
@@ -190,8 +239,7 @@ impl Registry {
         let map = sessions.iter().map(|s| (s.id.clone(), Arc::downgrade(s))).collect();
         assert!(self.sessions.set(map).is_ok(), "the registry is filled once, at the start");
         // Of sessions with the same counterparty the first of the settings counts.
-        let key = |s: &Shared| (s.id.begin_string, Arc::clone(&s.id.target_comp_id));
-        let map = sessions.iter().rev().map(|s| (key(s), Arc::downgrade(s))).collect();
+        let map = sessions.iter().rev().map(|s| (counterparty(s), Arc::downgrade(s))).collect();
         assert!(self.counterparties.set(map).is_ok(), "filled together");
     }
 
@@ -200,7 +248,7 @@ impl Registry {
             Some(shared) => shared.upgrade()?,
             None => {
                 let created = self.created.read().unwrap_or_else(PoisonError::into_inner);
-                created.get(id)?.upgrade()?
+                created.sessions.get(id)?.upgrade()?
             }
         };
         Some(SessionHandle { shared })
@@ -209,7 +257,19 @@ impl Registry {
     /// One more session, made from a template.
     pub(crate) fn add(&self, shared: &Arc<Shared>) {
         let mut created = self.created.write().unwrap_or_else(PoisonError::into_inner);
-        created.insert(shared.id.clone(), Arc::downgrade(shared));
+        created.sessions.insert(shared.id.clone(), Arc::downgrade(shared));
+        // As with those of the settings: the first one counts.
+        let first = created.counterparties.entry(counterparty(shared));
+        first.or_insert_with(|| Arc::downgrade(shared));
+    }
+
+    /// The connected session in which most bytes wait.
+    pub(crate) fn heaviest(&self) -> Option<SessionHandle> {
+        let created = self.created.read().unwrap_or_else(PoisonError::into_inner);
+        let all = self.sessions.get()?.values().chain(created.sessions.values());
+        let all = all.filter_map(Weak::upgrade);
+        let heaviest = all.max_by_key(|shared| shared.waiting.bytes())?;
+        (heaviest.waiting.bytes() > 0).then_some(SessionHandle { shared: heaviest })
     }
 
     /// The session of this version with that counterparty.
@@ -219,7 +279,17 @@ impl Registry {
         target_comp_id: &str,
     ) -> Option<SessionHandle> {
         let key = (begin_string, Arc::from(target_comp_id));
-        let shared = self.counterparties.get()?.get(&key)?.upgrade()?;
+        let shared = match self.counterparties.get()?.get(&key) {
+            Some(shared) => shared.upgrade()?,
+            None => {
+                let created = self.created.read().unwrap_or_else(PoisonError::into_inner);
+                created.counterparties.get(&key)?.upgrade()?
+            }
+        };
         Some(SessionHandle { shared })
     }
+}
+
+fn counterparty(shared: &Shared) -> Counterparty {
+    (shared.id.begin_string, Arc::clone(&shared.id.target_comp_id))
 }

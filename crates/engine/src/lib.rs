@@ -34,6 +34,7 @@
 #![forbid(unsafe_code)]
 
 mod application;
+mod builder;
 pub mod clock;
 mod desk;
 mod dictionary_source;
@@ -60,9 +61,11 @@ mod settings_tables;
 pub mod simulated;
 mod slot;
 mod template;
+mod waiting;
 mod worker;
 
 pub use application::{Application, BusinessReject, Direction, LogonRefusal, Resend, SessionRef};
+pub use builder::EngineBuilder;
 pub use desk::Counters;
 pub use dictionary_source::DictionarySource;
 pub use engine::{Engine, EngineError, pin_to_cpu};

@@ -91,7 +91,7 @@ impl Link {
         self.inbox.clear();
         self.inbox.preload(read);
         self.preloaded = !read.is_empty();
-        self.desk.connected(now);
+        self.desk.connected(now)?;
         self.flush(now)
     }
 
@@ -234,7 +234,8 @@ impl Link {
         self.inbox.clear();
         self.desk.return_unsent(queue, SendError::NotLoggedOn);
         self.desk.closed(now, reason);
-        if let Err(error) = self.desk.store_queued(now, queue) {
+        let stored = self.desk.store_queued(now, queue);
+        if let Err(error) = stored.and_then(|()| self.desk.journal(now)) {
             tracing::error!(session = %self.desk.id(), %error, "store failed");
         }
         Some(stream)

@@ -14,7 +14,8 @@ use transfix_session::{BeginString, SubIds};
 use transfix_transport::{Events, Interest, Listener, Poll, Stream, TcpStream, Token, Waker};
 
 use crate::clock;
-use crate::template::Creator;
+use crate::slot::drain;
+use crate::template::{Creation, Creator};
 use crate::worker::{Command, Mailbox};
 
 const WAKE: Token = Token(usize::MAX);
@@ -66,6 +67,16 @@ pub(crate) struct Entrance {
     pub(crate) listener: Listener,
     /// How long a connection may wait for its first message.
     pub(crate) wait_ns: u64,
+}
+
+/// Whose connection it is.
+enum Found {
+    /// That of a session in this slot of a worker.
+    Session(Arc<Mailbox>, usize),
+    /// Nobody's, and this is the answer.
+    Refused(Vec<u8>),
+    /// Nobody's.
+    Nobody,
 }
 
 /// Ends a lobby from outside.
@@ -231,20 +242,27 @@ impl Lobby {
             Ok(message) => {
                 asked = asked_for(&message);
                 let key = key(waiting.group, &message);
-                key.and_then(|key| self.destination(key, &message, is_sound))
+                key.map_or(Found::Nobody, |key| self.destination(key, &message, is_sound))
             }
-            Err(_) => None,
+            Err(_) => Found::Nobody,
         };
         self.index = index;
-        let Some(destination) = found else {
-            let peer = peer.map_or_else(String::new, |peer| peer.to_string());
-            tracing::warn!(peer, asked, "closed: no Logon(A) of a session of these settings");
-            return;
+        let peer = peer.map_or_else(String::new, |peer| peer.to_string());
+        let (mailbox, slot) = match found {
+            Found::Session(mailbox, slot) => (mailbox, slot),
+            Found::Refused(answer) => {
+                tracing::warn!(peer, asked, "closed: its Logon(A) was refused");
+                say_last(&mut waiting.stream, &answer);
+                return;
+            }
+            Found::Nobody => {
+                tracing::warn!(peer, asked, "closed: no Logon(A) of a session of these settings");
+                return;
+            }
         };
         if waiting.stream.deregister(self.poll.registry()).is_err() {
             return;
         }
-        let (mailbox, slot) = destination;
         mailbox.post(Command::Attach {
             slot,
             stream: Box::new(waiting.stream),
@@ -254,26 +272,37 @@ impl Lobby {
 
     /// Whose Logon(A) it is: the session whose SubIDs fit best, of equals one, or a new one.
     /// `is_sound`: whether the CheckSum(10) is right.
-    fn destination(
-        &mut self,
-        key: Key,
-        message: &Message<'_>,
-        is_sound: bool,
-    ) -> Option<(Arc<Mailbox>, usize)> {
+    fn destination(&mut self, key: Key, message: &Message<'_>, is_sound: bool) -> Found {
         let known = self.sessions.get(&key).into_iter().flatten();
         let best = known
             .filter(|to| is_sound || to.check_sum == CheckSumPolicy::Ignore)
             .filter_map(|to| Some((to.fit(message)?, to)))
             .max_by_key(|(fit, _)| *fit)
-            .map(|(_, to)| (Arc::clone(&to.mailbox), to.slot));
-        if best.is_some() || !is_sound || self.sessions.contains_key(&key) {
+            .map(|(_, to)| Found::Session(Arc::clone(&to.mailbox), to.slot));
+        if let Some(best) = best {
             return best;
         }
-        let made = self.creator.create(&key)?;
-        let to = (Arc::clone(&made.mailbox), made.slot);
-        self.sessions.insert(key, vec![made]);
-        Some(to)
+        if !is_sound || self.sessions.contains_key(&key) {
+            return Found::Nobody;
+        }
+        match self.creator.create(&key, message) {
+            Creation::Made(made) => {
+                let found = Found::Session(Arc::clone(&made.mailbox), made.slot);
+                self.sessions.insert(key, vec![made]);
+                found
+            }
+            Creation::Refused(answer) => Found::Refused(answer),
+            Creation::None => Found::Nobody,
+        }
     }
+}
+
+/// Sends what fits into the socket, which is empty, and ends the connection behind it.
+fn say_last(stream: &mut TcpStream, answer: &[u8]) {
+    // Who is refused and has gone already misses nothing.
+    let _ = stream.write(answer);
+    let _ = stream.shutdown();
+    drain(stream);
 }
 
 fn key(group: usize, message: &Message<'_>) -> Option<Key> {

@@ -142,11 +142,6 @@ impl SessionHandle {
             self.with_link(|link| drop(link.desk.note(clock::now(), text)));
         }
     }
-
-    fn call_worker(&self) {
-        self.shared.attention.store(true, Ordering::Release);
-        self.wake();
-    }
 }
 
 /// What the journal says of numbers that an operator sets.

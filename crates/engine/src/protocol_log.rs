@@ -6,7 +6,6 @@
 //! Invariants: who sends never waits for the log, calls the system for it, or allocates; what does
 //! not fit is counted, and the file says how much is missing.
 
-mod compress;
 mod file;
 mod ring;
 mod settings;
@@ -30,7 +29,7 @@ pub(crate) use ring::Kind;
 pub use settings::{LogDirection, LogSettings};
 
 /// Whether this build can compress what is rolled.
-pub(crate) const COMPRESSES: bool = compress::AVAILABLE;
+pub(crate) const COMPRESSES: bool = transfix_store::compress::AVAILABLE;
 
 /// Where a session puts its messages. Each call copies the bytes, and does nothing else.
 pub(crate) struct Tap {

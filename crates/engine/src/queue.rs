@@ -4,7 +4,7 @@
 //! accepted stays until a logged-on session takes it.
 
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use transfix_codec::{Body, Precision};
 use transfix_session::{SendError, check_msg_type};
@@ -16,8 +16,8 @@ const HEAD: usize = 5;
 #[derive(Debug)]
 pub(crate) struct SendQueue {
     bytes: Mutex<Vec<u8>>,
-    /// Whether there is anything: looked at without the lock.
-    pending: AtomicBool,
+    /// How much there is: looked at without the lock.
+    len: AtomicUsize,
     bytes_max: usize,
     precision: Precision,
 }
@@ -42,11 +42,16 @@ pub(crate) struct Queued<'a> {
 impl SendQueue {
     pub(crate) const fn new(bytes_max: usize, precision: Precision) -> Self {
         let bytes = Mutex::new(Vec::new());
-        Self { bytes, pending: AtomicBool::new(false), bytes_max, precision }
+        Self { bytes, len: AtomicUsize::new(0), bytes_max, precision }
     }
 
     pub(crate) fn is_pending(&self) -> bool {
-        self.pending.load(Ordering::Acquire)
+        self.len() > 0
+    }
+
+    /// Bytes that wait.
+    pub(crate) fn len(&self) -> usize {
+        self.len.load(Ordering::Acquire)
     }
 
     /// Adds a message.
@@ -72,7 +77,7 @@ impl SendQueue {
         let length = (bytes.len() - body_begin) as u32;
         bytes[begin..begin + 4].copy_from_slice(&length.to_le_bytes());
         bytes[begin + 4] = msg_type.len() as u8;
-        self.pending.store(true, Ordering::Release);
+        self.len.store(bytes.len(), Ordering::Release);
         // Said under the lock: the worker may have emptied the queue a moment ago.
         Ok(Pushed { bytes: bytes.len(), first: begin == 0 })
     }
@@ -87,7 +92,7 @@ impl SendQueue {
         assert!(taken.is_empty(), "what was taken before must be sent first");
         let mut bytes = self.bytes.lock().expect("no sender has panicked within its message");
         std::mem::swap(&mut *bytes, taken);
-        self.pending.store(false, Ordering::Release);
+        self.len.store(0, Ordering::Release);
     }
 }
 

@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 
 use serde::Deserialize;
-use transfix_session::Now;
-use transfix_store::{FileStore, MemoryStore, Options, Retention, Store, StoreError, WhenFull};
+use transfix_store::{
+    Compress, FileStore, MemoryStore, Options, Retention, Store, StoreError, WhenFull,
+};
 
 use crate::settings::{Durability, SessionSettings};
 
@@ -28,6 +29,9 @@ pub struct RetentionSettings {
     /// them; each session has a folder of its own in it. On the file system of the store. Default
     /// none: they stay.
     pub archive_dir: Option<PathBuf>,
+    /// Whether such segments are compressed to `.zst`; needs the cargo feature `zstd`. Default
+    /// false.
+    pub compress: bool,
     /// Days after which such segments are deleted; 0 for never. Default 0.
     pub delete_after_days: u32,
     /// Hours, counted from midnight UTC, at which a new segment is begun; 0 for never. Default 0.
@@ -70,6 +74,11 @@ pub(crate) fn check(session: &SessionSettings) -> Result<(), String> {
             retention.rotate_every_h
         ));
     }
+    if retention.compress && !transfix_store::compress::AVAILABLE {
+        return Err("retention.compress needs the cargo feature `zstd` of the package transfix; \
+                    build with it, or leave the key out"
+            .to_owned());
+    }
     if retention.archive_dir.as_ref() == Some(&session.store_dir) {
         return Err("retention.archive_dir must be another directory than store_dir".to_owned());
     }
@@ -95,9 +104,8 @@ pub(crate) fn check(session: &SessionSettings) -> Result<(), String> {
 /// Opens the session's store.
 pub(crate) fn open_store(
     settings: &SessionSettings,
-    now: Now,
+    now_ns: u64,
 ) -> Result<Box<dyn Store>, StoreError> {
-    let now_ns = now.utc.0.unsigned_abs();
     let keep = &settings.retention;
     let durability = match settings.durability {
         Durability::Memory => {
@@ -127,6 +135,7 @@ pub(crate) fn open_store(
     if *keep != RetentionSettings::default() {
         let retention = Retention {
             archive_dir: keep.archive_dir.as_ref().map(|dir| dir.join(settings.folder())),
+            compress: if keep.compress { Compress::Zstd } else { Compress::Never },
             delete_after_ns: u64::from(keep.delete_after_days) * 24 * HOUR_NS,
             rotate_every_ns: u64::from(keep.rotate_every_h) * HOUR_NS,
             bytes_max: keep.bytes_max,

@@ -45,6 +45,8 @@ pub(crate) use hours::Hours;
 pub use settings::{NumbersAtOpening, Outside, ScheduleSettings, WindowSettings};
 use window::Window;
 
+use crate::settings_check::Step;
+
 /// No window is longer, so one that began earlier is over.
 const LONGEST_DAYS: i64 = 8;
 /// How far ahead the next window is looked for.
@@ -75,17 +77,38 @@ impl Interval {
 
 /// Why a schedule was not taken.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ScheduleError(String);
+pub struct ScheduleError {
+    message: String,
+    /// The key at fault; empty if it is the whole.
+    key: &'static str,
+    /// Which one of several windows.
+    window: Option<usize>,
+}
 
 impl ScheduleError {
     fn new(message: impl Into<String>) -> Self {
-        Self(message.into())
+        Self { message: message.into(), key: "", window: None }
+    }
+
+    /// The same, at this key unless it names one.
+    fn at(self, key: &'static str) -> Self {
+        if self.key.is_empty() { Self { key, ..self } } else { self }
+    }
+
+    fn in_window(self, n: usize) -> Self {
+        Self { window: Some(n), ..self }
+    }
+
+    /// The keys that lead to what is at fault, from the schedule on.
+    pub(crate) fn path(&self) -> Vec<Step> {
+        let window = self.window.into_iter().flat_map(|n| [Step::Key("windows"), Step::Entry(n)]);
+        window.chain([Step::Key(self.key)]).collect()
     }
 }
 
 impl fmt::Display for ScheduleError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "schedule: {}", self.0)
+        write!(f, "schedule: {}", self.message)
     }
 }
 
@@ -110,19 +133,21 @@ impl Schedule {
     pub fn new(settings: &ScheduleSettings) -> Result<Self, ScheduleError> {
         let zone = TimeZone::get(&settings.zone).map_err(|_| unknown_zone(&settings.zone))?;
         let windows = settings.windows()?;
-        let holidays = holidays::read(&settings.holidays)?;
+        let holidays = holidays::read(&settings.holidays).map_err(|error| error.at("holidays"))?;
         if !holidays.is_empty() && windows.iter().any(Window::spans_days) {
             return Err(ScheduleError::new(
                 "holidays and a window of more than a day: whether it is closed on the holiday \
                  alone or never opens is not clear; write one window for each day",
-            ));
+            )
+            .at("holidays"));
         }
         let stays = matches!(settings.outside, Outside::Reject(_));
         if stays && settings.numbers == NumbersAtOpening::Restart {
             return Err(ScheduleError::new(
                 "outside = { reject = ... } keeps the session connected, where numbers cannot \
                  restart; write numbers = \"keep\"",
-            ));
+            )
+            .at("outside"));
         }
         let (numbers, outside) = (settings.numbers, settings.outside.clone());
         let schedule = Self { zone, windows, holidays, numbers, outside };
@@ -246,5 +271,5 @@ fn unknown_zone(name: &str) -> ScheduleError {
     let near = all.iter().max_by_key(similar).filter(|zone| similar(zone) > 700);
     let near = near.map(|zone| format!("did you mean `{zone}`?"));
     let near = near.unwrap_or_else(|| "zones have IANA names, such as Europe/London".to_owned());
-    ScheduleError::new(format!("unknown time zone `{name}`; {near}"))
+    ScheduleError::new(format!("unknown time zone `{name}`; {near}")).at("zone")
 }

@@ -86,6 +86,10 @@ pub struct EngineSettings {
     pub pending_connections_max: usize,
     /// Sessions that may be made from templates. Default 1,000.
     pub created_sessions_max: usize,
+    /// Bytes that may wait in memory in all connected sessions together: to be sent, or to be
+    /// handed to the application. Beyond it the session with the most is disconnected. 0 for no
+    /// limit, the default.
+    pub waiting_bytes_max: usize,
     /// CPU that the thread of the protocol logs is pinned to. Default none.
     pub log_cpu: Option<usize>,
 }
@@ -97,6 +101,7 @@ impl Default for EngineSettings {
             cpus: Vec::new(),
             pending_connections_max: 1_000,
             created_sessions_max: 1_000,
+            waiting_bytes_max: 0,
             log_cpu: None,
         }
     }
@@ -222,7 +227,7 @@ pub struct SessionSettings {
     pub sender_comp_id: String,
     /// TargetCompID(56) of what we send. An acceptor with `*` is a template: a session is made from
     /// it when a counterparty that no other settings name logs on, if
-    /// [`crate::Engine::start_open`] admits it.
+    /// [`crate::EngineBuilder::admit`] lets it in.
     pub target_comp_id: String,
     /// SenderSubID(50) of what we send; as the next three, it belongs to the identity. An acceptor
     /// takes the Logon(A) of a counterparty that gives other ones for another session's; one that
@@ -289,8 +294,8 @@ pub struct SessionSettings {
     /// Digits of the times we send: `seconds`, `millis`, `micros`, `nanos`. Default by version.
     #[serde(default, deserialize_with = "settings_file::precision")]
     pub precision: Option<Precision>,
-    /// Whether messages of the application are validated by the dictionary; those of the session
-    /// layer always are, but for the Logon(A). Default true.
+    /// Whether messages of the application, and the Logon(A), are validated by the dictionary; the
+    /// other ones of the session layer always are. Default true.
     #[serde(default = "default_true")]
     pub validate: bool,
     /// Which checks that makes: a table of names and `true` or `false`, such as
@@ -373,6 +378,11 @@ pub struct SessionSettings {
     /// Whether application messages received are kept too. Default false.
     #[serde(default)]
     pub keep_inbound: bool,
+    /// Whether the next numbers are read from the store again before each logon, for a store of
+    /// your own that another process may have written since; the engine's own stores have one
+    /// writer. Default false.
+    #[serde(default)]
+    pub refresh_on_logon: bool,
     /// Size of the store's first segment in bytes; each further one is four times as large, up to
     /// 64 MiB. Large enough, no segment is ever made while trading. Default 1 MiB.
     #[serde(default = "default_segment_bytes")]
@@ -492,6 +502,7 @@ impl SessionSettings {
             durability: Durability::default(),
             store_dir: default_store_dir(),
             keep_inbound: false,
+            refresh_on_logon: false,
             segment_bytes: default_segment_bytes(),
             retention: RetentionSettings::default(),
             log: None,

@@ -9,28 +9,58 @@ use crate::schedule::Schedule;
 use crate::settings::{Offline, SessionSettings};
 use crate::template;
 
+/// One step on the way to a value of the settings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// To the value of this key.
+    Key(&'static str),
+    /// To this entry of a list, counted from 0.
+    Entry(usize),
+}
+
+/// What is wrong with a session.
+#[derive(Debug)]
+pub(crate) struct Wrong {
+    /// Names the session and says what to do.
+    pub(crate) what: String,
+    /// Where it stands, as far as a key can tell.
+    pub(crate) path: Vec<Step>,
+}
+
 /// Checks one session; the error names it and says what to do.
 pub(crate) fn check(session: &SessionSettings) -> Result<(), String> {
+    find_wrong(session).map_err(|wrong| wrong.what)
+}
+
+/// The same for settings of a file, which has places.
+pub(crate) fn find_wrong(session: &SessionSettings) -> Result<(), Wrong> {
     if session.sender_comp_id.is_empty() || session.target_comp_id.is_empty() {
-        return Err("sender_comp_id and target_comp_id must not be empty".to_owned());
+        let what = "sender_comp_id and target_comp_id must not be empty".to_owned();
+        return Err(Wrong { what, path: Vec::new() });
     }
-    let all = [
-        identity,
-        ranges,
-        throttles,
-        versions,
-        logon,
-        resets,
-        schedule,
-        recovery,
-        log,
-        retention::check,
-        template::check,
+    type Check = fn(&SessionSettings) -> Result<(), String>;
+    // Each with the key that it is about, if that is one.
+    let all: [(&str, Check); 10] = [
+        ("", identity),
+        ("", ranges),
+        ("throttles", throttles),
+        ("", versions),
+        ("logon", logon),
+        ("", resets),
+        ("", recovery),
+        ("log", log),
+        ("retention", retention::check),
+        ("mode", template::check),
     ];
-    for check in all {
-        check(session).map_err(|what| format!("{}: {what}", session.id()))?;
+    let wrong = |what: String, path| Wrong { what: format!("{}: {what}", session.id()), path };
+    for (key, check) in all {
+        check(session).map_err(|what| wrong(what, vec![Step::Key(key)]))?;
     }
-    Ok(())
+    let schedule = session.schedule.as_ref().map(Schedule::new).transpose();
+    schedule.map(drop).map_err(|error| {
+        let path = [vec![Step::Key("schedule")], error.path()].concat();
+        wrong(error.to_string(), path)
+    })
 }
 
 fn identity(session: &SessionSettings) -> Result<(), String> {
@@ -79,11 +109,6 @@ fn ranges(session: &SessionSettings) -> Result<(), String> {
         return Err(format!("timing.heart_bt_int_s_min {min} is above heart_bt_int_s_max {max}"));
     }
     Ok(())
-}
-
-fn schedule(session: &SessionSettings) -> Result<(), String> {
-    let schedule = session.schedule.as_ref().map(Schedule::new);
-    schedule.transpose().map(|_| ()).map_err(|error| error.to_string())
 }
 
 fn log(session: &SessionSettings) -> Result<(), String> {

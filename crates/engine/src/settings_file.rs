@@ -12,7 +12,7 @@ use transfix_session::{BeginString, ResetPolicy, Role};
 
 use crate::dictionary_source::DictionarySource;
 use crate::settings::{EngineSettings, SessionSettings, Settings};
-use crate::settings_check::check;
+use crate::settings_check::{Step, find_wrong};
 use crate::settings_tables;
 
 /// Why settings were not taken.
@@ -103,10 +103,16 @@ pub(crate) fn parse(path: &Path, text: &str) -> Result<Settings, SettingsError> 
         for (key, value) in own {
             merge(&mut merged, key, value);
         }
+        let keys = merged.clone();
         let value = Spanned::new(span.clone(), DeValue::Table(merged));
         let mut session: SessionSettings = value_of(value).map_err(toml_error)?;
+        let at = |place: &[Step], what| {
+            let offset = offset_of(&keys, place).unwrap_or(span.start);
+            SettingsError::new(path, text, offset, what)
+        };
         resolve(&mut session, &aliases);
-        check(&session).map_err(|m| SettingsError::new(path, text, span.start, m))?;
+        names(&session).map_err(|(key, what)| at(&[Step::Key(key)], what))?;
+        find_wrong(&session).map_err(|wrong| at(&wrong.path, wrong.what))?;
         if settings.sessions.iter().any(|other| other.id() == session.id()) {
             let message = format!("session {} is there twice; give one a qualifier", session.id());
             return Err(SettingsError::new(path, text, span.start, message));
@@ -147,6 +153,31 @@ fn resolve(session: &mut SessionSettings, aliases: &Aliases) {
             source.overlays.extend(own.overlays);
         }
     }
+}
+
+/// Looks for dictionaries that do not exist, which only the name of can be told wrong here: what a
+/// file holds is an error of the engine's start.
+fn names(session: &SessionSettings) -> Result<(), (&'static str, String)> {
+    let all = |source: &DictionarySource| {
+        source.check_name().map_err(|what| format!("{}: {what}", session.id()))
+    };
+    session.dictionary.iter().try_for_each(all).map_err(|what| ("dictionary", what))?;
+    session.appl_versions.values().try_for_each(all).map_err(|what| ("appl_versions", what))
+}
+
+/// Where the last key of the way stands that is there.
+fn offset_of(table: &DeTable<'_>, path: &[Step]) -> Option<usize> {
+    let (Step::Key(wanted), rest) = path.split_first()? else { return None };
+    let (key, value) = table.iter().find(|(key, _)| key.get_ref() == wanted)?;
+    let further = match (value.get_ref(), rest) {
+        (DeValue::Table(inner), rest) => offset_of(inner, rest),
+        (DeValue::Array(all), [Step::Entry(n), rest @ ..]) => all.get(*n).map(|entry| {
+            let inner = entry.get_ref().as_table();
+            inner.and_then(|inner| offset_of(inner, rest)).unwrap_or(entry.span().start)
+        }),
+        _ => None,
+    };
+    Some(further.unwrap_or(key.span().start))
 }
 
 fn value_of<'de, T: Deserialize<'de>>(value: Spanned<DeValue<'de>>) -> Result<T, toml::de::Error> {
@@ -358,11 +389,17 @@ mod tests {
             &format!("{GOOD}logon.fields = [\"96\"]\n"),
             "my.toml:7: `96` is no field; write it as tag=value",
         );
+        check(
+            &format!("{GOOD}logon.fields = [\"108=5\"]\n"),
+            "my.toml:7: FIX.4.4:A->B: logon.fields: tag 108 has a setting of its own",
+        );
         let of_session = |keys: &str, expected: &str| {
             check(&format!("{GOOD}{keys}\n"), &format!("my.toml:1: FIX.4.4:A->B: {expected}"));
         };
-        of_session("logon.fields = [\"108=5\"]", "logon.fields: tag 108 has a setting of its own");
-        of_session("logon.new_password = \"x\"", "only FIXT.1.1 has logon.new_password");
+        check(
+            &format!("{GOOD}logon.new_password = \"x\"\n"),
+            "my.toml:7: FIX.4.4:A->B: only FIXT.1.1 has logon.new_password",
+        );
         of_session("timing.test_requests_max = 0", "timing.test_requests_max is at least 1, not 0");
         of_session(
             "timing = { heart_bt_int_s_min = 9, heart_bt_int_s_max = 5 }",
@@ -370,13 +407,72 @@ mod tests {
         );
         check(
             &format!("{}logon.username = \"x\"\n", GOOD.replace("4.4", "4.2")),
-            "my.toml:1: FIX.4.2:A->B: FIX.4.2 has no Username(553); use logon.fields for other \
+            "my.toml:7: FIX.4.2:A->B: FIX.4.2 has no Username(553); use logon.fields for other \
              ones",
         );
         check(
             &format!("{}sender_location_id = \"x\"\n", GOOD.replace("4.4", "4.0")),
             "my.toml:1: FIX.4.0:A(,x)->B: FIX.4.0 has no location ids; leave them out",
         );
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_schedule_stands_in_a_line_of_its_own() {
+        let zone = "[session.schedule]\nzone = \"Europe/London\"\n";
+        let windows = "[[session.schedule.windows]]\ndays = \"mon\"\nfrom = \"08:00\"\n\
+            to = \"17:00\"\n[[session.schedule.windows]]\ndays = \"tue\"\nfrom = \"08:00\"\n";
+        for (keys, expected) in [
+            (
+                "schedule.zone = \"Europe/Londn\"".to_owned(),
+                "7: FIX.4.4:A->B: schedule: unknown time zone `Europe/Londn`; did you mean \
+                 `Europe/London`?",
+            ),
+            (
+                format!("{zone}from = \"08:00\"\nto = \"25:00\""),
+                "10: FIX.4.4:A->B: schedule: `25:00` is no time; write 17:00, 17:00:30, or \
+                 fri 17:00",
+            ),
+            (
+                format!("{zone}{windows}to = \"x\""),
+                "16: FIX.4.4:A->B: schedule: `x` is no time; write 17:00, 17:00:30, or fri 17:00",
+            ),
+            (
+                format!("{zone}{windows}"),
+                "13: FIX.4.4:A->B: schedule: a window needs both from and to",
+            ),
+            (
+                format!("{zone}from = \"08:00\"\nto = \"17:00\"\nholidays = [\"2026-13-01\"]"),
+                "11: FIX.4.4:A->B: schedule: holidays: `2026-13-01` is no date such as 2026-12-25, \
+                 and no file that can be read (No such file or directory (os error 2))",
+            ),
+            (
+                format!("{zone}from = \"08:00\"\nto = \"17:00\"\noutside = {{ reject = \"no\" }}"),
+                "11: FIX.4.4:A->B: schedule: outside = { reject = ... } keeps the session \
+                 connected, where numbers cannot restart; write numbers = \"keep\"",
+            ),
+            (zone.to_owned(), "7: FIX.4.4:A->B: schedule: write from and to, or windows"),
+        ] {
+            check(&format!("{GOOD}{keys}\n"), &format!("my.toml:{expected}"));
+        }
+        // That of all sessions, in their place.
+        let text = format!("[defaults]\nheart_bt_int_s = 5\nschedule = {{ zone = \"X\" }}\n{GOOD}");
+        let error = Settings::parse("my.toml", &text).unwrap_err().to_string();
+        assert!(
+            error.starts_with("my.toml:3: FIX.4.4:A->B: schedule: unknown time zone"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn dictionaries_that_do_not_exist_name_the_line() {
+        let text = format!("{GOOD}dictionary = \"FIX45\"\n");
+        let error = Settings::parse("my.toml", &text).unwrap_err().to_string();
+        assert!(error.starts_with("my.toml:7: FIX.4.4:A->B: "), "{error}");
+        assert!(error.contains("'FIX45'") && error.contains("did you mean 'FIX4"), "{error}");
+        let fixt = GOOD.replace("FIX.4.4", "FIXT.1.1");
+        let text = format!("{fixt}[session.appl_versions]\n4 = \"FIX42\"\n9 = \"FIX5SP2\"\n");
+        let error = Settings::parse("my.toml", &text).unwrap_err().to_string();
+        assert!(error.starts_with("my.toml:7: FIXT.1.1:A->B: "), "{error}");
     }
 
     #[test]

@@ -59,7 +59,7 @@ pub struct SessionOutcome {
 
 /// Reads away what has come: a socket closed with unread bytes is reset, and the Logout(5) that was
 /// written last would be lost with it.
-fn drain(stream: &mut dyn Stream) {
+pub(crate) fn drain(stream: &mut dyn Stream) {
     let mut buffer = [0; 4096];
     for _ in 0..DRAIN_READS {
         if !matches!(stream.read(&mut buffer), Ok(1..)) {
@@ -165,7 +165,27 @@ impl Slot {
     pub(crate) fn turn(&self) -> Result<Turn, Down> {
         // Who panicked while sending may have left half a message in the outbox.
         let mut link = self.shared.link.lock().map_err(|_| Down::Panicked)?;
-        link.turn(&self.shared.queue, clock::now)
+        let shared = &self.shared;
+        if shared.waiting.must_close() {
+            return Err(Down::Session(Disconnect::MemoryLimit));
+        }
+        let turn = link.turn(&shared.queue, clock::now)?;
+        if !turn.progress || !shared.waiting.note(link.desk.waiting_bytes(&shared.queue)) {
+            return Ok(turn);
+        }
+        let heaviest = link.desk.heaviest();
+        drop(link);
+        match heaviest {
+            Some(heaviest) if heaviest.id() == &shared.id => {
+                Err(Down::Session(Disconnect::MemoryLimit))
+            }
+            Some(heaviest) => {
+                heaviest.shared.waiting.close();
+                heaviest.call_worker();
+                Ok(turn)
+            }
+            None => Ok(turn),
+        }
     }
 
     pub(crate) fn tick(&mut self, now: Now) -> Result<(), Down> {
@@ -304,7 +324,10 @@ impl Slot {
             dial.state = DialState::At(now.monotonic_ns + dial.interval_ns);
         }
         // Last: it calls the application, which may panic.
-        if let Some(mut stream) = self.lock().close(now, &self.shared.queue, reason) {
+        let mut link = self.lock();
+        // Under the lock: a sender notes nothing once the link is down.
+        self.shared.waiting.note(0);
+        if let Some(mut stream) = link.close(now, &self.shared.queue, reason) {
             drain(&mut *stream);
             // Not registered where the worker spins.
             stream.deregister(registry).ok();
@@ -316,11 +339,11 @@ impl Slot {
         self.dial = None;
         self.shared.closed.store(true, Ordering::Release);
         let mut link = self.lock();
+        link.desk.send_queued(now, &self.shared.queue);
         if !self.up {
             link.desk.return_unsent(&self.shared.queue, SendError::Closed);
-            return Ok(());
+            return link.flush(now);
         }
-        link.desk.send_queued(now, &self.shared.queue);
         if link.logout(now, text)? {
             return Ok(());
         }

@@ -207,6 +207,7 @@ const OF_THE_ENGINE: &[&str] = &[
     "durability",
     "store_dir",
     "keep_inbound",
+    "refresh_on_logon",
     "segment_bytes",
     "retention",
     "log",

@@ -53,6 +53,8 @@ pub(crate) struct Gap {
     held_bytes: usize,
     messages_max: usize,
     bytes_max: usize,
+    /// Kept messages whose turn was passed over.
+    passed_over: u64,
     /// The highest number known to be missing; 0 for no gap.
     missing_to: u64,
     /// Early messages that were dealt with at once and count when their turn comes: the Logon(A),
@@ -78,6 +80,7 @@ impl Gap {
             held_bytes: 0,
             messages_max,
             bytes_max,
+            passed_over: 0,
             missing_to: 0,
             settled: BTreeSet::new(),
             request: None,
@@ -160,6 +163,7 @@ impl Gap {
     pub(crate) fn advance(&mut self, now_ns: u64, next_num_in: u64) -> Ask {
         while let Some(entry) = self.held.first_entry().filter(|e| *e.key() < next_num_in) {
             self.held_bytes -= entry.remove().len();
+            self.passed_over += 1;
         }
         if self.missing_to == 0 {
             return Ask::Nothing;
@@ -178,6 +182,11 @@ impl Gap {
             }
             _ => self.ask_again(now_ns),
         }
+    }
+
+    /// How many kept messages a SequenceReset(4) has passed over since the last call.
+    pub(crate) const fn take_passed_over(&mut self) -> u64 {
+        std::mem::replace(&mut self.passed_over, 0)
     }
 
     /// When the gap is asked for again, if nothing of it comes until then.

@@ -149,6 +149,7 @@ impl Session {
         let Rejected { seq, msg_type, message } = rejected;
         // FIX Session: two sides that fault each other's would reject rejects for ever.
         if msg_type == b"3" {
+            self.faulty_reject = Some(reject);
             return;
         }
         self.write_reject(now, out, |body| {

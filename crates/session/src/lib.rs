@@ -11,8 +11,9 @@
 //!         Resend{begin,end}  read the store; resend() each message, gap_fill() each hole
 //!         Disconnect(reason) write the outbox, close the link, call disconnected(outbox)
 //!     take_held()                                  after each receive, until it answers None
+//!     take_remark()                                the same; what it answers is for the log
 //!     tick(now, outbox) -> Verdict                 at the latest at next_deadline()
-//!     store outbox.entries() and next_num_in(), then write outbox.bytes() to the link
+//!     store outbox.entries() and stored_num_in(), then write outbox.bytes() to the link
 //! }
 //! ```
 //!
@@ -44,4 +45,4 @@ pub use outbox::{Entry, Kind, Outbox, ResetCause};
 pub use session::{Checks, HeaderChange, Session, check_msg_type};
 pub use state::{Event, State};
 pub use transfix_codec::Message;
-pub use verdict::{Disconnect, SendError, Verdict};
+pub use verdict::{Disconnect, Remark, SendError, Verdict};

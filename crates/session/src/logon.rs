@@ -1,6 +1,6 @@
 //! Logon(A) and Logout(5): how a session begins and ends.
 
-use transfix_codec::{Body, Message, tag};
+use transfix_codec::{Body, Message, Reject, RejectReason, Scratch, tag};
 
 use crate::config::{
     ApplVerId, BeginString, LogonConfig, MSG_SEQ_NUM_MAX, Now, Role, TooLowAtLogon,
@@ -94,6 +94,13 @@ impl Session {
             && message.msg_type() == b"A"
             && message.begin_string() == self.config.id.begin_string.as_str().as_bytes()
             && self.terms(now, message).is_ok()
+    }
+
+    /// The application version that a Logon(A) names on a FIXT session, if it may: the rules that
+    /// judge the Logon(A) are those of this version.
+    #[must_use]
+    pub fn proposed_appl_ver_id(&self, logon: &Message<'_>) -> Option<ApplVerId> {
+        self.agreed_appl_ver_id(logon).ok().flatten()
     }
 
     /// Refuses a Logon(A) on behalf of the application, in place of receiving it: answers with
@@ -332,16 +339,28 @@ impl Session {
         let message_bytes_max = message_bytes_max.and_then(|n| usize::try_from(n).ok());
         // FIX Session: a reset makes NextExpectedMsgSeqNum(789) void.
         let next_expected = if resets { None } else { self.next_expected(message)? };
+        let appl_ver_id = self.agreed_appl_ver_id(message)?;
+        self.check_logon(message)?;
         Ok(Terms {
             seq,
             heart_bt_int_s,
             resets,
             answers_reset: resets && self.reset_sent && answerable,
             unaware: false,
-            appl_ver_id: self.agreed_appl_ver_id(message)?,
+            appl_ver_id,
             message_bytes_max: message_bytes_max.unwrap_or(usize::MAX),
             next_expected,
         })
+    }
+
+    /// The dictionary comes last: what is wrong with the terms has a better reason.
+    fn check_logon(&self, message: &Message<'_>) -> Result<(), Refusal> {
+        let refused = |reject| Refusal::Spoken(Disconnect::LogonInvalid(reject));
+        if let Some(field) = message.longer_than(self.config.field_bytes_max) {
+            return Err(refused(Reject::new(RejectReason::ValueOutOfRange, field.tag)));
+        }
+        let Some(rules) = &self.rules else { return Ok(()) };
+        rules.check(message, &self.checks.logon, &mut Scratch::default()).map_err(refused)
     }
 
     fn heart_bt_int_s(&self, message: &Message<'_>) -> Result<u32, Refusal> {

@@ -69,6 +69,7 @@ impl Session {
         self.reset_due = false;
         self.before_reset = None;
         self.next_num_out = next;
+        self.at_connection.1 = next;
     }
 
     /// Sets the number expected next, without a word to the counterparty.
@@ -80,6 +81,7 @@ impl Session {
         self.reset_due = false;
         self.before_reset = None;
         self.next_num_in = next;
+        self.at_connection.0 = next;
         // What is missing now shows at the next early message.
         self.gap.clear();
     }

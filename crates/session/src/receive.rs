@@ -127,7 +127,7 @@ impl Session {
         }
         let Some(own) = &self.rules else { return Ok(()) };
         let rules = version_rules(&self.version_rules, message).unwrap_or(own);
-        let Checks { session, application } = &self.checks;
+        let Checks { session, application, .. } = &self.checks;
         let of_session = is_administrative(message.msg_type());
         let switches = if of_session { session } else { application };
         rules.check(message, switches, &mut self.scratch)

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use transfix_codec::encode::{Header, is_msg_type};
 use transfix_codec::{
-    Body, FrameWriter, Misuse, Precision, Rules, Scratch, Switches, Tag, Timestamp, tag,
+    Body, FrameWriter, Misuse, Precision, Reject, Rules, Scratch, Switches, Tag, Timestamp, tag,
 };
 
 use crate::config::{ApplVerId, Config, Now, Role, SessionId};
@@ -16,7 +16,7 @@ use crate::outbox::{Entry, Kind, Outbox, ResetCause};
 use crate::state::{Event, State};
 use crate::throttle::Throttles;
 use crate::timer::Timers;
-use crate::verdict::{Disconnect, SendError};
+use crate::verdict::{Disconnect, Remark, SendError};
 
 /// The session layer of one session. See the crate's page for the contract of its driver.
 #[derive(Debug)]
@@ -64,6 +64,10 @@ pub struct Session {
     pub(crate) before_reset: Option<u64>,
     /// The last connection ended without its reset, with the process.
     pub(crate) reset_due: bool,
+    /// What is to be told about the last message.
+    pub(crate) faulty_reject: Option<Reject>,
+    /// The next numbers inbound and outbound when the link came up, or as they were set since.
+    pub(crate) at_connection: (u64, u64),
     /// A Logon(A) was accepted in this connection.
     pub(crate) was_active: bool,
     /// Why the driver was told to close the link.
@@ -88,8 +92,18 @@ pub struct HeaderChange {
 pub struct Checks {
     /// Of messages that go to the application.
     pub application: Switches,
-    /// Of messages that the session layer handles.
+    /// Of messages that the session layer handles, but for the Logon(A).
     pub session: Switches,
+    /// Of the Logon(A), which counterparties give fields of their own.
+    pub logon: Switches,
+}
+
+impl Checks {
+    /// The same for all messages.
+    #[must_use]
+    pub const fn all(switches: Switches) -> Self {
+        Self { application: switches, session: switches, logon: switches }
+    }
 }
 
 impl Session {
@@ -135,6 +149,8 @@ impl Session {
             poss_dup: false,
             reset_wanted: false,
             before_reset: None,
+            faulty_reject: None,
+            at_connection: (next_num_in, next_num_out),
             was_active: false,
             ended: None,
             asked: (0, 0, 0),
@@ -166,6 +182,30 @@ impl Session {
         self.next_num_out
     }
 
+    /// The number expected next as a store is to keep it: 1 while a reset of ours
+    /// [is not proven](Self::awaits_reset). A process that goes on from 1 with our Logon(A) still
+    /// the last word knows by that to [ask again](Self::reset_at_next_logon).
+    #[must_use]
+    pub fn stored_num_in(&self) -> u64 {
+        if self.awaits_reset() { 1 } else { self.next_num_in }
+    }
+
+    /// How often in a row the counterparty has sent its last ResendRequest(2).
+    #[must_use]
+    pub const fn same_resend_requests(&self) -> u32 {
+        self.asked.2
+    }
+
+    /// What an operator should know of the last message and of what it has led to: ask until there
+    /// is none.
+    #[inline]
+    pub fn take_remark(&mut self) -> Option<Remark> {
+        match self.gap.take_passed_over() {
+            0 => self.faulty_reject.take().map(Remark::FaultyReject),
+            count => Some(Remark::PassedOver(count)),
+        }
+    }
+
     /// Messages above a gap that are kept now: how many, and their bytes.
     #[must_use]
     pub fn held(&self) -> (usize, usize) {
@@ -178,8 +218,8 @@ impl Session {
         self.appl_ver_id
     }
 
-    /// Validates all messages after the Logon(A) by these rules; `None` for no validation. What
-    /// they reject is answered by Reject(3) and never delivered.
+    /// Validates all messages by these rules; `None` for no validation. What they reject is
+    /// answered by Reject(3) and never delivered; a Logon(A) by Logout(5), and the link is closed.
     pub fn set_rules(&mut self, rules: Option<Arc<Rules>>, checks: Checks) {
         self.rules = rules;
         self.checks = checks;
@@ -226,6 +266,7 @@ impl Session {
             let cause = if wanted { ResetCause::Logon } else { ResetCause::Disconnected };
             self.reset_numbers(cause, out);
         }
+        self.at_connection = (self.next_num_in, self.next_num_out);
         match self.config.role {
             Role::Acceptor => self.transition(Event::LinkAccepted),
             Role::Initiator => {
@@ -247,9 +288,11 @@ impl Session {
         out.clear();
         let policy = self.config.reset;
         let ended = self.ended.take();
-        // Who is refused may be a stranger, who must not make us forget what was sent.
+        // Who is refused may be a stranger, who must not make us forget what was sent, or the
+        // numbers that an operator has set. What the refusal itself has used comes back.
+        let is_known = self.was_active || self.config.role == Role::Initiator;
         let fault = self.was_active && ended.is_some_and(|why| why.is_error());
-        if policy.disconnect
+        if (policy.disconnect && (is_known || self.at_connection == (1, 1)))
             || (policy.logout && ended == Some(Disconnect::LoggedOut))
             || (policy.error && fault)
         {
@@ -334,13 +377,7 @@ impl Session {
     /// # Errors
     /// Why not.
     pub const fn ready(&self) -> Result<(), SendError> {
-        match self.state {
-            State::Active => Ok(()),
-            State::LogoutSent => Err(SendError::LoggingOut),
-            State::Disconnected | State::LogonAwaited | State::LogonSent => {
-                Err(SendError::NotLoggedOn)
-            }
-        }
+        self.state.ready()
     }
 
     /// Begins an orderly end: writes Logout(5) if logged on, and not to end silently.

@@ -9,6 +9,8 @@
 //!
 //! Gaps and unanswered test requests are no states: they overlay `Active` and `LogoutSent`.
 
+use crate::verdict::SendError;
+
 /// Where a session stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
@@ -43,6 +45,20 @@ impl State {
     /// All states, for tables.
     pub const ALL: [Self; 5] =
         [Self::Disconnected, Self::LogonAwaited, Self::LogonSent, Self::Active, Self::LogoutSent];
+
+    /// Whether a session in this state takes application messages.
+    ///
+    /// # Errors
+    /// Why not.
+    pub const fn ready(self) -> Result<(), SendError> {
+        match self {
+            Self::Active => Ok(()),
+            Self::LogoutSent => Err(SendError::LoggingOut),
+            Self::Disconnected | Self::LogonAwaited | Self::LogonSent => {
+                Err(SendError::NotLoggedOn)
+            }
+        }
+    }
 
     /// The state after `event`; `None` where the event cannot happen.
     #[must_use]

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use transfix_codec::Misuse;
+use transfix_codec::{Misuse, Reject};
 
 use crate::config::BeginString;
 
@@ -42,6 +42,32 @@ pub enum Verdict {
     Disconnect(Disconnect),
 }
 
+/// What no verdict and no answer on the wire tells, and an operator should know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Remark {
+    /// So many messages that were kept above a gap are covered by a SequenceReset(4): the
+    /// counterparty has given up what it had sent already, and it is not delivered.
+    PassedOver(u64),
+    /// A Reject(3) of the counterparty is itself wrong. It counts; nothing goes back, or two sides
+    /// that fault each other's would reject rejects for ever.
+    FaultyReject(Reject),
+}
+
+impl fmt::Display for Remark {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::PassedOver(count) => write!(
+                f,
+                "{count} messages kept above a gap were covered by a SequenceReset(4) and are not \
+                 delivered"
+            ),
+            Self::FaultyReject(reject) => {
+                write!(f, "a Reject(3) of the counterparty is itself wrong: {reject}")
+            }
+        }
+    }
+}
+
 /// Why the session closes its link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Disconnect {
@@ -55,6 +81,8 @@ pub enum Disconnect {
     FirstMessageNotLogon,
     /// The Logon(A) was refused; the text says why.
     LogonRefused(&'static str),
+    /// The Logon(A) is not as the dictionary wants it.
+    LogonInvalid(Reject),
     /// The application refused the Logon(A); Logout(5) has its reason.
     LogonDenied,
     /// A second Logon(A) came on a live session.
@@ -94,6 +122,8 @@ pub enum Disconnect {
     Throttling,
     /// The counterparty sends and does not read: too much waits for it.
     Stalled,
+    /// All sessions together hold more bytes in memory than they may, and this one the most.
+    MemoryLimit,
     /// Nothing came, not even an answer to our TestRequest(1).
     HeartbeatTimeout,
     /// The peer closed the connection, or it broke.
@@ -132,6 +162,7 @@ impl fmt::Display for Disconnect {
             Self::LogonTimeout => f.write_str("no Logon(A) came in time"),
             Self::FirstMessageNotLogon => f.write_str("the first message was not a Logon(A)"),
             Self::LogonRefused(why) => write!(f, "Logon(A) refused: {why}"),
+            Self::LogonInvalid(reject) => write!(f, "Logon(A) refused: {reject}"),
             Self::BadHeader(why) => write!(f, "a message had a {why}"),
             Self::SecondLogon => f.write_str("a second Logon(A) came on a live session"),
             Self::MsgSeqNumTooLow { expected, received } => {
@@ -155,6 +186,9 @@ impl fmt::Display for Disconnect {
             }
             Self::Throttling => f.write_str("too many messages of one type in a time"),
             Self::Stalled => f.write_str("the counterparty sends but does not read"),
+            Self::MemoryLimit => {
+                f.write_str("too much waits in memory, and the most in this session")
+            }
             Self::HeartbeatTimeout => f.write_str("the counterparty has fallen silent"),
             Self::LinkLost => f.write_str("the connection was lost"),
             Self::ApplicationNotAvailable => f.write_str("application not available"),

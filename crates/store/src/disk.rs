@@ -6,6 +6,7 @@ use std::io::{self, Seek, SeekFrom, Write};
 use std::ops::DerefMut;
 use std::path::{Path, PathBuf};
 
+use crate::compress;
 use crate::file::Durability;
 use crate::map::FileMap;
 
@@ -73,6 +74,16 @@ pub trait Disk: Clone + fmt::Debug + Send + 'static {
     /// # Errors
     /// If the system refuses.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
+
+    /// Puts a compressed copy in the place of a file, under its name and `.zst`. What ends in
+    /// between leaves the file, perhaps beside the copy.
+    ///
+    /// # Errors
+    /// If the system refuses, or it can't be done here, which is what it does without more.
+    fn compress(&self, path: &Path) -> io::Result<()> {
+        _ = path;
+        Err(io::ErrorKind::Unsupported.into())
+    }
 
     /// Removes a file.
     ///
@@ -168,6 +179,10 @@ impl Disk for Files {
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         fs::rename(from, to)
+    }
+
+    fn compress(&self, path: &Path) -> io::Result<()> {
+        compress::compress(path)
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {

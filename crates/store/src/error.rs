@@ -29,6 +29,8 @@ pub enum StoreError {
         /// The lock file.
         path: PathBuf,
     },
+    /// A store that is not one of these: what it says itself.
+    Own(io::Error),
     /// An earlier write failed.
     Poisoned,
     /// The messages since the last reset have all the room that they may take.
@@ -109,6 +111,7 @@ impl fmt::Display for StoreError {
                 "store lock {} is held; close the other process that uses this store",
                 path.display(),
             ),
+            Self::Own(source) => source.fmt(f),
             Self::Poisoned => f.write_str("an earlier write failed; open the store again"),
             Self::Full { bytes_max } => write!(
                 f,
@@ -126,6 +129,7 @@ impl std::error::Error for StoreError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Io { source, .. } => Some(source),
+            Self::Own(source) => source.source(),
             _ => None,
         }
     }

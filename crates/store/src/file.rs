@@ -12,7 +12,7 @@ use crate::disk::{Disk, Files, Map};
 use crate::error::StoreError;
 use crate::format::{self, BEGIN, END, RECORD_HEADER, RECORD_MAX, SEGMENT_HEADER, SegmentHeader};
 use crate::ledger::{Change, Ledger};
-use crate::record::{Numbers, Record, Stored};
+use crate::record::{Kind, Numbers, Record, Stored};
 use crate::recover;
 use crate::repair::{self, Repaired};
 use crate::retention::Keeper;
@@ -117,6 +117,11 @@ impl<M> Segments<M> {
         self.first + self.maps.len() as u64 - 1
     }
 
+    pub(crate) fn drop_before(&mut self, first: u64) {
+        self.maps.drain(..(first - self.first) as usize);
+        self.first = first;
+    }
+
     pub(crate) fn last(&mut self) -> &mut M {
         self.maps.last_mut().expect("an open store has a segment")
     }
@@ -160,6 +165,8 @@ pub struct FileStore<D: Disk = Files> {
     options: Options,
     pub(crate) ledger: Ledger<Place>,
     pub(crate) segments: Segments<D::Map>,
+    /// The first segment with messages to be found; earlier ones are kept for what waits there.
+    pub(crate) border: u64,
     batch: Batch,
     next: Option<Preparation<D>>,
     poisoned: bool,
@@ -241,11 +248,12 @@ impl<D: Disk> FileStore<D> {
                 }
                 let segments = Segments { first: 0, maps: vec![map] };
                 let ledger = Ledger::new(numbers);
-                (recover::State { ledger, segments, tail: SEGMENT_HEADER }, Recovered::default())
+                let tail = SEGMENT_HEADER;
+                (recover::State { ledger, segments, border: 0, tail }, Recovered::default())
             }
         };
         let batch = Batch::empty(state.tail);
-        let recover::State { ledger, segments, .. } = state;
+        let recover::State { ledger, segments, border, .. } = state;
         let (dir, next) = (dir.to_path_buf(), None);
         let mut store = Self {
             disk,
@@ -253,6 +261,7 @@ impl<D: Disk> FileStore<D> {
             options,
             ledger,
             segments,
+            border,
             batch,
             next,
             poisoned: false,
@@ -274,10 +283,11 @@ impl<D: Disk> FileStore<D> {
         let number = self.segments.last_number() + 1;
         let (start, tail) = (self.batch.start, self.batch.tail);
         let needed = SEGMENT_HEADER + (tail - start) + size;
-        let first = match limit {
+        let border = match limit {
             Limit::Holds => self.first_kept(self.options.segment_bytes(number).max(needed))?,
-            Limit::Ends => self.segments.first,
+            Limit::Ends => self.border,
         };
+        let first = first_needed(&self.ledger, border);
         let prepared = self.next.take().and_then(|mut next| next.finish());
         let prepared = prepared.filter(|map| map.len() >= needed);
         let header = SegmentHeader { number, reset_segment: first, numbers: self.ledger.numbers };
@@ -294,12 +304,15 @@ impl<D: Disk> FileStore<D> {
         let mut map = install(&self.disk, &self.dir, &self.options, &header, (prepared, needed))?;
         map[SEGMENT_HEADER..SEGMENT_HEADER + moved.len()].copy_from_slice(&moved);
         self.segments.maps.push(map);
-        self.forget_before(first);
+        self.forget_before(border);
         self.batch.tail = tail - start + SEGMENT_HEADER;
         self.batch.last = self.batch.last - start + SEGMENT_HEADER;
         self.batch.start = SEGMENT_HEADER;
         for change in &mut self.ledger.staged {
-            if let Change::Outbound(_, place) | Change::Inbound(_, place) = change {
+            if let Change::Outbound(_, place)
+            | Change::Inbound(_, place)
+            | Change::Queued(_, place) = change
+            {
                 *place = Place {
                     segment: number as u32,
                     offset: place.offset - start as u32 + SEGMENT_HEADER as u32,
@@ -359,9 +372,12 @@ impl<D: Disk> FileStore<D> {
         let map = &self.segments.maps[at as usize];
         let framed = format::read_record(&map[place.offset as usize..]);
         let Some(format::Framed { record, time_ns, .. }) = framed else { return Ok(None) };
-        let (Record::Outbound { kind, bytes, .. } | Record::Inbound { kind, bytes, .. }) = record
-        else {
-            return Ok(None);
+        let (kind, bytes) = match record {
+            Record::Outbound { kind, bytes, .. } | Record::Inbound { kind, bytes, .. } => {
+                (kind, bytes)
+            }
+            Record::Queued { bytes, .. } => (Kind::Application, bytes),
+            _ => return Ok(None),
         };
         Ok(Some(Stored { seq, kind, time_ns, bytes }))
     }
@@ -374,8 +390,15 @@ pub(crate) const fn change_of(record: &Record<'_>, place: Place, now_ns: u64) ->
         Record::NextIn(seq) => Change::NextIn(seq),
         Record::NextOut(seq) => Change::NextOut(seq),
         Record::Reset => Change::Reset { now_ns },
+        Record::Queued { ticket, .. } => Change::Queued(ticket, place),
+        Record::Unqueued(ticket) => Change::Unqueued(ticket),
         Record::Note(_) => Change::Nothing,
     }
+}
+
+/// The first segment that a store needs whose messages are found from `border` on.
+pub(crate) fn first_needed(ledger: &Ledger<Place>, border: u64) -> u64 {
+    ledger.waiting.first().map_or(border, |place| border.min(place.segment.into()))
 }
 
 fn lock<D: Disk>(disk: &D, dir: &Path) -> Result<D::Lock, StoreError> {
@@ -464,7 +487,7 @@ impl<D: Disk> Store for FileStore<D> {
         }
         let rotates = self.batch.tail == self.batch.start && self.is_rotation_due(now_ns);
         let last = self.segments.last();
-        let is_too_old = matches!(record, Record::Note(_)) && !format::takes_notes(last);
+        let is_too_old = !format::takes(last, &record);
         if rotates || is_too_old || self.batch.tail + size > last.len() {
             // A reset gives the room free that the messages before it took.
             let limit = if record == Record::Reset { Limit::Ends } else { Limit::Holds };
@@ -500,19 +523,23 @@ impl<D: Disk> Store for FileStore<D> {
         self.batch = Batch::empty(tail);
         if resets {
             // What lies before is no longer found; the files stay, as a journal.
-            let number = self.segments.last_number();
-            self.segments.maps.drain(..self.segments.maps.len() - 1);
-            self.segments.first = number;
+            self.border = self.segments.last_number();
+            self.segments.drop_before(first_needed(&self.ledger, self.border));
         }
         self.prepare_next();
         Ok(())
     }
 
-    fn outbound(&self, seq: u64) -> Result<Option<Stored<'_>>, StoreError> {
+    fn outbound(&mut self, seq: u64) -> Result<Option<Stored<'_>>, StoreError> {
         self.stored(seq, self.ledger.outbound.find(seq))
     }
 
-    fn inbound(&self, seq: u64) -> Result<Option<Stored<'_>>, StoreError> {
+    fn inbound(&mut self, seq: u64) -> Result<Option<Stored<'_>>, StoreError> {
         self.stored(seq, self.ledger.inbound.find(seq))
+    }
+
+    fn queued(&mut self, ticket: u64) -> Result<Option<Stored<'_>>, StoreError> {
+        let (ticket, place) = self.ledger.waiting.find_from(ticket).unzip();
+        self.stored(ticket.unwrap_or(0), place)
     }
 }

@@ -20,10 +20,12 @@ pub(crate) const BEGIN: u8 = 1;
 pub(crate) const END: u8 = 2;
 
 const MAGIC: [u8; 8] = *b"TRANSFIX";
-/// What is written. Version 1 has no notes, and is read as well.
-const VERSION: u32 = 2;
+/// What is written. Version 1 has no notes and version 2 no queue; both are read as well.
+const VERSION: u32 = 3;
 /// The first version that knows [`Record::Note`].
 const VERSION_NOTES: u32 = 2;
+/// The first version that knows [`Record::Queued`].
+const VERSION_QUEUE: u32 = 3;
 
 const OUTBOUND: u8 = 1;
 const INBOUND: u8 = 2;
@@ -31,6 +33,8 @@ const NEXT_IN: u8 = 3;
 const NEXT_OUT: u8 = 4;
 const RESET: u8 = 5;
 const NOTE: u8 = 6;
+const QUEUED: u8 = 7;
+const UNQUEUED: u8 = 8;
 
 const ADMIN: u8 = 1;
 const APPLICATION: u8 = 2;
@@ -97,10 +101,15 @@ pub(crate) fn is_header_checked(file: &[u8]) -> bool {
     file.first_chunk().is_some_and(|bytes| u32_at(bytes, 12) == header_crc(bytes))
 }
 
-/// Whether a segment with this sound header may hold [`Record::Note`]: a reader of its version
-/// would take one for damage.
-pub(crate) fn takes_notes(file: &[u8]) -> bool {
-    u32_at(file, 8) >= VERSION_NOTES
+/// Whether a segment with this sound header may hold the record: a reader of its version would take
+/// one that it does not know for damage.
+pub(crate) fn takes(file: &[u8], record: &Record<'_>) -> bool {
+    let needed = match record {
+        Record::Note(_) => VERSION_NOTES,
+        Record::Queued { .. } | Record::Unqueued(_) => VERSION_QUEUE,
+        _ => return true,
+    };
+    u32_at(file, 8) >= needed
 }
 
 fn header_crc(bytes: &[u8; SEGMENT_HEADER]) -> u32 {
@@ -131,9 +140,11 @@ pub(crate) const fn record_size(len: usize) -> usize {
 /// The message or the words of a record; the others have none.
 pub(crate) const fn message<'a>(record: &Record<'a>) -> &'a [u8] {
     match *record {
-        Record::Outbound { bytes, .. } | Record::Inbound { bytes, .. } => bytes,
+        Record::Outbound { bytes, .. }
+        | Record::Inbound { bytes, .. }
+        | Record::Queued { bytes, .. } => bytes,
         Record::Note(text) => text.as_bytes(),
-        Record::NextIn(_) | Record::NextOut(_) | Record::Reset => &[],
+        Record::NextIn(_) | Record::NextOut(_) | Record::Reset | Record::Unqueued(_) => &[],
     }
 }
 
@@ -146,6 +157,8 @@ pub(crate) fn write_record(place: &mut [u8], now_ns: u64, record: &Record<'_>) {
         Record::NextOut(seq) => (NEXT_OUT, 0, seq),
         Record::Reset => (RESET, 0, 1),
         Record::Note(_) => (NOTE, 0, 1),
+        Record::Queued { ticket, .. } => (QUEUED, APPLICATION, ticket),
+        Record::Unqueued(ticket) => (UNQUEUED, 0, ticket),
     };
     place[8..16].copy_from_slice(&seq.to_le_bytes());
     place[16..24].copy_from_slice(&now_ns.to_le_bytes());
@@ -209,6 +222,8 @@ pub(crate) fn read_record(file: &[u8]) -> Option<Framed<'_>> {
         (NEXT_OUT, None) if bytes.is_empty() => Record::NextOut(seq),
         (RESET, None) if bytes.is_empty() => Record::Reset,
         (NOTE, None) => Record::Note(str::from_utf8(bytes).ok()?),
+        (QUEUED, Some(Kind::Application)) => Record::Queued { ticket: seq, bytes },
+        (UNQUEUED, None) if bytes.is_empty() => Record::Unqueued(seq),
         _ => return None,
     };
     Some(Framed { record, time_ns: u64_at(header, 16), flags, size })
@@ -328,5 +343,7 @@ mod tests {
         check(Record::NextOut(u64::MAX - 1));
         check(Record::Reset);
         check(Record::Note("reset: Müller"));
+        check(Record::Queued { ticket: 3, bytes: b"35=D" });
+        check(Record::Unqueued(3));
     }
 }

@@ -3,9 +3,9 @@
 //!
 //! **Invariant:** nothing is written, locked or mapped.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::compress;
 use crate::disk::Files;
 use crate::error::{Damage, StoreError};
 use crate::format::{self, SEGMENT_HEADER, SegmentHeader, Tail};
@@ -40,6 +40,15 @@ pub enum Event {
     Reset,
     /// What befell the session, in words.
     Note(String),
+    /// A message waits to be sent.
+    Queued {
+        /// Its place in the queue.
+        ticket: u64,
+        /// The message as far as it was known.
+        bytes: Vec<u8>,
+    },
+    /// What waits under this ticket and lower ones waits no more.
+    Unqueued(u64),
 }
 
 /// A message in a journal.
@@ -63,6 +72,8 @@ impl Event {
             Record::NextOut(seq) => Self::NextOut(seq),
             Record::Reset => Self::Reset,
             Record::Note(text) => Self::Note(text.to_owned()),
+            Record::Queued { ticket, bytes } => Self::Queued { ticket, bytes: bytes.to_vec() },
+            Record::Unqueued(ticket) => Self::Unqueued(ticket),
         }
     }
 }
@@ -83,7 +94,7 @@ pub fn read(
     Ok(reader.into_iter().flatten())
 }
 
-/// Reads one segment file, whatever its name.
+/// Reads one segment file, whatever its name; one that ends in `.zst` is compressed.
 ///
 /// # Errors
 /// As [`read`].
@@ -118,7 +129,7 @@ struct Reader {
 
 impl Reader {
     fn open(path: PathBuf, follow: Follow) -> Result<Self, StoreError> {
-        let file = fs::read(&path).map_err(|source| io_error(&path, source))?;
+        let file = compress::read(&path).map_err(|source| io_error(&path, source))?;
         let header = SegmentHeader::decode(&file);
         let header = header.map_err(|reason| damaged(&path, 0, reason))?;
         let number = header.number;
@@ -144,10 +155,10 @@ impl Reader {
         }
         let dir = self.path.parent().unwrap_or(Path::new(""));
         let next = segment::path(dir, self.number + 1);
-        let follows = self.follow == Follow::Segments && next.exists();
+        let follows = self.follow == Follow::Segments && segment::exists(&next);
         // A writer may have gone on since the file was read: only what is so in a second reading,
         // begun after the next segment was looked for, is final.
-        self.file = fs::read(&self.path).map_err(|source| io_error(&self.path, source))?;
+        self.file = compress::read(&self.path).map_err(|source| io_error(&self.path, source))?;
         if self.find_batch() {
             return Ok(Next::Batch);
         }
@@ -172,7 +183,7 @@ impl Reader {
             Follow::Segments => segment::list(&Files, dir)?,
             Follow::Nothing => return Ok(Next::Nothing),
         };
-        if all.last().is_some_and(|&last| last > self.number + 1) && !next.exists() {
+        if all.last().is_some_and(|&last| last > self.number + 1) && !segment::exists(&next) {
             return Err(damaged(&next, 0, Damage::Missing));
         }
         Ok(Next::Nothing)

@@ -15,6 +15,8 @@ pub(crate) enum Change<L> {
     NextIn(u64),
     NextOut(u64),
     Reset { now_ns: u64 },
+    Queued(u64, L),
+    Unqueued(u64),
     Nothing,
 }
 
@@ -26,7 +28,7 @@ impl<L> Change<L> {
             Self::NextIn(seq) => numbers.next_in = seq,
             Self::NextOut(seq) => numbers.next_out = seq,
             Self::Reset { now_ns } => *numbers = Numbers::fresh(now_ns),
-            Self::Inbound(..) | Self::Nothing => {}
+            Self::Inbound(..) | Self::Queued(..) | Self::Unqueued(_) | Self::Nothing => {}
         }
     }
 }
@@ -61,6 +63,18 @@ impl<L: Copy> Index<L> {
     pub(crate) fn find(&self, seq: u64) -> Option<L> {
         let position = self.position(seq).ok()?;
         Some(self.entries[position].1)
+    }
+
+    /// The lowest number from this one on.
+    pub(crate) fn find_from(&self, seq: u64) -> Option<(u64, L)> {
+        let position = self.position(seq).unwrap_or_else(|position| position);
+        self.entries.get(position).copied()
+    }
+
+    fn forget_to(&mut self, seq: u64) {
+        while self.entries.front().is_some_and(|first| first.0 <= seq) {
+            self.entries.pop_front();
+        }
     }
 
     /// Numbers follow one another almost always, so the distance from the first one is the place.
@@ -100,6 +114,8 @@ pub(crate) struct Ledger<L> {
     pub(crate) numbers: Numbers,
     pub(crate) outbound: Index<L>,
     pub(crate) inbound: Index<L>,
+    /// Messages that wait to be sent, by their tickets.
+    pub(crate) waiting: Index<L>,
     pub(crate) staged: Vec<Change<L>>,
 }
 
@@ -109,7 +125,8 @@ impl<L: Copy> Ledger<L> {
 
     pub(crate) fn new(numbers: Numbers) -> Self {
         let staged = Vec::with_capacity(Self::STAGED_RESERVE);
-        Self { numbers, outbound: Index::new(), inbound: Index::new(), staged }
+        let (outbound, inbound, waiting) = (Index::new(), Index::new(), Index::new());
+        Self { numbers, outbound, inbound, waiting, staged }
     }
 
     pub(crate) fn commit(&mut self) {
@@ -132,6 +149,8 @@ impl<L: Copy> Ledger<L> {
                 self.outbound.entries.clear();
                 self.inbound.entries.clear();
             }
+            Change::Queued(ticket, place) => self.waiting.insert(ticket, place),
+            Change::Unqueued(ticket) => self.waiting.forget_to(ticket),
             Change::NextIn(_) | Change::Nothing => {}
         }
     }
@@ -162,6 +181,22 @@ mod tests {
         check(&[Outbound(1, 1), Outbound(2, 2), Outbound(1, 3)], 2, &[(1, 3)]);
         check(&[Outbound(5, 5), Outbound(3, 3)], 4, &[(3, 3)]);
         check(&[Outbound(1, 1), Reset { now_ns: 7 }], 1, &[]);
+    }
+
+    #[test]
+    fn what_waits_outlives_a_reset() {
+        use Change::{NextOut, Queued, Reset, Unqueued};
+        let mut ledger = Ledger::new(Numbers::fresh(0));
+        for change in [Queued(1, 1), Queued(2, 2), Reset { now_ns: 3 }, Queued(3, 3), NextOut(1)] {
+            ledger.apply(change);
+        }
+        let from = |ledger: &Ledger<u8>| [0, 3, 4].map(|ticket| ledger.waiting.find_from(ticket));
+        assert_eq!(from(&ledger), [Some((1, 1)), Some((3, 3)), None]);
+        ledger.apply(Unqueued(2));
+        assert_eq!(from(&ledger), [Some((3, 3)), Some((3, 3)), None]);
+        ledger.apply(Unqueued(9));
+        ledger.apply(Queued(1, 7));
+        assert_eq!(from(&ledger), [Some((1, 7)), None, None]);
     }
 
     #[test]

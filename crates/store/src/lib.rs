@@ -20,6 +20,7 @@
 //! # Ok::<(), transfix_store::StoreError>(())
 //! ```
 
+pub mod compress;
 mod disk;
 mod error;
 mod file;
@@ -42,15 +43,17 @@ pub use map::FileMap;
 pub use memory::MemoryStore;
 pub use record::{Kind, Numbers, Record, Stored};
 pub use repair::Repaired;
-pub use retention::{Retention, WhenFull};
+pub use retention::{Compress, Retention, WhenFull};
 pub use survey::{Fault, SegmentSurvey, Survey, survey};
 
 /// Keeps what one session sent and received. Every implementation obeys the same laws; one suite
-/// of tests runs them all.
+/// of tests runs them all, and is there for stores of your own too (`transfix_testkit::laws`).
 ///
 /// - `outbound` finds a number only if it is below `next_out`, was put after the last
 ///   [`Record::Reset`], and still lies within the store's bounds.
 /// - A number put twice is found as it was put last.
+/// - [`Store::queued`] finds what was put by [`Record::Queued`] and by no later
+///   [`Record::Unqueued`] taken away; numbers and resets don't touch it.
 /// - Putting outbound number n sets `next_out` to n + 1 and hides all outbound numbers above n.
 pub trait Store: Send {
     /// The next numbers as of the last commit.
@@ -75,15 +78,36 @@ pub trait Store: Send {
     /// been opened again.
     fn commit(&mut self) -> Result<(), StoreError>;
 
-    /// The outbound message with this number, or none.
+    /// The outbound message with this number, or none. A store may read it into memory of its own,
+    /// which holds it until the next call.
     ///
     /// # Errors
     /// [`StoreError::Poisoned`] after a failed write.
-    fn outbound(&self, seq: u64) -> Result<Option<Stored<'_>>, StoreError>;
+    fn outbound(&mut self, seq: u64) -> Result<Option<Stored<'_>>, StoreError>;
 
     /// The inbound message with this number, or none.
     ///
     /// # Errors
     /// [`StoreError::Poisoned`] after a failed write.
-    fn inbound(&self, seq: u64) -> Result<Option<Stored<'_>>, StoreError>;
+    fn inbound(&mut self, seq: u64) -> Result<Option<Stored<'_>>, StoreError>;
+
+    /// The message that waits to be sent under this ticket, or else under the next higher one: its
+    /// ticket stands in place of the number. A store that keeps nothing of
+    /// [`Record::Queued`] has none: then what waits is lost with the process.
+    ///
+    /// # Errors
+    /// [`StoreError::Poisoned`] after a failed write.
+    fn queued(&mut self, _ticket: u64) -> Result<Option<Stored<'_>>, StoreError> {
+        Ok(None)
+    }
+
+    /// Takes over what somebody else has written since: called before each logon of a session with
+    /// `refresh_on_logon`, never with a batch begun. Without effect for a store that nobody else
+    /// can write.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    fn refresh(&mut self) -> Result<(), StoreError> {
+        Ok(())
+    }
 }

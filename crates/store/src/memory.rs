@@ -137,8 +137,8 @@ impl Store for MemoryStore {
             Record::NextIn(seq) => Change::NextIn(seq),
             Record::NextOut(seq) => Change::NextOut(seq),
             Record::Reset => Change::Reset { now_ns },
-            // Nobody can read a journal of it.
-            Record::Note(_) => Change::Nothing,
+            // Nobody can read a journal of it, and what waits is gone with the process.
+            Record::Note(_) | Record::Queued { .. } | Record::Unqueued(_) => Change::Nothing,
         };
         self.ledger.staged.push(change);
         Ok(())
@@ -154,11 +154,11 @@ impl Store for MemoryStore {
         Ok(())
     }
 
-    fn outbound(&self, seq: u64) -> Result<Option<Stored<'_>>, StoreError> {
+    fn outbound(&mut self, seq: u64) -> Result<Option<Stored<'_>>, StoreError> {
         Ok(self.stored(seq, self.ledger.outbound.find(seq)))
     }
 
-    fn inbound(&self, seq: u64) -> Result<Option<Stored<'_>>, StoreError> {
+    fn inbound(&mut self, seq: u64) -> Result<Option<Stored<'_>>, StoreError> {
         Ok(self.stored(seq, self.ledger.inbound.find(seq)))
     }
 }

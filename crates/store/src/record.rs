@@ -57,6 +57,17 @@ pub enum Record<'a> {
     Reset,
     /// What befell the session, in words; changes nothing.
     Note(&'a str),
+    /// A message that waits to be sent and has no MsgSeqNum(34) yet. It waits until it is
+    /// [`Record::Unqueued`], whatever becomes of the numbers.
+    Queued {
+        /// Its place in the queue, above that of all that wait.
+        ticket: u64,
+        /// The message as far as it is known.
+        bytes: &'a [u8],
+    },
+    /// What waits under this ticket and lower ones waits no more: it is sent in the same batch, or
+    /// given up.
+    Unqueued(u64),
 }
 
 impl Record<'_> {
@@ -65,16 +76,17 @@ impl Record<'_> {
         let seq = match *self {
             Self::Outbound { seq, .. } | Self::Inbound { seq, .. } => seq,
             Self::NextIn(seq) | Self::NextOut(seq) => seq,
+            Self::Queued { ticket, .. } | Self::Unqueued(ticket) => ticket,
             Self::Reset | Self::Note(_) => return,
         };
-        assert!(seq > 0 && seq < u64::MAX, "MsgSeqNum(34) out of range");
+        assert!(seq > 0 && seq < u64::MAX, "MsgSeqNum(34) or ticket out of range");
     }
 }
 
 /// A message as it was kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stored<'a> {
-    /// MsgSeqNum(34).
+    /// MsgSeqNum(34); its ticket, if it waits to be sent.
     pub seq: u64,
     /// Its layer.
     pub kind: Kind,

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::disk::{Disk, Map as _};
 use crate::error::{Damage, StoreError};
-use crate::file::{Durability, Place, Recovered, Segments, change_of};
+use crate::file::{Durability, Place, Recovered, Segments, change_of, first_needed};
 use crate::format::{self, SEGMENT_HEADER, SegmentHeader, Tail};
 use crate::ledger::{Change, Ledger};
 use crate::segment::{self, io_error};
@@ -16,6 +16,8 @@ use crate::segment::{self, io_error};
 pub(crate) struct State<M> {
     pub(crate) ledger: Ledger<Place>,
     pub(crate) segments: Segments<M>,
+    /// The first segment with messages to be found.
+    pub(crate) border: u64,
     /// Where the next batch goes in the last segment.
     pub(crate) tail: usize,
 }
@@ -39,8 +41,9 @@ pub(crate) fn recover<D: Disk>(
             read_header(&path, &map(disk, &path)?, first)?.numbers
         }
     };
-    let segments = Segments { first: header.reset_segment, maps: Vec::new() };
-    let mut state = State { ledger: Ledger::new(numbers), segments, tail: 0 };
+    let border = header.reset_segment;
+    let segments = Segments { first: border, maps: Vec::new() };
+    let mut state = State { ledger: Ledger::new(numbers), segments, border, tail: 0 };
     let mut found = Recovered::default();
     for number in header.reset_segment..=last {
         let path = existing(disk, dir, number)?;
@@ -106,8 +109,8 @@ fn replay<M>(state: &mut State<M>, found: &mut Recovered, file: &[u8], number: u
             state.ledger.apply(change);
             found.records += 1;
             if matches!(change, Change::Reset { .. }) {
-                state.segments.maps.clear();
-                state.segments.first = number;
+                state.border = number;
+                state.segments.drop_before(first_needed(&state.ledger, number));
             }
         }
         start = end;

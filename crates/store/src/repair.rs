@@ -2,6 +2,7 @@
 //!
 //! **Invariant:** every sound batch is kept, in its order, and the damaged store is only read.
 
+use std::collections::VecDeque;
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::Path;
@@ -30,14 +31,19 @@ pub(crate) fn repair(from: &Path, to: &Path) -> Result<Repaired, StoreError> {
     let mut done = Repaired::default();
     let all = segment::list(&Files, from)?;
     let (Some(&first), Some(&last)) = (all.first(), all.last()) else { return Ok(done) };
+    // What comes from the segments before: the numbers, and as `reset_segment` the first segment
+    // with messages to be found.
     let mut carried: Option<SegmentHeader> = None;
+    let mut waiting = VecDeque::new();
     for number in first..=last {
         let found = find(from, number)?;
         let header = match carried {
             Some(header) => header,
             None => first_header(&found, number, find(from, last)?.header),
         };
-        let header = SegmentHeader { number, ..without_forgotten(&found, header) };
+        let border = SegmentHeader { number, ..without_forgotten(&found, header) };
+        let first = waiting.front().map_or(u64::MAX, |&(_, segment)| segment);
+        let header = SegmentHeader { reset_segment: border.reset_segment.min(first), ..border };
         let bridge = bridge(&found, &header);
         if found.header != Ok(header) || found.lost_bytes > 0 || bridge.is_some() {
             let bytes = write_anew(&header, bridge, &found);
@@ -47,7 +53,8 @@ pub(crate) fn repair(from: &Path, to: &Path) -> Result<Repaired, StoreError> {
             write(to, number, &found.file, 0)?;
         }
         done.lost_bytes += found.lost_bytes;
-        carried = Some(replay(&header, bridge, &found, &mut done.records));
+        wait(&mut waiting, number, &found);
+        carried = Some(replay(&border, bridge, &found, &mut done.records));
     }
     // The last segment first: one that names a missing segment is refused, so what a crash leaves
     // here is never taken for the whole.
@@ -122,7 +129,20 @@ fn write(dir: &Path, number: u64, bytes: &[u8], len_min: usize) -> Result<(), St
     written.map_err(|source| io_error(&path, source))
 }
 
-/// The header that the segment after this one has to have, but for its number.
+/// Which tickets wait behind this segment, and the segment of each.
+fn wait(waiting: &mut VecDeque<(u64, u64)>, number: u64, found: &Found) {
+    for &(start, end) in &found.batches {
+        for (_, framed) in format::records(&found.file, start, end) {
+            match framed.record {
+                Record::Queued { ticket, .. } => waiting.push_back((ticket, number)),
+                Record::Unqueued(last) => waiting.retain(|&(ticket, _)| ticket > last),
+                _ => {}
+            }
+        }
+    }
+}
+
+/// What the segment after this one comes from.
 fn replay(
     header: &SegmentHeader,
     bridge: Option<Numbers>,

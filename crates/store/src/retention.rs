@@ -6,9 +6,10 @@
 use std::path::{Path, PathBuf};
 use std::thread::{self, JoinHandle};
 
+use crate::compress;
 use crate::disk::Disk;
 use crate::error::StoreError;
-use crate::file::{FileStore, Place};
+use crate::file::{FileStore, Place, first_needed};
 use crate::format::{self, SEGMENT_HEADER, SegmentHeader};
 use crate::ledger::Index;
 use crate::segment::{self, io_error};
@@ -20,6 +21,9 @@ pub struct Retention {
     /// reset, and those beyond `bytes_max`. On the file system of the store, and for this store
     /// alone. Without one they stay where they are.
     pub archive_dir: Option<PathBuf>,
+    /// Whether such segments are compressed, there or where they stay. Only with the cargo feature
+    /// `zstd`; reading them needs it too.
+    pub compress: Compress,
     /// Such a segment is deleted when its newest record is older than this, in nanoseconds; never
     /// if 0.
     pub delete_after_ns: u64,
@@ -31,6 +35,16 @@ pub struct Retention {
     pub bytes_max: u64,
     /// What happens when they would take more.
     pub when_full: WhenFull,
+}
+
+/// Whether segments that nothing needs any more are compressed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Compress {
+    /// They stay as they are.
+    #[default]
+    Never,
+    /// With zstd, as `NUMBER.seg.zst`.
+    Zstd,
 }
 
 /// What a store does when its messages would take more room than they may.
@@ -107,17 +121,18 @@ impl<D: Disk> FileStore<D> {
     /// The first segment to be kept beside a new one of that many bytes.
     pub(crate) fn first_kept(&self, bytes: usize) -> Result<u64, StoreError> {
         let all = &self.segments;
-        let Some(Keeper { retention, .. }) = &self.keeper else { return Ok(all.first) };
+        let Some(Keeper { retention, .. }) = &self.keeper else { return Ok(self.border) };
         let bytes_max = retention.bytes_max;
-        let mut taken = bytes as u64 + all.maps.iter().map(|map| map.len() as u64).sum::<u64>();
+        let maps = &all.maps[(self.border - all.first) as usize..];
+        let mut taken = bytes as u64 + maps.iter().map(|map| map.len() as u64).sum::<u64>();
         if bytes_max == 0 || taken <= bytes_max {
-            return Ok(all.first);
+            return Ok(self.border);
         }
         if retention.when_full == WhenFull::Refuse {
             return Err(StoreError::Full { bytes_max });
         }
-        let mut first = all.first;
-        for map in &all.maps[..all.maps.len() - 1] {
+        let mut first = self.border;
+        for map in &maps[..maps.len() - 1] {
             if taken <= bytes_max {
                 break;
             }
@@ -127,19 +142,17 @@ impl<D: Disk> FileStore<D> {
         Ok(first)
     }
 
-    /// A new segment is in its place, which asks for none before `first`.
-    pub(crate) fn forget_before(&mut self, first: u64) {
+    /// A new segment is in its place, which asks for none before `border` but for what waits there.
+    pub(crate) fn forget_before(&mut self, border: u64) {
         if let Some(keeper) = &mut self.keeper {
             keeper.begun_ns = None;
         }
-        let forgotten = (first - self.segments.first) as usize;
-        if forgotten == 0 {
+        self.segments.drop_before(first_needed(&self.ledger, border));
+        if border == std::mem::replace(&mut self.border, border) {
             return;
         }
-        self.segments.maps.drain(..forgotten);
-        self.segments.first = first;
         let forget = |index: &mut Index<Place>| {
-            while index.first().is_some_and(|place| u64::from(place.segment) < first) {
+            while index.first().is_some_and(|place| u64::from(place.segment) < border) {
                 index.forget_first();
             }
         };
@@ -150,9 +163,11 @@ impl<D: Disk> FileStore<D> {
     /// Moves and deletes what is not needed.
     pub(crate) fn sweep(&mut self, now_ns: u64) {
         let Some(keeper) = &mut self.keeper else { return };
-        let Retention { archive_dir, delete_after_ns, .. } = &keeper.retention;
+        let Retention { archive_dir, delete_after_ns, compress, .. } = &keeper.retention;
         let is_busy = keeper.sweep.as_ref().is_some_and(|thread| !thread.is_finished());
-        if (archive_dir.is_none() && *delete_after_ns == 0) || is_busy {
+        let does_nothing =
+            archive_dir.is_none() && *delete_after_ns == 0 && *compress == Compress::Never;
+        if does_nothing || is_busy {
             return;
         }
         let Ok(newest) = SegmentHeader::decode(self.segments.last()) else { return };
@@ -161,6 +176,7 @@ impl<D: Disk> FileStore<D> {
             dir: self.dir.clone(),
             needed: newest.reset_segment,
             archive_dir: archive_dir.clone(),
+            compress: *compress,
             delete_before_ns: match *delete_after_ns {
                 0 => 0,
                 age => now_ns.saturating_sub(age),
@@ -185,6 +201,7 @@ struct Sweep<D> {
     /// The first segment that is needed.
     needed: u64,
     archive_dir: Option<PathBuf>,
+    compress: Compress,
     delete_before_ns: u64,
 }
 
@@ -194,11 +211,29 @@ impl<D: Disk> Sweep<D> {
             self.move_to(archive)?;
         }
         let dir = self.archive_dir.as_ref().unwrap_or(&self.dir);
+        self.delete(dir)?;
+        if self.compress == Compress::Zstd {
+            for number in self.unneeded(dir)? {
+                let path = segment::path(dir, number);
+                if self.disk.len(&path).is_ok() {
+                    self.disk.compress(&path).map_err(|source| io_error(&path, source))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn delete(&self, dir: &Path) -> Result<(), StoreError> {
+        if self.delete_before_ns == 0 {
+            return Ok(());
+        }
         for number in self.unneeded(dir)? {
             let path = segment::path(dir, number);
             match self.newest_ns(&path)? {
                 Some(newest_ns) if newest_ns < self.delete_before_ns => {
-                    self.disk.remove(&path).map_err(|source| io_error(&path, source))?;
+                    for path in self.files(&path) {
+                        self.disk.remove(&path).map_err(|source| io_error(&path, source))?;
+                    }
                 }
                 // Those that follow are younger; the age of an unsound one is not known.
                 _ => break,
@@ -210,14 +245,23 @@ impl<D: Disk> Sweep<D> {
     fn move_to(&self, archive: &Path) -> Result<(), StoreError> {
         self.disk.create_dir(archive).map_err(|source| io_error(archive, source))?;
         for number in self.unneeded(&self.dir)? {
-            let (from, to) = (segment::path(&self.dir, number), segment::path(archive, number));
-            if self.disk.len(&to).is_ok() {
+            let to = segment::path(archive, number);
+            if let Some(found) = self.files(&to).next() {
                 // Perhaps of a store that was here before: nothing is written over.
-                return Err(io_error(&to, std::io::ErrorKind::AlreadyExists.into()));
+                return Err(io_error(&found, std::io::ErrorKind::AlreadyExists.into()));
             }
-            self.disk.rename(&from, &to).map_err(|source| io_error(&to, source))?;
+            for from in self.files(&segment::path(&self.dir, number)) {
+                let to = archive.join(from.file_name().unwrap_or_default());
+                self.disk.rename(&from, &to).map_err(|source| io_error(&to, source))?;
+            }
         }
         Ok(())
+    }
+
+    /// The segment, its compressed form, or both, as they are there.
+    fn files(&self, path: &Path) -> impl Iterator<Item = PathBuf> {
+        let all = [path.to_path_buf(), segment::compressed(path)];
+        all.into_iter().filter(|path| self.disk.len(path).is_ok())
     }
 
     /// Numbers of segments there which the store does not need, wherever they lie.
@@ -229,12 +273,21 @@ impl<D: Disk> Sweep<D> {
 
     /// The time of the last sound record; `None` if the segment has none.
     fn newest_ns(&self, path: &Path) -> Result<Option<u64>, StoreError> {
-        let file = self.disk.open(path).map_err(|source| io_error(path, source))?;
-        let (mut start, mut newest_ns) = (SEGMENT_HEADER, None);
-        while let Some(end) = format::batch_end(&file, start) {
-            newest_ns = format::records(&file, start, end).map(|(_, r)| r.time_ns).last();
-            start = end;
-        }
-        Ok(newest_ns)
+        let newest_ns = |file: &[u8]| {
+            let (mut start, mut newest_ns) = (SEGMENT_HEADER, None);
+            while let Some(end) = format::batch_end(file, start) {
+                newest_ns = format::records(file, start, end).map(|(_, r)| r.time_ns).last();
+                start = end;
+            }
+            newest_ns
+        };
+        let found = match self.disk.open(path) {
+            Ok(file) => newest_ns(&file),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                newest_ns(&compress::read(path).map_err(|source| io_error(path, source))?)
+            }
+            Err(source) => return Err(io_error(path, source)),
+        };
+        Ok(found)
     }
 }

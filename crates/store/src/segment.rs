@@ -4,9 +4,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::thread::{self, JoinHandle};
 
+use crate::compress;
 use crate::disk::Disk;
 use crate::error::StoreError;
 use crate::file::Durability;
+
+/// What a compressed segment's name has behind the other's.
+const COMPRESSED: &str = ".zst";
 
 /// The file name of the segment with this number.
 pub(crate) fn name(number: u64) -> String {
@@ -23,21 +27,33 @@ pub(crate) fn path_new(dir: &Path, number: u64) -> PathBuf {
     dir.join(format!("{number:08}.new"))
 }
 
-/// The numbers of all segments in `dir`, ascending.
+/// The numbers of all segments in `dir`, compressed or not, ascending.
 pub(crate) fn list(disk: &impl Disk, dir: &Path) -> Result<Vec<u64>, StoreError> {
     let mut numbers = Vec::new();
     for path in disk.list(dir).map_err(|source| io_error(dir, source))? {
         let Some(name) = path.file_name() else { continue };
-        let number = name.to_str().and_then(|name| name.strip_suffix(".seg"));
+        let Some(name) = name.to_str() else { continue };
+        let name = name.strip_suffix(COMPRESSED).unwrap_or(name);
+        let number = name.strip_suffix(".seg").and_then(|number| number.parse::<u32>().ok());
         // Only the name which `path` gives; "1.seg" is somebody else's.
-        if let Some(number) = number.and_then(|number| number.parse::<u32>().ok())
-            && *name == *self::name(number.into())
-        {
+        if let Some(number) = number.filter(|number| *name == *self::name((*number).into())) {
             numbers.push(number.into());
         }
     }
     numbers.sort_unstable();
+    // Who was killed while he compressed one has left both.
+    numbers.dedup();
     Ok(numbers)
+}
+
+/// Whether there is such a segment, compressed or not.
+pub(crate) fn exists(path: &Path) -> bool {
+    path.exists() || compressed(path).exists()
+}
+
+/// The same segment when it is compressed.
+pub(crate) fn compressed(path: &Path) -> PathBuf {
+    compress::with(path, compress::ENDING)
 }
 
 pub(crate) fn io_error(path: &Path, source: io::Error) -> StoreError {

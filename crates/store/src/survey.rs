@@ -2,9 +2,9 @@
 //!
 //! **Invariant:** nothing is written, locked or mapped. Memory: one segment.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::compress;
 use crate::disk::Files;
 use crate::error::{Damage, StoreError};
 use crate::file::{Place, change_of};
@@ -23,6 +23,8 @@ pub struct Survey {
     pub outbound: u64,
     /// Messages received, as far as they are kept.
     pub inbound: u64,
+    /// Messages that wait to be sent.
+    pub waiting: u64,
     /// Records that are no message.
     pub marks: u64,
     /// Time of the first message and of the last one, in UTC nanoseconds since 1970.
@@ -75,9 +77,10 @@ pub fn survey(dir: &Path) -> Result<Survey, StoreError> {
     let mut survey = Survey::default();
     let all = segment::list(&Files, dir)?;
     let (Some(&first), Some(&last)) = (all.first(), all.last()) else { return Ok(survey) };
-    let mut expected = first;
+    let (mut expected, mut tickets) = (first, Vec::new());
     for number in all {
-        let mut surveyor = Surveyor { survey: &mut survey, path: segment::path(dir, expected) };
+        let path = segment::path(dir, expected);
+        let mut surveyor = Surveyor { survey: &mut survey, path, tickets: &mut tickets };
         if number > expected {
             surveyor.fault(0, Damage::Missing, 0);
         }
@@ -92,12 +95,15 @@ pub fn survey(dir: &Path) -> Result<Survey, StoreError> {
         }
         survey.numbers = Some(numbers);
     }
+    survey.waiting = tickets.len() as u64;
     Ok(survey)
 }
 
 struct Surveyor<'s> {
     survey: &'s mut Survey,
     path: PathBuf,
+    /// Those that wait.
+    tickets: &'s mut Vec<u64>,
 }
 
 impl Surveyor<'_> {
@@ -158,6 +164,8 @@ impl Surveyor<'_> {
                 &mut self.survey.outbound
             }
             Record::Inbound { .. } => &mut self.survey.inbound,
+            Record::Queued { ticket, .. } => return self.tickets.push(ticket),
+            Record::Unqueued(last) => return self.tickets.retain(|ticket| *ticket > last),
             other => {
                 self.survey.marks += 1;
                 if let Record::Note(text) = other {
@@ -195,7 +203,7 @@ pub(crate) struct Found {
 /// Reads a segment; one that is missing has no bytes.
 pub(crate) fn find(dir: &Path, number: u64) -> Result<Found, StoreError> {
     let path = segment::path(dir, number);
-    let file = match fs::read(&path) {
+    let file = match compress::read(&path) {
         Ok(file) => file,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
         Err(source) => return Err(io_error(&path, source)),

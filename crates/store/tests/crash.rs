@@ -36,6 +36,14 @@ fn turn(store: &mut FileStore<SimDisk>, turn: u64) -> Result<(), StoreError> {
     store.put(turn, Record::Outbound { seq, kind, bytes: &bytes })?;
     store.put(turn, Record::Inbound { seq: turn + 1, kind, bytes: &bytes })?;
     store.put(turn, Record::NextIn(turn + 2))?;
+    match turn % 5 {
+        // Two wait; two turns later one of them is sent.
+        0 => (0..2).try_for_each(|n| {
+            store.put(turn, Record::Queued { ticket: 2 * turn + n + 1, bytes: &bytes })
+        })?,
+        2 => store.put(turn, Record::Unqueued(2 * turn - 3))?,
+        _ => {}
+    }
     store.commit()
 }
 
@@ -44,32 +52,38 @@ fn turn(store: &mut FileStore<SimDisk>, turn: u64) -> Result<(), StoreError> {
 struct Found {
     numbers: Numbers,
     messages: Vec<Option<Vec<u8>>>,
+    waiting: Vec<(u64, Vec<u8>)>,
 }
 
-fn found(store: &FileStore<SimDisk>) -> Found {
+fn found(store: &mut FileStore<SimDisk>) -> Found {
     let bytes = |found: Option<transfix_store::Stored<'_>>| found.map(|f| f.bytes.to_vec());
-    let messages = (1..=TURNS + 1)
-        .flat_map(|seq| [store.outbound(seq).unwrap(), store.inbound(seq).unwrap()])
-        .map(bytes)
-        .collect();
-    Found { numbers: store.numbers(), messages }
+    let mut messages = Vec::new();
+    for seq in 1..=TURNS + 1 {
+        messages.push(bytes(store.outbound(seq).unwrap()));
+        messages.push(bytes(store.inbound(seq).unwrap()));
+    }
+    let (mut waiting, mut next) = (Vec::new(), 0);
+    while let Some(found) = store.queued(next).unwrap() {
+        next = found.seq + 1;
+        waiting.push((found.seq, found.bytes.to_vec()));
+    }
+    Found { numbers: store.numbers(), messages, waiting }
 }
 
 /// What is found after each turn, where nothing ends.
 fn undisturbed(durability: Durability) -> (Vec<Found>, u64) {
     let disk = SimDisk::new(Random::new(1), Box::new(|| ()));
     let mut store = open(&disk, durability).unwrap();
-    let mut all = vec![found(&store)];
+    let mut all = vec![found(&mut store)];
     for n in 0..TURNS {
         turn(&mut store, n).unwrap();
-        all.push(found(&store));
+        all.push(found(&mut store));
     }
     (all, disk.events())
 }
 
-/// Ends at the `event`-th operation; the store must be what it was before or after that turn.
-fn crash_at(durability: Durability, crash: Crash, (event, end): (u64, End), seed: u64) {
-    let (expected, _) = undisturbed(durability);
+/// Works until the `event`-th operation; answers with the disk and the turns that were done.
+fn work_until(durability: Durability, (event, end): (u64, End), seed: u64) -> (SimDisk, usize) {
     let disk = SimDisk::new(Random::new(seed), Box::new(|| ()));
     disk.arm(event, end);
     let mut done = 0;
@@ -81,11 +95,18 @@ fn crash_at(durability: Durability, crash: Crash, (event, end): (u64, End), seed
             done += usize::from(!disk.has_ended());
         }
     }
+    assert!(disk.has_ended(), "{durability:?}, event {event} {end:?}");
+    (disk, done)
+}
+
+/// Ends at the `event`-th operation; the store must be what it was before or after that turn.
+fn crash_at(durability: Durability, crash: Crash, (event, end): (u64, End), seed: u64) {
+    let (expected, _) = undisturbed(durability);
+    let (disk, done) = work_until(durability, (event, end), seed);
     let what = format!("{durability:?} {crash:?} event {event} {end:?} seed {seed}, {done} turns");
-    assert!(disk.has_ended(), "{what}");
     disk.restart(crash);
     let mut store = open(&disk, durability).unwrap_or_else(|error| panic!("{what}: {error}"));
-    let now = found(&store);
+    let now = found(&mut store);
     let next = expected.get(done + 1);
     assert!(now == expected[done] || Some(&now) == next, "{what}: {now:?}");
     // It goes on from there, and once more.
@@ -95,8 +116,13 @@ fn crash_at(durability: Durability, crash: Crash, (event, end): (u64, End), seed
     }
     drop(store);
     disk.restart(Crash::Process);
-    let again = open(&disk, durability).unwrap_or_else(|error| panic!("{what}, again: {error}"));
-    assert_eq!(found(&again), expected[(after as usize + 1).min(TURNS as usize)], "{what}, again");
+    let mut again =
+        open(&disk, durability).unwrap_or_else(|error| panic!("{what}, again: {error}"));
+    assert_eq!(
+        found(&mut again),
+        expected[(after as usize + 1).min(TURNS as usize)],
+        "{what}, again"
+    );
 }
 
 fn crash_everywhere(durability: Durability, crash: Crash, seeds: u64) {
@@ -124,6 +150,35 @@ fn power_durability_outlives_the_process() {
 #[test]
 fn power_durability_outlives_the_power() {
     crash_everywhere(Durability::Power, Crash::Power, 24);
+}
+
+/// It does not promise to outlive the power, but never lies about it: what opens is the whole of a
+/// state that was committed once, and anything else is refused.
+#[test]
+fn process_durability_is_refused_or_older_after_the_power() {
+    let durability = Durability::Process;
+    let (expected, events) = undisturbed(durability);
+    let (mut older, mut refused) = (0, 0);
+    for (event, end, seed) in (1..=events)
+        .flat_map(|event| [End::Before, End::Torn, End::After].map(|end| (event, end)))
+        .flat_map(|(event, end)| (0..24).map(move |seed| (event, end, seed)))
+    {
+        let (disk, done) = work_until(durability, (event, end), seed);
+        disk.restart(Crash::Power);
+        match open(&disk, durability) {
+            Ok(mut store) => {
+                let now = found(&mut store);
+                assert!(
+                    expected[..=(done + 1).min(TURNS as usize)].contains(&now),
+                    "event {event} {end:?} seed {seed}, {done} turns: {now:?}"
+                );
+                older += usize::from(now != expected[done]);
+            }
+            Err(StoreError::Damaged { .. } | StoreError::Io { .. }) => refused += 1,
+            Err(error) => panic!("event {event} {end:?} seed {seed}: {error}"),
+        }
+    }
+    assert!(older > 100 && refused > 10, "{older} {refused}");
 }
 
 #[test]
@@ -156,9 +211,9 @@ fn an_ailing_disk_is_told_and_left() {
         drop(store);
         disk.ail(None);
         disk.restart(Crash::Power);
-        let store = open(&disk, Durability::Power).unwrap();
+        let mut store = open(&disk, Durability::Power).unwrap();
         let at = done as usize;
-        let now = found(&store);
+        let now = found(&mut store);
         assert!(now == expected[at] || now == expected[at + 1], "{ailment:?}: {now:?}");
     }
 }

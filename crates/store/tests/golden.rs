@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
@@ -14,6 +15,8 @@ const LOGON: &[u8] = b"8=FIX.4.4\x019=63\x0135=A\x0134=1\x0149=A\x0156=B\x01\
     52=20260105-08:00:00.000\x0198=0\x01108=30\x0110=167\x01";
 const ORDER: &[u8] = b"8=FIX.4.4\x019=5\x0135=D\x0110=181\x01";
 
+const WAITING: &[u8] = b"35=D\x0111=a\x01";
+
 const OPTIONS: Options =
     Options { durability: Durability::Process, segment_bytes_first: 1024, segment_bytes_max: 1024 };
 
@@ -21,7 +24,8 @@ fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/store").join(name)
 }
 
-/// Four batches: a sent Logon(A), a received one, two records at once, a note.
+/// Six batches: a sent Logon(A), a received one, two records at once, a note, two messages that
+/// wait, the end of one wait.
 fn write(dir: &Path) -> Vec<u8> {
     let (admin, application) = (Kind::Admin, Kind::Application);
     let (mut store, _) = FileStore::open(dir, OPTIONS, 1_000).unwrap();
@@ -34,6 +38,12 @@ fn write(dir: &Path) -> Vec<u8> {
     store.put(4_000, Record::NextOut(7)).unwrap();
     store.commit().unwrap();
     store.put(5_000, Record::Note("logged on")).unwrap();
+    store.commit().unwrap();
+    for ticket in [1, 2] {
+        store.put(6_000, Record::Queued { ticket, bytes: WAITING }).unwrap();
+    }
+    store.commit().unwrap();
+    store.put(7_000, Record::Unqueued(1)).unwrap();
     store.commit().unwrap();
     drop(store);
     let mut bytes = fs::read(dir.join("00000000.seg")).unwrap();
@@ -54,12 +64,30 @@ fn todays_bytes_are_those_of_the_fixture() {
     let dir = TempDir::new();
     let bytes = write(dir.path());
     if env::var_os("TRANSFIX_BLESS").is_some() {
-        fs::write(fixture("sound-v2.seg"), &bytes).unwrap();
+        fs::write(fixture("sound-v3.seg"), &bytes).unwrap();
     }
-    assert!(fs::read(fixture("sound-v2.seg")).unwrap() == bytes, "sound-v2.seg differs");
-    let entries = journal::read_file(&fixture("sound-v2.seg")).unwrap();
-    let last = entries.last().unwrap().unwrap();
-    assert_eq!((last.time_ns, last.event), (5_000, Event::Note("logged on".to_owned())));
+    assert!(fs::read(fixture("sound-v3.seg")).unwrap() == bytes, "sound-v3.seg differs");
+    let mut store = FileStore::open(copy("sound-v3.seg").path(), OPTIONS, 9).unwrap().0;
+    let waiting = store.queued(0).unwrap().unwrap();
+    assert_eq!((waiting.seq, waiting.time_ns, waiting.bytes), (2, 6_000, WAITING));
+}
+
+#[test]
+fn what_waits_goes_into_a_segment_whose_version_knows_it() {
+    let dir = copy("sound-v2.seg");
+    let file = File::options().write(true).open(dir.path().join("00000000.seg")).unwrap();
+    file.set_len(1024).unwrap();
+    let (mut store, found) = FileStore::open(dir.path(), OPTIONS, 9).unwrap();
+    assert_eq!((found.records, store.numbers().next_out), (6, 7));
+    store.put(6_000, Record::Note("still in the old one")).unwrap();
+    store.commit().unwrap();
+    store.put(6_000, Record::Queued { ticket: 1, bytes: WAITING }).unwrap();
+    store.commit().unwrap();
+    drop(store);
+    let places = journal::read(dir.path()).unwrap().map(|entry| entry.unwrap().segment);
+    assert_eq!(places.collect::<Vec<_>>(), [0, 0, 0, 0, 0, 0, 0, 1]);
+    let (mut store, _) = FileStore::open(dir.path(), OPTIONS, 9).unwrap();
+    assert_eq!(store.queued(1).unwrap().unwrap().bytes, WAITING);
 }
 
 #[test]
@@ -85,7 +113,7 @@ fn a_note_goes_into_a_segment_whose_version_knows_it() {
 #[test]
 fn a_sound_file_is_read() {
     let dir = copy("sound.seg");
-    let (store, found) = FileStore::open(dir.path(), OPTIONS, 9).unwrap();
+    let (mut store, found) = FileStore::open(dir.path(), OPTIONS, 9).unwrap();
     assert_eq!((found.records, found.cut_bytes), (5, 0));
     let numbers = store.numbers();
     assert_eq!((numbers.next_in, numbers.next_out, numbers.created_ns), (2, 7, 1_000));

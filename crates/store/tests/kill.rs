@@ -72,7 +72,7 @@ fn a_killed_process_loses_nothing_it_said_was_kept() {
         lines.filter_map(&mut said).for_each(drop);
         child.wait().unwrap();
         assert!(kept > 0, "round {round}: the child said nothing");
-        let (store, _) = FileStore::open(dir.path(), OPTIONS, 0).unwrap();
+        let (mut store, _) = FileStore::open(dir.path(), OPTIONS, 0).unwrap();
         let numbers = store.numbers();
         assert!(numbers.next_out > kept, "round {round}: {kept} kept, {numbers:?}");
         assert_eq!(numbers.next_out % 3, 1, "round {round}: a whole batch or nothing");

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use transfix_store::{Durability, FileStore, Kind, MemoryStore, Options, Record, Store};
 use transfix_testkit::alloc::{Counting, thread_allocations};
-use transfix_testkit::laws::store_laws;
+use transfix_testkit::laws::{lasting_store_laws, store_laws};
 use transfix_testkit::temp::TempDir;
 
 #[global_allocator]
@@ -24,6 +24,10 @@ fn file_laws(options: Options) {
         let (store, found) = FileStore::open(&dir.path().join(name), options, 7).unwrap();
         assert_eq!((found.records, found.cut_bytes), (0, 0));
         Box::new(store)
+    });
+    lasting_store_laws(7, || {
+        let path = dir.path().join(count.fetch_add(1, Ordering::Relaxed).to_string());
+        move || Box::new(FileStore::open(&path, options, 7).unwrap().0)
     });
 }
 

@@ -39,7 +39,7 @@ fn send_and_commit(store: &mut FileStore, seqs: std::ops::RangeInclusive<u64>) {
     }
 }
 
-fn assert_found(store: &FileStore, seqs: std::ops::RangeInclusive<u64>) {
+fn assert_found(store: &mut FileStore, seqs: std::ops::RangeInclusive<u64>) {
     for seq in seqs {
         assert_eq!(store.outbound(seq).unwrap().unwrap().bytes, body(seq), "{seq}");
     }
@@ -68,10 +68,10 @@ fn numbers_and_messages_outlive_the_store() {
     assert_eq!(found, Recovered { records: 502, cut_bytes: 0 });
     assert_eq!(store.numbers(), numbers);
     assert_eq!((numbers.next_in, numbers.next_out, numbers.created_ns), (33, 501, 5));
-    assert_found(&store, 1..=500);
+    assert_found(&mut store, 1..=500);
     assert_eq!(store.inbound(32).unwrap().unwrap().bytes, b"in");
     send_and_commit(&mut store, 501..=600);
-    assert_found(&store, 1..=600);
+    assert_found(&mut store, 1..=600);
 }
 
 #[test]
@@ -84,14 +84,14 @@ fn a_reset_outlives_the_store_and_spares_reading_what_is_before() {
     let numbers = store.numbers();
     drop(store);
     assert_eq!(entries(dir.path()).len(), 401);
-    let (store, _) = open(dir.path());
+    let (mut store, _) = open(dir.path());
     assert_eq!(store.numbers(), numbers);
     assert_eq!(numbers.created_ns, 77);
-    assert_found(&store, 1..=200);
+    assert_found(&mut store, 1..=200);
     drop(store);
     fs::remove_file(segment(dir.path(), 0)).unwrap();
-    let (store, _) = open(dir.path());
-    assert_found(&store, 1..=200);
+    let (mut store, _) = open(dir.path());
+    assert_found(&mut store, 1..=200);
 }
 
 #[test]
@@ -108,9 +108,9 @@ fn what_is_not_committed_is_cut() {
     assert_eq!(store.outbound(4).unwrap(), None);
     send_and_commit(&mut store, 4..=9);
     drop(store);
-    let (store, found) = open(dir.path());
+    let (mut store, found) = open(dir.path());
     assert_eq!(found, Recovered { records: 9, cut_bytes: 0 });
-    assert_found(&store, 1..=9);
+    assert_found(&mut store, 1..=9);
 }
 
 /// Three batches; the last one, of three records, lies between the two offsets.
@@ -136,9 +136,9 @@ fn assert_cut(dir: &Path, bytes: &[u8], case: &str) {
     assert_eq!(store.numbers().next_out, 3, "{case}");
     send_and_commit(&mut store, 3..=3);
     drop(store);
-    let (store, found) = open(dir);
+    let (mut store, found) = open(dir);
     assert_eq!(found, Recovered { records: 3, cut_bytes: 0 }, "{case}");
-    assert_found(&store, 1..=3);
+    assert_found(&mut store, 1..=3);
     drop(store);
     drop(fs::remove_file(segment(dir, 1)));
 }
@@ -185,9 +185,9 @@ fn damage_before_a_sound_batch_is_refused_and_repaired_on_request() {
         assert_eq!((fault.offset, fault.reason), (offset, Damage::Record));
         assert_eq!(fault.lost_bytes, repaired.lost_bytes);
         assert!(fault.lost_outbound.is_some_and(|(first, last)| first <= last && last <= 2));
-        let (store, found) = open(new.path());
+        let (mut store, found) = open(new.path());
         assert_eq!((found.records, store.numbers().next_out), (4, 6), "{at}");
-        assert_found(&store, 3..=5);
+        assert_found(&mut store, 3..=5);
     }
 }
 
@@ -203,7 +203,7 @@ fn a_damaged_header_is_refused_and_repaired() {
         let new = TempDir::new();
         let repaired = FileStore::repair(dir.path(), new.path()).unwrap();
         assert_eq!((repaired.segments, repaired.lost_bytes), (1, 0), "{at}");
-        assert_found(&open(new.path()).0, 1..=5);
+        assert_found(&mut open(new.path()).0, 1..=5);
     }
 }
 
@@ -225,10 +225,10 @@ fn a_missing_segment_is_refused_and_bridged() {
     assert!(20 < first && first < last && last < 250, "{faults:?}");
     let (new, again) = (TempDir::new(), TempDir::new());
     assert_eq!(FileStore::repair(dir.path(), new.path()).unwrap().segments, 2);
-    let (store, _) = open(new.path());
+    let (mut store, _) = open(new.path());
     assert_eq!(store.numbers(), numbers);
-    assert_found(&store, 1..=20);
-    assert_found(&store, 250..=300);
+    assert_found(&mut store, 1..=20);
+    assert_found(&mut store, 250..=300);
     assert!(matches!(store.outbound(first), Ok(None)) && matches!(store.outbound(last), Ok(None)));
     drop(store);
     let repaired = FileStore::repair(new.path(), again.path()).unwrap();
@@ -294,7 +294,7 @@ fn a_failed_write_poisons_until_the_store_is_opened_again() {
     let (mut store, found) = open(&there);
     assert_eq!(found.records, sent);
     send_and_commit(&mut store, sent + 1..=sent + 100);
-    assert_found(&store, 1..=sent + 100);
+    assert_found(&mut store, 1..=sent + 100);
 }
 
 #[test]
@@ -305,7 +305,7 @@ fn too_large_a_record_changes_nothing() {
     let record = Record::Outbound { seq: 1, kind: Kind::Admin, bytes: &bytes };
     assert!(matches!(store.put(1, record), Err(StoreError::TooLarge { .. })));
     send_and_commit(&mut store, 1..=1);
-    assert_found(&store, 1..=1);
+    assert_found(&mut store, 1..=1);
 }
 
 #[test]
@@ -352,6 +352,6 @@ fn random_damage_never_panics_and_can_always_be_repaired() {
         let next = store.numbers().next_out;
         send(&mut store, next);
         store.commit().unwrap();
-        assert_found(&store, next..=next);
+        assert_found(&mut store, next..=next);
     }
 }

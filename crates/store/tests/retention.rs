@@ -4,9 +4,11 @@
 use std::fs;
 use std::path::Path;
 
+#[cfg(feature = "zstd")]
+use transfix_store::survey;
 use transfix_store::{
-    Disk, Durability, FileStore, Kind, MemoryStore, Options, Record, Retention, Store, StoreError,
-    WhenFull, journal,
+    Compress, Disk, Durability, FileStore, Kind, MemoryStore, Options, Record, Retention, Store,
+    StoreError, WhenFull, journal,
 };
 use transfix_testkit::disk::{Crash, End, SimDisk};
 use transfix_testkit::random::Random;
@@ -86,7 +88,7 @@ fn only_segments_from_before_the_last_reset_are_archived() {
     assert_eq!(archived, all[..archived.len()]);
     assert!(archived.len() >= all.len() - 1, "{archived:?}");
 
-    let store = open(at, &retention, 50);
+    let mut store = open(at, &retention, 50);
     assert_eq!(store.numbers().next_out, 11);
     for seq in 1..=10 {
         assert_eq!(store.outbound(seq).unwrap().unwrap().bytes, BYTES);
@@ -94,6 +96,80 @@ fn only_segments_from_before_the_last_reset_are_archived() {
     // The archive reads as a journal.
     let entries = journal::read(&at.join("archive")).unwrap().map(Result::unwrap);
     assert!(entries.count() >= 24);
+}
+
+/// Files there that end so.
+#[cfg(feature = "zstd")]
+fn ending(dir: &Path, ending: &str) -> usize {
+    let all = fs::read_dir(dir).unwrap();
+    all.filter(|e| e.as_ref().unwrap().file_name().to_str().unwrap().ends_with(ending)).count()
+}
+
+#[cfg(feature = "zstd")]
+#[test]
+fn what_is_not_needed_is_compressed_read_and_deleted() {
+    for archives in [true, false] {
+        let dir = TempDir::new();
+        let at = dir.path();
+        let kept = if archives { at.join("archive") } else { at.join("store") };
+        let retention = Retention {
+            archive_dir: archives.then(|| kept.clone()),
+            compress: Compress::Zstd,
+            delete_after_ns: 3 * DAY_NS,
+            ..Retention::default()
+        };
+        let mut store = open(at, &retention, DAY_NS);
+        for _ in 0..3 {
+            (0..30).for_each(|_| send(&mut store, DAY_NS).unwrap());
+            reset(&mut store, DAY_NS);
+        }
+        (0..30).for_each(|_| send(&mut store, DAY_NS).unwrap());
+        drop(store);
+        let read = |dir: &Path| journal::read(dir).unwrap().map(Result::unwrap).count();
+        settle(at, &retention, DAY_NS);
+        let (compressed, entries) = (ending(&kept, ".seg.zst"), read(&kept));
+        assert!(compressed > 8 && entries > 80, "{compressed} {entries}");
+        let plain = ending(&kept, ".seg");
+        assert_eq!(plain > 0, !archives, "what is needed stays as it is");
+        assert_eq!(survey(&kept).unwrap().faults, []);
+
+        // Killed between the copy and the removal: both are there.
+        let first = fs::read(kept.join("00000000.seg.zst")).unwrap();
+        fs::write(kept.join("00000000.seg"), zstd::decode_all(&first[..]).unwrap()).unwrap();
+        assert_eq!(read(&kept), entries);
+        settle(at, &retention, DAY_NS);
+        assert_eq!((ending(&kept, ".seg.zst"), ending(&kept, ".seg")), (compressed, plain));
+
+        let store = open(at, &retention, DAY_NS);
+        assert_eq!(store.numbers().next_out, 31);
+        assert_eq!(store.outbound(30).unwrap().unwrap().bytes, BYTES);
+        drop(store);
+        settle(at, &retention, 5 * DAY_NS);
+        assert_eq!(ending(&kept, ".seg.zst"), 0, "old enough to be deleted");
+    }
+}
+
+#[cfg(not(feature = "zstd"))]
+#[test]
+fn without_the_feature_nothing_is_compressed_and_nothing_lost() {
+    let dir = TempDir::new();
+    let (at, mut retention) = (dir.path(), archiving(dir.path()));
+    let mut store = open(at, &retention, 1);
+    (0..30).for_each(|n| send(&mut store, n).unwrap());
+    reset(&mut store, 40);
+    (0..30).for_each(|n| send(&mut store, n).unwrap());
+    drop(store);
+    settle(at, &retention, 42);
+    let archived = segments(&at.join("archive"));
+    retention.compress = Compress::Zstd;
+    let (mut store, _) = FileStore::open(&at.join("store"), options(), 43).unwrap();
+    store.retain(retention, 43, |error| assert!(error.to_string().contains("feature `zstd`")));
+    drop(store);
+    assert!(!archived.is_empty());
+    assert_eq!(segments(&at.join("archive")), archived);
+    fs::write(at.join("archive").join("00000009.seg.zst"), b"compressed elsewhere").unwrap();
+    let found = journal::read_file(&at.join("archive").join("00000009.seg.zst"));
+    assert!(found.err().unwrap().to_string().contains("feature `zstd`"));
 }
 
 #[test]
@@ -129,7 +205,7 @@ fn what_is_old_enough_and_not_needed_is_deleted() {
         drop(store);
         let needed = segments(&at.join("store"));
         assert!(needed.first() >= all.last(), "{needed:?} after {all:?}");
-        let store = open(at, &retention, 5_001 * DAY_NS);
+        let mut store = open(at, &retention, 5_001 * DAY_NS);
         assert!((1..15).all(|seq| store.outbound(seq).unwrap().is_some()));
     }
 }
@@ -167,11 +243,11 @@ fn beyond_the_limit_the_oldest_messages_are_forgotten() {
         send(&mut store, seq).unwrap();
         assert_eq!(store.outbound(seq).unwrap().unwrap().bytes, BYTES);
     }
-    let found = |store: &FileStore| -> (Vec<u64>, Vec<u64>) {
+    let found = |store: &mut FileStore| -> (Vec<u64>, Vec<u64>) {
         let out = (1..=100).filter(|seq| store.outbound(*seq).unwrap().is_some()).collect();
         (out, (1..=200).filter(|seq| store.inbound(*seq).unwrap().is_some()).collect())
     };
-    let before = found(&store);
+    let before = found(&mut store);
     let (first, last) = (before.0[0], before.0[before.0.len() - 1]);
     assert_eq!((last, (last - first + 1) as usize), (100, before.0.len()), "no gaps: {before:?}");
     assert!((10..=21).contains(&before.0.len()), "{before:?}");
@@ -180,13 +256,13 @@ fn beyond_the_limit_the_oldest_messages_are_forgotten() {
     settle(at, &retention, 2);
     assert!(segments(&at.join("store")).len() <= 3);
 
-    let store = open(at, &retention, 2);
-    assert_eq!((found(&store), store.numbers()), (before.clone(), numbers));
+    let mut store = open(at, &retention, 2);
+    assert_eq!((found(&mut store), store.numbers()), (before.clone(), numbers));
     drop(store);
     let repaired = FileStore::repair(&at.join("store"), &at.join("repaired")).unwrap();
     assert_eq!((repaired.segments, repaired.lost_bytes), (0, 0), "it is sound as it is");
-    let (store, _) = FileStore::open(&at.join("repaired"), options(), 2).unwrap();
-    assert_eq!(found(&store), before);
+    let (mut store, _) = FileStore::open(&at.join("repaired"), options(), 2).unwrap();
+    assert_eq!(found(&mut store), before);
 }
 
 #[test]
@@ -263,6 +339,7 @@ fn a_crash_while_segments_are_forgotten_and_moved_costs_nothing() {
         let options = Options { durability, ..options() };
         let retention = Retention {
             archive_dir: Some("/archive".into()),
+            compress: Compress::Never,
             delete_after_ns: 5,
             rotate_every_ns: 7,
             bytes_max: 2_500,
@@ -276,14 +353,14 @@ fn a_crash_while_segments_are_forgotten_and_moved_costs_nothing() {
             })
         };
         let disk = SimDisk::new(Random::new(1), Box::new(|| ()));
-        let found = |store: &FileStore<SimDisk>| -> Vec<u64> {
+        let found = |store: &mut FileStore<SimDisk>| -> Vec<u64> {
             (1..=TURNS).filter(|seq| store.outbound(*seq).unwrap().is_some()).collect()
         };
         let mut store = open(&disk, 1).unwrap();
         let mut undisturbed = vec![Vec::new()];
         for n in 1..=TURNS {
             send(&mut store, n).unwrap();
-            undisturbed.push(found(&store));
+            undisturbed.push(found(&mut store));
         }
         drop(store);
         let events = disk.events();
@@ -311,7 +388,7 @@ fn a_crash_while_segments_are_forgotten_and_moved_costs_nothing() {
                 let last = &undisturbed[done as usize + 1];
                 expected.retain(|seq| last.contains(seq));
             }
-            let found = found(&store);
+            let found = found(&mut store);
             assert!(expected.iter().all(|seq| found.contains(seq)), "{what}: {found:?}");
             (0..20).for_each(|_| send(&mut store, TURNS).unwrap());
         }

@@ -3,5 +3,5 @@
 mod store;
 mod stream;
 
-pub use store::store_laws;
+pub use store::{lasting_store_laws, store_laws};
 pub use stream::stream_laws;

@@ -233,7 +233,11 @@ pub(super) const FAULTS: &[Fault] = &[
     },
     Fault {
         name: "reset-cut-by-a-crash",
-        changes: &[(DESK, "match self.session.awaits_reset() {", "match false {")],
+        changes: &[(
+            SESSION,
+            "if self.awaits_reset() { 1 } else { self.next_num_in }",
+            "self.next_num_in",
+        )],
         kind: "mixed",
         worlds: 20_000,
     },
@@ -440,8 +444,8 @@ pub(super) const FAULTS: &[Fault] = &[
         name: "denied-and-logged-on",
         changes: &[(
             DESK,
-            "return self.session.deny_logon(now, &refusal.text, &mut self.out);",
-            "drop(refusal);",
+            "Err(self.session.deny_logon(now, &refusal.text, &mut self.out))",
+            "Ok(())",
         )],
         kind: "applications",
         worlds: 500,
@@ -460,8 +464,8 @@ pub(super) const FAULTS: &[Fault] = &[
         name: "postponed-counts-as-received",
         changes: &[(
             DESK,
-            "self.postponed.first_seq().unwrap_or_else(|| self.session.next_num_in())",
-            "self.session.next_num_in()",
+            "let next_in = postponed.unwrap_or_else(|| self.session.stored_num_in());",
+            "let next_in = self.session.stored_num_in();",
         )],
         kind: "applications",
         worlds: 2_000,

@@ -10,7 +10,7 @@ use transfix::store::journal::{self, Entry, Event, Message};
 use super::select::{Bound, Selection, bound};
 use super::{ended, existing, moment, output};
 use crate::convert::ToJson;
-use crate::input::{Choice, Dictionaries, Failure, Found, Place, Sink as _, failed};
+use crate::input::{Choice, Dictionaries, Failure, Found, Place, Sink as _, failed, shown};
 
 /// Write the messages of a store as bytes, JSON or a log.
 #[derive(Debug, clap::Args)]
@@ -111,6 +111,14 @@ fn write_object(
         }
         Event::Reset => return mark(out, &json!({"time": time.to_string(), "reset": true})),
         Event::Note(text) => return mark(out, &json!({"time": time.to_string(), "note": text})),
+        Event::Queued { ticket, bytes } => {
+            let fields = shown(bytes);
+            let object = json!({"time": time.to_string(), "queued": ticket, "fields": fields});
+            return mark(out, &object);
+        }
+        Event::Unqueued(ticket) => {
+            return mark(out, &json!({"time": time.to_string(), "unqueued": ticket}));
+        }
     };
     let (bytes, seq) = (&message.bytes[..], message.seq);
     let place = Place::Store { segment: entry.segment, byte: entry.offset };

@@ -43,6 +43,7 @@ fn show(dir: &Path, survey: &Survey) -> Result<ExitCode, Failure> {
     }
     table.add_row(["messages sent", &survey.outbound.to_string()]);
     table.add_row(["messages received", &survey.inbound.to_string()]);
+    table.add_row(["messages waiting", &survey.waiting.to_string()]);
     table.add_row(["other records", &survey.marks.to_string()]);
     if let Some((first, last)) = survey.times_ns {
         table.add_row(["first message", &moment(first).to_string()]);

@@ -44,6 +44,12 @@ pub(super) struct Postponed {
     at_ns: u64,
 }
 
+impl Postponed {
+    pub(super) const fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
 /// What the application has made of a message.
 enum Offer {
     /// It has had it, or will never have it.

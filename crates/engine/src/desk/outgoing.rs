@@ -25,7 +25,7 @@ impl Desk {
         if queued_bytes > self.options.queued_bytes_max {
             return Err(SendError::WouldBlock { queued_bytes });
         }
-        if self.options.offline == Offline::Store && self.session.state() == State::Disconnected {
+        if self.stores() {
             let sent = self.session.send_offline(now, msg_type, &mut self.out, fill);
             self.put_entries(now).map_err(|_| SendError::Failed)?;
             // Never written: the counterparty asks for it after the next logon.
@@ -33,6 +33,11 @@ impl Desk {
             return sent.map(Sent::Stored);
         }
         self.session.send(now, msg_type, &mut self.out, fill).map(Sent::Direct)
+    }
+
+    /// Whether messages get their numbers without a connection.
+    fn stores(&self) -> bool {
+        self.options.offline == Offline::Store && self.session.state() == State::Disconnected
     }
 
     /// Whether a message must take its place in the queue: it is kept for the next logon, or others
@@ -60,10 +65,15 @@ impl Desk {
         self.pause_until_ns = (pause_ns > 0).then(|| now.monotonic_ns + pause_ns);
     }
 
-    /// Sends what other threads handed over, as far as the session takes it now.
+    /// Sends or stores what other threads handed over, as far as the session takes it now.
     pub(crate) fn send_queued(&mut self, now: Now, queue: &SendQueue) {
         // Over it is over, whether anything can be sent or not.
         self.pause_until_ns = self.pause_until_ns.filter(|until| now.monotonic_ns < *until);
+        if self.stores() {
+            // A store that fails here fails again when this is committed.
+            let _ = self.store_queued(now, queue);
+            return;
+        }
         if self.must_wait() {
             return;
         }
@@ -78,9 +88,9 @@ impl Desk {
         });
     }
 
-    /// The link is gone: what waits gets its numbers now, before anything that is stored later.
+    /// Without a link what waits gets its numbers now, before anything that is stored later.
     pub(crate) fn store_queued(&mut self, now: Now, queue: &SendQueue) -> Result<(), StoreError> {
-        if self.options.offline != Offline::Store {
+        if !self.stores() || self.holds {
             return Ok(());
         }
         let mut stored = Ok(());
@@ -96,7 +106,7 @@ impl Desk {
                 Err(_) => ControlFlow::Break(()),
             }
         });
-        stored.and_then(|()| self.journal(now))
+        stored
     }
 
     fn return_refused(&mut self, message: &Queued<'_>, sent: Result<u64, SendError>) {

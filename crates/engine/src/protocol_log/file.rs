@@ -11,7 +11,7 @@ use std::thread::{self, JoinHandle};
 
 use transfix_codec::Timestamp;
 
-use super::compress;
+use transfix_store::compress;
 
 const HOUR_NS: i64 = 3_600_000_000_000;
 /// Lines are handed to the system in pieces of about this size.

@@ -110,12 +110,16 @@ impl ScheduleSettings {
             ..WindowSettings::default()
         };
         match (one == WindowSettings::default(), windows.is_empty()) {
-            (true, false) => windows.iter().map(Window::new).collect(),
+            (true, false) => {
+                let window = |(n, window)| Window::new(window).map_err(|e| e.in_window(n));
+                windows.iter().enumerate().map(window).collect()
+            }
             (false, true) => Ok(vec![Window::new(&one)?]),
             (true, true) => Err(ScheduleError::new("write from and to, or windows")),
             (false, false) => Err(ScheduleError::new(
                 "days, from and to stand for one window; put them into windows, with the others",
-            )),
+            )
+            .at("windows")),
         }
     }
 }

@@ -35,7 +35,9 @@ impl Window {
         let WindowSettings { days, from, to, open, close } = settings;
         match (days, from, to, open, close) {
             (None, None, None, Some(open), Some(close)) => {
-                Ok(Self::Cron { open: Cron::parse(open)?, close: Cron::parse(close)? })
+                let open = Cron::parse(open).map_err(|error| error.at("open"))?;
+                let close = Cron::parse(close).map_err(|error| error.at("close"))?;
+                Ok(Self::Cron { open, close })
             }
             (days, Some(from), Some(to), None, None) => Self::between(days.as_deref(), from, to),
             (.., None, None) => Err(ScheduleError::new("a window needs both from and to")),
@@ -47,20 +49,26 @@ impl Window {
     }
 
     fn between(days: Option<&str>, from: &str, to: &str) -> Result<Self, ScheduleError> {
-        match (day_and_time(from)?, day_and_time(to)?, days) {
-            ((None, from), (None, to), days) => {
-                Ok(Self::Days { days: days.map_or(Ok([true; 7]), days_of)?, from, to })
-            }
+        let open = day_and_time(from).map_err(|error| error.at("from"))?;
+        let close = day_and_time(to).map_err(|error| error.at("to"))?;
+        match (open, close, days) {
+            ((None, from), (None, to), days) => Ok(Self::Days {
+                days: days.map_or(Ok([true; 7]), days_of).map_err(|error| error.at("days"))?,
+                from,
+                to,
+            }),
             ((Some(open), from), (Some(close), to), None) => {
                 Ok(Self::Week { from: (open, from), to: (close, to) })
             }
             ((Some(_), _), (Some(_), _), Some(_)) => Err(ScheduleError::new(
                 "days does not go with a window of the week; leave it out, or from and to without \
                  a day",
-            )),
+            )
+            .at("days")),
             _ => Err(ScheduleError::new(format!(
                 "from = \"{from}\" and to = \"{to}\": both with a day, or none"
-            ))),
+            ))
+            .at("from")),
         }
     }
 

@@ -183,6 +183,7 @@ impl World for Loopback {
                 session.reset_at_next_logon();
                 true
             }
+            Operation::ResetInSession => session.reset_in_session(),
             Operation::NextIn(next) => session.set_next_numbers(Some(*next), None),
             Operation::NextOut(next) => session.set_next_numbers(None, Some(*next)),
             Operation::Restart => {

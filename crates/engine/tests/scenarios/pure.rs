@@ -189,6 +189,9 @@ impl World for PureWorld<'_> {
                 s.reset_at_next_logon();
                 true
             }),
+            Operation::ResetInSession => {
+                session.operate(now, |s, now, out| s.reset_in_session(now, out))
+            }
             Operation::NextIn(next) => session.operate(now, |s, _, _| {
                 s.set_next_num_in(*next);
                 true

@@ -2,7 +2,9 @@
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 mod delivery;
+mod memory;
 mod outgoing;
+mod own_store;
 mod templates;
 mod wire;
 

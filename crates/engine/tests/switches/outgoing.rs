@@ -40,6 +40,42 @@ fn messages_wait_for_the_logon_in_order() {
     assert_eq!(refused, Err(SendError::NotLoggedOn));
 }
 
+/// Without a logon nothing but the lock of the session says what becomes of a message.
+#[test]
+fn threads_that_send_offline_at_once_lose_nothing() {
+    const EACH: u64 = 500;
+    for offline in [Offline::Store, Offline::Queue] {
+        let (engine, address) = start(vec![venue(|s| s.offline = offline)], || Echo);
+        std::thread::scope(|scope| {
+            for thread in 0..2 {
+                let handle = engine.sessions().next().unwrap();
+                scope.spawn(move || {
+                    for n in 0..EACH {
+                        send(&handle, &format!("{thread}-{n:03}")).unwrap();
+                    }
+                });
+            }
+        });
+        let mut wire = Wire::connect(address, BeginString::Fix44);
+        wire.send("35=A|34=1|98=0|108=30");
+        assert!(wire.next().starts_with("35=A|34="));
+        if offline == Offline::Store {
+            wire.send("35=2|34=2|7=1|16=0");
+        }
+        let mut ids = Vec::new();
+        while ids.len() < 2 * EACH as usize {
+            let order = wire.next();
+            let id = order.split('|').find_map(|field| field.strip_prefix("11="));
+            ids.extend(id.map(str::to_owned));
+        }
+        for thread in ["0-", "1-"] {
+            let of_thread: Vec<_> = ids.iter().filter(|id| id.starts_with(thread)).collect();
+            assert_eq!(of_thread.len(), EACH as usize);
+            assert!(of_thread.is_sorted(), "the order of a thread is kept");
+        }
+    }
+}
+
 /// Tells which messages came back.
 struct Returned(Sender<(String, SendError)>);
 
@@ -157,4 +193,53 @@ fn during_the_pause_after_a_logon_messages_keep_their_order() {
         assert!(matches!(send(&handle, id), Ok(Sent::Queued { .. })));
     }
     assert_eq!(handle.queued().len(), 2);
+}
+
+/// Tells how often the same was asked for, and has enough at the third time.
+struct Patient(Sender<u32>);
+
+impl Application for Patient {
+    fn on_message(
+        &mut self,
+        _: &Message<'_>,
+        _: &mut SessionRef<'_>,
+    ) -> Result<(), BusinessReject> {
+        Ok(())
+    }
+
+    fn on_resend_loop(&mut self, times: u32, session: &mut SessionRef<'_>) {
+        self.0.send(times).unwrap();
+        if times == 3 {
+            session.disconnect();
+        }
+    }
+}
+
+#[test]
+fn the_application_hears_of_a_resend_loop_and_may_end_it() {
+    for same_requests_max in [0, 1] {
+        let (sender, told) = channel();
+        let settings = venue(|s| s.resend.same_requests_max = same_requests_max);
+        let (_engine, address) = start(vec![settings], || Patient(sender.clone()));
+        let mut wire = crate::logged_on(address);
+        for seq in 2..5 {
+            wire.send(&format!("35=2|34={seq}|7=1|16=1"));
+        }
+        while !wire.next().is_empty() {}
+        let expected = if same_requests_max == 0 { vec![2, 3] } else { vec![2] };
+        assert_eq!(told.try_iter().collect::<Vec<_>>(), expected);
+    }
+}
+
+/// The counterparty takes back what we have kept already: that is counted.
+#[test]
+fn kept_messages_that_are_covered_are_counted() {
+    let (engine, address) = start(vec![venue(|_| ())], || Echo);
+    let mut wire = crate::logged_on(address);
+    wire.send("35=D|34=3|11=a");
+    assert!(wire.next().starts_with("35=2|"));
+    wire.send("35=4|34=2|123=Y|36=4");
+    wire.send("35=1|34=4|112=x");
+    assert!(wire.next().starts_with("35=0|"));
+    assert_eq!(engine.sessions().next().unwrap().counters().passed_over, 1);
 }

@@ -2,7 +2,14 @@
 
 use std::net::SocketAddr;
 
-use transfix::{Application, BeginString, Engine, SessionSettings, Settings};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use transfix::{
+    Application, BeginString, BusinessReject, Durability, Engine, LogonRefusal, Message, SessionId,
+    SessionRef, SessionSettings, Settings, tag,
+};
+use transfix_testkit::temp::TempDir;
 
 use crate::wire::Wire;
 use crate::{Echo, start, venue};
@@ -14,20 +21,22 @@ fn template() -> SessionSettings {
 fn open(sessions: Vec<SessionSettings>, created_sessions_max: usize) -> (Engine, SocketAddr) {
     let mut settings = Settings { sessions, ..Settings::default() };
     settings.engine.created_sessions_max = created_sessions_max;
-    let engine = Engine::start_open(
-        &settings,
-        |_| Box::new(Echo),
-        |id| (&*id.target_comp_id != "BAD").then(|| Box::new(Echo) as Box<dyn Application>),
-    )
-    .unwrap();
+    let engine = Engine::builder(&settings)
+        .admit(|id| (&*id.target_comp_id != "BAD").then(|| Box::new(Echo) as Box<dyn Application>))
+        .start(|_| Box::new(Echo))
+        .unwrap();
     let address = engine.listening()[0];
     (engine, address)
 }
 
 /// The answer to a Logon(A) of this counterparty.
 fn log_on(address: SocketAddr, name: &str, seq: u64) -> (Wire, String) {
+    log_on_with(address, name, &format!("34={seq}|98=0|108=30"))
+}
+
+fn log_on_with(address: SocketAddr, name: &str, terms: &str) -> (Wire, String) {
     let mut wire = Wire::connect(address, BeginString::Fix44);
-    wire.send(&format!("35=A|34={seq}|49={name}|98=0|108=30"));
+    wire.send(&format!("35=A|49={name}|{terms}"));
     let answer = wire.next();
     (wire, answer)
 }
@@ -53,7 +62,7 @@ fn sessions_are_made_from_a_template() {
     assert_eq!(first.next(), "");
     let (_first, answer) = log_on(address, "CLIENT", 4);
     assert_eq!(answer, "35=A|34=4|98=0|108=30");
-    let id = transfix::SessionId::new(BeginString::Fix44, "VENUE", "CLIENT");
+    let id = SessionId::new(BeginString::Fix44, "VENUE", "CLIENT");
     assert!(engine.session(&id).unwrap().is_logged_on());
     assert_eq!(engine.stop(1_000).len(), 2);
 }
@@ -75,5 +84,94 @@ fn without_a_template_nobody_else_gets_in() {
     assert_eq!(log_on(address, "OTHER", 1).1, "");
     let settings = Settings::of(template());
     let refused = Engine::start(&settings, |_| Box::new(Echo)).err().unwrap().to_string();
-    assert_eq!(refused, "FIX.4.4:VENUE->* is a template; start the engine by start_open");
+    assert_eq!(refused, "FIX.4.4:VENUE->* is a template; Engine::builder().admit() says whom");
+}
+
+/// Lets in who knows the password, and counts how many tried.
+struct Doorkeeper(Arc<AtomicU32>);
+
+impl Application for Doorkeeper {
+    fn on_message(
+        &mut self,
+        message: &Message<'_>,
+        session: &mut SessionRef<'_>,
+    ) -> Result<(), BusinessReject> {
+        Echo.on_message(message, session)
+    }
+
+    fn judge_logon(&mut self, logon: &Message<'_>, _: &SessionId) -> Result<(), LogonRefusal> {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        match logon.raw(tag::PASSWORD) {
+            Some(b"sesame") => Ok(()),
+            _ => Err(LogonRefusal::new("who are you?")),
+        }
+    }
+}
+
+#[test]
+fn strangers_are_judged_before_anything_is_made() {
+    let dir = TempDir::new();
+    let mut template = template();
+    template.durability = Durability::Process;
+    template.validate = true;
+    template.store_dir = dir.path().to_owned();
+    let mut settings = Settings::of(template);
+    settings.engine.created_sessions_max = 1;
+    let judged = Arc::new(AtomicU32::new(0));
+    let count = Arc::clone(&judged);
+    let open = |_: &SessionId| -> Box<dyn Application> { unreachable!("no session of its own") };
+    let admit = move |_: &SessionId| -> Option<Box<dyn Application>> {
+        Some(Box::new(Doorkeeper(Arc::clone(&count))))
+    };
+    let engine = Engine::builder(&settings).admit(admit).start(open).unwrap();
+    let address = engine.listening()[0];
+    let refused = [
+        ("34=1|98=0|108=30", "who are you?"),
+        ("34=7|98=0|108=30|554=open", "who are you?"),
+        (
+            "34=1|98=0|108=30|554=sesame|55=X",
+            "Logon(A) refused: Tag not defined for this message type, tag 55",
+        ),
+        ("34=1|98=0|554=sesame", "Logon(A) refused: HeartBtInt(108) must be seconds, 0 or more"),
+    ];
+    for (n, (terms, why)) in refused.into_iter().enumerate() {
+        let (mut wire, said) = log_on_with(address, &format!("STRANGER{n}"), terms);
+        assert_eq!(said, format!("35=5|34=1|58={why}"));
+        assert_eq!(wire.next(), "", "closed");
+    }
+    assert_eq!(judged.load(Ordering::Relaxed), 2, "only good ones");
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "nothing is left behind");
+    // Nobody has used up the one session that may be made; its Logon(A) is judged once.
+    let known = "34=1|98=0|108=30|554=sesame";
+    let (wire, said) = log_on_with(address, "CLIENT", known);
+    assert_eq!(said, WELCOME);
+    assert_eq!(judged.load(Ordering::Relaxed), 3);
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
+    // Each further one too, by the session itself.
+    drop(wire);
+    let id = SessionId::new(BeginString::Fix44, "VENUE", "CLIENT");
+    let session = engine.session(&id).unwrap();
+    while session.is_logged_on() {
+        std::thread::yield_now();
+    }
+    let (_wire, said) = log_on_with(address, "CLIENT", "34=2|98=0|108=30|554=open");
+    assert_eq!(said, "35=5|34=2|58=who are you?");
+    assert_eq!(judged.load(Ordering::Relaxed), 4);
+}
+
+#[test]
+fn messages_for_third_parties_find_sessions_made_from_templates() {
+    for routes in [false, true] {
+        let mut template = template();
+        template.route_third_party = routes;
+        let (_engine, address) = open(vec![template], 2);
+        let (mut from, _) = log_on(address, "CLIENT", 1);
+        let (mut to, _) = log_on(address, "OTHER", 1);
+        from.send("35=D|34=2|128=OTHER|11=a");
+        if routes {
+            assert_eq!(to.next(), "35=D|34=2|115=CLIENT|11=a");
+        } else {
+            assert_eq!(from.next(), "35=D|34=2|11=a", "the application got it");
+        }
+    }
 }

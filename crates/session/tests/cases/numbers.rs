@@ -1,9 +1,10 @@
 //! The switches about numbers: resets, numbers too low, LastMsgSeqNumProcessed(369) and
 //! NextExpectedMsgSeqNum(789).
 
+use transfix_codec::{Reject, RejectReason, tag};
 use transfix_session::{
-    BeginString, Disconnect, NumbersConfig, ResetPolicy, Role, State, TooLow, TooLowAtLogon,
-    Verdict,
+    BeginString, Disconnect, NumbersConfig, Remark, ResetPolicy, Role, State, TooLow,
+    TooLowAtLogon, Verdict,
 };
 
 use crate::counterparty::{World, all_versions};
@@ -413,4 +414,52 @@ fn next_expected_of_an_acceptor_is_honoured() {
         w.sent();
         assert_eq!(w.receive(&format!("35=A|34=1|98=0|108=30|789={next}")), expected);
     }
+}
+
+/// What an operator has set is not undone by somebody who does not log on; what a refusal has used
+/// comes back.
+#[test]
+fn a_stranger_brings_no_reset_at_the_end_of_its_connection() {
+    for (set, expected) in [(None, (1, 1)), (Some(7), (1, 8))] {
+        let on_disconnect = ResetPolicy { disconnect: true, ..ResetPolicy::NEVER };
+        let mut w = World::active_with(BeginString::Fix44, |config| config.reset = on_disconnect);
+        w.disconnect();
+        assert_eq!(numbers(&w), (1, 1));
+        w.connect();
+        // While a connection is up too.
+        if let Some(next) = set {
+            w.session.set_next_num_out(next);
+        }
+        w.takes("35=A|34=1|98=0|108=-1");
+        assert_eq!(w.sent().len(), 1, "a Logout(5)");
+        w.disconnect();
+        assert_eq!(numbers(&w), expected);
+    }
+}
+
+#[test]
+fn kept_messages_that_are_covered_are_told() {
+    let mut w = World::active(BeginString::Fix44);
+    for seq in [4, 5, 7] {
+        assert_eq!(w.receive(&format!("35=D|34={seq}|11=a")), Verdict::Held);
+    }
+    assert_eq!(w.session.take_remark(), None);
+    w.takes("35=4|34=2|123=Y|36=6");
+    assert_eq!(w.session.take_remark(), Some(Remark::PassedOver(2)));
+    assert_eq!(w.session.take_remark(), None, "once");
+    assert_eq!((w.receive_held(), w.session.held().0), (None, 1), "6 is missing still");
+    w.takes("35=0|34=6");
+    assert_eq!(w.receive_held(), Some(Verdict::Deliver));
+    assert_eq!(w.session.take_remark(), None, "delivered");
+}
+
+#[test]
+fn a_faulty_reject_is_told_and_counts() {
+    let mut w = World::active(BeginString::Fix44);
+    w.takes("35=3|34=2|45=1");
+    assert_eq!(w.session.take_remark(), None);
+    w.takes("35=3|34=3|45=1|43=?");
+    let fault = Reject::new(RejectReason::IncorrectDataFormat, tag::POSS_DUP_FLAG);
+    assert_eq!(w.session.take_remark(), Some(Remark::FaultyReject(fault)));
+    assert_eq!((w.sent().len(), w.session.next_num_in()), (0, 4));
 }

@@ -293,7 +293,7 @@ fn messages_of_the_session_layer_have_checks_of_their_own() {
     let mut w = World::active(BeginString::Fix44);
     let dictionary = transfix_dictionary::standard("FIX44").unwrap();
     let rules = Arc::new(Rules::new(&dictionary, &dictionary));
-    let checks = Checks { application: Switches::NONE, session: Switches::default() };
+    let checks = Checks { session: Switches::default(), ..Checks::all(Switches::NONE) };
     w.session.set_rules(Some(rules), checks);
     assert_eq!(w.receive("35=D|34=2|44=cheap"), Verdict::Deliver);
     assert_eq!(w.receive("35=0|34=3|44=1"), Verdict::Handled);

@@ -1,4 +1,4 @@
-//! The laws of [`Store`].
+//! The laws of [`Store`], for those of this project and for those of its users.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ const KINDS: [Kind; 2] = [Kind::Admin, Kind::Application];
 /// # Panics
 /// If a law is broken.
 pub fn store_laws(created_ns: u64, mut open: impl FnMut() -> Box<dyn Store>) {
-    starts_with_one(&*open(), created_ns);
+    starts_with_one(&mut *open(), created_ns);
     nothing_before_commit(&mut *open());
     commit_of_nothing(&mut *open());
     outbound_is_found_as_it_was_put(&mut *open());
@@ -27,6 +27,24 @@ pub fn store_laws(created_ns: u64, mut open: impl FnMut() -> Box<dyn Store>) {
     a_batch_may_reset_and_go_on(&mut *open());
     for seed in 0..8 {
         agrees_with_a_model(&mut *open(), created_ns, seed);
+    }
+}
+
+/// Checks what holds of a store that outlives its process. Each call of `place` names a new, empty
+/// one, created at `created_ns`, and answers with the way to open it: again and again, the one
+/// before always being dropped.
+///
+/// # Panics
+/// If a law is broken.
+pub fn lasting_store_laws<Open>(created_ns: u64, mut place: impl FnMut() -> Open)
+where
+    Open: FnMut() -> Box<dyn Store>,
+{
+    what_is_committed_lasts(&mut place(), created_ns);
+    what_is_not_committed_is_gone(&mut place());
+    let queue = what_waits_lasts(&mut place());
+    for seed in 0..8 {
+        lasts_as_the_model_says(&mut place(), Model::new(created_ns, queue), seed);
     }
 }
 
@@ -45,11 +63,11 @@ fn commit_all(store: &mut dyn Store, records: &[Record<'_>]) {
     store.commit().expect("commit");
 }
 
-fn found(store: &dyn Store, seq: u64) -> Option<&[u8]> {
-    store.outbound(seq).expect("outbound").map(|stored| stored.bytes)
+fn found(store: &mut dyn Store, seq: u64) -> Option<Vec<u8>> {
+    store.outbound(seq).expect("outbound").map(|stored| stored.bytes.to_vec())
 }
 
-fn starts_with_one(store: &dyn Store, created_ns: u64) {
+fn starts_with_one(store: &mut dyn Store, created_ns: u64) {
     assert_eq!(store.numbers(), Numbers { next_in: 1, next_out: 1, created_ns });
     assert_eq!(store.outbound(1).expect("outbound"), None);
     assert_eq!(store.inbound(1).expect("inbound"), None);
@@ -62,7 +80,7 @@ fn nothing_before_commit(store: &mut dyn Store) {
     assert_eq!(found(store, 1), None);
     store.commit().expect("commit");
     assert_eq!((store.numbers().next_in, store.numbers().next_out), (5, 2));
-    assert_eq!(found(store, 1), Some(&b"one"[..]));
+    assert_eq!(found(store, 1), Some(b"one".to_vec()));
 }
 
 fn commit_of_nothing(store: &mut dyn Store) {
@@ -106,21 +124,21 @@ fn numbers_are_set(store: &mut dyn Store) {
 fn outbound_at_or_above_next_out_is_hidden(store: &mut dyn Store) {
     commit_all(store, &[out(1, b"a"), out(2, b"b"), out(3, b"c")]);
     commit_all(store, &[Record::NextOut(2)]);
-    assert_eq!([found(store, 1), found(store, 2)], [Some(&b"a"[..]), None]);
+    assert_eq!([found(store, 1), found(store, 2)], [Some(b"a".to_vec()), None]);
     commit_all(store, &[out(2, b"d")]);
-    assert_eq!([found(store, 2), found(store, 3)], [Some(&b"d"[..]), None]);
+    assert_eq!([found(store, 2), found(store, 3)], [Some(b"d".to_vec()), None]);
 }
 
 fn holes_are_not_found(store: &mut dyn Store) {
     commit_all(store, &[out(1, b"a"), Record::NextOut(1 << 50), out(1 << 50, b"far")]);
     let around = [1, 2, (1 << 50) - 1, 1 << 50, (1 << 50) + 1].map(|seq| found(store, seq));
-    assert_eq!(around, [Some(&b"a"[..]), None, None, Some(&b"far"[..]), None]);
+    assert_eq!(around, [Some(b"a".to_vec()), None, None, Some(b"far".to_vec()), None]);
     assert_eq!(store.numbers().next_out, (1 << 50) + 1);
 }
 
 fn the_last_put_counts(store: &mut dyn Store) {
     commit_all(store, &[out(1, b"first"), out(1, b"second")]);
-    assert_eq!(found(store, 1), Some(&b"second"[..]));
+    assert_eq!(found(store, 1), Some(b"second".to_vec()));
     assert_eq!(store.numbers().next_out, 2);
 }
 
@@ -137,7 +155,7 @@ fn reset_forgets(store: &mut dyn Store) {
 fn a_batch_may_reset_and_go_on(store: &mut dyn Store) {
     commit_all(store, &[out(1, b"a"), out(2, b"b")]);
     commit_all(store, &[out(3, b"c"), Record::Reset, out(1, b"new")]);
-    assert_eq!([found(store, 1), found(store, 2)], [Some(&b"new"[..]), None]);
+    assert_eq!([found(store, 1), found(store, 2)], [Some(b"new".to_vec()), None]);
     assert_eq!(store.numbers(), Numbers { next_in: 1, next_out: 2, created_ns: 101 });
 }
 
@@ -147,9 +165,55 @@ struct Model {
     numbers: Numbers,
     outbound: BTreeMap<u64, Vec<u8>>,
     inbound: BTreeMap<u64, Vec<u8>>,
+    queue: Queue,
+    waiting: BTreeMap<u64, Vec<u8>>,
 }
 
 impl Model {
+    fn new(created_ns: u64, queue: Queue) -> Self {
+        let numbers = Numbers { next_in: 1, next_out: 1, created_ns };
+        let (outbound, inbound) = (BTreeMap::new(), BTreeMap::new());
+        Self { numbers, outbound, inbound, queue, waiting: BTreeMap::new() }
+    }
+
+    /// Some records and their commit, in the store and here.
+    fn turn(&mut self, store: &mut dyn Store, turn: u64, random: &mut Random) {
+        for _ in 0..random.below(4) {
+            let bytes = vec![random.next() as u8; random.below(120)];
+            let near = 1 + random.below(40) as u64;
+            let ticket = self.waiting.last_key_value().map_or(0, |(last, _)| *last) + 1;
+            let record = match random.below(24) {
+                0 => Record::Reset,
+                1 => Record::NextOut(near),
+                2..4 => Record::NextIn(near),
+                4 => Record::Note("logged on"),
+                5..9 => Record::Inbound { seq: near, kind: Kind::Admin, bytes: &bytes },
+                9 => out(near, &bytes),
+                20 => Record::Unqueued(ticket.saturating_sub(2).max(1)),
+                21.. => Record::Queued { ticket, bytes: &bytes },
+                _ => out(turn + 1, &bytes),
+            };
+            store.put(turn, record).expect("put");
+            self.put(turn, record);
+        }
+        store.commit().expect("commit");
+    }
+
+    fn assert_found(&self, store: &mut dyn Store, seed: u64) {
+        assert_eq!(store.numbers(), self.numbers, "seed {seed}");
+        if self.queue == Queue::Kept {
+            let expected: Vec<_> = self.waiting.clone().into_iter().collect();
+            assert_eq!(waiting(store), expected, "seed {seed}");
+        }
+        for seq in 1..64 {
+            let expected = self.outbound.get(&seq).cloned();
+            assert_eq!(found(store, seq), expected, "seed {seed}, outbound {seq}");
+            let inbound = store.inbound(seq).expect("inbound").map(|stored| stored.bytes.to_vec());
+            let expected = self.inbound.get(&seq).cloned();
+            assert_eq!(inbound, expected, "seed {seed}, inbound {seq}");
+        }
+    }
+
     fn put(&mut self, now_ns: u64, record: Record<'_>) {
         match record {
             Record::Outbound { seq, bytes, .. } => {
@@ -170,39 +234,100 @@ impl Model {
                 self.inbound.clear();
                 self.numbers = Numbers { next_in: 1, next_out: 1, created_ns: now_ns };
             }
+            Record::Queued { ticket, bytes } => _ = self.waiting.insert(ticket, bytes.to_vec()),
+            Record::Unqueued(last) => self.waiting.retain(|ticket, _| *ticket > last),
             Record::Note(_) => {}
         }
     }
 }
 
 fn agrees_with_a_model(store: &mut dyn Store, created_ns: u64, seed: u64) {
-    let mut random = Random::new(seed);
-    let numbers = Numbers { next_in: 1, next_out: 1, created_ns };
-    let mut model = Model { numbers, outbound: BTreeMap::new(), inbound: BTreeMap::new() };
+    let (mut random, mut model) = (Random::new(seed), Model::new(created_ns, Queue::None));
     for turn in 0..60 {
-        for _ in 0..random.below(4) {
-            let bytes = vec![random.next() as u8; random.below(120)];
-            let near = 1 + random.below(40) as u64;
-            let record = match random.below(20) {
-                0 => Record::Reset,
-                1 => Record::NextOut(near),
-                2..4 => Record::NextIn(near),
-                4 => Record::Note("logged on"),
-                5..9 => Record::Inbound { seq: near, kind: Kind::Admin, bytes: &bytes },
-                9 => out(near, &bytes),
-                _ => out(turn + 1, &bytes),
-            };
-            store.put(turn, record).expect("put");
-            model.put(turn, record);
+        model.turn(store, turn, &mut random);
+        model.assert_found(store, seed);
+    }
+}
+
+fn what_is_committed_lasts(open: &mut dyn FnMut() -> Box<dyn Store>, created_ns: u64) {
+    let mut store = open();
+    let bytes = &b"in"[..];
+    commit_all(&mut *store, &[out(1, b"one"), Record::NextIn(9)]);
+    commit_all(&mut *store, &[Record::Inbound { seq: 8, kind: Kind::Admin, bytes }]);
+    drop(store);
+    let mut store = open();
+    assert_eq!(store.numbers(), Numbers { next_in: 9, next_out: 2, created_ns });
+    let one = store.outbound(1).expect("outbound").expect("found");
+    assert_eq!((one.kind, one.time_ns, one.bytes), (Kind::Application, 100, &b"one"[..]));
+    let eight = store.inbound(8).expect("inbound").expect("found");
+    assert_eq!((eight.kind, eight.time_ns, eight.bytes), (Kind::Admin, 100, bytes));
+}
+
+fn what_is_not_committed_is_gone(open: &mut dyn FnMut() -> Box<dyn Store>) {
+    let mut store = open();
+    commit_all(&mut *store, &[out(1, b"one")]);
+    put_all(&mut *store, &[out(2, b"two"), Record::NextIn(5)]);
+    drop(store);
+    let mut store = open();
+    assert_eq!((store.numbers().next_in, store.numbers().next_out), (1, 2));
+    assert_eq!([found(&mut *store, 1), found(&mut *store, 2)], [Some(b"one".to_vec()), None]);
+    commit_all(&mut *store, &[out(2, b"again")]);
+    assert_eq!(found(&mut *store, 2), Some(b"again".to_vec()));
+}
+
+/// Whether a store keeps messages that wait to be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Queue {
+    None,
+    Kept,
+}
+
+/// What waits in a store, in order.
+fn waiting(store: &mut dyn Store) -> Vec<(u64, Vec<u8>)> {
+    let (mut all, mut next) = (Vec::new(), 0);
+    while let Some(stored) = store.queued(next).expect("queued") {
+        assert!(stored.seq >= next, "tickets ascend");
+        next = stored.seq + 1;
+        all.push((stored.seq, stored.bytes.to_vec()));
+    }
+    all
+}
+
+fn what_waits_lasts(open: &mut dyn FnMut() -> Box<dyn Store>) -> Queue {
+    let mut store = open();
+    commit_all(&mut *store, &[Record::Queued { ticket: 3, bytes: b"a" }]);
+    if waiting(&mut *store).is_empty() {
+        return Queue::None;
+    }
+    commit_all(&mut *store, &[Record::Queued { ticket: 4, bytes: b"b" }, out(1, b"one")]);
+    commit_all(&mut *store, &[Record::Reset, Record::Queued { ticket: 9, bytes: b"c" }]);
+    put_all(&mut *store, &[Record::Unqueued(9)]);
+    let all = [(3, b"a".to_vec()), (4, b"b".to_vec()), (9, b"c".to_vec())];
+    assert_eq!(waiting(&mut *store), all, "not committed");
+    drop(store);
+    let mut store = open();
+    assert_eq!(waiting(&mut *store), all, "not committed");
+    let first = store.queued(0).expect("queued").expect("waits");
+    assert_eq!((first.kind, first.time_ns), (Kind::Application, 100));
+    commit_all(&mut *store, &[out(1, b"a"), Record::Unqueued(4)]);
+    assert_eq!(waiting(&mut *store), all[2..]);
+    drop(store);
+    let mut store = open();
+    assert_eq!(waiting(&mut *store), all[2..]);
+    commit_all(&mut *store, &[Record::Unqueued(9), Record::Queued { ticket: 1, bytes: b"d" }]);
+    assert_eq!(waiting(&mut *store), [(1, b"d".to_vec())], "tickets may begin anew");
+    Queue::Kept
+}
+
+fn lasts_as_the_model_says(open: &mut dyn FnMut() -> Box<dyn Store>, mut model: Model, seed: u64) {
+    let mut random = Random::new(seed);
+    let mut store = open();
+    for turn in 0..60 {
+        model.turn(&mut *store, turn, &mut random);
+        if random.below(3) == 0 {
+            drop(store);
+            store = open();
         }
-        store.commit().expect("commit");
-        assert_eq!(store.numbers(), model.numbers, "seed {seed}");
-        for seq in 1..64 {
-            let expected = model.outbound.get(&seq).map(|bytes| &bytes[..]);
-            assert_eq!(found(store, seq), expected, "seed {seed}, outbound {seq}");
-            let inbound = store.inbound(seq).expect("inbound").map(|stored| stored.bytes);
-            let expected = model.inbound.get(&seq).map(|bytes| &bytes[..]);
-            assert_eq!(inbound, expected, "seed {seed}, inbound {seq}");
-        }
+        model.assert_found(&mut *store, seed);
     }
 }

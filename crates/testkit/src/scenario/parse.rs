@@ -122,6 +122,7 @@ fn operation(text: &str) -> Result<Operation, String> {
         }
         "sequence-reset" => Operation::SequenceReset(whole(rest)?),
         "reset-at-logon" => Operation::ResetAtLogon,
+        "reset-in-session" => Operation::ResetInSession,
         "next-in" => Operation::NextIn(whole(rest)?),
         "next-out" => Operation::NextOut(whole(rest)?),
         "restart" => Operation::Restart,

@@ -41,6 +41,8 @@ pub enum Operation {
     SequenceReset(u64),
     /// Makes the next Logon(A) of ours reset the numbers.
     ResetAtLogon,
+    /// Resets the numbers in mid-session.
+    ResetInSession,
     /// Sets the number expected next.
     NextIn(u64),
     /// Sets the number of our next message.
@@ -184,7 +186,10 @@ impl Player<'_> {
             Step::Send(text, refusal) => self.order(text, refusal.as_deref()),
             Step::Operate(operation) => {
                 self.transcript.push(format!("  operator: {operation:?}"));
-                if matches!(operation, Operation::NextOut(_) | Operation::SequenceReset(_)) {
+                if matches!(
+                    operation,
+                    Operation::NextOut(_) | Operation::SequenceReset(_) | Operation::ResetInSession
+                ) {
                     self.next_out = None;
                 }
                 self.world.operate(operation)

@@ -105,11 +105,15 @@ impl Store for Watched {
         self.store.commit()
     }
 
-    fn outbound(&self, seq: u64) -> Result<Option<Stored<'_>>, StoreError> {
+    fn outbound(&mut self, seq: u64) -> Result<Option<Stored<'_>>, StoreError> {
         self.store.outbound(seq)
     }
 
-    fn inbound(&self, seq: u64) -> Result<Option<Stored<'_>>, StoreError> {
+    fn inbound(&mut self, seq: u64) -> Result<Option<Stored<'_>>, StoreError> {
         self.store.inbound(seq)
+    }
+
+    fn queued(&mut self, ticket: u64) -> Result<Option<Stored<'_>>, StoreError> {
+        self.store.queued(ticket)
     }
 }

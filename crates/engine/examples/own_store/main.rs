@@ -1,0 +1,56 @@
+//! A venue whose store is its own: a plain file to which each commit appends one batch.
+//!
+//! Two processes may share the file, one after the other: with `refresh_on_logon` each goes on from
+//! what the other has left. A store for production has checksums and syncs as well.
+//!
+//! ```text
+//! cargo run -p transfix --example own_store [ADDRESS]    default 127.0.0.1:9880
+//! ```
+#![allow(clippy::print_stdout, reason = "an example talks to the one who runs it")]
+
+mod plain;
+
+use std::error::Error;
+use std::path::Path;
+
+use plain::PlainStore;
+use transfix::{
+    Application, BeginString, BusinessReject, Engine, EngineError, Message, Role, SessionId,
+    SessionRef, SessionSettings, Settings,
+};
+
+/// Takes orders and says nothing.
+struct Venue;
+
+impl Application for Venue {
+    fn on_message(
+        &mut self,
+        order: &Message<'_>,
+        session: &mut SessionRef<'_>,
+    ) -> Result<(), BusinessReject> {
+        println!("{}: {} from the counterparty", session.id(), order.msg_type().escape_ascii());
+        Ok(())
+    }
+}
+
+fn start(address: &str, dir: &Path) -> Result<Engine, EngineError> {
+    let id = SessionId::new(BeginString::Fix44, "VENUE", "CLIENT");
+    let mut session = SessionSettings::new(Role::Acceptor, &id, address);
+    session.refresh_on_logon = true;
+    let dir = dir.to_path_buf();
+    Engine::builder(&Settings::of(session))
+        .stores(move |session, now_ns| {
+            let name = format!("{}.journal", session.target_comp_id);
+            Ok(Some(Box::new(PlainStore::open(&dir.join(name), now_ns)?)))
+        })
+        .start(|_| Box::new(Venue))
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let address = std::env::args().nth(1).unwrap_or_else(|| "127.0.0.1:9880".to_owned());
+    let engine = start(&address, Path::new("."))?;
+    println!("listening at {}; enter a line to stop", engine.listening()[0]);
+    std::io::stdin().read_line(&mut String::new())?;
+    engine.stop(5_000);
+    Ok(())
+}

@@ -1,0 +1,185 @@
+//! A store in a plain file: each commit appends one batch, behind its length.
+//!
+//! Invariants: a batch that is not whole is not there; the numbers and the places of the messages
+//! are in memory, the messages themselves are read when they are asked for.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use transfix::store::{Kind, Numbers, Record, Store, StoreError, Stored};
+
+// What a record is. Messages sent stand last in the index, so that its end can be cut off.
+const IN: u8 = 0;
+const QUEUED: u8 = 1;
+const OUT: u8 = 2;
+const NEXT_IN: u8 = 3;
+const NEXT_OUT: u8 = 4;
+const RESET: u8 = 5;
+const UNQUEUED: u8 = 6;
+/// What it is, its layer, number, time, and the length of the message.
+const HEAD: usize = 22;
+
+#[derive(Clone, Copy)]
+struct Place {
+    kind: Kind,
+    time_ns: u64,
+    offset: u64,
+    len: usize,
+}
+
+/// The store of one session.
+pub(crate) struct PlainStore {
+    file: File,
+    /// Bytes of whole batches.
+    end: u64,
+    numbers: Numbers,
+    places: BTreeMap<(u8, u64), Place>,
+    batch: Vec<u8>,
+    found: Vec<u8>,
+    failed: bool,
+}
+
+impl PlainStore {
+    /// Opens the file, and makes it if it is not there.
+    pub(crate) fn open(path: &Path, now_ns: u64) -> Result<Self, StoreError> {
+        let file = File::options().read(true).append(true).create(true).open(path);
+        let mut store = Self {
+            file: file.map_err(StoreError::Own)?,
+            end: 0,
+            numbers: Numbers::fresh(now_ns),
+            places: BTreeMap::new(),
+            batch: vec![0; 4],
+            found: Vec::new(),
+            failed: false,
+        };
+        store.refresh()?;
+        // What a process that was killed had not written to its end.
+        store.file.set_len(store.end).map_err(StoreError::Own)?;
+        if store.end == 0 {
+            store.put(now_ns, Record::Reset)?;
+            store.commit()?;
+        }
+        Ok(store)
+    }
+
+    /// Takes over the whole batches behind those that are known.
+    fn read_on(&mut self) -> io::Result<()> {
+        let mut bytes = Vec::new();
+        self.file.seek(SeekFrom::Start(self.end))?;
+        self.file.read_to_end(&mut bytes)?;
+        let mut rest = &bytes[..];
+        while let Some((&len, more)) = rest.split_first_chunk()
+            && let Some((batch, more)) = more.split_at_checked(u32::from_le_bytes(len) as usize)
+        {
+            self.end += 4;
+            self.apply(batch);
+            rest = more;
+        }
+        Ok(())
+    }
+
+    /// What the records of a batch, which begins at the end, do.
+    fn apply(&mut self, mut batch: &[u8]) {
+        while let Some((head, rest)) = batch.split_first_chunk::<HEAD>() {
+            let number = |at| u64::from_le_bytes(std::array::from_fn(|n| head[at + n]));
+            let (what, seq, time_ns) = (head[0], number(2), number(10));
+            let len = u32::from_le_bytes(std::array::from_fn(|n| head[18 + n])) as usize;
+            let kind = if head[1] == 0 { Kind::Admin } else { Kind::Application };
+            let offset = self.end + HEAD as u64;
+            let numbers = &mut self.numbers;
+            match what {
+                OUT => numbers.next_out = seq + 1,
+                NEXT_IN => numbers.next_in = seq,
+                NEXT_OUT => numbers.next_out = seq,
+                RESET => *numbers = Numbers::fresh(time_ns),
+                _ => {}
+            }
+            match what {
+                OUT | NEXT_OUT => drop(self.places.split_off(&(OUT, seq))),
+                RESET => self.places.retain(|place, _| place.0 == QUEUED),
+                UNQUEUED => self.places.retain(|place, _| place.0 != QUEUED || place.1 > seq),
+                _ => {}
+            }
+            if what <= OUT {
+                self.places.insert((what, seq), Place { kind, time_ns, offset, len });
+            }
+            self.end = offset + len as u64;
+            batch = &rest[len..];
+        }
+    }
+
+    fn find(&mut self, what: u8, seq: u64) -> Result<Option<Stored<'_>>, StoreError> {
+        let Some(&Place { kind, time_ns, offset, len }) = self.places.get(&(what, seq)) else {
+            return Ok(None);
+        };
+        self.found.resize(len, 0);
+        self.file.read_exact_at(&mut self.found, offset).map_err(StoreError::Own)?;
+        Ok(Some(Stored { seq, kind, time_ns, bytes: &self.found }))
+    }
+}
+
+impl Store for PlainStore {
+    fn numbers(&self) -> Numbers {
+        self.numbers
+    }
+
+    fn put(&mut self, now_ns: u64, record: Record<'_>) -> Result<(), StoreError> {
+        let (what, kind, seq, bytes) = match record {
+            Record::Outbound { seq, kind, bytes } => (OUT, kind, seq, bytes),
+            Record::Inbound { seq, kind, bytes } => (IN, kind, seq, bytes),
+            Record::NextIn(seq) => (NEXT_IN, Kind::Admin, seq, &[][..]),
+            Record::NextOut(seq) => (NEXT_OUT, Kind::Admin, seq, &[][..]),
+            Record::Reset => (RESET, Kind::Admin, 0, &[][..]),
+            Record::Queued { ticket, bytes } => (QUEUED, Kind::Application, ticket, bytes),
+            Record::Unqueued(ticket) => (UNQUEUED, Kind::Admin, ticket, &[][..]),
+            Record::Note(_) => return Ok(()),
+        };
+        self.batch.extend([what, u8::from(kind == Kind::Application)]);
+        self.batch.extend(seq.to_le_bytes());
+        self.batch.extend(now_ns.to_le_bytes());
+        self.batch.extend((bytes.len() as u32).to_le_bytes());
+        self.batch.extend(bytes);
+        Ok(())
+    }
+
+    fn commit(&mut self) -> Result<(), StoreError> {
+        if self.failed {
+            return Err(StoreError::Poisoned);
+        }
+        let len = self.batch.len() - 4;
+        if len == 0 {
+            return Ok(());
+        }
+        self.batch[..4].copy_from_slice(&(len as u32).to_le_bytes());
+        self.failed = true;
+        self.file.write_all(&self.batch).map_err(StoreError::Own)?;
+        self.failed = false;
+        let mut batch = std::mem::take(&mut self.batch);
+        self.end += 4;
+        self.apply(&batch[4..]);
+        batch.truncate(4);
+        self.batch = batch;
+        Ok(())
+    }
+
+    fn outbound(&mut self, seq: u64) -> Result<Option<Stored<'_>>, StoreError> {
+        self.find(OUT, seq)
+    }
+
+    fn inbound(&mut self, seq: u64) -> Result<Option<Stored<'_>>, StoreError> {
+        self.find(IN, seq)
+    }
+
+    fn queued(&mut self, ticket: u64) -> Result<Option<Stored<'_>>, StoreError> {
+        let next = self.places.range((QUEUED, ticket)..(OUT, 0)).next();
+        let Some((&(what, ticket), _)) = next else { return Ok(None) };
+        self.find(what, ticket)
+    }
+
+    fn refresh(&mut self) -> Result<(), StoreError> {
+        self.read_on().map_err(StoreError::Own)
+    }
+}

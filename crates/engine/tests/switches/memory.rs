@@ -1,0 +1,83 @@
+//! The limit of what waits in all sessions together: the heaviest goes, the others stay.
+
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::time::Duration;
+
+use transfix::{
+    Application, BeginString, BusinessReject, Disconnect, Engine, Message, SendError, SendMode,
+    SessionId, SessionRef, Settings, tag,
+};
+
+use crate::wire::Wire;
+use crate::{LONG, venue};
+
+/// Tells which session ended, and why.
+struct Ends(Sender<(String, Disconnect)>);
+
+impl Application for Ends {
+    fn on_message(
+        &mut self,
+        message: &Message<'_>,
+        session: &mut SessionRef<'_>,
+    ) -> Result<(), BusinessReject> {
+        let id = message.text(tag::CL_ORD_ID)?;
+        let _ = session.send("D", |order| _ = order.str(tag::CL_ORD_ID, id));
+        Ok(())
+    }
+
+    fn on_disconnect(&mut self, id: &SessionId, reason: Disconnect) {
+        self.0.send((id.target_comp_id.to_string(), reason)).unwrap();
+    }
+}
+
+/// Sends to a counterparty that never reads: more than sockets hold, or until the session ends.
+/// Answers which sessions ended.
+fn flood(send: SendMode, waiting_bytes_max: usize) -> Vec<(String, Disconnect)> {
+    const FLOOD: usize = 24 << 20;
+    let sessions = ["CLIENT", "STALLED", "LIGHT"].map(|them| {
+        venue(|s| {
+            s.target_comp_id = them.to_owned();
+            s.send = send;
+            s.queued_bytes_max = 2 * FLOOD;
+        })
+    });
+    let mut settings = Settings { sessions: sessions.into(), ..Settings::default() };
+    settings.engine.waiting_bytes_max = waiting_bytes_max;
+    let (sender, ends) = channel();
+    let engine = Engine::start(&settings, |_| Box::new(Ends(sender.clone()))).unwrap();
+    let mut wires = ["CLIENT", "STALLED", "LIGHT"].map(|them| {
+        let mut wire = Wire::connect(engine.listening()[0], BeginString::Fix44);
+        wire.send(&format!("35=A|34=1|49={them}|98=0|108=30"));
+        assert!(wire.next().starts_with("35=A|"), "{them}");
+        wire
+    });
+    let id = SessionId::new(BeginString::Fix44, "VENUE", "STALLED");
+    let handle = engine.session(&id).unwrap();
+    let text = "x".repeat(64 << 10);
+    for _ in 0..FLOOD / text.len() {
+        match handle.send("B", |news| _ = news.str(tag::TEXT, &text)) {
+            Ok(_) => {}
+            Err(SendError::NotLoggedOn) => break,
+            Err(error) => panic!("not sent: {error}"),
+        }
+    }
+    let patience = if waiting_bytes_max > 0 { LONG } else { Duration::from_millis(50) };
+    let mut ended = Vec::new();
+    match ends.recv_timeout(patience) {
+        Ok(end) => ended.push(end),
+        Err(error) => assert_eq!(error, RecvTimeoutError::Timeout),
+    }
+    wires[0].send("35=D|34=2|11=echo");
+    assert_eq!(wires[0].next(), "35=D|34=2|11=echo", "the others go on");
+    ended.extend(ends.try_iter());
+    ended
+}
+
+#[test]
+fn the_heaviest_session_makes_room() {
+    for send in [SendMode::Direct, SendMode::Queued] {
+        let expected = [("STALLED".to_owned(), Disconnect::MemoryLimit)];
+        assert_eq!(flood(send, 1 << 20), expected);
+        assert_eq!(flood(send, 0), [], "without a limit");
+    }
+}

@@ -1,0 +1,81 @@
+//! Closed files, compressed with zstd. Only with the cargo feature of that name.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Whether this build can.
+pub const AVAILABLE: bool = cfg!(feature = "zstd");
+
+/// The ending of compressed files.
+pub const ENDING: &str = "zst";
+
+/// Puts `FILE.zst` in the place of the file. Killed on the way, it leaves the file as it was.
+///
+/// # Errors
+/// If the operating system refuses; [`io::ErrorKind::Unsupported`] without the cargo feature.
+#[cfg(feature = "zstd")]
+pub fn compress(path: &Path) -> io::Result<()> {
+    let (unfinished, finished) = (with(path, "new"), with(path, ENDING));
+    let to = fs::File::create(&unfinished)?;
+    // Level 0 stands for the library's default.
+    zstd::stream::copy_encode(fs::File::open(path)?, &to, 0)?;
+    to.sync_all()?;
+    fs::rename(unfinished, &finished)?;
+    // Its name comes before the file goes.
+    let dir = finished.parent().filter(|dir| !dir.as_os_str().is_empty());
+    fs::File::open(dir.unwrap_or(Path::new(".")))?.sync_all()?;
+    fs::remove_file(path)
+}
+
+/// Without the cargo feature nothing is compressed.
+///
+/// # Errors
+/// [`io::ErrorKind::Unsupported`].
+#[cfg(not(feature = "zstd"))]
+pub fn compress(_: &Path) -> io::Result<()> {
+    Err(unsupported())
+}
+
+/// The whole file, or what its compressed form in the same place holds. A file that has the ending
+/// already is decompressed as well.
+///
+/// # Errors
+/// If the operating system refuses; [`io::ErrorKind::Unsupported`] if it is compressed and the
+/// cargo feature is missing.
+pub fn read(path: &Path) -> io::Result<Vec<u8>> {
+    if path.extension().is_some_and(|ending| ending == ENDING) {
+        return decompress(path);
+    }
+    match fs::read(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let compressed = with(path, ENDING);
+            if compressed.exists() { decompress(&compressed) } else { Err(error) }
+        }
+        read => read,
+    }
+}
+
+#[cfg(feature = "zstd")]
+fn decompress(path: &Path) -> io::Result<Vec<u8>> {
+    zstd::stream::decode_all(fs::File::open(path)?)
+}
+
+#[cfg(not(feature = "zstd"))]
+fn decompress(_: &Path) -> io::Result<Vec<u8>> {
+    Err(unsupported())
+}
+
+#[cfg(not(feature = "zstd"))]
+fn unsupported() -> io::Error {
+    let why = "compressed files need the cargo feature `zstd`; build with it";
+    io::Error::new(io::ErrorKind::Unsupported, why)
+}
+
+/// The path with one more ending.
+pub(crate) fn with(path: &Path, ending: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".");
+    name.push(ending);
+    name.into()
+}
