@@ -168,7 +168,7 @@ impl Link {
         match outcome {
             // What the lobby had read before the end of the stream has counted.
             Ok(()) if ended => Err(ENDED),
-            Ok(()) => Ok(Turn { progress: true, again: again || more || desk.can_send_more() }),
+            Ok(()) => Ok(Turn { progress: true, again: again || more || desk.sends_more() }),
             Err(why) => Err(why),
         }
     }
@@ -179,7 +179,7 @@ impl Link {
         loop {
             self.desk.send_queued(now, queue);
             self.flush(now)?;
-            if outcome.is_err() || !self.desk.can_send_more() {
+            if outcome.is_err() || !self.desk.sends_more() {
                 return outcome;
             }
         }
