@@ -254,7 +254,7 @@ impl Link {
         // What brought the link down is in the log.
         self.desk.log_received(now, &mut self.received.of_turn(&self.inbox));
         self.inbox.clear();
-        self.desk.return_unsent(queue, SendError::NotLoggedOn);
+        self.desk.return_unsent(now, queue, SendError::NotLoggedOn);
         self.desk.closed(now, queue, reason);
         Some(stream)
     }

@@ -385,7 +385,7 @@ impl Slot {
         let mut link = self.lock();
         link.desk.send_queued(now, &self.shared.queue);
         if !self.up {
-            link.desk.return_unsent(&self.shared.queue, SendError::Closed);
+            link.desk.return_unsent(now, &self.shared.queue, SendError::Closed);
             return link.desk.keep_queued(now, &self.shared.queue).map_err(Down::Store);
         }
         if link.logout(now, text)? {

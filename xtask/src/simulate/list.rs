@@ -241,7 +241,7 @@ pub(super) const FAULTS: &[Fault] = &[
         name: "reset-not-asked-for-again",
         changes: &[(LOGON, "has_flag && (self.reset_wanted || missed)", "has_flag && missed")],
         kind: "operators",
-        worlds: 2_000,
+        worlds: 6_000,
     },
     Fault {
         name: "reset-lost-with-its-link",
@@ -468,7 +468,7 @@ pub(super) const FAULTS: &[Fault] = &[
     },
     Fault {
         name: "stored-overtakes-queued",
-        changes: &[(LINK, "self.desk.store_queued(now, queue)", "Ok::<(), StoreError>(())")],
+        changes: &[(OUTGOING, "let stores = self.stores() && !self.holds;", "let stores = false;")],
         kind: "applications",
         worlds: 5_000,
     },
@@ -482,8 +482,9 @@ pub(super) const FAULTS: &[Fault] = &[
         name: "returned-and-sent",
         changes: &[(
             OUTGOING,
-            "message.body, why);\n                ControlFlow::Continue(())",
-            "message.body, why);\n                ControlFlow::Break(())",
+            "while let Some((msg_type, body)) = self.backlog.take_first() {\n",
+            "if let Some(m) = self.backlog.first() {\n            let (msg_type, body) = \
+             (m.msg_type.to_vec(), m.body.to_vec());\n",
         )],
         kind: "applications",
         worlds: 2_000,

@@ -74,6 +74,14 @@ impl Backlog {
         self.kept.front().map(|kept| kept.time_ns)
     }
 
+    /// MsgType(35) and body of the first one, which is given up.
+    pub(super) fn take_first(&mut self) -> Option<(Vec<u8>, Vec<u8>)> {
+        let message = self.first()?;
+        let taken = (message.msg_type.to_vec(), message.body.to_vec());
+        self.drop_first();
+        Some(taken)
+    }
+
     /// The first one is sent or given up.
     pub(super) fn drop_first(&mut self) {
         let Some(len) = self.first().map(|message| message.len) else { return };

@@ -72,6 +72,7 @@ impl Desk {
             return;
         }
         self.expire_queued(now);
+        let mut refused = Vec::new();
         while let Some(message) = self.backlog.first_of(queue) {
             if self.out.bytes().len() > self.options.queued_bytes_max {
                 break;
@@ -83,11 +84,9 @@ impl Desk {
                 true => session.send_offline(now, msg_type, out, fill),
                 false => session.send(now, msg_type, out, fill),
             };
-            if let Err(error) = sent {
+            if let Err(why) = sent {
                 // Checked when it was accepted: it may be longer than the counterparty takes.
-                let id = &self.session.config().id;
-                tracing::error!(session = %id, %error, "not sent");
-                self.application.on_unsent(id, msg_type, body, error);
+                refused.push((msg_type.to_vec(), body.to_vec(), why));
             }
             if stores {
                 // A store that fails here fails again when this is committed.
@@ -97,6 +96,7 @@ impl Desk {
             self.backlog.drop_first();
         }
         self.note_taken(queue);
+        self.give_back(now, &refused);
     }
 
     /// How many bytes wait in the queue.
@@ -139,14 +139,30 @@ impl Desk {
 
     /// Gives back what has waited for a logon longer than it may.
     pub(crate) fn expire_queued(&mut self, now: Now) {
-        while let Some(message) = self.backlog.first()
-            && self.queue_deadline(now).is_some_and(|at| at <= now.monotonic_ns)
+        let mut expired = Vec::new();
+        while self.queue_deadline(now).is_some_and(|at| at <= now.monotonic_ns)
+            && let Some((msg_type, body)) = self.backlog.take_first()
         {
+            expired.push((msg_type, body, SendError::Expired));
+        }
+        self.give_back(now, &expired);
+    }
+
+    /// Tells the application what is not sent. The store comes first: a later process must not send
+    /// what was given back. If it fails, its messages are not given back: they wait there.
+    fn give_back(&mut self, now: Now, messages: &[(Vec<u8>, Vec<u8>, SendError)]) {
+        if messages.is_empty() {
+            return;
+        }
+        let count = messages.len();
+        if let Err(error) = self.journal(now) {
+            tracing::error!(session = %self.id(), %error, count, "not given back: the store failed");
+            return;
+        }
+        for (msg_type, body, why) in messages {
             let id = &self.session.config().id;
-            tracing::warn!(session = %id, "a message has expired before it was sent");
-            let (msg_type, body) = (message.msg_type, message.body);
-            self.application.on_unsent(id, msg_type, body, SendError::Expired);
-            self.backlog.drop_first();
+            tracing::warn!(session = %id, %why, "not sent, and given back");
+            self.application.on_unsent(id, msg_type, body, *why);
         }
     }
 
@@ -190,15 +206,16 @@ impl Desk {
     }
 
     /// Gives back to the application what waits in the queue, if it is not to be kept.
-    pub(crate) fn return_unsent(&mut self, queue: &SendQueue, why: SendError) {
+    pub(crate) fn return_unsent(&mut self, now: Now, queue: &SendQueue, why: SendError) {
         if self.options.unsent == Unsent::Keep {
             return;
         }
-        while let Some(message) = self.backlog.first_of(queue) {
-            let id = &self.session.config().id;
-            self.application.on_unsent(id, message.msg_type, message.body, why);
-            self.backlog.drop_first();
+        self.backlog.fill(queue);
+        let mut unsent = Vec::new();
+        while let Some((msg_type, body)) = self.backlog.take_first() {
+            unsent.push((msg_type, body, why));
         }
         self.note_taken(queue);
+        self.give_back(now, &unsent);
     }
 }

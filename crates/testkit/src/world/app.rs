@@ -32,7 +32,7 @@ pub(super) struct Log {
     /// that were too many: a BusinessMessageReject(j) has said so.
     pub(super) rejected: BTreeSet<u64>,
     /// Messages of ours that we got back before they had a number.
-    pub(super) returned: BTreeSet<u64>,
+    pub(super) returned: Vec<u64>,
     /// Messages of ours that were in the queue of a process that is no more.
     pub(super) forgotten: BTreeSet<u64>,
     /// Messages of theirs for which we were not available when they were offered last.
@@ -63,7 +63,7 @@ impl Shared {
             sent: Vec::new(),
             delivered: Vec::new(),
             rejected: BTreeSet::new(),
-            returned: BTreeSet::new(),
+            returned: Vec::new(),
             forgotten: BTreeSet::new(),
             declined: BTreeSet::new(),
             next_id: 1,
@@ -107,6 +107,12 @@ impl Log {
     pub(super) fn queued(&mut self, id: u64) {
         let seq = self.sent.last().map_or(0, |last| last.seq);
         self.sent.push(Sent { id, seq, epoch: self.epoch });
+    }
+
+    /// The process has ended while it gave back these: whether it has done so nobody knows.
+    pub(super) fn undo_returns(&mut self, before: usize) {
+        let undone = self.returned.split_off(before);
+        self.forgotten.extend(undone);
     }
 
     /// The process has ended with these bodies in its queue: they may be lost, or just sent.
@@ -193,6 +199,6 @@ impl Application for Shared {
     }
 
     fn on_unsent(&mut self, _: &SessionId, _: &[u8], body: &[u8], _: SendError) {
-        self.lock().returned.insert(id_of(body));
+        self.lock().returned.push(id_of(body));
     }
 }
