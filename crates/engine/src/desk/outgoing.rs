@@ -62,6 +62,9 @@ impl Desk {
             return;
         }
         self.pause_until_ns = None;
+        if self.backlog.is_empty() && !queue.is_pending() {
+            return;
+        }
         self.expire_queued(now);
         while let Some(message) = self.backlog.first_of(queue) {
             if self.out.bytes().len() > self.options.queued_bytes_max {
