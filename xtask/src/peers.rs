@@ -1,6 +1,7 @@
 //! `cargo xtask peers`: other engines as counterparties.
 //!
-//! `build` compiles the programs under `bench/peers/`; `test` plays one session between Transfix
+//! `build` compiles the programs under `bench/peers/`; `stores` tests the stores in databases with
+//! real servers; `test` plays one session between Transfix
 //! and such a program in both roles and in several versions, and compares every message field by
 //! field. The two sides are processes that speak the protocol of `bench/peers/README.md`.
 //! **Invariant:** no fixed port, no sleep; no child outlives the test.
@@ -25,6 +26,7 @@ type Outcome<T> = Result<T, String>;
 
 const USAGE: &str = "\
 usage: cargo xtask peers build
+       cargo xtask peers stores
        cargo xtask peers test [--ours transfix|quickfix|PROGRAM] [--dictionaries FOLDER]
                               [--orders N] [--only PART-OF-A-CASE]";
 
@@ -44,6 +46,7 @@ pub fn main(arguments: &[String]) -> ExitCode {
             codecs::build(&folder).iter().for_each(|missing| say(missing));
             say(&format!("{}", folder.display()));
         }),
+        "stores" if rest.is_empty() => stores(),
         "test" => match Options::read(rest) {
             Ok(options) => test(&options),
             Err(text) => return misuse(&text),
@@ -56,6 +59,26 @@ pub fn main(arguments: &[String]) -> ExitCode {
             say(&format!("error: {text}"));
             ExitCode::FAILURE
         }
+    }
+}
+
+/// The tests of the package `stores`, which is apart from the workspace.
+fn stores() -> Outcome<()> {
+    for (program, package) in [("pg_ctl", "postgresql"), ("redis-server", "redis-server")] {
+        let debians = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+        let mut folders: Vec<PathBuf> = debians.map(|version| version.path().join("bin")).collect();
+        folders.extend(env::split_paths(&env::var_os("PATH").unwrap_or_default()));
+        if !folders.iter().any(|folder| folder.join(program).exists()) {
+            return Err(format!("{program} is not there; apt-get install {package}"));
+        }
+    }
+    let manifest = root().join("stores/Cargo.toml");
+    let mut command = Command::new("cargo");
+    command.arg("test").arg("--manifest-path").arg(manifest);
+    let status = command.env("CARGO_TARGET_DIR", target().join("stores")).status();
+    match status.map_err(|error| format!("cargo: {error}"))? {
+        status if status.success() => Ok(()),
+        status => Err(format!("the tests of the stores: {status}")),
     }
 }
 

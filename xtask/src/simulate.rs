@@ -15,8 +15,8 @@ use crate::{Outcome, root};
 const USAGE: &str = "usage: cargo xtask simulate [--seed N] [--worlds M] [--kind KIND] [--lines N]
        cargo xtask simulate --faults | --fault NAME
 
-kinds: links, crashes, disks, resets, damage, clocks, operators, mixed, hostile; without one each
-seed has its own";
+kinds: links, crashes, disks, resets, damage, clocks, operators, mixed, applications, schedules,
+forgeries, hostile; without one each seed has its own";
 
 /// Runs worlds, or the deliberate faults.
 ///

@@ -20,7 +20,7 @@ use transfix_store::{Numbers, Record, Store, StoreError};
 use transfix_transport::Stream;
 
 use backlog::Backlog;
-use delivery::Postponed;
+use delivery::{Fate, Postponed};
 
 use crate::application::{Application, Direction, SessionRef};
 use crate::dictionary_source::DictionarySource;
@@ -176,11 +176,11 @@ impl Desk {
         self.options.index()
     }
 
-    /// Whether something waits to be sent.
+    /// Whether something waits to be sent, and can be as soon as the socket takes it.
     pub(crate) fn waits(&self) -> bool {
         !self.out.bytes().is_empty()
             || self.replay.active
-            || (!self.backlog.is_empty() && self.session.state() == State::Active)
+            || self.sends_more()
             || self.cut.is_some()
     }
 
@@ -193,7 +193,7 @@ impl Desk {
     pub(crate) fn waiting_bytes(&self, queue: &SendQueue) -> usize {
         let (_, held) = self.session.held();
         let out = self.out.bytes().len() + self.replay.out.bytes().len();
-        out + self.backlog.len() + queue.len() + held + self.postponed.bytes()
+        out + self.queued_bytes(queue) + held + self.postponed.bytes()
     }
 
     /// Whether far more waits than applications may queue: a counterparty that makes us answer and
@@ -358,7 +358,8 @@ impl Desk {
         verdict: Verdict,
     ) -> Result<(), Down> {
         match verdict {
-            Verdict::Deliver => self.deliver(now, message)?,
+            Verdict::Deliver => self.deliver(now, message, Fate::Offered)?,
+            Verdict::Throttled => self.deliver(now, message, Fate::Refused)?,
             Verdict::Held => {}
             // Not the application's: duplicates and rejected messages end here.
             Verdict::Handled if check_msg_type(message.msg_type()).is_ok() => {}
@@ -542,11 +543,7 @@ impl Desk {
     pub(crate) fn journal(&mut self, now: Now) -> Result<(), StoreError> {
         self.put_entries(now)?;
         let time_ns = now.utc.0.unsigned_abs();
-        // What the application has not taken yet is asked for again after a crash, unless it is of
-        // a numbering to which nothing leads back.
-        let postponed = self.postponed.first_seq().filter(|_| !self.session.awaits_reset());
-        let next_in = postponed.unwrap_or_else(|| self.session.stored_num_in());
-        let numbers = (next_in, self.session.next_num_out());
+        let numbers = self.kept_numbers();
         if numbers.0 != self.stored.0 {
             self.store.put(time_ns, Record::NextIn(numbers.0))?;
         }
@@ -560,6 +557,15 @@ impl Desk {
         }
         self.note_state();
         self.store.commit()
+    }
+
+    /// The next numbers with which a new process goes on.
+    pub(crate) fn kept_numbers(&self) -> (u64, u64) {
+        // What the application has not taken yet is asked for again after a crash, unless it is of
+        // a numbering to which nothing leads back.
+        let postponed = self.postponed.first_seq().filter(|_| !self.session.awaits_reset());
+        let next_in = postponed.unwrap_or_else(|| self.session.stored_num_in());
+        (next_in, self.session.next_num_out())
     }
 
     fn put_entries(&mut self, now: Now) -> Result<(), StoreError> {
@@ -671,6 +677,7 @@ impl Desk {
             false => Ok(()),
         };
         // A reset that this end brings; a store that has failed keeps the session down anyway.
+        self.send_queued(now, queue);
         let kept = noted.and_then(|()| self.put_queued(now, queue));
         if let Err(error) = kept.and_then(|()| self.journal(now)) {
             tracing::error!(session = %self.id(), %error, "store failed");

@@ -504,11 +504,12 @@ fn check_rules(
     let source = settings.dictionary.as_ref();
     let version = settings.default_appl_ver_id.map(transfix_session::ApplVerId);
     let book = &registry.rule_book;
+    let wrong = |error| EngineError::Settings(format!("{}: {error}", settings.id()));
     let rules = book.rules(settings.begin_string, version, source);
-    let mut data_fields = rules.map_err(EngineError::Settings)?.data_fields().to_vec();
+    let mut data_fields = rules.map_err(wrong)?.data_fields().to_vec();
     for source in settings.appl_versions.values() {
         let rules = book.rules(settings.begin_string, None, Some(source));
-        data_fields.extend_from_slice(rules.map_err(EngineError::Settings)?.data_fields());
+        data_fields.extend_from_slice(rules.map_err(wrong)?.data_fields());
     }
     Ok(data_fields)
 }

@@ -108,7 +108,7 @@ pub use transfix_codec::{
 pub use transfix_dictionary as dictionary;
 pub use transfix_session::{
     ApplVerId, BeginString, Disconnect, HeaderChange, LogonConfig, MSG_SEQ_NUM_MAX, Now,
-    NumbersConfig, ResendConfig, ResetPolicy, Role, Secret, SendError, SessionId, State, SubIds,
-    Throttle, ThrottleAction, TimingConfig, TooLow, TooLowAtLogon, check_msg_type,
+    NumbersConfig, Remark, ResendConfig, ResetPolicy, Role, Secret, SendError, SessionId, State,
+    SubIds, Throttle, ThrottleAction, TimingConfig, TooLow, TooLowAtLogon, check_msg_type,
 };
 pub use transfix_store as store;

@@ -168,7 +168,7 @@ impl Link {
         match outcome {
             // What the lobby had read before the end of the stream has counted.
             Ok(()) if ended => Err(ENDED),
-            Ok(()) => Ok(Turn { progress: true, again: again || more }),
+            Ok(()) => Ok(Turn { progress: true, again: again || more || desk.sends_more() }),
             Err(why) => Err(why),
         }
     }
@@ -176,9 +176,13 @@ impl Link {
     /// Does what is due: heartbeats, ends of waits.
     pub(crate) fn tick(&mut self, now: Now, queue: &SendQueue) -> Result<(), Down> {
         let outcome = self.desk.tick(now);
-        self.desk.send_queued(now, queue);
-        self.flush(now)?;
-        outcome
+        loop {
+            self.desk.send_queued(now, queue);
+            self.flush(now)?;
+            if outcome.is_err() || !self.desk.sends_more() {
+                return outcome;
+            }
+        }
     }
 
     /// Sends in the thread of the caller, who holds the lock.

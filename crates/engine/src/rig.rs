@@ -1,7 +1,7 @@
 //! One link over any store and any stream, each step by hand: for simulated worlds.
 //!
-//! Invariant: session, store, replay and application are put together as in an engine; only the
-//! worker and the lobby are missing, whose part the caller plays.
+//! Invariant: session, store, replay, application and schedule are put together as in an engine;
+//! only the worker and the lobby are missing, whose part the caller plays.
 
 use std::io;
 use std::sync::{Arc, MutexGuard, PoisonError};
@@ -14,9 +14,11 @@ use transfix_transport::Stream;
 use crate::application::Application;
 use crate::desk::Counters;
 use crate::engine::{Parts, assemble};
-use crate::handle::{Registry, Sent, Shared};
+use crate::handle::{Registry, Sent};
 use crate::link::{Down, Link};
+use crate::schedule::{Hours, Schedule};
 use crate::settings::SessionSettings;
+use crate::slot::Slot;
 
 /// Rules compiled so far, shared by the rigs that are made with it.
 #[derive(Clone, Default)]
@@ -53,8 +55,9 @@ pub struct Seen {
     pub next_num_in: u64,
     /// MsgSeqNum(34) of our next message.
     pub next_num_out: u64,
-    /// Whether a reset of ours in mid-session waits for its answer.
-    pub awaits_reset: bool,
+    /// The next numbers, inbound and outbound, with which a new process would go on: lower where
+    /// messages wait for their application, or a reset of ours for its answer.
+    pub kept_numbers: (u64, u64),
     /// When [`Rig::tick`] must be called at the latest, on the monotonic clock.
     pub next_deadline: Option<u64>,
     /// Whether there is a connection.
@@ -63,6 +66,8 @@ pub struct Seen {
     pub waits: bool,
     /// Bytes of new messages that wait to be written.
     pub waiting_bytes: usize,
+    /// Messages that were handed over and wait for the session to take them: their bytes.
+    pub queued_bytes: usize,
     /// Messages above a gap that are kept: how many, and their bytes.
     pub held: (usize, usize),
     /// Counts since it was made.
@@ -71,14 +76,14 @@ pub struct Seen {
 
 /// A session with its store and its application, driven by hand. Not for production.
 pub struct Rig {
-    shared: Shared,
+    slot: Slot,
 }
 
 impl Rig {
     /// Goes on with what `store` holds. `adjust` changes what the session layer is told.
     ///
     /// # Errors
-    /// If the dictionary of the settings cannot be read.
+    /// If the dictionary or the schedule of the settings is none.
     pub fn new(
         settings: &SessionSettings,
         adjust: impl FnOnce(&mut Config),
@@ -92,40 +97,44 @@ impl Rig {
         let mut config = settings.config();
         adjust(&mut config);
         let data_fields = compiled.data_fields().to_vec();
-        let parts = Parts { config, data_fields, hours: None, store, log: None, application };
+        let schedule = settings.schedule.as_ref().map(Schedule::new).transpose();
+        let hours = schedule.map_err(|error| error.to_string())?.map(Hours::new);
+        let parts = Parts { config, data_fields, hours, store, log: None, application };
         let shared = assemble(settings, parts, &rules.0).map_err(|error| error.to_string())?;
-        Ok(Self { shared })
+        Ok(Self { slot: Slot::new(Arc::new(shared), None) })
     }
 
     fn link(&self) -> MutexGuard<'_, Link> {
-        self.shared.link.lock().unwrap_or_else(PoisonError::into_inner)
+        self.slot.shared.link.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Where it stands.
     #[must_use]
     pub fn look(&self) -> Seen {
+        let next_deadline = self.slot.deadline();
         let link = self.link();
         let session = &link.desk.session;
         Seen {
             state: session.state(),
             next_num_in: session.next_num_in(),
             next_num_out: session.next_num_out(),
-            awaits_reset: session.awaits_reset(),
-            next_deadline: link.desk.next_deadline(),
+            kept_numbers: link.desk.kept_numbers(),
+            next_deadline,
             is_up: link.is_up(),
             waits: link.desk.waits(),
             waiting_bytes: link.desk.out.bytes().len(),
+            queued_bytes: link.desk.queued_bytes(&self.slot.shared.queue),
             held: session.held(),
             counters: link.desk.counters,
         }
     }
 
-    /// Takes a fresh connection.
+    /// Takes a fresh connection, or drops it if the schedule allows none now.
     ///
     /// # Errors
     /// [`Ended`], as all steps: the link must be closed.
-    pub fn attach(&self, now: Now, stream: Box<dyn Stream>) -> Result<(), Ended> {
-        Ok(self.link().attach(now, stream, &[])?)
+    pub fn attach(&mut self, now: Now, stream: Box<dyn Stream>) -> Result<(), Ended> {
+        Ok(self.slot.attach(now, stream, &[], None)?)
     }
 
     /// One turn: at most one read, one commit, and the writes that the stream takes. Answers
@@ -134,18 +143,18 @@ impl Rig {
     /// # Errors
     /// As [`Rig::attach`].
     pub fn turn(&self, now: Now) -> Result<bool, Ended> {
-        Ok(self.link().turn(&self.shared.queue, || now)?.again)
+        Ok(self.link().turn(&self.slot.shared.queue, || now)?.again)
     }
 
     /// Does what is due.
     ///
     /// # Errors
     /// As [`Rig::attach`].
-    pub fn tick(&self, now: Now) -> Result<(), Ended> {
-        Ok(self.link().tick(now, &self.shared.queue)?)
+    pub fn tick(&mut self, now: Now) -> Result<(), Ended> {
+        Ok(self.slot.tick(now)?)
     }
 
-    /// Sends one application message.
+    /// Sends one application message, or puts it into the queue.
     ///
     /// # Errors
     /// Why it was not taken.
@@ -155,8 +164,15 @@ impl Rig {
         msg_type: &[u8],
         fill: impl FnOnce(&mut Body<'_>),
     ) -> Result<Sent, SendError> {
-        let (mut link, queue) = (self.link(), &self.shared.queue);
+        let (mut link, queue) = (self.link(), &self.slot.shared.queue);
         link.send_or_queue(now, queue, msg_type, fill)
+    }
+
+    /// The bodies of the messages that wait in the queue, oldest first.
+    #[must_use]
+    pub fn queued(&self) -> Vec<Vec<u8>> {
+        let queued = self.link().desk.queued(&self.slot.shared.queue);
+        queued.into_iter().map(|(_, body)| body).collect()
     }
 
     /// Does to the session what an operator does by hand, then stores and writes what it says.
@@ -175,7 +191,8 @@ impl Rig {
     }
 
     /// Closes the connection, if there is one.
-    pub fn close(&self, now: Now, reason: Disconnect) {
-        drop(self.link().close(now, &self.shared.queue, reason));
+    pub fn close(&mut self, now: Now, reason: Disconnect) {
+        self.slot.up = false;
+        drop(self.link().close(now, &self.slot.shared.queue, reason));
     }
 }

@@ -84,7 +84,9 @@ pub struct EngineSettings {
     pub cpus: Vec<usize>,
     /// Connections that may wait for their Logon(A) at once. Default 1,000.
     pub pending_connections_max: usize,
-    /// Sessions that may be made from templates. Default 1,000.
+    /// Sessions that may be made from templates while the engine runs; each stays when its
+    /// counterparty logs out, to go on with its numbers. Who is refused uses up none. Default
+    /// 1,000.
     pub created_sessions_max: usize,
     /// Bytes that may wait in memory in all connected sessions together: to be sent, or to be
     /// handed to the application. Beyond it the session with the most is disconnected. 0 for no

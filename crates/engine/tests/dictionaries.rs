@@ -140,5 +140,6 @@ fn a_wrong_overlay_is_an_error_of_the_start() {
     let started = Engine::start(&settings, |_| Box::new(Side { events: channel().0 }));
     let Err(error) = started else { panic!("started with a wrong overlay") };
     let shown = error.to_string();
+    assert!(shown.starts_with("FIX.4.4:V->C: "), "{shown}");
     assert!(shown.contains("venue.xml:2: field 'Nowhere': "), "{shown}");
 }

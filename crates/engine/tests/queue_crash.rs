@@ -125,7 +125,7 @@ impl Case {
     }
 
     /// The counterparty logs on, asks for all there was, and goes.
-    fn connect(&self, rig: &Rig, asks: bool) {
+    fn connect(&self, rig: &mut Rig, asks: bool) {
         if self.disk.has_ended() {
             return;
         }
@@ -153,10 +153,10 @@ impl Case {
 
     /// A life of the process, to its end or to that of the work.
     fn live(&mut self, durability: Durability) {
-        let Some(rig) = self.open(durability) else { return };
+        let Some(mut rig) = self.open(durability) else { return };
         for count in [3, 2] {
             self.queue(&rig, count);
-            self.connect(&rig, false);
+            self.connect(&mut rig, false);
         }
         self.queue(&rig, 1);
     }
@@ -191,8 +191,8 @@ fn crash_everywhere(durability: Durability, crash: Crash, seeds: u64) {
                 let what = format!("{durability:?} {crash:?} event {event} {end:?} seed {seed}");
                 assert!(case.disk.has_ended(), "{what}");
                 case.disk.restart(crash);
-                let rig = case.open(durability).unwrap();
-                case.connect(&rig, true);
+                let mut rig = case.open(durability).unwrap();
+                case.connect(&mut rig, true);
                 case.check(&what);
             }
         }

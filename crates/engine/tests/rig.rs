@@ -24,7 +24,7 @@ impl Application for Nothing {
 }
 
 /// Connects, and answers what the initiator says first.
-fn first_words(rig: &Rig) -> String {
+fn first_words(rig: &mut Rig) -> String {
     let (ours, mut peer) = pipe(10_000);
     rig.attach(Now::default(), Box::new(ours)).unwrap();
     let mut words = [0; 1_000];
@@ -44,12 +44,12 @@ fn a_reset_that_nobody_has_answered_is_asked_for_again_after_a_restart() {
         let rules = Rules::default();
         Rig::new(&settings, |_| (), Box::new(store), Box::new(Nothing), &rules).unwrap()
     };
-    let rig = open();
-    assert!(!first_words(&rig).contains("\x01141=Y\x01"));
+    let mut rig = open();
+    assert!(!first_words(&mut rig).contains("\x01141=Y\x01"));
     rig.close(Now::default(), transfix::Disconnect::Application);
     rig.operate(Now::default(), |session, _, _| session.reset_at_next_logon()).unwrap();
-    assert!(first_words(&rig).contains("\x0134=1\x01"));
+    assert!(first_words(&mut rig).contains("\x0134=1\x01"));
     drop(rig);
-    let again = first_words(&open());
+    let again = first_words(&mut open());
     assert!(again.contains("\x01141=Y\x01") && again.contains("\x0134=1\x01"), "{again}");
 }

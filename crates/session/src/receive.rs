@@ -164,7 +164,7 @@ impl Session {
                 None => Verdict::Deliver,
                 Some(action) => {
                     self.next_num_in = seq + 1;
-                    return Ok(self.throttle(now, message, action, out));
+                    return Ok(self.throttle(now, action, out));
                 }
             },
         };
@@ -182,20 +182,16 @@ impl Session {
     }
 
     #[cold]
-    fn throttle(
-        &mut self,
-        now: Now,
-        message: &Message<'_>,
-        action: ThrottleAction,
-        out: &mut Outbox,
-    ) -> Verdict {
+    fn throttle(&mut self, now: Now, action: ThrottleAction, out: &mut Outbox) -> Verdict {
         match action {
-            ThrottleAction::Reject => {
-                self.business_reject(now, message, (0, "too many messages of this type"), out);
-                Verdict::Handled
-            }
+            ThrottleAction::Reject => Verdict::Throttled,
             ThrottleAction::Disconnect => self.end(now, Disconnect::Throttling, out),
         }
+    }
+
+    /// Answers a message for which the verdict was [`Verdict::Throttled`].
+    pub fn refuse_throttled(&mut self, now: Now, message: &Message<'_>, out: &mut Outbox) {
+        self.business_reject(now, message, (0, "too many messages of this type"), out);
     }
 
     fn above(&mut self, now: Now, seq: u64, message: &Message<'_>, out: &mut Outbox) -> Verdict {

@@ -394,7 +394,9 @@ impl Session {
         self.reset_due = false;
         self.before_reset = None;
         self.gap.clear();
-        if (self.next_num_in, self.next_num_out) != (1, 1) {
+        // One by the schedule is kept in any case: it is the moment that counts.
+        let moved = (self.next_num_in, self.next_num_out) != (1, 1);
+        if moved || cause == ResetCause::Schedule {
             self.next_num_in = 1;
             self.next_num_out = 1;
             out.entries.push(Entry::Reset(cause));

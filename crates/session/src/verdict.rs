@@ -12,6 +12,11 @@ use crate::config::BeginString;
 pub enum Verdict {
     /// An application message whose turn it is: give it to the application.
     Deliver,
+    /// An application message too many: refuse it by [`Session::refuse_throttled`] as soon as the
+    /// application is done with those before it.
+    ///
+    /// [`Session::refuse_throttled`]: crate::Session::refuse_throttled
+    Throttled,
     /// Done; nothing for the application.
     Handled,
     /// A Logon(A) was accepted: the session is active from now on.

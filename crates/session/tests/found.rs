@@ -3,7 +3,8 @@
 
 use transfix_codec::{CheckSumPolicy, FieldIndex, FrameWriter, Message, Timestamp, tag};
 use transfix_session::{
-    BeginString, Config, Disconnect, Now, Outbox, Role, Session, SessionId, Verdict,
+    BeginString, Config, Disconnect, Entry, Now, Outbox, ResetCause, Role, Session, SessionId,
+    Verdict,
 };
 
 fn now() -> Now {
@@ -108,4 +109,15 @@ fn a_reset_that_crosses_a_logout_ends_the_connection() {
     let ended = Verdict::Disconnect(Disconnect::LoggedOut);
     assert_eq!(receive(&mut session, &mut out, "A", &reset), ended);
     assert_eq!((session.next_num_in(), session.next_num_out()), (2, 1));
+}
+
+/// Numbers that stood at 1 when a window opened started again with the second connection of the
+/// window, since no moment was kept for the first (schedules, seed 1000031).
+#[test]
+fn the_restart_of_a_window_is_kept_even_if_the_numbers_are_at_1() {
+    let mut out = Outbox::default();
+    let config = Config::new(SessionId::new(BeginString::Fix44, "US", "THEM"), Role::Acceptor);
+    let mut session = Session::new(config, 1, 1);
+    session.restart_numbers(&mut out);
+    assert_eq!(out.entries(), [Entry::Reset(ResetCause::Schedule)]);
 }

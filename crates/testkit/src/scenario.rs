@@ -42,6 +42,8 @@ pub struct Scenario {
     pub both_sides: bool,
     /// Settings of the session, as lines of TOML.
     pub settings: String,
+    /// Settings of the engine, as lines of TOML.
+    pub engine: String,
     /// Settings that every session has here, but this one has not.
     pub unset: Vec<String>,
     /// Worlds that cannot play it, each with the reason.
@@ -75,6 +77,8 @@ enum Step {
     Rejects(String),
     /// The next message that the application gets is so.
     App(String),
+    /// The application gets this message back, which was not sent.
+    Returned(String),
     /// Nothing more has come, and the connection is up.
     Silence,
     /// We have closed the connection, and the reason contains these words.
@@ -129,7 +133,7 @@ impl Scenario {
         found.map(|(_, reason)| reason.as_str())
     }
 
-    /// The whole `[[session]]` of the session under test in this version. `address` is where it
+    /// The whole file of settings of the session under test in this version. `address` is where it
     /// listens or connects to.
     #[must_use]
     pub fn settings(&self, version: Version, address: &str) -> String {
@@ -151,7 +155,7 @@ impl Scenario {
             self.settings.lines().any(|l| l.split('=').next().is_some_and(|k| k.trim() == key))
         };
         let usual = |key: &str| !own(key) && !self.unset.iter().any(|unset| unset == key);
-        let mut text = String::from("[[session]]\n");
+        let mut text = format!("[engine]\n{}[[session]]\n", self.engine);
         for (key, value) in keys.iter().filter(|(key, _)| usual(key)) {
             text.push_str(&format!("{key} = {value}\n"));
         }

@@ -27,6 +27,7 @@ use transfix_session::Session;
 use crate::disk::{Ailment, Crash, End, SimDisk};
 use crate::random::Random;
 use disk::{Disk, Fuse};
+use evil::Mallory;
 use net::{MS, Weather};
 use observer::Observer;
 use plan::Plan;
@@ -126,6 +127,8 @@ impl World {
             let mut log = app.lock();
             log.answer_one_in = plan.answer_one_in[n];
             log.refuse_one_in = plan.refuse_one_in;
+            log.decline_one_in = plan.decline_one_in;
+            log.deny_one_in = plan.deny_one_in;
             log.text_bytes_max = plan.text_bytes_max;
             drop(log);
             let ends = net.clone();
@@ -213,6 +216,8 @@ impl World {
                 session.logout(now, "the end of the day", out);
             });
             self.go_on(side, outcome);
+        } else if self.chance(odds.forge) {
+            self.forge(side);
         } else if self.chance(odds.operate) {
             self.operate(side);
         } else {
@@ -224,6 +229,24 @@ impl World {
                 self.go_on(side, outcome);
             }
         }
+    }
+
+    /// Somebody writes to a side in the name of the other.
+    fn forge(&mut self, side: usize) {
+        let seen = self.sides[side].rig.look();
+        let live = matches!(seen.state, State::Active | State::LogoutSent);
+        // Only between two messages would it be one.
+        if !live || !self.net.lock().is_between_messages(1 - side) {
+            return;
+        }
+        let settings = &self.plan.settings[1 - side];
+        let mut mallory = Mallory::new(Random::new(self.random.next()), settings);
+        let message = mallory.forge(self.sides[side].moment(self.now), seen.next_num_in);
+        self.say(|| {
+            let text = String::from_utf8_lossy(&message).replace('\x01', "|");
+            format!("to side {side}, forged: {text:.200}")
+        });
+        self.net.lock().inject(1 - side, &message);
     }
 
     /// An operator does by hand what operators do.
@@ -353,6 +376,10 @@ impl World {
             self.sides[side].connected(self.now);
             self.go_on(side, outcome);
         }
+        if !self.sides[0].rig.look().is_up && self.connects_at <= self.now {
+            // Closed by its schedule.
+            self.reconnect_later(0);
+        }
     }
 
     fn go_on(&mut self, side: usize, outcome: Outcome) {
@@ -392,6 +419,8 @@ impl World {
         self.say(|| "the faults cease".to_owned());
         for side in &self.sides {
             side.disk.ail(None);
+            let mut log = side.app.lock();
+            (log.decline_one_in, log.deny_one_in) = (0, 0);
         }
         self.net.lock().weather = Weather { capacity: self.plan.weather.capacity, ..Weather::FAIR };
         let (begun, bound) = (self.now, self.rest_max());

@@ -18,6 +18,9 @@ const SESSION: &str = "crates/session/src/session.rs";
 const GAP: &str = "crates/session/src/gap.rs";
 const TIMER: &str = "crates/session/src/timer.rs";
 const DESK: &str = "crates/engine/src/desk.rs";
+const DELIVERY: &str = "crates/engine/src/desk/delivery.rs";
+const SLOT: &str = "crates/engine/src/slot.rs";
+const OUTGOING: &str = "crates/engine/src/desk/outgoing.rs";
 const REPLAY: &str = "crates/engine/src/replay.rs";
 const ENGINE: &str = "crates/engine/src/engine.rs";
 const FILE: &str = "crates/store/src/file.rs";
@@ -230,15 +233,9 @@ pub(super) const FAULTS: &[Fault] = &[
     },
     Fault {
         name: "reset-cut-by-a-crash",
-        changes: &[(DESK, "match self.session.awaits_reset() {", "match false {")],
+        changes: &[(SESSION, "if self.awaits_reset() { 1 }", "if false { 1 }")],
         kind: "mixed",
         worlds: 20_000,
-    },
-    Fault {
-        name: "old-request-answered-with-new-numbers",
-        changes: &[(REPLAY, "        self.last = 0;\n", "")],
-        kind: "resets",
-        worlds: 60_000,
     },
     Fault {
         name: "reset-not-asked-for-again",
@@ -398,6 +395,97 @@ pub(super) const FAULTS: &[Fault] = &[
             "let _ = source;",
         )],
         kind: "disks",
+        worlds: 2_000,
+    },
+    Fault {
+        name: "message-without-number-counts",
+        changes: &[(
+            RECEIVE,
+            "let Some(seq) = seq else {\n            \
+             return self.end(now, Disconnect::MsgSeqNumMissing, out);\n        };",
+            "let seq = seq.unwrap_or(self.next_num_in);",
+        )],
+        kind: "forgeries",
+        worlds: 500,
+    },
+    Fault {
+        name: "logout-above-a-gap-counts",
+        changes: &[(LOGON, "if seq == self.next_num_in {", "if seq > 0 {")],
+        kind: "forgeries",
+        worlds: 500,
+    },
+    Fault {
+        name: "window-restarts-twice",
+        changes: &[(SESSION, "if moved || cause == ResetCause::Schedule {", "if moved {")],
+        kind: "schedules",
+        worlds: 1_000,
+    },
+    Fault {
+        name: "window-without-end",
+        changes: &[(
+            SLOT,
+            "let may_stay = hours.may_connect(now.utc) && same;",
+            "let may_stay = same || self.up;",
+        )],
+        kind: "schedules",
+        worlds: 500,
+    },
+    Fault {
+        name: "reject-of-a-closed-window-lost",
+        changes: &[(DELIVERY, "closed.filter(|_| message.msg_type() != b\"j\")", "closed")],
+        kind: "schedules",
+        worlds: 1_000,
+    },
+    Fault {
+        name: "denied-and-logged-on",
+        changes: &[(
+            DESK,
+            "Err(self.session.deny_logon(now, &refusal.text, &mut self.out))",
+            "Ok(())",
+        )],
+        kind: "applications",
+        worlds: 500,
+    },
+    Fault {
+        name: "throttled-before-its-turn",
+        changes: &[(
+            DESK,
+            "Verdict::Throttled => self.deliver(now, message, Fate::Refused)?,",
+            "Verdict::Throttled => self.session.refuse_throttled(now, message, &mut self.out),",
+        )],
+        kind: "applications",
+        worlds: 2_000,
+    },
+    Fault {
+        name: "postponed-counts-as-received",
+        changes: &[(
+            DESK,
+            "let next_in = postponed.unwrap_or_else(|| self.session.stored_num_in());",
+            "let next_in = self.session.stored_num_in();",
+        )],
+        kind: "applications",
+        worlds: 2_000,
+    },
+    Fault {
+        name: "stored-overtakes-queued",
+        changes: &[(LINK, "self.desk.store_queued(now, queue)", "Ok::<(), StoreError>(())")],
+        kind: "applications",
+        worlds: 5_000,
+    },
+    Fault {
+        name: "full-queue-forgotten",
+        changes: &[(LINK, "again || more || desk.sends_more()", "again || more")],
+        kind: "applications",
+        worlds: 5_000,
+    },
+    Fault {
+        name: "returned-and-sent",
+        changes: &[(
+            OUTGOING,
+            "message.body, why);\n                ControlFlow::Continue(())",
+            "message.body, why);\n                ControlFlow::Break(())",
+        )],
+        kind: "applications",
         worlds: 2_000,
     },
     Fault {

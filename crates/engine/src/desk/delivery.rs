@@ -17,10 +17,26 @@ use crate::settings::UnavailableAction;
 
 const MS: u64 = 1_000_000;
 
+/// What becomes of a message when its turn comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fate {
+    Offered,
+    /// One too many. Not before its turn: it is sent again with those before it, and then taken.
+    Refused,
+}
+
+/// A message that waits, with its number; 0 if that means nothing any more.
+#[derive(Debug)]
+struct Waiting {
+    seq: u64,
+    bytes: Vec<u8>,
+    fate: Fate,
+}
+
 /// Messages that wait for an application which was not available.
 #[derive(Debug, Default)]
 pub(super) struct Postponed {
-    messages: VecDeque<(u64, Vec<u8>)>,
+    messages: VecDeque<Waiting>,
     bytes: usize,
     /// How often the first one was offered.
     offers: u32,
@@ -46,12 +62,12 @@ impl Postponed {
     /// The lowest number of a message that has not been taken yet; those of before a reset have
     /// none.
     pub(super) fn first_seq(&self) -> Option<u64> {
-        self.messages.iter().map(|(seq, _)| *seq).find(|seq| *seq > 0)
+        self.messages.iter().map(|waiting| waiting.seq).find(|seq| *seq > 0)
     }
 
     /// Numbers have been reset: those of the messages mean nothing any more.
     pub(super) fn forget_numbers(&mut self) {
-        self.messages.iter_mut().for_each(|(seq, _)| *seq = 0);
+        self.messages.iter_mut().for_each(|waiting| waiting.seq = 0);
     }
 
     pub(super) fn deadline(&self) -> Option<u64> {
@@ -60,20 +76,25 @@ impl Postponed {
 }
 
 impl Desk {
-    pub(super) fn deliver(&mut self, now: Now, message: &Message<'_>) -> Result<(), Down> {
+    pub(super) fn deliver(
+        &mut self,
+        now: Now,
+        message: &Message<'_>,
+        fate: Fate,
+    ) -> Result<(), Down> {
         if !self.postponed.messages.is_empty() {
-            return self.postpone(message);
+            return self.postpone(message, fate);
         }
-        match self.offer(now, message) {
+        match self.decide(now, message, fate) {
             Ok(Offer::Taken) => Ok(()),
             Ok(Offer::Later) => {
                 self.postponed.offers = 1;
                 self.postponed.at_ns = self.next_offer_ns(now);
-                self.postpone(message)
+                self.postpone(message, fate)
             }
             Err(down) => {
                 // Not taken: it comes again after the next logon.
-                self.postpone(message)?;
+                self.postpone(message, fate)?;
                 Err(down)
             }
         }
@@ -82,12 +103,12 @@ impl Desk {
     /// Offers the messages again that wait for the application, as far as it takes them.
     pub(crate) fn offer_again(&mut self, now: Now) -> Result<(), Down> {
         while self.postponed.deadline().is_some_and(|at| now.monotonic_ns >= at) {
-            let Some((_, bytes)) = self.postponed.messages.front() else { break };
-            let bytes = bytes.clone();
+            let Some(first) = self.postponed.messages.front() else { break };
+            let (bytes, fate) = (first.bytes.clone(), first.fate);
             let mut index = std::mem::take(&mut self.held_index);
             // It was whole and sound when it came.
             let offered = match Message::parse(&bytes, &mut index, CheckSumPolicy::Ignore) {
-                Ok(message) => self.offer(now, &message),
+                Ok(message) => self.decide(now, &message, fate),
                 Err(_) => Ok(Offer::Taken),
             };
             self.held_index = index;
@@ -111,9 +132,19 @@ impl Desk {
         now.monotonic_ns + u64::from(self.options.unavailable.delay_ms) * MS
     }
 
+    /// It is the turn of this message.
+    fn decide(&mut self, now: Now, message: &Message<'_>, fate: Fate) -> Result<Offer, Down> {
+        if fate == Fate::Refused {
+            self.session.refuse_throttled(now, message, &mut self.out);
+            return Ok(Offer::Taken);
+        }
+        self.offer(now, message)
+    }
+
     fn offer(&mut self, now: Now, message: &Message<'_>) -> Result<Offer, Down> {
         let closed = self.options.hours.as_mut().and_then(|hours| hours.refusal(now.utc));
-        if let Some(text) = closed {
+        // A reject cannot be rejected: who was refused must learn it at any hour.
+        if let Some(text) = closed.filter(|_| message.msg_type() != b"j") {
             let text = text.to_owned().into();
             self.refuse(now, message, &BusinessReject { text, ..BusinessReject::not_available() });
             return Ok(Offer::Taken);
@@ -160,7 +191,7 @@ impl Desk {
         Ok(Offer::Taken)
     }
 
-    fn postpone(&mut self, message: &Message<'_>) -> Result<(), Down> {
+    fn postpone(&mut self, message: &Message<'_>, fate: Fate) -> Result<(), Down> {
         let (config, bytes) = (self.session.config(), message.bytes());
         let postponed = &mut self.postponed;
         if postponed.messages.len() >= config.held_messages_max.max(1)
@@ -173,7 +204,7 @@ impl Desk {
             true => 0,
             false => message.msg_seq_num().unwrap_or(1),
         };
-        postponed.messages.push_back((seq, bytes.to_vec()));
+        postponed.messages.push_back(Waiting { seq, bytes: bytes.to_vec(), fate });
         Ok(())
     }
 
@@ -182,8 +213,10 @@ impl Desk {
         if let Some(seq) = self.postponed.first_seq() {
             self.session.set_next_num_in(seq);
             // Those of before a reset are nowhere else any more: they go on waiting.
-            self.postponed.messages.retain(|(seq, _)| *seq == 0);
-            self.postponed.bytes = self.postponed.messages.iter().map(|(_, m)| m.len()).sum();
+            let postponed = &mut self.postponed;
+            postponed.messages.retain(|waiting| waiting.seq == 0);
+            postponed.offers = 0;
+            postponed.bytes = postponed.messages.iter().map(|waiting| waiting.bytes.len()).sum();
         }
     }
 

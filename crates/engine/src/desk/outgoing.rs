@@ -46,6 +46,17 @@ impl Desk {
         waits || (!active && self.options.offline == Offline::Queue)
     }
 
+    /// Whether what waits in the queue goes on waiting.
+    fn must_wait(&self) -> bool {
+        self.session.state() != State::Active || self.holds || self.pause_until_ns.is_some()
+    }
+
+    /// Whether something of the queue has found no room before, and would find it now.
+    pub(crate) fn sends_more(&self) -> bool {
+        let room = self.out.bytes().len() <= self.options.queued_bytes_max;
+        !self.backlog.is_empty() && room && !self.must_wait()
+    }
+
     /// Lets the messages that wait since before the logon wait a little longer.
     pub(crate) fn begin_pause(&mut self, now: Now) {
         let pause_ns = u64::from(self.options.queue_pause_ms) * MS;
@@ -54,14 +65,12 @@ impl Desk {
 
     /// Sends or stores what other threads handed over, as far as the session takes it now.
     pub(crate) fn send_queued(&mut self, now: Now, queue: &SendQueue) {
-        let stores = self.stores();
-        if self.holds
-            || !(stores || self.session.state() == State::Active)
-            || self.pause_until_ns.is_some_and(|until| now.monotonic_ns < until)
-        {
+        // Over it is over, whether anything can be sent or not.
+        self.pause_until_ns = self.pause_until_ns.filter(|until| now.monotonic_ns < *until);
+        let stores = self.stores() && !self.holds;
+        if !stores && self.must_wait() {
             return;
         }
-        self.pause_until_ns = None;
         if self.backlog.is_empty() && !queue.is_pending() {
             return;
         }
@@ -83,14 +92,19 @@ impl Desk {
                 tracing::error!(session = %id, %error, "not sent");
                 self.application.on_unsent(id, msg_type, body, error);
             }
+            if stores {
+                // A store that fails here fails again when this is committed.
+                let _ = self.put_entries(now);
+                self.out.clear();
+            }
             self.backlog.drop_first();
         }
         self.note_taken(queue);
-        if stores {
-            // A store that fails here fails again when this is committed.
-            let _ = self.put_entries(now);
-            self.out.clear();
-        }
+    }
+
+    /// How many bytes wait in the queue.
+    pub(crate) fn queued_bytes(&self, queue: &SendQueue) -> usize {
+        self.backlog.len() + queue.len()
     }
 
     /// Puts what waits for a logon into the store's batch.

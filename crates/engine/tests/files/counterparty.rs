@@ -15,11 +15,17 @@ pub(crate) struct Client {
 
 impl Client {
     pub(crate) fn logged_on(engine: &Engine) -> Self {
+        let mut client = Self::asking_in(engine);
+        client.hear("|35=A|");
+        client
+    }
+
+    /// Has sent its Logon(A).
+    pub(crate) fn asking_in(engine: &Engine) -> Self {
         let stream = TcpStream::connect(engine.listening()[0]).unwrap();
         stream.set_read_timeout(Some(LONG)).unwrap();
         let mut client = Self { stream, seq: 1 };
         client.say("A", "98=0|108=30|141=Y|553=desk|554=hush|925=newer|");
-        client.hear("|35=A|");
         client
     }
 

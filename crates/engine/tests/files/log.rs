@@ -111,6 +111,23 @@ fn both_directions_rejected_and_garbled_with_secrets_masked() {
     }
 }
 
+/// FIX 4.4 has no NewPassword(925).
+#[test]
+fn a_logon_that_the_dictionary_forbids_shows_no_secrets() {
+    let dir = TempDir::new();
+    let mut settings = settings(dir.path(), |_| ());
+    settings.sessions[0].validate = true;
+    let (engine, seen) = start(&settings);
+    let mut client = Client::asking_in(&engine);
+    let heard = client.hear("|35=5|");
+    assert!(heard.contains("|58=Logon(A) refused: ") && heard.contains("tag 925"), "{heard}");
+    seen.recv_timeout(crate::LONG).unwrap();
+    engine.stop(0);
+    let inbound = lines(dir.path(), "in.log");
+    assert!(parts(&inbound[0]).1.contains("|554=****|925=*****|"), "{inbound:?}");
+    assert!(!heard.contains("newer") && !lines(dir.path(), "out.log").concat().contains("newer"));
+}
+
 #[test]
 fn one_file_with_words_goes_on_where_it_ended() {
     let dir = TempDir::new();
@@ -259,16 +276,16 @@ fn settings_are_read_strictly() {
         ("log.rol_bytes = 5", "x.toml:9: unknown key `rol_bytes`; did you mean `roll_bytes`?"),
         (
             "log.roll_bytes = 5",
-            "x.toml:3: FIX.4.4:A->B: log.roll_bytes is 0 or at least 1024, not 5",
+            "x.toml:9: FIX.4.4:A->B: log.roll_bytes is 0 or at least 1024, not 5",
         ),
         (
             "log.write_every_ms = 0",
-            "x.toml:3: FIX.4.4:A->B: log.write_every_ms is between 1 and 60000, not 0",
+            "x.toml:9: FIX.4.4:A->B: log.write_every_ms is between 1 and 60000, not 0",
         ),
         #[cfg(not(feature = "zstd"))]
         (
             "log.compress = true",
-            "x.toml:3: FIX.4.4:A->B: log.compress needs the cargo feature `zstd` of the package \
+            "x.toml:9: FIX.4.4:A->B: log.compress needs the cargo feature `zstd` of the package \
              transfix; build with it, or leave the key out",
         ),
     ] {

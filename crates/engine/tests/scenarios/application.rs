@@ -1,14 +1,16 @@
 //! The application of the session under test: keeps what it gets.
 
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::Sender;
 
 use transfix::{
-    Application, Body, BusinessReject, Disconnect, Message, SessionId, SessionRef, Tag, tag,
+    Application, Body, BusinessReject, Disconnect, Message, SendError, SessionId, SessionRef, Tag,
+    tag,
 };
 
 /// What the application tells the world.
 pub(crate) enum Event {
     Delivered(Vec<u8>),
+    Returned(Vec<u8>),
     Ended(Disconnect),
 }
 
@@ -19,9 +21,8 @@ pub(crate) struct Recorder {
 }
 
 impl Recorder {
-    pub(crate) fn new() -> (Self, Receiver<Event>) {
-        let (events, received) = channel();
-        (Self { events }, received)
+    pub(crate) const fn new(events: Sender<Event>) -> Self {
+        Self { events }
     }
 }
 
@@ -43,6 +44,11 @@ impl Application for Recorder {
         // The world may have seen enough already.
         let _ = self.events.send(Event::Delivered(message.bytes().to_vec()));
         Ok(())
+    }
+
+    fn on_unsent(&mut self, _: &SessionId, msg_type: &[u8], body: &[u8], _: SendError) {
+        let message = [b"35=", msg_type, b"\x01", body].concat();
+        let _ = self.events.send(Event::Returned(message));
     }
 
     fn on_disconnect(&mut self, _: &SessionId, reason: Disconnect) {

@@ -1,13 +1,14 @@
 //! The engine over loopback, in real time.
 
+use std::collections::VecDeque;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::sync::mpsc::Receiver;
+use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 use transfix::codec::{Frame, Limits, frame};
 use transfix::{
-    Durability, Engine, Role, SessionHandle, SessionSettings, Settings, Timestamp, clock,
+    Application, Durability, Engine, Role, SessionHandle, SessionId, Settings, Timestamp, clock,
 };
 use transfix_testkit::scenario::{Answer, Operation, Scenario, Version, World};
 use transfix_testkit::temp::TempDir;
@@ -22,7 +23,8 @@ const SILENCE: Duration = Duration::from_millis(5);
 const SETTLED_NS_MAX: u64 = 200_000_000;
 
 pub(crate) struct Loopback {
-    settings: SessionSettings,
+    settings: Settings,
+    id: SessionId,
     /// None only while it restarts.
     engine: Option<Engine>,
     events: Receiver<Event>,
@@ -33,51 +35,67 @@ pub(crate) struct Loopback {
     /// Messages, sound or not, that the session must have seen once all has arrived.
     sent: u64,
     /// What the application told while the world waited for something else.
-    delivered: Vec<Vec<u8>>,
+    delivered: VecDeque<Vec<u8>>,
+    returned: VecDeque<Vec<u8>>,
     ended: Option<String>,
 }
 
 impl Loopback {
     pub(crate) fn new(scenario: &Scenario, version: Version) -> Self {
         let mut settings = crate::settings(scenario, version, "127.0.0.1:0");
+        let session = &mut settings.sessions[0];
+        // One that is made from a template is for the usual counterparty.
+        let id = SessionId { target_comp_id: "THEM".into(), ..session.id() };
         let mut listener = None;
-        if settings.role == Role::Initiator {
+        if session.role == Role::Initiator {
             let socket = TcpListener::bind("127.0.0.1:0").unwrap();
-            settings.address = socket.local_addr().unwrap().to_string();
+            session.address = socket.local_addr().unwrap().to_string();
             listener = Some(socket);
         }
-        settings.reconnect_interval_ms = 1;
+        session.reconnect_interval_ms = 1;
         let store = scenario.restarts().then(TempDir::new);
         match &store {
-            Some(folder) => settings.store_dir = folder.path().to_owned(),
-            None => settings.durability = Durability::Memory,
+            Some(folder) => session.store_dir = folder.path().to_owned(),
+            None => session.durability = Durability::Memory,
         }
         let (engine, events) = start(&settings);
         Self {
             settings,
+            id,
             engine: Some(engine),
             events,
             _store: store,
             listener,
             wire: Wire::default(),
             sent: 0,
-            delivered: Vec::new(),
+            delivered: VecDeque::new(),
+            returned: VecDeque::new(),
             ended: None,
         }
     }
 
+    /// One that is to be made from a template is not there before its Logon(A).
+    fn try_session(&self) -> Option<SessionHandle> {
+        self.engine.as_ref().unwrap().session(&self.id)
+    }
+
     fn session(&self) -> SessionHandle {
-        self.engine.as_ref().unwrap().sessions().next().unwrap()
+        self.try_session().unwrap()
+    }
+
+    /// Messages, sound or not, that the session has seen.
+    fn seen(&self) -> u64 {
+        self.try_session().map_or(0, |session| {
+            let counters = session.counters();
+            counters.messages_in + counters.garbled
+        })
     }
 
     /// Waits until the session has seen what was sent; not for long, since it may be no message.
     fn settle(&self) {
         let until = clock::monotonic_ns() + SETTLED_NS_MAX;
-        let session = self.session();
         loop {
-            let counters = session.counters();
-            let seen = counters.messages_in + counters.garbled;
-            if seen >= self.sent || clock::monotonic_ns() >= until {
+            if self.seen() >= self.sent || clock::monotonic_ns() >= until {
                 return;
             }
             std::thread::yield_now();
@@ -88,19 +106,23 @@ impl Loopback {
     fn hear(&mut self, patience: Duration) -> bool {
         let Ok(event) = self.events.recv_timeout(patience) else { return false };
         match event {
-            Event::Delivered(bytes) => self.delivered.push(bytes),
+            Event::Delivered(bytes) => self.delivered.push_back(bytes),
+            Event::Returned(bytes) => self.returned.push_back(bytes),
             Event::Ended(reason) => self.ended = Some(reason.to_string()),
         }
         true
     }
 }
 
-fn start(settings: &SessionSettings) -> (Engine, Receiver<Event>) {
-    let (application, events) = Recorder::new();
-    let mut application = Some(application);
-    let engine =
-        Engine::start(&Settings::of(settings.clone()), |_| Box::new(application.take().unwrap()));
-    (engine.unwrap(), events)
+fn start(settings: &Settings) -> (Engine, Receiver<Event>) {
+    let (events, received) = channel();
+    let others = events.clone();
+    let admit = move |_: &_| -> Option<Box<dyn Application>> {
+        Some(Box::new(Recorder::new(others.clone())))
+    };
+    let engine = Engine::builder(settings).admit(admit);
+    let engine = engine.start(|_| Box::new(Recorder::new(events.clone())));
+    (engine.unwrap(), received)
 }
 
 impl World for Loopback {
@@ -109,8 +131,7 @@ impl World for Loopback {
     }
 
     fn connect(&mut self) -> Result<(), String> {
-        let counters = self.session().counters();
-        self.sent = counters.messages_in + counters.garbled;
+        self.sent = self.seen();
         // What ended before is not why the next one ends.
         while self.hear(Duration::ZERO) {}
         self.ended = None;
@@ -201,7 +222,12 @@ impl World for Loopback {
     fn delivered(&mut self, hopes: bool) -> Option<Vec<u8>> {
         let patience = if hopes { PATIENCE } else { Duration::ZERO };
         while self.delivered.is_empty() && self.hear(patience) {}
-        (!self.delivered.is_empty()).then(|| self.delivered.remove(0))
+        self.delivered.pop_front()
+    }
+
+    fn returned(&mut self) -> Option<Vec<u8>> {
+        while self.hear(Duration::ZERO) {}
+        self.returned.pop_front()
     }
 
     fn reason(&mut self) -> Option<String> {
@@ -212,7 +238,7 @@ impl World for Loopback {
 
     fn numbers(&mut self) -> Option<(u64, u64)> {
         self.settle();
-        Some(self.session().next_numbers())
+        self.try_session().map(|session| session.next_numbers())
     }
 }
 
@@ -260,7 +286,7 @@ impl Wire {
             }
             if self.ended || self.stream.is_none() {
                 // Nobody sends any more: the rest of the time passes all the same.
-                let (_nobody, nothing) = std::sync::mpsc::channel::<()>();
+                let (_nobody, nothing) = channel::<()>();
                 let _ = nothing.recv_timeout(Duration::from_nanos(left));
                 return;
             }
@@ -277,6 +303,8 @@ impl Wire {
             Ok(0) => self.ended = true,
             Ok(n) => self.unread.extend_from_slice(&buffer[..n]),
             Err(error) if error.kind() == ErrorKind::WouldBlock => return false,
+            // The process was stopped for a moment.
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
             Err(_) => self.ended = true,
         }
         true

@@ -212,8 +212,8 @@ fn list(folder: &Path, files: &mut Vec<PathBuf>) {
 }
 
 /// The settings of the session under test.
-fn settings(scenario: &Scenario, version: Version, address: &str) -> transfix::SessionSettings {
+fn settings(scenario: &Scenario, version: Version, address: &str) -> transfix::Settings {
     let text = scenario.settings(version, address);
     let settings = transfix::Settings::parse(&scenario.name, &text);
-    settings.unwrap_or_else(|error| panic!("{error}\n{text}")).sessions.remove(0)
+    settings.unwrap_or_else(|error| panic!("{error}\n{text}"))
 }

@@ -1,6 +1,7 @@
 //! The session in simulated time, without socket and thread.
 
-use std::sync::mpsc::Receiver;
+use std::collections::VecDeque;
+use std::sync::mpsc::{Receiver, channel};
 
 use transfix::codec::{Frame, Limits, frame};
 use transfix::simulated::{SimulatedSession, Simulation};
@@ -38,7 +39,7 @@ impl Pure {
         version: Version,
         pieces: Pieces,
     ) -> PureWorld<'_> {
-        let mut settings = crate::settings(scenario, version, "");
+        let mut settings = crate::settings(scenario, version, "").sessions.remove(0);
         let store = scenario.restarts().then(TempDir::new);
         match &store {
             Some(folder) => settings.store_dir = folder.path().to_owned(),
@@ -51,6 +52,8 @@ impl Pure {
             pieces,
             session: Some(session),
             events,
+            delivered: VecDeque::new(),
+            returned: VecDeque::new(),
             _store: store,
             clock_ns: 0,
             unread: Vec::new(),
@@ -63,8 +66,9 @@ fn start(
     simulation: &Simulation,
     settings: &SessionSettings,
 ) -> (SimulatedSession, Receiver<Event>) {
-    let (application, events) = Recorder::new();
-    (simulation.session(settings, Box::new(application)).unwrap(), events)
+    let (events, received) = channel();
+    let application = Box::new(Recorder::new(events));
+    (simulation.session(settings, application).unwrap(), received)
 }
 
 pub(crate) struct PureWorld<'s> {
@@ -74,6 +78,8 @@ pub(crate) struct PureWorld<'s> {
     /// None only while it restarts.
     session: Option<SimulatedSession>,
     events: Receiver<Event>,
+    delivered: VecDeque<Vec<u8>>,
+    returned: VecDeque<Vec<u8>>,
     _store: Option<TempDir>,
     clock_ns: u64,
     unread: Vec<u8>,
@@ -91,6 +97,17 @@ impl PureWorld<'_> {
         self.session.as_mut().unwrap()
     }
 
+    /// Takes over what the application has told.
+    fn hear(&mut self) {
+        while let Ok(event) = self.events.try_recv() {
+            match event {
+                Event::Delivered(bytes) => self.delivered.push_back(bytes),
+                Event::Returned(bytes) => self.returned.push_back(bytes),
+                Event::Ended(_) => {}
+            }
+        }
+    }
+
     fn collect(&mut self) {
         let output = self.session().take_output();
         self.unread.extend_from_slice(&output);
@@ -105,8 +122,6 @@ impl World for PureWorld<'_> {
     fn connect(&mut self) -> Result<(), String> {
         let now = self.moment();
         self.unread.clear();
-        // What ended before is not why the next one ends.
-        while self.events.try_recv().is_ok() {}
         self.is_up = true;
         self.session().connect(now);
         self.collect();
@@ -212,12 +227,13 @@ impl World for PureWorld<'_> {
     }
 
     fn delivered(&mut self, _: bool) -> Option<Vec<u8>> {
-        while let Ok(event) = self.events.try_recv() {
-            if let Event::Delivered(bytes) = event {
-                return Some(bytes);
-            }
-        }
-        None
+        self.hear();
+        self.delivered.pop_front()
+    }
+
+    fn returned(&mut self) -> Option<Vec<u8>> {
+        self.hear();
+        self.returned.pop_front()
     }
 
     fn reason(&mut self) -> Option<String> {

@@ -291,6 +291,10 @@ impl World for QuickFix<'_> {
         }
     }
 
+    fn returned(&mut self) -> Option<Vec<u8>> {
+        None
+    }
+
     fn reason(&mut self) -> Option<String> {
         None
     }

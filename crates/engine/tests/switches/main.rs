@@ -13,10 +13,12 @@ mod wire;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use transfix::store::journal;
 use transfix::{
     Application, BeginString, Body, BusinessReject, Durability, Engine, GarbledPolicy,
     LogonRefusal, Message, Role, SessionId, SessionRef, SessionSettings, Settings, tag,
 };
+use transfix_testkit::temp::TempDir;
 use wire::Wire;
 
 /// Long enough for the slowest machine, and shorter than the default of any setting; no test waits
@@ -166,4 +168,67 @@ fn the_application_judges_a_logon_and_adds_to_the_answer() {
     wire.send("35=A|34=1|98=0|108=-1");
     let why = "HeartBtInt(108) must be seconds, 0 or more";
     assert_eq!(wire.next(), format!("35=5|34=1|58=Logon(A) refused: {why}"));
+}
+
+#[test]
+fn a_qualifier_tells_equal_sessions_apart() {
+    let venues = ["a", "b"].map(|name| (name, start(vec![venue(|_| ())], || Echo)));
+    let client = |qualifier: &str, address: SocketAddr| {
+        let id = SessionId::new(BeginString::Fix44, "CLIENT", "VENUE");
+        let id = SessionId { qualifier: qualifier.into(), ..id };
+        let mut settings = SessionSettings::new(Role::Initiator, &id, &address.to_string());
+        settings.durability = Durability::Memory;
+        settings
+    };
+    let sessions = venues.iter().map(|(name, (_, address))| client(name, *address)).collect();
+    let engine = Engine::start(&Settings { sessions, ..Settings::default() }, |_| Box::new(Echo));
+    let engine = engine.unwrap();
+    for (name, (_, address)) in &venues {
+        let session = engine.session(&client(name, *address).id()).unwrap();
+        while !session.is_logged_on() {
+            std::thread::yield_now();
+        }
+    }
+    let text = "[[session]]\nrole = \"initiator\"\nbegin_string = \"FIX.4.4\"\n\
+        sender_comp_id = \"CLIENT\"\ntarget_comp_id = \"VENUE\"\naddress = \"127.0.0.1:1\"\n";
+    let twice = Settings::parse("x.toml", &format!("{text}{text}")).unwrap_err().to_string();
+    assert_eq!(
+        twice,
+        "x.toml:7: session FIX.4.4:CLIENT->VENUE is there twice; give one a qualifier"
+    );
+}
+
+#[test]
+fn messages_received_are_kept_if_wanted() {
+    for keeps in [false, true] {
+        let dir = TempDir::new();
+        let settings = venue(|s| {
+            s.durability = Durability::Process;
+            s.store_dir = dir.path().to_owned();
+            s.keep_inbound = keeps;
+        });
+        let store = settings.store_path();
+        let (engine, address) = start(vec![settings], || Echo);
+        let mut wire = logged_on(address);
+        wire.send("35=D|34=2|11=a");
+        assert_eq!(wire.next(), "35=D|34=2|11=a");
+        drop(engine);
+        let entries = journal::read(&store).unwrap();
+        let is_kept = |entry: &journal::Entry| matches!(entry.event, journal::Event::Inbound(_));
+        assert_eq!(entries.map(Result::unwrap).any(|entry| is_kept(&entry)), keeps);
+    }
+}
+
+/// The first says nothing, and goes on waiting.
+#[test]
+fn connections_wait_in_limited_number() {
+    for (pending_connections_max, answer) in [(1, ""), (2, "35=A|34=1|98=0|108=30")] {
+        let mut settings = Settings::of(venue(|_| ()));
+        settings.engine.pending_connections_max = pending_connections_max;
+        let engine = Engine::start(&settings, |_| Box::new(Echo)).unwrap();
+        let _silent = Wire::connect(engine.listening()[0], BeginString::Fix44);
+        let mut second = Wire::connect(engine.listening()[0], BeginString::Fix44);
+        second.send("35=A|34=1|98=0|108=30");
+        assert_eq!(second.next(), answer);
+    }
 }

@@ -123,7 +123,13 @@ fn strangers_are_judged_before_anything_is_made() {
     let admit = move |_: &SessionId| -> Option<Box<dyn Application>> {
         Some(Box::new(Doorkeeper(Arc::clone(&count))))
     };
-    let engine = Engine::builder(&settings).admit(admit).start(open).unwrap();
+    let opened = Arc::new(AtomicU32::new(0));
+    let count = Arc::clone(&opened);
+    let stores = move |_: &SessionSettings, _| {
+        count.fetch_add(1, Ordering::Relaxed);
+        Ok(None)
+    };
+    let engine = Engine::builder(&settings).admit(admit).stores(stores).start(open).unwrap();
     let address = engine.listening()[0];
     let refused = [
         ("34=1|98=0|108=30", "who are you?"),
@@ -141,6 +147,7 @@ fn strangers_are_judged_before_anything_is_made() {
     }
     assert_eq!(judged.load(Ordering::Relaxed), 2, "only good ones");
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "nothing is left behind");
+    assert_eq!(opened.load(Ordering::Relaxed), 0, "nor a store of the user's own");
     // Nobody has used up the one session that may be made; its Logon(A) is judged once.
     let known = "34=1|98=0|108=30|554=sesame";
     let (wire, said) = log_on_with(address, "CLIENT", known);

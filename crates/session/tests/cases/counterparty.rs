@@ -85,6 +85,14 @@ impl World {
         self.receive_bytes(&bytes)
     }
 
+    /// Refuses it as one too many.
+    pub(crate) fn refuse_throttled(&mut self, line: &str) {
+        let bytes = self.frame(line);
+        let mut index = FieldIndex::default();
+        let message = Message::parse(&bytes, &mut index, CheckSumPolicy::Verify).unwrap();
+        self.session.refuse_throttled(self.now, &message, &mut self.out);
+    }
+
     /// The same where the verdict does not matter.
     pub(crate) fn takes(&mut self, line: &str) {
         let _ = self.receive(line);

@@ -26,7 +26,9 @@ fn too_many_messages_of_a_type_are_rejected() {
         assert_eq!(w.receive("35=D|34=2|11=a"), Verdict::Deliver);
         assert_eq!(w.receive("35=D|34=3|11=b"), Verdict::Deliver);
         assert_eq!(w.receive("35=F|34=4|11=c"), Verdict::Deliver, "another type");
-        assert_eq!(w.receive("35=D|34=5|11=d"), Verdict::Handled);
+        assert_eq!(w.receive("35=D|34=5|11=d"), Verdict::Throttled);
+        assert!(w.sent().is_empty(), "those before it may wait for the application");
+        w.refuse_throttled("35=D|34=5|11=d");
         assert_eq!(w.sent(), [reject]);
         let dup = "43=Y|122=20261121-12:00:00";
         assert_eq!(w.receive(&format!("35=D|34=6|{dup}|11=e")), Verdict::Deliver);

@@ -20,6 +20,7 @@ pub(super) fn scenario(name: &str, text: &str) -> Result<Scenario, String> {
         side: Side::Acceptor,
         both_sides: false,
         settings: String::new(),
+        engine: String::new(),
         unset: Vec::new(),
         not_in: Vec::new(),
         steps: Vec::new(),
@@ -66,6 +67,10 @@ fn head(scenario: &mut Scenario, line: &str) -> Result<bool, String> {
             scenario.settings.push_str(value);
             scenario.settings.push('\n');
         }
+        "engine" => {
+            scenario.engine.push_str(value);
+            scenario.engine.push('\n');
+        }
         "unset" => scenario.unset.push(value.to_owned()),
         _ => match key.strip_prefix("not in ") {
             Some(world) => scenario.not_in.push((world.to_owned(), value.to_owned())),
@@ -91,6 +96,7 @@ fn step(number: usize, line: &str) -> Result<Line, String> {
         "out" => Step::Out(owned),
         "rejects" => Step::Rejects(owned),
         "app" => Step::App(owned),
+        "returned" => Step::Returned(owned),
         "silence" => Step::Silence,
         "closed" => Step::Closed(owned),
         "close" => Step::Close,

@@ -98,6 +98,10 @@ pub trait World {
     /// The next message that our application got; `hopes` as for [`World::next`].
     fn delivered(&mut self, hopes: bool) -> Option<Vec<u8>>;
 
+    /// MsgType(35) and fields of the next message that our application got back unsent, if this
+    /// world can know.
+    fn returned(&mut self) -> Option<Vec<u8>>;
+
     /// Why the session closed the last connection, if this world can know.
     fn reason(&mut self) -> Option<String>;
 
@@ -169,6 +173,7 @@ impl Player<'_> {
                 self.expect(&expected)
             }
             Step::App(text) => self.expect_delivered(text),
+            Step::Returned(text) => self.expect_returned(text),
             Step::Silence => self.silence(),
             Step::Closed(words) => self.expect_closed(words),
             Step::Close => {
@@ -340,6 +345,15 @@ impl Player<'_> {
         }
     }
 
+    fn expect_returned(&mut self, text: &str) -> Result<(), String> {
+        let expected = self.expand(text)?;
+        match self.world.returned().map(|bytes| line::shown(&bytes)) {
+            Some(found) if found.trim_end_matches('|') == expected => Ok(()),
+            Some(found) => Err(format!("the application got back {found}")),
+            None => Err("the application got nothing back".to_owned()),
+        }
+    }
+
     fn silence(&mut self) -> Result<(), String> {
         match self.answer(false) {
             Answer::Nothing => self.nothing_delivered(),
@@ -377,9 +391,12 @@ impl Player<'_> {
     }
 
     fn nothing_delivered(&mut self) -> Result<(), String> {
-        match self.world.delivered(false) {
+        if let Some(bytes) = self.world.delivered(false) {
+            return Err(format!("the application got {}", line::shown(&bytes)));
+        }
+        match self.world.returned() {
             None => Ok(()),
-            Some(bytes) => Err(format!("the application got {}", line::shown(&bytes))),
+            Some(bytes) => Err(format!("the application got back {}", line::shown(&bytes))),
         }
     }
 

@@ -15,6 +15,7 @@ const LOGON: &str = "35=A|34=1|49=US|56=THEM|52=20261121-12:00:00|98=0|108=30";
 struct Script {
     answers: VecDeque<Answer>,
     delivered: VecDeque<Vec<u8>>,
+    returned: VecDeque<Vec<u8>>,
     received: Vec<String>,
     reason: Option<String>,
 }
@@ -40,6 +41,9 @@ fn message(line: &str) -> Vec<u8> {
 }
 
 impl World for Script {
+    fn returned(&mut self) -> Option<Vec<u8>> {
+        self.returned.pop_front()
+    }
     fn now(&self) -> Timestamp {
         Timestamp(0)
     }

@@ -1,10 +1,17 @@
 //! The application of one side: numbers its messages, and keeps what it has sent and received.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use transfix::{Application, Body, BusinessReject, Message, SessionRef, tag};
+use transfix::{
+    Application, BeginString, Body, BusinessReject, LogonRefusal, Message, SendError, SessionId,
+    SessionRef, tag,
+};
 
 use crate::random::Random;
+
+/// Password(554) of both sides.
+pub(super) const PASSWORD: &str = "open sesame";
 
 /// A message that the session has accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +28,15 @@ pub(super) struct Sent {
 pub(super) struct Log {
     pub(super) sent: Vec<Sent>,
     pub(super) delivered: Vec<u64>,
+    /// Numbers of messages of ours that the counterparty's application was not available for, or
+    /// that were too many: a BusinessMessageReject(j) has said so.
+    pub(super) rejected: BTreeSet<u64>,
+    /// Messages of ours that we got back before they had a number.
+    pub(super) returned: BTreeSet<u64>,
+    /// Messages of ours that were in the queue of a process that is no more.
+    pub(super) forgotten: BTreeSet<u64>,
+    /// Messages of theirs for which we were not available when they were offered last.
+    pub(super) declined: BTreeSet<u64>,
     next_id: u64,
     pub(super) epoch: u64,
     random: Random,
@@ -28,6 +44,12 @@ pub(super) struct Log {
     pub(super) answer_one_in: usize,
     /// Each is refused with this chance.
     pub(super) refuse_one_in: usize,
+    /// For each we are not available with this chance.
+    pub(super) decline_one_in: usize,
+    /// Each Logon(A) is refused with this chance.
+    pub(super) deny_one_in: usize,
+    /// The last one was not.
+    admitted: bool,
     pub(super) text_bytes_max: usize,
 }
 
@@ -40,11 +62,18 @@ impl Shared {
         Self(Arc::new(Mutex::new(Log {
             sent: Vec::new(),
             delivered: Vec::new(),
+            rejected: BTreeSet::new(),
+            returned: BTreeSet::new(),
+            forgotten: BTreeSet::new(),
+            declined: BTreeSet::new(),
             next_id: 1,
             epoch: 0,
             random,
             answer_one_in: 0,
             refuse_one_in: 0,
+            decline_one_in: 0,
+            deny_one_in: 0,
+            admitted: false,
             text_bytes_max: 0,
         })))
     }
@@ -60,9 +89,10 @@ impl Log {
     }
 
     /// The id of the next message, and how long its Text(58) is.
-    pub(super) fn draw(&mut self) -> (u64, usize) {
-        self.next_id += 1;
-        (self.next_id - 1, self.random.below(self.text_bytes_max + 1))
+    pub(super) fn draw(&mut self, source: Source) -> (u64, usize) {
+        let id = self.next_id + u64::from(self.next_id % 2 != source as u64);
+        self.next_id = id + 1;
+        (id, self.random.below(self.text_bytes_max + 1))
     }
 
     /// The session has accepted it.
@@ -72,6 +102,41 @@ impl Log {
         }
         self.sent.push(Sent { id, seq, epoch: self.epoch });
     }
+
+    /// It waits in the queue, and has no number yet.
+    pub(super) fn queued(&mut self, id: u64) {
+        let seq = self.sent.last().map_or(0, |last| last.seq);
+        self.sent.push(Sent { id, seq, epoch: self.epoch });
+    }
+
+    /// The process has ended with these bodies in its queue: they may be lost, or just sent.
+    pub(super) fn forget(&mut self, bodies: &[Vec<u8>]) {
+        self.forgotten.extend(bodies.iter().map(|body| id_of(body)));
+    }
+
+    /// A reject of our message with this number, for one of the reasons that are judged.
+    fn note_reject(&mut self, message: &Message<'_>) -> Result<(), BusinessReject> {
+        let seq = message.uint(tag::REF_SEQ_NUM)?;
+        if matches!(message.raw(tag::BUSINESS_REJECT_REASON), Some(b"0" | b"4")) {
+            self.rejected.insert(seq);
+        }
+        Ok(())
+    }
+}
+
+/// Where a message comes from; the messages of one keep their order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Source {
+    /// It was handed over from outside.
+    Outside,
+    /// It answers another one, inside a callback.
+    Callback,
+}
+
+/// The id in the body of a message.
+fn id_of(body: &[u8]) -> u64 {
+    let digits = body.iter().skip(3).take_while(|byte| **byte != 1);
+    digits.fold(0, |id, digit| 10 * id + u64::from(digit - b'0'))
 }
 
 /// Writes the fields of message `id`.
@@ -89,19 +154,45 @@ impl Application for Shared {
         message: &Message<'_>,
         session: &mut SessionRef<'_>,
     ) -> Result<(), BusinessReject> {
-        if message.msg_type() != b"D" {
-            return Ok(());
-        }
         let mut log = self.lock();
-        log.delivered.push(message.uint(tag::CL_ORD_ID)?);
+        match message.msg_type() {
+            b"D" => {}
+            b"j" => return log.note_reject(message),
+            _ => return Ok(()),
+        }
+        let id = message.uint(tag::CL_ORD_ID)?;
+        let one_in = log.decline_one_in;
+        if log.chance(one_in) {
+            log.declined.insert(id);
+            return Err(BusinessReject::not_available());
+        }
+        log.declined.remove(&id);
+        log.delivered.push(id);
         let one_in = log.answer_one_in;
         if log.chance(one_in) {
-            let drawn = log.draw();
+            let drawn = log.draw(Source::Callback);
             if let Ok(seq) = session.send("D", |body| fill(body, drawn)) {
                 log.accepted(drawn.0, seq);
             }
         }
         let one_in = log.refuse_one_in;
         if log.chance(one_in) { Err(BusinessReject::unsupported()) } else { Ok(()) }
+    }
+
+    fn judge_logon(&mut self, logon: &Message<'_>, id: &SessionId) -> Result<(), LogonRefusal> {
+        let mut log = self.lock();
+        let one_in = log.deny_one_in;
+        let known = logon.raw(tag::PASSWORD) == Some(PASSWORD.as_bytes());
+        let known = known || id.begin_string < BeginString::Fix43;
+        log.admitted = known && !log.chance(one_in);
+        if log.admitted { Ok(()) } else { Err(LogonRefusal::new("not now")) }
+    }
+
+    fn on_logon(&mut self, _: &mut SessionRef<'_>) {
+        assert!(self.lock().admitted, "a session is logged on that was not admitted");
+    }
+
+    fn on_unsent(&mut self, _: &SessionId, _: &[u8], body: &[u8], _: SendError) {
+        self.lock().returned.insert(id_of(body));
     }
 }

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use transfix_store::{Durability, FileStore, Numbers, Options, Record, Store, StoreError, Stored};
 
+use super::side::START_UTC_NS;
 use crate::disk::{Ailment, Crash, End, SimDisk};
 
 /// When the process ends.
@@ -65,7 +66,8 @@ impl Disk {
     /// A new process opens the store after a crash of this kind.
     pub(super) fn open(&self, crash: Crash) -> Box<dyn Store> {
         self.disk.restart(crash);
-        let opened = FileStore::open_on(self.disk.clone(), Path::new("/store"), self.options, 0);
+        let (path, begun_ns) = (Path::new("/store"), START_UTC_NS.unsigned_abs());
+        let opened = FileStore::open_on(self.disk.clone(), path, self.options, begun_ns);
         match opened {
             Ok((store, _)) => Box::new(Watched {
                 store,

@@ -5,6 +5,7 @@ use transfix::codec::FrameWriter;
 use transfix::rig::Seen;
 use transfix::{BeginString, Now, SessionSettings};
 
+use super::app::PASSWORD;
 use crate::random::Random;
 
 /// Numbers that break what counts.
@@ -66,7 +67,7 @@ impl Mallory {
     fn logon_body(&mut self) -> String {
         let interval = if self.one_in(4) { self.pick(NUMBERS) } else { "30" };
         let encryption = if self.one_in(20) { "1" } else { "0" };
-        let mut body = format!("98={encryption}\x01108={interval}\x01");
+        let mut body = format!("98={encryption}\x01108={interval}\x01554={PASSWORD}\x01");
         if self.one_in(3) {
             body.push_str(&format!("141={}\x01", self.pick(FLAGS)));
         }
@@ -76,6 +77,44 @@ impl Mallory {
     /// What costs nothing.
     pub(super) fn heartbeat(&mut self, now: Now, seen: &Seen) -> Vec<u8> {
         self.sealed(now, &seen.next_num_in.to_string(), "0", "")
+    }
+
+    /// A message between those of an honest counterparty that must not pass for one of them.
+    pub(super) fn forge(&mut self, now: Now, next_num_in: u64) -> Vec<u8> {
+        let low = 1 + self.random.below(next_num_in.saturating_sub(1).max(1) as usize) as u64;
+        let low = low.min(next_num_in - 1).max(1);
+        let time = self.pick(&["20261121-11:59:00", "20991231-23:59:59", "tomorrow", ""]);
+        let mut out = Vec::new();
+        let (begin_string, msg_type, fields) = match self.random.below(8) {
+            0 => (self.begin_string.as_str(), "D", "11=0\x01".to_owned()),
+            1 => ("FIX.9.9", "0", format!("34={next_num_in}\x01")),
+            2 if next_num_in > 1 => (self.begin_string.as_str(), "D", format!("34={low}\x01")),
+            3 => (self.begin_string.as_str(), "5", format!("34={}\x01", next_num_in + 1_000)),
+            4 => (self.begin_string.as_str(), "A", format!("34={next_num_in}\x0198=0\x01")),
+            _ if next_num_in == 1 => return Vec::new(),
+            _ => {
+                let kind = self.pick(&["0", "1", "2", "3", "4", "5", "A", "D", "j", "ZZ", "n"]);
+                let evil = self.pick(NUMBERS);
+                let body = match kind {
+                    "4" => format!("123=Y\x0136={low}\x01"),
+                    "2" => format!("7={evil}\x0116={evil}\x01"),
+                    _ => format!("112={evil}\x0145={evil}\x01108={evil}\x01"),
+                };
+                let fields = format!("34={low}\x0143=Y\x01122={time}\x01{body}");
+                (self.begin_string.as_str(), kind, fields)
+            }
+        };
+        let mut frame = FrameWriter::new(&mut out, begin_string.as_bytes(), msg_type.as_bytes());
+        frame.raw(if self.one_in(20) {
+            b"49=MALLORY\x0156=VENUE\x01"
+        } else {
+            self.comp_ids.as_bytes()
+        });
+        frame.header_timestamp(transfix::tag::SENDING_TIME, now.utc, self.begin_string.precision());
+        frame.raw(fields.as_bytes());
+        // As above: what a writer does not take is sent as it is.
+        drop(frame.finish());
+        out
     }
 
     /// Any message.

@@ -1,7 +1,10 @@
 //! The laws of a world between honest sessions, but for those of the wire and of crashes.
 
-use transfix::{Disconnect, State};
+use std::collections::BTreeSet;
 
+use transfix::{Disconnect, State, UnavailableAction};
+
+use super::app::{Log, Sent, Source};
 use super::net::MS;
 use super::{SECOND, World};
 
@@ -59,6 +62,8 @@ impl World {
             }
             State::Active | State::Disconnected => {}
         }
+        let open = state != State::Active || ours.is_open(self.now);
+        assert!(open, "side {side} is logged on outside of all windows");
     }
 
     /// Where the counterparty writes, the expected number moves.
@@ -98,6 +103,11 @@ impl World {
         let waiting = ours.rig.look().waiting_bytes;
         let max = ours.settings.queued_bytes_max + (5 << 20);
         assert!(waiting <= max, "{waiting} bytes wait on side {side}");
+        let seen = ours.rig.look();
+        let (state, since) = ours.since;
+        let paused = self.now <= since + u64::from(ours.settings.queue_pause_ms) * MS;
+        let stuck = state == State::Active && seen.queued_bytes > 0 && seen.waiting_bytes == 0;
+        assert!(!stuck || paused, "{} bytes wait in the queue of side {side}", seen.queued_bytes);
     }
 
     /// Why a session may end between honest ones.
@@ -110,8 +120,13 @@ impl World {
                 | Disconnect::LogonTimeout
                 | Disconnect::LinkLost
                 | Disconnect::HeartbeatTimeout
+                | Disconnect::Schedule
         );
-        let damaged = self.plan.weather.damage_one_in > 0;
+        let fair =
+            fair || (reason == Disconnect::ApplicationNotAvailable && self.plan.decline_one_in > 0);
+        let denied = matches!(reason, Disconnect::LogonDenied | Disconnect::LogonRefused(_));
+        let fair = fair || (denied && self.plan.deny_one_in > 0);
+        let damaged = self.plan.weather.damage_one_in > 0 || self.plan.odds.forge > 0;
         assert!(fair || damaged, "side {side} blames the other: {reason}; {}", self.stand());
         if reason == Disconnect::LoggedOut && !self.sides[side].rig.look().waits {
             let answered = self.net.lock().observer.sides[side].logged_out;
@@ -131,7 +146,8 @@ impl World {
     /// was lost and its repetition.
     pub(super) fn rest_max(&self) -> u64 {
         let stall = self.plan.weather.stall_ms_max as u64 * MS;
-        200 * SECOND + 2 * stall + 10 * self.heart_bt_int()
+        let closed = if self.plan.settings[0].schedule.is_some() { 400 * SECOND } else { 0 };
+        200 * SECOND + closed + 2 * stall + 10 * self.heart_bt_int()
     }
 
     /// No endless exchange: what is written while nothing goes wrong is in proportion.
@@ -152,42 +168,83 @@ impl World {
         let (numbers_a, numbers_b) = (a.numbers(), b.numbers());
         let agree = numbers_a.0 == numbers_b.1 && numbers_b.0 == numbers_a.1;
         let quiet = |side: &super::Side| side.state() == State::Active && !side.rig.look().waits;
-        let net = self.net.lock();
-        agree && quiet(a) && quiet(b) && net.is_joined() && net.is_idle() && self.is_delivered()
+        let nothing_under_way = {
+            let net = self.net.lock();
+            net.is_joined() && net.is_idle()
+        };
+        agree && quiet(a) && quiet(b) && nothing_under_way && self.is_delivered()
     }
 
     fn is_delivered(&self) -> bool {
         [0, 1].into_iter().all(|side| {
             let (ours, theirs) = (self.sides[side].app.lock(), self.sides[1 - side].app.lock());
+            let excuses = self.excuses(side, &ours, &theirs);
             let resets = self.plan.resets();
-            if !resets {
-                return ours.sent.len() == theirs.delivered.len();
-            }
             // All since the last reset; what came before is judged by its order.
-            let lost = |sent: &super::app::Sent| {
-                sent.epoch == ours.epoch && theirs.delivered.binary_search(&sent.id).is_err()
-            };
-            !ours.sent.iter().any(lost)
+            let counts = |sent: &&Sent| !resets || sent.epoch == ours.epoch;
+            let mut counting = ours.sent.iter().filter(counts);
+            counting.all(|sent| {
+                theirs.delivered.binary_search(&sent.id).is_ok()
+                    || (self.plan.queues() && theirs.delivered.contains(&sent.id))
+                    || excuses.contains(&sent.id)
+            })
         })
+    }
+
+    /// Which messages may remain undelivered: somebody was told, or they were in the memory of a
+    /// process that is no more.
+    fn excuses(&self, side: usize, ours: &Log, theirs: &Log) -> BTreeSet<u64> {
+        let mut excuses = self.given_back(side, ours);
+        excuses.extend(&ours.forgotten);
+        if self.plan.settings[0].unavailable.then == UnavailableAction::Silence {
+            excuses.extend(&theirs.declined);
+        }
+        excuses
+    }
+
+    /// Which messages of this side were rejected, or returned.
+    fn given_back(&self, side: usize, ours: &Log) -> BTreeSet<u64> {
+        let net = self.net.lock();
+        let orders = &net.observer.sides[side].orders;
+        let rejected = ours.rejected.iter().filter_map(|seq| orders.get(seq));
+        rejected.chain(&ours.returned).copied().collect()
     }
 
     /// What was delivered was sent, in that order, each once, and nothing was left out.
     pub(super) fn check_order(&self) {
         for side in [0, 1] {
             let (ours, theirs) = (self.sides[side].app.lock(), self.sides[1 - side].app.lock());
-            let mut sent = ours.sent.iter();
-            let mut last = 0;
-            for &id in &theirs.delivered {
-                assert!(id > last, "message {id} of side {side} comes twice, or behind {last}");
-                last = id;
-                let skipped: Vec<_> = sent.by_ref().take_while(|sent| sent.id != id).collect();
-                let Some(at) = ours.sent.binary_search_by_key(&id, |sent| sent.id).ok() else {
-                    panic!("message {id} of side {side} was delivered and never accepted");
-                };
-                let epoch = ours.sent[at].epoch;
-                let lost = skipped.iter().find(|s| s.epoch == epoch || !self.plan.resets());
-                assert!(lost.is_none(), "{lost:?} of side {side} was left out before {id}");
+            for id in self.given_back(side, &ours) {
+                let delivered = theirs.delivered.contains(&id);
+                assert!(!delivered, "message {id} of side {side} is given back and delivered");
             }
+            if self.plan.queues() {
+                // What is said in a callback goes out before what waits in the queue.
+                for source in [Source::Outside, Source::Callback] {
+                    self.check_order_of(side, &ours, &theirs, |id| id % 2 == source as u64);
+                }
+            } else {
+                self.check_order_of(side, &ours, &theirs, |_| true);
+            }
+        }
+    }
+
+    fn check_order_of(&self, side: usize, ours: &Log, theirs: &Log, of: impl Fn(u64) -> bool) {
+        let excuses = self.excuses(side, ours, theirs);
+        let mut sent = ours.sent.iter().filter(|sent| of(sent.id));
+        let mut last = 0;
+        for &id in theirs.delivered.iter().filter(|id| of(**id)) {
+            assert!(id > last, "message {id} of side {side} comes twice, or behind {last}");
+            last = id;
+            let skipped: Vec<_> = sent.by_ref().take_while(|sent| sent.id != id).collect();
+            let Some(at) = ours.sent.iter().rposition(|sent| sent.id == id) else {
+                panic!("message {id} of side {side} was delivered and never accepted");
+            };
+            let epoch = ours.sent[at].epoch;
+            let lost = skipped
+                .iter()
+                .find(|s| (s.epoch == epoch || !self.plan.resets()) && !excuses.contains(&s.id));
+            assert!(lost.is_none(), "{lost:?} of side {side} was left out before {id}");
         }
     }
 

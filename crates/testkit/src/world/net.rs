@@ -140,14 +140,20 @@ impl Net {
         self.ends[side] = end;
         self.generations[side] += 1;
         self.swallowed[side] = 0;
-        self.ways[side].clear();
+        if end == End::Open {
+            self.ways[side].clear();
+        }
         self.observer.connected(side);
     }
 
-    /// The connection breaks: what is under way is lost, and each side learns of it some time.
+    /// The connection breaks: what is under way is lost or still arrives, and each side learns of
+    /// it some time.
     pub(super) fn cut(&mut self, notices_at: [u64; 2]) {
+        let lost = self.chance(2);
         for side in [0, 1] {
-            self.ways[side].clear();
+            if lost {
+                self.ways[side].clear();
+            }
             if self.ends[side] == End::Open {
                 self.ends[side] = End::Cut { notices_at: notices_at[side] };
             }
@@ -167,6 +173,11 @@ impl Net {
         self.ends == [End::Open; 2]
     }
 
+    /// Whether what a side has written ends with a whole message, and reaches the other.
+    pub(super) fn is_between_messages(&self, side: usize) -> bool {
+        self.is_joined() && self.observer.sides[side].is_between_messages()
+    }
+
     pub(super) fn is_idle(&self) -> bool {
         self.ways.iter().all(|way| way.pieces.is_empty())
     }
@@ -174,10 +185,18 @@ impl Net {
     /// When a side has something to read, be it an end.
     pub(super) fn readable_at(&self, side: usize) -> Option<u64> {
         match self.ends[side] {
-            End::Open => self.ways[1 - side].pieces.front().map(|(at, _)| *at),
-            End::Cut { notices_at } | End::Refused { notices_at } => Some(notices_at),
+            End::Open => self.arrives_at(side),
+            End::Cut { notices_at } => {
+                Some(self.arrives_at(side).map_or(notices_at, |at| at.min(notices_at)))
+            }
+            End::Refused { notices_at } => Some(notices_at),
             End::Closed | End::Dead => None,
         }
+    }
+
+    /// When the next piece reaches a side.
+    fn arrives_at(&self, side: usize) -> Option<u64> {
+        self.ways[1 - side].pieces.front().map(|(at, _)| *at)
     }
 
     /// How many bytes a side may write.
@@ -266,9 +285,9 @@ impl Net {
                 Err(io::ErrorKind::ConnectionReset.into())
             }
             End::Refused { notices_at } if notices_at <= self.now => Ok(0),
-            End::Cut { .. } | End::Refused { .. } => Err(io::ErrorKind::WouldBlock.into()),
+            End::Refused { .. } => Err(io::ErrorKind::WouldBlock.into()),
             End::Closed | End::Dead => Err(io::ErrorKind::ConnectionReset.into()),
-            End::Open => {
+            End::Open | End::Cut { .. } => {
                 let now = self.now;
                 let way = &mut self.ways[1 - side];
                 let Some((_, mut piece)) = way.pieces.pop_front_if(|(at, _)| *at <= now) else {

@@ -56,6 +56,8 @@ pub(super) struct Written {
     /// The highest number used since the last reset, and what was sent since.
     highest: u64,
     originals: HashMap<u64, Original>,
+    /// ClOrdID(11) of all orders written, by number.
+    pub(super) orders: HashMap<u64, u64>,
     /// The numbers start again with the next Logon(A).
     starts_again: bool,
     /// The counterparty has answered our Logon(A) with a reset: that was our number 1.
@@ -169,6 +171,9 @@ impl Observer {
             return;
         }
         let seq = message.msg_seq_num().expect("every message has MsgSeqNum(34)");
+        if let Ok(id) = message.uint(tag::CL_ORD_ID) {
+            written.orders.insert(seq, id);
+        }
         if message.flag(tag::POSS_DUP_FLAG) == Ok(true) {
             written.check_duplicate(side, seq, message);
             return;
@@ -208,6 +213,11 @@ impl Observer {
 }
 
 impl Written {
+    /// Whether all that was written is whole messages.
+    pub(super) const fn is_between_messages(&self) -> bool {
+        self.partial.is_empty()
+    }
+
     fn start_again(&mut self) {
         self.starts_again = false;
         self.request = None;

@@ -1,10 +1,17 @@
 //! What a seed draws: the kind of world, the settings of both sides, and what befalls them.
 
-use transfix::{BeginString, Offline, Precision, ResetPolicy, Role, SessionId, SessionSettings};
+use transfix::{
+    BeginString, Offline, Precision, ResetPolicy, Role, SessionId, SessionSettings, Unavailable,
+    UnavailableAction, Unsent,
+};
 
-use transfix_session::{NumbersConfig, ResendConfig, TimingConfig};
+use transfix::schedule::{NumbersAtOpening, Outside, ScheduleSettings, WindowSettings};
+use transfix_session::{
+    NumbersConfig, ResendConfig, Secret, Throttle, ThrottleAction, TimingConfig,
+};
 use transfix_store::{Durability, Options};
 
+use super::app::PASSWORD;
 use super::net::Weather;
 use super::observer::Tolerance;
 use super::side::Held;
@@ -29,13 +36,19 @@ pub enum Kind {
     Operators,
     /// All of these at once, but for damage.
     Mixed,
+    /// Applications that are not available, and more messages than are taken or can be sent.
+    Applications,
+    /// Windows that open and close.
+    Schedules,
+    /// Somebody puts messages of his own between those of two honest sides.
+    Forgeries,
     /// A counterparty that follows no rule.
     Hostile,
 }
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 12] = [
         Self::Links,
         Self::Crashes,
         Self::Disks,
@@ -44,6 +57,9 @@ impl Kind {
         Self::Clocks,
         Self::Operators,
         Self::Mixed,
+        Self::Applications,
+        Self::Schedules,
+        Self::Forgeries,
         Self::Hostile,
     ];
 
@@ -65,6 +81,9 @@ impl Kind {
             Self::Clocks => "clocks",
             Self::Operators => "operators",
             Self::Mixed => "mixed",
+            Self::Applications => "applications",
+            Self::Schedules => "schedules",
+            Self::Forgeries => "forgeries",
             Self::Hostile => "hostile",
         }
     }
@@ -94,6 +113,7 @@ pub(super) struct Odds {
     /// Hours of silence, now and then.
     pub(super) pause_h: usize,
     pub(super) flood: usize,
+    pub(super) forge: usize,
     pub(super) unnoticed_ms_max: usize,
 }
 
@@ -108,6 +128,8 @@ pub(super) struct Plan {
     pub(super) actions: usize,
     pub(super) answer_one_in: [usize; 2],
     pub(super) refuse_one_in: usize,
+    pub(super) decline_one_in: usize,
+    pub(super) deny_one_in: usize,
     pub(super) text_bytes_max: usize,
     /// How far a wall clock may jump, in seconds.
     pub(super) jump_s_max: usize,
@@ -115,70 +137,32 @@ pub(super) struct Plan {
 
 impl Plan {
     pub(super) fn draw(random: &mut Random, kind: Kind) -> Self {
-        let begin_string = BeginString::ALL[random.below(BeginString::ALL.len())];
-        let has = |kinds: &[Kind]| kind == Kind::Mixed || kinds.contains(&kind);
-        let mut odds = odds(random, kind);
-        let reset = if has(&[Kind::Resets]) {
-            policies(random, begin_string, kind)
-        } else {
-            [ResetPolicy::NEVER; 2]
+        let versions = match kind {
+            // Those that have BusinessMessageReject(j), which is sent again if it is lost.
+            Kind::Applications | Kind::Schedules => &BeginString::ALL[2..],
+            _ => &BeginString::ALL,
         };
+        let begin_string = versions[random.below(versions.len())];
+        let mut odds = odds(random, kind);
         let in_session = InSession::draw(random, begin_string, kind);
         odds.in_session_resets = in_session.by_hand;
         odds.pause_h = usize::from(in_session.after_h != [0; 2]);
-        // Hours of heartbeats are to pass quickly.
-        let intervals = if odds.pause_h > 0 { &[600, 0][..] } else { &[1, 2, 5, 30, 30, 0] };
-        let heart_bt_int_s = intervals[random.below(intervals.len())];
-        let wide_clocks = has(&[Kind::Clocks]) && random.below(2) == 0;
-        let offline = if random.below(3) == 0 { Offline::Store } else { Offline::Refuse };
-        let precision = [None, Some(Precision::Nanos)][random.below(2)]
-            .filter(|_| begin_string >= BeginString::Fix44);
-        let appl_ver_id = (begin_string == BeginString::Fixt11).then_some(7 + random.below(3));
-        let (resend, numbers, timing) = switches(random);
-        let mut settings = [Role::Initiator, Role::Acceptor].map(|role| {
-            let id = match role {
-                Role::Initiator => SessionId::new(begin_string, "CLIENT", "VENUE"),
-                Role::Acceptor => SessionId::new(begin_string, "VENUE", "CLIENT"),
-            };
-            let mut settings = SessionSettings::new(role, &id, "");
-            settings.default_appl_ver_id = appl_ver_id.map(|version| version as u8);
-            settings.heart_bt_int_s = heart_bt_int_s;
-            settings.reset_on = reset[role as usize];
-            settings.reset_at = in_session.at_s[role as usize];
-            settings.reset_after_h = in_session.after_h[role as usize];
-            settings.sending_time_tolerance_s = if wide_clocks { 0 } else { 120 };
-            settings.precision = precision;
-            settings.validate = false;
-            settings.offline = offline;
-            settings.resend = resend;
-            settings.numbers = numbers;
-            settings.timing = timing;
-            settings.queued_bytes_max = [2_000, 1 << 20][random.below(2)];
-            settings
-        });
+        let wide_clocks = matches!(kind, Kind::Clocks | Kind::Mixed) && random.below(2) == 0;
+        let mut settings = both_sides(random, (kind, begin_string), &in_session);
         let mut weather = weather(random, kind);
         if odds.jump > 0 && !wide_clocks {
             // A message that waits long, from a clock that is behind, is rightly found too old.
             weather.stall_ms_max = 0;
             weather.capacity = 1 << 20;
         }
-        if weather.stall_ms_max > 0 && weather.capacity < 100_000 {
+        if wide_clocks || (weather.stall_ms_max > 0 && weather.capacity < 100_000) {
             // What waits for minutes is rightly found too old too.
             settings.iter_mut().for_each(|settings| settings.sending_time_tolerance_s = 0);
         }
         // Each byte alone, and little room, are for short messages.
         let narrow = weather.fragment_one_in == 1 || weather.capacity < 1_000;
         let text_bytes_max = if narrow { 0 } else { [0, 100, 100, 2_000][random.below(4)] };
-        // Sometimes so few that most of a gap must be asked for again.
-        let held = match random.below(3) {
-            0 if resend.closed_ranges || resend.request_max > 0 => {
-                // Nothing kept would leave such a session behind for ever: what comes while it
-                // asks is gone each time.
-                Held { messages_max: 3 + random.below(4), bytes_max: 8_000 }
-            }
-            0 => Held { messages_max: random.below(4), bytes_max: 400 },
-            _ => Held { messages_max: 10_000, bytes_max: 1 << 20 },
-        };
+        let held = held(random, settings[0].resend);
         Self {
             kind,
             settings,
@@ -190,6 +174,8 @@ impl Plan {
             actions: if random.below(20) == 0 { 150 } else { 8 + random.below(25) },
             answer_one_in: [(); 2].map(|()| [0, 2, 5][random.below(3)]),
             refuse_one_in: if random.below(5) == 0 { 5 } else { 0 },
+            deny_one_in: if kind == Kind::Applications { [0, 3][random.below(2)] } else { 0 },
+            decline_one_in: if kind == Kind::Applications { [0, 2, 4][random.below(3)] } else { 0 },
             text_bytes_max,
             jump_s_max: if wide_clocks { 100_000 } else { 50 },
         }
@@ -198,17 +184,20 @@ impl Plan {
     pub(super) fn tolerance(&self) -> Tolerance {
         let never = self.policies() == [ResetPolicy::NEVER; 2];
         Tolerance {
-            silent_resets: !never,
+            silent_resets: !never || self.restarts_by_schedule(),
             asked_resets: self.settings[0].reset_on.logon
                 || self.odds.operator_resets
                 || self.resets_in_session(),
             complete: self.weather.damage_one_in == 0
+                && self.odds.forge == 0
                 && self.held.messages_max > 100
                 && !self.resets(),
             jumps: self.odds.jump > 0,
             resend_rejects: self.settings[0].resend.resend_rejects,
             damage: self.weather.damage_one_in > 0,
-            refusals: self.refuse_one_in > 0 && self.settings[0].begin_string < BeginString::Fix42,
+            refusals: (self.refuse_one_in > 0
+                && self.settings[0].begin_string < BeginString::Fix42)
+                || self.odds.forge > 0,
             honest: true,
         }
     }
@@ -216,7 +205,19 @@ impl Plan {
     /// Whether messages may be lost at a reset.
     pub(super) fn resets(&self) -> bool {
         let never = self.policies() == [ResetPolicy::NEVER; 2];
-        self.odds.operator_resets || self.resets_in_session() || !never
+        let by_schedule = self.restarts_by_schedule();
+        self.odds.operator_resets || self.resets_in_session() || by_schedule || !never
+    }
+
+    fn restarts_by_schedule(&self) -> bool {
+        let schedule = self.settings[0].schedule.as_ref();
+        schedule.is_some_and(|schedule| schedule.numbers == NumbersAtOpening::Restart)
+    }
+
+    /// Whether messages wait in queues, apart from what is said in callbacks.
+    pub(super) fn queues(&self) -> bool {
+        let queues = |s: &SessionSettings| s.offline == Offline::Queue || s.queue_pause_ms > 0;
+        self.settings.iter().any(queues)
     }
 
     fn policies(&self) -> [ResetPolicy; 2] {
@@ -226,6 +227,74 @@ impl Plan {
     pub(super) fn resets_in_session(&self) -> bool {
         let timed = |s: &SessionSettings| s.reset_at.is_some() || s.reset_after_h > 0;
         self.odds.in_session_resets || self.settings.iter().any(timed)
+    }
+}
+
+/// What the settings of both sides say.
+fn both_sides(
+    random: &mut Random,
+    (kind, begin_string): (Kind, BeginString),
+    in_session: &InSession,
+) -> [SessionSettings; 2] {
+    let reset = match kind {
+        Kind::Resets | Kind::Mixed => policies(random, begin_string, kind),
+        _ => [ResetPolicy::NEVER; 2],
+    };
+    // Hours of heartbeats are to pass quickly.
+    let intervals = match in_session.after_h {
+        [0, 0] => &[1, 2, 5, 30, 30, 0][..],
+        _ => &[600, 0],
+    };
+    let heart_bt_int_s = intervals[random.below(intervals.len())];
+    let offline = if random.below(3) == 0 { Offline::Store } else { Offline::Refuse };
+    let precision = [None, Some(Precision::Nanos)][random.below(2)]
+        .filter(|_| begin_string >= BeginString::Fix44);
+    let appl_ver_id = (begin_string == BeginString::Fixt11).then_some(7 + random.below(3));
+    let (resend, numbers, timing) = switches(random);
+    let validate = random.below(3) == 0;
+    let mut settings = [Role::Initiator, Role::Acceptor].map(|role| {
+        let id = match role {
+            Role::Initiator => SessionId::new(begin_string, "CLIENT", "VENUE"),
+            Role::Acceptor => SessionId::new(begin_string, "VENUE", "CLIENT"),
+        };
+        let mut settings = SessionSettings::new(role, &id, "");
+        settings.default_appl_ver_id = appl_ver_id.map(|version| version as u8);
+        settings.heart_bt_int_s = heart_bt_int_s;
+        settings.reset_on = reset[role as usize];
+        settings.reset_at = in_session.at_s[role as usize];
+        settings.reset_after_h = in_session.after_h[role as usize];
+        settings.precision = precision;
+        settings.validate = validate;
+        // Orders of the worlds have a few fields only.
+        settings.checks.required_tags = false;
+        settings.logon.password = Some(Secret::new(PASSWORD.to_owned()));
+        settings.offline = offline;
+        settings.resend = resend;
+        settings.numbers = numbers;
+        settings.timing = timing;
+        settings.queued_bytes_max = [2_000, 1 << 20][random.below(2)];
+        settings
+    });
+    if kind == Kind::Applications {
+        burden(random, &mut settings);
+    }
+    if kind == Kind::Schedules {
+        let schedule = hours(random);
+        settings.iter_mut().for_each(|settings| settings.schedule = Some(schedule.clone()));
+    }
+    settings
+}
+
+/// Sometimes so few that most of a gap must be asked for again.
+fn held(random: &mut Random, resend: ResendConfig) -> Held {
+    match random.below(3) {
+        0 if resend.closed_ranges || resend.request_max > 0 => {
+            // Nothing kept would leave such a session behind for ever: what comes while it asks is
+            // gone each time.
+            Held { messages_max: 3 + random.below(4), bytes_max: 8_000 }
+        }
+        0 => Held { messages_max: random.below(4), bytes_max: 400 },
+        _ => Held { messages_max: 10_000, bytes_max: 1 << 20 },
     }
 }
 
@@ -262,6 +331,58 @@ impl InSession {
             drawn.after_h = [1, random.below(3) as u32];
         }
         drawn
+    }
+}
+
+/// Some windows in the first minutes of the world, and one that stays open behind them.
+fn hours(random: &mut Random) -> ScheduleSettings {
+    let time = |second: usize| format!("12:{:02}:{:02}", second / 60, second % 60);
+    let mut schedule = ScheduleSettings::in_zone("UTC");
+    let mut second = random.below(20);
+    for _ in 0..1 + random.below(4) {
+        let close = second + 3 + random.below(40);
+        let (from, to) = (Some(time(second)), Some(time(close)));
+        schedule.windows.push(WindowSettings { from, to, ..WindowSettings::default() });
+        // Now and then windows touch.
+        second = close + [0, 1, 10, 40][random.below(4)];
+    }
+    let (from, to) = (Some(time(second)), Some("23:00".to_owned()));
+    schedule.windows.push(WindowSettings { from, to, ..WindowSettings::default() });
+    match random.below(3) {
+        0 => schedule.numbers = NumbersAtOpening::Restart,
+        1 => schedule.numbers = NumbersAtOpening::Keep,
+        _ => {
+            schedule.numbers = NumbersAtOpening::Keep;
+            schedule.outside = Outside::Reject("closed".to_owned());
+        }
+    }
+    schedule
+}
+
+/// What applications find that are not available, send too much, or too early.
+fn burden(random: &mut Random, settings: &mut [SessionSettings; 2]) {
+    let unavailable = Unavailable {
+        retries: random.below(4) as u32,
+        delay_ms: [1, 50, 3_000][random.below(3)],
+        then: [
+            UnavailableAction::Reject,
+            UnavailableAction::Silence,
+            UnavailableAction::Disconnect,
+        ][random.below(3)],
+    };
+    let throttle = Throttle {
+        msg_type: "D".to_owned(),
+        messages_max: 1 + random.below(5) as u32,
+        interval_ms: [100, 2_000][random.below(2)],
+        action: ThrottleAction::Reject,
+    };
+    let throttles = if random.below(2) == 0 { vec![throttle] } else { Vec::new() };
+    for settings in settings {
+        settings.unavailable = unavailable;
+        settings.throttles.clone_from(&throttles);
+        settings.offline = [Offline::Refuse, Offline::Store, Offline::Queue][random.below(3)];
+        settings.queue_pause_ms = [0, 50, 3_000][random.below(3)];
+        settings.unsent = [Unsent::Keep, Unsent::Return][random.below(2)];
     }
 }
 
@@ -324,7 +445,10 @@ fn odds(random: &mut Random, kind: Kind) -> Odds {
         close: one_in(20, true),
         logout: one_in(30, true),
         restart: one_in(30, true),
-        crash: if has(&[Kind::Crashes]) { 6 } else { 0 },
+        crash: match has(&[Kind::Crashes]) {
+            true => 6,
+            false => one_in(15, matches!(kind, Kind::Applications | Kind::Schedules)),
+        },
         ail: if has(&[Kind::Disks]) { 6 } else { 0 },
         jump: if has(&[Kind::Clocks]) { 6 } else { 0 },
         operate: one_in(6, has(&[Kind::Operators, Kind::Resets])),
@@ -332,6 +456,7 @@ fn odds(random: &mut Random, kind: Kind) -> Odds {
         in_session_resets: false,
         pause_h: 0,
         flood: one_in(20, true),
+        forge: if kind == Kind::Forgeries { 4 } else { 0 },
         unnoticed_ms_max: one_in(60_000, true),
     }
 }

@@ -5,6 +5,7 @@
 //! after it, and nothing else.
 
 use transfix::rig::{Ended, Rig, Rules};
+use transfix::schedule::{Interval, Outside, Schedule};
 use transfix::{
     Body, Disconnect, Now, SendError, Sent, SessionSettings, State, Timestamp, store::Store,
 };
@@ -12,11 +13,11 @@ use transfix_session::{Config, Outbox, Session};
 
 use crate::disk::Crash;
 
-use super::app::{self, Shared as App};
+use super::app::{self, Shared as App, Source};
 use super::disk::{Disk, Fuse};
 
 /// 2026-11-21 12:00:00, where the simulated wall clocks begin.
-const START_UTC_NS: i64 = 1_795_262_400_000_000_000;
+pub(super) const START_UTC_NS: i64 = 1_795_262_400_000_000_000;
 
 /// What a call has led to.
 #[derive(Debug)]
@@ -38,13 +39,13 @@ pub(super) struct Held {
 
 /// Where things stood before a call.
 struct Before {
-    numbers: (u64, u64),
-    stored: (u64, u64),
-    awaits_reset: bool,
+    /// As a new process would find them.
+    kept: (u64, u64),
     sent: usize,
     delivered: usize,
     resets: u64,
     epoch: u64,
+    queued: Vec<Vec<u8>>,
 }
 
 /// One side.
@@ -55,6 +56,9 @@ pub(super) struct Side {
     pub(super) app: App,
     pub(super) disk: Disk,
     rules: Rules,
+    hours: Option<Schedule>,
+    /// The window in which the numbers have started again last.
+    restarted: Option<Interval>,
     /// How far the wall clock is ahead.
     pub(super) ahead_ns: i64,
     /// When anything was received last, and the count of messages then.
@@ -73,7 +77,10 @@ impl Side {
         disk: Disk,
         rules: &Rules,
     ) -> Self {
+        let schedule = settings.schedule.as_ref();
         Self {
+            hours: schedule.map(|schedule| Schedule::new(schedule).expect("the hours are good")),
+            restarted: None,
             rig: start(&settings, held, &app, disk.open(Crash::Process), rules),
             settings,
             held,
@@ -96,10 +103,8 @@ impl Side {
         (seen.next_num_in, seen.next_num_out)
     }
 
-    /// The numbers that a new process finds: of a numbering that is given up, none.
-    fn stored(&self) -> (u64, u64) {
-        let seen = self.rig.look();
-        (if seen.awaits_reset { 1 } else { seen.next_num_in }, seen.next_num_out)
+    fn kept(&self) -> (u64, u64) {
+        self.rig.look().kept_numbers
     }
 
     pub(super) fn state(&self) -> State {
@@ -110,28 +115,27 @@ impl Side {
     pub(super) fn call(
         &mut self,
         now: u64,
-        call: impl FnOnce(&Rig, Now) -> Result<(), Ended>,
+        call: impl FnOnce(&mut Rig, Now) -> Result<(), Ended>,
     ) -> Outcome {
         let before = {
             let log = self.app.lock();
             Before {
-                numbers: self.numbers(),
-                stored: self.stored(),
-                awaits_reset: self.rig.look().awaits_reset,
+                kept: self.kept(),
                 sent: log.sent.len(),
                 delivered: log.delivered.len(),
                 resets: self.disk.resets(),
                 epoch: log.epoch,
+                queued: self.rig.queued(),
             }
         };
-        let outcome = call(&self.rig, self.moment(now));
+        let moment = self.moment(now);
+        let outcome = call(&mut self.rig, moment);
         self.note(now);
         let (after, reset) = (self.numbers(), self.disk.resets() > before.resets);
-        let ahead = after.0 >= before.numbers.0 && after.1 >= before.numbers.1;
-        // With the answer to a reset of ours the other direction starts again too.
-        let fair = reset || before.awaits_reset;
-        assert!(ahead || fair || self.disk.is_lost(), "numbers go back to {after:?}");
+        let ahead = after.0 >= before.kept.0 && after.1 >= before.kept.1;
+        assert!(ahead || reset || self.disk.is_lost(), "numbers go back to {after:?}");
         if reset {
+            self.check_restart(now);
             // What was sent behind the reset has begun the new epoch already.
             let mut log = self.app.lock();
             log.epoch = log.epoch.max(before.epoch + 1);
@@ -157,6 +161,23 @@ impl Side {
         }
     }
 
+    /// The numbers of a schedule start again once a window.
+    fn check_restart(&mut self, now: u64) {
+        let Some(hours) = &self.hours else { return };
+        let window = hours.at(self.moment(now).utc);
+        assert!(window.is_some(), "the numbers start again outside of all windows");
+        assert!(self.restarted != window, "the numbers start again within {window:?}");
+        // With the process the restart may be lost too.
+        self.restarted = window.filter(|_| !self.disk.is_lost());
+    }
+
+    /// Whether a session may be logged on now.
+    pub(super) fn is_open(&self, now: u64) -> bool {
+        let stays = |hours: &Schedule| *hours.outside() != Outside::Disconnect;
+        let open = |hours: &Schedule| hours.at(self.moment(now).utc).is_some();
+        self.hours.as_ref().is_none_or(|hours| stays(hours) || open(hours))
+    }
+
     fn note(&mut self, now: u64) {
         let seen = self.rig.look();
         let (count, next_in) = (seen.counters.messages_in, seen.next_num_in);
@@ -173,14 +194,15 @@ impl Side {
 
     /// A new process finds what the old one has left.
     fn recover(&mut self, now: u64, before: &Before) {
-        let after = self.stored();
+        let after = self.kept();
+        self.app.lock().forget(&before.queued);
         self.disk.ail(None);
         self.restart(now, self.disk.worst());
         let found = self.numbers();
         assert!(
-            found == after || found == before.stored,
+            found == after || found == before.kept,
             "a crash between {:?} and {after:?} leaves {found:?}",
-            before.stored
+            before.kept
         );
         if found != after {
             // What the application did in that turn is undone with it.
@@ -192,6 +214,7 @@ impl Side {
 
     /// A new process takes over: only the store is left.
     pub(super) fn restart(&mut self, now: u64, crash: Crash) {
+        self.app.lock().forget(&self.rig.queued());
         let store = self.disk.open(crash);
         self.rig = start(&self.settings, self.held, &self.app, store, &self.rules);
         self.received = (now, 0);
@@ -210,10 +233,11 @@ impl Side {
     pub(super) fn send(&mut self, now: u64) -> Outcome {
         let app = self.app.clone();
         self.call(now, |rig, now| {
-            let drawn = app.lock().draw();
+            let drawn = app.lock().draw(Source::Outside);
             let fill = |body: &mut Body<'_>| app::fill(body, drawn);
             let next = rig.look().next_num_out;
             match rig.send(now, b"D", fill) {
+                Ok(Sent::Queued { .. }) => app.lock().queued(drawn.0),
                 Ok(Sent::Direct(seq) | Sent::Stored(seq)) => app.lock().accepted(drawn.0, seq),
                 // Nobody knows before the store has been opened again.
                 Err(SendError::Failed) => app.lock().accepted(drawn.0, next),

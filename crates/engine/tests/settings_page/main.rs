@@ -1,12 +1,16 @@
 //! The book's reference of settings, made from the types that the settings file is read into.
 //!
 //! A key's meaning is the comment of its field. `cargo xtask docs` writes the page; the test also
-//! sees to it that each key of the session layer is shown by a scenario.
+//! sees to it that each key is shown by a scenario, or by tests that exist.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
+
+mod engine;
 
 use std::fmt::Write;
 use std::fs;
 use std::path::Path;
+
+use toml::de::{DeTable, DeValue};
 
 /// A part of the page: its title, what introduces it, the type, and where that stands.
 struct Part {
@@ -14,8 +18,8 @@ struct Part {
     about: &'static str,
     of: &'static str,
     file: &'static str,
-    /// The table that the keys stand in, if scenarios are to show them.
-    table: Option<&'static str>,
+    /// The way to its keys: from `[[session]]` on, or else from a section of its own.
+    path: &'static [&'static str],
 }
 
 const PARTS: &[Part] = &[
@@ -24,42 +28,42 @@ const PARTS: &[Part] = &[
         about: "One session. Keys in `[defaults]` hold for all sessions that do not have them.",
         of: "SessionSettings",
         file: "crates/engine/src/settings.rs",
-        table: None,
+        path: &[],
     },
     Part {
         title: "`logon`",
         about: "`logon = { username = \"desk\", password = { env = \"FIX_PASSWORD\" } }`",
         of: "LogonConfig",
         file: "crates/session/src/config/logon.rs",
-        table: Some("logon"),
+        path: &["logon"],
     },
     Part {
         title: "`numbers`",
         about: "`numbers = { next_expected = true }`",
         of: "NumbersConfig",
         file: "crates/session/src/config/numbers.rs",
-        table: Some("numbers"),
+        path: &["numbers"],
     },
     Part {
         title: "`resend`",
         about: "`resend = { request_max = 2500 }`",
         of: "ResendConfig",
         file: "crates/session/src/config/resend.rs",
-        table: Some("resend"),
+        path: &["resend"],
     },
     Part {
         title: "`timing`",
         about: "`timing = { margin_percent = 50 }`",
         of: "TimingConfig",
         file: "crates/session/src/config/timing.rs",
-        table: Some("timing"),
+        path: &["timing"],
     },
     Part {
         title: "`reset_on`",
         about: "`reset_on = [\"logon\", \"error\"]`: a list of these words.",
         of: "ResetPolicy",
         file: "crates/session/src/config/reset.rs",
-        table: Some("reset_on"),
+        path: &["reset_on"],
     },
     Part {
         title: "`throttles`",
@@ -67,14 +71,14 @@ const PARTS: &[Part] = &[
                 \"reject\" }]`",
         of: "Throttle",
         file: "crates/session/src/config/throttle.rs",
-        table: Some("throttles"),
+        path: &["throttles"],
     },
     Part {
         title: "`unavailable`",
         about: "`unavailable = { retries = 3, delay_ms = 500, then = \"reject\" }`",
         of: "Unavailable",
         file: "crates/engine/src/settings.rs",
-        table: Some("unavailable"),
+        path: &["unavailable"],
     },
     Part {
         title: "`retention`",
@@ -82,42 +86,42 @@ const PARTS: &[Part] = &[
                 90 }`. See [Retention](retention.md).",
         of: "RetentionSettings",
         file: "crates/engine/src/retention.rs",
-        table: None,
+        path: &["retention"],
     },
     Part {
         title: "`log`",
         about: "`log = { dir = \"log\" }`. See [Logs](logs.md).",
         of: "LogSettings",
         file: "crates/engine/src/protocol_log/settings.rs",
-        table: None,
+        path: &["log"],
     },
     Part {
         title: "`schedule`",
         about: "See [Schedules](schedules.md).",
         of: "ScheduleSettings",
         file: "crates/engine/src/schedule/settings.rs",
-        table: None,
+        path: &["schedule"],
     },
     Part {
         title: "`schedule.windows`",
         about: "One of several windows.",
         of: "WindowSettings",
         file: "crates/engine/src/schedule/settings.rs",
-        table: None,
+        path: &["schedule", "windows"],
     },
     Part {
         title: "`dictionary`, `appl_versions`, `[dictionaries]`",
         about: "A name, a path, or a table of these keys.",
         of: "DictionarySource",
         file: "crates/engine/src/dictionary_source.rs",
-        table: None,
+        path: &["dictionary"],
     },
     Part {
         title: "`[engine]`",
         about: "What all sessions share.",
         of: "EngineSettings",
         file: "crates/engine/src/settings.rs",
-        table: None,
+        path: &["[engine]"],
     },
 ];
 
@@ -151,26 +155,42 @@ fn plain(comment: &str) -> String {
     text.replace("crate::", "").replace("`*`", "`\\*`")
 }
 
-/// The scenarios that set this key of this table, by their paths.
-fn scenarios(all: &[(String, String)], table: Option<&str>, key: &str) -> Vec<String> {
-    let shows = |text: &str| {
-        text.lines().filter_map(|line| line.strip_prefix("set:")).any(|line| {
-            let (set, rest) = line.split_once('=').unwrap_or_default();
-            match table {
-                None => set.trim() == key,
-                Some(table) => {
-                    let words = rest.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
-                    let mut words = words.filter(|word| !word.is_empty());
-                    set.trim() == table && words.any(|word| word == key)
-                        || set.trim() == format!("{table}.{key}")
-                }
-            }
-        })
-    };
-    all.iter().filter(|(_, text)| shows(text)).map(|(path, _)| path.clone()).collect()
+/// A scenario: its path, and the settings that it has.
+struct Shown {
+    path: String,
+    keys: DeValue<'static>,
+    /// Keys that it leaves out although all others have them.
+    unset: Vec<String>,
 }
 
-fn all_scenarios() -> Vec<(String, String)> {
+/// Whether the value at the end of the way has this key, or is a list with this word.
+fn has(value: &DeValue<'_>, path: &[&str], key: &str) -> bool {
+    match (value, path) {
+        (DeValue::Table(table), []) => table.contains_key(key),
+        (DeValue::Table(table), [next, path @ ..]) => {
+            table.get(*next).is_some_and(|value| has(value.get_ref(), path, key))
+        }
+        (DeValue::Array(all), path) => all.iter().any(|value| has(value.get_ref(), path, key)),
+        (DeValue::String(word), []) => word == key,
+        _ => false,
+    }
+}
+
+fn shown(path: &Path, text: &str) -> Shown {
+    let lines = |word: &'static str| text.lines().filter_map(move |line| line.strip_prefix(word));
+    let engine = lines("engine:").map(|line| format!("\"[engine]\".{}\n", line.trim()));
+    let keys: String = lines("set:").map(|line| format!("{line}\n")).chain(engine).collect();
+    // For as long as the test runs, like all that is parsed out of it.
+    let table = DeTable::parse(keys.leak()).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    let keys = DeValue::Table(table.into_inner());
+    Shown {
+        path: path.with_extension("").display().to_string(),
+        keys,
+        unset: lines("unset:").map(|line| line.trim().to_owned()).collect(),
+    }
+}
+
+fn all_scenarios() -> Vec<Shown> {
     let dir = root().join("testdata/scenarios");
     let mut found = Vec::new();
     for folder in fs::read_dir(&dir).unwrap().map(|entry| entry.unwrap().path()) {
@@ -178,45 +198,42 @@ fn all_scenarios() -> Vec<(String, String)> {
             continue;
         }
         for file in fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()) {
-            let path = file.strip_prefix(&dir).unwrap().with_extension("");
-            found.push((path.display().to_string(), fs::read_to_string(&file).unwrap()));
+            let text = fs::read_to_string(&file).unwrap();
+            found.push(shown(file.strip_prefix(&dir).unwrap(), &text));
         }
     }
-    found.sort();
+    found.sort_by(|one, other| one.path.cmp(&other.path));
     found
 }
 
-/// Keys of a session that are not the session layer's: who it is, where it connects, which thread
-/// drives it, where it is stored. The engine's own tests show them.
-const OF_THE_ENGINE: &[&str] = &[
-    "role",
-    "begin_string",
-    "sender_comp_id",
-    "target_comp_id",
-    "qualifier",
-    "address",
-    "default_appl_ver_id",
-    "dictionary",
-    "reconnect_interval_ms",
-    "mode",
-    "cpu",
-    "schedule",
-    "send",
-    "unsent",
-    "route_third_party",
-    "durability",
-    "store_dir",
-    "keep_inbound",
-    "refresh_on_logon",
-    "queue_expires_s",
-    "segment_bytes",
-    "retention",
-    "log",
-    "queued_bytes_max",
-    "tcp_nodelay",
-    "tcp_send_buffer_bytes",
-    "tcp_receive_buffer_bytes",
-];
+/// Keys that each session of each scenario has.
+const ALWAYS: &[&str] = &["role", "begin_string", "sender_comp_id", "address"];
+
+/// What shows a key: scenarios first, and the tests of what these cannot play.
+fn cell(part: &Part, key: &str, all: &[Shown]) -> String {
+    let in_session = part.path.is_empty();
+    if in_session && ALWAYS.contains(&key) {
+        return "each scenario".to_owned();
+    }
+    let shows = |one: &&Shown| {
+        has(&one.keys, part.path, key) || (in_session && one.unset.iter().any(|k| k == key))
+    };
+    let mut scenarios: Vec<_> = all.iter().filter(shows).collect();
+    // Those first that are named after it.
+    let named = key.replace('_', "-");
+    scenarios.sort_by_key(|one| !one.path.contains(&named));
+    let mut cell: Vec<_> = scenarios.iter().take(3).map(|one| format!("`{}`", one.path)).collect();
+    if scenarios.len() > 3 {
+        cell.push(format!("and {} more", scenarios.len() - 3));
+    }
+    let name = part.path.iter().chain([&key]).copied().collect::<Vec<_>>().join(".");
+    for (_, file, test) in engine::OF_THE_ENGINE.iter().filter(|(of, ..)| *of == name) {
+        let text = fs::read_to_string(root().join("crates").join(file)).unwrap_or_default();
+        assert!(text.contains(&format!("fn {test}()")), "there is no test {test} in crates/{file}");
+        cell.push(format!("`{file}`: `{test}`"));
+    }
+    cell.join(", ")
+}
 
 fn page() -> (String, Vec<String>) {
     let all = all_scenarios();
@@ -224,8 +241,9 @@ fn page() -> (String, Vec<String>) {
     let mut page = String::from(
         "# Settings\n\nThis page is made from the types that a settings file is read into \
          (`cargo xtask docs`). Unknown keys\nand values are errors with the line and the nearest \
-         right word. The scenarios are files of\n`testdata/scenarios` in which a key is set: what \
-         it does, message by message.\n\n| part | is about |\n|---|---|\n",
+         right word. Each key is shown by scenarios, files of\n`testdata/scenarios` in which it is \
+         set: what it does, message by message; or by tests of `crates`,\non and off.\n\n\
+         | part | is about |\n|---|---|\n",
     );
     for part in PARTS {
         let about = part.about.split(". ").next().unwrap();
@@ -233,19 +251,13 @@ fn page() -> (String, Vec<String>) {
     }
     for part in PARTS {
         write!(page, "\n## {}\n\n{}\n\n", part.title, part.about).unwrap();
-        page.push_str("| key | meaning | scenarios |\n|---|---|---|\n");
+        page.push_str("| key | meaning | shown by |\n|---|---|---|\n");
         for (key, meaning) in fields(part) {
-            let shown = scenarios(&all, part.table, &key);
-            let of_session = part.table.is_some()
-                || (part.of == "SessionSettings" && !OF_THE_ENGINE.contains(&key.as_str()));
-            if of_session && shown.is_empty() {
+            let cell = cell(part, &key, &all);
+            if cell.is_empty() {
                 missing.push(format!("{}.{key}", part.of));
             }
-            let mut cell: Vec<_> = shown.iter().take(3).map(|path| format!("`{path}`")).collect();
-            if shown.len() > 3 {
-                cell.push(format!("and {} more", shown.len() - 3));
-            }
-            writeln!(page, "| `{key}` | {meaning} | {} |", cell.join(", ")).unwrap();
+            writeln!(page, "| `{key}` | {meaning} | {cell} |").unwrap();
         }
     }
     (page, missing)
@@ -260,5 +272,5 @@ fn the_page_of_settings_is_up_to_date_and_each_switch_is_shown() {
     }
     let found = fs::read_to_string(&path).unwrap_or_default();
     assert!(found == text, "book/src/settings.md is old; run `cargo xtask docs` and look at it");
-    assert!(missing.is_empty(), "no scenario shows {missing:?}");
+    assert!(missing.is_empty(), "no scenario and no test shows {missing:?}");
 }

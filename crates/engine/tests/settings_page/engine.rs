@@ -1,0 +1,93 @@
+//! Keys of the settings that scenarios cannot play, or not in full, and the tests that show them on
+//! and off: threads, sockets, files, the clock on the wall, and several sessions.
+
+/// Key, file below `crates`, test.
+pub(super) const OF_THE_ENGINE: &[(&str, &str, &str)] = &[
+    ("target_comp_id", TEMPLATES, "sessions_are_made_from_a_template"),
+    ("target_comp_id", TEMPLATES, "without_a_template_nobody_else_gets_in"),
+    ("qualifier", SWITCHES, "a_qualifier_tells_equal_sessions_apart"),
+    ("reconnect_interval_ms", TRADE, "messages_lost_on_the_way_are_resent_after_the_next_logon"),
+    ("mode", TRADE, "every_version_and_mode_logs_on_trades_and_logs_out"),
+    ("mode", TRADE, "polled_sessions_are_driven_by_the_application"),
+    ("cpu", THREADS, "threads_are_as_many_as_wanted_and_where_they_are_wanted"),
+    ("schedule", SCHEDULE, "connects_and_logs_out_by_its_windows_and_begins_at_1_in_each"),
+    ("send", TRADE, "queued_sends_keep_their_order"),
+    ("send", TRADE, "many_threads_send_into_one_session"),
+    ("unsent", OUTGOING, "what_was_not_sent_comes_back_at_the_end"),
+    ("route_third_party", DELIVERY, "messages_for_third_parties_are_passed_on"),
+    ("durability", TRADE, "both_sides_go_on_where_they_were_after_a_restart"),
+    ("durability", "store/tests/crash.rs", "process_durability_outlives_the_process"),
+    ("durability", "store/tests/crash.rs", "power_durability_outlives_the_power"),
+    ("store_dir", TRADE, "both_sides_go_on_where_they_were_after_a_restart"),
+    ("keep_inbound", SWITCHES, "messages_received_are_kept_if_wanted"),
+    ("refresh_on_logon", OWN_STORE, "a_session_goes_on_where_another_process_has_left_the_store"),
+    ("queue_expires_s", QUEUE, "what_has_waited_too_long_comes_back_also_to_a_later_process"),
+    ("segment_bytes", "store/tests/laws.rs", "file_with_tiny_segments"),
+    ("retention", "engine/tests/files/retention.rs", "settings_that_contradict_each_other"),
+    ("log", LOG, "both_directions_rejected_and_garbled_with_secrets_masked"),
+    (
+        "queued_bytes_max",
+        "engine/tests/stop/main.rs",
+        "a_stalled_counterparty_fills_its_own_queue_only",
+    ),
+    ("tcp_nodelay", TCP, "options_reach_both_ends"),
+    ("tcp_send_buffer_bytes", TCP, "options_reach_both_ends"),
+    ("tcp_receive_buffer_bytes", TCP, "options_reach_both_ends"),
+    ("retention.archive_dir", RETENTION, "only_segments_from_before_the_last_reset_are_archived"),
+    ("retention.delete_after_days", RETENTION, "what_is_old_enough_and_not_needed_is_deleted"),
+    ("retention.rotate_every_h", RETENTION, "a_new_day_begins_a_new_segment"),
+    ("retention.compress", RETENTION, "what_is_not_needed_is_compressed_read_and_deleted"),
+    ("retention.compress", RETENTION, "without_the_feature_nothing_is_compressed_and_nothing_lost"),
+    ("retention.bytes_max", RETENTION, "beyond_the_limit_the_oldest_messages_are_forgotten"),
+    ("retention.when_full", RETENTION, "beyond_the_limit_the_oldest_messages_are_forgotten"),
+    (
+        "retention.when_full",
+        RETENTION,
+        "beyond_the_limit_messages_are_refused_until_the_next_reset",
+    ),
+    ("log.dir", LOG, "both_directions_rejected_and_garbled_with_secrets_masked"),
+    ("log.direction", LOG, "both_directions_rejected_and_garbled_with_secrets_masked"),
+    ("log.direction", LOG, "one_file_with_words_goes_on_where_it_ended"),
+    ("log.mask", LOG, "both_directions_rejected_and_garbled_with_secrets_masked"),
+    ("log.roll_bytes", LOG, "closed_files_are_named_by_their_first_line_and_the_oldest_go"),
+    ("log.roll_every_h", LOG, "a_new_file_begins_with_the_first_line_of_a_new_hour"),
+    ("log.rolled_files_max", LOG, "closed_files_are_named_by_their_first_line_and_the_oldest_go"),
+    ("log.compress", LOG, "closed_files_are_compressed"),
+    ("log.buffer_bytes", LOG, "lines_beyond_the_buffer_are_counted_there_and_by_the_session"),
+    ("log.write_every_ms", LOG, "lines_beyond_the_buffer_are_counted_there_and_by_the_session"),
+    ("schedule.from", SCHEDULE, "outside_of_its_window_an_acceptor_takes_no_logon"),
+    ("schedule.to", SCHEDULE, "connects_and_logs_out_by_its_windows_and_begins_at_1_in_each"),
+    ("schedule.windows", SCHEDULE, "windows_that_touch_are_two_all_the_same"),
+    ("schedule.outside", SCHEDULE, "connects_and_logs_out_by_its_windows_and_begins_at_1_in_each"),
+    ("schedule.outside", SCHEDULE, "messages_outside_are_rejected_if_the_session_stays"),
+    ("schedule.windows.open", WINDOWS, "several_a_day_and_cron"),
+    ("schedule.windows.close", WINDOWS, "several_a_day_and_cron"),
+    ("dictionary.base", "engine/tests/dictionary.rs", "a_venues_data_field_and_its_checks"),
+    (
+        "dictionary.scenario",
+        "dictionary/src/orchestra/tests.rs",
+        "of_several_scenarios_one_is_taken",
+    ),
+    ("dictionary.overlays", DICTIONARIES, "an_overlay_makes_a_field_legal_and_required"),
+    ("[engine].workers", THREADS, "threads_are_as_many_as_wanted_and_where_they_are_wanted"),
+    ("[engine].cpus", THREADS, "threads_are_as_many_as_wanted_and_where_they_are_wanted"),
+    ("[engine].log_cpu", THREADS, "threads_are_as_many_as_wanted_and_where_they_are_wanted"),
+    ("[engine].pending_connections_max", SWITCHES, "connections_wait_in_limited_number"),
+    ("[engine].waiting_bytes_max", MEMORY, "the_heaviest_session_makes_room"),
+];
+
+const DELIVERY: &str = "engine/tests/switches/delivery.rs";
+const DICTIONARIES: &str = "engine/tests/dictionaries.rs";
+const LOG: &str = "engine/tests/files/log.rs";
+const MEMORY: &str = "engine/tests/switches/memory.rs";
+const OUTGOING: &str = "engine/tests/switches/outgoing.rs";
+const OWN_STORE: &str = "engine/tests/switches/own_store.rs";
+const QUEUE: &str = "engine/tests/switches/queue.rs";
+const RETENTION: &str = "store/tests/retention.rs";
+const SCHEDULE: &str = "engine/tests/schedule.rs";
+const SWITCHES: &str = "engine/tests/switches/main.rs";
+const TCP: &str = "transport/tests/tcp.rs";
+const TEMPLATES: &str = "engine/tests/switches/templates.rs";
+const THREADS: &str = "engine/tests/threads.rs";
+const TRADE: &str = "engine/tests/trade.rs";
+const WINDOWS: &str = "engine/src/schedule/tests.rs";

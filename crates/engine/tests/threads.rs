@@ -1,0 +1,83 @@
+//! How many threads an engine has, and on which CPUs they run.
+#![allow(clippy::unwrap_used, reason = "a failed test may panic")]
+#![cfg(target_os = "linux")]
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use transfix::{
+    Application, BeginString, BusinessReject, Durability, Engine, LogSettings, Message, Mode, Role,
+    SessionId, SessionRef, SessionSettings, Settings,
+};
+use transfix_testkit::temp::TempDir;
+
+struct Nothing;
+
+impl Application for Nothing {
+    fn on_message(
+        &mut self,
+        _: &Message<'_>,
+        _: &mut SessionRef<'_>,
+    ) -> Result<(), BusinessReject> {
+        Ok(())
+    }
+}
+
+/// The CPUs that a thread may run on, as the system writes them.
+fn cpus_of(task: &str) -> Option<String> {
+    let status = fs::read_to_string(format!("/proc/self/task/{task}/status")).ok()?;
+    let cpus = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
+    Some(cpus.trim().to_owned())
+}
+
+/// The engine's threads by name, with their CPUs.
+fn threads() -> BTreeMap<String, String> {
+    let mut found = BTreeMap::new();
+    for task in fs::read_dir("/proc/self/task").unwrap() {
+        let task = task.unwrap().file_name().into_string().unwrap();
+        let comm = fs::read_to_string(format!("/proc/self/task/{task}/comm"));
+        // One may have ended meanwhile.
+        let (Ok(name), Some(cpus)) = (comm, cpus_of(&task)) else { continue };
+        if name.starts_with("tfx-") {
+            found.insert(name.trim().to_owned(), cpus);
+        }
+    }
+    found
+}
+
+#[test]
+fn threads_are_as_many_as_wanted_and_where_they_are_wanted() {
+    let all = cpus_of(&std::process::id().to_string()).unwrap();
+    let last = all.rsplit([',', '-']).next().unwrap();
+    let wanted: usize = last.parse().unwrap();
+    for pinned in [false, true] {
+        let dir = TempDir::new();
+        let cpu = pinned.then_some(wanted);
+        let session = |name: &str, mode, cpu| {
+            let id = SessionId::new(BeginString::Fix44, "VENUE", name);
+            let mut settings = SessionSettings::new(Role::Acceptor, &id, "127.0.0.1:0");
+            settings.durability = Durability::Memory;
+            (settings.mode, settings.cpu) = (mode, cpu);
+            settings.log = Some(LogSettings::in_dir(dir.path()));
+            settings
+        };
+        let mut settings = Settings::default();
+        settings.engine.workers = 2;
+        settings.engine.cpus = cpu.into_iter().collect();
+        settings.engine.log_cpu = cpu;
+        let names = ["A", "B", "C"].map(|name| session(name, Mode::Pool, None));
+        settings.sessions = names.to_vec();
+        settings.sessions.push(session("ALONE", Mode::Dedicated, cpu));
+        let engine = Engine::start(&settings, |_| Box::new(Nothing)).unwrap();
+        let cpus = if pinned { last } else { &all };
+        let expected = ["tfx-ALONE", "tfx-log", "tfx-pool-0", "tfx-pool-1"];
+        let mut expected: BTreeMap<_, _> =
+            expected.map(|name| (name.to_owned(), cpus.to_owned())).into();
+        expected.insert("tfx-accept".to_owned(), all.clone());
+        // Each pins itself when it begins to run.
+        while threads() != expected {
+            std::thread::yield_now();
+        }
+        drop(engine);
+    }
+}

@@ -1,0 +1,144 @@
+//! What a batch of records comes to, in the order of their meaning and no longer of their arrival.
+
+use std::collections::BTreeMap;
+
+use transfix_store::{Kind, Numbers, Record};
+
+/// Which way a message went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Direction {
+    Outbound,
+    Inbound,
+}
+
+/// A message with what is kept of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Kept {
+    pub(crate) kind: Kind,
+    pub(crate) time_ns: u64,
+    pub(crate) bytes: Vec<u8>,
+}
+
+/// To be done in this order: reset, hide, write; the queue and the notes for themselves.
+#[derive(Debug)]
+pub(crate) struct Batch {
+    /// The numbers behind it.
+    pub(crate) numbers: Numbers,
+    /// What lies before is no longer found.
+    pub(crate) resets: bool,
+    /// Outbound messages from this number on are no longer found; 0 for none.
+    pub(crate) hides_from: u64,
+    pub(crate) messages: BTreeMap<(Direction, u64), Kept>,
+    /// What waits under this ticket and lower ones waits no more; 0 for none.
+    pub(crate) unqueued: u64,
+    pub(crate) queued: BTreeMap<u64, Kept>,
+    pub(crate) notes: Vec<(u64, String)>,
+    is_empty: bool,
+}
+
+impl Batch {
+    pub(crate) fn new(numbers: Numbers) -> Self {
+        Self {
+            numbers,
+            resets: false,
+            hides_from: 0,
+            messages: BTreeMap::new(),
+            unqueued: 0,
+            queued: BTreeMap::new(),
+            notes: Vec::new(),
+            is_empty: true,
+        }
+    }
+
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.is_empty
+    }
+
+    /// Whether messages that are there already are no longer found, or are others.
+    pub(crate) const fn undoes(&self) -> bool {
+        self.resets || self.hides_from > 0
+    }
+
+    pub(crate) fn add(&mut self, time_ns: u64, record: &Record<'_>) {
+        self.is_empty = false;
+        let kept = |kind, bytes: &[u8]| Kept { kind, time_ns, bytes: bytes.to_vec() };
+        match *record {
+            Record::Outbound { seq, kind, bytes } => {
+                self.hide(seq);
+                self.messages.insert((Direction::Outbound, seq), kept(kind, bytes));
+                self.numbers.next_out = seq + 1;
+            }
+            Record::Inbound { seq, kind, bytes } => {
+                self.messages.insert((Direction::Inbound, seq), kept(kind, bytes));
+            }
+            Record::NextIn(seq) => self.numbers.next_in = seq,
+            Record::NextOut(seq) => {
+                self.hide(seq);
+                self.numbers.next_out = seq;
+            }
+            Record::Reset => {
+                self.messages.clear();
+                (self.resets, self.hides_from) = (true, 0);
+                self.numbers = Numbers::fresh(time_ns);
+            }
+            Record::Queued { ticket, bytes } => {
+                self.queued.insert(ticket, kept(Kind::Application, bytes));
+            }
+            Record::Unqueued(last) => {
+                self.queued.retain(|ticket, _| *ticket > last);
+                self.unqueued = self.unqueued.max(last);
+            }
+            Record::Note(text) => self.notes.push((time_ns, text.to_owned())),
+        }
+    }
+
+    fn hide(&mut self, from: u64) {
+        if from >= self.numbers.next_out {
+            return;
+        }
+        let beyond = (Direction::Outbound, from)..(Direction::Inbound, 0);
+        let hidden: Vec<_> = self.messages.range(beyond).map(|(key, _)| *key).collect();
+        for key in hidden {
+            self.messages.remove(&key);
+        }
+        self.hides_from = if self.hides_from == 0 { from } else { self.hides_from.min(from) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_order_of_the_records_is_kept_in_what_they_come_to() {
+        let out = |seq| Record::Outbound { seq, kind: Kind::Admin, bytes: b"x" };
+        for (records, next_out, hides_from, left) in [
+            (vec![out(5), out(6)], 7, 0, vec![5, 6]),
+            (vec![out(5), Record::NextOut(3), Record::NextOut(9)], 9, 3, vec![]),
+            (vec![out(5), Record::NextOut(9), out(9)], 10, 0, vec![5, 9]),
+            (vec![out(4), out(5), out(4)], 5, 4, vec![4]),
+            (vec![out(5), Record::Reset, out(1)], 2, 0, vec![1]),
+        ] {
+            let mut batch = Batch::new(Numbers { next_in: 1, next_out: 5, created_ns: 0 });
+            records.iter().for_each(|record| batch.add(1, record));
+            let numbers: Vec<u64> = batch.messages.keys().map(|(_, seq)| *seq).collect();
+            assert_eq!(
+                (batch.numbers.next_out, batch.hides_from, numbers),
+                (next_out, hides_from, left),
+                "{records:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_waits_is_apart_from_the_numbers() {
+        let mut batch = Batch::new(Numbers::fresh(0));
+        for ticket in 1..=3 {
+            batch.add(1, &Record::Queued { ticket, bytes: b"x" });
+        }
+        batch.add(1, &Record::Unqueued(2));
+        batch.add(1, &Record::Reset);
+        assert_eq!((batch.queued.len(), batch.unqueued), (1, 2));
+        assert!(batch.undoes() && !batch.is_empty());
+    }
+}

@@ -1,0 +1,301 @@
+//! PostgreSQL: three tables and a function, made where they are missing.
+
+use std::fmt;
+
+use postgres::{Client, NoTls, Row, Statement};
+use transfix_store::{Kind, Numbers, Record, Store, StoreError, Stored};
+
+use crate::batch::{Batch, Direction, Kept};
+use crate::window::{AHEAD, Window};
+use crate::{failed, taken_over, unreadable};
+
+const SCHEMA: &str = include_str!("schema.sql");
+/// Who makes the tables does so alone.
+const SCHEMA_LOCK: i64 = 0x0054_5241_4E53_4658;
+
+const OPEN: &str = "\
+    INSERT INTO transfix_session (name, next_in, next_out, created_ns) VALUES ($1, 1, 1, $2)
+    ON CONFLICT (name) DO UPDATE SET writer = transfix_session.writer + 1
+    RETURNING id, writer, generation, next_in, next_out, created_ns";
+const TAKE_OVER: &str = "\
+    UPDATE transfix_session SET writer = writer + 1 WHERE id = $1
+    RETURNING id, writer, generation, next_in, next_out, created_ns";
+const COMMIT: &str = "SELECT transfix_commit($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, \
+                      $13, $14, $15, $16, $17, $18)";
+const READ: &str = "\
+    SELECT seq, kind, time_ns, bytes FROM transfix_message
+    WHERE session = $1 AND generation = $2 AND direction = $3 AND seq >= $4 AND seq < $5
+    ORDER BY seq LIMIT $6";
+const READ_QUEUE: &str = "\
+    SELECT ticket, 1::smallint, time_ns, bytes FROM transfix_queue
+    WHERE session = $1 AND ticket >= $2 ORDER BY ticket LIMIT 1";
+
+/// Keeps a session in a PostgreSQL database, version 11 or later.
+///
+/// Tables `transfix_session`, `transfix_message`, `transfix_queue` and `transfix_note` are made in
+/// the connection's schema where they are missing, which needs the right to do so once. Messages of
+/// before a reset stay under their generation: nothing reads them, and they may be deleted.
+/// MsgSeqNum(34) is at most 2^63 - 1 here.
+pub struct PostgresStore {
+    client: Client,
+    commit: Statement,
+    read: Statement,
+    read_queue: Statement,
+    name: String,
+    id: i64,
+    writer: i64,
+    generation: i64,
+    numbers: Numbers,
+    batch: Batch,
+    window: Window,
+    /// What was read last, where it is not in the window.
+    found: Option<(u64, Kept)>,
+    poisoned: bool,
+}
+
+impl PostgresStore {
+    /// Opens the store of the session with this name over a connection without TLS; `config` as in
+    /// `host=db user=fix dbname=fix` or `postgresql://fix@db/fix`. `now_ns`, in UTC nanoseconds
+    /// since 1970, becomes `created_ns` of a new store.
+    ///
+    /// # Errors
+    /// [`StoreError::Own`] with what the server says.
+    pub fn open(config: &str, name: &str, now_ns: u64) -> Result<Self, StoreError> {
+        Self::over(Client::connect(config, NoTls).map_err(failed)?, name, now_ns)
+    }
+
+    /// The same over a connection of your own, with TLS for instance; it serves this store alone.
+    ///
+    /// # Errors
+    /// As [`PostgresStore::open`].
+    pub fn over(mut client: Client, name: &str, now_ns: u64) -> Result<Self, StoreError> {
+        let mut making = client.transaction().map_err(failed)?;
+        making.execute("SELECT pg_advisory_xact_lock($1)", &[&SCHEMA_LOCK]).map_err(failed)?;
+        making.batch_execute(SCHEMA).map_err(failed)?;
+        making.commit().map_err(failed)?;
+        let [commit, read, read_queue] = [COMMIT, READ, READ_QUEUE].map(|sql| client.prepare(sql));
+        let row = client.query_one(OPEN, &[&name, &signed(now_ns)?]).map_err(failed)?;
+        let session = Session::of(&row, name)?;
+        Ok(Self {
+            client,
+            commit: commit.map_err(failed)?,
+            read: read.map_err(failed)?,
+            read_queue: read_queue.map_err(failed)?,
+            name: name.to_owned(),
+            id: session.id,
+            writer: session.writer,
+            generation: session.generation,
+            numbers: session.numbers,
+            batch: Batch::new(session.numbers),
+            window: Window::default(),
+            found: None,
+            poisoned: false,
+        })
+    }
+
+    fn write(&mut self) -> Result<(), StoreError> {
+        let Batch { numbers, messages, queued, notes, .. } = &self.batch;
+        let directions: Vec<i16> = messages.keys().map(|(way, _)| way_of(*way)).collect();
+        let seqs = messages.keys().map(|(_, seq)| signed(*seq)).collect::<Result<Vec<_>, _>>()?;
+        let kinds: Vec<i16> = messages.values().map(|kept| kind_of(kept.kind)).collect();
+        let times = times(messages.values().map(|kept| kept.time_ns))?;
+        let bytes: Vec<&[u8]> = messages.values().map(|kept| &kept.bytes[..]).collect();
+        let tickets = queued.keys().map(|ticket| signed(*ticket)).collect::<Result<Vec<_>, _>>()?;
+        let queued_times = self::times(queued.values().map(|kept| kept.time_ns))?;
+        let queued_bytes: Vec<&[u8]> = queued.values().map(|kept| &kept.bytes[..]).collect();
+        let note_times = self::times(notes.iter().map(|(time_ns, _)| *time_ns))?;
+        let texts: Vec<&str> = notes.iter().map(|(_, text)| &text[..]).collect();
+        let row = self.client.query_one(
+            &self.commit,
+            &[
+                &self.id,
+                &self.writer,
+                &signed(numbers.next_in)?,
+                &signed(numbers.next_out)?,
+                &signed(numbers.created_ns)?,
+                &self.batch.resets,
+                &signed(self.batch.hides_from)?,
+                &directions,
+                &seqs,
+                &kinds,
+                &times,
+                &bytes,
+                &signed(self.batch.unqueued)?,
+                &tickets,
+                &queued_times,
+                &queued_bytes,
+                &note_times,
+                &texts,
+            ],
+        );
+        match row.map_err(failed)?.get(0) {
+            Some(generation) => {
+                self.generation = generation;
+                Ok(())
+            }
+            None => Err(taken_over(&self.name)),
+        }
+    }
+
+    fn read(
+        &mut self,
+        way: Direction,
+        (begin, end): (u64, u64),
+        limit: usize,
+    ) -> Result<Vec<(u64, Kept)>, StoreError> {
+        let (id, generation, limit) = (self.id, self.generation, limit as i64);
+        let (Ok(begin), end) = (i64::try_from(begin), i64::try_from(end).unwrap_or(i64::MAX))
+        else {
+            return Ok(Vec::new());
+        };
+        let rows = self
+            .client
+            .query(&self.read, &[&id, &generation, &way_of(way), &begin, &end, &limit])
+            .map_err(failed)?;
+        rows.iter().map(|row| kept_of(row, &self.name)).collect()
+    }
+}
+
+/// The row of a session.
+struct Session {
+    id: i64,
+    writer: i64,
+    generation: i64,
+    numbers: Numbers,
+}
+
+impl Session {
+    fn of(row: &Row, name: &str) -> Result<Self, StoreError> {
+        let number = |at| {
+            u64::try_from(row.get::<_, i64>(at)).map_err(|_| unreadable(name, "transfix_session"))
+        };
+        Ok(Self {
+            id: row.get(0),
+            writer: row.get(1),
+            generation: row.get(2),
+            numbers: Numbers { next_in: number(3)?, next_out: number(4)?, created_ns: number(5)? },
+        })
+    }
+}
+
+impl Store for PostgresStore {
+    fn numbers(&self) -> Numbers {
+        self.numbers
+    }
+
+    fn put(&mut self, now_ns: u64, record: Record<'_>) -> Result<(), StoreError> {
+        if self.poisoned {
+            return Err(StoreError::Poisoned);
+        }
+        self.batch.add(now_ns, &record);
+        Ok(())
+    }
+
+    fn commit(&mut self) -> Result<(), StoreError> {
+        if self.poisoned {
+            return Err(StoreError::Poisoned);
+        }
+        if self.batch.is_empty() {
+            return Ok(());
+        }
+        self.write().inspect_err(|_| self.poisoned = true)?;
+        if self.batch.undoes() {
+            self.window.forget();
+        }
+        self.numbers = self.batch.numbers;
+        self.batch = Batch::new(self.numbers);
+        Ok(())
+    }
+
+    fn outbound(&mut self, seq: u64) -> Result<Option<Stored<'_>>, StoreError> {
+        if self.poisoned {
+            return Err(StoreError::Poisoned);
+        }
+        if seq >= self.numbers.next_out {
+            return Ok(None);
+        }
+        if !self.window.covers(seq) {
+            let end = self.numbers.next_out;
+            let found = self.read(Direction::Outbound, (seq, end), AHEAD)?;
+            self.window.fill(seq, end, found);
+        }
+        Ok(self.window.find(seq).map(|kept| stored(seq, kept)))
+    }
+
+    fn inbound(&mut self, seq: u64) -> Result<Option<Stored<'_>>, StoreError> {
+        if self.poisoned {
+            return Err(StoreError::Poisoned);
+        }
+        self.found = self.read(Direction::Inbound, (seq, seq.saturating_add(1)), 1)?.pop();
+        Ok(self.found.as_ref().map(|(seq, kept)| stored(*seq, kept)))
+    }
+
+    fn queued(&mut self, ticket: u64) -> Result<Option<Stored<'_>>, StoreError> {
+        if self.poisoned {
+            return Err(StoreError::Poisoned);
+        }
+        let row = self.client.query_opt(&self.read_queue, &[&self.id, &signed(ticket)?]);
+        let row = row.map_err(failed)?;
+        self.found = row.map(|row| kept_of(&row, &self.name)).transpose()?;
+        Ok(self.found.as_ref().map(|(ticket, kept)| stored(*ticket, kept)))
+    }
+
+    fn refresh(&mut self) -> Result<(), StoreError> {
+        let row = self.client.query_one(TAKE_OVER, &[&self.id]).map_err(failed)?;
+        let session = Session::of(&row, &self.name)?;
+        (self.writer, self.generation) = (session.writer, session.generation);
+        self.numbers = session.numbers;
+        self.batch = Batch::new(session.numbers);
+        self.window.forget();
+        // Whatever had failed: what is there now is known.
+        self.poisoned = false;
+        Ok(())
+    }
+}
+
+impl fmt::Debug for PostgresStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, numbers, poisoned, .. } = self;
+        let mut debug = f.debug_struct("PostgresStore");
+        debug.field("name", name).field("numbers", numbers).field("poisoned", poisoned);
+        debug.finish_non_exhaustive()
+    }
+}
+
+fn stored(seq: u64, kept: &Kept) -> Stored<'_> {
+    Stored { seq, kind: kept.kind, time_ns: kept.time_ns, bytes: &kept.bytes }
+}
+
+fn kept_of(row: &Row, name: &str) -> Result<(u64, Kept), StoreError> {
+    let number =
+        |at| u64::try_from(row.get::<_, i64>(at)).map_err(|_| unreadable(name, "a message"));
+    let kind = match row.get::<_, i16>(1) {
+        0 => Kind::Admin,
+        1 => Kind::Application,
+        _ => return Err(unreadable(name, "the kind of a message")),
+    };
+    Ok((number(0)?, Kept { kind, time_ns: number(2)?, bytes: row.get(3) }))
+}
+
+const fn way_of(direction: Direction) -> i16 {
+    match direction {
+        Direction::Outbound => 0,
+        Direction::Inbound => 1,
+    }
+}
+
+const fn kind_of(kind: Kind) -> i16 {
+    match kind {
+        Kind::Admin => 0,
+        Kind::Application => 1,
+    }
+}
+
+fn times(all: impl Iterator<Item = u64>) -> Result<Vec<i64>, StoreError> {
+    all.map(signed).collect()
+}
+
+/// The server's integers have a sign.
+fn signed(number: u64) -> Result<i64, StoreError> {
+    i64::try_from(number).map_err(failed)
+}

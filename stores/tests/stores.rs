@@ -1,0 +1,193 @@
+//! The laws of stores, one writer, and an engine over each store, with real servers.
+#![allow(clippy::unwrap_used, reason = "a failed test may panic")]
+
+mod server;
+
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
+
+use server::{Postgres, Redis, Server};
+use transfix::{
+    Application, BeginString, BusinessReject, Disconnect, Engine, Message, Role, SessionId,
+    SessionRef, SessionSettings, Settings, tag,
+};
+use transfix_store::{Kind, Record, Store};
+use transfix_testkit::laws::{lasting_store_laws, store_laws};
+use transfix_testkit::temp::TempDir;
+
+const LONG: Duration = Duration::from_secs(20);
+
+fn laws(server: &impl Server) {
+    store_laws(5, || server.open(&server.fresh_name(), 5).unwrap());
+    lasting_store_laws(5, || {
+        let name = server.fresh_name();
+        move || server.open(&name, 5).unwrap()
+    });
+}
+
+fn order(seq: u64) -> Record<'static> {
+    Record::Outbound { seq, kind: Kind::Application, bytes: b"8=FIX.4.4" }
+}
+
+fn the_last_opener_writes(server: &impl Server) {
+    let name = server.fresh_name();
+    let mut first = server.open(&name, 1).unwrap();
+    first.put(2, order(1)).unwrap();
+    first.commit().unwrap();
+    let mut second = server.open(&name, 3).unwrap();
+    assert_eq!(second.numbers().next_out, 2);
+    first.put(4, order(2)).unwrap();
+    let refused = first.commit().unwrap_err().to_string();
+    assert!(refused.contains("another process has taken this store over"), "{refused}");
+    assert!(first.put(4, order(2)).is_err(), "poisoned");
+    second.put(5, Record::NextIn(7)).unwrap();
+    second.commit().unwrap();
+    // Taken over again, with what the other one has done.
+    first.refresh().unwrap();
+    assert_eq!((first.numbers().next_in, first.numbers().next_out), (7, 2));
+    assert!(first.outbound(1).unwrap().is_some() && first.outbound(2).unwrap().is_none());
+    first.put(6, order(2)).unwrap();
+    first.commit().unwrap();
+    second.put(7, Record::NextIn(8)).unwrap();
+    assert!(second.commit().is_err());
+}
+
+/// More than are read ahead at once.
+fn a_long_resend_finds_all(server: &impl Server) {
+    let mut store = server.open(&server.fresh_name(), 1).unwrap();
+    for seq in 1..=1_000 {
+        let bytes = seq.to_string().into_bytes();
+        store.put(seq, Record::Outbound { seq, kind: Kind::Admin, bytes: &bytes }).unwrap();
+    }
+    store.put(1, Record::NextOut(1_200)).unwrap();
+    store.commit().unwrap();
+    for seq in 1..1_200 {
+        let found = store.outbound(seq).unwrap().map(|found| found.bytes.to_vec());
+        assert_eq!(found, (seq <= 1_000).then(|| seq.to_string().into_bytes()), "{seq}");
+    }
+    store.put(2, order(1_200)).unwrap();
+    store.commit().unwrap();
+    assert!(store.outbound(1_200).unwrap().is_some(), "written after what was read ahead");
+}
+
+/// Sends orders back, and tells what it gets.
+struct Echo(Sender<String>);
+
+impl Application for Echo {
+    fn on_message(
+        &mut self,
+        message: &Message<'_>,
+        session: &mut SessionRef<'_>,
+    ) -> Result<(), BusinessReject> {
+        let id = message.text(tag::CL_ORD_ID)?.to_owned();
+        if message.msg_type() == b"D" {
+            let _ = session.send("8", |report| _ = report.str(tag::CL_ORD_ID, &id));
+        }
+        self.0.send(id).unwrap();
+        Ok(())
+    }
+
+    fn on_logon(&mut self, _: &mut SessionRef<'_>) {
+        self.0.send("logon".to_owned()).unwrap();
+    }
+
+    fn on_disconnect(&mut self, _: &SessionId, reason: Disconnect) {
+        let _ = self.0.send(reason.to_string());
+    }
+}
+
+fn settings(role: Role, us: &str, them: &str, address: &str) -> SessionSettings {
+    let id = SessionId::new(BeginString::Fix44, us, them);
+    let mut settings = SessionSettings::new(role, &id, address);
+    settings.validate = false;
+    settings.refresh_on_logon = role == Role::Acceptor;
+    settings.reconnect_interval_ms = 10;
+    settings
+}
+
+fn venue<S: Server + 'static>(server: &Arc<S>, name: &str) -> (Engine, Receiver<String>) {
+    let settings = Settings::of(settings(Role::Acceptor, "VENUE", "CLIENT", "127.0.0.1:0"));
+    let (sender, seen) = channel();
+    let (server, name) = (Arc::clone(server), name.to_owned());
+    let engine = Engine::builder(&settings)
+        .stores(move |_, now_ns| server.open(&name, now_ns).map(Some))
+        .start(|_| Box::new(Echo(sender.clone())));
+    (engine.unwrap(), seen)
+}
+
+fn client(dir: &TempDir, venue: &Engine, next_in: Option<u64>) -> (Engine, Receiver<String>) {
+    let address = venue.listening()[0].to_string();
+    let mut session = settings(Role::Initiator, "CLIENT", "VENUE", &address);
+    session.store_dir = dir.path().to_owned();
+    if let Some(next) = next_in {
+        let path = dir.path().join("FIX.4.4-CLIENT-VENUE");
+        let (mut store, _) = transfix_store::FileStore::open(&path, Default::default(), 0).unwrap();
+        store.put(1, Record::NextIn(next)).unwrap();
+        store.commit().unwrap();
+    }
+    let (sender, seen) = channel();
+    let engine = Engine::start(&Settings::of(session), |_| Box::new(Echo(sender.clone())));
+    (engine.unwrap(), seen)
+}
+
+fn expect(seen: &Receiver<String>, expected: &[&str]) {
+    for expected in expected {
+        assert_eq!(&seen.recv_timeout(LONG).unwrap(), expected);
+    }
+}
+
+/// An engine trades over the store; another one goes on with its numbers, and sends its messages
+/// again; the first, still alive, has lost the store.
+fn engines_take_turns<S: Server + 'static>(server: &Arc<S>) {
+    let (name, dir) = (server.fresh_name(), TempDir::new());
+    let (first, _seen_first) = venue(server, &name);
+    let (trader, seen) = client(&dir, &first, None);
+    expect(&seen, &["logon"]);
+    let handle = trader.sessions().next().unwrap();
+    for id in ["a", "b"] {
+        handle.send("D", |order| _ = order.str(tag::CL_ORD_ID, id)).unwrap();
+    }
+    expect(&seen, &["a", "b"]);
+    drop(handle);
+    trader.stop(5_000);
+
+    let (second, _seen_second) = venue(server, &name);
+    // It asks for both reports again, and gets them from the database.
+    let (trader, seen) = client(&dir, &second, Some(2));
+    expect(&seen, &["logon", "a", "b"]);
+    let handle = trader.sessions().next().unwrap();
+    handle.send("D", |order| _ = order.str(tag::CL_ORD_ID, "c")).unwrap();
+    expect(&seen, &["c"]);
+    drop(handle);
+    trader.stop(5_000);
+
+    // The first takes it over again at the logon, with the second one's numbers.
+    let (trader, seen) = client(&dir, &first, None);
+    expect(&seen, &["logon"]);
+    let handle = trader.sessions().next().unwrap();
+    handle.send("D", |order| _ = order.str(tag::CL_ORD_ID, "d")).unwrap();
+    expect(&seen, &["d"]);
+    drop(handle);
+    for engine in [trader, first, second] {
+        engine.stop(5_000);
+    }
+}
+
+fn all(server: impl Server + 'static) {
+    let server = Arc::new(server);
+    laws(&*server);
+    the_last_opener_writes(&*server);
+    a_long_resend_finds_all(&*server);
+    engines_take_turns(&server);
+}
+
+#[test]
+fn postgres() {
+    all(Postgres::start());
+}
+
+#[test]
+fn redis() {
+    all(Redis::start());
+}
