@@ -64,16 +64,15 @@ pub enum Sent {
     /// counterparty asks for it after the next logon.
     Stored(u64),
     /// Handed over to the session's worker, which gives it its number. Without a logon
-    /// (`offline = "queue"`) it is in the store as well; if the session was busy for long at that
-    /// moment, as soon as its worker gets to it.
+    /// (`offline = "queue"`) it is in the store as well.
     Queued {
         /// Bytes that wait in the queue now.
         bytes: usize,
     },
 }
 
-/// Attempts to get the lock of a session that is not logged on.
-const KEEP_TRIES: u32 = 1_000;
+/// How long a message that is queued without a logon waits for the session's lock.
+const LOCK_WAIT_NS: u64 = 200_000_000;
 
 impl Shared {
     /// Whether CheckSum(10) of what it receives is verified.
@@ -130,6 +129,9 @@ impl SessionHandle {
         if shared.closed.load(Ordering::Acquire) {
             return Err(SendError::Closed);
         }
+        if shared.offline == Offline::Queue && !self.is_logged_on() {
+            return self.queue_offline(msg_type, fill);
+        }
         // Without a logon there is no worker's turn to wait for: refused, or stored, at once,
         // unless somebody else has the lock at this moment.
         let mut queues = false;
@@ -151,9 +153,7 @@ impl SessionHandle {
             shared.standing.state().ready()?;
         }
         let Pushed { bytes, first } = shared.queue.push(msg_type.as_bytes(), fill)?;
-        if shared.offline == Offline::Queue && !self.is_logged_on() {
-            self.keep_queued()?;
-        } else if shared.waiting.may_be_over(bytes) {
+        if shared.waiting.may_be_over(bytes) {
             self.call_worker();
         } else if first {
             self.wake();
@@ -161,27 +161,34 @@ impl SessionHandle {
         Ok(Sent::Queued { bytes })
     }
 
-    /// Puts what waits for a logon into the store. Who has the lock is about to give it back, but
-    /// may be sending into this thread's session in turn: then the worker does it.
-    fn keep_queued(&self) -> Result<(), SendError> {
+    /// Queues a message without a logon: it is in the store when this returns.
+    ///
+    /// Who has the lock gives it back soon, but may be sending into this thread's session in turn:
+    /// so the wait has an end.
+    fn queue_offline(
+        &self,
+        msg_type: &str,
+        fill: impl FnOnce(&mut Body<'_>),
+    ) -> Result<Sent, SendError> {
         let shared = &*self.shared;
-        for _ in 0..KEEP_TRIES {
+        let until_ns = clock::monotonic_ns() + LOCK_WAIT_NS;
+        let mut link = loop {
             match shared.link.try_lock() {
-                Ok(mut link) => {
-                    let kept = link.desk.keep_queued(clock::now(), &shared.queue);
-                    let calls = link.desk.is_first_to_expire();
-                    drop(link);
-                    if calls {
-                        self.call_worker();
-                    }
-                    return kept.map_err(|_| SendError::Failed);
-                }
+                Ok(link) => break link,
                 Err(TryLockError::Poisoned(_)) => return Err(SendError::Failed),
-                Err(TryLockError::WouldBlock) => std::thread::yield_now(),
+                Err(TryLockError::WouldBlock) if clock::monotonic_ns() < until_ns => {
+                    std::thread::yield_now();
+                }
+                Err(TryLockError::WouldBlock) => {
+                    return Err(SendError::WouldBlock { queued_bytes: shared.queue.len() });
+                }
             }
+        };
+        let sent = link.send_or_queue(clock::now(), &shared.queue, msg_type.as_bytes(), fill);
+        if link.desk.is_first_to_expire() {
+            self.call_worker();
         }
-        self.call_worker();
-        Ok(())
+        sent
     }
 
     /// Something other than a message waits for the worker.

@@ -13,6 +13,7 @@ use transfix_transport::{Events, Poll, Registry, Stream, Token, Waker};
 
 use crate::clock;
 use crate::link::{Down, Turn};
+use crate::settings::Offline;
 use crate::slot::{SessionOutcome, Slot};
 
 const WAKE: Token = Token(usize::MAX);
@@ -222,7 +223,8 @@ impl Worker {
             let shared = &self.slots[i].shared;
             let called = shared.attention.load(Ordering::Acquire)
                 && shared.attention.swap(false, Ordering::AcqRel);
-            if called || (self.slots[i].up && shared.queue.is_pending()) {
+            let takes = self.slots[i].up || shared.offline == Offline::Queue;
+            if called || (takes && shared.queue.is_pending()) {
                 self.ready(i);
                 // A Logout(5), for instance, makes the session's next deadline earlier.
                 self.note_deadline(i);

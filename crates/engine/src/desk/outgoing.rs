@@ -71,6 +71,9 @@ impl Desk {
         if !stores && self.must_wait() {
             return;
         }
+        if self.backlog.is_empty() && !queue.is_pending() {
+            return;
+        }
         self.expire_queued(now);
         let mut refused = Vec::new();
         while let Some(message) = self.backlog.first_of(queue) {
