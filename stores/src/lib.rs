@@ -45,6 +45,22 @@ use std::io;
 
 use transfix_store::StoreError;
 
+/// Whether a store may go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Condition {
+    Sound,
+    /// Something failed; what the server has is not known.
+    Failed,
+    /// Somebody else writes this session now.
+    TakenOver,
+}
+
+impl Condition {
+    fn check(self) -> Result<(), StoreError> {
+        if self == Self::Sound { Ok(()) } else { Err(StoreError::Poisoned) }
+    }
+}
+
 /// A failure of the server, or of the way to it.
 fn failed(error: impl Error + Send + Sync + 'static) -> StoreError {
     StoreError::Own(io::Error::other(error))

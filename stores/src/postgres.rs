@@ -7,7 +7,7 @@ use transfix_store::{Kind, Numbers, Record, Store, StoreError, Stored};
 
 use crate::batch::{Batch, Direction, Kept};
 use crate::window::{AHEAD, Window};
-use crate::{failed, taken_over, unreadable};
+use crate::{Condition, failed, taken_over, unreadable};
 
 const SCHEMA: &str = include_str!("schema.sql");
 /// Who makes the tables does so alone.
@@ -18,7 +18,8 @@ const OPEN: &str = "\
     ON CONFLICT (name) DO UPDATE SET writer = transfix_session.writer + 1
     RETURNING id, writer, generation, next_in, next_out, created_ns";
 const TAKE_OVER: &str = "\
-    UPDATE transfix_session SET writer = writer + 1 WHERE id = $1
+    UPDATE transfix_session SET writer = writer + 1
+    WHERE id = $1 AND writer = coalesce($2, writer)
     RETURNING id, writer, generation, next_in, next_out, created_ns";
 const COMMIT: &str = "SELECT transfix_commit($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, \
                       $13, $14, $15, $16, $17, $18)";
@@ -37,10 +38,10 @@ const READ_QUEUE: &str = "\
 /// before a reset stay under their generation: nothing reads them, and they may be deleted.
 /// MsgSeqNum(34) is at most 2^63 - 1 here.
 pub struct PostgresStore {
+    /// Where to connect again.
+    config: Option<String>,
     client: Client,
-    commit: Statement,
-    read: Statement,
-    read_queue: Statement,
+    statements: Statements,
     name: String,
     id: i64,
     writer: i64,
@@ -50,7 +51,7 @@ pub struct PostgresStore {
     window: Window,
     /// What was read last, where it is not in the window.
     found: Option<(u64, Kept)>,
-    poisoned: bool,
+    condition: Condition,
 }
 
 impl PostgresStore {
@@ -61,7 +62,10 @@ impl PostgresStore {
     /// # Errors
     /// [`StoreError::Own`] with what the server says.
     pub fn open(config: &str, name: &str, now_ns: u64) -> Result<Self, StoreError> {
-        Self::over(Client::connect(config, NoTls).map_err(failed)?, name, now_ns)
+        let client = Client::connect(config, NoTls).map_err(failed)?;
+        let mut store = Self::over(client, name, now_ns)?;
+        store.config = Some(config.to_owned());
+        Ok(store)
     }
 
     /// The same over a connection of your own, with TLS for instance; it serves this store alone.
@@ -73,14 +77,13 @@ impl PostgresStore {
         making.execute("SELECT pg_advisory_xact_lock($1)", &[&SCHEMA_LOCK]).map_err(failed)?;
         making.batch_execute(SCHEMA).map_err(failed)?;
         making.commit().map_err(failed)?;
-        let [commit, read, read_queue] = [COMMIT, READ, READ_QUEUE].map(|sql| client.prepare(sql));
+        let statements = Statements::of(&mut client)?;
         let row = client.query_one(OPEN, &[&name, &signed(now_ns)?]).map_err(failed)?;
         let session = Session::of(&row, name)?;
         Ok(Self {
+            config: None,
             client,
-            commit: commit.map_err(failed)?,
-            read: read.map_err(failed)?,
-            read_queue: read_queue.map_err(failed)?,
+            statements,
             name: name.to_owned(),
             id: session.id,
             writer: session.writer,
@@ -89,11 +92,36 @@ impl PostgresStore {
             batch: Batch::new(session.numbers),
             window: Window::default(),
             found: None,
-            poisoned: false,
+            condition: Condition::Sound,
         })
     }
 
-    fn write(&mut self) -> Result<(), StoreError> {
+    /// Connects again if the connection is gone, and takes the session over, from this writer alone
+    /// if one is named.
+    fn take_over(&mut self, from: Option<i64>) -> Result<(), StoreError> {
+        if self.client.is_closed()
+            && let Some(config) = &self.config
+        {
+            self.client = Client::connect(config, NoTls).map_err(failed)?;
+            self.statements = Statements::of(&mut self.client)?;
+        }
+        let row = self.client.query_opt(TAKE_OVER, &[&self.id, &from]).map_err(failed)?;
+        let Some(row) = row else {
+            self.condition = Condition::TakenOver;
+            return Err(taken_over(&self.name));
+        };
+        let session = Session::of(&row, &self.name)?;
+        (self.writer, self.generation) = (session.writer, session.generation);
+        self.numbers = session.numbers;
+        self.batch = Batch::new(session.numbers);
+        self.window.forget();
+        // Whatever had failed: what is there now is known.
+        self.condition = Condition::Sound;
+        Ok(())
+    }
+
+    /// Whether it was written; not if somebody else has taken the session over.
+    fn write(&mut self) -> Result<bool, StoreError> {
         let Batch { numbers, messages, queued, notes, .. } = &self.batch;
         let directions: Vec<i16> = messages.keys().map(|(way, _)| way_of(*way)).collect();
         let seqs = messages.keys().map(|(_, seq)| signed(*seq)).collect::<Result<Vec<_>, _>>()?;
@@ -106,7 +134,7 @@ impl PostgresStore {
         let note_times = self::times(notes.iter().map(|(time_ns, _)| *time_ns))?;
         let texts: Vec<&str> = notes.iter().map(|(_, text)| &text[..]).collect();
         let row = self.client.query_one(
-            &self.commit,
+            &self.statements.commit,
             &[
                 &self.id,
                 &self.writer,
@@ -131,9 +159,9 @@ impl PostgresStore {
         match row.map_err(failed)?.get(0) {
             Some(generation) => {
                 self.generation = generation;
-                Ok(())
+                Ok(true)
             }
-            None => Err(taken_over(&self.name)),
+            None => Ok(false),
         }
     }
 
@@ -150,9 +178,24 @@ impl PostgresStore {
         };
         let rows = self
             .client
-            .query(&self.read, &[&id, &generation, &way_of(way), &begin, &end, &limit])
+            .query(&self.statements.read, &[&id, &generation, &way_of(way), &begin, &end, &limit])
             .map_err(failed)?;
         rows.iter().map(|row| kept_of(row, &self.name)).collect()
+    }
+}
+
+/// What is prepared for a connection.
+struct Statements {
+    commit: Statement,
+    read: Statement,
+    read_queue: Statement,
+}
+
+impl Statements {
+    fn of(client: &mut Client) -> Result<Self, StoreError> {
+        let mut prepare = |sql| client.prepare(sql).map_err(failed);
+        let (commit, read) = (prepare(COMMIT)?, prepare(READ)?);
+        Ok(Self { commit, read, read_queue: prepare(READ_QUEUE)? })
     }
 }
 
@@ -184,21 +227,22 @@ impl Store for PostgresStore {
     }
 
     fn put(&mut self, now_ns: u64, record: Record<'_>) -> Result<(), StoreError> {
-        if self.poisoned {
-            return Err(StoreError::Poisoned);
-        }
+        self.condition.check()?;
         self.batch.add(now_ns, &record);
         Ok(())
     }
 
     fn commit(&mut self) -> Result<(), StoreError> {
-        if self.poisoned {
-            return Err(StoreError::Poisoned);
-        }
+        self.condition.check()?;
         if self.batch.is_empty() {
             return Ok(());
         }
-        self.write().inspect_err(|_| self.poisoned = true)?;
+        self.condition = Condition::Failed;
+        if !self.write()? {
+            self.condition = Condition::TakenOver;
+            return Err(taken_over(&self.name));
+        }
+        self.condition = Condition::Sound;
         if self.batch.undoes() {
             self.window.forget();
         }
@@ -208,9 +252,7 @@ impl Store for PostgresStore {
     }
 
     fn outbound(&mut self, seq: u64) -> Result<Option<Stored<'_>>, StoreError> {
-        if self.poisoned {
-            return Err(StoreError::Poisoned);
-        }
+        self.condition.check()?;
         if seq >= self.numbers.next_out {
             return Ok(None);
         }
@@ -223,41 +265,37 @@ impl Store for PostgresStore {
     }
 
     fn inbound(&mut self, seq: u64) -> Result<Option<Stored<'_>>, StoreError> {
-        if self.poisoned {
-            return Err(StoreError::Poisoned);
-        }
+        self.condition.check()?;
         self.found = self.read(Direction::Inbound, (seq, seq.saturating_add(1)), 1)?.pop();
         Ok(self.found.as_ref().map(|(seq, kept)| stored(*seq, kept)))
     }
 
     fn queued(&mut self, ticket: u64) -> Result<Option<Stored<'_>>, StoreError> {
-        if self.poisoned {
-            return Err(StoreError::Poisoned);
-        }
-        let row = self.client.query_opt(&self.read_queue, &[&self.id, &signed(ticket)?]);
+        self.condition.check()?;
+        let row = self.client.query_opt(&self.statements.read_queue, &[&self.id, &signed(ticket)?]);
         let row = row.map_err(failed)?;
         self.found = row.map(|row| kept_of(&row, &self.name)).transpose()?;
         Ok(self.found.as_ref().map(|(ticket, kept)| stored(*ticket, kept)))
     }
 
+    fn reopen(&mut self) -> Result<(), StoreError> {
+        if self.condition == Condition::TakenOver {
+            return Err(taken_over(&self.name));
+        }
+        // Only if nobody else has it.
+        self.take_over(Some(self.writer))
+    }
+
     fn refresh(&mut self) -> Result<(), StoreError> {
-        let row = self.client.query_one(TAKE_OVER, &[&self.id]).map_err(failed)?;
-        let session = Session::of(&row, &self.name)?;
-        (self.writer, self.generation) = (session.writer, session.generation);
-        self.numbers = session.numbers;
-        self.batch = Batch::new(session.numbers);
-        self.window.forget();
-        // Whatever had failed: what is there now is known.
-        self.poisoned = false;
-        Ok(())
+        self.take_over(None)
     }
 }
 
 impl fmt::Debug for PostgresStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { name, numbers, poisoned, .. } = self;
+        let Self { name, numbers, condition, .. } = self;
         let mut debug = f.debug_struct("PostgresStore");
-        debug.field("name", name).field("numbers", numbers).field("poisoned", poisoned);
+        debug.field("name", name).field("numbers", numbers).field("condition", condition);
         debug.finish_non_exhaustive()
     }
 }

@@ -2,18 +2,22 @@
 
 use std::fmt;
 
-use redis::{Client, Commands, Connection, Script};
+use redis::{Client, Commands, Connection, ConnectionLike, Script};
 use transfix_store::{Kind, Numbers, Record, Store, StoreError, Stored};
 
 use crate::batch::{Batch, Direction, Kept};
 use crate::window::{AHEAD, Window};
-use crate::{failed, taken_over, unreadable};
+use crate::{Condition, failed, taken_over, unreadable};
 
 const COMMIT: &str = include_str!("commit.lua");
-/// Takes the session over, and makes it first if it is missing.
+/// Takes the session over, and makes it first if it is missing; not from another writer than that
+/// in ARGV[2], if there is one.
 const OPEN: &str = "\
     if redis.call('EXISTS', KEYS[1]) == 0 then
         redis.call('HSET', KEYS[1], 'writer', 0, 'next_in', 1, 'next_out', 1, 'created_ns', ARGV[1])
+    end
+    if ARGV[2] ~= '' and redis.call('HGET', KEYS[1], 'writer') ~= ARGV[2] then
+        return false
     end
     local writer = redis.call('HINCRBY', KEYS[1], 'writer', 1)
     local numbers = redis.call('HMGET', KEYS[1], 'next_in', 'next_out', 'created_ns')
@@ -28,11 +32,14 @@ const NUMBER_MAX: u64 = 1 << 53;
 ///
 /// The keys are `transfix:{NAME}`, a hash with the next numbers, and the same with `:out`, `:in`
 /// and `:queue`, sorted sets of messages by number, and `:notes`, a list. The braces keep them
-/// together in a cluster. A reset deletes the messages before it. MsgSeqNum(34) is at most 2^53 here.
+/// together in a cluster. A reset deletes the messages before it. MsgSeqNum(34) is at most 2^53
+/// here.
 ///
 /// How much a commit outlives is up to the server: with `appendfsync always` a power cut, else its
 /// last second may be lost, and with no append-only file all since the last snapshot.
 pub struct RedisStore {
+    /// Where to connect again.
+    client: Option<Client>,
     connection: Connection,
     commit: Script,
     open: Script,
@@ -44,7 +51,7 @@ pub struct RedisStore {
     window: Window,
     /// What was read last, where it is not in the window.
     found: Option<(u64, Kept)>,
-    poisoned: bool,
+    condition: Condition,
 }
 
 impl RedisStore {
@@ -56,7 +63,9 @@ impl RedisStore {
     /// [`StoreError::Own`] with what the server says.
     pub fn open(url: &str, name: &str, now_ns: u64) -> Result<Self, StoreError> {
         let client = Client::open(url).map_err(failed)?;
-        Self::over(client.get_connection().map_err(failed)?, name, now_ns)
+        let mut store = Self::over(client.get_connection().map_err(failed)?, name, now_ns)?;
+        store.client = Some(client);
+        Ok(store)
     }
 
     /// The same over a connection of your own, with TLS for instance; it serves this store alone.
@@ -67,6 +76,7 @@ impl RedisStore {
         let key = |part: &str| format!("transfix:{{{name}}}{part}");
         let numbers = Numbers::fresh(now_ns);
         let mut store = Self {
+            client: None,
             connection,
             commit: Script::new(COMMIT),
             open: Script::new(OPEN),
@@ -77,26 +87,42 @@ impl RedisStore {
             batch: Batch::new(numbers),
             window: Window::default(),
             found: None,
-            poisoned: false,
+            condition: Condition::Sound,
         };
         store.take_over(now_ns)?;
         Ok(store)
     }
 
+    fn connect_again(&mut self) -> Result<(), StoreError> {
+        if !self.connection.is_open()
+            && let Some(client) = &self.client
+        {
+            self.connection = client.get_connection().map_err(failed)?;
+        }
+        Ok(())
+    }
+
+    /// Takes the session over; with a writer of its own only from itself.
     fn take_over(&mut self, now_ns: u64) -> Result<(), StoreError> {
         let mut call = self.open.prepare_invoke();
-        call.key(&self.keys[0]).arg(now_ns);
-        let row: (String, u64, u64, u64) = call.invoke(&mut self.connection).map_err(failed)?;
+        call.key(&self.keys[0]).arg(now_ns).arg(&self.writer);
+        let row: Option<(String, u64, u64, u64)> =
+            call.invoke(&mut self.connection).map_err(failed)?;
+        let Some(row) = row else {
+            self.condition = Condition::TakenOver;
+            return Err(taken_over(&self.name));
+        };
         let (writer, next_in, next_out, created_ns) = row;
         self.writer = writer;
         self.numbers = Numbers { next_in, next_out, created_ns };
         self.batch = Batch::new(self.numbers);
         self.window.forget();
-        self.poisoned = false;
+        self.condition = Condition::Sound;
         Ok(())
     }
 
-    fn write(&mut self) -> Result<(), StoreError> {
+    /// Whether it was written; not if somebody else has taken the session over.
+    fn write(&mut self) -> Result<bool, StoreError> {
         let Batch { numbers, messages, queued, notes, .. } = &self.batch;
         let Numbers { next_in, next_out, created_ns } = *numbers;
         let numbers_seen = messages.keys().map(|(_, seq)| *seq).chain(queued.keys().copied());
@@ -126,7 +152,7 @@ impl RedisStore {
             call.arg(format!("{time_ns} {text}"));
         }
         let done: u8 = call.invoke(&mut self.connection).map_err(failed)?;
-        if done == 1 { Ok(()) } else { Err(taken_over(&self.name)) }
+        Ok(done == 1)
     }
 
     /// Messages with numbers from `begin` on, below `end`.
@@ -153,21 +179,22 @@ impl Store for RedisStore {
     }
 
     fn put(&mut self, now_ns: u64, record: Record<'_>) -> Result<(), StoreError> {
-        if self.poisoned {
-            return Err(StoreError::Poisoned);
-        }
+        self.condition.check()?;
         self.batch.add(now_ns, &record);
         Ok(())
     }
 
     fn commit(&mut self) -> Result<(), StoreError> {
-        if self.poisoned {
-            return Err(StoreError::Poisoned);
-        }
+        self.condition.check()?;
         if self.batch.is_empty() {
             return Ok(());
         }
-        self.write().inspect_err(|_| self.poisoned = true)?;
+        self.condition = Condition::Failed;
+        if !self.write()? {
+            self.condition = Condition::TakenOver;
+            return Err(taken_over(&self.name));
+        }
+        self.condition = Condition::Sound;
         if self.batch.undoes() {
             self.window.forget();
         }
@@ -177,9 +204,7 @@ impl Store for RedisStore {
     }
 
     fn outbound(&mut self, seq: u64) -> Result<Option<Stored<'_>>, StoreError> {
-        if self.poisoned {
-            return Err(StoreError::Poisoned);
-        }
+        self.condition.check()?;
         if seq >= self.numbers.next_out {
             return Ok(None);
         }
@@ -192,31 +217,38 @@ impl Store for RedisStore {
     }
 
     fn inbound(&mut self, seq: u64) -> Result<Option<Stored<'_>>, StoreError> {
-        if self.poisoned {
-            return Err(StoreError::Poisoned);
-        }
+        self.condition.check()?;
         self.found = self.read(2, (seq, seq.saturating_add(1)), 1)?.pop();
         Ok(self.found.as_ref().map(|(seq, kept)| stored(*seq, kept)))
     }
 
     fn queued(&mut self, ticket: u64) -> Result<Option<Stored<'_>>, StoreError> {
-        if self.poisoned {
-            return Err(StoreError::Poisoned);
-        }
+        self.condition.check()?;
         self.found = self.read(3, (ticket, u64::MAX), 1)?.pop();
         Ok(self.found.as_ref().map(|(ticket, kept)| stored(*ticket, kept)))
     }
 
+    fn reopen(&mut self) -> Result<(), StoreError> {
+        if self.condition == Condition::TakenOver {
+            return Err(taken_over(&self.name));
+        }
+        self.connect_again()?;
+        // Only if nobody else has it.
+        self.take_over(self.numbers.created_ns)
+    }
+
     fn refresh(&mut self) -> Result<(), StoreError> {
+        self.connect_again()?;
+        self.writer.clear();
         self.take_over(self.numbers.created_ns)
     }
 }
 
 impl fmt::Debug for RedisStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { name, numbers, poisoned, .. } = self;
+        let Self { name, numbers, condition, .. } = self;
         let mut debug = f.debug_struct("RedisStore");
-        debug.field("name", name).field("numbers", numbers).field("poisoned", poisoned);
+        debug.field("name", name).field("numbers", numbers).field("condition", condition);
         debug.finish_non_exhaustive()
     }
 }

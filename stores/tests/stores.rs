@@ -53,6 +53,31 @@ fn the_last_opener_writes(server: &impl Server) {
     assert!(second.commit().is_err());
 }
 
+/// The server goes away and comes back.
+fn a_cut_connection_is_made_again(server: &impl Server) {
+    let name = server.fresh_name();
+    let mut store = server.open(&name, 1).unwrap();
+    store.put(2, order(1)).unwrap();
+    store.commit().unwrap();
+    server.cut();
+    store.put(3, order(2)).unwrap();
+    assert!(store.commit().is_err());
+    assert!(store.outbound(1).is_err(), "nobody knows what is there");
+    store.reopen().unwrap();
+    assert_eq!(store.numbers().next_out, 2);
+    store.put(4, order(2)).unwrap();
+    store.commit().unwrap();
+    assert!(store.outbound(2).unwrap().is_some());
+    // Not while another process has it.
+    server.cut();
+    store.put(5, order(3)).unwrap();
+    assert!(store.commit().is_err());
+    let mut other = server.open(&name, 6).unwrap();
+    assert!(store.reopen().is_err() && store.reopen().is_err());
+    other.put(7, order(3)).unwrap();
+    other.commit().unwrap();
+}
+
 /// More than are read ahead at once.
 fn a_long_resend_finds_all(server: &impl Server) {
     let mut store = server.open(&server.fresh_name(), 1).unwrap();
@@ -179,6 +204,7 @@ fn all(server: impl Server + 'static) {
     laws(&*server);
     the_last_opener_writes(&*server);
     a_long_resend_finds_all(&*server);
+    a_cut_connection_is_made_again(&*server);
     engines_take_turns(&server);
 }
 

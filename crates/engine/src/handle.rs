@@ -72,7 +72,7 @@ pub enum Sent {
 }
 
 /// How long a message that is queued without a logon waits for the session's lock.
-const LOCK_WAIT_NS: u64 = 200_000_000;
+const LOCK_WAIT_NS: u64 = 20_000_000;
 
 impl Shared {
     /// Whether CheckSum(10) of what it receives is verified.
@@ -163,8 +163,8 @@ impl SessionHandle {
 
     /// Queues a message without a logon: it is in the store when this returns.
     ///
-    /// Who has the lock gives it back soon, but may be sending into this thread's session in turn:
-    /// so the wait has an end.
+    /// Who has the lock gives it back soon, unless it is this very thread, in a callback of the
+    /// session: then the message goes into the store at the end of that turn.
     fn queue_offline(
         &self,
         msg_type: &str,
@@ -180,7 +180,9 @@ impl SessionHandle {
                     std::thread::yield_now();
                 }
                 Err(TryLockError::WouldBlock) => {
-                    return Err(SendError::WouldBlock { queued_bytes: shared.queue.len() });
+                    let bytes = shared.queue.push(msg_type.as_bytes(), fill)?.bytes;
+                    self.call_worker();
+                    return Ok(Sent::Queued { bytes });
                 }
             }
         };

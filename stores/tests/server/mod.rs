@@ -17,6 +17,9 @@ pub trait Server: Send + Sync {
     /// Opens the store of a session.
     fn open(&self, name: &str, now_ns: u64) -> Result<Box<dyn Store>, StoreError>;
 
+    /// Cuts every connection.
+    fn cut(&self);
+
     /// A session that nobody has opened yet.
     fn fresh_name(&self) -> String {
         static NEXT: AtomicU32 = AtomicU32::new(0);
@@ -75,6 +78,13 @@ impl Postgres {
 impl Server for Postgres {
     fn open(&self, name: &str, now_ns: u64) -> Result<Box<dyn Store>, StoreError> {
         Ok(Box::new(PostgresStore::open(&self.config(), name, now_ns)?))
+    }
+
+    fn cut(&self) {
+        let sql = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
+                   WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()";
+        let config = self.config();
+        self.run("psql", &["-d", &config, "-c", sql]);
     }
 }
 
@@ -135,6 +145,13 @@ fn is_listening(socket: &Path) -> bool {
 impl Server for Redis {
     fn open(&self, name: &str, now_ns: u64) -> Result<Box<dyn Store>, StoreError> {
         Ok(Box::new(RedisStore::open(&self.url(), name, now_ns)?))
+    }
+
+    fn cut(&self) {
+        let mut command = Command::new("redis-cli");
+        command.arg("-s").arg(self.dir.path().join("socket"));
+        let status = command.args(["client", "kill", "type", "normal"]).status().unwrap();
+        assert!(status.success());
     }
 }
 

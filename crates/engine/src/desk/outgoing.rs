@@ -159,7 +159,8 @@ impl Desk {
         }
         let count = messages.len();
         if let Err(error) = self.journal(now) {
-            tracing::error!(session = %self.id(), %error, count, "not given back: the store failed");
+            let why = "not given back: the store failed";
+            tracing::error!(session = %self.id(), %error, count, why);
             return;
         }
         for (msg_type, body, why) in messages {

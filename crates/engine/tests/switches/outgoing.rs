@@ -243,3 +243,46 @@ fn kept_messages_that_are_covered_are_counted() {
     assert!(wire.next().starts_with("35=0|"));
     assert_eq!(engine.sessions().next().unwrap().counters().passed_over, 1);
 }
+
+/// Sends from within callbacks, where its thread has the session's lock.
+struct FromWithin(std::sync::mpsc::Receiver<SessionHandle>, Option<SessionHandle>);
+
+impl Application for FromWithin {
+    fn on_message(
+        &mut self,
+        _: &Message<'_>,
+        _: &mut SessionRef<'_>,
+    ) -> Result<(), BusinessReject> {
+        Ok(())
+    }
+
+    fn on_logon(&mut self, _: &mut SessionRef<'_>) {
+        self.1 = self.0.try_recv().ok().or(self.1.take());
+    }
+
+    fn on_disconnect(&mut self, _: &SessionId, _: transfix::Disconnect) {
+        if let Some(handle) = &self.1 {
+            assert!(matches!(send(handle, "within"), Ok(Sent::Queued { .. })));
+        }
+    }
+}
+
+#[test]
+fn a_callback_queues_into_its_own_session() {
+    let (sender, handles) = channel();
+    let handles = std::cell::Cell::new(Some(handles));
+    let settings = venue(|s| s.offline = Offline::Queue);
+    let (engine, address) = start(vec![settings], || FromWithin(handles.take().unwrap(), None));
+    sender.send(engine.sessions().next().unwrap()).unwrap();
+    drop(crate::logged_on(address));
+    let mut wire = Wire::connect(address, BeginString::Fix44);
+    loop {
+        // The first connection may not have ended yet.
+        wire.send("35=A|34=2|98=0|108=30");
+        match wire.next().as_str() {
+            "" => wire = Wire::connect(address, BeginString::Fix44),
+            logon => break assert!(logon.starts_with("35=A|")),
+        }
+    }
+    assert!(wire.next().ends_with("|11=within"));
+}
