@@ -1,6 +1,35 @@
 //! Reading a store as a journal: every record in the order in which it was put, also those before a
 //! reset, while another process may be writing.
 //!
+//! Messages are read back by number, time or direction by choosing among the entries:
+//!
+//! ```
+//! use transfix_store::journal::{self, Direction};
+//! # use transfix_store::{FileStore, Kind, Options, Record, Store};
+//! # let dir = std::env::temp_dir().join(format!("transfix-journal-{}", std::process::id()));
+//! # let (mut store, _) = FileStore::open(&dir, Options::default(), 0)?;
+//! # for seq in 1..=3 {
+//! #     let bytes = b"8=FIX.4.4...";
+//! #     store.put(seq * 10, Record::Outbound { seq, kind: Kind::Application, bytes })?;
+//! #     store.commit()?;
+//! # }
+//!
+//! let (from_ns, to_ns) = (15, 30);
+//! let mut sent = Vec::new();
+//! for entry in journal::read(&dir)? {
+//!     let entry = entry?;
+//!     if let Some((Direction::Outbound, message)) = entry.message()
+//!         && (from_ns..=to_ns).contains(&entry.time_ns)
+//!     {
+//!         sent.push(message.seq);
+//!     }
+//! }
+//! assert_eq!(sent, [2, 3]);
+//! # drop(store);
+//! # std::fs::remove_dir_all(&dir).ok();
+//! # Ok::<(), transfix_store::StoreError>(())
+//! ```
+//!
 //! **Invariant:** nothing is written, locked or mapped.
 
 use std::path::{Path, PathBuf};
@@ -23,6 +52,27 @@ pub struct Entry {
     pub time_ns: u64,
     /// What was put.
     pub event: Event,
+}
+
+/// Which way a message went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Direction {
+    /// Received.
+    Inbound,
+    /// Sent.
+    Outbound,
+}
+
+impl Entry {
+    /// The message that was sent or received, if it is one.
+    #[must_use]
+    pub const fn message(&self) -> Option<(Direction, &Message)> {
+        match &self.event {
+            Event::Inbound(message) => Some((Direction::Inbound, message)),
+            Event::Outbound(message) => Some((Direction::Outbound, message)),
+            _ => None,
+        }
+    }
 }
 
 /// What was put; see [`Record`].

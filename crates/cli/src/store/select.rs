@@ -1,7 +1,7 @@
 //! Which records of a store are wanted: by number, time, direction and type.
 
 use transfix::store::StoreError;
-use transfix::store::journal::{Entry, Event, Message};
+use transfix::store::journal::{self, Entry, Message};
 use transfix::{Timestamp, tag};
 
 use super::moment;
@@ -60,16 +60,19 @@ impl Selection {
     }
 
     fn takes(&self, entry: &Entry) -> bool {
-        match &entry.event {
-            Event::Inbound(message) => self.takes_message(Direction::In, message),
-            Event::Outbound(message) => self.takes_message(Direction::Out, message),
+        match entry.message() {
+            Some((direction, message)) => self.takes_message(direction, message),
             // What is no message has neither direction nor type.
-            _ => self.direction.is_none() && self.msg_types.is_empty(),
+            None => self.direction.is_none() && self.msg_types.is_empty(),
         }
     }
 
-    fn takes_message(&self, direction: Direction, message: &Message) -> bool {
-        self.direction.is_none_or(|wanted| wanted == direction)
+    fn takes_message(&self, direction: journal::Direction, message: &Message) -> bool {
+        let wanted = self.direction.map(|wanted| match wanted {
+            Direction::In => journal::Direction::Inbound,
+            Direction::Out => journal::Direction::Outbound,
+        });
+        wanted.is_none_or(|wanted| wanted == direction)
             && (self.msg_types.is_empty() || self.takes_type(&message.bytes))
     }
 
@@ -80,11 +83,8 @@ impl Selection {
 }
 
 fn is_within(from: Option<Bound>, until: Option<Bound>, entry: &Entry) -> bool {
-    let seq = match &entry.event {
-        Event::Inbound(message) | Event::Outbound(message) => Some(message.seq),
-        // Has no number of its own, so no range of numbers has it.
-        _ => None,
-    };
+    // What is no message has no number of its own, so no range of numbers has it.
+    let seq = entry.message().map(|(_, message)| message.seq);
     let time = moment(entry.time_ns);
     let after = match from {
         Some(Bound::Number(first)) => seq.is_some_and(|seq| first <= seq),
@@ -110,6 +110,7 @@ pub(super) fn value(message: &[u8], tag: u32) -> Option<&[u8]> {
 mod tests {
     use super::*;
     use transfix::store::Kind;
+    use transfix::store::journal::Event;
 
     fn entry(time_ns: u64, event: Event) -> Entry {
         Entry { segment: 0, offset: 0, time_ns, event }
