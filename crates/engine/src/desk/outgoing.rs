@@ -92,9 +92,12 @@ impl Desk {
                 refused.push((msg_type.to_vec(), body.to_vec(), why));
             }
             if stores {
-                // A store that fails here fails again when this is committed.
-                let _ = self.put_entries(now);
+                let stored = self.put_entries(now);
                 self.out.clear();
+                // It waits on, and the store fails again when this is committed.
+                if stored.is_err() {
+                    break;
+                }
             }
             self.backlog.drop_first();
         }
