@@ -140,7 +140,7 @@ fn what_is_not_needed_is_compressed_read_and_deleted() {
         settle(at, &retention, DAY_NS);
         assert_eq!((ending(&kept, ".seg.zst"), ending(&kept, ".seg")), (compressed, plain));
 
-        let store = open(at, &retention, DAY_NS);
+        let mut store = open(at, &retention, DAY_NS);
         assert_eq!(store.numbers().next_out, 31);
         assert_eq!(store.outbound(30).unwrap().unwrap().bytes, BYTES);
         drop(store);
