@@ -6,7 +6,6 @@ mod backlog;
 mod delivery;
 mod outgoing;
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
@@ -48,6 +47,7 @@ pub(crate) struct LinkOptions {
     /// Whether what a garbled message covers is searched for whole messages.
     pub(crate) search_garbled: bool,
     pub(crate) queued_bytes_max: usize,
+    pub(crate) keep_outbound: bool,
     pub(crate) keep_inbound: bool,
     pub(crate) offline: Offline,
     /// Whether somebody else may have written the store since the last connection.
@@ -529,7 +529,7 @@ impl Desk {
     /// Numbers that the store has lost, or that were passed over by hand, go as gap fills.
     fn note_missing(&mut self) {
         let missing = std::mem::take(&mut self.replay.missing);
-        if missing > 0 {
+        if missing > 0 && self.options.keep_outbound {
             self.counters.not_stored += missing;
             tracing::warn!(session = %self.id(), missing, "not in the store, filled as a gap");
         }
@@ -574,15 +574,24 @@ impl Desk {
             match entry {
                 Entry::Frame { seq, kind, range } => {
                     let bytes = &self.out.bytes()[range.clone()];
-                    let (kind, bytes) = match kind {
+                    let shown;
+                    let seq = *seq;
+                    let record = match kind {
                         // Never sent again: no password need be kept.
-                        Kind::Admin => (transfix_store::Kind::Admin, masked(bytes)),
+                        Kind::Admin => {
+                            shown = masked(bytes);
+                            let kind = transfix_store::Kind::Admin;
+                            Record::Outbound { seq, kind, bytes: &shown }
+                        }
+                        Kind::Application if !self.options.keep_outbound => {
+                            Record::NextOut(seq + 1)
+                        }
                         Kind::Application => {
-                            (transfix_store::Kind::Application, Cow::Borrowed(bytes))
+                            let kind = transfix_store::Kind::Application;
+                            Record::Outbound { seq, kind, bytes }
                         }
                     };
-                    let bytes = &*bytes;
-                    self.store.put(time_ns, Record::Outbound { seq: *seq, kind, bytes })?;
+                    self.store.put(time_ns, record)?;
                     self.stored.1 = seq + 1;
                     self.counters.messages_out += 1;
                 }

@@ -448,6 +448,7 @@ pub(crate) fn assemble(
         garbled: settings.garbled,
         search_garbled: settings.search_garbled,
         queued_bytes_max: settings.queued_bytes_max,
+        keep_outbound: settings.keep_outbound,
         keep_inbound: settings.keep_inbound,
         offline: settings.offline,
         refresh_on_logon: settings.refresh_on_logon,

@@ -195,6 +195,9 @@ fn resets(session: &SessionSettings) -> Result<(), String> {
     if session.offline == Offline::Store && session.reset_on != ResetPolicy::NEVER {
         return Err("offline = \"store\" needs reset_on = []: a reset loses it".to_owned());
     }
+    if session.offline == Offline::Store && !session.keep_outbound {
+        return Err("offline = \"store\" needs keep_outbound = true: nobody else has it".to_owned());
+    }
     let by_time = session.reset_at.is_some() || session.reset_after_h > 0;
     if by_time && session.begin_string == BeginString::Fix40 {
         return Err("FIX.4.0 has no ResetSeqNumFlag(141): no reset in mid-session".to_owned());
@@ -203,4 +206,39 @@ fn resets(session: &SessionSettings) -> Result<(), String> {
         return Err(format!("reset_after_h is at most 8784, not {}", session.reset_after_h));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use transfix_session::SessionId;
+
+    fn refused(change: impl FnOnce(&mut SessionSettings), expected: &str) {
+        let id = SessionId::new(BeginString::Fix40, "A", "B");
+        let mut settings = SessionSettings::new(Role::Acceptor, &id, "127.0.0.1:0");
+        assert_eq!(check(&settings), Ok(()));
+        change(&mut settings);
+        let why = check(&settings).unwrap_err();
+        assert!(why.contains(expected), "{why}");
+    }
+
+    #[test]
+    fn keys_that_contradict_each_other_are_refused() {
+        let store = |s: &mut SessionSettings| s.offline = Offline::Store;
+        refused(
+            |s| {
+                store(s);
+                s.keep_outbound = false;
+            },
+            "needs keep_outbound = true",
+        );
+        refused(
+            |s| {
+                store(s);
+                s.reset_on.logout = true;
+            },
+            "needs reset_on = []",
+        );
+        refused(|s| s.reset_after_h = 24, "no reset in mid-session");
+    }
 }

@@ -98,6 +98,8 @@ fn setting_lines(scenario: &Scenario, version: Version) -> Result<String, String
             ("resend", "{ redundant_requests = true }") => {
                 "SendRedundantResendRequests=Y\n".to_owned()
             }
+            ("keep_outbound", "false") => "PersistMessages=N\n".to_owned(),
+            ("keep_outbound", "true") => "PersistMessages=Y\n".to_owned(),
             ("precision", "\"nanos\"") => "TimestampPrecision=9\n".to_owned(),
             ("logon_timeout_ms", _) => format!("LogonTimeout={}\n", seconds()),
             ("logout_timeout_ms", _) => format!("LogoutTimeout={}\n", seconds()),
