@@ -382,8 +382,8 @@ pub struct SessionSettings {
     /// Directory of the stores; each session has a folder of its own in it. Default `store`.
     #[serde(default = "default_store_dir")]
     pub store_dir: PathBuf,
-    /// Whether application messages sent are kept, to be sent again when they are asked for. If not,
-    /// only their numbers are, and a SequenceReset-GapFill(4) covers them. Default true.
+    /// Whether application messages sent are kept, to be sent again when they are asked for. If
+    /// not, only their numbers are, and a SequenceReset-GapFill(4) covers them. Default true.
     #[serde(default = "default_true")]
     pub keep_outbound: bool,
     /// Whether application messages received are kept too. Default false.
