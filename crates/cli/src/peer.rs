@@ -120,8 +120,8 @@ impl Application for Peer {
             return emit_message("in", frame);
         }
         if let Ok(message) = Message::parse(frame, &mut self.index, CheckSumPolicy::Ignore) {
-            let application = check_msg_type(message.msg_type()).is_ok();
-            if application && message.raw(tag::POSS_DUP_FLAG).is_none() {
+            // Also what is sent again: it may have got its number when the connection was gone.
+            if check_msg_type(message.msg_type()).is_ok() {
                 emit_message("sent", frame);
             }
         }

@@ -41,6 +41,8 @@ pub(super) struct Peer {
     pub(super) state: (u64, u64),
     /// What its application sent, numbered.
     pub(super) sent: Vec<Message>,
+    /// How many of them had been sent when the numbers were last reset.
+    epoch: usize,
     /// What its application got.
     pub(super) delivered: Vec<Message>,
     /// What it wrote to the socket.
@@ -92,6 +94,7 @@ impl Peer {
             logouts: 0,
             state: (0, 0),
             sent: Vec::new(),
+            epoch: 0,
             delivered: Vec::new(),
             written: Vec::new(),
             read: Vec::new(),
@@ -162,13 +165,36 @@ impl Peer {
             "done" => self.done += 1,
             "state" => self.state = (number("next_out"), number("next_in")),
             "error" => return Err(self.failure("reports an error")),
-            "sent" => self.sent.push(self.message(&event)?),
+            "sent" => {
+                let message = self.message(&event)?;
+                self.take_sent(message);
+            }
             "app" => self.delivered.push(self.message(&event)?),
-            "out" => self.written.push(self.message(&event)?),
+            "out" => {
+                let message = self.message(&event)?;
+                if message.is(35, "A") && message.is(141, "Y") {
+                    self.epoch = self.sent.len();
+                }
+                self.written.push(message);
+            }
             "in" => self.read.push(self.message(&event)?),
             _ => {}
         }
         Ok(())
+    }
+
+    /// What is sent again counts only if it never went out before: what waited when its connection
+    /// was cut has got its number then.
+    fn take_sent(&mut self, message: Message) {
+        if !message.is_poss_dup() {
+            self.sent.push(message);
+            return;
+        }
+        let epoch = &self.sent[self.epoch..];
+        if let Err(place) = epoch.binary_search_by_key(&message.number(34), |sent| sent.number(34))
+        {
+            self.sent.insert(self.epoch + place, message);
+        }
     }
 
     fn message(&self, event: &Value) -> Outcome<Message> {
