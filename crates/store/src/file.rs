@@ -471,8 +471,8 @@ fn install<D: Disk>(
     Ok(map)
 }
 
-/// Notes the newest segment of a store that is opened. Who was killed while he made it may have left
-/// its name in memory only.
+/// Notes the newest segment of a store that is opened. Who was killed while he made it may have
+/// left its name in memory only.
 fn note_newest(
     disk: &impl Disk,
     dir: &Path,
