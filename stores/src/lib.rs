@@ -8,8 +8,13 @@
 //!
 //! **One writer.** Opening a session's store takes it over: the process that had it is refused at
 //! its next commit, ends its session with the counterparty, and has sent nothing that was not
-//! saved. With `refresh_on_logon` a standby process that has opened the store before takes it over
-//! again before each logon, with the numbers of the other one.
+//! saved. Its session stays there as a standby. With `refresh_on_logon` a standby takes the store
+//! over when a counterparty has logged on to it, with the numbers of the other process; before that
+//! it only reads. Without, each of its commits is refused until it is started anew.
+//!
+//! **A server that does not answer** holds up the thread that drives the session, and its other
+//! sessions, until the time is over: `open` sets 5 s for connecting and for each commit, unless its
+//! first argument says otherwise. Give such sessions a thread of their own (`mode = "dedicated"`).
 //!
 //! ```no_run
 //! # use transfix::{Application, Engine, Settings, SessionId};
@@ -42,24 +47,12 @@ pub use redis::RedisStore;
 
 use std::error::Error;
 use std::io;
+use std::time::Duration;
 
 use transfix_store::StoreError;
 
-/// Whether a store may go on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Condition {
-    Sound,
-    /// Something failed; what the server has is not known.
-    Failed,
-    /// Somebody else writes this session now.
-    TakenOver,
-}
-
-impl Condition {
-    fn check(self) -> Result<(), StoreError> {
-        if self == Self::Sound { Ok(()) } else { Err(StoreError::Poisoned) }
-    }
-}
+/// How long the server may take.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A failure of the server, or of the way to it.
 fn failed(error: impl Error + Send + Sync + 'static) -> StoreError {

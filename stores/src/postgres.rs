@@ -2,12 +2,12 @@
 
 use std::fmt;
 
-use postgres::{Client, NoTls, Row, Statement};
+use postgres::{Client, Config, NoTls, Row, Statement};
 use transfix_store::{Kind, Numbers, Record, Store, StoreError, Stored};
 
 use crate::batch::{Batch, Direction, Kept};
 use crate::window::{AHEAD, Window};
-use crate::{Condition, failed, taken_over, unreadable};
+use crate::{PATIENCE, failed, taken_over, unreadable};
 
 const SCHEMA: &str = include_str!("schema.sql");
 /// Who makes the tables does so alone.
@@ -18,9 +18,16 @@ const OPEN: &str = "\
     ON CONFLICT (name) DO UPDATE SET writer = transfix_session.writer + 1
     RETURNING id, writer, generation, next_in, next_out, created_ns";
 const TAKE_OVER: &str = "\
-    UPDATE transfix_session SET writer = writer + 1
-    WHERE id = $1 AND writer = coalesce($2, writer)
+    UPDATE transfix_session SET writer = writer + 1 WHERE id = $1
     RETURNING id, writer, generation, next_in, next_out, created_ns";
+const READ_SESSION: &str = "\
+    SELECT id, writer, generation, next_in, next_out, created_ns FROM transfix_session
+    WHERE id = $1";
+/// Whether everything of the schema is there; who may not make it must not need to.
+const IS_MADE: &str = "\
+    SELECT to_regproc('transfix_commit') IS NOT NULL AND to_regclass('transfix_session') IS NOT NULL
+    AND to_regclass('transfix_message') IS NOT NULL AND to_regclass('transfix_queue') IS NOT NULL
+    AND to_regclass('transfix_note') IS NOT NULL";
 const COMMIT: &str = "SELECT transfix_commit($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, \
                       $13, $14, $15, $16, $17, $18)";
 const READ: &str = "\
@@ -34,12 +41,13 @@ const READ_QUEUE: &str = "\
 /// Keeps a session in a PostgreSQL database, version 11 or later.
 ///
 /// Tables `transfix_session`, `transfix_message`, `transfix_queue` and `transfix_note` are made in
-/// the connection's schema where they are missing, which needs the right to do so once. Messages of
+/// the connection's schema where they are missing, which needs the right to do so once; after that
+/// SELECT, INSERT, UPDATE and DELETE on them. Messages of
 /// before a reset stay under their generation: nothing reads them, and they may be deleted.
 /// MsgSeqNum(34) is at most 2^63 - 1 here.
 pub struct PostgresStore {
     /// Where to connect again.
-    config: Option<String>,
+    config: Option<Config>,
     client: Client,
     statements: Statements,
     name: String,
@@ -51,7 +59,7 @@ pub struct PostgresStore {
     window: Window,
     /// What was read last, where it is not in the window.
     found: Option<(u64, Kept)>,
-    condition: Condition,
+    poisoned: bool,
 }
 
 impl PostgresStore {
@@ -62,9 +70,9 @@ impl PostgresStore {
     /// # Errors
     /// [`StoreError::Own`] with what the server says.
     pub fn open(config: &str, name: &str, now_ns: u64) -> Result<Self, StoreError> {
-        let client = Client::connect(config, NoTls).map_err(failed)?;
-        let mut store = Self::over(client, name, now_ns)?;
-        store.config = Some(config.to_owned());
+        let config = limited(config.parse().map_err(failed)?);
+        let mut store = Self::over(connect(&config)?, name, now_ns)?;
+        store.config = Some(config);
         Ok(store)
     }
 
@@ -73,10 +81,13 @@ impl PostgresStore {
     /// # Errors
     /// As [`PostgresStore::open`].
     pub fn over(mut client: Client, name: &str, now_ns: u64) -> Result<Self, StoreError> {
-        let mut making = client.transaction().map_err(failed)?;
-        making.execute("SELECT pg_advisory_xact_lock($1)", &[&SCHEMA_LOCK]).map_err(failed)?;
-        making.batch_execute(SCHEMA).map_err(failed)?;
-        making.commit().map_err(failed)?;
+        let is_made: bool = client.query_one(IS_MADE, &[]).map_err(failed)?.get(0);
+        if !is_made {
+            let mut making = client.transaction().map_err(failed)?;
+            making.execute("SELECT pg_advisory_xact_lock($1)", &[&SCHEMA_LOCK]).map_err(failed)?;
+            making.batch_execute(SCHEMA).map_err(failed)?;
+            making.commit().map_err(failed)?;
+        }
         let statements = Statements::of(&mut client)?;
         let row = client.query_one(OPEN, &[&name, &signed(now_ns)?]).map_err(failed)?;
         let session = Session::of(&row, name)?;
@@ -92,31 +103,33 @@ impl PostgresStore {
             batch: Batch::new(session.numbers),
             window: Window::default(),
             found: None,
-            condition: Condition::Sound,
+            poisoned: false,
         })
     }
 
-    /// Connects again if the connection is gone, and takes the session over, from this writer alone
-    /// if one is named.
-    fn take_over(&mut self, from: Option<i64>) -> Result<(), StoreError> {
+    fn check(&self) -> Result<(), StoreError> {
+        if self.poisoned { Err(StoreError::Poisoned) } else { Ok(()) }
+    }
+
+    /// Connects again if the connection is gone, and goes on from what that query says.
+    fn take(&mut self, query: &str) -> Result<(), StoreError> {
         if self.client.is_closed()
             && let Some(config) = &self.config
         {
-            self.client = Client::connect(config, NoTls).map_err(failed)?;
+            self.client = connect(config)?;
             self.statements = Statements::of(&mut self.client)?;
         }
-        let row = self.client.query_opt(TAKE_OVER, &[&self.id, &from]).map_err(failed)?;
-        let Some(row) = row else {
-            self.condition = Condition::TakenOver;
-            return Err(taken_over(&self.name));
-        };
+        let row = self.client.query_one(query, &[&self.id]).map_err(failed)?;
         let session = Session::of(&row, &self.name)?;
-        (self.writer, self.generation) = (session.writer, session.generation);
+        if query == TAKE_OVER {
+            self.writer = session.writer;
+        }
+        self.generation = session.generation;
         self.numbers = session.numbers;
         self.batch = Batch::new(session.numbers);
         self.window.forget();
         // Whatever had failed: what is there now is known.
-        self.condition = Condition::Sound;
+        self.poisoned = false;
         Ok(())
     }
 
@@ -184,6 +197,24 @@ impl PostgresStore {
     }
 }
 
+/// The same with limits for what a server may take, where it has none.
+fn limited(mut config: Config) -> Config {
+    if config.get_connect_timeout().is_none() {
+        config.connect_timeout(PATIENCE);
+    }
+    if config.get_tcp_user_timeout().is_none() {
+        config.tcp_user_timeout(PATIENCE);
+    }
+    if config.get_options().is_none() {
+        config.options(&format!("-c statement_timeout={}", PATIENCE.as_millis()));
+    }
+    config
+}
+
+fn connect(config: &Config) -> Result<Client, StoreError> {
+    config.connect(NoTls).map_err(failed)
+}
+
 /// What is prepared for a connection.
 struct Statements {
     commit: Statement,
@@ -227,22 +258,21 @@ impl Store for PostgresStore {
     }
 
     fn put(&mut self, now_ns: u64, record: Record<'_>) -> Result<(), StoreError> {
-        self.condition.check()?;
+        self.check()?;
         self.batch.add(now_ns, &record);
         Ok(())
     }
 
     fn commit(&mut self) -> Result<(), StoreError> {
-        self.condition.check()?;
+        self.check()?;
         if self.batch.is_empty() {
             return Ok(());
         }
-        self.condition = Condition::Failed;
+        self.poisoned = true;
         if !self.write()? {
-            self.condition = Condition::TakenOver;
             return Err(taken_over(&self.name));
         }
-        self.condition = Condition::Sound;
+        self.poisoned = false;
         if self.batch.undoes() {
             self.window.forget();
         }
@@ -252,7 +282,7 @@ impl Store for PostgresStore {
     }
 
     fn outbound(&mut self, seq: u64) -> Result<Option<Stored<'_>>, StoreError> {
-        self.condition.check()?;
+        self.check()?;
         if seq >= self.numbers.next_out {
             return Ok(None);
         }
@@ -265,13 +295,13 @@ impl Store for PostgresStore {
     }
 
     fn inbound(&mut self, seq: u64) -> Result<Option<Stored<'_>>, StoreError> {
-        self.condition.check()?;
+        self.check()?;
         self.found = self.read(Direction::Inbound, (seq, seq.saturating_add(1)), 1)?.pop();
         Ok(self.found.as_ref().map(|(seq, kept)| stored(*seq, kept)))
     }
 
     fn queued(&mut self, ticket: u64) -> Result<Option<Stored<'_>>, StoreError> {
-        self.condition.check()?;
+        self.check()?;
         let row = self.client.query_opt(&self.statements.read_queue, &[&self.id, &signed(ticket)?]);
         let row = row.map_err(failed)?;
         self.found = row.map(|row| kept_of(&row, &self.name)).transpose()?;
@@ -279,23 +309,20 @@ impl Store for PostgresStore {
     }
 
     fn reopen(&mut self) -> Result<(), StoreError> {
-        if self.condition == Condition::TakenOver {
-            return Err(taken_over(&self.name));
-        }
-        // Only if nobody else has it.
-        self.take_over(Some(self.writer))
+        // Who has taken it over keeps it.
+        self.take(READ_SESSION)
     }
 
     fn refresh(&mut self) -> Result<(), StoreError> {
-        self.take_over(None)
+        self.take(TAKE_OVER)
     }
 }
 
 impl fmt::Debug for PostgresStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { name, numbers, condition, .. } = self;
+        let Self { name, numbers, poisoned, .. } = self;
         let mut debug = f.debug_struct("PostgresStore");
-        debug.field("name", name).field("numbers", numbers).field("condition", condition);
+        debug.field("name", name).field("numbers", numbers).field("poisoned", poisoned);
         debug.finish_non_exhaustive()
     }
 }

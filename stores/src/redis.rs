@@ -2,26 +2,23 @@
 
 use std::fmt;
 
-use redis::{Client, Commands, Connection, ConnectionLike, Script};
+use redis::{Client, Commands, Connection, Script};
 use transfix_store::{Kind, Numbers, Record, Store, StoreError, Stored};
 
 use crate::batch::{Batch, Direction, Kept};
 use crate::window::{AHEAD, Window};
-use crate::{Condition, failed, taken_over, unreadable};
+use crate::{PATIENCE, failed, taken_over, unreadable};
 
 const COMMIT: &str = include_str!("commit.lua");
-/// Takes the session over, and makes it first if it is missing; not from another writer than that
-/// in ARGV[2], if there is one.
+/// Makes the session if it is missing, and takes it over if ARGV[2] says so.
 const OPEN: &str = "\
     if redis.call('EXISTS', KEYS[1]) == 0 then
         redis.call('HSET', KEYS[1], 'writer', 0, 'next_in', 1, 'next_out', 1, 'created_ns', ARGV[1])
     end
-    if ARGV[2] ~= '' and redis.call('HGET', KEYS[1], 'writer') ~= ARGV[2] then
-        return false
+    if ARGV[2] == '1' then
+        redis.call('HINCRBY', KEYS[1], 'writer', 1)
     end
-    local writer = redis.call('HINCRBY', KEYS[1], 'writer', 1)
-    local numbers = redis.call('HMGET', KEYS[1], 'next_in', 'next_out', 'created_ns')
-    return {tostring(writer), numbers[1], numbers[2], numbers[3]}";
+    return redis.call('HMGET', KEYS[1], 'writer', 'next_in', 'next_out', 'created_ns')";
 
 /// Kind and time before a message's bytes.
 const HEAD: usize = 17;
@@ -51,7 +48,7 @@ pub struct RedisStore {
     window: Window,
     /// What was read last, where it is not in the window.
     found: Option<(u64, Kept)>,
-    condition: Condition,
+    poisoned: bool,
 }
 
 impl RedisStore {
@@ -63,7 +60,7 @@ impl RedisStore {
     /// [`StoreError::Own`] with what the server says.
     pub fn open(url: &str, name: &str, now_ns: u64) -> Result<Self, StoreError> {
         let client = Client::open(url).map_err(failed)?;
-        let mut store = Self::over(client.get_connection().map_err(failed)?, name, now_ns)?;
+        let mut store = Self::over(connect(&client)?, name, now_ns)?;
         store.client = Some(client);
         Ok(store)
     }
@@ -87,37 +84,37 @@ impl RedisStore {
             batch: Batch::new(numbers),
             window: Window::default(),
             found: None,
-            condition: Condition::Sound,
+            poisoned: false,
         };
-        store.take_over(now_ns)?;
+        store.take(Taking::Over, now_ns)?;
         Ok(store)
     }
 
     fn connect_again(&mut self) -> Result<(), StoreError> {
-        if !self.connection.is_open()
-            && let Some(client) = &self.client
-        {
-            self.connection = client.get_connection().map_err(failed)?;
+        // After an error an answer may still be under way.
+        if let Some(client) = self.client.as_ref().filter(|_| self.poisoned) {
+            self.connection = connect(client)?;
         }
         Ok(())
     }
 
-    /// Takes the session over; with a writer of its own only from itself.
-    fn take_over(&mut self, now_ns: u64) -> Result<(), StoreError> {
+    fn check(&self) -> Result<(), StoreError> {
+        if self.poisoned { Err(StoreError::Poisoned) } else { Ok(()) }
+    }
+
+    /// Goes on from what is there.
+    fn take(&mut self, taking: Taking, now_ns: u64) -> Result<(), StoreError> {
         let mut call = self.open.prepare_invoke();
-        call.key(&self.keys[0]).arg(now_ns).arg(&self.writer);
-        let row: Option<(String, u64, u64, u64)> =
-            call.invoke(&mut self.connection).map_err(failed)?;
-        let Some(row) = row else {
-            self.condition = Condition::TakenOver;
-            return Err(taken_over(&self.name));
-        };
+        call.key(&self.keys[0]).arg(now_ns).arg(u8::from(taking == Taking::Over));
+        let row: (String, u64, u64, u64) = call.invoke(&mut self.connection).map_err(failed)?;
         let (writer, next_in, next_out, created_ns) = row;
-        self.writer = writer;
+        if taking == Taking::Over {
+            self.writer = writer;
+        }
         self.numbers = Numbers { next_in, next_out, created_ns };
         self.batch = Batch::new(self.numbers);
         self.window.forget();
-        self.condition = Condition::Sound;
+        self.poisoned = false;
         Ok(())
     }
 
@@ -179,22 +176,21 @@ impl Store for RedisStore {
     }
 
     fn put(&mut self, now_ns: u64, record: Record<'_>) -> Result<(), StoreError> {
-        self.condition.check()?;
+        self.check()?;
         self.batch.add(now_ns, &record);
         Ok(())
     }
 
     fn commit(&mut self) -> Result<(), StoreError> {
-        self.condition.check()?;
+        self.check()?;
         if self.batch.is_empty() {
             return Ok(());
         }
-        self.condition = Condition::Failed;
+        self.poisoned = true;
         if !self.write()? {
-            self.condition = Condition::TakenOver;
             return Err(taken_over(&self.name));
         }
-        self.condition = Condition::Sound;
+        self.poisoned = false;
         if self.batch.undoes() {
             self.window.forget();
         }
@@ -204,7 +200,7 @@ impl Store for RedisStore {
     }
 
     fn outbound(&mut self, seq: u64) -> Result<Option<Stored<'_>>, StoreError> {
-        self.condition.check()?;
+        self.check()?;
         if seq >= self.numbers.next_out {
             return Ok(None);
         }
@@ -217,40 +213,50 @@ impl Store for RedisStore {
     }
 
     fn inbound(&mut self, seq: u64) -> Result<Option<Stored<'_>>, StoreError> {
-        self.condition.check()?;
+        self.check()?;
         self.found = self.read(2, (seq, seq.saturating_add(1)), 1)?.pop();
         Ok(self.found.as_ref().map(|(seq, kept)| stored(*seq, kept)))
     }
 
     fn queued(&mut self, ticket: u64) -> Result<Option<Stored<'_>>, StoreError> {
-        self.condition.check()?;
+        self.check()?;
         self.found = self.read(3, (ticket, u64::MAX), 1)?.pop();
         Ok(self.found.as_ref().map(|(ticket, kept)| stored(*ticket, kept)))
     }
 
     fn reopen(&mut self) -> Result<(), StoreError> {
-        if self.condition == Condition::TakenOver {
-            return Err(taken_over(&self.name));
-        }
         self.connect_again()?;
-        // Only if nobody else has it.
-        self.take_over(self.numbers.created_ns)
+        // Who has taken it over keeps it.
+        self.take(Taking::Nothing, self.numbers.created_ns)
     }
 
     fn refresh(&mut self) -> Result<(), StoreError> {
         self.connect_again()?;
-        self.writer.clear();
-        self.take_over(self.numbers.created_ns)
+        self.take(Taking::Over, self.numbers.created_ns)
     }
 }
 
 impl fmt::Debug for RedisStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { name, numbers, condition, .. } = self;
+        let Self { name, numbers, poisoned, .. } = self;
         let mut debug = f.debug_struct("RedisStore");
-        debug.field("name", name).field("numbers", numbers).field("condition", condition);
+        debug.field("name", name).field("numbers", numbers).field("poisoned", poisoned);
         debug.finish_non_exhaustive()
     }
+}
+
+/// Whether the session is taken from the process that has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Taking {
+    Over,
+    Nothing,
+}
+
+fn connect(client: &Client) -> Result<Connection, StoreError> {
+    let connection = client.get_connection_with_timeout(PATIENCE).map_err(failed)?;
+    connection.set_read_timeout(Some(PATIENCE)).map_err(failed)?;
+    connection.set_write_timeout(Some(PATIENCE)).map_err(failed)?;
+    Ok(connection)
 }
 
 fn stored(seq: u64, kept: &Kept) -> Stored<'_> {

@@ -3,14 +3,17 @@
 
 mod server;
 
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
 use server::{Postgres, Redis, Server};
+use transfix::codec::FrameWriter;
 use transfix::{
-    Application, BeginString, BusinessReject, Disconnect, Engine, Message, Role, SessionId,
-    SessionRef, SessionSettings, Settings, tag,
+    Application, BeginString, BusinessReject, Disconnect, Engine, Message, Precision, Role,
+    SessionId, SessionRef, SessionSettings, Settings, clock, tag,
 };
 use transfix_store::{Kind, Record, Store};
 use transfix_testkit::laws::{lasting_store_laws, store_laws};
@@ -68,13 +71,16 @@ fn a_cut_connection_is_made_again(server: &impl Server) {
     store.put(4, order(2)).unwrap();
     store.commit().unwrap();
     assert!(store.outbound(2).unwrap().is_some());
-    // Not while another process has it.
+    // Another process has it, and keeps it: what is there is read, and nothing written.
     server.cut();
     store.put(5, order(3)).unwrap();
     assert!(store.commit().is_err());
     let mut other = server.open(&name, 6).unwrap();
-    assert!(store.reopen().is_err() && store.reopen().is_err());
-    other.put(7, order(3)).unwrap();
+    store.reopen().unwrap();
+    assert_eq!(store.numbers().next_out, 3);
+    store.put(7, order(3)).unwrap();
+    assert!(store.commit().is_err());
+    other.put(8, order(3)).unwrap();
     other.commit().unwrap();
 }
 
@@ -162,6 +168,21 @@ fn expect(seen: &Receiver<String>, expected: &[&str]) {
     }
 }
 
+/// Somebody with the right CompIDs asks for an encryption that there is not.
+fn refused_logon(venue: &Engine) {
+    let mut stream = TcpStream::connect(venue.listening()[0]).unwrap();
+    let mut logon = Vec::new();
+    let mut frame = FrameWriter::new(&mut logon, b"FIX.4.4", b"A");
+    frame.raw(b"49=CLIENT\x0156=VENUE\x0134=99\x01");
+    frame.header_timestamp(tag::SENDING_TIME, clock::now().utc, Precision::Millis);
+    frame.raw(b"98=1\x01108=30\x01");
+    frame.finish().unwrap();
+    stream.write_all(&logon).unwrap();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).unwrap();
+    assert!(!String::from_utf8_lossy(&answer).contains("\x0135=A\x01"));
+}
+
 /// An engine trades over the store; another one goes on with its numbers, and sends its messages
 /// again; the first, still alive, has lost the store.
 fn engines_take_turns<S: Server + 'static>(server: &Arc<S>) {
@@ -193,6 +214,18 @@ fn engines_take_turns<S: Server + 'static>(server: &Arc<S>) {
     let handle = trader.sessions().next().unwrap();
     handle.send("D", |order| _ = order.str(tag::CL_ORD_ID, "d")).unwrap();
     expect(&seen, &["d"]);
+
+    // A Logon(A) that the standby refuses takes nothing from it.
+    refused_logon(&second);
+    handle.send("D", |order| _ = order.str(tag::CL_ORD_ID, "f")).unwrap();
+    expect(&seen, &["f"]);
+
+    // Taken from it while it trades: its next commit is refused, and what it was about to do is not
+    // done. It stays as a standby, and goes on when the counterparty comes back to it.
+    drop(server.open(&name, 0).unwrap());
+    handle.send("D", |order| _ = order.str(tag::CL_ORD_ID, "e")).unwrap();
+    while seen.recv_timeout(LONG).unwrap() != "logon" {}
+    expect(&seen, &["e"]);
     drop(handle);
     for engine in [trader, first, second] {
         engine.stop(5_000);

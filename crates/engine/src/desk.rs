@@ -215,10 +215,13 @@ impl Desk {
 
     /// A link is up.
     pub(crate) fn connected(&mut self, now: Now) -> Result<(), Down> {
-        if self.options.refresh_on_logon {
-            self.refresh().map_err(Down::Store)?;
+        // An acceptor does so when it has found the Logon(A) good: what a stranger begins must not
+        // take the store from the process that has it.
+        if !self.options.refresh_on_logon {
+            self.open_window(now);
+        } else if self.session.config().role == Role::Initiator {
+            self.refresh(now).map_err(Down::Store)?;
         }
-        self.open_window(now);
         if self.session.config().role == Role::Initiator {
             self.fill_logon();
         }
@@ -227,9 +230,11 @@ impl Desk {
     }
 
     /// Goes on from what another process has left in the store.
-    fn refresh(&mut self) -> Result<(), StoreError> {
+    fn refresh(&mut self, now: Now) -> Result<(), StoreError> {
         self.store.refresh()?;
-        self.resume()
+        self.resume()?;
+        self.open_window(now);
+        Ok(())
     }
 
     /// Goes on, after the store has failed, from what it has.
@@ -264,6 +269,11 @@ impl Desk {
                 return refused;
             }
             self.judged.clear();
+            let begins = self.session.state() == State::LogonAwaited;
+            if begins && self.options.refresh_on_logon && let Err(error) = self.refresh(now) {
+                tracing::error!(session = %self.id(), %error, "the store cannot be read again");
+                return Verdict::Disconnect(Disconnect::StoreFailed);
+            }
             if self.session.config().role == Role::Acceptor {
                 self.fill_logon();
             }

@@ -18,6 +18,7 @@ use crate::queue::{Pushed, SendQueue};
 use crate::rule_book::RuleBook;
 use crate::settings::{Offline, SendMode};
 use crate::waiting::{Waiting, WaitingTotal};
+use crate::worker;
 
 /// Wakes the worker of a link from its wait.
 pub(crate) type Wake = Box<dyn Fn() + Send + Sync>;
@@ -163,8 +164,9 @@ impl SessionHandle {
 
     /// Queues a message without a logon: it is in the store when this returns.
     ///
-    /// Who has the lock gives it back soon, unless it is this very thread, in a callback of the
-    /// session: then the message goes into the store at the end of that turn.
+    /// Who has the lock gives it back soon. A thread that drives sessions does not wait for it: it
+    /// may have it itself, in a callback, and others must not wait with it. Then the message goes
+    /// into the store with the session's next turn, at once.
     fn queue_offline(
         &self,
         msg_type: &str,
@@ -176,7 +178,9 @@ impl SessionHandle {
             match shared.link.try_lock() {
                 Ok(link) => break link,
                 Err(TryLockError::Poisoned(_)) => return Err(SendError::Failed),
-                Err(TryLockError::WouldBlock) if clock::monotonic_ns() < until_ns => {
+                Err(TryLockError::WouldBlock)
+                    if !worker::drives() && clock::monotonic_ns() < until_ns =>
+                {
                     std::thread::yield_now();
                 }
                 Err(TryLockError::WouldBlock) => {

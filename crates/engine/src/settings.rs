@@ -389,9 +389,9 @@ pub struct SessionSettings {
     /// Whether application messages received are kept too. Default false.
     #[serde(default)]
     pub keep_inbound: bool,
-    /// Whether the next numbers are read from the store again before each logon, for a store of
-    /// your own that another process may have written since; the engine's own stores have one
-    /// writer. Default false.
+    /// Whether the next numbers are read from the store again before each logon, by an acceptor
+    /// once it has found the Logon(A) good: for a store of your own that another process may have
+    /// written since; the engine's own stores have one writer. Default false.
     #[serde(default)]
     pub refresh_on_logon: bool,
     /// Size of the store's first segment in bytes; each further one is four times as large, up to

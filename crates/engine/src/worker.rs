@@ -2,6 +2,7 @@
 //!
 //! Invariant: an idle worker that waits uses no CPU: it sleeps until bytes, a command or a timer.
 
+use std::cell::Cell;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -63,6 +64,15 @@ impl Mailbox {
     }
 }
 
+thread_local! {
+    static DRIVES: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether this thread drives sessions: it may be in a callback now, with the lock of one.
+pub(crate) fn drives() -> bool {
+    DRIVES.get()
+}
+
 /// The sessions of one thread.
 pub(crate) struct Worker {
     poll: Poll,
@@ -111,6 +121,7 @@ impl Worker {
 
     /// Runs until told to stop.
     pub(crate) fn run(mut self) -> Vec<SessionOutcome> {
+        DRIVES.set(true);
         while !self.is_done() {
             self.run_once(true);
         }
@@ -140,6 +151,17 @@ impl Worker {
 
     /// One round over commands, ready sockets and timers; answers whether anything happened.
     pub(crate) fn run_once(&mut self, may_wait: bool) -> bool {
+        if may_wait {
+            return self.round(true);
+        }
+        // The application's own thread, for so long.
+        let drove = DRIVES.replace(true);
+        let progress = self.round(false);
+        DRIVES.set(drove);
+        progress
+    }
+
+    fn round(&mut self, may_wait: bool) -> bool {
         self.commands();
         if self.is_done() {
             return true;
