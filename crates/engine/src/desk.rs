@@ -270,7 +270,10 @@ impl Desk {
             }
             self.judged.clear();
             let begins = self.session.state() == State::LogonAwaited;
-            if begins && self.options.refresh_on_logon && let Err(error) = self.refresh(now) {
+            if begins
+                && self.options.refresh_on_logon
+                && let Err(error) = self.refresh(now)
+            {
                 tracing::error!(session = %self.id(), %error, "the store cannot be read again");
                 return Verdict::Disconnect(Disconnect::StoreFailed);
             }
