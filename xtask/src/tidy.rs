@@ -6,6 +6,7 @@
 mod code;
 mod edges;
 mod source;
+mod tracked;
 
 use std::fmt;
 use std::fs;
@@ -51,6 +52,7 @@ pub fn run() -> Outcome {
             source::check(file, &text, &mut violations);
         }
     }
+    tracked::check(&tracked::files(&root), &mut violations);
     edges::check(&edges::metadata()?, &mut violations)?;
     if violations.is_empty() {
         return Ok(format!("{} files are tidy", files.len()));

@@ -217,7 +217,7 @@ fn damage_is_found_told_and_repaired_beside_the_original() {
     let lost = "is lost";
     assert!(verify.contains("00000001.seg, byte ") && verify.contains(lost), "{verify}");
     assert!(verify.contains(&format!("`transfix store repair {store} --to NEW`")), "{verify}");
-    assert!(expect(1, &["list", &store]).out.contains("damaged in 1 places"));
+    assert!(expect(1, &["list", &store]).out.contains("damaged in 1 place, "));
     expect(1, &["show", &store]);
     let refusal = FileStore::open(&path, SMALL, 0).unwrap_err().to_string();
     assert!(refusal.contains(&format!("`transfix store repair {store} --to NEW`")), "{refusal}");
@@ -229,7 +229,42 @@ fn damage_is_found_told_and_repaired_beside_the_original() {
     let (opened, _) = FileStore::open(Path::new(new), SMALL, 0).unwrap();
     assert_eq!(opened.numbers().next_out, 61);
     drop(opened);
+    let last = journal::read(Path::new(new)).unwrap().last().unwrap().unwrap().event;
+    let Event::Note(note) = last else { panic!("{last:?}") };
+    assert!(note.starts_with("repaired by alice (uid ") && note.contains(&store), "{note}");
+    assert!(note.contains(lost) && note.contains("00000001.seg, byte "), "{note}");
     expect(2, &["repair", &store, "--to", new]);
+}
+
+#[test]
+fn what_is_lost_is_told_or_said_not_to_be_known() {
+    let (dir, path, store) = with_session(60);
+    let segment = |number: u32| path.join(format!("{number:08}.seg"));
+    let last = (0..).take_while(|n| segment(*n).exists()).last().unwrap();
+    assert!(last > 2);
+    let said = |expected: &[&str]| {
+        let out = expect(1, &["verify", &store]).out;
+        assert!(expected.iter().all(|text| out.contains(text)), "{out}");
+        let new = dir.path().join("new");
+        expect(0, &["repair", &store, "--to", new.to_str().unwrap()]);
+        assert!(expect(0, &["verify", new.to_str().unwrap()]).out.contains("sound"));
+        fs::remove_dir_all(new).unwrap();
+    };
+    let with = |number: u32, bytes: Option<usize>, expected: &[&str]| {
+        let whole = fs::read(segment(number)).unwrap();
+        match bytes {
+            Some(bytes) => fs::write(segment(number), &whole[..bytes]).unwrap(),
+            None => fs::remove_file(segment(number)).unwrap(),
+        }
+        said(expected);
+        fs::write(segment(number), whole).unwrap();
+    };
+    let unknown = "is lost is not known";
+    with(last, None, &["1 place, loss not known", "this segment is missing", unknown]);
+    with(last, Some(2000), &["1 place, ", "more not known", "ends here", unknown]);
+    with(last, Some(10), &["1 place, loss not known", "unsound segment header", unknown]);
+    with(1, None, &["messages sent lost, more not known", " are lost; what else is lost"]);
+    assert!(expect(0, &["verify", &store]).out.contains("sound"));
 }
 
 #[test]

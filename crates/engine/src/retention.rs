@@ -79,6 +79,21 @@ pub(crate) fn check(session: &SessionSettings) -> Result<(), String> {
                     build with it, or leave the key out"
             .to_owned());
     }
+    if retention.when_full == BeyondLimit::Refuse
+        && bytes_max == 0
+        && session.durability != Durability::Memory
+    {
+        return Err(
+            "retention.when_full = \"refuse\" needs bytes_max: without a limit nothing is \
+                    refused"
+                .to_owned(),
+        );
+    }
+    if retention.archive_dir.as_ref().is_some_and(|dir| dir.as_os_str().is_empty()) {
+        return Err(
+            "retention.archive_dir must not be empty; leave the key out for none".to_owned()
+        );
+    }
     if retention.archive_dir.as_ref() == Some(&session.store_dir) {
         return Err("retention.archive_dir must be another directory than store_dir".to_owned());
     }

@@ -40,7 +40,7 @@ pub(crate) fn find_wrong(session: &SessionSettings) -> Result<(), Wrong> {
     }
     type Check = fn(&SessionSettings) -> Result<(), String>;
     // Each with the key that it is about, if that is one.
-    let all: [(&str, Check); 10] = [
+    let all: [(&str, Check); 11] = [
         ("", identity),
         ("", ranges),
         ("throttles", throttles),
@@ -48,6 +48,7 @@ pub(crate) fn find_wrong(session: &SessionSettings) -> Result<(), Wrong> {
         ("logon", logon),
         ("", resets),
         ("", recovery),
+        ("queue_expires_s", queue),
         ("log", log),
         ("retention", retention::check),
         ("mode", template::check),
@@ -122,6 +123,13 @@ fn recovery(session: &SessionSettings) -> Result<(), String> {
                     shows the gap would always be missing"
                 .to_owned(),
         );
+    }
+    Ok(())
+}
+
+fn queue(session: &SessionSettings) -> Result<(), String> {
+    if session.queue_expires_s > 0 && session.offline != Offline::Queue {
+        return Err("queue_expires_s needs offline = \"queue\": nothing waits without".to_owned());
     }
     Ok(())
 }
@@ -211,6 +219,7 @@ fn resets(session: &SessionSettings) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::retention::BeyondLimit;
     use transfix_session::SessionId;
 
     fn refused(change: impl FnOnce(&mut SessionSettings), expected: &str) {
@@ -240,5 +249,8 @@ mod tests {
             "needs reset_on = []",
         );
         refused(|s| s.reset_after_h = 24, "no reset in mid-session");
+        refused(|s| s.queue_expires_s = 60, "needs offline = \"queue\"");
+        refused(|s| s.retention.when_full = BeyondLimit::Refuse, "needs bytes_max");
+        refused(|s| s.retention.archive_dir = Some("".into()), "must not be empty");
     }
 }

@@ -57,8 +57,10 @@ pub enum Damage {
     Version,
     /// The header's number is not the one in the file's name.
     Name,
-    /// The file is missing, and later ones are there.
+    /// The file is missing, although it or later ones were written.
     Missing,
+    /// The file is shorter than it was made.
+    Short,
     /// Its first numbers are not those which the file before it ended with.
     Numbers,
     /// A record is not what was written, and sound batches follow it.
@@ -71,7 +73,8 @@ impl fmt::Display for Damage {
             Self::Header => "unsound segment header",
             Self::Version => "unknown format version",
             Self::Name => "the header's segment number differs from the file's name",
-            Self::Missing => "it is missing, and later segments are there",
+            Self::Missing => "this segment is missing",
+            Self::Short => "the file ends here, and was longer when it was made",
             Self::Numbers => "the numbers differ from those the segment before ended with",
             Self::Record => "unsound record with sound records after it",
         })

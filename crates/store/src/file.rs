@@ -12,6 +12,7 @@ use crate::disk::{Disk, Files, Map};
 use crate::error::StoreError;
 use crate::format::{self, BEGIN, END, RECORD_HEADER, RECORD_MAX, SEGMENT_HEADER, SegmentHeader};
 use crate::ledger::{Change, Ledger};
+use crate::newest::{self, LOCK};
 use crate::record::{Kind, Numbers, Record, Stored};
 use crate::recover;
 use crate::repair::{self, Repaired};
@@ -241,7 +242,7 @@ impl<D: Disk> FileStore<D> {
             Some(found) => found,
             None => {
                 let numbers = Numbers::fresh(now_ns);
-                let header = SegmentHeader { number: 0, reset_segment: 0, numbers };
+                let header = SegmentHeader { number: 0, reset_segment: 0, numbers, bytes: 0 };
                 let map = install(&disk, dir, &options, &header, (None, 0))?;
                 let parent = dir.parent().filter(|path| !path.as_os_str().is_empty());
                 if options.is_durable()
@@ -255,6 +256,7 @@ impl<D: Disk> FileStore<D> {
                 (recover::State { ledger, segments, border: 0, tail }, Recovered::default())
             }
         };
+        note_newest(&disk, dir, &options, state.segments.last_number())?;
         let batch = Batch::empty(state.tail);
         let recover::State { ledger, segments, border, .. } = state;
         let (dir, next) = (dir.to_path_buf(), None);
@@ -293,7 +295,8 @@ impl<D: Disk> FileStore<D> {
         let first = first_needed(&self.ledger, border);
         let prepared = self.next.take().and_then(|mut next| next.finish());
         let prepared = prepared.filter(|map| map.len() >= needed);
-        let header = SegmentHeader { number, reset_segment: first, numbers: self.ledger.numbers };
+        let numbers = self.ledger.numbers;
+        let header = SegmentHeader { number, reset_segment: first, numbers, bytes: 0 };
         let durable = self.options.is_durable();
         let old = self.segments.last();
         let moved = old[start..tail].to_vec();
@@ -305,6 +308,7 @@ impl<D: Disk> FileStore<D> {
             synced.map_err(|e| io_error(&segment::path(&self.dir, number - 1), e))?;
         }
         let mut map = install(&self.disk, &self.dir, &self.options, &header, (prepared, needed))?;
+        newest::write(&self.disk, &self.dir, number)?;
         map[SEGMENT_HEADER..SEGMENT_HEADER + moved.len()].copy_from_slice(&moved);
         self.segments.maps.push(map);
         self.forget_before(border);
@@ -406,7 +410,7 @@ pub(crate) fn first_needed(ledger: &Ledger<Place>, border: u64) -> u64 {
 
 fn lock<D: Disk>(disk: &D, dir: &Path) -> Result<D::Lock, StoreError> {
     disk.create_dir(dir).map_err(|source| io_error(dir, source))?;
-    let path = dir.join("lock");
+    let path = dir.join(LOCK);
     match disk.lock(&path) {
         Ok(lock) => Ok(lock),
         Err(TryLockError::WouldBlock) => Err(StoreError::Locked { path }),
@@ -416,7 +420,7 @@ fn lock<D: Disk>(disk: &D, dir: &Path) -> Result<D::Lock, StoreError> {
 
 /// Keeps others from opening the store, without writing; a store without lock file is nobody's.
 fn hold(dir: &Path) -> Result<Option<File>, StoreError> {
-    let path = dir.join("lock");
+    let path = dir.join(LOCK);
     let file = match File::open(&path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -454,6 +458,7 @@ fn install<D: Disk>(
     let bytes = options.segment_bytes(header.number).max(needed);
     let map = prepared.map_or_else(|| disk.make(&from, bytes, options.durability), Ok);
     let mut map = map.map_err(|source| io_error(&from, source))?;
+    let header = SegmentHeader { bytes: map.len() as u64, ..*header };
     map[..SEGMENT_HEADER].copy_from_slice(&header.encode());
     map.settle();
     if durable {
@@ -464,6 +469,20 @@ fn install<D: Disk>(
         sync_dir(disk, dir)?;
     }
     Ok(map)
+}
+
+/// Notes the newest segment of a store that is opened. Who was killed while he made it may have
+/// left its name in memory only.
+fn note_newest(
+    disk: &impl Disk,
+    dir: &Path,
+    options: &Options,
+    number: u64,
+) -> Result<(), StoreError> {
+    if options.is_durable() {
+        sync_dir(disk, dir)?;
+    }
+    newest::write(disk, dir, number)
 }
 
 /// Makes every page of these bytes one that is to be written: after a failed sync the system may
@@ -555,6 +574,7 @@ impl<D: Disk> Store for FileStore<D> {
             touch(&mut map[..tail]);
             map.sync(0, tail).map_err(|source| io_error(&self.dir, source))?;
         }
+        note_newest(&self.disk, &self.dir, &self.options, state.segments.last_number())?;
         let recover::State { ledger, segments, border, tail } = state;
         (self.ledger, self.segments, self.border) = (ledger, segments, border);
         self.batch = Batch::empty(tail);

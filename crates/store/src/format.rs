@@ -47,6 +47,8 @@ pub(crate) struct SegmentHeader {
     pub(crate) reset_segment: u64,
     /// The numbers before the segment's first record.
     pub(crate) numbers: Numbers,
+    /// The length with which the file was made; 0 where that was not noted yet.
+    pub(crate) bytes: u64,
 }
 
 impl SegmentHeader {
@@ -60,8 +62,9 @@ impl SegmentHeader {
             self.numbers.next_in,
             self.numbers.next_out,
             self.numbers.created_ns,
+            self.bytes,
         ];
-        for (place, field) in bytes[16..56].chunks_exact_mut(8).zip(fields) {
+        for (place, field) in bytes[16..].chunks_exact_mut(8).zip(fields) {
             place.copy_from_slice(&field.to_le_bytes());
         }
         let crc = header_crc(&bytes);
@@ -86,13 +89,20 @@ impl SegmentHeader {
                 next_out: u64_at(bytes, 40),
                 created_ns: u64_at(bytes, 48),
             },
+            bytes: u64_at(bytes, 56),
         };
         let sound = u32_at(bytes, 12) == header_crc(bytes)
             && u32::try_from(header.number).is_ok()
+            && u32::try_from(header.bytes).is_ok()
             && header.reset_segment <= header.number
             && is_number(header.numbers.next_in)
             && is_number(header.numbers.next_out);
         if sound { Ok(header) } else { Err(Damage::Header) }
+    }
+
+    /// Whether a file of that length has lost its end.
+    pub(crate) const fn is_short(&self, len: usize) -> bool {
+        (len as u64) < self.bytes
     }
 }
 
@@ -306,7 +316,7 @@ mod tests {
     #[test]
     fn header_comes_back() {
         let numbers = Numbers { next_in: 3, next_out: 9, created_ns: 77 };
-        let header = SegmentHeader { number: 4, reset_segment: 2, numbers };
+        let header = SegmentHeader { number: 4, reset_segment: 2, numbers, bytes: 1 << 20 };
         let bytes = header.encode();
         assert_eq!(SegmentHeader::decode(&bytes), Ok(header));
         for at in 0..SEGMENT_HEADER {

@@ -38,6 +38,7 @@ use crate::compress;
 use crate::disk::Files;
 use crate::error::{Damage, StoreError};
 use crate::format::{self, SEGMENT_HEADER, SegmentHeader, Tail};
+use crate::newest;
 use crate::record::{Kind, Record};
 use crate::segment::{self, io_error};
 
@@ -212,28 +213,32 @@ impl Reader {
         if self.find_batch() {
             return Ok(Next::Batch);
         }
+        if SegmentHeader::decode(&self.file).is_ok_and(|header| header.is_short(self.file.len())) {
+            return Err(damaged(&self.path, self.file.len(), Damage::Short));
+        }
         match format::tail(&self.file, self.offset) {
             Tail::Clean if follows => {
                 *self = Self::open(next, self.follow)?;
                 Ok(Next::Segment)
             }
-            Tail::Torn { .. } if !follows => Ok(Next::Nothing),
             Tail::Clean => self.check_last(),
+            Tail::Torn { .. } if !follows => self.check_last(),
             Tail::Torn { .. } | Tail::Damaged => {
                 Err(damaged(&self.path, self.offset, Damage::Record))
             }
         }
     }
 
-    /// A later segment without the one between them: that one is lost.
+    /// If a later segment is there, or was, the next one is lost.
     fn check_last(&self) -> Result<Next, StoreError> {
         let dir = self.path.parent().unwrap_or(Path::new(""));
         let next = segment::path(dir, self.number + 1);
-        let all = match self.follow {
-            Follow::Segments => segment::list(&Files, dir)?,
-            Follow::Nothing => return Ok(Next::Nothing),
-        };
-        if all.last().is_some_and(|&last| last > self.number + 1) && !segment::exists(&next) {
+        if self.follow == Follow::Nothing {
+            return Ok(Next::Nothing);
+        }
+        // The note first: the writer may go on meanwhile.
+        let newest = newest::peek(dir).max(segment::list(&Files, dir)?.last().copied());
+        if newest.is_some_and(|newest| newest > self.number) && !segment::exists(&next) {
             return Err(damaged(&next, 0, Damage::Missing));
         }
         Ok(Next::Nothing)

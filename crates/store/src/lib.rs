@@ -29,6 +29,7 @@ pub mod journal;
 mod ledger;
 mod map;
 mod memory;
+mod newest;
 mod record;
 mod recover;
 mod repair;

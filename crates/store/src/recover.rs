@@ -10,6 +10,7 @@ use crate::error::{Damage, StoreError};
 use crate::file::{Durability, Place, Recovered, Segments, change_of, first_needed};
 use crate::format::{self, SEGMENT_HEADER, SegmentHeader, Tail};
 use crate::ledger::{Change, Ledger};
+use crate::newest;
 use crate::segment::{self, io_error};
 
 /// A store as it was left.
@@ -31,7 +32,9 @@ pub(crate) fn recover<D: Disk>(
     dir: &Path,
     durability: Durability,
 ) -> Result<Recovery<D>, StoreError> {
-    let Some(&last) = segment::list(disk, dir)?.last() else { return Ok(None) };
+    let last = segment::list(disk, dir)?.last().copied();
+    newest::check(dir, newest::read(disk, dir), last)?;
+    let Some(last) = last else { return Ok(None) };
     let path = segment::path(dir, last);
     let header = read_header(&path, &map(disk, &path)?, last)?;
     let numbers = match header.reset_segment {
@@ -91,6 +94,9 @@ fn read_header(path: &Path, file: &[u8], number: u64) -> Result<SegmentHeader, S
     let header = SegmentHeader::decode(file).map_err(|reason| damaged(path, 0, reason))?;
     if header.number != number {
         return Err(damaged(path, 0, Damage::Name));
+    }
+    if header.is_short(file.len()) {
+        return Err(damaged(path, file.len(), Damage::Short));
     }
     Ok(header)
 }

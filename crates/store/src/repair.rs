@@ -10,7 +10,7 @@ use std::path::Path;
 use crate::disk::{Files, write_zeros};
 use crate::error::{Damage, StoreError};
 use crate::file::{Place, change_of, sync_dir};
-use crate::format::{self, BEGIN, END, RECORD_HEADER, SegmentHeader};
+use crate::format::{self, BEGIN, END, RECORD_HEADER, SEGMENT_HEADER, SegmentHeader};
 use crate::record::{Numbers, Record};
 use crate::segment::{self, io_error};
 use crate::survey::{Found, find};
@@ -43,11 +43,15 @@ pub(crate) fn repair(from: &Path, to: &Path) -> Result<Repaired, StoreError> {
         };
         let border = SegmentHeader { number, ..without_forgotten(&found, header) };
         let first = waiting.front().map_or(u64::MAX, |&(_, segment)| segment);
-        let header = SegmentHeader { reset_segment: border.reset_segment.min(first), ..border };
+        let bytes = found.header.map_or(0, |own| own.bytes);
+        let reset_segment = border.reset_segment.min(first);
+        let header = SegmentHeader { reset_segment, bytes, ..border };
         let bridge = bridge(&found, &header);
-        if found.header != Ok(header) || found.lost_bytes > 0 || bridge.is_some() {
-            let bytes = write_anew(&header, bridge, &found);
-            write(to, number, &bytes, found.file.len())?;
+        let is_whole = found.lost_bytes == 0 && !found.is_short();
+        if found.header != Ok(header) || !is_whole || bridge.is_some() {
+            let len_min = found.file.len().max(bytes as usize);
+            let anew = write_anew(&header, bridge, &found, len_min);
+            write(to, number, &anew, len_min)?;
             done.segments += 1;
         } else {
             write(to, number, &found.file, 0)?;
@@ -83,7 +87,7 @@ fn first_header(found: &Found, number: u64, last: Result<SegmentHeader, Damage>)
     let first = found.batches.first();
     let framed = first.and_then(|&(at, _)| format::read_record(&found.file[at..]));
     let numbers = Numbers::fresh(framed.map_or(0, |framed| framed.time_ns));
-    SegmentHeader { number, reset_segment: number, numbers }
+    SegmentHeader { number, reset_segment: number, numbers, bytes: 0 }
 }
 
 /// The numbers a sound header says, where they are not those carried from the segment before: what
@@ -99,9 +103,14 @@ fn bridge_records(from: Numbers, to: Numbers) -> impl Iterator<Item = Record<'st
     reset.into_iter().chain(numbers)
 }
 
-/// A segment with these contents.
-fn write_anew(header: &SegmentHeader, bridge: Option<Numbers>, found: &Found) -> Vec<u8> {
-    let mut bytes = header.encode().to_vec();
+/// A segment with these contents, to be filled up with zeros to that length.
+fn write_anew(
+    header: &SegmentHeader,
+    bridge: Option<Numbers>,
+    found: &Found,
+    len_min: usize,
+) -> Vec<u8> {
+    let mut bytes = vec![0; SEGMENT_HEADER];
     if let Some(to) = bridge {
         for record in bridge_records(header.numbers, to) {
             let start = bytes.len();
@@ -115,6 +124,8 @@ fn write_anew(header: &SegmentHeader, bridge: Option<Numbers>, found: &Found) ->
     for &(start, end) in &found.batches {
         bytes.extend_from_slice(&found.file[start..end]);
     }
+    let header = SegmentHeader { bytes: bytes.len().max(len_min) as u64, ..*header };
+    bytes[..SEGMENT_HEADER].copy_from_slice(&header.encode());
     bytes
 }
 
@@ -164,5 +175,5 @@ fn replay(
             *count += 1;
         }
     }
-    SegmentHeader { number: header.number, reset_segment, numbers }
+    SegmentHeader { reset_segment, numbers, ..*header }
 }

@@ -9,6 +9,7 @@ use crate::disk::Files;
 use crate::error::{Damage, StoreError};
 use crate::file::{Place, change_of};
 use crate::format::{self, SEGMENT_HEADER, SegmentHeader};
+use crate::newest;
 use crate::record::{Numbers, Record};
 use crate::segment::{self, io_error};
 
@@ -65,6 +66,9 @@ pub struct Fault {
     /// The numbers of the messages sent that were lost there, first and last, where those around
     /// them tell.
     pub lost_outbound: Option<(u64, u64)>,
+    /// Whether that is all that was lost there. Not where a file, its end or its head is gone: what
+    /// was in it nobody can say, but for the numbers that `lost_outbound` may tell.
+    pub is_all_known: bool,
 }
 
 /// Looks through the store in `dir`. An engine that writes meanwhile can make its last batch look
@@ -75,8 +79,11 @@ pub struct Fault {
 /// the format wrote one.
 pub fn survey(dir: &Path) -> Result<Survey, StoreError> {
     let mut survey = Survey::default();
+    // The note first: the writer may go on meanwhile.
+    let newest = newest::peek(dir);
     let all = segment::list(&Files, dir)?;
-    let (Some(&first), Some(&last)) = (all.first(), all.last()) else { return Ok(survey) };
+    let missing = newest::first_missing(newest, all.last().copied());
+    let (first, last) = (all.first().copied().unwrap_or(0), all.last().copied().unwrap_or(0));
     let (mut expected, mut tickets) = (first, Vec::new());
     for number in all {
         let path = segment::path(dir, expected);
@@ -95,6 +102,10 @@ pub fn survey(dir: &Path) -> Result<Survey, StoreError> {
         }
         survey.numbers = Some(numbers);
     }
+    if let Some(number) = missing {
+        let path = segment::path(dir, number);
+        Surveyor { survey: &mut survey, path, tickets: &mut tickets }.fault(0, Damage::Missing, 0);
+    }
     survey.waiting = tickets.len() as u64;
     Ok(survey)
 }
@@ -108,15 +119,28 @@ struct Surveyor<'s> {
 
 impl Surveyor<'_> {
     fn fault(&mut self, offset: usize, reason: Damage, lost_bytes: u64) {
-        let (path, offset) = (self.path.clone(), offset as u64);
-        self.survey.faults.push(Fault { path, offset, reason, lost_bytes, lost_outbound: None });
+        self.survey.faults.push(Fault {
+            path: self.path.clone(),
+            offset: offset as u64,
+            reason,
+            lost_bytes,
+            lost_outbound: None,
+            is_all_known: !matches!(reason, Damage::Missing | Damage::Short),
+        });
     }
 
     /// Goes on with the numbers of the segment's header, and says if they are not those carried.
     fn header(&mut self, found: &Found) -> Numbers {
         let before = self.survey.numbers;
         match found.header {
-            Err(reason) => self.fault(0, reason, 0),
+            Err(reason) => {
+                self.fault(0, reason, 0);
+                if found.batches.is_empty()
+                    && let Some(fault) = self.survey.faults.last_mut()
+                {
+                    fault.is_all_known = false;
+                }
+            }
             Ok(header) if before.is_some_and(|before| before != header.numbers) => {
                 // A missing or damaged segment before is the cause, and reported already.
                 if self.survey.faults.is_empty() {
@@ -127,7 +151,10 @@ impl Surveyor<'_> {
         }
         let before = before.unwrap_or(Numbers::fresh(0));
         let Ok(header) = found.header else { return before };
-        self.note_lost(before, header.numbers.next_out);
+        // Behind a reset the numbers tell nothing.
+        if before.created_ns == 0 || before.created_ns == header.numbers.created_ns {
+            self.note_lost(before, header.numbers.next_out);
+        }
         header.numbers
     }
 
@@ -147,7 +174,9 @@ impl Surveyor<'_> {
             end_before = end;
         }
         let rest = written(found.file.get(end_before..).unwrap_or_default());
-        if is_last {
+        if found.is_short() {
+            self.fault(found.file.len(), Damage::Short, rest);
+        } else if is_last {
             self.survey.unfinished_bytes = rest;
         } else if rest > 0 {
             self.fault(end_before, Damage::Record, rest);
@@ -198,6 +227,13 @@ pub(crate) struct Found {
     pub(crate) batches: Vec<(usize, usize)>,
     /// Bytes that belong to none of them.
     pub(crate) lost_bytes: u64,
+}
+
+impl Found {
+    /// Whether its end is gone.
+    pub(crate) fn is_short(&self) -> bool {
+        self.header.is_ok_and(|header| header.is_short(self.file.len()))
+    }
 }
 
 /// Reads a segment; one that is missing has no bytes.

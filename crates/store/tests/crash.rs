@@ -115,7 +115,11 @@ fn crash_at(durability: Durability, crash: Crash, (event, end): (u64, End), seed
         turn(&mut store, after).unwrap_or_else(|error| panic!("{what}: {error}"));
     }
     drop(store);
-    disk.restart(Crash::Process);
+    // What it goes on from may not be on the device yet: the second end takes all that it can.
+    disk.restart(match durability {
+        Durability::Process => Crash::Process,
+        Durability::Power => Crash::Power,
+    });
     let mut again =
         open(&disk, durability).unwrap_or_else(|error| panic!("{what}, again: {error}"));
     assert_eq!(

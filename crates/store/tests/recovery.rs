@@ -148,7 +148,6 @@ fn a_batch_torn_at_any_byte_is_cut_whole() {
     let dir = TempDir::new();
     let (bytes, start, end) = three_batches(dir.path());
     for at in start..end {
-        assert_cut(dir.path(), &bytes[..at], &format!("truncated at {at}"));
         let mut zeroed = bytes.clone();
         zeroed[at..].fill(0);
         assert_cut(dir.path(), &zeroed, &format!("zero from {at}"));
@@ -159,6 +158,87 @@ fn a_batch_torn_at_any_byte_is_cut_whole() {
         late[start..=at].fill(0);
         assert_cut(dir.path(), &late, &format!("zero up to {at}"));
     }
+}
+
+#[test]
+fn a_file_that_has_lost_its_end_is_refused_and_repaired() {
+    let dir = TempDir::new();
+    let (bytes, start, _) = three_batches(dir.path());
+    for len in (64..bytes.len()).step_by(8) {
+        fs::write(segment(dir.path(), 0), &bytes[..len]).unwrap();
+        let StoreError::Damaged { offset, reason, .. } = refusal(dir.path()) else { panic!() };
+        assert_eq!((offset, reason), (len as u64, Damage::Short));
+        let faults = survey(dir.path()).unwrap().faults;
+        assert_eq!((faults.len(), faults[0].reason, faults[0].is_all_known), (1, reason, false));
+        let last = journal::read(dir.path()).unwrap().last().unwrap();
+        assert!(matches!(last, Err(StoreError::Damaged { reason: Damage::Short, .. })));
+        let new = TempDir::new();
+        let repaired = FileStore::repair(dir.path(), new.path()).unwrap();
+        assert_eq!(repaired.lost_bytes, faults[0].lost_bytes, "{len}");
+        let (mut store, found) = open(new.path());
+        assert_eq!(found.cut_bytes, 0);
+        assert!(len < start || store.numbers().next_out >= 3, "{len}");
+        let next = store.numbers().next_out;
+        send_and_commit(&mut store, next..=next);
+        let repaired = fs::metadata(segment(new.path(), 0)).unwrap();
+        assert_eq!(repaired.len(), bytes.len() as u64);
+    }
+}
+
+#[test]
+fn last_segments_that_are_gone_are_missed() {
+    let dir = TempDir::new();
+    let (mut store, _) = open(dir.path());
+    send_and_commit(&mut store, 1..=200);
+    let newest = store.numbers();
+    drop(store);
+    let all: Vec<_> =
+        (0..).map(|n| segment(dir.path(), n)).take_while(|path| path.exists()).collect();
+    assert!(all.len() > 3);
+    for (n, path) in all.iter().enumerate().rev() {
+        fs::remove_file(path).unwrap();
+        let StoreError::Damaged { path: told, reason, .. } = refusal(dir.path()) else { panic!() };
+        let first = if n == 0 { &all[all.len() - 1] } else { path };
+        assert_eq!((&told, reason), (first, Damage::Missing));
+        let survey = survey(dir.path()).unwrap();
+        let fault = survey.faults.last().unwrap();
+        assert_eq!((&fault.path, fault.reason, fault.is_all_known), (first, reason, false));
+        if n == 0 {
+            break;
+        }
+        let last = journal::read(dir.path()).unwrap().last().unwrap();
+        assert!(matches!(last, Err(StoreError::Damaged { reason: Damage::Missing, .. })));
+        let new = TempDir::new();
+        FileStore::repair(dir.path(), new.path()).unwrap();
+        let (mut store, _) = open(new.path());
+        let next = store.numbers().next_out;
+        assert!(1 < next && next < newest.next_out);
+        assert_found(&mut store, 1..=next - 1);
+        drop(store);
+        open(new.path());
+    }
+}
+
+#[test]
+fn what_the_lock_file_cannot_tell_is_no_damage() {
+    let dir = TempDir::new();
+    let (mut store, _) = open(dir.path());
+    send_and_commit(&mut store, 1..=200);
+    drop(store);
+    let lock = dir.path().join("lock");
+    let noted = fs::read(&lock).unwrap();
+    let mut torn = noted.clone();
+    torn[0] ^= 0x10;
+    for bytes in [&torn[..], &[], &[0; 12], &noted[..11]] {
+        fs::write(&lock, bytes).unwrap();
+        assert_eq!(survey(dir.path()).unwrap().faults, []);
+        let (mut store, _) = open(dir.path());
+        assert_found(&mut store, 1..=200);
+        assert!(fs::read(&lock).unwrap() == noted, "it is noted again");
+    }
+    fs::remove_file(&lock).unwrap();
+    open(dir.path());
+    assert!(fs::read(&lock).unwrap() == noted);
 }
 
 #[test]
@@ -221,6 +301,7 @@ fn a_missing_segment_is_refused_and_bridged() {
     assert!(matches!(last, Err(StoreError::Damaged { reason: Damage::Missing, .. })));
     let faults = survey(dir.path()).unwrap().faults;
     assert_eq!((faults.len(), faults[0].reason), (1, Damage::Missing));
+    assert!(!faults[0].is_all_known);
     let (first, last) = faults[0].lost_outbound.unwrap();
     assert!(20 < first && first < last && last < 250, "{faults:?}");
     let (new, again) = (TempDir::new(), TempDir::new());

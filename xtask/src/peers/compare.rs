@@ -75,7 +75,7 @@ pub(super) fn resent(sent: &[Message], answer: &[Message], next: u64) -> Outcome
 fn same(sent: &Message, got: &Message) -> Outcome<()> {
     let outcome = if got.is_poss_dup() {
         same_fields(sent, got, &CHANGED_BY_RESEND).and_then(|()| {
-            // Without a connection it got its number, and went out for the first time when asked for.
+            // It got its number without a connection, and went out when it was asked for.
             let first = if sent.is_poss_dup() { 122 } else { 52 };
             match (sent.value(first), got.value(122)) {
                 (sent, got) if sent == got => Ok(()),

@@ -9,8 +9,11 @@ use super::size;
 /// A few words.
 pub(super) fn health(dir: &Path, survey: &Survey) -> String {
     if !survey.faults.is_empty() {
-        let lost = survey.faults.iter().map(|fault| fault.lost_bytes).sum();
-        return format!("damaged in {} places, {} lost", survey.faults.len(), size(lost));
+        let places = match survey.faults.len() {
+            1 => "1 place".to_owned(),
+            n => format!("{n} places"),
+        };
+        return format!("damaged in {places}, {}", lost(&survey.faults));
     }
     match FileStore::is_open(dir) {
         Ok(true) => "sound, open in a process".to_owned(),
@@ -20,6 +23,24 @@ pub(super) fn health(dir: &Path, survey: &Survey) -> String {
         Ok(false) => "sound".to_owned(),
         Err(error) => format!("sound, but {error}"),
     }
+}
+
+/// What damage has cost in all, in a few words.
+pub(super) fn lost(faults: &[Fault]) -> String {
+    let sent: u64 =
+        faults.iter().filter_map(|fault| fault.lost_outbound).map(|(a, b)| b - a + 1).sum();
+    let bytes: u64 = faults.iter().map(|fault| fault.lost_bytes).sum();
+    let mut parts = Vec::new();
+    if sent > 0 {
+        parts.push(format!("{sent} messages sent lost"));
+    }
+    if bytes > 0 {
+        parts.push(format!("{} lost", size(bytes)));
+    }
+    if faults.iter().any(|fault| !fault.is_all_known) {
+        parts.push(if parts.is_empty() { "loss not known" } else { "more not known" }.to_owned());
+    }
+    if parts.is_empty() { "nothing lost".to_owned() } else { parts.join(", ") }
 }
 
 /// One fault: where it is and what it has cost.
@@ -33,6 +54,12 @@ pub(super) fn told(fault: &Fault) -> String {
         Some((first, last)) if first == last => text += &format!("; message sent {first} is lost"),
         Some((first, last)) => text += &format!("; messages sent {first} to {last} are lost"),
         None => {}
+    }
+    if !fault.is_all_known {
+        text += match fault.lost_outbound {
+            Some(_) => "; what else is lost is not known",
+            None => "; what is lost is not known",
+        };
     }
     text
 }

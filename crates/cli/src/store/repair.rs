@@ -3,10 +3,13 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use transfix::store::{self, FileStore, Repaired, StoreError, Survey};
+use transfix::clock;
+use transfix::store::{
+    self, Durability, FileStore, Options, Record, Repaired, Store, StoreError, Survey,
+};
 
-use super::health::told;
-use super::{ended, existing, refused, say, size};
+use super::health::{lost, told};
+use super::{ended, existing, refused, say, set_next};
 use crate::input::{Failure, failed};
 
 /// Make a sound store of what is sound in a damaged one, which stays as it is.
@@ -16,7 +19,8 @@ use crate::input::{Failure, failed};
 
 Then move the damaged directory away and the new one into its place. Messages that were destroyed
 are not found afterwards: a resend covers them with a gap fill. The numbers are those behind the
-last sound batch; compare them with the counterparty's, and see `transfix store set-next`.
+last sound batch; compare them with the counterparty's, and see `transfix store set-next`. The
+journal gets a note of who repaired what, and what was left out.
 Exit code: 0 done, 1 a process has the store open, 2 wrong usage or a file that cannot be read or
 written.")]
 pub(crate) struct Args {
@@ -27,32 +31,50 @@ pub(crate) struct Args {
     to: PathBuf,
 }
 
+/// Faults that the note describes.
+const FAULTS_MAX: usize = 10;
+
 pub(super) fn run(args: &Args) -> ExitCode {
     let dir = match existing(&args.store) {
         Ok(dir) => dir,
         Err(error) => return failed(&error),
     };
     let survey = store::survey(dir);
-    match survey.and_then(|survey| Ok((survey, FileStore::repair(dir, &args.to)?))) {
-        Ok((survey, repaired)) => ended(report(args, &survey, &repaired)),
+    match survey.and_then(|survey| Ok((repair(args, &survey)?, survey))) {
+        Ok((repaired, survey)) => ended(report(args, &survey, &repaired)),
         Err(error @ StoreError::Locked { .. }) => refused(error),
         Err(error) => failed(&error.to_string()),
     }
+}
+
+fn repair(args: &Args, survey: &Survey) -> Result<Repaired, StoreError> {
+    let repaired = FileStore::repair(&args.store, &args.to)?;
+    let now_ns = clock::now().utc.0.unsigned_abs();
+    let options = Options { durability: Durability::Power, ..Options::default() };
+    let (mut store, _) = FileStore::open(&args.to, options, now_ns)?;
+    let (from, author) = (args.store.display(), set_next::author());
+    let mut note = format!("repaired by {author} from {from}: {}", lost(&survey.faults));
+    for fault in survey.faults.iter().take(FAULTS_MAX) {
+        note += &format!("; {}", told(fault));
+    }
+    let more = survey.faults.len().saturating_sub(FAULTS_MAX);
+    if more > 0 {
+        note += &format!("; and {more} places more");
+    }
+    store.put(now_ns, Record::Note(&note))?;
+    store.commit()?;
+    Ok(repaired)
 }
 
 fn report(args: &Args, survey: &Survey, repaired: &Repaired) -> Result<ExitCode, Failure> {
     for fault in &survey.faults {
         say(told(fault))?;
     }
-    let &Repaired { segments, records, lost_bytes } = repaired;
+    let &Repaired { segments, records, .. } = repaired;
     let to = args.to.display();
-    say(format!("{to}: {records} records, {segments} segments changed, {}", lost(lost_bytes)))?;
+    say(format!("{to}: {records} records, {segments} segments changed, {}", lost(&survey.faults)))?;
     if let Some(numbers) = survey.numbers {
         say(format!("next_in {}, next_out {}", numbers.next_in, numbers.next_out))?;
     }
     Ok(ExitCode::SUCCESS)
-}
-
-fn lost(bytes: u64) -> String {
-    if bytes == 0 { "nothing left out".to_owned() } else { format!("{} left out", size(bytes)) }
 }

@@ -15,8 +15,8 @@ use crate::input::{Failure, failed};
   transfix store verify store/FIX.4.4-VENUE-CLIENT
   transfix store verify store/*
 
-Looks for missing files, headers, numbers that do not follow, and checksums. An unfinished batch at
-the end is what a crash leaves, and no damage.
+Looks for missing and shortened files, headers, numbers that do not follow, and checksums. An
+unfinished batch at the end is what a crash leaves, and no damage.
 Exit code: 0 all are sound, 1 one is damaged, 2 wrong usage or a store that cannot be read.")]
 pub(crate) struct Args {
     /// Directories of stores.

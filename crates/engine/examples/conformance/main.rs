@@ -22,6 +22,15 @@ use variant::Variant;
 
 const USAGE: &str =
     "usage: conformance --port PORT [--variant VARIANT] [--control PORT]   (port 0: any free one)";
+const HELP: &str = "
+It is ISLD and takes a counterparty of each version; orders are sent back. Ctrl-C ends it.
+
+  --port PORT        for counterparties
+  --control PORT     for HTTP requests that set the next numbers of a session:
+                     GET /seqnum?SESSION=...&NEXTSENDERSEQNUM=...
+  --variant VARIANT  what the sessions differ in, default base
+
+Exit code: 0 ended by a signal, 1 it could not start, 2 wrong usage";
 /// How long counterparties may take to answer the Logout(5) of the end.
 const STOP_MS: u64 = 1_000;
 
@@ -57,6 +66,10 @@ fn port_of(text: &str) -> Result<u16, String> {
 }
 
 fn main() -> ExitCode {
+    if std::env::args().any(|arg| arg == "--help" || arg == "-h") {
+        println!("{USAGE}\n{HELP}\nVariants: {}", Variant::names());
+        return ExitCode::SUCCESS;
+    }
     let options = match Options::read(std::env::args().skip(1)) {
         Ok(options) => options,
         Err(error) => {

@@ -70,10 +70,15 @@ impl Variant {
 
     pub(crate) fn named(name: &str) -> Result<Self, String> {
         let found = Self::ALL.iter().find(|(known, _)| *known == name);
-        found.map(|(_, variant)| *variant).ok_or_else(|| {
-            let names: Vec<_> = Self::ALL.iter().map(|(name, _)| *name).collect();
-            format!("unknown variant {name}; known are {}", names.join(", "))
-        })
+        found
+            .map(|(_, variant)| *variant)
+            .ok_or_else(|| format!("unknown variant {name}; known are {}", Self::names()))
+    }
+
+    /// All names.
+    pub(crate) fn names() -> String {
+        let names: Vec<_> = Self::ALL.iter().map(|(name, _)| *name).collect();
+        names.join(", ")
     }
 
     /// All sessions at this address.

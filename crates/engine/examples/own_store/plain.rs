@@ -1,7 +1,8 @@
 //! A store in a plain file: each commit appends one batch, behind its length.
 //!
-//! Invariants: a batch that is not whole is not there; the numbers and the places of the messages
-//! are in memory, the messages themselves are read when they are asked for.
+//! Invariants: a batch that is not whole is not there; who writes or cuts the file holds its lock,
+//! so what is behind the whole batches then is of a process that was killed; the numbers and the
+//! places of the messages are in memory, the messages themselves are read when they are asked for.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -55,14 +56,39 @@ impl PlainStore {
             found: Vec::new(),
             failed: false,
         };
-        store.refresh()?;
-        // What a process that was killed had not written to its end.
-        store.file.set_len(store.end).map_err(StoreError::Own)?;
-        if store.end == 0 {
-            store.put(now_ns, Record::Reset)?;
-            store.commit()?;
-        }
+        store.put(now_ns, Record::Reset)?;
+        store.locked(|store| {
+            store.read_on()?;
+            if store.end == 0 { store.append() } else { Ok(()) }
+        })?;
+        store.batch.truncate(4);
         Ok(store)
+    }
+
+    /// Does this while no other process writes.
+    fn locked(&mut self, work: impl FnOnce(&mut Self) -> io::Result<()>) -> Result<(), StoreError> {
+        self.file.lock().map_err(StoreError::Own)?;
+        let done = work(self);
+        self.file.unlock().and(done).map_err(StoreError::Own)
+    }
+
+    /// Writes the batch behind the whole ones.
+    fn append(&mut self) -> io::Result<()> {
+        let known = self.end;
+        self.read_on()?;
+        if self.end > known {
+            return Err(io::Error::other("another process has written to the store meanwhile"));
+        }
+        // What a process that was killed had not written to its end.
+        self.file.set_len(self.end)?;
+        let len = (self.batch.len() - 4) as u32;
+        self.batch[..4].copy_from_slice(&len.to_le_bytes());
+        self.file.write_all(&self.batch)?;
+        let batch = std::mem::take(&mut self.batch);
+        self.end += 4;
+        self.apply(&batch[4..]);
+        self.batch = batch;
+        Ok(())
     }
 
     /// Takes over the whole batches behind those that are known.
@@ -127,6 +153,9 @@ impl Store for PlainStore {
     }
 
     fn put(&mut self, now_ns: u64, record: Record<'_>) -> Result<(), StoreError> {
+        if self.failed {
+            return Err(StoreError::Poisoned);
+        }
         let (what, kind, seq, bytes) = match record {
             Record::Outbound { seq, kind, bytes } => (OUT, kind, seq, bytes),
             Record::Inbound { seq, kind, bytes } => (IN, kind, seq, bytes),
@@ -149,19 +178,13 @@ impl Store for PlainStore {
         if self.failed {
             return Err(StoreError::Poisoned);
         }
-        let len = self.batch.len() - 4;
-        if len == 0 {
+        if self.batch.len() == 4 {
             return Ok(());
         }
-        self.batch[..4].copy_from_slice(&(len as u32).to_le_bytes());
         self.failed = true;
-        self.file.write_all(&self.batch).map_err(StoreError::Own)?;
+        self.locked(Self::append)?;
         self.failed = false;
-        let mut batch = std::mem::take(&mut self.batch);
-        self.end += 4;
-        self.apply(&batch[4..]);
-        batch.truncate(4);
-        self.batch = batch;
+        self.batch.truncate(4);
         Ok(())
     }
 
@@ -181,7 +204,7 @@ impl Store for PlainStore {
 
     fn reopen(&mut self) -> Result<(), StoreError> {
         self.batch.truncate(4);
-        self.file.set_len(self.end).map_err(StoreError::Own)?;
+        self.locked(Self::read_on)?;
         self.failed = false;
         Ok(())
     }
