@@ -5,6 +5,7 @@
 mod backlog;
 mod delivery;
 mod outgoing;
+mod watched;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -12,14 +13,15 @@ use std::sync::Arc;
 
 use transfix_codec::{CheckSumPolicy, FieldIndex, Frame, Garbled, Limits, Message, Tag, frame};
 use transfix_session::{
-    ApplVerId, Checks, Disconnect, Entry, Kind, Now, Outbox, Remark, Role, Session, SessionId,
-    State, Verdict, check_msg_type,
+    ApplVerId, Checks, Disconnect, Entry, Kind, Now, Outbox, Remark, Role, SendError, Session,
+    SessionId, State, Verdict, check_msg_type,
 };
 use transfix_store::{Numbers, Record, Store, StoreError};
 use transfix_transport::Stream;
 
 use backlog::Backlog;
 use delivery::{Fate, Postponed};
+use watched::Watched;
 
 use crate::application::{Application, Direction, SessionRef};
 use crate::dictionary_source::DictionarySource;
@@ -107,7 +109,7 @@ pub(crate) struct Desk {
     pub(crate) options: LinkOptions,
     pub(crate) counters: Counters,
     pub(crate) standing: Arc<Standing>,
-    store: Box<dyn Store>,
+    store: Watched,
     /// The next numbers as the store has them.
     stored: (u64, u64),
     application: Box<dyn Application>,
@@ -125,6 +127,8 @@ pub(crate) struct Desk {
     pub(crate) cut: Option<Disconnect>,
     /// Messages of other threads, taken from the queue and not sent yet.
     backlog: Backlog,
+    /// What waits is given back for this reason when the store is open again.
+    returns: Option<SendError>,
     /// An operator holds back what waits in the queue.
     pub(crate) holds: bool,
     /// Until when they wait after a logon.
@@ -144,6 +148,7 @@ impl Desk {
     ) -> Self {
         Self {
             stored: (session.next_num_in(), session.next_num_out()),
+            store: Watched::new(store, session.config().id.clone()),
             session,
             out: Outbox::with_capacity(OUTBOX_BYTES),
             replay: Replay::new(options.index()),
@@ -151,7 +156,6 @@ impl Desk {
             options,
             counters: Counters::default(),
             standing: Arc::default(),
-            store,
             wants_wire: application.wants_wire(),
             log: None,
             application,
@@ -160,6 +164,7 @@ impl Desk {
             notes_end: false,
             cut: None,
             backlog: Backlog::default(),
+            returns: None,
             holds: false,
             pause_until_ns: None,
             postponed: Postponed::default(),
@@ -238,12 +243,30 @@ impl Desk {
     }
 
     /// Goes on, after the store has failed, from what it has.
-    pub(crate) fn reopen(&mut self) -> Result<(), StoreError> {
+    pub(crate) fn reopen(&mut self, now: Now, queue: &SendQueue) -> Result<(), StoreError> {
         self.store.reopen()?;
-        // What it did not take was never sent.
+        // What it did not take was never on the wire.
         self.out.clear();
+        self.settle_uncommitted()?;
+        self.resume()?;
+        if self.store.failure().is_some_and(|failure| failure.is_too_large) {
+            // Or it would fail at the same message again.
+            self.returns.get_or_insert(SendError::Failed);
+        }
+        self.store.go_on();
         tracing::info!(session = %self.id(), "the store is open again");
-        self.resume()
+        self.return_late(now, queue);
+        Ok(())
+    }
+
+    /// Whether the store has failed: the link must go down, and the store be opened again.
+    pub(crate) const fn has_failed(&self) -> bool {
+        self.store.failure().is_some()
+    }
+
+    /// The store cannot go on.
+    pub(crate) fn fail(&mut self, error: &StoreError) {
+        self.store.fail(error);
     }
 
     fn resume(&mut self) -> Result<(), StoreError> {
@@ -253,7 +276,7 @@ impl Desk {
             tracing::info!(session = %self.id(), next_in, next_out, "numbers of the store taken");
             self.session.set_next_num_in(next_in);
             self.session.set_next_num_out(next_out);
-            if next_in == 1 && asked_to_reset(&mut *self.store) {
+            if next_in == 1 && asked_to_reset(&mut self.store) {
                 self.session.reset_at_next_logon();
             }
         }
@@ -569,7 +592,9 @@ impl Desk {
             self.store.put(time_ns, gone)?;
         }
         self.note_state();
-        self.store.commit()
+        self.store.commit()?;
+        self.backlog.committed();
+        Ok(())
     }
 
     /// The next numbers with which a new process goes on.
@@ -642,8 +667,7 @@ impl Desk {
                 }
                 filled = true;
                 let application = &mut *self.application;
-                let filled =
-                    self.replay.fill(now, &mut self.session, &mut *self.store, application);
+                let filled = self.replay.fill(now, &mut self.session, &mut self.store, application);
                 filled.map_err(Down::Store)?;
                 self.note_missing();
                 if self.wants_wire {
@@ -693,6 +717,7 @@ impl Desk {
     pub(crate) fn closed(&mut self, now: Now, queue: &SendQueue, reason: Disconnect) {
         self.forget_postponed();
         self.session.disconnected(&mut self.out);
+        self.note_state();
         // Attempts that come to nothing would fill the journal.
         let noted = match std::mem::take(&mut self.notes_end) {
             true => self.note(now, &format!("disconnected: {reason}")),
@@ -701,9 +726,8 @@ impl Desk {
         // A reset that this end brings; a store that has failed keeps the session down anyway.
         self.send_queued(now, queue);
         let kept = noted.and_then(|()| self.put_queued(now, queue));
-        if let Err(error) = kept.and_then(|()| self.journal(now)) {
-            tracing::error!(session = %self.id(), %error, "store failed");
-        }
+        // Who fails here is known to have failed; the slot looks at it.
+        let _ = kept.and_then(|()| self.journal(now));
         self.cut = None;
         self.pause_until_ns = None;
         self.shown = 0;

@@ -141,7 +141,9 @@ impl SessionHandle {
                 Ok(link) if link.desk.must_queue() => queues = true,
                 Ok(mut link) => {
                     let sent = link.send(clock::now(), &shared.queue, msg_type.as_bytes(), fill);
-                    if link.is_up() && shared.waiting.note(link.desk.waiting_bytes(&shared.queue)) {
+                    let is_over =
+                        link.is_up() && shared.waiting.note(link.desk.waiting_bytes(&shared.queue));
+                    if is_over || link.desk.has_failed() {
                         self.call_worker();
                     }
                     return sent;
@@ -153,7 +155,7 @@ impl SessionHandle {
         if !queues && shared.offline == Offline::Refuse {
             shared.standing.state().ready()?;
         }
-        let Pushed { bytes, first } = shared.queue.push(msg_type.as_bytes(), fill)?;
+        let Pushed { bytes, first, .. } = shared.queue.push(msg_type.as_bytes(), fill)?;
         if shared.waiting.may_be_over(bytes) {
             self.call_worker();
         } else if first {
@@ -191,7 +193,7 @@ impl SessionHandle {
             }
         };
         let sent = link.send_or_queue(clock::now(), &shared.queue, msg_type.as_bytes(), fill);
-        if link.desk.is_first_to_expire() {
+        if link.desk.is_first_to_expire() || link.desk.has_failed() {
             self.call_worker();
         }
         sent
@@ -237,7 +239,12 @@ impl SessionHandle {
     }
 
     pub(crate) fn with_link<T>(&self, use_link: impl FnOnce(&mut Link) -> T) -> T {
-        use_link(&mut self.shared.link.lock().unwrap_or_else(PoisonError::into_inner))
+        let mut link = self.shared.link.lock().unwrap_or_else(PoisonError::into_inner);
+        let used = use_link(&mut link);
+        if link.desk.has_failed() {
+            self.call_worker();
+        }
+        used
     }
 }
 

@@ -105,6 +105,10 @@ impl Link {
         let Self { desk, stream: Some(stream), inbox, index, preloaded, received } = self else {
             return Ok(Turn::default());
         };
+        // In a thread that sends, which has told its caller.
+        if desk.has_failed() {
+            return Err(Down::Store(StoreError::Poisoned));
+        }
         let preloaded = std::mem::take(preloaded);
         // 1 read
         let mut ended = false;
@@ -196,7 +200,7 @@ impl Link {
         // What was handed over before goes out before.
         self.desk.send_queued(now, queue);
         let sent = self.desk.send(now, msg_type, fill);
-        // A link that fails here fails again in its worker's next turn, which closes it. A message
+        // A link that fails here is closed by its worker's next turn. A message
         // that was stored is accepted: it is sent again after the next logon.
         match self.flush(now) {
             Err(Down::Store(_)) => Err(SendError::Failed),
@@ -216,9 +220,7 @@ impl Link {
         if !self.desk.must_queue() {
             return self.send(now, queue, msg_type, fill);
         }
-        let bytes = queue.push(msg_type, fill)?.bytes;
-        self.desk.keep_queued(now, queue).map_err(|_| SendError::Failed)?;
-        Ok(Sent::Queued { bytes })
+        self.desk.queue(now, queue, msg_type, fill).map(|bytes| Sent::Queued { bytes })
     }
 
     /// Begins an orderly end; answers whether the counterparty's Logout(5) is waited for.

@@ -21,7 +21,7 @@ impl SessionHandle {
         self.with_link(|link| {
             // What the caller has sent before goes out before.
             link.desk.send_queued(clock::now(), &self.shared.queue);
-            // A link that fails now fails again in its worker's next turn, which closes it.
+            // A link that fails now is closed by its worker's next turn.
             let waits = link.logout(clock::now(), text).unwrap_or(false);
             if !waits && link.is_up() {
                 link.desk.cut = Some(Disconnect::Operator);
@@ -120,7 +120,7 @@ impl SessionHandle {
         self.with_link(|link| {
             let count = link.desk.queued(&self.shared.queue).len();
             link.desk.clear_queued(&self.shared.queue);
-            // A store that fails here fails again in the worker's next turn.
+            // A store that fails here is seen by the worker.
             let _ = link.flush(clock::now());
             count
         })
@@ -133,7 +133,7 @@ impl SessionHandle {
         self.with_link(|link: &mut Link| {
             let now = clock::now();
             let done = act(&mut link.desk.session, now, &mut link.desk.out);
-            // As in log_out: the worker's next turn meets the same failure and closes the link.
+            // As in log_out: the worker closes a link that fails.
             link.flush(now).is_ok() && done
         })
     }

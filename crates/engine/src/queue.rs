@@ -29,6 +29,8 @@ pub(crate) struct SendQueue {
 pub(crate) struct Pushed {
     /// Bytes that wait now.
     pub(crate) bytes: usize,
+    /// Bytes of the queue before it, without those that the session has taken.
+    pub(crate) at: usize,
     /// Whether it was empty before: only then does the worker need to be woken.
     pub(crate) first: bool,
 }
@@ -83,7 +85,7 @@ impl SendQueue {
         bytes[begin + 4] = msg_type.len() as u8;
         self.len.store(bytes.len(), Ordering::Release);
         // Said under the lock: the worker may have emptied the queue a moment ago.
-        Ok(Pushed { bytes: bytes.len() + taken, first: begin == 0 })
+        Ok(Pushed { bytes: bytes.len() + taken, at: begin, first: begin == 0 })
     }
 
     /// Everything that waits, which goes on waiting.

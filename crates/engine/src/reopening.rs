@@ -8,6 +8,7 @@ use std::thread::{self, JoinHandle};
 
 use transfix_store::StoreError;
 
+use crate::clock;
 use crate::handle::Shared;
 
 /// Time before the first attempt; each further one waits twice as long as the one before.
@@ -97,5 +98,6 @@ impl Drop for Reopening {
 }
 
 fn reopen(shared: &Shared) -> Result<(), StoreError> {
-    shared.link.lock().map_err(|_| StoreError::Poisoned)?.desk.reopen()
+    let mut link = shared.link.lock().map_err(|_| StoreError::Poisoned)?;
+    link.desk.reopen(clock::now(), &shared.queue)
 }

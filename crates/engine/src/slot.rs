@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard, PoisonError};
 
 use transfix_session::{Disconnect, Now, SendError, SessionId};
+use transfix_store::StoreError;
 use transfix_transport::{Connecting, Interest, Registry, SocketOptions, Stream, Token, connect};
 
 use crate::clock;
@@ -165,12 +166,15 @@ impl Slot {
         Err(Down::Session(Disconnect::Schedule))
     }
 
-    /// Sees to the messages that wait while there is no connection.
-    fn look_at_queue(&mut self, now: Now) -> Result<(), Down> {
+    /// Sees to the store, and to the messages that wait, while there is no connection.
+    fn look_at_store(&mut self, now: Now) -> Result<(), Down> {
+        let mut link = self.shared.link.lock().map_err(|_| Down::Panicked)?;
+        if link.desk.has_failed() {
+            return Err(Down::Store(StoreError::Poisoned));
+        }
         if self.shared.offline != Offline::Queue {
             return Ok(());
         }
-        let mut link = self.shared.link.lock().map_err(|_| Down::Panicked)?;
         link.desk.expire_queued(now);
         link.desk.keep_queued(now, &self.shared.queue).map_err(Down::Store)?;
         self.expires_at = link.desk.queue_deadline(now);
@@ -298,7 +302,7 @@ impl Slot {
         }
         self.failed = false;
         self.look_at_schedule(now)?;
-        self.look_at_queue(now)?;
+        self.look_at_store(now)?;
         let (is_open, look_at) = (self.is_open(now), self.look_at);
         let Some(dial) = self.dial.as_mut() else { return Ok(()) };
         match &mut dial.state {
@@ -349,9 +353,7 @@ impl Slot {
                     tracing::warn!(session = %self.shared.id, %error, "connection failed");
                 }
             }
-            Down::Store(error) => {
-                tracing::error!(session = %self.shared.id, %error, "store failed");
-            }
+            Down::Store(error) => self.lock().desk.fail(error),
             Down::Panicked => {
                 tracing::error!(session = %self.shared.id, "panicked; the session ends");
             }
@@ -375,6 +377,12 @@ impl Slot {
             drain(&mut *stream);
             // Not registered where the worker spins.
             stream.deregister(registry).ok();
+        }
+        let has_failed = link.desk.has_failed();
+        drop(link);
+        if has_failed && !std::mem::replace(&mut self.failed, true) {
+            // With the last that it was given.
+            self.reopening.plan(now.monotonic_ns);
         }
     }
 

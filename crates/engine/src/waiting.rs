@@ -3,7 +3,7 @@
 //! Invariant: only connected sessions count, since only they can be closed.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// All sessions of an engine together.
 #[derive(Debug, Default)]
@@ -24,13 +24,15 @@ impl WaitingTotal {
     }
 }
 
+/// The session is the one that must go: a mark beside the bytes.
+const MUST_CLOSE: usize = 1 << (usize::BITS - 1);
+
 /// What waits in one session, as it was known after its last turn.
 #[derive(Debug, Default)]
 pub(crate) struct Waiting {
+    /// With the mark: it falls to one connection, in which something waits.
     bytes: AtomicUsize,
     total: Arc<WaitingTotal>,
-    /// Somebody found this session to be the one that must go.
-    must_close: AtomicBool,
 }
 
 impl Waiting {
@@ -39,15 +41,19 @@ impl Waiting {
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        self.bytes.load(Ordering::Relaxed)
+        self.bytes.load(Ordering::Relaxed) & !MUST_CLOSE
     }
 
     /// So many bytes wait in this session. Answers whether all sessions hold more than they may.
     pub(crate) fn note(&self, bytes: usize) -> bool {
         // In the steady state nothing waits behind a turn, and no counter is written.
         if bytes != self.bytes() {
-            let before = self.bytes.swap(bytes, Ordering::Relaxed);
-            self.total.bytes.fetch_add(bytes.wrapping_sub(before), Ordering::Relaxed);
+            let noted = |known| if bytes == 0 { 0 } else { bytes | known & MUST_CLOSE };
+            let (set, fetch) = (Ordering::Relaxed, Ordering::Relaxed);
+            let before = self.bytes.fetch_update(set, fetch, |known| Some(noted(known)));
+            let (Ok(before) | Err(before)) = before;
+            let more = bytes.wrapping_sub(before & !MUST_CLOSE);
+            self.total.bytes.fetch_add(more, Ordering::Relaxed);
         }
         self.total.is_over(0)
     }
@@ -57,13 +63,15 @@ impl Waiting {
         self.total.is_over(queued)
     }
 
+    /// Somebody found this session to be the one that must go: without effect if it has gone.
     pub(crate) fn close(&self) {
-        self.must_close.store(true, Ordering::Relaxed);
+        let marked = |known| (known > 0).then_some(known | MUST_CLOSE);
+        let _ = self.bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, marked);
     }
 
-    /// Whether the session must go; told once.
+    /// Whether the session must go, until nothing waits.
     pub(crate) fn must_close(&self) -> bool {
-        self.must_close.load(Ordering::Relaxed) && self.must_close.swap(false, Ordering::Relaxed)
+        self.bytes.load(Ordering::Relaxed) & MUST_CLOSE != 0
     }
 }
 
@@ -80,6 +88,19 @@ mod tests {
         assert!(!a.note(0), "closed");
         assert_eq!((a.bytes(), b.bytes()), (0, 41));
         let free = Waiting::default();
-        assert!(!free.note(usize::MAX), "without a limit");
+        assert!(!free.note(usize::MAX >> 1), "without a limit");
+    }
+
+    #[test]
+    fn who_must_go_goes_once() {
+        let waiting = Waiting::of(&Arc::new(WaitingTotal::new(50)));
+        waiting.note(60);
+        waiting.close();
+        assert!(waiting.note(70) && waiting.must_close() && waiting.bytes() == 70);
+        assert!(!waiting.note(0) && !waiting.must_close(), "it has gone");
+        waiting.close();
+        assert!(!waiting.must_close(), "found by two, and gone before the second one said so");
+        waiting.note(60);
+        assert!(!waiting.must_close(), "another connection");
     }
 }

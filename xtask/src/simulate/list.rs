@@ -482,9 +482,9 @@ pub(super) const FAULTS: &[Fault] = &[
         name: "returned-and-sent",
         changes: &[(
             OUTGOING,
-            "while let Some((msg_type, body)) = self.backlog.take_first() {\n",
-            "if let Some(m) = self.backlog.first() {\n            let (msg_type, body) = \
-             (m.msg_type.to_vec(), m.body.to_vec());\n",
+            "self.backlog.fill(queue);\n        let unsent = self.backlog.take_all()",
+            "self.backlog.fill(queue);\n        let all = self.backlog.take_all();\n        \
+             self.backlog.put_back(all.clone());\n        let unsent = all",
         )],
         kind: "applications",
         worlds: 2_000,

@@ -1,7 +1,8 @@
 //! Messages taken from the queue and not sent yet, oldest first.
 //!
-//! Invariants: those that the store has come before those that it has not; what has left is told to
-//! the store with the next commit, the one that keeps the message's number too.
+//! Invariants: those that were put into the store come before the others; what has left is told to
+//! the store with the next commit, the one that keeps the message's number too; what was sent is at
+//! hand until that commit.
 
 use std::collections::VecDeque;
 
@@ -15,6 +16,48 @@ struct Kept {
     ticket: u64,
     /// When it was put.
     time_ns: u64,
+    /// Committed, and not given up since.
+    is_certain: bool,
+}
+
+/// A message that has left.
+#[derive(Clone, Debug)]
+pub(super) struct Left {
+    pub(super) msg_type: Vec<u8>,
+    pub(super) body: Vec<u8>,
+    kept: Option<Kept>,
+}
+
+impl Left {
+    fn of(message: &Queued<'_>, kept: Option<Kept>) -> Self {
+        let (msg_type, body) = (message.msg_type.to_vec(), message.body.to_vec());
+        Self { msg_type, body, kept }
+    }
+
+    /// Whether the store may have it.
+    pub(super) const fn is_kept(&self) -> bool {
+        self.kept.is_some()
+    }
+}
+
+/// Messages that are sent, and not committed.
+#[derive(Debug, Default)]
+struct Uncommitted {
+    /// As the queue has them.
+    bytes: Vec<u8>,
+    /// What the store knows of the first ones.
+    kept: Vec<Kept>,
+    /// MsgSeqNum(34) of the first one.
+    seq: u64,
+}
+
+/// Who takes messages out of the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Takers {
+    /// Only this process: what waits is not lost if the store keeps nothing of it.
+    Own,
+    /// Another process too, which has sent what is missing.
+    Others,
 }
 
 #[derive(Debug)]
@@ -22,18 +65,29 @@ pub(super) struct Backlog {
     /// Messages as the queue has them; those before `from` have left.
     bytes: Vec<u8>,
     from: usize,
-    /// Those before this place are in the store.
+    /// Those before this place were put into the store.
     kept_to: usize,
     kept: VecDeque<Kept>,
     next_ticket: u64,
     /// Up to which ticket the store is to be told that nothing waits.
     gone: Option<u64>,
+    sent: Uncommitted,
+    /// Tickets of messages that were put, and whose senders heard of a failure.
+    refused: Vec<u64>,
 }
 
 impl Default for Backlog {
     fn default() -> Self {
-        let (bytes, kept) = (Vec::new(), VecDeque::new());
-        Self { bytes, from: 0, kept_to: 0, kept, next_ticket: 1, gone: None }
+        Self {
+            bytes: Vec::new(),
+            from: 0,
+            kept_to: 0,
+            kept: VecDeque::new(),
+            next_ticket: 1,
+            gone: None,
+            sent: Uncommitted::default(),
+            refused: Vec::new(),
+        }
     }
 }
 
@@ -74,16 +128,31 @@ impl Backlog {
         self.kept.front().map(|kept| kept.time_ns)
     }
 
-    /// MsgType(35) and body of the first one, which is given up.
-    pub(super) fn take_first(&mut self) -> Option<(Vec<u8>, Vec<u8>)> {
-        let message = self.first()?;
-        let taken = (message.msg_type.to_vec(), message.body.to_vec());
+    /// The first one, which is given up.
+    pub(super) fn take_first(&mut self) -> Option<Left> {
+        let left = Left::of(&self.first()?, self.kept.front().copied());
         self.drop_first();
-        Some(taken)
+        Some(left)
     }
 
-    /// The first one is sent or given up.
-    pub(super) fn drop_first(&mut self) {
+    /// Everything, which is given up.
+    pub(super) fn take_all(&mut self) -> Vec<Left> {
+        std::iter::from_fn(|| self.take_first()).collect()
+    }
+
+    /// The first one is sent under this MsgSeqNum(34).
+    pub(super) fn first_is_sent(&mut self, seq: u64) {
+        let Some(message) = queue::first(&self.bytes[self.from..]) else { return };
+        if self.sent.bytes.is_empty() {
+            self.sent.seq = seq;
+        }
+        self.sent.bytes.extend_from_slice(&self.bytes[self.from..self.from + message.len]);
+        self.sent.kept.extend(self.kept.front());
+        self.drop_first();
+    }
+
+    /// The first one leaves.
+    fn drop_first(&mut self) {
         let Some(len) = self.first().map(|message| message.len) else { return };
         self.from += len;
         self.kept_to = self.kept_to.max(self.from);
@@ -102,9 +171,21 @@ impl Backlog {
         }
     }
 
-    /// Drops those that the store does not have.
-    pub(super) fn drop_others(&mut self) {
-        self.bytes.truncate(self.kept_to);
+    /// Drops the message that lies behind so many bytes: its sender hears of a failure.
+    pub(super) fn refuse(&mut self, at: usize) {
+        self.compact();
+        let (mut begin, mut place) = (0, 0);
+        while let Some(len) = queue::first(&self.bytes[begin..]).map(|message| message.len) {
+            if begin == at {
+                self.bytes.drain(at..at + len);
+                if let Some(kept) = self.kept.remove(place) {
+                    self.kept_to -= len;
+                    self.refused.push(kept.ticket);
+                }
+                return;
+            }
+            (begin, place) = (begin + len, place + 1);
+        }
     }
 
     /// Takes over what other threads have handed over.
@@ -129,32 +210,10 @@ impl Backlog {
                 record.extend_from_slice(part);
             }
             store.put(now_ns, Record::Queued { ticket, bytes: &record })?;
-            self.kept.push_back(Kept { ticket, time_ns: now_ns });
+            self.kept.push_back(Kept { ticket, time_ns: now_ns, is_certain: false });
             self.next_ticket = ticket + 1;
             self.kept_to += message.len;
         }
-        Ok(())
-    }
-
-    /// Takes from the store what waits there, in place of what was there before.
-    pub(super) fn restore(&mut self, store: &mut dyn Store) -> Result<(), StoreError> {
-        let others = self.bytes.split_off(self.kept_to);
-        self.bytes.clear();
-        self.kept.clear();
-        (self.from, self.next_ticket, self.gone) = (0, 1, None);
-        while let Some(found) = store.queued(self.next_ticket)? {
-            self.next_ticket = found.seq + 1;
-            let fields = found.bytes.strip_prefix(b"35=");
-            let end = fields.and_then(|fields| fields.iter().position(|byte| *byte == 1));
-            let (Some(fields), Some(end)) = (fields, end) else {
-                tracing::error!(ticket = found.seq, "what waits in the store is no message");
-                continue;
-            };
-            queue::put(&mut self.bytes, &fields[..end], &fields[end + 1..]);
-            self.kept.push_back(Kept { ticket: found.seq, time_ns: found.time_ns });
-        }
-        self.kept_to = self.bytes.len();
-        self.bytes.extend_from_slice(&others);
         Ok(())
     }
 
@@ -162,4 +221,100 @@ impl Backlog {
     pub(super) fn take_gone(&mut self) -> Option<Record<'static>> {
         self.gone.take().map(Record::Unqueued)
     }
+
+    /// The store has committed what it was given.
+    pub(super) fn committed(&mut self) {
+        self.sent.bytes.clear();
+        self.sent.kept.clear();
+        for kept in self.kept.iter_mut().rev().take_while(|kept| !kept.is_certain) {
+            kept.is_certain = true;
+        }
+    }
+
+    /// The messages that are sent and not committed, as the queue has them, and the MsgSeqNum(34)
+    /// of the first one.
+    pub(super) fn uncommitted(&self) -> (&[u8], u64) {
+        (&self.sent.bytes, self.sent.seq)
+    }
+
+    /// The store has committed what was sent, although it has failed.
+    pub(super) fn forget_uncommitted(&mut self) {
+        self.sent = Uncommitted::default();
+    }
+
+    /// What was given up waits again, in front: the store has failed, and may still have it.
+    pub(super) fn put_back(&mut self, messages: Vec<Left>) {
+        let mut all = messages;
+        for left in &mut all {
+            left.kept = left.kept.map(|kept| Kept { is_certain: false, ..kept });
+        }
+        all.extend(listed(self.bytes(), self.kept.iter()));
+        (self.from, self.kept_to) = (0, 0);
+        self.bytes.clear();
+        self.kept.clear();
+        for left in all {
+            queue::put(&mut self.bytes, &left.msg_type, &left.body);
+            if let Some(kept) = left.kept {
+                self.kept.push_back(kept);
+                self.kept_to = self.bytes.len();
+            }
+        }
+    }
+
+    /// Takes from the store, if it is to be read, what waits there. What was sent and not committed
+    /// waits again, and so does what the store has not committed.
+    pub(super) fn restore(
+        &mut self,
+        store: Option<&mut dyn Store>,
+        takers: Takers,
+    ) -> Result<(), StoreError> {
+        let (mut bytes, mut kept, mut next_ticket) = (Vec::new(), VecDeque::new(), 1);
+        if let Some(store) = store {
+            while let Some(found) = store.queued(next_ticket)? {
+                next_ticket = found.seq + 1;
+                if self.refused.contains(&found.seq) {
+                    continue;
+                }
+                let fields = found.bytes.strip_prefix(b"35=");
+                let end = fields.and_then(|fields| fields.iter().position(|byte| *byte == 1));
+                let (Some(fields), Some(end)) = (fields, end) else {
+                    tracing::error!(ticket = found.seq, "what waits in the store is no message");
+                    continue;
+                };
+                queue::put(&mut bytes, &fields[..end], &fields[end + 1..]);
+                let time_ns = found.time_ns;
+                kept.push_back(Kept { ticket: found.seq, time_ns, is_certain: true });
+            }
+        }
+        let kept_to = bytes.len();
+        let sent = listed(&self.sent.bytes, self.sent.kept.iter());
+        for message in sent.chain(listed(self.bytes(), self.kept.iter())) {
+            let waits = message.kept.is_none_or(|known| {
+                let found = kept.binary_search_by_key(&known.ticket, |found: &Kept| found.ticket);
+                let is_found = found.is_ok_and(|at| kept[at].time_ns == known.time_ns);
+                !is_found && (!known.is_certain || takers == Takers::Own)
+            });
+            if waits {
+                queue::put(&mut bytes, &message.msg_type, &message.body);
+            }
+        }
+        self.sent = Uncommitted::default();
+        (self.bytes, self.from, self.kept_to) = (bytes, 0, kept_to);
+        // A ticket that was used is not used again, whoever has seen it.
+        self.next_ticket = next_ticket.max(self.next_ticket);
+        (self.kept, self.gone) = (kept, None);
+        Ok(())
+    }
+}
+
+/// The messages of a buffer, each with what the store knows of it.
+fn listed<'a>(
+    mut bytes: &'a [u8],
+    mut kept: impl Iterator<Item = &'a Kept>,
+) -> impl Iterator<Item = Left> {
+    std::iter::from_fn(move || {
+        let message = queue::first(bytes)?;
+        bytes = &bytes[message.len..];
+        Some(Left::of(&message, kept.next().copied()))
+    })
 }

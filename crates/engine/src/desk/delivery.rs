@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use transfix_codec::{Body, CheckSumPolicy, Message, Tag, tag};
 use transfix_session::{BeginString, Disconnect, Now};
-use transfix_store::Record;
+use transfix_store::{Record, Store};
 
 use super::Desk;
 use crate::application::BusinessReject;

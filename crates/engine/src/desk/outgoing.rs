@@ -3,9 +3,10 @@
 
 use transfix_codec::Body;
 use transfix_session::{Now, SendError, State};
-use transfix_store::StoreError;
+use transfix_store::{Store, StoreError};
 
 use super::Desk;
+use super::backlog::{Left, Takers};
 use crate::handle::Sent;
 use crate::queue::{self, SendQueue};
 use crate::settings::{Offline, Unsent};
@@ -19,6 +20,9 @@ impl Desk {
         msg_type: &[u8],
         fill: impl FnOnce(&mut Body<'_>),
     ) -> Result<Sent, SendError> {
+        if self.has_failed() {
+            return Err(SendError::Failed);
+        }
         let queued_bytes = self.out.bytes().len();
         if queued_bytes > self.options.queued_bytes_max {
             return Err(SendError::WouldBlock { queued_bytes });
@@ -71,7 +75,7 @@ impl Desk {
         if !stores && self.must_wait() {
             return;
         }
-        if self.backlog.is_empty() && !queue.is_pending() {
+        if self.has_failed() || (self.backlog.is_empty() && !queue.is_pending()) {
             return;
         }
         self.expire_queued(now);
@@ -87,22 +91,22 @@ impl Desk {
                 true => session.send_offline(now, msg_type, out, fill),
                 false => session.send(now, msg_type, out, fill),
             };
-            if let Err(why) = sent {
-                // Checked when it was accepted: it may be longer than the counterparty takes.
-                refused.push((msg_type.to_vec(), body.to_vec(), why));
-            }
             if stores {
                 let stored = self.put_entries(now);
                 self.out.clear();
-                // It waits on, and the store fails again when this is committed.
+                // It waits on.
                 if stored.is_err() {
                     break;
                 }
             }
-            self.backlog.drop_first();
+            match sent {
+                Ok(seq) => self.backlog.first_is_sent(seq),
+                // Checked when it was accepted: it may be longer than the counterparty takes.
+                Err(why) => refused.extend(self.backlog.take_first().map(|left| (left, why))),
+            }
         }
         self.note_taken(queue);
-        self.give_back(now, &refused);
+        self.give_back(now, refused);
     }
 
     /// How many bytes wait in the queue.
@@ -117,25 +121,46 @@ impl Desk {
         }
         self.backlog.fill(queue);
         self.note_taken(queue);
-        self.backlog.keep(now.utc.0.unsigned_abs(), &mut *self.store)
+        self.backlog.keep(now.utc.0.unsigned_abs(), &mut self.store)
     }
 
     /// Puts what waits for a logon into the store.
     pub(crate) fn keep_queued(&mut self, now: Now, queue: &SendQueue) -> Result<(), StoreError> {
-        let kept = self.put_queued(now, queue);
-        if kept.is_err() {
-            // Refused: they must not be sent later.
-            self.backlog.drop_others();
+        self.put_queued(now, queue)?;
+        self.journal(now)
+    }
+
+    /// Takes a message into the queue, and into the store if it waits for a logon. Answers how many
+    /// bytes wait then.
+    pub(crate) fn queue(
+        &mut self,
+        now: Now,
+        queue: &SendQueue,
+        msg_type: &[u8],
+        fill: impl FnOnce(&mut Body<'_>),
+    ) -> Result<usize, SendError> {
+        let before = self.backlog.len();
+        let pushed = queue.push(msg_type, fill)?;
+        if self.keep_queued(now, queue).is_err() {
+            // It must not be sent later, other than those that others have handed over.
+            self.backlog.fill(queue);
+            self.backlog.refuse(before + pushed.at);
             self.note_taken(queue);
+            return Err(SendError::Failed);
         }
-        kept.and_then(|()| self.journal(now))
+        Ok(pushed.bytes)
     }
 
     /// Takes from the store what waits there.
     pub(crate) fn restore_queued(&mut self) -> Result<(), StoreError> {
+        let takers = match self.options.refresh_on_logon {
+            true => Takers::Others,
+            false => Takers::Own,
+        };
         if self.options.offline == Offline::Queue {
-            return self.backlog.restore(&mut *self.store);
+            return self.backlog.restore(Some(&mut self.store), takers);
         }
+        self.backlog.restore(None, takers)?;
         if self.store.queued(1)?.is_some() {
             let why = "messages wait in the store, and are not sent without offline = \"queue\"";
             tracing::warn!(session = %self.id(), why);
@@ -147,30 +172,61 @@ impl Desk {
     pub(crate) fn expire_queued(&mut self, now: Now) {
         let mut expired = Vec::new();
         while self.queue_deadline(now).is_some_and(|at| at <= now.monotonic_ns)
-            && let Some((msg_type, body)) = self.backlog.take_first()
+            && let Some(left) = self.backlog.take_first()
         {
-            expired.push((msg_type, body, SendError::Expired));
+            expired.push((left, SendError::Expired));
         }
-        self.give_back(now, &expired);
+        self.give_back(now, expired);
     }
 
     /// Tells the application what is not sent. The store comes first: a later process must not send
-    /// what was given back. If it fails, its messages are not given back: they wait there.
-    fn give_back(&mut self, now: Now, messages: &[(Vec<u8>, Vec<u8>, SendError)]) {
+    /// what was given back. If it fails, those that it may have wait on.
+    fn give_back(&mut self, now: Now, mut messages: Vec<(Left, SendError)>) {
         if messages.is_empty() {
             return;
         }
-        let count = messages.len();
-        if let Err(error) = self.journal(now) {
-            let why = "not given back: the store failed";
-            tracing::error!(session = %self.id(), %error, count, why);
-            return;
+        if self.journal(now).is_err() {
+            let kept: Vec<Left> =
+                messages.extract_if(.., |(left, _)| left.is_kept()).map(|(left, _)| left).collect();
+            if !kept.is_empty() {
+                let (count, why) = (kept.len(), "not given back: the store has failed");
+                tracing::error!(session = %self.id(), count, why);
+            }
+            self.backlog.put_back(kept);
         }
-        for (msg_type, body, why) in messages {
+        for (left, why) in messages {
             let id = &self.session.config().id;
             tracing::warn!(session = %id, %why, "not sent, and given back");
-            self.application.on_unsent(id, msg_type, body, *why);
+            self.application.on_unsent(id, &left.msg_type, &left.body, why);
         }
+    }
+
+    /// What the store had to commit when it failed: whether it has it now that it is open again.
+    pub(super) fn settle_uncommitted(&mut self) -> Result<(), StoreError> {
+        let Some(failure) = self.store.failure() else { return Ok(()) };
+        let (messages, seq) = self.backlog.uncommitted();
+        let Some(first) = queue::first(messages) else { return Ok(()) };
+        if self.store.numbers() == failure.numbers {
+            return Ok(());
+        }
+        // Another process may have gone on from where we were; a store need not keep messages.
+        let is_it = self.store.outbound(seq)?.is_none_or(|stored| {
+            let mut found = stored.bytes.windows(first.body.len().max(1));
+            first.body.is_empty() || found.any(|bytes| bytes == first.body)
+        });
+        if is_it {
+            self.backlog.forget_uncommitted();
+        }
+        Ok(())
+    }
+
+    /// Gives back what could not be given back before the store was open again.
+    pub(super) fn return_late(&mut self, now: Now, queue: &SendQueue) {
+        if let Some(why) = self.returns.take() {
+            let unsent = self.backlog.take_all().into_iter().map(|left| (left, why)).collect();
+            self.give_back(now, unsent);
+        }
+        self.note_taken(queue);
     }
 
     /// When the first message that waits expires, on the monotonic clock.
@@ -218,11 +274,15 @@ impl Desk {
             return;
         }
         self.backlog.fill(queue);
-        let mut unsent = Vec::new();
-        while let Some((msg_type, body)) = self.backlog.take_first() {
-            unsent.push((msg_type, body, why));
-        }
+        let unsent = self.backlog.take_all().into_iter().map(|left| (left, why)).collect();
+        self.give_back(now, unsent);
         self.note_taken(queue);
-        self.give_back(now, &unsent);
+        // What the store may have, and what was sent last: it is not known yet whether it was.
+        self.returns = self.has_failed().then_some(why);
+        let bytes = self.backlog.uncommitted().0.len();
+        if bytes > 0 {
+            let why = "sent as the store failed: comes back when it is open again";
+            tracing::error!(session = %self.id(), bytes, why);
+        }
     }
 }

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 mod delivery;
+mod failing;
 mod memory;
 mod outgoing;
 mod own_store;

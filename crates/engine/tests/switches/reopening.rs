@@ -63,7 +63,7 @@ impl Store for Ailing {
 }
 
 /// Logs on as often as it takes, and answers with what comes back first.
-fn insist(address: SocketAddr, logon: &str) -> (Wire, String) {
+pub(crate) fn insist(address: SocketAddr, logon: &str) -> (Wire, String) {
     loop {
         let mut wire = Wire::connect(address, BeginString::Fix44);
         wire.send(logon);

@@ -1,0 +1,185 @@
+//! The store of a session, which is asked to keep nothing more once it has failed, until it is open
+//! again.
+//!
+//! Invariant: the error that made it fail is logged, once; what follows from it is not.
+
+use transfix_session::SessionId;
+use transfix_store::{Numbers, Record, Store, StoreError, Stored};
+
+/// What is known of a failure.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Failure {
+    /// The numbers of the last commit before it.
+    pub(super) numbers: Numbers,
+    /// The store has no room for what it was given, and never will.
+    pub(super) is_too_large: bool,
+}
+
+pub(super) struct Watched {
+    store: Box<dyn Store>,
+    id: SessionId,
+    failure: Option<Failure>,
+}
+
+impl Watched {
+    pub(super) const fn new(store: Box<dyn Store>, id: SessionId) -> Self {
+        Self { store, id, failure: None }
+    }
+
+    pub(super) const fn failure(&self) -> Option<Failure> {
+        self.failure
+    }
+
+    /// It cannot go on.
+    pub(super) fn fail(&mut self, error: &StoreError) {
+        self.fail_after(self.store.numbers(), error);
+    }
+
+    fn fail_after(&mut self, numbers: Numbers, error: &StoreError) {
+        if self.failure.is_none() {
+            tracing::error!(session = %self.id, %error, "store failed");
+            let is_too_large = matches!(error, StoreError::TooLarge { .. });
+            self.failure = Some(Failure { numbers, is_too_large });
+        }
+    }
+
+    /// It is open again.
+    pub(super) const fn go_on(&mut self) {
+        self.failure = None;
+    }
+
+    const fn check(&self) -> Result<(), StoreError> {
+        match self.failure {
+            None => Ok(()),
+            Some(_) => Err(StoreError::Poisoned),
+        }
+    }
+}
+
+impl Store for Watched {
+    fn numbers(&self) -> Numbers {
+        self.store.numbers()
+    }
+
+    fn put(&mut self, now_ns: u64, record: Record<'_>) -> Result<(), StoreError> {
+        self.check()?;
+        self.store.put(now_ns, record).inspect_err(|error| self.fail(error))
+    }
+
+    fn commit(&mut self) -> Result<(), StoreError> {
+        self.check()?;
+        // Before, since a commit that fails may have been one all the same.
+        let numbers = self.store.numbers();
+        self.store.commit().inspect_err(|error| self.fail_after(numbers, error))
+    }
+
+    fn outbound(&mut self, seq: u64) -> Result<Option<Stored<'_>>, StoreError> {
+        self.store.outbound(seq)
+    }
+
+    fn inbound(&mut self, seq: u64) -> Result<Option<Stored<'_>>, StoreError> {
+        self.store.inbound(seq)
+    }
+
+    fn queued(&mut self, ticket: u64) -> Result<Option<Stored<'_>>, StoreError> {
+        self.store.queued(ticket)
+    }
+
+    fn reopen(&mut self) -> Result<(), StoreError> {
+        self.store.reopen()
+    }
+
+    fn refresh(&mut self) -> Result<(), StoreError> {
+        self.store.refresh()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Debug;
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+    use tracing::field::{Field, Visit};
+    use tracing::span::{Attributes, Id, Record as Values};
+    use tracing::{Event, Metadata, Subscriber};
+    use transfix_session::BeginString;
+
+    /// What the lines of the log say of errors.
+    #[derive(Clone, Default)]
+    struct Errors(Arc<Mutex<Vec<String>>>);
+
+    impl Visit for &Errors {
+        fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+            if field.name() == "error" {
+                self.0.lock().unwrap().push(format!("{value:?}"));
+            }
+        }
+    }
+
+    impl Subscriber for Errors {
+        fn enabled(&self, _: &Metadata<'_>) -> bool {
+            true
+        }
+
+        fn new_span(&self, _: &Attributes<'_>) -> Id {
+            Id::from_u64(1)
+        }
+
+        fn record(&self, _: &Id, _: &Values<'_>) {}
+
+        fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+        fn event(&self, event: &Event<'_>) {
+            event.record(&mut &*self);
+        }
+
+        fn enter(&self, _: &Id) {}
+
+        fn exit(&self, _: &Id) {}
+    }
+
+    /// Fails with a cause, and then like a store that has failed before.
+    struct Full {
+        failed: bool,
+    }
+
+    impl Store for Full {
+        fn numbers(&self) -> Numbers {
+            Numbers::fresh(0)
+        }
+
+        fn put(&mut self, _: u64, _: Record<'_>) -> Result<(), StoreError> {
+            match std::mem::replace(&mut self.failed, true) {
+                false => Err(StoreError::Full { bytes_max: 7 }),
+                true => Err(StoreError::Poisoned),
+            }
+        }
+
+        fn commit(&mut self) -> Result<(), StoreError> {
+            self.put(0, Record::Reset)
+        }
+
+        fn outbound(&mut self, _: u64) -> Result<Option<Stored<'_>>, StoreError> {
+            Ok(None)
+        }
+
+        fn inbound(&mut self, _: u64) -> Result<Option<Stored<'_>>, StoreError> {
+            Ok(None)
+        }
+    }
+
+    #[test]
+    fn the_log_names_the_cause_once() {
+        let errors = Errors::default();
+        let id = SessionId::new(BeginString::Fix44, "A", "B");
+        let mut store = Watched::new(Box::new(Full { failed: false }), id);
+        tracing::subscriber::with_default(errors.clone(), || {
+            assert!(matches!(store.put(1, Record::Reset), Err(StoreError::Full { .. })));
+            let Err(error) = store.commit() else { panic!("it has failed") };
+            store.fail(&error);
+        });
+        let cause = StoreError::Full { bytes_max: 7 }.to_string();
+        assert_eq!(*errors.0.lock().unwrap(), [cause]);
+    }
+}
