@@ -172,13 +172,19 @@ impl Slot {
         if link.desk.has_failed() {
             return Err(Down::Store(StoreError::Poisoned));
         }
-        if self.shared.offline != Offline::Queue {
-            return Ok(());
+        match self.shared.offline {
+            Offline::Refuse => Ok(()),
+            Offline::Store => {
+                link.desk.send_queued(now, &self.shared.queue);
+                link.flush(now)
+            }
+            Offline::Queue => {
+                link.desk.expire_queued(now);
+                link.desk.keep_queued(now, &self.shared.queue).map_err(Down::Store)?;
+                self.expires_at = link.desk.queue_deadline(now);
+                Ok(())
+            }
         }
-        link.desk.expire_queued(now);
-        link.desk.keep_queued(now, &self.shared.queue).map_err(Down::Store)?;
-        self.expires_at = link.desk.queue_deadline(now);
-        Ok(())
     }
 
     /// Whether the schedule allows a connection now.

@@ -245,7 +245,7 @@ impl Worker {
             let shared = &self.slots[i].shared;
             let called = shared.attention.load(Ordering::Acquire)
                 && shared.attention.swap(false, Ordering::AcqRel);
-            let takes = self.slots[i].up || shared.offline == Offline::Queue;
+            let takes = self.slots[i].up || shared.offline != Offline::Refuse;
             if called || (takes && shared.queue.is_pending()) {
                 self.ready(i);
                 // A Logout(5), for instance, makes the session's next deadline earlier.

@@ -202,7 +202,6 @@ impl Side {
             log.forget(&before.queued);
             log.undo_returns(before.returned);
         }
-        self.disk.ail(None);
         self.restart(now, self.disk.worst());
         let found = self.numbers();
         // What waits in a queue may be sent in several batches.
@@ -225,6 +224,8 @@ impl Side {
     /// A new process takes over: only the store is left.
     pub(super) fn restart(&mut self, now: u64, crash: Crash) {
         self.app.lock().forget(&self.rig.queued());
+        // No store opens on a disk that cannot sync.
+        self.disk.ail(None);
         let store = self.disk.open(crash);
         self.rig = start(&self.settings, self.held, &self.app, store, &self.rules);
         self.received = (now, 0);
