@@ -476,7 +476,7 @@ pub(super) const FAULTS: &[Fault] = &[
         name: "full-queue-forgotten",
         changes: &[(LINK, "again || more || desk.sends_more()", "again || more")],
         kind: "applications",
-        worlds: 5_000,
+        worlds: 60_000,
     },
     Fault {
         name: "returned-and-sent",
