@@ -6,14 +6,16 @@ use transfix_store::{Kind, Numbers, Record};
 
 /// Which way a message went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Direction {
+pub enum Direction {
+    /// Sent.
     Outbound,
+    /// Received.
     Inbound,
 }
 
 /// A message with what is kept of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Kept {
+pub struct Kept {
     pub(crate) kind: Kind,
     pub(crate) time_ns: u64,
     pub(crate) bytes: Vec<u8>,
@@ -21,7 +23,7 @@ pub(crate) struct Kept {
 
 /// To be done in this order: reset, hide, write; the queue and the notes for themselves.
 #[derive(Debug)]
-pub(crate) struct Batch {
+pub struct Batch {
     /// The numbers behind it.
     pub(crate) numbers: Numbers,
     /// What lies before is no longer found.

@@ -33,6 +33,7 @@
 //! ```
 
 mod batch;
+mod database;
 mod window;
 
 #[cfg(feature = "postgres")]
@@ -40,6 +41,7 @@ mod postgres;
 #[cfg(feature = "redis")]
 mod redis;
 
+pub use database::DatabaseStore;
 #[cfg(feature = "postgres")]
 pub use postgres::PostgresStore;
 #[cfg(feature = "redis")]

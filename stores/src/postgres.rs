@@ -1,13 +1,11 @@
 //! PostgreSQL: three tables and a function, made where they are missing.
 
-use std::fmt;
-
 use postgres::{Client, Config, NoTls, Row, Statement};
-use transfix_store::{Kind, Numbers, Record, Store, StoreError, Stored};
+use transfix_store::{Kind, Numbers, StoreError};
 
 use crate::batch::{Batch, Direction, Kept};
-use crate::window::{AHEAD, Window};
-use crate::{PATIENCE, failed, taken_over, unreadable};
+use crate::database::{DatabaseStore, Server, Taking, Written};
+use crate::{PATIENCE, failed, unreadable};
 
 const SCHEMA: &str = include_str!("schema.sql");
 /// Who makes the tables does so alone.
@@ -42,10 +40,12 @@ const READ_QUEUE: &str = "\
 ///
 /// Tables `transfix_session`, `transfix_message`, `transfix_queue` and `transfix_note` are made in
 /// the connection's schema where they are missing, which needs the right to do so once; after that
-/// SELECT, INSERT, UPDATE and DELETE on them. Messages of
-/// before a reset stay under their generation: nothing reads them, and they may be deleted.
-/// MsgSeqNum(34) is at most 2^63 - 1 here.
-pub struct PostgresStore {
+/// SELECT, INSERT, UPDATE and DELETE on them. Messages of before a reset stay under their
+/// generation: nothing reads them, and they may be deleted. MsgSeqNum(34) is at most 2^63 - 1 here.
+pub type PostgresStore = DatabaseStore<Postgres>;
+
+/// The server's side of a [`PostgresStore`].
+pub struct Postgres {
     /// Where to connect again.
     config: Option<Config>,
     client: Client,
@@ -54,12 +54,6 @@ pub struct PostgresStore {
     id: i64,
     writer: i64,
     generation: i64,
-    numbers: Numbers,
-    batch: Batch,
-    window: Window,
-    /// What was read last, where it is not in the window.
-    found: Option<(u64, Kept)>,
-    poisoned: bool,
 }
 
 impl PostgresStore {
@@ -72,7 +66,7 @@ impl PostgresStore {
     pub fn open(config: &str, name: &str, now_ns: u64) -> Result<Self, StoreError> {
         let config = limited(config.parse().map_err(failed)?);
         let mut store = Self::over(connect(&config)?, name, now_ns)?;
-        store.config = Some(config);
+        store.server.config = Some(config);
         Ok(store)
     }
 
@@ -91,7 +85,7 @@ impl PostgresStore {
         let statements = Statements::of(&mut client)?;
         let row = client.query_one(OPEN, &[&name, &signed(now_ns)?]).map_err(failed)?;
         let session = Session::of(&row, name)?;
-        Ok(Self {
+        let server = Postgres {
             config: None,
             client,
             statements,
@@ -99,43 +93,39 @@ impl PostgresStore {
             id: session.id,
             writer: session.writer,
             generation: session.generation,
-            numbers: session.numbers,
-            batch: Batch::new(session.numbers),
-            window: Window::default(),
-            found: None,
-            poisoned: false,
-        })
+        };
+        Ok(Self::of(server, name, session.numbers))
     }
+}
 
-    fn check(&self) -> Result<(), StoreError> {
-        if self.poisoned { Err(StoreError::Poisoned) } else { Ok(()) }
-    }
-
-    /// Connects again if the connection is gone, and goes on from what that query says.
-    fn take(&mut self, query: &str) -> Result<(), StoreError> {
+impl Server for Postgres {
+    fn take(&mut self, taking: Taking) -> Result<Numbers, StoreError> {
         if self.client.is_closed()
             && let Some(config) = &self.config
         {
             self.client = connect(config)?;
             self.statements = Statements::of(&mut self.client)?;
         }
+        let query = match taking {
+            Taking::Over => TAKE_OVER,
+            Taking::Nothing => READ_SESSION,
+        };
         let row = self.client.query_one(query, &[&self.id]).map_err(failed)?;
         let session = Session::of(&row, &self.name)?;
-        if query == TAKE_OVER {
+        if taking == Taking::Over {
             self.writer = session.writer;
         }
         self.generation = session.generation;
-        self.numbers = session.numbers;
-        self.batch = Batch::new(session.numbers);
-        self.window.forget();
-        // Whatever had failed: what is there now is known.
-        self.poisoned = false;
-        Ok(())
+        Ok(session.numbers)
     }
 
-    /// Whether it was written; not if somebody else has taken the session over.
-    fn write(&mut self) -> Result<bool, StoreError> {
-        let Batch { numbers, messages, queued, notes, .. } = &self.batch;
+    fn read_queue(&mut self, ticket: u64) -> Result<Option<(u64, Kept)>, StoreError> {
+        let row = self.client.query_opt(&self.statements.read_queue, &[&self.id, &signed(ticket)?]);
+        row.map_err(failed)?.map(|row| kept_of(&row, &self.name)).transpose()
+    }
+
+    fn write(&mut self, batch: &Batch) -> Result<Written, StoreError> {
+        let Batch { numbers, messages, queued, notes, .. } = batch;
         let directions: Vec<i16> = messages.keys().map(|(way, _)| way_of(*way)).collect();
         let seqs = messages.keys().map(|(_, seq)| signed(*seq)).collect::<Result<Vec<_>, _>>()?;
         let kinds: Vec<i16> = messages.values().map(|kept| kind_of(kept.kind)).collect();
@@ -154,14 +144,14 @@ impl PostgresStore {
                 &signed(numbers.next_in)?,
                 &signed(numbers.next_out)?,
                 &signed(numbers.created_ns)?,
-                &self.batch.resets,
-                &signed(self.batch.hides_from)?,
+                &batch.resets,
+                &signed(batch.hides_from)?,
                 &directions,
                 &seqs,
                 &kinds,
                 &times,
                 &bytes,
-                &signed(self.batch.unqueued)?,
+                &signed(batch.unqueued)?,
                 &tickets,
                 &queued_times,
                 &queued_bytes,
@@ -172,9 +162,9 @@ impl PostgresStore {
         match row.map_err(failed)?.get(0) {
             Some(generation) => {
                 self.generation = generation;
-                Ok(true)
+                Ok(Written::Whole)
             }
-            None => Ok(false),
+            None => Ok(Written::Nothing),
         }
     }
 
@@ -250,85 +240,6 @@ impl Session {
             numbers: Numbers { next_in: number(3)?, next_out: number(4)?, created_ns: number(5)? },
         })
     }
-}
-
-impl Store for PostgresStore {
-    fn numbers(&self) -> Numbers {
-        self.numbers
-    }
-
-    fn put(&mut self, now_ns: u64, record: Record<'_>) -> Result<(), StoreError> {
-        self.check()?;
-        self.batch.add(now_ns, &record);
-        Ok(())
-    }
-
-    fn commit(&mut self) -> Result<(), StoreError> {
-        self.check()?;
-        if self.batch.is_empty() {
-            return Ok(());
-        }
-        self.poisoned = true;
-        if !self.write()? {
-            return Err(taken_over(&self.name));
-        }
-        self.poisoned = false;
-        if self.batch.undoes() {
-            self.window.forget();
-        }
-        self.numbers = self.batch.numbers;
-        self.batch = Batch::new(self.numbers);
-        Ok(())
-    }
-
-    fn outbound(&mut self, seq: u64) -> Result<Option<Stored<'_>>, StoreError> {
-        self.check()?;
-        if seq >= self.numbers.next_out {
-            return Ok(None);
-        }
-        if !self.window.covers(seq) {
-            let end = self.numbers.next_out;
-            let found = self.read(Direction::Outbound, (seq, end), AHEAD)?;
-            self.window.fill(seq, end, found);
-        }
-        Ok(self.window.find(seq).map(|kept| stored(seq, kept)))
-    }
-
-    fn inbound(&mut self, seq: u64) -> Result<Option<Stored<'_>>, StoreError> {
-        self.check()?;
-        self.found = self.read(Direction::Inbound, (seq, seq.saturating_add(1)), 1)?.pop();
-        Ok(self.found.as_ref().map(|(seq, kept)| stored(*seq, kept)))
-    }
-
-    fn queued(&mut self, ticket: u64) -> Result<Option<Stored<'_>>, StoreError> {
-        self.check()?;
-        let row = self.client.query_opt(&self.statements.read_queue, &[&self.id, &signed(ticket)?]);
-        let row = row.map_err(failed)?;
-        self.found = row.map(|row| kept_of(&row, &self.name)).transpose()?;
-        Ok(self.found.as_ref().map(|(ticket, kept)| stored(*ticket, kept)))
-    }
-
-    fn reopen(&mut self) -> Result<(), StoreError> {
-        // Who has taken it over keeps it.
-        self.take(READ_SESSION)
-    }
-
-    fn refresh(&mut self) -> Result<(), StoreError> {
-        self.take(TAKE_OVER)
-    }
-}
-
-impl fmt::Debug for PostgresStore {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { name, numbers, poisoned, .. } = self;
-        let mut debug = f.debug_struct("PostgresStore");
-        debug.field("name", name).field("numbers", numbers).field("poisoned", poisoned);
-        debug.finish_non_exhaustive()
-    }
-}
-
-fn stored(seq: u64, kept: &Kept) -> Stored<'_> {
-    Stored { seq, kind: kept.kind, time_ns: kept.time_ns, bytes: &kept.bytes }
 }
 
 fn kept_of(row: &Row, name: &str) -> Result<(u64, Kept), StoreError> {

@@ -1,13 +1,11 @@
 //! Redis: a few keys for each session, written by one script.
 
-use std::fmt;
-
 use redis::{Client, Commands, Connection, Script};
-use transfix_store::{Kind, Numbers, Record, Store, StoreError, Stored};
+use transfix_store::{Kind, Numbers, StoreError};
 
 use crate::batch::{Batch, Direction, Kept};
-use crate::window::{AHEAD, Window};
-use crate::{PATIENCE, failed, taken_over, unreadable};
+use crate::database::{DatabaseStore, Server, Taking, Written};
+use crate::{PATIENCE, failed, unreadable};
 
 const COMMIT: &str = include_str!("commit.lua");
 /// Makes the session if it is missing, and takes it over if ARGV[2] says so.
@@ -34,21 +32,21 @@ const NUMBER_MAX: u64 = 1 << 53;
 ///
 /// How much a commit outlives is up to the server: with `appendfsync always` a power cut, else its
 /// last second may be lost, and with no append-only file all since the last snapshot.
-pub struct RedisStore {
+pub type RedisStore = DatabaseStore<Redis>;
+
+/// The server's side of a [`RedisStore`].
+pub struct Redis {
     /// Where to connect again.
     client: Option<Client>,
     connection: Connection,
+    /// An answer may still be under way.
+    is_cut: bool,
     commit: Script,
     open: Script,
     name: String,
     keys: [String; 5],
     writer: String,
-    numbers: Numbers,
-    batch: Batch,
-    window: Window,
-    /// What was read last, where it is not in the window.
-    found: Option<(u64, Kept)>,
-    poisoned: bool,
+    opened_ns: u64,
 }
 
 impl RedisStore {
@@ -61,7 +59,7 @@ impl RedisStore {
     pub fn open(url: &str, name: &str, now_ns: u64) -> Result<Self, StoreError> {
         let client = Client::open(url).map_err(failed)?;
         let mut store = Self::over(connect(&client)?, name, now_ns)?;
-        store.client = Some(client);
+        store.server.client = Some(client);
         Ok(store)
     }
 
@@ -71,56 +69,75 @@ impl RedisStore {
     /// As [`RedisStore::open`].
     pub fn over(connection: Connection, name: &str, now_ns: u64) -> Result<Self, StoreError> {
         let key = |part: &str| format!("transfix:{{{name}}}{part}");
-        let numbers = Numbers::fresh(now_ns);
-        let mut store = Self {
+        let mut server = Redis {
             client: None,
             connection,
+            is_cut: false,
             commit: Script::new(COMMIT),
             open: Script::new(OPEN),
             name: name.to_owned(),
             keys: ["", ":out", ":in", ":queue", ":notes"].map(key),
             writer: String::new(),
-            numbers,
-            batch: Batch::new(numbers),
-            window: Window::default(),
-            found: None,
-            poisoned: false,
+            opened_ns: now_ns,
         };
-        store.take(Taking::Over, now_ns)?;
-        Ok(store)
+        let numbers = server.take(Taking::Over)?;
+        Ok(Self::of(server, name, numbers))
     }
+}
 
-    fn connect_again(&mut self) -> Result<(), StoreError> {
-        // After an error an answer may still be under way.
-        if let Some(client) = self.client.as_ref().filter(|_| self.poisoned) {
+impl Redis {
+    /// Members of the sorted set with scores from `begin` on, up to `end`.
+    fn members(
+        &mut self,
+        key: usize,
+        (begin, end): (u64, String),
+        limit: usize,
+    ) -> Result<Vec<(u64, Kept)>, StoreError> {
+        let key = &self.keys[key];
+        let begin = begin.min(NUMBER_MAX);
+        let members = self.connection.zrangebyscore_limit(key, begin, end, 0, limit as isize);
+        let members: Vec<Vec<u8>> = members.inspect_err(|_| self.is_cut = true).map_err(failed)?;
+        let all = members.iter().map(|member| unpacked(member));
+        all.collect::<Option<_>>().ok_or_else(|| unreadable(&self.name, "a message"))
+    }
+}
+
+impl Server for Redis {
+    fn take(&mut self, taking: Taking) -> Result<Numbers, StoreError> {
+        if let Some(client) = self.client.as_ref().filter(|_| self.is_cut) {
             self.connection = connect(client)?;
         }
-        Ok(())
-    }
-
-    fn check(&self) -> Result<(), StoreError> {
-        if self.poisoned { Err(StoreError::Poisoned) } else { Ok(()) }
-    }
-
-    /// Goes on from what is there.
-    fn take(&mut self, taking: Taking, now_ns: u64) -> Result<(), StoreError> {
+        self.is_cut = true;
         let mut call = self.open.prepare_invoke();
-        call.key(&self.keys[0]).arg(now_ns).arg(u8::from(taking == Taking::Over));
+        call.key(&self.keys[0]).arg(self.opened_ns).arg(u8::from(taking == Taking::Over));
         let row: (String, u64, u64, u64) = call.invoke(&mut self.connection).map_err(failed)?;
         let (writer, next_in, next_out, created_ns) = row;
         if taking == Taking::Over {
             self.writer = writer;
         }
-        self.numbers = Numbers { next_in, next_out, created_ns };
-        self.batch = Batch::new(self.numbers);
-        self.window.forget();
-        self.poisoned = false;
-        Ok(())
+        self.is_cut = false;
+        Ok(Numbers { next_in, next_out, created_ns })
     }
 
-    /// Whether it was written; not if somebody else has taken the session over.
-    fn write(&mut self) -> Result<bool, StoreError> {
-        let Batch { numbers, messages, queued, notes, .. } = &self.batch;
+    fn read_queue(&mut self, ticket: u64) -> Result<Option<(u64, Kept)>, StoreError> {
+        Ok(self.members(3, (ticket, "+inf".to_owned()), 1)?.pop())
+    }
+
+    fn read(
+        &mut self,
+        way: Direction,
+        (begin, end): (u64, u64),
+        limit: usize,
+    ) -> Result<Vec<(u64, Kept)>, StoreError> {
+        let key = match way {
+            Direction::Outbound => 1,
+            Direction::Inbound => 2,
+        };
+        self.members(key, (begin, format!("({}", end.min(NUMBER_MAX + 1))), limit)
+    }
+
+    fn write(&mut self, batch: &Batch) -> Result<Written, StoreError> {
+        let Batch { numbers, messages, queued, notes, .. } = batch;
         let Numbers { next_in, next_out, created_ns } = *numbers;
         let numbers_seen = messages.keys().map(|(_, seq)| *seq).chain(queued.keys().copied());
         if let Some(beyond) = numbers_seen.chain([next_in, next_out]).find(|n| *n > NUMBER_MAX) {
@@ -132,7 +149,7 @@ impl RedisStore {
             call.key(key);
         }
         call.arg(&self.writer).arg(next_in).arg(next_out).arg(created_ns);
-        call.arg(u8::from(self.batch.resets)).arg(self.batch.hides_from).arg(self.batch.unqueued);
+        call.arg(u8::from(batch.resets)).arg(batch.hides_from).arg(batch.unqueued);
         for way in [Direction::Outbound, Direction::Inbound] {
             let of_way = || messages.iter().filter(|((direction, _), _)| *direction == way);
             call.arg(of_way().count());
@@ -148,108 +165,11 @@ impl RedisStore {
         for (time_ns, text) in notes {
             call.arg(format!("{time_ns} {text}"));
         }
+        self.is_cut = true;
         let done: u8 = call.invoke(&mut self.connection).map_err(failed)?;
-        Ok(done == 1)
+        self.is_cut = false;
+        Ok(if done == 1 { Written::Whole } else { Written::Nothing })
     }
-
-    /// Messages with numbers from `begin` on, below `end`.
-    fn read(
-        &mut self,
-        key: usize,
-        (begin, end): (u64, u64),
-        limit: usize,
-    ) -> Result<Vec<(u64, Kept)>, StoreError> {
-        let (key, limit) = (&self.keys[key], limit as isize);
-        let end = if end > NUMBER_MAX { "+inf".to_owned() } else { format!("({end}") };
-        let members: Vec<Vec<u8>> = self
-            .connection
-            .zrangebyscore_limit(key, begin.min(NUMBER_MAX), end, 0, limit)
-            .map_err(failed)?;
-        let all = members.iter().map(|member| unpacked(member));
-        all.collect::<Option<_>>().ok_or_else(|| unreadable(&self.name, "a message"))
-    }
-}
-
-impl Store for RedisStore {
-    fn numbers(&self) -> Numbers {
-        self.numbers
-    }
-
-    fn put(&mut self, now_ns: u64, record: Record<'_>) -> Result<(), StoreError> {
-        self.check()?;
-        self.batch.add(now_ns, &record);
-        Ok(())
-    }
-
-    fn commit(&mut self) -> Result<(), StoreError> {
-        self.check()?;
-        if self.batch.is_empty() {
-            return Ok(());
-        }
-        self.poisoned = true;
-        if !self.write()? {
-            return Err(taken_over(&self.name));
-        }
-        self.poisoned = false;
-        if self.batch.undoes() {
-            self.window.forget();
-        }
-        self.numbers = self.batch.numbers;
-        self.batch = Batch::new(self.numbers);
-        Ok(())
-    }
-
-    fn outbound(&mut self, seq: u64) -> Result<Option<Stored<'_>>, StoreError> {
-        self.check()?;
-        if seq >= self.numbers.next_out {
-            return Ok(None);
-        }
-        if !self.window.covers(seq) {
-            let end = self.numbers.next_out;
-            let found = self.read(1, (seq, end), AHEAD)?;
-            self.window.fill(seq, end, found);
-        }
-        Ok(self.window.find(seq).map(|kept| stored(seq, kept)))
-    }
-
-    fn inbound(&mut self, seq: u64) -> Result<Option<Stored<'_>>, StoreError> {
-        self.check()?;
-        self.found = self.read(2, (seq, seq.saturating_add(1)), 1)?.pop();
-        Ok(self.found.as_ref().map(|(seq, kept)| stored(*seq, kept)))
-    }
-
-    fn queued(&mut self, ticket: u64) -> Result<Option<Stored<'_>>, StoreError> {
-        self.check()?;
-        self.found = self.read(3, (ticket, u64::MAX), 1)?.pop();
-        Ok(self.found.as_ref().map(|(ticket, kept)| stored(*ticket, kept)))
-    }
-
-    fn reopen(&mut self) -> Result<(), StoreError> {
-        self.connect_again()?;
-        // Who has taken it over keeps it.
-        self.take(Taking::Nothing, self.numbers.created_ns)
-    }
-
-    fn refresh(&mut self) -> Result<(), StoreError> {
-        self.connect_again()?;
-        self.take(Taking::Over, self.numbers.created_ns)
-    }
-}
-
-impl fmt::Debug for RedisStore {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { name, numbers, poisoned, .. } = self;
-        let mut debug = f.debug_struct("RedisStore");
-        debug.field("name", name).field("numbers", numbers).field("poisoned", poisoned);
-        debug.finish_non_exhaustive()
-    }
-}
-
-/// Whether the session is taken from the process that has it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Taking {
-    Over,
-    Nothing,
 }
 
 fn connect(client: &Client) -> Result<Connection, StoreError> {
@@ -257,10 +177,6 @@ fn connect(client: &Client) -> Result<Connection, StoreError> {
     connection.set_read_timeout(Some(PATIENCE)).map_err(failed)?;
     connection.set_write_timeout(Some(PATIENCE)).map_err(failed)?;
     Ok(connection)
-}
-
-fn stored(seq: u64, kept: &Kept) -> Stored<'_> {
-    Stored { seq, kind: kept.kind, time_ns: kept.time_ns, bytes: &kept.bytes }
 }
 
 /// A member of a sorted set: number, time and kind before the bytes, so that no two are equal.
