@@ -4,6 +4,7 @@
 
 mod backlog;
 mod delivery;
+mod journal;
 mod outgoing;
 mod watched;
 
@@ -13,10 +14,10 @@ use std::sync::Arc;
 
 use transfix_codec::{CheckSumPolicy, FieldIndex, Frame, Garbled, Limits, Message, Tag, frame};
 use transfix_session::{
-    ApplVerId, Checks, Disconnect, Entry, Kind, Now, Outbox, Remark, Role, SendError, Session,
-    SessionId, State, Verdict, check_msg_type,
+    ApplVerId, Checks, Disconnect, Now, Outbox, Remark, Role, SendError, Session, SessionId, State,
+    Verdict, check_msg_type,
 };
-use transfix_store::{Numbers, Record, Store, StoreError};
+use transfix_store::Store;
 use transfix_transport::Stream;
 
 use backlog::Backlog;
@@ -25,7 +26,6 @@ use watched::Watched;
 
 use crate::application::{Application, Direction, SessionRef};
 use crate::dictionary_source::DictionarySource;
-use crate::engine::asked_to_reset;
 use crate::handle::{Registry, SessionHandle, Standing};
 use crate::link::Down;
 use crate::mask::masked;
@@ -234,55 +234,6 @@ impl Desk {
         Ok(())
     }
 
-    /// Goes on from what another process has left in the store.
-    fn refresh(&mut self, now: Now) -> Result<(), StoreError> {
-        self.store.refresh()?;
-        self.resume()?;
-        self.open_window(now);
-        Ok(())
-    }
-
-    /// Goes on, after the store has failed, from what it has.
-    pub(crate) fn reopen(&mut self, now: Now, queue: &SendQueue) -> Result<(), StoreError> {
-        self.store.reopen()?;
-        // What it did not take was never on the wire.
-        self.out.clear();
-        self.settle_uncommitted()?;
-        self.resume()?;
-        if self.store.failure().is_some_and(|failure| failure.is_too_large) {
-            // Or it would fail at the same message again.
-            self.returns.get_or_insert(SendError::Failed);
-        }
-        self.store.go_on();
-        tracing::info!(session = %self.id(), "the store is open again");
-        self.return_late(now, queue);
-        Ok(())
-    }
-
-    /// Whether the store has failed: the link must go down, and the store be opened again.
-    pub(crate) const fn has_failed(&self) -> bool {
-        self.store.failure().is_some()
-    }
-
-    /// The store cannot go on.
-    pub(crate) fn fail(&mut self, error: &StoreError) {
-        self.store.fail(error);
-    }
-
-    fn resume(&mut self) -> Result<(), StoreError> {
-        let Numbers { next_in, next_out, .. } = self.store.numbers();
-        self.stored = (next_in, next_out);
-        if self.stored != (self.session.next_num_in(), self.session.next_num_out()) {
-            tracing::info!(session = %self.id(), next_in, next_out, "numbers of the store taken");
-            self.session.set_next_num_in(next_in);
-            self.session.set_next_num_out(next_out);
-            if next_in == 1 && asked_to_reset(&mut self.store) {
-                self.session.reset_at_next_logon();
-            }
-        }
-        self.restore_queued()
-    }
-
     /// Gives a message to the session; a good Logon(A) to the application first.
     #[inline]
     pub(crate) fn receive(&mut self, now: Now, message: &Message<'_>) -> Verdict {
@@ -442,11 +393,6 @@ impl Desk {
         Ok(())
     }
 
-    /// Leaves a note of what befell the session in its journal.
-    pub(crate) fn note(&mut self, now: Now, text: &str) -> Result<(), StoreError> {
-        self.store.put(now.utc.0.unsigned_abs(), Record::Note(text))
-    }
-
     fn start_replay(&mut self, begin: u64, end: u64) {
         tracing::info!(session = %self.id(), begin, end, "resending");
         let last = self.session.next_num_out() - 1;
@@ -538,11 +484,6 @@ impl Desk {
         }
     }
 
-    /// A message that was sent, as it is stored.
-    pub(crate) fn sent_message(&mut self, seq: u64) -> Result<Option<Vec<u8>>, StoreError> {
-        Ok(self.store.outbound(seq)?.map(|stored| stored.bytes.to_vec()))
-    }
-
     fn note_remarks(&mut self) {
         while let Some(remark) = self.session.take_remark() {
             tracing::warn!(session = %self.id(), "{remark}");
@@ -562,90 +503,8 @@ impl Desk {
         }
     }
 
-    /// Numbers that the store has lost, or that were passed over by hand, go as gap fills.
-    fn note_missing(&mut self) {
-        let missing = std::mem::take(&mut self.replay.missing);
-        if missing > 0 && self.options.keep_outbound {
-            self.counters.not_stored += missing;
-            tracing::warn!(session = %self.id(), missing, "not in the store, filled as a gap");
-        }
-    }
-
     fn note_state(&self) {
         self.standing.note(self.session.state());
-    }
-
-    /// Puts the new frames and numbers into the store and makes them durable together.
-    pub(crate) fn journal(&mut self, now: Now) -> Result<(), StoreError> {
-        self.put_entries(now)?;
-        let time_ns = now.utc.0.unsigned_abs();
-        let numbers = self.kept_numbers();
-        if numbers.0 != self.stored.0 {
-            self.store.put(time_ns, Record::NextIn(numbers.0))?;
-        }
-        if numbers.1 != self.stored.1 {
-            self.store.put(time_ns, Record::NextOut(numbers.1))?;
-        }
-        self.stored = numbers;
-        // With the frames of those that were sent: no message is sent twice, and none is lost.
-        if let Some(gone) = self.backlog.take_gone() {
-            self.store.put(time_ns, gone)?;
-        }
-        self.note_state();
-        self.store.commit()?;
-        self.backlog.committed();
-        Ok(())
-    }
-
-    /// The next numbers with which a new process goes on.
-    pub(crate) fn kept_numbers(&self) -> (u64, u64) {
-        // What the application has not taken yet is asked for again after a crash, unless it is of
-        // a numbering to which nothing leads back.
-        let postponed = self.postponed.first_seq().filter(|_| !self.session.awaits_reset());
-        let next_in = postponed.unwrap_or_else(|| self.session.stored_num_in());
-        (next_in, self.session.next_num_out())
-    }
-
-    fn put_entries(&mut self, now: Now) -> Result<(), StoreError> {
-        let time_ns = now.utc.0.unsigned_abs();
-        for entry in self.out.entries() {
-            match entry {
-                Entry::Frame { seq, kind, range } => {
-                    let bytes = &self.out.bytes()[range.clone()];
-                    let shown;
-                    let seq = *seq;
-                    let record = match kind {
-                        // Never sent again: no password need be kept.
-                        Kind::Admin => {
-                            shown = masked(bytes);
-                            let kind = transfix_store::Kind::Admin;
-                            Record::Outbound { seq, kind, bytes: &shown }
-                        }
-                        Kind::Application if !self.options.keep_outbound => {
-                            Record::NextOut(seq + 1)
-                        }
-                        Kind::Application => {
-                            let kind = transfix_store::Kind::Application;
-                            Record::Outbound { seq, kind, bytes }
-                        }
-                    };
-                    self.store.put(time_ns, record)?;
-                    self.stored.1 = seq + 1;
-                    self.counters.messages_out += 1;
-                }
-                Entry::Reset(cause) => {
-                    self.store.put(time_ns, Record::Reset)?;
-                    // Behind the reset, which may give the room free that the note needs.
-                    let note = format!("reset: {cause}");
-                    self.store.put(time_ns, Record::Note(&note))?;
-                    self.stored = (1, 1);
-                    self.replay.stop();
-                    self.postponed.forget_numbers();
-                }
-            }
-        }
-        self.out.clear_entries();
-        Ok(())
     }
 
     /// Writes as much as the socket takes, a replay in its place between the live frames.

@@ -18,6 +18,7 @@ const SESSION: &str = "crates/session/src/session.rs";
 const GAP: &str = "crates/session/src/gap.rs";
 const TIMER: &str = "crates/session/src/timer.rs";
 const DESK: &str = "crates/engine/src/desk.rs";
+const JOURNAL: &str = "crates/engine/src/desk/journal.rs";
 const DELIVERY: &str = "crates/engine/src/desk/delivery.rs";
 const SLOT: &str = "crates/engine/src/slot.rs";
 const OUTGOING: &str = "crates/engine/src/desk/outgoing.rs";
@@ -313,12 +314,12 @@ pub(super) const FAULTS: &[Fault] = &[
         name: "stored-after-the-socket",
         changes: &[
             (
-                DESK,
+                JOURNAL,
                 "self.note_state();\n        self.store.commit()",
-                "self.note_state();\n        Ok(())",
+                "self.note_state();\n        Ok::<(), StoreError>(())",
             ),
             (
-                DESK,
+                JOURNAL,
                 "let time_ns = now.utc.0.unsigned_abs();\n        \
                  for entry in self.out.entries() {",
                 "let time_ns = now.utc.0.unsigned_abs();\n        self.store.commit()?;\n        \
@@ -330,7 +331,11 @@ pub(super) const FAULTS: &[Fault] = &[
     },
     Fault {
         name: "expected-number-not-journalled",
-        changes: &[(DESK, "if numbers.0 != self.stored.0 {", "if numbers.0 > self.stored.0 + 1 {")],
+        changes: &[(
+            JOURNAL,
+            "if numbers.0 != self.stored.0 {",
+            "if numbers.0 > self.stored.0 + 1 {",
+        )],
         kind: "",
         worlds: 1_000,
     },
@@ -459,7 +464,7 @@ pub(super) const FAULTS: &[Fault] = &[
     Fault {
         name: "postponed-counts-as-received",
         changes: &[(
-            DESK,
+            JOURNAL,
             "let next_in = postponed.unwrap_or_else(|| self.session.stored_num_in());",
             "let next_in = self.session.stored_num_in();",
         )],

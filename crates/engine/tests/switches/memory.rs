@@ -9,7 +9,7 @@ use transfix::{
 };
 
 use crate::wire::Wire;
-use crate::{LONG, venue};
+use crate::{Echo, LONG, venue};
 
 /// Tells which session ended, and why.
 struct Ends(Sender<(String, Disconnect)>);
@@ -20,9 +20,7 @@ impl Application for Ends {
         message: &Message<'_>,
         session: &mut SessionRef<'_>,
     ) -> Result<(), BusinessReject> {
-        let id = message.text(tag::CL_ORD_ID)?;
-        let _ = session.send("D", |order| _ = order.str(tag::CL_ORD_ID, id));
-        Ok(())
+        Echo.on_message(message, session)
     }
 
     fn on_disconnect(&mut self, id: &SessionId, reason: Disconnect) {
