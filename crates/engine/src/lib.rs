@@ -34,8 +34,8 @@
 //!
 //! # What happened?
 //! The engine prints nothing. What concerns one session's messages it says to the [`Application`];
-//! everything else, such as a connection that was refused and why, are events of the crate
-//! [`tracing`]. **Without a subscriber nobody sees them.** Install one first in `main`, for instance
+//! all else, such as a connection that was refused and why, are events of the crate [`tracing`].
+//! **Without a subscriber nobody sees them.** Install one first in `main`, for instance
 //! that of the crate `tracing-subscriber`, which writes a line for each event:
 //!
 //! ```
@@ -50,6 +50,7 @@
 mod application;
 mod builder;
 pub mod clock;
+mod cpus;
 mod desk;
 mod dictionary_source;
 mod engine;

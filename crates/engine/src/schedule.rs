@@ -76,7 +76,7 @@ impl Interval {
 }
 
 /// Why a schedule was not taken.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct ScheduleError {
     message: String,
     /// The key at fault; empty if it is the whole.
@@ -109,6 +109,13 @@ impl ScheduleError {
 impl fmt::Display for ScheduleError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "schedule: {}", self.message)
+    }
+}
+
+/// The text: what `main` returns is printed so.
+impl fmt::Debug for ScheduleError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use serde::de::{self, Deserialize, Deserializer};
 use toml::Spanned;
@@ -11,12 +12,11 @@ use transfix_codec::{Precision, Switches};
 use transfix_session::{BeginString, ResetPolicy, Role};
 
 use crate::dictionary_source::DictionarySource;
-use crate::settings::{EngineSettings, SessionSettings, Settings};
+use crate::settings::{EngineSettings, Places, SessionSettings, Settings};
 use crate::settings_check::{Step, find_wrong};
 use crate::settings_tables;
 
 /// Why settings were not taken.
-#[derive(Debug)]
 pub struct SettingsError {
     path: PathBuf,
     /// 1 for the first line; 0 if the file could not be read.
@@ -26,9 +26,7 @@ pub struct SettingsError {
 
 impl SettingsError {
     fn new(path: &Path, text: &str, offset: usize, message: String) -> Self {
-        let before = text.get(..offset).unwrap_or(text);
-        let line = before.bytes().filter(|&b| b == b'\n').count() + 1;
-        Self { path: path.to_owned(), line, message }
+        Self { path: path.to_owned(), line: line_of(text, offset), message }
     }
 
     fn from_toml(path: &Path, text: &str, error: &toml::de::Error) -> Self {
@@ -43,6 +41,13 @@ impl fmt::Display for SettingsError {
             0 => write!(f, "{}: {}", self.path.display(), self.message),
             line => write!(f, "{}:{line}: {}", self.path.display(), self.message),
         }
+    }
+}
+
+/// The text: what `main` returns is printed so.
+impl fmt::Debug for SettingsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 
@@ -64,11 +69,13 @@ pub(crate) fn parse(path: &Path, text: &str) -> Result<Settings, SettingsError> 
     let mut defaults = DeTable::new();
     let mut aliases = Aliases::new();
     let mut sessions = Vec::new();
+    let mut engine_keys = BTreeMap::new();
     for (key, value) in root.into_inner() {
         let at = key.span().start;
         let wrong = |what: &str| SettingsError::new(path, text, at, what.to_owned());
         match key.get_ref().as_ref() {
             "engine" => {
+                engine_keys = lines_of(text, value.get_ref());
                 settings.engine = value_of::<EngineSettings>(value).map_err(toml_error)?;
                 if settings.engine.workers == 0 {
                     return Err(wrong("workers is at least 1"));
@@ -104,8 +111,12 @@ pub(crate) fn parse(path: &Path, text: &str) -> Result<Settings, SettingsError> 
             merge(&mut merged, key, value);
         }
         let keys = merged.clone();
-        let value = Spanned::new(span.clone(), DeValue::Table(merged));
+        let merged = DeValue::Table(merged);
+        let lines = lines_of(text, &merged);
+        let value = Spanned::new(span.clone(), merged);
         let mut session: SessionSettings = value_of(value).map_err(toml_error)?;
+        let (path_of, engine) = (path.to_owned(), engine_keys.clone());
+        session.places = Some(Arc::new(Places { path: path_of, session: lines, engine }));
         let at = |place: &[Step], what| {
             let offset = offset_of(&keys, place).unwrap_or(span.start);
             SettingsError::new(path, text, offset, what)
@@ -178,6 +189,19 @@ fn offset_of(table: &DeTable<'_>, path: &[Step]) -> Option<usize> {
         _ => None,
     };
     Some(further.unwrap_or(key.span().start))
+}
+
+/// The keys of a table with their lines, counted from 1.
+fn lines_of(text: &str, table: &DeValue<'_>) -> BTreeMap<String, usize> {
+    let DeValue::Table(table) = table else { return BTreeMap::new() };
+    let line = |key: &Spanned<DeString<'_>>| line_of(text, key.span().start);
+    table.iter().map(|(key, _)| (key.get_ref().to_string(), line(key))).collect()
+}
+
+/// The line of a byte, counted from 1.
+fn line_of(text: &str, offset: usize) -> usize {
+    let before = text.get(..offset).unwrap_or(text);
+    before.bytes().filter(|&b| b == b'\n').count() + 1
 }
 
 fn value_of<'de, T: Deserialize<'de>>(value: Spanned<DeValue<'de>>) -> Result<T, toml::de::Error> {

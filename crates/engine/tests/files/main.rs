@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 mod counterparty;
+mod errors;
 mod log;
 mod retention;
 
