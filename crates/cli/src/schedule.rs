@@ -89,12 +89,13 @@ fn describe(args: &Args, session: &SessionSettings, from: Timestamp) -> Result<S
     let now = schedule.at(from).map_or("closed", |_| "open");
     let mut text = format!("{id}: {now}; {}; {numbers}; {outside}\n", schedule.zone());
     let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_header(["opens", "closes", "opens (UTC)", "lasts"]);
+    let header = ["opens", "closes", "opens (UTC)", "closes (UTC)", "lasts"];
+    table.load_style(presets::NOTHING).set_header(header);
     for window in schedule.intervals(from).take(args.count) {
-        let utc = window.open.to_string()[..17].to_owned();
-        let local = [window.open, window.close].map(|moment| schedule.local_text(moment));
-        let [open, close] = local;
-        table.add_row([open, close, utc, lasts(window)]);
+        let ends = [window.open, window.close];
+        let [open, close] = ends.map(|moment| schedule.local_text(moment));
+        let [open_utc, close_utc] = ends.map(|moment| moment.to_string()[..17].to_owned());
+        table.add_row([open, close, open_utc, close_utc, lasts(window)]);
     }
     // A String takes everything.
     let _ = writeln!(text, "{table}\n");

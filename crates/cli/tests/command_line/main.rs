@@ -1,6 +1,8 @@
 //! The program as its users call it: what it prints, where, and its exit codes.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
+mod print;
+
 use std::fs;
 use std::io::Write;
 use std::net::TcpListener;
@@ -290,6 +292,31 @@ fn wrong_settings_are_said_with_line_and_nearest_key() {
         let run = run_in(dir.path(), &args, b"");
         assert_eq!(run.code, code, "{run:?}");
         assert!(run.err.contains(expected), "{expected}: {run:?}");
+    }
+}
+
+#[test]
+fn schedule_shows_both_ends_on_both_clocks() {
+    let dir = TempDir::new();
+    for (zone, name) in [("Europe/Berlin", "CET"), ("+01:00", "+01")] {
+        let schedule = format!(
+            "schedule = {{ zone = '{zone}', days = 'mon-fri', from = '23:00', to = '08:30' }}\n"
+        );
+        fs::write(dir.path().join("a.toml"), session("acceptor", "127.0.0.1:0") + &schedule)
+            .unwrap();
+        let args = ["schedule", "a.toml", "--from", "20261123-12:00:00", "-n", "1"];
+        let run = run_in(dir.path(), &args, b"");
+        assert_eq!(run.code, 0, "{run:?}");
+        let cells: Vec<_> = run.out.lines().nth(2).unwrap().split("  ").map(str::trim).collect();
+        let cells: Vec<_> = cells.into_iter().filter(|cell| !cell.is_empty()).collect();
+        let expected = [
+            &*format!("Mon 2026-11-23 23:00:00 {name}"),
+            &*format!("Tue 2026-11-24 08:30:00 {name}"),
+            "20261123-22:00:00",
+            "20261124-07:30:00",
+            "9 h 30 min",
+        ];
+        assert_eq!(cells, expected, "{run:?}");
     }
 }
 
