@@ -28,6 +28,16 @@ pub(crate) fn failed(error: &str) -> ExitCode {
     ExitCode::from(2)
 }
 
+/// Writes an answer to the standard output.
+pub(crate) fn answered(text: &str) -> ExitCode {
+    match io::stdout().write_all(text.as_bytes()) {
+        Ok(()) => ExitCode::SUCCESS,
+        // A closed pipe (`| head`) is the reader's choice.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+        Err(error) => failed(&format!("cannot write: {error}")),
+    }
+}
+
 /// Why nothing more is read.
 pub(crate) enum Failure {
     /// The input.

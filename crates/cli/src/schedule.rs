@@ -1,7 +1,6 @@
 //! `transfix schedule`: the next windows of each session of a settings file.
 
 use std::fmt::Write as _;
-use std::io::{self, Write as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -9,7 +8,7 @@ use comfy_table::{Table, presets};
 use transfix::schedule::{Interval, NumbersAtOpening, Outside, Schedule};
 use transfix::{SessionSettings, Settings, Timestamp, clock};
 
-use crate::input::failed;
+use crate::input::{answered, failed};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -53,11 +52,7 @@ pub(crate) fn run(args: &Args) -> ExitCode {
         Err(error) => return failed(&error.to_string()),
     };
     match text {
-        // A closed pipe (`| head`) is the reader's choice.
-        Ok(text) => match io::stdout().write_all(text.as_bytes()) {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(_) => ExitCode::FAILURE,
-        },
+        Ok(text) => answered(&text),
         Err(error) => failed(&error),
     }
 }
