@@ -1,8 +1,8 @@
 //! The matching of the venue: one order book a session, price before time, pure and repeatable.
 //!
-//! Invariants: the same orders in the same sequence give the same reports but for their ids, so that
-//! a venue that is started again rebuilds its book from its journal; no id is given out twice, also
-//! not by two starts or two sessions; no value of an order makes it panic.
+//! Invariants: the same orders in the same sequence give the same reports but for their ids, so
+//! that a venue that is started again rebuilds its book from its journal; no id is given out twice,
+//! also not by two starts or two sessions; no value of an order makes it panic.
 
 use std::collections::{HashMap, HashSet};
 
