@@ -10,7 +10,8 @@ use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use transfix::codec::print::{self, Palette, escaped};
+use transfix::codec::print::{self, Palette};
+use transfix::codec::shown::Shown;
 use transfix::codec::{CheckSumPolicy, FieldIndex};
 
 use crate::input::{
@@ -28,9 +29,9 @@ Examples:
   transfix print --dictionary venue.xml order.txt    with the names of your own dictionary
   tail -f today.log | transfix print -               what comes in
 
-Values are shown as they are, but for what could not be seen or would forge a line: control
-characters, line breaks among them, marks of direction and bytes that are no UTF-8 are \\xNN, a
-backslash is \\\\. Tags and types in Text(58) of a reject have their names: Side(54).
+Values are shown as they are, but for what could not be seen or would forge a line: a line break
+is \\n, other control characters and bytes that are no UTF-8 are \\xNN, marks of direction are
+\\u{NNNN}, a backslash is \\\\. Tags and types in Text(58) of a reject have their names: Side(54).
 
 Exit code: 0 done, 1 something was garbled, 2 wrong usage or input that cannot be read.";
 
@@ -173,7 +174,7 @@ impl<W: Write> Printer<W> {
         let mut unreadable = Vec::new();
         for path in files {
             if files.len() > 1 {
-                let name = escaped(path.as_os_str().as_encoded_bytes()).to_string();
+                let name = Shown::whole(path.as_os_str().as_encoded_bytes()).to_string();
                 let Palette { heading, end, .. } = self.palette;
                 writeln!(self.out, "{heading}==> {name} <=={end}")?;
                 self.file = format!("{name}: ");

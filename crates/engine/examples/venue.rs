@@ -2,8 +2,8 @@
 #![allow(clippy::print_stdout, reason = "an example talks to the one who runs it")]
 
 use transfix::{
-    Application, BeginString, BusinessReject, Engine, Message, Role, SessionId, SessionRef,
-    SessionSettings, Settings, tag,
+    Application, BeginString, BusinessReject, Engine, Message, Rejected, Role, SessionId,
+    SessionRef, SessionSettings, Settings, tag,
 };
 
 pub(crate) struct Venue;
@@ -27,6 +27,10 @@ impl Application for Venue {
             report.decimal(tag::LEAVES_QTY, quantity).uint(tag::CUM_QTY, 0).uint(tag::AVG_PX, 0);
         });
         sent.map(drop).map_err(|error| BusinessReject::other(error.to_string()))
+    }
+
+    fn on_reject(&mut self, rejected: &Rejected<'_>, session: &mut SessionRef<'_>) {
+        println!("{} has not taken it: {rejected}", session.id());
     }
 }
 

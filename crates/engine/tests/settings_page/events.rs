@@ -77,27 +77,43 @@ fn events() -> BTreeSet<Event> {
     let mut files = Vec::new();
     rust_files(&root().join("crates/engine/src"), &mut files);
     let mut events = BTreeSet::new();
-    for (n, level) in LEVELS.iter().enumerate() {
-        let call = format!("tracing::{level}!(");
-        for file in &files {
+    for file in &files {
+        for (n, level) in LEVELS.iter().enumerate() {
+            let call = format!("tracing::{level}!(");
             for (at, _) in file.match_indices(&call) {
-                let arguments = arguments(&file[at + call.len()..]);
-                let mut names = names(arguments);
-                let text = literal(arguments).unwrap_or_else(|| {
-                    // The text has a name, and was given it just before.
-                    names.retain(|name| *name != "why");
-                    let line = file[..at].trim_end().rfind('\n').unwrap();
-                    literal(&file[line..at]).unwrap()
-                });
-                let text = match &*text {
-                    "{remark}" => "what is odd about the counterparty's message, in words",
-                    text => text,
-                };
-                events.insert((n, text.to_owned(), names.join(", ")));
+                events.insert(event(n, arguments(&file[at + call.len()..]), &file[..at]));
             }
+        }
+        // Lines that can repeat themselves: desk, moment, cause, level, and what is said.
+        for (at, call) in file.match_indices("tell!(") {
+            let said = arguments(&file[at + call.len()..]).splitn(5, ',').map(str::trim);
+            let [_, _, _, level, said] = said.collect::<Vec<_>>()[..] else { continue };
+            let Some(n) = LEVELS.iter().position(|known| *known == level) else { continue };
+            let (_, text, names) = event(n, said, &file[..at]);
+            let names = ["session", "left_out", &names].join(", ");
+            events.insert((n, text, names.trim_end_matches(", ").to_owned()));
         }
     }
     events
+}
+
+/// An event from its arguments, and the code before it.
+fn event(level: usize, arguments: &str, before: &str) -> Event {
+    let mut names = names(arguments);
+    let text = literal(arguments).unwrap_or_else(|| {
+        // The text has a name, and was given it just before.
+        names.retain(|name| *name != "why");
+        let line = before.trim_end().rfind('\n').unwrap();
+        literal(&before[line..]).unwrap()
+    });
+    let text = match &*text {
+        "{remark}" => "what is odd about the counterparty's message, in words",
+        "{rejected}" => "Reject(3) or BusinessMessageReject(j) of a message of ours, in words",
+        "{undone}" => "what a failure has undone: messages that come again, or never left",
+        text => text,
+    };
+    assert!(!text.contains('{') || text.contains(" {"), "say in words what {text} shows");
+    (level, text.to_owned(), names.join(", "))
 }
 
 fn table() -> String {
