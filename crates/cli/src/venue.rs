@@ -113,7 +113,7 @@ impl<W: Watch> Application for Venue<W> {
                     cancel_reject(body, begin_string, (id, orig, why));
                 }),
             };
-            sent.map_err(|error| BusinessReject::other(error.to_string()))?;
+            sent?;
         }
         Ok(())
     }

@@ -185,7 +185,8 @@ proptest! {
 
     #[test]
     fn texts_can_be_read_back(value in "\\PC{0,20}") {
-        prop_assert_eq!(unescaped(&format!("{}", Shown::whole(value.as_bytes()))), value.as_bytes());
+        let text = format!("{}", Shown::whole(value.as_bytes()));
+        prop_assert_eq!(unescaped(&text), value.as_bytes());
     }
 
     #[test]
