@@ -1,4 +1,4 @@
-//! `cargo xtask docs`: writes the pages of docs/ that are made from tables of the code.
+//! `cargo xtask docs`: writes the pages that are made from tables of the code, and figures.
 
 use std::process::Command;
 
@@ -30,5 +30,6 @@ pub fn run() -> Outcome {
         }
         written.push(*page);
     }
-    Ok(format!("written: {}", written.join(", ")))
+    let figures = crate::figures::write()?;
+    Ok(format!("written: {}\n{figures}", written.join(", ")))
 }

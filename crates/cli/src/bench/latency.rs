@@ -13,7 +13,7 @@ use super::roles::{Cpu, Raw, acceptor, initiator};
 use super::s1::{Configuration, ReportForm, sample_frames};
 use super::{peer, plot};
 
-/// Scenario S1: round trip latency.
+/// Order round trip (scenario S1): its latency, beside its floor and its peers.
 #[derive(Debug, Clone, clap::Args)]
 #[command(after_help = "Examples:
   transfix bench latency --self --config optimized-hard-spin

@@ -259,8 +259,8 @@ fn pages() -> ([(&'static str, String); 2], Vec<String>) {
     let mut missing = Vec::new();
     let mut shown = String::from(
         "# What shows each setting\n\nEach key of the [settings](settings.md) is shown by \
-         scenarios, files of `testdata/scenarios` in which it is set:\nwhat it does, message by message; or \
-         by tests of `crates`, on and off. This page is made by `cargo xtask docs`.\n",
+         scenarios, files of `testdata/scenarios` in\nwhich it is set: what it does, message by \
+         message; or by tests of `crates`, on and off. This page is made\nby `cargo xtask docs`.\n",
     );
     let mut page = String::from(
         "# Settings\n\nThis page is made from the types that a settings file is read into \
