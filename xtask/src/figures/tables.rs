@@ -35,6 +35,11 @@ fn ratio(figures: &Value, floor: &Value, field: &str) -> Option<f64> {
     Some(figures[field].as_u64()? as f64 / floor[field].as_u64()?.max(1) as f64)
 }
 
+/// As the program shows it: nothing on top of a socket is faster than the socket.
+fn shown_ratio(ratio: f64) -> String {
+    if ratio < 1.0 { "noise".to_owned() } else { format!("{ratio:.2}") }
+}
+
 fn row(name: &str, figures: &Value, fields: &[&str], ratios: &[String]) -> Option<String> {
     let cells = fields.iter().map(|field| us(figures, field)).collect::<Option<Vec<_>>>()?;
     Some(format!("| {name} | {} | {} |\n", cells.join(" | "), ratios.join(" | ")))
@@ -57,7 +62,7 @@ pub(super) fn latency(record: &Value) -> Option<String> {
         };
         let ratios = |figures: &Value| -> Option<Vec<String>> {
             let both = ["p50_ns", "p99_ns"].map(|field| ratio(figures, floor, field));
-            both.into_iter().map(|ratio| Some(format!("{:.2}", ratio?))).collect()
+            both.into_iter().map(|ratio| Some(shown_ratio(ratio?))).collect()
         };
         text += &row(&name, &run["engine"], &fields, &ratios(&run["engine"])?)?;
         text += &row("its floor", floor, &fields, &[String::new(), String::new()])?;
