@@ -71,14 +71,19 @@ enum Color {
 
 impl Color {
     fn palette(self) -> &'static Palette {
-        let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+        let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
         let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
-        let colored = match self {
-            Self::Always => true,
-            Self::Never => false,
-            Self::Auto => io::stdout().is_terminal() && !is_set("NO_COLOR") && !is_dumb,
-        };
-        if colored { &Palette::ANSI } else { &Palette::PLAIN }
+        let wants_none = set("NO_COLOR") || is_dumb;
+        self.palette_for(io::stdout().is_terminal(), wants_none)
+    }
+
+    /// What a terminal, or none, is given whose user wants no colours, or says nothing.
+    const fn palette_for(self, is_terminal: bool, wants_none: bool) -> &'static Palette {
+        match self {
+            Self::Always => &Palette::ANSI,
+            Self::Auto if is_terminal && !wants_none => &Palette::ANSI,
+            Self::Auto | Self::Never => &Palette::PLAIN,
+        }
     }
 }
 
@@ -336,6 +341,20 @@ mod tests {
 
     const LOG: &[u8] = b"20261121-09:28:25.623 : 8=FIX.4.4|9=5|35=0|10=163| x\n\
         in 8=FIX.4.4|9=5|35=0|10=164|\n8=FIX.4.4|9=5|35=0\n";
+
+    #[test]
+    fn colours_by_terminal_and_wish() {
+        for (color, is_terminal, wants_none, is_ansi) in [
+            (Color::Auto, true, false, true),
+            (Color::Auto, true, true, false),
+            (Color::Auto, false, false, false),
+            (Color::Always, false, true, true),
+            (Color::Never, true, false, false),
+        ] {
+            let palette = color.palette_for(is_terminal, wants_none);
+            assert_eq!(*palette == Palette::ANSI, is_ansi, "{color:?} {is_terminal} {wants_none}");
+        }
+    }
 
     #[test]
     fn a_log_with_damage() {
