@@ -61,18 +61,27 @@ impl Reject {
 }
 
 impl Reject {
-    /// The words of Text(58): reason, tag, and which message is meant.
+    /// The words of Text(58): reason, tag as RefTagID(371) has it, and which message is meant.
     ///
     /// ```
     /// use transfix_codec::{Reject, RejectReason, Tag};
     ///
     /// let reject = Reject::new(RejectReason::RequiredTagMissing, Tag(44));
-    /// let text = reject.explained(b"D", Some(7)).to_string();
+    /// let text = reject.explained(Some(44), b"D", Some(7)).to_string();
     /// assert_eq!(text, "Required tag missing, tag 44 [MsgSeqNum 7, MsgType D]");
     /// ```
-    pub fn explained(self, msg_type: &[u8], seq: Option<u64>) -> impl fmt::Display + use<'_> {
+    pub fn explained(
+        self,
+        tag: Option<i64>,
+        msg_type: &[u8],
+        seq: Option<u64>,
+    ) -> impl fmt::Display + use<'_> {
         fmt::from_fn(move |f| {
-            write!(f, "{self} [")?;
+            f.write_str(self.reason.text())?;
+            if let Some(tag) = tag {
+                write!(f, ", tag {tag}")?;
+            }
+            f.write_str(" [")?;
             if let Some(seq) = seq {
                 write!(f, "MsgSeqNum {seq}, ")?;
             }

@@ -204,8 +204,8 @@ pub(super) const FAULTS: &[Fault] = &[
         name: "lower-new-seq-no-taken",
         changes: &[(
             RESEND,
-            "new_seq_no < self.next_num_in || new_seq_no > MSG_SEQ_NUM_MAX",
-            "new_seq_no == 0 || new_seq_no > MSG_SEQ_NUM_MAX",
+            "new_seq_no < self.next_num_in || self.is_too_far(new_seq_no)",
+            "new_seq_no == 0 || self.is_too_far(new_seq_no)",
         )],
         kind: "hostile",
         worlds: 500,
@@ -406,16 +406,35 @@ pub(super) const FAULTS: &[Fault] = &[
         name: "message-without-number-counts",
         changes: &[(
             RECEIVE,
-            "let Some(seq) = seq else {\n            \
-             return self.end(now, Disconnect::MsgSeqNumMissing, out);\n        };",
-            "let seq = seq.unwrap_or(self.next_num_in);",
+            "Err(_) => return self.end(now, unreadable_number(message), out),",
+            "Err(_) => self.next_num_in,",
         )],
         kind: "forgeries",
         worlds: 500,
     },
     Fault {
+        name: "fill-from-below-passed-over",
+        changes: &[(GAP, "self.asked_from > 0 && seq >= self.asked_from", "false")],
+        kind: "",
+        worlds: 20_000,
+    },
+    Fault {
+        name: "refusal-of-our-logon-counts",
+        changes: &[(
+            LOGON,
+            "if seq == self.next_num_in && self.state != State::LogonSent {",
+            "if seq == self.next_num_in {",
+        )],
+        kind: "operators",
+        worlds: 20_000,
+    },
+    Fault {
         name: "logout-above-a-gap-counts",
-        changes: &[(LOGON, "if seq == self.next_num_in {", "if seq > 0 {")],
+        changes: &[(
+            LOGON,
+            "if seq == self.next_num_in && self.state != State::LogonSent {",
+            "if seq > 0 {",
+        )],
         kind: "forgeries",
         worlds: 500,
     },
