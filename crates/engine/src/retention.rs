@@ -142,7 +142,11 @@ pub(crate) fn open_store(
         segment_bytes_max: settings.segment_bytes.max(SEGMENT_BYTES_MAX).min(segment_max),
     };
     let path = settings.store_path();
-    let (mut store, recovered) = FileStore::open(&path, options, now_ns)?;
+    let opened = FileStore::open_for(&settings.folder(), &path, options, now_ns);
+    let (mut store, recovered) = opened?;
+    store.report_to(|error| {
+        tracing::warn!(%error, "the next segment of a store cannot be made beforehand");
+    });
     if recovered.cut_bytes > 0 {
         let cut_bytes = recovered.cut_bytes;
         tracing::warn!(path = %path.display(), cut_bytes, "an unfinished batch was cut");
