@@ -14,6 +14,7 @@ use transfix_store::{Store, StoreError};
 use crate::application::Application;
 use crate::builder::EngineBuilder;
 use crate::clock;
+use crate::deferred::Deferred;
 use crate::desk::{Desk, LinkOptions};
 use crate::handle::{Registry, SessionHandle, Shared};
 use crate::link::Link;
@@ -42,7 +43,8 @@ pub enum EngineError {
         /// What the system said.
         source: io::Error,
     },
-    /// A store cannot be opened.
+    /// The store of no session can be opened. If it is only that of some, the others start; see
+    /// [`SessionHandle::store_failure`].
     Store {
         /// The session.
         id: SessionId,
@@ -94,6 +96,9 @@ struct Plan {
 impl Engine {
     /// Opens the stores, binds the listeners and starts the threads. `application` is called once
     /// for each session.
+    ///
+    /// A session whose store cannot be opened does not keep the others from starting: the log says
+    /// why, [`SessionHandle::store_failure`] too, and its store is tried again until it opens.
     ///
     /// # Errors
     /// [`EngineError`]; nothing is left running then.
@@ -153,6 +158,7 @@ impl Engine {
         let mut listening = Listening::default();
         let mut templates = Vec::new();
         let mut plan = Plan::default();
+        let mut refused = Vec::new();
         plan.pool.resize_with(settings.engine.workers.max(1), Vec::new);
         for (n, session) in settings.sessions.iter().enumerate() {
             settings_check::check(session).map_err(EngineError::Settings)?;
@@ -161,7 +167,9 @@ impl Engine {
                 templates.push((listening.add(session)?, session.clone()));
                 continue;
             }
-            let shared = Arc::new(open(session, application(&session.id()), &registry)?);
+            let (shared, why) = open_or_defer(session, application(&session.id()), &registry)?;
+            refused.extend(why);
+            let shared = Arc::new(shared);
             let dial = match session.role {
                 Role::Initiator => Some(dial(session)?),
                 Role::Acceptor => {
@@ -179,6 +187,11 @@ impl Engine {
                 mode => plan.own.push((slot, mode, session.cpu)),
             }
             sessions.push(shared);
+        }
+        if refused.len() == settings.sessions.len()
+            && let Some(first) = refused.into_iter().next()
+        {
+            return Err(first);
         }
         registry.fill(&sessions);
         let mut engine = Self {
@@ -373,9 +386,44 @@ pub(crate) fn open(
     open_over(open_store, settings, application, registry)
 }
 
+/// The same for a session of the settings: if its store cannot be opened it has one that will be,
+/// and the error is returned beside it.
+fn open_or_defer(
+    settings: &SessionSettings,
+    application: Box<dyn Application>,
+    registry: &Arc<Registry>,
+) -> Result<(Shared, Option<EngineError>), EngineError> {
+    let why = match open_store(settings, registry) {
+        Ok(store) => {
+            return Ok((open_with(store, settings, application, registry)?, None));
+        }
+        Err(EngineError::Store { source, .. }) => source,
+        Err(error) => return Err(error),
+    };
+    let (later, among) = (settings.clone(), Arc::clone(registry));
+    let store = Box::new(Deferred::new(Box::new(move || {
+        open_store(&later, &among).map_err(|error| match error {
+            EngineError::Store { source, .. } => source,
+            error => StoreError::Own(io::Error::other(error.to_string())),
+        })
+    })));
+    let shared = open_with(store, settings, application, registry)?;
+    shared.with_desk(|desk| desk.fail(&why));
+    Ok((shared, Some(EngineError::Store { id: settings.id(), source: why })))
+}
+
 /// Puts a session together over the store that `open_store` answers with.
 pub(crate) fn open_over(
     open_store: OpenStoreOf,
+    settings: &SessionSettings,
+    application: Box<dyn Application>,
+    registry: &Arc<Registry>,
+) -> Result<Shared, EngineError> {
+    open_with(open_store(settings, registry)?, settings, application, registry)
+}
+
+fn open_with(
+    store: Box<dyn Store>,
     settings: &SessionSettings,
     application: Box<dyn Application>,
     registry: &Arc<Registry>,
@@ -390,7 +438,6 @@ pub(crate) fn open_over(
         }
     }
     let hours = schedule.map(Hours::new);
-    let store = open_store(settings, registry)?;
     let log = open_log(settings, registry)?;
     let parts = Parts { config: settings.config(), data_fields, hours, store, log, application };
     assemble(settings, parts, registry).map_err(|source| EngineError::Store { id, source })

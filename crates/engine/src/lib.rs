@@ -36,6 +36,7 @@
 mod application;
 mod builder;
 pub mod clock;
+mod deferred;
 mod desk;
 mod dictionary_source;
 mod engine;

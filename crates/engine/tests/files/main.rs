@@ -4,6 +4,7 @@
 mod counterparty;
 mod log;
 mod retention;
+mod stores;
 
 use std::time::Duration;
 
