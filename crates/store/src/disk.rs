@@ -92,6 +92,15 @@ pub trait Disk: Clone + fmt::Debug + Send + 'static {
     /// If the system refuses.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
 
+    /// Gives a file another name where no file has it, perhaps on another file system: there it is
+    /// under that name only when it is whole and on the device.
+    ///
+    /// # Errors
+    /// If the system refuses.
+    fn move_to(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.rename(from, to)
+    }
+
     /// Puts a compressed copy in the place of a file, under its name and `.zst`. What ends in
     /// between leaves the file, perhaps beside the copy.
     ///
@@ -222,6 +231,13 @@ impl Disk for Files {
         fs::rename(from, to)
     }
 
+    fn move_to(&self, from: &Path, to: &Path) -> io::Result<()> {
+        match fs::rename(from, to) {
+            Err(error) if error.kind() == io::ErrorKind::CrossesDevices => copy_to(from, to),
+            renamed => renamed,
+        }
+    }
+
     fn compress(&self, path: &Path) -> io::Result<()> {
         compress::compress(path)
     }
@@ -233,6 +249,23 @@ impl Disk for Files {
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
         File::open(dir)?.sync_all()
     }
+}
+
+/// Moves a file by copying it. What ends in between leaves the file, perhaps beside the copy or a
+/// part of it under another name.
+fn copy_to(from: &Path, to: &Path) -> io::Result<()> {
+    let unfinished = compress::with(to, "new");
+    let mut options = for_owner();
+    let mut original = File::open(from)?;
+    let mut copy = options.write(true).create(true).truncate(true).open(&unfinished)?;
+    let copied = io::copy(&mut original, &mut copy).and_then(|_| copy.sync_all());
+    if let Err(error) = copied.and_then(|()| fs::rename(&unfinished, to)) {
+        drop(fs::remove_file(&unfinished));
+        return Err(error);
+    }
+    // The copy's name comes before the file goes.
+    File::open(to.parent().unwrap_or(Path::new(".")))?.sync_all()?;
+    fs::remove_file(from)
 }
 
 /// The lock on a store's directory.
@@ -283,4 +316,38 @@ pub(crate) fn write_zeros(file: &mut File, start: u64, end: u64) -> io::Result<(
         left -= chunk;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_ends_with_its_owner_though_a_child_has_the_file() {
+        let path = std::env::temp_dir().join(format!("transfix-lock-{}", std::process::id()));
+        let lock = Files.lock(&path).unwrap();
+        // What a child has between its start and its exec: the same open file.
+        let child = lock.0.try_clone().unwrap();
+        assert!(matches!(Files.lock(&path), Err(TryLockError::WouldBlock)));
+        drop(lock);
+        let again = Files.lock(&path).unwrap();
+        drop(child);
+        assert!(matches!(Files.lock(&path), Err(TryLockError::WouldBlock)));
+        drop(again);
+        fs::remove_file(path).unwrap();
+    }
+
+    #[test]
+    fn what_is_copied_is_there_whole_or_not_at_all() {
+        let dir = std::env::temp_dir().join(format!("transfix-copy-{}", std::process::id()));
+        create_dir(&dir.join("to")).unwrap();
+        let (from, to) = (dir.join("00000007.seg"), dir.join("to/00000007.seg"));
+        fs::write(&from, [7; 100_000]).unwrap();
+        copy_to(&from, &to).unwrap();
+        assert_eq!(fs::read(&to).unwrap(), [7; 100_000]);
+        assert!(!from.exists() && fs::read_dir(dir.join("to")).unwrap().count() == 1);
+        assert!(copy_to(&from, &to).is_err(), "there is none");
+        assert!(to.exists() && fs::read_dir(dir.join("to")).unwrap().count() == 1);
+        fs::remove_dir_all(dir).unwrap();
+    }
 }

@@ -17,7 +17,7 @@ use crate::opening::{
     hold, install, lock, lock_existing, note_newest, remove_unfinished, sync_dir,
 };
 use crate::record::{Kind, Numbers, Record, Stored};
-use crate::recover;
+use crate::recover::{self, Wanted};
 use crate::repair::{self, Repaired};
 use crate::retention::Keeper;
 use crate::segment::{self, Preparation, io_error};
@@ -276,8 +276,9 @@ impl<D: Disk> FileStore<D> {
         now_ns: u64,
     ) -> Result<(Self, Recovered), StoreError> {
         let (lock, owner) = (lock(&disk, dir)?, Owner::of(session));
+        let wanted = Wanted { owner: &owner, store: None };
         remove_unfinished(&disk, dir)?;
-        let (state, found) = match recover::recover(&disk, dir, &owner, options.durability)? {
+        let (state, found) = match recover::recover(&disk, dir, wanted, options.durability)? {
             Some(found) => found,
             None => (begin(&disk, dir, owner, &options, now_ns)?, Recovered::default()),
         };
@@ -314,6 +315,28 @@ impl<D: Disk> FileStore<D> {
     /// next segment cannot be made beforehand.
     pub const fn report_to(&mut self, report: fn(&StoreError)) {
         self.report = report;
+    }
+
+    /// Goes on from what is there, if it is the store that was open before.
+    fn recover_again(&mut self) -> Result<(), StoreError> {
+        remove_unfinished(&self.disk, &self.dir)?;
+        let wanted = Wanted { owner: &self.owner, store: self.header.store() };
+        let (disk, dir, durability) = (&self.disk, &self.dir, self.options.durability);
+        let Some((mut state, _)) = recover::recover(disk, dir, wanted, durability)? else {
+            return Err(io_error(dir, io::ErrorKind::NotFound.into()));
+        };
+        if self.options.is_durable() {
+            let (map, tail) = (state.segments.last(), state.tail);
+            touch(&mut map[..tail]);
+            map.sync(0, tail).map_err(|source| io_error(&self.dir, source))?;
+        }
+        note_newest(&self.disk, &self.dir, &self.options, &state.header)?;
+        let recover::State { ledger, segments, border, header, tail } = state;
+        (self.ledger, self.segments, self.border) = (ledger, segments, border);
+        (self.header, self.seal) = (header, header.seal());
+        self.batch = Batch::empty(tail);
+        self.reserve_index();
+        Ok(())
     }
 
     fn reserve_index(&mut self) {
@@ -390,15 +413,6 @@ impl<D: Disk> FileStore<D> {
                 *place = Place { segment: number, offset: moved(place.offset as usize) as u32 };
             }
         }
-    }
-
-    /// Stops if what is opened again is not the store that was open before.
-    fn check_same(&self, found: &SegmentHeader) -> Result<(), StoreError> {
-        if self.header.is_old() || found.store() == self.header.store() {
-            return Ok(());
-        }
-        let path = segment::path(&self.dir, found.number);
-        Err(StoreError::Damaged { path, offset: 0, reason: Damage::Replaced })
     }
 
     /// Stops if the store is no longer where it was opened: another process may have begun one
@@ -607,28 +621,13 @@ impl<D: Disk> Store for FileStore<D> {
         self.settle_sweep();
         // The directory may be another one by now, and somebody else may have it.
         self.lock = None;
-        self.lock = Some(lock_existing(&self.disk, &self.dir)?);
-        remove_unfinished(&self.disk, &self.dir)?;
-        let (disk, dir, durability) = (&self.disk, &self.dir, self.options.durability);
-        let Some((mut state, _)) = recover::recover(disk, dir, &self.owner, durability)? else {
-            return Err(io_error(dir, io::ErrorKind::NotFound.into()));
-        };
-        self.check_same(&state.header)?;
-        if self.options.is_durable() {
-            let (map, tail) = (state.segments.last(), state.tail);
-            touch(&mut map[..tail]);
-            map.sync(0, tail).map_err(|source| io_error(&self.dir, source))?;
-        }
-        note_newest(&self.disk, &self.dir, &self.options, &state.header)?;
-        let recover::State { ledger, segments, border, header, tail } = state;
-        (self.ledger, self.segments, self.border) = (ledger, segments, border);
-        (self.header, self.seal) = (header, header.seal());
-        self.batch = Batch::empty(tail);
-        if header.is_old() {
+        let lock = lock_existing(&self.disk, &self.dir)?;
+        self.recover_again()?;
+        self.lock = Some(lock);
+        if self.header.is_old() {
             self.roll(0, Limit::Ends)?;
         }
         self.poisoned = false;
-        self.reserve_index();
         Ok(())
     }
 

@@ -27,14 +27,23 @@ pub(crate) struct State<M> {
     pub(crate) tail: usize,
 }
 
+/// Which store is to be read.
+#[derive(Clone, Copy)]
+pub(crate) struct Wanted<'a> {
+    /// That of this session; any if it is nobody.
+    pub(crate) owner: &'a Owner,
+    /// This one; any if there is none.
+    pub(crate) store: Option<u64>,
+}
+
 /// A store as it was left, and what was found; `None` if there is none.
 type Recovery<D> = Option<(State<<D as Disk>::Map>, Recovered)>;
 
-/// Reads the store in `dir`, unless it belongs to somebody else, or says that there is none.
+/// Reads the store in `dir`, unless it is another one, or says that there is none.
 pub(crate) fn recover<D: Disk>(
     disk: &D,
     dir: &Path,
-    owner: &Owner,
+    wanted: Wanted<'_>,
     durability: Durability,
 ) -> Result<Recovery<D>, StoreError> {
     let last = segment::list(disk, dir)?.last().copied();
@@ -43,7 +52,10 @@ pub(crate) fn recover<D: Disk>(
     let Some(last) = last else { return Ok(None) };
     let path = segment::path(dir, last);
     let newest = read_header(&path, &map(disk, &path)?, last)?;
-    check_owner(dir, &newest.owner(), owner)?;
+    check_owner(dir, &newest.owner(), wanted.owner)?;
+    if wanted.store.is_some_and(|store| newest.store() != Some(store)) {
+        return Err(damaged(&path, 0, Damage::Replaced));
+    }
     if noted.is_some_and(|noted| noted.number == last && !noted.is_of(&newest)) {
         return Err(damaged(&path, 0, Damage::Store));
     }

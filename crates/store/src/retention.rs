@@ -19,8 +19,8 @@ use crate::segment::{self, io_error};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Retention {
     /// Where segments go that nothing needs any more, under their names: those from before the last
-    /// reset, and those beyond `bytes_max`. On the file system of the store, and for this store
-    /// alone. Without one they stay where they are.
+    /// reset, and those beyond `bytes_max`. For this store alone; on another file system than the
+    /// store's they are copied. Without one they stay where they are.
     pub archive_dir: Option<PathBuf>,
     /// Whether such segments are compressed, there or where they stay. Only with the cargo feature
     /// `zstd`; reading them needs it too.
@@ -258,16 +258,27 @@ impl<D: Disk> Sweep<D> {
         self.disk.create_dir(archive).map_err(|source| io_error(archive, source))?;
         for number in self.unneeded(&self.dir)? {
             let to = segment::path(archive, number);
-            if let Some(found) = self.files(&to).next() {
-                // Perhaps of a store that was here before: nothing is written over.
-                return Err(io_error(&found, std::io::ErrorKind::AlreadyExists.into()));
-            }
+            let taken: Vec<_> = self.files(&to).collect();
             for from in self.files(&segment::path(&self.dir, number)) {
                 let to = archive.join(from.file_name().unwrap_or_default());
-                self.disk.rename(&from, &to).map_err(|source| io_error(&to, source))?;
+                if taken == [to.clone()] && self.is_copy(&from, &to)? {
+                    // What ended between the copy and this left both.
+                    self.disk.remove(&from).map_err(|source| io_error(&from, source))?;
+                    continue;
+                }
+                if let Some(found) = taken.first() {
+                    // Perhaps of a store that was here before: nothing is written over.
+                    return Err(io_error(found, std::io::ErrorKind::AlreadyExists.into()));
+                }
+                self.disk.move_to(&from, &to).map_err(|source| io_error(&to, source))?;
             }
         }
         Ok(())
+    }
+
+    fn is_copy(&self, one: &Path, other: &Path) -> Result<bool, StoreError> {
+        let map = |path: &Path| self.disk.open(path).map_err(|source| io_error(path, source));
+        Ok(map(one)?[..] == map(other)?[..])
     }
 
     /// The segment, its compressed form, or both, as they are there.
