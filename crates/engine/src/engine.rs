@@ -10,6 +10,7 @@ use std::thread::JoinHandle;
 use transfix_codec::{CheckSumPolicy, FieldIndex, Limits, Message, Switches, Tag, tag};
 use transfix_session::{Checks, Config, Role, Session, SessionId};
 use transfix_store::{Store, StoreError};
+use transfix_transport::refuse_long_files_by_error;
 
 use crate::application::Application;
 use crate::builder::EngineBuilder;
@@ -93,6 +94,20 @@ struct Plan {
     keeps_empty: bool,
 }
 
+impl Plan {
+    /// Gives the n-th session to its thread.
+    fn add(&mut self, slot: Slot, session: &SessionSettings, n: usize) {
+        match session.mode {
+            Mode::Pool => {
+                let workers = self.pool.len();
+                self.pool[n % workers].push(slot);
+            }
+            Mode::Polled => self.polled.push(slot),
+            mode => self.own.push((slot, mode, session.cpu)),
+        }
+    }
+}
+
 impl Engine {
     /// Opens the stores, binds the listeners and starts the threads. `application` is called once
     /// for each session.
@@ -143,11 +158,10 @@ impl Engine {
         mut application: impl FnMut(&SessionId) -> Box<dyn Application>,
     ) -> Result<Self, EngineError> {
         let EngineBuilder { settings, admit, open_store } = builder;
-        let template = settings.sessions.iter().find(|s| is_template(s));
-        if let Some(template) = template.filter(|_| admit.is_none()) {
-            let id = template.id();
-            let why = format!("{id} is a template; Engine::builder().admit() says whom");
-            return Err(EngineError::Settings(why));
+        // A limit on the length of files is then an error of a store or log, as a full disk is.
+        refuse_long_files_by_error();
+        if admit.is_none() {
+            check_no_template(settings)?;
         }
         let mut registry = Registry::default();
         registry.waiting = Arc::new(WaitingTotal::new(settings.engine.waiting_bytes_max));
@@ -178,14 +192,7 @@ impl Engine {
                 }
             };
             let slot = Slot::new(Arc::clone(&shared), dial);
-            match session.mode {
-                Mode::Pool => {
-                    let workers = plan.pool.len();
-                    plan.pool[n % workers].push(slot);
-                }
-                Mode::Polled => plan.polled.push(slot),
-                mode => plan.own.push((slot, mode, session.cpu)),
-            }
+            plan.add(slot, session, n);
             sessions.push(shared);
         }
         if refused.len() == settings.sessions.len()
@@ -359,6 +366,12 @@ impl Drop for Engine {
     fn drop(&mut self) {
         self.stop_all(0);
     }
+}
+
+fn check_no_template(settings: &Settings) -> Result<(), EngineError> {
+    let Some(template) = settings.sessions.iter().find(|s| is_template(s)) else { return Ok(()) };
+    let why = format!("{} is a template; Engine::builder().admit() says whom", template.id());
+    Err(EngineError::Settings(why))
 }
 
 /// Pins the calling thread to one CPU.

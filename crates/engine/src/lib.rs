@@ -46,6 +46,7 @@ mod link;
 mod listening;
 mod lobby;
 mod mask;
+mod network;
 mod operate;
 pub mod probe;
 mod protocol_log;

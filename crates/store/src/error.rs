@@ -27,11 +27,11 @@ pub enum StoreError {
     /// The store is another session's.
     Foreign {
         /// Its directory.
-        dir: PathBuf,
+        dir: Box<Path>,
         /// The session that it belongs to.
-        owner: String,
+        owner: Box<str>,
         /// The session that it was opened for.
-        wanted: String,
+        wanted: Box<str>,
     },
     /// Another process, or this one, has the store open.
     Locked {
@@ -213,7 +213,7 @@ mod tests {
         );
         check(
             &StoreError::Foreign {
-                dir: "store/A".into(),
+                dir: Path::new("store/A").into(),
                 owner: "FIX.4.4-A-B".into(),
                 wanted: "FIX.4.4-A-C".into(),
             },

@@ -1,5 +1,5 @@
-//! What is noted of the newest segment in the lock file: if the last segments are gone, or replaced,
-//! that shows; and if its header is, its records can be checked all the same.
+//! What is noted of the newest segment in the lock file: if the last segments are gone or replaced,
+//! that shows; if the header of the newest is gone, its records can be checked all the same.
 //!
 //! **Invariant:** it is written only when that segment is in its place, and on the device with
 //! power durability. What can't be read says nothing.

@@ -109,8 +109,8 @@ fn check_owner(dir: &Path, found: &Owner, wanted: &Owner) -> Result<(), StoreErr
     if found.is_nobody() || wanted.is_nobody() || found == wanted {
         return Ok(());
     }
-    let (owner, wanted) = (found.name().to_owned(), wanted.name().to_owned());
-    Err(StoreError::Foreign { dir: dir.to_path_buf(), owner, wanted })
+    let (owner, wanted) = (found.name().into(), wanted.name().into());
+    Err(StoreError::Foreign { dir: dir.into(), owner, wanted })
 }
 
 fn existing(disk: &impl Disk, dir: &Path, number: u64) -> Result<PathBuf, StoreError> {

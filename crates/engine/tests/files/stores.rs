@@ -1,13 +1,15 @@
-//! Stores that cannot be opened at the start, and stores of other sessions.
+//! Stores that cannot be opened at the start, stores of other sessions, and limits of the system.
 
-use std::fs;
 use std::path::Path;
+use std::process::Command;
 use std::sync::mpsc::{Sender, channel};
+use std::{env, fs};
 
+use rustix::process::{Resource, Rlimit, setrlimit};
 use transfix::store::{FileStore, survey};
 use transfix::{
-    Application, BeginString, BusinessReject, Durability, Engine, EngineError, Message, Role,
-    SessionId, SessionRef, SessionSettings, Settings,
+    Application, BeginString, BusinessReject, Durability, Engine, EngineError, Message, Offline,
+    Role, SessionId, SessionRef, SessionSettings, Settings, tag,
 };
 use transfix_testkit::temp::TempDir;
 
@@ -129,4 +131,41 @@ fn the_store_of_another_session_is_not_taken() {
     let why = engine.sessions().next().unwrap().store_failure().unwrap();
     assert!(why.contains("belongs to the session FIX.4.4-VENUE-OTHER, not to"), "{why}");
     assert!(engine.sessions().nth(1).unwrap().store_failure().is_none(), "a new one was made");
+}
+
+const DIR: &str = "TRANSFIX_LIMITED_STORE";
+
+/// Stores messages until a file would be longer than the system allows. Does nothing in a usual
+/// run of the tests.
+#[test]
+fn child_with_a_limit() {
+    let Some(dir) = env::var_os(DIR) else { return };
+    let bytes = Some(2 << 20);
+    setrlimit(Resource::Fsize, Rlimit { current: bytes, maximum: bytes }).unwrap();
+    let mut settings = venue(dir.as_ref());
+    settings.sessions.truncate(1);
+    settings.sessions[0].offline = Offline::Store;
+    let (told, _) = channel();
+    let engine = start(&settings, &told).unwrap();
+    let session = engine.sessions().next().unwrap();
+    let text = "x".repeat(60_000);
+    let sent = (0..60).find(|_| session.send("B", |news| _ = news.str(tag::TEXT, &text)).is_err());
+    assert!(sent.is_some_and(|sent| sent > 10), "{sent:?}");
+    println!("refused: {}", session.store_failure().unwrap());
+}
+
+#[test]
+fn a_limit_on_the_length_of_files_is_an_error_of_the_session() {
+    let dir = TempDir::new();
+    let child = Command::new(env::current_exe().unwrap())
+        .args(["--exact", "stores::child_with_a_limit", "--nocapture"])
+        .env(DIR, dir.path())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&child.stdout);
+    assert!(child.status.success(), "{:?}: {said}", child.status);
+    assert!(said.contains("refused: store file ") && said.contains("00000001.new"), "{said}");
+    let left = fs::read_dir(dir.path().join("FIX.4.4-VENUE-CLIENT")).unwrap();
+    let left: Vec<_> = left.map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left.len(), 2, "no part of a segment: {left:?}");
 }
