@@ -13,8 +13,8 @@ use transfix::codec::{CheckSumPolicy, FieldIndex};
 use transfix::store::journal::{self, Event};
 use transfix::{
     ApplVerId, Application, BeginString, Body, BusinessReject, Decimal, Direction, Disconnect,
-    Engine, Message, Outcome, Role, SendError, SessionHandle, SessionId, SessionRef, Settings, Tag,
-    tag,
+    Disconnection, Engine, Message, Outcome, Role, SendError, SessionHandle, SessionId, SessionRef,
+    Settings, Tag, tag,
 };
 
 use crate::input::failed;
@@ -76,8 +76,8 @@ impl Application for Client {
         let _ = self.logons.send(());
     }
 
-    fn on_disconnect(&mut self, id: &SessionId, reason: Disconnect) {
-        self.show.line(&format!("{id} ended: {reason}"));
+    fn on_disconnect(&mut self, id: &SessionId, end: &Disconnection<'_>) {
+        self.show.line(&format!("{id} ended: {end}"));
     }
 
     fn wants_wire(&self) -> bool {

@@ -10,8 +10,9 @@ use std::time::Duration;
 use clap::value_parser;
 use transfix::clock::monotonic_ns;
 use transfix::{
-    Application, BeginString, Body, BusinessReject, Decimal, Direction, Disconnect, Engine,
-    Message, Role, SendError, SessionHandle, SessionId, SessionRef, SessionSettings, Settings, tag,
+    Application, BeginString, Body, BusinessReject, Decimal, Direction, Disconnect, Disconnection,
+    Engine, Message, Role, SendError, SessionHandle, SessionId, SessionRef, SessionSettings,
+    Settings, tag,
 };
 
 use crate::audit::Audit;
@@ -83,8 +84,8 @@ impl Application for Client {
         let _ = self.events.send(Happened::Logon);
     }
 
-    fn on_disconnect(&mut self, _: &SessionId, reason: Disconnect) {
-        let _ = self.events.send(Happened::Disconnect(reason));
+    fn on_disconnect(&mut self, _: &SessionId, end: &Disconnection<'_>) {
+        let _ = self.events.send(Happened::Disconnect(end.reason));
     }
 
     fn wants_wire(&self) -> bool {

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use transfix::codec::{CheckSumPolicy, FieldIndex};
 use transfix::{
-    Application, BeginString, Body, BusinessReject, Decimal, Direction, Disconnect, Durability,
+    Application, BeginString, Body, BusinessReject, Decimal, Direction, Disconnection, Durability,
     Engine, Message, Mode, Offline, Role, SendError, Sent, SessionHandle, SessionId, SessionRef,
     SessionSettings, Settings, check_msg_type, tag,
 };
@@ -104,7 +104,7 @@ impl Application for Peer {
         let _ = self.events.send(());
     }
 
-    fn on_disconnect(&mut self, _: &SessionId, _: Disconnect) {
+    fn on_disconnect(&mut self, _: &SessionId, _: &Disconnection<'_>) {
         if std::mem::take(&mut self.logged_on) {
             emit(serde_json::json!({ "event": "logout" }));
         }

@@ -7,8 +7,8 @@ use std::path::Path;
 use transfix::codec::{CheckSumPolicy, FieldIndex};
 use transfix::store::journal::{self, Event as Journalled};
 use transfix::{
-    Application, BeginString, Body, BusinessReject, Decimal, Disconnect, Message, SessionId,
-    SessionRef, Timestamp, tag,
+    Application, BeginString, Body, BusinessReject, Decimal, Disconnect, Disconnection, Message,
+    SessionId, SessionRef, Timestamp, tag,
 };
 
 use book::{Answer, Book, Event, Order};
@@ -92,8 +92,8 @@ impl<W: Watch> Application for Venue<W> {
         self.watch.session(session.id(), None);
     }
 
-    fn on_disconnect(&mut self, id: &SessionId, reason: Disconnect) {
-        self.watch.session(id, Some(reason));
+    fn on_disconnect(&mut self, id: &SessionId, end: &Disconnection<'_>) {
+        self.watch.session(id, Some(end.reason));
     }
 
     fn wants_wire(&self) -> bool {

@@ -11,7 +11,7 @@
 use std::error::Error;
 
 use transfix::{
-    Application, BeginString, BusinessReject, Disconnect, Durability, Engine, EngineSettings,
+    Application, BeginString, BusinessReject, Disconnection, Durability, Engine, EngineSettings,
     Message, ResetPolicy, Role, SendError, SessionId, SessionRef, SessionSettings, Settings, tag,
 };
 
@@ -60,8 +60,8 @@ impl Application for Venue {
         println!("{} is logged on", session.id());
     }
 
-    fn on_disconnect(&mut self, id: &SessionId, reason: Disconnect) {
-        println!("{id}: {reason}; {} orders so far", self.orders);
+    fn on_disconnect(&mut self, id: &SessionId, end: &Disconnection<'_>) {
+        println!("{id}: {end}; {} orders so far", self.orders);
     }
 }
 

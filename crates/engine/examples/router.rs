@@ -13,7 +13,7 @@
 use std::error::Error;
 
 use transfix::{
-    Application, BeginString, BusinessReject, Disconnect, Durability, Engine, EngineSettings,
+    Application, BeginString, BusinessReject, Disconnection, Durability, Engine, EngineSettings,
     Message, ResetPolicy, Role, SendError, SessionId, SessionRef, SessionSettings, Settings, tag,
 };
 
@@ -49,8 +49,8 @@ impl Application for Passage {
         println!("{} is logged on", session.id());
     }
 
-    fn on_disconnect(&mut self, id: &SessionId, reason: Disconnect) {
-        println!("{id}: {reason}");
+    fn on_disconnect(&mut self, id: &SessionId, end: &Disconnection<'_>) {
+        println!("{id}: {end}");
     }
 }
 

@@ -52,6 +52,7 @@ pub mod probe;
 mod protocol_log;
 mod queue;
 mod reopening;
+mod repeats;
 mod replay;
 mod retention;
 pub mod rig;
@@ -64,6 +65,7 @@ mod settings_tables;
 pub mod simulated;
 mod slot;
 mod template;
+mod told;
 mod waiting;
 mod worker;
 
@@ -76,11 +78,12 @@ pub use handle::{Sent, SessionHandle};
 pub use protocol_log::{LogDirection, LogSettings};
 pub use retention::{BeyondLimit, RetentionSettings};
 pub use settings::{
-    Durability, EngineSettings, GarbledPolicy, Mode, Offline, SendMode, SessionSettings, Settings,
-    Unavailable, UnavailableAction, Unsent,
+    AfterPanic, Durability, EngineSettings, GarbledPolicy, Mode, Offline, SendMode,
+    SessionSettings, Settings, Unavailable, UnavailableAction, Unsent,
 };
 pub use settings_file::SettingsError;
 pub use slot::{Outcome, SessionOutcome};
+pub use told::{Disconnection, Rejected, RejectedBy, Undone};
 
 pub use transfix_codec as codec;
 #[cfg(feature = "fix40")]

@@ -54,6 +54,15 @@ impl SessionHandle {
         self.call_worker();
     }
 
+    /// Brings a session back at once that has failed, since its store did or since it panicked:
+    /// from what its store has. [`Application::on_undone`](crate::Application::on_undone) is told
+    /// what that does not have. Without effect on any other session; while the cause is still there
+    /// it fails again.
+    pub fn revive(&self) {
+        self.shared.revive.store(true, Ordering::Release);
+        self.call_worker();
+    }
+
     /// Sends a ResendRequest(2) for the counterparty's messages `begin` to `end`, 0 for all that
     /// follow. Answers whether it was sent, as the next two do: only a logged-on session does.
     pub fn request_resend(&self, begin: u64, end: u64) -> bool {

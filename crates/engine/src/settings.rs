@@ -192,6 +192,18 @@ impl Default for Unavailable {
     }
 }
 
+/// What becomes of a session whose application, or whose own code, has panicked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AfterPanic {
+    /// It goes on from its store after a pause that grows from 1 s to 64 s;
+    /// [`crate::Application::on_undone`] is told what that does not have.
+    #[default]
+    Revive,
+    /// It stays down until [`crate::SessionHandle::revive`], or the next start of the engine.
+    End,
+}
+
 /// What becomes of a framed message that is garbled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -372,6 +384,10 @@ pub struct SessionSettings {
     /// [`Unavailable`].
     #[serde(default)]
     pub unavailable: Unavailable,
+    /// What becomes of the session when its application panics: `revive` or `end`. Default
+    /// `revive`.
+    #[serde(default)]
+    pub after_panic: AfterPanic,
     /// Whether a message with DeliverToCompID(128) is passed on to the session of the same version
     /// with that counterparty, on behalf of its sender. Default false: the application gets it.
     #[serde(default)]
@@ -515,6 +531,7 @@ impl SessionSettings {
             queue_expires_s: 0,
             unsent: Unsent::default(),
             unavailable: Unavailable::default(),
+            after_panic: AfterPanic::default(),
             route_third_party: false,
             durability: Durability::default(),
             store_dir: default_store_dir(),

@@ -200,6 +200,7 @@ impl Session {
     }
 
     fn log_on(&mut self, now: Now, terms: &Terms, out: &mut Outbox) -> Verdict {
+        let was_live = self.is_live();
         let answers = match self.is_live() {
             true => !terms.answers_reset,
             false => self.config.role == Role::Acceptor,
@@ -241,6 +242,7 @@ impl Session {
             Some(begin) if begin < last || (!answers && begin == last) => {
                 Verdict::LoggedOnThenResend { begin, end: last }
             }
+            _ if was_live => Verdict::Reset,
             _ => Verdict::LoggedOn,
         }
     }

@@ -21,6 +21,9 @@ pub enum Verdict {
     Handled,
     /// A Logon(A) was accepted: the session is active from now on.
     LoggedOn,
+    /// A Logon(A) with ResetSeqNumFlag(141)=Y was accepted on a live session: both numbers have
+    /// begun again.
+    Reset,
     /// The same; and the counterparty's NextExpectedMsgSeqNum(789) asks for our messages `begin` to
     /// `end`, both included.
     LoggedOnThenResend {
@@ -128,6 +131,8 @@ pub enum Disconnect {
     HeartbeatTimeout,
     /// The peer closed the connection, or it broke.
     LinkLost,
+    /// The peer closed the connection, or it broke, before it had answered our Logon(A).
+    LogonUnanswered,
     /// The application was not available, or for too long.
     ApplicationNotAvailable,
     /// The application asked for it.
@@ -191,6 +196,10 @@ impl fmt::Display for Disconnect {
             }
             Self::HeartbeatTimeout => f.write_str("the counterparty has fallen silent"),
             Self::LinkLost => f.write_str("the connection was lost"),
+            Self::LogonUnanswered => f.write_str(
+                "the counterparty closed the connection before it answered our Logon(A): check \
+                 SenderCompID(49), TargetCompID(56) and BeginString(8) with it",
+            ),
             Self::ApplicationNotAvailable => f.write_str("application not available"),
             Self::Application => f.write_str("the application ended the session"),
             Self::Operator => f.write_str("an operator ended the session"),
@@ -223,8 +232,7 @@ pub enum SendError {
     /// The message itself is wrong.
     Misuse(Misuse),
     /// The session has failed: its store, or a panic in its application. It takes nothing more
-    /// until its store is open again, and after a panic until the engine is started anew; the log
-    /// says why.
+    /// until it is back; the log says why.
     Failed,
     /// The engine has been stopped.
     Closed,
@@ -246,8 +254,8 @@ impl fmt::Display for SendError {
             Self::Expired => f.write_str("it has waited for a logon longer than it may"),
             Self::Misuse(misuse) => misuse.fmt(f),
             Self::Failed => f.write_str(
-                "the session has failed; see the log and mend the cause: it comes back when its \
-                 store does, after a panic when the engine is started anew",
+                "the session has failed; see the log and mend the cause: it comes back by itself \
+                 when its store is sound, unless after_panic = \"end\"",
             ),
             Self::Closed => f.write_str("the engine has been stopped"),
         }

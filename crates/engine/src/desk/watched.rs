@@ -42,6 +42,12 @@ impl Watched {
         self.fail_after(self.store.numbers(), error);
     }
 
+    /// Nothing more is put before the store is open again, though it has not failed itself.
+    pub(super) fn abandon(&mut self) {
+        let numbers = self.store.numbers();
+        self.failure.get_or_insert(Failure { numbers, is_too_large: false });
+    }
+
     fn fail_after(&mut self, numbers: Numbers, error: &StoreError) {
         if self.failure.is_none() {
             tracing::error!(session = %self.id, %error, "store failed");

@@ -9,6 +9,7 @@ mod own_store;
 mod queue;
 mod reopening;
 mod templates;
+mod told;
 mod wire;
 
 use std::net::SocketAddr;

@@ -137,11 +137,11 @@ fn a_reset_of_ours_in_mid_session() {
         assert_eq!(w.receive("35=D|34=3|11=a"), Verdict::Deliver);
         assert_eq!(w.send("b"), Ok(2));
         let answer = w.logon(1) + "|141=Y";
-        assert_eq!(w.receive(&answer), Verdict::LoggedOn);
+        assert_eq!(w.receive(&answer), Verdict::Reset);
         assert_eq!(numbers(&w), (2, 3));
         assert_eq!(w.sent(), ["35=D|34=2|11=b"], "an answer is not answered");
         // The next one is theirs.
-        assert_eq!(w.receive(&answer), Verdict::LoggedOn);
+        assert_eq!(w.receive(&answer), Verdict::Reset);
         assert_eq!(numbers(&w), (2, 2));
         assert_eq!(w.sent().len(), 1);
     }
@@ -207,7 +207,7 @@ fn an_acceptor_asks_again_in_its_answer_if_the_counterparty_has_not_seen_its_res
         assert_eq!(numbers(&w), expected, "{seq}");
         // Some answer what they have not asked for; that is no reset of theirs.
         if seq >= 20 {
-            assert_eq!(w.receive("35=A|34=1|98=0|108=30|141=Y"), Verdict::LoggedOn);
+            assert_eq!(w.receive("35=A|34=1|98=0|108=30|141=Y"), Verdict::Reset);
             assert_eq!((w.sent().len(), numbers(&w)), (0, (2, 2)));
         }
     }

@@ -84,7 +84,7 @@ fn reset_in_mid_session() {
     let mut w = World::active(BeginString::Fix44);
     assert_eq!(w.receive("35=1|34=2|112=a"), Verdict::Handled);
     w.sent();
-    assert_eq!(w.receive("35=A|34=1|98=0|108=30|141=Y"), Verdict::LoggedOn);
+    assert_eq!(w.receive("35=A|34=1|98=0|108=30|141=Y"), Verdict::Reset);
     assert_eq!(w.sent(), ["35=A|34=1|98=0|108=30|141=Y"]);
     assert_eq!((w.session.next_num_in(), w.session.next_num_out()), (2, 2));
 }
