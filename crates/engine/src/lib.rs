@@ -36,6 +36,7 @@
 mod application;
 mod builder;
 pub mod clock;
+mod deferred;
 mod desk;
 mod dictionary_source;
 mod engine;
@@ -45,6 +46,7 @@ mod link;
 mod listening;
 mod lobby;
 mod mask;
+mod network;
 mod operate;
 pub mod probe;
 mod protocol_log;

@@ -398,6 +398,11 @@ pub struct SessionSettings {
     /// Directory of the stores; each session has a folder of its own in it. Default `store`.
     #[serde(default = "default_store_dir")]
     pub store_dir: PathBuf,
+    /// Whether the store may lie on a network file system such as NFS or SMB. There another host
+    /// may write it at the same time, and a lost connection ends the process. Default false: it is
+    /// refused.
+    #[serde(default)]
+    pub allow_network_store: bool,
     /// Whether application messages sent are kept, to be sent again when they are asked for. If
     /// not, only their numbers are, and a SequenceReset-GapFill(4) covers them. Default true.
     #[serde(default = "default_true")]
@@ -530,6 +535,7 @@ impl SessionSettings {
             route_third_party: false,
             durability: Durability::default(),
             store_dir: default_store_dir(),
+            allow_network_store: false,
             keep_outbound: true,
             keep_inbound: false,
             refresh_on_logon: false,

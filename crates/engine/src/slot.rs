@@ -135,8 +135,16 @@ impl Slot {
             expires_at,
             reopening: Reopening::default(),
         };
-        let has_schedule = slot.lock().desk.options.hours.is_some();
+        let link = slot.lock();
+        let (has_schedule, has_failed) =
+            (link.desk.options.hours.is_some(), link.desk.has_failed());
+        drop(link);
         slot.look_at = has_schedule.then_some(0);
+        if has_failed {
+            // Its store could not be opened at the start.
+            slot.failed = true;
+            slot.reopening.plan(clock::monotonic_ns());
+        }
         slot
     }
 

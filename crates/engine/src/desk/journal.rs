@@ -132,6 +132,11 @@ impl Desk {
         self.store.failure().is_some()
     }
 
+    /// Why the store takes nothing now.
+    pub(crate) fn store_failure(&self) -> Option<&str> {
+        self.store.cause()
+    }
+
     /// The store cannot go on.
     pub(crate) fn fail(&mut self, error: &StoreError) {
         self.store.fail(error);

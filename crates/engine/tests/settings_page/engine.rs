@@ -20,6 +20,11 @@ pub(super) const OF_THE_ENGINE: &[(&str, &str, &str)] = &[
     ("durability", "store/tests/crash.rs", "process_durability_outlives_the_process"),
     ("durability", "store/tests/crash.rs", "power_durability_outlives_the_power"),
     ("store_dir", TRADE, "both_sides_go_on_where_they_were_after_a_restart"),
+    (
+        "allow_network_store",
+        "engine/src/network.rs",
+        "a_store_on_the_network_is_refused_unless_it_is_allowed",
+    ),
     ("keep_inbound", SWITCHES, "messages_received_are_kept_if_wanted"),
     ("refresh_on_logon", OWN_STORE, "a_session_goes_on_where_another_process_has_left_the_store"),
     ("queue_expires_s", QUEUE, "what_has_waited_too_long_comes_back_also_to_a_later_process"),
