@@ -140,6 +140,34 @@ fn case_14b_required_tags() {
 }
 
 #[test]
+fn required_groups() {
+    let request = format!("35=V|{HEADER}262=1|263=0|264=0|");
+    let entries = "267=1|269=0|146=1|55=IBM|";
+    for version in FROM_42 {
+        bad(version, &request, RequiredTagMissing, 267);
+        bad(version, &format!("{request}267=1|269=0|"), RequiredTagMissing, 146);
+        bad(version, &format!("{request}146=1|55=IBM|"), RequiredTagMissing, 267);
+        good(version, &format!("{request}{entries}"));
+        let list = format!("35=E|{HEADER}66=1|394=3|68=1|");
+        bad(version, &list, RequiredTagMissing, 73);
+    }
+    // A component that must be there holds a group that must be there.
+    for (fields, tag) in [
+        ("35=AE|571=1|570=N|55=X|32=1|31=1|75=20261121|60=20261121-09:28:25|", 552),
+        ("35=B|148=x|", 33),
+        ("35=X|", 268),
+        ("35=W|55=X|779=20261121-09:28:25|", 268),
+        ("35=i|117=1|", 296),
+        ("35=BJ|", 386),
+        ("35=R|131=1|", 146),
+        ("35=DJ|2423=1|", 2428),
+    ] {
+        let (msg_type, body) = fields.split_once('|').unwrap();
+        bad("FIX50SP2", &format!("{msg_type}|{HEADER}{body}"), RequiredTagMissing, tag);
+    }
+}
+
+#[test]
 fn what_is_missing_is_blamed_before_what_is_wrong() {
     for version in VERSIONS {
         let fields = order("5000=x|").replace("11=1|", "").replace("21=1", "21=4");
