@@ -10,8 +10,6 @@ enum Change {
     Open(&'static [u32]),
     /// Any value will do: the codes are no closed list.
     NoCodes(&'static [u32]),
-    /// The fields lack this code.
-    RemoveCode(&'static [u32], &'static str),
     /// The field has these codes too.
     AddCodes(u32, &'static [(&'static str, &'static str)]),
     /// The fields are of this type.
@@ -32,7 +30,7 @@ enum After {
     Component(&'static str),
 }
 
-use Change::{AddCodes, AddToGroup, NoCodes, Open, Pack, RemoveCode, Require, RequireGroups, Type};
+use Change::{AddCodes, AddToGroup, NoCodes, Open, Pack, Require, RequireGroups, Type};
 
 const UP_TO_50SP1: &[&str] = &["FIX40", "FIX41", "FIX42", "FIX43", "FIX44", "FIX50", "FIX50SP1"];
 
@@ -120,9 +118,6 @@ const AMENDMENTS: &[(&[&str], Change)] = &[
     (&["FIXLatest"], NoCodes(&[1619])),
     // MsgType: the session layer's file lists its own messages only.
     (&["FIXT11"], NoCodes(&[35])),
-    // ApplVerID, RefApplVerID, DefaultApplVerID: FIX Latest (10) is no version of FIXT 1.1's time;
-    // a session on FIX Latest takes its session layer from there.
-    (&["FIXT11"], RemoveCode(&[1128, 1130, 1137], "10")),
 ];
 
 /// Brings a draft of that version in line with what the standard means.
@@ -156,11 +151,6 @@ impl Change {
                 field.codes.clear();
                 had_any
             }),
-            RemoveCode(tags, value) => each_field(draft, tags, |field| {
-                let before = field.codes.len();
-                field.codes.retain(|code| code.value != *value);
-                field.codes.len() < before
-            }),
             AddCodes(tag, codes) => each_field(draft, &[*tag], |field| add_codes(field, codes)),
             Type(tags, data_type) => each_field(draft, tags, |field| {
                 std::mem::replace(&mut field.data_type, *data_type) != *data_type
@@ -191,7 +181,6 @@ impl std::fmt::Debug for Change {
         match self {
             Open(tags) => write!(f, "open {tags:?}"),
             NoCodes(tags) => write!(f, "no codes of {tags:?}"),
-            RemoveCode(tags, value) => write!(f, "remove code {value} of {tags:?}"),
             AddCodes(tag, _) => write!(f, "add codes of {tag}"),
             Type(tags, data_type) => write!(f, "type {data_type} of {tags:?}"),
             Require { component, tag } => write!(f, "require {tag} in {component}"),
