@@ -149,8 +149,9 @@ fn page() -> String {
     page.push_str(
         "\n`conditional_tags` finds reason 1 where a dictionary requires a tag under a condition\n\
         that holds; the standard dictionaries have none.\n\n\
-        Found by the session, not here: 9 (CompID problem) and 10 (SendingTime accuracy). Never\n\
-        given: 3, as an undefined tag is answered with 0.\n\n\
+        Found by the session, not here: 9 (CompID problem), 10 (SendingTime accuracy) and 18\n\
+        (ApplVerID(1128) or CstmApplVerID(1129) of a version that the session does not have; switch\n\
+        `codes`). Never given: 3, as an undefined tag is answered with 0.\n\n\
         ## Names elsewhere\n\n| switch | FIX Antenna | QuickFIX |\n|---|---|---|\n",
     );
     for row in REASONS.iter().filter(|row| !row.antenna.is_empty() || !row.quickfix.is_empty()) {

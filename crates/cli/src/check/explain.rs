@@ -110,6 +110,7 @@ impl Explain<'_, '_> {
             }
             RejectReason::CompIdProblem
             | RejectReason::SendingTimeAccuracy
+            | RejectReason::UnsupportedApplVersion
             | RejectReason::Other => String::new(),
         }
     }

@@ -28,9 +28,9 @@ macro_rules! reasons {
         $example:literal;)*) => {
         /// Everything that validation finds, by SessionRejectReason(373).
         ///
-        /// Of the other reasons, 9 (CompID) and 10 (SendingTime) are found by the session; 3
-        /// (undefined tag) is never used, as an undefined tag is answered with 0; 7, 8, 12, 17 and
-        /// above belong to encryption, signatures and XML, which validation does not look into.
+        /// Of the other reasons, 9 (CompID), 10 (SendingTime) and 18 (ApplVerID(1128) of a version
+        /// that the session does not have) are found by the session; 3 (undefined tag) is never
+        /// used, as an undefined tag is answered with 0; 7, 8, 12, 17, 19 and above belong to encryption, signatures and XML, which validation does not look into.
         pub const REASONS: &[Reason] = &[$(
             Reason {
                 reason: RejectReason::$reason,

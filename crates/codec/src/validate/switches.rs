@@ -52,7 +52,9 @@ switches! {
     conditional_tags,
     /// Reason 4: a tag has a value. If off, an empty value passes every other check.
     empty_values,
-    /// Reason 5: a value is one of the codes, where there are codes.
+    /// Reason 5: a value is one of the codes, where there are codes. In a FIXT session also reason
+    /// 18: ApplVerID(1128) and CstmApplVerID(1129) name a version that the session has; if off,
+    /// the message is judged by the version of the session.
     codes,
     /// Reason 6: a value has the format of its data type.
     formats,
