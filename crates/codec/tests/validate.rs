@@ -563,3 +563,32 @@ fn same_first(version: &str, bytes: &[u8], switches: Switches) {
         assert!(missing || tag.is_none() || blamed == tag || blamed == Some(Tag(0)), "{finding:?}");
     }
 }
+
+/// FIX datatypes set no limit to digits: a long number is sound, keeps its text, and only a getter
+/// that cannot hold it refuses.
+#[test]
+fn numbers_have_as_many_digits_as_they_like() {
+    const LONG: &str = "0.12345678901234567890123";
+    const MANY: &str = "98765432109876543210";
+    for version in FROM_42 {
+        let sized = order(&format!("44={LONG}|110={MANY}.5|59=1|"));
+        let fields = sized.replace("38=100", &format!("38={MANY}{MANY}"));
+        good(version, &fields);
+        let bytes = frame(version, &fields);
+        let mut index = FieldIndex::default();
+        let message = Message::parse(&bytes, &mut index, CheckSumPolicy::Verify).unwrap();
+        assert_eq!(message.raw(Tag(44)), Some(LONG.as_bytes()));
+        let refused = Reject::new(IncorrectDataFormat, Tag(44));
+        assert_eq!(message.decimal(Tag(44)).map_err(Reject::from), Err(refused));
+        bad(version, &fields.replace(LONG, &format!("{LONG}x")), IncorrectDataFormat, 44);
+        good(version, &format!("35=3|{HEADER}45={MANY}|"));
+        // Up to FIX 4.2 RefSeqNum(45) is an int.
+        if version != "FIX42" {
+            bad(version, &format!("35=3|{HEADER}45=-{MANY}|"), IncorrectDataFormat, 45);
+        }
+        good(version, &order("").replace("28:25|38", "28:25.12345678901234|38"));
+        // No message has so many entries.
+        let list = format!("35=V|{HEADER}262=1|263=0|264=0|267={MANY}|269=0|146=1|55=IBM|");
+        bad(version, &list, IncorrectNumInGroup, 267);
+    }
+}

@@ -262,7 +262,9 @@ impl<'c, 'm> Check<'c, 'm> {
         let layout = &self.tables.layouts[place.group as usize];
         let level = Level { layout, begin: self.at, outer };
         let delimiter = self.delimiter(layout);
-        let expected = value::uint(count.value);
+        // More digits than a u64 holds are more entries than any message has.
+        let beyond_all = || value::is_uint(count.value).then_some(u64::MAX);
+        let expected = value::uint(count.value).or_else(beyond_all);
         let mut entries = Entries { level, delimiter, expected, begun: 0 };
         let begin = self.at;
         while let Some(field) = self.message.at(self.at)
@@ -285,8 +287,10 @@ impl<'c, 'm> Check<'c, 'm> {
             self.found(RejectReason::GroupFieldsOutOfOrder, field.tag, begin);
             return;
         }
-        // Up to FIX 4.2 counts are of type int: a negative one has a sound format.
-        let negative = value::int(count.value).is_some_and(|n| n < 0);
+        // Up to FIX 4.2 counts are of type int: a negative one has a sound format. -0 is none.
+        let is_negative =
+            |digits: &[u8]| value::is_uint(digits) && digits.iter().any(|&b| b != b'0');
+        let negative = count.value.strip_prefix(b"-").is_some_and(is_negative);
         let miscounted =
             self.switches.group_counts && (negative || expected.is_some_and(|n| n != begun));
         if miscounted || self.switches.empty_groups && expected == Some(0) {
