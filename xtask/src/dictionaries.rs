@@ -6,6 +6,7 @@
 
 mod amend;
 mod compare;
+mod conditions;
 mod forgotten;
 
 use std::fmt::Write;
@@ -130,6 +131,7 @@ fn convert(
         amend::open_as(&mut draft, &read(&source.join(unions))?);
     }
     amend::amend(&mut draft, version.name)?;
+    conditions::add(&mut draft, version.name)?;
     let text = draft.to_quickfix_xml();
     let written = Dictionary::from_quickfix_xml(&text, version.name).map_err(|e| e.to_string())?;
     let _ = writeln!(

@@ -415,7 +415,8 @@ impl<'a> Fields<'a> {
         self.typed(tag, TzTimestamp::parse)
     }
 
-    /// A UTCTimestamp value, with any number of digits in its fraction (what is finer than a nanosecond is cut off).
+    /// A UTCTimestamp value, with any number of digits in its fraction; what is finer than a
+    /// nanosecond is cut off.
     ///
     /// # Errors
     /// See the type.

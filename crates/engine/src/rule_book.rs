@@ -55,8 +55,8 @@ fn compile(
             standard(begin_string.as_str()).map_err(|error| error.to_string())?
         }
     };
-    // FIXT 1.1 alone says what an administrative message may hold. FIX Latest has a session layer in
-    // its file too, but with it each field of the application would count as defined there.
+    // FIXT 1.1 alone says what an administrative message may hold. FIX Latest has a session layer
+    // in its file too, but with it each field of the application would count as defined there.
     if begin_string == BeginString::Fixt11 {
         let session = standard("FIXT11").map_err(|error| error.to_string())?;
         return Ok(Rules::new(&session, &application));

@@ -302,7 +302,8 @@ pub struct SessionSettings {
     #[serde(default = "default_true")]
     pub validate: bool,
     /// Which checks that makes: a table of names and `true` or `false`, such as
-    /// `checks = { codes = false }`. By default all but `empty_groups`.
+    /// `checks = { codes = false }`. By default all but
+    /// `conditions` and `empty_groups`.
     #[serde(default, deserialize_with = "settings_file::checks")]
     pub checks: Switches,
     /// Whether CheckSum(10) is verified. Default true.

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use transfix::codec::validate::Finding;
 use transfix::codec::value::uint;
 use transfix::codec::{Garbled, GroupError, GroupFault, Members, MessageLayout, raw};
-use transfix::dictionary::{DataType, Field, Flat, Member};
+use transfix::dictionary::{Conditional, DataType, Field, Flat, Member};
 use transfix::{Message, RejectReason, Tag, tag};
 
 use crate::input::{Pair, Wrong};
@@ -127,7 +127,23 @@ impl Explain<'_, '_> {
             let _ =
                 write!(text, ", to the entry that begins with {name}={value}, field {}", at + 1);
         }
+        if let Some(says) = self.standard(finding) {
+            let _ = write!(text, "; FIX: {says}");
+        }
         text
+    }
+
+    /// What the standard says of the missing field, if it is required under a condition.
+    fn standard(&self, finding: &Finding) -> Option<&str> {
+        let known = self.pair.message(self.message.msg_type())?;
+        let value = |tag| self.message.raw(Tag(tag));
+        let is_meant = |rule: &&Conditional| {
+            finding.reject.tag == Some(Tag(rule.tag))
+                && rule.group.is_some() == finding.at.is_some()
+                // Which entry a condition is about is not looked up again.
+                && (rule.group.is_some() || rule.condition.holds(&value))
+        };
+        known.conditions.iter().find(is_meant).map(|rule| &*rule.says)
     }
 
     fn section(&self, tag: Tag) -> &'static str {

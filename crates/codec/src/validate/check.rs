@@ -59,6 +59,7 @@ pub(super) struct Stop {
 #[derive(Clone, Copy)]
 struct Entries<'c> {
     level: Level<'c>,
+    count_tag: Tag,
     delimiter: Tag,
     /// The value of the NumInGroup field, if it is a number.
     expected: Option<u64>,
@@ -131,6 +132,43 @@ impl<'c, 'm> Check<'c, 'm> {
                     let reject = Reject::new(RejectReason::RequiredTagMissing, tag);
                     (self.report)(Rank::Message, Finding { reject, at: None });
                 }
+            }
+        }
+        if self.switches.conditions {
+            self.conditions(epoch);
+        }
+    }
+
+    /// Reports what the message lacks by the standard's descriptions; what is no member of it may
+    /// stand in a group, and is not meant.
+    fn conditions(&mut self, epoch: u32) {
+        let (tables, message, body) = (self.tables, self.message, self.body);
+        for rule in body.conditions.iter().filter(|rule| rule.group == NO_GROUP) {
+            let marks = &self.scratch.marks;
+            let is_there = |tag| {
+                let place = tables.layouts[body.layout].place(tag);
+                place.map(|place| marks[place.mark as usize] == epoch)
+            };
+            // An overlay may have taken the field away.
+            let is_absent = is_there(rule.tag) == Some(false);
+            let value = |tag| message.raw(Tag(tag)).filter(|_| is_there(tag) != Some(false));
+            if is_absent && rule.condition.holds(&value) {
+                let reject = Reject::new(RejectReason::RequiredTagMissing, Tag(rule.tag));
+                (self.report)(Rank::Message, Finding { reject, at: None });
+            }
+        }
+    }
+
+    /// Reports what the entry of a group lacks by the standard's descriptions.
+    fn conditions_in(&mut self, count_tag: Tag, level: Level<'_>) {
+        let entry = self.message.slice(level.begin, self.at);
+        for rule in self.body.conditions.iter().filter(|rule| rule.group == count_tag.0) {
+            let is_absent =
+                level.layout.place(rule.tag).is_some() && entry.position(Tag(rule.tag)).is_none();
+            let values = level.values(self.at, self.message, &self.scratch.around);
+            if is_absent && rule.condition.holds(&values) {
+                let reject = Reject::new(RejectReason::RequiredTagMissing, Tag(rule.tag));
+                (self.report)(Rank::Field, Finding { reject, at: Some(level.begin) });
             }
         }
     }
@@ -265,7 +303,7 @@ impl<'c, 'm> Check<'c, 'm> {
         // More digits than a u64 holds are more entries than any message has.
         let beyond_all = || value::is_uint(count.value).then_some(u64::MAX);
         let expected = value::uint(count.value).or_else(beyond_all);
-        let mut entries = Entries { level, delimiter, expected, begun: 0 };
+        let mut entries = Entries { level, count_tag: count.tag, delimiter, expected, begun: 0 };
         let begin = self.at;
         while let Some(field) = self.message.at(self.at)
             && field.tag == delimiter
@@ -355,6 +393,9 @@ impl<'c, 'm> Check<'c, 'm> {
                     let reject = Reject::new(RejectReason::RequiredTagMissing, tag);
                     (self.report)(Rank::Field, Finding { reject, at: Some(begin) });
                 }
+            }
+            if self.switches.conditions {
+                self.conditions_in(entries.count_tag, level);
             }
         }
     }
