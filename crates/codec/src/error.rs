@@ -205,6 +205,8 @@ pub enum RejectReason {
     GroupFieldsOutOfOrder = 15,
     /// 16
     IncorrectNumInGroup = 16,
+    /// 18
+    UnsupportedApplVersion = 18,
     /// 99
     Other = 99,
 }
@@ -228,6 +230,7 @@ impl RejectReason {
             Self::TagOutOfOrder => "Tag specified out of required order",
             Self::GroupFieldsOutOfOrder => "Repeating group fields out of order",
             Self::IncorrectNumInGroup => "Incorrect NumInGroup count for repeating group",
+            Self::UnsupportedApplVersion => "Invalid or unsupported application version",
             Self::Other => "Other",
         }
     }

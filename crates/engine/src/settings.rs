@@ -314,7 +314,8 @@ pub struct SessionSettings {
     #[serde(default = "default_true")]
     pub validate: bool,
     /// Which checks that makes: a table of names and `true` or `false`, such as
-    /// `checks = { codes = false }`. By default all but `empty_groups`.
+    /// `checks = { codes = false }`. By default all but
+    /// `conditions` and `empty_groups`.
     #[serde(default, deserialize_with = "settings_file::checks")]
     pub checks: Switches,
     /// Whether CheckSum(10) is verified. Default true.
@@ -333,8 +334,9 @@ pub struct SessionSettings {
     #[serde(default)]
     pub dictionary: Option<DictionarySource>,
     /// Dictionaries of the messages on a FIXT session that name a version of their own, by its
-    /// ApplVerID(1128) or CstmApplVerID(1129): `{ 4 = "FIX42", VENUE2 = "venue2.xml" }`. Default
-    /// none: all messages have the session's version.
+    /// ApplVerID(1128) or CstmApplVerID(1129): `{ 4 = "FIX42", VENUE2 = "venue2.xml" }`. A
+    /// message that names another version is rejected with reason 18, unless `checks.codes` is
+    /// off. Default none: all messages have the session's version.
     #[serde(default)]
     pub appl_versions: BTreeMap<String, DictionarySource>,
     /// How long a Logon(A) may take, in milliseconds. Default 10,000.

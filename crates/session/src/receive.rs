@@ -3,9 +3,11 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use transfix_codec::{Message, Reject, RejectReason, Rules, tag};
+use transfix_codec::{Message, Reject, RejectReason, Rules, tag, value};
 
-use crate::config::{CompIdPolicy, MSG_SEQ_NUM_MAX, Now, ThrottleAction, TooLow};
+use crate::config::{
+    ApplVerId, BeginString, CompIdPolicy, MSG_SEQ_NUM_MAX, Now, ThrottleAction, TooLow,
+};
 use crate::gap::Sign;
 use crate::header::echo;
 use crate::outbox::Outbox;
@@ -128,11 +130,23 @@ impl Session {
             return Err(Reject::new(RejectReason::ValueOutOfRange, field.tag));
         }
         let Some(own) = &self.rules else { return Ok(()) };
-        let rules = version_rules(&self.version_rules, message).unwrap_or(own);
         let Checks { session, application, .. } = &self.checks;
         let of_session = is_administrative(message.msg_type());
-        let switches = if of_session { session } else { application };
-        rules.check(message, switches, &mut self.scratch)
+        if of_session || self.config.id.begin_string != BeginString::Fixt11 {
+            let switches = if of_session { session } else { application };
+            return own.check(message, switches, &mut self.scratch);
+        }
+        let versions = Versions {
+            listed: &self.version_rules,
+            own: self.appl_ver_id,
+            own_custom: self.cstm_appl_ver_id.as_deref(),
+        };
+        let rules = match versions.named(message) {
+            Ok(named) => named.unwrap_or(own),
+            Err(reject) if application.codes => return Err(reject),
+            Err(_) => own,
+        };
+        rules.check(message, application, &mut self.scratch)
     }
 
     /// A good message with the expected number.
@@ -328,17 +342,35 @@ fn unreadable_number(message: &Message<'_>) -> Disconnect {
     }
 }
 
-/// Rules by the version that they are for.
-type VersionRules = [(Box<[u8]>, Arc<Rules>)];
+/// The versions that messages of a FIXT session may have.
+struct Versions<'s> {
+    /// Rules by the version that they are for, beside the session's own.
+    listed: &'s [(Box<[u8]>, Arc<Rules>)],
+    own: Option<ApplVerId>,
+    own_custom: Option<&'s [u8]>,
+}
 
-/// The rules of the version that the message itself names, if there are any.
-fn version_rules<'r>(all: &'r VersionRules, message: &Message<'_>) -> Option<&'r Arc<Rules>> {
-    if all.is_empty() {
-        return None;
+impl<'s> Versions<'s> {
+    /// The rules of the version that the message itself names; none if that is the session's.
+    fn named(&self, message: &Message<'_>) -> Result<Option<&'s Arc<Rules>>, Reject> {
+        let named = |tag| message.raw(tag).filter(|version| !version.is_empty());
+        let listed = |version: &[u8]| {
+            self.listed.iter().find(|(known, _)| **known == *version).map(|(_, rules)| rules)
+        };
+        let unknown = |tag| Reject::new(RejectReason::UnsupportedApplVersion, tag);
+        // FIXT: CstmApplVerID(1129) is the finer of the two.
+        if let Some(version) = named(tag::CSTM_APPL_VER_ID) {
+            return match listed(version) {
+                None if self.own_custom != Some(version) => Err(unknown(tag::CSTM_APPL_VER_ID)),
+                rules => Ok(rules),
+            };
+        }
+        let Some(version) = named(tag::APPL_VER_ID) else { return Ok(None) };
+        match (listed(version), self.own) {
+            (None, Some(own)) if value::uint(version) != Some(own.0.into()) => {
+                Err(unknown(tag::APPL_VER_ID))
+            }
+            (rules, _) => Ok(rules),
+        }
     }
-    let of =
-        |version: &[u8]| all.iter().find(|(known, _)| **known == *version).map(|(_, rules)| rules);
-    // FIXT: CstmApplVerID(1129) is the finer of the two.
-    let named = [tag::CSTM_APPL_VER_ID, tag::APPL_VER_ID];
-    named.into_iter().find_map(|tag| message.raw(tag).and_then(of))
 }

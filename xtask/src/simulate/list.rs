@@ -464,7 +464,7 @@ pub(super) const FAULTS: &[Fault] = &[
         name: "denied-and-logged-on",
         changes: &[(
             DESK,
-            "Err(self.session.deny_logon(now, &refusal.text, &mut self.out))",
+            "Err(self.session.deny_logon(now, logon, &refusal.text, &mut self.out))",
             "Ok(())",
         )],
         kind: "applications",

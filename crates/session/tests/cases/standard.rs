@@ -374,6 +374,50 @@ fn messages_of_several_versions_are_validated_by_their_own() {
     }
 }
 
+/// FIXT: no message is judged by another version than the one it names.
+#[test]
+fn a_version_that_the_session_does_not_have_is_rejected() {
+    let standard = |name| transfix_dictionary::standard(name).unwrap();
+    let rules = |name| Arc::new(Rules::new(&standard("FIXT11"), &standard(name)));
+    let order = "11=a|21=1|55=EU|54=1|60=20261121-12:00:00|38=5|40=2|44=30";
+    // The version of the message, and the field that is blamed for it.
+    let cases = [
+        ("1128=3|", Some(1128)),
+        ("1128=10|", Some(1128)),
+        ("1128=x|", Some(1128)),
+        ("1128=9|1129=OTHER|", Some(1129)),
+        ("1128=4|1129=OTHER|", Some(1129)),
+        ("1129=CUSTOM|", None),
+        ("1128=9|1129=CUSTOM|", None),
+        ("1128=9|", None),
+        ("1128=4|", None),
+        ("", None),
+    ];
+    for codes in [true, false] {
+        let mut w = World::new(Role::Acceptor, BeginString::Fixt11, |_| ());
+        w.takes("35=A|34=1|98=0|108=30|1137=9|1408=CUSTOM");
+        let checks = Checks::all(Switches { codes, ..Switches::default() });
+        w.session.set_rules(Some(rules("FIX50SP2")), checks);
+        w.session.set_version_rules(vec![(b"4"[..].into(), rules("FIX42"))]);
+        w.sent();
+        for (number, (version, blamed)) in (2..).zip(cases) {
+            let verdict = w.receive(&format!("35=D|34={number}|{version}{order}"));
+            let sent = w.sent();
+            match blamed.filter(|_| codes) {
+                Some(tag) => {
+                    assert_eq!(verdict, Verdict::Handled, "{version}");
+                    let expected = format!("|45={number}|371={tag}|372=D|373=18|");
+                    assert!(sent[0].contains(&expected), "{version}: {sent:?}");
+                }
+                None => assert_eq!((verdict, sent), (Verdict::Deliver, vec![]), "{version}"),
+            }
+        }
+        // The session layer has a version of its own.
+        assert_eq!(w.receive("35=0|34=12|1128=3"), Verdict::Handled);
+        assert_eq!(w.sent(), Vec::<String>::new());
+    }
+}
+
 /// FIXT: DefaultCstmApplVerID(1408) of the Logon(A) holds for messages that name no version.
 #[test]
 fn a_custom_version_may_be_the_default() {
