@@ -447,6 +447,28 @@ pub struct SessionSettings {
     /// Socket buffers in bytes, 0 for the system's choice. Default 0.
     #[serde(default)]
     pub tcp_receive_buffer_bytes: usize,
+    /// Where its keys stand, if it comes from a file.
+    #[serde(skip)]
+    pub(crate) places: Option<Arc<Places>>,
+}
+
+/// A settings file, and the lines of its keys.
+#[derive(Debug)]
+pub(crate) struct Places {
+    pub(crate) path: PathBuf,
+    /// The keys of one session, also those of `[defaults]`.
+    pub(crate) session: BTreeMap<String, usize>,
+    /// The keys of `[engine]`.
+    pub(crate) engine: BTreeMap<String, usize>,
+}
+
+impl Places {
+    fn place(&self, key: &str, lines: &BTreeMap<String, usize>) -> String {
+        match lines.get(key) {
+            Some(line) => format!("{}:{line}: ", self.path.display()),
+            None => format!("{}: ", self.path.display()),
+        }
+    }
 }
 
 const fn default_true() -> bool {
@@ -550,7 +572,20 @@ impl SessionSettings {
             tcp_nodelay: true,
             tcp_send_buffer_bytes: 0,
             tcp_receive_buffer_bytes: 0,
+            places: None,
         }
+    }
+
+    /// What an error about this key begins with: `venue.toml:7: ` if the settings are from a file.
+    pub(crate) fn place(&self, key: &str) -> String {
+        let places = self.places.as_ref();
+        places.map_or_else(String::new, |places| places.place(key, &places.session))
+    }
+
+    /// The same for a key of `[engine]`.
+    pub(crate) fn engine_place(&self, key: &str) -> String {
+        let places = self.places.as_ref();
+        places.map_or_else(String::new, |places| places.place(key, &places.engine))
     }
 
     /// The session's identity.

@@ -216,7 +216,7 @@ impl fmt::Display for Disconnect {
 }
 
 /// A message that the session did not take; nothing was written and no number was used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub enum SendError {
     /// No Logon(A) has been exchanged yet, or the link is down: try again after the logon.
     NotLoggedOn,
@@ -264,6 +264,13 @@ impl fmt::Display for SendError {
             ),
             Self::Closed => f.write_str("the engine has been stopped"),
         }
+    }
+}
+
+/// The text: what `main` returns is printed so.
+impl fmt::Debug for SendError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 

@@ -413,12 +413,6 @@ pub(super) const FAULTS: &[Fault] = &[
         worlds: 500,
     },
     Fault {
-        name: "fill-from-below-passed-over",
-        changes: &[(GAP, "self.asked_from > 0 && seq >= self.asked_from", "false")],
-        kind: "",
-        worlds: 20_000,
-    },
-    Fault {
         name: "refusal-of-our-logon-counts",
         changes: &[(
             LOGON,
