@@ -24,6 +24,7 @@ const SLOT: &str = "crates/engine/src/slot.rs";
 const OUTGOING: &str = "crates/engine/src/desk/outgoing.rs";
 const REPLAY: &str = "crates/engine/src/replay.rs";
 const ENGINE: &str = "crates/engine/src/engine.rs";
+const OPENING: &str = "crates/store/src/opening.rs";
 const FILE: &str = "crates/store/src/file.rs";
 const FORMAT: &str = "crates/store/src/format.rs";
 const LINK: &str = "crates/engine/src/link.rs";
@@ -353,8 +354,8 @@ pub(super) const FAULTS: &[Fault] = &[
         name: "torn-batch-accepted",
         changes: &[(
             FORMAT,
-            "if u32_at(place, 4) != record_crc(&place[..framed.size], u32_at(place, 0)) {",
-            "if u32_at(place, 4) == 1 {",
+            "&& self.unkeyed(record) == record_crc(record, u32_at(record, 0))",
+            "&& self.unkeyed(record) != 1",
         )],
         kind: "crashes",
         worlds: 20_000,
@@ -381,7 +382,7 @@ pub(super) const FAULTS: &[Fault] = &[
     },
     Fault {
         name: "name-without-sync",
-        changes: &[(FILE, "if durable {\n        sync_dir(disk, dir)?;\n    }", "")],
+        changes: &[(OPENING, "if durable {\n        sync_dir(disk, dir)?;\n    }", "")],
         kind: "crashes",
         worlds: 2_000,
     },
