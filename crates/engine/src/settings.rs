@@ -84,6 +84,9 @@ pub struct EngineSettings {
     pub cpus: Vec<usize>,
     /// Connections that may wait for their Logon(A) at once. Default 1,000.
     pub pending_connections_max: usize,
+    /// Connections that may wait for their Logon(A) from one address. Beyond it, and beyond
+    /// `pending_connections_max`, the oldest that has sent nothing is closed. Default 500.
+    pub pending_per_address_max: usize,
     /// Sessions that may be made from templates while the engine runs; each stays when its
     /// counterparty logs out, to go on with its numbers. Who is refused uses up none. Default
     /// 1,000.
@@ -94,6 +97,9 @@ pub struct EngineSettings {
     pub waiting_bytes_max: usize,
     /// CPU that the thread of the protocol logs is pinned to. Default none.
     pub log_cpu: Option<usize>,
+    /// What follows when a thread of the engine panics outside of a session: `restart` lets it go
+    /// on, `abort` ends the process at once. Default `restart`.
+    pub thread_lost: ThreadLost,
 }
 
 impl Default for EngineSettings {
@@ -102,11 +108,24 @@ impl Default for EngineSettings {
             workers: 2,
             cpus: Vec::new(),
             pending_connections_max: 1_000,
+            pending_per_address_max: 500,
             created_sessions_max: 1_000,
             waiting_bytes_max: 0,
             log_cpu: None,
+            thread_lost: ThreadLost::default(),
         }
     }
+}
+
+/// What follows when a thread of the engine panics outside of a session.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ThreadLost {
+    /// It is told, and the thread goes on.
+    #[default]
+    Restart,
+    /// It is told, and the process ends at once: for a supervisor that starts it anew.
+    Abort,
 }
 
 /// Which thread drives a session, and how it waits.

@@ -372,7 +372,8 @@ mod tests {
              reset_on = [\"logout\"]\n{GOOD}resend.request_max = 7\n\
              numbers = {{ too_low = \"reject\", too_low_at_logon = \"accept\" }}\n\
              reset_on = [\"disconnect\", \"error\"]\nreset_at = \"17:00:01\"\n\
-             [session.logon]\nexpected_username = \"us\"\nexpected_password = \"hush\"\nfields = [\"1603=A=B\"]\n\
+             [session.logon]\nexpected_username = \"us\"\n\
+             expected_password = \"hush\"\nfields = [\"1603=A=B\"]\n\
              test_message_indicator = true\n[session.timing]\nmargin_ms = 200\n"
         );
         let session = &Settings::parse("my.toml", &text).unwrap().sessions[0];

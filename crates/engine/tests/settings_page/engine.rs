@@ -79,9 +79,18 @@ pub(super) const OF_THE_ENGINE: &[(&str, &str, &str)] = &[
     ("[engine].cpus", THREADS, "threads_are_as_many_as_wanted_and_where_they_are_wanted"),
     ("[engine].log_cpu", THREADS, "threads_are_as_many_as_wanted_and_where_they_are_wanted"),
     ("[engine].pending_connections_max", SWITCHES, "connections_wait_in_limited_number"),
+    (
+        "[engine].pending_connections_max",
+        STRANGERS,
+        "honest_logons_come_through_while_silent_connections_are_renewed",
+    ),
+    ("[engine].pending_per_address_max", STRANGERS, "an_address_has_room_of_its_own"),
+    ("[engine].thread_lost", STRANGERS, "a_thread_that_panics_goes_on"),
+    ("[engine].thread_lost", STRANGERS, "or_ends_the_process_if_the_settings_say_so"),
     ("[engine].waiting_bytes_max", MEMORY, "the_heaviest_session_makes_room"),
 ];
 
+const STRANGERS: &str = "engine/tests/strangers/main.rs";
 const TOLD: &str = "engine/tests/switches/told.rs";
 const DELIVERY: &str = "engine/tests/switches/delivery.rs";
 const DICTIONARIES: &str = "engine/tests/dictionaries.rs";
