@@ -11,7 +11,7 @@ use comfy_table::{CellAlignment, Table, presets};
 use transfix::DictionarySource;
 use transfix::dictionary::{Dictionary, STANDARD, describe, standard};
 
-use crate::input::failed;
+use crate::input::{answered, failed};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -24,6 +24,9 @@ Examples:
   transfix dictionary Side                   the same: FIX44 if none is named
   transfix dictionary FIX44 NoPartyIDs       a group's count, with the fields of an entry
   transfix dictionary venue.xml Symbol       from a dictionary of your own
+
+FIX50SP2 is FIX 5.0 SP2 with the extension packs up to EP280; FIXLatest has those up to EP269.
+No published source describes plain FIX 5.0 SP2 in full: an overlay can remove what is too much.
 
 Exit code: 0 found, 1 not in the dictionary, 2 wrong usage or a dictionary that cannot be read.";
 
@@ -47,11 +50,7 @@ pub(crate) struct Args {
 /// Prints the answer; fails if the dictionary or what is sought in it is unknown.
 pub(crate) fn run(args: &Args) -> ExitCode {
     match answer(args) {
-        // A closed pipe (`| head`) is the reader's choice.
-        Ok(text) => match io::stdout().write_all(text.as_bytes()) {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(_) => ExitCode::FAILURE,
-        },
+        Ok(text) => answered(&text),
         Err(Failure::Unreadable(error)) => failed(&error),
         Err(Failure::Unknown(error)) => {
             let _ = writeln!(io::stderr(), "transfix: {error}");
@@ -163,6 +162,7 @@ mod tests {
     fn answers() {
         let cases = [
             (None, None, "FIXLatest"),
+            (None, None, "FIX.5.0SP2 EP280"),
             (Some("FIX44"), None, "NewOrderSingle"),
             (Some("fix.4.4"), Some("D"), "NewOrderSingle(D)  FIX.4.4  application message\n"),
             (Some("FIX44"), Some("44"), "Price(44)  FIX.4.4  Price\n"),

@@ -9,7 +9,7 @@ use crate::nearest::nearest;
 use crate::{Category, Dictionary, Field, Flat, Kind, Member, Message};
 
 /// A dictionary has nothing of this name.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Unknown {
     /// What was asked for.
     pub what: String,
@@ -27,6 +27,13 @@ impl fmt::Display for Unknown {
             Some(nearest) => write!(f, "; did you mean '{nearest}'?"),
             None => f.write_str("; ask for a name, a tag or a MsgType"),
         }
+    }
+}
+
+/// The text: what `main` returns is printed so.
+impl fmt::Debug for Unknown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 
@@ -100,7 +107,14 @@ fn message_text(dictionary: &Dictionary, message: &Message) -> String {
         Category::App => "application message",
     };
     let head = format!("{}({})  {}  {category}", message.name, message.msg_type, dictionary.name);
-    tree(dictionary, &head, &message.members)
+    let mut text = tree(dictionary, &head, &message.members);
+    for rule in &message.conditions {
+        let name = |tag| dictionary.field(tag).map_or_else(|| u32::to_string(&tag), label);
+        let group = rule.group.map_or_else(String::new, |group| format!(" in {}", name(group)));
+        let _ = writeln!(text, "if {}: {}{group}", rule.when, name(rule.tag));
+        let _ = writeln!(text, "    \"{}\"", rule.says);
+    }
+    text
 }
 
 fn field_text(dictionary: &Dictionary, field: &Field) -> String {

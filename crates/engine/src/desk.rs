@@ -279,7 +279,7 @@ impl Desk {
         let id = &self.session.config().id;
         let Err(refusal) = self.application.judge_logon(logon, id) else { return Ok(()) };
         tracing::warn!(session = %id, why = %refusal.text, "Logon(A) refused");
-        Err(self.session.deny_logon(now, &refusal.text, &mut self.out))
+        Err(self.session.deny_logon(now, logon, &refusal.text, &mut self.out))
     }
 
     /// What a session that is to be made for this Logon(A) would make of it, but for its numbers.

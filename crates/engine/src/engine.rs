@@ -33,7 +33,6 @@ use crate::waiting::{Waiting, WaitingTotal};
 use crate::worker::{Command, Mailbox, Worker};
 
 /// Why an engine did not start.
-#[derive(Debug)]
 pub enum EngineError {
     /// The settings of a session contradict themselves.
     Settings(String),
@@ -61,6 +60,13 @@ impl fmt::Display for EngineError {
             Self::Io { what, source } => write!(f, "{what}: {source}"),
             Self::Store { id, source } => write!(f, "the store of {id}: {source}"),
         }
+    }
+}
+
+/// The text: what `main` returns is printed so.
+impl fmt::Debug for EngineError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 

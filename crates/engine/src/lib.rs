@@ -31,11 +31,26 @@
 //! assert_eq!(outcomes.len(), 1);
 //! # Ok::<(), transfix::EngineError>(())
 //! ```
+//!
+//! # What happened?
+//! The engine prints nothing. What concerns one session's messages it says to the [`Application`];
+//! all else, such as a connection that was refused and why, are events of the crate [`tracing`].
+//! **Without a subscriber nobody sees them.** Install one first in `main`, for instance
+//! that of the crate `tracing-subscriber`, which writes a line for each event:
+//!
+//! ```
+//! tracing_subscriber::fmt().with_writer(std::io::stderr).init();
+//! ```
+//!
+//! The page "What happened?" of the book (`book/src/what-happened.md`) lists all events and says
+//! what to do about the usual ones. An engine writes a few for each connection and none for each
+//! message.
 #![forbid(unsafe_code)]
 
 mod application;
 mod builder;
 pub mod clock;
+mod cpus;
 mod deferred;
 mod desk;
 mod dictionary_source;

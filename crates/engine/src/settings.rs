@@ -314,7 +314,8 @@ pub struct SessionSettings {
     #[serde(default = "default_true")]
     pub validate: bool,
     /// Which checks that makes: a table of names and `true` or `false`, such as
-    /// `checks = { codes = false }`. By default all but `empty_groups`.
+    /// `checks = { codes = false }`. By default all but
+    /// `conditions` and `empty_groups`.
     #[serde(default, deserialize_with = "settings_file::checks")]
     pub checks: Switches,
     /// Whether CheckSum(10) is verified. Default true.
@@ -333,8 +334,9 @@ pub struct SessionSettings {
     #[serde(default)]
     pub dictionary: Option<DictionarySource>,
     /// Dictionaries of the messages on a FIXT session that name a version of their own, by its
-    /// ApplVerID(1128) or CstmApplVerID(1129): `{ 4 = "FIX42", VENUE2 = "venue2.xml" }`. Default
-    /// none: all messages have the session's version.
+    /// ApplVerID(1128) or CstmApplVerID(1129): `{ 4 = "FIX42", VENUE2 = "venue2.xml" }`. A
+    /// message that names another version is rejected with reason 18, unless `checks.codes` is
+    /// off. Default none: all messages have the session's version.
     #[serde(default)]
     pub appl_versions: BTreeMap<String, DictionarySource>,
     /// How long a Logon(A) may take, in milliseconds. Default 10,000.
@@ -445,6 +447,28 @@ pub struct SessionSettings {
     /// Socket buffers in bytes, 0 for the system's choice. Default 0.
     #[serde(default)]
     pub tcp_receive_buffer_bytes: usize,
+    /// Where its keys stand, if it comes from a file.
+    #[serde(skip)]
+    pub(crate) places: Option<Arc<Places>>,
+}
+
+/// A settings file, and the lines of its keys.
+#[derive(Debug)]
+pub(crate) struct Places {
+    pub(crate) path: PathBuf,
+    /// The keys of one session, also those of `[defaults]`.
+    pub(crate) session: BTreeMap<String, usize>,
+    /// The keys of `[engine]`.
+    pub(crate) engine: BTreeMap<String, usize>,
+}
+
+impl Places {
+    fn place(&self, key: &str, lines: &BTreeMap<String, usize>) -> String {
+        match lines.get(key) {
+            Some(line) => format!("{}:{line}: ", self.path.display()),
+            None => format!("{}: ", self.path.display()),
+        }
+    }
 }
 
 const fn default_true() -> bool {
@@ -548,7 +572,20 @@ impl SessionSettings {
             tcp_nodelay: true,
             tcp_send_buffer_bytes: 0,
             tcp_receive_buffer_bytes: 0,
+            places: None,
         }
+    }
+
+    /// What an error about this key begins with: `venue.toml:7: ` if the settings are from a file.
+    pub(crate) fn place(&self, key: &str) -> String {
+        let places = self.places.as_ref();
+        places.map_or_else(String::new, |places| places.place(key, &places.session))
+    }
+
+    /// The same for a key of `[engine]`.
+    pub(crate) fn engine_place(&self, key: &str) -> String {
+        let places = self.places.as_ref();
+        places.map_or_else(String::new, |places| places.place(key, &places.engine))
     }
 
     /// The session's identity.

@@ -5,7 +5,6 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 /// Why a store did not do what it was asked.
-#[derive(Debug)]
 #[non_exhaustive]
 pub enum StoreError {
     /// The operating system refused.
@@ -157,6 +156,13 @@ impl fmt::Display for StoreError {
                 write!(f, "record of {len} bytes in one batch, at most {max}; commit more often")
             }
         }
+    }
+}
+
+/// The text: what `main` returns is printed so.
+impl fmt::Debug for StoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 

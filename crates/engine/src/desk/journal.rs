@@ -149,6 +149,8 @@ impl Desk {
         self.out.clear();
         self.settle_uncommitted()?;
         let had = (self.session.next_num_in(), self.session.next_num_out());
+        let before = self.store.failure().map(|failure| failure.numbers);
+        let was_ahead = before.is_none_or(|before| had != (before.next_in, before.next_out));
         if self.panicked {
             self.renew()?;
         }
@@ -159,8 +161,9 @@ impl Desk {
         }
         self.store.go_on();
         tracing::info!(session = %self.id(), "the session is ready again");
-        self.tell_undone(had);
-        self.panicked = false;
+        if std::mem::take(&mut self.panicked) || (was_ahead && had != self.stored) {
+            self.tell_undone(had);
+        }
         self.return_late(now, queue);
         Ok(())
     }

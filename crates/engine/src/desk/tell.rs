@@ -92,9 +92,6 @@ impl Desk {
     /// The session goes on from its store, after it had these next numbers, inbound and outbound.
     pub(super) fn tell_undone(&mut self, had: (u64, u64)) {
         let kept = (self.session.next_num_in(), self.session.next_num_out());
-        if had == kept && !self.panicked {
-            return;
-        }
         let undone =
             Undone { received: kept.0..had.0.max(kept.0), sent: kept.1..had.1.max(kept.1) };
         tracing::warn!(session = %self.id(), "{undone}");

@@ -3,6 +3,7 @@
 #![allow(clippy::print_stdout, reason = "a child says how it went")]
 
 mod counterparty;
+mod errors;
 mod log;
 mod retention;
 mod stores;
