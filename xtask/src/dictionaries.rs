@@ -1,10 +1,13 @@
 //! `cargo xtask dictionaries`: writes dictionaries/*.xml from the published files.
 //!
 //! Invariants: the same sources give the same bytes; each file that is written loads; where two
-//! sources of a version disagree the difference is printed and the choice stands in `VERSIONS`.
+//! sources of a version disagree the difference is printed and the choice stands in `VERSIONS`;
+//! what a version seems to have forgotten to require is an error ([`forgotten`]).
 
 mod amend;
 mod compare;
+mod conditions;
+mod forgotten;
 
 use std::fmt::Write;
 use std::fs;
@@ -86,9 +89,15 @@ pub fn run(args: &[String]) -> Outcome {
     }
     let mut report = String::new();
     let mut stale = Vec::new();
+    let mut converted = Vec::new();
     for version in VERSIONS {
-        let text = convert(version, &source, &mut report)?;
-        let path = root().join("dictionaries").join(format!("{}.xml", version.name));
+        let (text, dictionary) = convert(version, &source, &mut report)?;
+        converted.push((version.name, text, dictionary));
+    }
+    let dictionaries: Vec<_> = converted.iter().map(|(name, _, known)| (*name, known)).collect();
+    forgotten::check(&dictionaries)?;
+    for (name, text, _) in converted {
+        let path = root().join("dictionaries").join(format!("{name}.xml"));
         if !check {
             fs::write(&path, text).map_err(|error| format!("{}: {error}", shown(&path)))?;
         } else if fs::read_to_string(&path).ok().as_ref() != Some(&text) {
@@ -101,8 +110,12 @@ pub fn run(args: &[String]) -> Outcome {
     Err(format!("not what would be written (run cargo xtask dictionaries): {}", stale.join(", ")))
 }
 
-/// The text of one dictionary; differences go to the report.
-fn convert(version: &Version, source: &Path, report: &mut String) -> Outcome {
+/// One dictionary and its text; differences go to the report.
+fn convert(
+    version: &Version,
+    source: &Path,
+    report: &mut String,
+) -> Result<(String, Dictionary), String> {
     let mut draft = read(&source.join(version.source))?;
     let mut summary = format!("{}: {}", version.name, version.source);
     if let Some(other) = version.other {
@@ -118,6 +131,7 @@ fn convert(version: &Version, source: &Path, report: &mut String) -> Outcome {
         amend::open_as(&mut draft, &read(&source.join(unions))?);
     }
     amend::amend(&mut draft, version.name)?;
+    conditions::add(&mut draft, version.name)?;
     let text = draft.to_quickfix_xml();
     let written = Dictionary::from_quickfix_xml(&text, version.name).map_err(|e| e.to_string())?;
     let _ = writeln!(
@@ -128,7 +142,7 @@ fn convert(version: &Version, source: &Path, report: &mut String) -> Outcome {
         written.components().len(),
         text.len() / 1024
     );
-    Ok(text)
+    Ok((text, written))
 }
 
 fn read(path: &Path) -> Result<Draft, String> {

@@ -50,7 +50,8 @@ pub(crate) struct Args {
     /// Checks that are not made.
     #[arg(long, value_name = "CHECK", value_delimiter = ',', value_parser = names())]
     off: Vec<String>,
-    /// Checks that are made though they are off by default: empty_groups.
+    /// Checks that are made though they are off by default: empty_groups. Unlike in sessions,
+    /// conditions is on.
     #[arg(long, value_name = "CHECK", value_delimiter = ',', value_parser = names())]
     on: Vec<String>,
 }
@@ -129,7 +130,8 @@ struct Checker<W> {
 
 impl<W: Write> Checker<W> {
     fn new(args: &Args, out: W) -> Result<Self, String> {
-        let mut switches = Switches::default();
+        // Who asks wants to know more than what a session must refuse.
+        let mut switches = Switches { conditions: true, ..Switches::default() };
         for (names, value) in [(&args.on, true), (&args.off, false)] {
             for name in names {
                 *switches.named(name).ok_or_else(|| format!("no check '{name}'"))? = value;
@@ -321,7 +323,7 @@ mod tests {
                 "TargetSubID(57)=X: Tag specified out of required order; it belongs to the header",
             ),
             (
-                format!("{ORDER}453=2|448=A|"),
+                format!("{ORDER}453=2|448=A|447=D|452=1|"),
                 "NoPartyIDs(453)=2: Incorrect NumInGroup count for repeating group; \
                  group 453, entry 2: tag 10 stands where its delimiter 448 is expected",
             ),
@@ -363,6 +365,27 @@ mod tests {
     }
 
     #[test]
+    fn conditions_are_explained_in_the_words_of_the_standard() {
+        let table = [
+            (
+                ORDER.replace("40=1", "40=2"),
+                "Price(44): Required tag missing; add it, a Price; FIX: Required for limit",
+            ),
+            (
+                format!("{ORDER}453=1|448=A|452=1|"),
+                "PartyIDSource(447): Required tag missing; add it, a char, to the entry that \
+                 begins with PartyID(448)=A, field 15; FIX: Required if NoPartyIDs > 0.",
+            ),
+        ];
+        for (body, expected) in table {
+            let found = explained("D", &body);
+            assert!(found.len() == 1 && found[0].starts_with(expected), "{found:#?}\n{expected}");
+            let (_, summary) = checked(&line("D", &body), false, &["conditions"]);
+            assert!(summary.starts_with("1 messages, 0 with errors"), "{summary}");
+        }
+    }
+
+    #[test]
     fn places_counts_and_switches() {
         let good = "8=FIX.4.4|9=62|35=0|34=2|49=TW44|56=ISLD|52=20261121-09:28:25.623|10=000|\n";
         let log = format!("# a log\n09:28 in: {}{good}8=FIX.4.4|9=5", line("D", "54=Z|44=x|"));
@@ -374,7 +397,7 @@ mod tests {
         assert!(lines[2].contains("Required tag missing"), "{text}");
         assert!(lines.last().unwrap().ends_with("the input ends within the message"), "{text}");
         assert!(summary.starts_with("2 messages, 1 with errors, "), "{summary}");
-        let off = ["required_tags", "codes", "formats"];
+        let off = ["required_tags", "conditions", "codes", "formats"];
         let (text, summary) = checked(&log, false, &off);
         assert!(summary.starts_with("2 messages, 0 with errors, "), "{text}{summary}");
     }

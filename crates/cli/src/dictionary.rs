@@ -25,6 +25,9 @@ Examples:
   transfix dictionary FIX44 NoPartyIDs       a group's count, with the fields of an entry
   transfix dictionary venue.xml Symbol       from a dictionary of your own
 
+FIX50SP2 is FIX 5.0 SP2 with the extension packs up to EP280; FIXLatest has those up to EP269.
+No published source describes plain FIX 5.0 SP2 in full: an overlay can remove what is too much.
+
 Exit code: 0 found, 1 not in the dictionary, 2 wrong usage or a dictionary that cannot be read.";
 
 /// Shows what FIX says of a message, component or field.
@@ -159,6 +162,7 @@ mod tests {
     fn answers() {
         let cases = [
             (None, None, "FIXLatest"),
+            (None, None, "FIX.5.0SP2 EP280"),
             (Some("FIX44"), None, "NewOrderSingle"),
             (Some("fix.4.4"), Some("D"), "NewOrderSingle(D)  FIX.4.4  application message\n"),
             (Some("FIX44"), Some("44"), "Price(44)  FIX.4.4  Price\n"),

@@ -68,18 +68,27 @@ impl Reject {
 }
 
 impl Reject {
-    /// The words of Text(58): reason, tag, and which message is meant.
+    /// The words of Text(58): reason, tag as RefTagID(371) has it, and which message is meant.
     ///
     /// ```
     /// use transfix_codec::{Reject, RejectReason, Tag};
     ///
     /// let reject = Reject::new(RejectReason::RequiredTagMissing, Tag(44));
-    /// let text = reject.explained(b"D", Some(7)).to_string();
+    /// let text = reject.explained(Some(44), b"D", Some(7)).to_string();
     /// assert_eq!(text, "Required tag missing, tag 44 [MsgSeqNum 7, MsgType D]");
     /// ```
-    pub fn explained(self, msg_type: &[u8], seq: Option<u64>) -> impl fmt::Display + use<'_> {
+    pub fn explained(
+        self,
+        tag: Option<i64>,
+        msg_type: &[u8],
+        seq: Option<u64>,
+    ) -> impl fmt::Display + use<'_> {
         fmt::from_fn(move |f| {
-            write!(f, "{self} [")?;
+            f.write_str(self.reason.text())?;
+            if let Some(tag) = tag {
+                write!(f, ", tag {tag}")?;
+            }
+            f.write_str(" [")?;
             if let Some(seq) = seq {
                 write!(f, "MsgSeqNum {seq}, ")?;
             }
@@ -217,6 +226,8 @@ pub enum RejectReason {
     GroupFieldsOutOfOrder = 15,
     /// 16
     IncorrectNumInGroup = 16,
+    /// 18
+    UnsupportedApplVersion = 18,
     /// 99
     Other = 99,
 }
@@ -240,6 +251,7 @@ impl RejectReason {
             Self::TagOutOfOrder => "Tag specified out of required order",
             Self::GroupFieldsOutOfOrder => "Repeating group fields out of order",
             Self::IncorrectNumInGroup => "Incorrect NumInGroup count for repeating group",
+            Self::UnsupportedApplVersion => "Invalid or unsupported application version",
             Self::Other => "Other",
         }
     }

@@ -391,7 +391,7 @@ impl<'a> Fields<'a> {
         self.typed(tag, Date::parse)
     }
 
-    /// A UTCTimeOnly or LocalMktTime value, with a fraction of 0 to 12 digits.
+    /// A UTCTimeOnly or LocalMktTime value, with any number of digits in its fraction.
     ///
     /// # Errors
     /// See the type.
@@ -415,7 +415,8 @@ impl<'a> Fields<'a> {
         self.typed(tag, TzTimestamp::parse)
     }
 
-    /// A UTCTimestamp value, with a fraction of 0 to 12 digits (picoseconds are cut off).
+    /// A UTCTimestamp value, with any number of digits in its fraction; what is finer than a
+    /// nanosecond is cut off.
     ///
     /// # Errors
     /// See the type.

@@ -66,7 +66,7 @@ impl TryFrom<std::time::SystemTime> for Timestamp {
 }
 
 impl Timestamp {
-    /// Reads `YYYYMMDD-HH:MM:SS` with an optional fraction of 1 to 12 digits.
+    /// Reads `YYYYMMDD-HH:MM:SS` with an optional fraction, of which nine digits are kept.
     /// Picoseconds are cut off; second 60 counts as the first of the next minute.
     #[must_use]
     #[inline]
@@ -165,11 +165,13 @@ impl fmt::Debug for Timestamp {
     }
 }
 
-/// Nanoseconds of nothing, or of a point and 1 to 12 digits; what is finer is cut off.
+/// Nanoseconds of nothing, or of a point and digits; what is finer is cut off.
+///
+/// FIX datatypes: 3, 6, 9 or 12 digits, or another number as the parties agree.
 #[inline]
 pub(crate) fn fraction(text: &[u8]) -> Option<u32> {
     let Some((point, digits)) = text.split_first() else { return Some(0) };
-    if *point != b'.' || digits.is_empty() || digits.len() > 12 {
+    if *point != b'.' || digits.is_empty() {
         return None;
     }
     let kept = &digits[..digits.len().min(9)];
@@ -214,7 +216,7 @@ mod tests {
             ("20261121-24:00:00", None),
             ("20261121-09:28:60", None),
             ("20261121-09:28:25.", None),
-            ("20261121-09:28:25.1234567890123", None),
+            ("20261121-09:28:25.1234567890123", Some("20261121-09:28:25.123456789")),
             ("20261121 09:28:25", None),
             ("2026112109:28:25", None),
         ];

@@ -42,7 +42,7 @@ impl TimeOfDay {
         if exists { Some(Self { hour, minute, second, nanos }) } else { None }
     }
 
-    /// Reads `HH:MM:SS` with an optional fraction of 1 to 12 digits.
+    /// Reads `HH:MM:SS` with an optional fraction, of which nine digits are kept.
     #[must_use]
     pub fn parse(value: &[u8]) -> Option<Self> {
         let (time, rest) = value.split_first_chunk::<8>()?;
@@ -380,7 +380,8 @@ mod tests {
             ("12:00:00.123456", Some("12:00:00.123456")),
             ("12:00:00.000000001", Some("12:00:00.000000001")),
             ("12:00:00.123456789012", Some("12:00:00.123456789")),
-            ("12:00:00.1234567890123", None),
+            ("12:00:00.1234567890123456789", Some("12:00:00.123456789")),
+            ("12:00:00.123456789012x", None),
             ("12:00:60", None),
             ("23:59:61", None),
             ("24:00:00", None),

@@ -140,7 +140,11 @@ impl Rules {
         let (tables, at) = (&self.tables, 0);
         let sound = Sound { tables, body, message, marks, around, day, epoch, at };
         match sound.check() {
-            Ok(()) => Ok(()),
+            Ok(()) if !switches.conditions || body.conditions.is_empty() => Ok(()),
+            Ok(()) => {
+                let start = Stop { section: Section::Header, at: 0, epoch: scratch.next_epoch() };
+                self.first(message, (body, switches), scratch, start)
+            }
             Err(stop) => self.first(message, (body, switches), scratch, stop),
         }
     }

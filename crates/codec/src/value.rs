@@ -56,6 +56,24 @@ fn long_uint(value: &[u8]) -> Option<u64> {
     })
 }
 
+/// Whether a value has the form of an int, however many digits it has.
+pub(crate) fn is_int(value: &[u8]) -> bool {
+    is_uint(value.strip_prefix(b"-").unwrap_or(value))
+}
+
+/// Whether a value consists of digits, however many there are.
+pub(crate) fn is_uint(value: &[u8]) -> bool {
+    !value.is_empty() && value.iter().all(u8::is_ascii_digit)
+}
+
+/// Whether a value has the form of a float, however many digits it has: FIX sets no limit to
+/// them, while a [`Decimal`](crate::Decimal) holds 18.
+pub(crate) fn is_float(value: &[u8]) -> bool {
+    let digits = value.strip_prefix(b"-").unwrap_or(value);
+    let points = digits.iter().filter(|&&b| b == b'.').count();
+    digits.len() > points && points <= 1 && digits.iter().all(|&b| b == b'.' || b.is_ascii_digit())
+}
+
 /// A DayOfMonth: 1 to 31.
 #[must_use]
 pub fn day_of_month(value: &[u8]) -> Option<u8> {
@@ -333,6 +351,21 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn what_is_read_has_the_form(text in "-?[0-9.+]{0,20}") {
+            let text = text.as_bytes();
+            // Up to 18 digits are read; what has the form and more of them is not.
+            let is_short = text.len() <= 18;
+            for (is_read, has_form) in [
+                (int(text).is_some(), is_int(text)),
+                (uint(text).is_some(), is_uint(text)),
+                (crate::Decimal::parse(text).is_some(), is_float(text)),
+            ] {
+                prop_assert!(has_form || !is_read);
+                prop_assert!(is_read || !has_form || !is_short);
+            }
+        }
+
         #[test]
         fn the_fast_way_is_the_plain_way(text in "[0-9]{1,24}", bytes in any::<[u8; 12]>()) {
             prop_assert_eq!(uint(text.as_bytes()), long_uint(text.as_bytes()));

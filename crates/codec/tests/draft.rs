@@ -562,8 +562,13 @@ proptest! {
         draft.write(frame.body(Precision::Millis));
         frame.finish().unwrap();
         let rules = Rules::new(&FIX44, &FIX44);
-        let switches =
-            Switches { required_tags: false, codes: false, formats: false, ..Switches::ALL };
+        let switches = Switches {
+            required_tags: false,
+            conditions: false,
+            codes: false,
+            formats: false,
+            ..Switches::ALL
+        };
         with(&bytes, |message| {
             let judged = rules.check(message, &switches, &mut Scratch::default());
             assert_eq!(judged, Ok(()), "{message}");

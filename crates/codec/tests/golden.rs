@@ -150,7 +150,9 @@ fn judge(
     assert_eq!(frame::split(bytes, Limits::default()), Frame::Whole(bytes.len()));
     let mut index = FieldIndex::default();
     let message = Message::parse(bytes, &mut index, CheckSumPolicy::Verify).unwrap();
-    let judged = rules.check(&message, &Switches::ALL, &mut Scratch::default());
+    // Samples are random: what one field says may ask for another.
+    let switches = Switches { conditions: false, ..Switches::ALL };
+    let judged = rules.check(&message, &switches, &mut Scratch::default());
     assert_eq!(judged, Ok(()), "{message}");
     assert_eq!(encode(&message), bytes, "{message}");
     let (mut text, mut again) = (String::new(), Vec::new());

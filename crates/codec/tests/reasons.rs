@@ -42,6 +42,9 @@ fn each_reason_is_found_and_can_be_switched_off() {
     }
 }
 
+/// All but the conditions of the standard, beside which those of a venue are seen.
+const VENUE: Switches = Switches { conditions: false, ..Switches::ALL };
+
 #[test]
 fn what_a_condition_requires() {
     let (_, text) = transfix_dictionary::standard_text("FIX44").unwrap();
@@ -58,10 +61,10 @@ fn what_a_condition_requires() {
         reason: transfix_codec::RejectReason::RequiredTagMissing,
         tag: Some(transfix_codec::Tag(44)),
     };
-    assert_eq!(says("1|", &Switches::ALL), Ok(()));
-    assert_eq!(says("2|44=5|", &Switches::ALL), Ok(()));
-    assert_eq!(says("2|", &Switches::ALL), Err(missing));
-    let off = Switches { conditional_tags: false, ..Switches::ALL };
+    assert_eq!(says("1|", &VENUE), Ok(()));
+    assert_eq!(says("2|44=5|", &VENUE), Ok(()));
+    assert_eq!(says("2|", &VENUE), Err(missing));
+    let off = Switches { conditional_tags: false, ..VENUE };
     assert_eq!(says("2|", &off), Ok(()));
 }
 
@@ -75,7 +78,7 @@ fn a_condition_of_an_entry_is_about_that_entry() {
     let rules = Rules::new(&dictionary, &dictionary);
     let says = |side: &str, entries: &str| {
         let order = format!("D|11=1|{entries}55=X|54={side}|60=20261121-09:28:25|38=1|40=1|");
-        verdict(&rules, &order, &Switches::ALL)
+        verdict(&rules, &order, &VENUE)
     };
     let missing = Reject {
         reason: transfix_codec::RejectReason::RequiredTagMissing,
@@ -96,7 +99,7 @@ fn a_condition_of_an_inner_entry_sees_the_entry_around() {
     let rules = Rules::new(&dictionary, &dictionary);
     let says = |entries: &str| {
         let order = format!("D|11=1|453=2|{entries}55=X|54=1|60=20261121-09:28:25|38=1|40=1|");
-        verdict(&rules, &order, &Switches::ALL)
+        verdict(&rules, &order, &VENUE)
     };
     let missing = Reject {
         reason: transfix_codec::RejectReason::RequiredTagMissing,
@@ -113,7 +116,7 @@ fn a_condition_of_an_inner_entry_sees_the_entry_around() {
 fn a_count_beyond_all_measure_ends() {
     let fix44 = standard("FIX44").unwrap();
     let rules = Rules::new(&fix44, &fix44);
-    let found = verdict(&rules, "A|98=0|108=30|384=18446744073709551615|372=D|", &Switches::ALL);
+    let found = verdict(&rules, "A|98=0|108=30|384=18446744073709551615|372=D|", &VENUE);
     assert_eq!(
         found,
         Err(Reject {
@@ -129,11 +132,28 @@ Made from `transfix_codec::validate::REASONS` by `cargo xtask docs`; each row is
 
 A message is checked against the dictionary of its version. Each check has a switch of its own, in
 the settings as `checks = { NAME = false }`, in the library as a field of `Switches`; all are on but
-`empty_groups`. The first error is answered with Reject(3): sections out of order first, then
-required tags that are missing, then the fields in wire order.
+`conditions` and `empty_groups`. The first error is answered with Reject(3): sections out of order
+first, then required tags that are missing, then the fields in wire order.
 
 | 373 | what is wrong | switch | example (FIX 4.4, behind the header) | 371 |
 |---|---|---|---|---|
+";
+
+const TAIL: &str = "
+`conditional_tags` finds reason 1 where a dictionary requires a tag under a condition that holds, as
+venues write it; the standard dictionaries have none. `conditions` finds what the standard says in
+words: FIX42, FIX44 and FIX50SP2 have such conditions, and `transfix dictionary FIX44 D` shows them
+with these words. Only `transfix check` looks for them unless it is told otherwise: parties may
+agree on something else.
+
+Found by the session, not here: 9 (CompID problem), 10 (SendingTime accuracy) and 18
+(ApplVerID(1128) or CstmApplVerID(1129) of a version that the session does not have; switch
+`codes`). Never given: 3, as an undefined tag is answered with 0.
+
+## Names elsewhere
+
+| switch | FIX Antenna | QuickFIX |
+|---|---|---|
 ";
 
 /// The page of the documentation.
@@ -146,13 +166,7 @@ fn page() -> String {
         let (code, what) = (row.reason as u8, row.what);
         writeln!(page, "| {code} | {what} | `{}` | `{example}` | {tag} |", row.switch).unwrap();
     }
-    page.push_str(
-        "\n`conditional_tags` finds reason 1 where a dictionary requires a tag under a condition\n\
-        that holds; the standard dictionaries have none.\n\n\
-        Found by the session, not here: 9 (CompID problem) and 10 (SendingTime accuracy). Never\n\
-        given: 3, as an undefined tag is answered with 0.\n\n\
-        ## Names elsewhere\n\n| switch | FIX Antenna | QuickFIX |\n|---|---|---|\n",
-    );
+    page.push_str(TAIL);
     for row in REASONS.iter().filter(|row| !row.antenna.is_empty() || !row.quickfix.is_empty()) {
         let name = |text: &str| if text.is_empty() { "-".into() } else { format!("`{text}`") };
         let (antenna, quickfix) = (name(row.antenna), name(row.quickfix));

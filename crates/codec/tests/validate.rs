@@ -14,6 +14,9 @@ const VERSIONS: [&str; 8] =
 const FROM_42: [&str; 6] = ["FIX42", "FIX43", "FIX44", "FIX50", "FIX50SP1", "FIX50SP2"];
 const FIX50: [&str; 3] = ["FIX50", "FIX50SP1", "FIX50SP2"];
 
+/// Every check but those that depend on what the parties agree on; those are tried elsewhere.
+const PLAIN: Switches = Switches { conditions: false, ..Switches::ALL };
+
 /// The rules of a version, compiled once for all tests.
 fn rules(version: &str) -> &'static Rules {
     static ALL: [OnceLock<Rules>; VERSIONS.len()] = [const { OnceLock::new() }; VERSIONS.len()];
@@ -140,6 +143,34 @@ fn case_14b_required_tags() {
 }
 
 #[test]
+fn required_groups() {
+    let request = format!("35=V|{HEADER}262=1|263=0|264=0|");
+    let entries = "267=1|269=0|146=1|55=IBM|";
+    for version in FROM_42 {
+        bad(version, &request, RequiredTagMissing, 267);
+        bad(version, &format!("{request}267=1|269=0|"), RequiredTagMissing, 146);
+        bad(version, &format!("{request}146=1|55=IBM|"), RequiredTagMissing, 267);
+        good(version, &format!("{request}{entries}"));
+        let list = format!("35=E|{HEADER}66=1|394=3|68=1|");
+        bad(version, &list, RequiredTagMissing, 73);
+    }
+    // A component that must be there holds a group that must be there.
+    for (fields, tag) in [
+        ("35=AE|571=1|570=N|55=X|32=1|31=1|75=20261121|60=20261121-09:28:25|", 552),
+        ("35=B|148=x|", 33),
+        ("35=X|", 268),
+        ("35=W|55=X|779=20261121-09:28:25|", 268),
+        ("35=i|117=1|", 296),
+        ("35=BJ|", 386),
+        ("35=R|131=1|", 146),
+        ("35=DJ|2423=1|", 2428),
+    ] {
+        let (msg_type, body) = fields.split_once('|').unwrap();
+        bad("FIX50SP2", &format!("{msg_type}|{HEADER}{body}"), RequiredTagMissing, tag);
+    }
+}
+
+#[test]
 fn what_is_missing_is_blamed_before_what_is_wrong() {
     for version in VERSIONS {
         let fields = order("5000=x|").replace("11=1|", "").replace("21=1", "21=4");
@@ -172,7 +203,7 @@ fn case_14d_values_that_are_empty() {
         bad(version, &order("999=|"), TagWithoutValue, 999);
         bad(version, &order("44=|"), TagWithoutValue, 44);
         bad(version, &order("").replace("35=D", "35="), TagWithoutValue, 35);
-        let switches = Switches { empty_values: false, ..Switches::ALL };
+        let switches = Switches { empty_values: false, ..PLAIN };
         let lenient = |fields: &str| check_with(rules(version), &frame(version, fields), switches);
         assert_eq!(lenient(&heartbeat("112=|")), Ok(()));
         assert_eq!(lenient(&order("44=|")), Ok(()));
@@ -219,7 +250,7 @@ fn case_14g_sections_out_of_order() {
         let late = order("").replace("34=2|", "") + "34=2|";
         bad(version, &late, TagOutOfOrder, 34);
         bad(version, &order("93=1|89=x|59=0|"), TagOutOfOrder, 59);
-        let switches = Switches { section_order: false, ..Switches::ALL };
+        let switches = Switches { section_order: false, ..PLAIN };
         assert_eq!(check_with(rules(version), &frame(version, &late), switches), Ok(()));
     }
 }
@@ -276,7 +307,7 @@ fn case_2q_unknown_message_types() {
         for msg_type in ["ZZ", "~", "\u{e9}", "DDD"] {
             let fields = heartbeat("").replace("35=0", &format!("35={msg_type}"));
             check(version, &fields, Err(Reject { reason: InvalidMsgType, tag: None }));
-            let switches = Switches { msg_types: false, ..Switches::ALL };
+            let switches = Switches { msg_types: false, ..PLAIN };
             assert_eq!(check_with(rules(version), &frame(version, &fields), switches), Ok(()));
         }
     }
@@ -340,7 +371,7 @@ fn hops_stand_in_the_header() {
 
 #[test]
 fn tolerant_groups() {
-    let switches = Switches { group_order: false, ..Switches::ALL };
+    let switches = Switches { group_order: false, ..PLAIN };
     let check = |fields: &str| check_with(rules("FIX44"), &frame("FIX44", fields), switches);
     assert_eq!(check(&order("453=2|447=D|448=A|447=D|448=B|")), Ok(()));
     assert_eq!(check(&order("453=2|448=A|452=1|447=D|448=B|44=1|")), Ok(()));
@@ -366,7 +397,7 @@ fn each_switch_turns_its_check_off() {
     ];
     for (version, fields, turn) in table {
         let bytes = frame(version, &fields);
-        let mut switches = Switches::ALL;
+        let mut switches = PLAIN;
         assert!(check_with(rules(version), &bytes, switches).is_err(), "{fields}");
         turn(&mut switches);
         assert_eq!(check_with(rules(version), &bytes, switches), Ok(()), "{fields}");
@@ -511,6 +542,7 @@ fn switches() -> impl Strategy<Value = Switches> {
             user_defined_tags: on(12),
             msg_types: on(13),
             conditional_tags: on(14),
+            conditions: on(15),
         }
     })
 }
@@ -533,5 +565,34 @@ fn same_first(version: &str, bytes: &[u8], switches: Switches) {
         let tag = finding.reject.tag;
         let missing = finding.reject.reason == RequiredTagMissing;
         assert!(missing || tag.is_none() || blamed == tag || blamed == Some(Tag(0)), "{finding:?}");
+    }
+}
+
+/// FIX datatypes set no limit to digits: a long number is sound, keeps its text, and only a getter
+/// that cannot hold it refuses.
+#[test]
+fn numbers_have_as_many_digits_as_they_like() {
+    const LONG: &str = "0.12345678901234567890123";
+    const MANY: &str = "98765432109876543210";
+    for version in FROM_42 {
+        let sized = order(&format!("44={LONG}|110={MANY}.5|59=1|"));
+        let fields = sized.replace("38=100", &format!("38={MANY}{MANY}"));
+        good(version, &fields);
+        let bytes = frame(version, &fields);
+        let mut index = FieldIndex::default();
+        let message = Message::parse(&bytes, &mut index, CheckSumPolicy::Verify).unwrap();
+        assert_eq!(message.raw(Tag(44)), Some(LONG.as_bytes()));
+        let refused = Reject::new(IncorrectDataFormat, Tag(44));
+        assert_eq!(message.decimal(Tag(44)), Err(refused));
+        bad(version, &fields.replace(LONG, &format!("{LONG}x")), IncorrectDataFormat, 44);
+        good(version, &format!("35=3|{HEADER}45={MANY}|"));
+        // Up to FIX 4.2 RefSeqNum(45) is an int.
+        if version != "FIX42" {
+            bad(version, &format!("35=3|{HEADER}45=-{MANY}|"), IncorrectDataFormat, 45);
+        }
+        good(version, &order("").replace("28:25|38", "28:25.12345678901234|38"));
+        // No message has so many entries.
+        let list = format!("35=V|{HEADER}262=1|263=0|264=0|267={MANY}|269=0|146=1|55=IBM|");
+        bad(version, &list, IncorrectNumInGroup, 267);
     }
 }

@@ -160,7 +160,7 @@ fn plain_timestamp(text: &str) -> Option<Timestamp> {
     }
     let [hour, minute, second]: [i64; 3] = [hour, minute, second].map(|part| part.parse().unwrap());
     let leap = (hour, minute, second) == (23, 59, 60);
-    let digits = fraction.bytes().all(|b| b.is_ascii_digit()) && (1..=12).contains(&fraction.len());
+    let digits = fraction.bytes().all(|b| b.is_ascii_digit()) && !fraction.is_empty();
     if hour > 23 || minute > 59 || second > 59 && !leap || !digits {
         return None;
     }

@@ -13,8 +13,8 @@ use std::sync::Arc;
 use crate::model::{Index, NOWHERE, by_length};
 use crate::nearest::nearest;
 use crate::{
-    Category, Component, Condition, Dictionary, DictionaryError, Field, Flat, Group, Kind, Member,
-    Message, Problem,
+    Category, Component, Condition, Conditional, Dictionary, DictionaryError, Field, Flat, Group,
+    Kind, Member, Message, Problem,
 };
 
 /// A dictionary as it is written.
@@ -60,7 +60,24 @@ pub struct DraftMessage {
     pub category: Category,
     /// The members.
     pub members: Vec<DraftMember>,
+    /// What the standard's descriptions require under conditions.
+    pub conditions: Vec<DraftConditional>,
     /// The line it begins at.
+    pub line: u32,
+}
+
+/// A [`Conditional`] as it is written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DraftConditional {
+    /// The field that must be there.
+    pub tag: u32,
+    /// The group whose entries it must be in, by its count; none for the message itself.
+    pub group: Option<u32>,
+    /// When it must be there: the text of a [`Condition`].
+    pub when: String,
+    /// The words of the standard that it comes from.
+    pub says: String,
+    /// The line it stands at.
     pub line: u32,
 }
 
@@ -116,6 +133,7 @@ impl Draft {
                 name: message.name.clone(),
                 category: message.category,
                 members: resolver.members(&message.members, 0)?,
+                conditions: resolver.conditionals(&message.conditions)?,
             });
         }
         let components = resolver.done.into_iter().flatten().collect();
@@ -341,14 +359,32 @@ impl<'d> Resolver<'d> {
                     Kind::Component(self.component(place, depth, member.line)?)
                 }
             };
-            let required_if = self.condition(member)?;
+            let text = member.required_if.as_ref();
+            let required_if = text.map(|text| self.condition(text, member.line)).transpose()?;
             resolved.push(Member { required: member.required, required_if, kind });
         }
         Ok(resolved)
     }
 
-    fn condition(&self, member: &DraftMember) -> Result<Option<Arc<Condition>>, DictionaryError> {
-        let Some(text) = &member.required_if else { return Ok(None) };
+    fn conditionals(
+        &self,
+        conditions: &[DraftConditional],
+    ) -> Result<Vec<Conditional>, DictionaryError> {
+        let resolve = |draft: &DraftConditional| {
+            self.check_defined(draft.tag, draft.line)?;
+            draft.group.map_or(Ok(()), |group| self.check_defined(group, draft.line))?;
+            Ok(Conditional {
+                tag: draft.tag,
+                group: draft.group,
+                condition: self.condition(&draft.when, draft.line)?,
+                when: draft.when.clone(),
+                says: draft.says.clone(),
+            })
+        };
+        conditions.iter().map(resolve).collect()
+    }
+
+    fn condition(&self, text: &str, line: u32) -> Result<Arc<Condition>, DictionaryError> {
         let fields = &self.draft.fields;
         let find = |name: &str| {
             let by_tag = name.parse().ok().and_then(|tag: u32| {
@@ -357,10 +393,10 @@ impl<'d> Resolver<'d> {
             by_tag.or_else(|| fields.iter().find(|field| field.name == name))
         };
         match Condition::parse_with(text, &find) {
-            Ok(condition) => Ok(Some(Arc::new(condition))),
+            Ok(condition) => Ok(Arc::new(condition)),
             Err(bad) => {
                 let element = format!("condition '{text}'");
-                Err(self.draft.error(member.line, element, Problem::BadCondition(bad)))
+                Err(self.draft.error(line, element, Problem::BadCondition(bad)))
             }
         }
     }

@@ -48,10 +48,12 @@ mod xml;
 
 pub use condition::{BadCondition, Comparison, Condition, Operand};
 pub use data_type::DataType;
-pub use draft::{Draft, DraftComponent, DraftKind, DraftMember, DraftMessage};
+pub use draft::{Draft, DraftComponent, DraftConditional, DraftKind, DraftMember, DraftMessage};
 pub use error::{DictionaryError, Problem};
 pub use layout::{Flat, FlatMember, Layout, Place};
-pub use model::{Category, Code, Component, Dictionary, Field, Group, Kind, Member, Message};
+pub use model::{
+    Category, Code, Component, Conditional, Dictionary, Field, Group, Kind, Member, Message,
+};
 #[cfg(feature = "xml")]
 pub use standard::{STANDARD, standard, standard_text};
 pub use tree::{Unknown, describe};

@@ -73,6 +73,26 @@ pub struct Message {
     pub category: Category,
     /// The body's members in the published order; header and trailer are not among them.
     pub members: Vec<Member>,
+    /// What the standard's descriptions of the fields require of this message under conditions.
+    pub conditions: Vec<Conditional>,
+}
+
+/// A field that the standard's description requires under a condition.
+///
+/// Another thing than [`Member::required_if`], which a venue or an Orchestra file demands: sessions
+/// check these only if they are told to.
+#[derive(Clone, Debug)]
+pub struct Conditional {
+    /// The field that must be there.
+    pub tag: u32,
+    /// The group whose entries it must be in, by its count; none for the message itself.
+    pub group: Option<u32>,
+    /// When it must be there.
+    pub condition: Arc<Condition>,
+    /// The condition as it is written in the dictionary.
+    pub when: String,
+    /// The words of the standard that it comes from.
+    pub says: String,
 }
 
 /// Who handles a message.

@@ -181,6 +181,7 @@ impl<'a, 's> Reader<'a, 's> {
             name: self.source.attribute(node, "name")?.to_owned(),
             category: if session { Category::Admin } else { Category::App },
             members,
+            conditions: Vec::new(),
             line: self.source.line(node),
         })
     }

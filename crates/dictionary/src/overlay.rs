@@ -35,7 +35,7 @@ use roxmltree::Node;
 use crate::nearest::nearest;
 use crate::xml::{Source, children, listed};
 use crate::{
-    Code, DictionaryError, Draft, DraftComponent, DraftKind, DraftMember, Problem, quickfix,
+    Code, DictionaryError, Draft, DraftComponent, DraftKind, DraftMember, Field, Problem, quickfix,
     standard_text,
 };
 
@@ -91,7 +91,10 @@ impl Draft {
     /// The lines of the base mean nothing in the overlay's file.
     fn forget_lines(&mut self) {
         self.components.iter_mut().for_each(|component| component.line = 0);
-        self.messages.iter_mut().for_each(|message| message.line = 0);
+        for message in &mut self.messages {
+            message.line = 0;
+            message.conditions.iter_mut().for_each(|condition| condition.line = 0);
+        }
         self.each_members(&mut |members| members.iter_mut().for_each(|member| member.line = 0));
     }
 
@@ -177,6 +180,7 @@ impl Overlay<'_> {
         let place = self.draft.fields.iter().position(|field| field.name == name);
         match (self.action(node, place.is_some())?, place) {
             (Action::Remove, Some(place)) => {
+                self.forget_conditions(place);
                 let tag = self.draft.fields.remove(place).tag;
                 self.draft.each_members(&mut |members| {
                     members.retain(|member| !member.is_of(tag));
@@ -193,6 +197,19 @@ impl Overlay<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Forgets the conditions of the standard that name a field, which is to be removed.
+    fn forget_conditions(&mut self, place: usize) {
+        let Draft { fields, messages, .. } = &mut *self.draft;
+        let Field { tag, name, .. } = &fields[place];
+        for message in messages {
+            message.conditions.retain(|condition| {
+                let mut words = condition.when.split(|c: char| !c.is_alphanumeric() && c != '_');
+                let is_named = words.any(|word| word == name);
+                condition.tag != *tag && condition.group != Some(*tag) && !is_named
+            });
+        }
     }
 
     fn change_field(&mut self, node: Node<'_, '_>, place: usize) -> Result<(), DictionaryError> {

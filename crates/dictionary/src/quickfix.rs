@@ -11,8 +11,8 @@ use roxmltree::Node;
 use crate::nearest::nearest;
 use crate::xml::{Source, children, listed};
 use crate::{
-    Category, Code, DataType, Dictionary, DictionaryError, Draft, DraftComponent, DraftKind,
-    DraftMember, DraftMessage, Field, Problem, data_type, overlay,
+    Category, Code, DataType, Dictionary, DictionaryError, Draft, DraftComponent, DraftConditional,
+    DraftKind, DraftMember, DraftMessage, Field, Problem, data_type, overlay,
 };
 
 impl Dictionary {
@@ -64,7 +64,9 @@ pub(crate) fn read(root: Node<'_, '_>, source: &Source<'_>) -> Result<Draft, Dic
         });
     }
     for node in listed(root, "messages").filter(|node| node.has_tag_name("message")) {
-        draft.messages.push(message(node, source, reader.members(node, 0)?)?);
+        let mut message = message(node, source, reader.members(node, 0)?)?;
+        message.conditions = reader.conditions(node)?;
+        draft.messages.push(message);
     }
     for node in children(root, "header") {
         draft.header.extend(reader.members(node, 0)?);
@@ -195,6 +197,7 @@ pub(crate) fn message(
         name: source.attribute(node, "name")?.to_owned(),
         category: category(node, source)?,
         members,
+        conditions: Vec::new(),
         line: source.line(node),
     })
 }
@@ -233,8 +236,26 @@ impl Reader<'_> {
         Ok(members)
     }
 
+    /// What the standard's descriptions require under conditions.
+    fn conditions(&self, message: Node<'_, '_>) -> Result<Vec<DraftConditional>, DictionaryError> {
+        let read = |node: Node<'_, '_>| {
+            let group = node.attribute("group").map(|name| self.named(node, name)).transpose()?;
+            Ok(DraftConditional {
+                tag: self.named(node, self.source.attribute(node, "field")?)?,
+                group,
+                when: self.source.attribute(node, "when")?.to_owned(),
+                says: self.source.attribute(node, "says")?.to_owned(),
+                line: self.source.line(node),
+            })
+        };
+        children(message, "condition").map(read).collect()
+    }
+
     fn tag(&self, node: Node<'_, '_>) -> Result<u32, DictionaryError> {
-        let name = self.source.attribute(node, "name")?;
+        self.named(node, self.source.attribute(node, "name")?)
+    }
+
+    fn named(&self, node: Node<'_, '_>, name: &str) -> Result<u32, DictionaryError> {
         match self.tags.get(name) {
             Some(tag) => Ok(*tag),
             None => {

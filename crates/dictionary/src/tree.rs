@@ -107,7 +107,14 @@ fn message_text(dictionary: &Dictionary, message: &Message) -> String {
         Category::App => "application message",
     };
     let head = format!("{}({})  {}  {category}", message.name, message.msg_type, dictionary.name);
-    tree(dictionary, &head, &message.members)
+    let mut text = tree(dictionary, &head, &message.members);
+    for rule in &message.conditions {
+        let name = |tag| dictionary.field(tag).map_or_else(|| u32::to_string(&tag), label);
+        let group = rule.group.map_or_else(String::new, |group| format!(" in {}", name(group)));
+        let _ = writeln!(text, "if {}: {}{group}", rule.when, name(rule.tag));
+        let _ = writeln!(text, "    \"{}\"", rule.says);
+    }
+    text
 }
 
 fn field_text(dictionary: &Dictionary, field: &Field) -> String {

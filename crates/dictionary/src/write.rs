@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use crate::{Category, Draft, DraftKind, DraftMember, Field};
+use crate::{Category, Draft, DraftConditional, DraftKind, DraftMember, Field};
 
 impl Draft {
     /// The draft in the canonical form of the QuickFIX XML layout.
@@ -58,8 +58,11 @@ impl Writer<'_> {
                     ("msgtype", &message.msg_type),
                     ("msgcat", category),
                 ];
-                let full = !message.members.is_empty();
-                w.element("message", &attributes, full, |w| w.members(&message.members));
+                let full = !message.members.is_empty() || !message.conditions.is_empty();
+                w.element("message", &attributes, full, |w| {
+                    w.members(&message.members);
+                    message.conditions.iter().for_each(|condition| w.condition(condition));
+                });
             }
         });
         self.element("trailer", &[], !draft.trailer.is_empty(), |w| w.members(&draft.trailer));
@@ -98,6 +101,15 @@ impl Writer<'_> {
                 }
             }
         }
+    }
+
+    fn condition(&mut self, condition: &DraftConditional) {
+        let field = self.name(condition.tag);
+        let group = condition.group.map(|count_tag| self.name(count_tag));
+        let mut attributes = vec![("field", &*field)];
+        attributes.extend(group.as_deref().map(|group| ("group", group)));
+        attributes.extend([("when", &*condition.when), ("says", &*condition.says)]);
+        self.element("condition", &attributes, false, |_| ());
     }
 
     fn field(&mut self, field: &Field) {

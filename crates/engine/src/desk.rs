@@ -2,11 +2,13 @@
 //!
 //! Invariant: [`Desk::write`] finds everything journalled and committed.
 
+#[macro_use]
+mod tell;
+
 mod backlog;
 mod delivery;
 mod journal;
 mod outgoing;
-mod tell;
 mod watched;
 
 use std::collections::BTreeMap;
@@ -32,10 +34,11 @@ use crate::link::Down;
 use crate::mask::masked;
 use crate::protocol_log::{Tap, Unlogged};
 use crate::queue::SendQueue;
-use crate::repeats::Repeats;
+use crate::repeats::{Cause, Repeats};
 use crate::replay::Replay;
 use crate::schedule::Hours;
 use crate::settings::{GarbledPolicy, Offline, Unavailable, Unsent};
+use crate::template::Refusal;
 use crate::told::Disconnection;
 
 /// Answers of the session layer that may wait beyond the limit of applications.
@@ -278,34 +281,33 @@ impl Desk {
     fn judge_logon(&mut self, now: Now, logon: &Message<'_>) -> Result<(), Verdict> {
         let id = &self.session.config().id;
         let Err(refusal) = self.application.judge_logon(logon, id) else { return Ok(()) };
-        tracing::warn!(session = %id, why = %refusal.text, "Logon(A) refused");
-        Err(self.session.deny_logon(now, &refusal.text, &mut self.out))
+        tell!(self, now, Refused, warn, why = %refusal.text, "Logon(A) refused");
+        Err(self.session.deny_logon(now, logon, &refusal.text, &mut self.out))
     }
 
     /// What a session that is to be made for this Logon(A) would make of it, but for its numbers.
     ///
     /// # Errors
-    /// What is to be sent to somebody who is refused.
+    /// What is to be sent to somebody who is refused, and why.
     pub(crate) fn try_logon(
         mut self,
         now: Now,
         logon: &Message<'_>,
-    ) -> Result<Box<dyn Application>, Vec<u8>> {
+    ) -> Result<Box<dyn Application>, Refusal> {
+        // The lines about strangers are counted where they come in.
+        self.repeats.fall_silent(now.monotonic_ns);
         // Its store is made for this alone, and has nothing to read again.
-        self.connected(now).map_err(|_| Vec::new())?;
+        self.connected(now).map_err(|_| Refusal::silent("its store has failed"))?;
         let refused = match self.is_good_logon(now, logon) {
             true => self.judge_logon(now, logon).err(),
             false => Some(self.session.receive(now, logon, &mut self.out)),
         };
-        match refused {
-            None => Ok(self.application),
-            Some(verdict) => {
-                if let Verdict::Disconnect(reason) = verdict {
-                    tracing::warn!(session = %self.id(), %reason, "a Logon(A) was not taken");
-                }
-                Err(self.out.bytes().to_vec())
-            }
-        }
+        let Some(verdict) = refused else { return Ok(self.application) };
+        let why = match verdict {
+            Verdict::Disconnect(reason) => reason.to_string(),
+            _ => String::new(),
+        };
+        Err(Refusal { answer: self.out.bytes().to_vec(), why })
     }
 
     /// Whether the session layer would accept this Logon(A), which may say itself by which version
@@ -415,7 +417,7 @@ impl Desk {
     fn reset(&mut self, now: Now, message: &Message<'_>) -> Result<(), Down> {
         self.put_entries(now).map_err(Down::Store)?;
         self.choose_rules(self.session.appl_ver_id());
-        tracing::info!(session = %self.id(), "the numbers begin again at 1");
+        tell!(self, now, LoggedOn, info, "the numbers begin again at 1");
         self.with_application(now, |app, s| {
             app.on_admin(message, s);
             app.on_reset(s);
@@ -559,7 +561,7 @@ impl Desk {
                 let application = &mut *self.application;
                 let filled = self.replay.fill(now, &mut self.session, &mut self.store, application);
                 filled.map_err(Down::Store)?;
-                self.note_missing();
+                self.note_missing(now);
                 if self.wants_wire {
                     show_frames(&mut *self.application, self.replay.out.bytes());
                 }

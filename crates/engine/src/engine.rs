@@ -1,5 +1,6 @@
 //! Starts and stops everything: stores, links, workers, listeners.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
@@ -10,15 +11,18 @@ use std::thread::JoinHandle;
 use transfix_codec::{CheckSumPolicy, FieldIndex, Limits, Message, Switches, Tag, tag};
 use transfix_session::{Checks, Config, Role, Session, SessionId};
 use transfix_store::{Store, StoreError};
+use transfix_transport::refuse_long_files_by_error;
 
 use crate::application::Application;
 use crate::builder::EngineBuilder;
 use crate::clock;
+use crate::deferred::Deferred;
+use crate::descriptors;
 use crate::desk::{Desk, LinkOptions};
 use crate::handle::{Registry, SessionHandle, Shared};
 use crate::link::Link;
 use crate::listening::{Listening, resolve, socket_options};
-use crate::lobby::{Destination, Lobby, LobbyDoor};
+use crate::lobby::{Destination, Entrance, Key, Lobby, LobbyDoor};
 use crate::protocol_log::Tap;
 use crate::queue::SendQueue;
 use crate::retention;
@@ -26,8 +30,10 @@ use crate::schedule::{Hours, Schedule};
 use crate::settings::{Mode, SessionSettings, Settings};
 use crate::settings_check;
 use crate::slot::{Dial, SessionOutcome, Slot};
-use crate::template::{Creator, is_template};
+use crate::supervised::supervise;
+use crate::template::{Admit, Creator, Maker, Pool, is_template};
 use crate::waiting::{Waiting, WaitingTotal};
+use crate::waiting_room::RoomLimits;
 use crate::worker::{Command, Mailbox, Worker};
 
 /// Why an engine did not start.
@@ -41,7 +47,8 @@ pub enum EngineError {
         /// What the system said.
         source: io::Error,
     },
-    /// A store cannot be opened.
+    /// The store of no session can be opened. If it is only that of some, the others start; see
+    /// [`SessionHandle::store_failure`].
     Store {
         /// The session.
         id: SessionId,
@@ -97,9 +104,26 @@ struct Plan {
     keeps_empty: bool,
 }
 
+impl Plan {
+    /// Gives the n-th session to its thread.
+    fn add(&mut self, slot: Slot, session: &SessionSettings, n: usize) {
+        match session.mode {
+            Mode::Pool => {
+                let workers = self.pool.len();
+                self.pool[n % workers].push(slot);
+            }
+            Mode::Polled => self.polled.push(slot),
+            mode => self.own.push((slot, mode, session.cpu)),
+        }
+    }
+}
+
 impl Engine {
     /// Opens the stores, binds the listeners and starts the threads. `application` is called once
     /// for each session.
+    ///
+    /// A session whose store cannot be opened does not keep the others from starting: the log says
+    /// why, [`SessionHandle::store_failure`] too, and its store is tried again until it opens.
     ///
     /// # Errors
     /// [`EngineError`]; nothing is left running then.
@@ -144,21 +168,22 @@ impl Engine {
         mut application: impl FnMut(&SessionId) -> Box<dyn Application>,
     ) -> Result<Self, EngineError> {
         let EngineBuilder { settings, admit, open_store } = builder;
-        let template = settings.sessions.iter().find(|s| is_template(s));
-        if let Some(template) = template.filter(|_| admit.is_none()) {
-            let id = template.id();
-            let why = format!("{id} is a template; Engine::builder().admit() says whom");
-            return Err(EngineError::Settings(why));
+        // A limit on the length of files is then an error of a store or log, as a full disk is.
+        refuse_long_files_by_error();
+        if admit.is_none() {
+            check_no_template(settings)?;
         }
         let mut registry = Registry::default();
         registry.waiting = Arc::new(WaitingTotal::new(settings.engine.waiting_bytes_max));
         registry.open_store = open_store;
         registry.logs.cpu = settings.engine.log_cpu;
+        registry.logs.lost = settings.engine.thread_lost;
         let registry = Arc::new(registry);
         let mut sessions = Vec::new();
         let mut listening = Listening::default();
         let mut templates = Vec::new();
         let mut plan = Plan::default();
+        let mut refused = Vec::new();
         plan.pool.resize_with(settings.engine.workers.max(1), Vec::new);
         for (n, session) in settings.sessions.iter().enumerate() {
             settings_check::check(session).map_err(EngineError::Settings)?;
@@ -167,7 +192,9 @@ impl Engine {
                 templates.push((listening.add(session)?, session.clone()));
                 continue;
             }
-            let shared = Arc::new(open(session, application(&session.id()), &registry)?);
+            let (shared, why) = open_or_defer(session, application(&session.id()), &registry)?;
+            refused.extend(why);
+            let shared = Arc::new(shared);
             let dial = match session.role {
                 Role::Initiator => Some(dial(session)?),
                 Role::Acceptor => {
@@ -176,15 +203,13 @@ impl Engine {
                 }
             };
             let slot = Slot::new(Arc::clone(&shared), dial);
-            match session.mode {
-                Mode::Pool => {
-                    let workers = plan.pool.len();
-                    plan.pool[n % workers].push(slot);
-                }
-                Mode::Polled => plan.polled.push(slot),
-                mode => plan.own.push((slot, mode, session.cpu)),
-            }
+            plan.add(slot, session, n);
             sessions.push(shared);
+        }
+        if refused.len() == settings.sessions.len()
+            && let Some(first) = refused.into_iter().next()
+        {
+            return Err(first);
         }
         registry.fill(&sessions);
         let mut engine = Self {
@@ -200,13 +225,9 @@ impl Engine {
         let mut destinations = Vec::new();
         let workers = engine.start_workers(plan, settings, &mut destinations)?;
         if !listening.entrances.is_empty() {
-            let created_max = settings.engine.created_sessions_max;
-            let admit = admit.unwrap_or_else(|| Box::new(|_| None));
-            let creator = Creator { templates, registry, admit, workers, created: 0, created_max };
             let keys = listening.keys(destinations);
-            let waiting_max = settings.engine.pending_connections_max;
-            let lobby = Lobby::new(listening.entrances, keys, creator, waiting_max);
-            engine.start_lobby(lobby.map_err(io_error("epoll"))?)?;
+            let admit = admit.unwrap_or_else(|| Box::new(|_| None));
+            engine.start_lobby(settings, listening.entrances, keys, (templates, admit, workers))?;
         }
         Ok(engine)
     }
@@ -217,7 +238,7 @@ impl Engine {
         plan: Plan,
         settings: &Settings,
         destinations: &mut Vec<(SessionId, Destination)>,
-    ) -> Result<Vec<(Arc<Mailbox>, usize)>, EngineError> {
+    ) -> Result<Pool, EngineError> {
         let keeps_empty = plan.keeps_empty;
         let mut jobs = Vec::new();
         let cpus = &settings.engine.cpus;
@@ -236,7 +257,8 @@ impl Engine {
         }
         for (n, (name, slots, spins, cpu)) in jobs.into_iter().enumerate() {
             let sessions = slots.len();
-            let worker = self.worker(slots, spins, destinations)?;
+            let mut worker = self.worker(slots, spins, destinations)?;
+            let lost = settings.engine.thread_lost;
             let mailbox = Arc::clone(worker.mailbox());
             if n < pool_size {
                 pool.push((Arc::clone(&mailbox), sessions));
@@ -249,7 +271,7 @@ impl Engine {
                     {
                         tracing::error!(cpu, %error, "thread cannot be pinned");
                     }
-                    worker.run()
+                    supervise(lost, || worker.run())
                 })
                 .map_err(io_error(format!("thread {name}")))?;
             self.threads.push((mailbox, thread));
@@ -281,11 +303,31 @@ impl Engine {
         Ok(worker)
     }
 
-    fn start_lobby(&mut self, lobby: Lobby) -> Result<(), EngineError> {
+    /// Opens the way in; `templates` with who may come by them, and the workers of the pool.
+    fn start_lobby(
+        &mut self,
+        settings: &Settings,
+        entrances: Vec<Entrance>,
+        keys: HashMap<Key, Vec<Destination>>,
+        (templates, admit, workers): (Vec<(usize, SessionSettings)>, Admit, Pool),
+    ) -> Result<(), EngineError> {
+        let all = &settings.engine;
+        let may_come = if templates.is_empty() { 0 } else { all.created_sessions_max };
+        let wanted = all.pending_connections_max;
+        let limits = RoomLimits {
+            max: descriptors::reserve(settings.sessions.len(), may_come, wanted)?,
+            per_address_max: all.pending_per_address_max,
+        };
+        let registry = Arc::clone(&self.registry);
+        let maker = Maker { registry: Arc::clone(&registry), admit };
+        let created_max = all.created_sessions_max;
+        let creator = Creator { templates, registry, workers, created: 0, created_max };
+        let lobby = Lobby::new(entrances, keys, (creator, maker), limits);
+        let (mut lobby, lost) = (lobby.map_err(io_error("epoll"))?, all.thread_lost);
         let door = Arc::clone(lobby.door());
         let thread = std::thread::Builder::new()
             .name("tfx-accept".to_owned())
-            .spawn(move || lobby.run())
+            .spawn(move || supervise(lost, || lobby.run()))
             .map_err(io_error("thread tfx-accept"))?;
         self.lobby = Some((door, thread));
         Ok(())
@@ -297,9 +339,11 @@ impl Engine {
         self.registry.find(id)
     }
 
-    /// Handles of all sessions, in the order of the settings.
+    /// Handles of all sessions: those of the settings in their order, then those made from
+    /// templates in the order of their identities.
     pub fn sessions(&self) -> impl Iterator<Item = SessionHandle> {
-        self.sessions.iter().map(|shared| SessionHandle { shared: Arc::clone(shared) })
+        let own = self.sessions.iter().map(|shared| SessionHandle { shared: Arc::clone(shared) });
+        own.chain(self.registry.created())
     }
 
     /// Addresses listened at, with the ports that the system chose for port 0.
@@ -354,6 +398,12 @@ impl Drop for Engine {
     }
 }
 
+fn check_no_template(settings: &Settings) -> Result<(), EngineError> {
+    let Some(template) = settings.sessions.iter().find(|s| is_template(s)) else { return Ok(()) };
+    let why = format!("{} is a template; Engine::builder().admit() says whom", template.id());
+    Err(EngineError::Settings(why))
+}
+
 /// Pins the calling thread to one CPU.
 ///
 /// # Errors
@@ -379,9 +429,44 @@ pub(crate) fn open(
     open_over(open_store, settings, application, registry)
 }
 
+/// The same for a session of the settings: if its store cannot be opened it has one that will be,
+/// and the error is returned beside it.
+fn open_or_defer(
+    settings: &SessionSettings,
+    application: Box<dyn Application>,
+    registry: &Arc<Registry>,
+) -> Result<(Shared, Option<EngineError>), EngineError> {
+    let why = match open_store(settings, registry) {
+        Ok(store) => {
+            return Ok((open_with(store, settings, application, registry)?, None));
+        }
+        Err(EngineError::Store { source, .. }) => source,
+        Err(error) => return Err(error),
+    };
+    let (later, among) = (settings.clone(), Arc::clone(registry));
+    let store = Box::new(Deferred::new(Box::new(move || {
+        open_store(&later, &among).map_err(|error| match error {
+            EngineError::Store { source, .. } => source,
+            error => StoreError::Own(io::Error::other(error.to_string())),
+        })
+    })));
+    let shared = open_with(store, settings, application, registry)?;
+    shared.with_desk(|desk| desk.fail(&why));
+    Ok((shared, Some(EngineError::Store { id: settings.id(), source: why })))
+}
+
 /// Puts a session together over the store that `open_store` answers with.
 pub(crate) fn open_over(
     open_store: OpenStoreOf,
+    settings: &SessionSettings,
+    application: Box<dyn Application>,
+    registry: &Arc<Registry>,
+) -> Result<Shared, EngineError> {
+    open_with(open_store(settings, registry)?, settings, application, registry)
+}
+
+fn open_with(
+    store: Box<dyn Store>,
     settings: &SessionSettings,
     application: Box<dyn Application>,
     registry: &Arc<Registry>,
@@ -396,7 +481,6 @@ pub(crate) fn open_over(
         }
     }
     let hours = schedule.map(Hours::new);
-    let store = open_store(settings, registry)?;
     let log = open_log(settings, registry)?;
     let parts = Parts { config: settings.config(), data_fields, hours, store, log, application };
     assemble(settings, parts, registry).map_err(|source| EngineError::Store { id, source })

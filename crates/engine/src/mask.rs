@@ -13,7 +13,7 @@ use transfix_codec::{SOH, Tag, raw, tag};
 const OF_LOGON: [Tag; 5] = [tag::RAW_DATA, tag::PASSWORD, tag::NEW_PASSWORD, Tag(1402), Tag(1404)];
 
 /// The frame with stars in place of passwords; only a Logon(A) has any.
-pub(crate) fn masked(frame: &[u8]) -> Cow<'_, [u8]> {
+pub fn masked(frame: &[u8]) -> Cow<'_, [u8]> {
     if raw::first(frame, tag::MSG_TYPE) != Some(b"A") {
         return Cow::Borrowed(frame);
     }

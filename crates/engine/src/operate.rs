@@ -30,6 +30,14 @@ impl SessionHandle {
         self.call_worker();
     }
 
+    /// Why the session's store takes nothing now: it has failed, or could not be opened at the
+    /// start. Meanwhile the session has no connection, and the store is tried again in growing
+    /// intervals of up to a minute. `None` if all is well.
+    #[must_use]
+    pub fn store_failure(&self) -> Option<String> {
+        self.with_link(|link| link.desk.store_failure().map(str::to_owned))
+    }
+
     /// Allows the session to be connected again.
     pub fn log_on(&self) {
         self.shared.enabled.store(true, Ordering::Release);

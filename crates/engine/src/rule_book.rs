@@ -46,16 +46,18 @@ fn compile(
     let application = match (source, begin_string, appl_ver_id) {
         (Some(source), ..) => source.load()?,
         (None, BeginString::Fixt11, version) => {
-            let name = version.and_then(ApplVerId::dictionary).unwrap_or("FIX50SP2");
+            // Before the Logon(A) names the version, an acceptor may not know it.
+            let name = version.map_or(Some("FIX50SP2"), ApplVerId::dictionary);
+            let name = name.ok_or("no dictionary belongs to this DefaultApplVerID(1137)")?;
             standard(name).map_err(|error| error.to_string())?
         }
         (None, begin_string, _) => {
             standard(begin_string.as_str()).map_err(|error| error.to_string())?
         }
     };
-    // FIX Latest brings its own session layer, which knows its DefaultApplVerID(1137).
-    let latest = appl_ver_id == Some(ApplVerId(10));
-    if begin_string == BeginString::Fixt11 && !latest {
+    // FIXT 1.1 alone says what an administrative message may hold. FIX Latest has a session layer
+    // in its file too, but with it each field of the application would count as defined there.
+    if begin_string == BeginString::Fixt11 {
         let session = standard("FIXT11").map_err(|error| error.to_string())?;
         return Ok(Rules::new(&session, &application));
     }

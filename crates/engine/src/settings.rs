@@ -84,6 +84,9 @@ pub struct EngineSettings {
     pub cpus: Vec<usize>,
     /// Connections that may wait for their Logon(A) at once. Default 1,000.
     pub pending_connections_max: usize,
+    /// Connections that may wait for their Logon(A) from one address. Beyond it, and beyond
+    /// `pending_connections_max`, the oldest that has sent nothing is closed. Default 500.
+    pub pending_per_address_max: usize,
     /// Sessions that may be made from templates while the engine runs; each stays when its
     /// counterparty logs out, to go on with its numbers. Who is refused uses up none. Default
     /// 1,000.
@@ -94,6 +97,9 @@ pub struct EngineSettings {
     pub waiting_bytes_max: usize,
     /// CPU that the thread of the protocol logs is pinned to. Default none.
     pub log_cpu: Option<usize>,
+    /// What follows when a thread of the engine panics outside of a session: `restart` lets it go
+    /// on, `abort` ends the process at once. Default `restart`.
+    pub thread_lost: ThreadLost,
 }
 
 impl Default for EngineSettings {
@@ -102,11 +108,24 @@ impl Default for EngineSettings {
             workers: 2,
             cpus: Vec::new(),
             pending_connections_max: 1_000,
+            pending_per_address_max: 500,
             created_sessions_max: 1_000,
             waiting_bytes_max: 0,
             log_cpu: None,
+            thread_lost: ThreadLost::default(),
         }
     }
+}
+
+/// What follows when a thread of the engine panics outside of a session.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ThreadLost {
+    /// It is told, and the thread goes on.
+    #[default]
+    Restart,
+    /// It is told, and the process ends at once: for a supervisor that starts it anew.
+    Abort,
 }
 
 /// Which thread drives a session, and how it waits.
@@ -316,7 +335,8 @@ pub struct SessionSettings {
     #[serde(default = "default_true")]
     pub validate: bool,
     /// Which checks that makes: a table of names and `true` or `false`, such as
-    /// `checks = { codes = false }`. By default all but `empty_groups`.
+    /// `checks = { codes = false }`. By default all but
+    /// `conditions` and `empty_groups`.
     #[serde(default, deserialize_with = "settings_file::checks")]
     pub checks: Switches,
     /// Whether CheckSum(10) is verified. Default true.
@@ -335,8 +355,9 @@ pub struct SessionSettings {
     #[serde(default)]
     pub dictionary: Option<DictionarySource>,
     /// Dictionaries of the messages on a FIXT session that name a version of their own, by its
-    /// ApplVerID(1128) or CstmApplVerID(1129): `{ 4 = "FIX42", VENUE2 = "venue2.xml" }`. Default
-    /// none: all messages have the session's version.
+    /// ApplVerID(1128) or CstmApplVerID(1129): `{ 4 = "FIX42", VENUE2 = "venue2.xml" }`. A
+    /// message that names another version is rejected with reason 18, unless `checks.codes` is
+    /// off. Default none: all messages have the session's version.
     #[serde(default)]
     pub appl_versions: BTreeMap<String, DictionarySource>,
     /// How long a Logon(A) may take, in milliseconds. Default 10,000.
@@ -402,6 +423,11 @@ pub struct SessionSettings {
     /// Directory of the stores; each session has a folder of its own in it. Default `store`.
     #[serde(default = "default_store_dir")]
     pub store_dir: PathBuf,
+    /// Whether the store may lie on a network file system such as NFS or SMB. There another host
+    /// may write it at the same time, and a lost connection ends the process. Default false: it is
+    /// refused.
+    #[serde(default)]
+    pub allow_network_store: bool,
     /// Whether application messages sent are kept, to be sent again when they are asked for. If
     /// not, only their numbers are, and a SequenceReset-GapFill(4) covers them. Default true.
     #[serde(default = "default_true")]
@@ -557,6 +583,7 @@ impl SessionSettings {
             route_third_party: false,
             durability: Durability::default(),
             store_dir: default_store_dir(),
+            allow_network_store: false,
             keep_outbound: true,
             keep_inbound: false,
             refresh_on_logon: false,

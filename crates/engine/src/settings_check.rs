@@ -42,12 +42,13 @@ pub(crate) fn find_wrong(session: &SessionSettings) -> Result<(), Wrong> {
     }
     type Check = fn(&SessionSettings) -> Result<(), String>;
     // Each with the key that it is about, if that is one.
-    let all: [(&str, Check); 12] = [
+    let all: [(&str, Check); 13] = [
         ("", identity),
         ("address", address),
         ("", ranges),
         ("throttles", throttles),
         ("", versions),
+        ("logon", credentials),
         ("logon", logon),
         ("", resets),
         ("", recovery),
@@ -83,6 +84,32 @@ fn identity(session: &SessionSettings) -> Result<(), String> {
         return Err("only an initiator has a qualifier".to_owned());
     }
     Ok(())
+}
+
+/// What an acceptor expects and what an initiator sends are different keys.
+fn credentials(session: &SessionSettings) -> Result<(), String> {
+    let logon = &session.logon;
+    let sends =
+        logon.username.is_some() || logon.password.is_some() || logon.new_password.is_some();
+    let expects = logon.expected_username.is_some() || logon.expected_password.is_some();
+    let has_fields = session.begin_string >= BeginString::Fix43;
+    match session.role {
+        Role::Acceptor if sends => Err("logon.username, password and new_password are what an \
+             initiator sends; what an acceptor wants to see is expected_username and \
+             expected_password"
+            .to_owned()),
+        Role::Initiator if expects => {
+            Err("logon.expected_username and expected_password are what \
+             an acceptor wants to see; what an initiator sends is username and password"
+                .to_owned())
+        }
+        _ if expects && !has_fields => Err(format!(
+            "{} has no Username(553) and Password(554); expected_username and expected_password \
+             need FIX.4.3 or later",
+            session.begin_string
+        )),
+        _ => Ok(()),
+    }
 }
 
 fn address(session: &SessionSettings) -> Result<(), String> {

@@ -312,6 +312,9 @@ mod tests {
     const GOOD: &str = "[[session]]\nrole = \"acceptor\"\nbegin_string = \"FIX.4.4\"\n\
         sender_comp_id = \"A\"\ntarget_comp_id = \"B\"\naddress = \"127.0.0.1:0\"\n";
 
+    const INITIATOR: &str = "[[session]]\nrole = \"initiator\"\nbegin_string = \"FIX.4.4\"\n\
+        sender_comp_id = \"A\"\ntarget_comp_id = \"B\"\naddress = \"127.0.0.1:9880\"\n";
+
     fn check(text: &str, expected: &str) {
         let error = Settings::parse("my.toml", text).unwrap_err().to_string();
         assert_eq!(error, expected, "{text}");
@@ -330,7 +333,10 @@ mod tests {
     fn single_checks_are_switched() {
         let text = format!("{GOOD}checks = {{ codes = false, empty_groups = true }}\n");
         let settings = Settings::parse("my.toml", &text).unwrap();
-        assert_eq!(settings.sessions[0].checks, Switches { codes: false, ..Switches::ALL });
+        assert_eq!(
+            settings.sessions[0].checks,
+            Switches { codes: false, empty_groups: true, ..Switches::default() }
+        );
         check(
             &format!("{GOOD}checks = {{ code = false }}\n"),
             "my.toml:7: unknown key `code`; did you mean `codes`?",
@@ -378,7 +384,8 @@ mod tests {
              reset_on = [\"logout\"]\n{GOOD}resend.request_max = 7\n\
              numbers = {{ too_low = \"reject\", too_low_at_logon = \"accept\" }}\n\
              reset_on = [\"disconnect\", \"error\"]\nreset_at = \"17:00:01\"\n\
-             [session.logon]\nusername = \"us\"\npassword = \"hush\"\nfields = [\"1603=A=B\"]\n\
+             [session.logon]\nexpected_username = \"us\"\n\
+             expected_password = \"hush\"\nfields = [\"1603=A=B\"]\n\
              test_message_indicator = true\n[session.timing]\nmargin_ms = 200\n"
         );
         let session = &Settings::parse("my.toml", &text).unwrap().sessions[0];
@@ -390,7 +397,7 @@ mod tests {
         assert_eq!(session.reset_on, reset_on);
         assert_eq!(session.reset_at, Some(61_201));
         assert_eq!(session.logon.fields, [(Tag(1603), "A=B".to_owned())]);
-        assert_eq!(session.logon.password.as_ref().map(Secret::reveal), Some("hush"));
+        assert_eq!(session.logon.expected_password.as_ref().map(Secret::reveal), Some("hush"));
         assert!(!format!("{session:?}").contains("hush"));
         assert_eq!(session.timing, TimingConfig { margin_ms: 200, ..Default::default() });
     }
@@ -433,7 +440,7 @@ mod tests {
             check(&format!("{GOOD}{keys}\n"), &format!("my.toml:1: FIX.4.4:A->B: {expected}"));
         };
         check(
-            &format!("{GOOD}logon.new_password = \"x\"\n"),
+            &format!("{INITIATOR}logon.new_password = \"x\"\n"),
             "my.toml:7: FIX.4.4:A->B: only FIXT.1.1 has logon.new_password",
         );
         of_session("timing.test_requests_max = 0", "timing.test_requests_max is at least 1, not 0");
@@ -442,13 +449,29 @@ mod tests {
             "timing.heart_bt_int_s_min 9 is above heart_bt_int_s_max 5",
         );
         check(
-            &format!("{}logon.username = \"x\"\n", GOOD.replace("4.4", "4.2")),
+            &format!("{}logon.username = \"x\"\n", INITIATOR.replace("4.4", "4.2")),
             "my.toml:7: FIX.4.2:A->B: FIX.4.2 has no Username(553) and no Password(554); if the \
              counterparty wants them all the same, write logon.fields = [\"553=...\"]",
         );
         let advised =
             format!("{}logon.fields = [\"553=x\", \"554=y\"]\n", GOOD.replace("4.4", "4.2"));
         assert!(Settings::parse("my.toml", &advised).is_ok());
+        check(
+            &format!("{GOOD}logon.password = \"x\"\n"),
+            "my.toml:7: FIX.4.4:A->B: logon.username, password and new_password are what an \
+             initiator sends; what an acceptor wants to see is expected_username and \
+             expected_password",
+        );
+        check(
+            &format!("{INITIATOR}logon.expected_password = \"x\"\n"),
+            "my.toml:7: FIX.4.4:A->B: logon.expected_username and expected_password are what an \
+             acceptor wants to see; what an initiator sends is username and password",
+        );
+        check(
+            &format!("{}logon.expected_username = \"x\"\n", GOOD.replace("4.4", "4.2")),
+            "my.toml:7: FIX.4.2:A->B: FIX.4.2 has no Username(553) and Password(554); \
+             expected_username and expected_password need FIX.4.3 or later",
+        );
         check(
             &format!("{}sender_location_id = \"x\"\n", GOOD.replace("4.4", "4.0")),
             "my.toml:1: FIX.4.0:A(,x)->B: FIX.4.0 has no location ids; leave them out",

@@ -135,8 +135,16 @@ impl Slot {
             expires_at,
             reopening: Reopening::default(),
         };
-        let has_schedule = slot.lock().desk.options.hours.is_some();
+        let link = slot.lock();
+        let (has_schedule, has_failed) =
+            (link.desk.options.hours.is_some(), link.desk.has_failed());
+        drop(link);
         slot.look_at = has_schedule.then_some(0);
+        if has_failed {
+            // Its store could not be opened at the start.
+            slot.failed = true;
+            slot.reopening.plan(clock::monotonic_ns());
+        }
         slot
     }
 
@@ -258,10 +266,8 @@ impl Slot {
     ) -> Result<(), Down> {
         if self.failed {
             if let Ok(mut link) = self.shared.link.try_lock() {
-                link.desk.counters.refused += 1;
+                link.desk.refused_connection(now, "the session has failed");
             }
-            let why = "the session has failed";
-            tracing::warn!(session = %self.shared.id, why, "refused a connection");
             return Ok(());
         }
         let is_open = self.is_open(now);
@@ -272,8 +278,7 @@ impl Slot {
                 () if !is_open => "the session is closed by its schedule",
                 () => "the session is logged out by its operator",
             };
-            link.desk.counters.refused += 1;
-            tracing::warn!(session = %self.shared.id, why, "refused a connection");
+            link.desk.refused_connection(now, why);
             return Ok(());
         }
         if let Some((registry, token)) = registry {

@@ -3,10 +3,13 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use transfix_codec::{Message, Reject, RejectReason, Rules, tag};
+use transfix_codec::{Message, Reject, RejectReason, Rules, tag, value};
 
-use crate::config::{CompIdPolicy, MSG_SEQ_NUM_MAX, Now, ThrottleAction, TooLow};
+use crate::config::{
+    ApplVerId, BeginString, CompIdPolicy, MSG_SEQ_NUM_MAX, Now, ThrottleAction, TooLow,
+};
 use crate::gap::Sign;
+use crate::header::echo;
 use crate::outbox::Outbox;
 use crate::session::{Checks, Session, is_administrative};
 use crate::state::State;
@@ -61,9 +64,10 @@ impl Session {
             _ if before_logon => return Verdict::Disconnect(Disconnect::FirstMessageNotLogon),
             _ => {}
         }
-        let seq = message.msg_seq_num().ok().filter(|seq| *seq <= MSG_SEQ_NUM_MAX);
-        let Some(seq) = seq else {
-            return self.end(now, Disconnect::MsgSeqNumMissing, out);
+        let seq = match message.msg_seq_num() {
+            Ok(seq) if seq <= MSG_SEQ_NUM_MAX => seq,
+            Ok(_) => return self.end(now, Disconnect::MsgSeqNumTooHigh, out),
+            Err(_) => return self.end(now, unreadable_number(message), out),
         };
         self.by_number(now, seq, message, out)
     }
@@ -126,11 +130,23 @@ impl Session {
             return Err(Reject::new(RejectReason::ValueOutOfRange, field.tag));
         }
         let Some(own) = &self.rules else { return Ok(()) };
-        let rules = version_rules(&self.version_rules, message).unwrap_or(own);
         let Checks { session, application, .. } = &self.checks;
         let of_session = is_administrative(message.msg_type());
-        let switches = if of_session { session } else { application };
-        rules.check(message, switches, &mut self.scratch)
+        if of_session || self.config.id.begin_string != BeginString::Fixt11 {
+            let switches = if of_session { session } else { application };
+            return own.check(message, switches, &mut self.scratch);
+        }
+        let versions = Versions {
+            listed: &self.version_rules,
+            own: self.appl_ver_id,
+            own_custom: self.cstm_appl_ver_id.as_deref(),
+        };
+        let rules = match versions.named(message) {
+            Ok(named) => named.unwrap_or(own),
+            Err(reject) if application.codes => return Err(reject),
+            Err(_) => own,
+        };
+        rules.check(message, application, &mut self.scratch)
     }
 
     /// A good message with the expected number.
@@ -262,10 +278,12 @@ impl Session {
         message: &Message<'_>,
         out: &mut Outbox,
     ) -> Verdict {
-        let ends_above = message.msg_type() == b"4"
-            && self.gap.was_asked_for(seq)
-            && message.uint(tag::NEW_SEQ_NO).is_ok_and(|new| new > self.next_num_in);
-        if !ends_above {
+        let answers = message.msg_type() == b"4" && self.gap.was_asked_for(seq);
+        let new_seq_no = message.uint(tag::NEW_SEQ_NO).ok().filter(|_| answers);
+        if new_seq_no == Some(self.next_num_in) {
+            self.gap.note_filled(seq, self.next_num_in);
+        }
+        if new_seq_no.is_none_or(|new| new <= self.next_num_in) {
             return Verdict::Handled;
         }
         match self.check(now, message).and_then(|()| self.on_gap_fill(message)) {
@@ -292,7 +310,7 @@ impl Session {
             if id.is_empty() {
                 body.fields(b"112=\x01");
             } else {
-                body.bytes(tag::TEST_REQ_ID, id);
+                echo(body, tag::TEST_REQ_ID, id);
             }
         });
         Ok(())
@@ -314,17 +332,45 @@ impl Session {
     }
 }
 
-/// Rules by the version that they are for.
-type VersionRules = [(Box<[u8]>, Arc<Rules>)];
-
-/// The rules of the version that the message itself names, if there are any.
-fn version_rules<'r>(all: &'r VersionRules, message: &Message<'_>) -> Option<&'r Arc<Rules>> {
-    if all.is_empty() {
-        return None;
+/// Why a MsgSeqNum(34) cannot be read: it is not there, no number, or beyond all that we count.
+fn unreadable_number(message: &Message<'_>) -> Disconnect {
+    match message.raw(tag::MSG_SEQ_NUM) {
+        Some(digits) if !digits.is_empty() && digits.iter().all(u8::is_ascii_digit) => {
+            Disconnect::MsgSeqNumTooHigh
+        }
+        _ => Disconnect::MsgSeqNumMissing,
     }
-    let of =
-        |version: &[u8]| all.iter().find(|(known, _)| **known == *version).map(|(_, rules)| rules);
-    // FIXT: CstmApplVerID(1129) is the finer of the two.
-    let named = [tag::CSTM_APPL_VER_ID, tag::APPL_VER_ID];
-    named.into_iter().find_map(|tag| message.raw(tag).and_then(of))
+}
+
+/// The versions that messages of a FIXT session may have.
+struct Versions<'s> {
+    /// Rules by the version that they are for, beside the session's own.
+    listed: &'s [(Box<[u8]>, Arc<Rules>)],
+    own: Option<ApplVerId>,
+    own_custom: Option<&'s [u8]>,
+}
+
+impl<'s> Versions<'s> {
+    /// The rules of the version that the message itself names; none if that is the session's.
+    fn named(&self, message: &Message<'_>) -> Result<Option<&'s Arc<Rules>>, Reject> {
+        let named = |tag| message.raw(tag).filter(|version| !version.is_empty());
+        let listed = |version: &[u8]| {
+            self.listed.iter().find(|(known, _)| **known == *version).map(|(_, rules)| rules)
+        };
+        let unknown = |tag| Reject::new(RejectReason::UnsupportedApplVersion, tag);
+        // FIXT: CstmApplVerID(1129) is the finer of the two.
+        if let Some(version) = named(tag::CSTM_APPL_VER_ID) {
+            return match listed(version) {
+                None if self.own_custom != Some(version) => Err(unknown(tag::CSTM_APPL_VER_ID)),
+                rules => Ok(rules),
+            };
+        }
+        let Some(version) = named(tag::APPL_VER_ID) else { return Ok(None) };
+        match (listed(version), self.own) {
+            (None, Some(own)) if value::uint(version) != Some(own.0.into()) => {
+                Err(unknown(tag::APPL_VER_ID))
+            }
+            (rules, _) => Ok(rules),
+        }
+    }
 }

@@ -226,8 +226,10 @@ impl Session {
     }
 
     /// Rules of the messages that name one of these versions by ApplVerID(1128) or
-    /// CstmApplVerID(1129), in place of those of [`set_rules`](Self::set_rules); the one that the
-    /// counterparty's DefaultCstmApplVerID(1408) names holds for all that name none.
+    /// CstmApplVerID(1129), in place of those of [`set_rules`](Self::set_rules). A message that
+    /// names another version than these and the session's own is rejected with reason 18, unless
+    /// the check `codes` is off. The rules that the counterparty's DefaultCstmApplVerID(1408) names
+    /// hold for all messages that name no version.
     pub fn set_version_rules(&mut self, rules: Vec<(Box<[u8]>, Arc<Rules>)>) {
         if let Some(default) =
             rules.iter().find(|(id, _)| Some(id) == self.cstm_appl_ver_id.as_ref())

@@ -4,7 +4,7 @@ use std::fmt;
 
 use transfix_codec::{Misuse, Reject};
 
-use crate::config::BeginString;
+use crate::config::{BeginString, MSG_SEQ_NUM_MAX};
 
 /// The answer of the session to one message or tick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,6 +117,8 @@ pub enum Disconnect {
     ResendLoop,
     /// A message without a readable MsgSeqNum(34).
     MsgSeqNumMissing,
+    /// A MsgSeqNum(34) above [`MSG_SEQ_NUM_MAX`](crate::MSG_SEQ_NUM_MAX).
+    MsgSeqNumTooHigh,
     /// A message with a wrong CompID or SendingTime(52); the text says which.
     BadHeader(&'static str),
     /// A message of another version than the session's.
@@ -186,6 +188,9 @@ impl fmt::Display for Disconnect {
             Self::ResendUnanswered => f.write_str("our ResendRequest(2)s are not answered"),
             Self::ResendLoop => f.write_str("the same ResendRequest(2) came too often"),
             Self::MsgSeqNumMissing => f.write_str("a message had no readable MsgSeqNum(34)"),
+            Self::MsgSeqNumTooHigh => {
+                write!(f, "a message had a MsgSeqNum(34) above {MSG_SEQ_NUM_MAX}")
+            }
             Self::BeginString(expected) => {
                 write!(f, "BeginString(8) of a message is not {expected}")
             }

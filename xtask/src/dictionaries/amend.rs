@@ -10,14 +10,16 @@ enum Change {
     Open(&'static [u32]),
     /// Any value will do: the codes are no closed list.
     NoCodes(&'static [u32]),
-    /// The fields lack this code.
-    RemoveCode(&'static [u32], &'static str),
     /// The field has these codes too.
     AddCodes(u32, &'static [(&'static str, &'static str)]),
     /// The fields are of this type.
     Type(&'static [u32], DataType),
     /// The component requires the field.
     Require { component: &'static str, tag: u32 },
+    /// Each of the components requires its group.
+    RequireGroups(&'static [&'static str]),
+    /// The file includes the extension packs up to this one, and does not say so.
+    Pack(u32),
     /// The group in the component may hold the field too, right after the other member.
     AddToGroup { component: &'static str, tag: u32, after: After },
 }
@@ -28,7 +30,7 @@ enum After {
     Component(&'static str),
 }
 
-use Change::{AddCodes, AddToGroup, NoCodes, Open, RemoveCode, Require, Type};
+use Change::{AddCodes, AddToGroup, NoCodes, Open, Pack, Require, RequireGroups, Type};
 
 const UP_TO_50SP1: &[&str] = &["FIX40", "FIX41", "FIX42", "FIX43", "FIX44", "FIX50", "FIX50SP1"];
 
@@ -63,14 +65,59 @@ const AMENDMENTS: &[(&[&str], Change)] = &[
         &["FIX44"],
         AddToGroup { component: "SideCrossOrdModGrp", tag: 586, after: After::Field(583) },
     ),
+    // The newest field of the file, SelfMatchPreventionInstruction(2964), came with this pack.
+    (&["FIX50SP2"], Pack(280)),
+    // The file requires these components where they must be, but has lost the flag of their
+    // groups; 5.0 SP1 and FIX Latest, before and after it, require them.
+    (
+        &["FIX50SP2"],
+        RequireGroups(&[
+            "BidCompRspGrp",
+            "CompIDStatGrp",
+            "CpctyConfGrp",
+            "InstrmtMDReqGrp",
+            "InstrmtStrkPxGrp",
+            "LinesOfTextGrp",
+            "ListOrdGrp",
+            "MDFullGrp",
+            "MDIncGrp",
+            "MDReqGrp",
+            "OrdListStatGrp",
+            "QuotEntryGrp",
+            "QuotReqGrp",
+            "QuotReqRjctGrp",
+            "QuotSetGrp",
+            "RFQReqGrp",
+            "SideCrossOrdCxlGrp",
+            "SideCrossOrdModGrp",
+            "TrdCapRptSideGrp",
+            "TrdSessLstGrp",
+        ]),
+    ),
+    // The same, but 5.0 SP1 does not have the group, or leaves it optional; FIX Latest requires it.
+    (
+        &["FIX50SP2"],
+        RequireGroups(&[
+            "ExpirationQty",
+            "MDStatisticReqGrp",
+            "MDStatisticRptGrp",
+            "MarginAmount",
+            "MarginReqmtInqQualGrp",
+            "OrderEntryGrp",
+            "Parties",
+            "PartyDetailsUpdateGrp",
+            "PartyEntitlementUpdateGrp",
+            "PositionQty",
+            "SettlObligationInstructions",
+            "StrmAsgnReqGrp",
+            "TargetParties",
+        ]),
+    ),
     // RefMsgType: names what a counterparty sent or takes, its own message types too.
     (&["FIXT11", "FIXLatest"], NoCodes(&[372])),
     (&["FIXLatest"], NoCodes(&[1619])),
     // MsgType: the session layer's file lists its own messages only.
     (&["FIXT11"], NoCodes(&[35])),
-    // ApplVerID, RefApplVerID, DefaultApplVerID: FIX Latest (10) is no version of FIXT 1.1's time;
-    // a session on FIX Latest takes its session layer from there.
-    (&["FIXT11"], RemoveCode(&[1128, 1130, 1137], "10")),
 ];
 
 /// Brings a draft of that version in line with what the standard means.
@@ -104,11 +151,6 @@ impl Change {
                 field.codes.clear();
                 had_any
             }),
-            RemoveCode(tags, value) => each_field(draft, tags, |field| {
-                let before = field.codes.len();
-                field.codes.retain(|code| code.value != *value);
-                field.codes.len() < before
-            }),
             AddCodes(tag, codes) => each_field(draft, &[*tag], |field| add_codes(field, codes)),
             Type(tags, data_type) => each_field(draft, tags, |field| {
                 std::mem::replace(&mut field.data_type, *data_type) != *data_type
@@ -120,6 +162,12 @@ impl Change {
                     .filter(|m| m.kind == DraftKind::Field(*tag))
                     .any(|member| !std::mem::replace(&mut member.required, true))
             }
+            RequireGroups(components) => components.iter().all(|component| {
+                let mut members = members_of(draft, component).iter_mut();
+                let group = members.find(|m| matches!(m.kind, DraftKind::Group { .. }));
+                group.is_some_and(|group| !std::mem::replace(&mut group.required, true))
+            }),
+            Pack(pack) => draft.extension_pack.replace(*pack) != Some(*pack),
             AddToGroup { component, tag, after } => {
                 let mut groups = members_of(draft, component).iter_mut();
                 groups.any(|member| add_to_group(member, *tag, *after))
@@ -133,10 +181,11 @@ impl std::fmt::Debug for Change {
         match self {
             Open(tags) => write!(f, "open {tags:?}"),
             NoCodes(tags) => write!(f, "no codes of {tags:?}"),
-            RemoveCode(tags, value) => write!(f, "remove code {value} of {tags:?}"),
             AddCodes(tag, _) => write!(f, "add codes of {tag}"),
             Type(tags, data_type) => write!(f, "type {data_type} of {tags:?}"),
             Require { component, tag } => write!(f, "require {tag} in {component}"),
+            RequireGroups(components) => write!(f, "require the groups of {components:?}"),
+            Pack(pack) => write!(f, "extension pack {pack}"),
             AddToGroup { component, tag, .. } => write!(f, "add {tag} to the group of {component}"),
         }
     }
@@ -187,6 +236,21 @@ mod tests {
     use super::*;
 
     #[test]
+    fn groups_are_required_once_and_only_where_they_are() {
+        let text = "<fix major='4' minor='4'><components><component name='C'>\
+                    <group name='NoA' required='N'><field name='A' required='N'/></group>\
+                    </component><component name='D'><field name='A' required='N'/></component>\
+                    </components><fields><field number='1' name='NoA' type='NUMINGROUP'/>\
+                    <field number='2' name='A' type='INT'/></fields></fix>";
+        let mut draft = Draft::from_xml(text, "a.xml").unwrap();
+        assert!(RequireGroups(&["C"]).apply(&mut draft));
+        assert!(draft.components[0].members[0].required);
+        for none in ["C", "D", "E"] {
+            assert!(!RequireGroups(Vec::leak(vec![none])).apply(&mut draft), "{none}");
+        }
+    }
+
+    #[test]
     fn an_amendment_without_effect_is_noticed() {
         let text = "<fix major='4' minor='4'><components><component name='Instrument'>\
                     <field name='Symbol' required='N'/></component></components><fields>\
@@ -198,6 +262,7 @@ mod tests {
         assert!(Type(&[55], DataType::String).apply(&mut draft));
         assert!(!Type(&[55], DataType::String).apply(&mut draft));
         assert!(!Open(&[56]).apply(&mut draft));
+        assert!(Pack(1).apply(&mut draft) && !Pack(1).apply(&mut draft));
         assert!(amend(&mut draft, "FIX44").is_err());
         assert!(amend(&mut draft, "FIX99").is_ok());
     }

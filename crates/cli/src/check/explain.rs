@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use transfix::codec::validate::Finding;
 use transfix::codec::value::uint;
 use transfix::codec::{Garbled, GroupError, GroupFault, Members, MessageLayout, raw};
-use transfix::dictionary::{DataType, Field, Flat, Member};
+use transfix::dictionary::{Conditional, DataType, Field, Flat, Member};
 use transfix::{Message, RejectReason, Tag, tag};
 
 use crate::input::{Pair, Wrong};
@@ -110,6 +110,7 @@ impl Explain<'_, '_> {
             }
             RejectReason::CompIdProblem
             | RejectReason::SendingTimeAccuracy
+            | RejectReason::UnsupportedApplVersion
             | RejectReason::Other => String::new(),
         }
     }
@@ -126,7 +127,23 @@ impl Explain<'_, '_> {
             let _ =
                 write!(text, ", to the entry that begins with {name}={value}, field {}", at + 1);
         }
+        if let Some(says) = self.standard(finding) {
+            let _ = write!(text, "; FIX: {says}");
+        }
         text
+    }
+
+    /// What the standard says of the missing field, if it is required under a condition.
+    fn standard(&self, finding: &Finding) -> Option<&str> {
+        let known = self.pair.message(self.message.msg_type())?;
+        let value = |tag| self.message.raw(Tag(tag));
+        let is_meant = |rule: &&Conditional| {
+            finding.reject.tag == Some(Tag(rule.tag))
+                && rule.group.is_some() == finding.at.is_some()
+                // Which entry a condition is about is not looked up again.
+                && (rule.group.is_some() || rule.condition.holds(&value))
+        };
+        known.conditions.iter().find(is_meant).map(|rule| &*rule.says)
     }
 
     fn section(&self, tag: Tag) -> &'static str {
@@ -298,8 +315,8 @@ fn form(field: &Field) -> String {
         T::Currency => "three letters of ISO 4217, such as EUR",
         T::Exchange => "a market identifier code such as XNYS",
         T::MonthYear => "202611, 20261121 or 202611w3",
-        T::UtcTimestamp => "20261121-09:28:25, with up to 12 digits after a point",
-        T::UtcTimeOnly | T::LocalMktTime => "09:28:25, with up to 12 digits after a point",
+        T::UtcTimestamp => "20261121-09:28:25, with or without digits after a point",
+        T::UtcTimeOnly | T::LocalMktTime => "09:28:25, with or without digits after a point",
         T::UtcDateOnly | T::LocalMktDate => "a day of the calendar such as 20261121",
         T::TzTimeOnly => "09:28, 09:28:25 or 09:28:25.5, then Z, +05:30 or -05",
         T::TzTimestamp => "20261121-09:28:25, then Z, +05:30 or -05",

@@ -25,6 +25,14 @@ pub(super) fn health(dir: &Path, survey: &Survey) -> String {
     }
 }
 
+/// How many messages received it holds; without `keep_inbound` it holds none of those that came.
+pub(super) fn received(survey: &Survey) -> String {
+    match survey.numbers {
+        Some(numbers) if survey.inbound == 0 && numbers.next_in > 1 => "not kept".to_owned(),
+        _ => survey.inbound.to_string(),
+    }
+}
+
 /// What damage has cost in all, in a few words.
 pub(super) fn lost(faults: &[Fault]) -> String {
     let sent: u64 =
@@ -47,6 +55,9 @@ pub(super) fn lost(faults: &[Fault]) -> String {
 pub(super) fn told(fault: &Fault) -> String {
     let (path, offset) = (fault.path.display(), fault.offset);
     let mut text = format!("{path}, byte {offset}: {}", fault.reason);
+    if !fault.seen.is_empty() {
+        text += &format!(": {}", fault.seen);
+    }
     if fault.lost_bytes > 0 {
         text += &format!("; {} in no sound batch", size(fault.lost_bytes));
     }

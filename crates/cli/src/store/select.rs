@@ -1,8 +1,10 @@
 //! Which records of a store are wanted: by number, time, direction and type.
 
+use std::borrow::Cow;
+
 use transfix::store::StoreError;
-use transfix::store::journal::{self, Entry, Message};
-use transfix::{Timestamp, tag};
+use transfix::store::journal::{self, Entry, Event, Message};
+use transfix::{Timestamp, masked, tag};
 
 use super::moment;
 
@@ -18,6 +20,9 @@ pub(super) struct Selection {
     /// Only messages of this MsgType(35), such as D; several with commas.
     #[arg(long = "type", value_name = "MSGTYPE", value_delimiter = ',')]
     msg_types: Vec<String>,
+    /// Shows passwords and other secrets, in place of stars.
+    #[arg(long)]
+    unmasked: bool,
 }
 
 /// Which way a message went.
@@ -56,7 +61,8 @@ impl Selection {
         I: Iterator<Item = Result<Entry, StoreError>>,
     {
         let takes = move |entry: &Entry| self.takes(entry) && is_within(self.from, until, entry);
-        entries.filter(move |entry| entry.as_ref().map_or(true, takes))
+        let wanted = entries.filter(move |entry| entry.as_ref().map_or(true, takes));
+        wanted.map(|entry| if self.unmasked { entry } else { entry.map(without_secrets) })
     }
 
     fn takes(&self, entry: &Entry) -> bool {
@@ -99,6 +105,18 @@ fn is_within(from: Option<Bound>, until: Option<Bound>, entry: &Entry) -> bool {
         }
 }
 
+/// The entry with stars in place of passwords.
+fn without_secrets(mut entry: Entry) -> Entry {
+    if let Event::Outbound(Message { bytes, .. })
+    | Event::Inbound(Message { bytes, .. })
+    | Event::Queued { bytes, .. } = &mut entry.event
+        && let Cow::Owned(masked) = masked(bytes)
+    {
+        *bytes = masked;
+    }
+    entry
+}
+
 /// The first value of a tag of the header, whatever the rest of the message is.
 pub(super) fn value(message: &[u8], tag: u32) -> Option<&[u8]> {
     let tag = tag.to_string();
@@ -110,7 +128,6 @@ pub(super) fn value(message: &[u8], tag: u32) -> Option<&[u8]> {
 mod tests {
     use super::*;
     use transfix::store::Kind;
-    use transfix::store::journal::Event;
 
     fn entry(time_ns: u64, event: Event) -> Entry {
         Entry { segment: 0, offset: 0, time_ns, event }
@@ -158,6 +175,23 @@ mod tests {
         check(&["--direction", "out", "--from", "2"], &[3]);
         check(&["--type", "D"], &[4]);
         check(&["--type", "A,AE"], &[0, 1, 3]);
+    }
+
+    #[test]
+    fn secrets_are_stars_unless_they_are_asked_for() {
+        let bytes = b"8=FIX.4.4\x019=23\x0135=A\x01554=hush\x0110=000\x01".to_vec();
+        let message = Message { seq: 1, kind: Kind::Admin, bytes };
+        let all = [Event::Outbound(message.clone()), Event::Inbound(message)];
+        for unmasked in [false, true] {
+            let selection = Selection { unmasked, ..Selection::default() };
+            let entries = all.iter().map(|event| Ok(entry(0, event.clone())));
+            let shown: Vec<_> = selection.of(None, entries).map(Result::unwrap).collect();
+            for entry in &shown {
+                let text = String::from_utf8_lossy(&entry.message().unwrap().1.bytes);
+                assert_eq!(text.contains("554=hush"), unmasked, "{text}");
+                assert_eq!(text.contains("554=****"), !unmasked, "{text}");
+            }
+        }
     }
 
     #[test]

@@ -59,6 +59,7 @@ pub(super) struct Stop {
 #[derive(Clone, Copy)]
 struct Entries<'c> {
     level: Level<'c>,
+    count_tag: Tag,
     delimiter: Tag,
     /// The value of the NumInGroup field, if it is a number.
     expected: Option<u64>,
@@ -131,6 +132,43 @@ impl<'c, 'm> Check<'c, 'm> {
                     let reject = Reject::new(RejectReason::RequiredTagMissing, tag);
                     (self.report)(Rank::Message, Finding { reject, at: None });
                 }
+            }
+        }
+        if self.switches.conditions {
+            self.conditions(epoch);
+        }
+    }
+
+    /// Reports what the message lacks by the standard's descriptions; what is no member of it may
+    /// stand in a group, and is not meant.
+    fn conditions(&mut self, epoch: u32) {
+        let (tables, message, body) = (self.tables, self.message, self.body);
+        for rule in body.conditions.iter().filter(|rule| rule.group == NO_GROUP) {
+            let marks = &self.scratch.marks;
+            let is_there = |tag| {
+                let place = tables.layouts[body.layout].place(tag);
+                place.map(|place| marks[place.mark as usize] == epoch)
+            };
+            // An overlay may have taken the field away.
+            let is_absent = is_there(rule.tag) == Some(false);
+            let value = |tag| message.raw(Tag(tag)).filter(|_| is_there(tag) != Some(false));
+            if is_absent && rule.condition.holds(&value) {
+                let reject = Reject::new(RejectReason::RequiredTagMissing, Tag(rule.tag));
+                (self.report)(Rank::Message, Finding { reject, at: None });
+            }
+        }
+    }
+
+    /// Reports what the entry of a group lacks by the standard's descriptions.
+    fn conditions_in(&mut self, count_tag: Tag, level: Level<'_>) {
+        let entry = self.message.slice(level.begin, self.at);
+        for rule in self.body.conditions.iter().filter(|rule| rule.group == count_tag.0) {
+            let is_absent =
+                level.layout.place(rule.tag).is_some() && entry.position(Tag(rule.tag)).is_none();
+            let values = level.values(self.at, self.message, &self.scratch.around);
+            if is_absent && rule.condition.holds(&values) {
+                let reject = Reject::new(RejectReason::RequiredTagMissing, Tag(rule.tag));
+                (self.report)(Rank::Field, Finding { reject, at: Some(level.begin) });
             }
         }
     }
@@ -262,8 +300,10 @@ impl<'c, 'm> Check<'c, 'm> {
         let layout = &self.tables.layouts[place.group as usize];
         let level = Level { layout, begin: self.at, outer };
         let delimiter = self.delimiter(layout);
-        let expected = value::uint(count.value);
-        let mut entries = Entries { level, delimiter, expected, begun: 0 };
+        // More digits than a u64 holds are more entries than any message has.
+        let beyond_all = || value::is_uint(count.value).then_some(u64::MAX);
+        let expected = value::uint(count.value).or_else(beyond_all);
+        let mut entries = Entries { level, count_tag: count.tag, delimiter, expected, begun: 0 };
         let begin = self.at;
         while let Some(field) = self.message.at(self.at)
             && field.tag == delimiter
@@ -285,8 +325,10 @@ impl<'c, 'm> Check<'c, 'm> {
             self.found(RejectReason::GroupFieldsOutOfOrder, field.tag, begin);
             return;
         }
-        // Up to FIX 4.2 counts are of type int: a negative one has a sound format.
-        let negative = value::int(count.value).is_some_and(|n| n < 0);
+        // Up to FIX 4.2 counts are of type int: a negative one has a sound format. -0 is none.
+        let is_negative =
+            |digits: &[u8]| value::is_uint(digits) && digits.iter().any(|&b| b != b'0');
+        let negative = count.value.strip_prefix(b"-").is_some_and(is_negative);
         let miscounted =
             self.switches.group_counts && (negative || expected.is_some_and(|n| n != begun));
         if miscounted || self.switches.empty_groups && expected == Some(0) {
@@ -351,6 +393,9 @@ impl<'c, 'm> Check<'c, 'm> {
                     let reject = Reject::new(RejectReason::RequiredTagMissing, tag);
                     (self.report)(Rank::Field, Finding { reject, at: Some(begin) });
                 }
+            }
+            if self.switches.conditions {
+                self.conditions_in(entries.count_tag, level);
             }
         }
     }

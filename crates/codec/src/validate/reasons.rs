@@ -28,9 +28,10 @@ macro_rules! reasons {
         $example:literal;)*) => {
         /// Everything that validation finds, by SessionRejectReason(373).
         ///
-        /// Of the other reasons, 9 (CompID) and 10 (SendingTime) are found by the session; 3
-        /// (undefined tag) is never used, as an undefined tag is answered with 0; 7, 8, 12, 17 and
-        /// above belong to encryption, signatures and XML, which validation does not look into.
+        /// Of the other reasons, 9 (CompID), 10 (SendingTime) and 18 (ApplVerID(1128) of a version
+        /// that the session does not have) are found by the session; 3 (undefined tag) is never
+        /// used, as an undefined tag is answered with 0; 7, 8, 12, 17, 19 and above belong to
+        /// encryption, signatures and XML, which validation does not look into.
         pub const REASONS: &[Reason] = &[$(
             Reason {
                 reason: RejectReason::$reason,
@@ -61,6 +62,8 @@ reasons! {
         "requiredFieldsValidation", "", "D|55=X|54=1|60=20261121-09:28:25|38=1|40=1|";
     RequiredTagMissing required_in_groups some(54), "a required tag is missing in a group entry",
         "Validation.CheckRequiredGroupFields", "", "E|66=1|394=1|68=1|73=1|11=1|67=1|55=X|";
+    RequiredTagMissing conditions some(44), "a tag that the standard requires under a condition",
+        "", "", "D|11=1|55=X|54=1|60=20261121-09:28:25|38=1|40=2|";
     TagNotDefinedForMessage tags_of_message some(44), "a tag that the message does not have",
         "allowedFieldsValidation", "", "0|44=1|";
     TagWithoutValue empty_values some(112), "a tag without a value",

@@ -2,7 +2,7 @@
 
 macro_rules! switches {
     ($($(#[doc = $doc:literal])* $name:ident,)*) => {
-        /// Which checks are made; by default all but `empty_groups`.
+        /// Which checks are made; by default all but `conditions` and `empty_groups`.
         ///
         /// [`REASONS`](super::REASONS) has an example of what each of them finds, but for
         /// `conditional_tags`, which needs a dictionary with conditions.
@@ -50,9 +50,16 @@ switches! {
     /// Reason 1: tags are there that the dictionary requires under a condition which holds, in the
     /// entries of groups only with `required_in_groups`. The standard dictionaries have none.
     conditional_tags,
+    /// Reason 1: tags are there that the standard's descriptions of the fields require under a
+    /// condition which holds, such as Price(44) of a limit order; in the entries of groups only
+    /// with `required_in_groups`. Counterparties that agree on something else are right too, so it
+    /// is not checked by default. FIX42, FIX44 and FIX50SP2 have such conditions.
+    conditions,
     /// Reason 4: a tag has a value. If off, an empty value passes every other check.
     empty_values,
-    /// Reason 5: a value is one of the codes, where there are codes.
+    /// Reason 5: a value is one of the codes, where there are codes. In a FIXT session also reason
+    /// 18: ApplVerID(1128) and CstmApplVerID(1129) name a version that the session has; if off,
+    /// the message is judged by the version of the session.
     codes,
     /// Reason 6: a value has the format of its data type.
     formats,
@@ -70,8 +77,8 @@ switches! {
 }
 
 impl Switches {
-    /// What the standard asks for: all but `empty_groups`.
-    pub const STANDARD: Self = Self { empty_groups: false, ..Self::ALL };
+    /// What the standard asks for in any case: all but `conditions` and `empty_groups`.
+    pub const STANDARD: Self = Self { conditions: false, empty_groups: false, ..Self::ALL };
 }
 
 impl Default for Switches {

@@ -39,6 +39,17 @@ pub(super) struct Body {
     msg_type: Box<[u8]>,
     pub(super) layout: usize,
     pub(super) owner: Owner,
+    /// What the standard's descriptions require under conditions.
+    pub(super) conditions: Box<[Conditional]>,
+}
+
+/// A tag that is required of the message, or of the entries of a group, under a condition.
+#[derive(Debug)]
+pub(super) struct Conditional {
+    pub(super) tag: u32,
+    /// The count of the group, or [`NO_GROUP`].
+    pub(super) group: u32,
+    pub(super) condition: Arc<Condition>,
 }
 
 /// The dictionary that a message comes from.
@@ -68,6 +79,24 @@ pub(super) struct Level<'c> {
     /// Its first field.
     pub(super) begin: usize,
     pub(super) outer: Option<&'c Self>,
+}
+
+impl<'v> Level<'v> {
+    /// The values that a condition of the entry sees, which ends at `end`.
+    pub(super) fn values(
+        self,
+        end: usize,
+        message: &'v Fields<'v>,
+        around: &'v Around,
+    ) -> impl Fn(u32) -> Option<&'v [u8]> {
+        move |tag| {
+            let mut levels = core::iter::successors(Some(self), |level| level.outer.copied());
+            match levels.find(|level| level.layout.place(tag).is_some()) {
+                Some(level) => message.slice(level.begin, end).raw(Tag(tag)),
+                None => around.value(message, tag),
+            }
+        }
+    }
 }
 
 /// One tag in a [`Layout`].
@@ -156,7 +185,13 @@ impl Tables {
             {
                 short_types[usize::from(byte)] = u16::try_from(compiled.len()).ok();
             }
-            compiled.push(Body { msg_type, layout: build.layouts.len() - 1, owner });
+            let conditions = message.conditions.iter().map(|rule| Conditional {
+                tag: rule.tag,
+                group: rule.group.unwrap_or(NO_GROUP),
+                condition: Arc::clone(&rule.condition),
+            });
+            let conditions = conditions.collect();
+            compiled.push(Body { msg_type, layout: build.layouts.len() - 1, owner, conditions });
         }
         let mut all_tags = TagSet::default();
         all_tags.add(session);
@@ -260,13 +295,7 @@ impl Layout {
     ) -> impl Iterator<Item = Tag> + 'v {
         let entry = message.slice(level.begin, end);
         let is_there = move |_, tag| entry.position(Tag(tag)).is_some();
-        self.lacking(is_there, move |tag| {
-            let mut levels = core::iter::successors(Some(level), |level| level.outer.copied());
-            match levels.find(|level| level.layout.place(tag).is_some()) {
-                Some(level) => message.slice(level.begin, end).raw(Tag(tag)),
-                None => around.value(message, tag),
-            }
-        })
+        self.lacking(is_there, level.values(end, message, around))
     }
 
     /// The slot of the tag, or the free one where it would stand; half of the slots are free.

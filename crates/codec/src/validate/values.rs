@@ -1,13 +1,12 @@
 //! Whether a value has the form that its data type asks for.
 //!
 //! Source: FIX datatypes, FIX 5.0 SP2 volume 1. A value has the form of its type if the type's
-//! reader takes it; but a UTCTimestamp in the year 9999 passes although no [`Timestamp`] holds it.
+//! reader takes it; but the standard sets no limit to digits, so that a number passes although no
+//! `i64` or [`Decimal`](crate::Decimal) holds it, and so does a UTCTimestamp in the year 9999.
 
 use transfix_dictionary::DataType;
 
-use crate::{
-    Date, Decimal, MonthYear, Tenor, TimeOfDay, Timestamp, TzTimeOnly, TzTimestamp, value,
-};
+use crate::{Date, MonthYear, Tenor, TimeOfDay, Timestamp, TzTimeOnly, TzTimestamp, value};
 
 /// Whether a value that is not empty has the form of `data_type`.
 #[inline]
@@ -16,10 +15,10 @@ pub(super) fn fits(data_type: DataType, value: &[u8]) -> bool {
     match data_type {
         // FIX: a String may hold anything but the delimiter, which cannot be here.
         T::String | T::Data | T::XmlData | T::Pattern | T::Xid | T::XidRef => true,
-        T::Int => value::int(value).is_some(),
-        T::Length | T::TagNum | T::SeqNum | T::NumInGroup => value::uint(value).is_some(),
+        T::Int => value::is_int(value),
+        T::Length | T::TagNum | T::SeqNum | T::NumInGroup => value::is_uint(value),
         T::Float | T::Qty | T::Price | T::PriceOffset | T::Amt | T::Percentage => {
-            Decimal::parse(value).is_some()
+            value::is_float(value)
         }
         T::Char => value::char(value).is_some(),
         T::Boolean => value::boolean(value).is_some(),
@@ -36,8 +35,14 @@ pub(super) fn fits(data_type: DataType, value: &[u8]) -> bool {
         T::MonthYear => MonthYear::parse(value).is_some(),
         T::TzTimeOnly => TzTimeOnly::parse(value).is_some(),
         T::TzTimestamp => TzTimestamp::parse(value).is_some(),
-        T::Tenor => Tenor::parse(value).is_some(),
+        T::Tenor => Tenor::parse(value).is_some() || is_long_tenor(value),
     }
+}
+
+/// A Tenor of a number that no [`Tenor`] holds.
+fn is_long_tenor(value: &[u8]) -> bool {
+    let [b'D' | b'W' | b'M' | b'Y', count @ ..] = value else { return false };
+    value::is_uint(count) && count.iter().any(|&b| b != b'0')
 }
 
 #[cfg(test)]
@@ -47,13 +52,22 @@ mod tests {
 
     /// Good values and bad ones.
     const TABLE: &[(DataType, &[&str], &[&str])] = &[
-        (T::Int, &["0", "-1", "0023", "-0"], &["+1", "1.0", "-", "1a", " 1", "--1"]),
-        (T::Length, &["0", "17"], &["-1", "+1", "1.", "x"]),
-        (T::SeqNum, &["0", "01", "18446744073709551615"], &["-1", "18446744073709551616"]),
+        (
+            T::Int,
+            &["0", "-1", "0023", "-0", "9223372036854775808", "-99999999999999999999"],
+            &["+1", "1.0", "-", "1a", " 1", "--1"],
+        ),
+        (T::Length, &["0", "17", "99999999999999999999"], &["-1", "+1", "1.", "x"]),
+        (T::SeqNum, &["0", "01", "18446744073709551615", "18446744073709551616"], &["-1", "1x"]),
         (T::NumInGroup, &["0", "2"], &["-2", "two"]),
         (T::TagNum, &["55"], &["-1"]),
         (T::DayOfMonth, &["1", "09", "31"], &["0", "32", "-1", "x"]),
         (T::Qty, &["002000.00", "-5", "0.5", ".5", "5."], &["+200.00", "1e3", "1,000", "."]),
+        (
+            T::Float,
+            &["0.1234567890123456789", "123456789012345678901234567890.5", "-.0000000000000000000"],
+            &["1234567890123456789.1.2", "-", "-.", "123456789012345678901x", "--1"],
+        ),
         (T::Price, &["-0.25"], &["1.2.3", "abc", "1 "]),
         (T::Char, &["1", "~", " "], &["12", "\x02", "é"]),
         (T::Boolean, &["Y", "N"], &["y", "1", "YES"]),
@@ -75,13 +89,14 @@ mod tests {
                 "20261121-09:28:25",
                 "20261121-09:28:25.1",
                 "20261121-09:28:25.123456789012",
+                "20261121-09:28:25.1234567890123",
                 "20240229-00:00:00",
                 "20000229-00:00:00",
                 "99991231-23:59:59.999",
                 "20161231-23:59:60",
             ],
             &[
-                "20261121-09:28:25.1234567890123",
+                "20261121-09:28:25.123456789012x",
                 "20261121-09:28:25.",
                 "20261121-09:28:25,1",
                 "20261121-9:28:25",
@@ -114,7 +129,11 @@ mod tests {
             &["20060931-07:39Z", "20060901", "20060901-", "20060901T07:39Z", "0"],
         ),
         (T::Data, &["\x01\x02"], &[]),
-        (T::Tenor, &["D5", "M3", "W13", "Y1"], &["M", "M0", "5M", "Mx", "m3"]),
+        (
+            T::Tenor,
+            &["D5", "M3", "W13", "Y1", "D4294967296"],
+            &["M", "M0", "M00", "5M", "Mx", "m3"],
+        ),
     ];
 
     #[test]

@@ -10,6 +10,7 @@ use super::delivery::Postponed;
 use crate::engine::asked_to_reset;
 use crate::mask::masked;
 use crate::queue::SendQueue;
+use crate::repeats::Cause;
 use crate::replay::Replay;
 
 impl Desk {
@@ -92,11 +93,11 @@ impl Desk {
     }
 
     /// Numbers that the store has lost, or that were passed over by hand, go as gap fills.
-    pub(super) fn note_missing(&mut self) {
+    pub(super) fn note_missing(&mut self, now: Now) {
         let missing = std::mem::take(&mut self.replay.missing);
         if missing > 0 && self.options.keep_outbound {
             self.counters.not_stored += missing;
-            tracing::warn!(session = %self.id(), missing, "not in the store, filled as a gap");
+            tell!(self, now, Resend, warn, missing, "not in the store, filled as a gap");
         }
     }
 
@@ -132,6 +133,11 @@ impl Desk {
         self.store.failure().is_some()
     }
 
+    /// Why the store takes nothing now.
+    pub(crate) fn store_failure(&self) -> Option<&str> {
+        self.store.cause()
+    }
+
     /// The store cannot go on.
     pub(crate) fn fail(&mut self, error: &StoreError) {
         self.store.fail(error);
@@ -144,6 +150,8 @@ impl Desk {
         self.out.clear();
         self.settle_uncommitted()?;
         let had = (self.session.next_num_in(), self.session.next_num_out());
+        let before = self.store.failure().map(|failure| failure.numbers);
+        let was_ahead = before.is_none_or(|before| had != (before.next_in, before.next_out));
         if self.panicked {
             self.renew()?;
         }
@@ -154,8 +162,9 @@ impl Desk {
         }
         self.store.go_on();
         tracing::info!(session = %self.id(), "the session is ready again");
-        self.tell_undone(had);
-        self.panicked = false;
+        if std::mem::take(&mut self.panicked) || (was_ahead && had != self.stored) {
+            self.tell_undone(had);
+        }
         self.return_late(now, queue);
         Ok(())
     }

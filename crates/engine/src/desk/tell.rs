@@ -21,7 +21,7 @@ macro_rules! tell {
     ($desk:expr, $now:expr, $cause:ident, $level:ident, $($fields:tt)*) => {
         if let Some(left_out) = $desk.repeats.tell($now.monotonic_ns, Cause::$cause) {
             let left_out = (left_out > 0).then_some(left_out);
-            tracing::$level!(session = %$desk.id(), left_out, $($fields)*);
+            tracing::$level!(session = %$desk.session.config().id, left_out, $($fields)*);
         }
     };
 }
@@ -58,6 +58,12 @@ impl Desk {
         message.map_or(Cow::Borrowed(b""), |message| Cow::Owned(message.msg_type().to_vec()))
     }
 
+    /// Another connection of this session was closed.
+    pub(crate) fn refused_connection(&mut self, now: Now, why: &str) {
+        self.counters.refused += 1;
+        tell!(self, now, Refused, warn, why, "refused a connection");
+    }
+
     pub(super) fn tell_logon(&mut self, now: Now) {
         tell!(self, now, LoggedOn, info, "logged on");
     }
@@ -92,9 +98,6 @@ impl Desk {
     /// The session goes on from its store, after it had these next numbers, inbound and outbound.
     pub(super) fn tell_undone(&mut self, had: (u64, u64)) {
         let kept = (self.session.next_num_in(), self.session.next_num_out());
-        if had == kept && !self.panicked {
-            return;
-        }
         let undone =
             Undone { received: kept.0..had.0.max(kept.0), sent: kept.1..had.1.max(kept.1) };
         tracing::warn!(session = %self.id(), "{undone}");

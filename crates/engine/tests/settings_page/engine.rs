@@ -20,6 +20,11 @@ pub(super) const OF_THE_ENGINE: &[(&str, &str, &str)] = &[
     ("durability", "store/tests/crash.rs", "process_durability_outlives_the_process"),
     ("durability", "store/tests/crash.rs", "power_durability_outlives_the_power"),
     ("store_dir", TRADE, "both_sides_go_on_where_they_were_after_a_restart"),
+    (
+        "allow_network_store",
+        "engine/src/network.rs",
+        "a_store_on_the_network_is_refused_unless_it_is_allowed",
+    ),
     ("keep_inbound", SWITCHES, "messages_received_are_kept_if_wanted"),
     ("refresh_on_logon", OWN_STORE, "a_session_goes_on_where_another_process_has_left_the_store"),
     ("queue_expires_s", QUEUE, "what_has_waited_too_long_comes_back_also_to_a_later_process"),
@@ -74,9 +79,18 @@ pub(super) const OF_THE_ENGINE: &[(&str, &str, &str)] = &[
     ("[engine].cpus", THREADS, "threads_are_as_many_as_wanted_and_where_they_are_wanted"),
     ("[engine].log_cpu", THREADS, "threads_are_as_many_as_wanted_and_where_they_are_wanted"),
     ("[engine].pending_connections_max", SWITCHES, "connections_wait_in_limited_number"),
+    (
+        "[engine].pending_connections_max",
+        STRANGERS,
+        "honest_logons_come_through_while_silent_connections_are_renewed",
+    ),
+    ("[engine].pending_per_address_max", STRANGERS, "an_address_has_room_of_its_own"),
+    ("[engine].thread_lost", STRANGERS, "a_thread_that_panics_goes_on"),
+    ("[engine].thread_lost", STRANGERS, "or_ends_the_process_if_the_settings_say_so"),
     ("[engine].waiting_bytes_max", MEMORY, "the_heaviest_session_makes_room"),
 ];
 
+const STRANGERS: &str = "engine/tests/strangers/main.rs";
 const TOLD: &str = "engine/tests/switches/told.rs";
 const DELIVERY: &str = "engine/tests/switches/delivery.rs";
 const DICTIONARIES: &str = "engine/tests/dictionaries.rs";

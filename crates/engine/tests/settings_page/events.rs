@@ -73,47 +73,56 @@ fn names(arguments: &str) -> Vec<&str> {
         .collect()
 }
 
+/// Begins an event that can repeat itself: after the source of the repetition, the time or address,
+/// the cause and the level stand the fields and the text.
+const TELL: &str = "tell!(";
+
+/// Where the fields of such an event begin, if it has this level.
+fn told(file: &str, at: usize, level: &str) -> Option<(usize, usize)> {
+    let begin = at + TELL.len();
+    let commas = file[begin..].match_indices(',').map(|(comma, _)| begin + comma);
+    let ends: Vec<usize> = commas.take(4).collect();
+    let [_, _, third, fourth] = ends[..] else { return None };
+    (file[third + 1..fourth].trim() == level).then_some((at, fourth + 1))
+}
+
 fn events() -> BTreeSet<Event> {
     let mut files = Vec::new();
     rust_files(&root().join("crates/engine/src"), &mut files);
     let mut events = BTreeSet::new();
-    for file in &files {
-        for (n, level) in LEVELS.iter().enumerate() {
-            let call = format!("tracing::{level}!(");
-            for (at, _) in file.match_indices(&call) {
-                events.insert(event(n, arguments(&file[at + call.len()..]), &file[..at]));
+    for (n, level) in LEVELS.iter().enumerate() {
+        let call = format!("tracing::{level}!(");
+        for file in &files {
+            let direct = file.match_indices(&call).map(|(at, _)| (at, at + call.len()));
+            let told = file.match_indices(TELL).filter_map(|(at, _)| told(file, at, level));
+            for (at, begin) in direct.chain(told) {
+                let arguments = arguments(&file[begin..]);
+                let mut names = names(arguments);
+                if file[at..].starts_with(TELL) {
+                    // What the macro adds.
+                    names.insert(
+                        0,
+                        if file.contains("peer, left_out") { "peer" } else { "session" },
+                    );
+                    names.insert(1, "left_out");
+                }
+                let text = literal(arguments).unwrap_or_else(|| {
+                    // The text has a name, and was given it just before.
+                    names.retain(|name| *name != "why");
+                    let line = file[..at].trim_end().rfind('\n').unwrap();
+                    literal(&file[line..at]).unwrap()
+                });
+                let text = match &*text {
+                    "{remark}" => "what is odd about the counterparty's message, in words",
+                    "{rejected}" => "which message of ours the counterparty has rejected, and why",
+                    "{undone}" => "what comes again and what never left, in words",
+                    text => text,
+                };
+                events.insert((n, text.to_owned(), names.join(", ")));
             }
-        }
-        // Lines that can repeat themselves: desk, moment, cause, level, and what is said.
-        for (at, call) in file.match_indices("tell!(") {
-            let said = arguments(&file[at + call.len()..]).splitn(5, ',').map(str::trim);
-            let [_, _, _, level, said] = said.collect::<Vec<_>>()[..] else { continue };
-            let Some(n) = LEVELS.iter().position(|known| *known == level) else { continue };
-            let (_, text, names) = event(n, said, &file[..at]);
-            let names = ["session", "left_out", &names].join(", ");
-            events.insert((n, text, names.trim_end_matches(", ").to_owned()));
         }
     }
     events
-}
-
-/// An event from its arguments, and the code before it.
-fn event(level: usize, arguments: &str, before: &str) -> Event {
-    let mut names = names(arguments);
-    let text = literal(arguments).unwrap_or_else(|| {
-        // The text has a name, and was given it just before.
-        names.retain(|name| *name != "why");
-        let line = before.trim_end().rfind('\n').unwrap();
-        literal(&before[line..]).unwrap()
-    });
-    let text = match &*text {
-        "{remark}" => "what is odd about the counterparty's message, in words",
-        "{rejected}" => "Reject(3) or BusinessMessageReject(j) of a message of ours, in words",
-        "{undone}" => "what a failure has undone: messages that come again, or never left",
-        text => text,
-    };
-    assert!(!text.contains('{') || text.contains(" {"), "say in words what {text} shows");
-    (level, text.to_owned(), names.join(", "))
 }
 
 fn table() -> String {
@@ -134,6 +143,15 @@ fn the_book_lists_all_events_of_the_engine() {
     let wanted = format!("{before}{BEGIN}\n{}\n{END}{after}", table());
     if std::env::var_os("TRANSFIX_WRITE_DOCS").is_some() {
         fs::write(&path, &wanted).unwrap();
+    }
+    let events = events();
+    let (_, troubles) = before.split_once("## Usual troubles\n").unwrap();
+    for row in troubles.lines().filter(|line| line.starts_with("| ")).skip(1) {
+        // What is seen is named by the event's text, if there is one.
+        let seen = row.split('|').nth(1).unwrap();
+        if let Some(named) = seen.split('`').nth(1) {
+            assert!(events.iter().any(|(_, text, _)| text == named), "there is no event {named}");
+        }
     }
     let found = fs::read_to_string(&path).unwrap();
     assert!(found == wanted, "{PAGE} is old; run `cargo xtask docs` and look at it");

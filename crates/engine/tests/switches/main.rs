@@ -154,8 +154,8 @@ fn the_application_judges_a_logon_and_adds_to_the_answer() {
     let (_engine, address) = start(vec![venue(|_| ())], || Doorkeeper);
     for (password, expected) in [
         ("", "35=5|34=1|58=who are you?"),
-        ("|554=open", "35=5|34=2|58=who are you?"),
-        ("|554=sesame", "35=A|34=3|98=0|108=30|58=welcome, CLIENT"),
+        ("|554=open", "35=5|34=1|58=who are you?"),
+        ("|554=sesame", "35=A|34=1|98=0|108=30|58=welcome, CLIENT"),
     ] {
         let mut wire = Wire::connect(address, BeginString::Fix44);
         wire.send(&format!("35=A|34=1|98=0|108=30{password}"));
@@ -221,16 +221,23 @@ fn messages_received_are_kept_if_wanted() {
     }
 }
 
-/// The first says nothing, and goes on waiting.
+/// The first says nothing, and makes room where there is none.
 #[test]
 fn connections_wait_in_limited_number() {
-    for (pending_connections_max, answer) in [(1, ""), (2, "35=A|34=1|98=0|108=30")] {
+    for (pending_connections_max, is_closed) in [(1, true), (2, false)] {
         let mut settings = Settings::of(venue(|_| ()));
         settings.engine.pending_connections_max = pending_connections_max;
         let engine = Engine::start(&settings, |_| Box::new(Echo)).unwrap();
-        let _silent = Wire::connect(engine.listening()[0], BeginString::Fix44);
+        let mut silent = Wire::connect(engine.listening()[0], BeginString::Fix44);
         let mut second = Wire::connect(engine.listening()[0], BeginString::Fix44);
         second.send("35=A|34=1|98=0|108=30");
-        assert_eq!(second.next(), answer);
+        assert_eq!(second.next(), "35=A|34=1|98=0|108=30");
+        if is_closed {
+            assert_eq!(silent.next(), "");
+        } else {
+            silent.send("35=A|34=1|98=0|108=30");
+            assert_eq!(silent.next(), "", "only now: there is a connection already");
+            assert_eq!(engine.sessions().next().unwrap().counters().refused, 1);
+        }
     }
 }

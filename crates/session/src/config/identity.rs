@@ -88,13 +88,14 @@ impl BeginString {
     }
 
     /// Whether the version's code set of SessionRejectReason(373) has `reason`: FIX 4.2 ends at 11,
-    /// FIX 4.3 at 17.
+    /// FIX 4.3 at 17, FIX 4.4 at 17 but for 99.
     pub(crate) const fn knows(self, reason: RejectReason) -> bool {
         match self {
             Self::Fix40 | Self::Fix41 => false,
             Self::Fix42 => reason as u8 <= 11,
             Self::Fix43 => reason as u8 <= 17,
-            Self::Fix44 | Self::Fixt11 => true,
+            Self::Fix44 => !matches!(reason, RejectReason::UnsupportedApplVersion),
+            Self::Fixt11 => true,
         }
     }
 }

@@ -40,7 +40,7 @@ fn everything(config: &mut Config) {
     }
 }
 
-const REASONS: [RejectReason; 15] = [
+const REASONS: [RejectReason; 16] = [
     RejectReason::InvalidTagNumber,
     RejectReason::RequiredTagMissing,
     RejectReason::TagNotDefinedForMessage,
@@ -55,6 +55,7 @@ const REASONS: [RejectReason; 15] = [
     RejectReason::TagOutOfOrder,
     RejectReason::GroupFieldsOutOfOrder,
     RejectReason::IncorrectNumInGroup,
+    RejectReason::UnsupportedApplVersion,
     RejectReason::Other,
 ];
 

@@ -1,0 +1,240 @@
+//! What a version seems to have forgotten to require.
+//!
+//! Two signs: the version before and the one after require it, or a required component holds
+//! nothing that must be there. What is right in spite of a sign stands in [`RIGHT`] with its
+//! reason.
+//!
+//! Invariant: a sign that is not in `RIGHT` is an error, and so is an entry without a sign, so that
+//! the list stays true when sources or amendments change.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use transfix_dictionary::{Dictionary, Flat, Kind, Member};
+
+/// Required components that hold nothing that must be there, and rightly so.
+const RIGHT: &[(&[&str], &str, &str)] = &[
+    (
+        &["FIX43", "FIX44", "FIX50", "FIX50SP1", "FIX50SP2", "FIXLatest"],
+        "OrderQtyData",
+        "one of several fields gives the quantity; none of them always",
+    ),
+    (
+        &["FIX43", "FIX44", "FIX50", "FIX50SP1", "FIX50SP2", "FIXLatest"],
+        "CommissionData",
+        "BidResponse(l): a response may leave its commission open; all sources agree",
+    ),
+    (
+        &["FIX50", "FIX50SP1", "FIX50SP2", "FIXLatest"],
+        "Instrument",
+        "an instrument is named by Symbol(55) or by SecurityID(48)",
+    ),
+    (
+        &["FIX44", "FIX50", "FIX50SP1"],
+        "InstrmtLegGrp",
+        "Confirmation(AK): most instruments have no legs",
+    ),
+    (
+        &["FIX44", "FIX50", "FIX50SP1"],
+        "UndInstrmtGrp",
+        "Confirmation(AK): most instruments have no underlyings",
+    ),
+    (
+        &["FIX44", "FIX50", "FIX50SP1"],
+        "Parties",
+        "position messages: the believed source leaves the group optional, which takes more",
+    ),
+    (
+        &["FIX44", "FIX50", "FIX50SP1"],
+        "PositionQty",
+        "position messages: the believed source leaves the group optional, which takes more",
+    ),
+    (
+        &["FIX44"],
+        "PositionAmountData",
+        "position messages: the believed source leaves the group optional, which takes more",
+    ),
+    (
+        &["FIX50", "FIX50SP1"],
+        "ExpirationQty",
+        "ContraryIntentionReport(BO): the only source leaves the group optional",
+    ),
+    (
+        &["FIX50SP1"],
+        "SettlObligationInstructions",
+        "SettlementObligationReport(BQ): the only source leaves the group optional",
+    ),
+    (
+        &["FIXLatest"],
+        "ApplicationSequenceControl",
+        "MassOrderAck(DK): no field of it is required where applications do not number messages",
+    ),
+];
+
+/// Fails if a version seems to have forgotten to require something; the versions in their order.
+///
+/// # Errors
+/// One line for each place, and for each entry of [`RIGHT`] that no place needs.
+pub(super) fn check(versions: &[(&str, &Dictionary)]) -> Result<(), String> {
+    let mut wrong = between(versions);
+    wrong.extend(hollow(versions, RIGHT));
+    if wrong.is_empty() {
+        return Ok(());
+    }
+    Err(format!(
+        "seems to be forgotten (add an amendment, or the reason why it is right):\n{}",
+        wrong.join("\n")
+    ))
+}
+
+/// What the version before and the version after require, and this one not.
+fn between(versions: &[(&str, &Dictionary)]) -> Vec<String> {
+    let versions: Vec<_> = versions.iter().filter(|(_, known)| is_of_applications(known)).collect();
+    let required: Vec<_> = versions.iter().map(|(_, known)| places(known)).collect();
+    let mut wrong = Vec::new();
+    for (n, (name, dictionary)) in versions.iter().enumerate() {
+        for (place, _) in required[n].iter().filter(|(_, is_required)| !**is_required) {
+            let before = required[..n].iter().rev().find_map(|places| places.get(place));
+            let after = required[n + 1..].iter().find_map(|places| places.get(place));
+            if (before, after) == (Some(&true), Some(&true)) {
+                let (msg_type, path) = place;
+                let tags = path.iter().map(|tag| match dictionary.field(*tag) {
+                    Some(field) => format!("{}({tag})", field.name),
+                    None => tag.to_string(),
+                });
+                let path = tags.collect::<Vec<_>>().join("/");
+                wrong.push(format!(
+                    "{name}: {path} in message {msg_type}, required before and after"
+                ));
+            }
+        }
+    }
+    wrong
+}
+
+/// FIXT 1.1 has the session layer only: it stands in no row of versions.
+fn is_of_applications(dictionary: &Dictionary) -> bool {
+    dictionary.message("D").is_some()
+}
+
+/// MsgType(35) and the tags of the groups around, the field's own last.
+type Place = (String, Vec<u32>);
+
+/// Each place of a dictionary, and whether something is required there.
+fn places(dictionary: &Dictionary) -> BTreeMap<Place, bool> {
+    fn walk(places: &mut BTreeMap<Place, bool>, members: &[Member], parent: &Place) {
+        for member in Flat::of(members) {
+            let mut place = parent.clone();
+            place.1.push(member.tag);
+            if let Some(entry) = member.group {
+                walk(places, entry, &place);
+            }
+            *places.entry(place).or_insert(false) |= member.required;
+        }
+    }
+    let mut places = BTreeMap::new();
+    for message in dictionary.messages() {
+        walk(&mut places, &message.members, &(message.msg_type.clone(), Vec::new()));
+    }
+    places
+}
+
+/// Required components that hold nothing that must be there, but for those that are `right`.
+fn hollow(
+    versions: &[(&str, &Dictionary)],
+    right: &[(&'static [&'static str], &'static str, &str)],
+) -> Vec<String> {
+    let mut wrong = Vec::new();
+    let mut seen = BTreeSet::new();
+    for (name, dictionary) in versions {
+        let mut found = BTreeMap::new();
+        for message in dictionary.messages() {
+            hollow_in(&message.members, &message.msg_type, &mut found);
+        }
+        for (component, msg_types) in found {
+            let is_right =
+                |entry: &&(&[&str], &str, &str)| entry.0.contains(name) && entry.1 == component;
+            if right.iter().any(|entry| is_right(&entry)) {
+                seen.insert((*name, component.to_owned()));
+                continue;
+            }
+            let msg_types = msg_types.into_iter().collect::<Vec<_>>().join(" ");
+            wrong.push(format!(
+                "{name}: component {component} is required in {msg_types} and may be empty"
+            ));
+        }
+    }
+    for (names, component, _) in right {
+        for name in names.iter().filter(|name| !seen.contains(&(**name, (*component).to_owned()))) {
+            wrong.push(format!("{name}: {component} is said to be right, but shows no sign"));
+        }
+    }
+    wrong
+}
+
+fn hollow_in<'d>(
+    members: &'d [Member],
+    msg_type: &'d str,
+    found: &mut BTreeMap<&'d str, BTreeSet<&'d str>>,
+) {
+    for member in members {
+        match &member.kind {
+            Kind::Field(_) => {}
+            Kind::Group(group) => hollow_in(&group.members, msg_type, found),
+            Kind::Component(component) => {
+                if member.required && !Flat::of(&component.members).any(|inner| inner.required) {
+                    found.entry(&component.name).or_default().insert(msg_type);
+                }
+                hollow_in(&component.members, msg_type, found);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A version whose NewOrderSingle(D) has a component with a group.
+    fn version(component: char, group: char) -> Dictionary {
+        let text = format!(
+            "<fix major='4' minor='4'><messages><message name='NewOrderSingle' msgtype='D'>\
+             <component name='C' required='{component}'/></message></messages><components>\
+             <component name='C'><group name='NoA' required='{group}'>\
+             <field name='A' required='N'/></group></component></components><fields>\
+             <field number='1' name='NoA' type='NUMINGROUP'/>\
+             <field number='2' name='A' type='INT'/></fields></fix>"
+        );
+        Dictionary::from_quickfix_xml(&text, "test.xml").unwrap()
+    }
+
+    #[test]
+    fn what_the_neighbours_require_is_found() {
+        let (required, optional) = (version('Y', 'Y'), version('Y', 'N'));
+        let found = between(&[("X", &required), ("Y", &optional), ("Z", &required)]);
+        assert_eq!(found, ["Y: NoA(1) in message D, required before and after"]);
+        for row in [[&required, &optional, &optional], [&optional, &optional, &required]] {
+            assert!(between(&[("X", row[0]), ("Y", row[1]), ("Z", row[2])]).is_empty());
+        }
+    }
+
+    #[test]
+    fn a_required_component_that_may_be_empty_is_found() {
+        let (full, empty, free) = (version('Y', 'Y'), version('Y', 'N'), version('N', 'N'));
+        assert!(hollow(&[("X", &full), ("Y", &free)], &[]).is_empty());
+        let found = hollow(&[("X", &empty)], &[]);
+        assert_eq!(found, ["X: component C is required in D and may be empty"]);
+        assert!(hollow(&[("X", &empty)], &[(&["X"], "C", "why")]).is_empty());
+        let stale = hollow(&[("X", &full)], &[(&["X"], "C", "why")]);
+        assert_eq!(stale, ["X: C is said to be right, but shows no sign"]);
+    }
+
+    #[test]
+    fn the_dictionaries_that_ship_have_forgotten_nothing() {
+        let read = |name: &&'static str| {
+            (*name, transfix_dictionary::standard(name).expect("a standard dictionary"))
+        };
+        let versions: Vec<_> = transfix_dictionary::STANDARD.iter().map(read).collect();
+        let versions: Vec<_> = versions.iter().map(|(name, known)| (*name, known)).collect();
+        assert_eq!(check(&versions), Ok(()));
+    }
+}
