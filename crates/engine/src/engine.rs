@@ -538,6 +538,7 @@ pub(crate) fn assemble(
         garbled: settings.garbled,
         search_garbled: settings.search_garbled,
         queued_bytes_max: settings.queued_bytes_max,
+        turn_messages_max: settings.turn_messages_max,
         keep_outbound: settings.keep_outbound,
         keep_inbound: settings.keep_inbound,
         offline: settings.offline,

@@ -93,7 +93,7 @@ pub struct EngineSettings {
     pub created_sessions_max: usize,
     /// Bytes that may wait in memory in all connected sessions together: to be sent, or to be
     /// handed to the application. Beyond it the session with the most is disconnected. 0 for no
-    /// limit, the default.
+    /// limit. Default 1 GiB.
     pub waiting_bytes_max: usize,
     /// CPU that the thread of the protocol logs is pinned to. Default none.
     pub log_cpu: Option<usize>,
@@ -110,7 +110,7 @@ impl Default for EngineSettings {
             pending_connections_max: 1_000,
             pending_per_address_max: 500,
             created_sessions_max: 1_000,
-            waiting_bytes_max: 0,
+            waiting_bytes_max: 1 << 30,
             log_cpu: None,
             thread_lost: ThreadLost::default(),
         }
@@ -457,6 +457,10 @@ pub struct SessionSettings {
     /// MiB.
     #[serde(default = "default_queued_bytes_max")]
     pub queued_bytes_max: usize,
+    /// Messages of a session that are handled at once; then it is the turn of the other sessions of
+    /// its thread. Default 64.
+    #[serde(default = "default_turn_messages_max")]
+    pub turn_messages_max: u32,
     /// TCP_NODELAY. Default true.
     #[serde(default = "default_true")]
     pub tcp_nodelay: bool,
@@ -513,6 +517,9 @@ const fn default_segment_bytes() -> usize {
 }
 const fn default_message_bytes_max() -> usize {
     1 << 20
+}
+const fn default_turn_messages_max() -> u32 {
+    64
 }
 const fn default_field_bytes_max() -> usize {
     usize::MAX
@@ -588,6 +595,7 @@ impl SessionSettings {
             message_bytes_max: default_message_bytes_max(),
             field_bytes_max: default_field_bytes_max(),
             queued_bytes_max: default_queued_bytes_max(),
+            turn_messages_max: default_turn_messages_max(),
             tcp_nodelay: true,
             tcp_send_buffer_bytes: 0,
             tcp_receive_buffer_bytes: 0,

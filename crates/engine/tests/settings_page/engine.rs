@@ -36,6 +36,7 @@ pub(super) const OF_THE_ENGINE: &[(&str, &str, &str)] = &[
         "engine/tests/stop/main.rs",
         "a_stalled_counterparty_fills_its_own_queue_only",
     ),
+    ("turn_messages_max", TURNS, "a_burst_of_one_session_does_not_hold_up_the_others"),
     ("tcp_nodelay", TCP, "options_reach_both_ends"),
     ("tcp_send_buffer_bytes", TCP, "options_reach_both_ends"),
     ("tcp_receive_buffer_bytes", TCP, "options_reach_both_ends"),
@@ -91,6 +92,7 @@ pub(super) const OF_THE_ENGINE: &[(&str, &str, &str)] = &[
 ];
 
 const STRANGERS: &str = "engine/tests/strangers/main.rs";
+const TURNS: &str = "engine/tests/switches/turns.rs";
 const TOLD: &str = "engine/tests/switches/told.rs";
 const DELIVERY: &str = "engine/tests/switches/delivery.rs";
 const DICTIONARIES: &str = "engine/tests/dictionaries.rs";
