@@ -617,5 +617,6 @@ fn open_log(settings: &SessionSettings, registry: &Registry) -> Result<Option<Ta
 
 fn dial(settings: &SessionSettings) -> Result<Dial, EngineError> {
     let addresses = resolve(settings)?;
-    Ok(Dial::new(addresses, socket_options(settings), settings.reconnect_interval_ms))
+    let intervals = (settings.reconnect_interval_ms, settings.reconnect_interval_max_ms);
+    Ok(Dial::new(addresses, socket_options(settings), intervals))
 }

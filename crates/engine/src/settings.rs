@@ -367,6 +367,11 @@ pub struct SessionSettings {
     /// Time between attempts of an initiator to connect, in milliseconds. Default 1,000.
     #[serde(default = "default_reconnect_interval_ms")]
     pub reconnect_interval_ms: u32,
+    /// The longest time between attempts of an initiator whose Logon(A) is not accepted, in
+    /// milliseconds: each further attempt waits twice as long as the one before, since each uses a
+    /// number. Default 60,000.
+    #[serde(default = "default_reconnect_interval_max_ms")]
+    pub reconnect_interval_max_ms: u32,
     /// Messages above a gap that are kept until it is closed, or that wait for an application which
     /// is not available: how many. What does not fit is asked for again. Default 10,000.
     #[serde(default = "default_held_messages_max")]
@@ -509,6 +514,9 @@ const fn default_timeout_ms() -> u32 {
 const fn default_reconnect_interval_ms() -> u32 {
     1_000
 }
+const fn default_reconnect_interval_max_ms() -> u32 {
+    60_000
+}
 fn default_store_dir() -> PathBuf {
     "store".into()
 }
@@ -570,6 +578,7 @@ impl SessionSettings {
             logon_timeout_ms: default_timeout_ms(),
             logout_timeout_ms: default_timeout_ms(),
             reconnect_interval_ms: default_reconnect_interval_ms(),
+            reconnect_interval_max_ms: default_reconnect_interval_max_ms(),
             held_messages_max: default_held_messages_max(),
             held_bytes_max: default_queued_bytes_max(),
             mode: Mode::default(),
