@@ -538,6 +538,7 @@ pub(crate) fn assemble(
         garbled: settings.garbled,
         search_garbled: settings.search_garbled,
         queued_bytes_max: settings.queued_bytes_max,
+        turn_messages_max: settings.turn_messages_max,
         keep_outbound: settings.keep_outbound,
         keep_inbound: settings.keep_inbound,
         offline: settings.offline,
@@ -616,5 +617,6 @@ fn open_log(settings: &SessionSettings, registry: &Registry) -> Result<Option<Ta
 
 fn dial(settings: &SessionSettings) -> Result<Dial, EngineError> {
     let addresses = resolve(settings)?;
-    Ok(Dial::new(addresses, socket_options(settings), settings.reconnect_interval_ms))
+    let intervals = (settings.reconnect_interval_ms, settings.reconnect_interval_max_ms);
+    Ok(Dial::new(addresses, socket_options(settings), intervals))
 }

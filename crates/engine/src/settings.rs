@@ -93,7 +93,7 @@ pub struct EngineSettings {
     pub created_sessions_max: usize,
     /// Bytes that may wait in memory in all connected sessions together: to be sent, or to be
     /// handed to the application. Beyond it the session with the most is disconnected. 0 for no
-    /// limit, the default.
+    /// limit. Default 1 GiB.
     pub waiting_bytes_max: usize,
     /// CPU that the thread of the protocol logs is pinned to. Default none.
     pub log_cpu: Option<usize>,
@@ -110,7 +110,7 @@ impl Default for EngineSettings {
             pending_connections_max: 1_000,
             pending_per_address_max: 500,
             created_sessions_max: 1_000,
-            waiting_bytes_max: 0,
+            waiting_bytes_max: 1 << 30,
             log_cpu: None,
             thread_lost: ThreadLost::default(),
         }
@@ -369,6 +369,11 @@ pub struct SessionSettings {
     /// Time between attempts of an initiator to connect, in milliseconds. Default 1,000.
     #[serde(default = "default_reconnect_interval_ms")]
     pub reconnect_interval_ms: u32,
+    /// The longest time between attempts of an initiator whose Logon(A) is not accepted, in
+    /// milliseconds: each further attempt waits twice as long as the one before, since each uses a
+    /// number. Default 60,000.
+    #[serde(default = "default_reconnect_interval_max_ms")]
+    pub reconnect_interval_max_ms: u32,
     /// Messages above a gap that are kept until it is closed, or that wait for an application which
     /// is not available: how many. What does not fit is asked for again. Default 10,000.
     #[serde(default = "default_held_messages_max")]
@@ -461,6 +466,10 @@ pub struct SessionSettings {
     /// MiB.
     #[serde(default = "default_queued_bytes_max")]
     pub queued_bytes_max: usize,
+    /// Messages of a session that are handled at once; then it is the turn of the other sessions of
+    /// its thread. Default 64.
+    #[serde(default = "default_turn_messages_max")]
+    pub turn_messages_max: u32,
     /// TCP_NODELAY: whether the system sends small messages at once. Default true.
     #[serde(default = "default_true")]
     pub tcp_nodelay: bool,
@@ -510,6 +519,9 @@ const fn default_timeout_ms() -> u32 {
 const fn default_reconnect_interval_ms() -> u32 {
     1_000
 }
+const fn default_reconnect_interval_max_ms() -> u32 {
+    60_000
+}
 fn default_store_dir() -> PathBuf {
     "store".into()
 }
@@ -518,6 +530,9 @@ const fn default_segment_bytes() -> usize {
 }
 const fn default_message_bytes_max() -> usize {
     1 << 20
+}
+const fn default_turn_messages_max() -> u32 {
+    64
 }
 const fn default_field_bytes_max() -> usize {
     usize::MAX
@@ -568,6 +583,7 @@ impl SessionSettings {
             logon_timeout_ms: default_timeout_ms(),
             logout_timeout_ms: default_timeout_ms(),
             reconnect_interval_ms: default_reconnect_interval_ms(),
+            reconnect_interval_max_ms: default_reconnect_interval_max_ms(),
             held_messages_max: default_held_messages_max(),
             held_bytes_max: default_queued_bytes_max(),
             mode: Mode::default(),
@@ -593,6 +609,7 @@ impl SessionSettings {
             message_bytes_max: default_message_bytes_max(),
             field_bytes_max: default_field_bytes_max(),
             queued_bytes_max: default_queued_bytes_max(),
+            turn_messages_max: default_turn_messages_max(),
             tcp_nodelay: true,
             tcp_send_buffer_bytes: 0,
             tcp_receive_buffer_bytes: 0,

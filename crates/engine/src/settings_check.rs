@@ -141,6 +141,7 @@ fn ranges(session: &SessionSettings) -> Result<(), String> {
         ("message_bytes_max", session.message_bytes_max, 1_024),
         ("field_bytes_max", session.field_bytes_max, 64),
         ("queued_bytes_max", session.queued_bytes_max, 1),
+        ("turn_messages_max", session.turn_messages_max as usize, 1),
         ("segment_bytes", session.segment_bytes, 16 << 10),
         ("logon_timeout_ms", session.logon_timeout_ms as usize, 1),
         ("logout_timeout_ms", session.logout_timeout_ms as usize, 1),
