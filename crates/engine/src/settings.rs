@@ -260,8 +260,8 @@ pub struct SessionSettings {
     /// SenderCompID(49) of what we send.
     pub sender_comp_id: String,
     /// TargetCompID(56) of what we send. An acceptor with `*` is a template: a session is made from
-    /// it when a counterparty that no other settings name logs on, if
-    /// [`crate::EngineBuilder::admit`] lets it in.
+    /// it when a counterparty that no other settings name logs on, if the program lets it in
+    /// (see [`crate::EngineBuilder::admit`]).
     pub target_comp_id: String,
     /// SenderSubID(50) of what we send; as the next three, it belongs to the identity. An acceptor
     /// takes the Logon(A) of a counterparty that gives other ones for another session's; one that
@@ -277,7 +277,9 @@ pub struct SessionSettings {
     /// TargetLocationID(143) of what we send, from FIX 4.1 on. Default none.
     #[serde(default)]
     pub target_location_id: String,
-    /// Tells sessions apart that are equal in all three; never on the wire.
+    /// Tells sessions of an initiator apart whose version and ids are the same. It is never on the
+    /// wire, so that an acceptor, who could not know which session a Logon(A) means, has none.
+    /// Default none.
     #[serde(default)]
     pub qualifier: String,
     /// `host:port`. Port 0 lets the system choose the port to listen at.
@@ -382,14 +384,16 @@ pub struct SessionSettings {
     /// The thread that drives the session: `pool`, `dedicated`, `spin`, `polled`. Default `pool`.
     #[serde(default)]
     pub mode: Mode,
-    /// CPU that the session's own thread is pinned to.
+    /// CPU that the session's own thread (`mode` is `dedicated` or `spin`) is pinned to, counted
+    /// from 0; one that the machine lacks is an error of the start. Default none.
     #[serde(default)]
     pub cpu: Option<usize>,
     /// When the session may be connected, such as `{ zone = "Europe/London", days = "mon-fri",
     /// from = "08:00", to = "16:30" }`; `transfix schedule` prints the times. Default: always.
     #[serde(default)]
     pub schedule: Option<ScheduleSettings>,
-    /// Who writes what handles send: `direct` or `queued`. Default `direct`.
+    /// Which thread writes what other threads send: `direct`, the one that sends, if the session
+    /// is free; `queued`, the session's. Default `direct`.
     #[serde(default)]
     pub send: SendMode,
     /// Messages sent without a connection: `refuse`, `store` or `queue`. Default `refuse`.
@@ -466,13 +470,14 @@ pub struct SessionSettings {
     /// its thread. Default 64.
     #[serde(default = "default_turn_messages_max")]
     pub turn_messages_max: u32,
-    /// TCP_NODELAY. Default true.
+    /// TCP_NODELAY: whether the system sends small messages at once. Default true.
     #[serde(default = "default_true")]
     pub tcp_nodelay: bool,
-    /// Socket buffers in bytes, 0 for the system's choice. Default 0.
+    /// Size of the socket's buffer for what is sent, in bytes; 0 for the system's choice. Default
+    /// 0.
     #[serde(default)]
     pub tcp_send_buffer_bytes: usize,
-    /// Socket buffers in bytes, 0 for the system's choice. Default 0.
+    /// The same of the socket's other buffer, for what is received. Default 0.
     #[serde(default)]
     pub tcp_receive_buffer_bytes: usize,
     /// Where its keys stand, if it comes from a file.
