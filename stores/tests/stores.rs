@@ -12,7 +12,7 @@ use std::time::Duration;
 use server::{Postgres, Redis, Server};
 use transfix::codec::FrameWriter;
 use transfix::{
-    Application, BeginString, BusinessReject, Disconnect, Engine, Message, Precision, Role,
+    Application, BeginString, BusinessReject, Disconnection, Engine, Message, Precision, Role,
     SessionId, SessionRef, SessionSettings, Settings, clock, tag,
 };
 use transfix_store::{Kind, Record, Store};
@@ -123,8 +123,8 @@ impl Application for Echo {
         self.0.send("logon".to_owned()).unwrap();
     }
 
-    fn on_disconnect(&mut self, _: &SessionId, reason: Disconnect) {
-        let _ = self.0.send(reason.to_string());
+    fn on_disconnect(&mut self, _: &SessionId, end: &Disconnection<'_>) {
+        let _ = self.0.send(end.reason.to_string());
     }
 }
 

@@ -8,7 +8,7 @@ use crate::{Outcome, root};
 const PAGES: &[(&str, &str, &str)] = &[
     ("transfix-codec", "reasons", "docs/validation.md"),
     ("transfix-session", "cases", "book/src/states.md"),
-    ("transfix", "settings_page", "book/src/settings.md"),
+    ("transfix", "settings_page", "book/src/settings.md, book/src/what-happened.md"),
 ];
 
 /// Writes all pages.

@@ -1,24 +1,25 @@
 //! `transfix connect`: a client that takes commands from the keyboard.
 
-use std::collections::HashMap;
-use std::io::IsTerminal;
-use std::path::{Path, PathBuf};
-use std::process::ExitCode;
-use std::sync::mpsc::{Receiver, Sender, channel};
-use std::time::Duration;
+mod console;
+mod placed;
 
+use std::io::IsTerminal;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
 use rustyline::ExternalPrinter;
-use rustyline::error::ReadlineError;
-use transfix::codec::{CheckSumPolicy, FieldIndex};
-use transfix::store::journal::{self, Event};
 use transfix::{
-    ApplVerId, Application, BeginString, Body, BusinessReject, Decimal, Direction, Disconnect,
-    Engine, Message, Outcome, Role, SendError, SessionHandle, SessionId, SessionRef, Settings, Tag,
-    tag,
+    ApplVerId, Application, BusinessReject, Direction, Disconnect, Disconnection, Engine, Message,
+    Outcome, Role, SessionId, SessionRef, SessionSettings, Settings,
 };
 
 use crate::input::failed;
-use crate::show::Show;
+use crate::not_started::NotStarted;
+use crate::show::{Show, say};
+use console::Console;
 
 /// Run a client from a settings file, with commands from the keyboard.
 #[derive(Debug, clap::Args)]
@@ -31,7 +32,9 @@ use crate::show::Show;
 
 Commands: buy QUANTITY SYMBOL PRICE, sell QUANTITY SYMBOL PRICE, cancel NUMBER, burst N (sends N
 orders), send TYPE TAG=VALUE|…, logout, logon, wait (until logged on), quit, help.
-Exit code: 0 logged out in order, 1 failed, 2 wrong usage or settings that cannot be read.")]
+Ends on `quit`, the end of the input, Ctrl-C or SIGTERM: logs out and waits for the answer.
+Exit code: 0 was logged on and has logged out in order, 1 failed, or never logged on,
+2 wrong usage or settings that cannot be read.")]
 pub(crate) struct Args {
     /// Settings file with one initiator session.
     settings: PathBuf,
@@ -45,14 +48,28 @@ pub(crate) fn run(args: &Args) -> ExitCode {
         Ok(settings) => settings,
         Err(error) => return failed(&error.to_string()),
     };
-    match connect(args, &settings) {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
-        Err(error) => {
-            eprintln!("transfix connect: {error}");
-            ExitCode::FAILURE
+    let session = match &settings.sessions[..] {
+        [session] if session.role == Role::Initiator => session,
+        [session] => {
+            let (path, id) = (args.settings.display(), session.id());
+            return failed(&format!("{path}: {id} is an acceptor; use `transfix serve`"));
         }
+        _ => {
+            let path = args.settings.display();
+            return failed(&format!("{path}: the settings must have exactly one session"));
+        }
+    };
+    match connect(args, &settings, session) {
+        Ok(code) => code,
+        Err(why) => why.exit("connect"),
     }
+}
+
+/// What has become of the session so far.
+#[derive(Default)]
+struct Seen {
+    was_logged_on: bool,
+    last_end: Option<Disconnect>,
 }
 
 /// Prints what comes and goes, and wakes those who wait for a logon.
@@ -60,6 +77,13 @@ struct Client {
     show: Show,
     quiet: bool,
     logons: Sender<()>,
+    seen: Arc<Mutex<Seen>>,
+}
+
+impl Client {
+    fn note(&self, what: impl FnOnce(&mut Seen)) {
+        what(&mut self.seen.lock().unwrap_or_else(PoisonError::into_inner));
+    }
 }
 
 impl Application for Client {
@@ -73,11 +97,13 @@ impl Application for Client {
 
     fn on_logon(&mut self, session: &mut SessionRef<'_>) {
         self.show.line(&format!("{} logged on", session.id()));
+        self.note(|seen| (seen.was_logged_on, seen.last_end) = (true, None));
         let _ = self.logons.send(());
     }
 
-    fn on_disconnect(&mut self, id: &SessionId, reason: Disconnect) {
-        self.show.line(&format!("{id} ended: {reason}"));
+    fn on_disconnect(&mut self, id: &SessionId, end: &Disconnection<'_>) {
+        self.show.line(&format!("{id} ended: {end}"));
+        self.note(|seen| seen.last_end = Some(end.reason));
     }
 
     fn wants_wire(&self) -> bool {
@@ -89,41 +115,53 @@ impl Application for Client {
     }
 }
 
-fn connect(args: &Args, settings: &Settings) -> Result<bool, String> {
-    let [session] = &settings.sessions[..] else {
-        return Err("the settings must have exactly one session".to_owned());
-    };
-    if session.role != Role::Initiator {
-        return Err(format!("{} is an acceptor; use `transfix serve`", session.id()));
-    }
+fn connect(
+    args: &Args,
+    settings: &Settings,
+    session: &SessionSettings,
+) -> Result<ExitCode, NotStarted> {
     let (begin_string, id) = (session.begin_string, session.id());
     let version = session.default_appl_ver_id.map(ApplVerId);
     let show = if args.quiet { Show::quiet() } else { Show::new(begin_string, version, "")? };
-    let (orders, next_order) = placed(&session.store_path())?;
+    let (orders, next_order) = placed::placed(&session.store_path())?;
+    // Before the editor changes it.
+    let terminal = tcgetattr(std::io::stdin()).ok();
     let mut editor = rustyline::DefaultEditor::new().map_err(|error| error.to_string())?;
     // Without a terminal the output is for a program.
     let prompt = if std::io::stdin().is_terminal() { "> " } else { "" };
     let sink = if prompt.is_empty() { None } else { printer(&mut editor) };
     let show = show.through(sink);
-    println!(
-        "connecting to {}; orders go on at {next_order}; `help` lists the commands",
-        session.address
-    );
+    let address = &session.address;
+    say(&format!(
+        "connecting to {address}; orders go on at {next_order}; `help` lists the commands"
+    ));
     let (logons, logged_on) = channel();
-    let mut client = Some(Client { show, quiet: args.quiet, logons });
+    let seen = Arc::default();
+    let mut client = Some(Client { show, quiet: args.quiet, logons, seen: Arc::clone(&seen) });
+    let ending = Ending { engine: Arc::default(), seen };
+    let mut place = ending.engine();
+    let at_signal = ending.clone();
+    // In a thread of its own, since the editor may wait for a key all the while; before a session
+    // can be seen to be logged on. It waits for the engine's place.
+    let ended = move || at_signal.at_signal(terminal.as_ref());
+    ctrlc::set_handler(ended).map_err(|error| error.to_string())?;
     let engine = Engine::start(settings, |_| match client.take() {
         Some(client) => Box::new(client),
         None => unreachable!("there is one session"),
-    })
-    .map_err(|error| error.to_string())?;
-    let handle = engine.session(&id).ok_or("no session")?;
+    })?;
+    let handle = engine.session(&id).ok_or_else(|| "no session".to_owned())?;
+    *place = Some(engine);
+    drop(place);
     let mut console =
         Console { handle, begin_string, orders, next_order, logged_on, logged_out: false };
-    console.run(&mut editor, prompt)?;
-    let outcomes = engine.stop(10_000);
-    Ok(outcomes.iter().all(|o| {
-        matches!(o.outcome, Outcome::NotConnected | Outcome::Ended(Disconnect::LoggedOut))
-    }))
+    let done = console.run(&mut editor, prompt);
+    let code = ending.log_out().unwrap_or_else(|| {
+        loop {
+            // A signal came first: its thread ends the process.
+            std::thread::park();
+        }
+    });
+    Ok(done.map(|()| code)?)
 }
 
 /// Prints around the line that is being typed.
@@ -133,194 +171,51 @@ fn printer(editor: &mut rustyline::DefaultEditor) -> Option<Box<dyn FnMut(String
     Some(Box::new(move |line| _ = printer.print(line)))
 }
 
-/// An order that was sent, as far as its cancellation repeats it.
-struct Placed {
-    symbol: String,
-    side: u8,
-    quantity: Decimal,
+/// The end of the program, by command or by signal: whoever comes first has the engine.
+#[derive(Clone)]
+struct Ending {
+    engine: Arc<Mutex<Option<Engine>>>,
+    seen: Arc<Mutex<Seen>>,
 }
 
-/// The orders of all runs, from the journal, and the number that the next request gets.
-fn placed(store_path: &Path) -> Result<(HashMap<u64, Placed>, u64), String> {
-    let (mut orders, mut next) = (HashMap::new(), 1);
-    if !store_path.exists() {
-        return Ok((orders, next));
+/// How long the counterparty may take to answer our Logout(5), in milliseconds.
+const LOGOUT_MS: u64 = 10_000;
+
+impl Ending {
+    /// The engine, once it has started and until it is stopped.
+    fn engine(&self) -> MutexGuard<'_, Option<Engine>> {
+        self.engine.lock().unwrap_or_else(PoisonError::into_inner)
     }
-    let mut index = FieldIndex::default();
-    for entry in journal::read(store_path).map_err(|error| error.to_string())? {
-        let Event::Outbound(stored) = entry.map_err(|error| error.to_string())?.event else {
-            continue;
+
+    /// Logs out and says what was wrong, if anything was; `None` if somebody does already.
+    fn log_out(&self) -> Option<ExitCode> {
+        let engine = self.engine().take()?;
+        let outcomes = engine.stop(LOGOUT_MS);
+        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let last_end = outcomes.iter().fold(seen.last_end, |last, outcome| match outcome.outcome {
+            Outcome::Ended(reason) => Some(reason),
+            _ => last,
+        });
+        let why = match last_end {
+            _ if !seen.was_logged_on => {
+                let why = last_end.map(|reason| format!(": {reason}")).unwrap_or_default();
+                format!("never logged on{why}")
+            }
+            Some(Disconnect::LoggedOut) => return Some(ExitCode::SUCCESS),
+            Some(reason) => format!("not logged out in order: {reason}"),
+            None => "not logged out in order".to_owned(),
         };
-        let message = Message::parse(&stored.bytes, &mut index, CheckSumPolicy::Ignore);
-        let Ok(message) = message else { continue };
-        // Others, sent by `send`, may have any ClOrdID(11).
-        let Ok(n) = message.uint(tag::CL_ORD_ID) else { continue };
-        next = next.max(n + 1);
-        let order = || -> Result<Placed, transfix::Reject> {
-            Ok(Placed {
-                symbol: message.text(tag::SYMBOL)?.to_owned(),
-                side: message.char(tag::SIDE)?,
-                quantity: message.decimal(tag::ORDER_QTY)?,
-            })
-        };
-        if message.msg_type() == b"D"
-            && let Ok(order) = order()
-        {
-            orders.insert(n, order);
-        }
-    }
-    Ok((orders, next))
-}
-
-/// Commands from a terminal or a pipe.
-struct Console {
-    handle: SessionHandle,
-    begin_string: BeginString,
-    orders: HashMap<u64, Placed>,
-    next_order: u64,
-    logged_on: Receiver<()>,
-    /// By `logout`: no logon comes before `logon`.
-    logged_out: bool,
-}
-
-/// Longest wait for a logon before the user is told.
-const LOGON_WAIT: Duration = Duration::from_secs(30);
-
-impl Console {
-    fn run(&mut self, editor: &mut rustyline::DefaultEditor, prompt: &str) -> Result<(), String> {
-        loop {
-            match editor.readline(prompt) {
-                Ok(line) => {
-                    if line.trim() == "quit" {
-                        return Ok(());
-                    }
-                    // History is a comfort: without it the command counts all the same.
-                    let _ = editor.add_history_entry(&line);
-                    if let Err(error) = self.command(&line) {
-                        println!("{error}");
-                    }
-                }
-                Err(ReadlineError::Eof | ReadlineError::Interrupted) => return Ok(()),
-                Err(error) => return Err(error.to_string()),
-            }
-        }
+        eprintln!("transfix connect: {why}");
+        Some(ExitCode::FAILURE)
     }
 
-    fn command(&mut self, line: &str) -> Result<(), String> {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        match words[..] {
-            [] => Ok(()),
-            ["buy", quantity, symbol, price] => self.order(b'1', quantity, symbol, price),
-            ["sell", quantity, symbol, price] => self.order(b'2', quantity, symbol, price),
-            ["cancel", number] => self.cancel(number),
-            ["burst", n] => self.burst(n),
-            ["send", msg_type, fields] => self.raw(msg_type, fields),
-            ["logout"] => {
-                self.handle.log_out("");
-                self.logged_out = true;
-                Ok(())
-            }
-            ["logon"] => {
-                self.handle.log_on();
-                self.logged_out = false;
-                Ok(())
-            }
-            ["wait"] => self.wait(),
-            ["help"] => {
-                println!(
-                    "buy QUANTITY SYMBOL PRICE | sell QUANTITY SYMBOL PRICE | cancel NUMBER\n\
-                     burst N | send TYPE TAG=VALUE|… | logout | logon | wait | quit"
-                );
-                Ok(())
-            }
-            _ => Err("not understood; `help` lists the commands".to_owned()),
+    /// Logs out, and ends the process.
+    fn at_signal(&self, terminal: Option<&Termios>) {
+        let Some(code) = self.log_out() else { return };
+        if let Some(terminal) = terminal {
+            // The editor has made the terminal raw; a terminal that is gone needs nothing.
+            let _ = tcsetattr(std::io::stdin(), OptionalActions::Now, terminal);
         }
-    }
-
-    fn wait(&self) -> Result<(), String> {
-        if self.logged_out {
-            return Err("logged out; `logon` first".to_owned());
-        }
-        while !self.handle.is_logged_on() {
-            let came = self.logged_on.recv_timeout(LOGON_WAIT);
-            came.map_err(|_| "no logon yet; is the acceptor running?".to_owned())?;
-        }
-        Ok(())
-    }
-
-    fn send(&self, msg_type: &str, fill: impl Fn(&mut Body<'_>)) -> Result<(), String> {
-        loop {
-            match self.handle.send(msg_type, &fill) {
-                Ok(_) => return Ok(()),
-                Err(SendError::WouldBlock { .. }) => std::thread::yield_now(),
-                Err(error) => return Err(error.to_string()),
-            }
-        }
-    }
-
-    fn order(&mut self, side: u8, quantity: &str, symbol: &str, price: &str) -> Result<(), String> {
-        let decimal = |text: &str| {
-            Decimal::parse(text.as_bytes()).ok_or_else(|| format!("{text} is no number"))
-        };
-        let (quantity, price) = (decimal(quantity)?, decimal(price)?);
-        let (n, begin_string) = (self.next_order, self.begin_string);
-        self.send("D", |body| {
-            body.uint(tag::CL_ORD_ID, n);
-            if begin_string < BeginString::Fix44 {
-                body.char(tag::HANDL_INST, b'1');
-            }
-            body.str(tag::SYMBOL, symbol).char(tag::SIDE, side);
-            body.timestamp(tag::TRANSACT_TIME, transfix::clock::now().utc);
-            body.decimal(tag::ORDER_QTY, quantity).char(tag::ORD_TYPE, b'2');
-            body.decimal(tag::PRICE, price);
-        })?;
-        let placed = Placed { symbol: symbol.to_owned(), side, quantity };
-        self.orders.insert(n, placed);
-        self.next_order += 1;
-        Ok(())
-    }
-
-    fn burst(&mut self, n: &str) -> Result<(), String> {
-        let n: u64 = n.parse().map_err(|_| format!("{n} is no number"))?;
-        for i in 0..n {
-            // Two sides in turn: every second order trades with the one before.
-            let side = if self.next_order.is_multiple_of(2) { b'2' } else { b'1' };
-            let price = format!("{}", 30 + self.next_order / 2 % 10);
-            self.order(side, "5", "EU", &price).map_err(|e| format!("{i} of {n} sent: {e}"))?;
-        }
-        Ok(())
-    }
-
-    fn cancel(&mut self, number: &str) -> Result<(), String> {
-        let orig: u64 = number.parse().map_err(|_| format!("{number} is no order number"))?;
-        let order = self.orders.get(&orig).ok_or_else(|| format!("there is no order {orig}"))?;
-        let (n, begin_string) = (self.next_order, self.begin_string);
-        self.send("F", |body| {
-            body.uint(tag::ORIG_CL_ORD_ID, orig).uint(tag::CL_ORD_ID, n);
-            if begin_string < BeginString::Fix42 {
-                body.char(Tag(125), b'F');
-            }
-            body.str(tag::SYMBOL, &order.symbol).char(tag::SIDE, order.side);
-            if begin_string >= BeginString::Fix42 {
-                body.timestamp(tag::TRANSACT_TIME, transfix::clock::now().utc);
-            }
-            body.decimal(tag::ORDER_QTY, order.quantity);
-        })?;
-        self.next_order += 1;
-        Ok(())
-    }
-
-    fn raw(&self, msg_type: &str, fields: &str) -> Result<(), String> {
-        let mut parsed = Vec::new();
-        for field in fields.split('|').filter(|field| !field.is_empty()) {
-            let pair = field.split_once('=');
-            let pair = pair.and_then(|(tag, value)| Some((Tag(tag.parse().ok()?), value)));
-            parsed.push(pair.ok_or_else(|| format!("{field} is not TAG=VALUE"))?);
-        }
-        self.send(msg_type, |body| {
-            for (tag, value) in &parsed {
-                body.str(*tag, value);
-            }
-        })
+        std::process::exit(if code == ExitCode::SUCCESS { 0 } else { 1 });
     }
 }

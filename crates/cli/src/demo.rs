@@ -10,13 +10,15 @@ use std::time::Duration;
 use clap::value_parser;
 use transfix::clock::monotonic_ns;
 use transfix::{
-    Application, BeginString, Body, BusinessReject, Decimal, Direction, Disconnect, Engine,
-    Message, Role, SendError, SessionHandle, SessionId, SessionRef, SessionSettings, Settings, tag,
+    Application, BeginString, Body, BusinessReject, Decimal, Direction, Disconnect, Disconnection,
+    Engine, Message, Role, SendError, SessionHandle, SessionId, SessionRef, SessionSettings,
+    Settings, tag,
 };
 
 use crate::audit::Audit;
 use crate::bench::{self, Configuration, ReportForm, Work, measure_in_child, plot, report};
 use crate::show::Show;
+use crate::venue::book::Ids;
 use crate::venue::{Venue, Watch};
 
 /// See a venue and a client trade, lose the connection, recover, and be measured.
@@ -26,7 +28,7 @@ use crate::venue::{Venue, Watch};
 
 Needs nothing but loopback and takes less than 30 seconds. Writes latency.csv (raw values) and
 latency.svg (their distribution) into the present directory.
-Exit code: 0 all proofs hold, 1 something failed.")]
+Exit code: 0 all proofs hold, 1 something failed, 2 wrong usage.")]
 pub(crate) struct Args {
     /// Orders of the burst in whose middle the connection is cut.
     #[arg(long, default_value_t = 2_000, value_parser = value_parser!(u64).range(200..=1_000_000))]
@@ -83,8 +85,8 @@ impl Application for Client {
         let _ = self.events.send(Happened::Logon);
     }
 
-    fn on_disconnect(&mut self, _: &SessionId, reason: Disconnect) {
-        let _ = self.events.send(Happened::Disconnect(reason));
+    fn on_disconnect(&mut self, _: &SessionId, end: &Disconnection<'_>) {
+        let _ = self.events.send(Happened::Disconnect(end.reason));
     }
 
     fn wants_wire(&self) -> bool {
@@ -118,7 +120,7 @@ fn trade(args: &Args) -> Result<(), String> {
 fn trade_in(args: &Args, dir: &Path) -> Result<(), String> {
     let venue_settings = session(Role::Acceptor, "127.0.0.1:0", dir);
     let venue_store = venue_settings.store_path();
-    let mut venue = Some(Venue::new(Silent));
+    let mut venue = Some(Venue::new(Ids::new(transfix::clock::now().utc, 0), Silent));
     let venue = Engine::start(&Settings::of(venue_settings), |_| match venue.take() {
         Some(venue) => Box::new(venue),
         None => unreachable!("there is one session"),

@@ -11,7 +11,7 @@ use comfy_table::{CellAlignment, Table, presets};
 use transfix::DictionarySource;
 use transfix::dictionary::{Dictionary, STANDARD, describe, standard};
 
-use crate::input::failed;
+use crate::input::{answered, failed};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -50,11 +50,7 @@ pub(crate) struct Args {
 /// Prints the answer; fails if the dictionary or what is sought in it is unknown.
 pub(crate) fn run(args: &Args) -> ExitCode {
     match answer(args) {
-        // A closed pipe (`| head`) is the reader's choice.
-        Ok(text) => match io::stdout().write_all(text.as_bytes()) {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(_) => ExitCode::FAILURE,
-        },
+        Ok(text) => answered(&text),
         Err(Failure::Unreadable(error)) => failed(&error),
         Err(Failure::Unknown(error)) => {
             let _ = writeln!(io::stderr(), "transfix: {error}");

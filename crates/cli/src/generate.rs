@@ -1,7 +1,7 @@
 //! `transfix generate`: writes typed messages as Rust, and if wanted an application around them.
 
 use std::fs;
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -9,7 +9,7 @@ use transfix::DictionarySource;
 use transfix::dictionary::Dictionary;
 use transfix::dictionary::generate::{Form, Options, generate, message_names, unused_fields};
 
-use crate::input::failed;
+use crate::input::{answered, failed};
 
 mod skeleton;
 
@@ -79,10 +79,7 @@ enum Role {
 /// Writes what is asked for.
 pub(crate) fn run(args: &Args) -> ExitCode {
     match write(args) {
-        Ok(report) => match io::stdout().write_all(report.as_bytes()) {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(_) => ExitCode::FAILURE,
-        },
+        Ok(report) => answered(&report),
         Err(error) => failed(&error),
     }
 }

@@ -12,6 +12,7 @@ use std::io::{self, Read, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
+use transfix::codec::print::escaped;
 use transfix::codec::{CheckSumPolicy, FieldIndex, Frame, Garbled, Limits, SOH, frame};
 use transfix::store::StoreError;
 use transfix::store::journal::{self, Entry, Event};
@@ -25,6 +26,16 @@ use split::{MESSAGE_BYTES_MAX, Rest, Splitter, Step};
 pub(crate) fn failed(error: &str) -> ExitCode {
     let _ = writeln!(io::stderr(), "transfix: {error}");
     ExitCode::from(2)
+}
+
+/// Writes an answer to the standard output.
+pub(crate) fn answered(text: &str) -> ExitCode {
+    match io::stdout().write_all(text.as_bytes()) {
+        Ok(()) => ExitCode::SUCCESS,
+        // A closed pipe (`| head`) is the reader's choice.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+        Err(error) => failed(&format!("cannot write: {error}")),
+    }
 }
 
 /// Why nothing more is read.
@@ -157,7 +168,9 @@ pub(crate) fn stream(
                 let head = at.head.trim().trim_end_matches(':').trim_end();
                 let bytes_of = &splitter.message;
                 sink.message(&Found { bytes: bytes_of, place: at.place(), head, wrong })?;
-                bytes
+                at.pass_message(&buffer[begin..begin + bytes]);
+                begin += bytes;
+                continue;
             }
         };
         at.pass(&buffer[begin..begin + bytes]);
@@ -181,10 +194,24 @@ impl Position {
         Place::Stream { line: self.line, byte: self.byte }
     }
 
-    fn pass(&mut self, bytes: &[u8]) {
+    /// Passes over a message. Nothing in it is the head of the next one, also behind a line break
+    /// in a value.
+    fn pass_message(&mut self, bytes: &[u8]) {
+        self.count(bytes);
+        self.head.clear();
+    }
+
+    /// Counts bytes and lines; returns the lines.
+    fn count(&mut self, bytes: &[u8]) -> usize {
         let lines = bytes.iter().filter(|&&b| b == b'\n').count();
         self.byte += bytes.len() as u64;
         self.line += lines as u64;
+        lines
+    }
+
+    /// Passes over text between messages.
+    fn pass(&mut self, bytes: &[u8]) {
+        let lines = self.count(bytes);
         let last = bytes.rsplit(|&b| b == b'\n').next().unwrap_or_default();
         if lines > 0 || bytes.starts_with(b"8=FIX") {
             self.head.clear();
@@ -192,7 +219,8 @@ impl Position {
         let is_message = lines == 0 && bytes.starts_with(b"8=FIX");
         if !is_message && self.head.len() + last.len() <= HEAD_BYTES_MAX {
             let is_text = |c: &char| !c.is_control() && *c != char::REPLACEMENT_CHARACTER;
-            self.head.extend(String::from_utf8_lossy(last).chars().filter(is_text));
+            let text: String = String::from_utf8_lossy(last).chars().filter(is_text).collect();
+            self.head.push_str(&escaped(text.as_bytes()).to_string());
         }
     }
 }
@@ -233,13 +261,13 @@ pub(crate) fn store(
 
 /// Fields of a message that is not whole yet.
 pub(crate) fn shown(bytes: &[u8]) -> String {
-    let fields = bytes.strip_suffix(b"\x01").unwrap_or(bytes);
-    one_line(&String::from_utf8_lossy(fields).replace('\x01', "|"))
+    let fields = bytes.strip_suffix(b"\x01").unwrap_or(bytes).split(|&byte| byte == SOH);
+    fields.map(|field| escaped(field).to_string()).collect::<Vec<_>>().join("|")
 }
 
 /// Words that somebody has left in a store, without line breaks that would look like records.
 pub(crate) fn one_line(text: &str) -> String {
-    text.replace(char::is_control, " ")
+    escaped(text.as_bytes()).to_string()
 }
 
 /// Whether the file is a segment of a store by its name, compressed or not.

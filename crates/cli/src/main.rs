@@ -11,6 +11,7 @@ mod demo;
 mod dictionary;
 mod generate;
 mod input;
+mod not_started;
 mod peer;
 mod print;
 mod schedule;

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use transfix::codec::{CheckSumPolicy, FieldIndex};
 use transfix::{
-    Application, BeginString, Body, BusinessReject, Decimal, Direction, Disconnect, Durability,
+    Application, BeginString, Body, BusinessReject, Decimal, Direction, Disconnection, Durability,
     Engine, Message, Mode, Offline, Role, SendError, Sent, SessionHandle, SessionId, SessionRef,
     SessionSettings, Settings, check_msg_type, tag,
 };
@@ -73,7 +73,7 @@ struct Peer {
     events: Sender<()>,
     begin_string: BeginString,
     logged_on: bool,
-    reports: u64,
+    ids: crate::venue::book::Ids,
     index: FieldIndex,
 }
 
@@ -86,10 +86,10 @@ impl Application for Peer {
         emit_message("app", message.bytes());
         self.answers = self.answer_changes.try_iter().last().unwrap_or(self.answers);
         if message.msg_type() == b"D" && self.answers {
-            self.reports += 1;
-            let (now, n, begin_string) = (session.now().utc, self.reports, self.begin_string);
-            let order = crate::venue::book::Order::reported(message, n)?;
-            let report = (&order, crate::venue::book::Event::New, n);
+            let (now, begin_string) = (session.now().utc, self.begin_string);
+            let order = crate::venue::book::Order::reported(message, self.ids.next())?;
+            let exec_id = self.ids.next();
+            let report = (&order, crate::venue::book::Event::New, &*exec_id);
             let sent = session.send("8", |body| {
                 crate::venue::execution_report(body, begin_string, now, report);
             });
@@ -104,7 +104,7 @@ impl Application for Peer {
         let _ = self.events.send(());
     }
 
-    fn on_disconnect(&mut self, _: &SessionId, _: Disconnect) {
+    fn on_disconnect(&mut self, _: &SessionId, _: &Disconnection<'_>) {
         if std::mem::take(&mut self.logged_on) {
             emit(serde_json::json!({ "event": "logout" }));
         }
@@ -191,7 +191,7 @@ fn play(args: &Args) -> Result<(), String> {
         events: sender,
         begin_string: args.begin_string,
         logged_on: false,
-        reports: 0,
+        ids: crate::venue::book::Ids::new(transfix::clock::now().utc, 0),
         index: FieldIndex::default(),
     });
     emit(serde_json::json!({ "event": "starting" }));

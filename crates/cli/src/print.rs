@@ -2,34 +2,45 @@
 //!
 //! Invariant: a message that is damaged is shown as far as it can be, and said to be.
 
+mod select;
+
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use transfix::codec::{CheckSumPolicy, FieldIndex, print};
+use transfix::codec::print::{self, Palette, escaped};
+use transfix::codec::{CheckSumPolicy, FieldIndex};
 
 use crate::input::{
     self, Choice, Delimiter, Dictionaries, Failure, Found, Place, Sink, Wrong, failed, parse,
 };
+use select::Selection;
 
 const EXAMPLES: &str = "\
 Examples:
-  transfix print FIX.4.4-VENUE-CLIENT.messages.log   a log, delimited by SOH, | or ^A
-  transfix print --one-line --summary capture.bin    one line a message, and counts at the end
-  transfix print store/venue/FIX.4.4-VENUE-CLIENT                  the journal of a store
+  transfix print FIX.4.4-VENUE-CLIENT.messages.log   a log, delimited by SOH, |, ; or ^A
+  transfix print --one-line --summary *.log          one line a message, and counts at the end
+  transfix print --type 8 --where 55=EU --where Side=BUY today.log
+  transfix print --from 20261121-09:28:00 --to 20261121-09:30:00 today.log
+  transfix print store/venue/FIX.4.4-VENUE-CLIENT    the journal of a store
   transfix print --dictionary venue.xml order.txt    with the names of your own dictionary
   tail -f today.log | transfix print -               what comes in
 
-Exit status: 0 fine, 1 something was garbled, 2 the input cannot be read.";
+Values are shown as they are, but for what could not be seen or would forge a line: control
+characters, line breaks among them, marks of direction and bytes that are no UTF-8 are \\xNN, a
+backslash is \\\\. Tags and types in Text(58) of a reject have their names: Side(54).
 
-/// Shows messages of a capture, a log or a store with names instead of tags.
+Exit code: 0 done, 1 something was garbled, 2 wrong usage or input that cannot be read.";
+
+/// Shows messages of captures, logs or stores with names instead of tags.
 #[derive(clap::Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// A file, the directory of a store, one of its `.seg` files, or `-` for the standard input.
-    file: PathBuf,
+    /// Files, directories of stores, their `.seg` files, or `-` for the standard input.
+    #[arg(required = true)]
+    files: Vec<PathBuf>,
     /// What stands between fields; found out for each message if left out.
     #[arg(long, value_enum)]
     delimiter: Option<Delimiter>,
@@ -37,10 +48,37 @@ pub(crate) struct Args {
     #[arg(long)]
     one_line: bool,
     #[command(flatten)]
+    selection: Selection,
+    #[command(flatten)]
     dictionary: Choice,
     /// Counts the messages by type at the end.
     #[arg(long)]
     summary: bool,
+    /// Whether to use colours; `auto` does on a terminal, unless NO_COLOR is set.
+    #[arg(long, value_enum, default_value_t, value_name = "WHEN")]
+    color: Color,
+}
+
+/// When colours are used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+enum Color {
+    #[default]
+    Auto,
+    Always,
+    Never,
+}
+
+impl Color {
+    fn palette(self) -> &'static Palette {
+        let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+        let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+        let colored = match self {
+            Self::Always => true,
+            Self::Never => false,
+            Self::Auto => io::stdout().is_terminal() && !is_set("NO_COLOR") && !is_dumb,
+        };
+        if colored { &Palette::ANSI } else { &Palette::PLAIN }
+    }
 }
 
 /// How messages are printed.
@@ -55,7 +93,15 @@ pub(crate) struct Form {
 /// Prints the messages.
 pub(crate) fn run(args: &Args) -> ExitCode {
     let form = Form { one_line: args.one_line, summary: args.summary };
-    print(&args.dictionary, form, |printer| input::read(&args.file, args.delimiter, printer))
+    let printer = Printer::new(&args.dictionary, form, BufWriter::new(io::stdout().lock()));
+    let printer = printer.and_then(|printer| printer.choosing(&args.selection));
+    let mut printer = match printer {
+        Ok(printer) => printer,
+        Err(error) => return failed(&error),
+    };
+    printer.palette = args.color.palette();
+    let done = printer.files(&args.files, args.delimiter);
+    printer.end(form, done)
 }
 
 /// Prints what `read` gives to the printer.
@@ -68,30 +114,9 @@ pub(crate) fn print(
         Ok(printer) => printer,
         Err(error) => return failed(&error),
     };
-    let done = read(&mut printer).and_then(|()| {
-        if form.summary {
-            let summary = printer.summary();
-            printer.out.write_all(summary.as_bytes())?;
-        }
-        Ok(printer.out.flush()?)
-    });
-    match done {
-        // A closed pipe (`| head`) is the reader's choice.
-        Err(Failure::Write(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
-            return ExitCode::SUCCESS;
-        }
-        Err(Failure::Write(error)) => return failed(&format!("cannot write: {error}")),
-        Err(Failure::Read(error)) => {
-            let _ = printer.out.flush();
-            if printer.messages + printer.garbled > 0 {
-                printer.report();
-            }
-            return failed(&error);
-        }
-        Ok(()) => {}
-    }
-    printer.report();
-    if printer.garbled > 0 { ExitCode::from(1) } else { ExitCode::SUCCESS }
+    printer.palette = Color::Auto.palette();
+    let done = read(&mut printer);
+    printer.end(form, done)
 }
 
 /// Reasons that the report lists before it only counts.
@@ -101,11 +126,17 @@ struct Printer<W> {
     out: W,
     dictionaries: Dictionaries,
     one_line: bool,
+    palette: &'static Palette,
+    selection: Selection,
+    /// What places begin with, if there are several files.
+    file: String,
     index: FieldIndex,
     text: String,
     /// MsgType(35), name and count.
     counts: BTreeMap<Vec<u8>, (String, u64)>,
     messages: u64,
+    /// Messages that are not wanted.
+    others: u64,
     garbled: u64,
     reasons: Vec<String>,
 }
@@ -118,18 +149,78 @@ impl<W: Write> Printer<W> {
             index: dictionaries.index(),
             dictionaries,
             one_line: form.one_line,
+            palette: &Palette::PLAIN,
+            selection: Selection::default(),
+            file: String::new(),
             text: String::new(),
             counts: BTreeMap::new(),
             messages: 0,
+            others: 0,
             garbled: 0,
             reasons: Vec::new(),
         })
     }
 
+    /// The same for these messages only.
+    fn choosing(mut self, selection: &Selection) -> Result<Self, String> {
+        self.selection = selection.clone();
+        self.selection.resolve(&mut self.dictionaries)?;
+        Ok(self)
+    }
+
+    /// Prints all files; one that cannot be read does not keep the others from it.
+    fn files(&mut self, files: &[PathBuf], delimiter: Option<Delimiter>) -> Result<(), Failure> {
+        let mut unreadable = Vec::new();
+        for path in files {
+            if files.len() > 1 {
+                let name = escaped(path.as_os_str().as_encoded_bytes()).to_string();
+                let Palette { heading, end, .. } = self.palette;
+                writeln!(self.out, "{heading}==> {name} <=={end}")?;
+                self.file = format!("{name}: ");
+            }
+            match input::read(path, delimiter, self) {
+                Err(Failure::Read(error)) => unreadable.push(error),
+                other => other?,
+            }
+        }
+        match unreadable.is_empty() {
+            true => Ok(()),
+            false => Err(Failure::Read(unreadable.join("\ntransfix: "))),
+        }
+    }
+
+    /// Prints what stands at the end, and says how it went.
+    fn end(mut self, form: Form, done: Result<(), Failure>) -> ExitCode {
+        let done = done.and_then(|()| {
+            if form.summary {
+                let summary = self.summary();
+                self.out.write_all(summary.as_bytes())?;
+            }
+            Ok(self.out.flush()?)
+        });
+        match done {
+            // A closed pipe (`| head`) is the reader's choice.
+            Err(Failure::Write(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
+                return ExitCode::SUCCESS;
+            }
+            Err(Failure::Write(error)) => return failed(&format!("cannot write: {error}")),
+            Err(Failure::Read(error)) => {
+                let _ = self.out.flush();
+                if self.messages + self.garbled > 0 {
+                    self.report();
+                }
+                return failed(&error);
+            }
+            Ok(()) => {}
+        }
+        self.report();
+        if self.garbled > 0 { ExitCode::from(1) } else { ExitCode::SUCCESS }
+    }
+
     fn count_garbled(&mut self, place: Place, wrong: Wrong) {
         self.garbled += 1;
         if self.reasons.len() < REASONS_MAX {
-            self.reasons.push(format!("{place}: {wrong}"));
+            self.reasons.push(format!("{}{place}: {wrong}", self.file));
         }
     }
 
@@ -147,7 +238,10 @@ impl<W: Write> Printer<W> {
     /// Says on the standard error how much there was, and what was wrong.
     fn report(&self) {
         let mut err = io::stderr().lock();
-        let _ = writeln!(err, "{} messages", self.messages);
+        let _ = match self.selection.is_all() {
+            true => writeln!(err, "{} messages", self.messages),
+            false => writeln!(err, "{} of {} messages", self.messages, self.messages + self.others),
+        };
         if self.garbled > 0 {
             let _ = writeln!(err, "{} garbled:", self.garbled);
             self.reasons.iter().for_each(|reason| _ = writeln!(err, "  {reason}"));
@@ -159,31 +253,42 @@ impl<W: Write> Printer<W> {
     }
 }
 
+/// What the log says before a message.
+fn head(found: &Found<'_>, one_line: bool) -> String {
+    let gap = if one_line { "  " } else { "\n" };
+    if found.head.is_empty() { String::new() } else { format!("{}{gap}", found.head) }
+}
+
 impl<W: Write> Sink for Printer<W> {
     fn message(&mut self, found: &Found<'_>) -> Result<(), Failure> {
         let wrong = found.fault(&mut self.index);
-        if let Some(wrong) = wrong {
-            self.count_garbled(found.place, wrong);
-        }
-        self.text.clear();
-        if !found.head.is_empty() {
-            let gap = if self.one_line { "  " } else { "\n" };
-            let _ = write!(self.text, "{}{gap}", found.head);
-        }
         let Ok(message) = parse(found.bytes, &mut self.index, CheckSumPolicy::Ignore) else {
-            let _ = writeln!(self.text, "not a message: {}", found.bytes.escape_ascii());
-            return Ok(self.out.write_all(self.text.as_bytes())?);
+            if let Some(wrong) = wrong {
+                self.count_garbled(found.place, wrong);
+            }
+            if !self.selection.is_all() {
+                return Ok(());
+            }
+            let bytes = found.bytes.escape_ascii();
+            return Ok(writeln!(self.out, "{}not a message: {bytes}", head(found, self.one_line))?);
         };
         let pair = self.dictionaries.find(&message).map_err(Failure::Read)?;
         let pair = self.dictionaries.pair(pair);
+        if !self.selection.takes(&message, found, pair) {
+            self.others += 1;
+            return Ok(());
+        }
+        self.text.clear();
+        self.text.push_str(&head(found, self.one_line));
         if let Some(wrong) = wrong {
             let _ = writeln!(self.text, "note: {wrong}");
         }
+        let dictionaries = [&*pair.session, &*pair.application];
         // Writing to a String never fails.
         let _ = if self.one_line {
-            print::one_line(&message, &pair.session, &pair.application, &mut self.text)
+            print::one_line_in(&message, dictionaries, self.palette, &mut self.text)
         } else {
-            print::readable(&message, &pair.session, &pair.application, &mut self.text)
+            print::readable_in(&message, dictionaries, self.palette, &mut self.text)
         };
         self.text.push('\n');
         self.messages += 1;
@@ -194,6 +299,9 @@ impl<W: Write> Sink for Printer<W> {
             let name = pair.message(msg_type).map_or("?", |known| known.name.as_str()).to_owned();
             self.counts.insert(msg_type.to_vec(), (name, 1));
         }
+        if let Some(wrong) = wrong {
+            self.count_garbled(found.place, wrong);
+        }
         Ok(self.out.write_all(self.text.as_bytes())?)
     }
 
@@ -203,6 +311,9 @@ impl<W: Write> Sink for Printer<W> {
     }
 
     fn mark(&mut self, text: &str) -> Result<(), Failure> {
+        if !self.selection.is_all() {
+            return Ok(());
+        }
         Ok(writeln!(self.out, "{text}")?)
     }
 

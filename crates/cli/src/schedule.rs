@@ -1,7 +1,6 @@
 //! `transfix schedule`: the next windows of each session of a settings file.
 
 use std::fmt::Write as _;
-use std::io::{self, Write as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -9,7 +8,7 @@ use comfy_table::{Table, presets};
 use transfix::schedule::{Interval, NumbersAtOpening, Outside, Schedule};
 use transfix::{SessionSettings, Settings, Timestamp, clock};
 
-use crate::input::failed;
+use crate::input::{answered, failed};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -53,11 +52,7 @@ pub(crate) fn run(args: &Args) -> ExitCode {
         Err(error) => return failed(&error.to_string()),
     };
     match text {
-        // A closed pipe (`| head`) is the reader's choice.
-        Ok(text) => match io::stdout().write_all(text.as_bytes()) {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(_) => ExitCode::FAILURE,
-        },
+        Ok(text) => answered(&text),
         Err(error) => failed(&error),
     }
 }
@@ -89,12 +84,13 @@ fn describe(args: &Args, session: &SessionSettings, from: Timestamp) -> Result<S
     let now = schedule.at(from).map_or("closed", |_| "open");
     let mut text = format!("{id}: {now}; {}; {numbers}; {outside}\n", schedule.zone());
     let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_header(["opens", "closes", "opens (UTC)", "lasts"]);
+    let header = ["opens", "closes", "opens (UTC)", "closes (UTC)", "lasts"];
+    table.load_style(presets::NOTHING).set_header(header);
     for window in schedule.intervals(from).take(args.count) {
-        let utc = window.open.to_string()[..17].to_owned();
-        let local = [window.open, window.close].map(|moment| schedule.local_text(moment));
-        let [open, close] = local;
-        table.add_row([open, close, utc, lasts(window)]);
+        let ends = [window.open, window.close];
+        let [open, close] = ends.map(|moment| schedule.local_text(moment));
+        let [open_utc, close_utc] = ends.map(|moment| moment.to_string()[..17].to_owned());
+        table.add_row([open, close, open_utc, close_utc, lasts(window)]);
     }
     // A String takes everything.
     let _ = writeln!(text, "{table}\n");

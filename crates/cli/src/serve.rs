@@ -10,7 +10,9 @@ use transfix::{
 };
 
 use crate::input::failed;
-use crate::show::Show;
+use crate::not_started::NotStarted;
+use crate::show::{Show, say};
+use crate::venue::book::Ids;
 use crate::venue::{Venue, Watch};
 
 /// Run a small matching venue from a settings file.
@@ -55,38 +57,35 @@ pub(crate) fn run(args: &Args) -> ExitCode {
         Ok(settings) => settings,
         Err(error) => return failed(&error.to_string()),
     };
+    if let Some(session) = settings.sessions.iter().find(|s| s.role != Role::Acceptor) {
+        let (path, id) = (args.settings.display(), session.id());
+        return failed(&format!("{path}: {id} is an initiator; use `transfix connect`"));
+    }
     match serve(args, &settings) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
-        Err(error) => {
-            eprintln!("transfix serve: {error}");
-            ExitCode::FAILURE
-        }
+        Err(why) => why.exit("serve"),
     }
 }
 
-fn serve(args: &Args, settings: &Settings) -> Result<bool, String> {
-    if let Some(session) = settings.sessions.iter().find(|s| s.role != Role::Acceptor) {
-        return Err(format!("{} is an initiator; use `transfix connect`", session.id()));
-    }
-    let mut venues = Vec::new();
-    for session in &settings.sessions {
-        venues.push(venue(session, args.quiet)?);
+fn serve(args: &Args, settings: &Settings) -> Result<bool, NotStarted> {
+    let (stop, stopped) = channel();
+    ctrlc::set_handler(move || _ = stop.send(())).map_err(|error| error.to_string())?;
+    let (mut venues, start) = (Vec::new(), transfix::clock::now().utc);
+    for (n, session) in settings.sessions.iter().enumerate() {
+        venues.push(venue(session, Ids::new(start, n), args.quiet)?);
     }
     venues.reverse();
     // Sessions are asked for in the order of the file.
     let engine = Engine::start(settings, |_| match venues.pop() {
         Some(venue) => venue,
         None => unreachable!("there is a venue for each session"),
-    })
-    .map_err(|error| error.to_string())?;
+    })?;
     for address in engine.listening() {
-        println!("listening at {address}");
+        say(&format!("listening at {address}"));
     }
-    let (stop, stopped) = channel();
-    ctrlc::set_handler(move || _ = stop.send(())).map_err(|error| error.to_string())?;
     stopped.recv().map_err(|error| error.to_string())?;
-    println!("stopping");
+    say("stopping");
     let mut orderly = true;
     for outcome in engine.stop(10_000) {
         orderly &= matches!(
@@ -94,18 +93,19 @@ fn serve(args: &Args, settings: &Settings) -> Result<bool, String> {
             Outcome::NotConnected | Outcome::Ended(Disconnect::LoggedOut)
         );
         let (next_in, next_out) = (outcome.next_num_in, outcome.next_num_out);
-        println!("{}: {}, next in {next_in}, next out {next_out}", outcome.id, outcome.outcome);
+        let (id, outcome) = (outcome.id, outcome.outcome);
+        say(&format!("{id}: {outcome}, next in {next_in}, next out {next_out}"));
     }
     Ok(orderly)
 }
 
-fn venue(session: &SessionSettings, quiet: bool) -> Result<Box<dyn Application>, String> {
+fn venue(session: &SessionSettings, ids: Ids, quiet: bool) -> Result<Box<dyn Application>, String> {
     let version = session.default_appl_ver_id.map(ApplVerId);
     let show = if quiet { Show::quiet() } else { Show::new(session.begin_string, version, "")? };
     let printer = Printer { show };
-    let venue = Venue::recover(&session.store_path(), printer)?;
+    let venue = Venue::recover(&session.store_path(), ids, printer)?;
     if venue.orders() > 0 {
-        println!("{}: {} orders recovered from the journal", session.id(), venue.orders());
+        say(&format!("{}: {} orders recovered from the journal", session.id(), venue.orders()));
     }
     Ok(Box::new(venue))
 }

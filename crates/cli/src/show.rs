@@ -6,6 +6,12 @@ use transfix::codec::{CheckSumPolicy, FieldIndex, print};
 use transfix::dictionary::{Dictionary, standard};
 use transfix::{ApplVerId, BeginString, Direction, Message, Timestamp};
 
+/// Prints a line for the user.
+pub(crate) fn say(text: &str) {
+    // A closed pipe is no reason to stop trading.
+    let _ = writeln!(std::io::stdout(), "{text}");
+}
+
 /// Prints frames as `12:34:56.789 -> NewOrderSingle(D) seq 5 CLIENT->VENUE  ClOrdID=1 …`.
 pub(crate) struct Show {
     /// Of the session layer and of the application; none if frames are not shown.
@@ -63,7 +69,6 @@ impl Show {
         if let Some(sink) = &mut self.sink {
             return sink(format!("{}{text}\n", self.prefix));
         }
-        // A closed terminal is no reason to stop trading.
-        let _ = writeln!(std::io::stdout(), "{}{text}", self.prefix);
+        say(&format!("{}{text}", self.prefix));
     }
 }

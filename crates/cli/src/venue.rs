@@ -2,16 +2,17 @@
 
 pub(crate) mod book;
 
+use std::collections::HashMap;
 use std::path::Path;
 
 use transfix::codec::{CheckSumPolicy, FieldIndex};
-use transfix::store::journal::{self, Event as Journalled};
+use transfix::store::journal;
 use transfix::{
-    Application, BeginString, Body, BusinessReject, Decimal, Disconnect, Message, SessionId,
-    SessionRef, Timestamp, tag,
+    Application, BeginString, Body, BusinessReject, Decimal, Disconnect, Disconnection, Message,
+    SessionId, SessionRef, Timestamp, tag,
 };
 
-use book::{Answer, Book, Event, Order};
+use book::{Answer, Book, Event, Ids, Order};
 
 /// Sees what the venue sees, for printing and counting.
 pub(crate) trait Watch: Send {
@@ -34,29 +35,36 @@ pub(crate) struct Venue<W> {
 
 impl<W: Watch> Venue<W> {
     /// A venue with an empty book.
-    pub(crate) fn new(watch: W) -> Self {
-        Self { book: Book::default(), watch }
+    pub(crate) fn new(ids: Ids, watch: W) -> Self {
+        Self { book: Book::new(ids), watch }
     }
 
     /// A venue whose book is rebuilt from the orders that its session's journal holds; needs
-    /// `keep_inbound` in the settings. A session without a journal has an empty book.
-    pub(crate) fn recover(store_path: &Path, watch: W) -> Result<Self, String> {
-        let mut venue = Self::new(watch);
+    /// `keep_inbound` in the settings. A session without a journal has an empty book. Resting
+    /// orders have the OrderID(37)s that were reported of them, if the journal has the reports.
+    pub(crate) fn recover(store_path: &Path, ids: Ids, watch: W) -> Result<Self, String> {
+        let mut venue = Self::new(ids, watch);
         if !store_path.exists() {
             return Ok(venue);
         }
         let entries = journal::read(store_path).map_err(|error| error.to_string())?;
         let mut index = FieldIndex::default();
+        let mut reported = HashMap::new();
         for entry in entries {
-            let Journalled::Inbound(stored) = entry.map_err(|error| error.to_string())?.event
-            else {
-                continue;
-            };
-            if let Ok(order) = Message::parse(&stored.bytes, &mut index, CheckSumPolicy::Ignore) {
+            let entry = entry.map_err(|error| error.to_string())?;
+            let Some((direction, stored)) = entry.message() else { continue };
+            let message = Message::parse(&stored.bytes, &mut index, CheckSumPolicy::Ignore);
+            let Ok(message) = message else { continue };
+            if direction == journal::Direction::Inbound {
                 // The answers are in the journal already.
-                let _ = venue.book.take(&order);
+                let _ = venue.book.take(&message);
+            } else if let (Ok(id), Ok(order_id)) =
+                (message.text(tag::CL_ORD_ID), message.text(tag::ORDER_ID))
+            {
+                reported.entry(id.to_owned()).or_insert_with(|| order_id.to_owned());
             }
         }
+        venue.book.rename(&reported);
         Ok(venue)
     }
 
@@ -77,7 +85,7 @@ impl<W: Watch> Application for Venue<W> {
         for answer in self.book.take(message)? {
             let sent = match &answer {
                 Answer::Report(order, event, id) => session.send("8", |body| {
-                    execution_report(body, begin_string, now, (order, *event, *id));
+                    execution_report(body, begin_string, now, (order, *event, id));
                 }),
                 Answer::CancelReject(id, orig, why) => session.send("9", |body| {
                     cancel_reject(body, begin_string, (id, orig, why));
@@ -92,8 +100,8 @@ impl<W: Watch> Application for Venue<W> {
         self.watch.session(session.id(), None);
     }
 
-    fn on_disconnect(&mut self, id: &SessionId, reason: Disconnect) {
-        self.watch.session(id, Some(reason));
+    fn on_disconnect(&mut self, id: &SessionId, end: &Disconnection<'_>) {
+        self.watch.session(id, Some(end.reason));
     }
 
     fn wants_wire(&self) -> bool {
@@ -125,16 +133,16 @@ pub(crate) fn execution_report(
     body: &mut Body<'_>,
     begin_string: BeginString,
     now: Timestamp,
-    (order, event, id): (&Order, Event, u64),
+    (order, event, id): (&Order, Event, &str),
 ) {
     let (ord_status, exec_type) = status(order, event, begin_string);
-    body.uint(tag::ORDER_ID, order.order_id).str(tag::CL_ORD_ID, &order.cl_ord_id);
+    body.str(tag::ORDER_ID, &order.order_id).str(tag::CL_ORD_ID, &order.cl_ord_id);
     if let Some(orig) =
         order.orig_cl_ord_id.as_deref().filter(|_| begin_string > BeginString::Fix40)
     {
         body.str(tag::ORIG_CL_ORD_ID, orig);
     }
-    body.uint(tag::EXEC_ID, id);
+    body.str(tag::EXEC_ID, id);
     if begin_string < BeginString::Fix43 {
         body.char(tag::EXEC_TRANS_TYPE, b'0');
     }

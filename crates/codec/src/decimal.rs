@@ -296,7 +296,7 @@ impl Write for Text {
 }
 
 /// A number that no [`Decimal`] can say: more than 63 bits, or more than 18 digits after the point.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct OutOfRange;
 
 impl fmt::Display for OutOfRange {
@@ -305,10 +305,17 @@ impl fmt::Display for OutOfRange {
     }
 }
 
+/// The text: what `main` returns is printed so.
+impl fmt::Debug for OutOfRange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
 impl core::error::Error for OutOfRange {}
 
 /// A text that is no [`Decimal`]; see [`Decimal::parse`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct NotADecimal;
 
 impl fmt::Display for NotADecimal {
@@ -317,6 +324,13 @@ impl fmt::Display for NotADecimal {
             "not a decimal: write a minus sign if any, digits that fit into 63 bits and a point \
              with at most 18 of them behind it",
         )
+    }
+}
+
+/// The text: what `main` returns is printed so.
+impl fmt::Debug for NotADecimal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 

@@ -9,7 +9,7 @@ use core::fmt;
 use crate::Tag;
 
 /// The bytes are not a FIX message: nothing is sent for them and no MsgSeqNum(34) is consumed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Garbled {
     /// The bytes do not start with `8=FIX`.
     BeginString,
@@ -40,11 +40,18 @@ impl fmt::Display for Garbled {
     }
 }
 
+/// The text: what `main` returns is printed so.
+impl fmt::Debug for Garbled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
 impl core::error::Error for Garbled {}
 
 /// Why a message is bad: SessionRejectReason(373) and RefTagID(371) of the Reject(3) that answers
 /// it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Reject {
     /// SessionRejectReason(373).
     pub reason: RejectReason,
@@ -61,18 +68,27 @@ impl Reject {
 }
 
 impl Reject {
-    /// The words of Text(58): reason, tag, and which message is meant.
+    /// The words of Text(58): reason, tag as RefTagID(371) has it, and which message is meant.
     ///
     /// ```
     /// use transfix_codec::{Reject, RejectReason, Tag};
     ///
     /// let reject = Reject::new(RejectReason::RequiredTagMissing, Tag(44));
-    /// let text = reject.explained(b"D", Some(7)).to_string();
+    /// let text = reject.explained(Some(44), b"D", Some(7)).to_string();
     /// assert_eq!(text, "Required tag missing, tag 44 [MsgSeqNum 7, MsgType D]");
     /// ```
-    pub fn explained(self, msg_type: &[u8], seq: Option<u64>) -> impl fmt::Display + use<'_> {
+    pub fn explained(
+        self,
+        tag: Option<i64>,
+        msg_type: &[u8],
+        seq: Option<u64>,
+    ) -> impl fmt::Display + use<'_> {
         fmt::from_fn(move |f| {
-            write!(f, "{self} [")?;
+            f.write_str(self.reason.text())?;
+            if let Some(tag) = tag {
+                write!(f, ", tag {tag}")?;
+            }
+            f.write_str(" [")?;
             if let Some(seq) = seq {
                 write!(f, "MsgSeqNum {seq}, ")?;
             }
@@ -90,10 +106,17 @@ impl fmt::Display for Reject {
     }
 }
 
+/// The text: what `main` returns is printed so.
+impl fmt::Debug for Reject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
 impl core::error::Error for Reject {}
 
 /// What is wrong with how a repeating group was built.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct GroupError {
     /// The NumInGroup field of the group.
     pub group: Tag,
@@ -146,6 +169,13 @@ impl fmt::Display for GroupError {
                 write!(f, "group {group}, entry {entry}: NumInGroup says there are fewer")
             }
         }
+    }
+}
+
+/// The text: what `main` returns is printed so.
+impl fmt::Debug for GroupError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 
@@ -228,7 +258,7 @@ impl RejectReason {
 }
 
 /// A message that the caller may not send; the buffer is left as it was before.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Misuse {
     /// A value holds the delimiter; only a data field may (see [`crate::Body::data`]).
     DelimiterInValue(Tag),
@@ -283,6 +313,13 @@ impl fmt::Display for Misuse {
                 write!(f, "tag {tag} begins each entry of the group; remove the entry instead")
             }
         }
+    }
+}
+
+/// The text: what `main` returns is printed so.
+impl fmt::Debug for Misuse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 

@@ -76,6 +76,7 @@ pub mod print;
 pub mod raw;
 #[allow(unsafe_code, reason = "vectors: see the safety notes there")]
 pub mod scan;
+pub mod shown;
 pub mod tag;
 pub mod template;
 pub mod time;

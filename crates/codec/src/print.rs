@@ -1,11 +1,21 @@
 //! Messages for people: a tree with the names of the dictionary, or one line.
 //!
 //! Invariants: every field of the message is printed once, in wire order, whatever the dictionary
-//! says of it; no control character of the message reaches the output; only the writer can fail.
+//! says of it; no control character of the message and no invisible mark reaches the output, so
+//! that no value can forge a line; only the writer can fail.
+
+mod escape;
+mod palette;
+mod referred;
 
 use core::fmt::{self, Write};
 
 use transfix_dictionary::{Dictionary, Flat, Member};
+
+pub use escape::escaped;
+use escape::write_value;
+pub use palette::Palette;
+use referred::write_referred;
 
 use crate::{Field, Message, Tag, tag, value};
 
@@ -46,18 +56,31 @@ pub fn readable(
     application: &Dictionary,
     out: &mut dyn Write,
 ) -> fmt::Result {
+    readable_in(message, [session, application], &Palette::PLAIN, out)
+}
+
+/// The same with colours; the dictionaries are those of the session and of the application.
+///
+/// # Errors
+/// Those of `out`.
+pub fn readable_in(
+    message: &Message<'_>,
+    [session, application]: [&Dictionary; 2],
+    palette: &Palette,
+    out: &mut dyn Write,
+) -> fmt::Result {
     let names = Names::of(message, session, application);
-    let mut walk = Walk { message, names, at: 0, sink: Tree { out, depth: 1 } };
-    walk.sink.out.write_str("header (\"header\")\n")?;
+    let Palette { heading, end, .. } = palette;
+    let mut walk = Walk { message, names, at: 0, sink: Tree { out, names, palette, depth: 1 } };
+    writeln!(walk.sink.out, "{heading}header{end} (\"header\")")?;
     walk.until(walk.header_end(), names.session.header())?;
     let name = names.message.map_or("?", |found| found.name.as_str());
-    walk.sink.out.write_str(name)?;
-    walk.sink.out.write_str(" (\"")?;
+    write!(walk.sink.out, "{heading}{name}{end} (\"")?;
     write_value(message.msg_type(), walk.sink.out)?;
     walk.sink.out.write_str("\")\n")?;
     let trailer = walk.trailer_begin();
     walk.until(trailer, names.message.map_or(&[], |found| found.members.as_slice()))?;
-    walk.sink.out.write_str("trailer (\"trailer\")\n")?;
+    writeln!(walk.sink.out, "{heading}trailer{end} (\"trailer\")")?;
     walk.until(usize::MAX, names.session.trailer())
 }
 
@@ -85,9 +108,23 @@ pub fn one_line(
     application: &Dictionary,
     out: &mut dyn Write,
 ) -> fmt::Result {
+    one_line_in(message, [session, application], &Palette::PLAIN, out)
+}
+
+/// The same with colours; the dictionaries are those of the session and of the application.
+///
+/// # Errors
+/// Those of `out`.
+pub fn one_line_in(
+    message: &Message<'_>,
+    [session, application]: [&Dictionary; 2],
+    palette: &Palette,
+    out: &mut dyn Write,
+) -> fmt::Result {
     let names = Names::of(message, session, application);
-    out.write_str(names.message.map_or("?", |found| found.name.as_str()))?;
-    out.write_str("(")?;
+    let Palette { heading, end, .. } = palette;
+    let name = names.message.map_or("?", |found| found.name.as_str());
+    write!(out, "{heading}{name}{end}(")?;
     write_value(message.msg_type(), out)?;
     out.write_str(") seq ")?;
     write_value(message.raw(tag::MSG_SEQ_NUM).unwrap_or(b"?"), out)?;
@@ -100,7 +137,7 @@ pub fn one_line(
             out.write_str(text)?;
         }
     }
-    let mut walk = Walk { message, names, at: 0, sink: Line { out, gap: "  " } };
+    let mut walk = Walk { message, names, at: 0, sink: Line { out, names, palette, gap: "  " } };
     walk.at = walk.header_end();
     let trailer = walk.trailer_begin();
     walk.until(trailer, names.message.map_or(&[], |found| found.members.as_slice()))
@@ -112,13 +149,16 @@ struct Names<'d> {
     session: &'d Dictionary,
     application: &'d Dictionary,
     message: Option<&'d transfix_dictionary::Message>,
+    /// Whether its Text(58) speaks of another message.
+    rejects: bool,
 }
 
 impl<'d> Names<'d> {
     fn of(message: &Message<'_>, session: &'d Dictionary, application: &'d Dictionary) -> Self {
         let msg_type = message.msg_type();
         let message = session.message(msg_type).or_else(|| application.message(msg_type));
-        Self { session, application, message }
+        let rejects = matches!(msg_type, b"3" | b"j" | b"5");
+        Self { session, application, message, rejects }
     }
 
     fn field(&self, tag: Tag) -> Option<&'d transfix_dictionary::Field> {
@@ -224,18 +264,20 @@ impl<'w, S: Sink> Walk<'w, '_, S> {
     }
 }
 
-struct Tree<'o> {
+struct Tree<'o, 'd> {
     out: &'o mut dyn Write,
+    names: Names<'d>,
+    palette: &'o Palette,
     depth: usize,
 }
 
-impl Tree<'_> {
+impl Tree<'_, '_> {
     fn indent(&mut self) -> fmt::Result {
         (0..self.depth).try_for_each(|_| self.out.write_str("    "))
     }
 }
 
-impl Sink for Tree<'_> {
+impl Sink for Tree<'_, '_> {
     fn field(
         &mut self,
         text: &[u8],
@@ -243,25 +285,27 @@ impl Sink for Tree<'_> {
         known: Option<&transfix_dictionary::Field>,
     ) -> fmt::Result {
         self.indent()?;
-        self.out.write_str(known.map_or("?", |known| known.name.as_str()))?;
-        self.out.write_str(" (")?;
+        let Palette { name, value, end, .. } = self.palette;
+        write!(self.out, "{name}{}{end} (", known.map_or("?", |known| known.name.as_str()))?;
         write_value(text, self.out)?;
-        self.out.write_str("): ")?;
+        write!(self.out, "): {value}")?;
         if write_codes(known, field.value, self.out)? {
-            self.out.write_str(" (")?;
+            write!(self.out, "{end} (")?;
             write_value(field.value, self.out)?;
-            self.out.write_str(")")?;
-        } else {
+            return self.out.write_str(")\n");
+        }
+        if !write_referred(self.names, field, " ", self.out)? {
             write_value(field.value, self.out)?;
         }
-        self.out.write_str("\n")
+        writeln!(self.out, "{end}")
     }
 
     fn entry(&mut self, name: &str, n: u64, count: u64) -> fmt::Result {
         self.depth += 1;
         self.indent()?;
         self.depth += 1;
-        writeln!(self.out, "{name} (Repeating group {n}/{count})")
+        let Palette { name: begin, end, .. } = self.palette;
+        writeln!(self.out, "{begin}{name}{end} (Repeating group {n}/{count})")
     }
 
     fn entry_end(&mut self) -> fmt::Result {
@@ -270,13 +314,15 @@ impl Sink for Tree<'_> {
     }
 }
 
-struct Line<'o> {
+struct Line<'o, 'd> {
     out: &'o mut dyn Write,
+    names: Names<'d>,
+    palette: &'o Palette,
     /// What stands before the next field.
     gap: &'static str,
 }
 
-impl Sink for Line<'_> {
+impl Sink for Line<'_, '_> {
     fn field(
         &mut self,
         text: &[u8],
@@ -285,15 +331,19 @@ impl Sink for Line<'_> {
     ) -> fmt::Result {
         self.out.write_str(self.gap)?;
         self.gap = " ";
+        let Palette { name, value, end, .. } = self.palette;
+        self.out.write_str(name)?;
         match known {
             Some(known) => self.out.write_str(&known.name)?,
             None => write_value(text, self.out)?,
         }
-        self.out.write_str("=")?;
-        if !write_codes(known, field.value, self.out)? {
+        write!(self.out, "{end}={value}")?;
+        if !write_codes(known, field.value, self.out)?
+            && !write_referred(self.names, field, "", self.out)?
+        {
             write_value(field.value, self.out)?;
         }
-        Ok(())
+        self.out.write_str(end)
     }
 
     fn entry(&mut self, _: &str, _: u64, _: u64) -> fmt::Result {
@@ -327,26 +377,6 @@ fn write_codes(
         out.write_str(&code.name)?;
     }
     Ok(true)
-}
-
-/// Writes bytes as text: UTF-8 is kept; control characters and other bytes become `\xNN`.
-fn write_value(value: &[u8], out: &mut dyn Write) -> fmt::Result {
-    for chunk in value.utf8_chunks() {
-        let mut rest = chunk.valid();
-        while let Some((at, control)) = rest.char_indices().find(|(_, c)| c.is_control()) {
-            out.write_str(&rest[..at])?;
-            let end = at + control.len_utf8();
-            write_escaped(&rest.as_bytes()[at..end], out)?;
-            rest = &rest[end..];
-        }
-        out.write_str(rest)?;
-        write_escaped(chunk.invalid(), out)?;
-    }
-    Ok(())
-}
-
-fn write_escaped(bytes: &[u8], out: &mut dyn Write) -> fmt::Result {
-    bytes.iter().try_for_each(|byte| write!(out, "\\x{byte:02x}"))
 }
 
 #[cfg(test)]

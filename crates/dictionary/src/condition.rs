@@ -68,7 +68,7 @@ pub enum Operand {
 }
 
 /// A condition that can't be read: what is wrong, and at which character, counted from 0.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct BadCondition {
     /// The place in the text.
     pub at: usize,
@@ -79,6 +79,13 @@ pub struct BadCondition {
 impl fmt::Display for BadCondition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} (character {})", self.why, self.at + 1)
+    }
+}
+
+/// The text: what `main` returns is printed so.
+impl fmt::Debug for BadCondition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 

@@ -7,7 +7,7 @@ use core::fmt;
 use crate::BadCondition;
 
 /// A dictionary could not be read.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct DictionaryError {
     /// The file's name as the caller gave it.
     pub file: String,
@@ -118,6 +118,13 @@ impl fmt::Display for DictionaryError {
             write!(f, ":{}", self.line)?;
         }
         write!(f, ": {}: {}", self.element, self.problem)
+    }
+}
+
+/// The text: what `main` returns is printed so.
+impl fmt::Debug for DictionaryError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 

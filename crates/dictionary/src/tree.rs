@@ -9,7 +9,7 @@ use crate::nearest::nearest;
 use crate::{Category, Dictionary, Field, Flat, Kind, Member, Message};
 
 /// A dictionary has nothing of this name.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Unknown {
     /// What was asked for.
     pub what: String,
@@ -27,6 +27,13 @@ impl fmt::Display for Unknown {
             Some(nearest) => write!(f, "; did you mean '{nearest}'?"),
             None => f.write_str("; ask for a name, a tag or a MsgType"),
         }
+    }
+}
+
+/// The text: what `main` returns is printed so.
+impl fmt::Debug for Unknown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 

@@ -11,7 +11,7 @@
 use std::error::Error;
 
 use transfix::{
-    Application, BeginString, BusinessReject, Disconnect, Durability, Engine, EngineSettings,
+    Application, BeginString, BusinessReject, Disconnection, Durability, Engine, EngineSettings,
     Message, ResetPolicy, Role, SendError, SessionId, SessionRef, SessionSettings, Settings, tag,
 };
 
@@ -60,8 +60,8 @@ impl Application for Venue {
         println!("{} is logged on", session.id());
     }
 
-    fn on_disconnect(&mut self, id: &SessionId, reason: Disconnect) {
-        println!("{id}: {reason}; {} orders so far", self.orders);
+    fn on_disconnect(&mut self, id: &SessionId, end: &Disconnection<'_>) {
+        println!("{id}: {end}; {} orders so far", self.orders);
     }
 }
 
@@ -80,6 +80,8 @@ pub(crate) fn settings(address: &str) -> Settings {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
+    // The engine says what happens by `tracing`; without a subscriber nobody sees it.
+    tracing_subscriber::fmt().with_writer(std::io::stderr).init();
     let address = std::env::args().nth(1).unwrap_or_else(|| "127.0.0.1:9880".to_owned());
     let engine = Engine::start(&settings(&address), |_| Box::new(Venue::default()))?;
     println!("listening at {}; enter a line to stop", engine.listening()[0]);

@@ -62,6 +62,8 @@ impl Application for Client {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
+    // The engine says what happens by `tracing`; without a subscriber nobody sees it.
+    tracing_subscriber::fmt().with_writer(std::io::stderr).init();
     let mut args = std::env::args().skip(1);
     let address = args.next().unwrap_or_else(|| "127.0.0.1:9880".to_owned());
     let counterparty = args.next().unwrap_or_else(|| "VENUE".to_owned());

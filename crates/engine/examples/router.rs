@@ -13,7 +13,7 @@
 use std::error::Error;
 
 use transfix::{
-    Application, BeginString, BusinessReject, Disconnect, Durability, Engine, EngineSettings,
+    Application, BeginString, BusinessReject, Disconnection, Durability, Engine, EngineSettings,
     Message, ResetPolicy, Role, SendError, SessionId, SessionRef, SessionSettings, Settings, tag,
 };
 
@@ -49,8 +49,8 @@ impl Application for Passage {
         println!("{} is logged on", session.id());
     }
 
-    fn on_disconnect(&mut self, id: &SessionId, reason: Disconnect) {
-        println!("{id}: {reason}");
+    fn on_disconnect(&mut self, id: &SessionId, end: &Disconnection<'_>) {
+        println!("{id}: {end}");
     }
 }
 
@@ -82,6 +82,8 @@ pub(crate) fn start(settings: &Settings) -> Result<Engine, transfix::EngineError
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
+    // The engine says what happens by `tracing`; without a subscriber nobody sees it.
+    tracing_subscriber::fmt().with_writer(std::io::stderr).init();
     let mut args = std::env::args().skip(1);
     let listen = args.next().unwrap_or_else(|| "127.0.0.1:9881".to_owned());
     let venue = args.next().unwrap_or_else(|| "127.0.0.1:9880".to_owned());

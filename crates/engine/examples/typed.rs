@@ -84,6 +84,8 @@ pub(crate) fn settings(address: &str) -> Settings {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
+    // The engine says what happens by `tracing`; without a subscriber nobody sees it.
+    tracing_subscriber::fmt().with_writer(std::io::stderr).init();
     let address = std::env::args().nth(1).unwrap_or_else(|| "127.0.0.1:9880".to_owned());
     let engine = Engine::start(&settings(&address), |_| Box::new(Venue::default()))?;
     println!("listening at {}; enter a line to stop", engine.listening()[0]);

@@ -6,14 +6,19 @@ use transfix_codec::{Body, Message};
 use transfix_session::{Disconnect, HeaderChange, Now, Outbox, SendError, Session, SessionId};
 
 use crate::handle::{Registry, SessionHandle};
+use crate::told::{Disconnection, Rejected, Undone};
 
 /// The user's side of one session. Each session has an instance of its own, called by one thread
 /// at a time and in the order of MsgSeqNum(34).
 pub trait Application: Send {
-    /// An application message, in order. Once, as far as the journal reaches: a process that is
-    /// killed before the end of the turn gets it again, and what it answered then never left.
-    /// Answer with [`SessionRef::send`]; what is
-    /// sent here is stored and written together with all else of the same read.
+    /// An application message, in order. Answer with [`SessionRef::send`]; what is sent here is
+    /// stored and written together with all else of the same read.
+    ///
+    /// Each message comes once, as far as the journal reaches. It comes again in two cases, and
+    /// what was answered the first time never left then: the process was killed before the end of
+    /// the turn, or the store failed in it. In the second case [`Application::on_undone`] tells so
+    /// before any message comes again. A message at which this method panics counts as received,
+    /// and does not come again.
     ///
     /// # Errors
     /// A [`BusinessReject`] is answered by BusinessMessageReject(j), or Reject(3) up to FIX 4.1.
@@ -40,9 +45,31 @@ pub trait Application: Send {
         let _ = (logon, id);
     }
 
-    /// The session is logged on: application messages may be sent from now on.
+    /// The session is logged on: application messages may be sent from now on. Called once a
+    /// logon; a reset of the numbers while logged on calls [`Application::on_reset`].
     fn on_logon(&mut self, session: &mut SessionRef<'_>) {
         let _ = session;
+    }
+
+    /// Both numbers have begun again at 1 while the session is logged on, and it stays so: a
+    /// Logon(A) with ResetSeqNumFlag(141)=Y came, or answered one of ours.
+    fn on_reset(&mut self, session: &mut SessionRef<'_>) {
+        let _ = session;
+    }
+
+    /// The counterparty has rejected a message of ours, by Reject(3) or by
+    /// BusinessMessageReject(j). The latter is an application message, and comes to
+    /// [`Application::on_message`] too.
+    fn on_reject(&mut self, rejected: &Rejected<'_>, session: &mut SessionRef<'_>) {
+        let _ = (rejected, session);
+    }
+
+    /// The session goes on from what its store has, after the store failed or the application
+    /// panicked in the middle of a turn: forget what the messages in `undone` have led to, or build
+    /// it anew from the journal. After a panic it is called in any case, since what the application
+    /// itself has in memory may be half changed. Called before the session connects again.
+    fn on_undone(&mut self, id: &SessionId, undone: &Undone) {
+        let _ = (id, undone);
     }
 
     /// A message that was handed over cannot be sent, or is given back at the end of a connection
@@ -51,9 +78,10 @@ pub trait Application: Send {
         let _ = (id, msg_type, body, why);
     }
 
-    /// The session has ended its link; it may log on again later.
-    fn on_disconnect(&mut self, id: &SessionId, reason: Disconnect) {
-        let _ = (id, reason);
+    /// The session has no connection any more; it may log on again later. Called also for a
+    /// connection that never logged on.
+    fn on_disconnect(&mut self, id: &SessionId, end: &Disconnection<'_>) {
+        let _ = (id, end);
     }
 
     /// The counterparty asks for this message, which was sent before, again. Whether it is sent, or

@@ -5,6 +5,7 @@ use transfix_session::SessionId;
 use transfix_store::{Store, StoreError};
 
 use crate::application::Application;
+use crate::cpus;
 use crate::engine::{Engine, EngineError};
 use crate::settings::{SessionSettings, Settings};
 use crate::template::Admit;
@@ -65,6 +66,7 @@ impl<'a> EngineBuilder<'a> {
         self,
         application: impl FnMut(&SessionId) -> Box<dyn Application>,
     ) -> Result<Engine, EngineError> {
+        cpus::check(self.settings).map_err(EngineError::Settings)?;
         Engine::start_built(self, application)
     }
 }

@@ -6,6 +6,7 @@ mod backlog;
 mod delivery;
 mod journal;
 mod outgoing;
+mod tell;
 mod watched;
 
 use std::collections::BTreeMap;
@@ -31,9 +32,11 @@ use crate::link::Down;
 use crate::mask::masked;
 use crate::protocol_log::{Tap, Unlogged};
 use crate::queue::SendQueue;
+use crate::repeats::Repeats;
 use crate::replay::Replay;
 use crate::schedule::Hours;
 use crate::settings::{GarbledPolicy, Offline, Unavailable, Unsent};
+use crate::told::Disconnection;
 
 /// Answers of the session layer that may wait beyond the limit of applications.
 const STALLED_BYTES: usize = 4 << 20;
@@ -136,6 +139,13 @@ pub(crate) struct Desk {
     postponed: Postponed,
     /// A Logon(A) that the application has judged already, before this session was made.
     pub(crate) judged: Vec<u8>,
+    /// The number expected before the message that is being handled.
+    expected: u64,
+    /// Text(58) of the counterparty's Logout(5) in this connection.
+    logout_text: Option<Vec<u8>>,
+    repeats: Repeats,
+    /// A turn has panicked: what it has left in memory is not to be trusted.
+    panicked: bool,
 }
 
 impl Desk {
@@ -169,6 +179,10 @@ impl Desk {
             pause_until_ns: None,
             postponed: Postponed::default(),
             judged: Vec::new(),
+            expected: 0,
+            logout_text: None,
+            repeats: Repeats::default(),
+            panicked: false,
         }
     }
 
@@ -220,6 +234,7 @@ impl Desk {
 
     /// A link is up.
     pub(crate) fn connected(&mut self, now: Now) -> Result<(), Down> {
+        self.logout_text = None;
         // An acceptor does so when it has found the Logon(A) good: what a stranger begins must not
         // take the store from the process that has it.
         if !self.options.refresh_on_logon {
@@ -255,6 +270,7 @@ impl Desk {
                 self.fill_logon();
             }
         }
+        self.expected = self.session.next_num_in();
         self.session.receive(now, message, &mut self.out)
     }
 
@@ -263,7 +279,7 @@ impl Desk {
         let id = &self.session.config().id;
         let Err(refusal) = self.application.judge_logon(logon, id) else { return Ok(()) };
         tracing::warn!(session = %id, why = %refusal.text, "Logon(A) refused");
-        Err(self.session.deny_logon(now, &refusal.text, &mut self.out))
+        Err(self.session.deny_logon(now, logon, &refusal.text, &mut self.out))
     }
 
     /// What a session that is to be made for this Logon(A) would make of it, but for its numbers.
@@ -321,15 +337,16 @@ impl Desk {
         if self.wants_wire {
             self.application.on_wire(Direction::Inbound, &masked(message.bytes()));
         }
-        self.note_remarks();
+        self.note_remarks(now);
         self.act_on_one(now, message, verdict)?;
         while let Some(held) = self.session.take_held() {
             let mut index = std::mem::take(&mut self.held_index);
             let mut acted = Ok(());
             // It was whole and sound when it was kept.
             if let Ok(message) = Message::parse(&held, &mut index, CheckSumPolicy::Ignore) {
+                self.expected = self.session.next_num_in();
                 let verdict = self.session.receive_held(now, &message, &mut self.out);
-                self.note_remarks();
+                self.note_remarks(now);
                 acted = self.act_on_one(now, &message, verdict);
             }
             self.held_index = index;
@@ -344,6 +361,9 @@ impl Desk {
         message: &Message<'_>,
         verdict: Verdict,
     ) -> Result<(), Down> {
+        if matches!(message.msg_type(), b"3" | b"5" | b"j") {
+            self.heed(now, message, verdict);
+        }
         match verdict {
             Verdict::Deliver => self.deliver(now, message, Fate::Offered)?,
             Verdict::Throttled => self.deliver(now, message, Fate::Refused)?,
@@ -352,20 +372,18 @@ impl Desk {
             Verdict::Handled if check_msg_type(message.msg_type()).is_ok() => {}
             Verdict::Handled => self.with_application(now, |app, s| app.on_admin(message, s)),
             Verdict::LoggedOn => self.logged_on(now, message)?,
+            Verdict::Reset => self.reset(now, message)?,
             Verdict::LoggedOnThenResend { begin, end } => {
                 // Before the application sends more, which is not asked for.
-                self.start_replay(begin, end);
+                self.start_replay(now, begin, end);
                 self.logged_on(now, message)?;
             }
             Verdict::Resend { begin, end } => {
                 self.with_application(now, |app, s| app.on_admin(message, s));
                 self.note_request(now);
-                self.start_replay(begin, end);
+                self.start_replay(now, begin, end);
             }
             Verdict::Disconnect(reason) => {
-                if matches!(reason, Disconnect::LogonRefused(_) | Disconnect::LogonInvalid(_)) {
-                    tracing::warn!(session = %self.id(), %reason, "a Logon(A) was not taken");
-                }
                 self.with_application(now, |app, s| app.on_admin(message, s));
                 if reason == Disconnect::ResendLoop {
                     self.note_request(now);
@@ -385,7 +403,7 @@ impl Desk {
         self.note_state();
         // Once more: DefaultCstmApplVerID(1408) is agreed now.
         self.choose_rules(self.session.appl_ver_id());
-        tracing::info!(session = %self.id(), "logged on");
+        self.tell_logon(now);
         self.with_application(now, |app, s| {
             app.on_admin(message, s);
             app.on_logon(s);
@@ -393,8 +411,20 @@ impl Desk {
         Ok(())
     }
 
-    fn start_replay(&mut self, begin: u64, end: u64) {
-        tracing::info!(session = %self.id(), begin, end, "resending");
+    /// The numbers have begun again while the session is logged on.
+    fn reset(&mut self, now: Now, message: &Message<'_>) -> Result<(), Down> {
+        self.put_entries(now).map_err(Down::Store)?;
+        self.choose_rules(self.session.appl_ver_id());
+        tracing::info!(session = %self.id(), "the numbers begin again at 1");
+        self.with_application(now, |app, s| {
+            app.on_admin(message, s);
+            app.on_reset(s);
+        });
+        Ok(())
+    }
+
+    fn start_replay(&mut self, now: Now, begin: u64, end: u64) {
+        self.tell_resend(now, begin, end);
         let last = self.session.next_num_out() - 1;
         self.replay.start(begin, end, last, self.out.bytes().len());
     }
@@ -442,9 +472,9 @@ impl Desk {
         self.options.search_garbled.then(within).flatten().unwrap_or(covered)
     }
 
-    pub(crate) fn garbled(&mut self, reason: Garbled, bytes: usize) {
+    pub(crate) fn garbled(&mut self, now: Now, reason: Garbled, bytes: usize) {
         self.counters.garbled += 1;
-        tracing::warn!(session = %self.id(), bytes, %reason, "skipped");
+        self.tell_garbled(now, reason, bytes);
     }
 
     /// Logs what was received and is not logged yet.
@@ -459,7 +489,7 @@ impl Desk {
         frame: &[u8],
         reason: Garbled,
     ) -> Result<(), Down> {
-        self.garbled(reason, frame.len());
+        self.garbled(now, reason, frame.len());
         if self.options.garbled == GarbledPolicy::Skip {
             return Ok(());
         }
@@ -477,6 +507,7 @@ impl Desk {
     }
 
     pub(crate) fn tick(&mut self, now: Now) -> Result<(), Down> {
+        self.tell_untold(now);
         self.offer_again(now)?;
         match self.session.tick(now, &mut self.out) {
             Verdict::Disconnect(reason) => Err(Down::Session(reason)),
@@ -484,9 +515,9 @@ impl Desk {
         }
     }
 
-    fn note_remarks(&mut self) {
+    fn note_remarks(&mut self, now: Now) {
         while let Some(remark) = self.session.take_remark() {
-            tracing::warn!(session = %self.id(), "{remark}");
+            self.tell_remark(now, remark);
             if let Remark::PassedOver(count) = remark {
                 self.counters.passed_over += count;
             }
@@ -498,7 +529,7 @@ impl Desk {
     fn note_request(&mut self, now: Now) {
         let times = self.session.same_resend_requests();
         if times > 1 {
-            tracing::warn!(session = %self.id(), times, "the same ResendRequest(2) again");
+            self.tell_resend_loop(now, times);
             self.with_application(now, |app, s| app.on_resend_loop(times, s));
         }
     }
@@ -574,6 +605,10 @@ impl Desk {
     }
 
     pub(crate) fn closed(&mut self, now: Now, queue: &SendQueue, reason: Disconnect) {
+        let reason = match (reason, self.session.state()) {
+            (Disconnect::LinkLost, State::LogonSent) => Disconnect::LogonUnanswered,
+            _ => reason,
+        };
         self.forget_postponed();
         self.session.disconnected(&mut self.out);
         self.note_state();
@@ -591,8 +626,10 @@ impl Desk {
         self.pause_until_ns = None;
         self.shown = 0;
         self.replay.clear();
-        tracing::info!(session = %self.id(), %reason, "disconnected");
-        self.application.on_disconnect(&self.session.config().id, reason);
+        let text = self.logout_text.take();
+        let end = Disconnection::new(reason, text.as_deref());
+        self.tell_end(now, &end);
+        self.application.on_disconnect(&self.session.config().id, &end);
     }
 }
 

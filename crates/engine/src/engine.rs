@@ -10,10 +10,12 @@ use std::thread::JoinHandle;
 use transfix_codec::{CheckSumPolicy, FieldIndex, Limits, Message, Switches, Tag, tag};
 use transfix_session::{Checks, Config, Role, Session, SessionId};
 use transfix_store::{Store, StoreError};
+use transfix_transport::refuse_long_files_by_error;
 
 use crate::application::Application;
 use crate::builder::EngineBuilder;
 use crate::clock;
+use crate::deferred::Deferred;
 use crate::desk::{Desk, LinkOptions};
 use crate::handle::{Registry, SessionHandle, Shared};
 use crate::link::Link;
@@ -31,7 +33,6 @@ use crate::waiting::{Waiting, WaitingTotal};
 use crate::worker::{Command, Mailbox, Worker};
 
 /// Why an engine did not start.
-#[derive(Debug)]
 pub enum EngineError {
     /// The settings of a session contradict themselves.
     Settings(String),
@@ -42,7 +43,8 @@ pub enum EngineError {
         /// What the system said.
         source: io::Error,
     },
-    /// A store cannot be opened.
+    /// The store of no session can be opened. If it is only that of some, the others start; see
+    /// [`SessionHandle::store_failure`].
     Store {
         /// The session.
         id: SessionId,
@@ -58,6 +60,13 @@ impl fmt::Display for EngineError {
             Self::Io { what, source } => write!(f, "{what}: {source}"),
             Self::Store { id, source } => write!(f, "the store of {id}: {source}"),
         }
+    }
+}
+
+/// The text: what `main` returns is printed so.
+impl fmt::Debug for EngineError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 
@@ -91,9 +100,26 @@ struct Plan {
     keeps_empty: bool,
 }
 
+impl Plan {
+    /// Gives the n-th session to its thread.
+    fn add(&mut self, slot: Slot, session: &SessionSettings, n: usize) {
+        match session.mode {
+            Mode::Pool => {
+                let workers = self.pool.len();
+                self.pool[n % workers].push(slot);
+            }
+            Mode::Polled => self.polled.push(slot),
+            mode => self.own.push((slot, mode, session.cpu)),
+        }
+    }
+}
+
 impl Engine {
     /// Opens the stores, binds the listeners and starts the threads. `application` is called once
     /// for each session.
+    ///
+    /// A session whose store cannot be opened does not keep the others from starting: the log says
+    /// why, [`SessionHandle::store_failure`] too, and its store is tried again until it opens.
     ///
     /// # Errors
     /// [`EngineError`]; nothing is left running then.
@@ -138,11 +164,10 @@ impl Engine {
         mut application: impl FnMut(&SessionId) -> Box<dyn Application>,
     ) -> Result<Self, EngineError> {
         let EngineBuilder { settings, admit, open_store } = builder;
-        let template = settings.sessions.iter().find(|s| is_template(s));
-        if let Some(template) = template.filter(|_| admit.is_none()) {
-            let id = template.id();
-            let why = format!("{id} is a template; Engine::builder().admit() says whom");
-            return Err(EngineError::Settings(why));
+        // A limit on the length of files is then an error of a store or log, as a full disk is.
+        refuse_long_files_by_error();
+        if admit.is_none() {
+            check_no_template(settings)?;
         }
         let mut registry = Registry::default();
         registry.waiting = Arc::new(WaitingTotal::new(settings.engine.waiting_bytes_max));
@@ -153,6 +178,7 @@ impl Engine {
         let mut listening = Listening::default();
         let mut templates = Vec::new();
         let mut plan = Plan::default();
+        let mut refused = Vec::new();
         plan.pool.resize_with(settings.engine.workers.max(1), Vec::new);
         for (n, session) in settings.sessions.iter().enumerate() {
             settings_check::check(session).map_err(EngineError::Settings)?;
@@ -161,7 +187,9 @@ impl Engine {
                 templates.push((listening.add(session)?, session.clone()));
                 continue;
             }
-            let shared = Arc::new(open(session, application(&session.id()), &registry)?);
+            let (shared, why) = open_or_defer(session, application(&session.id()), &registry)?;
+            refused.extend(why);
+            let shared = Arc::new(shared);
             let dial = match session.role {
                 Role::Initiator => Some(dial(session)?),
                 Role::Acceptor => {
@@ -170,15 +198,13 @@ impl Engine {
                 }
             };
             let slot = Slot::new(Arc::clone(&shared), dial);
-            match session.mode {
-                Mode::Pool => {
-                    let workers = plan.pool.len();
-                    plan.pool[n % workers].push(slot);
-                }
-                Mode::Polled => plan.polled.push(slot),
-                mode => plan.own.push((slot, mode, session.cpu)),
-            }
+            plan.add(slot, session, n);
             sessions.push(shared);
+        }
+        if refused.len() == settings.sessions.len()
+            && let Some(first) = refused.into_iter().next()
+        {
+            return Err(first);
         }
         registry.fill(&sessions);
         let mut engine = Self {
@@ -348,6 +374,12 @@ impl Drop for Engine {
     }
 }
 
+fn check_no_template(settings: &Settings) -> Result<(), EngineError> {
+    let Some(template) = settings.sessions.iter().find(|s| is_template(s)) else { return Ok(()) };
+    let why = format!("{} is a template; Engine::builder().admit() says whom", template.id());
+    Err(EngineError::Settings(why))
+}
+
 /// Pins the calling thread to one CPU.
 ///
 /// # Errors
@@ -373,9 +405,44 @@ pub(crate) fn open(
     open_over(open_store, settings, application, registry)
 }
 
+/// The same for a session of the settings: if its store cannot be opened it has one that will be,
+/// and the error is returned beside it.
+fn open_or_defer(
+    settings: &SessionSettings,
+    application: Box<dyn Application>,
+    registry: &Arc<Registry>,
+) -> Result<(Shared, Option<EngineError>), EngineError> {
+    let why = match open_store(settings, registry) {
+        Ok(store) => {
+            return Ok((open_with(store, settings, application, registry)?, None));
+        }
+        Err(EngineError::Store { source, .. }) => source,
+        Err(error) => return Err(error),
+    };
+    let (later, among) = (settings.clone(), Arc::clone(registry));
+    let store = Box::new(Deferred::new(Box::new(move || {
+        open_store(&later, &among).map_err(|error| match error {
+            EngineError::Store { source, .. } => source,
+            error => StoreError::Own(io::Error::other(error.to_string())),
+        })
+    })));
+    let shared = open_with(store, settings, application, registry)?;
+    shared.with_desk(|desk| desk.fail(&why));
+    Ok((shared, Some(EngineError::Store { id: settings.id(), source: why })))
+}
+
 /// Puts a session together over the store that `open_store` answers with.
 pub(crate) fn open_over(
     open_store: OpenStoreOf,
+    settings: &SessionSettings,
+    application: Box<dyn Application>,
+    registry: &Arc<Registry>,
+) -> Result<Shared, EngineError> {
+    open_with(open_store(settings, registry)?, settings, application, registry)
+}
+
+fn open_with(
+    store: Box<dyn Store>,
     settings: &SessionSettings,
     application: Box<dyn Application>,
     registry: &Arc<Registry>,
@@ -390,7 +457,6 @@ pub(crate) fn open_over(
         }
     }
     let hours = schedule.map(Hours::new);
-    let store = open_store(settings, registry)?;
     let log = open_log(settings, registry)?;
     let parts = Parts { config: settings.config(), data_fields, hours, store, log, application };
     assemble(settings, parts, registry).map_err(|source| EngineError::Store { id, source })
@@ -484,6 +550,8 @@ pub(crate) fn assemble(
         closed: AtomicBool::new(false),
         enabled: AtomicBool::new(true),
         attention: AtomicBool::new(false),
+        revive: AtomicBool::new(false),
+        after_panic: settings.after_panic,
     })
 }
 

@@ -16,7 +16,7 @@ use crate::link::Link;
 use crate::protocol_log::ProtocolLogs;
 use crate::queue::{Pushed, SendQueue};
 use crate::rule_book::RuleBook;
-use crate::settings::{Offline, SendMode};
+use crate::settings::{AfterPanic, Offline, SendMode};
 use crate::waiting::{Waiting, WaitingTotal};
 use crate::worker;
 
@@ -39,6 +39,9 @@ pub(crate) struct Shared {
     pub(crate) enabled: AtomicBool,
     /// Something other than a message waits for the worker.
     pub(crate) attention: AtomicBool,
+    /// An operator wants the session back that has failed.
+    pub(crate) revive: AtomicBool,
+    pub(crate) after_panic: AfterPanic,
 }
 
 /// The state of a session, for those who do not hold its lock; written by the desk.

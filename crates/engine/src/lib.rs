@@ -31,11 +31,27 @@
 //! assert_eq!(outcomes.len(), 1);
 //! # Ok::<(), transfix::EngineError>(())
 //! ```
+//!
+//! # What happened?
+//! The engine prints nothing. What concerns one session's messages it says to the [`Application`];
+//! all else, such as a connection that was refused and why, are events of the crate [`tracing`].
+//! **Without a subscriber nobody sees them.** Install one first in `main`, for instance
+//! that of the crate `tracing-subscriber`, which writes a line for each event:
+//!
+//! ```
+//! tracing_subscriber::fmt().with_writer(std::io::stderr).init();
+//! ```
+//!
+//! The page "What happened?" of the book (`book/src/what-happened.md`) lists all events and says
+//! what to do about the usual ones. An engine writes a few for each connection and none for each
+//! message.
 #![forbid(unsafe_code)]
 
 mod application;
 mod builder;
 pub mod clock;
+mod cpus;
+mod deferred;
 mod desk;
 mod dictionary_source;
 mod engine;
@@ -45,11 +61,13 @@ mod link;
 mod listening;
 mod lobby;
 mod mask;
+mod network;
 mod operate;
 pub mod probe;
 mod protocol_log;
 mod queue;
 mod reopening;
+mod repeats;
 mod replay;
 mod retention;
 pub mod rig;
@@ -62,6 +80,7 @@ mod settings_tables;
 pub mod simulated;
 mod slot;
 mod template;
+mod told;
 mod waiting;
 mod worker;
 
@@ -74,11 +93,12 @@ pub use handle::{Sent, SessionHandle};
 pub use protocol_log::{LogDirection, LogSettings};
 pub use retention::{BeyondLimit, RetentionSettings};
 pub use settings::{
-    Durability, EngineSettings, GarbledPolicy, Mode, Offline, SendMode, SessionSettings, Settings,
-    Unavailable, UnavailableAction, Unsent,
+    AfterPanic, Durability, EngineSettings, GarbledPolicy, Mode, Offline, SendMode,
+    SessionSettings, Settings, Unavailable, UnavailableAction, Unsent,
 };
 pub use settings_file::SettingsError;
 pub use slot::{Outcome, SessionOutcome};
+pub use told::{Disconnection, Rejected, RejectedBy, Undone};
 
 pub use transfix_codec as codec;
 #[cfg(feature = "fix40")]

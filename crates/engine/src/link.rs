@@ -31,7 +31,7 @@ pub(crate) enum Down {
     Io(io::Error),
     /// The store failed: the link stays down until it is open again.
     Store(StoreError),
-    /// The application or the engine panicked: it stays down until the engine is started anew.
+    /// The application or the engine panicked: the session goes on from its store, if it is to.
     Panicked,
 }
 
@@ -153,7 +153,7 @@ impl Link {
                 Frame::Garbled { skip, reason } => {
                     let skip = desk.lost_with(inbox.bytes(), skip);
                     received.garbled(inbox.range(skip));
-                    desk.garbled(reason, skip);
+                    desk.garbled(now, reason, skip);
                     inbox.consume(skip);
                 }
             }
@@ -240,6 +240,16 @@ impl Link {
             }
             None => Ok(()),
         }
+    }
+
+    /// Goes on from the store, after it has failed or a turn has panicked.
+    pub(crate) fn reopen(&mut self, now: Now, queue: &SendQueue) -> Result<(), StoreError> {
+        self.desk.reopen(now, queue)?;
+        self.inbox.clear();
+        self.preloaded = false;
+        self.index = self.desk.index();
+        self.received = Received::of(self.desk.log.as_ref());
+        Ok(())
     }
 
     /// Closes the connection, if there is one, and tells the application.

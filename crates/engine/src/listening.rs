@@ -36,7 +36,8 @@ impl Listening {
             return Ok(group);
         }
         let options = socket_options(settings);
-        let what = format!("listening at {}", settings.address);
+        let place = settings.place("address");
+        let what = format!("{place}{}: listening at {}", settings.id(), settings.address);
         // A name such as localhost stands for several addresses; a free port is one of one.
         let mut found = resolve(settings)?;
         if found.iter().any(|address| address.port() == 0) {
@@ -89,7 +90,8 @@ pub(crate) fn socket_options(settings: &SessionSettings) -> SocketOptions {
 
 /// Names are resolved once, here: a worker never waits for a name server.
 pub(crate) fn resolve(settings: &SessionSettings) -> Result<Vec<SocketAddr>, EngineError> {
-    let what = || format!("address {} of {}", settings.address, settings.id());
+    let place = settings.place("address");
+    let what = || format!("{place}{}: address {}", settings.id(), settings.address);
     let found: Vec<_> = settings.address.to_socket_addrs().map_err(io_error(what()))?.collect();
     if found.is_empty() {
         return Err(io_error(what())(io::ErrorKind::AddrNotAvailable.into()));

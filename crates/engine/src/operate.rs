@@ -30,6 +30,14 @@ impl SessionHandle {
         self.call_worker();
     }
 
+    /// Why the session's store takes nothing now: it has failed, or could not be opened at the
+    /// start. Meanwhile the session has no connection, and the store is tried again in growing
+    /// intervals of up to a minute. `None` if all is well.
+    #[must_use]
+    pub fn store_failure(&self) -> Option<String> {
+        self.with_link(|link| link.desk.store_failure().map(str::to_owned))
+    }
+
     /// Allows the session to be connected again.
     pub fn log_on(&self) {
         self.shared.enabled.store(true, Ordering::Release);
@@ -43,6 +51,15 @@ impl SessionHandle {
                 link.desk.cut = Some(Disconnect::Operator);
             }
         });
+        self.call_worker();
+    }
+
+    /// Brings a session back at once that has failed, since its store did or since it panicked:
+    /// from what its store has. [`Application::on_undone`](crate::Application::on_undone) is told
+    /// what that does not have. Without effect on any other session; while the cause is still there
+    /// it fails again.
+    pub fn revive(&self) {
+        self.shared.revive.store(true, Ordering::Release);
         self.call_worker();
     }
 

@@ -1,9 +1,9 @@
-//! Opening a store that has failed again, in a thread of its own: reading a large one takes time,
-//! which the other sessions of the worker have not.
+//! Bringing back a session whose store has failed, or which has panicked, in a thread of its own:
+//! reading a large store takes time, which the other sessions of the worker have not.
 //!
 //! Invariant: the thread has ended when this is dropped, so that nobody else holds the store.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use transfix_store::StoreError;
@@ -17,7 +17,7 @@ const LAST_NS: u64 = 64 * FIRST_NS;
 /// Time between two looks at an attempt.
 const LOOK_NS: u64 = 10_000_000;
 
-/// How a store that has failed is opened again.
+/// How a session that has failed comes back.
 pub(crate) struct Reopening {
     step: Step,
     wait_ns: u64,
@@ -38,10 +38,17 @@ impl Default for Reopening {
 }
 
 impl Reopening {
-    /// The store has failed.
+    /// The session has failed.
     pub(crate) fn plan(&mut self, now_ns: u64) {
         self.step = Step::At(now_ns + self.wait_ns);
         self.wait_ns = (2 * self.wait_ns).min(LAST_NS);
+    }
+
+    /// An operator wants it back now.
+    pub(crate) fn hurry(&mut self, now_ns: u64) {
+        if !matches!(self.step, Step::Runs(..)) {
+            self.step = Step::At(now_ns);
+        }
     }
 
     /// The store has served a connection to its end.
@@ -81,8 +88,10 @@ impl Reopening {
                     tracing::error!(session = %shared.id, %error, "the store does not open again");
                     self.plan(now_ns);
                 }
-                // Whoever panicked with the lock has ended the session for good.
-                Err(_) => {}
+                Err(_) => {
+                    tracing::error!(session = %shared.id, "panicked while it was brought back");
+                    self.plan(now_ns);
+                }
             },
         }
         false
@@ -98,6 +107,9 @@ impl Drop for Reopening {
 }
 
 fn reopen(shared: &Shared) -> Result<(), StoreError> {
-    let mut link = shared.link.lock().map_err(|_| StoreError::Poisoned)?;
-    link.desk.reopen(clock::now(), &shared.queue)
+    let mut link = shared.link.lock().unwrap_or_else(PoisonError::into_inner);
+    link.reopen(clock::now(), &shared.queue)?;
+    // What a panic may have left half done is made anew.
+    shared.link.clear_poison();
+    Ok(())
 }

@@ -7,6 +7,7 @@ use transfix_store::{
     Compress, FileStore, MemoryStore, Options, Retention, Store, StoreError, WhenFull,
 };
 
+use crate::network;
 use crate::settings::{Durability, SessionSettings};
 
 /// What becomes of messages beyond `bytes_max`.
@@ -26,8 +27,8 @@ pub enum BeyondLimit {
 #[serde(deny_unknown_fields, default)]
 pub struct RetentionSettings {
     /// Directory that segments of the store are moved to once neither a start nor a resend needs
-    /// them; each session has a folder of its own in it. On the file system of the store. Default
-    /// none: they stay.
+    /// them; each session has a folder of its own in it. On another file system than that of the
+    /// store they are copied. Default none: they stay.
     pub archive_dir: Option<PathBuf>,
     /// Whether such segments are compressed to `.zst`; needs the cargo feature `zstd`. Default
     /// false.
@@ -142,7 +143,12 @@ pub(crate) fn open_store(
         segment_bytes_max: settings.segment_bytes.max(SEGMENT_BYTES_MAX).min(segment_max),
     };
     let path = settings.store_path();
-    let (mut store, recovered) = FileStore::open(&path, options, now_ns)?;
+    network::check(&path, settings.allow_network_store)?;
+    let opened = FileStore::open_for(&settings.folder(), &path, options, now_ns);
+    let (mut store, recovered) = opened?;
+    store.report_to(|error| {
+        tracing::warn!(%error, "the next segment of a store cannot be made beforehand");
+    });
     if recovered.cut_bytes > 0 {
         let cut_bytes = recovered.cut_bytes;
         tracing::warn!(path = %path.display(), cut_bytes, "an unfinished batch was cut");

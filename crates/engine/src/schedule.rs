@@ -76,7 +76,7 @@ impl Interval {
 }
 
 /// Why a schedule was not taken.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct ScheduleError {
     message: String,
     /// The key at fault; empty if it is the whole.
@@ -112,12 +112,21 @@ impl fmt::Display for ScheduleError {
     }
 }
 
+/// The text: what `main` returns is printed so.
+impl fmt::Debug for ScheduleError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
 impl std::error::Error for ScheduleError {}
 
 /// The windows of one session.
 #[derive(Clone, Debug)]
 pub struct Schedule {
     zone: TimeZone,
+    /// As it was written.
+    zone_name: String,
     windows: Vec<Window>,
     holidays: BTreeSet<Date>,
     numbers: NumbersAtOpening,
@@ -131,7 +140,7 @@ impl Schedule {
     /// [`ScheduleError`]: an unknown zone, a time or day that is none, windows that overlap or
     /// never open, combinations that could mean two things.
     pub fn new(settings: &ScheduleSettings) -> Result<Self, ScheduleError> {
-        let zone = TimeZone::get(&settings.zone).map_err(|_| unknown_zone(&settings.zone))?;
+        let zone = zone_of(&settings.zone)?;
         let windows = settings.windows()?;
         let holidays = holidays::read(&settings.holidays).map_err(|error| error.at("holidays"))?;
         if !holidays.is_empty() && windows.iter().any(Window::spans_days) {
@@ -150,7 +159,8 @@ impl Schedule {
             .at("outside"));
         }
         let (numbers, outside) = (settings.numbers, settings.outside.clone());
-        let schedule = Self { zone, windows, holidays, numbers, outside };
+        let zone_name = settings.zone.clone();
+        let schedule = Self { zone, zone_name, windows, holidays, numbers, outside };
         schedule.check_overlaps()?;
         Ok(schedule)
     }
@@ -207,7 +217,7 @@ impl Schedule {
     /// The name of the zone.
     #[must_use]
     pub fn zone(&self) -> &str {
-        self.zone.iana_name().unwrap_or("UTC")
+        &self.zone_name
     }
 
     /// The windows that open on `day`, in order, on wall clocks.
@@ -265,11 +275,38 @@ fn days(n: i64) -> jiff::Span {
     jiff::Span::new().days(n)
 }
 
+/// Longest distance of a zone from UTC, in hours.
+const OFFSET_HOURS_MAX: i8 = 14;
+
+/// The zone of an IANA name, or of a distance from UTC such as `+02:00`.
+fn zone_of(name: &str) -> Result<TimeZone, ScheduleError> {
+    let Some(sign) = name.chars().next().filter(|sign| "+-".contains(*sign)) else {
+        return TimeZone::get(name).map_err(|_| unknown_zone(name));
+    };
+    let wrong = || {
+        let what = format!("`{name}` is no distance from UTC; write it as +02:00 or -05:30");
+        ScheduleError::new(what).at("zone")
+    };
+    let two = |digits: &str| {
+        let is_plain = digits.len() == 2 && digits.bytes().all(|b| b.is_ascii_digit());
+        digits.parse::<i8>().ok().filter(|_| is_plain).ok_or_else(wrong)
+    };
+    let (hours, minutes) = name[1..].split_once(':').ok_or_else(wrong)?;
+    let (hours, minutes) = (two(hours)?, two(minutes)?);
+    if minutes > 59 || (hours, minutes) > (OFFSET_HOURS_MAX, 0) {
+        return Err(wrong());
+    }
+    let seconds = (i32::from(hours) * 60 + i32::from(minutes)) * 60;
+    let seconds = if sign == '-' { -seconds } else { seconds };
+    jiff::tz::Offset::from_seconds(seconds).map(TimeZone::fixed).map_err(|_| wrong())
+}
+
 fn unknown_zone(name: &str) -> ScheduleError {
     let all: Vec<String> = jiff::tz::db().available().map(|zone| zone.to_string()).collect();
     let similar = |zone: &&String| (strsim::jaro_winkler(name, zone) * 1000.0) as u32;
     let near = all.iter().max_by_key(similar).filter(|zone| similar(zone) > 700);
     let near = near.map(|zone| format!("did you mean `{zone}`?"));
-    let near = near.unwrap_or_else(|| "zones have IANA names, such as Europe/London".to_owned());
+    let forms = "a zone is an IANA name such as Europe/London, or written as +02:00";
+    let near = near.unwrap_or_else(|| forms.to_owned());
     ScheduleError::new(format!("unknown time zone `{name}`; {near}")).at("zone")
 }

@@ -192,6 +192,18 @@ impl Default for Unavailable {
     }
 }
 
+/// What becomes of a session whose application, or whose own code, has panicked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AfterPanic {
+    /// It goes on from its store after a pause that grows from 1 s to 64 s;
+    /// [`crate::Application::on_undone`] is told what that does not have.
+    #[default]
+    Revive,
+    /// It stays down until [`crate::SessionHandle::revive`], or the next start of the engine.
+    End,
+}
+
 /// What becomes of a framed message that is garbled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -374,6 +386,10 @@ pub struct SessionSettings {
     /// [`Unavailable`].
     #[serde(default)]
     pub unavailable: Unavailable,
+    /// What becomes of the session when its application panics: `revive` or `end`. Default
+    /// `revive`.
+    #[serde(default)]
+    pub after_panic: AfterPanic,
     /// Whether a message with DeliverToCompID(128) is passed on to the session of the same version
     /// with that counterparty, on behalf of its sender. Default false: the application gets it.
     #[serde(default)]
@@ -384,6 +400,11 @@ pub struct SessionSettings {
     /// Directory of the stores; each session has a folder of its own in it. Default `store`.
     #[serde(default = "default_store_dir")]
     pub store_dir: PathBuf,
+    /// Whether the store may lie on a network file system such as NFS or SMB. There another host
+    /// may write it at the same time, and a lost connection ends the process. Default false: it is
+    /// refused.
+    #[serde(default)]
+    pub allow_network_store: bool,
     /// Whether application messages sent are kept, to be sent again when they are asked for. If
     /// not, only their numbers are, and a SequenceReset-GapFill(4) covers them. Default true.
     #[serde(default = "default_true")]
@@ -426,6 +447,28 @@ pub struct SessionSettings {
     /// Socket buffers in bytes, 0 for the system's choice. Default 0.
     #[serde(default)]
     pub tcp_receive_buffer_bytes: usize,
+    /// Where its keys stand, if it comes from a file.
+    #[serde(skip)]
+    pub(crate) places: Option<Arc<Places>>,
+}
+
+/// A settings file, and the lines of its keys.
+#[derive(Debug)]
+pub(crate) struct Places {
+    pub(crate) path: PathBuf,
+    /// The keys of one session, also those of `[defaults]`.
+    pub(crate) session: BTreeMap<String, usize>,
+    /// The keys of `[engine]`.
+    pub(crate) engine: BTreeMap<String, usize>,
+}
+
+impl Places {
+    fn place(&self, key: &str, lines: &BTreeMap<String, usize>) -> String {
+        match lines.get(key) {
+            Some(line) => format!("{}:{line}: ", self.path.display()),
+            None => format!("{}: ", self.path.display()),
+        }
+    }
 }
 
 const fn default_true() -> bool {
@@ -512,9 +555,11 @@ impl SessionSettings {
             queue_expires_s: 0,
             unsent: Unsent::default(),
             unavailable: Unavailable::default(),
+            after_panic: AfterPanic::default(),
             route_third_party: false,
             durability: Durability::default(),
             store_dir: default_store_dir(),
+            allow_network_store: false,
             keep_outbound: true,
             keep_inbound: false,
             refresh_on_logon: false,
@@ -527,7 +572,20 @@ impl SessionSettings {
             tcp_nodelay: true,
             tcp_send_buffer_bytes: 0,
             tcp_receive_buffer_bytes: 0,
+            places: None,
         }
+    }
+
+    /// What an error about this key begins with: `venue.toml:7: ` if the settings are from a file.
+    pub(crate) fn place(&self, key: &str) -> String {
+        let places = self.places.as_ref();
+        places.map_or_else(String::new, |places| places.place(key, &places.session))
+    }
+
+    /// The same for a key of `[engine]`.
+    pub(crate) fn engine_place(&self, key: &str) -> String {
+        let places = self.places.as_ref();
+        places.map_or_else(String::new, |places| places.place(key, &places.engine))
     }
 
     /// The session's identity.

@@ -1,5 +1,7 @@
 //! What no single key of the settings can tell: contradictions, and values out of range.
 
+use std::net::IpAddr;
+
 use transfix_codec::tag;
 use transfix_session::{BeginString, ResetPolicy, Role, Secret, check_msg_type};
 
@@ -40,11 +42,13 @@ pub(crate) fn find_wrong(session: &SessionSettings) -> Result<(), Wrong> {
     }
     type Check = fn(&SessionSettings) -> Result<(), String>;
     // Each with the key that it is about, if that is one.
-    let all: [(&str, Check); 11] = [
+    let all: [(&str, Check); 13] = [
         ("", identity),
+        ("address", address),
         ("", ranges),
         ("throttles", throttles),
         ("", versions),
+        ("logon", credentials),
         ("logon", logon),
         ("", resets),
         ("", recovery),
@@ -80,6 +84,55 @@ fn identity(session: &SessionSettings) -> Result<(), String> {
         return Err("only an initiator has a qualifier".to_owned());
     }
     Ok(())
+}
+
+/// What an acceptor expects and what an initiator sends are different keys.
+fn credentials(session: &SessionSettings) -> Result<(), String> {
+    let logon = &session.logon;
+    let sends =
+        logon.username.is_some() || logon.password.is_some() || logon.new_password.is_some();
+    let expects = logon.expected_username.is_some() || logon.expected_password.is_some();
+    let has_fields = session.begin_string >= BeginString::Fix43;
+    match session.role {
+        Role::Acceptor if sends => Err("logon.username, password and new_password are what an \
+             initiator sends; what an acceptor wants to see is expected_username and \
+             expected_password"
+            .to_owned()),
+        Role::Initiator if expects => {
+            Err("logon.expected_username and expected_password are what \
+             an acceptor wants to see; what an initiator sends is username and password"
+                .to_owned())
+        }
+        _ if expects && !has_fields => Err(format!(
+            "{} has no Username(553) and Password(554); expected_username and expected_password \
+             need FIX.4.3 or later",
+            session.begin_string
+        )),
+        _ => Ok(()),
+    }
+}
+
+fn address(session: &SessionSettings) -> Result<(), String> {
+    let address = &session.address;
+    // Of IPv6 too: `::1` is an address, `[::1]:9880` has a port.
+    let is_bare = address.parse::<IpAddr>().is_ok();
+    let host_and_port = address.rsplit_once(':').filter(|_| !is_bare);
+    match host_and_port {
+        // A session without sockets; others fail when the address is resolved.
+        None if address.is_empty() => Ok(()),
+        Some((host, port)) if !host.is_empty() && port.parse::<u16>().is_ok() => Ok(()),
+        Some((host, port)) if !host.is_empty() && !port.is_empty() => {
+            Err(format!("address `{address}`: a port is 0 to 65535, not `{port}`"))
+        }
+        Some(("", port)) => Err(format!(
+            "address `{address}` has no host; write host:port, such as 127.0.0.1:{port}"
+        )),
+        _ => {
+            let host = address.trim_end_matches(':');
+            let host = if host.contains(':') { format!("[{host}]") } else { host.to_owned() };
+            Err(format!("address `{address}` has no port; write host:port, such as {host}:9880"))
+        }
+    }
 }
 
 fn ranges(session: &SessionSettings) -> Result<(), String> {

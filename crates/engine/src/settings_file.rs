@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use serde::de::{self, Deserialize, Deserializer};
 use toml::Spanned;
@@ -11,12 +12,11 @@ use transfix_codec::{Precision, Switches};
 use transfix_session::{BeginString, ResetPolicy, Role};
 
 use crate::dictionary_source::DictionarySource;
-use crate::settings::{EngineSettings, SessionSettings, Settings};
+use crate::settings::{EngineSettings, Places, SessionSettings, Settings};
 use crate::settings_check::{Step, find_wrong};
 use crate::settings_tables;
 
 /// Why settings were not taken.
-#[derive(Debug)]
 pub struct SettingsError {
     path: PathBuf,
     /// 1 for the first line; 0 if the file could not be read.
@@ -26,9 +26,7 @@ pub struct SettingsError {
 
 impl SettingsError {
     fn new(path: &Path, text: &str, offset: usize, message: String) -> Self {
-        let before = text.get(..offset).unwrap_or(text);
-        let line = before.bytes().filter(|&b| b == b'\n').count() + 1;
-        Self { path: path.to_owned(), line, message }
+        Self { path: path.to_owned(), line: line_of(text, offset), message }
     }
 
     fn from_toml(path: &Path, text: &str, error: &toml::de::Error) -> Self {
@@ -43,6 +41,13 @@ impl fmt::Display for SettingsError {
             0 => write!(f, "{}: {}", self.path.display(), self.message),
             line => write!(f, "{}:{line}: {}", self.path.display(), self.message),
         }
+    }
+}
+
+/// The text: what `main` returns is printed so.
+impl fmt::Debug for SettingsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 
@@ -64,11 +69,13 @@ pub(crate) fn parse(path: &Path, text: &str) -> Result<Settings, SettingsError> 
     let mut defaults = DeTable::new();
     let mut aliases = Aliases::new();
     let mut sessions = Vec::new();
+    let mut engine_keys = BTreeMap::new();
     for (key, value) in root.into_inner() {
         let at = key.span().start;
         let wrong = |what: &str| SettingsError::new(path, text, at, what.to_owned());
         match key.get_ref().as_ref() {
             "engine" => {
+                engine_keys = lines_of(text, value.get_ref());
                 settings.engine = value_of::<EngineSettings>(value).map_err(toml_error)?;
                 if settings.engine.workers == 0 {
                     return Err(wrong("workers is at least 1"));
@@ -104,8 +111,12 @@ pub(crate) fn parse(path: &Path, text: &str) -> Result<Settings, SettingsError> 
             merge(&mut merged, key, value);
         }
         let keys = merged.clone();
-        let value = Spanned::new(span.clone(), DeValue::Table(merged));
+        let merged = DeValue::Table(merged);
+        let lines = lines_of(text, &merged);
+        let value = Spanned::new(span.clone(), merged);
         let mut session: SessionSettings = value_of(value).map_err(toml_error)?;
+        let (path_of, engine) = (path.to_owned(), engine_keys.clone());
+        session.places = Some(Arc::new(Places { path: path_of, session: lines, engine }));
         let at = |place: &[Step], what| {
             let offset = offset_of(&keys, place).unwrap_or(span.start);
             SettingsError::new(path, text, offset, what)
@@ -178,6 +189,19 @@ fn offset_of(table: &DeTable<'_>, path: &[Step]) -> Option<usize> {
         _ => None,
     };
     Some(further.unwrap_or(key.span().start))
+}
+
+/// The keys of a table with their lines, counted from 1.
+fn lines_of(text: &str, table: &DeValue<'_>) -> BTreeMap<String, usize> {
+    let DeValue::Table(table) = table else { return BTreeMap::new() };
+    let line = |key: &Spanned<DeString<'_>>| line_of(text, key.span().start);
+    table.iter().map(|(key, _)| (key.get_ref().to_string(), line(key))).collect()
+}
+
+/// The line of a byte, counted from 1.
+fn line_of(text: &str, offset: usize) -> usize {
+    let before = text.get(..offset).unwrap_or(text);
+    before.bytes().filter(|&b| b == b'\n').count() + 1
 }
 
 fn value_of<'de, T: Deserialize<'de>>(value: Spanned<DeValue<'de>>) -> Result<T, toml::de::Error> {
@@ -276,6 +300,9 @@ mod tests {
     const GOOD: &str = "[[session]]\nrole = \"acceptor\"\nbegin_string = \"FIX.4.4\"\n\
         sender_comp_id = \"A\"\ntarget_comp_id = \"B\"\naddress = \"127.0.0.1:0\"\n";
 
+    const INITIATOR: &str = "[[session]]\nrole = \"initiator\"\nbegin_string = \"FIX.4.4\"\n\
+        sender_comp_id = \"A\"\ntarget_comp_id = \"B\"\naddress = \"127.0.0.1:9880\"\n";
+
     fn check(text: &str, expected: &str) {
         let error = Settings::parse("my.toml", text).unwrap_err().to_string();
         assert_eq!(error, expected, "{text}");
@@ -294,7 +321,10 @@ mod tests {
     fn single_checks_are_switched() {
         let text = format!("{GOOD}checks = {{ codes = false, empty_groups = true }}\n");
         let settings = Settings::parse("my.toml", &text).unwrap();
-        assert_eq!(settings.sessions[0].checks, Switches { codes: false, ..Switches::ALL });
+        assert_eq!(
+            settings.sessions[0].checks,
+            Switches { codes: false, empty_groups: true, ..Switches::default() }
+        );
         check(
             &format!("{GOOD}checks = {{ code = false }}\n"),
             "my.toml:7: unknown key `code`; did you mean `codes`?",
@@ -342,7 +372,7 @@ mod tests {
              reset_on = [\"logout\"]\n{GOOD}resend.request_max = 7\n\
              numbers = {{ too_low = \"reject\", too_low_at_logon = \"accept\" }}\n\
              reset_on = [\"disconnect\", \"error\"]\nreset_at = \"17:00:01\"\n\
-             [session.logon]\nusername = \"us\"\npassword = \"hush\"\nfields = [\"1603=A=B\"]\n\
+             [session.logon]\nexpected_username = \"us\"\nexpected_password = \"hush\"\nfields = [\"1603=A=B\"]\n\
              test_message_indicator = true\n[session.timing]\nmargin_ms = 200\n"
         );
         let session = &Settings::parse("my.toml", &text).unwrap().sessions[0];
@@ -354,7 +384,7 @@ mod tests {
         assert_eq!(session.reset_on, reset_on);
         assert_eq!(session.reset_at, Some(61_201));
         assert_eq!(session.logon.fields, [(Tag(1603), "A=B".to_owned())]);
-        assert_eq!(session.logon.password.as_ref().map(Secret::reveal), Some("hush"));
+        assert_eq!(session.logon.expected_password.as_ref().map(Secret::reveal), Some("hush"));
         assert!(!format!("{session:?}").contains("hush"));
         assert_eq!(session.timing, TimingConfig { margin_ms: 200, ..Default::default() });
     }
@@ -397,7 +427,7 @@ mod tests {
             check(&format!("{GOOD}{keys}\n"), &format!("my.toml:1: FIX.4.4:A->B: {expected}"));
         };
         check(
-            &format!("{GOOD}logon.new_password = \"x\"\n"),
+            &format!("{INITIATOR}logon.new_password = \"x\"\n"),
             "my.toml:7: FIX.4.4:A->B: only FIXT.1.1 has logon.new_password",
         );
         of_session("timing.test_requests_max = 0", "timing.test_requests_max is at least 1, not 0");
@@ -406,9 +436,25 @@ mod tests {
             "timing.heart_bt_int_s_min 9 is above heart_bt_int_s_max 5",
         );
         check(
-            &format!("{}logon.username = \"x\"\n", GOOD.replace("4.4", "4.2")),
+            &format!("{}logon.username = \"x\"\n", INITIATOR.replace("4.4", "4.2")),
             "my.toml:7: FIX.4.2:A->B: FIX.4.2 has no Username(553); use logon.fields for other \
              ones",
+        );
+        check(
+            &format!("{GOOD}logon.password = \"x\"\n"),
+            "my.toml:7: FIX.4.4:A->B: logon.username, password and new_password are what an \
+             initiator sends; what an acceptor wants to see is expected_username and \
+             expected_password",
+        );
+        check(
+            &format!("{INITIATOR}logon.expected_password = \"x\"\n"),
+            "my.toml:7: FIX.4.4:A->B: logon.expected_username and expected_password are what an \
+             acceptor wants to see; what an initiator sends is username and password",
+        );
+        check(
+            &format!("{}logon.expected_username = \"x\"\n", GOOD.replace("4.4", "4.2")),
+            "my.toml:7: FIX.4.2:A->B: FIX.4.2 has no Username(553) and Password(554); \
+             expected_username and expected_password need FIX.4.3 or later",
         );
         check(
             &format!("{}sender_location_id = \"x\"\n", GOOD.replace("4.4", "4.0")),

@@ -56,9 +56,10 @@ table!(TimingConfig: margin_percent, margin_ms, test_requests_max, test_request_
     watch_silence, logout_when_silent, impose_heart_bt_int, heart_bt_int_s_min, heart_bt_int_s_max,
     same_heart_bt_int);
 table!(NumbersConfig: request_missing, too_low as TooLowWord, too_low_at_logon as TooLowAtLogonWord,
-    gap_at_logon_max, send_last_processed, next_expected);
-table!(LogonConfig: username as Given, password as Hidden, new_password as Hidden,
-    fields as Fields, default_cstm_appl_ver_id as Given, test_message_indicator as IsTest,
+    gap_at_logon_max, sequence_reset_max, send_last_processed, next_expected);
+table!(LogonConfig: expected_username as Given, expected_password as Hidden,
+    username as Given, password as Hidden, new_password as Hidden, fields as Fields,
+    default_cstm_appl_ver_id as Given, test_message_indicator as IsTest,
     max_message_size, check_encrypt_method, quiet);
 
 /// Reads a table; what it leaves out has its default.

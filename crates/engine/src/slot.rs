@@ -14,7 +14,7 @@ use crate::handle::Shared;
 use crate::link::{Down, Link, Turn};
 use crate::reopening::Reopening;
 use crate::schedule::Interval;
-use crate::settings::Offline;
+use crate::settings::{AfterPanic, Offline};
 
 const MS: u64 = 1_000_000;
 /// How long a connection may take to be established.
@@ -135,8 +135,16 @@ impl Slot {
             expires_at,
             reopening: Reopening::default(),
         };
-        let has_schedule = slot.lock().desk.options.hours.is_some();
+        let link = slot.lock();
+        let (has_schedule, has_failed) =
+            (link.desk.options.hours.is_some(), link.desk.has_failed());
+        drop(link);
         slot.look_at = has_schedule.then_some(0);
+        if has_failed {
+            // Its store could not be opened at the start.
+            slot.failed = true;
+            slot.reopening.plan(clock::monotonic_ns());
+        }
         slot
     }
 
@@ -302,6 +310,9 @@ impl Slot {
         token: Token,
         waits: bool,
     ) -> Result<(), Down> {
+        if self.failed && self.shared.revive.swap(false, Ordering::AcqRel) {
+            self.reopening.hurry(now.monotonic_ns);
+        }
         if self.failed && !self.reopening.advance(now.monotonic_ns, &self.shared) {
             // Without a look at the link: its lock may be held while the store is read.
             return Ok(());
@@ -361,13 +372,14 @@ impl Slot {
             }
             Down::Store(error) => self.lock().desk.fail(error),
             Down::Panicked => {
-                tracing::error!(session = %self.shared.id, "panicked; the session ends");
+                tracing::error!(session = %self.shared.id, "panicked; the connection ends");
             }
         }
         let reason = why.reason();
         self.failed |= matches!(why, Down::Store(_) | Down::Panicked);
         match why {
-            Down::Store(_) => self.reopening.plan(now.monotonic_ns),
+            Down::Panicked if self.shared.after_panic == AfterPanic::End => {}
+            Down::Store(_) | Down::Panicked => self.reopening.plan(now.monotonic_ns),
             _ => self.reopening.forget(),
         }
         self.up = false;
@@ -384,10 +396,23 @@ impl Slot {
             // Not registered where the worker spins.
             stream.deregister(registry).ok();
         }
+        if matches!(why, Down::Panicked) {
+            link.desk.abandon();
+        }
         let has_failed = link.desk.has_failed();
         drop(link);
         if has_failed && !std::mem::replace(&mut self.failed, true) {
             // With the last that it was given.
+            self.reopening.plan(now.monotonic_ns);
+        }
+    }
+
+    /// The end of the connection panicked too: nothing in memory is trusted any more.
+    pub(crate) fn abandon(&mut self, now: Now) {
+        self.lock().desk.abandon();
+        self.up = false;
+        self.failed = true;
+        if self.shared.after_panic == AfterPanic::Revive {
             self.reopening.plan(now.monotonic_ns);
         }
     }

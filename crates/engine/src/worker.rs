@@ -357,5 +357,7 @@ fn down(slot: &mut Slot, why: &Down, now: Now, registry: &Registry) {
         slot.down(why, now, registry);
         Ok(())
     });
-    slot.failed |= told.is_err();
+    if told.is_err() {
+        slot.abandon(now);
+    }
 }

@@ -11,10 +11,17 @@ mod router;
 #[allow(dead_code, reason = "its main is not called here")]
 #[path = "../examples/typed.rs"]
 mod typed;
+#[allow(dead_code, reason = "its main is not called here")]
+#[path = "../examples/venue.rs"]
+mod venue;
 
+use std::io::Write;
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
+use transfix::codec::FrameWriter;
 use transfix::{
     Application, BeginString, BusinessReject, Disconnect, Durability, Engine, Message, Outcome,
     ResetPolicy, Role, SessionHandle, SessionId, SessionRef, SessionSettings, Settings, tag,
@@ -129,4 +136,75 @@ fn a_client_trades_with_the_typed_venue() {
     let outcomes = client.stop(20_000);
     assert_eq!(outcomes[0].outcome, Outcome::Ended(Disconnect::LoggedOut));
     drop(venue);
+}
+
+/// Files with a `main` that starts an engine, for users to copy.
+fn programs() -> Vec<PathBuf> {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
+    let entries = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
+    entries.map(|path| if path.is_dir() { path.join("main.rs") } else { path }).collect()
+}
+
+#[test]
+fn every_example_shows_the_events() {
+    let programs = programs();
+    assert!(programs.len() >= 7, "{programs:?}");
+    for path in programs {
+        let text = std::fs::read_to_string(&path).unwrap();
+        let subscribes = text.find("tracing_subscriber::fmt()");
+        let starts = text.rfind("start(");
+        assert!(subscribes.is_some() && starts.is_some(), "{}", path.display());
+    }
+}
+
+#[test]
+fn the_readme_has_the_example_venue() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let readme = std::fs::read_to_string(root.join("../../README.md")).unwrap();
+    let example = std::fs::read_to_string(root.join("examples/venue.rs")).unwrap();
+    let (_, venue) = example.split_once("\n\n").unwrap();
+    let venue = venue.replace("pub(crate) ", "");
+    assert!(readme.contains(&format!("```rust\n{venue}```")), "copy examples/venue.rs into it");
+}
+
+/// A subscriber's writer that hands each line over.
+#[derive(Clone)]
+struct Lines(Sender<String>);
+
+impl Write for Lines {
+    fn write(&mut self, line: &[u8]) -> std::io::Result<usize> {
+        // Nobody reads what comes behind the line that was waited for.
+        let _ = self.0.send(String::from_utf8_lossy(line).into_owned());
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_refused_counterparty_is_an_event_with_its_comp_ids() {
+    let (sender, lines) = channel();
+    let lines_of = Lines(sender);
+    tracing_subscriber::fmt().with_writer(move || lines_of.clone()).with_ansi(false).init();
+    let id = SessionId::new(BeginString::Fix44, "VENUE", "CLIENT");
+    let mut settings = SessionSettings::new(Role::Acceptor, &id, "127.0.0.1:0");
+    settings.durability = Durability::Memory;
+    let engine = Engine::start(&Settings::of(settings), |_| Box::new(venue::Venue)).unwrap();
+    let mut client = TcpStream::connect(engine.listening()[0]).unwrap();
+    let mut logon = Vec::new();
+    let mut frame = FrameWriter::new(&mut logon, b"FIX.4.4", b"A");
+    frame.raw(b"34=1\x0149=NOBODY\x0152=20261121-09:28:25\x0156=VENUE\x0198=0\x01108=30\x01");
+    frame.finish().unwrap();
+    client.write_all(&logon).unwrap();
+    let refused = "closed: no Logon(A) of a session of these settings";
+    let line = loop {
+        let line = lines.recv_timeout(LONG).unwrap();
+        if line.contains(refused) {
+            break line;
+        }
+    };
+    assert!(line.contains("NOBODY") && line.contains("WARN"), "{line}");
+    engine.stop(0);
 }

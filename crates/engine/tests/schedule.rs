@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use transfix::schedule::{NumbersAtOpening, Outside, Schedule, ScheduleSettings, WindowSettings};
 use transfix::{
-    Application, BeginString, BusinessReject, Direction, Disconnect, Durability, Engine, Message,
-    Role, SessionId, SessionRef, SessionSettings, Settings, Timestamp, clock, tag,
+    Application, BeginString, BusinessReject, Direction, Disconnect, Disconnection, Durability,
+    Engine, Message, Role, SessionId, SessionRef, SessionSettings, Settings, Timestamp, clock, tag,
 };
 
 /// Long enough for the slowest machine; no test waits that long unless it fails.
@@ -42,8 +42,8 @@ impl Application for Recorder {
         self.0.send(Seen::Logon(session.next_num_in(), session.next_num_out())).unwrap();
     }
 
-    fn on_disconnect(&mut self, _: &SessionId, reason: Disconnect) {
-        let _ = self.0.send(Seen::Disconnect(reason));
+    fn on_disconnect(&mut self, _: &SessionId, end: &Disconnection<'_>) {
+        let _ = self.0.send(Seen::Disconnect(end.reason));
     }
 
     fn wants_wire(&self) -> bool {

@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use transfix::store::journal::{self, Event};
 use transfix::{
-    Application, BeginString, BusinessReject, Disconnect, Durability, Engine, Message, Mode,
-    Outcome, Role, SendMode, Sent, SessionId, SessionRef, SessionSettings, Settings, tag,
+    Application, BeginString, BusinessReject, Disconnect, Disconnection, Durability, Engine,
+    Message, Mode, Outcome, Role, SendMode, Sent, SessionId, SessionRef, SessionSettings, Settings,
+    tag,
 };
 
 /// Long enough for the slowest machine; no test waits that long unless it fails.
@@ -17,6 +18,7 @@ const LONG: Duration = Duration::from_secs(20);
 #[derive(Debug, PartialEq, Eq)]
 enum Seen {
     Logon,
+    Reset,
     Message(String, String),
     Disconnect(Disconnect),
 }
@@ -45,8 +47,12 @@ impl Application for Recorder {
         self.seen.send(Seen::Logon).unwrap();
     }
 
-    fn on_disconnect(&mut self, _: &SessionId, reason: Disconnect) {
-        self.seen.send(Seen::Disconnect(reason)).unwrap();
+    fn on_reset(&mut self, _: &mut SessionRef<'_>) {
+        self.seen.send(Seen::Reset).unwrap();
+    }
+
+    fn on_disconnect(&mut self, _: &SessionId, end: &Disconnection<'_>) {
+        self.seen.send(Seen::Disconnect(end.reason)).unwrap();
     }
 }
 
@@ -180,7 +186,7 @@ fn a_second_connection_is_closed_and_the_first_stays() {
     let first = Side::start(initiator(BeginString::Fix44, Mode::Pool, &venue), false);
     assert_eq!((venue.next(), first.next()), (Seen::Logon, Seen::Logon));
     let second = Side::start(initiator(BeginString::Fix44, Mode::Pool, &venue), false);
-    assert_eq!(second.next(), Seen::Disconnect(Disconnect::LinkLost));
+    assert_eq!(second.next(), Seen::Disconnect(Disconnect::LogonUnanswered));
     drop(second);
     trade(&venue, &first, 10);
 }
@@ -251,7 +257,7 @@ fn the_journal_says_what_befell_the_session() {
     trade(&venue, &client, 3);
     let handle = client.engine.session(&client.id).unwrap();
     assert!(handle.reset_in_session());
-    assert_eq!((venue.next(), client.next()), (Seen::Logon, Seen::Logon));
+    assert_eq!((venue.next(), client.next()), (Seen::Reset, Seen::Reset));
     trade(&venue, &client, 3);
     let (_, next_out) = handle.next_numbers();
     assert!(handle.set_next_numbers(None, Some(next_out)));
@@ -260,9 +266,9 @@ fn the_journal_says_what_befell_the_session() {
     let by_hand = format!("numbers set while the engine runs: next_out {next_out}");
     let logged_out = "disconnected: logged out";
     let reset = "reset: asked for while logged on";
-    assert_eq!(notes(&theirs), ["logged on", reset, "logged on", &by_hand, logged_out]);
+    assert_eq!(notes(&theirs), ["logged on", reset, &by_hand, logged_out]);
     let reset = "reset: the counterparty sent ResetSeqNumFlag(141)=Y";
-    assert_eq!(notes(&ours), ["logged on", reset, "logged on", logged_out]);
+    assert_eq!(notes(&ours), ["logged on", reset, logged_out]);
 }
 
 #[test]

@@ -62,6 +62,11 @@ pub(crate) struct Gap {
     /// would go on asking for each other's requests for ever.
     settled: BTreeSet<u64>,
     request: Option<Request>,
+    /// BeginSeqNo(7) of the first request for this gap; 0 for none. Answers to requests that are
+    /// settled may still be on their way.
+    asked_from: u64,
+    /// The expected number to which the last SequenceReset-GapFill(4) has led; 0 for none.
+    filled_to: u64,
     /// The expected number when it last moved, since when it stands, and how often it was asked
     /// for since.
     next_num_in: u64,
@@ -84,6 +89,8 @@ impl Gap {
             missing_to: 0,
             settled: BTreeSet::new(),
             request: None,
+            asked_from: 0,
+            filled_to: 0,
             next_num_in: 0,
             since_ns: 0,
             repeats: 0,
@@ -93,9 +100,24 @@ impl Gap {
     pub(crate) fn clear(&mut self) {
         self.held.clear();
         self.held_bytes = 0;
-        self.missing_to = 0;
         self.settled.clear();
+        self.close();
+    }
+
+    /// Nothing is missing any more.
+    const fn close(&mut self) {
+        self.missing_to = 0;
         self.request = None;
+        self.asked_from = 0;
+        self.filled_to = 0;
+    }
+
+    /// A SequenceReset-GapFill(4) from `seq` on ends where the expected number is now.
+    pub(crate) fn note_filled(&mut self, seq: u64, next_num_in: u64) {
+        // One from before the open request answers an earlier one.
+        if self.request.as_ref().is_some_and(|request| seq >= request.begin) {
+            self.filled_to = next_num_in;
+        }
     }
 
     /// Whether nothing is missing and nothing waits.
@@ -135,9 +157,9 @@ impl Gap {
         self.settled.remove(&seq);
     }
 
-    /// Whether a gap fill from `seq` on belongs to the answer to the open request.
-    pub(crate) fn was_asked_for(&self, seq: u64) -> bool {
-        self.request.as_ref().is_some_and(|request| seq >= request.begin)
+    /// Whether a gap fill from `seq` on belongs to the answer to a request for this gap.
+    pub(crate) const fn was_asked_for(&self, seq: u64) -> bool {
+        self.asked_from > 0 && seq >= self.asked_from
     }
 
     /// The gap was asked for by other means than a ResendRequest(2).
@@ -145,6 +167,7 @@ impl Gap {
         self.missing_to = self.missing_to.max(missing_to);
         self.note_progress(now_ns, next_num_in);
         self.request = Some(Request { begin: next_num_in, end: None, covers_to: self.missing_to });
+        self.note_asked_from(next_num_in);
         self.since_ns = now_ns;
     }
 
@@ -169,13 +192,12 @@ impl Gap {
             return Ask::Nothing;
         }
         if next_num_in > self.missing_to {
-            self.missing_to = 0;
-            self.request = None;
+            self.close();
             return Ask::Nothing;
         }
         self.note_progress(now_ns, next_num_in);
         match &self.request {
-            Some(Request { end: Some(end), .. }) if next_num_in > *end => self.ask_next(now_ns),
+            Some(Request { end: Some(end), .. }) if self.has_reached(*end) => self.ask_next(now_ns),
             Some(request) if next_num_in > request.covers_to => {
                 self.request = None;
                 Ask::Nothing
@@ -207,6 +229,20 @@ impl Gap {
         }
     }
 
+    const fn note_asked_from(&mut self, begin: u64) {
+        if self.asked_from == 0 || begin < self.asked_from {
+            self.asked_from = begin;
+        }
+    }
+
+    /// Whether the part up to `end` has come. Some engines give EndSeqNo(16) itself as the
+    /// NewSeqNo(36) of their last SequenceReset-GapFill(4), and send nothing more: where further
+    /// parts follow, the next one begins there.
+    const fn has_reached(&self, end: u64) -> bool {
+        let filled = self.next_num_in == end && self.filled_to == end && end < self.missing_to;
+        self.next_num_in > end || filled
+    }
+
     fn ask(&mut self, now_ns: u64) -> Ask {
         let (begin, max) = (self.next_num_in, u64::from(self.policy.request_max));
         let missing = self.missing_to + 1 - begin;
@@ -216,6 +252,8 @@ impl Gap {
             () => None,
         };
         self.request = Some(Request { begin, end, covers_to: end.unwrap_or(self.missing_to) });
+        self.note_asked_from(begin);
+        self.filled_to = 0;
         self.since_ns = now_ns;
         Ask::For { end }
     }

@@ -1,7 +1,7 @@
 //! Checks of the standard header, and the Reject(3) and Logout(5) that answer bad messages.
 
 use transfix_codec::{
-    Body, Date, Message, Reject, RejectReason, Tag, TimeOfDay, Timestamp, tag, validate, value,
+    Body, Date, Message, Reject, RejectReason, SOH, Tag, TimeOfDay, Timestamp, tag, validate, value,
 };
 
 use crate::config::{BeginString, CompIdPolicy, Now};
@@ -161,15 +161,17 @@ impl Session {
                 if let Some(tag) = ref_tag_id(message, reject) {
                     body.int(tag::REF_TAG_ID, tag);
                 }
-                if !msg_type.is_empty() {
-                    body.bytes(tag::REF_MSG_TYPE, msg_type);
-                }
+                echo(body, tag::REF_MSG_TYPE, msg_type);
             }
             if begin_string.knows(reject.reason) {
                 body.uint(tag::SESSION_REJECT_REASON, reject.reason as u64);
             }
             let seq = Some(seq).filter(|seq| *seq > 0);
-            write_text(body, format_args!("{}", reject.explained(msg_type, seq)));
+            // FIX 4.0 and 4.1 have no other place for the tag.
+            let tag = ref_tag_id(message, reject).or_else(|| {
+                (reject.reason == RejectReason::InvalidMsgType).then_some(tag::MSG_TYPE.0.into())
+            });
+            write_text(body, format_args!("{}", reject.explained(tag, msg_type, seq)));
         });
     }
 
@@ -191,7 +193,7 @@ impl Session {
         let fill = |body: &mut Body<'_>| {
             body.uint(tag::REF_SEQ_NUM, message.msg_seq_num().unwrap_or(0));
             if begin_string.has_reject_reason() {
-                body.bytes(tag::REF_MSG_TYPE, message.msg_type());
+                echo(body, tag::REF_MSG_TYPE, message.msg_type());
                 body.uint(tag::BUSINESS_REJECT_REASON, u64::from(reason));
             }
             write_text(body, format_args!("{text}"));
@@ -253,12 +255,20 @@ fn ref_tag_id(message: Option<&Message<'_>>, reject: Reject) -> Option<i64> {
     reject.tag.map(|tag| i64::from(tag.0)).or_else(|| invalid.then(malformed).flatten())
 }
 
+/// Gives a value of the counterparty back, if it may stand in a message of ours: it is whatever
+/// the counterparty has sent, and a message of the session layer must never be wrong.
+pub(crate) fn echo(body: &mut Body<'_>, tag: Tag, value: &[u8]) {
+    if !value.is_empty() && !value.contains(&SOH) {
+        body.bytes(tag, value);
+    }
+}
+
 fn reverse_route(body: &mut Body<'_>, message: &Message<'_>, begin_string: BeginString) {
     for (received, sent) in REVERSE_ROUTE {
         // FIX 4.0 does not know the location fields.
         let known = begin_string > BeginString::Fix40 || sent.0 < 144;
-        if let Some(value) = message.raw(received).filter(|v| known && !v.is_empty()) {
-            body.bytes(sent, value);
+        if let Some(value) = message.raw(received).filter(|_| known) {
+            echo(body, sent, value);
         }
     }
 }

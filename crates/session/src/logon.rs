@@ -74,11 +74,11 @@ impl Session {
             Ok(terms) if !live || terms.resets => terms,
             _ if live => return Verdict::Disconnect(Disconnect::SecondLogon),
             Ok(_) => unreachable!("a session that is not live takes every good Logon(A)"),
-            Err(refusal) => return self.refuse_logon(now, refusal, out),
+            Err(refusal) => return self.refuse_logon(now, message, refusal, out),
         };
         self.apply_reset(&mut terms, out);
         if let Some(why) = self.number_problem(&terms) {
-            return self.refuse_logon(now, Refusal::Spoken(why), out);
+            return self.refuse_logon(now, message, Refusal::Spoken(why), out);
         }
         let fixt = self.config.id.begin_string == BeginString::Fixt11;
         let cstm_appl_ver_id = message.raw(tag::DEFAULT_CSTM_APPL_VER_ID).filter(|_| fixt);
@@ -105,20 +105,75 @@ impl Session {
 
     /// Refuses a Logon(A) on behalf of the application, in place of receiving it: answers with
     /// Logout(5) that has this Text(58).
-    pub fn deny_logon(&mut self, now: Now, text: &str, out: &mut Outbox) -> Verdict {
+    pub fn deny_logon(
+        &mut self,
+        now: Now,
+        logon: &Message<'_>,
+        text: &str,
+        out: &mut Outbox,
+    ) -> Verdict {
         self.timers.received(now);
-        self.ended = Some(Disconnect::LogonDenied);
+        let why = Disconnect::LogonDenied;
+        self.ended = Some(why);
         if !self.config.logon.quiet && !self.config.silent_disconnect {
-            self.write_logout(now, text, Some(Disconnect::LogonDenied), out);
+            self.write_refusal(now, (logon, text, why), out);
         }
-        Verdict::Disconnect(Disconnect::LogonDenied)
+        Verdict::Disconnect(why)
     }
 
-    fn refuse_logon(&mut self, now: Now, refusal: Refusal, out: &mut Outbox) -> Verdict {
+    fn refuse_logon(
+        &mut self,
+        now: Now,
+        logon: &Message<'_>,
+        refusal: Refusal,
+        out: &mut Outbox,
+    ) -> Verdict {
         match refusal {
-            Refusal::Spoken(why) if !self.config.logon.quiet => self.end(now, why, out),
+            Refusal::Spoken(why) if !self.config.logon.quiet => {
+                if !self.config.silent_disconnect {
+                    self.write_refusal(now, (logon, &why.to_string(), why), out);
+                }
+                Verdict::Disconnect(why)
+            }
             Refusal::Spoken(why) | Refusal::Silent(why) => Verdict::Disconnect(why),
         }
+    }
+
+    /// Writes the Logout(5) that refuses a Logon(A).
+    ///
+    /// An acceptor does not know who has sent it, unless its password is right: then it takes none
+    /// of our numbers and is not journalled, or a stranger could move our numbers and fill the
+    /// store at will.
+    fn write_refusal(
+        &mut self,
+        now: Now,
+        (logon, text, why): (&Message<'_>, &str, Disconnect),
+        out: &mut Outbox,
+    ) {
+        let is_stranger = self.state == State::LogonAwaited && !self.proves_itself(logon);
+        let (next_num_out, entries) = (self.next_num_out, out.entries.len());
+        self.write_logout(now, text, Some(why), out);
+        if is_stranger {
+            self.next_num_out = next_num_out;
+            out.entries.truncate(entries);
+        }
+    }
+
+    /// Whether the Logon(A) has a password that only the counterparty knows.
+    fn proves_itself(&self, logon: &Message<'_>) -> bool {
+        self.config.logon.expected_password.is_some() && self.has_credentials(logon)
+    }
+
+    /// Whether the Logon(A) has the Username(553) and Password(554) that the settings expect.
+    fn has_credentials(&self, logon: &Message<'_>) -> bool {
+        let policy = &self.config.logon;
+        let given = |tag| logon.raw(tag).unwrap_or_default();
+        let username = policy.expected_username.as_ref();
+        let password = policy.expected_password.as_ref();
+        // Both are always looked at: the time of the answer must not tell which one is wrong.
+        let knows_name = username.is_none_or(|name| name.as_bytes() == given(tag::USERNAME));
+        let knows_password = password.is_none_or(|password| password.is(given(tag::PASSWORD)));
+        knows_name & knows_password
     }
 
     const fn is_live(&self) -> bool {
@@ -185,6 +240,10 @@ impl Session {
                 TooLowAtLogon::Logout => {
                     return Some(Disconnect::MsgSeqNumTooLow { expected, received });
                 }
+                // FIX Session: numbers begin at 1.
+                TooLowAtLogon::Accept if received == 0 => {
+                    return Some(Disconnect::MsgSeqNumTooLow { expected, received });
+                }
                 TooLowAtLogon::Accept => self.next_num_in = received,
             }
         }
@@ -200,6 +259,7 @@ impl Session {
     }
 
     fn log_on(&mut self, now: Now, terms: &Terms, out: &mut Outbox) -> Verdict {
+        let was_live = self.is_live();
         let answers = match self.is_live() {
             true => !terms.answers_reset,
             false => self.config.role == Role::Acceptor,
@@ -241,6 +301,7 @@ impl Session {
             Some(begin) if begin < last || (!answers && begin == last) => {
                 Verdict::LoggedOnThenResend { begin, end: last }
             }
+            _ if was_live => Verdict::Reset,
             _ => Verdict::LoggedOn,
         }
     }
@@ -311,10 +372,16 @@ impl Session {
     }
 
     fn terms(&self, now: Now, message: &Message<'_>) -> Result<Terms, Refusal> {
-        let seq = message.msg_seq_num().ok().filter(|seq| *seq <= MSG_SEQ_NUM_MAX);
-        let seq = seq.ok_or_else(|| silent("MsgSeqNum(34) is missing"))?;
+        let seq = message.msg_seq_num().map_err(|_| silent("MsgSeqNum(34) is missing"))?;
+        if seq > MSG_SEQ_NUM_MAX {
+            return Err(silent("MsgSeqNum(34) is too large"));
+        }
         self.check_comp_ids(message).map_err(|_| silent("CompID problem"))?;
         self.check_sending_time(now, message).map_err(|_| silent("SendingTime(52) is off"))?;
+        // Before anything that tells a stranger how this session is set up.
+        if !self.is_live() && !self.has_credentials(message) {
+            return Err(spoken("Username(553) or Password(554) is wrong"));
+        }
         let policy = &self.config.logon;
         let encrypts = message.raw(tag::ENCRYPT_METHOD).is_some_and(|v| v != b"0");
         if encrypts && policy.check_encrypt_method {
@@ -457,7 +524,9 @@ impl Session {
 
     /// Logout(5) ends the session even from above a gap, which is asked for after the next logon.
     pub(crate) fn on_logout(&mut self, now: Now, seq: u64, out: &mut Outbox) -> Verdict {
-        if seq == self.next_num_in {
+        // One that refuses our Logon(A) may have taken a number or not: a gap is asked for after
+        // the next logon, a number too low could not be mended.
+        if seq == self.next_num_in && self.state != State::LogonSent {
             self.next_num_in += 1;
         }
         match self.state {

@@ -9,6 +9,7 @@ use crate::config::{
     ApplVerId, BeginString, CompIdPolicy, MSG_SEQ_NUM_MAX, Now, ThrottleAction, TooLow,
 };
 use crate::gap::Sign;
+use crate::header::echo;
 use crate::outbox::Outbox;
 use crate::session::{Checks, Session, is_administrative};
 use crate::state::State;
@@ -63,9 +64,10 @@ impl Session {
             _ if before_logon => return Verdict::Disconnect(Disconnect::FirstMessageNotLogon),
             _ => {}
         }
-        let seq = message.msg_seq_num().ok().filter(|seq| *seq <= MSG_SEQ_NUM_MAX);
-        let Some(seq) = seq else {
-            return self.end(now, Disconnect::MsgSeqNumMissing, out);
+        let seq = match message.msg_seq_num() {
+            Ok(seq) if seq <= MSG_SEQ_NUM_MAX => seq,
+            Ok(_) => return self.end(now, Disconnect::MsgSeqNumTooHigh, out),
+            Err(_) => return self.end(now, unreadable_number(message), out),
         };
         self.by_number(now, seq, message, out)
     }
@@ -276,10 +278,12 @@ impl Session {
         message: &Message<'_>,
         out: &mut Outbox,
     ) -> Verdict {
-        let ends_above = message.msg_type() == b"4"
-            && self.gap.was_asked_for(seq)
-            && message.uint(tag::NEW_SEQ_NO).is_ok_and(|new| new > self.next_num_in);
-        if !ends_above {
+        let answers = message.msg_type() == b"4" && self.gap.was_asked_for(seq);
+        let new_seq_no = message.uint(tag::NEW_SEQ_NO).ok().filter(|_| answers);
+        if new_seq_no == Some(self.next_num_in) {
+            self.gap.note_filled(seq, self.next_num_in);
+        }
+        if new_seq_no.is_none_or(|new| new <= self.next_num_in) {
             return Verdict::Handled;
         }
         match self.check(now, message).and_then(|()| self.on_gap_fill(message)) {
@@ -306,7 +310,7 @@ impl Session {
             if id.is_empty() {
                 body.fields(b"112=\x01");
             } else {
-                body.bytes(tag::TEST_REQ_ID, id);
+                echo(body, tag::TEST_REQ_ID, id);
             }
         });
         Ok(())
@@ -325,6 +329,16 @@ impl Session {
             State::LogoutSent | State::Disconnected => Verdict::Handled,
             _ => Verdict::Disconnect(why),
         }
+    }
+}
+
+/// Why a MsgSeqNum(34) cannot be read: it is not there, no number, or beyond all that we count.
+fn unreadable_number(message: &Message<'_>) -> Disconnect {
+    match message.raw(tag::MSG_SEQ_NUM) {
+        Some(digits) if !digits.is_empty() && digits.iter().all(u8::is_ascii_digit) => {
+            Disconnect::MsgSeqNumTooHigh
+        }
+        _ => Disconnect::MsgSeqNumMissing,
     }
 }
 

@@ -122,9 +122,10 @@ impl Session {
     /// SequenceReset-GapFill with the expected number.
     pub(crate) fn on_gap_fill(&mut self, message: &Message<'_>) -> Result<(), Reject> {
         let new_seq_no = message.uint(tag::NEW_SEQ_NO)?;
-        if new_seq_no <= self.next_num_in || new_seq_no > MSG_SEQ_NUM_MAX {
+        if new_seq_no <= self.next_num_in || self.is_too_far(new_seq_no) {
             return Err(Reject::new(RejectReason::ValueOutOfRange, tag::NEW_SEQ_NO));
         }
+        self.gap.note_filled(self.next_num_in, new_seq_no);
         self.next_num_in = new_seq_no;
         Ok(())
     }
@@ -132,10 +133,17 @@ impl Session {
     /// SequenceReset-Reset: moves the expected number forward, whatever the message's own number.
     pub(crate) fn on_sequence_reset(&mut self, message: &Message<'_>) -> Result<(), Reject> {
         let new_seq_no = message.uint(tag::NEW_SEQ_NO)?;
-        if new_seq_no < self.next_num_in || new_seq_no > MSG_SEQ_NUM_MAX {
+        if new_seq_no < self.next_num_in || self.is_too_far(new_seq_no) {
             return Err(Reject::new(RejectReason::ValueOutOfRange, tag::NEW_SEQ_NO));
         }
         self.next_num_in = new_seq_no;
         Ok(())
+    }
+
+    /// Whether a NewSeqNo(36) is too far ahead: a slip of the keyboard there would leave the session
+    /// deaf to all that comes after.
+    const fn is_too_far(&self, new_seq_no: u64) -> bool {
+        let ahead = new_seq_no.saturating_sub(self.next_num_in);
+        new_seq_no > MSG_SEQ_NUM_MAX || ahead > self.config.numbers.sequence_reset_max
     }
 }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use transfix_codec::{Misuse, Reject};
 
-use crate::config::BeginString;
+use crate::config::{BeginString, MSG_SEQ_NUM_MAX};
 
 /// The answer of the session to one message or tick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +21,9 @@ pub enum Verdict {
     Handled,
     /// A Logon(A) was accepted: the session is active from now on.
     LoggedOn,
+    /// A Logon(A) with ResetSeqNumFlag(141)=Y was accepted on a live session: both numbers have
+    /// begun again.
+    Reset,
     /// The same; and the counterparty's NextExpectedMsgSeqNum(789) asks for our messages `begin` to
     /// `end`, both included.
     LoggedOnThenResend {
@@ -114,6 +117,8 @@ pub enum Disconnect {
     ResendLoop,
     /// A message without a readable MsgSeqNum(34).
     MsgSeqNumMissing,
+    /// A MsgSeqNum(34) above [`MSG_SEQ_NUM_MAX`](crate::MSG_SEQ_NUM_MAX).
+    MsgSeqNumTooHigh,
     /// A message with a wrong CompID or SendingTime(52); the text says which.
     BadHeader(&'static str),
     /// A message of another version than the session's.
@@ -128,6 +133,8 @@ pub enum Disconnect {
     HeartbeatTimeout,
     /// The peer closed the connection, or it broke.
     LinkLost,
+    /// The peer closed the connection, or it broke, before it had answered our Logon(A).
+    LogonUnanswered,
     /// The application was not available, or for too long.
     ApplicationNotAvailable,
     /// The application asked for it.
@@ -181,6 +188,9 @@ impl fmt::Display for Disconnect {
             Self::ResendUnanswered => f.write_str("our ResendRequest(2)s are not answered"),
             Self::ResendLoop => f.write_str("the same ResendRequest(2) came too often"),
             Self::MsgSeqNumMissing => f.write_str("a message had no readable MsgSeqNum(34)"),
+            Self::MsgSeqNumTooHigh => {
+                write!(f, "a message had a MsgSeqNum(34) above {MSG_SEQ_NUM_MAX}")
+            }
             Self::BeginString(expected) => {
                 write!(f, "BeginString(8) of a message is not {expected}")
             }
@@ -191,6 +201,10 @@ impl fmt::Display for Disconnect {
             }
             Self::HeartbeatTimeout => f.write_str("the counterparty has fallen silent"),
             Self::LinkLost => f.write_str("the connection was lost"),
+            Self::LogonUnanswered => f.write_str(
+                "the counterparty closed the connection before it answered our Logon(A): check \
+                 SenderCompID(49), TargetCompID(56) and BeginString(8) with it",
+            ),
             Self::ApplicationNotAvailable => f.write_str("application not available"),
             Self::Application => f.write_str("the application ended the session"),
             Self::Operator => f.write_str("an operator ended the session"),
@@ -202,7 +216,7 @@ impl fmt::Display for Disconnect {
 }
 
 /// A message that the session did not take; nothing was written and no number was used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub enum SendError {
     /// No Logon(A) has been exchanged yet, or the link is down: try again after the logon.
     NotLoggedOn,
@@ -223,8 +237,7 @@ pub enum SendError {
     /// The message itself is wrong.
     Misuse(Misuse),
     /// The session has failed: its store, or a panic in its application. It takes nothing more
-    /// until its store is open again, and after a panic until the engine is started anew; the log
-    /// says why.
+    /// until it is back; the log says why.
     Failed,
     /// The engine has been stopped.
     Closed,
@@ -246,11 +259,18 @@ impl fmt::Display for SendError {
             Self::Expired => f.write_str("it has waited for a logon longer than it may"),
             Self::Misuse(misuse) => misuse.fmt(f),
             Self::Failed => f.write_str(
-                "the session has failed; see the log and mend the cause: it comes back when its \
-                 store does, after a panic when the engine is started anew",
+                "the session has failed; see the log and mend the cause: it comes back by itself \
+                 when its store is sound, unless after_panic = \"end\"",
             ),
             Self::Closed => f.write_str("the engine has been stopped"),
         }
+    }
+}
+
+/// The text: what `main` returns is printed so.
+impl fmt::Debug for SendError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 

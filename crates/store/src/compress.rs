@@ -1,7 +1,7 @@
 //! Closed files, compressed with zstd. Only with the cargo feature of that name.
 
 use std::fs;
-use std::io;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 /// Whether this build can.
@@ -17,7 +17,8 @@ pub const ENDING: &str = "zst";
 #[cfg(feature = "zstd")]
 pub fn compress(path: &Path) -> io::Result<()> {
     let (unfinished, finished) = (with(path, "new"), with(path, ENDING));
-    let to = fs::File::create(&unfinished)?;
+    let mut options = crate::disk::for_owner();
+    let to = options.write(true).create(true).truncate(true).open(&unfinished)?;
     // Level 0 stands for the library's default.
     zstd::stream::copy_encode(fs::File::open(path)?, &to, 0)?;
     to.sync_all()?;
@@ -54,6 +55,21 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
         }
         read => read,
     }
+}
+
+/// The first `len` bytes of what [`read`] gives, or all if there are less.
+pub(crate) fn read_head(path: &Path, len: usize) -> io::Result<Vec<u8>> {
+    let mut head = Vec::with_capacity(len);
+    match fs::File::open(path) {
+        Ok(file) => _ = file.take(len as u64).read_to_end(&mut head)?,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            // Few, and read whole soon.
+            head = read(path)?;
+            head.truncate(len);
+        }
+        Err(error) => return Err(error),
+    }
+    Ok(head)
 }
 
 #[cfg(feature = "zstd")]

@@ -5,7 +5,6 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 /// Why a store did not do what it was asked.
-#[derive(Debug)]
 #[non_exhaustive]
 pub enum StoreError {
     /// The operating system refused.
@@ -23,6 +22,15 @@ pub enum StoreError {
         offset: u64,
         /// What is wrong there.
         reason: Damage,
+    },
+    /// The store is another session's.
+    Foreign {
+        /// Its directory.
+        dir: Box<Path>,
+        /// The session that it belongs to.
+        owner: Box<str>,
+        /// The session that it was opened for.
+        wanted: Box<str>,
     },
     /// Another process, or this one, has the store open.
     Locked {
@@ -57,6 +65,13 @@ pub enum Damage {
     Version,
     /// The header's number is not the one in the file's name.
     Name,
+    /// A segment of another store, or of another time of this one, under the name of one that is
+    /// gone.
+    Store,
+    /// Sound batches, but not where they were written.
+    Moved,
+    /// Another file has taken the name since the store was opened.
+    Replaced,
     /// The file is missing, although it or later ones were written.
     Missing,
     /// The file is shorter than it was made.
@@ -73,6 +88,9 @@ impl fmt::Display for Damage {
             Self::Header => "unsound segment header",
             Self::Version => "unknown format version",
             Self::Name => "the header's segment number differs from the file's name",
+            Self::Store => "this segment was not written by this store in this place",
+            Self::Moved => "a sound batch that was written elsewhere in this segment",
+            Self::Replaced => "another file is here than the one that was opened",
             Self::Missing => "this segment is missing",
             Self::Short => "the file ends here, and was longer when it was made",
             Self::Numbers => "the numbers differ from those the segment before ended with",
@@ -102,12 +120,25 @@ impl fmt::Display for StoreError {
                 path.display(),
                 Damage::Version,
             ),
+            Self::Damaged { path, reason: reason @ Damage::Replaced, .. } => write!(
+                f,
+                "store file {}: {reason}; put the store back into its place, and let one process \
+                 at a time use it",
+                path.display(),
+            ),
             Self::Damaged { path, offset, reason } => write!(
                 f,
                 "store file {} at byte {offset}: {reason}; `transfix store verify {dir}` says what \
                  is lost, `transfix store repair {dir} --to NEW` saves the rest",
                 path.display(),
                 dir = path.parent().unwrap_or(Path::new(".")).display(),
+            ),
+            Self::Foreign { dir, owner, wanted } => write!(
+                f,
+                "the store {dir} belongs to the session {owner}, not to {wanted}; put the right \
+                 directory there, or, if the session was renamed, `transfix store repair {dir} \
+                 --to NEW --session {wanted}`",
+                dir = dir.display(),
             ),
             Self::Locked { path } => write!(
                 f,
@@ -125,6 +156,13 @@ impl fmt::Display for StoreError {
                 write!(f, "record of {len} bytes in one batch, at most {max}; commit more often")
             }
         }
+    }
+}
+
+/// The text: what `main` returns is printed so.
+impl fmt::Debug for StoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 
@@ -178,6 +216,16 @@ mod tests {
         check(
             &wrong(Damage::Version),
             &format!("{place}unknown format version; open it with the version that wrote it"),
+        );
+        check(
+            &StoreError::Foreign {
+                dir: Path::new("store/A").into(),
+                owner: "FIX.4.4-A-B".into(),
+                wanted: "FIX.4.4-A-C".into(),
+            },
+            "the store store/A belongs to the session FIX.4.4-A-B, not to FIX.4.4-A-C; put the \
+             right directory there, or, if the session was renamed, `transfix store repair \
+             store/A --to NEW --session FIX.4.4-A-C`",
         );
         check(
             &StoreError::Locked { path: "store/A/lock".into() },

@@ -3,18 +3,21 @@
 //! **Invariant:** a batch lies in one segment, and its first length word is written last. So a
 //! process killed at any instant leaves the whole batch or nothing of it.
 
-use std::fs::{File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::Store;
 use crate::disk::{Disk, Files, Map};
-use crate::error::StoreError;
-use crate::format::{self, BEGIN, END, RECORD_HEADER, RECORD_MAX, SEGMENT_HEADER, SegmentHeader};
+use crate::error::{Damage, StoreError};
+use crate::format::{self, BEGIN, END, RECORD_HEADER, RECORD_MAX, Seal};
+use crate::header::{HEADER, Identity, Owner, SegmentHeader};
 use crate::ledger::{Change, Ledger};
 use crate::newest::{self, LOCK};
+use crate::opening::{
+    hold, install, lock, lock_existing, note_newest, remove_unfinished, sync_dir,
+};
 use crate::record::{Kind, Numbers, Record, Stored};
-use crate::recover;
+use crate::recover::{self, Wanted};
 use crate::repair::{self, Repaired};
 use crate::retention::Keeper;
 use crate::segment::{self, Preparation, io_error};
@@ -52,15 +55,15 @@ impl Default for Options {
 }
 
 impl Options {
-    fn segment_bytes(&self, number: u64) -> usize {
+    pub(crate) fn segment_bytes(&self, number: u64) -> usize {
         let shift = u32::try_from(number.saturating_mul(2)).unwrap_or(u32::MAX);
         let grown = 1_usize.checked_shl(shift).unwrap_or(usize::MAX);
         let bytes = self.segment_bytes_first.saturating_mul(grown).min(self.segment_bytes_max);
         bytes.clamp(SEGMENT_MIN, SEGMENT_MAX).next_multiple_of(format::ALIGN)
     }
 
-    fn is_durable(&self) -> bool {
-        self.durability == Durability::Power
+    pub(crate) const fn is_durable(&self) -> bool {
+        matches!(self.durability, Durability::Power)
     }
 }
 
@@ -128,7 +131,7 @@ impl<M> Segments<M> {
     }
 }
 
-const SEGMENT_MIN: usize = SEGMENT_HEADER + RECORD_HEADER;
+const SEGMENT_MIN: usize = HEADER + RECORD_HEADER;
 /// Offsets have 32 bits: 1 GiB leaves room for any batch.
 const SEGMENT_MAX: usize = 1 << 30;
 /// A batch holds at most this many bytes: 256 MiB, far within the 32 bits of an offset.
@@ -174,9 +177,15 @@ pub struct FileStore<D: Disk = Files> {
     batch: Batch,
     next: Option<Preparation<D>>,
     poisoned: bool,
+    /// Of the last segment.
+    header: SegmentHeader,
+    seal: Seal,
+    owner: Owner,
+    /// Told of what fails in other threads.
+    pub(crate) report: fn(&StoreError),
     pub(crate) keeper: Option<Keeper>,
-    // Last, so that it is released when everything else is done.
-    _lock: D::Lock,
+    // Last, so that it is released when everything else is done. None after a failed reopening.
+    lock: Option<D::Lock>,
 }
 
 impl FileStore<Files> {
@@ -195,20 +204,36 @@ impl FileStore<Files> {
         Self::open_on(Files, dir, options, now_ns)
     }
 
+    /// As [`FileStore::open`], for the session of that name: a store of another session is refused,
+    /// and one that is nobody's yet is this session's from now on. An empty name is anybody's.
+    ///
+    /// # Errors
+    /// As [`FileStore::open`], and [`StoreError::Foreign`].
+    pub fn open_for(
+        session: &str,
+        dir: &Path,
+        options: Options,
+        now_ns: u64,
+    ) -> Result<(Self, Recovered), StoreError> {
+        Self::open_for_on(Files, session, dir, options, now_ns)
+    }
+
     /// Makes a sound store in `to` of the damaged one in `from`, which is only read: every sound
-    /// batch is taken over. Messages that were destroyed are not found afterwards.
+    /// batch is taken over, into today's format. Messages that were destroyed are not found
+    /// afterwards. With a name for `session` the new store belongs to that session, otherwise to
+    /// the one that the old store belongs to.
     ///
     /// # Errors
     /// [`StoreError::Locked`] if somebody has one of them open, [`StoreError::Io`] if the operating
     /// system refuses or `to` holds a store already, [`StoreError::Damaged`] if a newer version
     /// wrote `from`.
-    pub fn repair(from: &Path, to: &Path) -> Result<Repaired, StoreError> {
+    pub fn repair(from: &Path, to: &Path, session: Option<&str>) -> Result<Repaired, StoreError> {
         let _held = hold(from)?;
         let _lock = lock(&Files, to)?;
         if !segment::list(&Files, to)?.is_empty() {
             return Err(io_error(to, io::ErrorKind::AlreadyExists.into()));
         }
-        repair::repair(from, to)
+        repair::repair(from, to, session.map(Owner::of))
     }
 
     /// Whether somebody has the store in `dir` open for writing. Nothing is made or changed there;
@@ -236,45 +261,82 @@ impl<D: Disk> FileStore<D> {
         options: Options,
         now_ns: u64,
     ) -> Result<(Self, Recovered), StoreError> {
-        let lock = lock(&disk, dir)?;
+        Self::open_for_on(disk, "", dir, options, now_ns)
+    }
+
+    /// As [`FileStore::open_for`], on another disk than the file system.
+    ///
+    /// # Errors
+    /// As [`FileStore::open_for`].
+    pub fn open_for_on(
+        disk: D,
+        session: &str,
+        dir: &Path,
+        options: Options,
+        now_ns: u64,
+    ) -> Result<(Self, Recovered), StoreError> {
+        let (lock, owner) = (lock(&disk, dir)?, Owner::of(session));
+        let wanted = Wanted { owner: &owner, store: None };
         remove_unfinished(&disk, dir)?;
-        let (state, found) = match recover::recover(&disk, dir, options.durability)? {
+        let (state, found) = match recover::recover(&disk, dir, wanted, options.durability)? {
             Some(found) => found,
-            None => {
-                let numbers = Numbers::fresh(now_ns);
-                let header = SegmentHeader { number: 0, reset_segment: 0, numbers, bytes: 0 };
-                let map = install(&disk, dir, &options, &header, (None, 0))?;
-                let parent = dir.parent().filter(|path| !path.as_os_str().is_empty());
-                if options.is_durable()
-                    && let Some(parent) = parent
-                {
-                    sync_dir(&disk, parent)?;
-                }
-                let segments = Segments { first: 0, maps: vec![map] };
-                let ledger = Ledger::new(numbers);
-                let tail = SEGMENT_HEADER;
-                (recover::State { ledger, segments, border: 0, tail }, Recovered::default())
-            }
+            None => (begin(&disk, dir, owner, &options, now_ns)?, Recovered::default()),
         };
-        note_newest(&disk, dir, &options, state.segments.last_number())?;
+        note_newest(&disk, dir, &options, &state.header)?;
         let batch = Batch::empty(state.tail);
-        let recover::State { ledger, segments, border, .. } = state;
-        let (dir, next) = (dir.to_path_buf(), None);
+        let recover::State { ledger, segments, border, header, .. } = state;
+        let owner = if owner.is_nobody() { header.owner() } else { owner };
         let mut store = Self {
             disk,
-            dir,
+            dir: dir.to_path_buf(),
             options,
             ledger,
             segments,
             border,
             batch,
-            next,
+            next: None,
             poisoned: false,
+            header,
+            seal: header.seal(),
+            owner,
+            report: |_| (),
             keeper: None,
-            _lock: lock,
+            lock: Some(lock),
         };
         store.reserve_index();
+        if header.is_old() || header.owner() != owner {
+            // From here on nobody else can have written what is read.
+            store.roll(0, Limit::Ends)?;
+        }
         Ok((store, found))
+    }
+
+    /// Errors of what happens in threads of the store's own are told to `report`, at once: that the
+    /// next segment cannot be made beforehand.
+    pub const fn report_to(&mut self, report: fn(&StoreError)) {
+        self.report = report;
+    }
+
+    /// Goes on from what is there, if it is the store that was open before.
+    fn recover_again(&mut self) -> Result<(), StoreError> {
+        remove_unfinished(&self.disk, &self.dir)?;
+        let wanted = Wanted { owner: &self.owner, store: self.header.store() };
+        let (disk, dir, durability) = (&self.disk, &self.dir, self.options.durability);
+        let Some((mut state, _)) = recover::recover(disk, dir, wanted, durability)? else {
+            return Err(io_error(dir, io::ErrorKind::NotFound.into()));
+        };
+        if self.options.is_durable() {
+            let (map, tail) = (state.segments.last(), state.tail);
+            touch(&mut map[..tail]);
+            map.sync(0, tail).map_err(|source| io_error(&self.dir, source))?;
+        }
+        note_newest(&self.disk, &self.dir, &self.options, &state.header)?;
+        let recover::State { ledger, segments, border, header, tail } = state;
+        (self.ledger, self.segments, self.border) = (ledger, segments, border);
+        (self.header, self.seal) = (header, header.seal());
+        self.batch = Batch::empty(tail);
+        self.reserve_index();
+        Ok(())
     }
 
     fn reserve_index(&mut self) {
@@ -285,9 +347,10 @@ impl<D: Disk> FileStore<D> {
 
     /// Goes on in a new segment with room for the batch and `size` bytes more.
     fn roll(&mut self, size: usize, limit: Limit) -> Result<(), StoreError> {
+        self.check_places()?;
         let number = self.segments.last_number() + 1;
         let (start, tail) = (self.batch.start, self.batch.tail);
-        let needed = SEGMENT_HEADER + (tail - start) + size;
+        let needed = HEADER + (tail - start) + size;
         let border = match limit {
             Limit::Holds => self.first_kept(self.options.segment_bytes(number).max(needed))?,
             Limit::Ends => self.border,
@@ -296,7 +359,14 @@ impl<D: Disk> FileStore<D> {
         let prepared = self.next.take().and_then(|mut next| next.finish());
         let prepared = prepared.filter(|map| map.len() >= needed);
         let numbers = self.ledger.numbers;
-        let header = SegmentHeader { number, reset_segment: first, numbers, bytes: 0 };
+        let identity = Identity {
+            salt: self.disk.random(),
+            store: self.header.store().unwrap_or_else(|| self.disk.random()),
+            before: self.header.mark(),
+            owner: self.owner,
+        };
+        let (bytes, identity) = (0, Ok(identity));
+        let mut header = SegmentHeader { number, reset_segment: first, numbers, bytes, identity };
         let durable = self.options.is_durable();
         let old = self.segments.last();
         let moved = old[start..tail].to_vec();
@@ -307,35 +377,79 @@ impl<D: Disk> FileStore<D> {
             let synced = old.sync(start, tail);
             synced.map_err(|e| io_error(&segment::path(&self.dir, number - 1), e))?;
         }
-        let mut map = install(&self.disk, &self.dir, &self.options, &header, (prepared, needed))?;
-        newest::write(&self.disk, &self.dir, number)?;
-        map[SEGMENT_HEADER..SEGMENT_HEADER + moved.len()].copy_from_slice(&moved);
+        let place = (prepared, needed);
+        let mut map = install(&self.disk, &self.dir, &self.options, &mut header, place)?;
+        newest::write(&self.disk, &self.dir, &header)?;
+        map[HEADER..HEADER + moved.len()].copy_from_slice(&moved);
         self.segments.maps.push(map);
+        (self.header, self.seal) = (header, header.seal());
         self.forget_before(border);
-        self.batch.tail = tail - start + SEGMENT_HEADER;
-        self.batch.last = self.batch.last - start + SEGMENT_HEADER;
-        self.batch.start = SEGMENT_HEADER;
+        self.move_batch(start);
+        self.reserve_index();
+        Ok(())
+    }
+
+    /// The batch that began at `start` of the segment before begins this one.
+    fn move_batch(&mut self, start: usize) {
+        let moved = |at: usize| at - start + HEADER;
+        let Batch { first_len, last_len, .. } = self.batch;
+        let (tail, last) = (moved(self.batch.tail), moved(self.batch.last));
+        self.batch = Batch { start: HEADER, tail, first_len, last, last_len };
+        // All but the last are sealed, for the place which they had before.
+        let (file, seal, mut at) = (self.segments.last(), self.seal, HEADER);
+        while at < last {
+            let len = if at == HEADER { first_len } else { format::u32_at(file, at) };
+            let size = format::record_size(len as usize - RECORD_HEADER);
+            let place = &mut file[at..at + size];
+            format::seal_record(place, at, len, format::flags(place), seal);
+            at += size;
+        }
+        let number = self.segments.last_number() as u32;
         for change in &mut self.ledger.staged {
             if let Change::Outbound(_, place)
             | Change::Inbound(_, place)
             | Change::Queued(_, place) = change
             {
-                *place = Place {
-                    segment: number as u32,
-                    offset: place.offset - start as u32 + SEGMENT_HEADER as u32,
-                };
+                *place = Place { segment: number, offset: moved(place.offset as usize) as u32 };
             }
         }
-        self.reserve_index();
+    }
+
+    /// Stops if the store is no longer where it was opened: another process may have begun one
+    /// there.
+    fn check_places(&self) -> Result<(), StoreError> {
+        let lock = self.dir.join(LOCK);
+        let mut places = vec![(
+            lock.clone(),
+            match &self.lock {
+                Some(held) => self.disk.is_locked_at(held, &lock),
+                None => return Err(StoreError::Poisoned),
+            },
+        )];
+        for (number, map) in (self.segments.first..).zip(&self.segments.maps) {
+            let path = segment::path(&self.dir, number);
+            let is_there = self.disk.is_at(map, &path);
+            places.push((path, is_there));
+        }
+        for (path, is_there) in places {
+            match is_there {
+                Ok(true) => {}
+                Ok(false) => {
+                    let (offset, reason) = (0, Damage::Replaced);
+                    return Err(StoreError::Damaged { path, offset, reason });
+                }
+                Err(source) => return Err(io_error(&path, source)),
+            }
+        }
         Ok(())
     }
 
     /// Sets flags, checksum and, but for the first record, length of the batch's last record.
     fn seal_last(&mut self, end: u8) {
         let Batch { start, tail, last, last_len, .. } = self.batch;
-        let begin = if last == start { BEGIN } else { 0 };
+        let (begin, seal) = (if last == start { BEGIN } else { 0 }, self.seal);
         let place = &mut self.segments.last()[last..tail];
-        format::seal_record(place, last_len, begin | end);
+        format::seal_record(place, last, last_len, begin | end, seal);
         if last != start {
             format::write_len(place, last_len);
         }
@@ -364,7 +478,8 @@ impl<D: Disk> FileStore<D> {
             let number = self.segments.last_number() + 1;
             let bytes = self.options.segment_bytes(number);
             let path = segment::path_new(&self.dir, number);
-            self.next = Some(Preparation::start(&self.disk, path, bytes, self.options.durability));
+            let (durability, report) = (self.options.durability, self.report);
+            self.next = Some(Preparation::start(&self.disk, path, bytes, durability, report));
         }
     }
 
@@ -390,6 +505,28 @@ impl<D: Disk> FileStore<D> {
     }
 }
 
+/// Makes a store where none is.
+fn begin<D: Disk>(
+    disk: &D,
+    dir: &Path,
+    owner: Owner,
+    options: &Options,
+    now_ns: u64,
+) -> Result<recover::State<D::Map>, StoreError> {
+    let numbers = Numbers::fresh(now_ns);
+    let identity = Ok(Identity { salt: disk.random(), store: disk.random(), before: 0, owner });
+    let mut header = SegmentHeader { number: 0, reset_segment: 0, numbers, bytes: 0, identity };
+    let map = install(disk, dir, options, &mut header, (None, 0))?;
+    let parent = dir.parent().filter(|path| !path.as_os_str().is_empty());
+    if options.is_durable()
+        && let Some(parent) = parent
+    {
+        sync_dir(disk, parent)?;
+    }
+    let segments = Segments { first: 0, maps: vec![map] };
+    Ok(recover::State { ledger: Ledger::new(numbers), segments, border: 0, header, tail: HEADER })
+}
+
 pub(crate) const fn change_of(record: &Record<'_>, place: Place, now_ns: u64) -> Change<Place> {
     match *record {
         Record::Outbound { seq, .. } => Change::Outbound(seq, place),
@@ -408,93 +545,12 @@ pub(crate) fn first_needed(ledger: &Ledger<Place>, border: u64) -> u64 {
     ledger.waiting.first().map_or(border, |place| border.min(place.segment.into()))
 }
 
-fn lock<D: Disk>(disk: &D, dir: &Path) -> Result<D::Lock, StoreError> {
-    disk.create_dir(dir).map_err(|source| io_error(dir, source))?;
-    let path = dir.join(LOCK);
-    match disk.lock(&path) {
-        Ok(lock) => Ok(lock),
-        Err(TryLockError::WouldBlock) => Err(StoreError::Locked { path }),
-        Err(TryLockError::Error(source)) => Err(io_error(&path, source)),
-    }
-}
-
-/// Keeps others from opening the store, without writing; a store without lock file is nobody's.
-fn hold(dir: &Path) -> Result<Option<File>, StoreError> {
-    let path = dir.join(LOCK);
-    let file = match File::open(&path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(source) => return Err(io_error(&path, source)),
-    };
-    match file.try_lock_shared() {
-        Ok(()) => Ok(Some(file)),
-        Err(TryLockError::WouldBlock) => Err(StoreError::Locked { path }),
-        Err(TryLockError::Error(source)) => Err(io_error(&path, source)),
-    }
-}
-
-/// Removes segments that were being made when their process ended; they were never part of the
-/// store.
-fn remove_unfinished(disk: &impl Disk, dir: &Path) -> Result<(), StoreError> {
-    for path in disk.list(dir).map_err(|source| io_error(dir, source))? {
-        if path.extension().is_some_and(|ending| ending == "new") {
-            disk.remove(&path).map_err(|source| io_error(&path, source))?;
-        }
-    }
-    Ok(())
-}
-
-/// Gives a segment its header and its final name. Makes it first, with room for `needed` bytes, if
-/// it is not prepared.
-fn install<D: Disk>(
-    disk: &D,
-    dir: &Path,
-    options: &Options,
-    header: &SegmentHeader,
-    (prepared, needed): (Option<D::Map>, usize),
-) -> Result<D::Map, StoreError> {
-    let durable = options.is_durable();
-    let (from, to) = (segment::path_new(dir, header.number), segment::path(dir, header.number));
-    let bytes = options.segment_bytes(header.number).max(needed);
-    let map = prepared.map_or_else(|| disk.make(&from, bytes, options.durability), Ok);
-    let mut map = map.map_err(|source| io_error(&from, source))?;
-    let header = SegmentHeader { bytes: map.len() as u64, ..*header };
-    map[..SEGMENT_HEADER].copy_from_slice(&header.encode());
-    map.settle();
-    if durable {
-        map.sync(0, SEGMENT_HEADER).map_err(|source| io_error(&from, source))?;
-    }
-    disk.rename(&from, &to).map_err(|source| io_error(&to, source))?;
-    if durable {
-        sync_dir(disk, dir)?;
-    }
-    Ok(map)
-}
-
-/// Notes the newest segment of a store that is opened. Who was killed while he made it may have
-/// left its name in memory only.
-fn note_newest(
-    disk: &impl Disk,
-    dir: &Path,
-    options: &Options,
-    number: u64,
-) -> Result<(), StoreError> {
-    if options.is_durable() {
-        sync_dir(disk, dir)?;
-    }
-    newest::write(disk, dir, number)
-}
-
 /// Makes every page of these bytes one that is to be written: after a failed sync the system may
 /// take for written what never came to the device.
 fn touch(bytes: &mut [u8]) {
     for at in (0..bytes.len()).step_by(PAGE_BYTES) {
         bytes[at] = std::hint::black_box(bytes[at]);
     }
-}
-
-pub(crate) fn sync_dir(disk: &impl Disk, dir: &Path) -> Result<(), StoreError> {
-    disk.sync_dir(dir).map_err(|source| io_error(dir, source))
 }
 
 impl<D: Disk> Store for FileStore<D> {
@@ -516,9 +572,7 @@ impl<D: Disk> Store for FileStore<D> {
             return Err(StoreError::TooLarge { len: batch, max: BATCH_MAX });
         }
         let rotates = self.batch.tail == self.batch.start && self.is_rotation_due(now_ns);
-        let last = self.segments.last();
-        let is_too_old = !format::takes(last, &record);
-        if rotates || is_too_old || self.batch.tail + size > last.len() {
+        if rotates || self.batch.tail + size > self.segments.last().len() {
             // A reset gives the room free that the messages before it took.
             let limit = if record == Record::Reset { Limit::Ends } else { Limit::Holds };
             if let Err(error) = self.roll(size, limit) {
@@ -562,24 +616,18 @@ impl<D: Disk> Store for FileStore<D> {
 
     fn reopen(&mut self) -> Result<(), StoreError> {
         self.poisoned = true;
-        // A thread that still makes the next segment must not find its file gone.
+        // Threads that still make or move segments must not find their files gone.
         self.next = None;
-        remove_unfinished(&self.disk, &self.dir)?;
-        let found = recover::recover(&self.disk, &self.dir, self.options.durability)?;
-        let Some((mut state, _)) = found else {
-            return Err(io_error(&self.dir, io::ErrorKind::NotFound.into()));
-        };
-        if self.options.is_durable() {
-            let (map, tail) = (state.segments.last(), state.tail);
-            touch(&mut map[..tail]);
-            map.sync(0, tail).map_err(|source| io_error(&self.dir, source))?;
+        self.settle_sweep();
+        // The directory may be another one by now, and somebody else may have it.
+        self.lock = None;
+        let lock = lock_existing(&self.disk, &self.dir)?;
+        self.recover_again()?;
+        self.lock = Some(lock);
+        if self.header.is_old() {
+            self.roll(0, Limit::Ends)?;
         }
-        note_newest(&self.disk, &self.dir, &self.options, state.segments.last_number())?;
-        let recover::State { ledger, segments, border, tail } = state;
-        (self.ledger, self.segments, self.border) = (ledger, segments, border);
-        self.batch = Batch::empty(tail);
         self.poisoned = false;
-        self.reserve_index();
         Ok(())
     }
 

@@ -1,12 +1,9 @@
-//! The bytes of a segment file; docs/store-format.md draws them. Every number is little-endian.
+//! The bytes of records; docs/store-format.md draws them. Every number is little-endian.
 //!
 //! **Invariant:** no function here reads outside the slice it is given, whatever that holds.
 
-use crate::error::Damage;
-use crate::record::{Kind, Numbers, Record};
+use crate::record::{Kind, Record};
 
-/// Bytes before the first record of a segment.
-pub(crate) const SEGMENT_HEADER: usize = 64;
 /// Bytes before the message in a record.
 pub(crate) const RECORD_HEADER: usize = 32;
 /// Records begin at multiples of this many bytes.
@@ -14,18 +11,15 @@ pub(crate) const ALIGN: usize = 8;
 /// A record with its header and padding is at most this long: 16 MiB.
 pub(crate) const RECORD_MAX: usize = 16 << 20;
 
+/// Where the flags of a record stand.
+const FLAGS: usize = 26;
+/// Where a record says its own place.
+const PLACE: usize = 28;
+
 /// First record of its batch.
 pub(crate) const BEGIN: u8 = 1;
 /// Last record of its batch.
 pub(crate) const END: u8 = 2;
-
-const MAGIC: [u8; 8] = *b"TRANSFIX";
-/// What is written. Version 1 has no notes and version 2 no queue; both are read as well.
-const VERSION: u32 = 3;
-/// The first version that knows [`Record::Note`].
-const VERSION_NOTES: u32 = 2;
-/// The first version that knows [`Record::Queued`].
-const VERSION_QUEUE: u32 = 3;
 
 const OUTBOUND: u8 = 1;
 const INBOUND: u8 = 2;
@@ -39,104 +33,17 @@ const UNQUEUED: u8 = 8;
 const ADMIN: u8 = 1;
 const APPLICATION: u8 = 2;
 
-/// What a segment says about itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct SegmentHeader {
-    pub(crate) number: u64,
-    /// The earliest segment needed to find every message since the last reset.
-    pub(crate) reset_segment: u64,
-    /// The numbers before the segment's first record.
-    pub(crate) numbers: Numbers,
-    /// The length with which the file was made; 0 where that was not noted yet.
-    pub(crate) bytes: u64,
-}
-
-impl SegmentHeader {
-    pub(crate) fn encode(&self) -> [u8; SEGMENT_HEADER] {
-        let mut bytes = [0; SEGMENT_HEADER];
-        bytes[..8].copy_from_slice(&MAGIC);
-        bytes[8..12].copy_from_slice(&VERSION.to_le_bytes());
-        let fields = [
-            self.number,
-            self.reset_segment,
-            self.numbers.next_in,
-            self.numbers.next_out,
-            self.numbers.created_ns,
-            self.bytes,
-        ];
-        for (place, field) in bytes[16..].chunks_exact_mut(8).zip(fields) {
-            place.copy_from_slice(&field.to_le_bytes());
-        }
-        let crc = header_crc(&bytes);
-        bytes[12..16].copy_from_slice(&crc.to_le_bytes());
-        bytes
-    }
-
-    /// Reads the header at the head of a file.
-    pub(crate) fn decode(file: &[u8]) -> Result<Self, Damage> {
-        let bytes: &[u8; SEGMENT_HEADER] = file.first_chunk().ok_or(Damage::Header)?;
-        if bytes[..8] != MAGIC {
-            return Err(Damage::Header);
-        }
-        if !(1..=VERSION).contains(&u32_at(bytes, 8)) {
-            return Err(Damage::Version);
-        }
-        let header = Self {
-            number: u64_at(bytes, 16),
-            reset_segment: u64_at(bytes, 24),
-            numbers: Numbers {
-                next_in: u64_at(bytes, 32),
-                next_out: u64_at(bytes, 40),
-                created_ns: u64_at(bytes, 48),
-            },
-            bytes: u64_at(bytes, 56),
-        };
-        let sound = u32_at(bytes, 12) == header_crc(bytes)
-            && u32::try_from(header.number).is_ok()
-            && u32::try_from(header.bytes).is_ok()
-            && header.reset_segment <= header.number
-            && is_number(header.numbers.next_in)
-            && is_number(header.numbers.next_out);
-        if sound { Ok(header) } else { Err(Damage::Header) }
-    }
-
-    /// Whether a file of that length has lost its end.
-    pub(crate) const fn is_short(&self, len: usize) -> bool {
-        (len as u64) < self.bytes
-    }
-}
-
-/// Whether the header's checksum holds, whatever its version: it stays where it is in all of them.
-pub(crate) fn is_header_checked(file: &[u8]) -> bool {
-    file.first_chunk().is_some_and(|bytes| u32_at(bytes, 12) == header_crc(bytes))
-}
-
-/// Whether a segment with this sound header may hold the record: a reader of its version would take
-/// one that it does not know for damage.
-pub(crate) fn takes(file: &[u8], record: &Record<'_>) -> bool {
-    let needed = match record {
-        Record::Note(_) => VERSION_NOTES,
-        Record::Queued { .. } | Record::Unqueued(_) => VERSION_QUEUE,
-        _ => return true,
-    };
-    u32_at(file, 8) >= needed
-}
-
-fn header_crc(bytes: &[u8; SEGMENT_HEADER]) -> u32 {
-    crc32c::crc32c_append(crc32c::crc32c(&bytes[..12]), &bytes[16..])
-}
-
-const fn is_number(seq: u64) -> bool {
+pub(crate) const fn is_number(seq: u64) -> bool {
     seq > 0 && seq < u64::MAX
 }
 
-fn u32_at(bytes: &[u8], at: usize) -> u32 {
+pub(crate) fn u32_at(bytes: &[u8], at: usize) -> u32 {
     let mut word = [0; 4];
     word.copy_from_slice(&bytes[at..at + 4]);
     u32::from_le_bytes(word)
 }
 
-fn u64_at(bytes: &[u8], at: usize) -> u64 {
+pub(crate) fn u64_at(bytes: &[u8], at: usize) -> u64 {
     let mut word = [0; 8];
     word.copy_from_slice(&bytes[at..at + 8]);
     u64::from_le_bytes(word)
@@ -185,12 +92,60 @@ const fn kind_byte(kind: Kind) -> u8 {
     }
 }
 
-/// Sets flags and checksum of a written record; `place` is the whole record with its padding, `len`
-/// the length word that it has or will have.
-pub(crate) fn seal_record(place: &mut [u8], len: u32, flags: u8) {
-    place[26] = flags;
-    let crc = record_crc(place, len);
+/// What the checks of a segment's records cover besides their bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Seal {
+    /// Nothing: formats before 4.
+    Plain,
+    /// The segment, by this key, and the place in it. The upper half of the key hides the place
+    /// that stands in the record, the lower one its checksum: bytes that were written without the
+    /// key are taken for a record of their place with a chance of 1 in 2^64.
+    Keyed(u64),
+}
+
+impl Seal {
+    /// What stands in a record at `at` for its place, and is combined with its checksum.
+    const fn marks(self, at: usize) -> (u32, u32) {
+        match self {
+            Self::Plain => (0, 0),
+            Self::Keyed(key) => ((key >> 32) as u32 ^ (at / ALIGN) as u32, key as u32),
+        }
+    }
+
+    /// The place that a record says is its own.
+    pub(crate) fn home(self, record: &[u8], at: usize) -> usize {
+        match self {
+            Self::Plain => at,
+            Self::Keyed(key) => ((key >> 32) as u32 ^ u32_at(record, PLACE)) as usize * ALIGN,
+        }
+    }
+
+    /// The checksum that the record would have without a key.
+    pub(crate) fn unkeyed(self, record: &[u8]) -> u32 {
+        u32_at(record, 4) ^ self.marks(0).1
+    }
+
+    /// Whether the record at `at`, of which `size` bytes are there, is what was written there.
+    fn holds(self, record: &[u8], at: usize) -> bool {
+        u32_at(record, PLACE) == self.marks(at).0
+            && self.unkeyed(record) == record_crc(record, u32_at(record, 0))
+    }
+}
+
+/// Sets flags, place and checksum of a written record; `place` is the whole record with its
+/// padding, `at` where it lies in the segment, `len` the length word that it has or will have.
+#[inline]
+pub(crate) fn seal_record(place: &mut [u8], at: usize, len: u32, flags: u8, seal: Seal) {
+    let (own, hidden) = seal.marks(at);
+    place[FLAGS] = flags;
+    place[PLACE..RECORD_HEADER].copy_from_slice(&own.to_le_bytes());
+    let crc = record_crc(place, len) ^ hidden;
     place[4..8].copy_from_slice(&crc.to_le_bytes());
+}
+
+/// The flags of a written record.
+pub(crate) const fn flags(place: &[u8]) -> u8 {
+    place[FLAGS]
 }
 
 /// Writes the length word, which makes the record count.
@@ -198,6 +153,7 @@ pub(crate) fn write_len(place: &mut [u8], len: u32) {
     place[..4].copy_from_slice(&len.to_le_bytes());
 }
 
+/// The checksum of a record without a key.
 fn record_crc(place: &[u8], len: u32) -> u32 {
     crc32c::crc32c_append(crc32c::crc32c(&len.to_le_bytes()), &place[8..])
 }
@@ -220,8 +176,8 @@ pub(crate) fn read_record(file: &[u8]) -> Option<Framed<'_>> {
     if len < RECORD_HEADER || size > RECORD_MAX || size > file.len() {
         return None;
     }
-    let (seq, flags) = (u64_at(header, 8), header[26]);
-    if !is_number(seq) || flags > BEGIN | END || header[27..] != [0; 5] {
+    let (seq, flags) = (u64_at(header, 8), header[FLAGS]);
+    if !is_number(seq) || flags > BEGIN | END || header[27] != 0 {
         return None;
     }
     let bytes = &file[RECORD_HEADER..len];
@@ -248,16 +204,13 @@ const fn read_kind(byte: u8) -> Option<Kind> {
 }
 
 /// The end of the batch that begins at `start`, if every record of it is there and sound.
-pub(crate) fn batch_end(file: &[u8], start: usize) -> Option<usize> {
+pub(crate) fn batch_end(file: &[u8], start: usize, seal: Seal) -> Option<usize> {
     let mut at = start;
     loop {
         let place = file.get(at..)?;
         let framed = read_record(place)?;
         let first = framed.flags & BEGIN != 0;
-        if first != (at == start) {
-            return None;
-        }
-        if u32_at(place, 4) != record_crc(&place[..framed.size], u32_at(place, 0)) {
+        if first != (at == start) || !seal.holds(&place[..framed.size], at) {
             return None;
         }
         at += framed.size;
@@ -282,67 +235,41 @@ pub(crate) fn records(
     })
 }
 
-/// What lies behind the last sound batch of a segment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Tail {
-    /// Nothing but zeros.
-    Clean,
-    /// The remains of one batch, up to this many bytes behind.
-    Torn { bytes: usize },
-    /// Sound batches, so that something before them was destroyed.
-    Damaged,
-}
-
-/// Looks at everything from `start` on, where no sound batch begins.
-pub(crate) fn tail(file: &[u8], start: usize) -> Tail {
-    let rest = file.get(start..).unwrap_or_default();
-    match rest.iter().rposition(|&byte| byte != 0) {
-        None => Tail::Clean,
-        Some(_) if next_batch(file, start).is_some() => Tail::Damaged,
-        Some(last) => Tail::Torn { bytes: last + 1 },
-    }
-}
-
-/// Where the first sound batch at or behind `start` begins and ends.
-pub(crate) fn next_batch(file: &[u8], start: usize) -> Option<(usize, usize)> {
-    let first = start.next_multiple_of(ALIGN);
-    (first..file.len()).step_by(ALIGN).find_map(|at| Some((at, batch_end(file, at)?)))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn header_comes_back() {
-        let numbers = Numbers { next_in: 3, next_out: 9, created_ns: 77 };
-        let header = SegmentHeader { number: 4, reset_segment: 2, numbers, bytes: 1 << 20 };
-        let bytes = header.encode();
-        assert_eq!(SegmentHeader::decode(&bytes), Ok(header));
-        for at in 0..SEGMENT_HEADER {
-            let mut flipped = bytes;
-            flipped[at] ^= 1;
-            assert!(SegmentHeader::decode(&flipped).is_err(), "byte {at}");
-            assert!(SegmentHeader::decode(&bytes[..at]).is_err(), "length {at}");
+    const SEAL: Seal = Seal::Keyed(0x0123_4567_89ab_cdef);
+    const AT: usize = 24;
+
+    fn check(record: Record<'_>) {
+        for seal in [Seal::Plain, SEAL] {
+            check_sealed(record, seal);
         }
     }
 
-    fn check(record: Record<'_>) {
+    fn check_sealed(record: Record<'_>, seal: Seal) {
         let len = RECORD_HEADER + message(&record).len();
-        let mut bytes = vec![0; record_size(len - RECORD_HEADER)];
-        write_record(&mut bytes, 42, &record);
-        seal_record(&mut bytes, len as u32, BEGIN | END);
-        assert_eq!(batch_end(&bytes, 0), None, "no length yet");
-        write_len(&mut bytes, len as u32);
-        assert_eq!(batch_end(&bytes, 0), Some(bytes.len()));
-        let found: Vec<_> = records(&bytes, 0, bytes.len()).collect();
-        let framed = Framed { record, time_ns: 42, flags: BEGIN | END, size: bytes.len() };
-        assert_eq!(found, [(0, framed)]);
-        for at in 0..bytes.len() {
+        let mut bytes = vec![0; AT + record_size(len - RECORD_HEADER)];
+        let place = &mut bytes[AT..];
+        write_record(place, 42, &record);
+        seal_record(place, AT, len as u32, BEGIN | END, seal);
+        assert_eq!(batch_end(&bytes, AT, seal), None, "no length yet");
+        write_len(&mut bytes[AT..], len as u32);
+        assert_eq!(batch_end(&bytes, AT, seal), Some(bytes.len()));
+        let found: Vec<_> = records(&bytes, AT, bytes.len()).collect();
+        let framed = Framed { record, time_ns: 42, flags: BEGIN | END, size: bytes.len() - AT };
+        assert_eq!(found, [(AT, framed)]);
+        for at in AT..bytes.len() {
             let mut flipped = bytes.clone();
             flipped[at] ^= 0x10;
-            assert_eq!(batch_end(&flipped, 0), None, "byte {at} of {record:?}");
+            assert_eq!(batch_end(&flipped, AT, seal), None, "byte {at} of {record:?}");
         }
+        let Seal::Keyed(key) = seal else { return };
+        for other in [Seal::Plain, Seal::Keyed(key ^ 1), Seal::Keyed(key ^ 1 << 32)] {
+            assert_eq!(batch_end(&bytes, AT, other), None, "{other:?}");
+        }
+        assert_eq!(batch_end(&bytes[8..], AT - 8, seal), None, "in another place");
     }
 
     #[test]

@@ -37,9 +37,11 @@ use std::path::{Path, PathBuf};
 use crate::compress;
 use crate::disk::Files;
 use crate::error::{Damage, StoreError};
-use crate::format::{self, SEGMENT_HEADER, SegmentHeader, Tail};
+use crate::format;
+use crate::header::SegmentHeader;
 use crate::newest;
 use crate::record::{Kind, Record};
+use crate::search::{Tail, tail};
 use crate::segment::{self, io_error};
 
 /// One record of a journal.
@@ -171,6 +173,7 @@ enum Next {
 struct Reader {
     path: PathBuf,
     number: u64,
+    header: SegmentHeader,
     follow: Follow,
     file: Vec<u8>,
     offset: usize,
@@ -189,12 +192,12 @@ impl Reader {
         {
             return Err(damaged(&path, 0, Damage::Name));
         }
-        let (offset, batch_end) = (SEGMENT_HEADER, SEGMENT_HEADER);
-        Ok(Self { path, number, follow, file, offset, batch_end, ended: false })
+        let (offset, batch_end) = (header.first(), header.first());
+        Ok(Self { path, number, header, follow, file, offset, batch_end, ended: false })
     }
 
     fn find_batch(&mut self) -> bool {
-        let end = format::batch_end(&self.file, self.offset);
+        let end = format::batch_end(&self.file, self.offset, self.header.seal());
         self.batch_end = end.unwrap_or(self.offset);
         end.is_some()
     }
@@ -216,9 +219,12 @@ impl Reader {
         if SegmentHeader::decode(&self.file).is_ok_and(|header| header.is_short(self.file.len())) {
             return Err(damaged(&self.path, self.file.len(), Damage::Short));
         }
-        match format::tail(&self.file, self.offset) {
+        match tail(&self.file, self.offset, self.header.seal()) {
             Tail::Clean if follows => {
-                *self = Self::open(next, self.follow)?;
+                let next = Self::open(next, self.follow)?;
+                let follows = next.header.check_follows(&self.header);
+                follows.map_err(|reason| damaged(&next.path, 0, reason))?;
+                *self = next;
                 Ok(Next::Segment)
             }
             Tail::Clean => self.check_last(),
@@ -237,7 +243,8 @@ impl Reader {
             return Ok(Next::Nothing);
         }
         // The note first: the writer may go on meanwhile.
-        let newest = newest::peek(dir).max(segment::list(&Files, dir)?.last().copied());
+        let noted = newest::peek(dir).map(|newest| newest.number);
+        let newest = noted.max(segment::list(&Files, dir)?.last().copied());
         if newest.is_some_and(|newest| newest > self.number) && !segment::exists(&next) {
             return Err(damaged(&next, 0, Damage::Missing));
         }

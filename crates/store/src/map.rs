@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use memmap2::Advice;
 use memmap2::MmapMut;
 
-use crate::disk::Map;
+use crate::disk::{FileId, Map};
 
 /// Smallest page of the machines we run on; touching more often than needed does no harm.
 const PAGE: usize = 4096;
@@ -21,6 +21,7 @@ const PAGE: usize = 4096;
 #[derive(Debug)]
 pub struct FileMap {
     bytes: MmapMut,
+    id: FileId,
 }
 
 impl FileMap {
@@ -29,7 +30,11 @@ impl FileMap {
         // SAFETY: nobody truncates the file while it is mapped (see the head of this file), and
         // others only read it.
         let bytes = unsafe { MmapMut::map_mut(file)? };
-        Ok(Self { bytes })
+        Ok(Self { bytes, id: FileId::of(&file.metadata()?) })
+    }
+
+    pub(crate) const fn id(&self) -> FileId {
+        self.id
     }
 
     /// Makes every page from `start` on present and writable, so that later writes don't fault.

@@ -1,62 +1,117 @@
-//! The number of the newest segment, noted in the lock file: if the last segments are gone, that
-//! shows.
+//! What is noted of the newest segment in the lock file: if the last segments are gone or replaced,
+//! that shows; if the header of the newest is gone, its records can be checked all the same.
 //!
 //! **Invariant:** it is written only when that segment is in its place, and on the device with
 //! power durability. What can't be read says nothing.
 
+use std::fs::File;
+use std::io::Read as _;
 use std::path::Path;
 
 use crate::disk::{Disk, Map as _};
 use crate::error::{Damage, StoreError};
 use crate::file::Durability;
+use crate::format::u64_at;
+use crate::header::SegmentHeader;
 use crate::segment::{self, io_error};
 
 /// The file that is locked.
 pub(crate) const LOCK: &str = "lock";
-/// The number and its checksum.
-const BYTES: usize = 12;
+/// Number, mark, store, and their checksum.
+const BYTES: usize = 28;
+/// Of formats before 4: the number and its checksum.
+const BYTES_OLD: usize = 12;
 
-/// Notes that the segment with this number is in its place.
-pub(crate) fn write<D: Disk>(disk: &D, dir: &Path, number: u64) -> Result<(), StoreError> {
+/// What is noted of the newest segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Newest {
+    pub(crate) number: u64,
+    /// [`SegmentHeader::mark`]: the second place of the key that checks the segment's records.
+    pub(crate) mark: Option<u64>,
+    /// Which store it is.
+    pub(crate) store: Option<u64>,
+}
+
+impl Newest {
+    pub(crate) fn of(header: &SegmentHeader) -> Self {
+        Self { number: header.number, mark: Some(header.mark()), store: header.store() }
+    }
+
+    /// Whether this is that segment, as far as is noted.
+    pub(crate) fn is_of(&self, header: &SegmentHeader) -> bool {
+        self.number == header.number && self.mark.is_none_or(|mark| mark == header.mark())
+    }
+
+    fn encode(&self) -> [u8; BYTES] {
+        let mut bytes = [0; BYTES];
+        let fields = [self.number, self.mark.unwrap_or(0), self.store.unwrap_or(0)];
+        for (place, field) in bytes.chunks_exact_mut(8).zip(fields) {
+            place.copy_from_slice(&field.to_le_bytes());
+        }
+        let crc = crc32c::crc32c(&bytes[..24]);
+        bytes[24..].copy_from_slice(&crc.to_le_bytes());
+        bytes
+    }
+
+    fn decode(bytes: &[u8]) -> Option<Self> {
+        let (fields, crc) = bytes.split_last_chunk()?;
+        if crc32c::crc32c(fields).to_le_bytes() != *crc {
+            return None;
+        }
+        let field = |at| Some(u64_at(fields, at)).filter(|&field| field > 0);
+        match bytes.len() {
+            BYTES => Some(Self { number: u64_at(fields, 0), mark: field(8), store: field(16) }),
+            BYTES_OLD => Some(Self { number: u64_at(fields, 0), mark: None, store: None }),
+            _ => None,
+        }
+    }
+}
+
+/// Notes that this segment is in its place.
+pub(crate) fn write<D: Disk>(
+    disk: &D,
+    dir: &Path,
+    header: &SegmentHeader,
+) -> Result<(), StoreError> {
     let path = dir.join(LOCK);
     let is_made = disk.len(&path).is_ok_and(|len| len == BYTES as u64);
     // An older note does no harm, so none is waited for.
     let map = if is_made { disk.open(&path) } else { disk.make(&path, BYTES, Durability::Process) };
     let mut map = map.map_err(|source| io_error(&path, source))?;
-    let number = number.to_le_bytes();
-    map[..8].copy_from_slice(&number);
-    map[8..].copy_from_slice(&crc32c::crc32c(&number).to_le_bytes());
+    map.copy_from_slice(&Newest::of(header).encode());
     map.settle();
     Ok(())
 }
 
-/// The number noted in the store, if there is one.
-pub(crate) fn read<D: Disk>(disk: &D, dir: &Path) -> Option<u64> {
+/// What is noted in the store, if anything is.
+pub(crate) fn read<D: Disk>(disk: &D, dir: &Path) -> Option<Newest> {
     let path = dir.join(LOCK);
-    disk.len(&path).ok().filter(|len| *len == BYTES as u64)?;
-    decode(&disk.open(&path).ok()?)
+    disk.len(&path).ok().filter(|len| [BYTES, BYTES_OLD].contains(&(*len as usize)))?;
+    Newest::decode(&disk.open(&path).ok()?)
 }
 
 /// The same without the right to write there.
-pub(crate) fn peek(dir: &Path) -> Option<u64> {
-    decode(&std::fs::read(dir.join(LOCK)).ok()?)
-}
-
-fn decode(bytes: &[u8]) -> Option<u64> {
-    let (number, sum) = bytes.split_first_chunk()?;
-    (*sum == crc32c::crc32c(number).to_le_bytes()).then(|| u64::from_le_bytes(*number))
+pub(crate) fn peek(dir: &Path) -> Option<Newest> {
+    let mut bytes = Vec::new();
+    let file = File::open(dir.join(LOCK)).ok()?;
+    file.take(BYTES as u64 + 1).read_to_end(&mut bytes).ok()?;
+    Newest::decode(&bytes)
 }
 
 /// Refuses a store whose last segment, if it has any, comes before the newest.
-pub(crate) fn check(dir: &Path, newest: Option<u64>, last: Option<u64>) -> Result<(), StoreError> {
+pub(crate) fn check(
+    dir: &Path,
+    newest: Option<Newest>,
+    last: Option<u64>,
+) -> Result<(), StoreError> {
     let Some(missing) = first_missing(newest, last) else { return Ok(()) };
     let (path, reason) = (segment::path(dir, missing), Damage::Missing);
     Err(StoreError::Damaged { path, offset: 0, reason })
 }
 
 /// The first segment behind the last one that must be there.
-pub(crate) fn first_missing(newest: Option<u64>, last: Option<u64>) -> Option<u64> {
-    let newest = newest?;
+pub(crate) fn first_missing(newest: Option<Newest>, last: Option<u64>) -> Option<u64> {
+    let newest = newest?.number;
     match last {
         Some(last) => (last < newest).then_some(last + 1),
         // Which one was the first is not known.

@@ -8,9 +8,11 @@ use std::path::{Path, PathBuf};
 use crate::disk::{Disk, Map as _};
 use crate::error::{Damage, StoreError};
 use crate::file::{Durability, Place, Recovered, Segments, change_of, first_needed};
-use crate::format::{self, SEGMENT_HEADER, SegmentHeader, Tail};
+use crate::format;
+use crate::header::{HEADER_OLD, Owner, SegmentHeader};
 use crate::ledger::{Change, Ledger};
 use crate::newest;
+use crate::search::{Tail, tail};
 use crate::segment::{self, io_error};
 
 /// A store as it was left.
@@ -19,44 +21,69 @@ pub(crate) struct State<M> {
     pub(crate) segments: Segments<M>,
     /// The first segment with messages to be found.
     pub(crate) border: u64,
+    /// That of the last segment.
+    pub(crate) header: SegmentHeader,
     /// Where the next batch goes in the last segment.
     pub(crate) tail: usize,
+}
+
+/// Which store is to be read.
+#[derive(Clone, Copy)]
+pub(crate) struct Wanted<'a> {
+    /// That of this session; any if it is nobody.
+    pub(crate) owner: &'a Owner,
+    /// This one; any if there is none.
+    pub(crate) store: Option<u64>,
 }
 
 /// A store as it was left, and what was found; `None` if there is none.
 type Recovery<D> = Option<(State<<D as Disk>::Map>, Recovered)>;
 
-/// Reads the store in `dir`, or says that there is none.
+/// Reads the store in `dir`, unless it is another one, or says that there is none.
 pub(crate) fn recover<D: Disk>(
     disk: &D,
     dir: &Path,
+    wanted: Wanted<'_>,
     durability: Durability,
 ) -> Result<Recovery<D>, StoreError> {
     let last = segment::list(disk, dir)?.last().copied();
-    newest::check(dir, newest::read(disk, dir), last)?;
+    let noted = newest::read(disk, dir);
+    newest::check(dir, noted, last)?;
     let Some(last) = last else { return Ok(None) };
     let path = segment::path(dir, last);
-    let header = read_header(&path, &map(disk, &path)?, last)?;
-    let numbers = match header.reset_segment {
-        first if first == last => header.numbers,
+    let newest = read_header(&path, &map(disk, &path)?, last)?;
+    check_owner(dir, &newest.owner(), wanted.owner)?;
+    if wanted.store.is_some_and(|store| newest.store() != Some(store)) {
+        return Err(damaged(&path, 0, Damage::Replaced));
+    }
+    if noted.is_some_and(|noted| noted.number == last && !noted.is_of(&newest)) {
+        return Err(damaged(&path, 0, Damage::Store));
+    }
+    let numbers = match newest.reset_segment {
+        first if first == last => newest.numbers,
         first => {
             let path = existing(disk, dir, first)?;
             read_header(&path, &map(disk, &path)?, first)?.numbers
         }
     };
-    let border = header.reset_segment;
+    let border = newest.reset_segment;
     let segments = Segments { first: border, maps: Vec::new() };
-    let mut state = State { ledger: Ledger::new(numbers), segments, border, tail: 0 };
+    let mut state =
+        State { ledger: Ledger::new(numbers), segments, border, header: newest, tail: 0 };
     let mut found = Recovered::default();
-    for number in header.reset_segment..=last {
+    let mut before: Option<SegmentHeader> = None;
+    for number in newest.reset_segment..=last {
         let path = existing(disk, dir, number)?;
         let map = map(disk, &path)?;
         let header = read_header(&path, &map, number)?;
-        if header.numbers != state.ledger.numbers {
-            return Err(damaged(&path, SEGMENT_HEADER, Damage::Numbers));
+        if let Some(before) = before.replace(header) {
+            header.check_follows(&before).map_err(|reason| damaged(&path, 0, reason))?;
         }
-        let end = replay(&mut state, &mut found, &map, number);
-        match format::tail(&map, end) {
+        if header.numbers != state.ledger.numbers {
+            return Err(damaged(&path, header.first(), Damage::Numbers));
+        }
+        let end = replay(&mut state, &mut found, &map, &header);
+        match tail(&map, end, header.seal()) {
             Tail::Clean => {}
             Tail::Torn { bytes } if number == last => found.cut_bytes = bytes as u64,
             Tail::Torn { .. } | Tail::Damaged => {
@@ -77,6 +104,15 @@ pub(crate) fn recover<D: Disk>(
     Ok(Some((state, found)))
 }
 
+/// Refuses what belongs to somebody else. Nobody's store is anybody's.
+fn check_owner(dir: &Path, found: &Owner, wanted: &Owner) -> Result<(), StoreError> {
+    if found.is_nobody() || wanted.is_nobody() || found == wanted {
+        return Ok(());
+    }
+    let (owner, wanted) = (found.name().into(), wanted.name().into());
+    Err(StoreError::Foreign { dir: dir.into(), owner, wanted })
+}
+
 fn existing(disk: &impl Disk, dir: &Path, number: u64) -> Result<PathBuf, StoreError> {
     let path = segment::path(dir, number);
     if disk.len(&path).is_ok() { Ok(path) } else { Err(damaged(&path, 0, Damage::Missing)) }
@@ -84,7 +120,7 @@ fn existing(disk: &impl Disk, dir: &Path, number: u64) -> Result<PathBuf, StoreE
 
 fn map<D: Disk>(disk: &D, path: &Path) -> Result<D::Map, StoreError> {
     let bytes = disk.len(path).map_err(|source| io_error(path, source))?;
-    if bytes < SEGMENT_HEADER as u64 || u32::try_from(bytes).is_err() {
+    if bytes < HEADER_OLD as u64 || u32::try_from(bytes).is_err() {
         return Err(damaged(path, 0, Damage::Header));
     }
     disk.open(path).map_err(|source| io_error(path, source))
@@ -106,9 +142,14 @@ fn damaged(path: &Path, offset: usize, reason: Damage) -> StoreError {
 }
 
 /// Applies the segment's batches and returns the end of the last one.
-fn replay<M>(state: &mut State<M>, found: &mut Recovered, file: &[u8], number: u64) -> usize {
-    let mut start = SEGMENT_HEADER;
-    while let Some(end) = format::batch_end(file, start) {
+fn replay<M>(
+    state: &mut State<M>,
+    found: &mut Recovered,
+    file: &[u8],
+    header: &SegmentHeader,
+) -> usize {
+    let (mut start, seal, number) = (header.first(), header.seal(), header.number);
+    while let Some(end) = format::batch_end(file, start, seal) {
         for (offset, framed) in format::records(file, start, end) {
             let place = Place { segment: number as u32, offset: offset as u32 };
             let change = change_of(&framed.record, place, framed.time_ns);

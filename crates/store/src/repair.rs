@@ -2,15 +2,18 @@
 //!
 //! **Invariant:** every sound batch is kept, in its order, and the damaged store is only read.
 
-use std::collections::VecDeque;
-use std::fs::{self, File};
+use std::collections::BTreeMap;
+use std::fs;
 use std::io::Write;
 use std::path::Path;
 
-use crate::disk::{Files, write_zeros};
+use crate::disk::{Disk as _, Files, for_owner, write_zeros};
 use crate::error::{Damage, StoreError};
-use crate::file::{Place, change_of, sync_dir};
-use crate::format::{self, BEGIN, END, RECORD_HEADER, SEGMENT_HEADER, SegmentHeader};
+use crate::file::{Place, change_of};
+use crate::format::{self, BEGIN, END, RECORD_HEADER};
+use crate::header::{HEADER, Identity, Owner, SegmentHeader};
+use crate::lineup::Lineup;
+use crate::opening::sync_dir;
 use crate::record::{Numbers, Record};
 use crate::segment::{self, io_error};
 use crate::survey::{Found, find};
@@ -26,39 +29,60 @@ pub struct Repaired {
     pub lost_bytes: u64,
 }
 
+/// What a segment takes over from those before it.
+#[derive(Clone, Copy, Debug)]
+struct Carried {
+    /// The first segment with messages to be found.
+    border: u64,
+    numbers: Numbers,
+    /// What the header of the next segment says of the last one.
+    mark: u64,
+}
+
+/// Segments in a row that may be missing: more are no loss, but a file of another store.
+const MISSING_MAX: u64 = 10_000;
+
 /// Goes through every segment, carrying the numbers from each to the next.
-pub(crate) fn repair(from: &Path, to: &Path) -> Result<Repaired, StoreError> {
+pub(crate) fn repair(from: &Path, to: &Path, owner: Option<Owner>) -> Result<Repaired, StoreError> {
     let mut done = Repaired::default();
-    let all = segment::list(&Files, from)?;
-    let (Some(&first), Some(&last)) = (all.first(), all.last()) else { return Ok(done) };
-    // What comes from the segments before: the numbers, and as `reset_segment` the first segment
-    // with messages to be found.
-    let mut carried: Option<SegmentHeader> = None;
-    let mut waiting = VecDeque::new();
+    let lineup = Lineup::of(from)?;
+    let numbers = (lineup.files.keys().next(), lineup.files.keys().last());
+    let (Some(&first), Some(&last)) = numbers else { return Ok(done) };
+    check_gaps(from, &lineup)?;
+    let store = lineup.store.unwrap_or_else(|| Files.random());
+    let mut carried: Option<Carried> = None;
+    let mut waiting = BTreeMap::new();
     for number in first..=last {
-        let found = find(from, number)?;
-        let header = match carried {
-            Some(header) => header,
-            None => first_header(&found, number, find(from, last)?.header),
+        let found = match lineup.files.get(&number) {
+            Some(&file) => find(from, file, lineup.mark(number))?,
+            None => Found::nothing(),
         };
-        let border = SegmentHeader { number, ..without_forgotten(&found, header) };
-        let first = waiting.front().map_or(u64::MAX, |&(_, segment)| segment);
-        let bytes = found.header.map_or(0, |own| own.bytes);
-        let reset_segment = border.reset_segment.min(first);
-        let header = SegmentHeader { reset_segment, bytes, ..border };
+        let before = carried.unwrap_or_else(|| begin(&found, number, lineup.header(last)));
+        let own = found.header.ok();
+        // It may ask for fewer segments before it than the one before does: the others were
+        // forgotten when it was made.
+        let border = before.border.max(own.map_or(0, |own| own.reset_segment));
+        let first_waiting = waiting.first_key_value().map_or(u64::MAX, |(_, &segment)| segment);
+        let mut header = SegmentHeader {
+            number,
+            reset_segment: border.min(first_waiting).min(number),
+            numbers: before.numbers,
+            bytes: own.map_or(0, |own| own.bytes),
+            identity: Ok(Identity {
+                salt: own
+                    .and_then(|own| own.identity.ok())
+                    .map_or_else(|| Files.random(), |i| i.salt),
+                store,
+                before: before.mark,
+                owner: owner.unwrap_or_else(|| own.map_or(lineup.owner, |own| own.owner())),
+            }),
+        };
         let bridge = bridge(&found, &header);
-        let is_whole = found.lost_bytes == 0 && !found.is_short();
-        if found.header != Ok(header) || !is_whole || bridge.is_some() {
-            let len_min = found.file.len().max(bytes as usize);
-            let anew = write_anew(&header, bridge, &found, len_min);
-            write(to, number, &anew, len_min)?;
-            done.segments += 1;
-        } else {
-            write(to, number, &found.file, 0)?;
-        }
+        done.segments += u64::from(write_segment(to, &mut header, bridge, &found)?);
         done.lost_bytes += found.lost_bytes;
         wait(&mut waiting, number, &found);
-        carried = Some(replay(&border, bridge, &found, &mut done.records));
+        let border = Carried { border, mark: header.mark(), ..before };
+        carried = Some(replay(&border, number, bridge, &found, &mut done.records));
     }
     // The last segment first: one that names a missing segment is refused, so what a crash leaves
     // here is never taken for the whole.
@@ -70,24 +94,50 @@ pub(crate) fn repair(from: &Path, to: &Path) -> Result<Repaired, StoreError> {
     Ok(done)
 }
 
-/// A segment may ask for fewer segments before it than the one before does: the others were
-/// forgotten when it was made.
-fn without_forgotten(found: &Found, header: SegmentHeader) -> SegmentHeader {
-    let own = found.header.map_or(0, |own| own.reset_segment);
-    SegmentHeader { reset_segment: header.reset_segment.max(own), ..header }
+fn check_gaps(from: &Path, lineup: &Lineup) -> Result<(), StoreError> {
+    let numbers = lineup.files.keys();
+    for (&number, &next) in numbers.clone().zip(numbers.skip(1)) {
+        if next - number > MISSING_MAX {
+            let (path, reason) = (segment::path(from, number + 1), Damage::Missing);
+            return Err(StoreError::Damaged { path, offset: 0, reason });
+        }
+    }
+    Ok(())
+}
+
+/// Writes the segment, and says whether it is another one than that which was found.
+fn write_segment(
+    to: &Path,
+    header: &mut SegmentHeader,
+    bridge: Option<Numbers>,
+    found: &Found,
+) -> Result<bool, StoreError> {
+    let is_whole = found.lost_bytes == 0 && !found.is_short() && !found.has_moved;
+    let own = found.header.ok().filter(|own| own.mark() == header.mark() && !own.is_old());
+    let (Some(own), true, None) = (own, is_whole, bridge) else {
+        let len_min = found.file.len().max(header.bytes as usize);
+        let anew = write_anew(header, bridge, found, len_min);
+        write(to, header.number, &anew, len_min)?;
+        return Ok(true);
+    };
+    let mut file = found.file.clone();
+    file[..HEADER].copy_from_slice(&header.encode());
+    write(to, header.number, &file, 0)?;
+    Ok(own != *header)
 }
 
 /// The first segment there is refers to earlier ones only if the last one doesn't need them.
-fn first_header(found: &Found, number: u64, last: Result<SegmentHeader, Damage>) -> SegmentHeader {
+fn begin(found: &Found, number: u64, last: Option<&SegmentHeader>) -> Carried {
     if let Ok(header) = found.header {
-        let needs_earlier = last.map_or(true, |last| last.reset_segment < number);
-        let reset_segment = if needs_earlier { number } else { header.reset_segment };
-        return SegmentHeader { reset_segment, ..header };
+        let needs_earlier = last.is_none_or(|last| last.reset_segment < number);
+        let border = if needs_earlier { number } else { header.reset_segment };
+        let mark = header.identity.map_or(0, |identity| identity.before);
+        return Carried { border, numbers: header.numbers, mark };
     }
     let first = found.batches.first();
-    let framed = first.and_then(|&(at, _)| format::read_record(&found.file[at..]));
+    let framed = first.and_then(|batch| format::read_record(&found.file[batch.start..]));
     let numbers = Numbers::fresh(framed.map_or(0, |framed| framed.time_ns));
-    SegmentHeader { number, reset_segment: number, numbers, bytes: 0 }
+    Carried { border: number, numbers, mark: 0 }
 }
 
 /// The numbers a sound header says, where they are not those carried from the segment before: what
@@ -105,34 +155,45 @@ fn bridge_records(from: Numbers, to: Numbers) -> impl Iterator<Item = Record<'st
 
 /// A segment with these contents, to be filled up with zeros to that length.
 fn write_anew(
-    header: &SegmentHeader,
+    header: &mut SegmentHeader,
     bridge: Option<Numbers>,
     found: &Found,
     len_min: usize,
 ) -> Vec<u8> {
-    let mut bytes = vec![0; SEGMENT_HEADER];
+    let mut bytes = vec![0; HEADER];
     if let Some(to) = bridge {
         for record in bridge_records(header.numbers, to) {
             let start = bytes.len();
             bytes.resize(start + format::record_size(0), 0);
             let place = &mut bytes[start..];
             format::write_record(place, to.created_ns, &record);
-            format::seal_record(place, RECORD_HEADER as u32, BEGIN | END);
-            format::write_len(place, RECORD_HEADER as u32);
+            seal(place, start, RECORD_HEADER as u32, BEGIN | END, header);
         }
     }
-    for &(start, end) in &found.batches {
-        bytes.extend_from_slice(&found.file[start..end]);
+    for batch in found.in_order() {
+        for (offset, framed) in format::records(&found.file, batch.start, batch.end) {
+            let (start, record) = (bytes.len(), &found.file[offset..offset + framed.size]);
+            bytes.extend_from_slice(record);
+            let len = format::u32_at(record, 0);
+            seal(&mut bytes[start..], start, len, framed.flags, header);
+        }
     }
-    let header = SegmentHeader { bytes: bytes.len().max(len_min) as u64, ..*header };
-    bytes[..SEGMENT_HEADER].copy_from_slice(&header.encode());
+    header.bytes = bytes.len().max(len_min) as u64;
+    bytes[..HEADER].copy_from_slice(&header.encode());
     bytes
+}
+
+fn seal(place: &mut [u8], at: usize, len: u32, flags: u8, header: &SegmentHeader) {
+    format::seal_record(place, at, len, flags, header.seal());
+    format::write_len(place, len);
 }
 
 /// Writes a segment file of at least `len_min` bytes, which is on the device afterwards.
 fn write(dir: &Path, number: u64, bytes: &[u8], len_min: usize) -> Result<(), StoreError> {
     let path = segment::path_new(dir, number);
-    let written = File::create(&path).and_then(|mut file| {
+    let mut options = for_owner();
+    let made = options.write(true).create(true).truncate(true).open(&path);
+    let written = made.and_then(|mut file| {
         file.write_all(bytes)?;
         write_zeros(&mut file, bytes.len() as u64, len_min as u64)?;
         file.sync_all()
@@ -141,12 +202,16 @@ fn write(dir: &Path, number: u64, bytes: &[u8], len_min: usize) -> Result<(), St
 }
 
 /// Which tickets wait behind this segment, and the segment of each.
-fn wait(waiting: &mut VecDeque<(u64, u64)>, number: u64, found: &Found) {
-    for &(start, end) in &found.batches {
-        for (_, framed) in format::records(&found.file, start, end) {
+fn wait(waiting: &mut BTreeMap<u64, u64>, number: u64, found: &Found) {
+    for batch in found.in_order() {
+        for (_, framed) in format::records(&found.file, batch.start, batch.end) {
             match framed.record {
-                Record::Queued { ticket, .. } => waiting.push_back((ticket, number)),
-                Record::Unqueued(last) => waiting.retain(|&(ticket, _)| ticket > last),
+                Record::Queued { ticket, .. } => _ = waiting.insert(ticket, number),
+                Record::Unqueued(last) => {
+                    while waiting.first_key_value().is_some_and(|(ticket, _)| *ticket <= last) {
+                        waiting.pop_first();
+                    }
+                }
                 _ => {}
             }
         }
@@ -155,25 +220,28 @@ fn wait(waiting: &mut VecDeque<(u64, u64)>, number: u64, found: &Found) {
 
 /// What the segment after this one comes from.
 fn replay(
-    header: &SegmentHeader,
+    before: &Carried,
+    number: u64,
     bridge: Option<Numbers>,
     found: &Found,
     count: &mut u64,
-) -> SegmentHeader {
-    let mut numbers = bridge.unwrap_or(header.numbers);
-    let mut reset_segment = header.reset_segment;
-    if bridge.is_some_and(|to| to.created_ns != header.numbers.created_ns) {
-        reset_segment = header.number;
+) -> Carried {
+    let mut carried = *before;
+    if let Some(to) = bridge {
+        if to.created_ns != carried.numbers.created_ns {
+            carried.border = number;
+        }
+        carried.numbers = to;
     }
-    for &(start, end) in &found.batches {
-        for (_, framed) in format::records(&found.file, start, end) {
+    for batch in found.in_order() {
+        for (_, framed) in format::records(&found.file, batch.start, batch.end) {
             let place = Place { segment: 0, offset: 0 };
-            change_of(&framed.record, place, framed.time_ns).renumber(&mut numbers);
+            change_of(&framed.record, place, framed.time_ns).renumber(&mut carried.numbers);
             if framed.record == Record::Reset {
-                reset_segment = header.number;
+                carried.border = number;
             }
             *count += 1;
         }
     }
-    SegmentHeader { reset_segment, numbers, ..*header }
+    carried
 }

@@ -10,7 +10,8 @@ use crate::compress;
 use crate::disk::Disk;
 use crate::error::StoreError;
 use crate::file::{FileStore, Place, first_needed};
-use crate::format::{self, SEGMENT_HEADER, SegmentHeader};
+use crate::format;
+use crate::header::{HEADER, SegmentHeader};
 use crate::ledger::Index;
 use crate::segment::{self, io_error};
 
@@ -18,8 +19,8 @@ use crate::segment::{self, io_error};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Retention {
     /// Where segments go that nothing needs any more, under their names: those from before the last
-    /// reset, and those beyond `bytes_max`. On the file system of the store, and for this store
-    /// alone. Without one they stay where they are.
+    /// reset, and those beyond `bytes_max`. For this store alone; on another file system than the
+    /// store's they are copied. Without one they stay where they are.
     pub archive_dir: Option<PathBuf>,
     /// Whether such segments are compressed, there or where they stay. Only with the cargo feature
     /// `zstd`; reading them needs it too.
@@ -75,14 +76,19 @@ impl Keeper {
         let every_ns = self.retention.rotate_every_ns;
         every_ns > 0 && self.begun_ns.is_some_and(|begun| begun / every_ns != at_ns / every_ns)
     }
-}
 
-impl Drop for Keeper {
-    /// A thread that outlived the lock could move another store's file.
-    fn drop(&mut self) {
+    /// Waits for the thread that moves and deletes: once the lock is given up it could move
+    /// another store's file.
+    fn settle(&mut self) {
         if let Some(thread) = self.sweep.take() {
             drop(thread.join());
         }
+    }
+}
+
+impl Drop for Keeper {
+    fn drop(&mut self) {
+        self.settle();
     }
 }
 
@@ -94,7 +100,7 @@ impl<D: Disk> FileStore<D> {
     /// since 1970. Moving and deleting happens in a thread of its own, now and whenever a segment
     /// is sealed; what fails there is told to `report` and tried again the next time.
     pub fn retain(&mut self, retention: Retention, now_ns: u64, report: fn(&StoreError)) {
-        let first = self.segments.last().get(SEGMENT_HEADER..).and_then(format::read_record);
+        let first = self.segments.last().get(HEADER..).and_then(format::read_record);
         let begun_ns = first.map(|framed| framed.time_ns);
         self.keeper = Some(Keeper { retention, report, begun_ns, now_ns, sweep: None });
         self.sweep(now_ns);
@@ -158,6 +164,12 @@ impl<D: Disk> FileStore<D> {
         };
         forget(&mut self.ledger.outbound);
         forget(&mut self.ledger.inbound);
+    }
+
+    pub(crate) fn settle_sweep(&mut self) {
+        if let Some(keeper) = &mut self.keeper {
+            keeper.settle();
+        }
     }
 
     /// Moves and deletes what is not needed.
@@ -246,16 +258,27 @@ impl<D: Disk> Sweep<D> {
         self.disk.create_dir(archive).map_err(|source| io_error(archive, source))?;
         for number in self.unneeded(&self.dir)? {
             let to = segment::path(archive, number);
-            if let Some(found) = self.files(&to).next() {
-                // Perhaps of a store that was here before: nothing is written over.
-                return Err(io_error(&found, std::io::ErrorKind::AlreadyExists.into()));
-            }
+            let taken: Vec<_> = self.files(&to).collect();
             for from in self.files(&segment::path(&self.dir, number)) {
                 let to = archive.join(from.file_name().unwrap_or_default());
-                self.disk.rename(&from, &to).map_err(|source| io_error(&to, source))?;
+                if taken == [to.clone()] && self.is_copy(&from, &to)? {
+                    // What ended between the copy and this left both.
+                    self.disk.remove(&from).map_err(|source| io_error(&from, source))?;
+                    continue;
+                }
+                if let Some(found) = taken.first() {
+                    // Perhaps of a store that was here before: nothing is written over.
+                    return Err(io_error(found, std::io::ErrorKind::AlreadyExists.into()));
+                }
+                self.disk.move_to(&from, &to).map_err(|source| io_error(&to, source))?;
             }
         }
         Ok(())
+    }
+
+    fn is_copy(&self, one: &Path, other: &Path) -> Result<bool, StoreError> {
+        let map = |path: &Path| self.disk.open(path).map_err(|source| io_error(path, source));
+        Ok(map(one)?[..] == map(other)?[..])
     }
 
     /// The segment, its compressed form, or both, as they are there.
@@ -274,8 +297,9 @@ impl<D: Disk> Sweep<D> {
     /// The time of the last sound record; `None` if the segment has none.
     fn newest_ns(&self, path: &Path) -> Result<Option<u64>, StoreError> {
         let newest_ns = |file: &[u8]| {
-            let (mut start, mut newest_ns) = (SEGMENT_HEADER, None);
-            while let Some(end) = format::batch_end(file, start) {
+            let header = SegmentHeader::decode(file).ok()?;
+            let (mut start, seal, mut newest_ns) = (header.first(), header.seal(), None);
+            while let Some(end) = format::batch_end(file, start, seal) {
                 newest_ns = format::records(file, start, end).map(|(_, r)| r.time_ns).last();
                 start = end;
             }

@@ -46,6 +46,15 @@ pub(crate) fn list(disk: &impl Disk, dir: &Path) -> Result<Vec<u64>, StoreError>
     Ok(numbers)
 }
 
+/// Whether this is the name of a segment while it is made, or compressed.
+pub(crate) fn is_unfinished(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str());
+    let Some(name) = name.and_then(|name| name.strip_suffix(".new")) else { return false };
+    let digits = name.strip_suffix(".seg").unwrap_or(name);
+    // Only the names which `path_new` and `compress` give; "notes.new" is somebody else's.
+    digits.parse::<u32>().is_ok_and(|number| *digits == format!("{number:08}"))
+}
+
 /// Whether there is such a segment, compressed or not.
 pub(crate) fn exists(path: &Path) -> bool {
     path.exists() || compressed(path).exists()
@@ -64,23 +73,33 @@ pub(crate) fn io_error(path: &Path, source: io::Error) -> StoreError {
 #[derive(Debug)]
 pub(crate) struct Preparation<D: Disk> {
     disk: D,
-    thread: Option<JoinHandle<io::Result<D::Map>>>,
+    thread: Option<JoinHandle<Option<D::Map>>>,
     path: PathBuf,
 }
 
 impl<D: Disk> Preparation<D> {
-    pub(crate) fn start(disk: &D, path: PathBuf, bytes: usize, durability: Durability) -> Self {
+    /// Begins. What goes wrong is told to `report` at once; the segment is then made when it is
+    /// needed, as it is without a thread.
+    pub(crate) fn start(
+        disk: &D,
+        path: PathBuf,
+        bytes: usize,
+        durability: Durability,
+        report: fn(&StoreError),
+    ) -> Self {
         let name = "store-segment".to_owned();
         let (maker, target) = (disk.clone(), path.clone());
-        let thread = thread::Builder::new().name(name);
-        // Without a thread the segment is made when it is needed.
-        let thread = thread.spawn(move || maker.make(&target, bytes, durability)).ok();
+        let make = move || {
+            let made = maker.make(&target, bytes, durability);
+            made.map_err(|source| report(&io_error(&target, source))).ok()
+        };
+        let thread = thread::Builder::new().name(name).spawn(make).ok();
         Self { disk: disk.clone(), thread, path }
     }
 
     /// The segment, unless it could not be made; waits for it if it is still being made.
     pub(crate) fn finish(&mut self) -> Option<D::Map> {
-        self.thread.take()?.join().ok()?.ok()
+        self.thread.take()?.join().ok()?
     }
 }
 

@@ -2,15 +2,18 @@
 //!
 //! **Invariant:** nothing is written, locked or mapped. Memory: one segment.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use crate::compress;
-use crate::disk::Files;
 use crate::error::{Damage, StoreError};
 use crate::file::{Place, change_of};
-use crate::format::{self, SEGMENT_HEADER, SegmentHeader};
+use crate::format::{self, Seal};
+use crate::header::{HEADER, HEADER_OLD, SegmentHeader};
+use crate::lineup::{Lineup, Stray};
 use crate::newest;
 use crate::record::{Numbers, Record};
+use crate::search::{Batch, Search, written};
 use crate::segment::{self, io_error};
 
 /// What a store holds, as far as it is sound.
@@ -35,6 +38,13 @@ pub struct Survey {
     /// Bytes of an unfinished batch at the very end: what a crash leaves, and the next opening
     /// removes.
     pub unfinished_bytes: u64,
+    /// Batches in what is not sound that this store has not written: bodies of messages that
+    /// imitate them. None of them is used.
+    pub imitations: u64,
+    /// The session that the store belongs to; empty for nobody's.
+    pub session: String,
+    /// Segments of formats before 4, whose checks cover neither their place nor their session.
+    pub old_segments: u64,
     /// What is damaged, in the order of the files.
     pub faults: Vec<Fault>,
 }
@@ -61,6 +71,8 @@ pub struct Fault {
     pub offset: u64,
     /// What is wrong there.
     pub reason: Damage,
+    /// What is there instead, in a few words; empty if that is not known.
+    pub seen: String,
     /// Bytes that belong to no sound batch.
     pub lost_bytes: u64,
     /// The numbers of the messages sent that were lost there, first and last, where those around
@@ -79,34 +91,47 @@ pub struct Fault {
 /// the format wrote one.
 pub fn survey(dir: &Path) -> Result<Survey, StoreError> {
     let mut survey = Survey::default();
-    // The note first: the writer may go on meanwhile.
-    let newest = newest::peek(dir);
-    let all = segment::list(&Files, dir)?;
-    let missing = newest::first_missing(newest, all.last().copied());
-    let (first, last) = (all.first().copied().unwrap_or(0), all.last().copied().unwrap_or(0));
-    let (mut expected, mut tickets) = (first, Vec::new());
-    for number in all {
-        let path = segment::path(dir, expected);
-        let mut surveyor = Surveyor { survey: &mut survey, path, tickets: &mut tickets };
-        if number > expected {
+    let mut lineup = Lineup::of(dir)?;
+    survey.session = lineup.owner.name().to_owned();
+    let (first, last) = (lineup.files.keys().next().copied(), lineup.files.keys().last().copied());
+    let missing = newest::first_missing(lineup.noted, last);
+    let strays = std::mem::take(&mut lineup.strays);
+    let mut expected = first.unwrap_or(0);
+    let path = Lineup::note_path(dir);
+    let mut surveyor = Surveyor { survey: &mut survey, path, tickets: BTreeSet::new() };
+    if lineup.has_stray_note {
+        surveyor.fault(0, Damage::Store, 0).seen = "the lock file of another store".to_owned();
+    }
+    surveyor.strays(dir, strays.range(..expected));
+    for (&number, &file) in &lineup.files {
+        surveyor.strays(dir, strays.range(expected..number));
+        if number > expected && strays.range(expected..number).next().is_none() {
+            surveyor.path = segment::path(dir, expected);
             surveyor.fault(0, Damage::Missing, 0);
         }
         expected = number + 1;
-        let found = find(dir, number)?;
-        surveyor.path = segment::path(dir, number);
+        let found = find(dir, file, lineup.mark(number))?;
+        surveyor.path = segment::path(dir, file);
+        if file != number {
+            surveyor.fault(0, Damage::Name, 0).seen = format!("it is segment {number}");
+        }
         let mut numbers = surveyor.header(&found);
-        surveyor.batches(&found, &mut numbers, number == last);
-        if number == last && found.header.is_ok_and(|header| header.reset_segment < first) {
-            surveyor.path = segment::path(dir, first - 1);
+        surveyor.batches(&found, &mut numbers, Some(number) == last);
+        if Some(number) == last
+            && found.header.is_ok_and(|header| Some(header.reset_segment) < first)
+        {
+            surveyor.path = segment::path(dir, first.unwrap_or(1) - 1);
             surveyor.fault(0, Damage::Missing, 0);
         }
-        survey.numbers = Some(numbers);
+        surveyor.survey.numbers = Some(numbers);
     }
-    if let Some(number) = missing {
-        let path = segment::path(dir, number);
-        Surveyor { survey: &mut survey, path, tickets: &mut tickets }.fault(0, Damage::Missing, 0);
+    surveyor.strays(dir, strays.range(expected..));
+    if let Some(number) = missing.filter(|number| !strays.contains_key(number)) {
+        surveyor.path = segment::path(dir, number);
+        surveyor.fault(0, Damage::Missing, 0);
     }
-    survey.waiting = tickets.len() as u64;
+    let waiting = surveyor.tickets.len() as u64;
+    survey.waiting = waiting;
     Ok(survey)
 }
 
@@ -114,19 +139,31 @@ struct Surveyor<'s> {
     survey: &'s mut Survey,
     path: PathBuf,
     /// Those that wait.
-    tickets: &'s mut Vec<u64>,
+    tickets: BTreeSet<u64>,
 }
 
 impl Surveyor<'_> {
-    fn fault(&mut self, offset: usize, reason: Damage, lost_bytes: u64) {
+    fn fault(&mut self, offset: usize, reason: Damage, lost_bytes: u64) -> &mut Fault {
         self.survey.faults.push(Fault {
             path: self.path.clone(),
             offset: offset as u64,
             reason,
+            seen: String::new(),
             lost_bytes,
             lost_outbound: None,
             is_all_known: !matches!(reason, Damage::Missing | Damage::Short),
         });
+        self.survey.faults.last_mut().expect("it was just put there")
+    }
+
+    /// Files that hold nothing of the store, in the places of its own.
+    fn strays<'a>(&mut self, dir: &Path, strays: impl Iterator<Item = (&'a u64, &'a Stray)>) {
+        for (&file, stray) in strays {
+            self.path = segment::path(dir, file);
+            let fault = self.fault(0, stray.reason, 0);
+            fault.seen.clone_from(&stray.seen);
+            fault.is_all_known = false;
+        }
     }
 
     /// Goes on with the numbers of the segment's header, and says if they are not those carried.
@@ -134,17 +171,12 @@ impl Surveyor<'_> {
         let before = self.survey.numbers;
         match found.header {
             Err(reason) => {
-                self.fault(0, reason, 0);
-                if found.batches.is_empty()
-                    && let Some(fault) = self.survey.faults.last_mut()
-                {
-                    fault.is_all_known = false;
-                }
+                self.fault(0, reason, 0).is_all_known = !found.batches.is_empty();
             }
             Ok(header) if before.is_some_and(|before| before != header.numbers) => {
                 // A missing or damaged segment before is the cause, and reported already.
                 if self.survey.faults.is_empty() {
-                    self.fault(SEGMENT_HEADER, Damage::Numbers, 0);
+                    self.fault(found.first, Damage::Numbers, 0);
                 }
             }
             Ok(_) => {}
@@ -159,21 +191,29 @@ impl Surveyor<'_> {
     }
 
     fn batches(&mut self, found: &Found, numbers: &mut Numbers, is_last: bool) {
-        let (mut end_before, mut records) = (SEGMENT_HEADER, 0);
-        for &(start, end) in &found.batches {
-            let lost = written(&found.file[end_before..start]);
+        let mut records = 0;
+        self.survey.imitations += found.imitations;
+        self.survey.old_segments += u64::from(found.header.is_ok_and(|header| header.is_old()));
+        let mut end_before = found.first;
+        for &Batch { start, end, home } in &found.batches {
+            let lost = written(&found.file[end_before..start]) as u64;
             if lost > 0 {
                 self.fault(end_before, Damage::Record, lost);
             }
-            for (_, framed) in format::records(&found.file, start, end) {
-                self.record(&framed, *numbers);
-                let place = Place { segment: 0, offset: 0 };
-                change_of(&framed.record, place, framed.time_ns).renumber(numbers);
-                records += 1;
+            if home != start {
+                self.fault(start, Damage::Moved, 0).seen = format!("it belongs at byte {home}");
             }
             end_before = end;
+            if !found.has_moved {
+                records += self.records(found, (start, end), numbers);
+            }
         }
-        let rest = written(found.file.get(end_before..).unwrap_or_default());
+        if found.has_moved {
+            for batch in found.in_order() {
+                records += self.records(found, (batch.start, batch.end), numbers);
+            }
+        }
+        let rest = written(found.file.get(end_before..).unwrap_or_default()) as u64;
         if found.is_short() {
             self.fault(found.file.len(), Damage::Short, rest);
         } else if is_last {
@@ -186,6 +226,23 @@ impl Surveyor<'_> {
         self.survey.segments.push(SegmentSurvey { path, bytes, used_bytes, records });
     }
 
+    /// Takes the records of a batch, and counts them.
+    fn records(
+        &mut self,
+        found: &Found,
+        (start, end): (usize, usize),
+        numbers: &mut Numbers,
+    ) -> u64 {
+        let mut count = 0;
+        for (_, framed) in format::records(&found.file, start, end) {
+            self.record(&framed, *numbers);
+            let place = Place { segment: 0, offset: 0 };
+            change_of(&framed.record, place, framed.time_ns).renumber(numbers);
+            count += 1;
+        }
+        count
+    }
+
     fn record(&mut self, framed: &format::Framed<'_>, before: Numbers) {
         let counted = match framed.record {
             Record::Outbound { seq, .. } => {
@@ -193,8 +250,16 @@ impl Surveyor<'_> {
                 &mut self.survey.outbound
             }
             Record::Inbound { .. } => &mut self.survey.inbound,
-            Record::Queued { ticket, .. } => return self.tickets.push(ticket),
-            Record::Unqueued(last) => return self.tickets.retain(|ticket| *ticket > last),
+            Record::Queued { ticket, .. } => {
+                self.tickets.insert(ticket);
+                return;
+            }
+            Record::Unqueued(last) => {
+                while self.tickets.first().is_some_and(|ticket| *ticket <= last) {
+                    self.tickets.pop_first();
+                }
+                return;
+            }
             other => {
                 self.survey.marks += 1;
                 if let Record::Note(text) = other {
@@ -223,10 +288,15 @@ impl Surveyor<'_> {
 pub(crate) struct Found {
     pub(crate) file: Vec<u8>,
     pub(crate) header: Result<SegmentHeader, Damage>,
-    /// Sound batches: where each begins and ends.
-    pub(crate) batches: Vec<(usize, usize)>,
+    /// Where its first batch lies.
+    pub(crate) first: usize,
+    /// Sound batches, in the order in which they lie there.
+    pub(crate) batches: Vec<Batch>,
+    /// One of them is not where it was written.
+    pub(crate) has_moved: bool,
     /// Bytes that belong to none of them.
     pub(crate) lost_bytes: u64,
+    imitations: u64,
 }
 
 impl Found {
@@ -234,35 +304,75 @@ impl Found {
     pub(crate) fn is_short(&self) -> bool {
         self.header.is_ok_and(|header| header.is_short(self.file.len()))
     }
-}
 
-/// Reads a segment; one that is missing has no bytes.
-pub(crate) fn find(dir: &Path, number: u64) -> Result<Found, StoreError> {
-    let path = segment::path(dir, number);
-    let file = match compress::read(&path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
-        Err(source) => return Err(io_error(&path, source)),
-    };
-    let header = match SegmentHeader::decode(&file) {
-        // The checksum tells another version from a damaged version number.
-        Err(Damage::Version) if format::is_header_checked(&file) => {
-            return Err(StoreError::Damaged { path, offset: 8, reason: Damage::Version });
-        }
-        Ok(header) if header.number != number => Err(Damage::Name),
-        header => header,
-    };
-    let (mut batches, mut lost_bytes, mut start) = (Vec::new(), 0, SEGMENT_HEADER);
-    while let Some((at, end)) = format::next_batch(&file, start) {
-        lost_bytes += written(&file[start..at]);
-        batches.push((at, end));
-        start = end;
+    /// The batches in the order in which they were written, each once.
+    pub(crate) fn in_order(&self) -> Vec<Batch> {
+        let mut batches = self.batches.clone();
+        // Of two for one place the one that is there.
+        batches.sort_by_key(|batch| (batch.home, batch.home != batch.start));
+        batches.dedup_by_key(|batch| batch.home);
+        batches
     }
-    lost_bytes += written(file.get(start..).unwrap_or_default());
-    Ok(Found { file, header, batches, lost_bytes })
+
+    /// A segment that is missing.
+    pub(crate) const fn nothing() -> Self {
+        Self {
+            file: Vec::new(),
+            header: Err(Damage::Missing),
+            first: HEADER,
+            batches: Vec::new(),
+            has_moved: false,
+            lost_bytes: 0,
+            imitations: 0,
+        }
+    }
 }
 
-/// Bytes up to the last one that isn't zero.
-fn written(bytes: &[u8]) -> u64 {
-    bytes.iter().rposition(|&byte| byte != 0).map_or(0, |last| last as u64 + 1)
+/// Reads a segment from the file with this number in its name. `mark` is what others say of it:
+/// with that its records can be checked even if its header is not sound.
+pub(crate) fn find(dir: &Path, file: u64, mark: Option<u64>) -> Result<Found, StoreError> {
+    let path = segment::path(dir, file);
+    let file = compress::read(&path).map_err(|source| io_error(&path, source))?;
+    let header = SegmentHeader::decode(&file);
+    if let (Err(_), Some(key)) = (&header, mark) {
+        let found = look_through(file, header, HEADER, Seal::Keyed(key));
+        if !found.batches.is_empty() {
+            return Ok(found);
+        }
+        return Ok(look_through(found.file, header, HEADER_OLD, Seal::Plain));
+    }
+    let head = header.map(|header| (header.first(), header.seal()));
+    let (first, seal) = head.unwrap_or((HEADER_OLD, Seal::Plain));
+    Ok(look_through(file, header, first, seal))
+}
+
+fn look_through(
+    file: Vec<u8>,
+    header: Result<SegmentHeader, Damage>,
+    first: usize,
+    seal: Seal,
+) -> Found {
+    let mut found = Found { file, header, first, ..Found::nothing() };
+    let (file, mut start, mut search) = (&found.file, first, None::<Search<'_>>);
+    while search.is_none() {
+        match format::batch_end(file, start, seal) {
+            Some(end) => {
+                found.batches.push(Batch { start, end, home: start });
+                start = end;
+            }
+            // From here on no byte is checked twice.
+            None => search = Some(Search::new(file, start, seal)),
+        }
+    }
+    while let Some(search) = &search {
+        let next = search.next(start);
+        let end = next.map_or(file.len(), |next| next.start);
+        found.lost_bytes += written(file.get(start..end).unwrap_or_default()) as u64;
+        found.imitations += search.imitations(start, end) as u64;
+        let Some(next) = next else { break };
+        found.has_moved |= next.home != next.start;
+        found.batches.push(next);
+        start = next.end;
+    }
+    found
 }

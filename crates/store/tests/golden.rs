@@ -3,12 +3,15 @@
 
 #![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
 
-use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
 use transfix_store::journal::{self, Event};
-use transfix_store::{Damage, Durability, FileStore, Kind, Options, Record, Store, StoreError};
+use transfix_store::{
+    Damage, Disk, Durability, FileStore, Kind, Options, Record, Store, StoreError, survey,
+};
+use transfix_testkit::disk::SimDisk;
+use transfix_testkit::random::Random;
 use transfix_testkit::temp::TempDir;
 
 const LOGON: &[u8] = b"8=FIX.4.4\x019=63\x0135=A\x0134=1\x0149=A\x0156=B\x01\
@@ -26,9 +29,12 @@ fn fixture(name: &str) -> PathBuf {
 
 /// Six batches: a sent Logon(A), a received one, two records at once, a note, two messages that
 /// wait, the end of one wait.
-fn write(dir: &Path) -> Vec<u8> {
+fn write() -> Vec<u8> {
     let (admin, application) = (Kind::Admin, Kind::Application);
-    let (mut store, _) = FileStore::open(dir, OPTIONS, 1_000).unwrap();
+    // Its random numbers are the same each time.
+    let (disk, dir) = (SimDisk::new(Random::new(1), Box::new(|| ())), Path::new("/store"));
+    let opened = FileStore::open_for_on(disk.clone(), "FIX.4.4-A-B", dir, OPTIONS, 1_000);
+    let (mut store, _) = opened.unwrap();
     store.put(2_000, Record::Outbound { seq: 1, kind: admin, bytes: LOGON }).unwrap();
     store.commit().unwrap();
     store.put(3_000, Record::Inbound { seq: 1, kind: admin, bytes: LOGON }).unwrap();
@@ -46,7 +52,7 @@ fn write(dir: &Path) -> Vec<u8> {
     store.put(7_000, Record::Unqueued(1)).unwrap();
     store.commit().unwrap();
     drop(store);
-    fs::read(dir.join("00000000.seg")).unwrap()
+    disk.open(&dir.join("00000000.seg")).unwrap().to_vec()
 }
 
 /// Opens a copy of the fixture, since opening writes.
@@ -58,56 +64,62 @@ fn copy(name: &str) -> TempDir {
 
 #[test]
 fn todays_bytes_are_those_of_the_fixture() {
-    let dir = TempDir::new();
-    let bytes = write(dir.path());
+    let bytes = write();
     if env::var_os("TRANSFIX_BLESS").is_some() {
-        fs::write(fixture("sound-v3-length.seg"), &bytes).unwrap();
+        fs::write(fixture("sound-v4.seg"), &bytes).unwrap();
     }
-    assert!(fs::read(fixture("sound-v3-length.seg")).unwrap() == bytes, "the bytes differ");
-    // The older one has no length in its header, and so may have any.
-    for name in ["sound-v3.seg", "sound-v3-length.seg"] {
-        let mut store = FileStore::open(copy(name).path(), OPTIONS, 9).unwrap().0;
-        let waiting = store.queued(0).unwrap().unwrap();
-        assert_eq!((waiting.seq, waiting.time_ns, waiting.bytes), (2, 6_000, WAITING));
-    }
+    assert!(fs::read(fixture("sound-v4.seg")).unwrap() == bytes, "the bytes differ");
 }
 
 #[test]
-fn what_waits_goes_into_a_segment_whose_version_knows_it() {
-    let dir = copy("sound-v2.seg");
-    let file = File::options().write(true).open(dir.path().join("00000000.seg")).unwrap();
-    file.set_len(1024).unwrap();
-    let (mut store, found) = FileStore::open(dir.path(), OPTIONS, 9).unwrap();
-    assert_eq!((found.records, store.numbers().next_out), (6, 7));
-    store.put(6_000, Record::Note("still in the old one")).unwrap();
-    store.commit().unwrap();
-    store.put(6_000, Record::Queued { ticket: 1, bytes: WAITING }).unwrap();
-    store.commit().unwrap();
-    drop(store);
-    let places = journal::read(dir.path()).unwrap().map(|entry| entry.unwrap().segment);
-    assert_eq!(places.collect::<Vec<_>>(), [0, 0, 0, 0, 0, 0, 0, 1]);
-    let (mut store, _) = FileStore::open(dir.path(), OPTIONS, 9).unwrap();
-    assert_eq!(store.queued(1).unwrap().unwrap().bytes, WAITING);
+fn stores_of_all_formats_are_read_and_written_on_in_todays() {
+    // That of version 3 without length may have any.
+    for name in ["sound.seg", "sound-v2.seg", "sound-v3.seg", "sound-v3-length.seg", "sound-v4.seg"]
+    {
+        let (dir, is_old) = (copy(name), name != "sound-v4.seg");
+        let old = fs::read(fixture(name)).unwrap();
+        let before = survey(dir.path()).unwrap();
+        assert_eq!((before.faults, before.old_segments), (vec![], u64::from(is_old)), "{name}");
+        let read = || journal::read(dir.path()).unwrap().map(|entry| entry.unwrap());
+        let events: Vec<_> = read().map(|entry| entry.event).collect();
+        let opened = FileStore::open_for("FIX.4.4-A-B", dir.path(), OPTIONS, 9);
+        let (mut store, found) = opened.unwrap();
+        assert_eq!(found.records, events.len() as u64, "{name}");
+        assert_eq!((store.numbers().next_in, store.numbers().next_out), (2, 7), "{name}");
+        assert_eq!(store.outbound(2).unwrap().unwrap().bytes, ORDER, "{name}");
+        if name.contains("v3") || !is_old {
+            let waiting = store.queued(0).unwrap().unwrap();
+            assert_eq!((waiting.seq, waiting.time_ns, waiting.bytes), (2, 6_000, WAITING));
+        }
+        store.put(8_000, Record::Queued { ticket: 5, bytes: WAITING }).unwrap();
+        store.put(8_000, Record::Note("written on")).unwrap();
+        store.commit().unwrap();
+        drop(store);
+        let places: Vec<_> = read().map(|entry| entry.segment).collect();
+        let (kept, new) = places.split_at(events.len());
+        assert!(kept.iter().all(|&segment| segment == 0), "{name}: {places:?}");
+        assert_eq!(new, [u64::from(is_old); 2], "{name}: nothing is written on in an old format");
+        let now = fs::read(dir.path().join("00000000.seg")).unwrap();
+        assert!(!is_old || now == old, "{name}: the old segment stays as it is");
+        let (mut store, _) = FileStore::open(dir.path(), OPTIONS, 9).unwrap();
+        assert_eq!(store.queued(5).unwrap().unwrap().bytes, WAITING, "{name}");
+        drop(store);
+        is_upgraded_by_repair(dir.path(), read().map(|entry| entry.event).collect());
+    }
 }
 
-#[test]
-fn a_note_goes_into_a_segment_whose_version_knows_it() {
-    let dir = copy("sound.seg");
-    let (mut store, _) = FileStore::open(dir.path(), OPTIONS, 9).unwrap();
-    store.put(5_000, Record::NextIn(3)).unwrap();
-    store.put(5_000, Record::Note("reset")).unwrap();
-    store.commit().unwrap();
-    store.put(6_000, Record::Note("again")).unwrap();
-    store.commit().unwrap();
-    drop(store);
-    let old = fs::read(dir.path().join("00000000.seg")).unwrap();
-    let sound = fs::read(fixture("sound.seg")).unwrap();
-    assert!(old.starts_with(&sound) && old[sound.len()..].iter().all(|&byte| byte == 0));
-    let places: Vec<_> = journal::read(dir.path()).unwrap().map(|entry| entry.unwrap()).collect();
-    let places: Vec<_> = places.iter().map(|entry| entry.segment).collect();
-    assert_eq!(places, [0, 0, 0, 0, 0, 1, 1, 1]);
-    let (store, found) = FileStore::open(dir.path(), OPTIONS, 9).unwrap();
-    assert_eq!((found.records, store.numbers().next_in), (8, 3));
+/// What `repair` makes is of today's format throughout, and holds the same.
+fn is_upgraded_by_repair(dir: &Path, events: Vec<Event>) {
+    let new = TempDir::new();
+    FileStore::repair(dir, new.path(), None).unwrap();
+    let after = survey(new.path()).unwrap();
+    assert_eq!((after.faults, after.old_segments), (vec![], 0));
+    assert_eq!(after.session, "FIX.4.4-A-B");
+    let read = journal::read(new.path()).unwrap().map(|entry| entry.unwrap().event);
+    assert_eq!(read.collect::<Vec<_>>(), events);
+    let (store, found) = FileStore::open_for("FIX.4.4-A-B", new.path(), OPTIONS, 9).unwrap();
+    assert_eq!((found.records, found.cut_bytes), (events.len() as u64, 0));
+    assert_eq!(store.numbers().next_out, 7);
 }
 
 #[test]

@@ -129,12 +129,12 @@ fn a_limit_forgets_messages_and_nothing_that_waits() {
 fn repair_keeps_what_waits() {
     let (dir, new, again) = (TempDir::new(), TempDir::new(), TempDir::new());
     drop(long_waiting(dir.path()));
-    assert_eq!(FileStore::repair(dir.path(), new.path()).unwrap().segments, 0, "it is sound");
+    assert_eq!(FileStore::repair(dir.path(), new.path(), None).unwrap().segments, 0, "it is sound");
     let path = dir.path().join("00000001.seg");
     let mut bytes = fs::read(&path).unwrap();
     bytes[100] ^= 1;
     fs::write(&path, bytes).unwrap();
-    assert!(FileStore::repair(dir.path(), again.path()).unwrap().segments > 0);
+    assert!(FileStore::repair(dir.path(), again.path(), None).unwrap().segments > 0);
     for dir in [new.path(), again.path()] {
         let mut store = open(dir);
         assert_eq!((tickets(&mut store), store.numbers().next_out), (vec![1, 2], 21));

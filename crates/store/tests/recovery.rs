@@ -12,6 +12,9 @@ use transfix_store::{
 use transfix_testkit::random::Random;
 use transfix_testkit::temp::TempDir;
 
+/// Bytes before the first record.
+const HEADER: usize = 256;
+
 const SMALL: Options =
     Options { durability: Durability::Process, segment_bytes_first: 4096, segment_bytes_max: 4096 };
 
@@ -164,7 +167,7 @@ fn a_batch_torn_at_any_byte_is_cut_whole() {
 fn a_file_that_has_lost_its_end_is_refused_and_repaired() {
     let dir = TempDir::new();
     let (bytes, start, _) = three_batches(dir.path());
-    for len in (64..bytes.len()).step_by(8) {
+    for len in (HEADER..bytes.len()).step_by(8) {
         fs::write(segment(dir.path(), 0), &bytes[..len]).unwrap();
         let StoreError::Damaged { offset, reason, .. } = refusal(dir.path()) else { panic!() };
         assert_eq!((offset, reason), (len as u64, Damage::Short));
@@ -173,7 +176,7 @@ fn a_file_that_has_lost_its_end_is_refused_and_repaired() {
         let last = journal::read(dir.path()).unwrap().last().unwrap();
         assert!(matches!(last, Err(StoreError::Damaged { reason: Damage::Short, .. })));
         let new = TempDir::new();
-        let repaired = FileStore::repair(dir.path(), new.path()).unwrap();
+        let repaired = FileStore::repair(dir.path(), new.path(), None).unwrap();
         assert_eq!(repaired.lost_bytes, faults[0].lost_bytes, "{len}");
         let (mut store, found) = open(new.path());
         assert_eq!(found.cut_bytes, 0);
@@ -209,7 +212,7 @@ fn last_segments_that_are_gone_are_missed() {
         let last = journal::read(dir.path()).unwrap().last().unwrap();
         assert!(matches!(last, Err(StoreError::Damaged { reason: Damage::Missing, .. })));
         let new = TempDir::new();
-        FileStore::repair(dir.path(), new.path()).unwrap();
+        FileStore::repair(dir.path(), new.path(), None).unwrap();
         let (mut store, _) = open(new.path());
         let next = store.numbers().next_out;
         assert!(1 < next && next < newest.next_out);
@@ -245,7 +248,7 @@ fn what_the_lock_file_cannot_tell_is_no_damage() {
 fn damage_before_a_sound_batch_is_refused_and_repaired_on_request() {
     let dir = TempDir::new();
     let (bytes, start, _) = three_batches(dir.path());
-    for at in 64..start {
+    for at in HEADER..start {
         let mut flipped = bytes.clone();
         flipped[at] ^= 1;
         fs::write(segment(dir.path(), 0), &flipped).unwrap();
@@ -256,7 +259,7 @@ fn damage_before_a_sound_batch_is_refused_and_repaired_on_request() {
         let last = journal::read(dir.path()).unwrap().last().unwrap();
         assert!(matches!(last, Err(StoreError::Damaged { .. })));
         let new = TempDir::new();
-        let repaired = FileStore::repair(dir.path(), new.path()).unwrap();
+        let repaired = FileStore::repair(dir.path(), new.path(), None).unwrap();
         assert_eq!((repaired.segments, repaired.records), (1, 4), "{at}");
         assert!(repaired.lost_bytes >= 40);
         assert_eq!(fs::read(segment(dir.path(), 0)).unwrap(), flipped, "the original stays");
@@ -275,13 +278,13 @@ fn damage_before_a_sound_batch_is_refused_and_repaired_on_request() {
 fn a_damaged_header_is_refused_and_repaired() {
     let dir = TempDir::new();
     let (bytes, _, _) = three_batches(dir.path());
-    for at in 0..64 {
+    for at in 0..HEADER {
         let mut flipped = bytes.clone();
         flipped[at] ^= 1;
         fs::write(segment(dir.path(), 0), &flipped).unwrap();
         assert!(matches!(refusal(dir.path()), StoreError::Damaged { offset: 0, .. }), "{at}");
         let new = TempDir::new();
-        let repaired = FileStore::repair(dir.path(), new.path()).unwrap();
+        let repaired = FileStore::repair(dir.path(), new.path(), None).unwrap();
         assert_eq!((repaired.segments, repaired.lost_bytes), (1, 0), "{at}");
         assert_found(&mut open(new.path()).0, 1..=5);
     }
@@ -305,17 +308,17 @@ fn a_missing_segment_is_refused_and_bridged() {
     let (first, last) = faults[0].lost_outbound.unwrap();
     assert!(20 < first && first < last && last < 250, "{faults:?}");
     let (new, again) = (TempDir::new(), TempDir::new());
-    assert_eq!(FileStore::repair(dir.path(), new.path()).unwrap().segments, 2);
+    assert_eq!(FileStore::repair(dir.path(), new.path(), None).unwrap().segments, 2);
     let (mut store, _) = open(new.path());
     assert_eq!(store.numbers(), numbers);
     assert_found(&mut store, 1..=20);
     assert_found(&mut store, 250..=300);
     assert!(matches!(store.outbound(first), Ok(None)) && matches!(store.outbound(last), Ok(None)));
     drop(store);
-    let repaired = FileStore::repair(new.path(), again.path()).unwrap();
+    let repaired = FileStore::repair(new.path(), again.path(), None).unwrap();
     assert_eq!(repaired.segments, 0, "a sound store is copied");
     assert_eq!(survey(new.path()).unwrap().faults, []);
-    let into_itself = FileStore::repair(new.path(), again.path()).unwrap_err();
+    let into_itself = FileStore::repair(new.path(), again.path(), None).unwrap_err();
     assert!(matches!(into_itself, StoreError::Io { .. }), "never over another store");
 }
 
@@ -325,7 +328,7 @@ fn one_store_at_a_time() {
     let (store, _) = open(dir.path());
     assert!(matches!(refusal(dir.path()), StoreError::Locked { .. }));
     let new = TempDir::new();
-    let repaired = FileStore::repair(dir.path(), new.path());
+    let repaired = FileStore::repair(dir.path(), new.path(), None);
     assert!(matches!(repaired, Err(StoreError::Locked { .. })));
     assert!(FileStore::is_open(dir.path()).unwrap());
     drop(store);
@@ -425,7 +428,7 @@ fn random_damage_never_panics_and_can_always_be_repaired() {
         let surveyed = survey(place).unwrap();
         if FileStore::open(place, SMALL, 5).is_err() {
             assert!(!surveyed.faults.is_empty(), "seed {seed}");
-            FileStore::repair(place, new.path()).unwrap();
+            FileStore::repair(place, new.path(), None).unwrap();
             place = new.path();
         }
         let again = FileStore::open(place, SMALL, 5);

@@ -259,7 +259,7 @@ fn beyond_the_limit_the_oldest_messages_are_forgotten() {
     let mut store = open(at, &retention, 2);
     assert_eq!((found(&mut store), store.numbers()), (before.clone(), numbers));
     drop(store);
-    let repaired = FileStore::repair(&at.join("store"), &at.join("repaired")).unwrap();
+    let repaired = FileStore::repair(&at.join("store"), &at.join("repaired"), None).unwrap();
     assert_eq!((repaired.segments, repaired.lost_bytes), (0, 0), "it is sound as it is");
     let (mut store, _) = FileStore::open(&at.join("repaired"), options(), 2).unwrap();
     assert_eq!(found(&mut store), before);
@@ -268,7 +268,7 @@ fn beyond_the_limit_the_oldest_messages_are_forgotten() {
 #[test]
 fn beyond_the_limit_messages_are_refused_until_the_next_reset() {
     let dir = TempDir::new();
-    let (bytes_max, when_full) = (3_500, WhenFull::Refuse);
+    let (bytes_max, when_full) = (4_500, WhenFull::Refuse);
     let retention = Retention { bytes_max, when_full, ..Retention::default() };
     let mut store = open(dir.path(), &retention, 1);
     let mut sent = 0;
@@ -278,7 +278,7 @@ fn beyond_the_limit_messages_are_refused_until_the_next_reset() {
             Err(error) => break error,
         }
     };
-    assert!(matches!(error, StoreError::Full { bytes_max: 3_500 }), "{error}");
+    assert!(matches!(error, StoreError::Full { bytes_max: 4_500 }), "{error}");
     assert!((18..=24).contains(&sent), "{sent}");
     drop(store);
     let mut store = open(dir.path(), &retention, 2);

@@ -74,6 +74,8 @@ struct State {
     inodes: BTreeMap<u64, Inode>,
     next_inode: u64,
     locks: BTreeSet<PathBuf>,
+    /// Random numbers that stores have drawn.
+    drawn: u64,
     /// Of the process that has the disk now.
     generation: u64,
     events: u64,
@@ -106,6 +108,7 @@ impl SimDisk {
             inodes: BTreeMap::new(),
             next_inode: 0,
             locks: BTreeSet::new(),
+            drawn: 0,
             generation: 0,
             events: 0,
             fuse: None,
@@ -368,6 +371,22 @@ impl Disk for SimDisk {
             return Err(TryLockError::WouldBlock);
         }
         Ok(SimLock { disk: self.clone(), path: path.to_path_buf(), generation: state.generation })
+    }
+
+    fn is_locked_at(&self, lock: &SimLock, path: &Path) -> io::Result<bool> {
+        self.lock_state().inode(path)?;
+        Ok(lock.path == path)
+    }
+
+    fn is_at(&self, map: &SimMap, path: &Path) -> io::Result<bool> {
+        Ok(self.lock_state().inode(path)? == map.inode)
+    }
+
+    /// Of a stream of its own: what is random on a disk of a seed stays what it is.
+    fn random(&self) -> u64 {
+        let mut state = self.lock_state();
+        state.drawn += 1;
+        Random::new(state.drawn).next()
     }
 
     fn list(&self, dir: &Path) -> io::Result<Vec<PathBuf>> {

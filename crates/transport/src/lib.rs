@@ -32,6 +32,7 @@ mod connect;
 mod listener;
 pub mod memory;
 mod options;
+mod sys;
 mod tcp;
 
 use std::io;
@@ -42,6 +43,7 @@ pub use listener::Listener;
 pub use mio::event::{Event, Source};
 pub use mio::{Events, Interest, Poll, Registry, Token, Waker};
 pub use options::SocketOptions;
+pub use sys::refuse_long_files_by_error;
 pub use tcp::TcpStream;
 
 /// Bytes to and from one counterparty. Nothing blocks: what can't be done now is

@@ -24,6 +24,7 @@ const SLOT: &str = "crates/engine/src/slot.rs";
 const OUTGOING: &str = "crates/engine/src/desk/outgoing.rs";
 const REPLAY: &str = "crates/engine/src/replay.rs";
 const ENGINE: &str = "crates/engine/src/engine.rs";
+const OPENING: &str = "crates/store/src/opening.rs";
 const FILE: &str = "crates/store/src/file.rs";
 const FORMAT: &str = "crates/store/src/format.rs";
 const LINK: &str = "crates/engine/src/link.rs";
@@ -204,8 +205,8 @@ pub(super) const FAULTS: &[Fault] = &[
         name: "lower-new-seq-no-taken",
         changes: &[(
             RESEND,
-            "new_seq_no < self.next_num_in || new_seq_no > MSG_SEQ_NUM_MAX",
-            "new_seq_no == 0 || new_seq_no > MSG_SEQ_NUM_MAX",
+            "new_seq_no < self.next_num_in || self.is_too_far(new_seq_no)",
+            "new_seq_no == 0 || self.is_too_far(new_seq_no)",
         )],
         kind: "hostile",
         worlds: 500,
@@ -353,8 +354,8 @@ pub(super) const FAULTS: &[Fault] = &[
         name: "torn-batch-accepted",
         changes: &[(
             FORMAT,
-            "if u32_at(place, 4) != record_crc(&place[..framed.size], u32_at(place, 0)) {",
-            "if u32_at(place, 4) == 1 {",
+            "&& self.unkeyed(record) == record_crc(record, u32_at(record, 0))",
+            "&& self.unkeyed(record) != 1",
         )],
         kind: "crashes",
         worlds: 20_000,
@@ -381,7 +382,7 @@ pub(super) const FAULTS: &[Fault] = &[
     },
     Fault {
         name: "name-without-sync",
-        changes: &[(FILE, "if durable {\n        sync_dir(disk, dir)?;\n    }", "")],
+        changes: &[(OPENING, "if durable {\n        sync_dir(disk, dir)?;\n    }", "")],
         kind: "crashes",
         worlds: 2_000,
     },
@@ -406,16 +407,29 @@ pub(super) const FAULTS: &[Fault] = &[
         name: "message-without-number-counts",
         changes: &[(
             RECEIVE,
-            "let Some(seq) = seq else {\n            \
-             return self.end(now, Disconnect::MsgSeqNumMissing, out);\n        };",
-            "let seq = seq.unwrap_or(self.next_num_in);",
+            "Err(_) => return self.end(now, unreadable_number(message), out),",
+            "Err(_) => self.next_num_in,",
         )],
         kind: "forgeries",
         worlds: 500,
     },
     Fault {
+        name: "refusal-of-our-logon-counts",
+        changes: &[(
+            LOGON,
+            "if seq == self.next_num_in && self.state != State::LogonSent {",
+            "if seq == self.next_num_in {",
+        )],
+        kind: "operators",
+        worlds: 20_000,
+    },
+    Fault {
         name: "logout-above-a-gap-counts",
-        changes: &[(LOGON, "if seq == self.next_num_in {", "if seq > 0 {")],
+        changes: &[(
+            LOGON,
+            "if seq == self.next_num_in && self.state != State::LogonSent {",
+            "if seq > 0 {",
+        )],
         kind: "forgeries",
         worlds: 500,
     },
@@ -445,7 +459,7 @@ pub(super) const FAULTS: &[Fault] = &[
         name: "denied-and-logged-on",
         changes: &[(
             DESK,
-            "Err(self.session.deny_logon(now, &refusal.text, &mut self.out))",
+            "Err(self.session.deny_logon(now, logon, &refusal.text, &mut self.out))",
             "Ok(())",
         )],
         kind: "applications",

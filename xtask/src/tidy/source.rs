@@ -78,6 +78,17 @@ pub(crate) fn check(file: &str, text: &str, violations: &mut Vec<Violation>) {
             add(line, "unsafe", format!("unsafe code stands in {} only", UNSAFE_HERE.join("*, ")));
         }
     }
+    for (at, _) in code.match_indices("error::Error for ").filter(|_| file.contains("/src/")) {
+        let name = code[at..].split_whitespace().nth(2).unwrap_or_default();
+        if !code.contains(&format!("Debug for {name} ")) {
+            let line = 1 + code[..at].matches('\n').count();
+            add(
+                line,
+                "error",
+                format!("write Debug for {name} as its Display: `main` prints it so"),
+            );
+        }
+    }
     // A crate that has no code yet needs no promise.
     if UNSAFE_FORBIDDEN.contains(&file) && lines > 1 && !code.contains(FORBID) {
         add(1, "unsafe", format!("add {FORBID}"));
@@ -152,6 +163,13 @@ mod tests {
         assert_eq!(broken(lib, "//! D.\nmod a;\nmod b;\n"), [("unsafe", 1)]);
         assert_eq!(broken(lib, "//! D.\n// #![forbid(unsafe_code)]\nmod a;\nmod b;\n").len(), 1);
         assert_eq!(broken(lib, "//! D.\n#![forbid(unsafe_code)]\nmod a;\nmod b;\n"), []);
+    }
+
+    #[test]
+    fn errors_show_their_text_by_debug() {
+        let error = "//! D.\nimpl std::error::Error for E {}\n";
+        assert_eq!(broken(FILE, error), [("error", 2)]);
+        assert_eq!(broken(FILE, &format!("{error}impl fmt::Debug for E {{}}\n")), []);
     }
 
     #[test]

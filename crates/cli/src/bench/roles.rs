@@ -11,7 +11,7 @@ use std::sync::mpsc::{Sender as Channel, channel};
 use serde::{Deserialize, Serialize};
 use transfix::clock::{monotonic_ns, process_cpu_ns};
 use transfix::{
-    Application, BusinessReject, Disconnect, Engine, LogSettings, Message, Mode, Role,
+    Application, BusinessReject, Disconnection, Engine, LogSettings, Message, Mode, Role,
     SessionHandle, SessionId, SessionRef, SessionSettings, Settings, State, pin_to_cpu,
 };
 
@@ -133,7 +133,7 @@ impl Application for UntilEnd {
         let _ = self.changes.send(());
     }
 
-    fn on_disconnect(&mut self, _: &SessionId, _: Disconnect) {
+    fn on_disconnect(&mut self, _: &SessionId, _: &Disconnection<'_>) {
         let _ = self.changes.send(());
     }
 }

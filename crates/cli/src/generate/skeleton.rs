@@ -164,7 +164,7 @@ mod MODULE;
 use std::error::Error;
 
 use transfix::{
-    Application, BusinessReject, Disconnect, Engine, Message, SessionId, SessionRef, Settings,
+    Application, BusinessReject, Disconnection, Engine, Message, SessionId, SessionRef, Settings,
 };
 
 use MODULE::{VIEWSRouter, route};
@@ -195,8 +195,8 @@ impl Application for Desk {
         // LOGON
     }
 
-    fn on_disconnect(&mut self, id: &SessionId, reason: Disconnect) {
-        println!("{id}: {reason}");
+    fn on_disconnect(&mut self, id: &SessionId, end: &Disconnection<'_>) {
+        println!("{id}: {end}");
     }
 }
 

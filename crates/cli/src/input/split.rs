@@ -6,6 +6,7 @@
 
 use std::fmt;
 
+use clap::ValueEnum;
 use transfix::codec::{Garbled, Limits, SOH, frame, frame::Frame};
 
 /// Longest message that is recognized, in bytes.
@@ -21,8 +22,13 @@ pub(crate) enum Delimiter {
     /// The byte 1, as on the wire.
     Soh,
     /// The character `|`.
+    #[value(alias = "|")]
     Pipe,
+    /// The character `;`.
+    #[value(alias = ";")]
+    Semicolon,
     /// The two characters `^A`.
+    #[value(alias = "^A")]
     Caret,
 }
 
@@ -31,6 +37,7 @@ impl Delimiter {
         match self {
             Self::Soh => &[SOH],
             Self::Pipe => b"|",
+            Self::Semicolon => b";",
             Self::Caret => b"^A",
         }
     }
@@ -133,8 +140,9 @@ impl Splitter {
     /// The delimiter after BeginString(8).
     fn delimiter_of(&self, bytes: &[u8]) -> Option<Delimiter> {
         let value = &bytes[2..bytes.len().min(2 + BEGIN_STRING_MAX)];
-        let all = [Delimiter::Soh, Delimiter::Pipe, Delimiter::Caret];
-        all.into_iter()
+        let all = Delimiter::value_variants();
+        all.iter()
+            .copied()
             .filter(|delimiter| self.delimiter.is_none_or(|only| only == *delimiter))
             .filter_map(|delimiter| Some((find(value, delimiter.text())?, delimiter)))
             .min_by_key(|(at, _)| *at)
@@ -344,6 +352,7 @@ mod tests {
         check(&WIRE.repeat(3), 3, &[]);
         check(&log.repeat(2), 2, &[]);
         check(b"8=FIX.4.4|9=5|35=0|10=163|\r\n# a line\n8=FIX.4.4|9=5|35=0|10=163|", 2, &[]);
+        check(b"8=FIX.4.4;9=5;35=0;10=163;\n8=FIX.4.4;9=5;35=0;10=163", 2, &[]);
         check(b"in: 8=FIX.4.4^A9=5^A35=0^A10=163^A out\n", 1, &[]);
         check(b"8=FIX.4.4|9=5|35=0|10=163\n8=FIX.4.4|9=5|35=0|10=163\r\n", 2, &[]);
         check(b"8=FIX.4.4|9=5|35=0|10=163", 1, &[]);

@@ -47,6 +47,9 @@ pub(super) fn lost(faults: &[Fault]) -> String {
 pub(super) fn told(fault: &Fault) -> String {
     let (path, offset) = (fault.path.display(), fault.offset);
     let mut text = format!("{path}, byte {offset}: {}", fault.reason);
+    if !fault.seen.is_empty() {
+        text += &format!(": {}", fault.seen);
+    }
     if fault.lost_bytes > 0 {
         text += &format!("; {} in no sound batch", size(fault.lost_bytes));
     }

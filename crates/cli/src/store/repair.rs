@@ -20,7 +20,9 @@ use crate::input::{Failure, failed};
 Then move the damaged directory away and the new one into its place. Messages that were destroyed
 are not found afterwards: a resend covers them with a gap fill. The numbers are those behind the
 last sound batch; compare them with the counterparty's, and see `transfix store set-next`. The
-journal gets a note of who repaired what, and what was left out.
+journal gets a note of who repaired what, and what was left out. Segments of older formats become
+ones of today's, so a sound store can be repaired too. A store of a session that was renamed is
+taken along with `--session FIX.4.4-VENUE-NEWNAME`.
 Exit code: 0 done, 1 a process has the store open, 2 wrong usage or a file that cannot be read or
 written.")]
 pub(crate) struct Args {
@@ -29,6 +31,10 @@ pub(crate) struct Args {
     /// The directory of the new one, which must not hold a store yet.
     #[arg(long, value_name = "NEW")]
     to: PathBuf,
+    /// The session that the new store belongs to, by the name of its directory; by default the one
+    /// that the old store belongs to.
+    #[arg(long, value_name = "NAME")]
+    session: Option<String>,
 }
 
 /// Faults that the note describes.
@@ -48,7 +54,7 @@ pub(super) fn run(args: &Args) -> ExitCode {
 }
 
 fn repair(args: &Args, survey: &Survey) -> Result<Repaired, StoreError> {
-    let repaired = FileStore::repair(&args.store, &args.to)?;
+    let repaired = FileStore::repair(&args.store, &args.to, args.session.as_deref())?;
     let now_ns = clock::now().utc.0.unsigned_abs();
     let options = Options { durability: Durability::Power, ..Options::default() };
     let (mut store, _) = FileStore::open(&args.to, options, now_ns)?;
@@ -56,6 +62,9 @@ fn repair(args: &Args, survey: &Survey) -> Result<Repaired, StoreError> {
     let mut note = format!("repaired by {author} from {from}: {}", lost(&survey.faults));
     for fault in survey.faults.iter().take(FAULTS_MAX) {
         note += &format!("; {}", told(fault));
+    }
+    if let Some(session) = &args.session {
+        note += &format!("; given to the session {session}");
     }
     let more = survey.faults.len().saturating_sub(FAULTS_MAX);
     if more > 0 {

@@ -36,6 +36,9 @@ fn show(dir: &Path, survey: &Survey) -> Result<ExitCode, Failure> {
     let file_bytes: u64 = survey.segments.iter().map(|segment| segment.bytes).sum();
     let used_bytes: u64 = survey.segments.iter().map(|segment| segment.used_bytes).sum();
     let mut table = plain();
+    if !survey.session.is_empty() {
+        table.add_row(["session", &one_line(&survey.session)]);
+    }
     if let Some(numbers) = survey.numbers {
         table.add_row(["next_in", &numbers.next_in.to_string()]);
         table.add_row(["next_out", &numbers.next_out.to_string()]);

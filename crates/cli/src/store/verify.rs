@@ -15,8 +15,9 @@ use crate::input::{Failure, failed};
   transfix store verify store/FIX.4.4-VENUE-CLIENT
   transfix store verify store/*
 
-Looks for missing and shortened files, headers, numbers that do not follow, and checksums. An
-unfinished batch at the end is what a crash leaves, and no damage.
+Looks for missing and shortened files, headers, numbers that do not follow, checksums, files and
+batches in the places of others, and files of other stores. An unfinished batch at the end is what a
+crash leaves, and no damage.
 Exit code: 0 all are sound, 1 one is damaged, 2 wrong usage or a store that cannot be read.")]
 pub(crate) struct Args {
     /// Directories of stores.
@@ -45,6 +46,22 @@ fn verify(dir: &Path) -> Result<bool, Failure> {
     say(format!("{}: {}, {records} sound records", dir.display(), health(dir, &survey)))?;
     for fault in &survey.faults {
         say(format!("  {}", told(fault)))?;
+    }
+    match survey.imitations {
+        0 => {}
+        1 => say("  a message imitates a batch of a store in what is not sound; it is not used")?,
+        n => say(format!(
+            "  messages imitate batches of a store in what is not sound, at {n} places; none of \
+             them is used"
+        ))?,
+    }
+    if survey.old_segments > 0 {
+        say(format!(
+            "  {} segments of a format whose checks do not cover place and session; `transfix \
+             store repair {} --to NEW` makes them of today's",
+            survey.old_segments,
+            dir.display(),
+        ))?;
     }
     if !survey.faults.is_empty() {
         say(format!("  `transfix store repair {} --to NEW` saves the rest", dir.display()))?;

@@ -1,11 +1,39 @@
 //! The matching of the venue: one order book a session, price before time, pure and repeatable.
 //!
-//! Invariant: the same orders in the same sequence give the same reports with the same ids, so that
-//! a venue that is started again rebuilds its book from its journal.
+//! Invariants: the same orders in the same sequence give the same reports but for their ids, so
+//! that a venue that is started again rebuilds its book from its journal; no id is given out twice,
+//! also not by two starts or two sessions; no value of an order makes it panic.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
-use transfix::{BusinessReject, Decimal, Message, tag};
+use transfix::{BusinessReject, Decimal, Message, Timestamp, tag};
+
+/// OrderID(37)s and ExecID(17)s: the moment of the start, the session, a number.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Ids {
+    prefix: String,
+    used: u64,
+}
+
+impl Ids {
+    /// For a session, by its place among those of this start.
+    pub(crate) fn new(start: Timestamp, session: usize) -> Self {
+        // Microseconds since 1970 in letters and digits: ten of them.
+        let (mut rest, mut letters) = (start.0.unsigned_abs() / 1_000, Vec::new());
+        while rest > 0 {
+            letters.extend(char::from_digit((rest % 36) as u32, 36));
+            rest /= 36;
+        }
+        let start: String = letters.iter().rev().map(char::to_ascii_uppercase).collect();
+        Self { prefix: format!("{start}-{session}-"), used: 0 }
+    }
+
+    /// One that nobody has yet.
+    pub(crate) fn next(&mut self) -> String {
+        self.used += 1;
+        format!("{}{}", self.prefix, self.used)
+    }
+}
 
 /// What is reported of an order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,7 +57,7 @@ pub(crate) enum Event {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
     /// The order after the event; the id of the report.
-    Report(Order, Event, u64),
+    Report(Order, Event, String),
     /// ClOrdID(11) of the request, OrigClOrdID(41), why.
     CancelReject(String, String, &'static str),
 }
@@ -40,20 +68,23 @@ pub(crate) struct Order {
     pub(crate) cl_ord_id: String,
     /// ClOrdID(11) that it had before the request that is being answered.
     pub(crate) orig_cl_ord_id: Option<String>,
-    pub(crate) order_id: u64,
+    pub(crate) order_id: String,
     pub(crate) symbol: String,
     pub(crate) side: u8,
     pub(crate) price: Decimal,
     pub(crate) quantity: i64,
     pub(crate) leaves: i64,
     pub(crate) traded: i64,
-    /// Sum of price × quantity, in millionths.
+    /// Sum of price × quantity, in millionths: below 2^63 × 2^63.
     notional: i128,
 }
 
 impl Order {
     /// An order as it comes in, to be reported as new under this id.
-    pub(crate) fn reported(message: &Message<'_>, order_id: u64) -> Result<Self, BusinessReject> {
+    pub(crate) fn reported(
+        message: &Message<'_>,
+        order_id: String,
+    ) -> Result<Self, BusinessReject> {
         let limit = message.char(tag::ORD_TYPE)? == b'2';
         let price = if limit { message.decimal(tag::PRICE)? } else { Decimal::new(0, 0) };
         let quantity = whole(message.decimal(tag::ORDER_QTY)?).unwrap_or(0);
@@ -85,15 +116,29 @@ impl Order {
 }
 
 /// All resting orders of one session, oldest first.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Book {
     resting: Vec<Order>,
     seen: HashSet<String>,
     orders: u64,
-    reports: u64,
+    ids: Ids,
 }
 
 impl Book {
+    /// An empty book.
+    pub(crate) fn new(ids: Ids) -> Self {
+        Self { resting: Vec::new(), seen: HashSet::new(), orders: 0, ids }
+    }
+
+    /// Gives resting orders back the OrderID(37)s that were reported of them, by ClOrdID(11).
+    pub(crate) fn rename(&mut self, reported: &HashMap<String, String>) {
+        for order in &mut self.resting {
+            if let Some(order_id) = reported.get(&order.cl_ord_id) {
+                order.order_id.clone_from(order_id);
+            }
+        }
+    }
+
     /// Orders accepted or rejected so far.
     pub(crate) const fn orders(&self) -> u64 {
         self.orders
@@ -110,7 +155,7 @@ impl Book {
 
     fn new_order(&mut self, message: &Message<'_>) -> Result<Vec<Answer>, BusinessReject> {
         let limit = message.char(tag::ORD_TYPE)? == b'2';
-        let mut order = Order::reported(message, self.orders + 1)?;
+        let mut order = Order::reported(message, self.ids.next())?;
         order.leaves = 0;
         self.orders += 1;
         let wrong = match () {
@@ -118,6 +163,9 @@ impl Book {
             () if order.quantity <= 0 => Some("OrderQty(38) must be whole and above 0"),
             () if !limit => Some("only limit orders, OrdType(40)=2"),
             () if order.price.mantissa() <= 0 => Some("Price(44) must be above 0"),
+            () if !is_in_ticks(order.price) => {
+                Some("Price(44) must have at most 6 digits after the point and be below 9 * 10^12")
+            }
             () if !b"12".contains(&order.side) => Some("Side(54) must be 1 or 2"),
             () => None,
         };
@@ -182,8 +230,7 @@ impl Book {
     }
 
     fn report(&mut self, order: &Order, event: Event) -> Answer {
-        self.reports += 1;
-        Answer::Report(order.clone(), event, self.reports)
+        Answer::Report(order.clone(), event, self.ids.next())
     }
 }
 
@@ -191,6 +238,13 @@ impl Book {
 fn ticks(price: Decimal) -> i128 {
     let (mantissa, scale) = (i128::from(price.mantissa()), u32::from(price.scale()));
     if scale <= 6 { mantissa * 10_i128.pow(6 - scale) } else { mantissa / 10_i128.pow(scale - 6) }
+}
+
+/// Whether the price is a whole number of millionths of 63 bits: then the sum of all trades of an
+/// order, whose quantity has 63 bits too, fits into 127, and so does AvgPx(6).
+fn is_in_ticks(price: Decimal) -> bool {
+    let beyond = 10_i64.pow(u32::from(price.scale().saturating_sub(6)));
+    price.mantissa() % beyond == 0 && (1..=i128::from(i64::MAX)).contains(&ticks(price))
 }
 
 fn whole(quantity: Decimal) -> Option<i64> {
@@ -201,23 +255,33 @@ fn whole(quantity: Decimal) -> Option<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::venue::execution_report;
     use transfix::codec::{CheckSumPolicy, FieldIndex, FrameWriter};
+    use transfix::{BeginString, Precision};
 
-    fn take(book: &mut Book, msg_type: &str, fields: &str) -> Vec<String> {
+    fn take_raw(
+        book: &mut Book,
+        msg_type: &str,
+        fields: &str,
+    ) -> Result<Vec<Answer>, BusinessReject> {
         let mut out = Vec::new();
         let mut frame = FrameWriter::new(&mut out, b"FIX.4.4", msg_type.as_bytes());
         frame.raw(fields.replace('|', "\x01").as_bytes());
         frame.finish().unwrap();
         let mut index = FieldIndex::default();
         let message = Message::parse(&out, &mut index, CheckSumPolicy::Verify).unwrap();
+        book.take(&message)
+    }
+
+    fn take(book: &mut Book, msg_type: &str, fields: &str) -> Vec<String> {
         let shown = |answer: Answer| match answer {
-            Answer::Report(o, event, n) => {
+            Answer::Report(o, event, _) => {
                 let (id, left, avg) = (o.cl_ord_id.clone(), o.leaves, o.avg_px());
-                format!("{n} {id} {event:?} leaves {left} avg {avg}")
+                format!("{id} {event:?} leaves {left} avg {avg}")
             }
             Answer::CancelReject(id, orig, why) => format!("{id} {orig}: {why}"),
         };
-        book.take(&message).unwrap().into_iter().map(shown).collect()
+        take_raw(book, msg_type, fields).unwrap().into_iter().map(shown).collect()
     }
 
     fn order(book: &mut Book, id: &str, side: u8, quantity: &str, price: &str) -> Vec<String> {
@@ -227,7 +291,7 @@ mod tests {
 
     #[test]
     fn price_before_time() {
-        let mut book = Book::default();
+        let mut book = Book::new(Ids::new(Timestamp(0), 0));
         order(&mut book, "a", 2, "10", "30.5");
         order(&mut book, "b", 2, "10", "30");
         order(&mut book, "c", 2, "10", "30.00");
@@ -239,22 +303,22 @@ mod tests {
         assert_eq!(
             got,
             [
-                "4 d New leaves 25 avg 0".to_owned(),
-                format!("5 b {} leaves 0 avg 30", trade(10, "30")),
-                format!("6 d {} leaves 15 avg 30", trade(10, "30")),
-                format!("7 c {} leaves 0 avg 30", trade(10, "30.00")),
-                format!("8 d {} leaves 5 avg 30", trade(10, "30.00")),
-                format!("9 a {} leaves 5 avg 30.5", trade(5, "30.5")),
-                format!("10 d {} leaves 0 avg 30.1", trade(5, "30.5")),
+                "d New leaves 25 avg 0".to_owned(),
+                format!("b {} leaves 0 avg 30", trade(10, "30")),
+                format!("d {} leaves 15 avg 30", trade(10, "30")),
+                format!("c {} leaves 0 avg 30", trade(10, "30.00")),
+                format!("d {} leaves 5 avg 30", trade(10, "30.00")),
+                format!("a {} leaves 5 avg 30.5", trade(5, "30.5")),
+                format!("d {} leaves 0 avg 30.1", trade(5, "30.5")),
             ]
         );
     }
 
     #[test]
     fn cancels_and_refusals() {
-        let mut book = Book::default();
+        let mut book = Book::new(Ids::new(Timestamp(0), 0));
         order(&mut book, "a", 2, "10", "30");
-        assert_eq!(take(&mut book, "F", "11=x|41=a|"), ["2 x Canceled leaves 0 avg 0"]);
+        assert_eq!(take(&mut book, "F", "11=x|41=a|"), ["x Canceled leaves 0 avg 0"]);
         assert_eq!(take(&mut book, "F", "11=y|41=a|"), ["y a: no such order in the book"]);
         for (id, quantity, price, why) in [
             ("a", "1", "1", "duplicate ClOrdID(11)"),
@@ -266,5 +330,90 @@ mod tests {
             assert!(got[0].contains(why), "{got:?}");
         }
         assert_eq!(book.orders(), 5);
+    }
+    #[test]
+    fn no_id_is_given_out_twice() {
+        let mut all = HashSet::new();
+        let starts = [0, 1_764_000_000_000_000_000, 1_764_000_000_000_001_000].map(Timestamp);
+        for (start, session) in starts.iter().flat_map(|start| [(start, 0), (start, 1)]) {
+            let mut ids = Ids::new(*start, session);
+            for _ in 0..20 {
+                let id = ids.next();
+                assert!(all.insert(id.clone()), "{id}");
+            }
+        }
+    }
+
+    /// Numbers at the ends of what a field can say, and texts that are no numbers.
+    const EXTREMES: [&str; 27] = [
+        "0",
+        "-0",
+        "1",
+        "-1",
+        "0.5",
+        "00007",
+        "0.000001",
+        "0.0000001",
+        "30.1234567",
+        "0.000000000000000001",
+        "9223372036854775807",
+        "-9223372036854775808",
+        "9223372036854775808",
+        "922337203685477580.7",
+        "9.223372036854775807",
+        "9223372036854.775807",
+        "9223372036854.775808",
+        "9223372036855",
+        "4611686018427387904",
+        "99999999999999999999999999999999",
+        "0.00000000000000000000000001",
+        "1e5",
+        "+1",
+        "NaN",
+        "",
+        ".",
+        "1.0",
+    ];
+
+    #[test]
+    fn no_value_makes_it_panic_or_report_nonsense() {
+        let mut book = Book::new(Ids::new(Timestamp(0), 0));
+        let (mut n, mut reports, mut trades) = (0, 0, 0);
+        for price in EXTREMES {
+            for quantity in EXTREMES {
+                for (side, ord_type) in [("1", "2"), ("2", "2"), ("1", "1"), ("\u{7f}", "2")] {
+                    n += 1;
+                    let fields =
+                        format!("11={n}|55=EU|54={side}|38={quantity}|40={ord_type}|44={price}|");
+                    for answer in take_raw(&mut book, "D", &fields).unwrap_or_default() {
+                        let Answer::Report(order, event, _) = &answer else { continue };
+                        reports += 1;
+                        trades += u32::from(matches!(event, Event::Trade { .. }));
+                        let sum = order.leaves.checked_add(order.traded).unwrap();
+                        assert!((0..=order.quantity.max(0)).contains(&sum), "{order:?}");
+                        if order.traded > 0 {
+                            // All prices traded are within the limits of an exact average.
+                            let average = order.avg_px();
+                            assert!(average.mantissa() > 0 && is_in_ticks(average), "{order:?}");
+                            let limit = ticks(order.price);
+                            let is_within = match order.side {
+                                b'1' => ticks(average) <= limit,
+                                _ => ticks(average) >= limit,
+                            };
+                            assert!(is_within, "{average} of {order:?}");
+                        }
+                        for version in [BeginString::Fix40, BeginString::Fix44] {
+                            let mut out = Vec::new();
+                            let mut frame =
+                                FrameWriter::new(&mut out, version.as_str().as_bytes(), b"8");
+                            let (body, report) =
+                                (frame.body(Precision::Millis), (order, *event, "1"));
+                            execution_report(body, version, Timestamp(0), report);
+                        }
+                    }
+                }
+            }
+        }
+        assert!(reports > 1_000 && trades > 50, "{reports} reports, {trades} trades");
     }
 }

@@ -10,7 +10,7 @@ use super::{BASE64, SECTIONS, base64};
 use crate::{SOH, Tag, data, raw, tag, value};
 
 /// Why a text is no message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct JsonError {
     /// Where, in bytes from the beginning of the text.
     pub at: usize,
@@ -74,6 +74,13 @@ impl fmt::Display for JsonProblem {
                  may be left out",
             ),
         }
+    }
+}
+
+/// The text: what `main` returns is printed so.
+impl fmt::Debug for JsonError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 

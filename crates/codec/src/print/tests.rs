@@ -70,12 +70,17 @@ fn groups_nest() {
 #[test]
 fn what_does_not_fit_is_printed_flat() {
     let fix44 = standard("FIX44").unwrap();
-    let cases: [(&[u8], &str); 8] = [
+    let cases: [(&[u8], &str); 10] = [
         (b"453=2|452=1|", "    NoPartyIDs (453): 2\n    PartyRole (452): EXECUTING_FIRM (1)\n"),
         (b"453=x|448=1|", "    NoPartyIDs (453): x\n    PartyID (448): 1\n"),
         (b"453=3|448=1|", "        NoPartyIDs (Repeating group 1/3)\n"),
         (b"54=~|", "    Side (54): ~\n"),
         (b"58=\x02\xff\xc3\xa9\xc2\x85|", "    Text (58): \\x02\\xff\u{e9}\\xc2\\x85\n"),
+        (b"58=a\nb\\x0a|", "    Text (58): a\\x0ab\\\\x0a\n"),
+        (
+            "58=1\u{202e}2\u{2028}\u{200b}|".as_bytes(),
+            r"    Text (58): 1\xe2\x80\xae2\xe2\x80\xa8\xe2\x80\x8b",
+        ),
         (b"-1=x|", "    ? (-1): x\n"),
         (b"junk|", "    ? (junk): \n"),
         (b"89=late|54=1|", "    Signature (89): late\n    Side (54): BUY (1)\ntrailer"),
@@ -86,6 +91,74 @@ fn what_does_not_fit_is_printed_flat() {
     }
 }
 
+/// Reads back what [`escaped`] has written.
+fn unescaped(text: &str) -> Vec<u8> {
+    let (mut bytes, mut rest) = (Vec::new(), text.as_bytes());
+    while let Some((&byte, behind)) = rest.split_first() {
+        let (first, behind) = match (byte, behind) {
+            (b'\\', [b'\\', behind @ ..]) => (b'\\', behind),
+            (b'\\', [b'x', a, b, behind @ ..]) => {
+                let digits = [*a, *b];
+                let digits = core::str::from_utf8(&digits).unwrap();
+                (u8::from_str_radix(digits, 16).unwrap(), behind)
+            }
+            other => other,
+        };
+        bytes.push(first);
+        rest = behind;
+    }
+    bytes
+}
+
+#[test]
+fn what_a_reject_speaks_of_has_a_name() {
+    let fix44 = standard("FIX44").unwrap();
+    let bytes = b"8=FIX.4.4\x019=1\x0135=3\x01371=54\x01372=D\x0158=Required tag missing, tag 54 \
+        [MsgSeqNum 7, MsgType D], field=99999 and Tag 44\n\x0110=000\x01";
+    let mut index = FieldIndex::default();
+    let message = Message::parse(bytes, &mut index, CheckSumPolicy::Ignore).unwrap();
+    let (mut tree, mut line) = (String::new(), String::new());
+    readable(&message, &fix44, &fix44, &mut tree).unwrap();
+    one_line(&message, &fix44, &fix44, &mut line).unwrap();
+    let text = r"Required tag missing, tag Side(54) [MsgSeqNum 7, MsgType NewOrderSingle(D)], \
+        field=99999 and Tag Price(44)\x0a";
+    let text = text.replace("\\\n        ", "");
+    for expected in [
+        "    RefTagID (371): Side (54)\n",
+        "    RefMsgType (372): NewOrderSingle (D)\n",
+        &format!("    Text (58): {text}\n"),
+    ] {
+        assert!(tree.contains(expected), "{expected}{tree}");
+    }
+    let end = format!("  RefTagID=Side(54) RefMsgType=NewOrderSingle(D) Text={text}");
+    assert!(line.ends_with(&end), "{line}");
+    // In other messages a text is as it was written.
+    let (tree, _) = printed(b"58=tag 54|", &fix44);
+    assert!(tree.contains("    Text (58): tag 54\n"), "{tree}");
+}
+
+#[test]
+fn colours_are_all_that_a_palette_adds() {
+    let fix44 = standard("FIX44").unwrap();
+    let bytes = frame(b"34=7|49=A|56=B|453=1|448=X|54=1|58=a|");
+    let mut index = FieldIndex::default();
+    let message = Message::parse(&bytes, &mut index, CheckSumPolicy::Ignore).unwrap();
+    let plain = printed(b"34=7|49=A|56=B|453=1|448=X|54=1|58=a|", &fix44);
+    let (mut tree, mut line) = (String::new(), String::new());
+    readable_in(&message, [&fix44; 2], &Palette::ANSI, &mut tree).unwrap();
+    one_line_in(&message, [&fix44; 2], &Palette::ANSI, &mut line).unwrap();
+    assert!(tree.contains("\x1b[36mSide\x1b[0m (54): \x1b[33mBUY\x1b[0m (1)\n"), "{tree:?}");
+    assert!(line.contains(" \x1b[36mSide\x1b[0m=\x1b[33mBUY\x1b[0m"), "{line:?}");
+    let Palette { heading, name, value, end } = Palette::ANSI;
+    let without = |mut text: String| {
+        for mark in [heading, name, value, end] {
+            text = text.replace(mark, "");
+        }
+        text
+    };
+    assert_eq!((without(tree), without(line)), plain);
+}
+
 #[test]
 fn resent_messages_say_so() {
     let fix44 = standard("FIX44").unwrap();
@@ -94,6 +167,20 @@ fn resent_messages_say_so() {
 }
 
 proptest! {
+    #[test]
+    fn values_can_be_read_back_and_stay_on_a_line(
+        value in prop::collection::vec(any::<u8>(), 0..20)
+    ) {
+        let text = format!("{}", escaped(&value));
+        prop_assert!(!text.chars().any(char::is_control), "{text}");
+        prop_assert_eq!(unescaped(&text), value);
+    }
+
+    #[test]
+    fn texts_can_be_read_back(value in "\\PC{0,20}") {
+        prop_assert_eq!(unescaped(&format!("{}", escaped(value.as_bytes()))), value.as_bytes());
+    }
+
     #[test]
     fn every_field_is_printed_once(fields in "([0-9]{1,3}=[ -~&&[^|]]{0,6}\\|){0,30}") {
         let fix44 = standard("FIX42").unwrap();

@@ -87,6 +87,7 @@ fn main() -> ExitCode {
 }
 
 fn run(options: &Options) -> Result<(), String> {
+    tracing_subscriber::fmt().with_writer(std::io::stderr).init();
     let (stop, stopped) = channel();
     ctrlc::set_handler(move || _ = stop.send(())).map_err(|error| error.to_string())?;
     let settings = options.variant.settings(&format!("127.0.0.1:{}", options.port));

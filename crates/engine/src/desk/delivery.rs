@@ -232,7 +232,7 @@ impl Desk {
             Some(Err(error)) => error.to_string(),
             None => "no such counterparty".to_owned(),
         };
-        tracing::warn!(session = %self.id(), why, "a message could not be passed on");
+        self.tell_not_routed(now, &why);
         // BusinessRejectReason(380): 7 is "DeliverTo firm not available", from FIX 4.3 on; 4 is
         // "application not available".
         let reason = if version >= BeginString::Fix43 { 7 } else { 4 };

@@ -2,13 +2,15 @@
 //!
 //! Invariant: what is on the wire was committed before.
 
-use transfix_session::{Entry, Kind, Now, SendError};
+use transfix_session::{Entry, Kind, Now, SendError, Session};
 use transfix_store::{Numbers, Record, Store, StoreError};
 
 use super::Desk;
+use super::delivery::Postponed;
 use crate::engine::asked_to_reset;
 use crate::mask::masked;
 use crate::queue::SendQueue;
+use crate::replay::Replay;
 
 impl Desk {
     /// Puts the new frames and numbers into the store and makes them durable together.
@@ -130,6 +132,11 @@ impl Desk {
         self.store.failure().is_some()
     }
 
+    /// Why the store takes nothing now.
+    pub(crate) fn store_failure(&self) -> Option<&str> {
+        self.store.cause()
+    }
+
     /// The store cannot go on.
     pub(crate) fn fail(&mut self, error: &StoreError) {
         self.store.fail(error);
@@ -141,14 +148,45 @@ impl Desk {
         // What it did not take was never on the wire.
         self.out.clear();
         self.settle_uncommitted()?;
+        let had = (self.session.next_num_in(), self.session.next_num_out());
+        let before = self.store.failure().map(|failure| failure.numbers);
+        let was_ahead = before.is_none_or(|before| had != (before.next_in, before.next_out));
+        if self.panicked {
+            self.renew()?;
+        }
         self.resume()?;
         if self.store.failure().is_some_and(|failure| failure.is_too_large) {
             // Or it would fail at the same message again.
             self.returns.get_or_insert(SendError::Failed);
         }
         self.store.go_on();
-        tracing::info!(session = %self.id(), "the store is open again");
+        tracing::info!(session = %self.id(), "the session is ready again");
+        if std::mem::take(&mut self.panicked) || (was_ahead && had != self.stored) {
+            self.tell_undone(had);
+        }
         self.return_late(now, queue);
+        Ok(())
+    }
+
+    /// A turn has panicked: the session begins anew from what its store has committed.
+    pub(crate) fn abandon(&mut self) {
+        self.panicked = true;
+        self.store.abandon();
+    }
+
+    /// Puts fresh parts in place of those in which a panic may have left half a change.
+    fn renew(&mut self) -> Result<(), StoreError> {
+        let Numbers { next_in, next_out, .. } = self.store.numbers();
+        self.session = Session::new(self.session.config().clone(), next_in, next_out);
+        if next_in == 1 && asked_to_reset(&mut self.store) {
+            self.session.reset_at_next_logon();
+        }
+        self.held_index = self.options.index();
+        self.replay = Replay::new(self.options.index());
+        self.postponed = Postponed::default();
+        self.cut = None;
+        self.shown = 0;
+        self.note_state();
         Ok(())
     }
 }

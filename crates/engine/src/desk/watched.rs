@@ -19,11 +19,18 @@ pub(super) struct Watched {
     store: Box<dyn Store>,
     id: SessionId,
     failure: Option<Failure>,
+    /// Why it has failed, in words.
+    cause: String,
 }
 
 impl Watched {
     pub(super) const fn new(store: Box<dyn Store>, id: SessionId) -> Self {
-        Self { store, id, failure: None }
+        Self { store, id, failure: None, cause: String::new() }
+    }
+
+    /// Why it takes nothing now.
+    pub(super) fn cause(&self) -> Option<&str> {
+        self.failure.map(|_| &*self.cause)
     }
 
     pub(super) const fn failure(&self) -> Option<Failure> {
@@ -35,11 +42,18 @@ impl Watched {
         self.fail_after(self.store.numbers(), error);
     }
 
+    /// Nothing more is put before the store is open again, though it has not failed itself.
+    pub(super) fn abandon(&mut self) {
+        let numbers = self.store.numbers();
+        self.failure.get_or_insert(Failure { numbers, is_too_large: false });
+    }
+
     fn fail_after(&mut self, numbers: Numbers, error: &StoreError) {
         if self.failure.is_none() {
             tracing::error!(session = %self.id, %error, "store failed");
             let is_too_large = matches!(error, StoreError::TooLarge { .. });
             self.failure = Some(Failure { numbers, is_too_large });
+            self.cause = error.to_string();
         }
     }
 

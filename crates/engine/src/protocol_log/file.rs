@@ -224,6 +224,8 @@ struct Closed {
 impl Drop for LogFile {
     fn drop(&mut self) {
         self.write();
+        // At once, even if a child process that was just started has the file as well.
+        let _ = self.file.unlock();
         for thread in self.compressing.drain(..) {
             // It has told its error.
             let _ = thread.join();

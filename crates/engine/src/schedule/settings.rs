@@ -37,7 +37,8 @@ pub enum Outside {
 #[derive(Clone, Debug, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields)]
 pub struct ScheduleSettings {
-    /// IANA name of the time zone of all times, such as `America/New_York`.
+    /// Time zone of all times: an IANA name such as `America/New_York`, or a distance from UTC such
+    /// as `+02:00`, which knows no summer time.
     pub zone: String,
     /// Days on which the window opens: `mon-fri`, `mon,wed,fri`, `sun-thu`. Default: every day.
     #[serde(default)]

@@ -44,6 +44,24 @@ fn days_of_the_week() {
 }
 
 #[test]
+fn a_zone_may_be_a_distance_from_utc() {
+    for (zone, open) in [
+        ("+02:00", "20261120-06:00 20261120-14:30"),
+        ("-05:30", "20261120-13:30 20261120-22:00"),
+        ("+14:00", "20261119-18:00 20261120-02:30"),
+        ("+00:00", "20261120-08:00 20261120-16:30"),
+    ] {
+        let s = schedule(zone, vec![window("fri", "08:00", "16:30")]).unwrap();
+        assert_eq!(next(&s, "20261119-12:00:00", 1), [open], "{zone}");
+        assert_eq!(s.zone(), zone);
+    }
+    for zone in ["+2", "+2:00", "+02:60", "+14:01", "+99:00", "+", "-", "+02:0\u{e4}", "++1:00"] {
+        let error = schedule(zone, vec![window("", "08:00", "16:30")]).unwrap_err().to_string();
+        assert!(error.contains("write it as +02:00"), "{error}");
+    }
+}
+
+#[test]
 fn over_midnight_the_day_is_that_of_the_opening() {
     let s = schedule("UTC", vec![window("sun-thu", "17:00", "16:00")]).unwrap();
     let expected = ["20261119-17:00 20261120-16:00", "20261122-17:00 20261123-16:00"];
@@ -179,6 +197,7 @@ fn every_change_of_clocks_of_twenty_years() {
             let at = Timestamp(i64::try_from(change.timestamp().as_nanosecond()).unwrap());
             for windows in around(&zone, change.timestamp()) {
                 let all = Schedule {
+                    zone_name: name.to_string(),
                     zone: zone.clone(),
                     windows,
                     holidays: BTreeSet::new(),

@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use transfix::codec::raw;
 use transfix::{
-    Application, BeginString, BusinessReject, Durability, Engine, LogDirection, LogSettings,
-    Message, Role, SessionId, SessionRef, SessionSettings, Settings, Tag, Timestamp, tag,
+    Application, BeginString, BusinessReject, Disconnection, Durability, Engine, LogDirection,
+    LogSettings, Message, Role, SessionId, SessionRef, SessionSettings, Settings, Tag, Timestamp,
+    tag,
 };
 use transfix_testkit::temp::TempDir;
 
@@ -32,7 +33,7 @@ impl Application for Venue {
         Ok(())
     }
 
-    fn on_disconnect(&mut self, _: &SessionId, _: transfix::Disconnect) {
+    fn on_disconnect(&mut self, _: &SessionId, _: &Disconnection<'_>) {
         let _ = self.0.send(());
     }
 }

@@ -1,9 +1,12 @@
 //! The files of an engine: the protocol log, and what becomes of the store's segments.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
+#![allow(clippy::print_stdout, reason = "a child says how it went")]
 
 mod counterparty;
+mod errors;
 mod log;
 mod retention;
+mod stores;
 
 use std::time::Duration;
 

@@ -3,8 +3,8 @@
 use std::sync::mpsc::Sender;
 
 use transfix::{
-    Application, Body, BusinessReject, Disconnect, Message, SendError, SessionId, SessionRef, Tag,
-    tag,
+    Application, Body, BusinessReject, Disconnect, Disconnection, Message, SendError, SessionId,
+    SessionRef, Tag, tag,
 };
 
 /// What the application tells the world.
@@ -51,8 +51,8 @@ impl Application for Recorder {
         let _ = self.events.send(Event::Returned(message));
     }
 
-    fn on_disconnect(&mut self, _: &SessionId, reason: Disconnect) {
-        let _ = self.events.send(Event::Ended(reason));
+    fn on_disconnect(&mut self, _: &SessionId, end: &Disconnection<'_>) {
+        let _ = self.events.send(Event::Ended(end.reason));
     }
 }
 

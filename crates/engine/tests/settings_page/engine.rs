@@ -11,6 +11,7 @@ pub(super) const OF_THE_ENGINE: &[(&str, &str, &str)] = &[
     ("mode", TRADE, "polled_sessions_are_driven_by_the_application"),
     ("cpu", THREADS, "threads_are_as_many_as_wanted_and_where_they_are_wanted"),
     ("schedule", SCHEDULE, "connects_and_logs_out_by_its_windows_and_begins_at_1_in_each"),
+    ("after_panic", TOLD, "a_session_that_has_panicked_comes_back_or_stays_down"),
     ("send", TRADE, "queued_sends_keep_their_order"),
     ("send", TRADE, "many_threads_send_into_one_session"),
     ("unsent", OUTGOING, "what_was_not_sent_comes_back_at_the_end"),
@@ -19,6 +20,11 @@ pub(super) const OF_THE_ENGINE: &[(&str, &str, &str)] = &[
     ("durability", "store/tests/crash.rs", "process_durability_outlives_the_process"),
     ("durability", "store/tests/crash.rs", "power_durability_outlives_the_power"),
     ("store_dir", TRADE, "both_sides_go_on_where_they_were_after_a_restart"),
+    (
+        "allow_network_store",
+        "engine/src/network.rs",
+        "a_store_on_the_network_is_refused_unless_it_is_allowed",
+    ),
     ("keep_inbound", SWITCHES, "messages_received_are_kept_if_wanted"),
     ("refresh_on_logon", OWN_STORE, "a_session_goes_on_where_another_process_has_left_the_store"),
     ("queue_expires_s", QUEUE, "what_has_waited_too_long_comes_back_also_to_a_later_process"),
@@ -76,6 +82,7 @@ pub(super) const OF_THE_ENGINE: &[(&str, &str, &str)] = &[
     ("[engine].waiting_bytes_max", MEMORY, "the_heaviest_session_makes_room"),
 ];
 
+const TOLD: &str = "engine/tests/switches/told.rs";
 const DELIVERY: &str = "engine/tests/switches/delivery.rs";
 const DICTIONARIES: &str = "engine/tests/dictionaries.rs";
 const LOG: &str = "engine/tests/files/log.rs";

@@ -1,10 +1,12 @@
-//! The book's reference of settings, made from the types that the settings file is read into.
+//! Pages of the book that are made from the code: the reference of settings, from the types that
+//! the settings file is read into, and the list of events.
 //!
 //! A key's meaning is the comment of its field. `cargo xtask docs` writes the page; the test also
 //! sees to it that each key is shown by a scenario, or by tests that exist.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 mod engine;
+mod events;
 
 use std::fmt::Write;
 use std::fs;

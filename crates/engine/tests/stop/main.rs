@@ -9,8 +9,8 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
 use transfix::{
-    Application, BeginString, BusinessReject, Direction, Disconnect, Durability, Engine,
-    EngineSettings, Message, Outcome, Role, SendError, SendMode, SessionId, SessionRef,
+    Application, BeginString, BusinessReject, Direction, Disconnect, Disconnection, Durability,
+    Engine, EngineSettings, Message, Outcome, Role, SendError, SendMode, SessionId, SessionRef,
     SessionSettings, Settings, clock, tag,
 };
 use transfix_testkit::temp::TempDir;
@@ -80,9 +80,9 @@ impl Application for Venue {
         self.reach(if inbound { Callback::WireIn } else { Callback::WireOut });
     }
 
-    fn on_disconnect(&mut self, id: &SessionId, reason: Disconnect) {
+    fn on_disconnect(&mut self, id: &SessionId, end: &Disconnection<'_>) {
         // Nobody listens any more where the engine is dropped at the end of a test.
-        let _ = self.ended.send((id.target_comp_id.to_string(), reason));
+        let _ = self.ended.send((id.target_comp_id.to_string(), end.reason));
         self.reach(Callback::Disconnect);
     }
 }

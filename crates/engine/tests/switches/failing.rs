@@ -11,8 +11,8 @@ use transfix::store::{
     FileStore, MemoryStore, Numbers, Options, Record, Store, StoreError, Stored,
 };
 use transfix::{
-    Application, BusinessReject, Disconnect, Engine, Message, Offline, SendError, SendMode, Sent,
-    SessionHandle, SessionId, SessionRef, SessionSettings, Settings, Unsent, tag,
+    Application, BusinessReject, Disconnect, Disconnection, Engine, Message, Offline, SendError,
+    SendMode, Sent, SessionHandle, SessionId, SessionRef, SessionSettings, Settings, Unsent, tag,
 };
 use transfix_testkit::temp::TempDir;
 
@@ -100,14 +100,14 @@ impl Application for Told {
         self.events.send(Event::Unsent(body, why)).unwrap();
     }
 
-    fn on_disconnect(&mut self, _: &SessionId, reason: Disconnect) {
+    fn on_disconnect(&mut self, _: &SessionId, end: &Disconnection<'_>) {
         if let Some(own) = self.own.get() {
             self.fails.store(self.how, Ordering::SeqCst);
             for id in ["a", "b", "c"] {
                 assert!(matches!(send(own, id), Ok(Sent::Queued { .. })));
             }
         }
-        self.events.send(Event::Ended(reason)).unwrap();
+        self.events.send(Event::Ended(end.reason)).unwrap();
     }
 }
 

@@ -9,6 +9,7 @@ mod own_store;
 mod queue;
 mod reopening;
 mod templates;
+mod told;
 mod wire;
 
 use std::net::SocketAddr;
@@ -153,8 +154,8 @@ fn the_application_judges_a_logon_and_adds_to_the_answer() {
     let (_engine, address) = start(vec![venue(|_| ())], || Doorkeeper);
     for (password, expected) in [
         ("", "35=5|34=1|58=who are you?"),
-        ("|554=open", "35=5|34=2|58=who are you?"),
-        ("|554=sesame", "35=A|34=3|98=0|108=30|58=welcome, CLIENT"),
+        ("|554=open", "35=5|34=1|58=who are you?"),
+        ("|554=sesame", "35=A|34=1|98=0|108=30|58=welcome, CLIENT"),
     ] {
         let mut wire = Wire::connect(address, BeginString::Fix44);
         wire.send(&format!("35=A|34=1|98=0|108=30{password}"));

@@ -4,8 +4,8 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
 use transfix::{
-    Application, BeginString, BusinessReject, Disconnect, Engine, Message, SendError, SendMode,
-    SessionId, SessionRef, Settings, tag,
+    Application, BeginString, BusinessReject, Disconnect, Disconnection, Engine, Message,
+    SendError, SendMode, SessionId, SessionRef, Settings, tag,
 };
 
 use crate::wire::Wire;
@@ -23,8 +23,8 @@ impl Application for Ends {
         Echo.on_message(message, session)
     }
 
-    fn on_disconnect(&mut self, id: &SessionId, reason: Disconnect) {
-        self.0.send((id.target_comp_id.to_string(), reason)).unwrap();
+    fn on_disconnect(&mut self, id: &SessionId, end: &Disconnection<'_>) {
+        self.0.send((id.target_comp_id.to_string(), end.reason)).unwrap();
     }
 }
 

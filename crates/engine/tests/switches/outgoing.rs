@@ -3,8 +3,8 @@
 use std::sync::mpsc::{Sender, channel};
 
 use transfix::{
-    Application, BeginString, BusinessReject, Message, Offline, Resend, SendError, Sent,
-    SessionHandle, SessionId, SessionRef, Unsent, tag,
+    Application, BeginString, BusinessReject, Disconnection, Message, Offline, Resend, SendError,
+    Sent, SessionHandle, SessionId, SessionRef, Unsent, tag,
 };
 
 use crate::wire::Wire;
@@ -260,7 +260,7 @@ impl Application for FromWithin {
         self.1 = self.0.try_recv().ok().or(self.1.take());
     }
 
-    fn on_disconnect(&mut self, _: &SessionId, _: transfix::Disconnect) {
+    fn on_disconnect(&mut self, _: &SessionId, _: &Disconnection<'_>) {
         if let Some(handle) = &self.1 {
             assert!(matches!(send(handle, "within"), Ok(Sent::Queued { .. })));
         }

@@ -15,6 +15,19 @@ impl Secret {
         Self(text)
     }
 
+    /// Whether `given` is the same text: in a time that does not tell how much of it is right.
+    #[must_use]
+    pub fn is(&self, given: &[u8]) -> bool {
+        let ours = self.0.as_bytes();
+        let mut difference = u8::from(ours.len() != given.len());
+        // As many steps as the counterparty has sent bytes, whatever ours is.
+        for (n, byte) in given.iter().enumerate() {
+            let own = ours.get(n % ours.len().max(1)).copied().unwrap_or_default();
+            difference |= own ^ byte;
+        }
+        std::hint::black_box(difference) == 0
+    }
+
     /// The text itself, to be sent or compared.
     #[must_use]
     pub fn reveal(&self) -> &str {
@@ -31,11 +44,17 @@ impl fmt::Debug for Secret {
 /// Fields of the Logon(A). What the version has no field for is not sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogonConfig {
-    /// Username(553) of our Logon(A), from FIX 4.3 on. Default none.
+    /// Username(553) that the Logon(A) of the counterparty must have, for an acceptor from FIX 4.3
+    /// on. Default any.
+    pub expected_username: Option<String>,
+    /// Password(554) that the Logon(A) of the counterparty must have, for an acceptor from FIX 4.3
+    /// on. Default any.
+    pub expected_password: Option<Secret>,
+    /// Username(553) of our Logon(A), for an initiator from FIX 4.3 on. Default none.
     pub username: Option<String>,
-    /// Password(554) of our Logon(A), from FIX 4.3 on. Default none.
+    /// Password(554) of our Logon(A), for an initiator from FIX 4.3 on. Default none.
     pub password: Option<Secret>,
-    /// NewPassword(925) of our Logon(A), on FIXT 1.1. Default none.
+    /// NewPassword(925) of our Logon(A), for an initiator on FIXT 1.1. Default none.
     pub new_password: Option<Secret>,
     /// Further fields of our Logon(A), in this order behind the others. Default none.
     pub fields: Vec<(Tag, String)>,
@@ -56,6 +75,8 @@ pub struct LogonConfig {
 impl Default for LogonConfig {
     fn default() -> Self {
         Self {
+            expected_username: None,
+            expected_password: None,
             username: None,
             password: None,
             new_password: None,

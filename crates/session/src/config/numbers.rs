@@ -35,6 +35,9 @@ pub struct NumbersConfig {
     /// Messages that may be missing before a Logon(A); more of them mean that the counterparty has
     /// missed a reset, and the Logon(A) is refused. 0 for any. Default 0.
     pub gap_at_logon_max: u32,
+    /// How far a SequenceReset(4) may move the expected number: one with a NewSeqNo(36) further
+    /// ahead is answered by Reject(3). Default 1,000,000,000.
+    pub sequence_reset_max: u64,
     /// Whether each message of ours has LastMsgSeqNumProcessed(369), from FIX 4.2 on. Default
     /// false.
     pub send_last_processed: bool,
@@ -51,6 +54,7 @@ impl Default for NumbersConfig {
             too_low: TooLow::Logout,
             too_low_at_logon: TooLowAtLogon::Logout,
             gap_at_logon_max: 0,
+            sequence_reset_max: 1_000_000_000,
             send_last_processed: false,
             next_expected: false,
         }

@@ -93,6 +93,14 @@ impl World {
         self.session.refuse_throttled(self.now, &message, &mut self.out);
     }
 
+    /// The application refuses a Logon(A).
+    pub(crate) fn deny(&mut self, logon: &str, text: &str) -> Verdict {
+        let bytes = self.frame(logon);
+        let mut index = FieldIndex::default();
+        let message = Message::parse(&bytes, &mut index, CheckSumPolicy::Verify).unwrap();
+        self.session.deny_logon(self.now, &message, text, &mut self.out)
+    }
+
     /// The same where the verdict does not matter.
     pub(crate) fn takes(&mut self, line: &str) {
         let _ = self.receive(line);

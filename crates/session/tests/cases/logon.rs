@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use transfix_codec::{Tag, tag};
 use transfix_session::{
-    BeginString, Config, Disconnect, LogonConfig, Role, Secret, SendError, SubIds, Verdict,
+    BeginString, Config, Disconnect, LogonConfig, Role, Secret, SendError, SubIds, TooLowAtLogon,
+    Verdict,
 };
 
 use crate::counterparty::World;
@@ -93,7 +94,7 @@ fn a_quiet_session_refuses_without_a_word() {
         assert_eq!(w.sent().len(), answers);
         let mut w =
             World::new(Role::Acceptor, BeginString::Fix44, |config| config.logon.quiet = quiet);
-        let denied = w.session.deny_logon(w.now, "wrong password", &mut w.out);
+        let denied = w.deny("35=A|34=1|98=0|108=30", "wrong password");
         assert_eq!(denied, Verdict::Disconnect(Disconnect::LogonDenied));
         let text = "35=5|34=1|58=wrong password".to_owned();
         assert_eq!(w.sent(), if quiet { vec![] } else { vec![text] });
@@ -144,4 +145,103 @@ fn sub_and_location_ids_stand_in_every_message() {
     let mut w = World::active(BeginString::Fix44);
     w.send("a").unwrap();
     assert_eq!(w.sent(), ["35=D|34=2|11=a"]);
+}
+
+/// An acceptor that may expect a password.
+fn gate(password: Option<&str>) -> World {
+    World::new(Role::Acceptor, BeginString::Fix44, |config| {
+        config.logon.expected_username = password.map(|_| "desk".to_owned());
+        config.logon.expected_password = password.map(|text| Secret::new(text.to_owned()));
+    })
+}
+
+#[test]
+fn an_acceptor_wants_the_credentials_that_it_expects() {
+    let wrong = refused("Username(553) or Password(554) is wrong");
+    for (password, given, verdict) in [
+        (None, "", Verdict::LoggedOn),
+        (None, "|553=any|554=thing", Verdict::LoggedOn),
+        (Some("sesame"), "|553=desk|554=sesame", Verdict::LoggedOn),
+        (Some("sesame"), "", wrong),
+        (Some("sesame"), "|553=desk", wrong),
+        (Some("sesame"), "|554=sesame", wrong),
+        (Some("sesame"), "|553=desk|554=sesamE", wrong),
+        (Some("sesame"), "|553=desk|554=sesamesesame", wrong),
+        (Some("sesame"), "|553=desk|554=sesam", wrong),
+        (Some("sesame"), "|553=Desk|554=sesame", wrong),
+        (Some(""), "|553=desk|554=x", wrong),
+        // Nothing else is said to somebody who does not know the password.
+        (Some("sesame"), "|553=desk|554=x|98=2", wrong),
+    ] {
+        let mut w = gate(password);
+        assert_eq!(w.receive(&format!("35=A|34=1|98=0|108=30{given}")), verdict, "{given}");
+        let sent = w.sent();
+        assert!(sent[0].starts_with(if verdict == wrong { "35=5|34=1|" } else { "35=A|34=1|" }));
+        assert!(!sent[0].contains("sesame"), "ours is never shown: {sent:?}");
+    }
+}
+
+#[test]
+fn a_refused_logon_takes_no_number_unless_its_password_is_right() {
+    let low = |seq: u64| format!("35=A|34={seq}|98=0|108=30|553=desk|554=sesame");
+    for (password, logon, taken) in [
+        (None, low(1), 0),
+        (Some("other"), low(2), 0),
+        (None, "35=A|34=2|98=0|108=-1".to_owned(), 0),
+        // Who knows the password is no stranger: the Logout(5) is one of the session's messages.
+        (Some("sesame"), low(1), 1),
+    ] {
+        let mut w = gate(password);
+        w.session.set_next_num_in(2);
+        w.session.set_next_num_out(7);
+        for n in 0..2_000 {
+            assert!(matches!(w.receive(&logon), Verdict::Disconnect(_)), "{logon}");
+            assert_eq!(w.out.entries().len(), taken, "what is journalled");
+            assert!(w.sent()[0].starts_with(&format!("35=5|34={}|", 7 + n * taken)));
+            w.disconnect();
+            w.connect();
+        }
+        assert_eq!(
+            (w.session.next_num_in(), w.session.next_num_out()),
+            (2, 7 + 2_000 * taken as u64)
+        );
+    }
+}
+
+#[test]
+fn a_logout_that_refuses_our_logon_does_not_count() {
+    let mut w = World::new(Role::Initiator, BeginString::Fix44, |_| ());
+    assert_eq!(w.receive("35=5|34=1|58=who are you?"), refused(ANSWERED_BY_LOGOUT));
+    w.disconnect();
+    w.connect();
+    w.sent();
+    assert_eq!(w.session.next_num_in(), 1);
+    // Whether the acceptor has counted it or not, the session goes on.
+    for seq in [1, 2] {
+        let mut w = World::new(Role::Initiator, BeginString::Fix44, |_| ());
+        w.takes("35=5|34=1|58=who are you?");
+        w.disconnect();
+        w.connect();
+        assert_eq!(w.receive(&format!("35=A|34={seq}|98=0|108=30")), Verdict::LoggedOn);
+        let asked = w.sent().iter().filter(|line| line.starts_with("35=2|")).count();
+        assert_eq!(asked as u64, seq - 1);
+    }
+}
+
+const ANSWERED_BY_LOGOUT: &str = "the counterparty answered with Logout(5)";
+
+/// Whatever the switches: a number that is none is never taken over.
+#[test]
+fn a_logon_with_number_0_is_refused() {
+    for switches in 0..8 {
+        let mut w = World::new(Role::Acceptor, BeginString::Fix44, |config| {
+            config.numbers.too_low_at_logon =
+                if switches & 1 > 0 { TooLowAtLogon::Accept } else { TooLowAtLogon::Logout };
+            config.numbers.next_expected = switches & 2 > 0;
+            config.numbers.send_last_processed = switches & 4 > 0;
+        });
+        let low = Disconnect::MsgSeqNumTooLow { expected: 1, received: 0 };
+        assert_eq!(w.receive("35=A|34=0|98=0|108=30|789=1"), Verdict::Disconnect(low));
+        assert_eq!(w.session.next_num_in(), 1);
+    }
 }

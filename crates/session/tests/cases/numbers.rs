@@ -50,13 +50,13 @@ fn a_logon_that_is_refused_resets_nothing() {
         w.disconnect();
         w.connect();
         if denied {
-            let _ = w.session.deny_logon(w.now, "who are you?", &mut w.out);
+            let _ = w.deny("35=A|34=2|98=0|108=30", "who are you?");
         } else {
             w.takes("35=A|34=1|98=0|108=30");
         }
         assert_eq!(w.sent().len(), 1, "a Logout(5)");
         w.disconnect();
-        assert_eq!(numbers(&w), (2, 3));
+        assert_eq!(numbers(&w), (2, 2), "it takes no number");
     }
 }
 
@@ -137,11 +137,11 @@ fn a_reset_of_ours_in_mid_session() {
         assert_eq!(w.receive("35=D|34=3|11=a"), Verdict::Deliver);
         assert_eq!(w.send("b"), Ok(2));
         let answer = w.logon(1) + "|141=Y";
-        assert_eq!(w.receive(&answer), Verdict::LoggedOn);
+        assert_eq!(w.receive(&answer), Verdict::Reset);
         assert_eq!(numbers(&w), (2, 3));
         assert_eq!(w.sent(), ["35=D|34=2|11=b"], "an answer is not answered");
         // The next one is theirs.
-        assert_eq!(w.receive(&answer), Verdict::LoggedOn);
+        assert_eq!(w.receive(&answer), Verdict::Reset);
         assert_eq!(numbers(&w), (2, 2));
         assert_eq!(w.sent().len(), 1);
     }
@@ -207,7 +207,7 @@ fn an_acceptor_asks_again_in_its_answer_if_the_counterparty_has_not_seen_its_res
         assert_eq!(numbers(&w), expected, "{seq}");
         // Some answer what they have not asked for; that is no reset of theirs.
         if seq >= 20 {
-            assert_eq!(w.receive("35=A|34=1|98=0|108=30|141=Y"), Verdict::LoggedOn);
+            assert_eq!(w.receive("35=A|34=1|98=0|108=30|141=Y"), Verdict::Reset);
             assert_eq!((w.sent().len(), numbers(&w)), (0, (2, 2)));
         }
     }
@@ -416,11 +416,10 @@ fn next_expected_of_an_acceptor_is_honoured() {
     }
 }
 
-/// What an operator has set is not undone by somebody who does not log on; what a refusal has used
-/// comes back.
+/// What an operator has set is not undone by somebody who does not log on; a refusal uses nothing.
 #[test]
 fn a_stranger_brings_no_reset_at_the_end_of_its_connection() {
-    for (set, expected) in [(None, (1, 1)), (Some(7), (1, 8))] {
+    for (set, expected) in [(None, (1, 1)), (Some(7), (1, 7))] {
         let on_disconnect = ResetPolicy { disconnect: true, ..ResetPolicy::NEVER };
         let mut w = World::active_with(BeginString::Fix44, |config| config.reset = on_disconnect);
         w.disconnect();
@@ -462,4 +461,48 @@ fn a_faulty_reject_is_told_and_counts() {
     let fault = Reject::new(RejectReason::IncorrectDataFormat, tag::POSS_DUP_FLAG);
     assert_eq!(w.session.take_remark(), Some(Remark::FaultyReject(fault)));
     assert_eq!((w.sent().len(), w.session.next_num_in()), (0, 4));
+}
+
+#[test]
+fn a_sequence_reset_too_far_ahead_is_a_slip() {
+    for (max, new_seq_no, taken) in [
+        (1_000_000_000, "1000000002", true),
+        (1_000_000_000, "1000000003", false),
+        (1_000_000_000, "999999999999999", false),
+        (10, "12", true),
+        (10, "13", false),
+        (u64::MAX, "999999999999999", true),
+    ] {
+        for fill in ["", "123=Y|"] {
+            let mut w = World::active_with(BeginString::Fix44, |config| {
+                config.numbers.sequence_reset_max = max;
+            });
+            assert_eq!(w.receive(&format!("35=4|34=2|{fill}36={new_seq_no}")), Verdict::Handled);
+            let sent = w.sent();
+            assert_eq!(sent.is_empty(), taken, "{max} {new_seq_no}: {sent:?}");
+            let far = new_seq_no.parse::<u64>().unwrap();
+            assert_eq!(w.session.next_num_in() == far, taken);
+            if let Some(reject) = sent.first() {
+                assert!(reject.starts_with("35=3|34=2|45=2|371=36|372=4|373=5|"), "{reject}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_wrong_with_a_number_is_said() {
+    let missing = "a message had no readable MsgSeqNum(34)";
+    let high = "a message had a MsgSeqNum(34) above 1000000000000000";
+    for (number, text) in [
+        ("34=", missing),
+        ("34=x", missing),
+        ("34=-1", missing),
+        ("112=a", missing),
+        ("34=1000000000000001", high),
+        ("34=99999999999999999999999999999", high),
+    ] {
+        let mut w = World::active_with(BeginString::Fix44, |_| ());
+        assert!(matches!(w.receive(&format!("35=1|{number}|112=a")), Verdict::Disconnect(_)));
+        assert_eq!(w.sent(), [format!("35=5|34=2|58={text}")], "{number}");
+    }
 }

@@ -166,3 +166,83 @@ fn a_duplicate_without_its_original_time() {
         assert!(w.sent()[0].contains("|371=122|372=D|373=10|"));
     }
 }
+
+/// How a counterparty answers a ResendRequest(2) where it has nothing to send again.
+#[derive(Clone, Copy, Debug)]
+enum Fill {
+    /// NewSeqNo(36) is the number behind the last one that is covered.
+    Behind,
+    /// At the end of a part NewSeqNo(36) is EndSeqNo(16) itself, which is then not covered: some
+    /// engines do so.
+    AtEnd,
+}
+
+/// A counterparty that has sent `last` messages, of which some came early and the others were lost,
+/// and which answers each ResendRequest(2) at once: the session never waits for a timer.
+///
+/// Bits of `applications` and `early` say which messages are the application's, and which came.
+fn recovers_at_once(resend: ResendConfig, last: u64, applications: u64, early: u64, fill: Fill) {
+    let what = format!("{resend:?} {applications:b} {early:b} {fill:?}");
+    let mut w = active(resend);
+    let is = |bits: u64, seq: u64| bits >> seq & 1 == 1;
+    let line = |seq: u64, dup: &str| match is(applications, seq) {
+        true => format!("35=D|34={seq}|{dup}11=a"),
+        false => format!("35=0|34={seq}|{dup}58=a"),
+    };
+    for seq in 2..=last {
+        if is(early, seq) || seq == last {
+            w.takes(&line(seq, ""));
+        }
+    }
+    let dup = "43=Y|122=20261121-12:00:00|";
+    for round in 0.. {
+        while w.receive_held().is_some() {}
+        let sent = w.sent();
+        let asked: Vec<_> = sent.iter().filter(|line| line.starts_with("35=2|")).collect();
+        if asked.is_empty() {
+            break;
+        }
+        assert!(round < 100, "asks for ever: {what}");
+        for request in asked {
+            let number = |tag: &str| -> u64 {
+                let field = request.split('|').find_map(|field| field.strip_prefix(tag));
+                field.unwrap().parse().unwrap()
+            };
+            let (mut seq, end) = (number("7="), number("16="));
+            let end = if end == 0 { last } else { end.min(last) };
+            while seq <= end {
+                if is(applications, seq) {
+                    w.takes(&line(seq, dup));
+                    while w.receive_held().is_some() {}
+                    seq += 1;
+                    continue;
+                }
+                let next = (seq..=end).find(|seq| is(applications, *seq)).unwrap_or(end + 1);
+                let new = match fill {
+                    Fill::AtEnd if next == end + 1 && end + 1 < last && end > seq => end,
+                    _ => next,
+                };
+                w.takes(&format!("35=4|34={seq}|{dup}123=Y|36={new}"));
+                while w.receive_held().is_some() {}
+                seq = next;
+            }
+        }
+    }
+    assert_eq!(w.session.next_num_in(), last + 1, "stands still: {what}");
+}
+
+#[test]
+fn recovery_in_parts_never_stands_still() {
+    let last = 12;
+    for request_max in [0, 1, 2, 3, 5] {
+        for closed_ranges in [false, true] {
+            let resend = ResendConfig { request_max, closed_ranges, ..DEFAULT };
+            let mut bits: u64 = 1;
+            for n in 0..300 {
+                bits = bits.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1 + n);
+                let fill = if bits >> 60 & 1 == 0 { Fill::Behind } else { Fill::AtEnd };
+                recovers_at_once(resend, last, bits >> 20, bits >> 40 & bits >> 30, fill);
+            }
+        }
+    }
+}

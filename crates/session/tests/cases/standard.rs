@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use transfix_codec::{CheckSumPolicy, FieldIndex, Message, Rules, Switches};
+use transfix_codec::{CheckSumPolicy, FieldIndex, Message, Reject, RejectReason, Rules, Switches};
 use transfix_session::{
     ApplVerId, BeginString, Checks, Disconnect, ResetPolicy, Role, SendError, State, Verdict,
 };
@@ -84,7 +84,7 @@ fn reset_in_mid_session() {
     let mut w = World::active(BeginString::Fix44);
     assert_eq!(w.receive("35=1|34=2|112=a"), Verdict::Handled);
     w.sent();
-    assert_eq!(w.receive("35=A|34=1|98=0|108=30|141=Y"), Verdict::LoggedOn);
+    assert_eq!(w.receive("35=A|34=1|98=0|108=30|141=Y"), Verdict::Reset);
     assert_eq!(w.sent(), ["35=A|34=1|98=0|108=30|141=Y"]);
     assert_eq!((w.session.next_num_in(), w.session.next_num_out()), (2, 2));
 }
@@ -329,7 +329,7 @@ fn validation_rejects_count_and_say_why() {
     let order = "35=D|34=2|11=a|21=1|55=EU|54=1|60=20261121-12:00:00|38=5|40=2|44=30";
     assert_eq!(
         reject(BeginString::Fix44, &format!("{order}|-1=x")),
-        "35=3|34=2|45=2|371=-1|372=D|373=0|58=Invalid tag number [MsgSeqNum 2, MsgType D]"
+        "35=3|34=2|45=2|371=-1|372=D|373=0|58=Invalid tag number, tag -1 [MsgSeqNum 2, MsgType D]"
     );
     assert_eq!(
         reject(BeginString::Fix44, &format!("{order}|55=EU")),
@@ -443,7 +443,7 @@ fn numbers_beyond_all_reason_are_refused() {
         assert_eq!(w.session.next_num_in(), 2);
     }
     let verdict = w.receive("35=0|34=18446744073709551614");
-    assert_eq!(verdict, Verdict::Disconnect(Disconnect::MsgSeqNumMissing));
+    assert_eq!(verdict, Verdict::Disconnect(Disconnect::MsgSeqNumTooHigh));
 }
 
 #[test]
@@ -483,4 +483,65 @@ fn rejects_carry_the_route_back() {
         ["35=3|34=2|128=A|129=B|145=D|115=C|45=2|371=112|372=1|373=1|\
           58=Required tag missing, tag 112 [MsgSeqNum 2, MsgType 1]"]
     );
+}
+
+/// Nothing that a counterparty may send comes back as a wrong message of ours: in all switches.
+#[test]
+fn values_that_are_echoed_may_be_empty() {
+    all_versions(|mut w| {
+        for line in [
+            "35=|34=2",
+            "35=|34=3|115=|116=|128=|129=|144=|145=",
+            "35=3|34=4|45=|372=|58=",
+            "35=1|34=5|112=",
+            "35=2|34=6|7=|16=",
+            "35=4|34=7|36=",
+        ] {
+            let (msg_type, rest) = line.split_once('|').unwrap();
+            let bytes = raw_frame(&w, msg_type, rest);
+            let mut index = FieldIndex::default();
+            let Ok(message) = Message::parse(&bytes, &mut index, CheckSumPolicy::Ignore) else {
+                continue;
+            };
+            let _ = w.session.receive(w.now, &message, &mut w.out);
+            for reason in [0, 4] {
+                w.session.business_reject(w.now, &message, (reason, ""), &mut w.out);
+            }
+            w.session.refuse_throttled(w.now, &message, &mut w.out);
+            let why = Reject { reason: RejectReason::Other, tag: None };
+            w.session.reject(w.now, &message, why, &mut w.out);
+            w.sent();
+        }
+    });
+}
+
+/// A frame that no writer of ours would write.
+fn raw_frame(w: &World, msg_type: &str, rest: &str) -> Vec<u8> {
+    let sound = w.frame(&format!("35=0|{rest}"));
+    String::from_utf8(sound).unwrap().replace("\x0135=0\x01", &format!("\x01{msg_type}\x01")).into()
+}
+
+#[test]
+fn each_reject_names_the_tag() {
+    all_versions(|mut w| {
+        let standard = |name| transfix_dictionary::standard(name).unwrap();
+        let rules = match w.session.config().id.begin_string {
+            BeginString::Fixt11 => Rules::new(&standard("FIXT11"), &standard("FIX50SP2")),
+            old => Rules::new(&standard(old.as_str()), &standard(old.as_str())),
+        };
+        w.session.set_rules(Some(Arc::new(rules)), Checks::all(Switches::ALL));
+        for (line, tag) in [
+            ("35=1|34=2", "tag 112"),
+            ("35=1|34=3|112=a|-1=b", "tag -1"),
+            ("35=ZZ|34=4", "tag 35"),
+            ("35=4|34=9|36=1", "tag 36"),
+            ("35=2|34=5|7=0|16=0", "tag 7"),
+        ] {
+            w.takes(line);
+            let sent = w.sent();
+            assert!(sent[0].starts_with("35=3|"), "{line}: {sent:?}");
+            let text = sent[0].split_once("|58=").map_or("", |(_, text)| text);
+            assert!(text.contains(&format!("{tag} [")), "{line}: {text}");
+        }
+    });
 }

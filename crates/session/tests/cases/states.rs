@@ -303,6 +303,7 @@ fn play(start: &Start, happening: &Happening) -> String {
         None | Some(Verdict::Handled) => {}
         Some(Verdict::Deliver) => parts.push("is delivered".to_owned()),
         Some(Verdict::LoggedOn) => parts.push("is logged on".to_owned()),
+        Some(Verdict::Reset) => parts.push("begins its numbers again".to_owned()),
         Some(Verdict::Held) => parts.push("keeps it".to_owned()),
         Some(Verdict::Resend { begin, end }) => parts.push(format!("resends {begin} to {end}")),
         Some(Verdict::Disconnect(why)) => parts.push(format!("closes: {why}")),

@@ -12,6 +12,9 @@ use transfix_codec::{CheckSumPolicy, FieldIndex, Frame, Limits, Message, Timesta
 
 use super::trace::Trace;
 
+/// The side that accepts connections.
+const ACCEPTOR: usize = 1;
+
 /// A ResendRequest(2) without an effect is repeated after 20 s, not sooner; early versions send
 /// whole seconds.
 const REPEAT_MIN: i64 = 19_000_000_000;
@@ -179,6 +182,11 @@ impl Observer {
         }
         if message.flag(tag::POSS_DUP_FLAG) == Ok(true) {
             written.check_duplicate(side, seq, message);
+            return;
+        }
+        if side == ACCEPTOR && message.msg_type() == b"5" && written.last.is_none() {
+            // The first word of the connection: it refuses a Logon(A), and takes no number.
+            assert!(seq > written.highest, "side {side} refuses with {seq}, which it has used");
             return;
         }
         written.check_number(side, seq, message, self.tolerance);

@@ -1,6 +1,10 @@
 //! The program as its users call it: what it prints, where, and its exit codes.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
+mod exit_codes;
+mod print;
+mod running;
+
 use std::fs;
 use std::io::Write;
 use std::net::TcpListener;
@@ -74,14 +78,6 @@ fn help_shows_an_example_of_each_verb() {
     assert!(help.contains("Exit codes: 0 done, 1 failed, 2 wrong usage or input that"), "{help}");
     assert!(help.starts_with("A FIX engine on the command line\n"), "{help}");
     assert!(expect(0, &["bench", "codec", "--help"]).out.contains("`Fix8 vs QuickFIX`"));
-}
-
-#[test]
-fn wrong_usage_is_2() {
-    for args in [&[][..], &["nonsense"], &["serve"], &["print"], &["dictionary", "a", "b", "c"]] {
-        let run = expect(2, args);
-        assert!(run.out.is_empty() && run.err.contains("Usage"), "{run:?}");
-    }
 }
 
 #[test]
@@ -283,13 +279,38 @@ fn wrong_settings_are_said_with_line_and_nearest_key() {
         (["serve", "wrong.toml"], 2, "heart_bt_int_s"),
         (["serve", "none.toml"], 2, "none.toml: cannot be read"),
         (["connect", "none.toml"], 2, "none.toml: cannot be read"),
-        (["serve", "client.toml"], 1, "use `transfix connect`"),
-        (["connect", "venue.toml"], 1, "use `transfix serve`"),
+        (["serve", "client.toml"], 2, "use `transfix connect`"),
+        (["connect", "venue.toml"], 2, "use `transfix serve`"),
     ];
     for (args, code, expected) in cases {
         let run = run_in(dir.path(), &args, b"");
         assert_eq!(run.code, code, "{run:?}");
         assert!(run.err.contains(expected), "{expected}: {run:?}");
+    }
+}
+
+#[test]
+fn schedule_shows_both_ends_on_both_clocks() {
+    let dir = TempDir::new();
+    for (zone, name) in [("Europe/Berlin", "CET"), ("+01:00", "+01")] {
+        let schedule = format!(
+            "schedule = {{ zone = '{zone}', days = 'mon-fri', from = '23:00', to = '08:30' }}\n"
+        );
+        fs::write(dir.path().join("a.toml"), session("acceptor", "127.0.0.1:0") + &schedule)
+            .unwrap();
+        let args = ["schedule", "a.toml", "--from", "20261123-12:00:00", "-n", "1"];
+        let run = run_in(dir.path(), &args, b"");
+        assert_eq!(run.code, 0, "{run:?}");
+        let cells: Vec<_> = run.out.lines().nth(2).unwrap().split("  ").map(str::trim).collect();
+        let cells: Vec<_> = cells.into_iter().filter(|cell| !cell.is_empty()).collect();
+        let expected = [
+            &*format!("Mon 2026-11-23 23:00:00 {name}"),
+            &*format!("Tue 2026-11-24 08:30:00 {name}"),
+            "20261123-22:00:00",
+            "20261124-07:30:00",
+            "9 h 30 min",
+        ];
+        assert_eq!(cells, expected, "{run:?}");
     }
 }
 
@@ -312,9 +333,11 @@ fn connect_takes_commands_from_a_pipe() {
     fs::write(dir.path().join("client.toml"), text).unwrap();
     for input in ["", "quit\n", "buy 1 EU 3\nnonsense\r\n\nburst 5\nhelp"] {
         let run = run_in(dir.path(), &["connect", "client.toml", "--quiet"], input.as_bytes());
-        assert_eq!(run.code, 0, "{run:?}");
+        assert_eq!(run.code, 1, "{run:?}");
         assert!(!run.out.contains('>'), "a prompt: {run:?}");
-        assert!(run.err.lines().all(|line| line.contains("connection failed")), "{run:?}");
+        let expected = ["connection failed", "never logged on"];
+        let is_expected = |line: &str| expected.iter().any(|text| line.contains(text));
+        assert!(run.err.lines().all(is_expected), "{run:?}");
         let lines = run.out.lines().filter(|line| line.contains("not logged on")).count();
         assert_eq!(lines, if input.contains("burst") { 2 } else { 0 }, "{run:?}");
     }

@@ -1,0 +1,71 @@
+//! The orders of the runs before, from the session's journal.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use transfix::codec::{CheckSumPolicy, FieldIndex, FrameWriter, SOH};
+use transfix::store::journal::{self, Event};
+use transfix::{Decimal, Message, tag};
+
+/// An order that was sent, as far as its cancellation repeats it.
+pub(super) struct Placed {
+    pub(super) symbol: String,
+    pub(super) side: u8,
+    pub(super) quantity: Decimal,
+}
+
+/// Highest ClOrdID(11) that numbers go on from: higher ones were not made here, and would leave no
+/// room for those to come.
+const CL_ORD_ID_MAX: u64 = 1_000_000_000_000_000;
+
+/// The orders of all runs, from the journal, and the number that the next request gets. Those that
+/// wait in the queue to be sent count too.
+pub(super) fn placed(store_path: &Path) -> Result<(HashMap<u64, Placed>, u64), String> {
+    let (mut orders, mut next) = (HashMap::new(), 1);
+    if !store_path.exists() {
+        return Ok((orders, next));
+    }
+    let mut index = FieldIndex::default();
+    for entry in journal::read(store_path).map_err(|error| error.to_string())? {
+        let bytes = match entry.map_err(|error| error.to_string())?.event {
+            Event::Outbound(stored) => stored.bytes,
+            Event::Queued { bytes, .. } => match framed(&bytes) {
+                Some(bytes) => bytes,
+                None => continue,
+            },
+            _ => continue,
+        };
+        let message = Message::parse(&bytes, &mut index, CheckSumPolicy::Ignore);
+        let Ok(message) = message else { continue };
+        // Others, sent by `send`, may have any ClOrdID(11).
+        let Ok(n) = message.uint(tag::CL_ORD_ID) else { continue };
+        if n > CL_ORD_ID_MAX {
+            continue;
+        }
+        next = next.max(n + 1);
+        let order = || -> Result<Placed, transfix::Reject> {
+            Ok(Placed {
+                symbol: message.text(tag::SYMBOL)?.to_owned(),
+                side: message.char(tag::SIDE)?,
+                quantity: message.decimal(tag::ORDER_QTY)?,
+            })
+        };
+        if message.msg_type() == b"D"
+            && let Ok(order) = order()
+        {
+            orders.insert(n, order);
+        }
+    }
+    Ok((orders, next))
+}
+
+/// A message that waits in the queue, `35=D` and its body, in a frame.
+fn framed(queued: &[u8]) -> Option<Vec<u8>> {
+    let fields = queued.strip_prefix(b"35=")?;
+    let end = fields.iter().position(|&byte| byte == SOH)?;
+    let mut out = Vec::new();
+    let mut frame = FrameWriter::new(&mut out, b"FIX.4.4", &fields[..end]);
+    frame.raw(&fields[end + 1..]);
+    frame.finish().ok()?;
+    Some(out)
+}

@@ -1,0 +1,43 @@
+//! Why a session did not start: whose fault it is, and so the exit code.
+
+use std::process::ExitCode;
+
+use transfix::EngineError;
+
+use crate::input::failed;
+
+/// Why a session did not start.
+pub(crate) enum NotStarted {
+    /// The settings are wrong.
+    Settings(String),
+    /// The machine, the network, or a store.
+    Other(String),
+}
+
+impl NotStarted {
+    /// Says it, and gives the exit code.
+    pub(crate) fn exit(self, verb: &str) -> ExitCode {
+        match self {
+            Self::Settings(error) => failed(&error),
+            Self::Other(error) => {
+                eprintln!("transfix {verb}: {error}");
+                ExitCode::FAILURE
+            }
+        }
+    }
+}
+
+impl From<String> for NotStarted {
+    fn from(error: String) -> Self {
+        Self::Other(error)
+    }
+}
+
+impl From<EngineError> for NotStarted {
+    fn from(error: EngineError) -> Self {
+        match error {
+            EngineError::Settings(what) => Self::Settings(what),
+            other => Self::Other(other.to_string()),
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! The exit codes of all verbs: what each verb's help says, and what it does.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use transfix::store::{FileStore, Kind, Options, Record, Store};
+use transfix_testkit::temp::TempDir;
+
+use crate::{expect, messages, run_in, session};
+
+/// Files that the calls below name.
+fn files() -> TempDir {
+    let dir = TempDir::new();
+    let path = |name: &str| dir.path().join(name);
+    let good = fs::read(messages().join("fix44-order.fix")).unwrap_or_else(|_| any_message());
+    fs::write(path("good.fix"), &good).unwrap();
+    fs::write(path("bad.fix"), "8=FIX.4.4|9=60|35=0|34=2|49=A|10=000|\n").unwrap();
+    fs::write(path("good.json"), r#"{"8":"FIX.4.4","35":"0"}"#).unwrap();
+    fs::write(path("left-out.json"), r#"{"8":"FIX.4.4","35":"B","58":"a|b"}"#).unwrap();
+    fs::write(path("venue.toml"), session("acceptor", "127.0.0.1:0")).unwrap();
+    // Nobody can listen there.
+    fs::write(path("elsewhere.toml"), session("acceptor", "192.0.2.1:9880")).unwrap();
+    fs::write(path("client.toml"), session("initiator", "127.0.0.1:1")).unwrap();
+    fs::write(path("two.toml"), session("initiator", "127.0.0.1:1") + &second()).unwrap();
+    fs::write(path("cpu.toml"), session("acceptor", "127.0.0.1:0") + "cpu = 99999\n").unwrap();
+    fs::write(path("wrong.toml"), "nonsense = 1\n").unwrap();
+    fs::write(path("notes.body"), "").unwrap();
+    let (mut store, _) = FileStore::open(&path("stored"), Options::default(), 0).unwrap();
+    let kind = Kind::Application;
+    store.put(1, Record::Outbound { seq: 1, kind, bytes: good.trim_ascii_end() }).unwrap();
+    store.commit().unwrap();
+    dir
+}
+
+fn second() -> String {
+    session("initiator", "127.0.0.1:1").replace("CLIENT", "OTHER")
+}
+
+fn any_message() -> Vec<u8> {
+    fs::read(messages().join("fix40-order.fix")).unwrap()
+}
+
+/// A call, its exit code, and the verb whose help must name that code.
+const CALLS: &[(i32, &str)] = &[
+    (0, "--help"),
+    (2, ""),
+    (2, "nonsense"),
+    (2, "demo --burst 1"),
+    (2, "demo extra"),
+    (2, "serve"),
+    (2, "serve none.toml"),
+    (2, "serve wrong.toml"),
+    (2, "serve client.toml"),
+    (2, "serve cpu.toml"),
+    (1, "serve elsewhere.toml"),
+    (2, "connect"),
+    (2, "connect none.toml"),
+    (2, "connect venue.toml"),
+    (2, "connect two.toml"),
+    (1, "connect client.toml --quiet"),
+    (2, "bench"),
+    (2, "bench latency --config nonsense"),
+    (2, "bench latency"),
+    (1, "bench latency --self --peers no/such/directory"),
+    (2, "bench codec --messages x"),
+    (1, "bench codec --peers no/such/directory"),
+    (2, "bench validation --launches x"),
+    (1, "bench validation --peers no/such/directory"),
+    (0, "dictionary"),
+    (0, "dictionary FIX44 D"),
+    (1, "dictionary FIX44 Prise"),
+    (2, "dictionary a b c"),
+    (2, "dictionary FIX45"),
+    (0, "print good.fix"),
+    (1, "print bad.fix"),
+    (2, "print none.fix"),
+    (2, "print"),
+    (0, "check good.fix"),
+    (1, "check bad.fix"),
+    (2, "check none.fix"),
+    (2, "check"),
+    (0, "schedule venue.toml"),
+    (2, "schedule none.toml"),
+    (2, "schedule venue.toml --from yesterday"),
+    (0, "convert --to json good.fix"),
+    (1, "convert --to json bad.fix"),
+    (1, "convert --to fix --delimiter pipe left-out.json"),
+    (2, "convert --to json none.fix"),
+    (2, "convert --to nonsense good.fix"),
+    (2, "store"),
+    (0, "store list ."),
+    (2, "store list none"),
+    (0, "store show stored"),
+    (2, "store show none"),
+    (0, "store print stored"),
+    (2, "store print none"),
+    (0, "store verify stored"),
+    (2, "store verify none"),
+    (2, "store repair none --to new"),
+    (2, "store set-next none --in 5 --reason test"),
+    (0, "store export stored --to json"),
+    (2, "store export none --to json"),
+    (2, "store import none --to new"),
+    (0, "store queue stored"),
+    (2, "store queue none"),
+    (0, "generate FIX44 --messages Heartbeat --output generated"),
+    (2, "generate FIX45"),
+    (2, "generate"),
+    (2, "audit none none"),
+    (2, "audit"),
+    (2, "peer"),
+];
+
+/// The words of a call that name a verb: `store list`.
+fn verb(call: &str) -> String {
+    let words: Vec<_> = call.split(' ').collect();
+    let count = if matches!(words[0], "store" | "bench") { 2 } else { 1 };
+    words.into_iter().take(count).collect::<Vec<_>>().join(" ")
+}
+
+/// The codes that the help of a verb names.
+fn codes_of_help(verb: &str) -> BTreeSet<i32> {
+    let words: Vec<_> = verb.split(' ').chain(["--help"]).collect();
+    let help = expect(0, &words).out;
+    let text = help.split_once("Exit code").or_else(|| help.split_once("Exit status"));
+    let (_, text) = text.unwrap_or_else(|| panic!("{verb}: {help}"));
+    let words = text.split([' ', '\n']).filter_map(|word| word.parse().ok());
+    words.filter(|code| (0..=2).contains(code)).collect()
+}
+
+#[test]
+fn every_verb_ends_as_its_help_says() {
+    let dir = files();
+    for (code, call) in CALLS {
+        let args: Vec<_> = call.split(' ').filter(|word| !word.is_empty()).collect();
+        let run = run_in(dir.path(), &args, b"");
+        assert_eq!(run.code, *code, "{call}: {run:#?}");
+        assert!(*code == 0 || !(run.err.is_empty() && run.out.is_empty()), "{call} says nothing");
+        assert!(!run.err.contains("panicked"), "{call}: {run:#?}");
+    }
+}
+
+#[test]
+fn every_help_says_which_exit_codes_there_are() {
+    let called: BTreeSet<String> = CALLS.iter().map(|(_, call)| verb(call)).collect();
+    let help = expect(0, &["--help"]).out;
+    let mut verbs = verbs_of(&help);
+    verbs.extend(["audit".to_owned(), "peer".to_owned()]);
+    for group in ["store", "bench"] {
+        verbs.retain(|verb| verb != group);
+        let help = expect(0, &[group, "--help"]).out;
+        verbs.extend(verbs_of(&help).iter().map(|verb| format!("{group} {verb}")));
+    }
+    assert!(verbs.len() > 20, "{verbs:?}");
+    for verb in verbs {
+        assert!(called.contains(&verb), "no call of {verb}");
+        let codes = codes_of_help(&verb);
+        assert!(codes.contains(&0) && codes.contains(&2), "{verb}: {codes:?}");
+        for (code, call) in CALLS.iter().filter(|(_, call)| self::verb(call) == verb) {
+            assert!(codes.contains(code), "{call} ends with {code}, the help says {codes:?}");
+        }
+    }
+}
+
+/// The verbs that a help lists.
+fn verbs_of(help: &str) -> Vec<String> {
+    let (_, list) = help.split_once("Commands:\n").unwrap();
+    let lines = list.lines().take_while(|line| !line.is_empty());
+    let first = |line: &str| line.split_whitespace().next().map(str::to_owned);
+    let is_entry = |line: &&str| line.starts_with("  ") && !line.starts_with("   ");
+    lines.filter(is_entry).filter_map(first).filter(|verb| verb != "help").collect()
+}
+
+#[test]
+fn a_reader_that_ends_early_is_no_failure() {
+    use std::process::{Command, Stdio};
+
+    let dir = files();
+    for call in [
+        "dictionary",
+        "schedule venue.toml",
+        "print good.fix",
+        "store list .",
+        "generate FIX44 --messages Heartbeat --output generated",
+    ] {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_transfix"))
+            .args(call.split(' '))
+            .current_dir(dir.path() as &Path)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        drop(child.stdout.take());
+        assert_eq!(child.wait().unwrap().code(), Some(0), "{call}");
+    }
+}

@@ -1,0 +1,197 @@
+//! `transfix serve` and `transfix connect` as running programs: how they end, and what outlives
+//! them.
+
+use std::collections::{HashMap, HashSet};
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+use transfix::codec::{CheckSumPolicy, FieldIndex};
+use transfix::store::journal;
+use transfix::{Message, tag};
+use transfix_testkit::temp::TempDir;
+
+use crate::{run_in, session};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A running `transfix`.
+struct Program {
+    child: Child,
+    commands: ChildStdin,
+    lines: Receiver<String>,
+}
+
+impl Program {
+    fn start(dir: &TempDir, args: &[&str]) -> Self {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_transfix"))
+            .args(args)
+            .current_dir(dir.path())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let commands = child.stdin.take().unwrap();
+        let stdout = BufReader::new(child.stdout.take().unwrap());
+        let (said, lines) = channel();
+        std::thread::spawn(move || {
+            // Whoever waits for a line may be gone.
+            stdout.lines().map_while(Result::ok).all(|line| said.send(line).is_ok())
+        });
+        Self { child, commands, lines }
+    }
+
+    /// The first line with this text.
+    fn wait_for(&self, text: &str) -> String {
+        loop {
+            let line = self.lines.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("no '{text}'"));
+            if line.contains(text) {
+                return line;
+            }
+        }
+    }
+
+    fn signal(&self) {
+        let pid = Pid::from_child(&self.child);
+        kill_process(pid, Signal::TERM).unwrap();
+    }
+
+    /// Exit code, and what it said on the standard error.
+    fn ended(&mut self) -> (Option<i32>, String) {
+        let mut errors = String::new();
+        self.child.stderr.take().unwrap().read_to_string(&mut errors).unwrap();
+        (self.child.wait().unwrap().code(), errors)
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        // Gone already, unless the test has failed.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Starts a venue, and writes the settings of a client of it.
+fn venue(dir: &TempDir, keys: &str) -> Program {
+    let settings = session("acceptor", "127.0.0.1:0") + "store_dir = 'venue'\n" + keys;
+    fs::write(dir.path().join("venue.toml"), settings).unwrap();
+    let venue = Program::start(dir, &["serve", "venue.toml", "--quiet"]);
+    let line = venue.wait_for("listening at ");
+    let address = line.rsplit(' ').next().unwrap();
+    write_client(dir, address, "");
+    venue
+}
+
+fn write_client(dir: &TempDir, address: &str, keys: &str) {
+    let settings = format!(
+        "[[session]]\nrole = 'initiator'\naddress = '{address}'\nbegin_string = 'FIX.4.4'\n\
+         sender_comp_id = 'CLIENT'\ntarget_comp_id = 'VENUE'\nstore_dir = 'client'\n{keys}"
+    );
+    fs::write(dir.path().join("client.toml"), settings).unwrap();
+}
+
+fn trade(dir: &TempDir, commands: &str) {
+    let input = format!("wait\n{commands}quit\n");
+    let run = run_in(dir.path(), &["connect", "client.toml", "--quiet"], input.as_bytes());
+    assert_eq!(run.code, 0, "{run:?}");
+}
+
+#[test]
+fn the_venue_gives_no_id_out_twice() {
+    for keep_inbound in [true, false] {
+        let dir = TempDir::new();
+        for commands in [
+            "buy 5 EU 30\nbuy 5 US 31\nsell 2 EU 30\n",
+            "sell 3 EU 30\nsell 1 US 99999999999999\n",
+            "cancel 2\nbuy 1 EU 9223372036854775807\n",
+        ] {
+            let mut venue = venue(&dir, &format!("keep_inbound = {keep_inbound}\n"));
+            trade(&dir, commands);
+            venue.signal();
+            assert_eq!(venue.ended(), (Some(0), String::new()));
+        }
+        let (mut orders, mut reports) = (HashMap::new(), HashSet::new());
+        let (mut fills, mut index) = (0, FieldIndex::default());
+        for entry in journal::read(&dir.path().join("venue/FIX.4.4-VENUE-CLIENT")).unwrap() {
+            let entry = entry.unwrap();
+            let Some((journal::Direction::Outbound, stored)) = entry.message() else { continue };
+            let report = Message::parse(&stored.bytes, &mut index, CheckSumPolicy::Verify).unwrap();
+            if report.msg_type() != b"8" {
+                continue;
+            }
+            let text = |tag| report.text(tag).unwrap().to_owned();
+            // That of a cancel request is another one's.
+            if let Ok(orig) = report.text(tag::ORIG_CL_ORD_ID) {
+                assert_eq!(orders.get(&text(tag::ORDER_ID)).map(String::as_str), Some(orig));
+            } else {
+                let id = orders.entry(text(tag::ORDER_ID)).or_insert_with(|| text(tag::CL_ORD_ID));
+                assert_eq!(*id, text(tag::CL_ORD_ID), "OrderID(37) of two orders");
+            }
+            assert!(reports.insert(text(tag::EXEC_ID)), "ExecID(17) twice");
+            fills += u32::from(text(tag::EXEC_TYPE) == "F");
+        }
+        // Each order has one OrderID(37), also when it trades after a restart.
+        assert_eq!(orders.len(), 6, "{orders:?}");
+        assert_eq!(fills, if keep_inbound { 4 } else { 2 });
+    }
+}
+
+#[test]
+fn sigterm_logs_out() {
+    let dir = TempDir::new();
+    let mut venue = venue(&dir, "");
+    let mut client = Program::start(&dir, &["connect", "client.toml"]);
+    client.wait_for("logged on");
+    client.signal();
+    assert_eq!(client.ended(), (Some(0), String::new()));
+    client.wait_for("ended: logged out");
+    venue.wait_for("ended: logged out");
+    // The venue ends so too, with a client that is connected.
+    let mut client = Program::start(&dir, &["connect", "client.toml", "--quiet"]);
+    client.wait_for("logged on");
+    venue.signal();
+    client.wait_for("ended: logged out");
+    assert_eq!(venue.ended(), (Some(0), String::new()));
+    writeln!(client.commands, "quit").unwrap();
+    assert_eq!(client.ended().0, Some(0));
+}
+
+#[test]
+fn connect_without_a_logon_is_a_failure() {
+    let dir = TempDir::new();
+    write_client(&dir, "127.0.0.1:1", "");
+    for end in ["quit\n", ""] {
+        let run = run_in(dir.path(), &["connect", "client.toml", "--quiet"], end.as_bytes());
+        assert_eq!(run.code, 1, "{run:?}");
+        assert!(run.err.contains("transfix connect: never logged on"), "{run:?}");
+    }
+    let mut client = Program::start(&dir, &["connect", "client.toml", "--quiet"]);
+    client.wait_for("connecting to");
+    writeln!(client.commands, "help").unwrap();
+    client.wait_for("burst N");
+    client.signal();
+    let (code, errors) = client.ended();
+    assert_eq!(code, Some(1), "{errors}");
+    assert!(errors.contains("never logged on"), "{errors}");
+}
+
+#[test]
+fn numbers_go_on_past_queued_and_foreign_orders() {
+    let dir = TempDir::new();
+    write_client(&dir, "127.0.0.1:1", "offline = 'queue'\n");
+    let connect = |commands: &str| {
+        run_in(dir.path(), &["connect", "client.toml", "--quiet"], commands.as_bytes()).out
+    };
+    assert!(connect("buy 1 EU 3\nbuy 2 EU 3\n").contains("orders go on at 1;"));
+    // One that `send` gave the highest number there is.
+    let highest = format!("send D 11={}|55=EU|54=1|38=1|40=2|44=1\n", u64::MAX);
+    assert!(connect(&highest).contains("orders go on at 3;"));
+    let out = connect("cancel 2\n");
+    assert!(out.contains("orders go on at 3;") && !out.contains("no order"), "{out}");
+    assert!(connect("").contains("orders go on at 4;"));
+}

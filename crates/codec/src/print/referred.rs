@@ -1,0 +1,85 @@
+//! Values that speak of another message: RefTagID(371), RefMsgType(372), and the Text(58) of a
+//! reject, in which tags and types are shown with their names.
+
+use core::fmt::{self, Write};
+
+use super::{Names, write_value};
+use crate::{Field, Tag, tag, value};
+
+/// Words behind which a text has a tag, as the engines of today write it.
+const TAG_WORDS: [&str; 8] =
+    ["tag ", "tag=", "tag (", "Tag ", "Tag=", "field ", "field=", "RefTagID="];
+/// Words behind which a text has a MsgType(35).
+const TYPE_WORDS: [&str; 3] = ["MsgType ", "MsgType=", "MsgType(35)="];
+
+/// Writes the value with the names of what it speaks of; nothing and `false` if it speaks of
+/// nothing. `gap` stands before the number behind a name.
+pub(super) fn write_referred(
+    names: Names<'_>,
+    field: Field<'_>,
+    gap: &str,
+    out: &mut dyn Write,
+) -> Result<bool, fmt::Error> {
+    match field.tag {
+        tag::REF_TAG_ID => write_tag(names, field.value, gap, out),
+        tag::REF_MSG_TYPE => write_type(names, field.value, gap, out),
+        tag::TEXT if names.rejects => {
+            let Ok(text) = core::str::from_utf8(field.value) else { return Ok(false) };
+            write_text(names, text, out)?;
+            Ok(true)
+        }
+        _ => Ok(false),
+    }
+}
+
+fn write_tag(
+    names: Names<'_>,
+    digits: &[u8],
+    gap: &str,
+    out: &mut dyn Write,
+) -> Result<bool, fmt::Error> {
+    let number = value::uint(digits).and_then(|number| u32::try_from(number).ok());
+    let Some(known) = number.and_then(|number| names.field(Tag(number))) else { return Ok(false) };
+    write!(out, "{}{gap}({})", known.name, known.tag)?;
+    Ok(true)
+}
+
+fn write_type(
+    names: Names<'_>,
+    msg_type: &[u8],
+    gap: &str,
+    out: &mut dyn Write,
+) -> Result<bool, fmt::Error> {
+    let known = names.session.message(msg_type).or_else(|| names.application.message(msg_type));
+    let Some(known) = known else { return Ok(false) };
+    write!(out, "{}{gap}(", known.name)?;
+    write_value(msg_type, out)?;
+    out.write_str(")")?;
+    Ok(true)
+}
+
+/// The text, with names before the numbers and types that stand behind such words.
+fn write_text(names: Names<'_>, text: &str, out: &mut dyn Write) -> fmt::Result {
+    let mut rest = text;
+    loop {
+        let tags = TAG_WORDS.iter().map(|word| (word, true));
+        let types = TYPE_WORDS.iter().map(|word| (word, false));
+        let found = tags
+            .chain(types)
+            .filter_map(|(word, is_tag)| Some((rest.find(word)? + word.len(), is_tag)));
+        let Some((at, is_tag)) = found.min() else { return write_value(rest.as_bytes(), out) };
+        write_value(&rest.as_bytes()[..at], out)?;
+        rest = &rest[at..];
+        let is_part = |c: char| if is_tag { c.is_ascii_digit() } else { c.is_alphanumeric() };
+        let end = rest.find(|c| !is_part(c)).unwrap_or(rest.len());
+        let (word, behind) = rest.split_at(end);
+        let named = match is_tag {
+            true => write_tag(names, word.as_bytes(), "", out)?,
+            false => write_type(names, word.as_bytes(), "", out)?,
+        };
+        if !named {
+            write_value(word.as_bytes(), out)?;
+        }
+        rest = behind;
+    }
+}

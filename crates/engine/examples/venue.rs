@@ -1,0 +1,44 @@
+//! The venue of the README, which a test compares with it.
+#![allow(clippy::print_stdout, reason = "an example talks to the one who runs it")]
+
+use transfix::{
+    Application, BeginString, BusinessReject, Engine, Message, Role, SessionId, SessionRef,
+    SessionSettings, Settings, tag,
+};
+
+pub(crate) struct Venue;
+
+impl Application for Venue {
+    fn on_message(
+        &mut self,
+        order: &Message<'_>,
+        session: &mut SessionRef<'_>,
+    ) -> Result<(), BusinessReject> {
+        if order.msg_type() != b"D" {
+            return Err(BusinessReject::unsupported());
+        }
+        let number = order.msg_seq_num()?;
+        let (id, symbol) = (order.required(tag::CL_ORD_ID)?, order.required(tag::SYMBOL)?);
+        let (side, quantity) = (order.char(tag::SIDE)?, order.decimal(tag::ORDER_QTY)?);
+        let sent = session.send("8", |report| {
+            report.uint(tag::ORDER_ID, number).bytes(tag::CL_ORD_ID, id).uint(tag::EXEC_ID, number);
+            report.char(tag::EXEC_TYPE, b'0').char(tag::ORD_STATUS, b'0');
+            report.bytes(tag::SYMBOL, symbol).char(tag::SIDE, side);
+            report.decimal(tag::LEAVES_QTY, quantity).uint(tag::CUM_QTY, 0).uint(tag::AVG_PX, 0);
+        });
+        sent.map(drop).map_err(|error| BusinessReject::other(error.to_string()))
+    }
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    // The engine says what happens by `tracing`; without a subscriber nobody sees it.
+    tracing_subscriber::fmt().with_writer(std::io::stderr).init();
+    let id = SessionId::new(BeginString::Fix44, "VENUE", "CLIENT");
+    let mut session = SessionSettings::new(Role::Acceptor, &id, "127.0.0.1:9880");
+    session.store_dir = "store/venue".into();
+    let engine = Engine::start(&Settings::of(session), |_| Box::new(Venue))?;
+    println!("listening at {}; enter a line to stop", engine.listening()[0]);
+    std::io::stdin().read_line(&mut String::new())?;
+    engine.stop(5_000);
+    Ok(())
+}

@@ -1,0 +1,68 @@
+//! The store of a session that could not be opened at the start: one that is damaged, locked or not
+//! to be read. The others go on; this one is opened as a store that has failed is opened again.
+//!
+//! Invariant: before it is open nothing is taken and nothing found.
+
+use transfix_store::{Numbers, Record, Store, StoreError, Stored};
+
+/// Opens the store.
+pub(crate) type Open = Box<dyn Fn() -> Result<Box<dyn Store>, StoreError> + Send>;
+
+/// A store that is opened by [`Store::reopen`].
+pub(crate) struct Deferred {
+    open: Open,
+    store: Option<Box<dyn Store>>,
+}
+
+impl Deferred {
+    pub(crate) fn new(open: Open) -> Self {
+        Self { open, store: None }
+    }
+
+    fn opened(&mut self) -> Result<&mut dyn Store, StoreError> {
+        match &mut self.store {
+            Some(store) => Ok(&mut **store),
+            None => Err(StoreError::Poisoned),
+        }
+    }
+}
+
+impl Store for Deferred {
+    fn numbers(&self) -> Numbers {
+        self.store.as_ref().map_or(Numbers::fresh(0), |store| store.numbers())
+    }
+
+    fn put(&mut self, now_ns: u64, record: Record<'_>) -> Result<(), StoreError> {
+        self.opened()?.put(now_ns, record)
+    }
+
+    fn commit(&mut self) -> Result<(), StoreError> {
+        self.opened()?.commit()
+    }
+
+    fn outbound(&mut self, seq: u64) -> Result<Option<Stored<'_>>, StoreError> {
+        self.store.as_mut().map_or(Ok(None), |store| store.outbound(seq))
+    }
+
+    fn inbound(&mut self, seq: u64) -> Result<Option<Stored<'_>>, StoreError> {
+        self.store.as_mut().map_or(Ok(None), |store| store.inbound(seq))
+    }
+
+    fn queued(&mut self, ticket: u64) -> Result<Option<Stored<'_>>, StoreError> {
+        self.store.as_mut().map_or(Ok(None), |store| store.queued(ticket))
+    }
+
+    fn reopen(&mut self) -> Result<(), StoreError> {
+        match &mut self.store {
+            Some(store) => store.reopen(),
+            None => {
+                self.store = Some((self.open)()?);
+                Ok(())
+            }
+        }
+    }
+
+    fn refresh(&mut self) -> Result<(), StoreError> {
+        self.opened()?.refresh()
+    }
+}

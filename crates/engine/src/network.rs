@@ -1,0 +1,85 @@
+//! Whether a store lies on a file system of this host. On one of the network its lock may hold on
+//! this host alone, so that two engines write it, and a connection that is lost ends the process
+//! by a signal, since stores are mapped into memory.
+//!
+//! Invariant: what is not known is taken for a file system of this host.
+
+use std::io;
+use std::path::Path;
+
+use transfix_store::StoreError;
+
+/// File systems of the network, as statfs(2) names them.
+const NETWORK: &[(u32, &str)] = &[
+    (0x6969, "NFS"),
+    (0x517b, "SMB"),
+    (0xff53_4d42, "CIFS"),
+    (0xfe53_4d42, "SMB"),
+    (0x00c3_6400, "Ceph"),
+    (0x5346_414f, "AFS"),
+    (0x7375_7245, "Coda"),
+    (0x0bd0_0bd0, "Lustre"),
+    (0x0102_1997, "9P"),
+];
+/// Behind it may be anything.
+const FUSE: u32 = 0x6573_5546;
+
+/// Refuses a store on a file system of the network, unless it is allowed there.
+pub(crate) fn check(dir: &Path, is_allowed: bool) -> Result<(), StoreError> {
+    // What is not there yet comes to lie where the directory above it is.
+    let existing = dir.ancestors().find(|dir| dir.exists()).unwrap_or(Path::new("."));
+    check_kind(dir, file_system(existing), is_allowed)
+}
+
+fn check_kind(dir: &Path, kind: u32, is_allowed: bool) -> Result<(), StoreError> {
+    let dir = dir.display();
+    if kind == FUSE && !is_allowed {
+        let why = "a FUSE file system: make sure that it is of this host, or allow it by \
+                   `allow_network_store = true`";
+        tracing::warn!(store = %dir, why, "the store may lie on a network file system");
+    }
+    let Some((_, name)) = NETWORK.iter().find(|(of, _)| *of == kind) else { return Ok(()) };
+    if is_allowed {
+        return Ok(());
+    }
+    Err(StoreError::Own(io::Error::new(
+        io::ErrorKind::Unsupported,
+        format!(
+            "{dir} lies on a network file system ({name}): another host may write it, and a lost \
+             connection ends the process; use a disk of this host, or set allow_network_store = \
+             true",
+        ),
+    )))
+}
+
+#[cfg(target_os = "linux")]
+fn file_system(dir: &Path) -> u32 {
+    // The type has another width on each machine; its numbers have 32 bits.
+    rustix::fs::statfs(dir).map_or(0, |found| found.f_type as u32)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn file_system(_: &Path) -> u32 {
+    0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_store_on_the_network_is_refused_unless_it_is_allowed() {
+        let dir = Path::new("store/A");
+        for (kind, name) in NETWORK {
+            let error = check_kind(dir, *kind, false).unwrap_err().to_string();
+            assert!(error.contains(&format!("store/A lies on a network file system ({name})")));
+            assert!(error.contains("set allow_network_store = true"), "{error}");
+            assert!(check_kind(dir, *kind, true).is_ok());
+        }
+        for kind in [0xef53, 0x0102_1994, FUSE, 0] {
+            assert!(check_kind(dir, kind, false).is_ok(), "{kind:x}");
+        }
+        // This one is there, or the directory above it is.
+        assert!(check(Path::new("/nowhere/at/all"), false).is_ok());
+    }
+}

@@ -1,0 +1,153 @@
+//! Bounds the lines of the log about things that a counterparty can make happen again and again.
+//!
+//! Each cause has a few lines at once and then one in a while, which says how many were left out.
+//! Invariant: the number of lines grows with time, never with the bytes or connections received.
+
+/// Lines of one cause that are written at once.
+const AT_ONCE: u32 = 10;
+/// Time after which one more line of a cause may be written.
+const ONE_MORE_NS: u64 = 10_000_000_000;
+
+/// What a counterparty, or a stranger, can repeat at will.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cause {
+    /// Bytes that are no message were skipped.
+    Garbled,
+    /// The session layer has something to remark.
+    Remark,
+    /// A ResendRequest(2) is answered.
+    Resend,
+    /// The same ResendRequest(2) came again.
+    ResendLoop,
+    /// The counterparty has rejected a message of ours.
+    Rejected,
+    /// A message could not be passed on to another session.
+    NotRouted,
+    /// A session was logged on.
+    LoggedOn,
+    /// A connection has ended, or could not be made.
+    Ended,
+    /// A connection was refused.
+    Refused,
+}
+
+impl Cause {
+    const COUNT: usize = 9;
+    const ALL: [Self; Self::COUNT] = [
+        Self::Garbled,
+        Self::Remark,
+        Self::Resend,
+        Self::ResendLoop,
+        Self::Rejected,
+        Self::NotRouted,
+        Self::LoggedOn,
+        Self::Ended,
+        Self::Refused,
+    ];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Garbled => "skipped",
+            Self::Remark => "remarks",
+            Self::Resend => "resending",
+            Self::ResendLoop => "the same ResendRequest(2) again",
+            Self::Rejected => "rejected by the counterparty",
+            Self::NotRouted => "a message could not be passed on",
+            Self::LoggedOn => "logged on",
+            Self::Ended => "disconnected",
+            Self::Refused => "refused a connection",
+        }
+    }
+}
+
+/// What is known of the lines of one cause.
+#[derive(Clone, Copy, Debug, Default)]
+struct Lines {
+    /// Lines written that still count, so that [`AT_ONCE`] of them end the first burst.
+    written: u32,
+    /// Since when the oldest of them counts.
+    since_ns: u64,
+    /// Lines left out since the last one.
+    left_out: u64,
+}
+
+/// The lines of one source: a session, or an address.
+#[derive(Debug, Default)]
+pub(crate) struct Repeats {
+    lines: [Lines; Cause::COUNT],
+}
+
+impl Repeats {
+    /// Whether a line about `cause` may be written now, and if so how many were left out since the
+    /// last one.
+    pub(crate) fn tell(&mut self, now_ns: u64, cause: Cause) -> Option<u64> {
+        let lines = &mut self.lines[cause as usize];
+        lines.age(now_ns);
+        if lines.written == AT_ONCE {
+            lines.left_out += 1;
+            return None;
+        }
+        if lines.written == 0 {
+            lines.since_ns = now_ns;
+        }
+        lines.written += 1;
+        Some(std::mem::take(&mut lines.left_out))
+    }
+
+    /// What was left out and no line has told yet, as (cause, count), where a line may be written
+    /// now.
+    pub(crate) fn take_untold(&mut self, now_ns: u64) -> Vec<(&'static str, u64)> {
+        let mut untold = Vec::new();
+        for cause in Cause::ALL {
+            let lines = &mut self.lines[cause as usize];
+            lines.age(now_ns);
+            if lines.left_out > 0 && lines.written < AT_ONCE {
+                lines.written += 1;
+                untold.push((cause.name(), std::mem::take(&mut lines.left_out)));
+            }
+        }
+        untold
+    }
+}
+
+impl Lines {
+    /// Lines of long ago count no more.
+    fn age(&mut self, now_ns: u64) {
+        let gone = now_ns.saturating_sub(self.since_ns) / ONE_MORE_NS;
+        if gone > 0 {
+            self.written = self.written.saturating_sub(u32::try_from(gone).unwrap_or(u32::MAX));
+            self.since_ns += gone * ONE_MORE_NS;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_burst_and_then_one_in_a_while_with_the_count() {
+        let mut repeats = Repeats::default();
+        let at_once = (0..1_000).filter(|_| repeats.tell(5, Cause::Garbled).is_some()).count();
+        assert_eq!(at_once, AT_ONCE as usize);
+        assert_eq!(repeats.tell(6, Cause::Refused), Some(0), "another cause");
+        assert_eq!(repeats.tell(4 + ONE_MORE_NS, Cause::Garbled), None);
+        assert_eq!(repeats.tell(5 + ONE_MORE_NS, Cause::Garbled), Some(991));
+        assert_eq!(repeats.tell(6 + ONE_MORE_NS, Cause::Garbled), None);
+        assert_eq!(repeats.take_untold(7 + ONE_MORE_NS), [], "not yet");
+        assert_eq!(repeats.take_untold(5 + 2 * ONE_MORE_NS), [("skipped", 1)]);
+        assert_eq!(repeats.take_untold(5 + 9 * ONE_MORE_NS), [], "once");
+        assert_eq!(repeats.tell(21 * ONE_MORE_NS, Cause::Garbled), Some(0));
+    }
+
+    #[test]
+    fn lines_grow_with_time_alone() {
+        let mut repeats = Repeats::default();
+        let hour_ns = 3_600_000_000_000;
+        let lines = (0..hour_ns)
+            .step_by(1_000_000)
+            .filter(|at| repeats.tell(*at, Cause::Ended).is_some())
+            .count() as u64;
+        assert_eq!(lines, u64::from(AT_ONCE) + (hour_ns - 1) / ONE_MORE_NS);
+    }
+}

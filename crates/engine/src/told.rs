@@ -1,0 +1,179 @@
+//! What an application is told besides messages: how a connection has ended, what the counterparty
+//! has rejected, and what a failure has undone.
+
+use std::fmt;
+
+use transfix_codec::shown::Shown;
+use transfix_codec::{Message, Tag, tag};
+use transfix_session::Disconnect;
+
+/// How a connection has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Disconnection<'a> {
+    /// Why, as this end sees it.
+    pub reason: Disconnect,
+    /// Text(58) of the counterparty's Logout(5), if it has sent one with a text.
+    pub text: Option<&'a [u8]>,
+}
+
+impl<'a> Disconnection<'a> {
+    pub(crate) const fn new(reason: Disconnect, text: Option<&'a [u8]>) -> Self {
+        Self { reason, text }
+    }
+}
+
+impl fmt::Display for Disconnection<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.reason.fmt(f)?;
+        match self.text {
+            Some(text) => write!(f, "; the counterparty says: {}", Shown::new(text)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Which side of the counterparty has rejected a message of ours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RejectedBy {
+    /// Its session layer, by Reject(3).
+    Session,
+    /// Its application, by BusinessMessageReject(j).
+    Application,
+}
+
+/// A message of ours that the counterparty has rejected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Rejected<'a> {
+    /// Who has rejected it.
+    pub by: RejectedBy,
+    /// RefSeqNum(45): MsgSeqNum(34) of our message; 0 if the counterparty does not say it.
+    pub seq: u64,
+    /// MsgType(35) of our message: RefMsgType(372), or as our store has it; empty if neither tells.
+    pub msg_type: &'a [u8],
+    /// SessionRejectReason(373) of a Reject(3), BusinessRejectReason(380) of a
+    /// BusinessMessageReject(j).
+    pub reason: Option<u64>,
+    /// RefTagID(371): the field at fault.
+    pub tag: Option<Tag>,
+    /// BusinessRejectRefID(379): our own id of the message, such as ClOrdID(11); empty if there is
+    /// none.
+    pub id: &'a [u8],
+    /// Text(58); empty if there is none.
+    pub text: &'a [u8],
+}
+
+impl<'a> Rejected<'a> {
+    /// What a Reject(3) or BusinessMessageReject(j) says; `None` for other messages.
+    pub(crate) fn of(message: &Message<'a>) -> Option<Self> {
+        let (by, reason) = match message.msg_type() {
+            b"3" => (RejectedBy::Session, tag::SESSION_REJECT_REASON),
+            b"j" => (RejectedBy::Application, tag::BUSINESS_REJECT_REASON),
+            _ => return None,
+        };
+        let tag = message.uint(tag::REF_TAG_ID).ok().and_then(|tag| u32::try_from(tag).ok());
+        Some(Self {
+            by,
+            seq: message.uint(tag::REF_SEQ_NUM).unwrap_or(0),
+            msg_type: message.raw(tag::REF_MSG_TYPE).unwrap_or_default(),
+            reason: message.uint(reason).ok(),
+            tag: tag.map(Tag),
+            id: message.raw(tag::BUSINESS_REJECT_REF_ID).unwrap_or_default(),
+            text: message.raw(tag::TEXT).unwrap_or_default(),
+        })
+    }
+}
+
+impl fmt::Display for Rejected<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (name, reason) = match self.by {
+            RejectedBy::Session => ("Reject(3)", "SessionRejectReason(373)"),
+            RejectedBy::Application => ("BusinessMessageReject(j)", "BusinessRejectReason(380)"),
+        };
+        write!(f, "{name} of our MsgSeqNum(34) {}", self.seq)?;
+        if !self.msg_type.is_empty() {
+            write!(f, ", MsgType(35) {}", Shown::new(self.msg_type))?;
+        }
+        if !self.id.is_empty() {
+            write!(f, ", BusinessRejectRefID(379) {}", Shown::new(self.id))?;
+        }
+        if let Some(value) = self.reason {
+            write!(f, ", {reason} {value}")?;
+        }
+        if let Some(tag) = self.tag {
+            write!(f, ", RefTagID(371) {tag}")?;
+        }
+        if !self.text.is_empty() {
+            write!(f, ": {}", Shown::new(self.text))?;
+        }
+        Ok(())
+    }
+}
+
+/// What the application has seen and done, and the store has not kept: the session goes on from
+/// before it. Ranges have their first number and the one behind their last; they may be empty.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Undone {
+    /// MsgSeqNum(34) of messages that [`Application::on_message`] may have had, and that come
+    /// again.
+    ///
+    /// [`Application::on_message`]: crate::Application::on_message
+    pub received: std::ops::Range<u64>,
+    /// MsgSeqNum(34) of messages that were sent in answer or besides: they never left, and their
+    /// numbers are used for others.
+    pub sent: std::ops::Range<u64>,
+}
+
+impl fmt::Display for Undone {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let count = |range: &std::ops::Range<u64>| range.end.saturating_sub(range.start);
+        write!(
+            f,
+            "{} messages received come again, from MsgSeqNum(34) {} on; {} sent never left, from \
+             {} on",
+            count(&self.received),
+            self.received.start,
+            count(&self.sent),
+            self.sent.start
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use transfix_codec::{CheckSumPolicy, FieldIndex};
+
+    #[test]
+    fn rejects_say_what_they_are_about() {
+        for (message, expected) in [
+            (
+                "35=3|45=7|371=44|372=D|373=5|58=no\nsuch price",
+                "Reject(3) of our MsgSeqNum(34) 7, MsgType(35) D, SessionRejectReason(373) 5, \
+                 RefTagID(371) 44: no\\nsuch price",
+            ),
+            ("35=3", "Reject(3) of our MsgSeqNum(34) 0"),
+            (
+                "35=j|45=8|372=D|379=A1|380=4",
+                "BusinessMessageReject(j) of our MsgSeqNum(34) 8, MsgType(35) D, \
+                 BusinessRejectRefID(379) A1, BusinessRejectReason(380) 4",
+            ),
+        ] {
+            let bytes = format!("8=FIX.4.4|9=0|{message}|10=000|").replace('|', "\x01");
+            let mut index = FieldIndex::default();
+            let parsed = Message::parse(bytes.as_bytes(), &mut index, CheckSumPolicy::Ignore);
+            let rejected = Rejected::of(&parsed.unwrap()).unwrap();
+            assert_eq!(rejected.to_string(), expected);
+        }
+    }
+
+    #[test]
+    fn an_end_has_the_words_of_the_counterparty() {
+        let end = Disconnection::new(Disconnect::LoggedOut, Some(b"closing for\ntoday"));
+        assert_eq!(end.to_string(), r"logged out; the counterparty says: closing for\ntoday");
+        let end = Disconnection::new(Disconnect::LinkLost, None);
+        assert_eq!(end.to_string(), "the connection was lost");
+    }
+}

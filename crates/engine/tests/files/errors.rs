@@ -1,0 +1,98 @@
+//! What a program shows that ends with an error of ours: the text, with its causes and its place.
+
+use std::error::Error;
+use std::fs;
+
+use transfix::store::{Damage, StoreError};
+use transfix::{
+    Application, BeginString, BusinessReject, Decimal, Engine, Message, Misuse, SendError,
+    SessionId, SessionRef, Settings,
+};
+use transfix_testkit::temp::TempDir;
+
+struct Nothing;
+
+impl Application for Nothing {
+    fn on_message(
+        &mut self,
+        _: &Message<'_>,
+        _: &mut SessionRef<'_>,
+    ) -> Result<(), BusinessReject> {
+        Ok(())
+    }
+}
+
+/// What `main` prints of the error that it returns.
+fn printed_by_main(error: Box<dyn Error>) -> String {
+    format!("Error: {error:?}")
+}
+
+/// A program's `main`: settings from a file, an engine.
+fn run(settings: &str) -> Result<(), Box<dyn Error>> {
+    let dir = TempDir::new();
+    let path = dir.path().join("my.toml");
+    fs::write(&path, settings)?;
+    let mut settings = Settings::load(&path)?;
+    for session in &mut settings.sessions {
+        session.store_dir = dir.path().join("store");
+    }
+    let engine = Engine::start(&settings, |_| Box::new(Nothing))?;
+    engine.stop(0);
+    Ok(())
+}
+
+#[test]
+fn main_prints_the_place_and_what_to_do() {
+    let session = |role: &str, address: &str| {
+        format!(
+            "[[session]]\nrole = \"{role}\"\nbegin_string = \"FIX.4.4\"\nsender_comp_id = \"A\"\n\
+             target_comp_id = \"B\"\naddress = \"{address}\"\n"
+        )
+    };
+    for (settings, place, text) in [
+        (
+            session("initiator", "127.0.0.1"),
+            "my.toml:6: ",
+            "has no port; write host:port, such as 127.0.0.1:9880",
+        ),
+        (session("initiator", "::1"), "my.toml:6: ", "such as [::1]:9880"),
+        (session("acceptor", ""), "my.toml:6: ", "address : invalid socket address"),
+        (session("acceptor", ":9880"), "my.toml:6: ", "has no host"),
+        (session("acceptor", "localhost:x"), "my.toml:6: ", "a port is 0 to 65535, not `x`"),
+        (
+            session("initiator", "venue..example:9880"),
+            "my.toml:6: ",
+            "FIX.4.4:A->B: address venue..example:9880: ",
+        ),
+        (session("acceptor", "192.0.2.1:9880"), "my.toml:6: ", "listening at 192.0.2.1:9880: "),
+        (
+            session("acceptor", "127.0.0.1:0") + "cpu = 99999\n",
+            "my.toml:7: ",
+            "this machine has the CPUs 0",
+        ),
+        (session("acceptor", "127.0.0.1:0") + "modus = 1\n", "my.toml:7: ", "did you mean `mode`?"),
+    ] {
+        let shown = printed_by_main(run(&settings).unwrap_err());
+        assert!(shown.contains(place) && shown.contains(text), "{shown}");
+        assert!(!shown.contains('{') && !shown.contains("\\\""), "a Debug of Rust: {shown}");
+    }
+}
+
+#[test]
+fn all_errors_show_their_text_by_debug() {
+    let locked = StoreError::Locked { path: "lock".into() };
+    let damaged = StoreError::Damaged { path: "a.seg".into(), offset: 5, reason: Damage::Record };
+    let id = SessionId::new(BeginString::Fix44, "A", "B");
+    let of_store = transfix::EngineError::Store { id, source: damaged };
+    let errors: Vec<Box<dyn Error>> = vec![
+        Box::new(locked),
+        Box::new(of_store),
+        Box::new(SendError::WouldBlock { queued_bytes: 7 }),
+        Box::new(SendError::Misuse(Misuse::EmptyValue(transfix::tag::TEXT))),
+        Box::new("x".parse::<Decimal>().unwrap_err()),
+        Box::new(transfix::dictionary::standard("FIX45").unwrap_err()),
+    ];
+    for error in errors {
+        assert_eq!(format!("{error:?}"), error.to_string());
+    }
+}

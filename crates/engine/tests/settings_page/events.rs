@@ -1,0 +1,147 @@
+//! The book's list of the engine's events, made from the places in the code that write them.
+//!
+//! Invariant: each event of the engine's crate is a row, so that none can be added without a word
+//! in the book.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use crate::root;
+
+const PAGE: &str = "book/src/what-happened.md";
+const BEGIN: &str = "<!-- events: written by `cargo xtask docs` -->\n";
+const END: &str = "<!-- end of events -->\n";
+
+/// The levels, the gravest first.
+const LEVELS: [&str; 3] = ["error", "warn", "info"];
+
+/// An event: its place among the levels, its text, its fields.
+type Event = (usize, String, String);
+
+fn rust_files(dir: &Path, all: &mut Vec<String>) {
+    for entry in fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()) {
+        if entry.is_dir() {
+            rust_files(&entry, all);
+        } else if entry.extension().is_some_and(|end| end == "rs") {
+            all.push(fs::read_to_string(entry).unwrap());
+        }
+    }
+}
+
+/// The text up to the parenthesis that closes it; those in literals don't count.
+fn arguments(text: &str) -> &str {
+    let (mut depth, mut quoted, mut escaped) = (1, false, false);
+    let end = text.find(|c| {
+        match c {
+            _ if escaped => escaped = false,
+            '\\' if quoted => escaped = true,
+            '"' => quoted = !quoted,
+            '(' if !quoted => depth += 1,
+            ')' if !quoted => depth -= 1,
+            _ => {}
+        }
+        depth == 0
+    });
+    &text[..end.unwrap()]
+}
+
+/// The last literal, on one line.
+fn literal(text: &str) -> Option<String> {
+    let (mut found, mut open, mut chars) = (None, None::<String>, text.chars().peekable());
+    while let Some(c) = chars.next() {
+        match (c, &mut open) {
+            ('"', None) => open = Some(String::new()),
+            ('"', Some(_)) => found = open.take(),
+            ('\\', Some(literal)) => match chars.next() {
+                Some('\n') => while chars.next_if(|c| *c == ' ').is_some() {},
+                escaped => literal.extend(escaped),
+            },
+            (c, Some(literal)) => literal.push(c),
+            (_, None) => {}
+        }
+    }
+    found
+}
+
+/// The names of the fields: `session = %id`, `%error`, `why`.
+fn names(arguments: &str) -> Vec<&str> {
+    let fields = arguments.split(',').map(str::trim);
+    let fields = fields.filter(|field| !field.is_empty() && !field.contains('"'));
+    fields
+        .map(|field| field.split('=').next().unwrap().trim().trim_start_matches(['%', '?']))
+        .collect()
+}
+
+fn events() -> BTreeSet<Event> {
+    let mut files = Vec::new();
+    rust_files(&root().join("crates/engine/src"), &mut files);
+    let mut events = BTreeSet::new();
+    for (n, level) in LEVELS.iter().enumerate() {
+        let call = format!("tracing::{level}!(");
+        for file in &files {
+            for (at, _) in file.match_indices(&call) {
+                let arguments = arguments(&file[at + call.len()..]);
+                let mut names = names(arguments);
+                let text = literal(arguments).unwrap_or_else(|| {
+                    // The text has a name, and was given it just before.
+                    names.retain(|name| *name != "why");
+                    let line = file[..at].trim_end().rfind('\n').unwrap();
+                    literal(&file[line..at]).unwrap()
+                });
+                let text = match &*text {
+                    "{remark}" => "what is odd about the counterparty's message, in words",
+                    text => text,
+                };
+                events.insert((n, text.to_owned(), names.join(", ")));
+            }
+        }
+    }
+    events
+}
+
+fn table() -> String {
+    let mut table = "| level | text | says more in |\n|---|---|---|\n".to_owned();
+    for (n, text, fields) in events() {
+        let level = LEVELS[n].to_uppercase();
+        table.push_str(&format!("| {level} | {text} | {fields} |\n"));
+    }
+    table
+}
+
+#[test]
+fn the_book_lists_all_events_of_the_engine() {
+    let path = root().join(PAGE);
+    let page = fs::read_to_string(&path).unwrap();
+    let (before, rest) = page.split_once(BEGIN).unwrap();
+    let (_, after) = rest.split_once(END).unwrap();
+    let wanted = format!("{before}{BEGIN}\n{}\n{END}{after}", table());
+    if std::env::var_os("TRANSFIX_WRITE_DOCS").is_some() {
+        fs::write(&path, &wanted).unwrap();
+    }
+    let found = fs::read_to_string(&path).unwrap();
+    assert!(found == wanted, "{PAGE} is old; run `cargo xtask docs` and look at it");
+}
+
+#[test]
+fn events_are_read_out_of_code() {
+    for (code, text, fields) in [
+        (
+            r#"session = %self.id(), why, "refused (again)")"#,
+            Some("refused (again)"),
+            "session, why",
+        ),
+        (
+            r#"%error, "a \
+            b")"#,
+            Some("a b"),
+            "error",
+        ),
+        (r#"let why = "a \"b\"";)"#, Some("a \"b\""), ""),
+        ("session = %id, why)", None, "session, why"),
+    ] {
+        let arguments = arguments(code);
+        assert_eq!(literal(arguments).as_deref(), text, "{code}");
+        assert_eq!(names(arguments).join(", "), fields, "{code}");
+    }
+}

@@ -1,0 +1,271 @@
+//! What an application is told besides messages, and how a session comes back from a failure.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+use transfix::store::{MemoryStore, Numbers, Record, Store, StoreError, Stored};
+use transfix::{
+    AfterPanic, Application, BeginString, BusinessReject, Disconnect, Disconnection, Engine,
+    Message, Rejected, RejectedBy, SessionHandle, SessionId, SessionRef, SessionSettings, Settings,
+    Undone, tag,
+};
+
+use crate::wire::Wire;
+use crate::{LONG, logged_on, venue};
+
+#[derive(Debug, PartialEq, Eq)]
+enum Event {
+    Logon,
+    Reset,
+    Message(String),
+    Rejected(RejectedBy, u64, String, String),
+    Undone(Undone),
+    Ended(Disconnect, String),
+}
+
+/// Tells all that happens, answers each order, and panics at one that is named so.
+struct Told(Sender<Event>);
+
+impl Application for Told {
+    fn on_message(
+        &mut self,
+        message: &Message<'_>,
+        session: &mut SessionRef<'_>,
+    ) -> Result<(), BusinessReject> {
+        let id = message.text(tag::CL_ORD_ID).unwrap_or_default();
+        self.0.send(Event::Message(id.to_owned())).unwrap();
+        assert_ne!(id, "panic", "a bug of the application");
+        if message.msg_type() == b"D" {
+            let _ = session.send("8", |report| _ = report.str(tag::CL_ORD_ID, id));
+        }
+        Ok(())
+    }
+
+    fn on_logon(&mut self, _: &mut SessionRef<'_>) {
+        self.0.send(Event::Logon).unwrap();
+    }
+
+    fn on_reset(&mut self, _: &mut SessionRef<'_>) {
+        self.0.send(Event::Reset).unwrap();
+    }
+
+    fn on_reject(&mut self, rejected: &Rejected<'_>, _: &mut SessionRef<'_>) {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let (msg_type, why) = (text(rejected.msg_type), text(rejected.text));
+        self.0.send(Event::Rejected(rejected.by, rejected.seq, msg_type, why)).unwrap();
+    }
+
+    fn on_undone(&mut self, _: &SessionId, undone: &Undone) {
+        self.0.send(Event::Undone(undone.clone())).unwrap();
+    }
+
+    fn on_disconnect(&mut self, _: &SessionId, end: &Disconnection<'_>) {
+        let text = String::from_utf8_lossy(end.text.unwrap_or_default()).into_owned();
+        self.0.send(Event::Ended(end.reason, text)).unwrap();
+    }
+}
+
+struct Hall {
+    engine: Engine,
+    session: SessionHandle,
+    events: Receiver<Event>,
+}
+
+impl Hall {
+    fn start(settings: SessionSettings) -> Self {
+        Self::over(settings, None)
+    }
+
+    /// Over a store that loses its batch and fails while the flag is up.
+    fn over(settings: SessionSettings, fails: Option<Arc<AtomicBool>>) -> Self {
+        let (sender, events) = channel();
+        let settings = Settings::of(settings);
+        let builder = Engine::builder(&settings);
+        let builder = match fails {
+            Some(fails) => builder.stores(move |_, now_ns| {
+                let store = MemoryStore::new(1 << 20, now_ns);
+                Ok(Some(Box::new(Losing { store, fails: Arc::clone(&fails) }) as Box<dyn Store>))
+            }),
+            None => builder,
+        };
+        let engine = builder.start(|_| Box::new(Told(sender.clone())));
+        let engine = engine.unwrap();
+        let session = engine.sessions().next().unwrap();
+        Self { engine, session, events }
+    }
+
+    fn log_on(&self) -> Wire {
+        let wire = logged_on(self.engine.listening()[0]);
+        assert_eq!(self.next(), Event::Logon);
+        wire
+    }
+
+    fn next(&self) -> Event {
+        self.events.recv_timeout(LONG).unwrap()
+    }
+
+    /// Logs on again once the session is back, with this number.
+    fn come_back(&self, seq: u64) -> Wire {
+        loop {
+            let mut wire = Wire::connect(self.engine.listening()[0], BeginString::Fix44);
+            wire.send(&format!("35=A|34={seq}|98=0|108=30"));
+            if wire.next().starts_with("35=A|") {
+                assert_eq!(self.next(), Event::Logon);
+                return wire;
+            }
+        }
+    }
+}
+
+struct Losing {
+    store: MemoryStore,
+    fails: Arc<AtomicBool>,
+}
+
+impl Store for Losing {
+    fn numbers(&self) -> Numbers {
+        self.store.numbers()
+    }
+
+    fn put(&mut self, now_ns: u64, record: Record<'_>) -> Result<(), StoreError> {
+        self.store.put(now_ns, record)
+    }
+
+    fn commit(&mut self) -> Result<(), StoreError> {
+        match self.fails.load(Ordering::SeqCst) {
+            true => Err(StoreError::Own(std::io::ErrorKind::StorageFull.into())),
+            false => self.store.commit(),
+        }
+    }
+
+    fn outbound(&mut self, seq: u64) -> Result<Option<Stored<'_>>, StoreError> {
+        self.store.outbound(seq)
+    }
+
+    fn inbound(&mut self, seq: u64) -> Result<Option<Stored<'_>>, StoreError> {
+        self.store.inbound(seq)
+    }
+
+    fn reopen(&mut self) -> Result<(), StoreError> {
+        match self.fails.load(Ordering::SeqCst) {
+            true => Err(StoreError::Poisoned),
+            false => self.store.reopen(),
+        }
+    }
+}
+
+#[test]
+fn the_counterpartys_words_reach_the_application() {
+    let hall = Hall::start(venue(|_| ()));
+    let mut wire = hall.log_on();
+    hall.session.send("B", |news| _ = news.str(tag::TEXT, "x")).unwrap();
+    wire.send("35=3|34=2|45=2|371=58|372=B|373=5|58=no such news");
+    let by_session = RejectedBy::Session;
+    let told = |by, seq, msg_type: &str, why: &str| {
+        Event::Rejected(by, seq, msg_type.to_owned(), why.to_owned())
+    };
+    assert_eq!(hall.next(), told(by_session, 2, "B", "no such news"));
+    // Not once more as a duplicate; and the store knows the type where the Reject(3) is silent.
+    wire.send("35=3|34=2|43=Y|45=2|58=no such news");
+    wire.send("35=3|34=3|45=2|58=once more");
+    assert_eq!(hall.next(), told(by_session, 2, "B", "once more"));
+    wire.send("35=j|34=4|45=2|372=B|380=4|58=later");
+    assert_eq!(hall.next(), told(RejectedBy::Application, 2, "B", "later"));
+    assert_eq!(hall.next(), Event::Message(String::new()), "an application message too");
+    wire.send("35=5|34=5|58=closing for today");
+    let closing = "closing for today".to_owned();
+    assert_eq!(hall.next(), Event::Ended(Disconnect::LoggedOut, closing));
+    let wire = hall.come_back(6);
+    drop(wire);
+    assert_eq!(hall.next(), Event::Ended(Disconnect::LinkLost, String::new()), "of this one");
+}
+
+#[test]
+fn a_reset_within_a_session_is_no_logon() {
+    let hall = Hall::start(venue(|_| ()));
+    let mut wire = hall.log_on();
+    wire.send("35=A|34=1|98=0|108=30|141=Y");
+    assert_eq!(hall.next(), Event::Reset);
+    assert!(hall.session.reset_in_session());
+    while !wire.next().contains("|34=1|98=0|108=30|141=Y") {}
+    wire.send("35=A|34=1|98=0|108=30|141=Y");
+    assert_eq!(hall.next(), Event::Reset);
+}
+
+#[test]
+fn what_the_store_has_not_kept_is_told_before_it_comes_again() {
+    let fails = Arc::new(AtomicBool::new(false));
+    let hall = Hall::over(venue(|_| ()), Some(Arc::clone(&fails)));
+    let mut wire = hall.log_on();
+    wire.send("35=D|34=2|11=a");
+    assert_eq!(hall.next(), Event::Message("a".to_owned()));
+    assert!(wire.next().ends_with("11=a"));
+    fails.store(true, Ordering::SeqCst);
+    wire.send("35=D|34=3|11=b");
+    assert_eq!(hall.next(), Event::Message("b".to_owned()));
+    assert_eq!(wire.next(), "", "its answer has not left");
+    assert_eq!(hall.next(), Event::Ended(Disconnect::StoreFailed, String::new()));
+    fails.store(false, Ordering::SeqCst);
+    // No restart: the operator calls, or the session waits a second.
+    hall.session.revive();
+    let Event::Undone(undone) = hall.next() else { panic!("not told") };
+    assert_eq!((undone.received, undone.sent), (3..4, 3..4));
+    let mut wire = hall.come_back(3);
+    wire.send("35=D|34=4|11=b");
+    assert_eq!(hall.next(), Event::Message("b".to_owned()));
+    assert_eq!(wire.next(), "35=8|34=4|11=b");
+}
+
+#[test]
+fn a_session_that_has_panicked_comes_back_or_stays_down() {
+    for after_panic in [AfterPanic::Revive, AfterPanic::End] {
+        let hall = Hall::start(venue(|s| s.after_panic = after_panic));
+        let mut wire = hall.log_on();
+        wire.send("35=D|34=2|11=a");
+        assert_eq!(hall.next(), Event::Message("a".to_owned()));
+        assert!(wire.next().ends_with("11=a"));
+        wire.send("35=D|34=3|11=panic");
+        assert_eq!(hall.next(), Event::Message("panic".to_owned()));
+        assert_eq!(wire.next(), "");
+        assert_eq!(hall.next(), Event::Ended(Disconnect::Panicked, String::new()));
+        if after_panic == AfterPanic::End {
+            let mut refused = Wire::connect(hall.engine.listening()[0], BeginString::Fix44);
+            refused.send("35=A|34=4|98=0|108=30");
+            assert_eq!(refused.next(), "", "it stays down");
+            hall.session.revive();
+        }
+        let Event::Undone(undone) = hall.next() else { panic!("not told") };
+        assert!(undone.received.is_empty() && undone.sent.is_empty(), "{undone}");
+        // The message counts; what was sent before goes out again.
+        let mut wire = hall.come_back(4);
+        wire.send("35=2|34=5|7=1|16=0");
+        assert!(wire.next().starts_with("35=4|34=1|"));
+        let again = wire.next();
+        assert!(again.starts_with("35=8|34=2|43=Y|") && again.ends_with("11=a"), "{again}");
+        wire.send("35=D|34=6|11=b");
+        assert_eq!(hall.next(), Event::Message("b".to_owned()));
+    }
+}
+
+#[test]
+fn a_sender_that_panics_takes_nobody_down_for_good() {
+    let hall = Hall::start(venue(|_| ()));
+    let wire = hall.log_on();
+    // The turn of the logon is over: the message takes the direct way.
+    assert_eq!(hall.session.next_numbers(), (2, 2));
+    let sender = hall.session.clone();
+    let panicked = std::thread::spawn(move || {
+        sender.send("D", |order| {
+            order.str(tag::CL_ORD_ID, "half");
+            panic!("a bug of the sender");
+        })
+    });
+    assert!(panicked.join().is_err());
+    hall.session.revive();
+    drop(wire);
+    assert_eq!(hall.next(), Event::Ended(Disconnect::Panicked, String::new()));
+    assert!(matches!(hall.next(), Event::Undone(_)));
+    let _wire = hall.come_back(2);
+    hall.session.send("B", |news| _ = news.str(tag::TEXT, "x")).unwrap();
+}

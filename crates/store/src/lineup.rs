@@ -1,0 +1,174 @@
+//! Which segment each file of a store is, by what its header says; the names may have been
+//! exchanged, and files of other stores may lie there.
+//!
+//! **Invariant:** nothing is written, and of each file only the header is read.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::path::{Path, PathBuf};
+
+use crate::compress;
+use crate::disk::Files;
+use crate::error::{Damage, StoreError};
+use crate::header::{HEADER, Owner, SegmentHeader};
+use crate::newest::{self, LOCK, Newest};
+use crate::segment::{self, io_error};
+
+/// The files of a store in the order of their segments.
+#[derive(Debug)]
+pub(crate) struct Lineup {
+    /// The number in the name of the file that holds each segment.
+    pub(crate) files: BTreeMap<u64, u64>,
+    /// Files that hold no segment of this store.
+    pub(crate) strays: BTreeMap<u64, Stray>,
+    heads: BTreeMap<u64, Result<SegmentHeader, Damage>>,
+    /// What the lock file notes, unless it is another store's.
+    pub(crate) noted: Option<Newest>,
+    /// The lock file is another store's.
+    pub(crate) has_stray_note: bool,
+    /// Which store it is, if any file says so.
+    pub(crate) store: Option<u64>,
+    /// The session that it belongs to.
+    pub(crate) owner: Owner,
+}
+
+/// Why a file is none of the store's, and what it is.
+#[derive(Debug)]
+pub(crate) struct Stray {
+    pub(crate) reason: Damage,
+    pub(crate) seen: String,
+}
+
+impl Lineup {
+    /// Looks at the store in `dir`.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`], and [`StoreError::Damaged`] if a newer version of the format wrote one.
+    pub(crate) fn of(dir: &Path) -> Result<Self, StoreError> {
+        // The note first: a writer may go on meanwhile.
+        let noted = newest::peek(dir);
+        let mut heads = BTreeMap::new();
+        for number in segment::list(&Files, dir)? {
+            heads.insert(number, head(&segment::path(dir, number))?);
+        }
+        let store = most_frequent(heads.values().flatten().filter_map(SegmentHeader::store))
+            .or_else(|| noted?.store);
+        let has_stray_note =
+            noted.is_some_and(|noted| noted.store.is_some_and(|id| Some(id) != store));
+        let noted = noted.filter(|_| !has_stray_note);
+        let (files, strays) = (BTreeMap::new(), BTreeMap::new());
+        let owner = Owner::NOBODY;
+        let mut lineup = Self { files, strays, heads, noted, has_stray_note, store, owner };
+        lineup.sort_out();
+        let last = lineup.files.keys().rev().find_map(|&number| lineup.header(number));
+        lineup.owner = last.map_or(Owner::NOBODY, SegmentHeader::owner);
+        Ok(lineup)
+    }
+
+    /// Gives each file its place: first those that are where they belong, then those that say where
+    /// they belong, then those that say nothing.
+    fn sort_out(&mut self) {
+        let heads = std::mem::take(&mut self.heads);
+        let mut later = Vec::new();
+        for (&file, head) in &heads {
+            match head {
+                Ok(head) if self.is_other_store(head) => {
+                    self.strays.insert(file, stray_store(head, self.store));
+                }
+                Ok(head) if head.number == file => _ = self.files.insert(file, file),
+                _ => later.push(file),
+            }
+        }
+        let (named, mute): (Vec<_>, Vec<_>) = later.into_iter().partition(|n| heads[n].is_ok());
+        let mut free: Vec<u64> = Vec::new();
+        for file in named {
+            let number = heads[&file].map_or(file, |head| head.number);
+            if let Entry::Vacant(place) = self.files.entry(number) {
+                place.insert(file);
+                free.push(file);
+            } else {
+                let seen = format!("it is a copy of segment {number}");
+                self.strays.insert(file, Stray { reason: Damage::Name, seen });
+            }
+        }
+        for file in mute {
+            // Its name, or one that a file has which took its place.
+            let place = std::iter::once(file).chain(free.iter().copied());
+            let place = place.into_iter().find(|number| !self.files.contains_key(number));
+            self.files.insert(place.unwrap_or(file), file);
+        }
+        self.heads = heads;
+        self.drop_replaced();
+    }
+
+    fn is_other_store(&self, head: &SegmentHeader) -> bool {
+        head.store().is_some_and(|store| Some(store) != self.store)
+    }
+
+    /// Takes out the segments that are not those which the next one, or the note, says.
+    fn drop_replaced(&mut self) {
+        let numbers: Vec<u64> = self.files.keys().copied().collect();
+        for number in numbers {
+            let file = self.files[&number];
+            let Some(head) = self.header(number) else { continue };
+            let (own, head_is_old) = (head.mark(), head.is_old());
+            if self.mark(number).is_none_or(|mark| mark == own) {
+                continue;
+            }
+            let seen = match head_is_old {
+                true => "of a store that was written by an older version",
+                false => "of a copy of this store that went another way",
+            };
+            self.files.remove(&number);
+            self.strays.insert(file, Stray { reason: Damage::Store, seen: seen.to_owned() });
+        }
+    }
+
+    /// The header of a segment, if it is there and sound.
+    pub(crate) fn header(&self, number: u64) -> Option<&SegmentHeader> {
+        self.heads[self.files.get(&number)?].as_ref().ok()
+    }
+
+    /// The mark of a segment as others say it: the one behind, or the note.
+    pub(crate) fn mark(&self, number: u64) -> Option<u64> {
+        let noted = self.noted.filter(|noted| noted.number == number);
+        let behind = || self.header(number + 1)?.identity.ok().map(|identity| identity.before);
+        noted.and_then(|noted| noted.mark).or_else(behind)
+    }
+
+    /// The lock file.
+    pub(crate) fn note_path(dir: &Path) -> PathBuf {
+        dir.join(LOCK)
+    }
+}
+
+/// The header of the file, or what is wrong with it.
+fn head(path: &Path) -> Result<Result<SegmentHeader, Damage>, StoreError> {
+    let head = compress::read_head(path, HEADER).map_err(|source| io_error(path, source))?;
+    match SegmentHeader::decode(&head) {
+        Err(Damage::Version) => {
+            let (path, reason) = (path.to_path_buf(), Damage::Version);
+            Err(StoreError::Damaged { path, offset: 8, reason })
+        }
+        head => Ok(head),
+    }
+}
+
+fn stray_store(head: &SegmentHeader, store: Option<u64>) -> Stray {
+    let owner = head.owner();
+    let seen = match owner.is_nobody() || store.is_none() {
+        true => "of another store".to_owned(),
+        false => format!("of a store of the session {}", owner.name()),
+    };
+    Stray { reason: Damage::Store, seen }
+}
+
+/// The last of those that are there most often.
+fn most_frequent(stores: impl Iterator<Item = u64>) -> Option<u64> {
+    let mut counts: BTreeMap<u64, (usize, usize)> = BTreeMap::new();
+    for (place, store) in stores.enumerate() {
+        let count = counts.entry(store).or_default();
+        *count = (count.0 + 1, place);
+    }
+    counts.into_iter().max_by_key(|(_, count)| *count).map(|(store, _)| store)
+}

@@ -1,0 +1,110 @@
+//! What is done to a store's directory when it is opened, and when a segment begins: the lock, the
+//! remains of earlier processes, new segments in their places.
+
+use std::fs::{File, TryLockError};
+use std::io;
+use std::path::Path;
+
+use crate::disk::{Disk, Map as _};
+use crate::error::StoreError;
+use crate::file::Options;
+use crate::header::{HEADER, SegmentHeader};
+use crate::newest::{self, LOCK};
+use crate::segment::{self, io_error};
+
+pub(crate) fn lock<D: Disk>(disk: &D, dir: &Path) -> Result<D::Lock, StoreError> {
+    disk.create_dir(dir).map_err(|source| io_error(dir, source))?;
+    lock_existing(disk, dir)
+}
+
+/// The same where the directory must be there.
+pub(crate) fn lock_existing<D: Disk>(disk: &D, dir: &Path) -> Result<D::Lock, StoreError> {
+    let path = dir.join(LOCK);
+    match disk.lock(&path) {
+        Ok(lock) => Ok(lock),
+        Err(TryLockError::WouldBlock) => Err(StoreError::Locked { path }),
+        Err(TryLockError::Error(source)) => Err(io_error(&path, source)),
+    }
+}
+
+/// Keeps others from opening a store, without writing.
+#[derive(Debug)]
+pub(crate) struct Held(File);
+
+impl Drop for Held {
+    /// The lock ends here even if a child process that was just started has the file as well.
+    fn drop(&mut self) {
+        drop(self.0.unlock());
+    }
+}
+
+/// Keeps others from opening the store; a store without lock file is nobody's.
+pub(crate) fn hold(dir: &Path) -> Result<Option<Held>, StoreError> {
+    let path = dir.join(LOCK);
+    let file = match File::open(&path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(source) => return Err(io_error(&path, source)),
+    };
+    match file.try_lock_shared() {
+        Ok(()) => Ok(Some(Held(file))),
+        Err(TryLockError::WouldBlock) => Err(StoreError::Locked { path }),
+        Err(TryLockError::Error(source)) => Err(io_error(&path, source)),
+    }
+}
+
+/// Removes segments that were being made when their process ended; they were never part of the
+/// store. Other files that end so are somebody else's.
+pub(crate) fn remove_unfinished(disk: &impl Disk, dir: &Path) -> Result<(), StoreError> {
+    for path in disk.list(dir).map_err(|source| io_error(dir, source))? {
+        if segment::is_unfinished(&path) {
+            disk.remove(&path).map_err(|source| io_error(&path, source))?;
+        }
+    }
+    Ok(())
+}
+
+/// Gives a segment its header and its final name. Makes it first, with room for `needed` bytes, if
+/// it is not prepared.
+pub(crate) fn install<D: Disk>(
+    disk: &D,
+    dir: &Path,
+    options: &Options,
+    header: &mut SegmentHeader,
+    (prepared, needed): (Option<D::Map>, usize),
+) -> Result<D::Map, StoreError> {
+    let durable = options.is_durable();
+    let (from, to) = (segment::path_new(dir, header.number), segment::path(dir, header.number));
+    let bytes = options.segment_bytes(header.number).max(needed);
+    let map = prepared.map_or_else(|| disk.make(&from, bytes, options.durability), Ok);
+    let mut map = map.map_err(|source| io_error(&from, source))?;
+    header.bytes = map.len() as u64;
+    map[..HEADER].copy_from_slice(&header.encode());
+    map.settle();
+    if durable {
+        map.sync(0, HEADER).map_err(|source| io_error(&from, source))?;
+    }
+    disk.rename(&from, &to).map_err(|source| io_error(&to, source))?;
+    if durable {
+        sync_dir(disk, dir)?;
+    }
+    Ok(map)
+}
+
+/// Notes the newest segment of a store that is opened. Who was killed while he made it may have
+/// left its name in memory only.
+pub(crate) fn note_newest(
+    disk: &impl Disk,
+    dir: &Path,
+    options: &Options,
+    header: &SegmentHeader,
+) -> Result<(), StoreError> {
+    if options.is_durable() {
+        sync_dir(disk, dir)?;
+    }
+    newest::write(disk, dir, header)
+}
+
+pub(crate) fn sync_dir(disk: &impl Disk, dir: &Path) -> Result<(), StoreError> {
+    disk.sync_dir(dir).map_err(|source| io_error(dir, source))
+}

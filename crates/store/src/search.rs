@@ -1,0 +1,337 @@
+//! Where sound batches begin behind bytes that are none, and what those bytes are.
+//!
+//! **Invariant:** the work is at most a constant for each byte, whatever the bytes are: a
+//! counterparty may have chosen them. So no byte goes through a checksum twice: a pass over all of
+//! them keeps the state of the checksum at each place where a record can begin, and from two of
+//! these comes the checksum of what lies between.
+
+use crate::format::{self, ALIGN, BEGIN, END, Seal};
+
+/// What lies behind the last sound batch of a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tail {
+    /// Nothing but zeros.
+    Clean,
+    /// The remains of one batch, up to this many bytes behind.
+    Torn { bytes: usize },
+    /// Sound batches, so that something before them was destroyed.
+    Damaged,
+}
+
+/// Looks at everything from `start` on, where no sound batch begins.
+pub(crate) fn tail(file: &[u8], start: usize, seal: Seal) -> Tail {
+    let bytes = written(file.get(start..).unwrap_or_default());
+    match bytes {
+        0 => Tail::Clean,
+        _ if Search::new(file, start, seal).next(start).is_some() => Tail::Damaged,
+        bytes => Tail::Torn { bytes },
+    }
+}
+
+/// Bytes up to the last one that isn't zero.
+pub(crate) fn written(bytes: &[u8]) -> usize {
+    bytes.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1)
+}
+
+/// A sound batch as it was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Batch {
+    pub(crate) start: usize,
+    pub(crate) end: usize,
+    /// Where it was written. Elsewhere, somebody has moved it.
+    pub(crate) home: usize,
+}
+
+/// A search through the part of a file in which something is not sound.
+pub(crate) struct Search<'f> {
+    file: &'f [u8],
+    seal: Seal,
+    sums: Sums,
+    /// For each place of a record the end of the chain of sound records that begins there and
+    /// closes a batch; 0 for none.
+    chains: Vec<u32>,
+    /// Places of records that carry the checksum of no segment: bodies of messages that imitate
+    /// batches.
+    imitations: Vec<usize>,
+}
+
+impl<'f> Search<'f> {
+    /// Looks at everything from `start` on.
+    pub(crate) fn new(file: &'f [u8], start: usize, seal: Seal) -> Self {
+        let start = start.next_multiple_of(ALIGN);
+        let bytes = written(file.get(start..).unwrap_or_default());
+        let sums = Sums::of(file, start, bytes);
+        let chains = vec![0; bytes.div_ceil(ALIGN)];
+        let mut search = Self { file, seal, sums, chains, imitations: Vec::new() };
+        for slot in (0..search.chains.len()).rev() {
+            search.look_at(slot);
+        }
+        search.imitations.reverse();
+        search
+    }
+
+    /// The first sound batch at or behind `start`.
+    pub(crate) fn next(&self, start: usize) -> Option<Batch> {
+        let first = self.slot(start.next_multiple_of(ALIGN))?;
+        let slot = (first..self.chains.len()).find(|&slot| {
+            self.chains[slot] > 0 && format::flags(&self.file[self.place(slot)..]) & BEGIN != 0
+        })?;
+        let start = self.place(slot);
+        let home = self.seal.home(&self.file[start..], start);
+        Some(Batch { start, end: self.chains[slot] as usize, home })
+    }
+
+    /// Batches between the two places that are none of this segment: what a counterparty has put
+    /// into the body of a message.
+    pub(crate) fn imitations(&self, start: usize, end: usize) -> usize {
+        let before = |place| self.imitations.partition_point(|&at| at < place);
+        before(end.max(start)) - before(start)
+    }
+
+    fn place(&self, slot: usize) -> usize {
+        self.sums.start + slot * ALIGN
+    }
+
+    fn slot(&self, place: usize) -> Option<usize> {
+        Some(place.checked_sub(self.sums.start)? / ALIGN)
+    }
+
+    /// Decides about one place; those behind it are known.
+    fn look_at(&mut self, slot: usize) {
+        let at = self.place(slot);
+        let record = &self.file[at..];
+        let Some(framed) = format::read_record(record) else { return };
+        let len = format::u32_at(record, 0);
+        let crc = self.sums.record_crc(at, framed.size, len);
+        if crc != self.seal.unkeyed(record) {
+            if self.seal != Seal::Plain
+                && framed.flags & BEGIN != 0
+                && crc == Seal::Plain.unkeyed(record)
+            {
+                self.imitations.push(at);
+            }
+            return;
+        }
+        let home = self.seal.home(record, at);
+        // What was moved was moved within what isn't sound any more.
+        if home != at && !(self.sums.start..self.file.len()).contains(&home) {
+            return;
+        }
+        let next = at + framed.size;
+        let end = match framed.flags & END {
+            0 => self.chain_behind(next, home.wrapping_sub(at)),
+            _ => u32::try_from(next).ok(),
+        };
+        self.chains[slot] = end.unwrap_or(0);
+    }
+
+    /// The end of the chain that goes on at `at`, if it was moved as far as what is before it.
+    fn chain_behind(&self, at: usize, moved: usize) -> Option<u32> {
+        let end = *self.chains.get(self.slot(at)?)?;
+        let record = &self.file[at..];
+        let goes_on = end > 0
+            && format::flags(record) & BEGIN == 0
+            && self.seal.home(record, at).wrapping_sub(at) == moved;
+        goes_on.then_some(end)
+    }
+}
+
+/// The checksums of all stretches of a file between two places where records can begin.
+struct Sums {
+    start: usize,
+    /// The state of the checksum, begun with zeros, at each place.
+    states: Vec<u32>,
+    /// x to the power of 64 · 256^k · n, for n below 256.
+    powers: [[u32; 256]; 3],
+    /// Bytes that went through a checksum.
+    #[cfg(test)]
+    work: usize,
+}
+
+impl Sums {
+    /// The sums of `bytes` bytes from `start` on, behind which there are only zeros.
+    fn of(file: &[u8], start: usize, bytes: usize) -> Self {
+        let mut states = Vec::with_capacity(bytes.div_ceil(ALIGN) + 1);
+        states.push(0);
+        let mut state = 0;
+        let rest = file.get(start..).unwrap_or_default();
+        for place in rest[..bytes.next_multiple_of(ALIGN).min(rest.len())].chunks(ALIGN) {
+            state = append(state, place);
+            states.push(state);
+        }
+        Self {
+            start,
+            states,
+            powers: powers(),
+            #[cfg(test)]
+            work: bytes,
+        }
+    }
+
+    fn record_crc(&self, at: usize, size: usize, len: u32) -> u32 {
+        let begun = append(!0, &len.to_le_bytes());
+        let (from, to) = (at + ALIGN, at + size);
+        let moved = self.shifted(self.state(from) ^ begun, to - from);
+        !(self.state(to) ^ moved)
+    }
+
+    /// The state at `at`, which may lie in the zeros behind.
+    fn state(&self, at: usize) -> u32 {
+        let slot = (at - self.start) / ALIGN;
+        let last = self.states.len() - 1;
+        match self.states.get(slot) {
+            Some(state) => *state,
+            None => self.shifted(self.states[last], (slot - last) * ALIGN),
+        }
+    }
+
+    /// The state after so many zeros more, a multiple of 8.
+    fn shifted(&self, state: u32, zeros: usize) -> u32 {
+        let mut places = zeros / ALIGN;
+        let mut state = state;
+        for powers in &self.powers {
+            state = times(state, powers[places % 256]);
+            places /= 256;
+        }
+        assert_eq!(places, 0, "a record has at most 16 MiB");
+        state
+    }
+}
+
+/// The state of CRC-32C after these bytes.
+fn append(state: u32, bytes: &[u8]) -> u32 {
+    !crc32c::crc32c_append(!state, bytes)
+}
+
+/// The polynomial of CRC-32C, as all here with the highest power in the lowest bit.
+const POLYNOMIAL: u32 = 0x82f6_3b78;
+const ONE: u32 = 1 << 31;
+
+/// The product of two polynomials, modulo that of the checksum.
+const fn times(a: u32, b: u32) -> u32 {
+    let (mut a, mut product, mut bit) = (a, 0, ONE);
+    while bit != 0 {
+        if b & bit != 0 {
+            product ^= a;
+        }
+        a = (a >> 1) ^ (POLYNOMIAL & (a & 1).wrapping_neg());
+        bit >>= 1;
+    }
+    product
+}
+
+fn powers() -> [[u32; 256]; 3] {
+    // x^64, the shift by eight bytes.
+    let mut step = append(ONE, &[0; ALIGN]);
+    let mut powers = [[ONE; 256]; 3];
+    for row in &mut powers {
+        for n in 1..256 {
+            row[n] = times(row[n - 1], step);
+        }
+        step = times(row[255], step);
+    }
+    powers
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::{RECORD_HEADER, record_size, seal_record, write_len, write_record};
+    use crate::record::{Kind, Record};
+
+    const SEAL: Seal = Seal::Keyed(0xfeed_face_cafe_beef);
+
+    /// Records at `at`, one batch each if `flags` says so.
+    fn put(file: &mut [u8], at: usize, bytes: &[u8], flags: u8, seal: Seal) -> usize {
+        let (len, size) = ((RECORD_HEADER + bytes.len()) as u32, record_size(bytes.len()));
+        let place = &mut file[at..at + size];
+        place.fill(0);
+        write_record(place, 7, &Record::Outbound { seq: 5, kind: Kind::Application, bytes });
+        seal_record(place, at, len, flags, seal);
+        write_len(place, len);
+        at + size
+    }
+
+    /// The simplest search there is.
+    fn first_batch(file: &[u8], start: usize, seal: Seal) -> Option<Batch> {
+        let places = (start.next_multiple_of(ALIGN)..file.len()).step_by(ALIGN);
+        let mut found = places.filter_map(|at| Some((at, format::batch_end(file, at, seal)?)));
+        found.next().map(|(start, end)| Batch { start, end, home: start })
+    }
+
+    #[test]
+    fn it_finds_what_the_simplest_search_finds() {
+        for seal in [Seal::Plain, SEAL] {
+            let mut file = vec![0xa5; 4096];
+            let mut at = put(&mut file, 120, b"one", BEGIN | END, seal);
+            at = put(&mut file, at, b"", BEGIN, seal);
+            at = put(&mut file, at, &[9; 300], 0, seal);
+            at = put(&mut file, at, b"last", END, seal);
+            at = put(&mut file, at + 16, &[3; 700], BEGIN | END, seal);
+            // It ends with zeros, which nobody can tell from those behind.
+            at = put(&mut file, at, &[0; 90], BEGIN | END, seal);
+            file[at..].fill(0);
+            for broken in (100..at).step_by(13) {
+                let mut file = file.clone();
+                file[broken] ^= 4;
+                let search = Search::new(&file, 64, seal);
+                for start in (64..at + 8).step_by(4) {
+                    let expected = first_batch(&file, start, seal);
+                    assert_eq!(search.next(start), expected, "{seal:?} {broken} {start}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_batch_that_was_moved_tells_where_it_belongs() {
+        let mut file = vec![0; 2048];
+        let one = put(&mut file, 256, &[1; 40], BEGIN | END, SEAL);
+        let mut other = put(&mut file, one, &[2; 40], BEGIN, SEAL);
+        other = put(&mut file, other, &[3; 40], END, SEAL);
+        let (len, moved) = (other - one, file[one..other].to_vec());
+        let first = file[256..one].to_vec();
+        file[256..256 + len].copy_from_slice(&moved);
+        file[256 + len..other].copy_from_slice(&first);
+        let search = Search::new(&file, 256, SEAL);
+        let batch = search.next(256).unwrap();
+        assert_eq!(batch, Batch { start: 256, end: 256 + len, home: one });
+        let batch = search.next(batch.end).unwrap();
+        assert_eq!(batch, Batch { start: 256 + len, end: other, home: 256 });
+        assert_eq!(tail(&file, 256, SEAL), Tail::Damaged);
+        assert_eq!(search.next(batch.end), None);
+    }
+
+    /// A tail of so many bytes, full of heads of records which claim all that is behind them. The
+    /// checksum of none is right, or that of each.
+    fn crafted(bytes: usize, is_right: bool) -> Vec<u8> {
+        let mut file = vec![0; 64 + bytes];
+        for at in (64..file.len() - RECORD_HEADER).step_by(RECORD_HEADER).rev() {
+            let len = (file.len() - at).min(format::RECORD_MAX) as u32;
+            let place = &mut file[at..at + len as usize];
+            place[8..16].copy_from_slice(&1_u64.to_le_bytes());
+            place[24..27].copy_from_slice(&[1, 2, BEGIN]);
+            if is_right {
+                seal_record(place, at, len, BEGIN, Seal::Plain);
+            }
+            write_len(place, len);
+        }
+        file
+    }
+
+    #[test]
+    fn the_work_is_linear_in_the_bytes_whatever_they_are() {
+        for (is_right, bytes) in [(false, 1 << 20), (true, 1 << 13)] {
+            for seal in [Seal::Plain, SEAL] {
+                let file = crafted(bytes, is_right);
+                let search = Search::new(&file, 64, seal);
+                assert_eq!(search.next(64), None);
+                assert!(search.sums.work <= bytes, "{} bytes checked", search.sums.work);
+                assert!(search.chains.len() <= bytes / ALIGN, "each place is looked at once");
+                let imitated = if is_right && seal == SEAL { bytes / RECORD_HEADER - 1 } else { 0 };
+                assert_eq!(search.imitations.len(), imitated);
+                assert_eq!(tail(&file, 64, seal), Tail::Torn { bytes: written(&file[64..]) });
+            }
+        }
+    }
+}

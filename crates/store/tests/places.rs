@@ -1,0 +1,181 @@
+//! The directory of a store: what vanishes from it, what else lies in it, who may read it.
+
+#![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
+use std::path::Path;
+use std::sync::Mutex;
+
+use transfix_store::{
+    Damage, Durability, FileStore, Kind, Options, Record, Retention, Store, StoreError,
+};
+use transfix_testkit::temp::TempDir;
+
+const SMALL: Options =
+    Options { durability: Durability::Process, segment_bytes_first: 4096, segment_bytes_max: 4096 };
+
+fn open(dir: &Path) -> FileStore {
+    FileStore::open(dir, SMALL, 5).unwrap().0
+}
+
+fn send(store: &mut FileStore) -> Result<(), StoreError> {
+    let seq = store.numbers().next_out;
+    store.put(seq, Record::Outbound { seq, kind: Kind::Application, bytes: &[b'm'; 200] })?;
+    store.commit()
+}
+
+/// Sends until it fails: at the next new segment at the latest.
+fn sends_until_it_fails(store: &mut FileStore) -> StoreError {
+    (0..40).find_map(|_| send(store).err()).expect("it fails before long")
+}
+
+#[test]
+fn what_vanishes_is_noticed_at_the_next_segment() {
+    type Vanish = fn(&Path);
+    let cases: [(&str, Vanish); 4] = [
+        ("the directory", |dir| fs::rename(dir, dir.with_extension("away")).unwrap()),
+        ("an earlier segment", |dir| fs::remove_file(dir.join("00000000.seg")).unwrap()),
+        ("the last segment", |dir| fs::remove_file(dir.join("00000001.seg")).unwrap()),
+        ("the lock", |dir| fs::remove_file(dir.join("lock")).unwrap()),
+    ];
+    for (what, vanish) in cases {
+        let dir = TempDir::new();
+        let mut store = open(&dir.path().join("store"));
+        (0..20).for_each(|_| send(&mut store).unwrap());
+        vanish(&dir.path().join("store"));
+        let error = sends_until_it_fails(&mut store);
+        let StoreError::Io { source, .. } = &error else { panic!("{what}: {error}") };
+        assert_eq!(source.kind(), std::io::ErrorKind::NotFound, "{what}");
+    }
+}
+
+#[test]
+fn a_store_that_was_exchanged_for_another_is_not_gone_on_with() {
+    let dir = TempDir::new();
+    let [ours, theirs, link] = ["ours", "theirs", "link"].map(|name| dir.path().join(name));
+    (0..3).for_each(|_| send(&mut open(&theirs)).unwrap());
+    fs::create_dir(&ours).unwrap();
+    symlink(&ours, &link).unwrap();
+    let point_to = |target: &Path| {
+        fs::remove_file(&link).unwrap();
+        symlink(target, &link).unwrap();
+    };
+    let mut store = open(&link);
+    send(&mut store).unwrap();
+    point_to(&theirs);
+    let (before, other) = (fs::read(theirs.join("00000000.seg")).unwrap(), open(&theirs));
+    let error = sends_until_it_fails(&mut store);
+    assert!(matches!(error, StoreError::Damaged { reason: Damage::Replaced, .. }), "{error}");
+    assert!(error.to_string().contains("put the store back into its place"), "{error}");
+    // Another engine has it, and then nobody has it.
+    assert!(matches!(store.reopen(), Err(StoreError::Locked { .. })));
+    drop(other);
+    let error = store.reopen().unwrap_err();
+    assert!(matches!(error, StoreError::Damaged { reason: Damage::Replaced, .. }), "{error}");
+    assert!(fs::read(theirs.join("00000000.seg")).unwrap() == before);
+    drop(open(&theirs));
+    // Ours was not held meanwhile; whoever has it now keeps it.
+    point_to(&ours);
+    let other = open(&ours);
+    assert!(matches!(store.reopen(), Err(StoreError::Locked { .. })));
+    drop(other);
+    store.reopen().unwrap();
+    (0..40).for_each(|_| send(&mut store).unwrap());
+    assert!(matches!(FileStore::open(&ours, SMALL, 5), Err(StoreError::Locked { .. })));
+}
+
+#[test]
+fn remains_of_segments_go_and_files_of_others_stay() {
+    let dir = TempDir::new();
+    drop(open(dir.path()));
+    let [ours, others] = [
+        ["00000001.new", "00000007.new", "00000000.seg.new"],
+        ["notes.new", "1.new", "000000001.new"],
+    ]
+    .map(|names| names.map(|name| dir.path().join(name)));
+    for path in ours.iter().chain(&others) {
+        fs::write(path, "part").unwrap();
+    }
+    drop(open(dir.path()));
+    assert!(ours.iter().all(|path| !path.exists()) && others.iter().all(|path| path.exists()));
+}
+
+static REPORTS: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+#[test]
+fn a_segment_that_cannot_be_made_beforehand_is_told_at_once() {
+    let dir = TempDir::new();
+    let mut store = open(dir.path());
+    store.report_to(|error| REPORTS.lock().unwrap().push(error.to_string()));
+    let obstacle = dir.path().join("00000001.new");
+    fs::create_dir(&obstacle).unwrap();
+    while store.numbers().next_out < 12 {
+        send(&mut store).unwrap();
+    }
+    // It waits for the thread that makes the segment.
+    drop(store);
+    let reports = REPORTS.lock().unwrap();
+    assert_eq!(reports.len(), 1, "{reports:?}");
+    assert!(reports[0].contains("00000001.new"), "{reports:?}");
+}
+
+#[test]
+fn stores_are_their_owners_alone() {
+    let dir = TempDir::new();
+    let at = dir.path().join("deep/store");
+    let mut store = open(&at);
+    (0..40).for_each(|_| send(&mut store).unwrap());
+    drop(store);
+    let new = dir.path().join("new");
+    FileStore::repair(&at, &new, None).unwrap();
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    for dir in [&at, &new] {
+        assert_eq!(mode(dir), 0o700);
+        let files: Vec<_> = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()).collect();
+        assert!(files.len() > 2);
+        for path in files {
+            assert_eq!(mode(&path), 0o600, "{}", path.display());
+        }
+    }
+    assert_eq!(mode(at.parent().unwrap()), 0o700);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn an_archive_on_another_file_system_gets_copies() {
+    let dir = TempDir::new();
+    let memory = Path::new("/dev/shm").join(format!("transfix-archive-{}", std::process::id()));
+    fs::create_dir(&memory).unwrap();
+    let device = |path: &Path| fs::metadata(path).unwrap().dev();
+    assert_ne!(device(&memory), device(dir.path()), "the test needs two file systems");
+    let retention = Retention {
+        archive_dir: Some(memory.join("archive")),
+        bytes_max: 9_000,
+        ..Retention::default()
+    };
+    let mut store = open(dir.path());
+    store.retain(retention.clone(), 1, |error| panic!("{error}"));
+    (0..100).for_each(|_| send(&mut store).unwrap());
+    drop(store);
+    let names = |dir: &Path| {
+        let names = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().file_name());
+        let mut names: Vec<_> = names.map(|name| name.into_string().unwrap()).collect();
+        names.sort();
+        names
+    };
+    let archived = names(&memory.join("archive"));
+    assert!(archived.len() > 1 && archived.iter().all(|name| name.ends_with(".seg")));
+    assert!(archived.iter().all(|name| !names(dir.path()).contains(name)), "{archived:?}");
+    let read = || transfix_store::journal::read(&memory.join("archive")).unwrap();
+    let count = read().map(Result::unwrap).count();
+    assert!(count > 15);
+    // Killed between the copy and the end of the original: the next start ends it.
+    let left = dir.path().join(&archived[0]);
+    fs::copy(memory.join("archive").join(&archived[0]), &left).unwrap();
+    let mut store = open(dir.path());
+    store.retain(retention, 2, |error| panic!("{error}"));
+    drop(store);
+    assert!(!left.exists() && read().count() == count);
+    fs::remove_dir_all(memory).unwrap();
+}
