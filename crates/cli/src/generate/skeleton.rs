@@ -261,10 +261,8 @@ fn signature(method: &str, view: &str) -> String {
     if line.len() <= WIDTH {
         return format!("\n{line}\n");
     }
-    format!(
-        "\n    fn {method}(\n        &mut self,\n        message: {view}<'_>,\n        {session},\n    \
-         ) -> Self::Answer {{\n"
-    )
+    let arguments = ["&mut self", &format!("message: {view}<'_>"), session].join(",\n        ");
+    format!("\n    fn {method}(\n        {arguments},\n    ) -> Self::Answer {{\n")
 }
 
 /// What is used of the module, in lines that are filled.
