@@ -76,7 +76,8 @@ fn doubt(
     is_other.then(|| {
         format!(
             "the messages are of {meant}, and the dictionary is one of {named}: what only {meant} \
-             has is rejected; give an overlay with base = \"{meant}\", or the dictionary another name"
+             has is rejected; take an overlay with base = \"{meant}\", or name the dictionary \
+             otherwise"
         )
     })
 }
