@@ -6,6 +6,7 @@
 mod dictionaries;
 mod split;
 
+use std::borrow::Cow;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -16,7 +17,7 @@ use transfix::codec::shown::Shown;
 use transfix::codec::{CheckSumPolicy, FieldIndex, Frame, Garbled, Limits, SOH, frame};
 use transfix::store::StoreError;
 use transfix::store::journal::{self, Entry, Event};
-use transfix::{Message, Timestamp};
+use transfix::{Message, Timestamp, masked};
 
 pub(crate) use dictionaries::{Choice, Dictionaries, Pair};
 pub(crate) use split::{Delimiter, Wrong};
@@ -126,14 +127,28 @@ pub(crate) fn read(
                 "{path}: no .seg file here; name the directory of one session's store"
             )));
         }
-        return store(journal::read(path).map_err(unreadable)?, sink);
+        let entries = journal::read(path).map_err(unreadable)?;
+        return store(entries.map(|entry| entry.map(without_secrets)), sink);
     }
     if is_segment(path) {
-        return store(journal::read_file(path).map_err(unreadable)?, sink);
+        let entries = journal::read_file(path).map_err(unreadable)?;
+        return store(entries.map(|entry| entry.map(without_secrets)), sink);
     }
     let mut file =
         File::open(path).map_err(|error| Failure::Read(format!("{}: {error}", path.display())))?;
     stream(&mut file, delimiter, sink)
+}
+
+/// The entry with stars in place of passwords.
+pub(crate) fn without_secrets(mut entry: Entry) -> Entry {
+    if let Event::Outbound(journal::Message { bytes, .. })
+    | Event::Inbound(journal::Message { bytes, .. })
+    | Event::Queued { bytes, .. } = &mut entry.event
+        && let Cow::Owned(masked) = masked(bytes)
+    {
+        *bytes = masked;
+    }
+    entry
 }
 
 /// Messages of a capture or a log.

@@ -308,6 +308,10 @@ fn secrets_are_stars_in_what_is_printed_and_exported() {
     store.commit().unwrap();
     drop(store);
     let store = dir.path().to_str().unwrap();
+    // The verb for captures reads stores too; who wants to see secrets there takes the other one.
+    let printed = Command::new(env!("CARGO_BIN_EXE_transfix")).args(["print", store]).output();
+    let printed = String::from_utf8(printed.unwrap().stdout).unwrap();
+    assert!(printed.contains("****") && !printed.contains("hush"), "{printed}");
     let to = |form| ["export", store, "--to", form];
     for args in [&["print", store][..], &to("raw"), &to("json"), &to("quickfix-log")] {
         let shown = run(args).out;

@@ -1,12 +1,11 @@
 //! Which records of a store are wanted: by number, time, direction and type.
 
-use std::borrow::Cow;
-
 use transfix::store::StoreError;
-use transfix::store::journal::{self, Entry, Event, Message};
-use transfix::{Timestamp, masked, tag};
+use transfix::store::journal::{self, Entry, Message};
+use transfix::{Timestamp, tag};
 
 use super::moment;
+use crate::input::without_secrets;
 
 /// Which records.
 #[derive(clap::Args, Clone, Debug, Default)]
@@ -105,18 +104,6 @@ fn is_within(from: Option<Bound>, until: Option<Bound>, entry: &Entry) -> bool {
         }
 }
 
-/// The entry with stars in place of passwords.
-fn without_secrets(mut entry: Entry) -> Entry {
-    if let Event::Outbound(Message { bytes, .. })
-    | Event::Inbound(Message { bytes, .. })
-    | Event::Queued { bytes, .. } = &mut entry.event
-        && let Cow::Owned(masked) = masked(bytes)
-    {
-        *bytes = masked;
-    }
-    entry
-}
-
 /// The first value of a tag of the header, whatever the rest of the message is.
 pub(super) fn value(message: &[u8], tag: u32) -> Option<&[u8]> {
     let tag = tag.to_string();
@@ -128,6 +115,7 @@ pub(super) fn value(message: &[u8], tag: u32) -> Option<&[u8]> {
 mod tests {
     use super::*;
     use transfix::store::Kind;
+    use transfix::store::journal::Event;
 
     fn entry(time_ns: u64, event: Event) -> Entry {
         Entry { segment: 0, offset: 0, time_ns, event }
