@@ -22,10 +22,11 @@ Examples:
   transfix generate FIX44 --extra-field '9001 VenueFlag BOOLEAN NewOrderSingle:Y,ExecutionReport'
       a field more, required in one message and optional in another
   transfix generate FIX50SP2 --session FIXT11 --skeleton acceptor --output my-venue
-      a program with its settings: `cd my-venue; cargo run`
+      a program with its settings: `cd my-venue; cargo run`. It finds the package transfix in the
+      checkout that this program is from; elsewhere say --transfix DIR
 
 The standard versions need no generating: switch on a feature of the package transfix, such as
-`fix44`. In a build script call transfix_dictionary::generate::build_script.
+`fix44`. In a build script call transfix_dictionary::generate::build_script: docs/messages.md.
 
 Exit code: 0 written, 2 wrong usage, or a dictionary or file is not readable or writable.";
 
@@ -59,7 +60,8 @@ pub(crate) struct Args {
     /// Write a whole program into the directory: Cargo.toml, settings.toml, src/main.rs.
     #[arg(long, value_enum)]
     skeleton: Option<Role>,
-    /// Where the program finds the package transfix, if not in a registry.
+    /// Where the program finds the package transfix: the directory of its Cargo.toml. By default
+    /// crates/engine of the checkout that this program was built in.
     #[arg(long, value_name = "DIR", requires = "skeleton")]
     transfix: Option<PathBuf>,
     /// Say which fields no message has.

@@ -38,12 +38,23 @@ fn skeletons_compile_without_a_warning() {
     )
     .unwrap();
     let (engine, extra) = (engine(), "9001 VenueFlag BOOLEAN NewOrderSingle:Y,ExecutionReport");
-    let common = ["--transfix", &engine, "--extra-field", extra, "--skeleton"];
+    let common = ["--extra-field", extra, "--skeleton"];
     let acceptor = ["FIX42", "--overlay", "venue.xml", "--output", "venue", "--module", "venue"];
     expect(0, dir, &[&acceptor[..], &common, &["acceptor"]].concat());
-    let initiator = ["FIX50", "--session", "FIXT11", "--output", "client", "--messages", "8,Logon"];
+    let initiator = [
+        "FIX50",
+        "--session",
+        "FIXT11",
+        "--output",
+        "client",
+        "--messages",
+        "8,9,AI,AR,AY,Logon",
+        "--transfix",
+        &engine,
+    ];
     expect(0, dir, &[&initiator[..], &common, &["initiator"]].concat());
-    let members = "[workspace]\nresolver = '3'\nmembers = ['venue', 'client']\n";
+    write_documented(&dir.join("documented"));
+    let members = "[workspace]\nresolver = '3'\nmembers = ['venue', 'client', 'documented']\n";
     fs::write(dir.join("Cargo.toml"), members).unwrap();
     let lock = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../Cargo.lock");
     fs::copy(lock, dir.join("Cargo.lock")).unwrap();
@@ -58,6 +69,35 @@ fn skeletons_compile_without_a_warning() {
         .unwrap();
     let errors = String::from_utf8_lossy(&checked.stderr);
     assert!(checked.status.success(), "{errors}");
+    let mut formats = Command::new(env!("CARGO"));
+    let formats = formats.args(["fmt", "--check", "-p", "venue", "-p", "client"]).current_dir(dir);
+    let formatted = formats.output().unwrap();
+    assert!(formatted.status.success(), "{}", String::from_utf8_lossy(&formatted.stdout));
+}
+
+/// The project that docs/messages.md describes, of the page's own snippets.
+fn write_documented(dir: &Path) {
+    let page = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/messages.md"));
+    let page = page.unwrap();
+    let snippet = |language: &str, part: &str| -> String {
+        let mut blocks = page.split("\n```").skip(1).step_by(2);
+        let found = blocks.find_map(|block| {
+            let (info, text) = block.split_once('\n')?;
+            (info == language && text.contains(part)).then_some(text)
+        });
+        found.unwrap_or_else(|| panic!("no snippet with {part}")).to_owned()
+    };
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let manifest = snippet("toml", "[build-dependencies]");
+    let manifest = manifest.replace("../transfix/crates", &crates.display().to_string());
+    let package = "[package]\nname = 'documented'\nversion = '0.1.0'\nedition = '2024'\n";
+    let main = snippet("text", "include!");
+    let main = format!("{main}\nfn main() {{\n    let _ = read;\n}}\n");
+    fs::create_dir_all(dir.join("src")).unwrap();
+    fs::write(dir.join("Cargo.toml"), format!("{package}\n{manifest}")).unwrap();
+    fs::write(dir.join("build.rs"), snippet("text", "build_script")).unwrap();
+    fs::write(dir.join("src/main.rs"), main).unwrap();
+    fs::write(dir.join("venue.xml"), snippet("xml", "base='FIX44'")).unwrap();
 }
 
 #[test]
@@ -104,11 +144,12 @@ fn what_is_wrong_is_said() {
     let dir = dir.path();
     fs::write(dir.join("o.xml"), "<fix>\n<fields><field name='Prise' type='INT'/></fields></fix>")
         .unwrap();
-    let cases: [(&[&str], &str); 7] = [
+    let cases: [(&[&str], &str); 8] = [
         (&["FIX45"], "did you mean 'FIX4"),
         (&["no.xml"], "no.xml: "),
         (&["FIX44", "--messages", "NewOrderSinle"], "did you mean 'NewOrderSingle'?"),
         (&["FIX44", "--overlay", "o.xml"], "o.xml:2: field 'Prise': attribute 'number' is missing"),
+        (&["FIX44", "--skeleton", "acceptor", "--transfix", "."], "no package transfix is there"),
         (&["FIX44", "--extra-field", "9001 A"], "give number, name, type and messages"),
         (&["FIX44", "--extra-field", "9001 A INT News:X"], "'News:X' ends in :Y or :N"),
         (&["FIX44", "--extra-field", "9001 A INT Nws"], "--extra-field:6: message 'Nws': is not"),

@@ -115,7 +115,7 @@ fn list_and_show_say_numbers_and_health() {
         assert!(expect(0, &args).out.contains("not kept"), "{args:?}");
     }
     let show = expect(0, &["show", &store]).out;
-    for text in ["next_out", "19700101-00:00:40.0", "00000001.seg", "logged\\x0aon", "sound"] {
+    for text in ["next_out", "19700101-00:00:40.0", "00000001.seg", "logged\\non", "sound"] {
         assert!(show.contains(text), "{text}: {show}");
     }
     let held = FileStore::open(&path, SMALL, 0).unwrap();

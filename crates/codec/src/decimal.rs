@@ -225,25 +225,33 @@ impl From<i64> for Decimal {
     }
 }
 
-impl From<i32> for Decimal {
-    fn from(mantissa: i32) -> Self {
-        Self::from(i64::from(mantissa))
-    }
+/// Whole numbers that always fit.
+macro_rules! from_whole {
+    ($($whole:ty)*) => {$(
+        impl From<$whole> for Decimal {
+            fn from(mantissa: $whole) -> Self {
+                Self::from(i64::from(mantissa))
+            }
+        }
+    )*};
 }
 
-impl From<u32> for Decimal {
-    fn from(mantissa: u32) -> Self {
-        Self::from(i64::from(mantissa))
-    }
+from_whole!(i8 i16 i32 u8 u16 u32);
+
+/// Whole numbers that fit if they are not beyond 63 bits.
+macro_rules! try_from_whole {
+    ($($whole:ty)*) => {$(
+        impl TryFrom<$whole> for Decimal {
+            type Error = OutOfRange;
+
+            fn try_from(mantissa: $whole) -> Result<Self, OutOfRange> {
+                i64::try_from(mantissa).map(Self::from).map_err(|_| OutOfRange)
+            }
+        }
+    )*};
 }
 
-impl TryFrom<u64> for Decimal {
-    type Error = OutOfRange;
-
-    fn try_from(mantissa: u64) -> Result<Self, OutOfRange> {
-        i64::try_from(mantissa).map(Self::from).map_err(|_| OutOfRange)
-    }
-}
+try_from_whole!(u64 usize isize i128 u128);
 
 /// Reads what [`Decimal::parse`] reads.
 impl FromStr for Decimal {

@@ -49,14 +49,16 @@ impl<'a> Shown<'a> {
 }
 
 /// Whether a terminal or an editor would not show this character as it stands: a control
-/// character, a mark that changes the direction of what follows, a separator of lines.
+/// character, a mark without width or one that changes the direction of what follows, a separator
+/// of lines.
 #[must_use]
 pub const fn is_hidden(c: char) -> bool {
     matches!(
         c,
         '\0'..='\x1f' | '\x7f'..='\u{9f}'
-            | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
-            | '\u{2060}'..='\u{2069}' | '\u{feff}'
+            | '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}'
+            | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'
+            | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}'
     )
 }
 

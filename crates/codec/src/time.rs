@@ -174,11 +174,18 @@ pub(crate) fn fraction(text: &[u8]) -> Option<u32> {
     if *point != b'.' || digits.is_empty() {
         return None;
     }
-    let kept = &digits[..digits.len().min(9)];
-    let all_digits = digits.len() == kept.len() || digits.iter().all(u8::is_ascii_digit);
-    let number = value::uint(kept).filter(|_| all_digits)?;
-    // Nine digits at most, filled up to nine.
-    Some(number.wrapping_mul(digits::power_of_ten(9 - kept.len())) as u32)
+    if digits.len() > 9 {
+        return long_fraction(digits);
+    }
+    // Filled up to nine digits.
+    Some(value::uint(digits)?.wrapping_mul(digits::power_of_ten(9 - digits.len())) as u32)
+}
+
+/// Nanoseconds of more than nine digits.
+#[cold]
+fn long_fraction(digits: &[u8]) -> Option<u32> {
+    let (kept, rest) = digits.split_at_checked(9)?;
+    u32::try_from(value::uint(kept)?).ok().filter(|_| rest.iter().all(u8::is_ascii_digit))
 }
 
 /// Year, month and day of a day since 1970-01-01, clamped to years of four digits.

@@ -33,7 +33,7 @@ use crate::handle::{Registry, SessionHandle, Standing};
 use crate::link::Down;
 use crate::mask::masked;
 use crate::protocol_log::{Tap, Unlogged};
-use crate::queue::SendQueue;
+use crate::queue::{SendQueue, is_bulky};
 use crate::repeats::{Cause, Repeats};
 use crate::replay::Replay;
 use crate::schedule::Hours;
@@ -55,6 +55,7 @@ pub(crate) struct LinkOptions {
     /// Whether what a garbled message covers is searched for whole messages.
     pub(crate) search_garbled: bool,
     pub(crate) queued_bytes_max: usize,
+    pub(crate) turn_messages_max: u32,
     pub(crate) keep_outbound: bool,
     pub(crate) keep_inbound: bool,
     pub(crate) offline: Offline,
@@ -147,6 +148,8 @@ pub(crate) struct Desk {
     /// Text(58) of the counterparty's Logout(5) in this connection.
     logout_text: Option<Vec<u8>>,
     repeats: Repeats,
+    /// When memory is given back, on the monotonic clock.
+    pub(crate) trim_at_ns: Option<u64>,
     /// A turn has panicked: what it has left in memory is not to be trusted.
     panicked: bool,
 }
@@ -185,6 +188,7 @@ impl Desk {
             expected: 0,
             logout_text: None,
             repeats: Repeats::default(),
+            trim_at_ns: None,
             panicked: false,
         }
     }
@@ -204,6 +208,27 @@ impl Desk {
             || self.replay.active
             || self.sends_more()
             || self.cut.is_some()
+    }
+
+    /// Whether a burst has left far more memory than is used.
+    #[inline]
+    pub(crate) fn is_bulky(&self) -> bool {
+        let replayed = &self.replay.out;
+        is_bulky(self.out.capacity(), self.out.bytes().len())
+            || is_bulky(replayed.capacity(), replayed.bytes().len())
+            || self.backlog.is_bulky()
+            || self.held_index.is_bulky()
+    }
+
+    /// Gives back the memory of a burst that is over.
+    pub(crate) fn trim(&mut self) {
+        for out in [&mut self.out, &mut self.replay.out] {
+            if is_bulky(out.capacity(), out.bytes().len()) {
+                out.shrink_to(OUTBOX_BYTES.max(out.bytes().len()));
+            }
+        }
+        self.backlog.trim();
+        self.held_index.trim();
     }
 
     /// The session of the engine in which most bytes wait.
@@ -504,7 +529,7 @@ impl Desk {
     /// When [`Desk::tick`] must be called at the latest.
     pub(crate) fn next_deadline(&self) -> Option<u64> {
         let session = self.session.next_deadline();
-        let others = [self.pause_until_ns, self.postponed.deadline()];
+        let others = [self.pause_until_ns, self.postponed.deadline(), self.trim_at_ns];
         session.into_iter().chain(others.into_iter().flatten()).min()
     }
 

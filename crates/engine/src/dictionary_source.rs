@@ -83,7 +83,7 @@ impl DictionarySource {
 }
 
 fn text_of(path: &Path) -> Result<String, String> {
-    std::fs::read_to_string(path).map_err(|error| format!("dictionary {}: {error}", path.display()))
+    std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
 }
 
 /// The table's form.

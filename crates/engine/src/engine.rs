@@ -538,6 +538,7 @@ pub(crate) fn assemble(
         garbled: settings.garbled,
         search_garbled: settings.search_garbled,
         queued_bytes_max: settings.queued_bytes_max,
+        turn_messages_max: settings.turn_messages_max,
         keep_outbound: settings.keep_outbound,
         keep_inbound: settings.keep_inbound,
         offline: settings.offline,
@@ -597,12 +598,24 @@ fn check_rules(
     let source = settings.dictionary.as_ref();
     let version = settings.default_appl_ver_id.map(transfix_session::ApplVerId);
     let book = &registry.rule_book;
-    let wrong = |error| EngineError::Settings(format!("{}: {error}", settings.id()));
+    let says = |key: &str, what| {
+        let (place, id) = (settings.place(key), settings.id());
+        format!("{place}{id}: {key}: {what}")
+    };
+    let wrong = |key| move |error| EngineError::Settings(says(key, error));
+    let doubt = |key, version, source| {
+        if let Some(doubt) = book.doubt(settings.begin_string, version, source) {
+            tracing::warn!(session = %settings.id(), "{}", says(key, doubt));
+        }
+    };
     let rules = book.rules(settings.begin_string, version, source);
-    let mut data_fields = rules.map_err(wrong)?.data_fields().to_vec();
-    for source in settings.appl_versions.values() {
+    let mut data_fields = rules.map_err(wrong("dictionary"))?.data_fields().to_vec();
+    doubt("dictionary", version, source);
+    for (named, source) in &settings.appl_versions {
         let rules = book.rules(settings.begin_string, None, Some(source));
-        data_fields.extend_from_slice(rules.map_err(wrong)?.data_fields());
+        data_fields.extend_from_slice(rules.map_err(wrong("appl_versions"))?.data_fields());
+        let version = named.parse().ok().map(transfix_session::ApplVerId);
+        doubt("appl_versions", version, Some(source));
     }
     Ok(data_fields)
 }
@@ -616,5 +629,6 @@ fn open_log(settings: &SessionSettings, registry: &Registry) -> Result<Option<Ta
 
 fn dial(settings: &SessionSettings) -> Result<Dial, EngineError> {
     let addresses = resolve(settings)?;
-    Ok(Dial::new(addresses, socket_options(settings), settings.reconnect_interval_ms))
+    let intervals = (settings.reconnect_interval_ms, settings.reconnect_interval_max_ms);
+    Ok(Dial::new(addresses, socket_options(settings), intervals))
 }

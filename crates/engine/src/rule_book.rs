@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use transfix_codec::validate::Rules;
-use transfix_dictionary::standard;
+use transfix_dictionary::{STANDARD, standard};
 use transfix_session::{ApplVerId, BeginString};
 
 use crate::dictionary_source::DictionarySource;
@@ -12,10 +12,10 @@ use crate::dictionary_source::DictionarySource;
 /// Session layer, application version, dictionary in place of the version's own.
 type Key = (BeginString, Option<ApplVerId>, Option<DictionarySource>);
 
-/// Rules compiled so far.
+/// Rules compiled so far, each with the name of the application's dictionary.
 #[derive(Default)]
 pub(crate) struct RuleBook {
-    compiled: Mutex<HashMap<Key, Arc<Rules>>>,
+    compiled: Mutex<HashMap<Key, (Arc<Rules>, String)>>,
 }
 
 impl RuleBook {
@@ -27,22 +27,66 @@ impl RuleBook {
         appl_ver_id: Option<ApplVerId>,
         source: Option<&DictionarySource>,
     ) -> Result<Arc<Rules>, String> {
+        self.compiled(begin_string, appl_ver_id, source).map(|(rules, _)| rules)
+    }
+
+    /// What to say of a dictionary of another version than the messages that it is for.
+    pub(crate) fn doubt(
+        &self,
+        begin_string: BeginString,
+        appl_ver_id: Option<ApplVerId>,
+        source: Option<&DictionarySource>,
+    ) -> Option<String> {
+        let (_, name) = self.compiled(begin_string, appl_ver_id, source).ok()?;
+        doubt(begin_string, appl_ver_id, &name)
+    }
+
+    fn compiled(
+        &self,
+        begin_string: BeginString,
+        appl_ver_id: Option<ApplVerId>,
+        source: Option<&DictionarySource>,
+    ) -> Result<(Arc<Rules>, String), String> {
         let key = (begin_string, appl_ver_id, source.cloned());
         let mut compiled = self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(rules) = compiled.get(&key) {
-            return Ok(Arc::clone(rules));
+        if let Some(known) = compiled.get(&key) {
+            return Ok(known.clone());
         }
-        let rules = Arc::new(compile(begin_string, appl_ver_id, source)?);
-        compiled.insert(key, Arc::clone(&rules));
-        Ok(rules)
+        let (rules, name) = compile(begin_string, appl_ver_id, source)?;
+        let known = (Arc::new(rules), name);
+        compiled.insert(key, known.clone());
+        Ok(known)
     }
+}
+
+/// A dictionary with a name of its own is what its author made of it; one that is called as another
+/// version is a slip in nearly all cases.
+fn doubt(
+    begin_string: BeginString,
+    appl_ver_id: Option<ApplVerId>,
+    dictionary: &str,
+) -> Option<String> {
+    let plain = |name: &str| name.replace('.', "");
+    let meant = match begin_string {
+        BeginString::Fixt11 => appl_ver_id.and_then(ApplVerId::dictionary)?.to_owned(),
+        version => plain(version.as_str()),
+    };
+    let named = plain(dictionary);
+    let is_other = named != meant && STANDARD.contains(&&*named);
+    is_other.then(|| {
+        format!(
+            "the messages are of {meant}, and the dictionary is one of {named}: what only {meant} \
+             has is rejected; take an overlay with base = \"{meant}\", or name the dictionary \
+             otherwise"
+        )
+    })
 }
 
 fn compile(
     begin_string: BeginString,
     appl_ver_id: Option<ApplVerId>,
     source: Option<&DictionarySource>,
-) -> Result<Rules, String> {
+) -> Result<(Rules, String), String> {
     let application = match (source, begin_string, appl_ver_id) {
         (Some(source), ..) => source.load()?,
         (None, BeginString::Fixt11, version) => {
@@ -57,9 +101,37 @@ fn compile(
     };
     // FIXT 1.1 alone says what an administrative message may hold. FIX Latest has a session layer
     // in its file too, but with it each field of the application would count as defined there.
+    let name = application.name().to_owned();
     if begin_string == BeginString::Fixt11 {
         let session = standard("FIXT11").map_err(|error| error.to_string())?;
-        return Ok(Rules::new(&session, &application));
+        return Ok((Rules::new(&session, &application), name));
     }
-    Ok(Rules::new(&application, &application))
+    Ok((Rules::new(&application, &application), name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dictionary_of_another_version_is_doubted() {
+        use BeginString::{Fix42, Fix44, Fixt11};
+        let cases = [
+            (Fix44, None, "FIX.4.2", true),
+            (Fix44, None, "FIX.4.4", false),
+            (Fix42, None, "FIX.4.4", true),
+            (Fix44, None, "VENUE", false),
+            (Fix44, None, "FIXT.1.1", true),
+            (Fixt11, Some(9), "FIX.5.0SP2", false),
+            (Fixt11, Some(9), "FIX.5.0SP1", true),
+            (Fixt11, Some(4), "FIX.4.2", false),
+            (Fixt11, Some(10), "FIX.Latest", false),
+            // The Logon(A) says which version it is.
+            (Fixt11, None, "FIX.5.0", false),
+        ];
+        for (begin_string, version, name, expected) in cases {
+            let doubt = doubt(begin_string, version.map(ApplVerId), name);
+            assert_eq!(doubt.is_some(), expected, "{begin_string} {version:?} {name}: {doubt:?}");
+        }
+    }
 }

@@ -140,6 +140,69 @@ fn a_wrong_overlay_is_an_error_of_the_start() {
     let started = Engine::start(&settings, |_| Box::new(Side { events: channel().0 }));
     let Err(error) = started else { panic!("started with a wrong overlay") };
     let shown = error.to_string();
-    assert!(shown.starts_with("FIX.4.4:V->C: "), "{shown}");
+    assert!(shown.starts_with("venue.toml:8: FIX.4.4:V->C: dictionary: "), "{shown}");
     assert!(shown.contains("venue.xml:2: field 'Nowhere': "), "{shown}");
+}
+
+#[test]
+fn a_dictionary_that_is_not_there_names_file_key_and_line() {
+    let head = "[[session]]\nrole = \"acceptor\"\nbegin_string = \"FIXT.1.1\"\n\
+                sender_comp_id = \"V\"\ntarget_comp_id = \"C\"\naddress = \"127.0.0.1:0\"\n\
+                durability = \"memory\"\ndefault_appl_ver_id = 9\n";
+    for (keys, expected) in [
+        ("dictionary = \"no/such.xml\"\n", "9: FIXT.1.1:V->C: dictionary: no/such.xml: "),
+        (
+            "dictionary = { base = \"FIX50SP2\", overlays = [\"gone.xml\"] }\n",
+            "9: FIXT.1.1:V->C: dictionary: gone.xml: ",
+        ),
+        (
+            "\nappl_versions = { 4 = \"gone.xml\" }\n",
+            "10: FIXT.1.1:V->C: appl_versions: gone.xml: ",
+        ),
+    ] {
+        let settings = Settings::parse("venue.toml", &format!("{head}{keys}")).unwrap();
+        let started = Engine::start(&settings, |_| Box::new(Side { events: channel().0 }));
+        let Err(error) = started else { panic!("started without its dictionary") };
+        let shown = error.to_string();
+        assert!(shown.starts_with(&format!("venue.toml:{expected}")), "{shown}");
+    }
+}
+
+/// What is logged while `run` runs, in this thread.
+fn logged(run: impl FnOnce()) -> String {
+    let file = tempfile();
+    let writer = file.1.try_clone().unwrap();
+    let subscriber = tracing_subscriber::fmt()
+        .with_ansi(false)
+        .with_writer(move || writer.try_clone().unwrap())
+        .finish();
+    tracing::subscriber::with_default(subscriber, run);
+    fs::read_to_string(file.0.path().join("log")).unwrap()
+}
+
+fn tempfile() -> (TempDir, fs::File) {
+    let dir = TempDir::new();
+    let file = fs::File::create(dir.path().join("log")).unwrap();
+    (dir, file)
+}
+
+#[test]
+fn a_dictionary_of_another_version_warns() {
+    for (keys, expected) in [
+        ("dictionary = \"FIX42\"\n", "venue.toml:8: FIX.4.4:V->C: dictionary: the messages are"),
+        ("dictionary = \"FIX44\"\n", ""),
+        ("", ""),
+    ] {
+        let text = format!(
+            "[[session]]\nrole = \"acceptor\"\nbegin_string = \"FIX.4.4\"\n\
+             sender_comp_id = \"V\"\ntarget_comp_id = \"C\"\naddress = \"127.0.0.1:0\"\n\
+             durability = \"memory\"\n{keys}"
+        );
+        let settings = Settings::parse("venue.toml", &text).unwrap();
+        let text = logged(|| {
+            drop(Engine::start(&settings, |_| Box::new(Side { events: channel().0 })).unwrap());
+        });
+        assert_eq!(text.contains(" WARN "), !expected.is_empty(), "{text}");
+        assert!(text.contains(expected), "{text}");
+    }
 }

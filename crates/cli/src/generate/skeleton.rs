@@ -1,5 +1,9 @@
 //! A program around generated messages: it compiles, runs, prints what comes, and refuses the
 //! messages that nobody has written a method for.
+//!
+//! Invariant: rustfmt would leave what is written here as it is.
+
+use std::path::Path;
 
 use transfix::dictionary::generate::MessageNames;
 use transfix::dictionary::{Category, Message};
@@ -22,7 +26,7 @@ impl Plan<'_> {
     /// The program's files, by their path in its directory.
     pub(super) fn files(&self) -> Result<Vec<(String, String)>, String> {
         let mut files = vec![
-            ("Cargo.toml", self.manifest()),
+            ("Cargo.toml", self.manifest()?),
             ("settings.toml", self.settings()?),
             ("src/main.rs", self.main()),
         ];
@@ -53,17 +57,26 @@ impl Plan<'_> {
         }
     }
 
-    fn manifest(&self) -> String {
-        let version = env!("CARGO_PKG_VERSION");
+    fn manifest(&self) -> Result<String, String> {
         let transfix = match &self.args.transfix {
-            Some(path) => format!("{{ path = {:?} }}", path.display().to_string()),
-            None => format!("{version:?}"),
+            Some(path) if is_transfix(path) => path.display().to_string(),
+            Some(path) => {
+                return Err(format!(
+                    "--transfix {}: no package transfix is there; name the directory of its \
+                     Cargo.toml, such as crates/engine of a checkout",
+                    path.display()
+                ));
+            }
+            None => found_transfix().ok_or(
+                "the package transfix is in no registry: say where it is, by --transfix DIR with \
+                 the directory of its Cargo.toml, such as crates/engine of a checkout",
+            )?,
         };
-        format!(
+        Ok(format!(
             "[package]\nname = {:?}\nversion = \"0.1.0\"\nedition = \"2024\"\n\n\
-             [dependencies]\ntransfix = {transfix}\n",
+             [dependencies]\n{SUBSCRIBER}transfix = {{ path = {transfix:?} }}\n",
             self.package()
-        )
+        ))
     }
 
     fn settings(&self) -> Result<String, String> {
@@ -133,22 +146,23 @@ impl Plan<'_> {
             .replace("ARTICLE", article)
             .replace("VERSION", self.version)
             .replace("ROLE", self.role())
-            .replace("VIEWS", &views)
+            .replace("use IMPORTS;", &imports(self.module, views))
             .replace("MODULE", self.module)
     }
 
-    /// The names of the views, each with a comma, and the methods that take them.
-    fn methods(&self) -> (String, String) {
+    /// The names of the views, and the methods that take them.
+    fn methods(&self) -> (Vec<&str>, String) {
         let usual = match self.role {
             Role::Acceptor => "NewOrderSingle",
             Role::Initiator => "ExecutionReport",
         };
-        let (mut views, mut methods) = (String::new(), String::new());
+        let (mut views, mut methods) = (Vec::new(), String::new());
         for (message, MessageNames { view, method }) in self.messages {
             let is_wanted = !self.args.messages.is_empty() || message.name == usual;
             if is_wanted && message.category == Category::App {
-                views.push_str(&format!("{view}, "));
-                methods.push_str(&METHOD.replace("METHOD", method).replace("VIEW", view));
+                views.push(&**view);
+                methods.push_str(&signature(method, view));
+                methods.push_str(BODY);
             }
         }
         (views, methods)
@@ -159,15 +173,17 @@ const MAIN: &str = r#"//! ARTICLE for VERSION. It prints what it takes and refus
 //!
 //! `cargo run [SETTINGS]`, by default settings.toml.
 
+#[rustfmt::skip] // It is written by `transfix generate`.
 mod MODULE;
 
 use std::error::Error;
+use std::process::ExitCode;
 
 use transfix::{
     Application, BusinessReject, Disconnection, Engine, Message, SessionId, SessionRef, Settings,
 };
 
-use MODULE::{VIEWSRouter, route};
+use IMPORTS;
 
 /// The ROLE's side of one session.
 struct Desk;
@@ -200,8 +216,23 @@ impl Application for Desk {
     }
 }
 
-fn main() -> Result<(), Box<dyn Error>> {
-    let path = std::env::args().nth(1).unwrap_or_else(|| "settings.toml".to_owned());
+fn main() -> ExitCode {
+    // The engine says what happens by `tracing`; without a subscriber nobody sees it.
+    tracing_subscriber::fmt()
+        .with_writer(std::io::stderr)
+        .init();
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<(), Box<dyn Error>> {
+    let path = std::env::args().nth(1);
+    let path = path.unwrap_or_else(|| "settings.toml".to_owned());
     let engine = Engine::start(&Settings::load(path)?, |_| Box::new(Desk))?;
     println!("running; enter a line to stop");
     std::io::stdin().read_line(&mut String::new())?;
@@ -210,16 +241,69 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 "#;
 
-const METHOD: &str = r#"
-    fn METHOD(
-        &mut self,
-        message: VIEW<'_>,
-        _: &mut SessionRef<'s>,
-    ) -> Self::Answer {
-        println!("{}", message.message());
+const BODY: &str = r#"        println!("{}", message.message());
         Ok(())
     }
 "#;
+
+/// What the program shows the engine's events by.
+const SUBSCRIBER: &str = "tracing-subscriber = { version = \"0.3\", default-features = false, \
+                          features = [\"ansi\", \"fmt\", \"std\"] }\n";
+
+/// Columns of a line as rustfmt has it.
+const WIDTH: usize = 100;
+
+/// The head of a method, in one line if it fits.
+fn signature(method: &str, view: &str) -> String {
+    let session = "_: &mut SessionRef<'s>";
+    let line =
+        format!("    fn {method}(&mut self, message: {view}<'_>, {session}) -> Self::Answer {{");
+    if line.len() <= WIDTH {
+        return format!("\n{line}\n");
+    }
+    let arguments = ["&mut self", &format!("message: {view}<'_>"), session].join(",\n        ");
+    format!("\n    fn {method}(\n        {arguments},\n    ) -> Self::Answer {{\n")
+}
+
+/// What is used of the module, in lines that are filled.
+fn imports(module: &str, mut names: Vec<&str>) -> String {
+    names.push("Router");
+    names.sort_unstable();
+    names.push("route");
+    let line = format!("use {module}::{{{}}};", names.join(", "));
+    if line.len() <= WIDTH {
+        return line;
+    }
+    let mut text = format!("use {module}::{{\n   ");
+    let mut column = 3;
+    for name in names {
+        if column + name.len() + 2 > WIDTH {
+            text.push_str("\n   ");
+            column = 3;
+        }
+        text.push_str(&format!(" {name},"));
+        column += name.len() + 2;
+    }
+    text.push_str("\n};");
+    text
+}
+
+/// Whether the directory holds the package transfix.
+fn is_transfix(directory: &Path) -> bool {
+    let manifest = std::fs::read_to_string(directory.join("Cargo.toml"));
+    manifest.is_ok_and(|text| text.lines().any(|line| line.trim() == "name = \"transfix\""))
+}
+
+/// The package transfix of the checkout that this program was built in.
+fn found_transfix() -> Option<String> {
+    let program = std::env::current_exe().ok();
+    let above = program.iter().flat_map(|path| path.ancestors().skip(1));
+    let mut places = above.chain([Path::new(env!("CARGO_MANIFEST_DIR"))]);
+    let engine = |place: &Path| [place.join("crates/engine"), place.join("../engine")];
+    let found =
+        places.find_map(|place| engine(place).into_iter().find(|path| is_transfix(path)))?;
+    Some(found.canonicalize().unwrap_or(found).display().to_string())
+}
 
 const LOGON: &str = "        \
     // Send from here on, for example:
@@ -230,7 +314,7 @@ const LOGON: &str = "        \
 ";
 
 /// The path as the program finds it from its own directory.
-fn absolute(path: &std::path::Path) -> String {
+fn absolute(path: &Path) -> String {
     std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf()).display().to_string()
 }
 

@@ -113,6 +113,11 @@ fn what_no_decimal_can_say() {
     assert_eq!(Decimal::try_new(15, 18), Ok(Decimal::new(15, 18)));
     assert_eq!(Decimal::try_new(15, 19), Err(OutOfRange));
     assert_eq!(Decimal::try_from(u64::MAX), Err(OutOfRange));
+    assert_eq!(Decimal::try_from(usize::MAX), Err(OutOfRange));
+    assert_eq!(Decimal::try_from(i128::from(i64::MIN)), Ok(Decimal::from(i64::MIN)));
+    assert_eq!(Decimal::try_from(i128::from(i64::MIN) - 1), Err(OutOfRange));
+    let seven = [Decimal::from(7_u8), Decimal::from(7_u16), Decimal::from(7_i8), 7_i16.into()];
+    assert_eq!(seven, [Decimal::from(7_i64); 4]);
     assert_eq!(Decimal::try_from(7_u64), Ok(Decimal::from(7_u32)));
     assert_eq!("1e5".parse::<Decimal>(), Err(NotADecimal));
     for scale in [0, 18] {

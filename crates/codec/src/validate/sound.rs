@@ -87,9 +87,8 @@ impl Sound<'_, '_> {
             _ if field.value.is_empty() => false,
             Look::Text => true,
             Look::Codes => place.is_common_code(field.value) || rule(place).is_code(field.value),
-            Look::Decimal => {
-                crate::Decimal::parse(field.value).is_some() || value::is_float(field.value)
-            }
+            // A number that a Decimal cannot hold is sound, but rare: the closer look is for it.
+            Look::Decimal => crate::Decimal::parse(field.value).is_some(),
             Look::Timestamp => self.is_timestamp(field.value),
             Look::Form => values::fits(rule(place).data_type, field.value),
             Look::Data => self.is_as_long_as_said(field, rule(place)),

@@ -2,23 +2,28 @@
 //!
 //! Source: FIX datatypes, FIX 5.0 SP2 volume 1. A value has the form of its type if the type's
 //! reader takes it; but the standard sets no limit to digits, so that a number passes although no
-//! `i64` or [`Decimal`](crate::Decimal) holds it, and so does a UTCTimestamp in the year 9999.
+//! `i64` or [`Decimal`] holds it, and so does a UTCTimestamp in the year 9999.
 
 use transfix_dictionary::DataType;
 
-use crate::{Date, MonthYear, Tenor, TimeOfDay, Timestamp, TzTimeOnly, TzTimestamp, value};
+use crate::{
+    Date, Decimal, MonthYear, Tenor, TimeOfDay, Timestamp, TzTimeOnly, TzTimestamp, value,
+};
 
 /// Whether a value that is not empty has the form of `data_type`.
 #[inline]
 pub(super) fn fits(data_type: DataType, value: &[u8]) -> bool {
     use DataType as T;
+    // What a number holds is read quickly; the rest is rare.
     match data_type {
         // FIX: a String may hold anything but the delimiter, which cannot be here.
         T::String | T::Data | T::XmlData | T::Pattern | T::Xid | T::XidRef => true,
-        T::Int => value::is_int(value),
-        T::Length | T::TagNum | T::SeqNum | T::NumInGroup => value::is_uint(value),
+        T::Int => value::int(value).is_some() || value::is_int(value),
+        T::Length | T::TagNum | T::SeqNum | T::NumInGroup => {
+            value::uint(value).is_some() || value::is_uint(value)
+        }
         T::Float | T::Qty | T::Price | T::PriceOffset | T::Amt | T::Percentage => {
-            value::is_float(value)
+            Decimal::parse(value).is_some() || value::is_float(value)
         }
         T::Char => value::char(value).is_some(),
         T::Boolean => value::boolean(value).is_some(),

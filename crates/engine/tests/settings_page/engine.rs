@@ -7,6 +7,7 @@ pub(super) const OF_THE_ENGINE: &[(&str, &str, &str)] = &[
     ("target_comp_id", TEMPLATES, "without_a_template_nobody_else_gets_in"),
     ("qualifier", SWITCHES, "a_qualifier_tells_equal_sessions_apart"),
     ("reconnect_interval_ms", TRADE, "messages_lost_on_the_way_are_resent_after_the_next_logon"),
+    ("reconnect_interval_max_ms", SLOT, "a_refused_logon_slows_the_next_try_down"),
     ("mode", TRADE, "every_version_and_mode_logs_on_trades_and_logs_out"),
     ("mode", TRADE, "polled_sessions_are_driven_by_the_application"),
     ("cpu", THREADS, "threads_are_as_many_as_wanted_and_where_they_are_wanted"),
@@ -36,6 +37,7 @@ pub(super) const OF_THE_ENGINE: &[(&str, &str, &str)] = &[
         "engine/tests/stop/main.rs",
         "a_stalled_counterparty_fills_its_own_queue_only",
     ),
+    ("turn_messages_max", TURNS, "a_burst_of_one_session_does_not_hold_up_the_others"),
     ("tcp_nodelay", TCP, "options_reach_both_ends"),
     ("tcp_send_buffer_bytes", TCP, "options_reach_both_ends"),
     ("tcp_receive_buffer_bytes", TCP, "options_reach_both_ends"),
@@ -91,6 +93,8 @@ pub(super) const OF_THE_ENGINE: &[(&str, &str, &str)] = &[
 ];
 
 const STRANGERS: &str = "engine/tests/strangers/main.rs";
+const TURNS: &str = "engine/tests/switches/turns.rs";
+const SLOT: &str = "engine/src/slot/tests.rs";
 const TOLD: &str = "engine/tests/switches/told.rs";
 const DELIVERY: &str = "engine/tests/switches/delivery.rs";
 const DICTIONARIES: &str = "engine/tests/dictionaries.rs";

@@ -144,6 +144,15 @@ fn the_book_lists_all_events_of_the_engine() {
     if std::env::var_os("TRANSFIX_WRITE_DOCS").is_some() {
         fs::write(&path, &wanted).unwrap();
     }
+    let events = events();
+    let (_, troubles) = before.split_once("## Usual troubles\n").unwrap();
+    for row in troubles.lines().filter(|line| line.starts_with("| ")).skip(1) {
+        // What is seen is named by the event's text, if there is one.
+        let seen = row.split('|').nth(1).unwrap();
+        if let Some(named) = seen.split('`').nth(1) {
+            assert!(events.iter().any(|(_, text, _)| text == named), "there is no event {named}");
+        }
+    }
     let found = fs::read_to_string(&path).unwrap();
     assert!(found == wanted, "{PAGE} is old; run `cargo xtask docs` and look at it");
 }

@@ -10,6 +10,7 @@ mod queue;
 mod reopening;
 mod templates;
 mod told;
+mod turns;
 mod wire;
 
 use std::net::SocketAddr;
