@@ -1,4 +1,4 @@
-//! `cargo xtask docs`: writes the pages of docs/ that are made from tables of the code.
+//! `cargo xtask docs`: writes the pages that are made from tables of the code, and figures.
 
 use std::process::Command;
 
@@ -8,7 +8,7 @@ use crate::{Outcome, root};
 const PAGES: &[(&str, &str, &str)] = &[
     ("transfix-codec", "reasons", "docs/validation.md"),
     ("transfix-session", "cases", "book/src/states.md"),
-    ("transfix", "settings_page", "book/src/settings.md, book/src/what-happened.md"),
+    ("transfix", "settings_page", "book/src/settings.md, settings-shown.md, what-happened.md"),
 ];
 
 /// Writes all pages.
@@ -30,5 +30,6 @@ pub fn run() -> Outcome {
         }
         written.push(*page);
     }
-    Ok(format!("written: {}", written.join(", ")))
+    let figures = crate::figures::write()?;
+    Ok(format!("written: {}\n{figures}", written.join(", ")))
 }

@@ -4,6 +4,7 @@
 pub mod crash;
 pub mod dictionaries;
 pub mod docs;
+pub mod figures;
 pub mod fuzz;
 pub mod instructions;
 pub mod peers;

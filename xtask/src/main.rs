@@ -5,8 +5,8 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use xtask::{
-    Outcome, crash, dictionaries, docs, fuzz, instructions, peers, sanitize, scenarios, simulate,
-    tidy,
+    Outcome, crash, dictionaries, docs, figures, fuzz, instructions, peers, sanitize, scenarios,
+    simulate, tidy,
 };
 
 const USAGE: &str = "usage: cargo xtask VERB
@@ -15,7 +15,10 @@ verbs:
   crash [--loops N] [--seed S]           kill real processes under load, compare their journals
   dictionaries [--check] [--source DIR]  write dictionaries/*.xml from the published files,
                                          and list where the sources disagree
-  docs                                   write the pages of docs/ that are made from tables
+  docs                                   write the pages that are made from tables
+  figures [--write | --record latency|codec]
+                                         compare README.md and BENCHMARKS.md with what was
+                                         recorded; write them; measure anew
   fuzz [--seconds 60] [TARGET...]        run the fuzz targets, each for so many seconds
   instructions [--record]                count the instructions of one turn of a link
   peers build | peers test [OPTIONS]     build QuickFIX C++ as a counterparty; play sessions with it
@@ -36,6 +39,7 @@ fn main() -> ExitCode {
         "crash" => crash::run(args),
         "dictionaries" => dictionaries::run(args),
         "docs" => docs::run(),
+        "figures" => figures::run(args),
         "fuzz" => fuzz::run(args),
         "instructions" => instructions::run(args),
         "sanitize" => sanitize::run(args),

@@ -5,9 +5,11 @@
 
 mod code;
 mod edges;
+mod links;
 mod source;
 mod tracked;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::fs;
 use std::path::Path;
@@ -44,14 +46,18 @@ pub fn run() -> Outcome {
     let mut files = Vec::new();
     list(&root, "", &ignored, &mut files)?;
     files.sort();
-    let mut violations = Vec::new();
+    let (mut violations, mut pages) = (Vec::new(), BTreeMap::new());
     for file in &files {
         let bytes = fs::read(root.join(file)).map_err(|error| format!("{file}: {error}"))?;
         // What isn't UTF-8 is no text.
         if let Ok(text) = String::from_utf8(bytes) {
             source::check(file, &text, &mut violations);
+            if file.ends_with(".md") {
+                pages.insert(file.clone(), text);
+            }
         }
     }
+    links::check(&pages, &files, &mut violations);
     tracked::check(&tracked::files(&root), &mut violations);
     edges::check(&edges::metadata()?, &mut violations)?;
     if violations.is_empty() {

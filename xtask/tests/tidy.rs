@@ -6,3 +6,10 @@ fn the_project_is_tidy() {
         panic!("\n{violations}\n");
     }
 }
+
+#[test]
+fn the_pages_have_the_recorded_figures() {
+    if let Err(wrong) = xtask::figures::check() {
+        panic!("{wrong}");
+    }
+}

@@ -32,11 +32,11 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Scenario {
-    /// S1: round trip of NewOrderSingle(D) and ExecutionReport(8), paced, between two processes.
+    /// Order round trip (S1): an order and its report, paced, between two processes.
     Latency(latency::Args),
-    /// S2a: NewOrderSingle(D) to bytes and back, in memory.
+    /// Order codec (S2a): NewOrderSingle(D) to bytes and back, in memory.
     Codec(codec::Args),
-    /// S4b: one message validated against FIX 4.2 and FIX 4.4, in memory.
+    /// Validation (S4b): one message validated against FIX 4.2 and FIX 4.4, in memory.
     Validation(validation::Args),
 }
 

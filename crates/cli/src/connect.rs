@@ -13,7 +13,7 @@ use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
 use rustyline::ExternalPrinter;
 use transfix::{
     ApplVerId, Application, BusinessReject, Direction, Disconnect, Disconnection, Engine, Message,
-    Outcome, Role, SessionId, SessionRef, SessionSettings, Settings,
+    Outcome, Rejected, Role, SessionId, SessionRef, SessionSettings, Settings,
 };
 
 use crate::input::failed;
@@ -69,7 +69,10 @@ pub(crate) fn run(args: &Args) -> ExitCode {
 #[derive(Default)]
 struct Seen {
     was_logged_on: bool,
-    last_end: Option<Disconnect>,
+    is_logged_on: bool,
+    /// That of the last connection which was logged on; before the first logon, of any.
+    /// With the words of the counterparty.
+    last_end: Option<(Disconnect, String)>,
 }
 
 /// Prints what comes and goes, and wakes those who wait for a logon.
@@ -97,13 +100,22 @@ impl Application for Client {
 
     fn on_logon(&mut self, session: &mut SessionRef<'_>) {
         self.show.line(&format!("{} logged on", session.id()));
-        self.note(|seen| (seen.was_logged_on, seen.last_end) = (true, None));
+        self.note(|seen| *seen = Seen { was_logged_on: true, is_logged_on: true, last_end: None });
         let _ = self.logons.send(());
+    }
+
+    fn on_reject(&mut self, rejected: &Rejected<'_>, _: &mut SessionRef<'_>) {
+        self.show.line(&format!("not taken: {rejected}"));
     }
 
     fn on_disconnect(&mut self, id: &SessionId, end: &Disconnection<'_>) {
         self.show.line(&format!("{id} ended: {end}"));
-        self.note(|seen| seen.last_end = Some(end.reason));
+        let words = end.to_string();
+        self.note(|seen| {
+            if std::mem::take(&mut seen.is_logged_on) || !seen.was_logged_on {
+                seen.last_end = Some((end.reason, words));
+            }
+        });
     }
 
     fn wants_wire(&self) -> bool {
@@ -192,18 +204,19 @@ impl Ending {
         let engine = self.engine().take()?;
         let outcomes = engine.stop(LOGOUT_MS);
         let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        let last_end = outcomes.iter().fold(seen.last_end, |last, outcome| match outcome.outcome {
-            Outcome::Ended(reason) => Some(reason),
-            _ => last,
-        });
-        let why = match last_end {
-            _ if !seen.was_logged_on => {
-                let why = last_end.map(|reason| format!(": {reason}")).unwrap_or_default();
-                format!("never logged on{why}")
+        // There is one session.
+        let outcome = outcomes.first().map_or(&Outcome::NotConnected, |session| &session.outcome);
+        let why = match (outcome, &seen.last_end) {
+            (_, Some((_, words))) if !seen.was_logged_on => format!("never logged on: {words}"),
+            (_, None) if !seen.was_logged_on => "never logged on".to_owned(),
+            (
+                Outcome::NotConnected | Outcome::Ended(Disconnect::LoggedOut),
+                Some((Disconnect::LoggedOut, _)),
+            ) => return Some(ExitCode::SUCCESS),
+            (Outcome::NotConnected | Outcome::Ended(_), Some((_, words))) => {
+                format!("not logged out in order: {words}")
             }
-            Some(Disconnect::LoggedOut) => return Some(ExitCode::SUCCESS),
-            Some(reason) => format!("not logged out in order: {reason}"),
-            None => "not logged out in order".to_owned(),
+            (outcome, _) => format!("not logged out in order: {outcome}"),
         };
         eprintln!("transfix connect: {why}");
         Some(ExitCode::FAILURE)

@@ -26,7 +26,8 @@ use crate::venue::{Venue, Watch};
 #[command(after_help = "Example:
   transfix demo
 
-Needs nothing but loopback and takes less than 30 seconds. Writes latency.csv (raw values) and
+Needs nothing but loopback and takes about half a minute, more on a machine that is disturbed: what
+meets noise is measured again. Writes latency.csv (raw values) and
 latency.svg (their distribution) into the present directory.
 Exit code: 0 all proofs hold, 1 something failed, 2 wrong usage.")]
 pub(crate) struct Args {
@@ -282,6 +283,26 @@ fn new_order(body: &mut Body<'_>, n: u64, side: u8, (quantity, price): (i64, Dec
     body.char(tag::ORD_TYPE, b'2').decimal(tag::PRICE, price);
 }
 
+/// How often a configuration is measured again that met noise.
+const REPEATS_MAX: usize = 2;
+
+/// Measures, and again while the floor comes out slower than the engine: the run with the least
+/// noise counts.
+fn measure_quietly(config: Configuration, work: Work) -> Result<bench::Measured, String> {
+    let mut best = measure_in_child(config, work)?;
+    for _ in 0..REPEATS_MAX {
+        if !best.report.ratio.is_noise() {
+            break;
+        }
+        println!("  the machine was disturbed while {} was measured; once more", config.name);
+        let again = measure_in_child(config, work)?;
+        if again.report.ratio.least() > best.report.ratio.least() {
+            best = again;
+        }
+    }
+    Ok(best)
+}
+
 fn measure(args: &Args) -> Result<(), String> {
     println!(
         "\nThe round trip of an order and its report, {} times at 1,000 a second, two processes:\n",
@@ -289,11 +310,14 @@ fn measure(args: &Args) -> Result<(), String> {
     );
     let mut runs = Vec::new();
     for name in ["default", "optimized-hard-spin"] {
-        let config = Configuration::named(name)?;
         let (messages, rate, report) = (args.messages, 1_000, ReportForm::Valid);
-        runs.push(measure_in_child(config, Work { messages, rate, report, log: false })?);
+        let work = Work { messages, rate, report, log: false };
+        runs.push(measure_quietly(Configuration::named(name)?, work)?);
     }
     println!("{}", report::table(runs.iter().map(|run| &run.report)));
+    if runs.iter().any(|run| run.report.ratio.is_noise()) {
+        println!("{}\n", report::NOISE_EXPLAINED);
+    }
     let names: Vec<_> = runs.iter().map(bench::Measured::names).collect();
     let series: Vec<(&str, &[u64])> = runs
         .iter()
@@ -304,7 +328,11 @@ fn measure(args: &Args) -> Result<(), String> {
         .collect();
     let (csv, svg) = (PathBuf::from("latency.csv"), PathBuf::from("latency.svg"));
     report::write_csv(&csv, &series).map_err(|error| format!("{}: {error}", csv.display()))?;
-    plot::draw(&svg, "NewOrderSingle to ExecutionReport, loopback", &series)?;
+    plot::draw(
+        &svg,
+        "Order round trip (S1): NewOrderSingle(D) to ExecutionReport(8), loopback",
+        &series,
+    )?;
     println!("Raw values: {}; picture of the distribution: {}", csv.display(), svg.display());
     Ok(())
 }

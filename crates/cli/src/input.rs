@@ -6,17 +6,18 @@
 mod dictionaries;
 mod split;
 
+use std::borrow::Cow;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
-use transfix::codec::print::escaped;
+use transfix::codec::shown::Shown;
 use transfix::codec::{CheckSumPolicy, FieldIndex, Frame, Garbled, Limits, SOH, frame};
 use transfix::store::StoreError;
 use transfix::store::journal::{self, Entry, Event};
-use transfix::{Message, Timestamp};
+use transfix::{Message, Timestamp, masked};
 
 pub(crate) use dictionaries::{Choice, Dictionaries, Pair};
 pub(crate) use split::{Delimiter, Wrong};
@@ -126,14 +127,28 @@ pub(crate) fn read(
                 "{path}: no .seg file here; name the directory of one session's store"
             )));
         }
-        return store(journal::read(path).map_err(unreadable)?, sink);
+        let entries = journal::read(path).map_err(unreadable)?;
+        return store(entries.map(|entry| entry.map(without_secrets)), sink);
     }
     if is_segment(path) {
-        return store(journal::read_file(path).map_err(unreadable)?, sink);
+        let entries = journal::read_file(path).map_err(unreadable)?;
+        return store(entries.map(|entry| entry.map(without_secrets)), sink);
     }
     let mut file =
         File::open(path).map_err(|error| Failure::Read(format!("{}: {error}", path.display())))?;
     stream(&mut file, delimiter, sink)
+}
+
+/// The entry with stars in place of passwords.
+pub(crate) fn without_secrets(mut entry: Entry) -> Entry {
+    if let Event::Outbound(journal::Message { bytes, .. })
+    | Event::Inbound(journal::Message { bytes, .. })
+    | Event::Queued { bytes, .. } = &mut entry.event
+        && let Cow::Owned(masked) = masked(bytes)
+    {
+        *bytes = masked;
+    }
+    entry
 }
 
 /// Messages of a capture or a log.
@@ -220,7 +235,7 @@ impl Position {
         if !is_message && self.head.len() + last.len() <= HEAD_BYTES_MAX {
             let is_text = |c: &char| !c.is_control() && *c != char::REPLACEMENT_CHARACTER;
             let text: String = String::from_utf8_lossy(last).chars().filter(is_text).collect();
-            self.head.push_str(&escaped(text.as_bytes()).to_string());
+            self.head.push_str(&Shown::whole(text.as_bytes()).to_string());
         }
     }
 }
@@ -262,12 +277,12 @@ pub(crate) fn store(
 /// Fields of a message that is not whole yet.
 pub(crate) fn shown(bytes: &[u8]) -> String {
     let fields = bytes.strip_suffix(b"\x01").unwrap_or(bytes).split(|&byte| byte == SOH);
-    fields.map(|field| escaped(field).to_string()).collect::<Vec<_>>().join("|")
+    fields.map(|field| Shown::whole(field).to_string()).collect::<Vec<_>>().join("|")
 }
 
 /// Words that somebody has left in a store, without line breaks that would look like records.
 pub(crate) fn one_line(text: &str) -> String {
-    escaped(text.as_bytes()).to_string()
+    Shown::whole(text.as_bytes()).to_string()
 }
 
 /// Whether the file is a segment of a store by its name, compressed or not.

@@ -93,7 +93,7 @@ impl Application for Peer {
             let sent = session.send("8", |body| {
                 crate::venue::execution_report(body, begin_string, now, report);
             });
-            sent.map_err(|error| BusinessReject::other(error.to_string()))?;
+            sent?;
         }
         Ok(())
     }

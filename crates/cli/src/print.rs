@@ -10,7 +10,8 @@ use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use transfix::codec::print::{self, Palette, escaped};
+use transfix::codec::print::{self, Palette};
+use transfix::codec::shown::Shown;
 use transfix::codec::{CheckSumPolicy, FieldIndex};
 
 use crate::input::{
@@ -28,9 +29,9 @@ Examples:
   transfix print --dictionary venue.xml order.txt    with the names of your own dictionary
   tail -f today.log | transfix print -               what comes in
 
-Values are shown as they are, but for what could not be seen or would forge a line: control
-characters, line breaks among them, marks of direction and bytes that are no UTF-8 are \\xNN, a
-backslash is \\\\. Tags and types in Text(58) of a reject have their names: Side(54).
+Values are shown as they are, but for what could not be seen or would forge a line: a line break
+is \\n, other control characters and bytes that are no UTF-8 are \\xNN, marks of direction are
+\\u{NNNN}, a backslash is \\\\. Tags and types in Text(58) of a reject have their names: Side(54).
 
 Exit code: 0 done, 1 something was garbled, 2 wrong usage or input that cannot be read.";
 
@@ -70,14 +71,19 @@ enum Color {
 
 impl Color {
     fn palette(self) -> &'static Palette {
-        let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+        let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
         let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
-        let colored = match self {
-            Self::Always => true,
-            Self::Never => false,
-            Self::Auto => io::stdout().is_terminal() && !is_set("NO_COLOR") && !is_dumb,
-        };
-        if colored { &Palette::ANSI } else { &Palette::PLAIN }
+        let wants_none = set("NO_COLOR") || is_dumb;
+        self.palette_for(io::stdout().is_terminal(), wants_none)
+    }
+
+    /// What a terminal, or none, is given whose user wants no colours, or says nothing.
+    const fn palette_for(self, is_terminal: bool, wants_none: bool) -> &'static Palette {
+        match self {
+            Self::Always => &Palette::ANSI,
+            Self::Auto if is_terminal && !wants_none => &Palette::ANSI,
+            Self::Auto | Self::Never => &Palette::PLAIN,
+        }
     }
 }
 
@@ -173,7 +179,7 @@ impl<W: Write> Printer<W> {
         let mut unreadable = Vec::new();
         for path in files {
             if files.len() > 1 {
-                let name = escaped(path.as_os_str().as_encoded_bytes()).to_string();
+                let name = Shown::whole(path.as_os_str().as_encoded_bytes()).to_string();
                 let Palette { heading, end, .. } = self.palette;
                 writeln!(self.out, "{heading}==> {name} <=={end}")?;
                 self.file = format!("{name}: ");
@@ -335,6 +341,20 @@ mod tests {
 
     const LOG: &[u8] = b"20261121-09:28:25.623 : 8=FIX.4.4|9=5|35=0|10=163| x\n\
         in 8=FIX.4.4|9=5|35=0|10=164|\n8=FIX.4.4|9=5|35=0\n";
+
+    #[test]
+    fn colours_by_terminal_and_wish() {
+        for (color, is_terminal, wants_none, is_ansi) in [
+            (Color::Auto, true, false, true),
+            (Color::Auto, true, true, false),
+            (Color::Auto, false, false, false),
+            (Color::Always, false, true, true),
+            (Color::Never, true, false, false),
+        ] {
+            let palette = color.palette_for(is_terminal, wants_none);
+            assert_eq!(*palette == Palette::ANSI, is_ansi, "{color:?} {is_terminal} {wants_none}");
+        }
+    }
 
     #[test]
     fn a_log_with_damage() {

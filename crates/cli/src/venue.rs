@@ -9,7 +9,7 @@ use transfix::codec::{CheckSumPolicy, FieldIndex};
 use transfix::store::journal;
 use transfix::{
     Application, BeginString, Body, BusinessReject, Decimal, Disconnect, Disconnection, Message,
-    SessionId, SessionRef, Timestamp, tag,
+    SessionId, SessionRef, Timestamp, Undone, tag,
 };
 
 use book::{Answer, Book, Event, Ids, Order};
@@ -30,13 +30,15 @@ pub(crate) trait Watch: Send {
 /// The application of one session of the venue.
 pub(crate) struct Venue<W> {
     book: Book,
+    /// What the book is made of, in order: MsgSeqNum(34) and the message.
+    taken: Vec<(u64, Vec<u8>)>,
     watch: W,
 }
 
 impl<W: Watch> Venue<W> {
     /// A venue with an empty book.
     pub(crate) fn new(ids: Ids, watch: W) -> Self {
-        Self { book: Book::new(ids), watch }
+        Self { book: Book::new(ids), taken: Vec::new(), watch }
     }
 
     /// A venue whose book is rebuilt from the orders that its session's journal holds; needs
@@ -57,7 +59,7 @@ impl<W: Watch> Venue<W> {
             let Ok(message) = message else { continue };
             if direction == journal::Direction::Inbound {
                 // The answers are in the journal already.
-                let _ = venue.book.take(&message);
+                let _ = venue.take(stored.seq, &message);
             } else if let (Ok(id), Ok(order_id)) =
                 (message.text(tag::CL_ORD_ID), message.text(tag::ORDER_ID))
             {
@@ -66,6 +68,26 @@ impl<W: Watch> Venue<W> {
         }
         venue.book.rename(&reported);
         Ok(venue)
+    }
+
+    /// Takes a message into the book.
+    fn take(&mut self, seq: u64, message: &Message<'_>) -> Result<Vec<Answer>, BusinessReject> {
+        self.taken.push((seq, message.bytes().to_vec()));
+        self.book.take(message)
+    }
+
+    /// Makes the book anew without the last messages, from this MsgSeqNum(34) on: they come again.
+    fn undo(&mut self, from: u64) {
+        while self.taken.pop_if(|(seq, _)| *seq >= from).is_some() {}
+        let mut book = self.book.successor();
+        let mut index = FieldIndex::default();
+        for (_, bytes) in &self.taken {
+            if let Ok(message) = Message::parse(bytes, &mut index, CheckSumPolicy::Ignore) {
+                let _ = book.take(&message);
+            }
+        }
+        book.rename(self.book.order_ids());
+        self.book = book;
     }
 
     /// Orders taken so far.
@@ -82,7 +104,7 @@ impl<W: Watch> Application for Venue<W> {
     ) -> Result<(), BusinessReject> {
         let begin_string = session.id().begin_string;
         let now = session.now().utc;
-        for answer in self.book.take(message)? {
+        for answer in self.take(message.msg_seq_num()?, message)? {
             let sent = match &answer {
                 Answer::Report(order, event, id) => session.send("8", |body| {
                     execution_report(body, begin_string, now, (order, *event, id));
@@ -91,13 +113,17 @@ impl<W: Watch> Application for Venue<W> {
                     cancel_reject(body, begin_string, (id, orig, why));
                 }),
             };
-            sent.map_err(|error| BusinessReject::other(error.to_string()))?;
+            sent?;
         }
         Ok(())
     }
 
     fn on_logon(&mut self, session: &mut SessionRef<'_>) {
         self.watch.session(session.id(), None);
+    }
+
+    fn on_undone(&mut self, _: &SessionId, undone: &Undone) {
+        self.undo(undone.received.start);
     }
 
     fn on_disconnect(&mut self, id: &SessionId, end: &Disconnection<'_>) {
@@ -187,4 +213,48 @@ fn cancel_reject(
         body.char(tag::CXL_REJ_RESPONSE_TO, b'1');
     }
     body.uint(tag::CXL_REJ_REASON, 1).str(tag::TEXT, why);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use transfix::codec::FrameWriter;
+
+    struct Nobody;
+
+    impl Watch for Nobody {}
+
+    fn take(venue: &mut Venue<Nobody>, seq: u64, fields: &str) -> Vec<(String, Event, i64)> {
+        let mut out = Vec::new();
+        let mut frame = FrameWriter::new(&mut out, b"FIX.4.4", b"D");
+        frame.raw(fields.replace('|', "\x01").as_bytes());
+        frame.finish().unwrap();
+        let mut index = FieldIndex::default();
+        let message = Message::parse(&out, &mut index, CheckSumPolicy::Verify).unwrap();
+        let answers = venue.take(seq, &message).unwrap().into_iter();
+        let shown = |answer| match answer {
+            Answer::Report(order, event, _) => (order.order_id, event, order.leaves),
+            Answer::CancelReject(..) => unreachable!("nothing is cancelled here"),
+        };
+        answers.map(shown).collect()
+    }
+
+    #[test]
+    fn what_a_failure_has_undone_may_come_again() {
+        let mut venue = Venue::new(Ids::new(Timestamp(0), 0), Nobody);
+        let first = take(&mut venue, 7, "11=a|55=EU|54=1|38=5|40=2|44=30|");
+        let sold = "11=b|55=EU|54=2|38=5|40=2|44=30|";
+        let lost = take(&mut venue, 8, sold);
+        assert_eq!(lost.len(), 3, "{lost:?}");
+        venue.undo(8);
+        let again = take(&mut venue, 8, sold);
+        // The trade of the resting order, under the id that was reported of it.
+        assert_eq!((&again[1].0, again[1].1, again[1].2), (&first[0].0, lost[1].1, 0));
+        assert_eq!(again[2].1, lost[2].1);
+        assert!(matches!(again[0].1, Event::New), "{again:?}");
+        // Nothing undone: nothing changes.
+        venue.undo(9);
+        let more = take(&mut venue, 9, "11=c|55=EU|54=2|38=5|40=2|44=30|");
+        assert_eq!((more.len(), more[0].2), (1, 5));
+    }
 }

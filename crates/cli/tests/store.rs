@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -104,8 +105,17 @@ fn list_and_show_say_numbers_and_health() {
     };
     assert_eq!(row(&list, "VENUE-CLIENT")[1..5], ["41", "41", "40", "40"], "{list}");
     assert_eq!(row(&list, "VENUE-DESK")[1..5], ["3", "3", "2", "2"], "{list}");
+    // Without `keep_inbound` nothing received is there, which is no 0.
+    let (mut bare, _) = FileStore::open(&dir.path().join("BARE"), SMALL, 0).unwrap();
+    bare.put(1, Record::NextIn(7)).unwrap();
+    bare.commit().unwrap();
+    drop(bare);
+    let bare = dir.path().join("BARE");
+    for args in [["list", root], ["show", bare.to_str().unwrap()]] {
+        assert!(expect(0, &args).out.contains("not kept"), "{args:?}");
+    }
     let show = expect(0, &["show", &store]).out;
-    for text in ["next_out", "19700101-00:00:40.0", "00000001.seg", "logged on", "sound"] {
+    for text in ["next_out", "19700101-00:00:40.0", "00000001.seg", "logged\\non", "sound"] {
         assert!(show.contains(text), "{text}: {show}");
     }
     let held = FileStore::open(&path, SMALL, 0).unwrap();
@@ -115,6 +125,19 @@ fn list_and_show_say_numbers_and_health() {
     let nothing = dir.path().join("nothing");
     assert!(expect(2, &["list", nothing.to_str().unwrap()]).err.contains("nothing"));
     assert!(expect(2, &["show", root]).err.contains("transfix store list"));
+}
+
+#[test]
+fn stores_behind_symbolic_links_are_listed_once() {
+    let (stores, path, _) = with_session(2);
+    let dir = TempDir::new();
+    symlink(&path, dir.path().join("LINKED")).unwrap();
+    symlink(stores.path(), dir.path().join("ALL")).unwrap();
+    symlink(dir.path(), dir.path().join("LOOP")).unwrap();
+    session(&dir.path().join("OWN"), 2);
+    let list = expect(0, &["list", dir.path().to_str().unwrap()]).out;
+    let names: Vec<_> = list.lines().skip(1).filter_map(|l| l.split_whitespace().next()).collect();
+    assert_eq!(names, ["OWN", "ALL/FIX.4.4-VENUE-CLIENT"], "{list}");
 }
 
 #[test]
@@ -183,6 +206,15 @@ fn set_next_writes_who_and_why_unless_the_store_is_open() {
     assert!(expect(1, &set).err.contains("close the other process"));
     assert!(files(&path) == before);
     drop(held);
+    for (option, number) in [("--out", "3"), ("--out", "5"), ("--in", "1")] {
+        let lower = ["set-next", &store, option, number, "--reason", "agreed"];
+        let refusal = expect(1, &lower).err;
+        let said = format!("{option} {number} is below the present number 6");
+        assert!(refusal.contains(&said) && refusal.contains("--force"), "{refusal}");
+    }
+    assert!(expect(1, &set).err.contains("--force"));
+    assert!(files(&path) == before);
+    let set = [&set[..], &["--force"]].concat();
     assert!(expect(0, &set).out.contains("next_in 6 to 40, next_out 6 to 3"));
     let events: Vec<_> = journal::read(&path).unwrap().map(|entry| entry.unwrap().event).collect();
     let [.., Event::Note(note), Event::NextIn(40), Event::NextOut(3)] = &events[..] else {
@@ -234,6 +266,59 @@ fn damage_is_found_told_and_repaired_beside_the_original() {
     assert!(note.starts_with("repaired by alice (uid ") && note.contains(&store), "{note}");
     assert!(note.contains(lost) && note.contains("00000001.seg, byte "), "{note}");
     expect(2, &["repair", &store, "--to", new]);
+}
+
+#[test]
+fn what_others_have_put_there_is_told_and_a_renamed_session_takes_its_store_along() {
+    let (dir, path, store) = with_session(60);
+    let spare = dir.path().join("spare");
+    fs::rename(path.join("00000000.seg"), &spare).unwrap();
+    fs::rename(path.join("00000001.seg"), path.join("00000000.seg")).unwrap();
+    fs::rename(&spare, path.join("00000001.seg")).unwrap();
+    let verify = expect(1, &["verify", &store]).out;
+    assert!(verify.contains("the file's name: it is segment 1"), "{verify}");
+    assert!(verify.contains("damaged in 2 places, nothing lost"), "{verify}");
+    let new = dir.path().join("new");
+    let args = ["repair", &store, "--to", new.to_str().unwrap(), "--session", "FIX.4.4-A-B"];
+    assert!(expect(0, &args).out.contains("next_out 61"));
+    assert!(expect(0, &["show", new.to_str().unwrap()]).out.contains("FIX.4.4-A-B"));
+    let opened = FileStore::open_for("FIX.4.4-A-C", &new, SMALL, 0).unwrap_err().to_string();
+    assert!(opened.contains("belongs to the session FIX.4.4-A-B"), "{opened}");
+    // A torn message that holds a batch of an older format.
+    let planted = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/store/sound.seg");
+    let bytes = &fs::read(planted).unwrap()[64..];
+    let (mut torn, _) = FileStore::open(&new, SMALL, 0).unwrap();
+    torn.put(1, Record::Inbound { seq: 9, kind: Kind::Application, bytes }).unwrap();
+    drop(torn);
+    let verify = expect(0, &["verify", new.to_str().unwrap()]).out;
+    assert!(verify.contains("of an unfinished batch") && verify.contains("imitate"), "{verify}");
+    let old = dir.path().join("old");
+    fs::create_dir(&old).unwrap();
+    let planted = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/store/sound.seg");
+    fs::copy(planted, old.join("00000000.seg")).unwrap();
+    let verify = expect(0, &["verify", old.to_str().unwrap()]).out;
+    assert!(verify.contains("segments of an older format: 1;"), "{verify}");
+}
+
+#[test]
+fn secrets_are_stars_in_what_is_printed_and_exported() {
+    let (dir, bytes) = (TempDir::new(), b"8=FIX.4.4\x019=15\x0135=A\x01554=hush\x0110=213\x01");
+    let (mut store, _) = FileStore::open(dir.path(), SMALL, 0).unwrap();
+    store.put(1, Record::Inbound { seq: 1, kind: Kind::Admin, bytes }).unwrap();
+    store.commit().unwrap();
+    drop(store);
+    let store = dir.path().to_str().unwrap();
+    // The verb for captures reads stores too; who wants to see secrets there takes the other one.
+    let printed = Command::new(env!("CARGO_BIN_EXE_transfix")).args(["print", store]).output();
+    let printed = String::from_utf8(printed.unwrap().stdout).unwrap();
+    assert!(printed.contains("****") && !printed.contains("hush"), "{printed}");
+    let to = |form| ["export", store, "--to", form];
+    for args in [&["print", store][..], &to("raw"), &to("json"), &to("quickfix-log")] {
+        let shown = run(args).out;
+        assert!(shown.contains("****") && !shown.contains("hush"), "{args:?}: {shown}");
+        let shown = run(&[args, &["--unmasked"]].concat()).out;
+        assert!(!shown.contains("****") && shown.contains("hush"), "{args:?}: {shown}");
+    }
 }
 
 #[test]
@@ -363,7 +448,7 @@ type Case = (&'static str, &'static str, fn(&mut Vec<u8>), &'static str);
 
 #[test]
 fn what_does_not_fit_together_must_be_decided() {
-    let cases: [Case; 14] = [
+    let cases: [Case; 16] = [
         ("quickfix-cpp", "seqnums", Vec::clear, "seqnums: empty"),
         ("quickfix-cpp", "seqnums", |b| b.truncate(30), "not two numbers"),
         (
@@ -383,6 +468,8 @@ fn what_does_not_fit_together_must_be_decided() {
         ("quickfixj", "senderseqnums", Vec::clear, "senderseqnums: empty"),
         ("quickfixn", "header", |b| b[0] = b'7', "message 7: the body has MsgSeqNum(34) '1'"),
         ("quickfixgo", "targetseqnums", |b| b[18] = b'x', "is not a number"),
+        ("quickfix-cpp", "session", |b| *b = b"garbage".to_vec(), "'garbage' is not a time"),
+        ("quickfixj", "session", |b| b[5] = 0xff, "is not a time"),
     ];
     for (name, ending, change, expected) in cases {
         let dir = changed(name, ending, change);

@@ -4,7 +4,6 @@
 //! says of it; no control character of the message and no invisible mark reaches the output, so
 //! that no value can forge a line; only the writer can fail.
 
-mod escape;
 mod palette;
 mod referred;
 
@@ -12,11 +11,10 @@ use core::fmt::{self, Write};
 
 use transfix_dictionary::{Dictionary, Flat, Member};
 
-pub use escape::escaped;
-use escape::write_value;
 pub use palette::Palette;
 use referred::write_referred;
 
+use crate::shown::Shown;
 use crate::{Field, Message, Tag, tag, value};
 
 /// Writes a message as header, body and trailer, one field a line, groups indented.
@@ -377,6 +375,11 @@ fn write_codes(
         out.write_str(&code.name)?;
     }
     Ok(true)
+}
+
+/// Writes bytes as text that stays on its line and can be read back.
+fn write_value(value: &[u8], out: &mut dyn Write) -> fmt::Result {
+    write!(out, "{}", Shown::whole(value))
 }
 
 #[cfg(test)]

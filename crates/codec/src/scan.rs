@@ -97,6 +97,9 @@ impl Places {
     }
 }
 
+/// Fields of a message that is larger than most.
+const BULKY_FIELDS: usize = 8_192;
+
 /// `10=ddd` and the delimiter.
 const TRAILER_LEN: usize = 7;
 
@@ -129,6 +132,21 @@ impl FieldIndex {
         if self.places.more_data.iter().any(|(_, data)| data.0 < 1000) {
             self.simd = Simd::Scalar;
         }
+    }
+
+    /// Gives back the memory that a message of very many fields has needed. Call it between two
+    /// messages.
+    pub fn trim(&mut self) {
+        if self.is_bulky() {
+            let more_data = core::mem::take(&mut self.places.more_data);
+            self.places = Places { more_data, ..Places::default() };
+        }
+    }
+
+    /// Whether it has memory for far more fields than messages mostly have.
+    #[must_use]
+    pub fn is_bulky(&self) -> bool {
+        self.places.tags.len() > BULKY_FIELDS
     }
 
     /// Fills the index for `frame`, which must be a [`crate::Frame::Whole`].

@@ -4,7 +4,10 @@
 //! writing, so that no value can look like a line, or a part of one, that it is not; two values
 //! that differ within the limit are shown differently.
 
+use alloc::vec::Vec;
 use core::fmt::{self, Write};
+
+use crate::SOH;
 
 /// Longest value that a line of a log shows, in bytes.
 pub const SHOWN_BYTES_MAX: usize = 100;
@@ -46,14 +49,16 @@ impl<'a> Shown<'a> {
 }
 
 /// Whether a terminal or an editor would not show this character as it stands: a control
-/// character, a mark that changes the direction of what follows, a separator of lines.
+/// character, a mark without width or one that changes the direction of what follows, a separator
+/// of lines.
 #[must_use]
 pub const fn is_hidden(c: char) -> bool {
     matches!(
         c,
         '\0'..='\x1f' | '\x7f'..='\u{9f}'
-            | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
-            | '\u{2060}'..='\u{2069}' | '\u{feff}'
+            | '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}'
+            | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'
+            | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}'
     )
 }
 
@@ -90,6 +95,73 @@ impl fmt::Display for Shown<'_> {
     }
 }
 
+/// Makes one line of a message: escapes all that [`Shown`] does but SOH, so that neither a data
+/// field with a line break nor a mark of direction can make one line look like another. Bytes that
+/// are not UTF-8 stay. [`unescape_line`] gives the message back.
+pub fn escape_line(message: &mut Vec<u8>) {
+    let is_plain = |b: &u8| (*b >= b' ' || *b == SOH) && !matches!(*b, b'\\' | 0x7f..);
+    if message.iter().all(is_plain) {
+        return;
+    }
+    let mut line = Vec::with_capacity(message.len() + 16);
+    for chunk in message.utf8_chunks() {
+        for c in chunk.valid().chars() {
+            if c == '\x01' || !(is_hidden(c) || c == '\\') {
+                line.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
+            } else {
+                let escaped = fmt::from_fn(|f| write_char(f, c));
+                // Writing to a vector cannot fail.
+                let _ = write!(Text(&mut line), "{escaped}");
+            }
+        }
+        line.extend_from_slice(chunk.invalid());
+    }
+    *message = line;
+}
+
+/// Text at the end of bytes.
+struct Text<'v>(&'v mut Vec<u8>);
+
+impl Write for Text<'_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.0.extend_from_slice(text.as_bytes());
+        Ok(())
+    }
+}
+
+/// The message of which [`escape_line`] has made this line; `None` if it has nothing escaped, or
+/// something that is never written so.
+#[must_use]
+pub fn unescape_line(line: &[u8]) -> Option<Vec<u8>> {
+    let mut message = Vec::with_capacity(line.len());
+    let mut rest = line;
+    while let Some(at) = rest.iter().position(|b| *b == b'\\') {
+        message.extend_from_slice(&rest[..at]);
+        let (kind, behind) = rest[at + 1..].split_first()?;
+        let (c, taken) = match kind {
+            b'n' => ('\n', 0),
+            b'r' => ('\r', 0),
+            b't' => ('\t', 0),
+            b'\\' => ('\\', 0),
+            b'x' => (char_of(behind.get(..2)?)?, 2),
+            b'u' if behind.first() == Some(&b'{') && behind.get(5) == Some(&b'}') => {
+                (char_of(&behind[1..5])?, 6)
+            }
+            _ => return None,
+        };
+        message.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
+        rest = &behind[taken..];
+    }
+    message.extend_from_slice(rest);
+    (message.len() < line.len()).then_some(message)
+}
+
+/// The character with this number in hexadecimal digits.
+fn char_of(digits: &[u8]) -> Option<char> {
+    let digits = core::str::from_utf8(digits).ok()?;
+    char::from_u32(u32::from_str_radix(digits, 16).ok()?)
+}
+
 #[cfg(test)]
 mod tests {
     use alloc::string::ToString;
@@ -108,6 +180,27 @@ mod tests {
             (b"", ""),
         ] {
             assert_eq!(Shown::new(value).to_string(), expected);
+        }
+    }
+
+    #[test]
+    fn a_message_is_one_line_and_comes_back() {
+        for (message, expected) in [
+            (&b"8=FIX.4.4\x0158=plain\x01"[..], &b"8=FIX.4.4\x0158=plain\x01"[..]),
+            (b"58=two\nlines\x01", b"58=two\\nlines\x01"),
+            (b"58=C:\\new\x01", b"58=C:\\\\new\x01"),
+            (b"96=\x00\x7f\x1b\xff\r\x01", b"96=\\x00\\x7F\\x1B\xff\\r\x01"),
+            ("58=\u{202e}\u{fc}\x01".as_bytes(), "58=\\u{202E}\u{fc}\x01".as_bytes()),
+        ] {
+            let mut line = message.to_vec();
+            escape_line(&mut line);
+            assert_eq!(line, expected, "{}", message.escape_ascii());
+            let back = unescape_line(&line);
+            assert_eq!(back.is_some(), line != message);
+            assert_eq!(back.unwrap_or(line), message);
+        }
+        for line in [&b"58=\\"[..], b"58=\\q", b"58=\\x4", b"58=\\u{12}", b"58=\\u{D800}"] {
+            assert_eq!(unescape_line(line), None, "{}", line.escape_ascii());
         }
     }
 

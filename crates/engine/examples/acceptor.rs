@@ -12,7 +12,7 @@ use std::error::Error;
 
 use transfix::{
     Application, BeginString, BusinessReject, Disconnection, Durability, Engine, EngineSettings,
-    Message, ResetPolicy, Role, SendError, SessionId, SessionRef, SessionSettings, Settings, tag,
+    Message, ResetPolicy, Role, SessionId, SessionRef, SessionSettings, Settings, tag,
 };
 
 /// The application of one session: counts its orders.
@@ -53,7 +53,7 @@ impl Application for Venue {
                 .uint(tag::AVG_PX, 0)
                 .timestamp(tag::TRANSACT_TIME, transact_time);
         });
-        sent.map(drop).map_err(|error: SendError| BusinessReject::other(error.to_string()))
+        Ok(sent.map(drop)?)
     }
 
     fn on_logon(&mut self, session: &mut SessionRef<'_>) {

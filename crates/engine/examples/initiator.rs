@@ -14,8 +14,8 @@ use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
 
 use transfix::{
-    Application, BeginString, BusinessReject, Decimal, Durability, Engine, Message, ResetPolicy,
-    Role, SessionId, SessionRef, SessionSettings, Settings, clock, tag,
+    Application, BeginString, BusinessReject, Decimal, Durability, Engine, Message, Rejected,
+    ResetPolicy, Role, SessionId, SessionRef, SessionSettings, Settings, clock, tag,
 };
 
 const ORDERS: u64 = 10;
@@ -49,11 +49,16 @@ impl Application for Client {
                 message.text(tag::SYMBOL)?,
                 message.text(tag::ORDER_ID)?,
             ),
-            b"j" => format!("rejected: {}", message.text(tag::TEXT)?),
+            // `on_reject` has had it.
+            b"j" => return Ok(()),
             _ => return Err(BusinessReject::unsupported()),
         };
         self.tell(event);
         Ok(())
+    }
+
+    fn on_reject(&mut self, rejected: &Rejected<'_>, _: &mut SessionRef<'_>) {
+        self.tell(format!("not taken: {rejected}"));
     }
 
     fn on_logon(&mut self, session: &mut SessionRef<'_>) {

@@ -13,7 +13,7 @@ use transfix::fix44::components::parties::no_party_ids;
 use transfix::fix44::{ExecutionReport, NewOrderSingle, Router, execution_report, route};
 use transfix::{
     Application, BeginString, BusinessReject, Decimal, Durability, Engine, Message, ResetPolicy,
-    Role, SendError, SessionId, SessionRef, SessionSettings, Settings,
+    Role, SessionId, SessionRef, SessionSettings, Settings,
 };
 
 /// The application of one session: counts its orders.
@@ -60,7 +60,7 @@ impl<'s> Router<SessionRef<'s>> for Venue {
                 }
             });
         });
-        sent.map(drop).map_err(|error: SendError| BusinessReject::other(error.to_string()))
+        Ok(sent.map(drop)?)
     }
 }
 

@@ -2,8 +2,8 @@
 #![allow(clippy::print_stdout, reason = "an example talks to the one who runs it")]
 
 use transfix::{
-    Application, BeginString, BusinessReject, Engine, Message, Role, SessionId, SessionRef,
-    SessionSettings, Settings, tag,
+    Application, BeginString, BusinessReject, Engine, Message, Rejected, Role, SessionId,
+    SessionRef, SessionSettings, Settings, tag,
 };
 
 pub(crate) struct Venue;
@@ -20,13 +20,17 @@ impl Application for Venue {
         let number = order.msg_seq_num()?;
         let (id, symbol) = (order.required(tag::CL_ORD_ID)?, order.required(tag::SYMBOL)?);
         let (side, quantity) = (order.char(tag::SIDE)?, order.decimal(tag::ORDER_QTY)?);
-        let sent = session.send("8", |report| {
+        session.send("8", |report| {
             report.uint(tag::ORDER_ID, number).bytes(tag::CL_ORD_ID, id).uint(tag::EXEC_ID, number);
             report.char(tag::EXEC_TYPE, b'0').char(tag::ORD_STATUS, b'0');
             report.bytes(tag::SYMBOL, symbol).char(tag::SIDE, side);
             report.decimal(tag::LEAVES_QTY, quantity).uint(tag::CUM_QTY, 0).uint(tag::AVG_PX, 0);
-        });
-        sent.map(drop).map_err(|error| BusinessReject::other(error.to_string()))
+        })?;
+        Ok(())
+    }
+
+    fn on_reject(&mut self, rejected: &Rejected<'_>, session: &mut SessionRef<'_>) {
+        println!("{} has not taken it: {rejected}", session.id());
     }
 }
 

@@ -195,6 +195,13 @@ impl From<transfix_codec::Reject> for BusinessReject {
     }
 }
 
+/// What could not be sent in answer is refused for another reason, with the error's text.
+impl From<SendError> for BusinessReject {
+    fn from(error: SendError) -> Self {
+        Self::other(error.to_string())
+    }
+}
+
 /// The session inside a callback: sends without any queue or lock.
 pub struct SessionRef<'a> {
     pub(crate) session: &'a mut Session,

@@ -30,11 +30,12 @@ impl<'a> EngineBuilder<'a> {
 
     /// Templates (`target_comp_id = "*"`) need it: `admit` is called when a counterparty that no
     /// settings name logs on, and answers with its application, or `None` to close the connection.
-    /// It runs in the thread that accepts connections, and so does [`Application::judge_logon`] for
-    /// a counterparty that has no session yet: nothing is made for one that is refused.
+    /// It runs in a thread of its own, several at once if several log on, and so does
+    /// [`Application::judge_logon`] for a counterparty that has no session yet: nothing is made for
+    /// one that is refused. A call that is slow, or panics, costs that connection alone.
     pub fn admit(
         mut self,
-        admit: impl FnMut(&SessionId) -> Option<Box<dyn Application>> + Send + 'static,
+        admit: impl Fn(&SessionId) -> Option<Box<dyn Application>> + Send + Sync + 'static,
     ) -> Self {
         self.admit = Some(Box::new(admit));
         self
@@ -42,7 +43,7 @@ impl<'a> EngineBuilder<'a> {
 
     /// Stores of your own: `open` is called for each session with its settings and the time, in UTC
     /// nanoseconds since 1970. `None` leaves the session to the store that its settings ask for.
-    /// Sessions made from templates have theirs opened in the thread that accepts connections.
+    /// Sessions made from templates have theirs opened in the thread that judges them.
     ///
     /// `transfix_testkit::laws` checks the laws that every store obeys; `own_store` among the
     /// examples shows one.

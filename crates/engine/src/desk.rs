@@ -2,11 +2,13 @@
 //!
 //! Invariant: [`Desk::write`] finds everything journalled and committed.
 
+#[macro_use]
+mod tell;
+
 mod backlog;
 mod delivery;
 mod journal;
 mod outgoing;
-mod tell;
 mod watched;
 
 use std::collections::BTreeMap;
@@ -31,11 +33,12 @@ use crate::handle::{Registry, SessionHandle, Standing};
 use crate::link::Down;
 use crate::mask::masked;
 use crate::protocol_log::{Tap, Unlogged};
-use crate::queue::SendQueue;
-use crate::repeats::Repeats;
+use crate::queue::{SendQueue, is_bulky};
+use crate::repeats::{Cause, Repeats};
 use crate::replay::Replay;
 use crate::schedule::Hours;
 use crate::settings::{GarbledPolicy, Offline, Unavailable, Unsent};
+use crate::template::Refusal;
 use crate::told::Disconnection;
 
 /// Answers of the session layer that may wait beyond the limit of applications.
@@ -52,6 +55,7 @@ pub(crate) struct LinkOptions {
     /// Whether what a garbled message covers is searched for whole messages.
     pub(crate) search_garbled: bool,
     pub(crate) queued_bytes_max: usize,
+    pub(crate) turn_messages_max: u32,
     pub(crate) keep_outbound: bool,
     pub(crate) keep_inbound: bool,
     pub(crate) offline: Offline,
@@ -144,6 +148,8 @@ pub(crate) struct Desk {
     /// Text(58) of the counterparty's Logout(5) in this connection.
     logout_text: Option<Vec<u8>>,
     repeats: Repeats,
+    /// When memory is given back, on the monotonic clock.
+    pub(crate) trim_at_ns: Option<u64>,
     /// A turn has panicked: what it has left in memory is not to be trusted.
     panicked: bool,
 }
@@ -182,6 +188,7 @@ impl Desk {
             expected: 0,
             logout_text: None,
             repeats: Repeats::default(),
+            trim_at_ns: None,
             panicked: false,
         }
     }
@@ -201,6 +208,27 @@ impl Desk {
             || self.replay.active
             || self.sends_more()
             || self.cut.is_some()
+    }
+
+    /// Whether a burst has left far more memory than is used.
+    #[inline]
+    pub(crate) fn is_bulky(&self) -> bool {
+        let replayed = &self.replay.out;
+        is_bulky(self.out.capacity(), self.out.bytes().len())
+            || is_bulky(replayed.capacity(), replayed.bytes().len())
+            || self.backlog.is_bulky()
+            || self.held_index.is_bulky()
+    }
+
+    /// Gives back the memory of a burst that is over.
+    pub(crate) fn trim(&mut self) {
+        for out in [&mut self.out, &mut self.replay.out] {
+            if is_bulky(out.capacity(), out.bytes().len()) {
+                out.shrink_to(OUTBOX_BYTES.max(out.bytes().len()));
+            }
+        }
+        self.backlog.trim();
+        self.held_index.trim();
     }
 
     /// The session of the engine in which most bytes wait.
@@ -278,34 +306,33 @@ impl Desk {
     fn judge_logon(&mut self, now: Now, logon: &Message<'_>) -> Result<(), Verdict> {
         let id = &self.session.config().id;
         let Err(refusal) = self.application.judge_logon(logon, id) else { return Ok(()) };
-        tracing::warn!(session = %id, why = %refusal.text, "Logon(A) refused");
+        tell!(self, now, Refused, warn, why = %refusal.text, "Logon(A) refused");
         Err(self.session.deny_logon(now, logon, &refusal.text, &mut self.out))
     }
 
     /// What a session that is to be made for this Logon(A) would make of it, but for its numbers.
     ///
     /// # Errors
-    /// What is to be sent to somebody who is refused.
+    /// What is to be sent to somebody who is refused, and why.
     pub(crate) fn try_logon(
         mut self,
         now: Now,
         logon: &Message<'_>,
-    ) -> Result<Box<dyn Application>, Vec<u8>> {
+    ) -> Result<Box<dyn Application>, Refusal> {
+        // The lines about strangers are counted where they come in.
+        self.repeats.fall_silent(now.monotonic_ns);
         // Its store is made for this alone, and has nothing to read again.
-        self.connected(now).map_err(|_| Vec::new())?;
+        self.connected(now).map_err(|_| Refusal::silent("its store has failed"))?;
         let refused = match self.is_good_logon(now, logon) {
             true => self.judge_logon(now, logon).err(),
             false => Some(self.session.receive(now, logon, &mut self.out)),
         };
-        match refused {
-            None => Ok(self.application),
-            Some(verdict) => {
-                if let Verdict::Disconnect(reason) = verdict {
-                    tracing::warn!(session = %self.id(), %reason, "a Logon(A) was not taken");
-                }
-                Err(self.out.bytes().to_vec())
-            }
-        }
+        let Some(verdict) = refused else { return Ok(self.application) };
+        let why = match verdict {
+            Verdict::Disconnect(reason) => reason.to_string(),
+            _ => String::new(),
+        };
+        Err(Refusal { answer: self.out.bytes().to_vec(), why })
     }
 
     /// Whether the session layer would accept this Logon(A), which may say itself by which version
@@ -415,7 +442,7 @@ impl Desk {
     fn reset(&mut self, now: Now, message: &Message<'_>) -> Result<(), Down> {
         self.put_entries(now).map_err(Down::Store)?;
         self.choose_rules(self.session.appl_ver_id());
-        tracing::info!(session = %self.id(), "the numbers begin again at 1");
+        tell!(self, now, LoggedOn, info, "the numbers begin again at 1");
         self.with_application(now, |app, s| {
             app.on_admin(message, s);
             app.on_reset(s);
@@ -502,7 +529,7 @@ impl Desk {
     /// When [`Desk::tick`] must be called at the latest.
     pub(crate) fn next_deadline(&self) -> Option<u64> {
         let session = self.session.next_deadline();
-        let others = [self.pause_until_ns, self.postponed.deadline()];
+        let others = [self.pause_until_ns, self.postponed.deadline(), self.trim_at_ns];
         session.into_iter().chain(others.into_iter().flatten()).min()
     }
 
@@ -559,7 +586,7 @@ impl Desk {
                 let application = &mut *self.application;
                 let filled = self.replay.fill(now, &mut self.session, &mut self.store, application);
                 filled.map_err(Down::Store)?;
-                self.note_missing();
+                self.note_missing(now);
                 if self.wants_wire {
                     show_frames(&mut *self.application, self.replay.out.bytes());
                 }

@@ -1,5 +1,6 @@
 //! Starts and stops everything: stores, links, workers, listeners.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
@@ -16,11 +17,12 @@ use crate::application::Application;
 use crate::builder::EngineBuilder;
 use crate::clock;
 use crate::deferred::Deferred;
+use crate::descriptors;
 use crate::desk::{Desk, LinkOptions};
 use crate::handle::{Registry, SessionHandle, Shared};
 use crate::link::Link;
 use crate::listening::{Listening, resolve, socket_options};
-use crate::lobby::{Destination, Lobby, LobbyDoor};
+use crate::lobby::{Destination, Entrance, Key, Lobby, LobbyDoor};
 use crate::protocol_log::Tap;
 use crate::queue::SendQueue;
 use crate::retention;
@@ -28,8 +30,10 @@ use crate::schedule::{Hours, Schedule};
 use crate::settings::{Mode, SessionSettings, Settings};
 use crate::settings_check;
 use crate::slot::{Dial, SessionOutcome, Slot};
-use crate::template::{Creator, is_template};
+use crate::supervised::supervise;
+use crate::template::{Admit, Creator, Maker, Pool, is_template};
 use crate::waiting::{Waiting, WaitingTotal};
+use crate::waiting_room::RoomLimits;
 use crate::worker::{Command, Mailbox, Worker};
 
 /// Why an engine did not start.
@@ -173,6 +177,7 @@ impl Engine {
         registry.waiting = Arc::new(WaitingTotal::new(settings.engine.waiting_bytes_max));
         registry.open_store = open_store;
         registry.logs.cpu = settings.engine.log_cpu;
+        registry.logs.lost = settings.engine.thread_lost;
         let registry = Arc::new(registry);
         let mut sessions = Vec::new();
         let mut listening = Listening::default();
@@ -220,13 +225,9 @@ impl Engine {
         let mut destinations = Vec::new();
         let workers = engine.start_workers(plan, settings, &mut destinations)?;
         if !listening.entrances.is_empty() {
-            let created_max = settings.engine.created_sessions_max;
-            let admit = admit.unwrap_or_else(|| Box::new(|_| None));
-            let creator = Creator { templates, registry, admit, workers, created: 0, created_max };
             let keys = listening.keys(destinations);
-            let waiting_max = settings.engine.pending_connections_max;
-            let lobby = Lobby::new(listening.entrances, keys, creator, waiting_max);
-            engine.start_lobby(lobby.map_err(io_error("epoll"))?)?;
+            let admit = admit.unwrap_or_else(|| Box::new(|_| None));
+            engine.start_lobby(settings, listening.entrances, keys, (templates, admit, workers))?;
         }
         Ok(engine)
     }
@@ -237,7 +238,7 @@ impl Engine {
         plan: Plan,
         settings: &Settings,
         destinations: &mut Vec<(SessionId, Destination)>,
-    ) -> Result<Vec<(Arc<Mailbox>, usize)>, EngineError> {
+    ) -> Result<Pool, EngineError> {
         let keeps_empty = plan.keeps_empty;
         let mut jobs = Vec::new();
         let cpus = &settings.engine.cpus;
@@ -256,7 +257,8 @@ impl Engine {
         }
         for (n, (name, slots, spins, cpu)) in jobs.into_iter().enumerate() {
             let sessions = slots.len();
-            let worker = self.worker(slots, spins, destinations)?;
+            let mut worker = self.worker(slots, spins, destinations)?;
+            let lost = settings.engine.thread_lost;
             let mailbox = Arc::clone(worker.mailbox());
             if n < pool_size {
                 pool.push((Arc::clone(&mailbox), sessions));
@@ -269,7 +271,7 @@ impl Engine {
                     {
                         tracing::error!(cpu, %error, "thread cannot be pinned");
                     }
-                    worker.run()
+                    supervise(lost, || worker.run())
                 })
                 .map_err(io_error(format!("thread {name}")))?;
             self.threads.push((mailbox, thread));
@@ -301,11 +303,31 @@ impl Engine {
         Ok(worker)
     }
 
-    fn start_lobby(&mut self, lobby: Lobby) -> Result<(), EngineError> {
+    /// Opens the way in; `templates` with who may come by them, and the workers of the pool.
+    fn start_lobby(
+        &mut self,
+        settings: &Settings,
+        entrances: Vec<Entrance>,
+        keys: HashMap<Key, Vec<Destination>>,
+        (templates, admit, workers): (Vec<(usize, SessionSettings)>, Admit, Pool),
+    ) -> Result<(), EngineError> {
+        let all = &settings.engine;
+        let may_come = if templates.is_empty() { 0 } else { all.created_sessions_max };
+        let wanted = all.pending_connections_max;
+        let limits = RoomLimits {
+            max: descriptors::reserve(settings.sessions.len(), may_come, wanted)?,
+            per_address_max: all.pending_per_address_max,
+        };
+        let registry = Arc::clone(&self.registry);
+        let maker = Maker { registry: Arc::clone(&registry), admit };
+        let created_max = all.created_sessions_max;
+        let creator = Creator { templates, registry, workers, created: 0, created_max };
+        let lobby = Lobby::new(entrances, keys, (creator, maker), limits);
+        let (mut lobby, lost) = (lobby.map_err(io_error("epoll"))?, all.thread_lost);
         let door = Arc::clone(lobby.door());
         let thread = std::thread::Builder::new()
             .name("tfx-accept".to_owned())
-            .spawn(move || lobby.run())
+            .spawn(move || supervise(lost, || lobby.run()))
             .map_err(io_error("thread tfx-accept"))?;
         self.lobby = Some((door, thread));
         Ok(())
@@ -317,9 +339,11 @@ impl Engine {
         self.registry.find(id)
     }
 
-    /// Handles of all sessions, in the order of the settings.
+    /// Handles of all sessions: those of the settings in their order, then those made from
+    /// templates in the order of their identities.
     pub fn sessions(&self) -> impl Iterator<Item = SessionHandle> {
-        self.sessions.iter().map(|shared| SessionHandle { shared: Arc::clone(shared) })
+        let own = self.sessions.iter().map(|shared| SessionHandle { shared: Arc::clone(shared) });
+        own.chain(self.registry.created())
     }
 
     /// Addresses listened at, with the ports that the system chose for port 0.
@@ -514,6 +538,7 @@ pub(crate) fn assemble(
         garbled: settings.garbled,
         search_garbled: settings.search_garbled,
         queued_bytes_max: settings.queued_bytes_max,
+        turn_messages_max: settings.turn_messages_max,
         keep_outbound: settings.keep_outbound,
         keep_inbound: settings.keep_inbound,
         offline: settings.offline,
@@ -604,5 +629,6 @@ fn open_log(settings: &SessionSettings, registry: &Registry) -> Result<Option<Ta
 
 fn dial(settings: &SessionSettings) -> Result<Dial, EngineError> {
     let addresses = resolve(settings)?;
-    Ok(Dial::new(addresses, socket_options(settings), settings.reconnect_interval_ms))
+    let intervals = (settings.reconnect_interval_ms, settings.reconnect_interval_max_ms);
+    Ok(Dial::new(addresses, socket_options(settings), intervals))
 }

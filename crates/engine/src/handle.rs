@@ -316,6 +316,15 @@ impl Registry {
         first.or_insert_with(|| Arc::downgrade(shared));
     }
 
+    /// Sessions made from templates.
+    pub(crate) fn created(&self) -> Vec<SessionHandle> {
+        let created = self.created.read().unwrap_or_else(PoisonError::into_inner);
+        let all = created.sessions.values().filter_map(Weak::upgrade);
+        let mut all: Vec<_> = all.map(|shared| SessionHandle { shared }).collect();
+        all.sort_by_cached_key(|handle| handle.id().to_string());
+        all
+    }
+
     /// The connected session in which most bytes wait.
     pub(crate) fn heaviest(&self) -> Option<SessionHandle> {
         let created = self.created.read().unwrap_or_else(PoisonError::into_inner);

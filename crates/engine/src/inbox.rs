@@ -5,17 +5,21 @@ use std::ops::Range;
 
 use transfix_transport::Stream;
 
+use crate::queue::is_bulky;
+
 /// A growing window over one buffer; the front is given back without moving bytes where possible.
 #[derive(Debug)]
 pub(crate) struct Inbox {
     buffer: Vec<u8>,
     begin: usize,
     end: usize,
+    /// First size.
+    first: usize,
 }
 
 impl Inbox {
     pub(crate) fn new(bytes: usize) -> Self {
-        Self { buffer: vec![0; bytes], begin: 0, end: 0 }
+        Self { buffer: vec![0; bytes], begin: 0, end: 0, first: bytes }
     }
 
     pub(crate) fn bytes(&self) -> &[u8] {
@@ -39,6 +43,21 @@ impl Inbox {
             self.begin = 0;
             self.end = 0;
         }
+    }
+
+    /// Gives back the memory of a long message that is over.
+    pub(crate) fn trim(&mut self) {
+        if self.is_bulky() {
+            self.buffer.copy_within(self.begin..self.end, 0);
+            (self.begin, self.end) = (0, self.end - self.begin);
+            self.buffer.truncate(self.first.max(2 * self.end));
+            self.buffer.shrink_to_fit();
+        }
+    }
+
+    /// Whether it has far more memory than it uses.
+    pub(crate) const fn is_bulky(&self) -> bool {
+        is_bulky(self.buffer.len(), self.end - self.begin)
     }
 
     pub(crate) const fn clear(&mut self) {

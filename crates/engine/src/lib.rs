@@ -47,11 +47,13 @@
 //! message.
 #![forbid(unsafe_code)]
 
+mod admission;
 mod application;
 mod builder;
 pub mod clock;
 mod cpus;
 mod deferred;
+mod descriptors;
 mod desk;
 mod dictionary_source;
 mod engine;
@@ -79,9 +81,11 @@ mod settings_file;
 mod settings_tables;
 pub mod simulated;
 mod slot;
+mod supervised;
 mod template;
 mod told;
 mod waiting;
+mod waiting_room;
 mod worker;
 
 pub use application::{Application, BusinessReject, Direction, LogonRefusal, Resend, SessionRef};
@@ -90,11 +94,12 @@ pub use desk::Counters;
 pub use dictionary_source::DictionarySource;
 pub use engine::{Engine, EngineError, pin_to_cpu};
 pub use handle::{Sent, SessionHandle};
+pub use mask::masked;
 pub use protocol_log::{LogDirection, LogSettings};
 pub use retention::{BeyondLimit, RetentionSettings};
 pub use settings::{
     AfterPanic, Durability, EngineSettings, GarbledPolicy, Mode, Offline, SendMode,
-    SessionSettings, Settings, Unavailable, UnavailableAction, Unsent,
+    SessionSettings, Settings, ThreadLost, Unavailable, UnavailableAction, Unsent,
 };
 pub use settings_file::SettingsError;
 pub use slot::{Outcome, SessionOutcome};

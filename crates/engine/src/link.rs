@@ -19,6 +19,8 @@ use crate::protocol_log::Received;
 use crate::queue::SendQueue;
 
 const ENDED: Down = Down::Session(Disconnect::LinkLost);
+/// Time after which the memory of a burst is given back.
+const TRIM_AFTER_NS: u64 = 1_000_000_000;
 /// First size of the receive buffer; it grows to hold the longest message.
 const INBOX_BYTES: usize = 64 << 10;
 
@@ -61,8 +63,9 @@ pub(crate) struct Link {
     pub(crate) desk: Desk,
     stream: Option<Box<dyn Stream>>,
     inbox: Inbox,
-    /// The inbox holds what another owner of the stream has read.
-    preloaded: bool,
+    /// The inbox holds what no turn has looked at: another owner of the stream has read it, or the
+    /// last turn has ended before it.
+    unseen: bool,
     /// What is not logged yet.
     received: Received,
     index: FieldIndex,
@@ -72,7 +75,7 @@ impl Link {
     pub(crate) fn new(desk: Desk) -> Self {
         let (inbox, index) = (Inbox::new(INBOX_BYTES), desk.index());
         let received = Received::of(desk.log.as_ref());
-        Self { desk, stream: None, inbox, preloaded: false, received, index }
+        Self { desk, stream: None, inbox, unseen: false, received, index }
     }
 
     pub(crate) const fn is_up(&self) -> bool {
@@ -90,45 +93,42 @@ impl Link {
         self.stream = Some(stream);
         self.inbox.clear();
         self.inbox.preload(read);
-        self.preloaded = !read.is_empty();
+        self.unseen = !read.is_empty();
         self.desk.connected(now)?;
         self.flush(now)
     }
 
-    /// One turn of the data's way: at most one read, one commit, and the writes that the socket
-    /// takes. `clock` is asked once, after the read. `Err` means that the link must be closed.
+    /// One turn of the data's way: at most one read and so many messages, one commit, and the writes
+    /// that the socket takes. `clock` is asked once, after the read. `Err` means that the link must
+    /// be closed.
     pub(crate) fn turn(
         &mut self,
         queue: &SendQueue,
         clock: impl FnOnce() -> Now,
     ) -> Result<Turn, Down> {
-        let Self { desk, stream: Some(stream), inbox, index, preloaded, received } = self else {
+        let Self { desk, stream: Some(stream), inbox, index, unseen, received } = self else {
             return Ok(Turn::default());
         };
         // In a thread that sends, which has told its caller.
         if desk.has_failed() {
             return Err(Down::Store(StoreError::Poisoned));
         }
-        let preloaded = std::mem::take(preloaded);
-        // 1 read
-        let mut ended = false;
-        let (read, again) = match inbox.read(&mut **stream) {
-            Ok((0, _)) if !preloaded => return Err(ENDED),
-            Ok((0, _)) => {
-                ended = true;
-                (0, false)
-            }
-            Ok(read) => read,
-            Err(e) if e.kind() == io::ErrorKind::WouldBlock => (0, false),
-            Err(e) if e.kind() == io::ErrorKind::Interrupted => (0, true),
-            Err(e) => return Err(Down::Io(e)),
-        };
-        if read == 0 && !preloaded && !desk.waits() && !queue.is_pending() {
+        let had = std::mem::take(unseen);
+        let mut left = desk.options.turn_messages_max;
+        // 1 read, unless the last turn has left something: what is not read yet waits in the kernel
+        let (read, again) = if had { (0, true) } else { read(inbox, &mut **stream)? };
+        if read == 0 && !had && !desk.waits() && !queue.is_pending() {
             return Ok(Turn { progress: false, again });
         }
         let now = clock();
         let mut outcome = desk.cut.take().map_or(Ok(()), |reason| Err(Down::Session(reason)));
         while outcome.is_ok() {
+            if left == 0 {
+                // The other sessions of the worker have their turn first.
+                *unseen = true;
+                break;
+            }
+            left -= 1;
             // 2 split
             match frame::split(inbox.bytes(), desk.options.limits) {
                 Frame::Whole(mut end) => {
@@ -170,15 +170,39 @@ impl Link {
             return Err(Down::Session(Disconnect::Stalled));
         }
         match outcome {
-            // What the lobby had read before the end of the stream has counted.
-            Ok(()) if ended => Err(ENDED),
-            Ok(()) => Ok(Turn { progress: true, again: again || more || desk.sends_more() }),
+            Ok(()) => {
+                let again = again || more || *unseen || desk.sends_more();
+                self.note_bulk(now);
+                Ok(Turn { progress: true, again })
+            }
             Err(why) => Err(why),
         }
     }
 
+    /// Plans to give memory back if a burst has left far more than is used.
+    #[inline]
+    fn note_bulk(&mut self, now: Now) {
+        let is_bulky = self.inbox.is_bulky() || self.index.is_bulky() || self.desk.is_bulky();
+        if is_bulky && self.desk.trim_at_ns.is_none() {
+            self.desk.trim_at_ns = Some(now.monotonic_ns + TRIM_AFTER_NS);
+        }
+    }
+
+    /// Gives back the memory of a burst that is over.
+    fn trim(&mut self, queue: &SendQueue) {
+        self.desk.trim_at_ns = None;
+        self.inbox.trim();
+        self.index.trim();
+        self.desk.trim();
+        queue.trim();
+    }
+
     /// Does what is due: heartbeats, ends of waits.
     pub(crate) fn tick(&mut self, now: Now, queue: &SendQueue) -> Result<(), Down> {
+        if self.desk.trim_at_ns.is_some_and(|at| now.monotonic_ns >= at) {
+            self.trim(queue);
+            self.note_bulk(now);
+        }
         let outcome = self.desk.tick(now);
         loop {
             self.desk.send_queued(now, queue);
@@ -246,7 +270,7 @@ impl Link {
     pub(crate) fn reopen(&mut self, now: Now, queue: &SendQueue) -> Result<(), StoreError> {
         self.desk.reopen(now, queue)?;
         self.inbox.clear();
-        self.preloaded = false;
+        self.unseen = false;
         self.index = self.desk.index();
         self.received = Received::of(self.desk.log.as_ref());
         Ok(())
@@ -268,6 +292,18 @@ impl Link {
         self.inbox.clear();
         self.desk.return_unsent(now, queue, SendError::NotLoggedOn);
         self.desk.closed(now, queue, reason);
+        self.trim(queue);
         Some(stream)
+    }
+}
+
+/// Reads once. Answers the bytes read, and whether there may be more at once.
+fn read(inbox: &mut Inbox, stream: &mut dyn Stream) -> Result<(usize, bool), Down> {
+    match inbox.read(stream) {
+        Ok((0, _)) => Err(ENDED),
+        Ok(read) => Ok(read),
+        Err(e) if e.kind() == io::ErrorKind::WouldBlock => Ok((0, false)),
+        Err(e) if e.kind() == io::ErrorKind::Interrupted => Ok((0, true)),
+        Err(e) => Err(Down::Io(e)),
     }
 }

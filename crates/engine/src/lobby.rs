@@ -1,21 +1,27 @@
 //! Where accepted connections wait for their first message, which says to whom they belong.
 //!
 //! Invariants: at most the configured number of connections waits, each for a bounded time; a
-//! connection whose Logon(A) fits no session is closed without a message (FIX Session, case 1c).
+//! connection whose Logon(A) fits no session is closed without a message (FIX Session, case 1c);
+//! nothing of the application is called in this thread.
 
 use std::collections::HashMap;
 use std::io;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use transfix_codec::shown::Shown;
 use transfix_codec::{CheckSumPolicy, FieldIndex, Frame, Limits, Message, frame, raw, tag};
 use transfix_session::{BeginString, SubIds};
 use transfix_transport::{Events, Interest, Listener, Poll, Stream, TcpStream, Token, Waker};
 
+use crate::admission::{Admission, Answer};
 use crate::clock;
+use crate::repeats::{Cause, Repeats};
 use crate::slot::drain;
-use crate::template::{Creation, Creator};
+use crate::template::{Creator, Maker, Refusal};
+use crate::waiting_room::{RoomLimits, Waiting, WaitingRoom};
 use crate::worker::{Command, Mailbox};
 
 const WAKE: Token = Token(usize::MAX);
@@ -73,8 +79,8 @@ pub(crate) struct Entrance {
 enum Found {
     /// That of a session in this slot of a worker.
     Session(Arc<Mailbox>, usize),
-    /// Nobody's, and this is the answer.
-    Refused(Vec<u8>),
+    /// That of somebody whom a template fits, who is judged under this ticket.
+    Candidate(u64),
     /// Nobody's.
     Nobody,
 }
@@ -82,7 +88,7 @@ enum Found {
 /// Ends a lobby from outside.
 pub(crate) struct LobbyDoor {
     stop: AtomicBool,
-    waker: Waker,
+    waker: Arc<Waker>,
 }
 
 impl LobbyDoor {
@@ -92,11 +98,48 @@ impl LobbyDoor {
     }
 }
 
-struct Waiting {
-    stream: TcpStream,
-    group: usize,
-    read: Vec<u8>,
-    until_ns: u64,
+/// Addresses whose lines are counted one by one; those of further ones are counted together.
+const ADDRESSES_MAX: usize = 1_000;
+
+/// Lines about strangers: by address, so that one which floods the log hides no other.
+#[derive(Default)]
+struct Lines {
+    of: HashMap<IpAddr, Repeats>,
+    others: Repeats,
+}
+
+impl Lines {
+    /// Whether a line about this address may be written; if so, how many were left out before.
+    fn tell(&mut self, address: Option<IpAddr>, cause: Cause) -> Option<u64> {
+        let now_ns = clock::monotonic_ns();
+        if self.of.len() >= ADDRESSES_MAX {
+            self.of.retain(|_, lines| !lines.is_quiet(now_ns));
+        }
+        let known = address.filter(|a| self.of.contains_key(a) || self.of.len() < ADDRESSES_MAX);
+        let lines = match known {
+            Some(address) => self.of.entry(address).or_default(),
+            None => &mut self.others,
+        };
+        lines.tell(now_ns, cause)
+    }
+}
+
+/// Writes a line about a stranger, unless there were too many.
+macro_rules! tell {
+    ($lines:expr, $peer:expr, $cause:ident, $level:ident, $($fields:tt)*) => {
+        if let Some(left_out) = $lines.tell($peer, Cause::$cause) {
+            let left_out = (left_out > 0).then_some(left_out);
+            let peer = $peer.map(tracing::field::display);
+            tracing::$level!(peer, left_out, $($fields)*);
+        }
+    };
+}
+
+/// A connection whose Logon(A) is being judged.
+struct Judged {
+    waiting: Waiting,
+    key: Key,
+    asked: String,
 }
 
 /// Listeners and the connections that have not logged on yet.
@@ -106,10 +149,15 @@ pub(crate) struct Lobby {
     entrances: Vec<Entrance>,
     sessions: HashMap<Key, Vec<Destination>>,
     creator: Creator,
-    waiting: HashMap<usize, Waiting>,
-    waiting_max: usize,
+    admission: Admission,
+    /// By ticket; those that have waited too long are gone from here.
+    judged: HashMap<u64, Judged>,
+    /// Whose sessions are being made: one at a time.
+    making: HashMap<u64, Key>,
+    room: WaitingRoom,
     next_token: usize,
     index: FieldIndex,
+    lines: Lines,
     /// When to accept again although no new connection is reported: those that waited already
     /// are reported only once.
     accept_at: Option<u64>,
@@ -119,24 +167,27 @@ impl Lobby {
     pub(crate) fn new(
         mut entrances: Vec<Entrance>,
         sessions: HashMap<Key, Vec<Destination>>,
-        creator: Creator,
-        waiting_max: usize,
+        (creator, maker): (Creator, Maker),
+        limits: RoomLimits,
     ) -> io::Result<Self> {
         let poll = Poll::new()?;
-        let waker = Waker::new(poll.registry(), WAKE)?;
+        let waker = Arc::new(Waker::new(poll.registry(), WAKE)?);
         for (i, entrance) in entrances.iter_mut().enumerate() {
             entrance.listener.register(poll.registry(), Token(i))?;
         }
         Ok(Self {
             poll,
+            admission: Admission::new(maker, Arc::clone(&waker)),
             door: Arc::new(LobbyDoor { stop: AtomicBool::new(false), waker }),
             next_token: entrances.len(),
             entrances,
             sessions,
             creator,
-            waiting: HashMap::new(),
-            waiting_max,
+            judged: HashMap::new(),
+            making: HashMap::new(),
+            room: WaitingRoom::new(limits),
             index: FieldIndex::default(),
+            lines: Lines::default(),
             accept_at: None,
         })
     }
@@ -146,11 +197,14 @@ impl Lobby {
     }
 
     /// Runs until the door is closed.
-    pub(crate) fn run(mut self) {
+    pub(crate) fn run(&mut self) {
         let mut events = Events::with_capacity(64);
+        // After a panic: what was reported then is not reported again.
+        self.accept_at = Some(0);
         while !self.door.stop.load(Ordering::Acquire) {
             let now = clock::monotonic_ns();
-            let until = self.waiting.values().map(|w| w.until_ns).chain(self.accept_at).min();
+            let judged = self.judged.values().map(|judged| judged.waiting.until_ns).min();
+            let until = [self.room.deadline(), judged, self.accept_at].into_iter().flatten().min();
             let timeout = until.map(|at| Duration::from_nanos(at.saturating_sub(now)));
             if let Err(error) = self.poll.poll(&mut events, timeout)
                 && error.kind() != io::ErrorKind::Interrupted
@@ -165,12 +219,16 @@ impl Lobby {
                     Token(token) => self.read(token),
                 }
             }
+            while let Some(answer) = self.admission.answer() {
+                self.answered(answer);
+            }
             let now = clock::monotonic_ns();
             if self.accept_at.is_some_and(|at| now >= at) {
                 self.accept_at = None;
                 (0..self.entrances.len()).for_each(|i| self.accept(i));
             }
-            self.waiting.retain(|_, w| now < w.until_ns);
+            self.room.expire(now);
+            self.judged.retain(|_, judged| now < judged.waiting.until_ns);
         }
     }
 
@@ -182,29 +240,31 @@ impl Lobby {
                 Ok(Some(stream)) => stream,
                 Ok(None) => return,
                 Err(error) => {
-                    tracing::error!(%error, "a connection could not be accepted");
+                    let why = "a connection could not be accepted";
+                    tell!(self.lines, None::<IpAddr>, Ended, error, %error, why);
                     self.accept_at = Some(clock::monotonic_ns() + ACCEPT_PAUSE_NS);
                     return;
                 }
             };
-            if self.waiting.len() >= self.waiting_max {
-                tracing::warn!("too many connections without a Logon(A); one more was closed");
-                continue;
-            }
             let token = self.next_token;
             self.next_token += 1;
             if stream.register(self.poll.registry(), Token(token), Interest::READABLE).is_err() {
                 continue;
             }
+            let address = stream.peer_addr().map(|peer| peer.ip());
             let until_ns = clock::monotonic_ns() + wait_ns;
-            self.waiting.insert(token, Waiting { stream, group, read: Vec::new(), until_ns });
+            let waiting = Waiting { stream, address, group, read: Vec::new(), until_ns };
+            if let Some(gone) = self.room.add(token, waiting) {
+                let why = "closed: too many connections without a Logon(A), and this one is old";
+                tell!(self.lines, gone.address, Refused, warn, why);
+            }
             self.read(token);
         }
     }
 
     /// Reads from a waiting connection until its first message is whole.
     fn read(&mut self, token: usize) {
-        let Some(mut waiting) = self.waiting.remove(&token) else { return };
+        let Some(mut waiting) = self.room.take(token) else { return };
         let mut buffer = [0; 4096];
         loop {
             match waiting.stream.read(&mut buffer) {
@@ -220,60 +280,62 @@ impl Lobby {
         }
         let limits = Limits { message_bytes_max: FIRST_MESSAGE_BYTES };
         match frame::split(&waiting.read, limits) {
-            Frame::Whole(end) => self.usher(waiting, end),
-            Frame::Partial => _ = self.waiting.insert(token, waiting),
+            Frame::Whole(end) => self.route(waiting, end),
+            Frame::Partial => self.room.put_back(token, waiting),
             Frame::Garbled { reason, .. } => {
-                let peer = waiting.stream.peer_addr();
-                tracing::warn!(?peer, %reason, "closed: the first bytes are no message");
+                let (peer, why) = (waiting.address, "closed: the first bytes are no message");
+                tell!(self.lines, peer, Garbled, warn, %reason, why);
             }
         }
     }
 
     /// Hands a connection over to the session that its first message names.
-    fn usher(&mut self, mut waiting: Waiting, end: usize) {
-        let peer = waiting.stream.peer_addr();
+    fn route(&mut self, waiting: Waiting, end: usize) {
         // Never the whole Logon(A): it may hold a password.
         let mut asked = String::from("a garbled message");
         let mut index = std::mem::take(&mut self.index);
         let first = &waiting.read[..end];
         let (summed, trailer) = first.split_at(end.saturating_sub(7));
         let is_sound = trailer.get(3..6) == Some(&raw::check_sum(summed)[..]);
+        let mut named = None;
         let found = match Message::parse(first, &mut index, CheckSumPolicy::Ignore) {
             Ok(message) => {
                 asked = asked_for(&message);
-                let key = key(waiting.group, &message);
-                key.map_or(Found::Nobody, |key| self.destination(key, &message, is_sound))
+                named = key(waiting.group, &message);
+                let known = named.as_ref();
+                known.map_or(Found::Nobody, |key| self.destination(key, &message, is_sound))
             }
             Err(_) => Found::Nobody,
         };
         self.index = index;
-        let peer = peer.map_or_else(String::new, |peer| peer.to_string());
-        let (mailbox, slot) = match found {
-            Found::Session(mailbox, slot) => (mailbox, slot),
-            Found::Refused(answer) => {
-                tracing::warn!(peer, asked, "closed: its Logon(A) was refused");
-                say_last(&mut waiting.stream, &answer);
-                return;
+        match (found, named) {
+            (Found::Session(mailbox, slot), _) => self.hand_over(waiting, &mailbox, slot),
+            (Found::Candidate(ticket), Some(key)) => {
+                let mut waiting = waiting;
+                // Its further bytes are the session's.
+                if waiting.stream.deregister(self.poll.registry()).is_ok() {
+                    self.making.insert(ticket, key.clone());
+                    self.judged.insert(ticket, Judged { waiting, key, asked });
+                }
             }
-            Found::Nobody => {
-                tracing::warn!(peer, asked, "closed: no Logon(A) of a session of these settings");
-                return;
+            _ => {
+                let why = "closed: no Logon(A) of a session of these settings";
+                tell!(self.lines, waiting.address, Refused, warn, asked, why);
             }
-        };
-        if waiting.stream.deregister(self.poll.registry()).is_err() {
-            return;
         }
-        mailbox.post(Command::Attach {
-            slot,
-            stream: Box::new(waiting.stream),
-            read: waiting.read,
-        });
+    }
+
+    fn hand_over(&self, mut waiting: Waiting, mailbox: &Mailbox, slot: usize) {
+        // One that was judged is not registered any more.
+        let _ = waiting.stream.deregister(self.poll.registry());
+        let (stream, read) = (Box::new(waiting.stream), waiting.read);
+        mailbox.post(Command::Attach { slot, stream, read });
     }
 
     /// Whose Logon(A) it is: the session whose SubIDs fit best, of equals one, or a new one.
     /// `is_sound`: whether the CheckSum(10) is right.
-    fn destination(&mut self, key: Key, message: &Message<'_>, is_sound: bool) -> Found {
-        let known = self.sessions.get(&key).into_iter().flatten();
+    fn destination(&mut self, key: &Key, message: &Message<'_>, is_sound: bool) -> Found {
+        let known = self.sessions.get(key).into_iter().flatten();
         let best = known
             .filter(|to| is_sound || to.check_sum == CheckSumPolicy::Ignore)
             .filter_map(|to| Some((to.fit(message)?, to)))
@@ -282,18 +344,54 @@ impl Lobby {
         if let Some(best) = best {
             return best;
         }
-        if !is_sound || self.sessions.contains_key(&key) {
+        let is_made = self.making.values().any(|other| other == key);
+        if !is_sound || is_made || self.sessions.contains_key(key) {
             return Found::Nobody;
         }
-        match self.creator.create(&key, message) {
-            Creation::Made(made) => {
-                let found = Found::Session(Arc::clone(&made.mailbox), made.slot);
-                self.sessions.insert(key, vec![made]);
-                found
+        match self.creator.candidate(key, message.bytes()) {
+            Ok(candidate) => Found::Candidate(self.admission.judge(candidate)),
+            Err(is_full) => {
+                if is_full {
+                    let max = self.creator.created_max;
+                    let why = "no further session is made";
+                    tell!(self.lines, None::<IpAddr>, NotRouted, warn, max, why);
+                }
+                Found::Nobody
             }
-            Creation::Refused(answer) => Found::Refused(answer),
-            Creation::None => Found::Nobody,
         }
+    }
+
+    /// Somebody whom a template fits has been judged.
+    fn answered(&mut self, answer: Answer) {
+        let Answer { ticket, made } = answer;
+        let key = self.making.remove(&ticket);
+        match (made, self.judged.remove(&ticket)) {
+            (Ok(shared), Some(Judged { waiting, key, .. })) => {
+                let Some(to) = self.creator.place(shared, ticket) else { return };
+                self.hand_over(waiting, &to.mailbox, to.slot);
+                self.sessions.insert(key, vec![to]);
+            }
+            (Err(refusal), Some(judged)) => {
+                self.creator.forget();
+                self.refuse(judged, &refusal);
+            }
+            // The connection has waited long enough meanwhile.
+            (_, None) => {
+                self.creator.forget();
+                let theirs = key.map(|(.., theirs)| theirs).unwrap_or_default();
+                let theirs = Shown::new(theirs.as_bytes());
+                let why = "judging a Logon(A) took longer than its connection may wait";
+                tell!(self.lines, None::<IpAddr>, Refused, warn, counterparty = %theirs, why);
+            }
+        }
+    }
+
+    fn refuse(&mut self, judged: Judged, refusal: &Refusal) {
+        let Judged { mut waiting, asked, .. } = judged;
+        say_last(&mut waiting.stream, &refusal.answer);
+        let reason = &refusal.why;
+        let why = "closed: its Logon(A) was refused";
+        tell!(self.lines, waiting.address, Refused, warn, asked, reason, why);
     }
 }
 
@@ -314,7 +412,7 @@ fn key(group: usize, message: &Message<'_>) -> Option<Key> {
 
 /// Type and identity of a first message, for the log.
 fn asked_for(message: &Message<'_>) -> String {
-    let text = |tag| message.text(tag).unwrap_or("?");
+    let text = |tag| Shown::new(message.raw(tag).unwrap_or(b"?")).to_string();
     let (msg_type, version) = (text(tag::MSG_TYPE), text(tag::BEGIN_STRING));
     let (sender, target) = (text(tag::SENDER_COMP_ID), text(tag::TARGET_COMP_ID));
     format!("MsgType(35) {msg_type} {version}:{sender}->{target}")

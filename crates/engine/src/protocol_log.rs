@@ -22,6 +22,8 @@ use transfix_codec::{Frame, Limits, Timestamp, frame};
 
 use crate::engine::pin_to_cpu;
 use crate::inbox::Inbox;
+use crate::settings::ThreadLost;
+use crate::supervised::supervise;
 use ring::Producer;
 use writer::SessionLog;
 
@@ -122,6 +124,8 @@ struct Door {
 pub(crate) struct ProtocolLogs {
     /// CPU that the thread is pinned to.
     pub(crate) cpu: Option<usize>,
+    /// What follows when it panics.
+    pub(crate) lost: ThreadLost,
     door: Arc<Door>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
@@ -138,14 +142,15 @@ impl ProtocolLogs {
         self.door.bell.notify_one();
         let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
         if thread.is_none() {
-            let (door, cpu) = (Arc::clone(&self.door), self.cpu);
+            let (door, cpu, lost) = (Arc::clone(&self.door), self.cpu, self.lost);
             let run = move || {
                 if let Some(cpu) = cpu
                     && let Err(error) = pin_to_cpu(cpu)
                 {
                     tracing::error!(cpu, %error, "the log's thread cannot be pinned");
                 }
-                run(&door);
+                let mut logs = Vec::new();
+                supervise(lost, || run(&door, &mut logs));
             };
             *thread = Some(thread::Builder::new().name("tfx-log".to_owned()).spawn(run)?);
         }
@@ -173,8 +178,7 @@ impl Drop for ProtocolLogs {
 /// The pause while a ring fills faster than it should.
 const HURRY: Duration = Duration::from_millis(2);
 
-fn run(door: &Door) {
-    let mut logs: Vec<SessionLog> = Vec::new();
+fn run(door: &Door, logs: &mut Vec<SessionLog>) {
     let mut hurries = false;
     loop {
         let pause = logs.iter().map(|log| log.pause).min().unwrap_or(Duration::MAX);
@@ -187,7 +191,7 @@ fn run(door: &Door) {
         let ends = orders.ends;
         drop(orders);
         hurries = false;
-        for log in &mut logs {
+        for log in &mut *logs {
             hurries |= log.write_all();
         }
         if ends {

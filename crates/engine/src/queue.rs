@@ -3,8 +3,8 @@
 //! Invariants: bounded by bytes; no allocation once the two buffers have grown; a message that was
 //! accepted stays until a logged-on session takes it.
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard};
 
 use transfix_codec::{Body, Precision};
 use transfix_session::{SendError, check_msg_type};
@@ -59,6 +59,22 @@ impl SendQueue {
         self.len.load(Ordering::Acquire)
     }
 
+    /// Half a message that a sender has left in a panic is cut off.
+    fn lock(&self) -> MutexGuard<'_, Vec<u8>> {
+        self.bytes.lock().unwrap_or_else(|poisoned| {
+            let mut bytes = poisoned.into_inner();
+            // It is set when a message is whole.
+            bytes.truncate(self.len());
+            self.bytes.clear_poison();
+            bytes
+        })
+    }
+
+    /// Gives back the memory of a burst that is over.
+    pub(crate) fn trim(&self) {
+        trim(&mut self.lock());
+    }
+
     /// Adds a message.
     pub(crate) fn push(
         &self,
@@ -66,8 +82,7 @@ impl SendQueue {
         fill: impl FnOnce(&mut Body<'_>),
     ) -> Result<Pushed, SendError> {
         check_msg_type(msg_type)?;
-        // Who panicked here has left half a message: the session ends when its worker sees it.
-        let mut bytes = self.bytes.lock().map_err(|_| SendError::Failed)?;
+        let mut bytes = self.lock();
         let begin = bytes.len();
         let taken = self.taken.load(Ordering::Relaxed);
         if begin + taken > self.bytes_max {
@@ -90,7 +105,7 @@ impl SendQueue {
 
     /// Everything that waits, which goes on waiting.
     pub(crate) fn copy(&self) -> Vec<u8> {
-        self.bytes.lock().expect("no sender has panicked within its message").clone()
+        self.lock().clone()
     }
 
     /// So many bytes wait in the session, which count as well.
@@ -102,13 +117,30 @@ impl SendQueue {
 
     /// Moves everything behind what is in `taken`; memory is left for reuse.
     pub(crate) fn take(&self, taken: &mut Vec<u8>) {
-        let mut bytes = self.bytes.lock().expect("no sender has panicked within its message");
+        let mut bytes = self.lock();
         if taken.is_empty() {
             std::mem::swap(&mut *bytes, taken);
         } else {
             taken.append(&mut bytes);
         }
         self.len.store(0, Ordering::Release);
+    }
+}
+
+/// Memory above which a buffer is given back when it is hardly used.
+pub(crate) const BULK: usize = 256 << 10;
+/// What it keeps then.
+const KEPT: usize = 64 << 10;
+
+/// Whether a buffer has far more memory than it uses.
+pub(crate) const fn is_bulky(capacity: usize, len: usize) -> bool {
+    capacity > BULK && capacity / 4 > len
+}
+
+/// Gives back the memory of a burst that is over.
+pub(crate) fn trim(bytes: &mut Vec<u8>) {
+    if is_bulky(bytes.capacity(), bytes.len()) {
+        bytes.shrink_to(KEPT.max(bytes.len()));
     }
 }
 

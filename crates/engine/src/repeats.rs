@@ -110,6 +110,21 @@ impl Repeats {
     }
 }
 
+impl Repeats {
+    /// Lets no line be written for a while.
+    pub(crate) fn fall_silent(&mut self, now_ns: u64) {
+        self.lines = [Lines { written: AT_ONCE, since_ns: now_ns, left_out: 0 }; Cause::COUNT];
+    }
+
+    /// Whether all lines are written, and so long ago that none counts any more.
+    pub(crate) fn is_quiet(&mut self, now_ns: u64) -> bool {
+        self.lines.iter_mut().all(|lines| {
+            lines.age(now_ns);
+            lines.written == 0 && lines.left_out == 0
+        })
+    }
+}
+
 impl Lines {
     /// Lines of long ago count no more.
     fn age(&mut self, now_ns: u64) {

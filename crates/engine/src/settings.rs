@@ -84,16 +84,22 @@ pub struct EngineSettings {
     pub cpus: Vec<usize>,
     /// Connections that may wait for their Logon(A) at once. Default 1,000.
     pub pending_connections_max: usize,
+    /// Connections that may wait for their Logon(A) from one address. Beyond it, and beyond
+    /// `pending_connections_max`, the oldest that has sent nothing is closed. Default 500.
+    pub pending_per_address_max: usize,
     /// Sessions that may be made from templates while the engine runs; each stays when its
     /// counterparty logs out, to go on with its numbers. Who is refused uses up none. Default
     /// 1,000.
     pub created_sessions_max: usize,
     /// Bytes that may wait in memory in all connected sessions together: to be sent, or to be
     /// handed to the application. Beyond it the session with the most is disconnected. 0 for no
-    /// limit, the default.
+    /// limit. Default 1 GiB.
     pub waiting_bytes_max: usize,
     /// CPU that the thread of the protocol logs is pinned to. Default none.
     pub log_cpu: Option<usize>,
+    /// What follows when a thread of the engine panics outside of a session: `restart` lets it go
+    /// on, `abort` ends the process at once. Default `restart`.
+    pub thread_lost: ThreadLost,
 }
 
 impl Default for EngineSettings {
@@ -102,11 +108,24 @@ impl Default for EngineSettings {
             workers: 2,
             cpus: Vec::new(),
             pending_connections_max: 1_000,
+            pending_per_address_max: 500,
             created_sessions_max: 1_000,
-            waiting_bytes_max: 0,
+            waiting_bytes_max: 1 << 30,
             log_cpu: None,
+            thread_lost: ThreadLost::default(),
         }
     }
+}
+
+/// What follows when a thread of the engine panics outside of a session.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ThreadLost {
+    /// It is told, and the thread goes on.
+    #[default]
+    Restart,
+    /// It is told, and the process ends at once: for a supervisor that starts it anew.
+    Abort,
 }
 
 /// Which thread drives a session, and how it waits.
@@ -241,8 +260,8 @@ pub struct SessionSettings {
     /// SenderCompID(49) of what we send.
     pub sender_comp_id: String,
     /// TargetCompID(56) of what we send. An acceptor with `*` is a template: a session is made from
-    /// it when a counterparty that no other settings name logs on, if
-    /// [`crate::EngineBuilder::admit`] lets it in.
+    /// it when a counterparty that no other settings name logs on, if the program lets it in
+    /// (see [`crate::EngineBuilder::admit`]).
     pub target_comp_id: String,
     /// SenderSubID(50) of what we send; as the next three, it belongs to the identity. An acceptor
     /// takes the Logon(A) of a counterparty that gives other ones for another session's; one that
@@ -258,7 +277,9 @@ pub struct SessionSettings {
     /// TargetLocationID(143) of what we send, from FIX 4.1 on. Default none.
     #[serde(default)]
     pub target_location_id: String,
-    /// Tells sessions apart that are equal in all three; never on the wire.
+    /// Tells sessions of an initiator apart whose version and ids are the same. It is never on the
+    /// wire, so that an acceptor, who could not know which session a Logon(A) means, has none.
+    /// Default none.
     #[serde(default)]
     pub qualifier: String,
     /// `host:port`. Port 0 lets the system choose the port to listen at.
@@ -348,6 +369,11 @@ pub struct SessionSettings {
     /// Time between attempts of an initiator to connect, in milliseconds. Default 1,000.
     #[serde(default = "default_reconnect_interval_ms")]
     pub reconnect_interval_ms: u32,
+    /// The longest time between attempts of an initiator whose Logon(A) is not accepted, in
+    /// milliseconds: each further attempt waits twice as long as the one before, since each uses a
+    /// number. Default 60,000.
+    #[serde(default = "default_reconnect_interval_max_ms")]
+    pub reconnect_interval_max_ms: u32,
     /// Messages above a gap that are kept until it is closed, or that wait for an application which
     /// is not available: how many. What does not fit is asked for again. Default 10,000.
     #[serde(default = "default_held_messages_max")]
@@ -358,14 +384,16 @@ pub struct SessionSettings {
     /// The thread that drives the session: `pool`, `dedicated`, `spin`, `polled`. Default `pool`.
     #[serde(default)]
     pub mode: Mode,
-    /// CPU that the session's own thread is pinned to.
+    /// CPU that the session's own thread (`mode` is `dedicated` or `spin`) is pinned to, counted
+    /// from 0; one that the machine lacks is an error of the start. Default none.
     #[serde(default)]
     pub cpu: Option<usize>,
     /// When the session may be connected, such as `{ zone = "Europe/London", days = "mon-fri",
     /// from = "08:00", to = "16:30" }`; `transfix schedule` prints the times. Default: always.
     #[serde(default)]
     pub schedule: Option<ScheduleSettings>,
-    /// Who writes what handles send: `direct` or `queued`. Default `direct`.
+    /// Which thread writes what other threads send: `direct`, the one that sends, if the session
+    /// is free; `queued`, the session's. Default `direct`.
     #[serde(default)]
     pub send: SendMode,
     /// Messages sent without a connection: `refuse`, `store` or `queue`. Default `refuse`.
@@ -438,13 +466,18 @@ pub struct SessionSettings {
     /// MiB.
     #[serde(default = "default_queued_bytes_max")]
     pub queued_bytes_max: usize,
-    /// TCP_NODELAY. Default true.
+    /// Messages of a session that are handled at once; then it is the turn of the other sessions of
+    /// its thread. Default 64.
+    #[serde(default = "default_turn_messages_max")]
+    pub turn_messages_max: u32,
+    /// TCP_NODELAY: whether the system sends small messages at once. Default true.
     #[serde(default = "default_true")]
     pub tcp_nodelay: bool,
-    /// Socket buffers in bytes, 0 for the system's choice. Default 0.
+    /// Size of the socket's buffer for what is sent, in bytes; 0 for the system's choice. Default
+    /// 0.
     #[serde(default)]
     pub tcp_send_buffer_bytes: usize,
-    /// Socket buffers in bytes, 0 for the system's choice. Default 0.
+    /// The same of the socket's other buffer, for what is received. Default 0.
     #[serde(default)]
     pub tcp_receive_buffer_bytes: usize,
     /// Where its keys stand, if it comes from a file.
@@ -486,6 +519,9 @@ const fn default_timeout_ms() -> u32 {
 const fn default_reconnect_interval_ms() -> u32 {
     1_000
 }
+const fn default_reconnect_interval_max_ms() -> u32 {
+    60_000
+}
 fn default_store_dir() -> PathBuf {
     "store".into()
 }
@@ -494,6 +530,9 @@ const fn default_segment_bytes() -> usize {
 }
 const fn default_message_bytes_max() -> usize {
     1 << 20
+}
+const fn default_turn_messages_max() -> u32 {
+    64
 }
 const fn default_field_bytes_max() -> usize {
     usize::MAX
@@ -544,6 +583,7 @@ impl SessionSettings {
             logon_timeout_ms: default_timeout_ms(),
             logout_timeout_ms: default_timeout_ms(),
             reconnect_interval_ms: default_reconnect_interval_ms(),
+            reconnect_interval_max_ms: default_reconnect_interval_max_ms(),
             held_messages_max: default_held_messages_max(),
             held_bytes_max: default_queued_bytes_max(),
             mode: Mode::default(),
@@ -569,6 +609,7 @@ impl SessionSettings {
             message_bytes_max: default_message_bytes_max(),
             field_bytes_max: default_field_bytes_max(),
             queued_bytes_max: default_queued_bytes_max(),
+            turn_messages_max: default_turn_messages_max(),
             tcp_nodelay: true,
             tcp_send_buffer_bytes: 0,
             tcp_receive_buffer_bytes: 0,

@@ -141,6 +141,7 @@ fn ranges(session: &SessionSettings) -> Result<(), String> {
         ("message_bytes_max", session.message_bytes_max, 1_024),
         ("field_bytes_max", session.field_bytes_max, 64),
         ("queued_bytes_max", session.queued_bytes_max, 1),
+        ("turn_messages_max", session.turn_messages_max as usize, 1),
         ("segment_bytes", session.segment_bytes, 16 << 10),
         ("logon_timeout_ms", session.logon_timeout_ms as usize, 1),
         ("logout_timeout_ms", session.logout_timeout_ms as usize, 1),
@@ -230,8 +231,16 @@ const OF_LOGON: [u32; 11] = [98, 108, 141, 383, 464, 553, 554, 789, 925, 1137, 1
 
 fn logon(session: &SessionSettings) -> Result<(), String> {
     let logon = &session.logon;
+    let version = session.begin_string;
     for (tag, _) in &logon.fields {
-        if tag::is_session_owned(*tag) || OF_LOGON.contains(&tag.0) {
+        // A version without these fields has no setting for them either.
+        let is_foreign = match tag.0 {
+            553 | 554 => version < BeginString::Fix43,
+            925 => version < BeginString::Fixt11,
+            _ => false,
+        };
+        let is_ours = tag::is_session_owned(*tag) || OF_LOGON.contains(&tag.0);
+        if is_ours && !is_foreign {
             return Err(format!("logon.fields: tag {tag} has a setting of its own"));
         }
     }
@@ -242,9 +251,11 @@ fn logon(session: &SessionSettings) -> Result<(), String> {
     if texts.any(|text| text.is_empty() || text.chars().any(char::is_control)) {
         return Err("logon: a text must not be empty or contain control characters".to_owned());
     }
-    let version = session.begin_string;
     if version < BeginString::Fix43 && (logon.username.is_some() || logon.password.is_some()) {
-        return Err(format!("{version} has no Username(553); use logon.fields for other ones"));
+        return Err(format!(
+            "{version} has no Username(553) and no Password(554); if the counterparty wants them \
+             all the same, write logon.fields = [\"553=...\"]"
+        ));
     }
     if version < BeginString::Fixt11 && logon.new_password.is_some() {
         return Err("only FIXT.1.1 has logon.new_password".to_owned());

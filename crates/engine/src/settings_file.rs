@@ -125,12 +125,24 @@ pub(crate) fn parse(path: &Path, text: &str) -> Result<Settings, SettingsError> 
         names(&session).map_err(|(key, what)| at(&[Step::Key(key)], what))?;
         find_wrong(&session).map_err(|wrong| at(&wrong.path, wrong.what))?;
         if settings.sessions.iter().any(|other| other.id() == session.id()) {
-            let message = format!("session {} is there twice; give one a qualifier", session.id());
+            let message = twice(&session);
             return Err(SettingsError::new(path, text, span.start, message));
         }
         settings.sessions.push(session);
     }
     Ok(settings)
+}
+
+/// What to do about a session that is there twice.
+fn twice(session: &SessionSettings) -> String {
+    let id = session.id();
+    match session.role {
+        Role::Initiator => format!("session {id} is there twice; give one a qualifier"),
+        Role::Acceptor => format!(
+            "session {id} is there twice: no Logon(A) could say which one it means; leave one out, \
+             or give it other CompIDs"
+        ),
+    }
 }
 
 /// Puts a session's own value in place of the default; in a table of switches, key by key.
@@ -372,7 +384,8 @@ mod tests {
              reset_on = [\"logout\"]\n{GOOD}resend.request_max = 7\n\
              numbers = {{ too_low = \"reject\", too_low_at_logon = \"accept\" }}\n\
              reset_on = [\"disconnect\", \"error\"]\nreset_at = \"17:00:01\"\n\
-             [session.logon]\nexpected_username = \"us\"\nexpected_password = \"hush\"\nfields = [\"1603=A=B\"]\n\
+             [session.logon]\nexpected_username = \"us\"\n\
+             expected_password = \"hush\"\nfields = [\"1603=A=B\"]\n\
              test_message_indicator = true\n[session.timing]\nmargin_ms = 200\n"
         );
         let session = &Settings::parse("my.toml", &text).unwrap().sessions[0];
@@ -437,8 +450,8 @@ mod tests {
         );
         check(
             &format!("{}logon.username = \"x\"\n", INITIATOR.replace("4.4", "4.2")),
-            "my.toml:7: FIX.4.2:A->B: FIX.4.2 has no Username(553); use logon.fields for other \
-             ones",
+            "my.toml:7: FIX.4.2:A->B: FIX.4.2 has no Username(553) and no Password(554); if the \
+             counterparty wants them all the same, write logon.fields = [\"553=...\"]",
         );
         check(
             &format!("{GOOD}logon.password = \"x\"\n"),
@@ -460,6 +473,13 @@ mod tests {
             &format!("{}sender_location_id = \"x\"\n", GOOD.replace("4.4", "4.0")),
             "my.toml:1: FIX.4.0:A(,x)->B: FIX.4.0 has no location ids; leave them out",
         );
+    }
+
+    #[test]
+    fn a_version_without_username_takes_one_as_a_field() {
+        let advised =
+            format!("{}logon.fields = [\"553=x\", \"554=y\"]\n", GOOD.replace("4.4", "4.2"));
+        assert!(Settings::parse("my.toml", &advised).is_ok());
     }
 
     #[test]
@@ -556,8 +576,17 @@ mod tests {
         );
         check(
             &format!("{GOOD}{GOOD}"),
+            "my.toml:7: session FIX.4.4:A->B is there twice: no Logon(A) could say which one it \
+             means; leave one out, or give it other CompIDs",
+        );
+        // What an error advises is taken.
+        let initiator = GOOD.replace("acceptor", "initiator");
+        check(
+            &format!("{initiator}{initiator}"),
             "my.toml:7: session FIX.4.4:A->B is there twice; give one a qualifier",
         );
+        let advised = format!("{initiator}{initiator}qualifier = \"2\"\n");
+        assert!(Settings::parse("my.toml", &advised).is_ok());
         check(
             &format!("{GOOD}message_bytes_max = 10\n"),
             "my.toml:1: FIX.4.4:A->B: message_bytes_max is at least 1024, not 10",

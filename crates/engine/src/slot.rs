@@ -17,6 +17,8 @@ use crate::schedule::Interval;
 use crate::settings::{AfterPanic, Offline};
 
 const MS: u64 = 1_000_000;
+/// A step of the wall clock after which the schedule is looked at again at once.
+const CLOCK_JUMP_NS: u64 = 1_000 * MS;
 /// How long a connection may take to be established.
 const CONNECT_TIMEOUT_NS: u64 = 10_000 * MS;
 
@@ -75,7 +77,10 @@ pub(crate) fn drain(stream: &mut dyn Stream) {
 pub(crate) struct Dial {
     pub(crate) addresses: Vec<SocketAddr>,
     pub(crate) options: SocketOptions,
-    pub(crate) interval_ns: u64,
+    interval_ns: u64,
+    interval_max_ns: u64,
+    /// Connections in a row whose Logon(A) was not accepted.
+    refusals: u32,
     next: usize,
     state: DialState,
 }
@@ -91,10 +96,18 @@ impl Dial {
     pub(crate) const fn new(
         addresses: Vec<SocketAddr>,
         options: SocketOptions,
-        interval_ms: u32,
+        (interval_ms, interval_max_ms): (u32, u32),
     ) -> Self {
-        let interval_ns = interval_ms as u64 * MS;
-        Self { addresses, options, interval_ns, next: 0, state: DialState::At(0) }
+        let (interval_ns, interval_max_ns) = (interval_ms as u64 * MS, interval_max_ms as u64 * MS);
+        let state = DialState::At(0);
+        Self { addresses, options, interval_ns, interval_max_ns, refusals: 0, next: 0, state }
+    }
+
+    /// Time before the next attempt. Each refused Logon(A) has used a number at this end: whoever
+    /// is refused again and again waits twice as long each time.
+    fn wait_ns(&self) -> u64 {
+        let doubled = self.interval_ns.saturating_mul(1 << self.refusals.min(32));
+        doubled.min(self.interval_max_ns.max(self.interval_ns))
     }
 }
 
@@ -116,6 +129,10 @@ pub(crate) struct Slot {
     /// When the first message that waits for a logon expires, on the monotonic clock.
     expires_at: Option<u64>,
     reopening: Reopening,
+    /// Logons of the session when the connection came up.
+    logons: u64,
+    /// How far the wall clock was from the monotonic one at the last look at the schedule.
+    clocks_ns: i64,
 }
 
 impl Slot {
@@ -134,6 +151,8 @@ impl Slot {
             window,
             expires_at,
             reopening: Reopening::default(),
+            logons: 0,
+            clocks_ns: 0,
         };
         let link = slot.lock();
         let (has_schedule, has_failed) =
@@ -150,9 +169,13 @@ impl Slot {
 
     /// Looks at the schedule if it is time to; a session that is connected outside of it logs out.
     fn look_at_schedule(&mut self, now: Now) -> Result<(), Down> {
-        if self.look_at.is_none_or(|at| now.monotonic_ns < at) {
+        // A clock that was set, or a machine that has slept: the window may be another one.
+        let clocks_ns = now.utc.0.wrapping_sub(now.monotonic_ns as i64);
+        let jumped = self.clocks_ns.abs_diff(clocks_ns) > CLOCK_JUMP_NS;
+        if self.look_at.is_none_or(|at| now.monotonic_ns < at && !jumped) {
             return Ok(());
         }
+        self.clocks_ns = clocks_ns;
         let mut link = self.shared.link.lock().map_err(|_| Down::Panicked)?;
         let Some(hours) = &mut link.desk.options.hours else { return Ok(()) };
         // Where windows touch, the next one is open at the end of this one.
@@ -266,10 +289,8 @@ impl Slot {
     ) -> Result<(), Down> {
         if self.failed {
             if let Ok(mut link) = self.shared.link.try_lock() {
-                link.desk.counters.refused += 1;
+                link.desk.refused_connection(now, "the session has failed");
             }
-            let why = "the session has failed";
-            tracing::warn!(session = %self.shared.id, why, "refused a connection");
             return Ok(());
         }
         let is_open = self.is_open(now);
@@ -280,16 +301,17 @@ impl Slot {
                 () if !is_open => "the session is closed by its schedule",
                 () => "the session is logged out by its operator",
             };
-            link.desk.counters.refused += 1;
-            tracing::warn!(session = %self.shared.id, why, "refused a connection");
+            link.desk.refused_connection(now, why);
             return Ok(());
         }
         if let Some((registry, token)) = registry {
             let interest = Interest::READABLE | Interest::WRITABLE;
             stream.register(registry, token, interest).map_err(Down::Io)?;
         }
+        let logons = link.desk.counters.logons;
         let attached = link.attach(now, stream, read);
         drop(link);
+        self.logons = logons;
         self.up = true;
         self.warned = false;
         self.closing = false;
@@ -382,10 +404,17 @@ impl Slot {
             Down::Store(_) | Down::Panicked => self.reopening.plan(now.monotonic_ns),
             _ => self.reopening.forget(),
         }
-        self.up = false;
         self.ended = Some(reason);
+        let (was_up, logons) = (self.up, self.lock().desk.counters.logons);
+        self.up = false;
         if let Some(dial) = &mut self.dial {
-            dial.state = DialState::At(now.monotonic_ns + dial.interval_ns);
+            match (was_up, logons == self.logons) {
+                (true, true) => dial.refusals = dial.refusals.saturating_add(1),
+                (true, false) => dial.refusals = 0,
+                // Nobody was there, and no number was used.
+                (false, _) => {}
+            }
+            dial.state = DialState::At(now.monotonic_ns + dial.wait_ns());
         }
         // Last: it calls the application, which may panic.
         let mut link = self.lock();
@@ -450,3 +479,6 @@ impl Slot {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

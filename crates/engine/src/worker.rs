@@ -120,12 +120,21 @@ impl Worker {
     }
 
     /// Runs until told to stop.
-    pub(crate) fn run(mut self) -> Vec<SessionOutcome> {
+    pub(crate) fn run(&mut self) -> Vec<SessionOutcome> {
         DRIVES.set(true);
+        self.begin();
         while !self.is_done() {
             self.run_once(true);
         }
         self.finish()
+    }
+
+    /// Looks at everything first. After a panic in this thread: what was ready then is not reported
+    /// again.
+    fn begin(&mut self) {
+        self.events = Events::with_capacity(EVENTS);
+        self.again = (0..self.slots.len()).filter(|i| self.slots[*i].up).collect();
+        self.deadline = 0;
     }
 
     /// Whether the stop is over: all links are down, or the deadline has passed.

@@ -94,6 +94,18 @@ impl Outbox {
         if n == self.bytes.len() { self.bytes.clear() } else { drop(self.bytes.drain(..n)) }
     }
 
+    /// Gives back memory that is not needed any more, down to `bytes`.
+    pub fn shrink_to(&mut self, bytes: usize) {
+        self.bytes.shrink_to(bytes);
+        self.entries.shrink_to(64);
+    }
+
+    /// Memory for frames, in bytes.
+    #[must_use]
+    pub fn capacity(&self) -> usize {
+        self.bytes.capacity()
+    }
+
     /// Forgets everything: the link is gone, and what was journalled can be asked for again.
     pub fn clear(&mut self) {
         self.bytes.clear();

@@ -140,8 +140,8 @@ impl Session {
         Ok(())
     }
 
-    /// Whether a NewSeqNo(36) is too far ahead: a slip of the keyboard there would leave the session
-    /// deaf to all that comes after.
+    /// Whether a NewSeqNo(36) is too far ahead: a slip of the keyboard there would leave the
+    /// session deaf to all that comes after.
     const fn is_too_far(&self, new_seq_no: u64) -> bool {
         let ahead = new_seq_no.saturating_sub(self.next_num_in);
         new_seq_no > MSG_SEQ_NUM_MAX || ahead > self.config.numbers.sequence_reset_max

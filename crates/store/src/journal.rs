@@ -37,7 +37,7 @@ use std::path::{Path, PathBuf};
 use crate::compress;
 use crate::disk::Files;
 use crate::error::{Damage, StoreError};
-use crate::format;
+use crate::format::{self, Seal};
 use crate::header::SegmentHeader;
 use crate::newest;
 use crate::record::{Kind, Record};
@@ -174,6 +174,7 @@ struct Reader {
     path: PathBuf,
     number: u64,
     header: SegmentHeader,
+    seal: Seal,
     follow: Follow,
     file: Vec<u8>,
     offset: usize,
@@ -193,11 +194,12 @@ impl Reader {
             return Err(damaged(&path, 0, Damage::Name));
         }
         let (offset, batch_end) = (header.first(), header.first());
-        Ok(Self { path, number, header, follow, file, offset, batch_end, ended: false })
+        let (seal, ended) = (header.seal(), false);
+        Ok(Self { path, number, header, seal, follow, file, offset, batch_end, ended })
     }
 
     fn find_batch(&mut self) -> bool {
-        let end = format::batch_end(&self.file, self.offset, self.header.seal());
+        let end = format::batch_end(&self.file, self.offset, self.seal);
         self.batch_end = end.unwrap_or(self.offset);
         end.is_some()
     }
@@ -219,7 +221,7 @@ impl Reader {
         if SegmentHeader::decode(&self.file).is_ok_and(|header| header.is_short(self.file.len())) {
             return Err(damaged(&self.path, self.file.len(), Damage::Short));
         }
-        match tail(&self.file, self.offset, self.header.seal()) {
+        match tail(&self.file, self.offset, self.seal) {
             Tail::Clean if follows => {
                 let next = Self::open(next, self.follow)?;
                 let follows = next.header.check_follows(&self.header);

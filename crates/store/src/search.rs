@@ -113,8 +113,9 @@ impl<'f> Search<'f> {
             return;
         }
         let home = self.seal.home(record, at);
-        // What was moved was moved within what isn't sound any more.
-        if home != at && !(self.sums.start..self.file.len()).contains(&home) {
+        // What was moved was moved within what isn't sound any more: the fewer places, the less can
+        // be guessed.
+        if home != at && !(self.sums.start..self.place(self.chains.len())).contains(&home) {
             return;
         }
         let next = at + framed.size;

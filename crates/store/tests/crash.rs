@@ -23,6 +23,19 @@ fn open(disk: &SimDisk, durability: Durability) -> Result<FileStore<SimDisk>, St
     opened.map(|(store, _)| store)
 }
 
+/// What a counterparty would have the store take for a batch: its next numbers, with all checks that
+/// can be reckoned from outside.
+fn planted(turn: u64) -> Vec<u8> {
+    let mut record = vec![0; 32];
+    record[0] = 32;
+    record[8..16].copy_from_slice(&(900_000 + turn).to_le_bytes());
+    record[16] = turn as u8;
+    (record[24], record[26]) = (4, 3);
+    let crc = crc32c::crc32c_append(crc32c::crc32c(&record[..4]), &record[8..]);
+    record[4..8].copy_from_slice(&crc.to_le_bytes());
+    record
+}
+
 /// One turn of a session: several records and their commit.
 fn turn(store: &mut FileStore<SimDisk>, turn: u64) -> Result<(), StoreError> {
     let seq = store.numbers().next_out;
@@ -30,7 +43,7 @@ fn turn(store: &mut FileStore<SimDisk>, turn: u64) -> Result<(), StoreError> {
         store.put(turn, Record::Note("reset by the schedule"))?;
         store.put(turn, Record::Reset)?;
     }
-    let bytes = vec![b'a' + turn as u8; 40 * (1 + turn as usize % 4)];
+    let bytes = planted(turn).repeat(1 + turn as usize % 4);
     let kind = if turn.is_multiple_of(2) { Kind::Admin } else { Kind::Application };
     let seq = if turn == 9 { 1 } else { seq };
     store.put(turn, Record::Outbound { seq, kind, bytes: &bytes })?;

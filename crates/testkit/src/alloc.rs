@@ -1,4 +1,5 @@
-//! Counts allocations, to prove that a path makes none.
+//! Counts allocations, to prove that a path makes none, and the bytes that are in use, to prove that
+//! memory comes back.
 //!
 //! ```
 //! use transfix_testkit::alloc::{Counting, thread_allocations};
@@ -15,9 +16,10 @@
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 static ALL: AtomicU64 = AtomicU64::new(0);
+static LIVE: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
     static MINE: Cell<u64> = const { Cell::new(0) };
@@ -27,8 +29,9 @@ thread_local! {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Counting;
 
-fn count() {
+fn count(bytes: usize) {
     ALL.fetch_add(1, Ordering::Relaxed);
+    LIVE.fetch_add(bytes, Ordering::Relaxed);
     // While a thread ends its counter may be gone; nobody asks for it any more.
     let _ = MINE.try_with(|mine| mine.set(mine.get() + 1));
 }
@@ -36,24 +39,26 @@ fn count() {
 // SAFETY: every call goes to the system's allocator as it came; counting never allocates.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count();
+        count(layout.size());
         // SAFETY: the caller keeps the contract of `alloc`.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        count();
+        count(layout.size());
         // SAFETY: the caller keeps the contract of `alloc_zeroed`.
         unsafe { System.alloc_zeroed(layout) }
     }
 
     unsafe fn realloc(&self, ptr: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
-        count();
+        count(new_size);
+        LIVE.fetch_sub(layout.size(), Ordering::Relaxed);
         // SAFETY: the caller keeps the contract of `realloc`.
         unsafe { System.realloc(ptr, layout, new_size) }
     }
 
     unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
+        LIVE.fetch_sub(layout.size(), Ordering::Relaxed);
         // SAFETY: the caller keeps the contract of `dealloc`.
         unsafe { System.dealloc(ptr, layout) }
     }
@@ -69,4 +74,10 @@ pub fn thread_allocations() -> u64 {
 #[must_use]
 pub fn all_allocations() -> u64 {
     ALL.load(Ordering::Relaxed)
+}
+
+/// Bytes that are allocated now, by all threads.
+#[must_use]
+pub fn live_bytes() -> usize {
+    LIVE.load(Ordering::Relaxed)
 }

@@ -14,7 +14,7 @@ use transfix_bench::peer::Peers;
 use super::latency::{at_least_one, peers_in, print_line};
 use super::report::Machine;
 
-/// Scenario S2a: encoding and decoding.
+/// Order codec (scenario S2a): encoding and decoding.
 #[derive(Debug, Clone, clap::Args)]
 #[command(after_help = "Examples:
   transfix bench codec

@@ -8,12 +8,12 @@ use clap::value_parser;
 use transfix::Mode;
 
 use super::child::Side;
-use super::report::{Figures, Machine, Ratio, Report, table, write_csv};
+use super::report::{Figures, Machine, NOISE_EXPLAINED, Ratio, Report, table, write_csv};
 use super::roles::{Cpu, Raw, acceptor, initiator};
 use super::s1::{Configuration, ReportForm, sample_frames};
 use super::{peer, plot};
 
-/// Scenario S1: round trip latency.
+/// Order round trip (scenario S1): its latency, beside its floor and its peers.
 #[derive(Debug, Clone, clap::Args)]
 #[command(after_help = "Examples:
   transfix bench latency --self --config optimized-hard-spin
@@ -240,12 +240,19 @@ fn show(args: &Args, measured: &Measured) -> Result<(), String> {
     let (engine, floor) = measured.names();
     let series: [(&str, &[u64]); 2] = [(&engine, &measured.engine), (&floor, &measured.floor)];
     write_csv(&args.csv, &series).map_err(|e| format!("{}: {e}", args.csv.display()))?;
-    plot::draw(&args.svg, "S1: NewOrderSingle to ExecutionReport", &series)?;
+    plot::draw(
+        &args.svg,
+        "Order round trip (S1): NewOrderSingle(D) to ExecutionReport(8)",
+        &series,
+    )?;
     if args.json {
         let json = serde_json::to_string(&measured.report).map_err(|e| e.to_string())?;
         return print_line(&json);
     }
     print_line(&table([&measured.report]).to_string())?;
+    if measured.report.ratio.is_noise() {
+        print_line(NOISE_EXPLAINED)?;
+    }
     print_line(&format!(
         "{}: {}. Raw values: {}; picture: {}",
         args.config.name,

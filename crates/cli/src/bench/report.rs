@@ -56,11 +56,36 @@ pub(crate) struct Ratio {
 }
 
 impl Ratio {
+    /// Whether the floor was slower than what stands on it: it met a worse moment of the machine,
+    /// and the ratio says nothing.
+    pub(crate) fn is_noise(self) -> bool {
+        [self.p50, self.p99].into_iter().any(is_noise)
+    }
+
+    /// The lower one: of two runs with noise, the one with the higher has less of it.
+    pub(crate) const fn least(self) -> f64 {
+        self.p50.min(self.p99)
+    }
+
     pub(crate) fn of(figures: &Figures, base: &Figures) -> Self {
         let ratio = |a: u64, b: u64| (a as f64 / b.max(1) as f64 * 1000.0).round() / 1000.0;
         Self { p50: ratio(figures.p50_ns, base.p50_ns), p99: ratio(figures.p99_ns, base.p99_ns) }
     }
 }
+
+/// Ratios below are noise: nothing on top of a socket is faster than the socket.
+const NOISE_BELOW: f64 = 1.0;
+
+fn is_noise(ratio: f64) -> bool {
+    ratio < NOISE_BELOW
+}
+
+/// What the table says in place of a ratio that is noise, and why.
+const NOISE: &str = "noise";
+pub(crate) const NOISE_EXPLAINED: &str = "\
+`noise`: here the bare socket was slower than the engine on top of it, which is the machine's doing:
+something else ran, or a virtual machine was not scheduled, while the floor was measured. The other
+figures of such a run are too high as well. Close what else runs, and measure again.";
 
 /// The machine on which a run took place.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -122,7 +147,12 @@ pub(crate) fn table<'a>(reports: impl IntoIterator<Item = &'a Report>) -> Table 
     for report in reports {
         let mut row = |name: String, figures: &Figures, base: Option<&Figures>| {
             let ratio = base.map(|base| Ratio::of(figures, base));
-            let shown = |pick: fn(Ratio) -> f64| ratio.map(|r| format!("{:.2}", pick(r)));
+            let shown = |pick: fn(Ratio) -> f64| {
+                ratio.map(pick).map(|ratio| match is_noise(ratio) {
+                    true => NOISE.to_owned(),
+                    false => format!("{ratio:.2}"),
+                })
+            };
             let mut cells = vec![name];
             let f = figures;
             let values = [f.min_ns, f.max_ns, f.mean_ns, f.p50_ns, f.p95_ns, f.p99_ns, f.p999_ns];
@@ -158,6 +188,32 @@ pub(crate) fn write_csv(path: &Path, series: &[(&str, &[u64])]) -> std::io::Resu
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_floor_that_is_slower_is_noise_and_no_ratio() {
+        let figures = |ns: u64| Figures { p50_ns: ns, p99_ns: 10 * ns, ..Figures::default() };
+        let report = |engine, floor| {
+            let (engine, floor) = (figures(engine), figures(floor));
+            Report {
+                scenario: "S1".to_owned(),
+                configuration: "default".to_owned(),
+                engine,
+                floor,
+                peers: BTreeMap::new(),
+                ratio: Ratio::of(&engine, &floor),
+                machine: Machine::this(),
+                settings: serde_json::Value::Null,
+            }
+        };
+        for (engine, floor, expected) in [(100, 80, "1.25"), (99, 100, "noise"), (7, 100, "noise")]
+        {
+            let report = report(engine, floor);
+            let text = table([&report]).to_string();
+            assert!(text.contains(expected), "{text}");
+            assert_eq!(report.ratio.is_noise(), expected == "noise");
+            assert!(!text.contains("0.07"), "{text}");
+        }
+    }
 
     #[test]
     fn nearest_rank() {

@@ -251,7 +251,7 @@ impl Application for Receiver {
         self.ids += 1;
         let now = session.now().utc;
         let sent = session.send("8", |body| self.write(body, &order, now));
-        sent.map(|_| ()).map_err(|error| BusinessReject::other(error.to_string()))
+        Ok(sent.map(drop)?)
     }
 }
 

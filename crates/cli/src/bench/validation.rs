@@ -16,7 +16,7 @@ use super::codec::start_peers;
 use super::latency::{at_least_one, peers_in, print_line};
 use super::report::Machine;
 
-/// Scenario S4b: validation.
+/// Validation (scenario S4b) of one message, in memory.
 #[derive(Debug, Clone, clap::Args)]
 #[command(after_help = "Examples:
   transfix bench validation

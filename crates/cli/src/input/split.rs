@@ -7,7 +7,7 @@
 use std::fmt;
 
 use clap::ValueEnum;
-use transfix::codec::{Garbled, Limits, SOH, frame, frame::Frame};
+use transfix::codec::{Garbled, Limits, SOH, frame, frame::Frame, shown};
 
 /// Longest message that is recognized, in bytes.
 pub(super) const MESSAGE_BYTES_MAX: usize = 16 << 20;
@@ -157,12 +157,26 @@ impl Splitter {
                 self.message.extend_from_slice(&bytes[..end]);
                 Step::Message { bytes: end, wrong: None }
             }
+            Frame::Partial if rest == Rest::Unknown && !bytes.contains(&b'\n') => Step::More,
+            _ if let Some(end) = self.unescaped(bytes) => Step::Message { bytes: end, wrong: None },
             Frame::Partial if rest == Rest::Unknown => Step::More,
             Frame::Partial => self.salvage(bytes, Delimiter::Soh, rest, Wrong::Cut),
             Frame::Garbled { reason, .. } => {
                 self.salvage(bytes, Delimiter::Soh, rest, Wrong::Garbled(reason))
             }
         }
+    }
+
+    /// A message of which a protocol log has made one line; answers with the length of the line.
+    fn unescaped(&mut self, bytes: &[u8]) -> Option<usize> {
+        let end = bytes.iter().position(|&b| b == b'\n').unwrap_or(bytes.len());
+        let message = shown::unescape_line(&bytes[..end])?;
+        let limits = Limits { message_bytes_max: MESSAGE_BYTES_MAX };
+        if frame::split(&message, limits) != Frame::Whole(message.len()) {
+            return None;
+        }
+        self.message = message;
+        Some(end)
     }
 
     /// A message whose delimiter was made readable: a line, or more if a value holds a line break.

@@ -25,6 +25,14 @@ pub(super) fn health(dir: &Path, survey: &Survey) -> String {
     }
 }
 
+/// How many messages received it holds; without `keep_inbound` it holds none of those that came.
+pub(super) fn received(survey: &Survey) -> String {
+    match survey.numbers {
+        Some(numbers) if survey.inbound == 0 && numbers.next_in > 1 => "not kept".to_owned(),
+        _ => survey.inbound.to_string(),
+    }
+}
+
 /// What damage has cost in all, in a few words.
 pub(super) fn lost(faults: &[Fault]) -> String {
     let sent: u64 =

@@ -5,8 +5,9 @@
 mod logged;
 mod quickfix;
 
-use std::fs::{self, File};
+use std::fs::{self, DirBuilder, File};
 use std::io;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -151,8 +152,10 @@ fn write(
         let path = path.to_path_buf();
         move |source| StoreError::Io { path, source }
     };
-    fs::create_dir_all(to.parent().unwrap_or(Path::new(""))).map_err(io(to))?;
-    fs::create_dir(&unfinished).map_err(io(&unfinished))?;
+    let mut dirs = DirBuilder::new();
+    dirs.mode(0o700).recursive(true);
+    dirs.create(to.parent().unwrap_or(Path::new(""))).map_err(io(to))?;
+    dirs.recursive(false).create(&unfinished).map_err(io(&unfinished))?;
     let now = clock::now().utc;
     let created = foreign.created.unwrap_or(now);
     let options = Options { durability: Durability::Power, ..Options::default() };

@@ -1,5 +1,6 @@
 //! `transfix store list`: the stores in a directory.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -8,7 +9,7 @@ use std::process::ExitCode;
 use comfy_table::{CellAlignment, Table, presets};
 use transfix::store;
 
-use super::health::health;
+use super::health::{health, received};
 use super::{ended, moment, say, size};
 use crate::input::{Failure, failed};
 
@@ -30,13 +31,23 @@ const LEVELS: u32 = 3;
 
 pub(super) fn run(args: &Args) -> ExitCode {
     let mut stores = Vec::new();
-    if let Err(error) = find(&args.dir, LEVELS, &mut stores) {
+    if let Err(error) = find(&args.dir, LEVELS, &mut BTreeSet::new(), &mut stores) {
         return failed(&format!("{}: {error}", args.dir.display()));
     }
     ended(list(args, &stores))
 }
 
-fn find(dir: &Path, levels: u32, stores: &mut Vec<PathBuf>) -> io::Result<()> {
+/// Looks for stores, also behind symbolic links; `seen` keeps a directory that several lead to from
+/// being told twice.
+fn find(
+    dir: &Path,
+    levels: u32,
+    seen: &mut BTreeSet<PathBuf>,
+    stores: &mut Vec<PathBuf>,
+) -> io::Result<()> {
+    if !seen.insert(fs::canonicalize(dir)?) {
+        return Ok(());
+    }
     let mut inner = Vec::new();
     for entry in fs::read_dir(dir)? {
         let entry = entry?;
@@ -44,14 +55,15 @@ fn find(dir: &Path, levels: u32, stores: &mut Vec<PathBuf>) -> io::Result<()> {
             stores.push(dir.to_path_buf());
             return Ok(());
         }
-        if entry.file_type()?.is_dir() {
-            inner.push(entry.path());
+        if entry.path().is_dir() {
+            inner.push((entry.file_type()?.is_symlink(), entry.path()));
         }
     }
+    // Under their own names first.
     inner.sort();
-    for dir in inner.iter().filter(|_| levels > 0) {
+    for (_, dir) in inner.iter().filter(|_| levels > 0) {
         // What others have made unreadable below is theirs.
-        let _ = find(dir, levels - 1, stores);
+        let _ = find(dir, levels - 1, seen, stores);
     }
     Ok(())
 }
@@ -88,7 +100,7 @@ fn list(args: &Args, stores: &[PathBuf]) -> Result<ExitCode, Failure> {
             next_in,
             next_out,
             survey.outbound.to_string(),
-            survey.inbound.to_string(),
+            received(&survey),
             size(survey.segments.iter().map(|segment| segment.bytes).sum()),
             last.unwrap_or_else(|| "none".to_owned()),
             health(dir, &survey),

@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use transfix::clock;
 use transfix::store::journal::{self, Event};
 use transfix::store::{Durability, FileStore, Options, Record, Store, StoreError};
+use transfix::{clock, masked};
 
 use super::set_next::{author, reason};
 use super::{ended, existing, moment, refused, say};
@@ -81,7 +81,7 @@ fn read(dir: &Path) -> Result<VecDeque<Waiting>, StoreError> {
 
 fn list(all: &VecDeque<Waiting>) -> Result<ExitCode, Failure> {
     for Waiting { ticket, time_ns, bytes } in all {
-        say(format!("{ticket} {} {}", moment(*time_ns), shown(bytes)))?;
+        say(format!("{ticket} {} {}", moment(*time_ns), shown(&masked(bytes))))?;
     }
     say(count(all.len(), "waiting"))?;
     Ok(ExitCode::SUCCESS)

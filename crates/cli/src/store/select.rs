@@ -5,6 +5,7 @@ use transfix::store::journal::{self, Entry, Message};
 use transfix::{Timestamp, tag};
 
 use super::moment;
+use crate::input::without_secrets;
 
 /// Which records.
 #[derive(clap::Args, Clone, Debug, Default)]
@@ -18,6 +19,9 @@ pub(super) struct Selection {
     /// Only messages of this MsgType(35), such as D; several with commas.
     #[arg(long = "type", value_name = "MSGTYPE", value_delimiter = ',')]
     msg_types: Vec<String>,
+    /// Shows passwords and other secrets, in place of stars.
+    #[arg(long)]
+    unmasked: bool,
 }
 
 /// Which way a message went.
@@ -56,7 +60,8 @@ impl Selection {
         I: Iterator<Item = Result<Entry, StoreError>>,
     {
         let takes = move |entry: &Entry| self.takes(entry) && is_within(self.from, until, entry);
-        entries.filter(move |entry| entry.as_ref().map_or(true, takes))
+        let wanted = entries.filter(move |entry| entry.as_ref().map_or(true, takes));
+        wanted.map(|entry| if self.unmasked { entry } else { entry.map(without_secrets) })
     }
 
     fn takes(&self, entry: &Entry) -> bool {
@@ -158,6 +163,23 @@ mod tests {
         check(&["--direction", "out", "--from", "2"], &[3]);
         check(&["--type", "D"], &[4]);
         check(&["--type", "A,AE"], &[0, 1, 3]);
+    }
+
+    #[test]
+    fn secrets_are_stars_unless_they_are_asked_for() {
+        let bytes = b"8=FIX.4.4\x019=23\x0135=A\x01554=hush\x0110=000\x01".to_vec();
+        let message = Message { seq: 1, kind: Kind::Admin, bytes };
+        let all = [Event::Outbound(message.clone()), Event::Inbound(message)];
+        for unmasked in [false, true] {
+            let selection = Selection { unmasked, ..Selection::default() };
+            let entries = all.iter().map(|event| Ok(entry(0, event.clone())));
+            let shown: Vec<_> = selection.of(None, entries).map(Result::unwrap).collect();
+            for entry in &shown {
+                let text = String::from_utf8_lossy(&entry.message().unwrap().1.bytes);
+                assert_eq!(text.contains("554=hush"), unmasked, "{text}");
+                assert_eq!(text.contains("554=****"), !unmasked, "{text}");
+            }
+        }
     }
 
     #[test]

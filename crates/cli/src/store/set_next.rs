@@ -17,10 +17,13 @@ use crate::input::failed;
 #[command(after_help = "Example:
   transfix store set-next store/FIX.4.4-VENUE-CLIENT --in 40 --reason 'agreed with CLIENT by phone'
 
-The journal gets a note of who set what and why; `transfix store print` shows it. A lower `--out`
-hides the messages sent from that number on. While an engine has the store open nothing is written:
+The journal gets a note of who set what and why; `transfix store print` shows it. A lower number has
+been used already, and needs `--force`: with a lower `--out` messages get numbers that others had,
+and those sent from that number on are hidden; with a lower `--in` messages that were received are
+asked for again. While an engine has the store open nothing is written:
 there an operator sets the numbers of the running session.
-Exit code: 0 done, 1 a process has the store open, 2 wrong usage or a store that cannot be read.")]
+Exit code: 0 done, 1 a process has the store open or a number needs `--force`, 2 wrong usage or a
+store that cannot be read.")]
 #[command(group(clap::ArgGroup::new("numbers").required(true).multiple(true)))]
 pub(crate) struct Args {
     /// The directory of the store.
@@ -34,6 +37,9 @@ pub(crate) struct Args {
     /// Why, for those who read the journal later.
     #[arg(long, value_name = "TEXT", value_parser = reason)]
     reason: String,
+    /// Sets a number that is lower than the present one too.
+    #[arg(long)]
+    force: bool,
 }
 
 /// A MsgSeqNum(34).
@@ -54,18 +60,28 @@ pub(super) fn run(args: &Args) -> ExitCode {
         Err(error) => return failed(&error),
     };
     match set(dir, args) {
-        Ok(text) => ended(say(text).map(|()| ExitCode::SUCCESS)),
+        Ok(Ok(text)) => ended(say(text).map(|()| ExitCode::SUCCESS)),
+        Ok(Err(why)) => refused(why),
         Err(error @ StoreError::Locked { .. }) => refused(error),
         Err(error) => failed(&error.to_string()),
     }
 }
 
-fn set(dir: &Path, args: &Args) -> Result<String, StoreError> {
+/// Sets them, or says why not.
+fn set(dir: &Path, args: &Args) -> Result<Result<String, String>, StoreError> {
     let now_ns = clock::now().utc.0.unsigned_abs();
     // What an operator was told must not be undone by a power cut.
     let options = Options { durability: Durability::Power, ..Options::default() };
     let (mut store, _) = FileStore::open(dir, options, now_ns)?;
     let Numbers { next_in, next_out, .. } = store.numbers();
+    let lower = [("--in", args.next_in, next_in), ("--out", args.next_out, next_out)];
+    let lower = lower.into_iter().find(|(_, next, present)| next.is_some_and(|n| n < *present));
+    if let Some((option, Some(next), present)) = lower.filter(|_| !args.force) {
+        return Ok(Err(format!(
+            "{option} {next} is below the present number {present}, so it has been used already; \
+             add --force to set it all the same"
+        )));
+    }
     let mut changes = Vec::new();
     if let Some(next) = args.next_in {
         changes.push(format!("next_in {next_in} to {next}"));
@@ -83,7 +99,7 @@ fn set(dir: &Path, args: &Args) -> Result<String, StoreError> {
         store.put(now_ns, Record::NextOut(next))?;
     }
     store.commit()?;
-    Ok(format!("{}: {changes}", dir.display()))
+    Ok(Ok(format!("{}: {changes}", dir.display())))
 }
 
 /// Who runs this program: `alice (uid 1000) at host`. The name is what the environment says; the

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use comfy_table::{CellAlignment, Table, presets};
 use transfix::store::{self, Survey};
 
-use super::health::{health, told};
+use super::health::{health, received, told};
 use super::{ended, existing, moment, say, size};
 use crate::input::{Failure, failed, one_line};
 
@@ -45,7 +45,7 @@ fn show(dir: &Path, survey: &Survey) -> Result<ExitCode, Failure> {
         table.add_row(["numbers since", &moment(numbers.created_ns).to_string()]);
     }
     table.add_row(["messages sent", &survey.outbound.to_string()]);
-    table.add_row(["messages received", &survey.inbound.to_string()]);
+    table.add_row(["messages received", &received(survey)]);
     table.add_row(["messages waiting", &survey.waiting.to_string()]);
     table.add_row(["other records", &survey.marks.to_string()]);
     if let Some((first, last)) = survey.times_ns {

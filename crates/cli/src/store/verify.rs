@@ -57,8 +57,8 @@ fn verify(dir: &Path) -> Result<bool, Failure> {
     }
     if survey.old_segments > 0 {
         say(format!(
-            "  {} segments of a format whose checks do not cover place and session; `transfix \
-             store repair {} --to NEW` makes them of today's",
+            "  segments of an older format: {}; their checks do not cover place and session, and \
+             `transfix store repair {} --to NEW` makes them of today's",
             survey.old_segments,
             dir.display(),
         ))?;

@@ -4,7 +4,7 @@
 //! that a venue that is started again rebuilds its book from its journal; no id is given out twice,
 //! also not by two starts or two sessions; no value of an order makes it panic.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use transfix::{BusinessReject, Decimal, Message, Timestamp, tag};
 
@@ -119,7 +119,8 @@ impl Order {
 #[derive(Debug)]
 pub(crate) struct Book {
     resting: Vec<Order>,
-    seen: HashSet<String>,
+    /// Of all orders, by ClOrdID(11).
+    order_ids: HashMap<String, String>,
     orders: u64,
     ids: Ids,
 }
@@ -127,15 +128,28 @@ pub(crate) struct Book {
 impl Book {
     /// An empty book.
     pub(crate) fn new(ids: Ids) -> Self {
-        Self { resting: Vec::new(), seen: HashSet::new(), orders: 0, ids }
+        Self { resting: Vec::new(), order_ids: HashMap::new(), orders: 0, ids }
     }
 
-    /// Gives resting orders back the OrderID(37)s that were reported of them, by ClOrdID(11).
+    /// An empty book whose ids go on behind those of this one.
+    pub(crate) fn successor(&self) -> Self {
+        Self::new(self.ids.clone())
+    }
+
+    /// The OrderID(37)s of all orders, by ClOrdID(11).
+    pub(crate) const fn order_ids(&self) -> &HashMap<String, String> {
+        &self.order_ids
+    }
+
+    /// Gives orders back the OrderID(37)s that were reported of them, by ClOrdID(11).
     pub(crate) fn rename(&mut self, reported: &HashMap<String, String>) {
-        for order in &mut self.resting {
-            if let Some(order_id) = reported.get(&order.cl_ord_id) {
-                order.order_id.clone_from(order_id);
+        for (cl_ord_id, order_id) in &mut self.order_ids {
+            if let Some(reported) = reported.get(cl_ord_id) {
+                order_id.clone_from(reported);
             }
+        }
+        for order in &mut self.resting {
+            order.order_id.clone_from(&self.order_ids[&order.cl_ord_id]);
         }
     }
 
@@ -158,8 +172,12 @@ impl Book {
         let mut order = Order::reported(message, self.ids.next())?;
         order.leaves = 0;
         self.orders += 1;
+        let is_new = !self.order_ids.contains_key(&order.cl_ord_id);
+        if is_new {
+            self.order_ids.insert(order.cl_ord_id.clone(), order.order_id.clone());
+        }
         let wrong = match () {
-            () if !self.seen.insert(order.cl_ord_id.clone()) => Some("duplicate ClOrdID(11)"),
+            () if !is_new => Some("duplicate ClOrdID(11)"),
             () if order.quantity <= 0 => Some("OrderQty(38) must be whole and above 0"),
             () if !limit => Some("only limit orders, OrdType(40)=2"),
             () if order.price.mantissa() <= 0 => Some("Price(44) must be above 0"),
@@ -256,6 +274,7 @@ fn whole(quantity: Decimal) -> Option<i64> {
 mod tests {
     use super::*;
     use crate::venue::execution_report;
+    use std::collections::HashSet;
     use transfix::codec::{CheckSumPolicy, FieldIndex, FrameWriter};
     use transfix::{BeginString, Precision};
 

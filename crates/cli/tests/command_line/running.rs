@@ -4,12 +4,13 @@
 use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpListener;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
-use transfix::codec::{CheckSumPolicy, FieldIndex};
+use transfix::codec::{CheckSumPolicy, FieldIndex, Frame, FrameWriter, Limits, frame};
 use transfix::store::journal;
 use transfix::{Message, tag};
 use transfix_testkit::temp::TempDir;
@@ -178,6 +179,81 @@ fn connect_without_a_logon_is_a_failure() {
     let (code, errors) = client.ended();
     assert_eq!(code, Some(1), "{errors}");
     assert!(errors.contains("never logged on"), "{errors}");
+}
+
+/// A counterparty that takes one connection and answers the n-th message that comes with these.
+fn scripted(answers: Vec<Vec<(&'static str, &'static str)>>) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let (mut buffer, mut seq) = (Vec::new(), 0);
+        for answers in answers {
+            loop {
+                match frame::split(&buffer, Limits::default()) {
+                    Frame::Whole(end) => {
+                        buffer.drain(..end);
+                        break;
+                    }
+                    _ => {
+                        let mut bytes = [0; 4096];
+                        let read = stream.read(&mut bytes).unwrap();
+                        assert!(read > 0, "it has gone");
+                        buffer.extend_from_slice(&bytes[..read]);
+                    }
+                }
+            }
+            for (msg_type, fields) in answers {
+                seq += 1;
+                let time = transfix::clock::now().utc;
+                let mut out = Vec::new();
+                let mut frame = FrameWriter::new(&mut out, b"FIX.4.4", msg_type.as_bytes());
+                let head = format!("34={seq}|49=VENUE|52={time}|56=CLIENT|");
+                frame.raw((head + fields).replace('|', "\x01").as_bytes());
+                frame.finish().unwrap();
+                stream.write_all(&out).unwrap();
+            }
+        }
+        // Until the other side has closed.
+        let _ = stream.read_to_end(&mut buffer);
+    });
+    address
+}
+
+#[test]
+fn the_counterpartys_words_are_shown() {
+    let dir = TempDir::new();
+    let logon = || vec![("A", "98=0|108=30|")];
+    let rejects = vec![
+        ("3", "45=2|371=55|372=D|373=5|58=no such\nsymbol|"),
+        ("j", "45=2|372=D|379=1|380=3|58=closed for today|"),
+    ];
+    let farewell = vec![("5", "58=account is blocked|")];
+    let order = "buy 1 EU 3\n";
+    // One that rejects an order, and breaks off with a reason when it is asked something.
+    let script = vec![logon(), rejects, farewell];
+    write_client(&dir, &scripted(script), "reconnect_interval_ms = 60000\n");
+    let mut client = Program::start(&dir, &["connect", "client.toml", "--quiet"]);
+    writeln!(client.commands, "wait\n{order}").unwrap();
+    let line = client.wait_for("not taken: Reject(3)");
+    assert!(line.ends_with(r"RefTagID(371) 55: no such\nsymbol"), "{line}");
+    let line = client.wait_for("not taken: BusinessMessageReject(j)");
+    assert!(line.ends_with("closed for today"), "{line}");
+    write!(client.commands, "{order}").unwrap();
+    let line = client.wait_for(" ended: ");
+    assert!(line.ends_with("the counterparty says: account is blocked"), "{line}");
+    writeln!(client.commands, "quit").unwrap();
+    assert_eq!(client.ended().0, Some(0), "the Logout(5) was answered");
+    // One that does not let it log on.
+    let script = vec![vec![("5", "58=wrong password|")]];
+    write_client(&dir, &scripted(script), "reconnect_interval_ms = 60000\nreset_on = ['logon']\n");
+    let mut client = Program::start(&dir, &["connect", "client.toml", "--quiet"]);
+    client.wait_for("wrong password");
+    writeln!(client.commands, "quit").unwrap();
+    let (code, errors) = client.ended();
+    assert_eq!(code, Some(1));
+    let said = errors.lines().find(|line| line.contains("never logged on")).unwrap();
+    assert!(said.contains("the counterparty says: wrong password"), "{said}");
 }
 
 #[test]

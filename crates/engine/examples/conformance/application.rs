@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 
 use transfix::{
-    Application, BeginString, Body, BusinessReject, LogonRefusal, Message, SendError, SessionId,
-    SessionRef, Tag, tag,
+    Application, BeginString, Body, BusinessReject, LogonRefusal, Message, SessionId, SessionRef,
+    Tag, tag,
 };
 
 const HEADLINE: Tag = Tag(148);
@@ -82,7 +82,7 @@ fn send(
     fill: impl FnOnce(&mut Body<'_>),
 ) -> Result<(), BusinessReject> {
     let sent = session.send(msg_type, fill);
-    sent.map(drop).map_err(|error: SendError| BusinessReject::other(error.to_string()))
+    Ok(sent.map(drop)?)
 }
 
 /// The fields of the body byte for byte, under a header of our own.

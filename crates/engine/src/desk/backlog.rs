@@ -97,6 +97,19 @@ impl Backlog {
         self.bytes.len() - self.from
     }
 
+    /// Whether it has far more memory than it uses.
+    pub(super) const fn is_bulky(&self) -> bool {
+        let (waiting, sent) = (&self.bytes, &self.sent.bytes);
+        queue::is_bulky(waiting.capacity(), waiting.len())
+            || queue::is_bulky(sent.capacity(), sent.len())
+    }
+
+    /// Gives back the memory of a burst that is over.
+    pub(super) fn trim(&mut self) {
+        queue::trim(&mut self.bytes);
+        queue::trim(&mut self.sent.bytes);
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -10,6 +10,7 @@ use super::delivery::Postponed;
 use crate::engine::asked_to_reset;
 use crate::mask::masked;
 use crate::queue::SendQueue;
+use crate::repeats::Cause;
 use crate::replay::Replay;
 
 impl Desk {
@@ -92,11 +93,11 @@ impl Desk {
     }
 
     /// Numbers that the store has lost, or that were passed over by hand, go as gap fills.
-    pub(super) fn note_missing(&mut self) {
+    pub(super) fn note_missing(&mut self, now: Now) {
         let missing = std::mem::take(&mut self.replay.missing);
         if missing > 0 && self.options.keep_outbound {
             self.counters.not_stored += missing;
-            tracing::warn!(session = %self.id(), missing, "not in the store, filled as a gap");
+            tell!(self, now, Resend, warn, missing, "not in the store, filled as a gap");
         }
     }
 

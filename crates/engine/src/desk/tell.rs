@@ -21,7 +21,7 @@ macro_rules! tell {
     ($desk:expr, $now:expr, $cause:ident, $level:ident, $($fields:tt)*) => {
         if let Some(left_out) = $desk.repeats.tell($now.monotonic_ns, Cause::$cause) {
             let left_out = (left_out > 0).then_some(left_out);
-            tracing::$level!(session = %$desk.id(), left_out, $($fields)*);
+            tracing::$level!(session = %$desk.session.config().id, left_out, $($fields)*);
         }
     };
 }
@@ -56,6 +56,12 @@ impl Desk {
         let mut index = FieldIndex::default();
         let message = Message::parse(stored.bytes, &mut index, CheckSumPolicy::Ignore);
         message.map_or(Cow::Borrowed(b""), |message| Cow::Owned(message.msg_type().to_vec()))
+    }
+
+    /// Another connection of this session was closed.
+    pub(crate) fn refused_connection(&mut self, now: Now, why: &str) {
+        self.counters.refused += 1;
+        tell!(self, now, Refused, warn, why, "refused a connection");
     }
 
     pub(super) fn tell_logon(&mut self, now: Now) {

@@ -6,6 +6,7 @@
 use std::fmt::{Arguments, Write as _};
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::thread::{self, JoinHandle};
 
@@ -235,7 +236,8 @@ impl Drop for LogFile {
 
 /// Opens a file to append to, and locks it.
 fn open(path: &Path) -> io::Result<(File, u64)> {
-    let mut file = OpenOptions::new().read(true).append(true).create(true).open(path)?;
+    let mut options = OpenOptions::new();
+    let mut file = options.read(true).append(true).create(true).mode(0o600).open(path)?;
     file.try_lock().map_err(|error| match error {
         TryLockError::WouldBlock => {
             io::Error::new(io::ErrorKind::ResourceBusy, "another process has it open")

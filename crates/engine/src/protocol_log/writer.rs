@@ -1,10 +1,12 @@
 //! The lines of one session on their way from its ring to its files.
 
+use std::fs::DirBuilder;
 use std::io;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use std::time::Duration;
 
-use transfix_codec::Tag;
+use transfix_codec::{Tag, shown};
 
 use super::file::{LogFile, Rolling};
 use super::ring::{Consumer, Kind};
@@ -24,7 +26,8 @@ pub(super) struct SessionLog {
 
 impl SessionLog {
     pub(super) fn open(settings: &LogSettings, name: &Path, lines: Consumer) -> io::Result<Self> {
-        std::fs::create_dir_all(&settings.dir)?;
+        // What counterparties say to each other is nobody else's.
+        DirBuilder::new().recursive(true).mode(0o700).create(&settings.dir)?;
         let rolling = Rolling {
             bytes_max: settings.roll_bytes,
             every_h: settings.roll_every_h,
@@ -56,6 +59,7 @@ impl SessionLog {
             } else {
                 mask::mask(&mut self.line, &self.mask);
             }
+            shown::escape_line(&mut self.line);
             let words = self.files.len() == 1;
             let label = match kind {
                 Kind::Inbound if words => " in",

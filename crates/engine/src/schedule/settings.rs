@@ -68,13 +68,13 @@ pub struct ScheduleSettings {
 #[derive(Clone, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields)]
 pub struct WindowSettings {
-    /// As [`ScheduleSettings::days`].
+    /// As `days` of the schedule.
     #[serde(default)]
     pub days: Option<String>,
-    /// As [`ScheduleSettings::from`].
+    /// As `from` of the schedule.
     #[serde(default)]
     pub from: Option<String>,
-    /// As [`ScheduleSettings::to`].
+    /// As `to` of the schedule.
     #[serde(default)]
     pub to: Option<String>,
     /// Openings in cron form, in place of `days` and `from`: `0 8 * * mon-fri`; with six fields

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
-use transfix::codec::raw;
+use transfix::codec::{raw, shown};
 use transfix::{
     Application, BeginString, BusinessReject, Disconnection, Durability, Engine, LogDirection,
     LogSettings, Message, Role, SessionId, SessionRef, SessionSettings, Settings, Tag, Timestamp,
@@ -110,6 +110,38 @@ fn both_directions_rejected_and_garbled_with_secrets_masked() {
     for line in &outbound {
         assert_eq!(parts(line).0, "");
     }
+}
+
+/// A data field may hold anything: a line of the log stays one line, and the message comes back.
+#[test]
+fn no_message_can_forge_a_line() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let dir = TempDir::new();
+    let log = dir.path().join("log");
+    let (engine, seen) = start(&settings(&log, |_| ()));
+    let mut client = Client::logged_on(&engine);
+    let forged = "20261121-09:28:25.623118000 : 8=FIX.4.4|35=D|";
+    let data = format!("a\n{forged}\r\x1b[2J\u{202e}\\n");
+    let secret = "923=1|924=1|553=me|554=hush|925=newer|";
+    client.say("BE", &format!("{secret}95={}|96={data}|58=x|", data.len()));
+    client.say("D", &format!("58=one|354={}|355={data}|", data.len()));
+    seen.recv_timeout(crate::LONG).unwrap();
+    seen.recv_timeout(crate::LONG).unwrap();
+    engine.stop(0);
+    let inbound = lines(&log, "in.log");
+    assert_eq!(inbound.len(), 3, "{inbound:?}");
+    let text = inbound.concat();
+    assert!(!text.contains(char::is_control) && !text.contains('\u{202e}'), "{text:?}");
+    let user = &inbound[1];
+    assert!(user.contains("|554=****|925=*****|95=") && !user.contains("forged"), "{user}");
+    let line = inbound[2].split_once(" : ").unwrap().1.replace('|', "\x01");
+    let message = shown::unescape_line(line.as_bytes()).unwrap();
+    assert_eq!(raw::verify(&message), Ok(()));
+    assert_eq!(raw::first(&message, Tag(355)), Some(data.replace('|', "\x01").as_bytes()));
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&log), 0o700);
+    assert_eq!(mode(&log.join(format!("{NAME}.in.log"))), 0o600);
 }
 
 /// FIX 4.4 has no NewPassword(925).

@@ -7,6 +7,7 @@ pub(super) const OF_THE_ENGINE: &[(&str, &str, &str)] = &[
     ("target_comp_id", TEMPLATES, "without_a_template_nobody_else_gets_in"),
     ("qualifier", SWITCHES, "a_qualifier_tells_equal_sessions_apart"),
     ("reconnect_interval_ms", TRADE, "messages_lost_on_the_way_are_resent_after_the_next_logon"),
+    ("reconnect_interval_max_ms", SLOT, "a_refused_logon_slows_the_next_try_down"),
     ("mode", TRADE, "every_version_and_mode_logs_on_trades_and_logs_out"),
     ("mode", TRADE, "polled_sessions_are_driven_by_the_application"),
     ("cpu", THREADS, "threads_are_as_many_as_wanted_and_where_they_are_wanted"),
@@ -36,6 +37,7 @@ pub(super) const OF_THE_ENGINE: &[(&str, &str, &str)] = &[
         "engine/tests/stop/main.rs",
         "a_stalled_counterparty_fills_its_own_queue_only",
     ),
+    ("turn_messages_max", TURNS, "a_burst_of_one_session_does_not_hold_up_the_others"),
     ("tcp_nodelay", TCP, "options_reach_both_ends"),
     ("tcp_send_buffer_bytes", TCP, "options_reach_both_ends"),
     ("tcp_receive_buffer_bytes", TCP, "options_reach_both_ends"),
@@ -79,9 +81,20 @@ pub(super) const OF_THE_ENGINE: &[(&str, &str, &str)] = &[
     ("[engine].cpus", THREADS, "threads_are_as_many_as_wanted_and_where_they_are_wanted"),
     ("[engine].log_cpu", THREADS, "threads_are_as_many_as_wanted_and_where_they_are_wanted"),
     ("[engine].pending_connections_max", SWITCHES, "connections_wait_in_limited_number"),
+    (
+        "[engine].pending_connections_max",
+        STRANGERS,
+        "honest_logons_come_through_while_silent_connections_are_renewed",
+    ),
+    ("[engine].pending_per_address_max", STRANGERS, "an_address_has_room_of_its_own"),
+    ("[engine].thread_lost", STRANGERS, "a_thread_that_panics_goes_on"),
+    ("[engine].thread_lost", STRANGERS, "or_ends_the_process_if_the_settings_say_so"),
     ("[engine].waiting_bytes_max", MEMORY, "the_heaviest_session_makes_room"),
 ];
 
+const STRANGERS: &str = "engine/tests/strangers/main.rs";
+const TURNS: &str = "engine/tests/switches/turns.rs";
+const SLOT: &str = "engine/src/slot/tests.rs";
 const TOLD: &str = "engine/tests/switches/told.rs";
 const DELIVERY: &str = "engine/tests/switches/delivery.rs";
 const DICTIONARIES: &str = "engine/tests/dictionaries.rs";

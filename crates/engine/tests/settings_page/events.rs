@@ -73,6 +73,19 @@ fn names(arguments: &str) -> Vec<&str> {
         .collect()
 }
 
+/// Begins an event that can repeat itself: after the source of the repetition, the time or address,
+/// the cause and the level stand the fields and the text.
+const TELL: &str = "tell!(";
+
+/// Where the fields of such an event begin, if it has this level.
+fn told(file: &str, at: usize, level: &str) -> Option<(usize, usize)> {
+    let begin = at + TELL.len();
+    let commas = file[begin..].match_indices(',').map(|(comma, _)| begin + comma);
+    let ends: Vec<usize> = commas.take(4).collect();
+    let [_, _, third, fourth] = ends[..] else { return None };
+    (file[third + 1..fourth].trim() == level).then_some((at, fourth + 1))
+}
+
 fn events() -> BTreeSet<Event> {
     let mut files = Vec::new();
     rust_files(&root().join("crates/engine/src"), &mut files);
@@ -80,9 +93,19 @@ fn events() -> BTreeSet<Event> {
     for (n, level) in LEVELS.iter().enumerate() {
         let call = format!("tracing::{level}!(");
         for file in &files {
-            for (at, _) in file.match_indices(&call) {
-                let arguments = arguments(&file[at + call.len()..]);
+            let direct = file.match_indices(&call).map(|(at, _)| (at, at + call.len()));
+            let told = file.match_indices(TELL).filter_map(|(at, _)| told(file, at, level));
+            for (at, begin) in direct.chain(told) {
+                let arguments = arguments(&file[begin..]);
                 let mut names = names(arguments);
+                if file[at..].starts_with(TELL) {
+                    // What the macro adds.
+                    names.insert(
+                        0,
+                        if file.contains("peer, left_out") { "peer" } else { "session" },
+                    );
+                    names.insert(1, "left_out");
+                }
                 let text = literal(arguments).unwrap_or_else(|| {
                     // The text has a name, and was given it just before.
                     names.retain(|name| *name != "why");
@@ -91,6 +114,8 @@ fn events() -> BTreeSet<Event> {
                 });
                 let text = match &*text {
                     "{remark}" => "what is odd about the counterparty's message, in words",
+                    "{rejected}" => "which message of ours the counterparty has rejected, and why",
+                    "{undone}" => "what comes again and what never left, in words",
                     text => text,
                 };
                 events.insert((n, text.to_owned(), names.join(", ")));
@@ -118,6 +143,15 @@ fn the_book_lists_all_events_of_the_engine() {
     let wanted = format!("{before}{BEGIN}\n{}\n{END}{after}", table());
     if std::env::var_os("TRANSFIX_WRITE_DOCS").is_some() {
         fs::write(&path, &wanted).unwrap();
+    }
+    let events = events();
+    let (_, troubles) = before.split_once("## Usual troubles\n").unwrap();
+    for row in troubles.lines().filter(|line| line.starts_with("| ")).skip(1) {
+        // What is seen is named by the event's text, if there is one.
+        let seen = row.split('|').nth(1).unwrap();
+        if let Some(named) = seen.split('`').nth(1) {
+            assert!(events.iter().any(|(_, text, _)| text == named), "there is no event {named}");
+        }
     }
     let found = fs::read_to_string(&path).unwrap();
     assert!(found == wanted, "{PAGE} is old; run `cargo xtask docs` and look at it");

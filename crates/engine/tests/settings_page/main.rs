@@ -7,6 +7,7 @@
 
 mod engine;
 mod events;
+mod words;
 
 use std::fmt::Write;
 use std::fs;
@@ -151,10 +152,22 @@ fn fields(part: &Part) -> Vec<(String, String)> {
     fields
 }
 
-/// A comment as the book shows it: no links into the API, no bars that end a cell.
+/// A comment as the book shows it: names of the API are left out, or links to what the page says of
+/// them; no bars that end a cell.
 fn plain(comment: &str) -> String {
-    let text = comment.trim().replace("[`", "`").replace("`]", "`").replace('|', "\\|");
-    text.replace("crate::", "").replace("`*`", "`\\*`")
+    let mut text = comment.trim().replace('|', "\\|");
+    for part in PARTS {
+        // The part's own key is the last word of its title's first pair of backticks.
+        let key = part.title.split('`').nth(1).unwrap();
+        let anchor = key.replace(['[', ']', '.'], "");
+        text = text.replace(&format!("[`{}`]", part.of), &format!("\u{1}`{key}`\u{2}(#{anchor})"));
+    }
+    while let Some(begin) = text.find(" (see [`") {
+        let end = begin + text[begin..].find(')').unwrap();
+        text.replace_range(begin..=end, "");
+    }
+    // Only then the links of the page, which have brackets too.
+    text.replace("[`", "`").replace("`]", "`").replace('\u{1}', "[").replace('\u{2}', "]")
 }
 
 /// A scenario: its path, and the settings that it has.
@@ -237,15 +250,23 @@ fn cell(part: &Part, key: &str, all: &[Shown]) -> String {
     cell.join(", ")
 }
 
-fn page() -> (String, Vec<String>) {
+/// The page of keys and meanings, and that of what shows each key.
+const PAGE: &str = "book/src/settings.md";
+const SHOWN_PAGE: &str = "book/src/settings-shown.md";
+
+fn pages() -> ([(&'static str, String); 2], Vec<String>) {
     let all = all_scenarios();
     let mut missing = Vec::new();
+    let mut shown = String::from(
+        "# What shows each setting\n\nEach key of the [settings](settings.md) is shown by \
+         scenarios, files of `testdata/scenarios` in\nwhich it is set: what it does, message by \
+         message; or by tests of `crates`, on and off. This page is made\nby `cargo xtask docs`.\n",
+    );
     let mut page = String::from(
         "# Settings\n\nThis page is made from the types that a settings file is read into \
          (`cargo xtask docs`). Unknown keys\nand values are errors with the line and the nearest \
-         right word. Each key is shown by scenarios, files of\n`testdata/scenarios` in which it is \
-         set: what it does, message by message; or by tests of `crates`,\non and off.\n\n\
-         | part | is about |\n|---|---|\n",
+         right word. What a key does, message by message, is in\n[scenarios and tests]\
+         (settings-shown.md).\n\n| part | is about |\n|---|---|\n",
     );
     for part in PARTS {
         let about = part.about.split(". ").next().unwrap();
@@ -253,26 +274,30 @@ fn page() -> (String, Vec<String>) {
     }
     for part in PARTS {
         write!(page, "\n## {}\n\n{}\n\n", part.title, part.about).unwrap();
-        page.push_str("| key | meaning | shown by |\n|---|---|---|\n");
+        page.push_str("| key | meaning |\n|---|---|\n");
+        write!(shown, "\n## {}\n\n| key | shown by |\n|---|---|\n", part.title).unwrap();
         for (key, meaning) in fields(part) {
             let cell = cell(part, &key, &all);
             if cell.is_empty() {
                 missing.push(format!("{}.{key}", part.of));
             }
-            writeln!(page, "| `{key}` | {meaning} | {cell} |").unwrap();
+            writeln!(page, "| `{key}` | {meaning} |").unwrap();
+            writeln!(shown, "| `{key}` | {cell} |").unwrap();
         }
     }
-    (page, missing)
+    ([(PAGE, page), (SHOWN_PAGE, shown)], missing)
 }
 
 #[test]
-fn the_page_of_settings_is_up_to_date_and_each_switch_is_shown() {
-    let (text, missing) = page();
-    let path = root().join("book/src/settings.md");
-    if std::env::var_os("TRANSFIX_WRITE_DOCS").is_some() {
-        fs::write(&path, &text).unwrap();
+fn the_pages_of_settings_are_up_to_date_and_each_switch_is_shown() {
+    let (pages, missing) = pages();
+    for (page, text) in pages {
+        let path = root().join(page);
+        if std::env::var_os("TRANSFIX_WRITE_DOCS").is_some() {
+            fs::write(&path, &text).unwrap();
+        }
+        let found = fs::read_to_string(&path).unwrap_or_default();
+        assert!(found == text, "{page} is old; run `cargo xtask docs` and look at it");
     }
-    let found = fs::read_to_string(&path).unwrap_or_default();
-    assert!(found == text, "book/src/settings.md is old; run `cargo xtask docs` and look at it");
     assert!(missing.is_empty(), "no scenario and no test shows {missing:?}");
 }

@@ -358,7 +358,8 @@ fn a_panic_within_a_message_ends_its_session_only() {
             })
         });
         assert!(panicked.join().is_err());
-        assert!(handle.send("D", |order| _ = order.str(tag::CL_ORD_ID, "2")).is_err());
+        let next = handle.send("D", |order| _ = order.str(tag::CL_ORD_ID, "2"));
+        assert_eq!(next.is_ok(), send == SendMode::Queued);
         calm.trade(10);
         if send == SendMode::Direct {
             wild.order("1");
@@ -367,7 +368,8 @@ fn a_panic_within_a_message_ends_its_session_only() {
             let ended = hall.ended.recv_timeout(LONG).unwrap();
             assert_eq!(ended, ("WILD".to_owned(), Disconnect::Panicked));
         } else {
-            // It never left the queue, which takes no more.
+            // It never left the queue, which goes on without it.
+            assert_eq!(wild.expect("D"), "2");
             wild.trade(10);
         }
     }

@@ -10,6 +10,7 @@ mod queue;
 mod reopening;
 mod templates;
 mod told;
+mod turns;
 mod wire;
 
 use std::net::SocketAddr;
@@ -221,16 +222,23 @@ fn messages_received_are_kept_if_wanted() {
     }
 }
 
-/// The first says nothing, and goes on waiting.
+/// The first says nothing, and makes room where there is none.
 #[test]
 fn connections_wait_in_limited_number() {
-    for (pending_connections_max, answer) in [(1, ""), (2, "35=A|34=1|98=0|108=30")] {
+    for (pending_connections_max, is_closed) in [(1, true), (2, false)] {
         let mut settings = Settings::of(venue(|_| ()));
         settings.engine.pending_connections_max = pending_connections_max;
         let engine = Engine::start(&settings, |_| Box::new(Echo)).unwrap();
-        let _silent = Wire::connect(engine.listening()[0], BeginString::Fix44);
+        let mut silent = Wire::connect(engine.listening()[0], BeginString::Fix44);
         let mut second = Wire::connect(engine.listening()[0], BeginString::Fix44);
         second.send("35=A|34=1|98=0|108=30");
-        assert_eq!(second.next(), answer);
+        assert_eq!(second.next(), "35=A|34=1|98=0|108=30");
+        if is_closed {
+            assert_eq!(silent.next(), "");
+        } else {
+            silent.send("35=A|34=1|98=0|108=30");
+            assert_eq!(silent.next(), "", "only now: there is a connection already");
+            assert_eq!(engine.sessions().next().unwrap().counters().refused, 1);
+        }
     }
 }

@@ -52,11 +52,16 @@ pub struct LogonConfig {
     pub expected_password: Option<Secret>,
     /// Username(553) of our Logon(A), for an initiator from FIX 4.3 on. Default none.
     pub username: Option<String>,
-    /// Password(554) of our Logon(A), for an initiator from FIX 4.3 on. Default none.
+    /// Password(554) of our Logon(A), for an initiator from FIX 4.3 on: the text itself,
+    /// `{ env = "NAME" }` for an environment variable, or `{ file = "PATH" }` for the first line of
+    /// a file. Default none.
     pub password: Option<Secret>,
-    /// NewPassword(925) of our Logon(A), for an initiator on FIXT 1.1. Default none.
+    /// NewPassword(925) of our Logon(A), for an initiator on FIXT 1.1, in the same forms. Default
+    /// none.
     pub new_password: Option<Secret>,
-    /// Further fields of our Logon(A), in this order behind the others. Default none.
+    /// Further fields of our Logon(A), in this order behind the others: a list of texts
+    /// `TAG=VALUE`, such as `["9001=desk", "9002=a=b"]`; the value goes to the end of the text.
+    /// Default none.
     pub fields: Vec<(Tag, String)>,
     /// DefaultCstmApplVerID(1408) of our Logon(A), on FIXT 1.1. Default none.
     pub default_cstm_appl_ver_id: Option<String>,

@@ -28,9 +28,11 @@ pub struct NumbersConfig {
     /// Whether lost messages are asked for. If not, an early message is taken as it comes, and what
     /// is missing before it is given up. Default true.
     pub request_missing: bool,
-    /// A number too low while logged on. Default `Logout`.
+    /// A number too low while logged on: `logout` names both numbers and disconnects, `reject`
+    /// answers with Reject(3) and goes on, `ignore` passes the message over. Default `logout`.
     pub too_low: TooLow,
-    /// A number too low in the Logon(A). Default `Logout`.
+    /// A number too low in the Logon(A): `logout` names both numbers and disconnects, `accept` goes
+    /// on from the number received. Default `logout`.
     pub too_low_at_logon: TooLowAtLogon,
     /// Messages that may be missing before a Logon(A); more of them mean that the counterparty has
     /// missed a reset, and the Logon(A) is refused. 0 for any. Default 0.

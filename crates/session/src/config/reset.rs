@@ -12,7 +12,7 @@ pub struct ResetPolicy {
     /// After each connection, however it ended.
     pub disconnect: bool,
     /// After a connection that was logged on and ended by a fault of either side: a bad header, a
-    /// number too low, silence; see [`crate::Disconnect::is_error`]. Not after a refused Logon(A):
+    /// number too low, silence (see [`crate::Disconnect::is_error`]). Not after a refused Logon(A):
     /// whoever is refused may be a stranger.
     pub error: bool,
 }

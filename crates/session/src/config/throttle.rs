@@ -14,12 +14,13 @@ pub enum ThrottleAction {
 /// not count.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Throttle {
-    /// MsgType(35).
+    /// MsgType(35), such as `D`.
     pub msg_type: String,
     /// How many are taken within the interval.
     pub messages_max: u32,
     /// The interval in milliseconds; it begins with the first message after the last one.
     pub interval_ms: u32,
-    /// What becomes of more.
+    /// What becomes of more: `reject` answers with BusinessMessageReject(j), or Reject(3) up to FIX
+    /// 4.1, and the message counts; `disconnect` logs out with the reason.
     pub action: ThrottleAction,
 }

@@ -1,0 +1,122 @@
+//! Judging counterparties that no settings name, and making their sessions, in threads of their
+//! own: what an application does for it may take long, or panic, and must cost that connection
+//! alone.
+//!
+//! Invariants: at most [`THREADS_MAX`] threads run, and none while nobody waits; a thread that
+//! panics answers all the same; what was made for a connection that has gone is dropped.
+
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+
+use transfix_transport::Waker;
+
+use crate::handle::Shared;
+use crate::template::{Candidate, Maker, Refusal};
+
+/// Logons that are judged at once; further ones wait for one of these.
+const THREADS_MAX: usize = 64;
+
+/// What has become of a candidate.
+pub(crate) struct Answer {
+    /// Which one.
+    pub(crate) ticket: u64,
+    pub(crate) made: Result<Shared, Refusal>,
+}
+
+/// Candidates that wait for a thread, and how many threads run.
+#[derive(Default)]
+struct Line {
+    waiting: VecDeque<(u64, Candidate)>,
+    threads: usize,
+}
+
+/// Where candidates are judged.
+pub(crate) struct Admission {
+    maker: Arc<Maker>,
+    line: Arc<Mutex<Line>>,
+    /// The engine ends: nothing more is made.
+    closed: Arc<AtomicBool>,
+    waker: Arc<Waker>,
+    sender: Sender<Answer>,
+    answers: Receiver<Answer>,
+    next_ticket: u64,
+}
+
+impl Admission {
+    /// `waker` is rung when an answer is there.
+    pub(crate) fn new(maker: Maker, waker: Arc<Waker>) -> Self {
+        let (sender, answers) = channel();
+        Self {
+            maker: Arc::new(maker),
+            line: Arc::default(),
+            closed: Arc::default(),
+            waker,
+            sender,
+            answers,
+            next_ticket: 0,
+        }
+    }
+
+    /// Lets a candidate be judged. Answers with its ticket.
+    pub(crate) fn judge(&mut self, candidate: Candidate) -> u64 {
+        let ticket = self.next_ticket;
+        self.next_ticket += 1;
+        let mut line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
+        line.waiting.push_back((ticket, candidate));
+        if line.threads >= THREADS_MAX {
+            return ticket;
+        }
+        line.threads += 1;
+        drop(line);
+        let (maker, line) = (Arc::clone(&self.maker), Arc::clone(&self.line));
+        let (closed, waker) = (Arc::clone(&self.closed), Arc::clone(&self.waker));
+        let sender = self.sender.clone();
+        let run = move || {
+            work(&maker, &line, &closed, |answer| {
+                // Nobody waits any more at the end of the engine.
+                let _ = sender.send(answer);
+                let _ = waker.wake();
+            })
+        };
+        let started = thread::Builder::new().name("tfx-admit".to_owned()).spawn(run);
+        if let Err(error) = started {
+            tracing::error!(%error, "a Logon(A) waits: no thread to judge it");
+            self.line.lock().unwrap_or_else(PoisonError::into_inner).threads -= 1;
+        }
+        ticket
+    }
+
+    /// An answer that is there.
+    pub(crate) fn answer(&self) -> Option<Answer> {
+        self.answers.try_recv().ok()
+    }
+}
+
+impl Drop for Admission {
+    fn drop(&mut self) {
+        self.closed.store(true, Ordering::Release);
+    }
+}
+
+/// Judges whoever waits, and ends when nobody does.
+fn work(maker: &Maker, line: &Mutex<Line>, closed: &AtomicBool, answer: impl Fn(Answer)) {
+    loop {
+        let mut waiting = line.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some((ticket, candidate)) = waiting.waiting.pop_front() else {
+            waiting.threads -= 1;
+            return;
+        };
+        drop(waiting);
+        let id = candidate.id();
+        let make = || maker.make(candidate, || closed.load(Ordering::Acquire));
+        let made = catch_unwind(AssertUnwindSafe(make)).unwrap_or_else(|_| {
+            tracing::error!(session = %id, "judging its Logon(A) panicked: it is refused");
+            Err(Refusal::silent("judging it panicked"))
+        });
+        answer(Answer { ticket, made });
+    }
+}

@@ -1,0 +1,132 @@
+//! The memory of a burst comes back, whether its connection ends or stays.
+#![allow(clippy::unwrap_used, reason = "a failed test may panic")]
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+use transfix::codec::FrameWriter;
+use transfix::{
+    Application, BeginString, BusinessReject, Durability, Engine, Message, Precision, Role,
+    SessionId, SessionRef, SessionSettings, Settings, Unsent, clock, tag,
+};
+use transfix_testkit::alloc::{Counting, live_bytes};
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+const LONG_NS: u64 = 30_000_000_000;
+const MIB: usize = 1 << 20;
+
+struct Deaf;
+
+impl Application for Deaf {
+    fn on_message(
+        &mut self,
+        _: &Message<'_>,
+        _: &mut SessionRef<'_>,
+    ) -> Result<(), BusinessReject> {
+        Ok(())
+    }
+}
+
+struct Client {
+    socket: TcpStream,
+    name: String,
+    seq: u64,
+}
+
+impl Client {
+    fn log_on(to: SocketAddr, name: &str) -> Self {
+        let socket = TcpStream::connect(to).unwrap();
+        socket.set_read_timeout(Some(Duration::from_nanos(LONG_NS))).unwrap();
+        let mut client = Self { socket, name: name.to_owned(), seq: 1 };
+        // No heartbeats: nothing but the end of the burst gives the memory back.
+        client.send("A", b"98=0\x01108=0\x01");
+        let n = client.socket.read(&mut [0; 1_000]).unwrap();
+        assert!(n > 0, "not let in");
+        client
+    }
+
+    fn send(&mut self, msg_type: &str, body: &[u8]) {
+        let mut out = Vec::new();
+        let mut frame = FrameWriter::new(&mut out, b"FIX.4.4", msg_type.as_bytes());
+        frame.raw(format!("49={}\x0156=VENUE\x01", self.name).as_bytes());
+        frame.header_uint(tag::MSG_SEQ_NUM, self.seq);
+        frame.header_timestamp(tag::SENDING_TIME, clock::now().utc, Precision::Millis);
+        frame.raw(body);
+        frame.finish().unwrap();
+        self.seq += 1;
+        self.socket.write_all(&out).unwrap();
+    }
+}
+
+/// Waits until less than this is in use.
+fn comes_back(what: &str, before: usize, highest: usize) {
+    assert!(highest > before + MIB / 2, "{what}: {before} to {highest} bytes is no burst");
+    let limit = before + (highest - before) / 10 + 100_000;
+    let until = clock::monotonic_ns() + LONG_NS;
+    while live_bytes() > limit {
+        let now = live_bytes();
+        assert!(clock::monotonic_ns() < until, "{what}: {before}, {highest}, still {now}");
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn memory_comes_back() {
+    let names: Vec<String> = (0..4).map(|n| format!("SLOW{n}")).collect();
+    let sessions = names.iter().map(|name| {
+        let id = SessionId::new(BeginString::Fix44, "VENUE", name);
+        let mut settings = SessionSettings::new(Role::Acceptor, &id, "127.0.0.1:0");
+        // It has all its memory from the start; that of a file store grows with its segments.
+        settings.durability = Durability::Memory;
+        settings.validate = false;
+        // Else what nobody has numbered yet waits for the next logon.
+        settings.unsent = Unsent::Return;
+        settings
+    });
+    let settings = Settings { sessions: sessions.collect(), ..Settings::default() };
+    let engine = Engine::start(&settings, |_| Box::new(Deaf)).unwrap();
+    let address = engine.listening()[0];
+    let mut clients: Vec<_> = names.iter().map(|name| Client::log_on(address, name)).collect();
+    let before = live_bytes();
+
+    // Nobody reads what is sent, until two of them go, and two read on.
+    let text = "x".repeat(100_000);
+    for session in engine.sessions() {
+        while session.send("B", |news| _ = news.str(tag::TEXT, &text)).is_ok() {}
+    }
+    let highest = live_bytes();
+    clients.truncate(2);
+    let readers: Vec<_> = clients
+        .iter()
+        .map(|client| {
+            let mut socket = client.socket.try_clone().unwrap();
+            std::thread::spawn(move || {
+                let mut buffer = vec![0; 1 << 16];
+                while matches!(socket.read(&mut buffer), Ok(1..)) {}
+            })
+        })
+        .collect();
+    comes_back("what waited to be sent", before, highest);
+
+    // One long message, and one of very many fields.
+    let client = &mut clients[0];
+    let mut highest = 0;
+    for body in [format!("58={}\x01", "x".repeat(900_000)), "447=D\x01".repeat(150_000)] {
+        let expected = engine.sessions().next().unwrap().next_numbers().0 + 1;
+        client.send("B", body.as_bytes());
+        while engine.sessions().next().unwrap().next_numbers().0 < expected {
+            highest = highest.max(live_bytes());
+        }
+        highest = highest.max(live_bytes());
+        drop(body);
+    }
+    comes_back("what was received", before, highest);
+    drop(clients);
+    drop(engine);
+    for reader in readers {
+        reader.join().unwrap();
+    }
+}

@@ -1,0 +1,86 @@
+//! The page of settings says what may be written in a file, in the file's own words.
+
+use transfix::Settings;
+
+use crate::{PARTS, Part, fields};
+
+const SESSION: &str = "[[session]]\nrole = \"initiator\"\nbegin_string = \"FIXT.1.1\"\n\
+    sender_comp_id = \"A\"\ntarget_comp_id = \"B\"\naddress = \"127.0.0.1:9880\"\n\
+    default_appl_ver_id = 9\n";
+
+/// Parts that are lists of tables.
+const LISTS: [&str; 2] = ["throttles", "windows"];
+/// The part that is a list of words, which are its keys.
+const WORDS: &str = "reset_on";
+
+/// A settings file in which a key of this part has this value.
+fn file(part: &Part, key: &str, value: &str) -> String {
+    if part.path == ["[engine]"] {
+        return format!("[engine]\n{key} = {value}\n{SESSION}");
+    }
+    if part.path == [WORDS] {
+        return format!("{SESSION}{WORDS} = [\"{key}\", {value}]\n");
+    }
+    let Some((first, rest)) = part.path.split_first() else {
+        // Those that each session has are replaced.
+        let lines = SESSION.lines().filter(|line| line.split(' ').next() != Some(key));
+        return lines
+            .chain([&*format!("{key} = {value}")])
+            .fold(String::new(), |all, line| all + line + "\n");
+    };
+    let table = |name: &str, inner: String| match LISTS.contains(&name) {
+        true => format!("{name} = [{{ {inner} }}]"),
+        false => format!("{name} = {{ {inner} }}"),
+    };
+    let inner =
+        rest.iter().rev().fold(format!("{key} = {value}"), |inner, name| table(name, inner));
+    format!("{SESSION}{}\n", table(first, inner))
+}
+
+/// The words that may stand in place of a wrong one, by the error that it causes.
+fn known_words(part: &Part, key: &str) -> Option<Vec<String>> {
+    let error = Settings::parse("a.toml", &file(part, key, "\"zzz\"")).err()?.to_string();
+    let (_, words) = error.split_once("unknown value `zzz`; known are ")?;
+    Some(words.split(", ").map(str::to_owned).collect())
+}
+
+#[test]
+fn a_key_names_all_words_that_it_takes() {
+    let mut count = 0;
+    for part in PARTS {
+        for (key, meaning) in fields(part) {
+            let Some(words) = known_words(part, &key) else { continue };
+            count += 1;
+            if part.path == [WORDS] {
+                assert!(words.contains(&key), "{key} is none of {words:?}");
+                continue;
+            }
+            for word in words {
+                // A range of versions names its ends.
+                let is_in_range = key == "begin_string" && word.starts_with("FIX.4.");
+                let quoted =
+                    [format!("`{word}`"), format!("`\"{word}\"`"), format!("`{{ {word} =")];
+                let is_named = quoted.iter().any(|quoted| meaning.contains(quoted));
+                assert!(is_named || is_in_range, "{}.{key} takes {word}: {meaning}", part.of);
+            }
+        }
+    }
+    assert!(count >= 20, "{count} keys with words");
+}
+
+#[test]
+fn a_meaning_has_no_names_of_the_code() {
+    for part in PARTS {
+        for (key, meaning) in fields(part) {
+            let of = format!("{}.{key}: {meaning}", part.of);
+            assert!(!meaning.is_empty(), "{of}");
+            assert!(!meaning.contains("::") && !meaning.contains("[`crate"), "{of}");
+            for (n, code) in meaning.split('`').enumerate().filter(|(n, _)| n % 2 == 1) {
+                let is_camel = code.chars().all(char::is_alphanumeric)
+                    && code.starts_with(|c: char| c.is_ascii_uppercase())
+                    && code.chars().any(|c| c.is_ascii_lowercase());
+                assert!(!is_camel && !code.contains('\\'), "{n}: `{code}` in {of}");
+            }
+        }
+    }
+}

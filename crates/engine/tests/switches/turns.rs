@@ -1,0 +1,81 @@
+//! What a burst of one session costs the others of its worker.
+
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+
+use transfix::{
+    Application, BeginString, BusinessReject, Engine, Message, SessionRef, Settings, tag,
+};
+
+use crate::wire::Wire;
+use crate::{LONG, venue};
+
+/// Tells whose message came; at an order named `wait` it waits.
+struct Teller {
+    name: &'static str,
+    seen: Sender<&'static str>,
+    gate: Arc<Mutex<Receiver<()>>>,
+}
+
+impl Application for Teller {
+    fn on_message(
+        &mut self,
+        message: &Message<'_>,
+        _: &mut SessionRef<'_>,
+    ) -> Result<(), BusinessReject> {
+        self.seen.send(self.name).unwrap();
+        if message.text(tag::CL_ORD_ID) == Ok("wait") {
+            self.gate.lock().unwrap().recv_timeout(LONG).unwrap();
+        }
+        Ok(())
+    }
+}
+
+const BURST: usize = 60;
+
+/// The sessions whose messages came, in their order, where all had come before one was looked at.
+fn order_of(turn_messages_max: u32) -> Vec<&'static str> {
+    let names = ["GATE", "FIRST", "SECOND"];
+    let sessions = names.map(|name| {
+        venue(|s| {
+            s.target_comp_id = name.to_owned();
+            s.turn_messages_max = turn_messages_max;
+        })
+    });
+    let mut settings = Settings { sessions: sessions.to_vec(), ..Settings::default() };
+    settings.engine.workers = 1;
+    let (seen, all_seen) = channel();
+    let (open, gate) = channel();
+    let gate = Arc::new(Mutex::new(gate));
+    let engine = Engine::start(&settings, |id| {
+        let name = *names.iter().find(|name| **name == &*id.target_comp_id).unwrap();
+        Box::new(Teller { name, seen: seen.clone(), gate: Arc::clone(&gate) })
+    });
+    let engine = engine.unwrap();
+    let mut wires = names.map(|name| {
+        let mut wire = Wire::connect(engine.listening()[0], BeginString::Fix44);
+        wire.send(&format!("35=A|49={name}|34=1|98=0|108=30"));
+        assert!(wire.next().starts_with("35=A|"));
+        wire
+    });
+    wires[0].send("35=D|49=GATE|34=2|11=wait");
+    assert_eq!(all_seen.recv_timeout(LONG), Ok("GATE"));
+    for (name, wire) in names.iter().zip(&mut wires).skip(1) {
+        let orders = (2..BURST + 2).map(|seq| wire.frame(&format!("35=D|49={name}|34={seq}|11=a")));
+        let orders: Vec<u8> = orders.collect::<Vec<_>>().concat();
+        wire.write(&orders);
+    }
+    open.send(()).unwrap();
+    (0..2 * BURST).map(|_| all_seen.recv_timeout(LONG).unwrap()).collect()
+}
+
+#[test]
+fn a_burst_of_one_session_does_not_hold_up_the_others() {
+    let longest_run = |order: &[&str]| {
+        order.chunk_by(|one, next| one == next).map(<[_]>::len).max().unwrap_or_default()
+    };
+    for max in [1, 5, 20] {
+        assert_eq!(longest_run(&order_of(max)), max as usize, "messages in a row");
+    }
+    assert_eq!(longest_run(&order_of(1_000)), BURST);
+}

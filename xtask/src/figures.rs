@@ -1,0 +1,144 @@
+//! `cargo xtask figures`: the measured figures of README.md and BENCHMARKS.md, from one place.
+//!
+//! `bench/results` holds what was recorded; the pages have blocks between markers, which
+//! `cargo xtask docs` writes and `cargo test` compares. Invariant: no page has a figure of a block
+//! that the records do not give.
+
+mod record;
+mod tables;
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::{Outcome, root};
+
+/// Pages with blocks.
+const PAGES: [&str; 2] = ["README.md", "BENCHMARKS.md"];
+/// The records.
+const LATENCY: &str = "bench/results/latency.json";
+const CODEC: &str = "bench/results/codec.json";
+const INSTRUCTIONS: &str = "bench/instructions.txt";
+
+const BEGIN: &str = "<!-- figures: ";
+const END: &str = "<!-- end of figures -->";
+
+/// What was recorded.
+struct Records {
+    latency: Value,
+    codec: Value,
+    /// Instructions of one turn.
+    turn: u64,
+}
+
+impl Records {
+    fn read() -> Result<Self, String> {
+        let text = |path: &str| {
+            fs::read_to_string(root().join(path)).map_err(|error| format!("{path}: {error}"))
+        };
+        let json = |path: &str| {
+            let parsed = serde_json::from_str(&text(path)?);
+            parsed.map_err(|error| format!("{path}: {error}"))
+        };
+        let turn = text(INSTRUCTIONS)?;
+        let turn = turn.split_whitespace().nth(1).and_then(|count| count.parse().ok());
+        Ok(Self {
+            latency: json(LATENCY)?,
+            codec: json(CODEC)?,
+            turn: turn.ok_or_else(|| format!("{INSTRUCTIONS} is not `turn COUNT`"))?,
+        })
+    }
+
+    /// The block of that name.
+    fn block(&self, name: &str) -> Result<String, String> {
+        let block = match name {
+            "latency" => tables::latency(&self.latency),
+            "latency in short" => tables::latency_in_short(&self.latency),
+            "codec" => tables::codec(&self.codec),
+            "codec in short" => tables::codec_in_short(&self.codec),
+            "turn" => Some(tables::turn(self.turn)),
+            _ => return Err(format!("there is no block of figures `{name}`")),
+        };
+        block.ok_or_else(|| format!("the records lack what the block `{name}` shows"))
+    }
+
+    /// The page with its blocks written anew.
+    fn page(&self, page: &str) -> Result<String, String> {
+        let (mut written, mut rest) = (String::new(), page);
+        while let Some((before, block)) = rest.split_once(BEGIN) {
+            let wrong = "a block of figures without name or end";
+            let (name, block) = block.split_once(" -->").ok_or(wrong)?;
+            let (_, after) = block.split_once(END).ok_or(wrong)?;
+            let figures = self.block(name)?;
+            written += &format!("{before}{BEGIN}{name} -->\n{figures}\n{END}");
+            rest = after;
+        }
+        Ok(written + rest)
+    }
+}
+
+/// Writes the blocks of the pages.
+///
+/// # Errors
+/// If a page or a record cannot be read or written.
+pub fn write() -> Outcome {
+    let records = Records::read()?;
+    for page in PAGES {
+        let path = root().join(page);
+        let text = fs::read_to_string(&path).map_err(|error| format!("{page}: {error}"))?;
+        let text = records.page(&text).map_err(|error| format!("{page}: {error}"))?;
+        fs::write(&path, text).map_err(|error| format!("{page}: {error}"))?;
+    }
+    Ok(format!("written: {}", PAGES.join(", ")))
+}
+
+/// Compares the blocks of the pages with the records.
+///
+/// # Errors
+/// If a page has other figures, or none.
+pub fn check() -> Outcome {
+    let records = Records::read()?;
+    for page in PAGES {
+        let text = fs::read_to_string(root().join(page)).map_err(|e| format!("{page}: {e}"))?;
+        let wanted = records.page(&text).map_err(|error| format!("{page}: {error}"))?;
+        if !text.contains(BEGIN) {
+            return Err(format!("{page} has no block of figures"));
+        }
+        if text != wanted {
+            let same = text.lines().zip(wanted.lines()).take_while(|(has, wants)| has == wants);
+            let line = same.count() + 1;
+            return Err(format!("{page}:{line}: not as recorded; run `cargo xtask docs`"));
+        }
+    }
+    Ok("the pages have the recorded figures".to_owned())
+}
+
+/// `cargo xtask figures [--write | --record latency|codec]`.
+///
+/// # Errors
+/// If the pages differ from the records, or a measurement fails.
+pub fn run(args: &[String]) -> Outcome {
+    match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        [] => check(),
+        ["--write"] => write(),
+        ["--record", "latency"] => record::latency(),
+        ["--record", "codec"] => record::codec(),
+        _ => Err("usage: cargo xtask figures [--write | --record latency|codec]".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_block_is_written_anew_and_nothing_else() {
+        let records = Records::read().unwrap_or_else(|error| panic!("{error}"));
+        let page = format!("before\n{BEGIN}turn -->\nold\n{END}\nafter\n");
+        let written = records.page(&page);
+        let turn = tables::turn(records.turn);
+        assert_eq!(written, Ok(format!("before\n{BEGIN}turn -->\n{turn}\n{END}\nafter\n")));
+        assert!(records.page(&format!("{BEGIN}nonsense -->{END}")).is_err());
+        assert!(records.page(&format!("{BEGIN}turn -->")).is_err());
+    }
+}

@@ -1,0 +1,221 @@
+//! The blocks: records as tables of Markdown.
+
+use serde_json::Value;
+
+/// The peers of the round trip: key, words of the long table, words of the short one.
+const PEERS: [(&str, &str, &str); 4] = [
+    ("quickfix-cpp-polling-validation-on", "QuickFIX C++, polling, validation", "spinning too"),
+    ("quickfix-cpp-polling-validation-off", "QuickFIX C++, polling, no validation", ""),
+    ("quickfix-cpp-validation-on", "QuickFIX C++, as it comes, validation", "as it comes"),
+    ("quickfix-cpp-validation-off", "QuickFIX C++, as it comes, no validation", ""),
+];
+
+/// Columns of a figure, with their fields.
+const COLUMNS: [(&str, &str); 6] = [
+    ("min", "min_ns"),
+    ("avg", "mean_ns"),
+    ("p50", "p50_ns"),
+    ("p95", "p95_ns"),
+    ("p99", "p99_ns"),
+    ("p99.9", "p999_ns"),
+];
+
+/// Where and when it was recorded.
+fn recorded(record: &Value) -> Option<String> {
+    let text = |key: &str| record[key].as_str();
+    Some(format!("Recorded {}: {}; {}.\n", text("recorded")?, text("machine")?, text("software")?))
+}
+
+/// Microseconds with one decimal.
+fn us(figures: &Value, field: &str) -> Option<String> {
+    Some(format!("{:.1}", figures[field].as_u64()? as f64 / 1000.0))
+}
+
+fn ratio(figures: &Value, floor: &Value, field: &str) -> Option<f64> {
+    Some(figures[field].as_u64()? as f64 / floor[field].as_u64()?.max(1) as f64)
+}
+
+/// As the program shows it: nothing on top of a socket is faster than the socket.
+fn shown_ratio(ratio: f64) -> String {
+    if ratio < 1.0 { "noise".to_owned() } else { format!("{ratio:.2}") }
+}
+
+fn row(name: &str, figures: &Value, fields: &[&str], ratios: &[String]) -> Option<String> {
+    let cells = fields.iter().map(|field| us(figures, field)).collect::<Option<Vec<_>>>()?;
+    Some(format!("| {name} | {} | {} |\n", cells.join(" | "), ratios.join(" | ")))
+}
+
+/// All runs of the round trip.
+pub(super) fn latency(record: &Value) -> Option<String> {
+    let fields = COLUMNS.map(|(_, field)| field);
+    let names = COLUMNS.map(|(name, _)| name).join(" | ");
+    let mut text = recorded(record)?;
+    text += &format!("\n| µs | {names} | p50/floor | p99/floor |\n{}\n", "|---".repeat(9) + "|");
+    let runs = record["runs"].as_array()?;
+    for (n, run) in runs.iter().enumerate() {
+        let (name, floor) = (run["configuration"].as_str()?, &run["floor"]);
+        let before = runs[..n].iter().filter(|run| run["configuration"] == name).count();
+        let is_one_of_many = runs.iter().filter(|run| run["configuration"] == name).count() > 1;
+        let name = match is_one_of_many {
+            true => format!("`{name}`, run {}", before + 1),
+            false => format!("`{name}`"),
+        };
+        let ratios = |figures: &Value| -> Option<Vec<String>> {
+            let both = ["p50_ns", "p99_ns"].map(|field| ratio(figures, floor, field));
+            both.into_iter().map(|ratio| Some(shown_ratio(ratio?))).collect()
+        };
+        text += &row(&name, &run["engine"], &fields, &ratios(&run["engine"])?)?;
+        text += &row("its floor", floor, &fields, &[String::new(), String::new()])?;
+        for (key, name, _) in PEERS {
+            if let Some(peer) = run["peers"].get(key) {
+                text += &row(name, peer, &fields, &ratios(peer)?)?;
+            }
+        }
+    }
+    let range = |key: &str| -> Option<String> {
+        let of = |run: &Value| ratio(run["peers"].get(key)?, &run["engine"], "p50_ns");
+        let ratios: Vec<f64> = runs.iter().filter_map(of).collect();
+        let (least, most) = ratios.iter().fold((f64::MAX, 0.0_f64), |(least, most), ratio| {
+            (least.min(*ratio), most.max(*ratio))
+        });
+        (!ratios.is_empty()).then(|| format!("{least:.1} to {most:.1} times"))
+    };
+    let (usual, polling) =
+        (range("quickfix-cpp-validation-on")?, range("quickfix-cpp-polling-validation-on")?);
+    text += &format!(
+        "\nAt p50, with validation in both, ours is {usual} as fast as QuickFIX as it comes, and \
+         {polling} as fast\nas QuickFIX polling."
+    );
+    Some(text)
+}
+
+/// The middle one of the runs that have peers.
+pub(super) fn latency_in_short(record: &Value) -> Option<String> {
+    let mut runs: Vec<&Value> = record["runs"].as_array()?.iter().collect();
+    runs.retain(|run| run["peers"].as_object().is_some_and(|peers| !peers.is_empty()));
+    runs.sort_by_key(|run| run["engine"]["p50_ns"].as_u64());
+    let run = *runs.get(runs.len() / 2)?;
+    let fields = ["min_ns", "mean_ns", "p50_ns", "p95_ns", "p99_ns"];
+    let mut text = "| µs | min | avg | p50 | p95 | p99 | p50/floor |\n".to_owned();
+    text += &("|---".repeat(7) + "|\n");
+    let floor = &run["floor"];
+    let ratio_of = |figures: &Value| Some(vec![format!("{:.2}", ratio(figures, floor, "p50_ns")?)]);
+    let name = "floor: the same bytes, raw, spinning";
+    text += &row(name, floor, &fields, &ratio_of(floor)?)?;
+    let name = format!("Transfix, `{}`", run["configuration"].as_str()?);
+    text += &row(&name, &run["engine"], &fields, &ratio_of(&run["engine"])?)?;
+    for (key, _, name) in PEERS.into_iter().filter(|(_, _, name)| !name.is_empty()) {
+        let peer = run["peers"].get(key)?;
+        text += &row(&format!("QuickFIX C++, {name}"), peer, &fields, &ratio_of(peer)?)?;
+    }
+    Some(text + "\n" + recorded(record)?.trim_end())
+}
+
+/// `1,273`, or `7.5`.
+fn number(value: &Value) -> Option<String> {
+    let Some(whole) = value.as_u64() else { return Some(format!("{:.1}", value.as_f64()?)) };
+    let digits = whole.to_string();
+    let mut text = String::new();
+    for (n, digit) in digits.chars().enumerate() {
+        if n > 0 && (digits.len() - n) % 3 == 0 {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    Some(text)
+}
+
+/// How many times faster, as `1/18.8`.
+fn times(ours: &Value, peer: &Value) -> Option<String> {
+    let ratio = peer.as_f64()? / ours.as_f64()?;
+    Some(if ratio < 20.0 { format!("1/{ratio:.1}") } else { format!("1/{ratio:.0}") })
+}
+
+const CODECS: [(&str, &str); 4] = [
+    ("quickfix-cpp", "QuickFIX C++"),
+    ("quickfixj", "QuickFIX/J"),
+    ("rustyfix", "rustyfix"),
+    ("ironfix", "ironfix"),
+];
+
+/// All operations of the codec.
+pub(super) fn codec(record: &Value) -> Option<String> {
+    let rows = record["rows"].as_array()?;
+    let named = |name: &str| rows.iter().find(|row| row["operation"] == name);
+    let peers = CODECS.map(|(_, name)| name).join(" | ");
+    let mut text = recorded(record)?;
+    text += "\n| operation | Transfix, fixed / varied | instructions | ";
+    text += &format!("{peers} | ratio | asked |\n{}\n", "|---".repeat(9) + "|");
+    for row in rows {
+        let varied = number(&row["varied"]).map(|varied| format!(" / {varied}"));
+        let ours = number(&row["fixed"])? + &varied.unwrap_or_default();
+        let counted = number(&row["instructions"]).unwrap_or_default();
+        let mut cells = vec![row["what"].as_str()?.to_owned(), ours, counted];
+        for (key, _) in CODECS {
+            let note = row[format!("{key}-note")].as_str().map(|note| format!(" ({note})"));
+            cells.push(match row.get(key) {
+                Some(Value::Null) => "–".to_owned(),
+                Some(value) => number(value)? + &note.unwrap_or_default(),
+                None => String::new(),
+            });
+        }
+        // Variants of one operation are compared with what the peers do there.
+        let base = match row["operation"].as_str()? {
+            "decode-avx2" | "decode-sse2" => named("decode")?,
+            "typed-encode" => named("build-encode")?,
+            _ => row,
+        };
+        let mut ratio = times(&row["fixed"], &base["quickfix-cpp"]).unwrap_or_default();
+        let asked = row["asked"].as_str().unwrap_or_default();
+        if asked.ends_with("QuickFIX/J") {
+            ratio += &format!(" ({} of QuickFIX/J)", times(&row["fixed"], &base["quickfixj"])?);
+        }
+        cells.extend([ratio, asked.to_owned()]);
+        text += &format!("| {} |\n", cells.join(" | "));
+    }
+    Some(text.trim_end().to_owned())
+}
+
+/// Three operations in words.
+pub(super) fn codec_in_short(record: &Value) -> Option<String> {
+    let rows = record["rows"].as_array()?;
+    let shown = [CODECS[0], CODECS[1], CODECS[3]];
+    let names = shown.map(|(_, name)| name).join(" | ");
+    let mut text = format!("| ns | Transfix | {names} |\n|---|---|---|---|---|\n");
+    for (operation, words) in [
+        ("decode", "find the message, its fields, verify CheckSum(10)"),
+        ("decode-validate", "the same, and validate it against FIX 4.4"),
+        ("build-encode", "write it anew, with two times"),
+    ] {
+        let row = rows.iter().find(|row| row["operation"] == operation)?;
+        let cells = shown.map(|(key, _)| number(&row[key]).unwrap_or_else(|| "–".to_owned()));
+        text += &format!("| {words} | {} | {} |\n", number(&row["fixed"])?, cells.join(" | "));
+    }
+    Some(text + "\n" + recorded(record)?.trim_end())
+}
+
+/// The instructions of one turn.
+pub(super) fn turn(count: u64) -> String {
+    let count = number(&Value::from(count)).unwrap_or_default();
+    format!("All validation on: {count} instructions (with AVX2, as callgrind has no AVX-512).")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_and_ratios() {
+        for (value, expected) in [
+            (Value::from(7), "7"),
+            (Value::from(1_273), "1,273"),
+            (Value::from(1_234_567), "1,234,567"),
+            (Value::from(7.5), "7.5"),
+        ] {
+            assert_eq!(number(&value).as_deref(), Some(expected));
+        }
+        assert_eq!(number(&Value::Null), None);
+        assert_eq!(times(&Value::from(32), &Value::from(600)).as_deref(), Some("1/18.8"));
+        assert_eq!(times(&Value::from(42), &Value::from(1_273)).as_deref(), Some("1/30"));
+    }
+}
