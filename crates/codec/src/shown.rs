@@ -144,8 +144,11 @@ pub fn unescape_line(line: &[u8]) -> Option<Vec<u8>> {
             b't' => ('\t', 0),
             b'\\' => ('\\', 0),
             b'x' => (char_of(behind.get(..2)?)?, 2),
-            b'u' if behind.first() == Some(&b'{') && behind.get(5) == Some(&b'}') => {
-                (char_of(&behind[1..5])?, 6)
+            b'u' if behind.first() == Some(&b'{') => {
+                // Four digits, or as many as a character above them needs.
+                let digits = behind[1..].iter().take(7).position(|b| *b == b'}')?;
+                let digits = Some(digits).filter(|count| *count >= 4)?;
+                (char_of(&behind[1..=digits])?, digits + 2)
             }
             _ => return None,
         };
@@ -159,6 +162,7 @@ pub fn unescape_line(line: &[u8]) -> Option<Vec<u8>> {
 /// The character with this number in hexadecimal digits.
 fn char_of(digits: &[u8]) -> Option<char> {
     let digits = core::str::from_utf8(digits).ok()?;
+    let digits = Some(digits).filter(|digits| digits.bytes().all(|b| b.is_ascii_hexdigit()))?;
     char::from_u32(u32::from_str_radix(digits, 16).ok()?)
 }
 
@@ -199,7 +203,16 @@ mod tests {
             assert_eq!(back.is_some(), line != message);
             assert_eq!(back.unwrap_or(line), message);
         }
-        for line in [&b"58=\\"[..], b"58=\\q", b"58=\\x4", b"58=\\u{12}", b"58=\\u{D800}"] {
+        for c in ('\0'..=char::MAX).filter(|c| is_hidden(*c) && *c != '\x01') {
+            let message = ["a", c.encode_utf8(&mut [0; 4]), "b"].concat().into_bytes();
+            let mut line = message.clone();
+            escape_line(&mut line);
+            assert!(line.iter().all(|b| (b' '..0x7f).contains(b)), "{c:?}");
+            assert_eq!(unescape_line(&line), Some(message), "{c:?}");
+        }
+        for line in
+            [&b"58=\\x+1"[..], b"58=\\", b"58=\\q", b"58=\\x4", b"58=\\u{12}", b"58=\\u{D800}"]
+        {
             assert_eq!(unescape_line(line), None, "{}", line.escape_ascii());
         }
     }

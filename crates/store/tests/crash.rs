@@ -23,8 +23,8 @@ fn open(disk: &SimDisk, durability: Durability) -> Result<FileStore<SimDisk>, St
     opened.map(|(store, _)| store)
 }
 
-/// What a counterparty would have the store take for a batch: its next numbers, with all checks that
-/// can be reckoned from outside.
+/// What a counterparty would have the store take for a batch: its next numbers, with all checks
+/// that can be reckoned from outside.
 fn planted(turn: u64) -> Vec<u8> {
     let mut record = vec![0; 32];
     record[0] = 32;

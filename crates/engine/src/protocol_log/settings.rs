@@ -25,8 +25,8 @@ pub struct LogSettings {
     /// `files`.
     #[serde(default)]
     pub direction: LogDirection,
-    /// Tags whose values are shown as stars in every message. Those of passwords in a Logon(A) are
-    /// always: 96, 554, 925, 1402, 1404. Default none.
+    /// Tags whose values are shown as stars in every message. Those of passwords are always: 554,
+    /// 925, 1402 and 1404 in every message, 96 in Logon(A) and UserRequest(BE). Default none.
     #[serde(default)]
     pub mask: Vec<u32>,
     /// Bytes at which a file is closed and a new one begun; 0 for any. Default 256 MiB.

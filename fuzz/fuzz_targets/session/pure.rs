@@ -1,10 +1,7 @@
-//! A session of any version and role takes any bytes and any order of events: it never panics,
-//! keeps and writes in proportion, and does not answer what is no message.
-#![no_main]
+//! The session layer alone, with a driver that checks what it is told to do.
 
 use std::collections::BTreeMap;
 
-use libfuzzer_sys::fuzz_target;
 use transfix_codec::{
     CheckSumPolicy, FieldIndex, Frame, FrameWriter, Limits, Message, Timestamp, frame, tag,
 };
@@ -13,44 +10,18 @@ use transfix_session::{
     Session, SessionId, State, Verdict,
 };
 
+use crate::Input;
+
 /// What the messages made here may be; the last two are the application's.
 const TYPES: [&[u8]; 10] = [b"0", b"1", b"2", b"3", b"4", b"5", b"A", b"A", b"D", b"ZZ"];
 const HELD_MESSAGES_MAX: usize = 8;
 const HELD_BYTES_MAX: usize = 2_000;
 
-fuzz_target!(|bytes: &[u8]| {
-    let mut input = Input(bytes);
+pub(crate) fn run(mut input: Input<'_>) {
     let mut driver = Driver::new(&mut input);
     while !input.0.is_empty() {
         driver.step(&mut input);
         driver.check();
-    }
-});
-
-/// The rest of the input, read as choices.
-struct Input<'b>(&'b [u8]);
-
-impl<'b> Input<'b> {
-    fn byte(&mut self) -> u8 {
-        let Some((first, rest)) = self.0.split_first() else { return 0 };
-        self.0 = rest;
-        *first
-    }
-
-    fn take(&mut self, n: usize) -> &'b [u8] {
-        let (taken, rest) = self.0.split_at(n.min(self.0.len()));
-        self.0 = rest;
-        taken
-    }
-
-    /// Small numbers, and those at the edge.
-    fn number(&mut self) -> u64 {
-        match self.byte() {
-            255 => u64::MAX,
-            254 => MSG_SEQ_NUM_MAX,
-            253 => 999_999,
-            n => u64::from(n),
-        }
     }
 }
 

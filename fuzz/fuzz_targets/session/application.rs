@@ -1,0 +1,128 @@
+//! An application that answers in all ways there are, as the input wants it.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+
+use transfix::{
+    Application, Body, BusinessReject, Direction, Disconnection, HeaderChange, LogonRefusal,
+    Message, Rejected, Resend, SendError, SessionId, SessionRef, Timestamp, Undone, tag,
+};
+
+/// What the application does next: bytes of the input.
+pub(crate) type Wishes = Arc<Mutex<VecDeque<u8>>>;
+
+pub(crate) struct Whimsical(pub(crate) Wishes);
+
+impl Whimsical {
+    fn wish(&self) -> u8 {
+        self.0.lock().expect("one thread").pop_front().unwrap_or(0)
+    }
+
+    /// Does something with the session, or nothing.
+    fn act(&self, text: &[u8], session: &mut SessionRef<'_>) {
+        let id = session.id().clone();
+        match self.wish() % 12 {
+            0 => _ = session.send("8", |report| _ = report.bytes(tag::CL_ORD_ID, text)),
+            1 => _ = session.send("B", |news| _ = news.fields(text)),
+            2 => session.logout(&String::from_utf8_lossy(text)),
+            3 => session.disconnect(),
+            4 => {
+                let change = HeaderChange {
+                    msg_seq_num: Some(u64::from(self.wish())),
+                    orig_sending_time: Some(Timestamp(0)),
+                };
+                let _ = session.send_with("8", change, |_| ());
+            }
+            5 => _ = session.send(&String::from_utf8_lossy(text), |_| ()),
+            6 => _ = session.other(&id).map(|own| own.send("B", |_| ())),
+            7 => {
+                (0..40).for_each(|_| _ = session.send("B", |news| _ = news.str(tag::TEXT, "news")))
+            }
+            _ => {}
+        }
+    }
+}
+
+/// A value of the message, whatever it is.
+fn any_value(message: &Message<'_>, wish: u8) -> Vec<u8> {
+    let n = usize::from(wish) % message.len().max(1);
+    message.fields().nth(n).map_or_else(Vec::new, |field| field.value.to_vec())
+}
+
+impl Application for Whimsical {
+    fn on_message(
+        &mut self,
+        message: &Message<'_>,
+        session: &mut SessionRef<'_>,
+    ) -> Result<(), BusinessReject> {
+        let value = any_value(message, self.wish());
+        self.act(&value, session);
+        match self.wish() % 8 {
+            0 => Err(BusinessReject::unsupported()),
+            1 => Err(BusinessReject::not_available()),
+            2 => Err(BusinessReject::other(String::from_utf8_lossy(&value).into_owned())),
+            3 => Err(BusinessReject { reason: self.wish(), text: String::new().into() }),
+            4 => message.required(tag::SYMBOL).map(drop).map_err(Into::into),
+            5 => message.decimal(tag::PRICE).map(drop).map_err(Into::into),
+            _ => Ok(()),
+        }
+    }
+
+    fn judge_logon(&mut self, logon: &Message<'_>, _: &SessionId) -> Result<(), LogonRefusal> {
+        let value = any_value(logon, self.wish());
+        match self.wish() % 8 {
+            0 => Err(LogonRefusal::new(String::from_utf8_lossy(&value).into_owned())),
+            _ => Ok(()),
+        }
+    }
+
+    fn fill_logon(&mut self, logon: &mut Body<'_>, _: &SessionId) {
+        if self.wish() % 8 == 0 {
+            logon.bytes(tag::TEXT, &[self.wish()]);
+        }
+    }
+
+    fn on_logon(&mut self, session: &mut SessionRef<'_>) {
+        self.act(b"logged on", session);
+    }
+
+    fn on_reset(&mut self, session: &mut SessionRef<'_>) {
+        self.act(b"reset", session);
+    }
+
+    fn on_reject(&mut self, rejected: &Rejected<'_>, session: &mut SessionRef<'_>) {
+        assert!(!rejected.to_string().contains(char::is_control));
+        self.act(rejected.text, session);
+    }
+
+    fn on_undone(&mut self, _: &SessionId, _: &Undone) {}
+
+    fn on_unsent(&mut self, _: &SessionId, _: &[u8], _: &[u8], _: SendError) {}
+
+    fn on_disconnect(&mut self, _: &SessionId, end: &Disconnection<'_>) {
+        assert!(!end.to_string().contains(char::is_control));
+    }
+
+    fn on_resend(&mut self, _: &Message<'_>, _: &SessionId) -> Resend {
+        if self.wish() % 4 == 0 { Resend::Skip } else { Resend::Send }
+    }
+
+    fn on_resend_loop(&mut self, _: u32, session: &mut SessionRef<'_>) {
+        self.act(b"again", session);
+    }
+
+    fn wants_wire(&self) -> bool {
+        true
+    }
+
+    fn on_wire(&mut self, direction: Direction, frame: &[u8]) {
+        let secret =
+            frame.windows(12).any(|bytes| bytes == b"\x01554=sesame\x01".get(..12).unwrap());
+        assert!(!secret || direction == Direction::Outbound, "a secret is shown");
+    }
+
+    fn on_admin(&mut self, message: &Message<'_>, session: &mut SessionRef<'_>) {
+        let value = any_value(message, self.wish());
+        self.act(&value, session);
+    }
+}

@@ -1,0 +1,105 @@
+//! Settings with each switch as the input wants it.
+
+use transfix::{
+    BeginString, Durability, GarbledPolicy, Offline, Role, Secret, SessionId, SessionSettings,
+    Throttle, ThrottleAction, TooLow, TooLowAtLogon, Unavailable, UnavailableAction, Unsent,
+};
+
+use crate::Input;
+
+/// Any settings that the checks of a settings file let through.
+pub(crate) fn any(input: &mut Input<'_>) -> SessionSettings {
+    let choices = input.byte();
+    let begin_string = BeginString::ALL[usize::from(choices) % BeginString::ALL.len()];
+    let role = if choices & 64 == 0 { Role::Acceptor } else { Role::Initiator };
+    let mut s = SessionSettings::new(role, &SessionId::new(begin_string, "US", "THEM"), "");
+    s.durability = Durability::Memory;
+    s.default_appl_ver_id = (begin_string == BeginString::Fixt11).then_some(9);
+    s.heart_bt_int_s = u32::from(input.byte() % 40);
+    s.sending_time_tolerance_s = u32::from(choices & 128);
+    s.message_bytes_max = 4_000;
+    s.queued_bytes_max = 3_000;
+    s.held_messages_max = usize::from(input.byte() % 8);
+    s.held_bytes_max = 2_000;
+    s.turn_messages_max = u32::from(input.byte() % 4) + 1;
+    if input.flag() {
+        s.field_bytes_max = 64;
+    }
+    for switch in [
+        &mut s.validate,
+        &mut s.validate_check_sum,
+        &mut s.check_comp_ids,
+        &mut s.silent_disconnect,
+        &mut s.search_garbled,
+        &mut s.route_third_party,
+        &mut s.keep_outbound,
+        &mut s.keep_inbound,
+        &mut s.reset_on.logon,
+        &mut s.reset_on.logout,
+        &mut s.reset_on.disconnect,
+        &mut s.reset_on.error,
+        &mut s.numbers.request_missing,
+        &mut s.numbers.send_last_processed,
+        &mut s.numbers.next_expected,
+        &mut s.resend.closed_ranges,
+        &mut s.resend.redundant_requests,
+        &mut s.resend.answer_poss_dup,
+        &mut s.resend.resend_rejects,
+        &mut s.resend.orig_sending_time_required,
+        &mut s.timing.watch_silence,
+        &mut s.timing.logout_when_silent,
+        &mut s.timing.impose_heart_bt_int,
+        &mut s.timing.same_heart_bt_int,
+        &mut s.logon.check_encrypt_method,
+        &mut s.logon.quiet,
+    ] {
+        *switch = input.flag();
+    }
+    for name in transfix::codec::Switches::NAMES {
+        if let Some(switch) = s.checks.named(name) {
+            *switch = input.flag();
+        }
+    }
+    tables(&mut s, input);
+    s
+}
+
+fn tables(s: &mut SessionSettings, input: &mut Input<'_>) {
+    let small = |input: &mut Input<'_>| u32::from(input.byte() % 6);
+    s.numbers.too_low = [TooLow::Logout, TooLow::Reject, TooLow::Ignore][small(input) as usize % 3];
+    if input.flag() {
+        s.numbers.too_low_at_logon = TooLowAtLogon::Accept;
+    }
+    s.numbers.gap_at_logon_max = small(input);
+    s.resend.request_max = small(input);
+    s.resend.repeat_after_s = small(input);
+    s.resend.repeats_max = small(input);
+    s.resend.answered_max = small(input);
+    s.resend.same_requests_max = small(input);
+    s.garbled = if input.flag() { GarbledPolicy::Reject } else { GarbledPolicy::Skip };
+    s.offline = [Offline::Refuse, Offline::Store, Offline::Queue][small(input) as usize % 3];
+    s.queue_pause_ms = small(input) * 100;
+    s.unsent = if input.flag() { Unsent::Return } else { Unsent::Keep };
+    s.unavailable = Unavailable {
+        retries: small(input) % 3,
+        delay_ms: 500,
+        then: [
+            UnavailableAction::Reject,
+            UnavailableAction::Silence,
+            UnavailableAction::Disconnect,
+        ][small(input) as usize % 3],
+    };
+    if input.flag() {
+        let action = if input.flag() { ThrottleAction::Reject } else { ThrottleAction::Disconnect };
+        let msg_type = ["D", "8", "ZZ"][small(input) as usize % 3].to_owned();
+        s.throttles.push(Throttle { msg_type, messages_max: 1, interval_ms: 1_000, action });
+    }
+    s.reset_after_h = small(input) % 2;
+    if s.begin_string >= BeginString::Fix43 && s.role == Role::Acceptor && input.byte() % 8 == 0 {
+        s.logon.expected_password = Some(Secret::new("sesame".to_owned()));
+    }
+    s.logon.max_message_size = small(input) * 1_000;
+    if s.begin_string >= BeginString::Fix43 && input.byte() % 8 == 0 {
+        s.logon.test_message_indicator = Some(true);
+    }
+}
