@@ -53,4 +53,22 @@ impl Probe {
         }
         self.peer.read(answer).unwrap_or(0)
     }
+
+    /// Gives `bytes` to the link with as many turns as they take; what it sends is dropped. Returns
+    /// whether the link is still up.
+    pub fn feed(&mut self, bytes: &[u8], now: Now) -> bool {
+        let (mut rest, mut sent) = (bytes, [0; 256]);
+        loop {
+            let written = self.peer.write(rest).unwrap_or(0);
+            rest = &rest[written..];
+            let mut link =
+                self.shared.link.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            let Ok(turn) = link.turn(&self.shared.queue, || now) else { return false };
+            drop(link);
+            while self.peer.read(&mut sent).is_ok_and(|n| n > 0) {}
+            if rest.is_empty() && !turn.again {
+                return true;
+            }
+        }
+    }
 }
