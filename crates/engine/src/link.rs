@@ -122,7 +122,7 @@ impl Link {
         }
         let now = clock();
         let mut outcome = desk.cut.take().map_or(Ok(()), |reason| Err(Down::Session(reason)));
-        while outcome.is_ok() {
+        while outcome.is_ok() && !inbox.bytes().is_empty() {
             if left == 0 {
                 // The other sessions of the worker have their turn first.
                 *unseen = true;
