@@ -83,7 +83,8 @@ fn run(limit: u32) -> f64 {
     ends.read(&mut reader, ORDERS);
     let ns = begun.elapsed().as_nanos() as f64 / ORDERS as f64;
     writer.join().unwrap();
-    venue.stop(1_000);
+    drop(reader);
+    venue.stop(0);
     ns
 }
 

@@ -258,3 +258,35 @@ pub fn malformed_tag<'a>(message: &Message<'a>) -> Option<&'a [u8]> {
     let mut texts = malformed.map(|(n, _)| message.tag_text(n));
     texts.find(|text| value::int(text).is_some())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{CheckSumPolicy, FieldIndex};
+
+    #[test]
+    fn each_field_around_an_entry_is_looked_at_once() {
+        let mut bytes = b"8=FIX.4.4\x019=00\x0135=D\x01".to_vec();
+        for tag in [58, 7, 8, 7, 9, 58, 7, 8] {
+            bytes.extend_from_slice(alloc::format!("{tag}={}\x01", bytes.len()).as_bytes());
+        }
+        bytes.extend_from_slice(b"10=000\x01");
+        let mut index = FieldIndex::default();
+        let message = Message::parse(&bytes, &mut index, CheckSumPolicy::Ignore).unwrap();
+        let (around, len) = (Around::default(), message.len());
+        // Entries grow, end earlier again as they are read anew, and give way to the next one.
+        for fields in [3..5, 3..8, 3..6, 0..len, 8..9, 8..10, 0..len, 8..len, 3..4] {
+            for tag in [7, 8, 9, 58, 1000] {
+                let part = message.slice(fields.start, fields.end);
+                let found = around.value(&message, tag, fields.clone());
+                assert_eq!(found, part.raw(Tag(tag)), "{tag} in {fields:?}");
+                let known = around.0.borrow();
+                let is_same = |known: &&Known| {
+                    known.tag == tag && (known.seen.start == 0) == (fields.start == 0)
+                };
+                let known = known.iter().find(is_same).unwrap();
+                assert!(known.place.is_some() || known.seen.end >= fields.end, "not again");
+            }
+        }
+    }
+}
