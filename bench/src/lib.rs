@@ -3,6 +3,7 @@
 //!
 //! `cargo bench` and `transfix bench` print what [`measure::run`] answers.
 
+pub mod hostile;
 pub mod measure;
 pub mod operation;
 pub mod ours;

@@ -1,6 +1,7 @@
 //! Micro-benchmarks, to be run under callgrind or a profiler. `turn N` takes N turns of a link and
-//! `codec OPERATION SET N` carries out one operation of the codec; both print ns for each, and
-//! under callgrind they give instruction counts (`cargo xtask instructions`).
+//! `codec OPERATION SET N` carries out one operation of the codec; both print ns for each.
+//! `hostile SHAPE N` takes in about N bytes made to cost much, and prints how many they were. Under
+//! callgrind they give instruction counts (`cargo xtask instructions`).
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command line speaks to its user")]
 
 use std::process::ExitCode;
@@ -12,6 +13,7 @@ use transfix::{
     Application, BeginString, BusinessReject, Message, Now, Precision, Role, SessionId, SessionRef,
     SessionSettings, Timestamp, tag,
 };
+use transfix_bench::hostile;
 use transfix_bench::operation::{Operation, Set};
 use transfix_bench::ours::Ours;
 
@@ -118,7 +120,12 @@ fn main() -> ExitCode {
         // A turn a millisecond finds its code and data as far away as they are between orders.
         ["paced", n] => number(n).and_then(|n| turns(n, 1_000_000)),
         ["codec", operation, set, n] => number(n).and_then(|n| codec(operation, set, n)),
-        _ => Err("usage: transfix-bench turn N | paced N | codec OPERATION SET N".to_owned()),
+        ["hostile", shape, n] => number(n).and_then(|n| hostile::run(shape, n as usize)).map(|n| {
+            println!("{n} bytes");
+        }),
+        _ => Err("usage: transfix-bench turn N | paced N | codec OPERATION SET N | \
+                  hostile SHAPE N"
+            .to_owned()),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

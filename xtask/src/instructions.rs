@@ -4,6 +4,9 @@
 //! busy. `bench/instructions.txt` holds the recorded count; more than the margin above it fails.
 //! `cargo xtask instructions codec` prints those of the codec's operations, and judges nothing:
 //! callgrind knows no AVX-512, so they are those of AVX2 where a message is looked at in vectors.
+//! `cargo xtask instructions hostile` bounds what bytes that are made to cost much can cost.
+
+mod hostile;
 
 use std::fs;
 use std::path::Path;
@@ -22,22 +25,22 @@ const RECORD: &str = "bench/instructions.txt";
 /// # Errors
 /// If valgrind is missing, the build fails, or the count has grown beyond the margin.
 pub fn run(args: &[String]) -> Outcome {
-    let (records, codec) = match args {
-        [] => (false, false),
-        [flag] if flag == "--record" => (true, false),
-        [verb] if verb == "codec" => (false, true),
-        _ => return Err("usage: cargo xtask instructions [--record | codec]".to_owned()),
-    };
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    if !matches!(args[..], [] | ["--record" | "codec" | "hostile"]) {
+        return Err("usage: cargo xtask instructions [--record | codec | hostile]".to_owned());
+    }
     if Command::new("valgrind").arg("--version").output().is_err() {
         return Err("valgrind is missing; install the package `valgrind`".to_owned());
     }
     let program = build()?;
-    if codec {
-        return codec_table(&program);
+    match args[..] {
+        ["codec"] => return codec_table(&program),
+        ["hostile"] => return hostile::run(&program),
+        _ => {}
     }
     let counted = count(&program)?;
     let path = root().join(RECORD);
-    if records {
+    if args == ["--record"] {
         let text = format!("turn {counted}\n");
         fs::write(&path, text).map_err(|error| format!("{RECORD}: {error}"))?;
         return Ok(format!("turn: {counted} instructions, recorded in {RECORD}"));

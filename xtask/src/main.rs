@@ -20,7 +20,9 @@ verbs:
                                          compare README.md and BENCHMARKS.md with what was
                                          recorded; write them; measure anew
   fuzz [--seconds 60] [TARGET...]        run the fuzz targets, each for so many seconds
-  instructions [--record]                count the instructions of one turn of a link
+  instructions [--record | codec | hostile]
+                                         count the instructions of one turn of a link, of the
+                                         codec, of bytes that are made to cost much
   peers build | peers test [OPTIONS]     build QuickFIX C++ as a counterparty; play sessions with it
   sanitize [--short]                     run the codec's tests under AddressSanitizer and others
   scenarios [--world W]... [--filter F]  play the scenarios of testdata/scenarios, in the worlds

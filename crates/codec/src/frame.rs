@@ -59,6 +59,9 @@ pub fn split(bytes: &[u8], limits: Limits) -> Frame {
 /// within the first `covered` bytes but not at their start: what a message with a BodyLength(9)
 /// that is too long has taken along.
 ///
+/// The search looks at no more bytes than `budget` has, and takes these off. Beyond the budget no
+/// message is found: many lies within each other must not cost more than a few looks at each byte.
+///
 /// ```
 /// use transfix_codec::{Frame, Limits, frame};
 ///
@@ -66,21 +69,66 @@ pub fn split(bytes: &[u8], limits: Limits) -> Frame {
 /// let lies = [&b"8=FIX.4.4\x019=31\x0135=0\x0110=163\x01"[..], heartbeat].concat();
 /// let covered = lies.len();
 /// assert_eq!(frame::split(&lies, Limits::default()), Frame::Whole(covered), "by its length");
-/// assert_eq!(frame::message_within(&lies, covered, Limits::default()), Some(27));
+/// let mut budget = frame::SearchBudget::new(Limits::default());
+/// let found = frame::message_within(&lies, covered, Limits::default(), &mut budget);
+/// assert_eq!(found, Some(27));
 /// ```
 #[must_use]
 #[cold]
-pub fn message_within(bytes: &[u8], covered: usize, limits: Limits) -> Option<usize> {
+pub fn message_within(
+    bytes: &[u8],
+    covered: usize,
+    limits: Limits,
+    budget: &mut SearchBudget,
+) -> Option<usize> {
     let covered = &bytes[..covered.min(bytes.len())];
+    if !budget.pays(covered.len()) {
+        return None;
+    }
     let starts = covered.windows(START.len()).enumerate().skip(1).filter(|(_, w)| *w == START);
-    starts.map(|(at, _)| at).find(|at| match split(&bytes[*at..], limits) {
-        Frame::Whole(end) => {
+    starts.map(|(at, _)| at).find(|at| match judge(&bytes[*at..], limits) {
+        Ok(Some(end)) => {
             let (summed, trailer) = bytes[*at..at + end].split_at(end - TRAILER_LEN);
-            trailer[3..6] == crate::raw::check_sum(summed)
+            budget.pays(end) && trailer[3..6] == crate::raw::check_sum(summed)
         }
-        Frame::Partial => true,
-        Frame::Garbled { .. } => false,
+        Ok(None) => true,
+        Err(_) => false,
     })
+}
+
+/// Looks at each byte received that searches in garbled messages may take, on average.
+const LOOKS: usize = 4;
+
+/// How many bytes [`message_within`] may look at. A counterparty can send messages within messages
+/// whose lengths all lie, so that each of them is looked at up to its end; a budget that grows with
+/// the bytes received keeps that work linear.
+#[derive(Clone, Copy, Debug)]
+pub struct SearchBudget {
+    left: usize,
+    max: usize,
+}
+
+impl SearchBudget {
+    /// Enough for a few of the longest messages.
+    #[must_use]
+    pub const fn new(limits: Limits) -> Self {
+        let max = limits.message_bytes_max.saturating_mul(LOOKS);
+        Self { left: max, max }
+    }
+
+    /// Bytes that have been received since the last call, garbled or not, make it grow again.
+    pub const fn earn(&mut self, bytes: usize) {
+        let grown = self.left.saturating_add(bytes.saturating_mul(LOOKS));
+        self.left = if grown < self.max { grown } else { self.max };
+    }
+
+    const fn pays(&mut self, bytes: usize) -> bool {
+        let left = self.left.checked_sub(bytes);
+        if let Some(left) = left {
+            self.left = left;
+        }
+        left.is_some()
+    }
 }
 
 const SOHS: u64 = u64::from_le_bytes([SOH; 8]);
@@ -143,32 +191,42 @@ fn whole(bytes: &[u8]) -> Option<usize> {
 /// What stands at the start of the bytes, step by step.
 #[cold]
 fn look(bytes: &[u8], limits: Limits) -> Frame {
+    match judge(bytes, limits) {
+        Ok(Some(end)) => Frame::Whole(end),
+        Ok(None) => Frame::Partial,
+        Err((from, reason)) => garbled(bytes, from, reason),
+    }
+}
+
+/// The length of the message at the start of the bytes, `None` if it has not come whole yet. The
+/// error says from where on the next message is searched, and what is wrong.
+fn judge(bytes: &[u8], limits: Limits) -> Result<Option<usize>, (usize, Garbled)> {
     let compared = bytes.len().min(START.len());
     if bytes[..compared] != START[..compared] {
-        return garbled(bytes, 0, Garbled::BeginString);
+        return Err((0, Garbled::BeginString));
     }
     if bytes.len() < START.len() {
-        return Frame::Partial;
+        return Ok(None);
     }
     let (body, length) = match preamble(bytes) {
         Preamble::Is { body, length } => (body, length),
-        Preamble::Partial => return Frame::Partial,
-        Preamble::Not(reason) => return garbled(bytes, 1, reason),
+        Preamble::Partial => return Ok(None),
+        Preamble::Not(reason) => return Err((1, reason)),
     };
     let end = body + length + TRAILER_LEN;
     if end > limits.message_bytes_max {
-        return garbled(bytes, 1, Garbled::TooLong);
+        return Err((1, Garbled::TooLong));
     }
     // A wrong length is often seen before all that it covers has come.
     let trailer = body + length;
     if bytes.len() >= trailer && length > 0 && bytes[trailer - 1] != SOH {
-        return garbled(bytes, trailer, Garbled::BodyLength);
+        return Err((trailer, Garbled::BodyLength));
     }
-    let Some(check_sum) = bytes.get(trailer..end) else { return Frame::Partial };
+    let Some(check_sum) = bytes.get(trailer..end) else { return Ok(None) };
     let sound = check_sum.starts_with(b"10=")
         && check_sum[3..6].iter().all(u8::is_ascii_digit)
         && check_sum[6] == SOH;
-    if sound { Frame::Whole(end) } else { garbled(bytes, trailer, Garbled::BodyLength) }
+    if sound { Ok(Some(end)) } else { Err((trailer, Garbled::BodyLength)) }
 }
 
 enum Preamble {
@@ -258,6 +316,39 @@ mod tests {
         bytes.extend_from_slice(MESSAGE);
         let third = lied + MESSAGE.len();
         check(&bytes, skip(third, Garbled::BodyLength));
+    }
+
+    /// So many messages within each other that all end at one wrong CheckSum(10); the last byte of
+    /// each gap begins the next.
+    fn nested(count: usize) -> alloc::vec::Vec<u8> {
+        let rest = |n: usize| (count - n) * 20 - 19;
+        let mut bytes = alloc::vec::Vec::new();
+        for n in 0..count {
+            bytes.extend_from_slice(alloc::format!("8=FIX.4.4\x019={:06}\x01", rest(n)).as_bytes());
+            bytes.truncate((n + 1) * 20 - 1);
+            bytes.push(SOH);
+        }
+        bytes.extend_from_slice(b"10=999\x01");
+        bytes
+    }
+
+    #[test]
+    fn a_search_looks_at_each_byte_a_few_times() {
+        let limits = Limits::default();
+        let bytes = nested(20_000);
+        assert_eq!(split(&bytes, limits), Frame::Whole(bytes.len()));
+        assert_eq!(split(&bytes[20..], limits), Frame::Whole(bytes.len() - 20), "the next one too");
+        let mut budget = SearchBudget::new(Limits { message_bytes_max: bytes.len() });
+        assert_eq!(message_within(&bytes, bytes.len(), limits, &mut budget), None);
+        assert!(budget.left < LOOKS * 20, "all is spent: {}", budget.left);
+        // A whole message behind is not found any more, until more has been received.
+        let mut last = bytes[..20 * 19_998].to_vec();
+        last.extend_from_slice(MESSAGE);
+        let start = 20 * 19_998;
+        assert_eq!(message_within(&last, last.len(), limits, &mut budget), None);
+        let lies = &last[start - 20..];
+        budget.earn(lies.len());
+        assert_eq!(message_within(lies, lies.len(), limits, &mut budget), Some(20));
     }
 
     #[test]

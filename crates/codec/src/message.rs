@@ -27,6 +27,7 @@ impl<'a> Message<'a> {
 
     /// MsgType(35).
     #[must_use]
+    #[inline]
     pub fn msg_type(&self) -> &'a [u8] {
         self.fields.value(2)
     }

@@ -35,6 +35,7 @@ mod values;
 
 use alloc::vec::Vec;
 use core::cell::RefCell;
+use core::ops::Range;
 
 use transfix_dictionary::Dictionary;
 
@@ -62,10 +63,19 @@ pub struct Scratch {
     day: u64,
 }
 
-/// Where the fields stand in the message that conditions of group entries ask for: looked up once,
-/// however many entries there are.
+/// Where the fields stand around a group entry that its conditions ask for: each field is looked at
+/// once, however many entries there are.
 #[derive(Clone, Debug, Default)]
-struct Around(RefCell<Vec<(u32, Option<usize>)>>);
+struct Around(RefCell<Vec<Known>>);
+
+/// What is known of the first field with a tag in a part of the message.
+#[derive(Clone, Debug)]
+struct Known {
+    tag: u32,
+    /// The fields that were looked at.
+    seen: Range<usize>,
+    place: Option<usize>,
+}
 
 impl Scratch {
     fn begin(&mut self, marks: usize) {
@@ -87,16 +97,27 @@ impl Scratch {
 }
 
 impl Around {
-    /// The value of a field outside of the group entry at hand.
-    fn value<'m>(&self, message: &Fields<'m>, tag: u32) -> Option<&'m [u8]> {
-        let mut known = self.0.borrow_mut();
-        let place = known.iter().find(|found| found.0 == tag).map(|found| found.1);
-        let place = place.unwrap_or_else(|| {
-            let place = message.position(Tag(tag));
-            known.push((tag, place));
-            place
+    /// The value of the first field with this tag among `fields`, which are the whole message or
+    /// those of an entry around the one at hand, up to its end.
+    fn value<'m>(&self, message: &Fields<'m>, tag: u32, fields: Range<usize>) -> Option<&'m [u8]> {
+        let mut all = self.0.borrow_mut();
+        // A group may have the tag that another asks the message for.
+        let is_same =
+            |known: &Known| known.tag == tag && (known.seen.start == 0) == (fields.start == 0);
+        let found = all.iter().position(is_same).unwrap_or_else(|| {
+            all.push(Known { tag, seen: fields.start..fields.start, place: None });
+            all.len() - 1
         });
-        place.map(|n| message.value(n))
+        let known = &mut all[found];
+        if known.seen.start != fields.start {
+            (known.seen, known.place) = (fields.start..fields.start, None);
+        }
+        if known.place.is_none() && known.seen.end < fields.end {
+            let rest = message.slice(known.seen.end, fields.end);
+            known.place = rest.position(Tag(tag)).map(|n| known.seen.end + n);
+            known.seen.end = fields.end;
+        }
+        known.place.filter(|n| *n < fields.end).map(|n| message.value(n))
     }
 }
 
@@ -236,4 +257,36 @@ pub fn malformed_tag<'a>(message: &Message<'a>) -> Option<&'a [u8]> {
     let malformed = message.fields().enumerate().filter(|(_, field)| field.tag == Tag(0));
     let mut texts = malformed.map(|(n, _)| message.tag_text(n));
     texts.find(|text| value::int(text).is_some())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{CheckSumPolicy, FieldIndex};
+
+    #[test]
+    fn each_field_around_an_entry_is_looked_at_once() {
+        let mut bytes = b"8=FIX.4.4\x019=00\x0135=D\x01".to_vec();
+        for tag in [58, 7, 8, 7, 9, 58, 7, 8] {
+            bytes.extend_from_slice(alloc::format!("{tag}={}\x01", bytes.len()).as_bytes());
+        }
+        bytes.extend_from_slice(b"10=000\x01");
+        let mut index = FieldIndex::default();
+        let message = Message::parse(&bytes, &mut index, CheckSumPolicy::Ignore).unwrap();
+        let (around, len) = (Around::default(), message.len());
+        // Entries grow, end earlier again as they are read anew, and give way to the next one.
+        for fields in [3..5, 3..8, 3..6, 0..len, 8..9, 8..10, 0..len, 8..len, 3..4] {
+            for tag in [7, 8, 9, 58, 1000] {
+                let part = message.slice(fields.start, fields.end);
+                let found = around.value(&message, tag, fields.clone());
+                assert_eq!(found, part.raw(Tag(tag)), "{tag} in {fields:?}");
+                let known = around.0.borrow();
+                let is_same = |known: &&Known| {
+                    known.tag == tag && (known.seen.start == 0) == (fields.start == 0)
+                };
+                let known = known.iter().find(is_same).unwrap();
+                assert!(known.place.is_some() || known.seen.end >= fields.end, "not again");
+            }
+        }
+    }
 }

@@ -15,7 +15,8 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 
-use transfix_codec::{CheckSumPolicy, FieldIndex, Frame, Garbled, Limits, Message, Tag, frame};
+use transfix_codec::frame::{self, SearchBudget};
+use transfix_codec::{CheckSumPolicy, FieldIndex, Frame, Garbled, Limits, Message, Tag};
 use transfix_session::{
     ApplVerId, Checks, Disconnect, Now, Outbox, Remark, Role, SendError, Session, SessionId, State,
     Verdict, check_msg_type,
@@ -30,6 +31,7 @@ use watched::Watched;
 use crate::application::{Application, Direction, SessionRef};
 use crate::dictionary_source::DictionarySource;
 use crate::handle::{Registry, SessionHandle, Standing};
+use crate::inbox::Inbox;
 use crate::link::Down;
 use crate::mask::masked;
 use crate::protocol_log::{Tap, Unlogged};
@@ -148,6 +150,8 @@ pub(crate) struct Desk {
     /// Text(58) of the counterparty's Logout(5) in this connection.
     logout_text: Option<Vec<u8>>,
     repeats: Repeats,
+    /// What searches in garbled messages may still cost.
+    search_budget: SearchBudget,
     /// When memory is given back, on the monotonic clock.
     pub(crate) trim_at_ns: Option<u64>,
     /// A turn has panicked: what it has left in memory is not to be trusted.
@@ -169,6 +173,7 @@ impl Desk {
             out: Outbox::with_capacity(OUTBOX_BYTES),
             replay: Replay::new(options.index()),
             held_index: options.index(),
+            search_budget: SearchBudget::new(options.limits),
             options,
             counters: Counters::default(),
             standing: Arc::default(),
@@ -494,9 +499,13 @@ impl Desk {
     }
 
     /// How many of the `covered` bytes that begin with a garbled message go with it.
-    pub(crate) fn lost_with(&self, bytes: &[u8], covered: usize) -> usize {
-        let within = || frame::message_within(bytes, covered, self.options.limits);
-        self.options.search_garbled.then(within).flatten().unwrap_or(covered)
+    pub(crate) fn lost_with(&mut self, inbox: &mut Inbox, covered: usize) -> usize {
+        if !self.options.search_garbled {
+            return covered;
+        }
+        self.search_budget.earn(inbox.take_received());
+        let (limits, budget) = (self.options.limits, &mut self.search_budget);
+        frame::message_within(inbox.bytes(), covered, limits, budget).unwrap_or(covered)
     }
 
     pub(crate) fn garbled(&mut self, now: Now, reason: Garbled, bytes: usize) {

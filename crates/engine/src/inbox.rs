@@ -15,11 +15,13 @@ pub(crate) struct Inbox {
     end: usize,
     /// First size.
     first: usize,
+    /// Bytes that came in since somebody asked for their number.
+    received: usize,
 }
 
 impl Inbox {
     pub(crate) fn new(bytes: usize) -> Self {
-        Self { buffer: vec![0; bytes], begin: 0, end: 0, first: bytes }
+        Self { buffer: vec![0; bytes], begin: 0, end: 0, first: bytes, received: 0 }
     }
 
     pub(crate) fn bytes(&self) -> &[u8] {
@@ -70,6 +72,12 @@ impl Inbox {
         self.reserve(bytes.len());
         self.buffer[self.end..self.end + bytes.len()].copy_from_slice(bytes);
         self.end += bytes.len();
+        self.received += bytes.len();
+    }
+
+    /// How many bytes came in since the last call.
+    pub(crate) const fn take_received(&mut self) -> usize {
+        std::mem::replace(&mut self.received, 0)
     }
 
     /// One read. Answers the bytes read, and whether there may be more at once.
@@ -77,6 +85,7 @@ impl Inbox {
         self.reserve(self.buffer.len() / 4);
         let n = stream.read(&mut self.buffer[self.end..])?;
         self.end += n;
+        self.received += n;
         Ok((n, self.end == self.buffer.len()))
     }
 

@@ -122,7 +122,7 @@ impl Link {
         }
         let now = clock();
         let mut outcome = desk.cut.take().map_or(Ok(()), |reason| Err(Down::Session(reason)));
-        while outcome.is_ok() {
+        while outcome.is_ok() && !inbox.bytes().is_empty() {
             if left == 0 {
                 // The other sessions of the worker have their turn first.
                 *unseen = true;
@@ -142,7 +142,7 @@ impl Link {
                             outcome = desk.act(now, &message, verdict);
                         }
                         Err(reason) => {
-                            end = desk.lost_with(inbox.bytes(), end);
+                            end = desk.lost_with(inbox, end);
                             received.garbled(inbox.range(end));
                             outcome = desk.garbled_frame(now, &inbox.bytes()[..end], reason);
                         }
@@ -151,7 +151,7 @@ impl Link {
                 }
                 Frame::Partial => break,
                 Frame::Garbled { skip, reason } => {
-                    let skip = desk.lost_with(inbox.bytes(), skip);
+                    let skip = desk.lost_with(inbox, skip);
                     received.garbled(inbox.range(skip));
                     desk.garbled(now, reason, skip);
                     inbox.consume(skip);

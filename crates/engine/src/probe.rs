@@ -9,6 +9,7 @@ use transfix_transport::memory::{MemoryStream, pipe};
 use crate::application::Application;
 use crate::engine::{EngineError, open};
 use crate::handle::{Registry, Shared};
+use crate::link::{Down, Turn};
 use crate::settings::SessionSettings;
 
 /// Bytes that the in-memory connection holds in each direction.
@@ -47,10 +48,29 @@ impl Probe {
     #[inline(never)]
     pub fn turn(&mut self, bytes: &[u8], now: Now, answer: &mut [u8]) -> usize {
         let _ = self.peer.write(bytes);
-        let mut link = self.shared.link.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        if link.turn(&self.shared.queue, || now).is_err() {
+        if self.step(now).is_err() {
             return 0;
         }
         self.peer.read(answer).unwrap_or(0)
+    }
+
+    /// Gives `bytes` to the link with as many turns as they take; what it sends is dropped. Returns
+    /// whether the link is still up.
+    pub fn feed(&mut self, bytes: &[u8], now: Now) -> bool {
+        let (mut rest, mut sent) = (bytes, [0; 256]);
+        loop {
+            let written = self.peer.write(rest).unwrap_or(0);
+            rest = &rest[written..];
+            let Ok(turn) = self.step(now) else { return false };
+            while self.peer.read(&mut sent).is_ok_and(|n| n > 0) {}
+            if rest.is_empty() && !turn.again {
+                return true;
+            }
+        }
+    }
+
+    fn step(&self, now: Now) -> Result<Turn, Down> {
+        let mut link = self.shared.link.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        link.turn(&self.shared.queue, || now)
     }
 }

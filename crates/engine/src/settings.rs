@@ -348,7 +348,8 @@ pub struct SessionSettings {
     pub garbled: GarbledPolicy,
     /// Whether what a garbled message covers by its BodyLength(9) is searched for other messages
     /// with a right CheckSum(10), which are then taken; else they are lost with it and asked for
-    /// again. Default false, as the standard wants it.
+    /// again. Nothing is found where the search would cost far more than what has been received.
+    /// Default false, as the standard wants it.
     #[serde(default)]
     pub search_garbled: bool,
     /// A dictionary in place of the version's own (the application's, on FIXT sessions).
@@ -467,7 +468,7 @@ pub struct SessionSettings {
     #[serde(default = "default_queued_bytes_max")]
     pub queued_bytes_max: usize,
     /// Messages of a session that are handled at once; then it is the turn of the other sessions of
-    /// its thread. Default 64.
+    /// its thread. Default 128.
     #[serde(default = "default_turn_messages_max")]
     pub turn_messages_max: u32,
     /// TCP_NODELAY: whether the system sends small messages at once. Default true.
@@ -532,7 +533,7 @@ const fn default_message_bytes_max() -> usize {
     1 << 20
 }
 const fn default_turn_messages_max() -> u32 {
-    64
+    128
 }
 const fn default_field_bytes_max() -> usize {
     usize::MAX

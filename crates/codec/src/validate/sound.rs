@@ -73,10 +73,24 @@ impl Sound<'_, '_> {
             required = required.wrapping_add(usize::from(place.required));
         }
         required == layout.required.len()
-            && layout
-                .lacking(|mark, _| self.marks[mark as usize] == epoch, |tag| message.raw(Tag(tag)))
-                .next()
-                .is_none()
+            && (layout.conditional.is_empty() || self.keeps_conditions(layout))
+    }
+
+    /// Whether what the layout of a section requires under conditions is there.
+    #[cold]
+    #[inline(never)]
+    fn keeps_conditions(&self, layout: &Layout) -> bool {
+        let (marks, epoch, message) = (&self.marks, self.epoch, self.message);
+        let is_there = |mark: u32, _| marks[mark as usize] == epoch;
+        layout.lacking(is_there, |tag| message.raw(Tag(tag))).next().is_none()
+    }
+
+    /// Whether what the entry requires under conditions is there.
+    #[cold]
+    #[inline(never)]
+    fn entry_keeps_conditions(&self, level: Level<'_>) -> bool {
+        let (end, message) = (self.at, self.message);
+        level.layout.lacking_in(level, end, message, self.around).next().is_none()
     }
 
     #[inline(always)]
@@ -159,6 +173,6 @@ impl Sound<'_, '_> {
             }
         }
         required == layout.required.len()
-            && layout.lacking_in(level, self.at, self.message, self.around).next().is_none()
+            && (layout.conditional.is_empty() || self.entry_keeps_conditions(level))
     }
 }

@@ -92,8 +92,12 @@ impl<'v> Level<'v> {
         move |tag| {
             let mut levels = core::iter::successors(Some(self), |level| level.outer.copied());
             match levels.find(|level| level.layout.place(tag).is_some()) {
-                Some(level) => message.slice(level.begin, end).raw(Tag(tag)),
-                None => around.value(message, tag),
+                Some(level) if level.begin == self.begin => {
+                    message.slice(self.begin, end).raw(Tag(tag))
+                }
+                // It may have very many entries like this one.
+                Some(level) => around.value(message, tag, level.begin..end),
+                None => around.value(message, tag, 0..message.len()),
             }
         }
     }

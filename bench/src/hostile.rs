@@ -1,0 +1,236 @@
+//! Input that somebody has made to cost as much as it can: each shape in any size, to be run under
+//! callgrind (`cargo xtask instructions hostile`).
+//!
+//! Invariant: only what stands in [`measured`] is counted, and it sees each byte of the input.
+
+use std::hint::black_box;
+use std::path::Path;
+
+use transfix::codec::{CheckSumPolicy, FieldIndex, Frame, Limits, Rules, Scratch, Switches};
+use transfix::codec::{frame, raw, shown};
+use transfix::probe::Probe;
+use transfix::store::{FileStore, Options, Record, Store};
+use transfix::{
+    Application, BeginString, BusinessReject, Durability, Message, Now, Role, SessionId,
+    SessionRef, SessionSettings, Timestamp, dictionary, masked, store,
+};
+
+/// Header of the client's messages without MsgSeqNum(34).
+const HEADER: &str = "49=CLIENT|56=VENUE|52=20261121-12:00:00.123|";
+/// Bytes from the start of one nested message to the start of the next.
+const STEP: usize = 20;
+const SOH: u8 = 1;
+
+/// Takes what comes.
+struct Quiet;
+
+impl Application for Quiet {
+    fn on_message(
+        &mut self,
+        _: &Message<'_>,
+        _: &mut SessionRef<'_>,
+    ) -> Result<(), BusinessReject> {
+        Ok(())
+    }
+}
+
+/// Input of about `bytes` bytes of the shape with this name: does what it costs, and returns how
+/// many bytes it had.
+///
+/// # Errors
+/// If there is no such shape, or it does not do what it is made for.
+pub fn run(shape: &str, bytes: usize) -> Result<usize, String> {
+    match shape {
+        "secrets-masked" => mask(&secrets(bytes)),
+        "secrets-logon" => logon(&secrets(bytes), bytes),
+        "byte-by-byte" => logon(&long_logon(bytes), 1),
+        "starts" => stream(&b"8=FIX".repeat(bytes / 5), false),
+        "wrong-check-sums" => stream(&wrong_check_sums(bytes), false),
+        "nested" => stream(&nested(bytes / STEP, 1), true),
+        "chained" => stream(&nested(bytes / STEP / 2, bytes / STEP / 2), true),
+        "fields" => validated(&many_fields(bytes)),
+        "entries" => validated(&entries(bytes, 0)),
+        "entries-miscounted" => validated(&entries(bytes, 1)),
+        "log-line" => log_line(bytes),
+        "store-tail" => store_tail(bytes),
+        _ => Err(format!("no shape {shape}")),
+    }
+}
+
+/// What is counted.
+// Never inlined: instruction counters collect between its entry and its return.
+#[inline(never)]
+fn measured(work: &mut dyn FnMut()) {
+    work();
+}
+
+fn now() -> Now {
+    let utc = Timestamp::parse(b"20261121-12:00:00.123").unwrap_or_default();
+    Now { utc, monotonic_ns: 1_000_000_000 }
+}
+
+/// A message of FIX 4.4 with right BodyLength(9) and CheckSum(10); `|` stands for the delimiter.
+fn message(msg_type: &str, fields: &str) -> Vec<u8> {
+    let body = format!("35={msg_type}|{fields}");
+    let text = format!("8=FIX.4.4|9={}|{body}", body.len());
+    let mut bytes: Vec<u8> =
+        text.bytes().map(|byte| if byte == b'|' { SOH } else { byte }).collect();
+    let check_sum = raw::check_sum(&bytes);
+    bytes.extend_from_slice(b"10=");
+    bytes.extend_from_slice(&check_sum);
+    bytes.push(SOH);
+    bytes
+}
+
+/// A Logon(A) that is nearly nothing but passwords.
+fn secrets(bytes: usize) -> Vec<u8> {
+    message("A", &format!("34=1|{HEADER}98=0|108=30|{}", "554=x|".repeat(bytes / 6)))
+}
+
+/// A good Logon(A) with a long text.
+fn long_logon(bytes: usize) -> Vec<u8> {
+    message("A", &format!("34=1|{HEADER}98=0|108=30|58={}|", "x".repeat(bytes)))
+}
+
+fn wrong_check_sums(bytes: usize) -> Vec<u8> {
+    let mut heartbeat = message("0", &format!("34=2|{HEADER}"));
+    let last_digit = heartbeat.len() - 2;
+    heartbeat[last_digit] = if heartbeat[last_digit] == b'0' { b'1' } else { b'0' };
+    heartbeat.repeat(bytes / heartbeat.len())
+}
+
+/// So many messages within each other, one every 20 bytes, and as many trailers behind them with a
+/// wrong CheckSum(10). Each of the messages ends at its own one, or at the last.
+fn nested(messages: usize, trailers: usize) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for n in 0..messages {
+        let trailer = (messages + n.min(trailers - 1)) * STEP;
+        let length = trailer - n * STEP - 19;
+        bytes.extend_from_slice(format!("8=FIX.4.4|9={length:06}|").as_bytes());
+        bytes.push(SOH);
+    }
+    for _ in 0..trailers {
+        bytes.extend_from_slice(b"10=999||||||||||||||");
+    }
+    bytes.iter_mut().filter(|byte| **byte == b'|').for_each(|byte| *byte = SOH);
+    bytes
+}
+
+/// An order with as many different fields of its own as there is room for.
+fn many_fields(bytes: usize) -> Vec<u8> {
+    let fields: String = (0..bytes / 9).map(|n| format!("{}=x|", 100_000 + n)).collect();
+    message("D", &format!("34=2|{HEADER}{fields}"))
+}
+
+/// A News(B) with as many lines as there is room for, and a NoLinesOfText(33) that says so, or not.
+fn entries(bytes: usize, wrong_by: usize) -> Vec<u8> {
+    let lines = bytes / 5;
+    let count = lines + wrong_by;
+    message("B", &format!("34=2|{HEADER}148=x|33={count}|{}", "58=x|".repeat(lines)))
+}
+
+fn mask(frame: &[u8]) -> Result<usize, String> {
+    let mut stars = 0;
+    measured(&mut || stars = masked(frame).iter().filter(|byte| **byte == b'*').count());
+    if stars * 7 < frame.len() {
+        return Err(format!("{stars} stars only"));
+    }
+    Ok(frame.len())
+}
+
+fn probe(search_garbled: bool) -> Result<Probe, String> {
+    let id = SessionId::new(BeginString::Fix44, "VENUE", "CLIENT");
+    let mut settings = SessionSettings::new(Role::Acceptor, &id, "127.0.0.1:0");
+    settings.durability = Durability::Memory;
+    settings.search_garbled = search_garbled;
+    Probe::new(&settings, Box::new(Quiet), now()).map_err(|error| error.to_string())
+}
+
+/// A first message, in pieces.
+fn logon(frame: &[u8], piece: usize) -> Result<usize, String> {
+    let mut probe = probe(false)?;
+    measured(&mut || {
+        for piece in frame.chunks(piece) {
+            black_box(probe.feed(piece, now()));
+        }
+    });
+    Ok(frame.len())
+}
+
+/// Bytes into a session that is logged on.
+fn stream(bytes: &[u8], search_garbled: bool) -> Result<usize, String> {
+    let mut probe = probe(search_garbled)?;
+    if !probe.feed(&message("A", &format!("34=1|{HEADER}98=0|108=30|")), now()) {
+        return Err("no logon".to_owned());
+    }
+    let mut is_up = false;
+    measured(&mut || is_up = probe.feed(bytes, now()));
+    if is_up { Ok(bytes.len()) } else { Err("the session has ended".to_owned()) }
+}
+
+/// A whole message against the dictionary, with every check.
+fn validated(bytes: &[u8]) -> Result<usize, String> {
+    let standard = dictionary::standard("FIX44").map_err(|error| error.to_string())?;
+    let rules = Rules::new(&standard, &standard);
+    let (mut index, mut scratch) = (FieldIndex::default(), Scratch::default());
+    let mut is_message = false;
+    measured(&mut || {
+        let Frame::Whole(end) = frame::split(bytes, Limits::default()) else { return };
+        let parsed = Message::parse(&bytes[..end], &mut index, CheckSumPolicy::Verify);
+        let Ok(message) = parsed else { return };
+        is_message = true;
+        let _ = black_box(rules.check(&message, &Switches::ALL, &mut scratch));
+    });
+    if is_message { Ok(bytes.len()) } else { Err("it is no message".to_owned()) }
+}
+
+/// A line of the protocol log in which each byte is to be escaped.
+fn log_line(bytes: usize) -> Result<usize, String> {
+    let mut line = vec![b'\n'; bytes];
+    measured(&mut || shown::escape_line(&mut line));
+    if line.len() > bytes { Ok(bytes) } else { Err("nothing was escaped".to_owned()) }
+}
+
+/// A segment of the store whose tail is full of heads of records, each of which claims all that is
+/// behind it (docs/store-format.md).
+fn store_tail(bytes: usize) -> Result<usize, String> {
+    let dir = std::env::temp_dir().join(format!("transfix-hostile-{}", std::process::id()));
+    let surveyed = crafted_store(&dir, bytes).and_then(|()| {
+        let mut survey = Err(String::new());
+        measured(&mut || {
+            survey = store::survey(&dir).map_err(|error| error.to_string());
+        });
+        survey
+    });
+    let removed = std::fs::remove_dir_all(&dir).map_err(|error| error.to_string());
+    let unfinished = surveyed?.unfinished_bytes;
+    removed?;
+    // Else it was not the tail that was looked at.
+    if (unfinished as usize) < bytes / 2 {
+        return Err(format!("{unfinished} bytes of a batch only"));
+    }
+    Ok(bytes)
+}
+
+fn crafted_store(dir: &Path, bytes: usize) -> Result<(), String> {
+    let options = Options { segment_bytes_first: bytes, ..Options::default() };
+    let put = || {
+        let (mut store, _) = FileStore::open(dir, options, 1)?;
+        store.put(1, Record::NextIn(2))?;
+        store.commit()
+    };
+    put().map_err(|error| error.to_string())?;
+    let survey = store::survey(dir).map_err(|error| error.to_string())?;
+    let path = &survey.segments.first().ok_or("no segment")?.path;
+    let mut file = std::fs::read(path).map_err(|error| error.to_string())?;
+    let last = file.iter().rposition(|byte| *byte != 0).unwrap_or(0);
+    let begin = (last + 1).next_multiple_of(8);
+    for at in (begin..file.len().saturating_sub(32)).step_by(32) {
+        let len = (file.len() - at) as u32;
+        file[at..at + 4].copy_from_slice(&len.to_le_bytes());
+        // A number, and the kind of a message that begins a batch.
+        file[at + 8] = 1;
+        file[at + 24..at + 27].copy_from_slice(&[1, 2, 1]);
+    }
+    std::fs::write(path, file).map_err(|error| error.to_string())
+}
