@@ -236,6 +236,11 @@ impl Desk {
         self.held_index.trim();
     }
 
+    /// MsgSeqNum(34) of the message that is being handled, or was last.
+    pub(crate) const fn handled(&self) -> u64 {
+        self.expected
+    }
+
     /// The session of the engine in which most bytes wait.
     pub(crate) fn heaviest(&self) -> Option<SessionHandle> {
         self.registry.heaviest()
@@ -364,6 +369,7 @@ impl Desk {
         now: Now,
         message: &Message<'_>,
         verdict: Verdict,
+        left: &mut u32,
     ) -> Result<(), Down> {
         self.counters.messages_in += 1;
         if self.wants_wire {
@@ -371,7 +377,16 @@ impl Desk {
         }
         self.note_remarks(now);
         self.act_on_one(now, message, verdict)?;
-        while let Some(held) = self.session.take_held() {
+        self.act_on_held(now, left)
+    }
+
+    /// Carries out what the session makes of messages that were kept above a gap and have their
+    /// turn now, as far as this turn still takes messages.
+    pub(crate) fn act_on_held(&mut self, now: Now, left: &mut u32) -> Result<(), Down> {
+        while *left > 0
+            && let Some(held) = self.session.take_held()
+        {
+            *left -= 1;
             let mut index = std::mem::take(&mut self.held_index);
             let mut acted = Ok(());
             // It was whole and sound when it was kept.

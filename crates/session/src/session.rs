@@ -395,7 +395,7 @@ impl Session {
     pub(crate) fn reset_numbers(&mut self, cause: ResetCause, out: &mut Outbox) {
         self.reset_due = false;
         self.before_reset = None;
-        self.gap.clear();
+        self.gap.give_up();
         // One by the schedule is kept in any case: it is the moment that counts.
         let moved = (self.next_num_in, self.next_num_out) != (1, 1);
         if moved || cause == ResetCause::Schedule {
