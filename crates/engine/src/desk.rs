@@ -13,6 +13,7 @@ mod watched;
 
 use std::collections::BTreeMap;
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use transfix_codec::frame::{self, SearchBudget};
@@ -28,7 +29,7 @@ use backlog::Backlog;
 use delivery::{Fate, Postponed};
 use watched::Watched;
 
-use crate::application::{Application, Direction, SessionRef};
+use crate::application::{Application, Direction, LogonRefusal, SessionRef};
 use crate::dictionary_source::DictionarySource;
 use crate::handle::{Registry, SessionHandle, Standing};
 use crate::inbox::Inbox;
@@ -315,7 +316,14 @@ impl Desk {
     /// Lets the application judge a good Logon(A); answers with the verdict if it refuses.
     fn judge_logon(&mut self, now: Now, logon: &Message<'_>) -> Result<(), Verdict> {
         let id = &self.session.config().id;
-        let Err(refusal) = self.application.judge_logon(logon, id) else { return Ok(()) };
+        let application = &mut self.application;
+        // Whoever knows two CompIDs can bring this about: it costs the connection, not the session.
+        let judged = catch_unwind(AssertUnwindSafe(|| application.judge_logon(logon, id)));
+        let judged = judged.unwrap_or_else(|_| {
+            tell!(self, now, Refused, error, "judging a Logon(A) panicked: it is refused");
+            Err(LogonRefusal::new("not available"))
+        });
+        let Err(refusal) = judged else { return Ok(()) };
         tell!(self, now, Refused, warn, why = %refusal.text, "Logon(A) refused");
         Err(self.session.deny_logon(now, logon, &refusal.text, &mut self.out))
     }

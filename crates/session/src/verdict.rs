@@ -54,6 +54,13 @@ pub enum Remark {
     /// A Reject(3) of the counterparty is itself wrong. It counts; nothing goes back, or two sides
     /// that fault each other's would reject rejects for ever.
     FaultyReject(Reject),
+    /// A message of the counterparty was answered by Reject(3).
+    Rejected {
+        /// Its MsgSeqNum(34); 0 if it cannot be read.
+        seq: u64,
+        /// Why.
+        reject: Reject,
+    },
 }
 
 impl fmt::Display for Remark {
@@ -66,6 +73,9 @@ impl fmt::Display for Remark {
             ),
             Self::FaultyReject(reject) => {
                 write!(f, "a Reject(3) of the counterparty is itself wrong: {reject}")
+            }
+            Self::Rejected { seq, reject } => {
+                write!(f, "rejected MsgSeqNum(34) {seq} of the counterparty: {reject}")
             }
         }
     }
