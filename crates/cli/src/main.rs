@@ -9,6 +9,7 @@ mod connect;
 mod convert;
 mod demo;
 mod dictionary;
+mod events;
 mod generate;
 mod input;
 mod not_started;
@@ -20,7 +21,6 @@ mod show;
 mod store;
 mod venue;
 
-use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -81,12 +81,8 @@ enum Verb {
 fn main() -> ExitCode {
     let cli = Cli::parse();
     // The counterparty for tests has a log file of its own.
-    if !matches!(cli.verb, Verb::Peer(_)) {
-        let level = if cli.verbose { tracing::Level::INFO } else { tracing::Level::WARN };
-        let colored = std::io::stderr().is_terminal();
-        let events = tracing_subscriber::fmt().with_writer(std::io::stderr).with_ansi(colored);
-        events.with_max_level(level).init();
-    }
+    let level = if cli.verbose { tracing::Level::INFO } else { tracing::Level::WARN };
+    let _events = (!matches!(cli.verb, Verb::Peer(_))).then(|| events::show(level));
     match cli.verb {
         Verb::Demo(args) => demo::run(&args),
         Verb::Serve(args) => serve::run(&args),

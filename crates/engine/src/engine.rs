@@ -605,7 +605,8 @@ fn check_rules(
     let wrong = |key| move |error| EngineError::Settings(says(key, error));
     let doubt = |key, version, source| {
         if let Some(doubt) = book.doubt(settings.begin_string, version, source) {
-            tracing::warn!(session = %settings.id(), "{}", says(key, doubt));
+            let why = says(key, doubt);
+            tracing::warn!(session = %settings.id(), why, "the dictionary is of another version");
         }
     };
     let rules = book.rules(settings.begin_string, version, source);

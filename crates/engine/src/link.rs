@@ -98,9 +98,9 @@ impl Link {
         self.flush(now)
     }
 
-    /// One turn of the data's way: at most one read and so many messages, one commit, and the writes
-    /// that the socket takes. `clock` is asked once, after the read. `Err` means that the link must
-    /// be closed.
+    /// One turn of the data's way: at most one read and so many messages, one commit, and the
+    /// writes that the socket takes. `clock` is asked once, after the read. `Err` means that the
+    /// link must be closed.
     pub(crate) fn turn(
         &mut self,
         queue: &SendQueue,

@@ -189,7 +189,10 @@ fn tempfile() -> (TempDir, fs::File) {
 #[test]
 fn a_dictionary_of_another_version_warns() {
     for (keys, expected) in [
-        ("dictionary = \"FIX42\"\n", "venue.toml:8: FIX.4.4:V->C: dictionary: the messages are"),
+        (
+            "dictionary = \"FIX42\"\n",
+            "venue.toml:8: FIX.4.4:V->C: dictionary: the messages are of FIX44",
+        ),
         ("dictionary = \"FIX44\"\n", ""),
         ("", ""),
     ] {

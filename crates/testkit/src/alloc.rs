@@ -1,5 +1,5 @@
-//! Counts allocations, to prove that a path makes none, and the bytes that are in use, to prove that
-//! memory comes back.
+//! Counts allocations, to prove that a path makes none, and the bytes in use, to prove that memory
+//! comes back.
 //!
 //! ```
 //! use transfix_testkit::alloc::{Counting, thread_allocations};

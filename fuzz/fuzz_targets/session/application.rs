@@ -23,7 +23,7 @@ impl Whimsical {
         let id = session.id().clone();
         match self.wish() % 12 {
             0 => _ = session.send("8", |report| _ = report.bytes(tag::CL_ORD_ID, text)),
-            1 => _ = session.send("B", |news| _ = news.fields(text)),
+            1 => _ = session.send("B", |news| _ = news.bytes(tag::TEXT, text)),
             2 => session.logout(&String::from_utf8_lossy(text)),
             3 => session.disconnect(),
             4 => {

@@ -64,7 +64,7 @@ impl World {
             3 => _ = self.rig.send(now, b"D", |order| _ = order.uint(tag::CL_ORD_ID, 1)),
             4 => {
                 let fields = input.fields();
-                let _ = self.rig.send(now, b"B", |news| _ = news.fields(&fields));
+                let _ = self.rig.send(now, b"B", |news| _ = news.bytes(tag::TEXT, &fields));
             }
             5 => {
                 let (begin, end) = (input.number(), input.number());

@@ -493,7 +493,7 @@ pub(super) const FAULTS: &[Fault] = &[
     },
     Fault {
         name: "full-queue-forgotten",
-        changes: &[(LINK, "again || more || desk.sends_more()", "again || more")],
+        changes: &[(LINK, "*unseen || desk.sends_more()", "*unseen")],
         kind: "applications",
         worlds: 60_000,
     },

@@ -4,7 +4,7 @@
 use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
@@ -270,4 +270,44 @@ fn numbers_go_on_past_queued_and_foreign_orders() {
     let out = connect("cancel 2\n");
     assert!(out.contains("orders go on at 3;") && !out.contains("no order"), "{out}");
     assert!(connect("").contains("orders go on at 4;"));
+}
+
+/// Sends what is no message from another address of this machine, and waits for the end.
+fn disturb(from: &str, to: &str) {
+    let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
+    let from: SocketAddr = format!("{from}:0").parse().unwrap();
+    socket.bind(&from.into()).unwrap();
+    let to: SocketAddr = to.parse().unwrap();
+    socket.connect(&to.into()).unwrap();
+    let mut stream = TcpStream::from(socket);
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
+    // Closed, or reset with what it has not read.
+    let mut buffer = [0; 16];
+    assert!(!matches!(stream.read(&mut buffer), Ok(1..)), "an answer to what is no message");
+}
+
+#[test]
+fn a_standard_error_that_nobody_reads_holds_up_nobody() {
+    let dir = TempDir::new();
+    let mut venue = venue(&dir, "");
+    let settings = fs::read_to_string(dir.path().join("client.toml")).unwrap();
+    let address = settings.split("address = '").nth(1).unwrap().split('\'').next().unwrap();
+    // More lines than a pipe and the queue behind it hold; each address has but a few.
+    for n in 0..550 {
+        let from = format!("127.1.{}.{}", n / 250, n % 250 + 1);
+        (0..10).for_each(|_| disturb(&from, address));
+    }
+    trade(&dir, "buy 1 EU 2\n");
+    let stderr = BufReader::new(venue.child.stderr.take().unwrap());
+    let (said, lines) = channel();
+    std::thread::spawn(move || {
+        stderr.lines().map_while(Result::ok).all(|line| said.send(line).is_ok())
+    });
+    // Somebody reads again: the next event tells how many are missing.
+    let is_told = (1..250).any(|n| {
+        disturb(&format!("127.2.0.{n}"), address);
+        lines.try_iter().any(|line| line.contains("lines of events were dropped"))
+    });
+    assert!(is_told, "nobody hears of the lines that are missing");
 }

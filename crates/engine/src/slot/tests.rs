@@ -1,3 +1,5 @@
+//! A slot with clocks that the test sets, and how long an initiator waits.
+
 use std::sync::Arc;
 
 use transfix_codec::{FrameWriter, Precision, tag};

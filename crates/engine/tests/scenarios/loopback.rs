@@ -52,7 +52,8 @@ impl Loopback {
             session.address = socket.local_addr().unwrap().to_string();
             listener = Some(socket);
         }
-        session.reconnect_interval_ms = 1;
+        // Long enough to look at the numbers before the next attempt uses one.
+        session.reconnect_interval_ms = 200;
         let store = scenario.restarts().then(TempDir::new);
         match &store {
             Some(folder) => session.store_dir = folder.path().to_owned(),

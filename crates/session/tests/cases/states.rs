@@ -327,7 +327,8 @@ fn page() -> String {
          out. The rule is named by its section in the FIX Session Layer standard, and by the\n\
          number of its test case there.\n\n\
          ![The states and what leads from one to the other](states.svg)\n\n\
-         Gaps and unanswered test requests are no states of their own: they lie over `Active`.\n",
+         Gaps and unanswered test requests are no states of their own: they lie over `Active`.\n\
+         Why some answers are as they are: [Where engines differ](decisions.md).\n",
     );
     for start in STARTS {
         write!(page, "\n## {}\n\n{}.\n\n", start.name, capital(start.what)).unwrap();
