@@ -24,8 +24,8 @@ pub enum Verdict {
     /// A Logon(A) with ResetSeqNumFlag(141)=Y was accepted on a live session: both numbers have
     /// begun again.
     Reset,
-    /// A Logon(A) was accepted, and the counterparty's NextExpectedMsgSeqNum(789) asks for our messages `begin` to
-    /// `end`, both included.
+    /// A Logon(A) was accepted, and the counterparty's NextExpectedMsgSeqNum(789) asks for our
+    /// messages `begin` to `end`, both included.
     LoggedOnThenResend {
         /// First MsgSeqNum(34) that it lacks.
         begin: u64,
@@ -48,8 +48,8 @@ pub enum Verdict {
 /// What no verdict and no answer on the wire tells, and an operator should know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Remark {
-    /// So many messages that were kept above a gap are covered by a SequenceReset(4) or a reset: the
-    /// counterparty has given up what it had sent already, and it is not delivered.
+    /// So many messages that were kept above a gap are covered by a SequenceReset(4) or a reset:
+    /// the counterparty has given up what it had sent already, and it is not delivered.
     PassedOver(u64),
     /// A Reject(3) of the counterparty is itself wrong. It counts; nothing goes back, or two sides
     /// that fault each other's would reject rejects for ever.
@@ -68,8 +68,8 @@ impl fmt::Display for Remark {
         match self {
             Self::PassedOver(count) => write!(
                 f,
-                "{count} messages kept above a gap were covered by a SequenceReset(4), or by a reset \
-                 of the numbers, and are not delivered"
+                "{count} messages kept above a gap were covered by a SequenceReset(4), or by a \
+                 reset of the numbers, and are not delivered"
             ),
             Self::FaultyReject(reject) => {
                 write!(f, "a Reject(3) of the counterparty is itself wrong: {reject}")
