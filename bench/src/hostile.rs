@@ -1,7 +1,7 @@
 //! Input that somebody has made to cost as much as it can: each shape in any size, to be run under
 //! callgrind (`cargo xtask instructions hostile`).
 //!
-//! Invariant: only what stands in [`measured`] is counted, and it sees each byte of the input.
+//! Invariant: only what stands in `measured` is counted, and it sees each byte of the input.
 
 use std::hint::black_box;
 use std::path::Path;

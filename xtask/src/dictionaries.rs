@@ -2,7 +2,7 @@
 //!
 //! Invariants: the same sources give the same bytes; each file that is written loads; where two
 //! sources of a version disagree the difference is printed and the choice stands in `VERSIONS`;
-//! what a version seems to have forgotten to require is an error ([`forgotten`]).
+//! what a version seems to have forgotten to require is an error (`forgotten.rs`).
 
 mod amend;
 mod compare;
