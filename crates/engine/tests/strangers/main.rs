@@ -127,6 +127,30 @@ fn an_address_has_room_of_its_own() {
 }
 
 #[test]
+fn who_has_the_most_connections_makes_room_whatever_they_have_sent() {
+    let _alone = alone();
+    let engine = EngineSettings {
+        pending_connections_max: 20,
+        pending_per_address_max: 10,
+        ..EngineSettings::default()
+    };
+    let (_engine, address) = start(engine);
+    let stranger = |i: usize| {
+        let mut stranger = Socket::connect_from(["127.0.0.2", "127.0.0.3"][i % 2], address);
+        stranger.write(b"8");
+        stranger
+    };
+    let mut strangers: Vec<_> = (0..20).map(stranger).collect();
+    let mut honest = Socket::connect(address);
+    strangers.extend((0..100).map(stranger));
+    for early in &mut strangers[..60] {
+        assert_eq!(early.next(), "", "it has made room");
+    }
+    honest.log_on("CLIENT");
+    assert!(honest.next().contains("\x0135=A\x01"), "it was in nobody's way");
+}
+
+#[test]
 fn a_thread_that_panics_goes_on() {
     let _alone = alone();
     let (_engine, address) = start(EngineSettings::default());
