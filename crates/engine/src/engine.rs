@@ -27,7 +27,7 @@ use crate::protocol_log::Tap;
 use crate::queue::SendQueue;
 use crate::retention;
 use crate::schedule::{Hours, Schedule};
-use crate::settings::{Mode, SessionSettings, Settings};
+use crate::settings::{EngineSettings, Mode, SessionSettings, Settings};
 use crate::settings_check;
 use crate::slot::{Dial, SessionOutcome, Slot};
 use crate::supervised::supervise;
@@ -168,6 +168,8 @@ impl Engine {
         mut application: impl FnMut(&SessionId) -> Box<dyn Application>,
     ) -> Result<Self, EngineError> {
         let EngineBuilder { settings, admit, open_store } = builder;
+        // Before anything is opened: the limit that a process finds is low.
+        let pending_max = descriptors::reserve(settings)?;
         // A limit on the length of files is then an error of a store or log, as a full disk is.
         refuse_long_files_by_error();
         if admit.is_none() {
@@ -227,7 +229,11 @@ impl Engine {
         if !listening.entrances.is_empty() {
             let keys = listening.keys(destinations);
             let admit = admit.unwrap_or_else(|| Box::new(|_| None));
-            engine.start_lobby(settings, listening.entrances, keys, (templates, admit, workers))?;
+            let all = &settings.engine;
+            let limits =
+                RoomLimits { max: pending_max, per_address_max: all.pending_per_address_max };
+            let templates = (templates, admit, workers);
+            engine.start_lobby(all, (listening.entrances, limits), keys, templates)?;
         }
         Ok(engine)
     }
@@ -306,18 +312,11 @@ impl Engine {
     /// Opens the way in; `templates` with who may come by them, and the workers of the pool.
     fn start_lobby(
         &mut self,
-        settings: &Settings,
-        entrances: Vec<Entrance>,
+        all: &EngineSettings,
+        (entrances, limits): (Vec<Entrance>, RoomLimits),
         keys: HashMap<Key, Vec<Destination>>,
         (templates, admit, workers): (Vec<(usize, SessionSettings)>, Admit, Pool),
     ) -> Result<(), EngineError> {
-        let all = &settings.engine;
-        let may_come = if templates.is_empty() { 0 } else { all.created_sessions_max };
-        let wanted = all.pending_connections_max;
-        let limits = RoomLimits {
-            max: descriptors::reserve(settings.sessions.len(), may_come, wanted)?,
-            per_address_max: all.pending_per_address_max,
-        };
         let registry = Arc::clone(&self.registry);
         let maker = Maker { registry: Arc::clone(&registry), admit };
         let created_max = all.created_sessions_max;

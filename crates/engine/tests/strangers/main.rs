@@ -11,10 +11,12 @@ use std::process::Command;
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use transfix::{
     Application, BeginString, BusinessReject, Durability, Engine, EngineSettings, Message, Role,
     SessionId, SessionRef, SessionSettings, Settings, ThreadLost,
 };
+use transfix_testkit::temp::TempDir;
 
 use socket::Socket;
 
@@ -182,6 +184,35 @@ fn or_ends_the_process_if_the_settings_say_so() {
     let mut stranger = Socket::connect(address);
     stranger.write(b"GET / HTTP/1.1\r\n\r\n");
     stranger.next();
+}
+
+/// The limit that most processes find; it may be raised.
+#[test]
+fn many_stores_open_although_the_limit_of_open_files_is_low() {
+    const CHILD: &str = "TRANSFIX_TEST_FILES";
+    if std::env::var_os(CHILD).is_none() {
+        let _alone = alone();
+        let mut child = Command::new(std::env::current_exe().unwrap());
+        child.args(["--exact", "many_stores_open_although_the_limit_of_open_files_is_low"]);
+        let ended = child.env(CHILD, "1").output().unwrap();
+        assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stdout));
+        return;
+    }
+    let limit = Rlimit { current: Some(80), ..getrlimit(Resource::Nofile) };
+    setrlimit(Resource::Nofile, limit).unwrap();
+    let dir = TempDir::new();
+    let session = |i| {
+        let mut settings = venue(&format!("C{i}"));
+        settings.durability = Durability::default();
+        settings.store_dir = dir.path().to_owned();
+        settings
+    };
+    let sessions = (0..60).map(session).collect();
+    let settings = Settings { engine: EngineSettings::default(), sessions };
+    let engine = Engine::start(&settings, |_| Box::new(Deaf)).unwrap();
+    let address = engine.listening()[0];
+    let all: Vec<_> = (0..60).map(|i| logs_on(address, &format!("C{i}"))).collect();
+    drop(all);
 }
 
 type Flood = fn(SocketAddr);
