@@ -301,7 +301,8 @@ impl Engine {
             let sub_ids = Arc::clone(&shared.id.sub_ids);
             let check_sum = shared.check_sum();
             let to = Arc::clone(&mailbox);
-            let destination = Destination { mailbox: to, slot, sub_ids, check_sum };
+            let waits = Arc::default();
+            let destination = Destination { mailbox: to, slot, waits, sub_ids, check_sum };
             destinations.push((shared.id.clone(), destination));
             let set = shared.wake.set(Box::new(move || mailbox.wake()));
             assert!(set.is_ok(), "a session has one worker");

@@ -1,8 +1,8 @@
 //! Where accepted connections wait for their first message, which says to whom they belong.
 //!
 //! Invariants: at most the configured number of connections waits, each for a bounded time; a
-//! connection whose Logon(A) fits no session is closed without a message (FIX Session, case 1c);
-//! nothing of the application is called in this thread.
+//! connection whose Logon(A) fits no session is closed without a message (FIX Session, case 1c); at
+//! most one connection of a session waits for its worker; nothing of the application is called in this thread.
 
 use std::collections::HashMap;
 use std::io;
@@ -22,7 +22,7 @@ use crate::repeats::{Cause, Repeats};
 use crate::slot::drain;
 use crate::template::{Creator, Maker, Refusal};
 use crate::waiting_room::{RoomLimits, Waiting, WaitingRoom};
-use crate::worker::{Command, Mailbox};
+use crate::worker::{Command, Knock, Mailbox};
 
 const WAKE: Token = Token(usize::MAX);
 /// Pause after the system refused to accept, for instance for want of open files.
@@ -38,6 +38,8 @@ pub(crate) type Key = (usize, BeginString, String, String);
 pub(crate) struct Destination {
     pub(crate) mailbox: Arc<Mailbox>,
     pub(crate) slot: usize,
+    /// Whether a connection waits there, which the worker has not looked at.
+    pub(crate) waits: Arc<AtomicBool>,
     /// The session's SubIDs and LocationIDs.
     pub(crate) sub_ids: Arc<SubIds>,
     /// Whether its messages must have the right CheckSum(10), the first one too.
@@ -78,7 +80,9 @@ pub(crate) struct Entrance {
 /// Whose connection it is.
 enum Found {
     /// That of a session in this slot of a worker.
-    Session(Arc<Mailbox>, usize),
+    Session(Arc<Mailbox>, usize, Knock),
+    /// That of a session where another one waits.
+    Busy,
     /// That of somebody whom a template fits, who is judged under this ticket.
     Candidate(u64),
     /// Nobody's.
@@ -309,7 +313,13 @@ impl Lobby {
         };
         self.index = index;
         match (found, named) {
-            (Found::Session(mailbox, slot), _) => self.hand_over(waiting, &mailbox, slot),
+            (Found::Session(mailbox, slot, knock), _) => {
+                self.hand_over(waiting, &mailbox, slot, knock);
+            }
+            (Found::Busy, _) => {
+                let why = "closed: there is one already, which has not been looked at yet";
+                tell!(self.lines, waiting.address, Refused, warn, asked, why);
+            }
             (Found::Candidate(ticket), Some(key)) => {
                 let mut waiting = waiting;
                 // Its further bytes are the session's.
@@ -325,11 +335,11 @@ impl Lobby {
         }
     }
 
-    fn hand_over(&self, mut waiting: Waiting, mailbox: &Mailbox, slot: usize) {
+    fn hand_over(&self, mut waiting: Waiting, mailbox: &Mailbox, slot: usize, knock: Knock) {
         // One that was judged is not registered any more.
         let _ = waiting.stream.deregister(self.poll.registry());
         let (stream, read) = (Box::new(waiting.stream), waiting.read);
-        mailbox.post(Command::Attach { slot, stream, read });
+        mailbox.post(Command::Attach { slot, stream, read, knock });
     }
 
     /// Whose Logon(A) it is: the session whose SubIDs fit best, of equals one, or a new one.
@@ -340,7 +350,10 @@ impl Lobby {
             .filter(|to| is_sound || to.check_sum == CheckSumPolicy::Ignore)
             .filter_map(|to| Some((to.fit(message)?, to)))
             .max_by_key(|(fit, _)| *fit)
-            .map(|(_, to)| Found::Session(Arc::clone(&to.mailbox), to.slot));
+            .map(|(_, to)| match Knock::at(&to.waits) {
+                Some(knock) => Found::Session(Arc::clone(&to.mailbox), to.slot, knock),
+                None => Found::Busy,
+            });
         if let Some(best) = best {
             return best;
         }
@@ -368,7 +381,9 @@ impl Lobby {
         match (made, self.judged.remove(&ticket)) {
             (Ok(shared), Some(Judged { waiting, key, .. })) => {
                 let Some(to) = self.creator.place(shared, ticket) else { return };
-                self.hand_over(waiting, &to.mailbox, to.slot);
+                if let Some(knock) = Knock::at(&to.waits) {
+                    self.hand_over(waiting, &to.mailbox, to.slot, knock);
+                }
                 self.sessions.insert(key, vec![to]);
             }
             (Err(refusal), Some(judged)) => {

@@ -181,6 +181,6 @@ impl Creator {
         let (sub_ids, check_sum) = (Arc::clone(&shared.id.sub_ids), shared.check_sum());
         mailbox.post(Command::Add(Box::new(Slot::new(shared, None))));
         let mailbox = Arc::clone(mailbox);
-        Some(Destination { mailbox, slot, sub_ids, check_sum })
+        Some(Destination { mailbox, slot, waits: Arc::default(), sub_ids, check_sum })
     }
 }

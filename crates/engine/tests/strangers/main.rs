@@ -8,7 +8,7 @@ mod socket;
 
 use std::net::SocketAddr;
 use std::process::Command;
-use std::sync::mpsc::channel;
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -109,6 +109,59 @@ fn honest_logons_come_through_while_silent_connections_are_renewed() {
         }
         assert_eq!(silent[0].next(), "", "the oldest has made room");
     }
+}
+
+/// Waits in each message until the test lets it go.
+struct Stuck {
+    entered: Sender<()>,
+    waits: Receiver<()>,
+}
+
+impl Application for Stuck {
+    fn on_message(
+        &mut self,
+        _: &Message<'_>,
+        _: &mut SessionRef<'_>,
+    ) -> Result<(), BusinessReject> {
+        self.entered.send(()).unwrap();
+        // Until the test ends it.
+        let _ = self.waits.recv();
+        Ok(())
+    }
+}
+
+#[test]
+fn connections_do_not_pile_up_before_a_worker_that_is_busy() {
+    let _alone = alone();
+    let (entered, is_busy) = channel();
+    let (blocked, waits) = channel();
+    let settings = Settings::of(venue("CLIENT"));
+    let mut stuck = Some(Stuck { entered, waits });
+    let engine = Engine::start(&settings, |_| Box::new(stuck.take().unwrap())).unwrap();
+    let address = engine.listening()[0];
+    let mut first = logs_on(address, "CLIENT");
+    let order = first.frame("CLIENT", "B", 2, "148=news\x0133=1\x0158=text\x01");
+    first.write(&order);
+    is_busy.recv().unwrap();
+    let (closed, ends) = channel();
+    let second = || {
+        let mut second = Socket::connect(address);
+        second.log_on("CLIENT");
+        let closed = closed.clone();
+        std::thread::spawn(move || closed.send(second.next()).unwrap())
+    };
+    let all: Vec<_> = (0..100).map(|_| second()).collect();
+    // A socket that hears nothing for long ends its thread, and with the last one this wait.
+    drop(closed);
+    for n in 1..100 {
+        assert_eq!(ends.recv().as_deref(), Ok(""), "{n}");
+    }
+    assert!(ends.try_recv().is_err(), "the first of them waits for the worker");
+    blocked.send(()).unwrap();
+    assert_eq!(ends.recv().as_deref(), Ok(""), "there is one already");
+    all.into_iter().for_each(|thread| thread.join().unwrap());
+    first.end();
+    logs_on(address, "CLIENT").log_out("CLIENT");
 }
 
 #[test]
