@@ -2,7 +2,8 @@
 //!
 //! Invariants: at most the configured number of connections waits, each for a bounded time; a
 //! connection whose Logon(A) fits no session is closed without a message (FIX Session, case 1c); at
-//! most one connection of a session waits for its worker; nothing of the application is called in this thread.
+//! most one connection of a session waits for its worker; no entrance holds up the others; nothing
+//! of the application is called in this thread.
 
 use std::collections::HashMap;
 use std::io;
@@ -27,6 +28,8 @@ use crate::worker::{Command, Knock, Mailbox};
 const WAKE: Token = Token(usize::MAX);
 /// Pause after the system refused to accept, for instance for want of open files.
 const ACCEPT_PAUSE_NS: u64 = 100_000_000;
+/// Connections taken in at one entrance before the lobby looks at what else there is.
+const ACCEPTED_AT_ONCE: usize = 64;
 /// Longest first message; a Logon(A) is far shorter.
 const FIRST_MESSAGE_BYTES: usize = 16 << 10;
 
@@ -201,7 +204,10 @@ impl Lobby {
     }
 
     /// Runs until the door is closed.
-    pub(crate) fn run(&mut self) {
+    ///
+    /// # Errors
+    /// If the system has failed at the wait. It may go on all the same.
+    pub(crate) fn run(&mut self) -> io::Result<()> {
         let mut events = Events::with_capacity(64);
         // After a panic: what was reported then is not reported again.
         self.accept_at = Some(0);
@@ -213,8 +219,7 @@ impl Lobby {
             if let Err(error) = self.poll.poll(&mut events, timeout)
                 && error.kind() != io::ErrorKind::Interrupted
             {
-                tracing::error!(%error, "waiting for connections failed");
-                return;
+                return Err(error);
             }
             for event in &events {
                 match event.token() {
@@ -234,10 +239,12 @@ impl Lobby {
             self.room.expire(now);
             self.judged.retain(|_, judged| now < judged.waiting.until_ns);
         }
+        Ok(())
     }
 
+    /// Takes in who waits at this entrance, so many at once: others wait for their turn too.
     fn accept(&mut self, i: usize) {
-        loop {
+        for _ in 0..ACCEPTED_AT_ONCE {
             let Entrance { group, listener, wait_ns } = &self.entrances[i];
             let (group, wait_ns) = (*group, *wait_ns);
             let mut stream = match listener.accept() {
@@ -264,6 +271,8 @@ impl Lobby {
             }
             self.read(token);
         }
+        // There may be more of them, which no event reports again.
+        self.accept_at = Some(0);
     }
 
     /// Reads from a waiting connection until its first message is whole.

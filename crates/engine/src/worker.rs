@@ -106,6 +106,8 @@ pub(crate) struct Worker {
     /// Slots whose sockets may hold more.
     again: Vec<usize>,
     stop: Option<Stop>,
+    /// Why the last wait for sockets was none.
+    failed: Option<io::Error>,
 }
 
 struct Stop {
@@ -130,6 +132,7 @@ impl Worker {
             deadline: 0,
             again: Vec::new(),
             stop: None,
+            failed: None,
         })
     }
 
@@ -138,13 +141,19 @@ impl Worker {
     }
 
     /// Runs until told to stop.
-    pub(crate) fn run(&mut self) -> Vec<SessionOutcome> {
+    ///
+    /// # Errors
+    /// If the system has failed at the wait. It may go on all the same.
+    pub(crate) fn run(&mut self) -> io::Result<Vec<SessionOutcome>> {
         DRIVES.set(true);
         self.begin();
         while !self.is_done() {
             self.run_once(true);
+            if let Some(error) = self.failed.take() {
+                return Err(error);
+            }
         }
-        self.finish()
+        Ok(self.finish())
     }
 
     /// Looks at everything first. After a panic in this thread: what was ready then is not reported
@@ -232,7 +241,7 @@ impl Worker {
         if let Err(error) = self.poll.poll(&mut events, timeout)
             && error.kind() != io::ErrorKind::Interrupted
         {
-            tracing::error!(%error, "waiting for sockets failed");
+            self.failed = Some(error);
         }
         let mut ready = std::mem::take(&mut self.again);
         ready.extend(events.iter().filter(|e| e.token() != WAKE).map(|e| e.token().0));
