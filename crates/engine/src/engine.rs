@@ -191,10 +191,12 @@ impl Engine {
             settings_check::check(session).map_err(EngineError::Settings)?;
             if is_template(session) {
                 check_rules(session, &registry)?;
+                tell_doubts(session, &registry);
                 templates.push((listening.add(session)?, session.clone()));
                 continue;
             }
             let (shared, why) = open_or_defer(session, application(&session.id()), &registry)?;
+            tell_doubts(session, &registry);
             refused.extend(why);
             let shared = Arc::new(shared);
             let dial = match session.role {
@@ -598,27 +600,37 @@ fn check_rules(
     let source = settings.dictionary.as_ref();
     let version = settings.default_appl_ver_id.map(transfix_session::ApplVerId);
     let book = &registry.rule_book;
-    let says = |key: &str, what| {
-        let (place, id) = (settings.place(key), settings.id());
-        format!("{place}{id}: {key}: {what}")
-    };
-    let wrong = |key| move |error| EngineError::Settings(says(key, error));
+    let wrong = |key| move |error| EngineError::Settings(says(settings, key, error));
+    let rules = book.rules(settings.begin_string, version, source);
+    let mut data_fields = rules.map_err(wrong("dictionary"))?.data_fields().to_vec();
+    for source in settings.appl_versions.values() {
+        let rules = book.rules(settings.begin_string, None, Some(source));
+        data_fields.extend_from_slice(rules.map_err(wrong("appl_versions"))?.data_fields());
+    }
+    Ok(data_fields)
+}
+
+/// What is wrong with this key, and where it stands.
+fn says(settings: &SessionSettings, key: &str, what: impl fmt::Display) -> String {
+    let (place, id) = (settings.place(key), settings.id());
+    format!("{place}{id}: {key}: {what}")
+}
+
+/// Tells of dictionaries that are of another version: at the start alone, as strangers can have
+/// sessions made from templates again and again.
+fn tell_doubts(settings: &SessionSettings, registry: &Registry) {
     let doubt = |key, version, source| {
-        if let Some(doubt) = book.doubt(settings.begin_string, version, source) {
-            let why = says(key, doubt);
+        if let Some(doubt) = registry.rule_book.doubt(settings.begin_string, version, source) {
+            let why = says(settings, key, doubt);
             tracing::warn!(session = %settings.id(), why, "the dictionary is of another version");
         }
     };
-    let rules = book.rules(settings.begin_string, version, source);
-    let mut data_fields = rules.map_err(wrong("dictionary"))?.data_fields().to_vec();
-    doubt("dictionary", version, source);
+    let version = settings.default_appl_ver_id.map(transfix_session::ApplVerId);
+    doubt("dictionary", version, settings.dictionary.as_ref());
     for (named, source) in &settings.appl_versions {
-        let rules = book.rules(settings.begin_string, None, Some(source));
-        data_fields.extend_from_slice(rules.map_err(wrong("appl_versions"))?.data_fields());
         let version = named.parse().ok().map(transfix_session::ApplVerId);
         doubt("appl_versions", version, Some(source));
     }
-    Ok(data_fields)
 }
 
 fn open_log(settings: &SessionSettings, registry: &Registry) -> Result<Option<Tap>, EngineError> {

@@ -19,8 +19,9 @@ use transfix_transport::{Events, Interest, Listener, Poll, Stream, TcpStream, To
 
 use crate::admission::{Admission, Answer};
 use crate::clock;
-use crate::repeats::{Cause, Repeats};
+use crate::repeats::Cause;
 use crate::slot::drain;
+use crate::stranger_lines::Lines;
 use crate::template::{Creator, Maker, Refusal};
 use crate::waiting_room::{RoomLimits, Waiting, WaitingRoom};
 use crate::worker::{Command, Knock, Mailbox};
@@ -28,6 +29,8 @@ use crate::worker::{Command, Knock, Mailbox};
 const WAKE: Token = Token(usize::MAX);
 /// Pause after the system refused to accept, for instance for want of open files.
 const ACCEPT_PAUSE_NS: u64 = 100_000_000;
+/// Longest reason for a refusal in a line of the log.
+const REASON_BYTES_MAX: usize = 300;
 /// Connections taken in at one entrance before the lobby looks at what else there is.
 const ACCEPTED_AT_ONCE: usize = 64;
 /// Longest first message; a Logon(A) is far shorter.
@@ -102,32 +105,6 @@ impl LobbyDoor {
     pub(crate) fn close(&self) {
         self.stop.store(true, Ordering::Release);
         let _ = self.waker.wake();
-    }
-}
-
-/// Addresses whose lines are counted one by one; those of further ones are counted together.
-const ADDRESSES_MAX: usize = 1_000;
-
-/// Lines about strangers: by address, so that one which floods the log hides no other.
-#[derive(Default)]
-struct Lines {
-    of: HashMap<IpAddr, Repeats>,
-    others: Repeats,
-}
-
-impl Lines {
-    /// Whether a line about this address may be written; if so, how many were left out before.
-    fn tell(&mut self, address: Option<IpAddr>, cause: Cause) -> Option<u64> {
-        let now_ns = clock::monotonic_ns();
-        if self.of.len() >= ADDRESSES_MAX {
-            self.of.retain(|_, lines| !lines.is_quiet(now_ns));
-        }
-        let known = address.filter(|a| self.of.contains_key(a) || self.of.len() < ADDRESSES_MAX);
-        let lines = match known {
-            Some(address) => self.of.entry(address).or_default(),
-            None => &mut self.others,
-        };
-        lines.tell(now_ns, cause)
     }
 }
 
@@ -371,7 +348,14 @@ impl Lobby {
             return Found::Nobody;
         }
         match self.creator.candidate(key, message.bytes()) {
-            Ok(candidate) => Found::Candidate(self.admission.judge(candidate)),
+            Ok(candidate) => {
+                let (ticket, started) = self.admission.judge(candidate);
+                if let Err(error) = started {
+                    let why = "a Logon(A) waits: no thread to judge it";
+                    tell!(self.lines, None::<IpAddr>, Remark, error, %error, why);
+                }
+                Found::Candidate(ticket)
+            }
             Err(is_full) => {
                 if is_full {
                     let max = self.creator.created_max;
@@ -413,9 +397,10 @@ impl Lobby {
     fn refuse(&mut self, judged: Judged, refusal: &Refusal) {
         let Judged { mut waiting, asked, .. } = judged;
         say_last(&mut waiting.stream, &refusal.answer);
-        let reason = &refusal.why;
+        // It may have the CompIDs in it, and what the application says.
+        let reason = Shown::cut(refusal.why.as_bytes(), REASON_BYTES_MAX);
         let why = "closed: its Logon(A) was refused";
-        tell!(self.lines, waiting.address, Refused, warn, asked, reason, why);
+        tell!(self.lines, waiting.address, Refused, warn, asked, %reason, why);
     }
 }
 

@@ -12,6 +12,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use transfix::codec::shown::is_hidden;
 use transfix::{
     Application, BeginString, BusinessReject, Durability, Engine, EngineSettings, Message, Role,
     SessionId, SessionRef, SessionSettings, Settings, ThreadLost,
@@ -349,6 +350,54 @@ const FLOODS: &[(&str, Flood)] = &[
     }),
 ];
 
+/// Whatever somebody can repeat at will whom no settings name.
+const UNKNOWN: &[(&str, Flood)] = &[
+    ("judging panics", |address| {
+        for n in 0..300 {
+            let mut socket = Socket::connect(address);
+            socket.log_on(&format!("WILD{n}"));
+            assert_eq!(socket.next(), "");
+        }
+    }),
+    ("no store can be made", |address| {
+        for n in 0..300 {
+            let mut socket = Socket::connect(address);
+            socket.log_on(&format!("C{n}"));
+            assert_eq!(socket.next(), "");
+        }
+    }),
+    ("names that do not go into a line", |address| {
+        for n in 0..300 {
+            let mut socket = Socket::connect(address);
+            socket.log_on(&format!("\u{202e}{n}"));
+            assert_eq!(socket.next(), "");
+            let mut socket = Socket::connect(address);
+            socket.log_on(&n.to_string().repeat(256));
+            assert_eq!(socket.next(), "");
+        }
+    }),
+];
+
+#[test]
+fn lines_about_those_from_templates_are_bounded() {
+    let _alone = alone();
+    for (name, flood) in UNKNOWN {
+        let mut settings = Settings::of(venue("*"));
+        settings.sessions[0].durability = Durability::default();
+        // No folder can be made below a file.
+        settings.sessions[0].store_dir = std::env::current_exe().unwrap();
+        let builder = Engine::builder(&settings).admit(|id| {
+            assert!(!id.target_comp_id.starts_with("WILD"), "a bug of the application");
+            Some(Box::new(Deaf))
+        });
+        let engine = builder.start(|_| unreachable!("there is only a template")).unwrap();
+        events::take();
+        flood(engine.listening()[0]);
+        engine.stop(0);
+        check_lines(name, &events::take());
+    }
+}
+
 /// Each cause, many times: few lines, and none of them long.
 #[test]
 fn lines_of_the_log_are_bounded() {
@@ -358,12 +407,15 @@ fn lines_of_the_log_are_bounded() {
         events::take();
         flood(address);
         engine.stop(0);
-        let lines = events::take();
-        assert!(!lines.is_empty(), "{name}: nobody hears of it");
-        assert!(lines.len() <= 60, "{name}: {} lines, such as {:#?}", lines.len(), &lines[..9]);
-        for line in lines {
-            assert!(line.len() < 1_000, "{name}: {} bytes in a line", line.len());
-            assert!(!line.contains(char::is_control), "{name}: {line:?}");
-        }
+        check_lines(name, &events::take());
+    }
+}
+
+fn check_lines(name: &str, lines: &[String]) {
+    assert!(!lines.is_empty(), "{name}: nobody hears of it");
+    assert!(lines.len() <= 60, "{name}: {} lines, such as {:#?}", lines.len(), &lines[..9]);
+    for line in lines {
+        assert!(line.len() < 1_000, "{name}: {} bytes in a line", line.len());
+        assert!(!line.contains(is_hidden), "{name}: {line:?}");
     }
 }
