@@ -91,6 +91,8 @@ enum Found {
     Busy,
     /// That of somebody whom a template fits, who is judged under this ticket.
     Candidate(u64),
+    /// That of somebody whose first Logon(A) is being judged.
+    Judged,
     /// Nobody's.
     Nobody,
 }
@@ -306,6 +308,10 @@ impl Lobby {
                 let why = "closed: there is one already, which has not been looked at yet";
                 tell!(self.lines, waiting.address, Refused, warn, asked, why);
             }
+            (Found::Judged, _) => {
+                let why = "closed: its first Logon(A) is still being judged";
+                tell!(self.lines, waiting.address, Refused, warn, asked, why);
+            }
             (Found::Candidate(ticket), Some(key)) => {
                 let mut waiting = waiting;
                 // Its further bytes are the session's.
@@ -343,9 +349,11 @@ impl Lobby {
         if let Some(best) = best {
             return best;
         }
-        let is_made = self.making.values().any(|other| other == key);
-        if !is_sound || is_made || self.sessions.contains_key(key) {
+        if !is_sound || self.sessions.contains_key(key) {
             return Found::Nobody;
+        }
+        if self.making.values().any(|other| other == key) {
+            return Found::Judged;
         }
         match self.creator.candidate(key, message.bytes()) {
             Ok(candidate) => {

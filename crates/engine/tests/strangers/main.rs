@@ -81,6 +81,15 @@ fn a_judgement_that_panics_or_takes_long_costs_its_connection_alone() {
     let address = engine.listening()[0];
     let mut slow = Socket::connect(address);
     slow.log_on("SLOW");
+    // Once this one is let in, the other is being judged.
+    logs_on(address, "FAST");
+    events::take();
+    let mut again = Socket::connect(address);
+    again.log_on("SLOW");
+    assert_eq!(again.next(), "");
+    let lines = events::take();
+    let told = lines.iter().any(|line| line.contains("its first Logon(A) is still being judged"));
+    assert!(told, "{lines:#?}");
     for round in 0..5 {
         let mut wild = Socket::connect(address);
         wild.log_on("WILD");
@@ -90,7 +99,7 @@ fn a_judgement_that_panics_or_takes_long_costs_its_connection_alone() {
     blocked.send(()).unwrap();
     assert!(slow.next().contains("\x0135=A\x01"), "it only had to wait");
     let found: Vec<_> = engine.sessions().map(|s| s.id().target_comp_id.to_string()).collect();
-    assert_eq!(found, ["C0", "C1", "C2", "C3", "C4", "SLOW"], "with those from templates");
+    assert_eq!(found, ["C0", "C1", "C2", "C3", "C4", "FAST", "SLOW"], "with those from templates");
 }
 
 #[test]
