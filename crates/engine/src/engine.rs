@@ -231,11 +231,8 @@ impl Engine {
         if !listening.entrances.is_empty() {
             let keys = listening.keys(destinations);
             let admit = admit.unwrap_or_else(|| Box::new(|_| None));
-            let all = &settings.engine;
-            let limits =
-                RoomLimits { max: pending_max, per_address_max: all.pending_per_address_max };
-            let templates = (templates, admit, workers);
-            engine.start_lobby(all, (listening.entrances, limits), keys, templates)?;
+            let (ways_in, all) = ((listening.entrances, pending_max), &settings.engine);
+            engine.start_lobby(all, ways_in, keys, (templates, admit, workers))?;
         }
         Ok(engine)
     }
@@ -312,11 +309,12 @@ impl Engine {
         Ok(worker)
     }
 
-    /// Opens the way in; `templates` with who may come by them, and the workers of the pool.
+    /// Opens the ways in, where so many connections may wait; `templates` with who may come by
+    /// them, and the workers of the pool.
     fn start_lobby(
         &mut self,
         all: &EngineSettings,
-        (entrances, limits): (Vec<Entrance>, RoomLimits),
+        (entrances, max): (Vec<Entrance>, usize),
         keys: HashMap<Key, Vec<Destination>>,
         (templates, admit, workers): (Vec<(usize, SessionSettings)>, Admit, Pool),
     ) -> Result<(), EngineError> {
@@ -324,6 +322,7 @@ impl Engine {
         let maker = Maker { registry: Arc::clone(&registry), admit };
         let created_max = all.created_sessions_max;
         let creator = Creator { templates, registry, workers, created: 0, created_max };
+        let limits = RoomLimits { max, per_address_max: all.pending_per_address_max };
         let lobby = Lobby::new(entrances, keys, (creator, maker), limits);
         let (mut lobby, lost) = (lobby.map_err(io_error("epoll"))?, all.thread_lost);
         let door = Arc::clone(lobby.door());
