@@ -182,6 +182,8 @@ fn connections_do_not_pile_up_before_a_worker_that_is_busy() {
     let settings = Settings::of(venue("CLIENT"));
     let mut stuck = Some(Stuck { entered, waits });
     let engine = Engine::start(&settings, |_| Box::new(stuck.take().unwrap())).unwrap();
+    // Goes before the engine, which waits for its worker, if the test fails.
+    let blocked = blocked;
     let address = engine.listening()[0];
     let mut first = logs_on(address, "CLIENT");
     let order = first.frame("CLIENT", "B", 2, "148=news\x0133=1\x0158=text\x01");
