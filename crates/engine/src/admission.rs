@@ -6,6 +6,7 @@
 //! panics answers all the same; what was made for a connection that has gone is dropped.
 
 use std::collections::VecDeque;
+use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -61,14 +62,15 @@ impl Admission {
         }
     }
 
-    /// Lets a candidate be judged. Answers with its ticket.
-    pub(crate) fn judge(&mut self, candidate: Candidate) -> u64 {
+    /// Lets a candidate be judged. Answers with its ticket, and why it waits for a thread that
+    /// others have, if there is no further one.
+    pub(crate) fn judge(&mut self, candidate: Candidate) -> (u64, io::Result<()>) {
         let ticket = self.next_ticket;
         self.next_ticket += 1;
         let mut line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
         line.waiting.push_back((ticket, candidate));
         if line.threads >= THREADS_MAX {
-            return ticket;
+            return (ticket, Ok(()));
         }
         line.threads += 1;
         drop(line);
@@ -83,11 +85,10 @@ impl Admission {
             })
         };
         let started = thread::Builder::new().name("tfx-admit".to_owned()).spawn(run);
-        if let Err(error) = started {
-            tracing::error!(%error, "a Logon(A) waits: no thread to judge it");
+        if started.is_err() {
             self.line.lock().unwrap_or_else(PoisonError::into_inner).threads -= 1;
         }
-        ticket
+        (ticket, started.map(drop))
     }
 
     /// An answer that is there.
@@ -111,12 +112,9 @@ fn work(maker: &Maker, line: &Mutex<Line>, closed: &AtomicBool, answer: impl Fn(
             return;
         };
         drop(waiting);
-        let id = candidate.id();
         let make = || maker.make(candidate, || closed.load(Ordering::Acquire));
-        let made = catch_unwind(AssertUnwindSafe(make)).unwrap_or_else(|_| {
-            tracing::error!(session = %id, "judging its Logon(A) panicked: it is refused");
-            Err(Refusal::silent("judging it panicked"))
-        });
+        let made = catch_unwind(AssertUnwindSafe(make))
+            .unwrap_or_else(|_| Err(Refusal::silent("judging it panicked")));
         answer(Answer { ticket, made });
     }
 }

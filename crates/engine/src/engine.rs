@@ -27,7 +27,7 @@ use crate::protocol_log::Tap;
 use crate::queue::SendQueue;
 use crate::retention;
 use crate::schedule::{Hours, Schedule};
-use crate::settings::{Mode, SessionSettings, Settings};
+use crate::settings::{EngineSettings, Mode, SessionSettings, Settings};
 use crate::settings_check;
 use crate::slot::{Dial, SessionOutcome, Slot};
 use crate::supervised::supervise;
@@ -168,6 +168,8 @@ impl Engine {
         mut application: impl FnMut(&SessionId) -> Box<dyn Application>,
     ) -> Result<Self, EngineError> {
         let EngineBuilder { settings, admit, open_store } = builder;
+        // Before anything is opened: the limit that a process finds is low.
+        let pending_max = descriptors::reserve(settings)?;
         // A limit on the length of files is then an error of a store or log, as a full disk is.
         refuse_long_files_by_error();
         if admit.is_none() {
@@ -189,10 +191,12 @@ impl Engine {
             settings_check::check(session).map_err(EngineError::Settings)?;
             if is_template(session) {
                 check_rules(session, &registry)?;
+                tell_doubts(session, &registry);
                 templates.push((listening.add(session)?, session.clone()));
                 continue;
             }
             let (shared, why) = open_or_defer(session, application(&session.id()), &registry)?;
+            tell_doubts(session, &registry);
             refused.extend(why);
             let shared = Arc::new(shared);
             let dial = match session.role {
@@ -227,7 +231,8 @@ impl Engine {
         if !listening.entrances.is_empty() {
             let keys = listening.keys(destinations);
             let admit = admit.unwrap_or_else(|| Box::new(|_| None));
-            engine.start_lobby(settings, listening.entrances, keys, (templates, admit, workers))?;
+            let (ways_in, all) = ((listening.entrances, pending_max), &settings.engine);
+            engine.start_lobby(all, ways_in, keys, (templates, admit, workers))?;
         }
         Ok(engine)
     }
@@ -295,7 +300,8 @@ impl Engine {
             let sub_ids = Arc::clone(&shared.id.sub_ids);
             let check_sum = shared.check_sum();
             let to = Arc::clone(&mailbox);
-            let destination = Destination { mailbox: to, slot, sub_ids, check_sum };
+            let waits = Arc::default();
+            let destination = Destination { mailbox: to, slot, waits, sub_ids, check_sum };
             destinations.push((shared.id.clone(), destination));
             let set = shared.wake.set(Box::new(move || mailbox.wake()));
             assert!(set.is_ok(), "a session has one worker");
@@ -303,25 +309,20 @@ impl Engine {
         Ok(worker)
     }
 
-    /// Opens the way in; `templates` with who may come by them, and the workers of the pool.
+    /// Opens the ways in, where so many connections may wait; `templates` with who may come by
+    /// them, and the workers of the pool.
     fn start_lobby(
         &mut self,
-        settings: &Settings,
-        entrances: Vec<Entrance>,
+        all: &EngineSettings,
+        (entrances, max): (Vec<Entrance>, usize),
         keys: HashMap<Key, Vec<Destination>>,
         (templates, admit, workers): (Vec<(usize, SessionSettings)>, Admit, Pool),
     ) -> Result<(), EngineError> {
-        let all = &settings.engine;
-        let may_come = if templates.is_empty() { 0 } else { all.created_sessions_max };
-        let wanted = all.pending_connections_max;
-        let limits = RoomLimits {
-            max: descriptors::reserve(settings.sessions.len(), may_come, wanted)?,
-            per_address_max: all.pending_per_address_max,
-        };
         let registry = Arc::clone(&self.registry);
         let maker = Maker { registry: Arc::clone(&registry), admit };
         let created_max = all.created_sessions_max;
         let creator = Creator { templates, registry, workers, created: 0, created_max };
+        let limits = RoomLimits { max, per_address_max: all.pending_per_address_max };
         let lobby = Lobby::new(entrances, keys, (creator, maker), limits);
         let (mut lobby, lost) = (lobby.map_err(io_error("epoll"))?, all.thread_lost);
         let door = Arc::clone(lobby.door());
@@ -598,27 +599,37 @@ fn check_rules(
     let source = settings.dictionary.as_ref();
     let version = settings.default_appl_ver_id.map(transfix_session::ApplVerId);
     let book = &registry.rule_book;
-    let says = |key: &str, what| {
-        let (place, id) = (settings.place(key), settings.id());
-        format!("{place}{id}: {key}: {what}")
-    };
-    let wrong = |key| move |error| EngineError::Settings(says(key, error));
+    let wrong = |key| move |error| EngineError::Settings(says(settings, key, error));
+    let rules = book.rules(settings.begin_string, version, source);
+    let mut data_fields = rules.map_err(wrong("dictionary"))?.data_fields().to_vec();
+    for source in settings.appl_versions.values() {
+        let rules = book.rules(settings.begin_string, None, Some(source));
+        data_fields.extend_from_slice(rules.map_err(wrong("appl_versions"))?.data_fields());
+    }
+    Ok(data_fields)
+}
+
+/// What is wrong with this key, and where it stands.
+fn says(settings: &SessionSettings, key: &str, what: impl fmt::Display) -> String {
+    let (place, id) = (settings.place(key), settings.id());
+    format!("{place}{id}: {key}: {what}")
+}
+
+/// Tells of dictionaries that are of another version: at the start alone, as strangers can have
+/// sessions made from templates again and again.
+fn tell_doubts(settings: &SessionSettings, registry: &Registry) {
     let doubt = |key, version, source| {
-        if let Some(doubt) = book.doubt(settings.begin_string, version, source) {
-            let why = says(key, doubt);
+        if let Some(doubt) = registry.rule_book.doubt(settings.begin_string, version, source) {
+            let why = says(settings, key, doubt);
             tracing::warn!(session = %settings.id(), why, "the dictionary is of another version");
         }
     };
-    let rules = book.rules(settings.begin_string, version, source);
-    let mut data_fields = rules.map_err(wrong("dictionary"))?.data_fields().to_vec();
-    doubt("dictionary", version, source);
+    let version = settings.default_appl_ver_id.map(transfix_session::ApplVerId);
+    doubt("dictionary", version, settings.dictionary.as_ref());
     for (named, source) in &settings.appl_versions {
-        let rules = book.rules(settings.begin_string, None, Some(source));
-        data_fields.extend_from_slice(rules.map_err(wrong("appl_versions"))?.data_fields());
         let version = named.parse().ok().map(transfix_session::ApplVerId);
         doubt("appl_versions", version, Some(source));
     }
-    Ok(data_fields)
 }
 
 fn open_log(settings: &SessionSettings, registry: &Registry) -> Result<Option<Tap>, EngineError> {

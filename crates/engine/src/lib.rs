@@ -81,6 +81,7 @@ mod settings_file;
 mod settings_tables;
 pub mod simulated;
 mod slot;
+mod stranger_lines;
 mod supervised;
 mod template;
 mod told;

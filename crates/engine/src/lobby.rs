@@ -1,8 +1,9 @@
 //! Where accepted connections wait for their first message, which says to whom they belong.
 //!
 //! Invariants: at most the configured number of connections waits, each for a bounded time; a
-//! connection whose Logon(A) fits no session is closed without a message (FIX Session, case 1c);
-//! nothing of the application is called in this thread.
+//! connection whose Logon(A) fits no session is closed without a message (FIX Session, case 1c); at
+//! most one connection of a session waits for its worker; no entrance holds up the others; nothing
+//! of the application is called in this thread.
 
 use std::collections::HashMap;
 use std::io;
@@ -18,15 +19,20 @@ use transfix_transport::{Events, Interest, Listener, Poll, Stream, TcpStream, To
 
 use crate::admission::{Admission, Answer};
 use crate::clock;
-use crate::repeats::{Cause, Repeats};
+use crate::repeats::Cause;
 use crate::slot::drain;
+use crate::stranger_lines::Lines;
 use crate::template::{Creator, Maker, Refusal};
 use crate::waiting_room::{RoomLimits, Waiting, WaitingRoom};
-use crate::worker::{Command, Mailbox};
+use crate::worker::{Command, Knock, Mailbox};
 
 const WAKE: Token = Token(usize::MAX);
 /// Pause after the system refused to accept, for instance for want of open files.
 const ACCEPT_PAUSE_NS: u64 = 100_000_000;
+/// Longest reason for a refusal in a line of the log.
+const REASON_BYTES_MAX: usize = 300;
+/// Connections taken in at one entrance before the lobby looks at what else there is.
+const ACCEPTED_AT_ONCE: usize = 64;
 /// Longest first message; a Logon(A) is far shorter.
 const FIRST_MESSAGE_BYTES: usize = 16 << 10;
 
@@ -38,6 +44,8 @@ pub(crate) type Key = (usize, BeginString, String, String);
 pub(crate) struct Destination {
     pub(crate) mailbox: Arc<Mailbox>,
     pub(crate) slot: usize,
+    /// Whether a connection waits there, which the worker has not looked at.
+    pub(crate) waits: Arc<AtomicBool>,
     /// The session's SubIDs and LocationIDs.
     pub(crate) sub_ids: Arc<SubIds>,
     /// Whether its messages must have the right CheckSum(10), the first one too.
@@ -78,9 +86,13 @@ pub(crate) struct Entrance {
 /// Whose connection it is.
 enum Found {
     /// That of a session in this slot of a worker.
-    Session(Arc<Mailbox>, usize),
+    Session(Arc<Mailbox>, usize, Knock),
+    /// That of a session where another one waits.
+    Busy,
     /// That of somebody whom a template fits, who is judged under this ticket.
     Candidate(u64),
+    /// That of somebody whose first Logon(A) is being judged.
+    Judged,
     /// Nobody's.
     Nobody,
 }
@@ -95,32 +107,6 @@ impl LobbyDoor {
     pub(crate) fn close(&self) {
         self.stop.store(true, Ordering::Release);
         let _ = self.waker.wake();
-    }
-}
-
-/// Addresses whose lines are counted one by one; those of further ones are counted together.
-const ADDRESSES_MAX: usize = 1_000;
-
-/// Lines about strangers: by address, so that one which floods the log hides no other.
-#[derive(Default)]
-struct Lines {
-    of: HashMap<IpAddr, Repeats>,
-    others: Repeats,
-}
-
-impl Lines {
-    /// Whether a line about this address may be written; if so, how many were left out before.
-    fn tell(&mut self, address: Option<IpAddr>, cause: Cause) -> Option<u64> {
-        let now_ns = clock::monotonic_ns();
-        if self.of.len() >= ADDRESSES_MAX {
-            self.of.retain(|_, lines| !lines.is_quiet(now_ns));
-        }
-        let known = address.filter(|a| self.of.contains_key(a) || self.of.len() < ADDRESSES_MAX);
-        let lines = match known {
-            Some(address) => self.of.entry(address).or_default(),
-            None => &mut self.others,
-        };
-        lines.tell(now_ns, cause)
     }
 }
 
@@ -197,7 +183,10 @@ impl Lobby {
     }
 
     /// Runs until the door is closed.
-    pub(crate) fn run(&mut self) {
+    ///
+    /// # Errors
+    /// If the system has failed at the wait. It may go on all the same.
+    pub(crate) fn run(&mut self) -> io::Result<()> {
         let mut events = Events::with_capacity(64);
         // After a panic: what was reported then is not reported again.
         self.accept_at = Some(0);
@@ -209,8 +198,7 @@ impl Lobby {
             if let Err(error) = self.poll.poll(&mut events, timeout)
                 && error.kind() != io::ErrorKind::Interrupted
             {
-                tracing::error!(%error, "waiting for connections failed");
-                return;
+                return Err(error);
             }
             for event in &events {
                 match event.token() {
@@ -230,10 +218,12 @@ impl Lobby {
             self.room.expire(now);
             self.judged.retain(|_, judged| now < judged.waiting.until_ns);
         }
+        Ok(())
     }
 
+    /// Takes in who waits at this entrance, so many at once: others wait for their turn too.
     fn accept(&mut self, i: usize) {
-        loop {
+        for _ in 0..ACCEPTED_AT_ONCE {
             let Entrance { group, listener, wait_ns } = &self.entrances[i];
             let (group, wait_ns) = (*group, *wait_ns);
             let mut stream = match listener.accept() {
@@ -260,6 +250,8 @@ impl Lobby {
             }
             self.read(token);
         }
+        // There may be more of them, which no event reports again.
+        self.accept_at = Some(0);
     }
 
     /// Reads from a waiting connection until its first message is whole.
@@ -309,7 +301,17 @@ impl Lobby {
         };
         self.index = index;
         match (found, named) {
-            (Found::Session(mailbox, slot), _) => self.hand_over(waiting, &mailbox, slot),
+            (Found::Session(mailbox, slot, knock), _) => {
+                self.hand_over(waiting, &mailbox, slot, knock);
+            }
+            (Found::Busy, _) => {
+                let why = "closed: there is one already, which has not been looked at yet";
+                tell!(self.lines, waiting.address, Refused, warn, asked, why);
+            }
+            (Found::Judged, _) => {
+                let why = "closed: its first Logon(A) is still being judged";
+                tell!(self.lines, waiting.address, Refused, warn, asked, why);
+            }
             (Found::Candidate(ticket), Some(key)) => {
                 let mut waiting = waiting;
                 // Its further bytes are the session's.
@@ -325,11 +327,11 @@ impl Lobby {
         }
     }
 
-    fn hand_over(&self, mut waiting: Waiting, mailbox: &Mailbox, slot: usize) {
+    fn hand_over(&self, mut waiting: Waiting, mailbox: &Mailbox, slot: usize, knock: Knock) {
         // One that was judged is not registered any more.
         let _ = waiting.stream.deregister(self.poll.registry());
         let (stream, read) = (Box::new(waiting.stream), waiting.read);
-        mailbox.post(Command::Attach { slot, stream, read });
+        mailbox.post(Command::Attach { slot, stream, read, knock });
     }
 
     /// Whose Logon(A) it is: the session whose SubIDs fit best, of equals one, or a new one.
@@ -340,16 +342,28 @@ impl Lobby {
             .filter(|to| is_sound || to.check_sum == CheckSumPolicy::Ignore)
             .filter_map(|to| Some((to.fit(message)?, to)))
             .max_by_key(|(fit, _)| *fit)
-            .map(|(_, to)| Found::Session(Arc::clone(&to.mailbox), to.slot));
+            .map(|(_, to)| match Knock::at(&to.waits) {
+                Some(knock) => Found::Session(Arc::clone(&to.mailbox), to.slot, knock),
+                None => Found::Busy,
+            });
         if let Some(best) = best {
             return best;
         }
-        let is_made = self.making.values().any(|other| other == key);
-        if !is_sound || is_made || self.sessions.contains_key(key) {
+        if !is_sound || self.sessions.contains_key(key) {
             return Found::Nobody;
         }
+        if self.making.values().any(|other| other == key) {
+            return Found::Judged;
+        }
         match self.creator.candidate(key, message.bytes()) {
-            Ok(candidate) => Found::Candidate(self.admission.judge(candidate)),
+            Ok(candidate) => {
+                let (ticket, started) = self.admission.judge(candidate);
+                if let Err(error) = started {
+                    let why = "a Logon(A) waits: no thread to judge it";
+                    tell!(self.lines, None::<IpAddr>, Remark, error, %error, why);
+                }
+                Found::Candidate(ticket)
+            }
             Err(is_full) => {
                 if is_full {
                     let max = self.creator.created_max;
@@ -368,7 +382,9 @@ impl Lobby {
         match (made, self.judged.remove(&ticket)) {
             (Ok(shared), Some(Judged { waiting, key, .. })) => {
                 let Some(to) = self.creator.place(shared, ticket) else { return };
-                self.hand_over(waiting, &to.mailbox, to.slot);
+                if let Some(knock) = Knock::at(&to.waits) {
+                    self.hand_over(waiting, &to.mailbox, to.slot, knock);
+                }
                 self.sessions.insert(key, vec![to]);
             }
             (Err(refusal), Some(judged)) => {
@@ -389,9 +405,10 @@ impl Lobby {
     fn refuse(&mut self, judged: Judged, refusal: &Refusal) {
         let Judged { mut waiting, asked, .. } = judged;
         say_last(&mut waiting.stream, &refusal.answer);
-        let reason = &refusal.why;
+        // It may have the CompIDs in it, and what the application says.
+        let reason = Shown::cut(refusal.why.as_bytes(), REASON_BYTES_MAX);
         let why = "closed: its Logon(A) was refused";
-        tell!(self.lines, waiting.address, Refused, warn, asked, reason, why);
+        tell!(self.lines, waiting.address, Refused, warn, asked, %reason, why);
     }
 }
 

@@ -150,7 +150,10 @@ impl ProtocolLogs {
                     tracing::error!(cpu, %error, "the log's thread cannot be pinned");
                 }
                 let mut logs = Vec::new();
-                supervise(lost, || run(&door, &mut logs));
+                supervise(lost, || {
+                    run(&door, &mut logs);
+                    Ok(())
+                });
             };
             *thread = Some(thread::Builder::new().name("tfx-log".to_owned()).spawn(run)?);
         }

@@ -84,8 +84,9 @@ pub struct EngineSettings {
     pub cpus: Vec<usize>,
     /// Connections that may wait for their Logon(A) at once. Default 1,000.
     pub pending_connections_max: usize,
-    /// Connections that may wait for their Logon(A) from one address. Beyond it, and beyond
-    /// `pending_connections_max`, the oldest that has sent nothing is closed. Default 500.
+    /// Connections that may wait for their Logon(A) from one address (of IPv6: one /64 network).
+    /// Beyond it, and beyond `pending_connections_max`, the oldest of the address with the most is
+    /// closed. Default 500.
     pub pending_per_address_max: usize,
     /// Sessions that may be made from templates while the engine runs; each stays when its
     /// counterparty logs out, to go on with its numbers. Who is refused uses up none. Default

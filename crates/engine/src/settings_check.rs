@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use transfix_codec::shown::is_hidden;
 use transfix_codec::tag;
 use transfix_session::{BeginString, ResetPolicy, Role, Secret, check_msg_type};
 
@@ -10,6 +11,9 @@ use crate::retention;
 use crate::schedule::Schedule;
 use crate::settings::{Offline, SessionSettings};
 use crate::template;
+
+/// Longest CompID, SubID or LocationID.
+const ID_BYTES_MAX: usize = 255;
 
 /// One step on the way to a value of the settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,9 +79,13 @@ fn identity(session: &SessionSettings) -> Result<(), String> {
     if location_ids.iter().any(|id| !id.is_empty()) && session.begin_string == BeginString::Fix40 {
         return Err("FIX.4.0 has no location ids; leave them out".to_owned());
     }
-    let all = comp_ids.into_iter().chain(sub_ids).chain(location_ids);
-    if all.flat_map(|id| id.chars()).any(char::is_control) {
-        return Err("a CompID, SubID or LocationID must not contain control characters".to_owned());
+    let mut all = comp_ids.into_iter().chain(sub_ids).chain(location_ids);
+    if all.clone().flat_map(|id| id.chars()).any(is_hidden) {
+        let what = "control characters or others that are not seen";
+        return Err(format!("a CompID, SubID or LocationID must not contain {what}"));
+    }
+    if all.any(|id| id.len() > ID_BYTES_MAX) {
+        return Err(format!("a CompID, SubID or LocationID has at most {ID_BYTES_MAX} bytes"));
     }
     if session.role == Role::Acceptor && !session.qualifier.is_empty() {
         // Nothing in a Logon(A) would tell such sessions apart.
@@ -293,6 +301,17 @@ mod tests {
         change(&mut settings);
         let why = check(&settings).unwrap_err();
         assert!(why.contains(expected), "{why}");
+    }
+
+    #[test]
+    fn names_can_be_read_in_a_line() {
+        let long = "X".repeat(256);
+        for id in ["A\nB", "A\u{202e}B", "\u{200b}"] {
+            refused(|s| s.target_comp_id = id.to_owned(), "not seen");
+            refused(|s| s.sender_sub_id = id.to_owned(), "not seen");
+        }
+        refused(|s| s.sender_comp_id = long.clone(), "at most 255 bytes");
+        refused(|s| s.target_comp_id = long, "at most 255 bytes");
     }
 
     #[test]

@@ -1,22 +1,28 @@
 //! The threads of an engine: the loss of one is noticed, and mended or fatal, as the settings say.
 
+use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
 use std::time::Duration;
 
+use crate::clock;
+use crate::repeats::{Cause, Repeats};
 use crate::settings::ThreadLost;
 
-/// Pause before a thread that has panicked goes on, so that one which always does is no spinner.
+/// Pause before a thread that has failed goes on, so that one which always does is no spinner.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Runs what a thread is for. `run` goes on after a panic from what it finds: it must leave nothing
-/// half done behind that the rest relies on.
-pub(crate) fn supervise<T>(lost: ThreadLost, mut run: impl FnMut() -> T) -> T {
+/// Runs what a thread is for. `run` goes on after a panic, or an error of the system, from what it
+/// finds: it must leave nothing half done behind that the rest relies on.
+pub(crate) fn supervise<T>(lost: ThreadLost, mut run: impl FnMut() -> io::Result<T>) -> T {
+    let mut lines = Repeats::default();
     loop {
-        if let Ok(done) = catch_unwind(AssertUnwindSafe(&mut run)) {
-            return done;
-        }
-        tell(lost);
+        let error = match catch_unwind(AssertUnwindSafe(&mut run)) {
+            Ok(Ok(done)) => return done,
+            Ok(Err(error)) => Some(error),
+            Err(_) => None,
+        };
+        tell(lost, error.as_ref(), &mut lines);
         if lost == ThreadLost::Abort {
             std::process::abort();
         }
@@ -24,20 +30,33 @@ pub(crate) fn supervise<T>(lost: ThreadLost, mut run: impl FnMut() -> T) -> T {
     }
 }
 
-/// Whoever listens to events may be what has panicked.
-fn tell(lost: ThreadLost) {
-    let told = catch_unwind(|| {
+/// Whoever listens to events may be what has panicked. `error`: `None` after a panic.
+fn tell(lost: ThreadLost, error: Option<&io::Error>, lines: &mut Repeats) {
+    let Some(left_out) = lines.tell(clock::monotonic_ns(), Cause::Ended) else { return };
+    let left_out = (left_out > 0).then_some(left_out);
+    let told = catch_unwind(AssertUnwindSafe(|| {
         let current = thread::current();
         let name = current.name().unwrap_or("?");
-        match lost {
-            ThreadLost::Restart => {
-                tracing::error!(name, "a thread of the engine has panicked, and goes on")
+        match (lost, error) {
+            (ThreadLost::Restart, None) => {
+                tracing::error!(name, left_out, "a thread of the engine has panicked, and goes on")
             }
-            ThreadLost::Abort => {
+            (ThreadLost::Restart, Some(error)) => {
+                tracing::error!(
+                    name,
+                    left_out,
+                    %error,
+                    "a thread of the engine has failed, and goes on"
+                )
+            }
+            (ThreadLost::Abort, None) => {
                 tracing::error!(name, "a thread of the engine has panicked: the process ends")
             }
+            (ThreadLost::Abort, Some(error)) => {
+                tracing::error!(name, %error, "a thread of the engine has failed: the process ends")
+            }
         }
-    });
+    }));
     drop(told);
 }
 
@@ -51,7 +70,17 @@ mod tests {
         let done = supervise(ThreadLost::Restart, || {
             runs += 1;
             assert!(runs > 2, "a bug");
-            runs
+            Ok(runs)
+        });
+        assert_eq!(done, 3);
+    }
+
+    #[test]
+    fn so_does_what_the_system_has_failed() {
+        let mut runs = 0;
+        let done = supervise(ThreadLost::Restart, || {
+            runs += 1;
+            if runs > 2 { Ok(runs) } else { Err(io::ErrorKind::OutOfMemory.into()) }
         });
         assert_eq!(done, 3);
     }

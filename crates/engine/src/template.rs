@@ -67,12 +67,6 @@ pub(crate) struct Candidate {
     logon: Vec<u8>,
 }
 
-impl Candidate {
-    pub(crate) fn id(&self) -> SessionId {
-        self.settings.id()
-    }
-}
-
 /// What sessions are made from, but for their counterparties.
 pub(crate) struct Maker {
     pub(crate) registry: Arc<Registry>,
@@ -94,7 +88,7 @@ impl Maker {
             return Err(Refusal::silent("the engine ends"));
         }
         let shared = open(&settings, application, &self.registry);
-        let shared = shared.map_err(|error| not_made(&settings, &error))?;
+        let shared = shared.map_err(|error| not_made(&error))?;
         shared.with_desk(|desk| desk.judged = logon);
         Ok(shared)
     }
@@ -111,7 +105,7 @@ impl Maker {
             Ok(Box::new(MemoryStore::new(TRIAL_BYTES, 0)))
         };
         let opened = open_over(open_store, &trial, application, &self.registry);
-        let desk = opened.map_err(|error| not_made(settings, &error))?.into_desk();
+        let desk = opened.map_err(|error| not_made(&error))?.into_desk();
         let mut index = desk.index();
         let logon = Message::parse(logon, &mut index, CheckSumPolicy::Ignore);
         let logon = logon.map_err(|_| Refusal::silent("garbled"))?;
@@ -119,9 +113,8 @@ impl Maker {
     }
 }
 
-fn not_made(settings: &SessionSettings, error: &EngineError) -> Refusal {
-    tracing::error!(session = %settings.id(), %error, "a session could not be made");
-    Refusal::silent("its session could not be made")
+fn not_made(error: &EngineError) -> Refusal {
+    Refusal::silent(&format!("its session could not be made: {error}"))
 }
 
 /// Finds templates, and gives the sessions that were made to their workers.
@@ -181,6 +174,6 @@ impl Creator {
         let (sub_ids, check_sum) = (Arc::clone(&shared.id.sub_ids), shared.check_sum());
         mailbox.post(Command::Add(Box::new(Slot::new(shared, None))));
         let mailbox = Arc::clone(mailbox);
-        Some(Destination { mailbox, slot, sub_ids, check_sum })
+        Some(Destination { mailbox, slot, waits: Arc::default(), sub_ids, check_sum })
     }
 }

@@ -1,11 +1,12 @@
 //! Connections that have not sent a whole message yet.
 //!
-//! Invariants: at most so many wait in all and from one address; a new one always finds room, and
-//! the oldest that has sent nothing makes it: whoever logs on at once gets in, however many
-//! connections a stranger opens.
+//! Invariants: at most so many wait in all and from one source, which is an address, or the /64
+//! network of an IPv6 address; a new one always finds room, and the oldest of the source with the
+//! most makes it, whatever that one has sent: a stranger takes room from itself alone as long as
+//! somebody else has fewer connections waiting.
 
 use std::collections::{BTreeMap, HashMap};
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 
 use transfix_transport::TcpStream;
 
@@ -19,6 +20,12 @@ pub(crate) struct Waiting {
     pub(crate) until_ns: u64,
 }
 
+impl Waiting {
+    fn source(&self) -> Option<IpAddr> {
+        self.address.map(source)
+    }
+}
+
 /// How many may wait.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RoomLimits {
@@ -26,10 +33,22 @@ pub(crate) struct RoomLimits {
     pub(crate) per_address_max: usize,
 }
 
+/// Whose address it is, as far as can be told: a host has a whole /64 network of IPv6 for itself.
+pub(crate) fn source(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) => {
+            let network = u128::from(address) >> 64 << 64;
+            IpAddr::V6(Ipv6Addr::from(network))
+        }
+        address => address,
+    }
+}
+
 /// All that wait, the oldest first.
 pub(crate) struct WaitingRoom {
     waiting: BTreeMap<usize, Waiting>,
-    from: HashMap<IpAddr, usize>,
+    /// How many each source has.
+    from: HashMap<Option<IpAddr>, usize>,
     limits: RoomLimits,
 }
 
@@ -40,12 +59,11 @@ impl WaitingRoom {
 
     /// Takes one in. Answers with the one that had to make room.
     pub(crate) fn add(&mut self, token: usize, waiting: Waiting) -> Option<Waiting> {
-        let address = waiting.address;
-        let from_there = address.and_then(|address| self.from.get(&address));
-        let crowded = from_there.is_some_and(|count| *count >= self.limits.per_address_max);
+        let source = waiting.source();
+        let crowded = self.from.get(&source).is_some_and(|n| *n >= self.limits.per_address_max);
         let gone = match (crowded, self.waiting.len() >= self.limits.max) {
-            (true, _) => self.oldest(|other| other.address == address),
-            (false, true) => self.oldest(|_| true),
+            (true, _) => self.oldest_of(source),
+            (false, true) => self.victim(),
             (false, false) => None,
         };
         let gone = gone.and_then(|token| self.take(token));
@@ -55,34 +73,32 @@ impl WaitingRoom {
 
     /// One that is still waiting after a look at it.
     pub(crate) fn put_back(&mut self, token: usize, waiting: Waiting) {
-        if let Some(address) = waiting.address {
-            *self.from.entry(address).or_default() += 1;
-        }
+        *self.from.entry(waiting.source()).or_default() += 1;
         self.waiting.insert(token, waiting);
     }
 
     pub(crate) fn take(&mut self, token: usize) -> Option<Waiting> {
         let waiting = self.waiting.remove(&token)?;
-        if let Some(address) = waiting.address
-            && let Some(count) = self.from.get_mut(&address)
-        {
+        let source = waiting.source();
+        if let Some(count) = self.from.get_mut(&source) {
             *count -= 1;
             if *count == 0 {
-                self.from.remove(&address);
+                self.from.remove(&source);
             }
         }
         Some(waiting)
     }
 
-    /// The oldest of these that has sent nothing, or else the oldest.
-    fn oldest(&self, is_one: impl Fn(&Waiting) -> bool) -> Option<usize> {
-        let mut all = self.waiting.iter().filter(|(_, waiting)| is_one(waiting));
-        let (first, waiting) = all.next()?;
-        if waiting.read.is_empty() {
-            return Some(*first);
-        }
-        let silent = all.find(|(_, waiting)| waiting.read.is_empty());
-        Some(silent.map_or(*first, |(token, _)| *token))
+    fn oldest_of(&self, source: Option<IpAddr>) -> Option<usize> {
+        let mut all = self.waiting.iter();
+        all.find(|(_, waiting)| waiting.source() == source).map(|(token, _)| *token)
+    }
+
+    /// The oldest of the source with the most connections; of all such sources if these are equal.
+    fn victim(&self) -> Option<usize> {
+        let most = self.from.values().max()?;
+        let has_most = |waiting: &Waiting| self.from.get(&waiting.source()) == Some(most);
+        self.waiting.iter().find(|(_, waiting)| has_most(waiting)).map(|(token, _)| *token)
     }
 
     /// When the first one has waited long enough.
@@ -97,5 +113,85 @@ impl WaitingRoom {
         for token in late {
             self.take(token);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use transfix_transport::{Listener, SocketOptions};
+
+    use super::*;
+
+    /// A room of 20 in all and 10 from one source, and what goes into it.
+    struct Rig {
+        room: WaitingRoom,
+        listener: Listener,
+        next: usize,
+    }
+
+    impl Rig {
+        fn new() -> Self {
+            let any = "127.0.0.1:0".parse().unwrap();
+            let listener = Listener::bind(any, &SocketOptions::default()).unwrap();
+            let limits = RoomLimits { max: 20, per_address_max: 10 };
+            Self { room: WaitingRoom::new(limits), listener, next: 0 }
+        }
+
+        /// One that has sent a byte comes from there; answers with its token.
+        fn comes(&mut self, from: &str) -> usize {
+            let to = self.listener.local_addr().unwrap();
+            let stream = std::net::TcpStream::connect(to).unwrap();
+            let stream = TcpStream::from_std(stream, &SocketOptions::default()).unwrap();
+            let address = Some(from.parse().unwrap());
+            let read = b"8".to_vec();
+            self.next += 1;
+            self.room.add(self.next, Waiting { stream, address, group: 0, read, until_ns: 0 });
+            self.next
+        }
+
+        fn has(&self, token: usize) -> bool {
+            self.room.waiting.contains_key(&token)
+        }
+    }
+
+    #[test]
+    fn who_has_the_most_connections_makes_room() {
+        let mut rig = Rig::new();
+        let first: Vec<_> = (0..20).map(|i| rig.comes(["192.0.2.1", "192.0.2.2"][i % 2])).collect();
+        rig.room.take(first[0]);
+        let mut honest = rig.room.take(rig.next).unwrap();
+        honest.address = Some("192.0.2.3".parse().unwrap());
+        honest.read.clear();
+        rig.room.put_back(rig.next, honest);
+        let honest = rig.next;
+        for i in 0..100 {
+            rig.comes(["192.0.2.1", "192.0.2.2"][i % 2]);
+            assert!(rig.has(honest), "after {i} more");
+            assert!(rig.room.waiting.len() <= 20, "after {i} more");
+        }
+        assert!(first[..19].iter().all(|token| !rig.has(*token)), "the oldest have gone");
+    }
+
+    #[test]
+    fn a_network_of_ipv6_is_one_source() {
+        let mut rig = Rig::new();
+        let other = rig.comes("2001:db8:0:2::1");
+        let first = rig.comes("2001:db8:0:1::");
+        for i in 1..=50 {
+            rig.comes(&format!("2001:db8:0:1:{i:x}::1"));
+        }
+        assert!(rig.has(other));
+        assert!(!rig.has(first));
+        assert_eq!(rig.room.waiting.len(), 11);
+        let mapped = source("::ffff:192.0.2.1".parse().unwrap());
+        assert_eq!(mapped, "192.0.2.1".parse::<IpAddr>().unwrap());
+    }
+
+    #[test]
+    fn as_many_sources_as_connections_leave_the_newest() {
+        let mut rig = Rig::new();
+        let all: Vec<_> = (0..50).map(|i| rig.comes(&format!("192.0.2.{i}"))).collect();
+        assert!(all[..30].iter().all(|token| !rig.has(*token)));
+        assert!(all[30..].iter().all(|token| rig.has(*token)));
     }
 }

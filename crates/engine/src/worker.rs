@@ -28,11 +28,29 @@ const TICK_NS: u64 = 1_000_000;
 /// What other threads ask of a worker.
 pub(crate) enum Command {
     /// A connection for the session in this slot, and what was read from it already.
-    Attach { slot: usize, stream: Box<dyn Stream>, read: Vec<u8> },
+    Attach { slot: usize, stream: Box<dyn Stream>, read: Vec<u8>, knock: Knock },
     /// One more session, in the next slot.
     Add(Box<Slot>),
     /// Log out everywhere and end, at this moment of the monotonic clock at the latest.
     Stop { until_ns: u64, text: String },
+}
+
+/// A connection that waits for the worker of its session: one at a time, or those of a worker that
+/// is busy pile up. Over when it is dropped.
+pub(crate) struct Knock(Arc<AtomicBool>);
+
+impl Knock {
+    /// `None` if another one waits already.
+    pub(crate) fn at(waits: &Arc<AtomicBool>) -> Option<Self> {
+        let is_first = !waits.swap(true, Ordering::AcqRel);
+        is_first.then(|| Self(Arc::clone(waits)))
+    }
+}
+
+impl Drop for Knock {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Release);
+    }
 }
 
 /// The door of a worker.
@@ -88,6 +106,8 @@ pub(crate) struct Worker {
     /// Slots whose sockets may hold more.
     again: Vec<usize>,
     stop: Option<Stop>,
+    /// Why the last wait for sockets was none.
+    failed: Option<io::Error>,
 }
 
 struct Stop {
@@ -112,6 +132,7 @@ impl Worker {
             deadline: 0,
             again: Vec::new(),
             stop: None,
+            failed: None,
         })
     }
 
@@ -120,13 +141,19 @@ impl Worker {
     }
 
     /// Runs until told to stop.
-    pub(crate) fn run(&mut self) -> Vec<SessionOutcome> {
+    ///
+    /// # Errors
+    /// If the system has failed at the wait. It may go on all the same.
+    pub(crate) fn run(&mut self) -> io::Result<Vec<SessionOutcome>> {
         DRIVES.set(true);
         self.begin();
         while !self.is_done() {
             self.run_once(true);
+            if let Some(error) = self.failed.take() {
+                return Err(error);
+            }
         }
-        self.finish()
+        Ok(self.finish())
     }
 
     /// Looks at everything first. After a panic in this thread: what was ready then is not reported
@@ -214,7 +241,7 @@ impl Worker {
         if let Err(error) = self.poll.poll(&mut events, timeout)
             && error.kind() != io::ErrorKind::Interrupted
         {
-            tracing::error!(%error, "waiting for sockets failed");
+            self.failed = Some(error);
         }
         let mut ready = std::mem::take(&mut self.again);
         ready.extend(events.iter().filter(|e| e.token() != WAKE).map(|e| e.token().0));
@@ -323,7 +350,8 @@ impl Worker {
     fn commands(&mut self) {
         for command in self.mailbox.take() {
             match command {
-                Command::Attach { slot, stream, read } => {
+                Command::Attach { slot, stream, read, knock } => {
+                    drop(knock);
                     let now = clock::now();
                     let registry = (!self.spins).then(|| (self.poll.registry(), Token(slot)));
                     let was_up = self.slots[slot].up;

@@ -8,13 +8,16 @@ mod socket;
 
 use std::net::SocketAddr;
 use std::process::Command;
-use std::sync::mpsc::channel;
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use transfix::codec::shown::is_hidden;
 use transfix::{
     Application, BeginString, BusinessReject, Durability, Engine, EngineSettings, LogonRefusal,
     Message, Role, SessionId, SessionRef, SessionSettings, Settings, ThreadLost, tag,
 };
+use transfix_testkit::temp::TempDir;
 
 use socket::Socket;
 
@@ -78,6 +81,15 @@ fn a_judgement_that_panics_or_takes_long_costs_its_connection_alone() {
     let address = engine.listening()[0];
     let mut slow = Socket::connect(address);
     slow.log_on("SLOW");
+    // Once this one is let in, the other is being judged.
+    logs_on(address, "FAST");
+    events::take();
+    let mut again = Socket::connect(address);
+    again.log_on("SLOW");
+    assert_eq!(again.next(), "");
+    let lines = events::take();
+    let told = lines.iter().any(|line| line.contains("its first Logon(A) is still being judged"));
+    assert!(told, "{lines:#?}");
     for round in 0..5 {
         let mut wild = Socket::connect(address);
         wild.log_on("WILD");
@@ -87,7 +99,7 @@ fn a_judgement_that_panics_or_takes_long_costs_its_connection_alone() {
     blocked.send(()).unwrap();
     assert!(slow.next().contains("\x0135=A\x01"), "it only had to wait");
     let found: Vec<_> = engine.sessions().map(|s| s.id().target_comp_id.to_string()).collect();
-    assert_eq!(found, ["C0", "C1", "C2", "C3", "C4", "SLOW"], "with those from templates");
+    assert_eq!(found, ["C0", "C1", "C2", "C3", "C4", "FAST", "SLOW"], "with those from templates");
 }
 
 /// Panics at a password that is none.
@@ -143,6 +155,61 @@ fn honest_logons_come_through_while_silent_connections_are_renewed() {
     }
 }
 
+/// Waits in each message until the test lets it go.
+struct Stuck {
+    entered: Sender<()>,
+    waits: Receiver<()>,
+}
+
+impl Application for Stuck {
+    fn on_message(
+        &mut self,
+        _: &Message<'_>,
+        _: &mut SessionRef<'_>,
+    ) -> Result<(), BusinessReject> {
+        self.entered.send(()).unwrap();
+        // Until the test ends it.
+        let _ = self.waits.recv();
+        Ok(())
+    }
+}
+
+#[test]
+fn connections_do_not_pile_up_before_a_worker_that_is_busy() {
+    let _alone = alone();
+    let (entered, is_busy) = channel();
+    let (blocked, waits) = channel();
+    let settings = Settings::of(venue("CLIENT"));
+    let mut stuck = Some(Stuck { entered, waits });
+    let engine = Engine::start(&settings, |_| Box::new(stuck.take().unwrap())).unwrap();
+    // Goes before the engine, which waits for its worker, if the test fails.
+    let blocked = blocked;
+    let address = engine.listening()[0];
+    let mut first = logs_on(address, "CLIENT");
+    let order = first.frame("CLIENT", "B", 2, "148=news\x0133=1\x0158=text\x01");
+    first.write(&order);
+    is_busy.recv().unwrap();
+    let (closed, ends) = channel();
+    let second = || {
+        let mut second = Socket::connect(address);
+        second.log_on("CLIENT");
+        let closed = closed.clone();
+        std::thread::spawn(move || closed.send(second.next()).unwrap())
+    };
+    let all: Vec<_> = (0..100).map(|_| second()).collect();
+    // A socket that hears nothing for long ends its thread, and with the last one this wait.
+    drop(closed);
+    for n in 1..100 {
+        assert_eq!(ends.recv().as_deref(), Ok(""), "{n}");
+    }
+    assert!(ends.try_recv().is_err(), "the first of them waits for the worker");
+    blocked.send(()).unwrap();
+    assert_eq!(ends.recv().as_deref(), Ok(""), "there is one already");
+    all.into_iter().for_each(|thread| thread.join().unwrap());
+    first.end();
+    logs_on(address, "CLIENT").log_out("CLIENT");
+}
+
 #[test]
 fn an_address_has_room_of_its_own() {
     let _alone = alone();
@@ -158,6 +225,30 @@ fn an_address_has_room_of_its_own() {
     early.log_on("CLIENT");
     assert!(early.next().contains("\x0135=A\x01"), "nobody of another address has taken its room");
     drop(strangers);
+}
+
+#[test]
+fn who_has_the_most_connections_makes_room_whatever_they_have_sent() {
+    let _alone = alone();
+    let engine = EngineSettings {
+        pending_connections_max: 20,
+        pending_per_address_max: 10,
+        ..EngineSettings::default()
+    };
+    let (_engine, address) = start(engine);
+    let stranger = |i: usize| {
+        let mut stranger = Socket::connect_from(["127.0.0.2", "127.0.0.3"][i % 2], address);
+        stranger.write(b"8");
+        stranger
+    };
+    let mut strangers: Vec<_> = (0..20).map(stranger).collect();
+    let mut honest = Socket::connect(address);
+    strangers.extend((0..100).map(stranger));
+    for early in &mut strangers[..60] {
+        assert_eq!(early.next(), "", "it has made room");
+    }
+    honest.log_on("CLIENT");
+    assert!(honest.next().contains("\x0135=A\x01"), "it was in nobody's way");
 }
 
 #[test]
@@ -192,6 +283,35 @@ fn or_ends_the_process_if_the_settings_say_so() {
     let mut stranger = Socket::connect(address);
     stranger.write(b"GET / HTTP/1.1\r\n\r\n");
     stranger.next();
+}
+
+/// The limit that most processes find; it may be raised.
+#[test]
+fn many_stores_open_although_the_limit_of_open_files_is_low() {
+    const CHILD: &str = "TRANSFIX_TEST_FILES";
+    if std::env::var_os(CHILD).is_none() {
+        let _alone = alone();
+        let mut child = Command::new(std::env::current_exe().unwrap());
+        child.args(["--exact", "many_stores_open_although_the_limit_of_open_files_is_low"]);
+        let ended = child.env(CHILD, "1").output().unwrap();
+        assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stdout));
+        return;
+    }
+    let limit = Rlimit { current: Some(80), ..getrlimit(Resource::Nofile) };
+    setrlimit(Resource::Nofile, limit).unwrap();
+    let dir = TempDir::new();
+    let session = |i| {
+        let mut settings = venue(&format!("C{i}"));
+        settings.durability = Durability::default();
+        settings.store_dir = dir.path().to_owned();
+        settings
+    };
+    let sessions = (0..60).map(session).collect();
+    let settings = Settings { engine: EngineSettings::default(), sessions };
+    let engine = Engine::start(&settings, |_| Box::new(Deaf)).unwrap();
+    let address = engine.listening()[0];
+    let all: Vec<_> = (0..60).map(|i| logs_on(address, &format!("C{i}"))).collect();
+    drop(all);
 }
 
 type Flood = fn(SocketAddr);
@@ -275,6 +395,54 @@ const FLOODS: &[(&str, Flood)] = &[
     }),
 ];
 
+/// Whatever somebody can repeat at will whom no settings name.
+const UNKNOWN: &[(&str, Flood)] = &[
+    ("judging panics", |address| {
+        for n in 0..300 {
+            let mut socket = Socket::connect(address);
+            socket.log_on(&format!("WILD{n}"));
+            assert_eq!(socket.next(), "");
+        }
+    }),
+    ("no store can be made", |address| {
+        for n in 0..300 {
+            let mut socket = Socket::connect(address);
+            socket.log_on(&format!("C{n}"));
+            assert_eq!(socket.next(), "");
+        }
+    }),
+    ("names that do not go into a line", |address| {
+        for n in 0..300 {
+            let mut socket = Socket::connect(address);
+            socket.log_on(&format!("\u{202e}{n}"));
+            assert_eq!(socket.next(), "");
+            let mut socket = Socket::connect(address);
+            socket.log_on(&n.to_string().repeat(256));
+            assert_eq!(socket.next(), "");
+        }
+    }),
+];
+
+#[test]
+fn lines_about_those_from_templates_are_bounded() {
+    let _alone = alone();
+    for (name, flood) in UNKNOWN {
+        let mut settings = Settings::of(venue("*"));
+        settings.sessions[0].durability = Durability::default();
+        // No folder can be made below a file.
+        settings.sessions[0].store_dir = std::env::current_exe().unwrap();
+        let builder = Engine::builder(&settings).admit(|id| {
+            assert!(!id.target_comp_id.starts_with("WILD"), "a bug of the application");
+            Some(Box::new(Deaf))
+        });
+        let engine = builder.start(|_| unreachable!("there is only a template")).unwrap();
+        events::take();
+        flood(engine.listening()[0]);
+        engine.stop(0);
+        check_lines(name, &events::take());
+    }
+}
+
 /// Each cause, many times: few lines, and none of them long.
 #[test]
 fn lines_of_the_log_are_bounded() {
@@ -284,12 +452,15 @@ fn lines_of_the_log_are_bounded() {
         events::take();
         flood(address);
         engine.stop(0);
-        let lines = events::take();
-        assert!(!lines.is_empty(), "{name}: nobody hears of it");
-        assert!(lines.len() <= 60, "{name}: {} lines, such as {:#?}", lines.len(), &lines[..9]);
-        for line in lines {
-            assert!(line.len() < 1_000, "{name}: {} bytes in a line", line.len());
-            assert!(!line.contains(char::is_control), "{name}: {line:?}");
-        }
+        check_lines(name, &events::take());
+    }
+}
+
+fn check_lines(name: &str, lines: &[String]) {
+    assert!(!lines.is_empty(), "{name}: nobody hears of it");
+    assert!(lines.len() <= 60, "{name}: {} lines, such as {:#?}", lines.len(), &lines[..9]);
+    for line in lines {
+        assert!(line.len() < 1_000, "{name}: {} bytes in a line", line.len());
+        assert!(!line.contains(is_hidden), "{name}: {line:?}");
     }
 }
