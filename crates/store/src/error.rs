@@ -4,6 +4,8 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::record::Numbers;
+
 /// Why a store did not do what it was asked.
 #[non_exhaustive]
 pub enum StoreError {
@@ -36,6 +38,16 @@ pub enum StoreError {
     Locked {
         /// The lock file.
         path: PathBuf,
+    },
+    /// A copy of the store that was made earlier is in its place: what was committed since is not
+    /// there.
+    Older {
+        /// Its directory.
+        dir: Box<Path>,
+        /// The numbers that it has.
+        found: Numbers,
+        /// The numbers that were committed.
+        committed: Numbers,
     },
     /// A store that is not one of these: what it says itself.
     Own(io::Error),
@@ -144,6 +156,21 @@ impl fmt::Display for StoreError {
                 f,
                 "store lock {} is held; close the other process that uses this store",
                 path.display(),
+            ),
+            Self::Older { dir, found, committed } => write!(
+                f,
+                "an older copy of the store is in its place, {}: it ends at next_in {}, next_out \
+                 {}{}, and next_in {}, next_out {} was committed; put the store back, or, if it is \
+                 lost, compare the numbers with the counterparty's and start the process again",
+                dir.display(),
+                found.next_in,
+                found.next_out,
+                match found.created_ns == committed.created_ns {
+                    true => "",
+                    false => " of another reset",
+                },
+                committed.next_in,
+                committed.next_out,
             ),
             Self::Own(source) => source.fmt(f),
             Self::Poisoned => f.write_str("an earlier write failed; open the store again"),
