@@ -111,6 +111,9 @@ impl fmt::Display for Damage {
     }
 }
 
+/// What follows when the cause is gone: for whoever runs an engine, and for users of commands.
+const THEN: &str = "then an engine opens the store again by itself; repeat a command";
+
 impl fmt::Display for StoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -118,12 +121,12 @@ impl fmt::Display for StoreError {
                 write!(f, "store file {}: {source}", path.display())?;
                 match source.kind() {
                     io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-                        f.write_str("; free some space, then open the store again")
+                        write!(f, "; free some space, {THEN}")
                     }
                     io::ErrorKind::PermissionDenied => {
-                        f.write_str("; allow this user to write there, then open the store again")
+                        write!(f, "; allow this user to write there, {THEN}")
                     }
-                    _ => f.write_str("; remove the cause, then open the store again"),
+                    _ => write!(f, "; remove the cause, {THEN}"),
                 }
             }
             Self::Damaged { path, reason: Damage::Version, offset } => write!(
@@ -228,7 +231,7 @@ mod tests {
         ] {
             let error = StoreError::Io { path: path(), source: kind.into() };
             let place = "store file store/A/00000001.seg: ";
-            check(&error, &format!("{place}{expected} open the store again"));
+            check(&error, &format!("{place}{expected}{}", THEN.trim_start_matches("then")));
         }
         let wrong = |reason| StoreError::Damaged { path: path(), offset: 64, reason };
         let place = "store file store/A/00000001.seg at byte 64: ";
