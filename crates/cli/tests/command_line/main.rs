@@ -212,7 +212,7 @@ fn a_data_field_of_the_users_dictionary_is_read_by_its_length() {
     let printed = run_in(dir.path(), &["print", "--dictionary", "venue.xml", "-"], log);
     assert!(printed.out.contains("Own (9002): x\\x019=\n"), "{printed:?}");
     let checked = run_in(dir.path(), &["check", "--dictionary", "venue.xml", "-"], log);
-    assert_eq!((checked.code, &*checked.out), (0, "1 messages, 0 with errors, 0 garbled\n"));
+    assert_eq!((checked.code, &*checked.out), (0, "1 message, 0 with errors, 0 garbled\n"));
     let convert = ["convert", "--to", "json", "--dictionary", "venue.xml", "-"];
     let json = run_in(dir.path(), &convert, log).out;
     assert!(json.contains(r#""Own":"x\u00019=""#), "{json}");
