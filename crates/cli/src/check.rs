@@ -383,7 +383,7 @@ mod tests {
             let found = explained("D", &body);
             assert!(found.len() == 1 && found[0].starts_with(expected), "{found:#?}\n{expected}");
             let (_, summary) = checked(&line("D", &body), false, &["conditions"]);
-            assert!(summary.starts_with("1 messages, 0 with errors"), "{summary}");
+            assert!(summary.starts_with("1 message, 0 with errors"), "{summary}");
         }
     }
 

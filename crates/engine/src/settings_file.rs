@@ -63,9 +63,13 @@ pub(crate) fn load(path: &Path) -> Result<Settings, SettingsError> {
 }
 
 pub(crate) fn parse(path: &Path, text: &str) -> Result<Settings, SettingsError> {
-    if let Some(at) = quickfix_section(text) {
-        return Err(SettingsError::new(path, text, at, QUICKFIX.to_owned()));
+    match quickfix_section(text) {
+        Some(at) => Err(SettingsError::new(path, text, at, QUICKFIX.to_owned())),
+        None => parse_ours(path, text),
     }
+}
+
+fn parse_ours(path: &Path, text: &str) -> Result<Settings, SettingsError> {
     let toml_error = |error: toml::de::Error| SettingsError::from_toml(path, text, &error);
     let root = DeTable::parse(text).map_err(toml_error)?;
     let mut settings = Settings::default();

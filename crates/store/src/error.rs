@@ -45,9 +45,9 @@ pub enum StoreError {
         /// Its directory.
         dir: Box<Path>,
         /// The numbers that it has.
-        found: Numbers,
+        found: Box<Numbers>,
         /// The numbers that were committed.
-        committed: Numbers,
+        committed: Box<Numbers>,
     },
     /// A store that is not one of these: what it says itself.
     Own(io::Error),

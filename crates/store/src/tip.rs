@@ -68,6 +68,6 @@ pub(crate) fn check<D: Disk>(
     if is_there || !is_behind {
         return Ok(());
     }
-    let (found, committed) = (has.numbers, had.numbers);
+    let (found, committed) = (Box::new(has.numbers), Box::new(had.numbers));
     Err(StoreError::Older { dir: dir.into(), found, committed })
 }
