@@ -106,8 +106,8 @@ pub trait Application: Send {
     }
 
     /// Every frame of the connection in the order of the wire, for logs: those received that are
-    /// sound, and those sent, also of the session layer and resent ones. In a Logon(A) stars stand
-    /// for Password(554) and NewPassword(925), so that its CheckSum(10) may be wrong.
+    /// sound, and those sent, also of the session layer and resent ones. Stars stand for
+    /// passwords, in whatever message; lengths stay, and CheckSum(10) is corrected for them.
     fn on_wire(&mut self, direction: Direction, frame: &[u8]) {
         let _ = (direction, frame);
     }

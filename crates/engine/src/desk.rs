@@ -13,6 +13,7 @@ mod watched;
 
 use std::collections::BTreeMap;
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use transfix_codec::frame::{self, SearchBudget};
@@ -28,7 +29,7 @@ use backlog::Backlog;
 use delivery::{Fate, Postponed};
 use watched::Watched;
 
-use crate::application::{Application, Direction, SessionRef};
+use crate::application::{Application, Direction, LogonRefusal, SessionRef};
 use crate::dictionary_source::DictionarySource;
 use crate::handle::{Registry, SessionHandle, Standing};
 use crate::inbox::Inbox;
@@ -236,6 +237,11 @@ impl Desk {
         self.held_index.trim();
     }
 
+    /// MsgSeqNum(34) of the message that is being handled, or was last.
+    pub(crate) const fn handled(&self) -> u64 {
+        self.expected
+    }
+
     /// The session of the engine in which most bytes wait.
     pub(crate) fn heaviest(&self) -> Option<SessionHandle> {
         self.registry.heaviest()
@@ -310,7 +316,14 @@ impl Desk {
     /// Lets the application judge a good Logon(A); answers with the verdict if it refuses.
     fn judge_logon(&mut self, now: Now, logon: &Message<'_>) -> Result<(), Verdict> {
         let id = &self.session.config().id;
-        let Err(refusal) = self.application.judge_logon(logon, id) else { return Ok(()) };
+        let application = &mut self.application;
+        // Whoever knows two CompIDs can bring this about: it costs the connection, not the session.
+        let judged = catch_unwind(AssertUnwindSafe(|| application.judge_logon(logon, id)));
+        let judged = judged.unwrap_or_else(|_| {
+            tell!(self, now, Refused, error, "judging a Logon(A) panicked: it is refused");
+            Err(LogonRefusal::new("not available"))
+        });
+        let Err(refusal) = judged else { return Ok(()) };
         tell!(self, now, Refused, warn, why = %refusal.text, "Logon(A) refused");
         Err(self.session.deny_logon(now, logon, &refusal.text, &mut self.out))
     }
@@ -364,6 +377,7 @@ impl Desk {
         now: Now,
         message: &Message<'_>,
         verdict: Verdict,
+        left: &mut u32,
     ) -> Result<(), Down> {
         self.counters.messages_in += 1;
         if self.wants_wire {
@@ -371,7 +385,16 @@ impl Desk {
         }
         self.note_remarks(now);
         self.act_on_one(now, message, verdict)?;
-        while let Some(held) = self.session.take_held() {
+        self.act_on_held(now, left)
+    }
+
+    /// Carries out what the session makes of messages that were kept above a gap and have their
+    /// turn now, as far as this turn still takes messages.
+    pub(crate) fn act_on_held(&mut self, now: Now, left: &mut u32) -> Result<(), Down> {
+        while *left > 0
+            && let Some(held) = self.session.take_held()
+        {
+            *left -= 1;
             let mut index = std::mem::take(&mut self.held_index);
             let mut acted = Ok(());
             // It was whole and sound when it was kept.

@@ -121,7 +121,8 @@ impl Link {
             return Ok(Turn { progress: false, again });
         }
         let now = clock();
-        let mut outcome = desk.cut.take().map_or(Ok(()), |reason| Err(Down::Session(reason)));
+        // What the last turn has left of the messages kept above a gap comes before all else.
+        let mut outcome = desk.act_on_held(now, &mut left);
         while outcome.is_ok() && !inbox.bytes().is_empty() {
             if left == 0 {
                 // The other sessions of the worker have their turn first.
@@ -139,7 +140,7 @@ impl Link {
                             // 4 session
                             let verdict = desk.receive(now, &message);
                             // 5 application, which 6 encodes its answers
-                            outcome = desk.act(now, &message, verdict);
+                            outcome = desk.act(now, &message, verdict, &mut left);
                         }
                         Err(reason) => {
                             end = desk.lost_with(inbox, end);
@@ -158,6 +159,7 @@ impl Link {
                 }
             }
         }
+        *unseen |= left == 0 && desk.session.holds_next();
         desk.send_queued(now, queue);
         desk.put_queued(now, queue).map_err(Down::Store)?;
         // 7 store

@@ -60,7 +60,7 @@ table!(NumbersConfig: request_missing, too_low as TooLowWord, too_low_at_logon a
 table!(LogonConfig: expected_username as Given, expected_password as Hidden,
     username as Given, password as Hidden, new_password as Hidden, fields as Fields,
     default_cstm_appl_ver_id as Given, test_message_indicator as IsTest,
-    max_message_size, check_encrypt_method, quiet);
+    max_message_size, check_encrypt_method, count_refusals, quiet);
 
 /// Reads a table; what it leaves out has its default.
 pub(crate) fn table<'de, D: Deserializer<'de>, T: Table>(d: D) -> Result<T, D::Error> {

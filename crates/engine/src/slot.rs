@@ -116,6 +116,8 @@ pub(crate) struct Slot {
     pub(crate) shared: Arc<Shared>,
     dial: Option<Dial>,
     pub(crate) up: bool,
+    /// The counterparty sends nothing more: what has come is still to be read.
+    pub(crate) read_closed: bool,
     pub(crate) failed: bool,
     ended: Option<Disconnect>,
     /// The failure of the connection has been told since the last one that stood.
@@ -151,6 +153,7 @@ impl Slot {
             window,
             expires_at,
             reopening: Reopening::default(),
+            read_closed: false,
             logons: 0,
             clocks_ns: 0,
         };
@@ -313,6 +316,7 @@ impl Slot {
         drop(link);
         self.logons = logons;
         self.up = true;
+        self.read_closed = false;
         self.warned = false;
         self.closing = false;
         self.look_at = self.look_at.map(|_| 0);
@@ -387,6 +391,7 @@ impl Slot {
         match why {
             Down::Session(_) => {}
             // Once in a row of attempts: who waits for a counterparty sees why, not how often.
+            Down::Io(error) if self.up => self.lock().desk.tell_broken(now, error),
             Down::Io(error) => {
                 if !std::mem::replace(&mut self.warned, true) {
                     tracing::warn!(session = %self.shared.id, %error, "connection failed");
@@ -394,7 +399,10 @@ impl Slot {
             }
             Down::Store(error) => self.lock().desk.fail(error),
             Down::Panicked => {
-                tracing::error!(session = %self.shared.id, "panicked; the connection ends");
+                let seq = self.lock().desk.handled();
+                let what =
+                    "panicked: the connection ends; this message counts, and is not repeated";
+                tracing::error!(session = %self.shared.id, seq, what);
             }
         }
         let reason = why.reason();

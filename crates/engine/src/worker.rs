@@ -219,15 +219,12 @@ impl Worker {
         let mut ready = std::mem::take(&mut self.again);
         ready.extend(events.iter().filter(|e| e.token() != WAKE).map(|e| e.token().0));
         let woken = events.iter().any(|e| e.token() == WAKE);
-        let ended = events.iter().filter(|e| e.token() != WAKE && e.is_read_closed());
-        let ended: Vec<usize> = ended.map(|e| e.token().0).collect();
+        for ended in events.iter().filter(|e| e.token() != WAKE && e.is_read_closed()) {
+            self.slots[ended.token().0].read_closed = true;
+        }
         self.events = events;
         for i in ready.drain(..) {
             self.ready(i);
-        }
-        for i in ended {
-            // Edge-triggered: the end came with the last bytes, and there is no other event for it.
-            while self.turn(i).progress {}
         }
         // The list goes back with its memory, and with what the turns have added to it.
         ready.append(&mut self.again);
@@ -240,7 +237,10 @@ impl Worker {
 
     fn ready(&mut self, i: usize) {
         if self.slots[i].up {
-            if self.turn(i).again {
+            let turn = self.turn(i);
+            // Edge-triggered: an end comes with the last bytes, and there is no other event for it.
+            let ends = turn.progress && self.slots[i].read_closed;
+            if self.slots[i].up && (turn.again || ends) {
                 self.again.push(i);
             }
         } else {

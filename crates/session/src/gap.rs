@@ -297,6 +297,17 @@ impl Gap {
         room
     }
 
+    /// Whether the message with the expected number is kept.
+    pub(crate) fn holds(&self, next_num_in: u64) -> bool {
+        !self.held.is_empty() && self.held.contains_key(&next_num_in)
+    }
+
+    /// The numbers begin again: what was kept of the old ones is not delivered, and counted.
+    pub(crate) fn give_up(&mut self) {
+        self.passed_over += self.held.len() as u64;
+        self.clear();
+    }
+
     /// The kept message with the expected number.
     pub(crate) fn take(&mut self, next_num_in: u64) -> Option<Vec<u8>> {
         // Mostly nothing is held: no search.

@@ -8,7 +8,7 @@ use crate::config::{BeginString, CompIdPolicy, Now};
 use crate::outbox::{Kind, Outbox};
 use crate::session::Session;
 use crate::state::{Event, State};
-use crate::verdict::{Disconnect, Verdict};
+use crate::verdict::{Disconnect, Remark, Verdict};
 
 /// Routing fields that go back reversed: OnBehalfOf* received becomes DeliverTo* sent.
 const REVERSE_ROUTE: [(Tag, Tag); 6] = [
@@ -149,9 +149,10 @@ impl Session {
         let Rejected { seq, msg_type, message } = rejected;
         // FIX Session: two sides that fault each other's would reject rejects for ever.
         if msg_type == b"3" {
-            self.faulty_reject = Some(reject);
+            self.remark = Some(Remark::FaultyReject(reject));
             return;
         }
+        self.remark = Some(Remark::Rejected { seq, reject });
         self.write_reject(now, out, |body| {
             if let Some(message) = message {
                 reverse_route(body, message, begin_string);

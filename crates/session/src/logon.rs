@@ -150,7 +150,9 @@ impl Session {
         (logon, text, why): (&Message<'_>, &str, Disconnect),
         out: &mut Outbox,
     ) {
-        let is_stranger = self.state == State::LogonAwaited && !self.proves_itself(logon);
+        let is_stranger = self.state == State::LogonAwaited
+            && !self.config.logon.count_refusals
+            && !self.proves_itself(logon);
         let (next_num_out, entries) = (self.next_num_out, out.entries.len());
         self.write_logout(now, text, Some(why), out);
         if is_stranger {
@@ -186,7 +188,7 @@ impl Session {
         if live && !unasked {
             // The answer to our own reset in mid-session: ours has begun with our Logon(A).
             self.next_num_in = 1;
-            self.gap.clear();
+            self.gap.give_up();
         } else if live || unasked {
             self.reset_numbers(ResetCause::Counterparty, out);
             // Our own Logon(A), already sent, counts as the first message of the new numbering.
@@ -213,7 +215,7 @@ impl Session {
     fn reset_at_the_end(&mut self, terms: &Terms, out: &mut Outbox) -> Verdict {
         if terms.answers_reset {
             self.next_num_in = 2;
-            self.gap.clear();
+            self.gap.give_up();
             self.forget_reset();
             return Verdict::Handled;
         }
@@ -235,27 +237,23 @@ impl Session {
     fn number_problem(&mut self, terms: &Terms) -> Option<Disconnect> {
         let (expected, received) = (self.next_num_in, terms.seq);
         let policy = self.config.numbers;
-        if received < expected {
-            match policy.too_low_at_logon {
-                TooLowAtLogon::Logout => {
-                    return Some(Disconnect::MsgSeqNumTooLow { expected, received });
-                }
-                // FIX Session: numbers begin at 1.
-                TooLowAtLogon::Accept if received == 0 => {
-                    return Some(Disconnect::MsgSeqNumTooLow { expected, received });
-                }
-                TooLowAtLogon::Accept => self.next_num_in = received,
-            }
+        let low = Disconnect::MsgSeqNumTooLow { expected, received };
+        // FIX Session: numbers begin at 1.
+        let accepts = policy.too_low_at_logon == TooLowAtLogon::Accept && received > 0;
+        if received < expected && !accepts {
+            return Some(low);
         }
         let gap_max = u64::from(policy.gap_at_logon_max);
         if gap_max > 0 && received > expected.saturating_add(gap_max) {
             return Some(Disconnect::MissedReset { expected, received });
         }
-        let next_expected = terms.next_expected?;
-        (next_expected > self.next_num_out).then_some(Disconnect::NextExpectedTooHigh {
-            next: self.next_num_out,
-            received: next_expected,
-        })
+        let next = self.next_num_out;
+        if let Some(received) = terms.next_expected.filter(|theirs| *theirs > next) {
+            return Some(Disconnect::NextExpectedTooHigh { next, received });
+        }
+        // Behind all that may refuse it: a refused Logon(A) moves nothing.
+        self.next_num_in = expected.min(received);
+        None
     }
 
     fn log_on(&mut self, now: Now, terms: &Terms, out: &mut Outbox) -> Verdict {

@@ -81,6 +81,12 @@ impl Session {
         verdict
     }
 
+    /// Whether a kept message has its turn now.
+    #[must_use]
+    pub fn holds_next(&self) -> bool {
+        self.gap.holds(self.next_num_in)
+    }
+
     /// The next kept message whose turn has come: parse it, pass it to [`Session::receive_held`].
     pub fn take_held(&mut self) -> Option<Vec<u8>> {
         self.gap.take(self.next_num_in)

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use transfix_codec::encode::{Header, is_msg_type};
 use transfix_codec::{
-    Body, FrameWriter, Misuse, Precision, Reject, Rules, Scratch, Switches, Tag, Timestamp, tag,
+    Body, FrameWriter, Misuse, Precision, Rules, Scratch, Switches, Tag, Timestamp, tag,
 };
 
 use crate::config::{ApplVerId, Config, Now, Role, SessionId};
@@ -65,7 +65,7 @@ pub struct Session {
     /// The last connection ended without its reset, with the process.
     pub(crate) reset_due: bool,
     /// What is to be told about the last message.
-    pub(crate) faulty_reject: Option<Reject>,
+    pub(crate) remark: Option<Remark>,
     /// The next numbers inbound and outbound when the link came up, or as they were set since.
     pub(crate) at_connection: (u64, u64),
     /// A Logon(A) was accepted in this connection.
@@ -149,7 +149,7 @@ impl Session {
             poss_dup: false,
             reset_wanted: false,
             before_reset: None,
-            faulty_reject: None,
+            remark: None,
             at_connection: (next_num_in, next_num_out),
             was_active: false,
             ended: None,
@@ -201,7 +201,7 @@ impl Session {
     #[inline]
     pub fn take_remark(&mut self) -> Option<Remark> {
         match self.gap.take_passed_over() {
-            0 => self.faulty_reject.take().map(Remark::FaultyReject),
+            0 => self.remark.take(),
             count => Some(Remark::PassedOver(count)),
         }
     }
@@ -395,7 +395,7 @@ impl Session {
     pub(crate) fn reset_numbers(&mut self, cause: ResetCause, out: &mut Outbox) {
         self.reset_due = false;
         self.before_reset = None;
-        self.gap.clear();
+        self.gap.give_up();
         // One by the schedule is kept in any case: it is the moment that counts.
         let moved = (self.next_num_in, self.next_num_out) != (1, 1);
         if moved || cause == ResetCause::Schedule {

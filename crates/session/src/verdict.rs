@@ -24,8 +24,8 @@ pub enum Verdict {
     /// A Logon(A) with ResetSeqNumFlag(141)=Y was accepted on a live session: both numbers have
     /// begun again.
     Reset,
-    /// The same; and the counterparty's NextExpectedMsgSeqNum(789) asks for our messages `begin` to
-    /// `end`, both included.
+    /// A Logon(A) was accepted, and the counterparty's NextExpectedMsgSeqNum(789) asks for our
+    /// messages `begin` to `end`, both included.
     LoggedOnThenResend {
         /// First MsgSeqNum(34) that it lacks.
         begin: u64,
@@ -48,12 +48,19 @@ pub enum Verdict {
 /// What no verdict and no answer on the wire tells, and an operator should know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Remark {
-    /// So many messages that were kept above a gap are covered by a SequenceReset(4): the
-    /// counterparty has given up what it had sent already, and it is not delivered.
+    /// So many messages that were kept above a gap are covered by a SequenceReset(4) or a reset:
+    /// the counterparty has given up what it had sent already, and it is not delivered.
     PassedOver(u64),
     /// A Reject(3) of the counterparty is itself wrong. It counts; nothing goes back, or two sides
     /// that fault each other's would reject rejects for ever.
     FaultyReject(Reject),
+    /// A message of the counterparty was answered by Reject(3).
+    Rejected {
+        /// Its MsgSeqNum(34); 0 if it cannot be read.
+        seq: u64,
+        /// Why.
+        reject: Reject,
+    },
 }
 
 impl fmt::Display for Remark {
@@ -61,11 +68,14 @@ impl fmt::Display for Remark {
         match self {
             Self::PassedOver(count) => write!(
                 f,
-                "{count} messages kept above a gap were covered by a SequenceReset(4) and are not \
-                 delivered"
+                "{count} messages kept above a gap were covered by a SequenceReset(4), or by a \
+                 reset of the numbers, and are not delivered"
             ),
             Self::FaultyReject(reject) => {
                 write!(f, "a Reject(3) of the counterparty is itself wrong: {reject}")
+            }
+            Self::Rejected { seq, reject } => {
+                write!(f, "rejected MsgSeqNum(34) {seq} of the counterparty: {reject}")
             }
         }
     }
@@ -203,7 +213,8 @@ impl fmt::Display for Disconnect {
             Self::LinkLost => f.write_str("the connection was lost"),
             Self::LogonUnanswered => f.write_str(
                 "the counterparty closed the connection before it answered our Logon(A): check \
-                 SenderCompID(49), TargetCompID(56) and BeginString(8) with it",
+                 SenderCompID(49), TargetCompID(56) and BeginString(8) with it, and whether its \
+                 session is up and has no other connection",
             ),
             Self::ApplicationNotAvailable => f.write_str("application not available"),
             Self::Application => f.write_str("the application ended the session"),

@@ -162,9 +162,11 @@ impl Desk {
         }
         self.store.go_on();
         tracing::info!(session = %self.id(), "the session is ready again");
-        if std::mem::take(&mut self.panicked) || (was_ahead && had != self.stored) {
+        if self.panicked || (was_ahead && had != self.stored) {
             self.tell_undone(had);
         }
+        // Behind the call, which may panic once more.
+        self.panicked = false;
         self.return_late(now, queue);
         Ok(())
     }

@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use transfix_codec::{CheckSumPolicy, FieldIndex, Garbled, Message, tag};
+use transfix_codec::{Garbled, Message, raw, tag};
 use transfix_session::{Now, Remark, Verdict};
 use transfix_store::Store;
 
@@ -36,7 +36,9 @@ impl Desk {
             return;
         }
         // A duplicate has been told before.
-        let is_new = message.msg_seq_num() == Ok(self.expected);
+        let next = self.session.next_num_in();
+        let seq = message.msg_seq_num();
+        let is_new = seq.is_ok_and(|seq| self.expected <= seq && seq < next);
         if !is_new || !matches!(verdict, Verdict::Handled | Verdict::Deliver) {
             return;
         }
@@ -53,15 +55,20 @@ impl Desk {
     /// MsgType(35) of a message that was sent: FIX 4.0 and 4.1 have no RefMsgType(372).
     fn stored_msg_type(&mut self, seq: u64) -> Cow<'static, [u8]> {
         let Ok(Some(stored)) = self.store.outbound(seq) else { return Cow::Borrowed(b"") };
-        let mut index = FieldIndex::default();
-        let message = Message::parse(stored.bytes, &mut index, CheckSumPolicy::Ignore);
-        message.map_or(Cow::Borrowed(b""), |message| Cow::Owned(message.msg_type().to_vec()))
+        // It stands third: nothing else of a long message need be looked at.
+        let msg_type = raw::fields(stored.bytes).nth(2).filter(|field| field.tag == tag::MSG_TYPE);
+        msg_type.map_or(Cow::Borrowed(b""), |field| Cow::Owned(field.value.to_vec()))
     }
 
     /// Another connection of this session was closed.
     pub(crate) fn refused_connection(&mut self, now: Now, why: &str) {
         self.counters.refused += 1;
         tell!(self, now, Refused, warn, why, "refused a connection");
+    }
+
+    /// The connection broke: what follows is told as its end.
+    pub(crate) fn tell_broken(&mut self, now: Now, error: &std::io::Error) {
+        tell!(self, now, Ended, warn, %error, "the connection broke");
     }
 
     pub(super) fn tell_logon(&mut self, now: Now) {

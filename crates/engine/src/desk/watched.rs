@@ -3,7 +3,7 @@
 //!
 //! Invariant: the error that made it fail is logged, once; what follows from it is not.
 
-use transfix_session::SessionId;
+use transfix_session::{Disconnect, SessionId};
 use transfix_store::{Numbers, Record, Store, StoreError, Stored};
 
 /// What is known of a failure.
@@ -44,8 +44,10 @@ impl Watched {
 
     /// Nothing more is put before the store is open again, though it has not failed itself.
     pub(super) fn abandon(&mut self) {
-        let numbers = self.store.numbers();
-        self.failure.get_or_insert(Failure { numbers, is_too_large: false });
+        if self.failure.is_none() {
+            self.failure = Some(Failure { numbers: self.store.numbers(), is_too_large: false });
+            self.cause = Disconnect::Panicked.to_string();
+        }
     }
 
     fn fail_after(&mut self, numbers: Numbers, error: &StoreError) {

@@ -12,8 +12,8 @@ use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use transfix::{
-    Application, BeginString, BusinessReject, Durability, Engine, EngineSettings, Message, Role,
-    SessionId, SessionRef, SessionSettings, Settings, ThreadLost,
+    Application, BeginString, BusinessReject, Durability, Engine, EngineSettings, LogonRefusal,
+    Message, Role, SessionId, SessionRef, SessionSettings, Settings, ThreadLost, tag,
 };
 
 use socket::Socket;
@@ -88,6 +88,40 @@ fn a_judgement_that_panics_or_takes_long_costs_its_connection_alone() {
     assert!(slow.next().contains("\x0135=A\x01"), "it only had to wait");
     let found: Vec<_> = engine.sessions().map(|s| s.id().target_comp_id.to_string()).collect();
     assert_eq!(found, ["C0", "C1", "C2", "C3", "C4", "SLOW"], "with those from templates");
+}
+
+/// Panics at a password that is none.
+struct Fragile;
+
+impl Application for Fragile {
+    fn on_message(
+        &mut self,
+        _: &Message<'_>,
+        _: &mut SessionRef<'_>,
+    ) -> Result<(), BusinessReject> {
+        Ok(())
+    }
+
+    fn judge_logon(&mut self, logon: &Message<'_>, _: &SessionId) -> Result<(), LogonRefusal> {
+        assert!(logon.raw(tag::PASSWORD).is_none(), "a bug of the application");
+        Ok(())
+    }
+}
+
+#[test]
+fn a_judgement_that_panics_does_not_cost_the_session() {
+    let _alone = alone();
+    let settings = Settings::of(venue("CLIENT"));
+    let engine = Engine::start(&settings, |_| Box::new(Fragile)).unwrap();
+    let address = engine.listening()[0];
+    for _ in 0..3 {
+        let mut wild = Socket::connect(address);
+        let logon = wild.frame("CLIENT", "A", 1, "98=0\x01108=30\x01554=x\x01141=Y\x01");
+        wild.write(&logon);
+        assert!(wild.next().contains("\x0158=not available\x01"));
+        assert_eq!(wild.next(), "");
+        logs_on(address, "CLIENT").log_out("CLIENT");
+    }
 }
 
 #[test]

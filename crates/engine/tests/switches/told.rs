@@ -181,6 +181,16 @@ fn the_counterpartys_words_reach_the_application() {
     assert_eq!(hall.next(), Event::Ended(Disconnect::LinkLost, String::new()), "of this one");
 }
 
+/// What is missing before it is given up: it is new all the same.
+#[test]
+fn a_reject_above_a_gap_that_is_given_up_is_told() {
+    let hall = Hall::start(venue(|s| s.numbers.request_missing = false));
+    let mut wire = hall.log_on();
+    wire.send("35=3|34=9|45=1|58=late");
+    let late = Event::Rejected(RejectedBy::Session, 1, "A".to_owned(), "late".to_owned());
+    assert_eq!(hall.next(), late);
+}
+
 #[test]
 fn a_reset_within_a_session_is_no_logon() {
     let hall = Hall::start(venue(|_| ()));

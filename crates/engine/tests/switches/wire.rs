@@ -55,6 +55,11 @@ impl Wire {
         }
     }
 
+    /// Sends nothing more.
+    pub(crate) fn end(&self) {
+        self.socket.shutdown(std::net::Shutdown::Write).unwrap();
+    }
+
     /// The next message, without framing, CompIDs and SendingTime(52); empty at the end.
     pub(crate) fn next(&mut self) -> String {
         loop {

@@ -73,6 +73,10 @@ pub struct LogonConfig {
     pub max_message_size: u32,
     /// Whether EncryptMethod(98) of the counterparty must be 0. Default true.
     pub check_encrypt_method: bool,
+    /// Whether the Logout(5) by which an acceptor refuses a Logon(A) takes one of our numbers, even
+    /// if the counterparty has not proven who it is: for counterparties that count it, such as
+    /// QuickFIX. Default false: a stranger could move our numbers.
+    pub count_refusals: bool,
     /// Whether a bad Logon(A) is answered by nothing but the disconnection. Default false.
     pub quiet: bool,
 }
@@ -90,6 +94,7 @@ impl Default for LogonConfig {
             test_message_indicator: None,
             max_message_size: 0,
             check_encrypt_method: true,
+            count_refusals: false,
             quiet: false,
         }
     }

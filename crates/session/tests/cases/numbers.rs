@@ -506,3 +506,26 @@ fn what_is_wrong_with_a_number_is_said() {
         assert_eq!(w.sent(), [format!("35=5|34=2|58={text}")], "{number}");
     }
 }
+
+#[test]
+fn a_refused_logon_moves_no_number() {
+    let mut w = World::new(Role::Acceptor, BeginString::Fix44, |config| {
+        config.numbers.too_low_at_logon = TooLowAtLogon::Accept;
+        config.numbers.next_expected = true;
+    });
+    w.session.set_next_num_in(4);
+    w.session.set_next_num_out(4);
+    assert!(matches!(w.receive("35=A|34=1|98=0|108=30|789=9999"), Verdict::Disconnect(_)));
+    assert_eq!(numbers(&w), (4, 4));
+}
+
+#[test]
+fn messages_kept_above_a_gap_that_a_reset_drops_are_told() {
+    let mut w = World::active(BeginString::Fix44);
+    for seq in [4, 5, 6] {
+        assert_eq!(w.receive(&format!("35=D|34={seq}|11=a")), Verdict::Held);
+    }
+    assert_eq!(w.receive("35=A|34=1|98=0|108=30|141=Y"), Verdict::Reset);
+    assert_eq!(w.session.take_remark(), Some(Remark::PassedOver(3)));
+    assert_eq!(w.session.take_remark(), None);
+}

@@ -251,7 +251,15 @@ impl Side {
                 Ok(Sent::Queued { .. }) => app.lock().queued(drawn.0),
                 Ok(Sent::Direct(seq) | Sent::Stored(seq)) => app.lock().accepted(drawn.0, seq),
                 // Nobody knows before the store has been opened again.
-                Err(SendError::Failed) => app.lock().accepted(drawn.0, next),
+                Err(SendError::Failed) => {
+                    let has_number = rig.look().next_num_out > next;
+                    let mut log = app.lock();
+                    log.accepted(drawn.0, next);
+                    // One for the queue is refused, unless the store has it all the same.
+                    if !has_number {
+                        log.forgotten.extend([drawn.0]);
+                    }
+                }
                 _ => {}
             }
             Ok(())
