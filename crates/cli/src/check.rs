@@ -18,6 +18,7 @@ use transfix::{Message, tag};
 use crate::input::{
     self, Choice, Delimiter, Dictionaries, Failure, Found, Pair, Place, Sink, Wrong, failed, parse,
 };
+use crate::show::count;
 use explain::Explain;
 
 const EXAMPLES: &str = "\
@@ -163,7 +164,8 @@ impl<W: Write> Checker<W> {
     /// Messages, errors, and errors by reason, the most frequent first.
     fn summary(&self) -> String {
         let Self { messages, wrong, garbled, .. } = self;
-        let mut text = format!("{messages} messages, {wrong} with errors, {garbled} garbled\n");
+        let mut text =
+            format!("{}, {wrong} with errors, {garbled} garbled\n", count(*messages, "message"));
         let mut rows: Vec<_> = self.reasons.iter().collect();
         rows.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
         for (reason, count) in rows {
@@ -381,7 +383,7 @@ mod tests {
             let found = explained("D", &body);
             assert!(found.len() == 1 && found[0].starts_with(expected), "{found:#?}\n{expected}");
             let (_, summary) = checked(&line("D", &body), false, &["conditions"]);
-            assert!(summary.starts_with("1 messages, 0 with errors"), "{summary}");
+            assert!(summary.starts_with("1 message, 0 with errors"), "{summary}");
         }
     }
 

@@ -16,6 +16,7 @@ use transfix::{
     Outcome, Rejected, Role, SessionId, SessionRef, SessionSettings, Settings,
 };
 
+use crate::events::connection_failure;
 use crate::input::failed;
 use crate::not_started::NotStarted;
 use crate::show::{Show, say};
@@ -150,7 +151,7 @@ fn connect(
     let (logons, logged_on) = channel();
     let seen = Arc::default();
     let mut client = Some(Client { show, quiet: args.quiet, logons, seen: Arc::clone(&seen) });
-    let ending = Ending { engine: Arc::default(), seen };
+    let ending = Ending { address: address.clone(), engine: Arc::default(), seen };
     let mut place = ending.engine();
     let at_signal = ending.clone();
     // In a thread of its own, since the editor may wait for a key all the while; before a session
@@ -186,6 +187,8 @@ fn printer(editor: &mut rustyline::DefaultEditor) -> Option<Box<dyn FnMut(String
 /// The end of the program, by command or by signal: whoever comes first has the engine.
 #[derive(Clone)]
 struct Ending {
+    /// Where the counterparty is.
+    address: String,
     engine: Arc<Mutex<Option<Engine>>>,
     seen: Arc<Mutex<Seen>>,
 }
@@ -207,8 +210,7 @@ impl Ending {
         // There is one session.
         let outcome = outcomes.first().map_or(&Outcome::NotConnected, |session| &session.outcome);
         let why = match (outcome, &seen.last_end) {
-            (_, Some((_, words))) if !seen.was_logged_on => format!("never logged on: {words}"),
-            (_, None) if !seen.was_logged_on => "never logged on".to_owned(),
+            (_, last) if !seen.was_logged_on => self.never_logged_on(last.as_ref()),
             (
                 Outcome::NotConnected | Outcome::Ended(Disconnect::LoggedOut),
                 Some((Disconnect::LoggedOut, _)),
@@ -220,6 +222,19 @@ impl Ending {
         };
         eprintln!("transfix connect: {why}");
         Some(ExitCode::FAILURE)
+    }
+
+    /// Why nobody has let us log on.
+    fn never_logged_on(&self, last: Option<&(Disconnect, String)>) -> String {
+        let why = match last {
+            // By us, at the end of the program.
+            Some((Disconnect::Operator | Disconnect::LoggedOut, _)) => {
+                "no answer to our Logon(A)".to_owned()
+            }
+            Some((_, words)) => words.clone(),
+            None => connection_failure().unwrap_or_else(|| "not connected yet".to_owned()),
+        };
+        format!("never logged on to {}: {why}", self.address)
     }
 
     /// Logs out, and ends the process.

@@ -4,12 +4,17 @@
 //! Invariant: a thread of the engine never waits for standard error; what finds no room in the
 //! queue is counted, and the count is a line as soon as there is room again.
 
+use std::fmt::Debug;
 use std::io::{self, IsTerminal, Write};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 
-use tracing::Level;
+use tracing::field::{Field, Visit};
+use tracing::{Event, Level, Subscriber};
 use tracing_appender::non_blocking::{ErrorCounter, NonBlocking, NonBlockingBuilder, WorkerGuard};
 use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::layer::{Context, Layer, SubscriberExt as _};
+use tracing_subscriber::util::SubscriberInitExt as _;
 
 /// Lines that may wait for a reader.
 const LINES_MAX: usize = 4_096;
@@ -21,8 +26,47 @@ pub(crate) fn show(level: Level) -> WorkerGuard {
     let (queue, guard) = builder.thread_name("events").finish(io::stderr());
     let counted = Counted { dropped: queue.error_counter(), queue, told: AtomicUsize::new(0) };
     let colored = io::stderr().is_terminal();
-    tracing_subscriber::fmt().with_writer(counted).with_ansi(colored).with_max_level(level).init();
+    let lines = tracing_subscriber::fmt().with_writer(counted).with_ansi(colored);
+    lines.with_max_level(level).finish().with(Failures).init();
     guard
+}
+
+/// Why the last attempt to connect failed that the engine has told of.
+static FAILURE: Mutex<Option<String>> = Mutex::new(None);
+
+/// Why a connection could not be made, as far as the engine has told.
+pub(crate) fn connection_failure() -> Option<String> {
+    FAILURE.lock().unwrap_or_else(PoisonError::into_inner).clone()
+}
+
+/// Keeps the last failure to connect.
+struct Failures;
+
+impl<S: Subscriber> Layer<S> for Failures {
+    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+        let mut found = Failure::default();
+        event.record(&mut found);
+        if found.is_one {
+            *FAILURE.lock().unwrap_or_else(PoisonError::into_inner) = Some(found.error);
+        }
+    }
+}
+
+/// What an event says, if it is of a failure to connect.
+#[derive(Default)]
+struct Failure {
+    is_one: bool,
+    error: String,
+}
+
+impl Visit for Failure {
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        match field.name() {
+            "message" => self.is_one = format!("{value:?}") == "connection failed",
+            "error" => self.error = format!("{value:?}"),
+            _ => {}
+        }
+    }
 }
 
 /// The queue, and how many of the lines that found no room in it were told.

@@ -91,6 +91,7 @@ fn write(args: &Args) -> Result<String, String> {
     let dictionary = dictionary(args)?;
     let options = Options::new(&module(args)).messages(&args.messages).form(Form::File);
     let text = generate(&dictionary, &options).map_err(|unknown| unknown.to_string())?;
+    let mut report = String::new();
     let mut files = vec![(format!("{}.rs", options.module()), text)];
     if let Some(role) = args.skeleton {
         files[0].0.insert_str(0, "src/");
@@ -101,12 +102,13 @@ fn write(args: &Args) -> Result<String, String> {
             version: &base.name,
             role,
             args,
+            transfix: skeleton::transfix(args.transfix.as_deref())?,
         };
+        report.push_str(&format!("the package transfix: {}\n", plan.transfix));
         let program = plan.files()?;
         refuse_to_overwrite(&args.output, &program)?;
         files.extend(program);
     }
-    let mut report = String::new();
     for (name, text) in files {
         let path = args.output.join(name);
         save(&path, &text)?;

@@ -17,6 +17,7 @@ use transfix::codec::{CheckSumPolicy, FieldIndex};
 use crate::input::{
     self, Choice, Delimiter, Dictionaries, Failure, Found, Place, Sink, Wrong, failed, parse,
 };
+use crate::show::count;
 use select::Selection;
 
 const EXAMPLES: &str = "\
@@ -245,8 +246,13 @@ impl<W: Write> Printer<W> {
     fn report(&self) {
         let mut err = io::stderr().lock();
         let _ = match self.selection.is_all() {
-            true => writeln!(err, "{} messages", self.messages),
-            false => writeln!(err, "{} of {} messages", self.messages, self.messages + self.others),
+            true => writeln!(err, "{}", count(self.messages, "message")),
+            false => writeln!(
+                err,
+                "{} of {}",
+                self.messages,
+                count(self.messages + self.others, "message")
+            ),
         };
         if self.garbled > 0 {
             let _ = writeln!(err, "{} garbled:", self.garbled);

@@ -44,6 +44,14 @@ impl Watch for Printer {
         self.show.frame(transfix::clock::now().utc, direction, frame);
     }
 
+    fn recovered(&mut self, id: &SessionId, orders: u64) {
+        say(&format!("{id}: {orders} orders recovered from the journal"));
+    }
+
+    fn not_recovered(&mut self, id: &SessionId, why: &str) {
+        say(&format!("{id}: no orders are taken until its book is recovered at a logon: {why}"));
+    }
+
     fn session(&mut self, id: &SessionId, ended: Option<Disconnect>) {
         match ended {
             None => self.show.line(&format!("{id} logged on")),
@@ -103,9 +111,5 @@ fn venue(session: &SessionSettings, ids: Ids, quiet: bool) -> Result<Box<dyn App
     let version = session.default_appl_ver_id.map(ApplVerId);
     let show = if quiet { Show::quiet() } else { Show::new(session.begin_string, version, "")? };
     let printer = Printer { show };
-    let venue = Venue::recover(&session.store_path(), ids, printer)?;
-    if venue.orders() > 0 {
-        say(&format!("{}: {} orders recovered from the journal", session.id(), venue.orders()));
-    }
-    Ok(Box::new(venue))
+    Ok(Box::new(Venue::recover(&session.id(), session.store_path(), ids, printer)))
 }

@@ -12,6 +12,11 @@ pub(crate) fn say(text: &str) {
     let _ = writeln!(std::io::stdout(), "{text}");
 }
 
+/// `1 message`, `2 messages`.
+pub(crate) fn count(n: u64, what: &str) -> String {
+    if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") }
+}
+
 /// Prints frames as `12:34:56.789 -> NewOrderSingle(D) seq 5 CLIENT->VENUE  ClOrdID=1 …`.
 pub(crate) struct Show {
     /// Of the session layer and of the application; none if frames are not shown.

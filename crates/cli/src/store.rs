@@ -24,6 +24,7 @@ use clap::Subcommand;
 use transfix::Timestamp;
 
 use crate::input::{Failure, failed, holds_store};
+use crate::show::count;
 
 /// Look into the stores of sessions, and set, repair or import one.
 #[derive(Debug, clap::Args)]
@@ -77,6 +78,14 @@ pub(crate) fn run(args: &Args) -> ExitCode {
 
 /// The directory, if it is one of a store.
 fn existing(path: &Path) -> Result<&Path, String> {
+    if path.is_file() {
+        let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty());
+        let dir = dir.unwrap_or(Path::new(".")).display();
+        return Err(format!(
+            "{} is a file; name the directory of the store: {dir}",
+            path.display()
+        ));
+    }
     if !path.is_dir() {
         return Err(format!("{}: no such directory", path.display()));
     }
@@ -131,7 +140,7 @@ fn size(bytes: u64) -> String {
     let units = [("GiB", 30), ("MiB", 20), ("KiB", 10)];
     let unit = units.into_iter().find(|(_, shift)| bytes >> shift > 0);
     unit.map_or_else(
-        || format!("{bytes} bytes"),
+        || count(bytes, "byte"),
         |(name, shift)| format!("{:.1} {name}", bytes as f64 / f64::from(1 << shift)),
     )
 }

@@ -3,7 +3,7 @@
 pub(crate) mod book;
 
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use transfix::codec::{CheckSumPolicy, FieldIndex};
 use transfix::store::journal;
@@ -21,6 +21,16 @@ pub(crate) trait Watch: Send {
         let _ = (direction, frame);
     }
 
+    /// The book was rebuilt from the journal.
+    fn recovered(&mut self, id: &SessionId, orders: u64) {
+        let _ = (id, orders);
+    }
+
+    /// The book could not be rebuilt, and no orders are taken.
+    fn not_recovered(&mut self, id: &SessionId, why: &str) {
+        let _ = (id, why);
+    }
+
     /// The session logged on (`None`) or ended its connection.
     fn session(&mut self, id: &SessionId, ended: Option<Disconnect>) {
         let _ = (id, ended);
@@ -33,21 +43,46 @@ pub(crate) struct Venue<W> {
     /// What the book is made of, in order: MsgSeqNum(34) and the message.
     taken: Vec<(u64, Vec<u8>)>,
     watch: W,
+    /// The journal that the book is still to be rebuilt from, before any order is taken.
+    unread: Option<PathBuf>,
 }
 
 impl<W: Watch> Venue<W> {
     /// A venue with an empty book.
     pub(crate) fn new(ids: Ids, watch: W) -> Self {
-        Self { book: Book::new(ids), taken: Vec::new(), watch }
+        Self { book: Book::new(ids), taken: Vec::new(), watch, unread: None }
     }
 
     /// A venue whose book is rebuilt from the orders that its session's journal holds; needs
     /// `keep_inbound` in the settings. A session without a journal has an empty book. Resting
     /// orders have the OrderID(37)s that were reported of them, if the journal has the reports.
-    pub(crate) fn recover(store_path: &Path, ids: Ids, watch: W) -> Result<Self, String> {
+    /// From a journal that cannot be read it is rebuilt at the next logon: the engine lets nobody
+    /// log on before it has opened the store.
+    pub(crate) fn recover(id: &SessionId, store_path: PathBuf, ids: Ids, watch: W) -> Self {
         let mut venue = Self::new(ids, watch);
+        venue.unread = Some(store_path);
+        venue.read_journal(id);
+        venue
+    }
+
+    /// Rebuilds the book, if that is still to be done.
+    fn read_journal(&mut self, id: &SessionId) {
+        let Some(path) = self.unread.take() else { return };
+        match self.rebuild(&path) {
+            Ok(()) if self.orders() > 0 => self.watch.recovered(id, self.orders()),
+            Ok(()) => {}
+            Err(why) => {
+                self.watch.not_recovered(id, &why);
+                self.taken.clear();
+                self.book = self.book.successor();
+                self.unread = Some(path);
+            }
+        }
+    }
+
+    fn rebuild(&mut self, store_path: &Path) -> Result<(), String> {
         if !store_path.exists() {
-            return Ok(venue);
+            return Ok(());
         }
         let entries = journal::read(store_path).map_err(|error| error.to_string())?;
         let mut index = FieldIndex::default();
@@ -59,15 +94,15 @@ impl<W: Watch> Venue<W> {
             let Ok(message) = message else { continue };
             if direction == journal::Direction::Inbound {
                 // The answers are in the journal already.
-                let _ = venue.take(stored.seq, &message);
+                let _ = self.take(stored.seq, &message);
             } else if let (Ok(id), Ok(order_id)) =
                 (message.text(tag::CL_ORD_ID), message.text(tag::ORDER_ID))
             {
                 reported.entry(id.to_owned()).or_insert_with(|| order_id.to_owned());
             }
         }
-        venue.book.rename(&reported);
-        Ok(venue)
+        self.book.rename(&reported);
+        Ok(())
     }
 
     /// Takes a message into the book.
@@ -102,6 +137,9 @@ impl<W: Watch> Application for Venue<W> {
         message: &Message<'_>,
         session: &mut SessionRef<'_>,
     ) -> Result<(), BusinessReject> {
+        if self.unread.is_some() {
+            return Err(BusinessReject::not_available());
+        }
         let begin_string = session.id().begin_string;
         let now = session.now().utc;
         for answer in self.take(message.msg_seq_num()?, message)? {
@@ -119,6 +157,7 @@ impl<W: Watch> Application for Venue<W> {
     }
 
     fn on_logon(&mut self, session: &mut SessionRef<'_>) {
+        self.read_journal(session.id());
         self.watch.session(session.id(), None);
     }
 

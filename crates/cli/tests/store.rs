@@ -265,7 +265,13 @@ fn damage_is_found_told_and_repaired_beside_the_original() {
     let Event::Note(note) = last else { panic!("{last:?}") };
     assert!(note.starts_with("repaired by alice (uid ") && note.contains(&store), "{note}");
     assert!(note.contains(lost) && note.contains("00000001.seg, byte "), "{note}");
-    expect(2, &["repair", &store, "--to", new]);
+    let again = expect(2, &["repair", &store, "--to", new]).err;
+    assert!(again.contains("there is a store already; name a new directory"), "{again}");
+    let itself = expect(2, &["repair", &store, "--to", &format!("{store}/.")]).err;
+    assert!(itself.contains("is the store itself"), "{itself}");
+    assert!(files(&path).iter().eq(&before), "the original stays");
+    let file = expect(2, &["verify", &format!("{store}/00000000.seg")]).err;
+    assert!(file.contains("is a file") && file.contains(&store), "{file}");
 }
 
 #[test]
@@ -282,6 +288,13 @@ fn what_others_have_put_there_is_told_and_a_renamed_session_takes_its_store_alon
     let args = ["repair", &store, "--to", new.to_str().unwrap(), "--session", "FIX.4.4-A-B"];
     assert!(expect(0, &args).out.contains("next_out 61"));
     assert!(expect(0, &["show", new.to_str().unwrap()]).out.contains("FIX.4.4-A-B"));
+    let misnamed = "new belongs to the session FIX.4.4-A-B, and its directory is named otherwise";
+    assert!(expect(0, &["verify", new.to_str().unwrap()]).out.contains(misnamed));
+    assert!(run(&["list", dir.path().to_str().unwrap()]).out.contains(misnamed));
+    let named = dir.path().join("FIX.4.4-A-B");
+    fs::rename(&new, &named).unwrap();
+    assert!(!expect(0, &["verify", named.to_str().unwrap()]).out.contains("named otherwise"));
+    fs::rename(&named, &new).unwrap();
     let opened = FileStore::open_for("FIX.4.4-A-C", &new, SMALL, 0).unwrap_err().to_string();
     assert!(opened.contains("belongs to the session FIX.4.4-A-B"), "{opened}");
     // A torn message that holds a batch of an older format.

@@ -63,6 +63,13 @@ pub(crate) fn load(path: &Path) -> Result<Settings, SettingsError> {
 }
 
 pub(crate) fn parse(path: &Path, text: &str) -> Result<Settings, SettingsError> {
+    match quickfix_section(text) {
+        Some(at) => Err(SettingsError::new(path, text, at, QUICKFIX.to_owned())),
+        None => parse_ours(path, text),
+    }
+}
+
+fn parse_ours(path: &Path, text: &str) -> Result<Settings, SettingsError> {
     let toml_error = |error: toml::de::Error| SettingsError::from_toml(path, text, &error);
     let root = DeTable::parse(text).map_err(toml_error)?;
     let mut settings = Settings::default();
@@ -131,6 +138,24 @@ pub(crate) fn parse(path: &Path, text: &str) -> Result<Settings, SettingsError> 
         settings.sessions.push(session);
     }
     Ok(settings)
+}
+
+/// What is said of a file that another engine reads.
+const QUICKFIX: &str = "these are settings of QuickFIX; ours are TOML with a [[session]] for each \
+                        session, and book/src/settings.md describes each key";
+
+/// Where a file of QuickFIX begins its sections: no name of ours has capitals.
+fn quickfix_section(text: &str) -> Option<usize> {
+    let mut at = 0;
+    text.split_inclusive('\n').find_map(|line| {
+        let begin = at;
+        at += line.len();
+        let word = line.trim();
+        let is_section = ["[DEFAULT]", "[SESSION]"].iter().any(|s| word.eq_ignore_ascii_case(s));
+        let is_key = word.split_once('=').is_some_and(|(key, _)| key.trim() == "ConnectionType");
+        // A [session] with one bracket is told as what it is.
+        ((is_section && word != "[session]") || is_key).then_some(begin)
+    })
 }
 
 /// What to do about a session that is there twice.
@@ -539,6 +564,18 @@ mod tests {
         let text = format!("{fixt}[session.appl_versions]\n4 = \"FIX42\"\n9 = \"FIX5SP2\"\n");
         let error = Settings::parse("my.toml", &text).unwrap_err().to_string();
         assert!(error.starts_with("my.toml:7: FIXT.1.1:A->B: "), "{error}");
+    }
+
+    #[test]
+    fn settings_of_quickfix_are_told_as_such() {
+        for (text, line) in [
+            ("# ours\n[DEFAULT]\nConnectionType=initiator\n[SESSION]\n", 2),
+            ("[Session]\nBeginString=FIX.4.4\n", 1),
+            ("\n\nConnectionType = acceptor\n", 3),
+        ] {
+            check(text, &format!("my.toml:{line}: {QUICKFIX}"));
+        }
+        check("[session]\n", "my.toml:1: write each session as [[session]], with two brackets");
     }
 
     #[test]

@@ -4,6 +4,8 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::record::Numbers;
+
 /// Why a store did not do what it was asked.
 #[non_exhaustive]
 pub enum StoreError {
@@ -36,6 +38,16 @@ pub enum StoreError {
     Locked {
         /// The lock file.
         path: PathBuf,
+    },
+    /// A copy of the store that was made earlier is in its place: what was committed since is not
+    /// there.
+    Older {
+        /// Its directory.
+        dir: Box<Path>,
+        /// The numbers that it has.
+        found: Box<Numbers>,
+        /// The numbers that were committed.
+        committed: Box<Numbers>,
     },
     /// A store that is not one of these: what it says itself.
     Own(io::Error),
@@ -99,6 +111,9 @@ impl fmt::Display for Damage {
     }
 }
 
+/// What follows when the cause is gone: for whoever runs an engine, and for users of commands.
+const THEN: &str = "then an engine opens the store again by itself; repeat a command";
+
 impl fmt::Display for StoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -106,12 +121,12 @@ impl fmt::Display for StoreError {
                 write!(f, "store file {}: {source}", path.display())?;
                 match source.kind() {
                     io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-                        f.write_str("; free some space, then open the store again")
+                        write!(f, "; free some space, {THEN}")
                     }
                     io::ErrorKind::PermissionDenied => {
-                        f.write_str("; allow this user to write there, then open the store again")
+                        write!(f, "; allow this user to write there, {THEN}")
                     }
-                    _ => f.write_str("; remove the cause, then open the store again"),
+                    _ => write!(f, "; remove the cause, {THEN}"),
                 }
             }
             Self::Damaged { path, reason: Damage::Version, offset } => write!(
@@ -144,6 +159,21 @@ impl fmt::Display for StoreError {
                 f,
                 "store lock {} is held; close the other process that uses this store",
                 path.display(),
+            ),
+            Self::Older { dir, found, committed } => write!(
+                f,
+                "an older copy of the store is in its place, {}: it ends at next_in {}, next_out \
+                 {}{}, and next_in {}, next_out {} was committed; put the store back, or, if it is \
+                 lost, compare the numbers with the counterparty's and start the process again",
+                dir.display(),
+                found.next_in,
+                found.next_out,
+                match found.created_ns == committed.created_ns {
+                    true => "",
+                    false => " of another reset",
+                },
+                committed.next_in,
+                committed.next_out,
             ),
             Self::Own(source) => source.fmt(f),
             Self::Poisoned => f.write_str("an earlier write failed; open the store again"),
@@ -201,7 +231,7 @@ mod tests {
         ] {
             let error = StoreError::Io { path: path(), source: kind.into() };
             let place = "store file store/A/00000001.seg: ";
-            check(&error, &format!("{place}{expected} open the store again"));
+            check(&error, &format!("{place}{expected}{}", THEN.trim_start_matches("then")));
         }
         let wrong = |reason| StoreError::Damaged { path: path(), offset: 64, reason };
         let place = "store file store/A/00000001.seg at byte 64: ";

@@ -21,6 +21,7 @@ use crate::recover::{self, Wanted};
 use crate::repair::{self, Repaired};
 use crate::retention::Keeper;
 use crate::segment::{self, Preparation, io_error};
+use crate::tip::{self, Tip};
 
 /// What a commit outlives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -175,6 +176,8 @@ pub struct FileStore<D: Disk = Files> {
     /// The first segment with messages to be found; earlier ones are kept for what waits there.
     pub(crate) border: u64,
     batch: Batch,
+    /// Of what was committed last.
+    tip: Option<Tip>,
     next: Option<Preparation<D>>,
     poisoned: bool,
     /// Of the last segment.
@@ -284,7 +287,7 @@ impl<D: Disk> FileStore<D> {
         };
         note_newest(&disk, dir, &options, &state.header)?;
         let batch = Batch::empty(state.tail);
-        let recover::State { ledger, segments, border, header, .. } = state;
+        let recover::State { ledger, segments, border, header, tip, .. } = state;
         let owner = if owner.is_nobody() { header.owner() } else { owner };
         let mut store = Self {
             disk,
@@ -294,6 +297,7 @@ impl<D: Disk> FileStore<D> {
             segments,
             border,
             batch,
+            tip,
             next: None,
             poisoned: false,
             header,
@@ -325,13 +329,15 @@ impl<D: Disk> FileStore<D> {
         let Some((mut state, _)) = recover::recover(disk, dir, wanted, durability)? else {
             return Err(io_error(dir, io::ErrorKind::NotFound.into()));
         };
+        tip::check(disk, dir, (self.tip, &self.ledger), &state)?;
         if self.options.is_durable() {
             let (map, tail) = (state.segments.last(), state.tail);
             touch(&mut map[..tail]);
             map.sync(0, tail).map_err(|source| io_error(&self.dir, source))?;
         }
         note_newest(&self.disk, &self.dir, &self.options, &state.header)?;
-        let recover::State { ledger, segments, border, header, tail } = state;
+        let recover::State { ledger, segments, border, header, tail, tip } = state;
+        self.tip = tip;
         (self.ledger, self.segments, self.border) = (ledger, segments, border);
         (self.header, self.seal) = (header, header.seal());
         self.batch = Batch::empty(tail);
@@ -524,7 +530,14 @@ fn begin<D: Disk>(
         sync_dir(disk, parent)?;
     }
     let segments = Segments { first: 0, maps: vec![map] };
-    Ok(recover::State { ledger: Ledger::new(numbers), segments, border: 0, header, tail: HEADER })
+    Ok(recover::State {
+        ledger: Ledger::new(numbers),
+        segments,
+        border: 0,
+        header,
+        tail: HEADER,
+        tip: None,
+    })
 }
 
 pub(crate) const fn change_of(record: &Record<'_>, place: Place, now_ns: u64) -> Change<Place> {
@@ -590,7 +603,7 @@ impl<D: Disk> Store for FileStore<D> {
         if self.poisoned {
             return Err(StoreError::Poisoned);
         }
-        let Batch { start, tail, first_len, .. } = self.batch;
+        let Batch { start, tail, first_len, last, .. } = self.batch;
         if tail == start {
             return Ok(());
         }
@@ -604,6 +617,9 @@ impl<D: Disk> Store for FileStore<D> {
         }
         let resets = self.ledger.staged.iter().any(|change| matches!(change, Change::Reset { .. }));
         self.ledger.commit();
+        let segment = self.segments.last_number() as u32;
+        let place = Place { segment, offset: last as u32 };
+        self.tip = Some(Tip::of(place, self.segments.last()));
         self.batch = Batch::empty(tail);
         if resets {
             // What lies before is no longer found; the files stay, as a journal.

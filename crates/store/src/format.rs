@@ -11,6 +11,8 @@ pub(crate) const ALIGN: usize = 8;
 /// A record with its header and padding is at most this long: 16 MiB.
 pub(crate) const RECORD_MAX: usize = 16 << 20;
 
+/// Where the checksum of a record stands.
+const CRC: usize = 4;
 /// Where the flags of a record stand.
 const FLAGS: usize = 26;
 /// Where a record says its own place.
@@ -47,6 +49,11 @@ pub(crate) fn u64_at(bytes: &[u8], at: usize) -> u64 {
     let mut word = [0; 8];
     word.copy_from_slice(&bytes[at..at + 8]);
     u64::from_le_bytes(word)
+}
+
+/// The checksum of the record at this place.
+pub(crate) fn crc_at(file: &[u8], at: usize) -> u32 {
+    u32_at(file, at + CRC)
 }
 
 /// The bytes a record takes in the file, padding included, for a message of `len` bytes.
@@ -140,7 +147,7 @@ pub(crate) fn seal_record(place: &mut [u8], at: usize, len: u32, flags: u8, seal
     place[FLAGS] = flags;
     place[PLACE..RECORD_HEADER].copy_from_slice(&own.to_le_bytes());
     let crc = record_crc(place, len) ^ hidden;
-    place[4..8].copy_from_slice(&crc.to_le_bytes());
+    place[CRC..CRC + 4].copy_from_slice(&crc.to_le_bytes());
 }
 
 /// The flags of a written record.

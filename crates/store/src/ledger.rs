@@ -71,6 +71,11 @@ impl<L: Copy> Index<L> {
         self.entries.get(position).copied()
     }
 
+    /// The lowest and the highest number.
+    pub(crate) fn ends(&self) -> Option<(u64, u64)> {
+        Some((self.entries.front()?.0, self.entries.back()?.0))
+    }
+
     fn forget_to(&mut self, seq: u64) {
         while self.entries.front().is_some_and(|first| first.0 <= seq) {
             self.entries.pop_front();

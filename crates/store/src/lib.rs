@@ -40,6 +40,7 @@ mod retention;
 mod search;
 mod segment;
 mod survey;
+mod tip;
 
 pub use disk::{Disk, FileLock, Files, Map};
 pub use error::{Damage, StoreError};

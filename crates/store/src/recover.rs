@@ -14,6 +14,7 @@ use crate::ledger::{Change, Ledger};
 use crate::newest;
 use crate::search::{Tail, tail};
 use crate::segment::{self, io_error};
+use crate::tip::Tip;
 
 /// A store as it was left.
 pub(crate) struct State<M> {
@@ -25,6 +26,8 @@ pub(crate) struct State<M> {
     pub(crate) header: SegmentHeader,
     /// Where the next batch goes in the last segment.
     pub(crate) tail: usize,
+    /// The last record of the last batch.
+    pub(crate) tip: Option<Tip>,
 }
 
 /// Which store is to be read.
@@ -68,8 +71,14 @@ pub(crate) fn recover<D: Disk>(
     };
     let border = newest.reset_segment;
     let segments = Segments { first: border, maps: Vec::new() };
-    let mut state =
-        State { ledger: Ledger::new(numbers), segments, border, header: newest, tail: 0 };
+    let mut state = State {
+        ledger: Ledger::new(numbers),
+        segments,
+        border,
+        header: newest,
+        tail: 0,
+        tip: None,
+    };
     let mut found = Recovered::default();
     let mut before: Option<SegmentHeader> = None;
     for number in newest.reset_segment..=last {
@@ -155,6 +164,7 @@ fn replay<M>(
             let change = change_of(&framed.record, place, framed.time_ns);
             state.ledger.apply(change);
             found.records += 1;
+            state.tip = Some(Tip::of(place, file));
             if matches!(change, Change::Reset { .. }) {
                 state.border = number;
                 state.segments.drop_before(first_needed(&state.ledger, number));

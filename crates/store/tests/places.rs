@@ -85,6 +85,119 @@ fn a_store_that_was_exchanged_for_another_is_not_gone_on_with() {
     assert!(matches!(FileStore::open(&ours, SMALL, 5), Err(StoreError::Locked { .. })));
 }
 
+fn put(store: &mut FileStore, record: Record<'_>) {
+    store.put(9, record).unwrap();
+    store.commit().unwrap();
+}
+
+/// Copies the store, in the state in which it is now.
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir(to).unwrap();
+    for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
+        fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
+    }
+}
+
+fn exchange(dir: &Path, away: &Path, other: &Path) {
+    fs::rename(dir, away).unwrap();
+    fs::rename(other, dir).unwrap();
+}
+
+#[test]
+fn an_older_copy_of_the_store_is_not_gone_on_with() {
+    type Change = fn(&mut FileStore);
+    let cases: [(&str, u64, Change, &str); 6] = [
+        ("sent", 3, |store| send(store).unwrap(), "next_out 4, and next_in 1, next_out 5"),
+        (
+            "nothing before",
+            0,
+            |store| send(store).unwrap(),
+            "next_out 1, and next_in 1, next_out 2",
+        ),
+        (
+            "sent into other segments",
+            3,
+            |store| (0..60).for_each(|_| send(store).unwrap()),
+            "next_out 4, and next_in 1, next_out 64",
+        ),
+        (
+            "received",
+            3,
+            |store| put(store, Record::NextIn(5)),
+            "next_in 1, next_out 4, and next_in 5, next_out 4",
+        ),
+        (
+            "queued",
+            3,
+            |store| put(store, Record::Queued { ticket: 1, bytes: b"35=D" }),
+            "next_out 4, and next_in 1, next_out 4",
+        ),
+        (
+            "reset",
+            3,
+            |store| put(store, Record::Reset),
+            "next_out 4 of another reset, and next_in 1, next_out 1",
+        ),
+    ];
+    for (what, before, change, numbers) in cases {
+        let dir = TempDir::new();
+        let [at, older, away] = ["store", "older", "away"].map(|name| dir.path().join(name));
+        let mut store = open(&at);
+        (0..before).for_each(|_| send(&mut store).unwrap());
+        copy(&at, &older);
+        change(&mut store);
+        let committed = store.numbers();
+        exchange(&at, &away, &older);
+        let mut refused = || {
+            let error = store.reopen().expect_err(what);
+            assert!(matches!(error, StoreError::Older { .. }), "{what}: {error}");
+            assert!(error.to_string().contains(numbers), "{what}: {error}");
+            assert!(matches!(send(&mut store), Err(StoreError::Poisoned)), "{what}");
+        };
+        refused();
+        // Nor at the next attempt.
+        refused();
+        exchange(&at, &older, &away);
+        store.reopen().unwrap();
+        assert_eq!(store.numbers(), committed, "{what}");
+        send(&mut store).unwrap();
+        drop(store);
+        // A new process cannot know better than its operator.
+        drop(open(&older));
+    }
+}
+
+#[test]
+fn a_repaired_store_and_one_that_an_operator_has_set_are_gone_on_with() {
+    let dir = TempDir::new();
+    let [at, new, away] = ["store", "new", "away"].map(|name| dir.path().join(name));
+    let mut store = open(&at);
+    (0..30).for_each(|_| send(&mut store).unwrap());
+    // Damage in the middle: what follows it moves when it is repaired.
+    let path = at.join("00000001.seg");
+    let mut bytes = fs::read(&path).unwrap();
+    bytes[400] ^= 1;
+    fs::write(&path, bytes).unwrap();
+    assert!(matches!(store.reopen(), Err(StoreError::Damaged { .. })));
+    FileStore::repair(&at, &new, None).unwrap();
+    exchange(&at, &away, &new);
+    store.reopen().unwrap();
+    send(&mut store).unwrap();
+    assert_eq!(store.numbers().next_out, 32);
+    // Lower numbers, and everything that was committed before them.
+    put(&mut store, Record::NextOut(40));
+    fs::remove_file(at.join("lock")).unwrap();
+    let mut other = open(&at);
+    for record in [Record::NextOut(7), Record::Reset] {
+        put(&mut other, record);
+    }
+    (0..40).for_each(|_| send(&mut other).unwrap());
+    let numbers = other.numbers();
+    drop(other);
+    store.reopen().unwrap();
+    assert_eq!(store.numbers(), numbers);
+}
+
 #[test]
 fn remains_of_segments_go_and_files_of_others_stay() {
     let dir = TempDir::new();

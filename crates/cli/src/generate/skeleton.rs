@@ -20,13 +20,15 @@ pub(super) struct Plan<'a> {
     pub(super) version: &'a str,
     pub(super) role: Role,
     pub(super) args: &'a Args,
+    /// Where the package transfix is.
+    pub(super) transfix: String,
 }
 
 impl Plan<'_> {
     /// The program's files, by their path in its directory.
     pub(super) fn files(&self) -> Result<Vec<(String, String)>, String> {
         let mut files = vec![
-            ("Cargo.toml", self.manifest()?),
+            ("Cargo.toml", self.manifest()),
             ("settings.toml", self.settings()?),
             ("src/main.rs", self.main()),
         ];
@@ -57,26 +59,13 @@ impl Plan<'_> {
         }
     }
 
-    fn manifest(&self) -> Result<String, String> {
-        let transfix = match &self.args.transfix {
-            Some(path) if is_transfix(path) => path.display().to_string(),
-            Some(path) => {
-                return Err(format!(
-                    "--transfix {}: no package transfix is there; name the directory of its \
-                     Cargo.toml, such as crates/engine of a checkout",
-                    path.display()
-                ));
-            }
-            None => found_transfix().ok_or(
-                "the package transfix is in no registry: say where it is, by --transfix DIR with \
-                 the directory of its Cargo.toml, such as crates/engine of a checkout",
-            )?,
-        };
-        Ok(format!(
+    fn manifest(&self) -> String {
+        format!(
             "[package]\nname = {:?}\nversion = \"0.1.0\"\nedition = \"2024\"\n\n\
-             [dependencies]\n{SUBSCRIBER}transfix = {{ path = {transfix:?} }}\n",
-            self.package()
-        ))
+             [dependencies]\n{SUBSCRIBER}transfix = {{ path = {:?} }}\n",
+            self.package(),
+            self.transfix
+        )
     }
 
     fn settings(&self) -> Result<String, String> {
@@ -294,11 +283,32 @@ fn is_transfix(directory: &Path) -> bool {
     manifest.is_ok_and(|text| text.lines().any(|line| line.trim() == "name = \"transfix\""))
 }
 
-/// The package transfix of the checkout that this program was built in.
+/// The directory of the package transfix: the one that was named, or one that is found.
+pub(super) fn transfix(named: Option<&Path>) -> Result<String, String> {
+    match named {
+        Some(path) if is_transfix(path) => Ok(path.display().to_string()),
+        Some(path) => Err(format!(
+            "--transfix {}: no package transfix is there; name the directory of its Cargo.toml, \
+             such as crates/engine of a checkout",
+            path.display()
+        )),
+        None => found_transfix().ok_or_else(|| {
+            "the package transfix is in no registry: say where it is, by --transfix DIR with the \
+             directory of its Cargo.toml, such as crates/engine of a checkout"
+                .to_owned()
+        }),
+    }
+}
+
+/// The package transfix of the checkout that this program was built in. If that is gone, of the one
+/// that this program lies in.
 fn found_transfix() -> Option<String> {
-    let program = std::env::current_exe().ok();
+    found_from(Path::new(env!("CARGO_MANIFEST_DIR")), std::env::current_exe().ok().as_deref())
+}
+
+fn found_from(built_in: &Path, program: Option<&Path>) -> Option<String> {
     let above = program.iter().flat_map(|path| path.ancestors().skip(1));
-    let mut places = above.chain([Path::new(env!("CARGO_MANIFEST_DIR"))]);
+    let mut places = [built_in].into_iter().chain(above);
     let engine = |place: &Path| [place.join("crates/engine"), place.join("../engine")];
     let found =
         places.find_map(|place| engine(place).into_iter().find(|path| is_transfix(path)))?;
@@ -320,3 +330,26 @@ fn absolute(path: &Path) -> String {
 
 /// The overlay that holds what `--extra-field` adds.
 const EXTRA_FIELDS: &str = "extra-fields.xml";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_checkout_that_it_was_built_in_goes_first() {
+        let dir = transfix_testkit::temp::TempDir::new();
+        let [built, other] = ["built", "other"].map(|name| dir.path().join(name));
+        for place in [&built, &other] {
+            let engine = place.join("crates/engine");
+            std::fs::create_dir_all(&engine).unwrap();
+            std::fs::write(engine.join("Cargo.toml"), "name = \"transfix\"\n").unwrap();
+        }
+        let found = |built_in: &Path| {
+            let program = other.join("target/debug/transfix");
+            found_from(built_in, Some(&program)).unwrap_or_default()
+        };
+        assert!(found(&built).ends_with("built/crates/engine"));
+        // A program that was carried elsewhere.
+        assert!(found(&dir.path().join("gone")).ends_with("other/crates/engine"));
+    }
+}

@@ -1,18 +1,17 @@
 //! Whether a store is sound, in a few words and in many.
 
+use std::fs;
 use std::path::Path;
 
 use transfix::store::{Fault, FileStore, Survey};
 
-use super::size;
+use super::{count, size};
+use crate::input::one_line;
 
 /// A few words.
 pub(super) fn health(dir: &Path, survey: &Survey) -> String {
     if !survey.faults.is_empty() {
-        let places = match survey.faults.len() {
-            1 => "1 place".to_owned(),
-            n => format!("{n} places"),
-        };
+        let places = count(survey.faults.len() as u64, "place");
         return format!("damaged in {places}, {}", lost(&survey.faults));
     }
     match FileStore::is_open(dir) {
@@ -23,6 +22,21 @@ pub(super) fn health(dir: &Path, survey: &Survey) -> String {
         Ok(false) => "sound".to_owned(),
         Err(error) => format!("sound, but {error}"),
     }
+}
+
+/// Says whose the store is, if its directory is named otherwise than an engine names it.
+pub(super) fn misnamed(dir: &Path, survey: &Survey) -> Option<String> {
+    // In the store a long name has a sum in place of its end.
+    const WHOLE_MAX: usize = 140;
+    let session = &survey.session;
+    let path = fs::canonicalize(dir).ok()?;
+    let names = [dir.file_name(), path.file_name()];
+    let is_named = names.into_iter().flatten().any(|name| name == session.as_str());
+    let is_told = !session.is_empty() && session.len() < WHOLE_MAX && !is_named;
+    is_told.then(|| {
+        let (dir, session) = (dir.display(), one_line(session));
+        format!("{dir} belongs to the session {session}, and its directory is named otherwise")
+    })
 }
 
 /// How many messages received it holds; without `keep_inbound` it holds none of those that came.
@@ -40,7 +54,7 @@ pub(super) fn lost(faults: &[Fault]) -> String {
     let bytes: u64 = faults.iter().map(|fault| fault.lost_bytes).sum();
     let mut parts = Vec::new();
     if sent > 0 {
-        parts.push(format!("{sent} messages sent lost"));
+        parts.push(format!("{} sent lost", count(sent, "message")));
     }
     if bytes > 0 {
         parts.push(format!("{} lost", size(bytes)));

@@ -16,7 +16,7 @@ use transfix::{Timestamp, check_msg_type, clock, tag};
 
 use self::quickfix::{Foreign, Origin};
 use super::select::value;
-use super::{ended, refused, say, set_next};
+use super::{count, ended, refused, say, set_next};
 use crate::input::{failed, holds_store};
 
 /// Make a store of one that another engine has left.
@@ -95,18 +95,18 @@ pub(super) fn run(args: &Args) -> ExitCode {
         }
     };
     let note = format!(
-        "imported by {} from {} {}/{session}, {} differences",
+        "imported by {} from {} {}/{session}, {}",
         set_next::author(),
         args.from.name(),
         args.dir.display(),
-        foreign.differences.len(),
+        count(foreign.differences.len() as u64, "difference"),
     );
     match write(&args.to, &foreign, (next_in, next_out), &note) {
         Ok(()) => ended(
             say(format!(
-                "{}: {} messages, next_in {next_in}, next_out {next_out}",
+                "{}: {}, next_in {next_in}, next_out {next_out}",
                 args.to.display(),
-                foreign.messages.len(),
+                count(foreign.messages.len() as u64, "message"),
             ))
             .map(|()| ExitCode::SUCCESS),
         ),

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use comfy_table::{CellAlignment, Table, presets};
 use transfix::store;
 
-use super::health::{health, received};
+use super::health::{health, misnamed, received};
 use super::{ended, moment, say, size};
 use crate::input::{Failure, failed};
 
@@ -77,7 +77,7 @@ fn list(args: &Args, stores: &[PathBuf]) -> Result<ExitCode, Failure> {
             column.set_cell_alignment(CellAlignment::Right);
         }
     }
-    let mut code = ExitCode::SUCCESS;
+    let (mut code, mut notes) = (ExitCode::SUCCESS, Vec::new());
     for dir in stores {
         let name = dir.strip_prefix(&args.dir).unwrap_or(dir);
         let name = if name.as_os_str().is_empty() { dir } else { name };
@@ -92,6 +92,7 @@ fn list(args: &Args, stores: &[PathBuf]) -> Result<ExitCode, Failure> {
         if !survey.faults.is_empty() {
             code = ExitCode::FAILURE;
         }
+        notes.extend(misnamed(dir, &survey));
         let numbers = survey.numbers.map(|numbers| [numbers.next_in, numbers.next_out]);
         let [next_in, next_out] = numbers.unwrap_or([1, 1]).map(|number| number.to_string());
         let last = survey.times_ns.map(|times| moment(times.1).to_string()[..17].to_owned());
@@ -110,6 +111,9 @@ fn list(args: &Args, stores: &[PathBuf]) -> Result<ExitCode, Failure> {
         say(format!("no store in {}", args.dir.display()))?;
     } else {
         say(table)?;
+    }
+    for note in notes {
+        say(note)?;
     }
     Ok(code)
 }

@@ -108,8 +108,5 @@ fn clear(dir: &Path, args: &Args) -> Result<String, StoreError> {
 }
 
 fn count(messages: usize, what: &str) -> String {
-    match messages {
-        1 => format!("1 message {what}"),
-        n => format!("{n} messages {what}"),
-    }
+    format!("{} {what}", crate::show::count(messages as u64, "message"))
 }

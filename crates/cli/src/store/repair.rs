@@ -1,6 +1,7 @@
 //! `transfix store repair`: what is sound in a damaged store, as a new one.
 
-use std::path::PathBuf;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use transfix::clock;
@@ -9,8 +10,8 @@ use transfix::store::{
 };
 
 use super::health::{lost, told};
-use super::{ended, existing, refused, say, set_next};
-use crate::input::{Failure, failed};
+use super::{count, ended, existing, refused, say, set_next};
+use crate::input::{Failure, failed, holds_store};
 
 /// Make a sound store of what is sound in a damaged one, which stays as it is.
 #[derive(Debug, clap::Args)]
@@ -45,12 +46,28 @@ pub(super) fn run(args: &Args) -> ExitCode {
         Ok(dir) => dir,
         Err(error) => return failed(&error),
     };
+    if let Err(why) = free(dir, &args.to) {
+        return failed(&why);
+    }
     let survey = store::survey(dir);
     match survey.and_then(|survey| Ok((repair(args, &survey)?, survey))) {
         Ok((repaired, survey)) => ended(report(args, &survey, &repaired)),
         Err(error @ StoreError::Locked { .. }) => refused(error),
         Err(error) => failed(&error.to_string()),
     }
+}
+
+/// Refuses a place for the new store that has one.
+fn free(from: &Path, to: &Path) -> Result<(), String> {
+    let same = |path: &Path| fs::canonicalize(path).ok();
+    let shown = to.display();
+    if same(to).is_some_and(|to| same(from).is_some_and(|from| from == to)) {
+        return Err(format!("--to {shown} is the store itself; name a new directory"));
+    }
+    if to.is_dir() && holds_store(to) {
+        return Err(format!("--to {shown}: there is a store already; name a new directory"));
+    }
+    Ok(())
 }
 
 fn repair(args: &Args, survey: &Survey) -> Result<Repaired, StoreError> {
@@ -81,7 +98,12 @@ fn report(args: &Args, survey: &Survey, repaired: &Repaired) -> Result<ExitCode,
     }
     let &Repaired { segments, records, .. } = repaired;
     let to = args.to.display();
-    say(format!("{to}: {records} records, {segments} segments changed, {}", lost(&survey.faults)))?;
+    say(format!(
+        "{to}: {}, {} changed, {}",
+        count(records, "record"),
+        count(segments, "segment"),
+        lost(&survey.faults)
+    ))?;
     if let Some(numbers) = survey.numbers {
         say(format!("next_in {}, next_out {}", numbers.next_in, numbers.next_out))?;
     }

@@ -5,8 +5,8 @@ use std::process::ExitCode;
 
 use transfix::store;
 
-use super::health::{health, told};
-use super::{ended, existing, say};
+use super::health::{health, misnamed, told};
+use super::{count, ended, existing, say};
 use crate::input::{Failure, failed};
 
 /// Check every byte of stores, and say what is lost where one is damaged.
@@ -43,7 +43,15 @@ fn verify(dir: &Path) -> Result<bool, Failure> {
     let survey = store::survey(existing(dir).map_err(Failure::Read)?);
     let survey = survey.map_err(|error| Failure::Read(error.to_string()))?;
     let records: u64 = survey.segments.iter().map(|segment| segment.records).sum();
-    say(format!("{}: {}, {records} sound records", dir.display(), health(dir, &survey)))?;
+    say(format!(
+        "{}: {}, {}",
+        dir.display(),
+        health(dir, &survey),
+        count(records, "sound record")
+    ))?;
+    if let Some(note) = misnamed(dir, &survey) {
+        say(format!("  {note}"))?;
+    }
     for fault in &survey.faults {
         say(format!("  {}", told(fault)))?;
     }

@@ -143,6 +143,47 @@ fn the_venue_gives_no_id_out_twice() {
 }
 
 #[test]
+fn one_damaged_store_keeps_no_other_session_from_starting() {
+    let dir = TempDir::new();
+    let keys = "keep_inbound = true\n";
+    let mut first = venue(&dir, keys);
+    trade(&dir, "buy 5 EU 30\n");
+    first.signal();
+    assert_eq!(first.ended(), (Some(0), String::new()));
+    let segment = dir.path().join("venue/FIX.4.4-VENUE-CLIENT/00000000.seg");
+    let sound = fs::read(&segment).unwrap();
+    let mut damaged = sound.clone();
+    // The first message received: the book could not have all orders.
+    damaged[400] ^= 1;
+    fs::write(&segment, damaged).unwrap();
+    let other = session("acceptor", "127.0.0.1:0").replace("'CLIENT'", "'OTHER'");
+    let both = venue(&dir, &format!("{keys}{other}store_dir = 'venue'\n{keys}"));
+    let told = dir.path().join("client.toml");
+    let client = fs::read_to_string(&told).unwrap();
+    fs::write(&told, client.replace("'CLIENT'", "'OTHER'").replace("'client'", "'other'")).unwrap();
+    trade(&dir, "buy 1 EU 30\n");
+    fs::write(&segment, sound).unwrap();
+    fs::write(&told, client).unwrap();
+    trade(&dir, "sell 5 EU 30\n");
+    both.wait_for("VENUE->CLIENT: 1 orders recovered from the journal");
+}
+
+#[test]
+fn a_logon_without_an_answer_is_called_so() {
+    let dir = TempDir::new();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    write_client(&dir, &listener.local_addr().unwrap().to_string(), "");
+    let mut client = Program::start(&dir, &["connect", "client.toml", "--quiet"]);
+    let (mut silent, _) = listener.accept().unwrap();
+    // Its Logon(A) has come.
+    assert!(silent.read(&mut [0; 1024]).unwrap() > 0);
+    writeln!(client.commands, "quit").unwrap();
+    let (code, errors) = client.ended();
+    assert_eq!(code, Some(1), "{errors}");
+    assert!(errors.contains(": no answer to our Logon(A)"), "{errors}");
+}
+
+#[test]
 fn sigterm_logs_out() {
     let dir = TempDir::new();
     let mut venue = venue(&dir, "");
@@ -166,6 +207,9 @@ fn sigterm_logs_out() {
 fn connect_without_a_logon_is_a_failure() {
     let dir = TempDir::new();
     write_client(&dir, "127.0.0.1:1", "");
+    let run = run_in(dir.path(), &["connect", "client.toml", "--quiet"], b"wait\nquit\n");
+    let said = "transfix connect: never logged on to 127.0.0.1:1: Connection refused";
+    assert!(run.code == 1 && run.err.contains(said), "{run:?}");
     for end in ["quit\n", ""] {
         let run = run_in(dir.path(), &["connect", "client.toml", "--quiet"], end.as_bytes());
         assert_eq!(run.code, 1, "{run:?}");

@@ -1,0 +1,73 @@
+//! The last batch that was committed: where a store that is opened again must still have it.
+//!
+//! **Invariant:** a store without it is gone on with only if a repair may have moved it: the
+//! numbers and what waits are not behind those that were committed.
+
+use std::path::Path;
+
+use crate::disk::Disk;
+use crate::error::StoreError;
+use crate::file::Place;
+use crate::format;
+use crate::ledger::Ledger;
+use crate::recover::State;
+use crate::segment;
+
+/// The last record of the last batch. The checksum covers place, segment and contents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Tip {
+    place: Place,
+    crc: u32,
+}
+
+impl Tip {
+    /// The record at this place of the segment.
+    pub(crate) fn of(place: Place, file: &[u8]) -> Self {
+        Self { place, crc: format::crc_at(file, place.offset as usize) }
+    }
+
+    /// Whether the file of a segment still has it.
+    fn is_in(&self, file: &[u8]) -> bool {
+        let (at, len) = (self.place.offset as usize, file.len());
+        at + format::RECORD_HEADER <= len && format::crc_at(file, at) == self.crc
+    }
+
+    /// Whether the store that was read has it.
+    fn is_in_store<D: Disk>(&self, disk: &D, dir: &Path, state: &State<D::Map>) -> bool {
+        let (number, first) = (u64::from(self.place.segment), state.segments.first);
+        let last = first + state.segments.maps.len() as u64 - 1;
+        if number == last && self.place.offset as usize >= state.tail {
+            return false;
+        }
+        match number.checked_sub(first) {
+            Some(at) => state.segments.maps.get(at as usize).is_some_and(|map| self.is_in(map)),
+            // A reset lies between.
+            None => disk.open(&segment::path(dir, number)).is_ok_and(|map| self.is_in(&map)),
+        }
+    }
+}
+
+/// Refuses a store that was read in the place of one whose last batch was this, if it is an older
+/// copy of it.
+pub(crate) fn check<D: Disk>(
+    disk: &D,
+    dir: &Path,
+    (tip, had): (Option<Tip>, &Ledger<Place>),
+    state: &State<D::Map>,
+) -> Result<(), StoreError> {
+    let has = &state.ledger;
+    let is_behind = has.numbers.created_ns != had.numbers.created_ns
+        || has.numbers.next_in < had.numbers.next_in
+        || has.numbers.next_out < had.numbers.next_out
+        || has.waiting.ends() != had.waiting.ends();
+    let is_there = match tip {
+        Some(tip) => tip.is_in_store(disk, dir, state),
+        // Nothing was committed since the first segment there is was made.
+        None => !is_behind,
+    };
+    if is_there || !is_behind {
+        return Ok(());
+    }
+    let (found, committed) = (Box::new(has.numbers), Box::new(had.numbers));
+    Err(StoreError::Older { dir: dir.into(), found, committed })
+}
