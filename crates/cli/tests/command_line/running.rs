@@ -334,24 +334,15 @@ fn disturb(from: &str, to: &str) {
 #[test]
 fn a_standard_error_that_nobody_reads_holds_up_nobody() {
     let dir = TempDir::new();
-    let mut venue = venue(&dir, "");
+    let venue = venue(&dir, "");
+    // A pipe of one page: a few dozen lines fill it.
+    let stderr = venue.child.stderr.as_ref().unwrap();
+    let room = rustix::pipe::fcntl_setpipe_size(stderr, 4_096).unwrap();
+    assert!(room <= 4_096, "{room}");
     let settings = fs::read_to_string(dir.path().join("client.toml")).unwrap();
     let address = settings.split("address = '").nth(1).unwrap().split('\'').next().unwrap();
-    // More lines than a pipe and the queue behind it hold; each address has but a few.
-    for n in 0..550 {
-        let from = format!("127.1.{}.{}", n / 250, n % 250 + 1);
-        (0..10).for_each(|_| disturb(&from, address));
+    for n in 1..=20 {
+        (0..10).for_each(|_| disturb(&format!("127.1.0.{n}"), address));
     }
     trade(&dir, "buy 1 EU 2\n");
-    let stderr = BufReader::new(venue.child.stderr.take().unwrap());
-    let (said, lines) = channel();
-    std::thread::spawn(move || {
-        stderr.lines().map_while(Result::ok).all(|line| said.send(line).is_ok())
-    });
-    // Somebody reads again: the next event tells how many are missing.
-    let is_told = (1..250).any(|n| {
-        disturb(&format!("127.2.0.{n}"), address);
-        lines.try_iter().any(|line| line.contains("lines of events were dropped"))
-    });
-    assert!(is_told, "nobody hears of the lines that are missing");
 }
