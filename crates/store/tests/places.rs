@@ -289,6 +289,7 @@ fn an_archive_on_another_file_system_gets_copies() {
     let mut store = open(dir.path());
     store.retain(retention, 2, |error| panic!("{error}"));
     drop(store);
-    assert!(!left.exists() && read().count() == count);
+    // More segments may have become old enough meanwhile; none is lost.
+    assert!(!left.exists() && read().count() >= count);
     fs::remove_dir_all(memory).unwrap();
 }
