@@ -257,10 +257,14 @@ impl Lobby {
     /// Reads from a waiting connection until its first message is whole.
     fn read(&mut self, token: usize) {
         let Some(mut waiting) = self.room.take(token) else { return };
-        let mut buffer = [0; 4096];
+        let (mut buffer, mut ended) = ([0; 4096], false);
         loop {
             match waiting.stream.read(&mut buffer) {
-                Ok(0) => return,
+                // What came before the end is looked at all the same.
+                Ok(0) => {
+                    ended = true;
+                    break;
+                }
                 Ok(n) => waiting.read.extend_from_slice(&buffer[..n]),
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => break,
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
@@ -273,6 +277,7 @@ impl Lobby {
         let limits = Limits { message_bytes_max: FIRST_MESSAGE_BYTES };
         match frame::split(&waiting.read, limits) {
             Frame::Whole(end) => self.route(waiting, end),
+            Frame::Partial if ended => {}
             Frame::Partial => self.room.put_back(token, waiting),
             Frame::Garbled { reason, .. } => {
                 let (peer, why) = (waiting.address, "closed: the first bytes are no message");
