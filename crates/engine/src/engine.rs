@@ -576,7 +576,7 @@ pub(crate) fn assemble(
         closed: AtomicBool::new(false),
         enabled: AtomicBool::new(true),
         attention: AtomicBool::new(false),
-        revive: AtomicBool::new(false),
+        hurry: AtomicBool::new(false),
         after_panic: settings.after_panic,
     })
 }

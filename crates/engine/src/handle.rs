@@ -39,8 +39,8 @@ pub(crate) struct Shared {
     pub(crate) enabled: AtomicBool,
     /// Something other than a message waits for the worker.
     pub(crate) attention: AtomicBool,
-    /// An operator wants the session back that has failed.
-    pub(crate) revive: AtomicBool,
+    /// An operator wants the session back, or connected, without a further wait.
+    pub(crate) hurry: AtomicBool,
     pub(crate) after_panic: AfterPanic,
 }
 

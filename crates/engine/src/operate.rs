@@ -38,9 +38,11 @@ impl SessionHandle {
         self.with_link(|link| link.desk.store_failure().map(str::to_owned))
     }
 
-    /// Allows the session to be connected again.
+    /// Allows the session to be connected again; an initiator tries at once, however often it was
+    /// refused before.
     pub fn log_on(&self) {
         self.shared.enabled.store(true, Ordering::Release);
+        self.shared.hurry.store(true, Ordering::Release);
         self.call_worker();
     }
 
@@ -56,10 +58,10 @@ impl SessionHandle {
 
     /// Brings a session back at once that has failed, since its store did or since it panicked:
     /// from what its store has. [`Application::on_undone`](crate::Application::on_undone) is told
-    /// what that does not have. Without effect on any other session; while the cause is still there
-    /// it fails again.
+    /// what that does not have. Without effect on a session that is connected; while the cause is
+    /// still there it fails again.
     pub fn revive(&self) {
-        self.shared.revive.store(true, Ordering::Release);
+        self.shared.hurry.store(true, Ordering::Release);
         self.call_worker();
     }
 

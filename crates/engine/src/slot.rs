@@ -118,6 +118,8 @@ pub(crate) struct Slot {
     pub(crate) up: bool,
     /// The counterparty sends nothing more: what has come is still to be read.
     pub(crate) read_closed: bool,
+    /// It is in the worker's list for the next round.
+    pub(crate) due: bool,
     pub(crate) failed: bool,
     ended: Option<Disconnect>,
     /// The failure of the connection has been told since the last one that stood.
@@ -154,6 +156,7 @@ impl Slot {
             expires_at,
             reopening: Reopening::default(),
             read_closed: false,
+            due: false,
             logons: 0,
             clocks_ns: 0,
         };
@@ -336,7 +339,8 @@ impl Slot {
         token: Token,
         waits: bool,
     ) -> Result<(), Down> {
-        if self.failed && self.shared.revive.swap(false, Ordering::AcqRel) {
+        let hurries = self.shared.hurry.swap(false, Ordering::AcqRel);
+        if self.failed && hurries {
             self.reopening.hurry(now.monotonic_ns);
         }
         if self.failed && !self.reopening.advance(now.monotonic_ns, &self.shared) {
@@ -351,6 +355,9 @@ impl Slot {
         match &mut dial.state {
             DialState::Up => Ok(()),
             DialState::At(at) => {
+                if hurries {
+                    (*at, dial.refusals) = (now.monotonic_ns, 0);
+                }
                 if now.monotonic_ns < *at || !self.shared.enabled.load(Ordering::Acquire) {
                     return Ok(());
                 }
@@ -401,12 +408,16 @@ impl Slot {
             Down::Panicked => {
                 let seq = self.lock().desk.handled();
                 let what =
-                    "panicked: the connection ends; this message counts, and is not repeated";
+                    "panicked: the connection ends; the last message counts, and is not repeated";
                 tracing::error!(session = %self.shared.id, seq, what);
             }
         }
         let reason = why.reason();
-        self.failed |= matches!(why, Down::Store(_) | Down::Panicked);
+        if matches!(why, Down::Store(_) | Down::Panicked) {
+            self.failed = true;
+            // What an operator wanted before was about something else.
+            self.shared.hurry.store(false, Ordering::Release);
+        }
         match why {
             Down::Panicked if self.shared.after_panic == AfterPanic::End => {}
             Down::Store(_) | Down::Panicked => self.reopening.plan(now.monotonic_ns),

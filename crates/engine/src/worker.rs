@@ -3,6 +3,7 @@
 //! Invariant: an idle worker that waits uses no CPU: it sleeps until bytes, a command or a timer.
 
 use std::cell::Cell;
+use std::collections::VecDeque;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -103,8 +104,10 @@ pub(crate) struct Worker {
     tick_at: u64,
     /// The earliest moment at which a timer may be due; never later than the true one.
     deadline: u64,
-    /// Slots whose sockets may hold more.
+    /// Slots whose sockets may hold more, each once: they are `due`.
     again: Vec<usize>,
+    /// Taken from the mailbox and not carried out yet: a panic loses none.
+    orders: VecDeque<Command>,
     stop: Option<Stop>,
     /// Why the last wait for sockets was none.
     failed: Option<io::Error>,
@@ -131,6 +134,7 @@ impl Worker {
             tick_at: 0,
             deadline: 0,
             again: Vec::new(),
+            orders: VecDeque::new(),
             stop: None,
             failed: None,
         })
@@ -160,8 +164,21 @@ impl Worker {
     /// again.
     fn begin(&mut self) {
         self.events = Events::with_capacity(EVENTS);
-        self.again = (0..self.slots.len()).filter(|i| self.slots[*i].up).collect();
+        self.again.clear();
+        self.slots.iter_mut().for_each(|slot| slot.due = false);
+        for i in 0..self.slots.len() {
+            if self.slots[i].up {
+                self.call(i);
+            }
+        }
         self.deadline = 0;
+    }
+
+    /// The slot has its turn in the next round: one, however often it is called.
+    fn call(&mut self, i: usize) {
+        if !std::mem::replace(&mut self.slots[i].due, true) {
+            self.again.push(i);
+        }
     }
 
     /// Whether the stop is over: all links are down, or the deadline has passed.
@@ -243,14 +260,16 @@ impl Worker {
         {
             self.failed = Some(error);
         }
-        let mut ready = std::mem::take(&mut self.again);
-        ready.extend(events.iter().filter(|e| e.token() != WAKE).map(|e| e.token().0));
         let woken = events.iter().any(|e| e.token() == WAKE);
-        for ended in events.iter().filter(|e| e.token() != WAKE && e.is_read_closed()) {
-            self.slots[ended.token().0].read_closed = true;
+        for event in events.iter().filter(|e| e.token() != WAKE) {
+            let i = event.token().0;
+            self.slots[i].read_closed |= event.is_read_closed();
+            self.call(i);
         }
         self.events = events;
+        let mut ready = std::mem::take(&mut self.again);
         for i in ready.drain(..) {
+            self.slots[i].due = false;
             self.ready(i);
         }
         // The list goes back with its memory, and with what the turns have added to it.
@@ -268,7 +287,7 @@ impl Worker {
             // Edge-triggered: an end comes with the last bytes, and there is no other event for it.
             let ends = turn.progress && self.slots[i].read_closed;
             if self.slots[i].up && (turn.again || ends) {
-                self.again.push(i);
+                self.call(i);
             }
         } else {
             self.dial(i, clock::now());
@@ -348,7 +367,8 @@ impl Worker {
     }
 
     fn commands(&mut self) {
-        for command in self.mailbox.take() {
+        self.orders.extend(self.mailbox.take());
+        while let Some(command) = self.orders.pop_front() {
             match command {
                 Command::Attach { slot, stream, read, knock } => {
                     drop(knock);
@@ -398,3 +418,6 @@ fn down(slot: &mut Slot, why: &Down, now: Now, registry: &Registry) {
         slot.abandon(now);
     }
 }
+
+#[cfg(test)]
+mod tests;

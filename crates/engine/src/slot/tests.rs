@@ -29,21 +29,29 @@ impl Application for Deaf {
     }
 }
 
-/// An acceptor whose window is a day, from midnight to midnight.
-fn logged_on(now: Now) -> (Slot, MemoryStream) {
+fn session(role: Role) -> SessionSettings {
     let id = SessionId::new(BeginString::Fix44, "US", "THEM");
-    let mut settings = SessionSettings::new(Role::Acceptor, &id, "");
+    let mut settings = SessionSettings::new(role, &id, "");
     settings.durability = Durability::Memory;
     settings.sending_time_tolerance_s = 0;
+    settings
+}
+
+fn shared(settings: &SessionSettings) -> Arc<Shared> {
+    let sessions = Arc::new(Sessions::new(Arc::new(RuleBook::default())));
+    Arc::new(open(settings, Box::new(Deaf), &sessions).unwrap())
+}
+
+/// An acceptor whose window is a day, from midnight to midnight.
+fn logged_on(now: Now) -> (Slot, MemoryStream) {
+    let mut settings = session(Role::Acceptor);
     let all_day = ScheduleSettings {
         from: Some("00:00".to_owned()),
         to: Some("00:00".to_owned()),
         ..ScheduleSettings::in_zone("UTC")
     };
     settings.schedule = Some(all_day);
-    let sessions = Arc::new(Sessions::new(Arc::new(RuleBook::default())));
-    let shared = Arc::new(open(&settings, Box::new(Deaf), &sessions).unwrap());
-    let mut slot = Slot::new(shared, None);
+    let mut slot = Slot::new(shared(&settings), None);
     let (near, far) = pipe(1 << 16);
     let mut logon = Vec::new();
     let mut frame = FrameWriter::new(&mut logon, b"FIX.4.4", b"A");
@@ -96,4 +104,23 @@ fn a_refused_logon_slows_the_next_try_down() {
     let mut steady = Dial::new(Vec::new(), SocketOptions::default(), (500, 1));
     steady.refusals = 9;
     assert_eq!(steady.wait_ns() / MS, 500, "never faster than the interval");
+}
+
+#[test]
+fn an_operator_does_not_wait_for_the_pause_of_refused_logons() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let poll = transfix_transport::Poll::new().unwrap();
+    let mut dial = Dial::new(vec![address], SocketOptions::default(), (1_000, 60_000));
+    let now = clock::now();
+    (dial.refusals, dial.state) = (9, DialState::At(now.monotonic_ns + 60 * SECOND));
+    let mut slot = Slot::new(shared(&session(Role::Initiator)), Some(dial));
+    let tries = |slot: &mut Slot| {
+        slot.dial(now, poll.registry(), Token(0), true).unwrap();
+        !matches!(slot.dial.as_ref().unwrap().state, DialState::At(_))
+    };
+    assert!(!tries(&mut slot), "it waits");
+    crate::SessionHandle { shared: Arc::clone(&slot.shared) }.log_on();
+    assert!(tries(&mut slot));
+    assert_eq!(slot.dial.as_ref().unwrap().refusals, 0);
 }

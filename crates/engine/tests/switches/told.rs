@@ -232,6 +232,8 @@ fn a_session_that_has_panicked_comes_back_or_stays_down() {
     for after_panic in [AfterPanic::Revive, AfterPanic::End] {
         let hall = Hall::start(venue(|s| s.after_panic = after_panic));
         let mut wire = hall.log_on();
+        // Of no use to a session that is well, and not kept for later.
+        hall.session.revive();
         wire.send("35=D|34=2|11=a");
         assert_eq!(hall.next(), Event::Message("a".to_owned()));
         assert!(wire.next().ends_with("11=a"));
@@ -240,6 +242,7 @@ fn a_session_that_has_panicked_comes_back_or_stays_down() {
         assert_eq!(wire.next(), "");
         assert_eq!(hall.next(), Event::Ended(Disconnect::Panicked, String::new()));
         if after_panic == AfterPanic::End {
+            // What was wanted before it failed has brought nothing back: see below.
             let mut refused = Wire::connect(hall.engine.listening()[0], BeginString::Fix44);
             refused.send("35=A|34=4|98=0|108=30");
             assert_eq!(refused.next(), "", "it stays down");
