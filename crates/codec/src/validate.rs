@@ -157,29 +157,18 @@ impl Rules {
         };
         scratch.begin(self.tables.marks);
         let epoch = scratch.next_epoch();
+        // The quick walk knows no conditions: what it finds sound may still lack a field.
+        if switches.conditions && !body.conditions.is_empty() {
+            let start = Stop { section: Section::Header, at: 0, epoch };
+            return self.first(message, (body, switches), scratch, start);
+        }
         let Scratch { marks, around, day, .. } = &mut *scratch;
         let (tables, at) = (&self.tables, 0);
         let sound = Sound { tables, body, message, marks, around, day, epoch, at };
         match sound.check() {
-            Ok(()) if !switches.conditions => Ok(()),
-            Ok(()) => self.conditions(message, (body, switches), scratch),
+            Ok(()) => Ok(()),
             Err(stop) => self.first(message, (body, switches), scratch, stop),
         }
-    }
-
-    /// The first condition that a sound message does not keep.
-    #[cold]
-    fn conditions(
-        &self,
-        message: &Message<'_>,
-        (body, switches): (&Body, &Switches),
-        scratch: &mut Scratch,
-    ) -> Result<(), Reject> {
-        if body.conditions.is_empty() {
-            return Ok(());
-        }
-        let start = Stop { section: Section::Header, at: 0, epoch: scratch.next_epoch() };
-        self.first(message, (body, switches), scratch, start)
     }
 
     /// The first error, if a closer look from `stop` on finds any.

@@ -523,6 +523,19 @@ proptest! {
     }
 }
 
+/// An entry that lacks what a condition asks for, before a tag that appears twice.
+#[test]
+fn a_condition_of_an_entry_is_blamed_before_what_follows_it() {
+    let fields = order("453=1|448=A|11=1|");
+    let bytes = frame("FIX44", &fields);
+    let mut index = FieldIndex::default();
+    let message = Message::parse(&bytes, &mut index, CheckSumPolicy::Verify).unwrap();
+    let mut scratch = Scratch::default();
+    let first = rules("FIX44").check(&message, &Switches::ALL, &mut scratch).err();
+    assert_eq!(first, Some(Reject::new(RequiredTagMissing, Tag(447))));
+    same_first("FIX44", &bytes, Switches::ALL);
+}
+
 fn switches() -> impl Strategy<Value = Switches> {
     prop_oneof![3 => Just(0), 1 => any::<u16>()].prop_map(|bits| {
         let on = |n: u16| bits & (1 << n) == 0;

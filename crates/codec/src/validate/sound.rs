@@ -1,7 +1,8 @@
 //! The usual message: sound. One quick walk says so, or that a closer look is due.
 //!
 //! Invariant: what is sound here passes every check of [`Check`](super::check::Check), whatever the
-//! switches; the other way round it need not be so.
+//! switches, but for the conditions of the standard's descriptions
+//! ([`Switches::conditions`](super::Switches::conditions)); the other way round it need not be so.
 
 use super::check::{Section, Stop};
 use super::codes::{FieldRule, Look};
