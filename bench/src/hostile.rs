@@ -4,15 +4,15 @@
 //! Invariant: only what stands in `measured` is counted, and it sees each byte of the input.
 
 use std::hint::black_box;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use transfix::codec::{CheckSumPolicy, FieldIndex, Frame, Limits, Rules, Scratch, Switches};
 use transfix::codec::{frame, raw, shown};
 use transfix::probe::Probe;
 use transfix::store::{FileStore, Options, Record, Store};
 use transfix::{
-    Application, BeginString, BusinessReject, Durability, Message, Now, Role, SessionId,
-    SessionRef, SessionSettings, Timestamp, dictionary, masked, store,
+    Application, BeginString, BusinessReject, Durability, LogSettings, Message, Now, Role,
+    SessionId, SessionRef, SessionSettings, Timestamp, dictionary, masked, store,
 };
 
 /// Header of the client's messages without MsgSeqNum(34).
@@ -52,7 +52,10 @@ pub fn run(shape: &str, bytes: usize) -> Result<usize, String> {
         "entries" => validated(&entries(bytes, 0)),
         "entries-miscounted" => validated(&entries(bytes, 1)),
         "log-line" => log_line(bytes),
+        "logged-secrets" => logged(&order_of_secrets(bytes)),
+        "logged-starts" => logged(&b"8=FIX".repeat(bytes / 5)),
         "store-tail" => store_tail(bytes),
+        "store-opened" => store_opened(bytes),
         _ => Err(format!("no shape {shape}")),
     }
 }
@@ -90,6 +93,11 @@ fn secrets(bytes: usize) -> Vec<u8> {
 /// A good Logon(A) with a long text.
 fn long_logon(bytes: usize) -> Vec<u8> {
     message("A", &format!("34=1|{HEADER}98=0|108=30|58={}|", "x".repeat(bytes)))
+}
+
+/// An order that is nearly nothing but passwords and line feeds.
+fn order_of_secrets(bytes: usize) -> Vec<u8> {
+    message("D", &format!("34=2|{HEADER}{}", "554=x|58=\n|".repeat(bytes / 11)))
 }
 
 fn wrong_check_sums(bytes: usize) -> Vec<u8> {
@@ -138,17 +146,18 @@ fn mask(frame: &[u8]) -> Result<usize, String> {
     Ok(frame.len())
 }
 
-fn probe(search_garbled: bool) -> Result<Probe, String> {
+fn probe(search_garbled: bool, log: Option<LogSettings>) -> Result<Probe, String> {
     let id = SessionId::new(BeginString::Fix44, "VENUE", "CLIENT");
     let mut settings = SessionSettings::new(Role::Acceptor, &id, "127.0.0.1:0");
     settings.durability = Durability::Memory;
     settings.search_garbled = search_garbled;
+    settings.log = log;
     Probe::new(&settings, Box::new(Quiet), now()).map_err(|error| error.to_string())
 }
 
 /// A first message, in pieces.
 fn logon(frame: &[u8], piece: usize) -> Result<usize, String> {
-    let mut probe = probe(false)?;
+    let mut probe = probe(false, None)?;
     measured(&mut || {
         for piece in frame.chunks(piece) {
             black_box(probe.feed(piece, now()));
@@ -159,13 +168,45 @@ fn logon(frame: &[u8], piece: usize) -> Result<usize, String> {
 
 /// Bytes into a session that is logged on.
 fn stream(bytes: &[u8], search_garbled: bool) -> Result<usize, String> {
-    let mut probe = probe(search_garbled)?;
+    into_session(bytes, probe(search_garbled, None)?)
+}
+
+/// Bytes into a session that is logged on and has a protocol log.
+fn logged(bytes: &[u8]) -> Result<usize, String> {
+    let dir = scratch_dir();
+    let mut log = LogSettings::in_dir(&dir);
+    // No line is lost, and no part of the work with it.
+    log.buffer_bytes = 16 * bytes.len();
+    let fed = probe(false, Some(log)).and_then(|probe| into_session(bytes, probe));
+    let fed = fed.and_then(|fed| {
+        if logged_bytes(&dir) < fed as u64 / 2 {
+            Err("the log is nearly empty".to_owned())
+        } else {
+            Ok(fed)
+        }
+    });
+    let removed = std::fs::remove_dir_all(&dir).map_err(|error| error.to_string());
+    let fed = fed?;
+    removed.map(|()| fed)
+}
+
+/// Bytes of the files of a protocol log.
+fn logged_bytes(dir: &Path) -> u64 {
+    let files = std::fs::read_dir(dir).into_iter().flatten().flatten();
+    files.filter_map(|file| file.metadata().ok()).map(|file| file.len()).sum()
+}
+
+fn into_session(bytes: &[u8], mut probe: Probe) -> Result<usize, String> {
     if !probe.feed(&message("A", &format!("34=1|{HEADER}98=0|108=30|")), now()) {
         return Err("no logon".to_owned());
     }
     let mut is_up = false;
     measured(&mut || is_up = probe.feed(bytes, now()));
     if is_up { Ok(bytes.len()) } else { Err("the session has ended".to_owned()) }
+}
+
+fn scratch_dir() -> PathBuf {
+    std::env::temp_dir().join(format!("transfix-hostile-{}", std::process::id()))
 }
 
 /// A whole message against the dictionary, with every check.
@@ -191,23 +232,39 @@ fn log_line(bytes: usize) -> Result<usize, String> {
     if line.len() > bytes { Ok(bytes) } else { Err("nothing was escaped".to_owned()) }
 }
 
-/// A segment of the store whose tail is full of heads of records, each of which claims all that is
-/// behind it (docs/store-format.md).
+/// Looks at a segment of the store whose tail is full of heads of records, each of which claims all
+/// that is behind it (docs/store-format.md).
 fn store_tail(bytes: usize) -> Result<usize, String> {
-    let dir = std::env::temp_dir().join(format!("transfix-hostile-{}", std::process::id()));
-    let surveyed = crafted_store(&dir, bytes).and_then(|()| {
-        let mut survey = Err(String::new());
-        measured(&mut || {
-            survey = store::survey(&dir).map_err(|error| error.to_string());
-        });
-        survey
+    let look = |dir: &Path| match store::survey(dir) {
+        Ok(survey) => Ok(survey.unfinished_bytes),
+        Err(error) => Err(error.to_string()),
+    };
+    crafted(bytes, look)
+}
+
+/// Opens a store with such a tail, which is cut.
+fn store_opened(bytes: usize) -> Result<usize, String> {
+    let open = |dir: &Path| match FileStore::open(dir, Options::default(), 2) {
+        Ok((_, recovered)) => Ok(recovered.cut_bytes),
+        Err(error) => Err(error.to_string()),
+    };
+    crafted(bytes, open)
+}
+
+/// Does something with a crafted store that tells how many bytes its tail has.
+fn crafted(bytes: usize, work: impl Fn(&Path) -> Result<u64, String>) -> Result<usize, String> {
+    let dir = scratch_dir();
+    let tail = crafted_store(&dir, bytes).and_then(|()| {
+        let mut tail = Err(String::new());
+        measured(&mut || tail = work(&dir));
+        tail
     });
     let removed = std::fs::remove_dir_all(&dir).map_err(|error| error.to_string());
-    let unfinished = surveyed?.unfinished_bytes;
+    let tail = tail?;
     removed?;
     // Else it was not the tail that was looked at.
-    if (unfinished as usize) < bytes / 2 {
-        return Err(format!("{unfinished} bytes of a batch only"));
+    if (tail as usize) < bytes / 2 {
+        return Err(format!("{tail} bytes of a batch only"));
     }
     Ok(bytes)
 }

@@ -390,7 +390,15 @@ impl Desk {
 
     /// Carries out what the session makes of messages that were kept above a gap and have their
     /// turn now, as far as this turn still takes messages.
+    #[inline]
     pub(crate) fn act_on_held(&mut self, now: Now, left: &mut u32) -> Result<(), Down> {
+        if self.cut.is_none() && !self.session.holds_next() {
+            return Ok(());
+        }
+        self.act_on_all_held(now, left)
+    }
+
+    fn act_on_all_held(&mut self, now: Now, left: &mut u32) -> Result<(), Down> {
         while *left > 0
             && let Some(held) = self.session.take_held()
         {
@@ -656,8 +664,12 @@ impl Desk {
             if replays {
                 self.replay.out.consume(n);
             } else {
+                let is_all = n == self.out.bytes().len();
                 self.out.consume(n);
                 self.shown = self.shown.saturating_sub(n);
+                if is_all && !self.replay.active {
+                    return Ok(false);
+                }
                 self.replay.barrier = self.replay.barrier.saturating_sub(n);
             }
         }

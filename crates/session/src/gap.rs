@@ -298,6 +298,7 @@ impl Gap {
     }
 
     /// Whether the message with the expected number is kept.
+    #[inline]
     pub(crate) fn holds(&self, next_num_in: u64) -> bool {
         !self.held.is_empty() && self.held.contains_key(&next_num_in)
     }

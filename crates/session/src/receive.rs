@@ -83,6 +83,7 @@ impl Session {
 
     /// Whether a kept message has its turn now.
     #[must_use]
+    #[inline]
     pub fn holds_next(&self) -> bool {
         self.gap.holds(self.next_num_in)
     }

@@ -28,7 +28,7 @@ const fn shape(name: &'static str, bytes: u64, limit: u64) -> Shape {
     Shape { name, bytes, limit }
 }
 
-const SHAPES: [Shape; 12] = [
+const SHAPES: [Shape; 15] = [
     shape("secrets-masked", 250_000, 140),
     shape("secrets-logon", 250_000, 160),
     shape("byte-by-byte", 4_000, 3000),
@@ -40,7 +40,10 @@ const SHAPES: [Shape; 12] = [
     shape("entries", 250_000, 115),
     shape("entries-miscounted", 250_000, 360),
     shape("log-line", 125_000, 210),
+    shape("logged-secrets", 250_000, 105),
+    shape("logged-starts", 125_000, 215),
     shape("store-tail", 250_000, 215),
+    shape("store-opened", 250_000, 220),
 ];
 
 /// Counts all shapes.
