@@ -17,7 +17,7 @@ pub const ENDING: &str = "zst";
 #[cfg(feature = "zstd")]
 pub fn compress(path: &Path) -> io::Result<()> {
     let (unfinished, finished) = (with(path, "new"), with(path, ENDING));
-    let mut options = crate::disk::for_owner();
+    let mut options = crate::owner_only::for_owner();
     let to = options.write(true).create(true).truncate(true).open(&unfinished)?;
     // Level 0 stands for the library's default.
     zstd::stream::copy_encode(fs::File::open(path)?, &to, 0)?;

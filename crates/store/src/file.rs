@@ -7,8 +7,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::Store;
-use crate::disk::{Disk, Files, Map};
+use crate::disk::{Disk, Map};
 use crate::error::{Damage, StoreError};
+use crate::files::Files;
 use crate::format::{self, BEGIN, END, RECORD_HEADER, RECORD_MAX, Seal};
 use crate::header::{HEADER, Identity, Owner, SegmentHeader};
 use crate::ledger::{Change, Ledger};
@@ -16,73 +17,14 @@ use crate::newest::{self, LOCK};
 use crate::opening::{
     hold, install, lock, lock_existing, note_newest, remove_unfinished, sync_dir,
 };
+use crate::options::Options;
+use crate::place::{Place, Segments, change_of, first_needed};
 use crate::record::{Kind, Numbers, Record, Stored};
-use crate::recover::{self, Wanted};
+use crate::recover::{self, Recovered, Wanted};
 use crate::repair::{self, Repaired};
 use crate::retention::Keeper;
 use crate::segment::{self, Preparation, io_error};
 use crate::tip::{self, Tip};
-
-/// What a commit outlives.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Durability {
-    /// The end of the process, however it comes; not a power cut.
-    Process,
-    /// A power cut: each commit waits for the device.
-    Power,
-}
-
-/// How a [`FileStore`] is opened.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Options {
-    /// What a commit outlives.
-    pub durability: Durability,
-    /// Length of the first segment in bytes; each later one is four times as long as the one
-    /// before.
-    pub segment_bytes_first: usize,
-    /// Length of a segment in bytes at most, unless one batch needs more.
-    pub segment_bytes_max: usize,
-}
-
-impl Default for Options {
-    /// Process durability, segments from 1 MiB to 64 MiB.
-    fn default() -> Self {
-        Self {
-            durability: Durability::Process,
-            segment_bytes_first: 1 << 20,
-            segment_bytes_max: 64 << 20,
-        }
-    }
-}
-
-impl Options {
-    pub(crate) fn segment_bytes(&self, number: u64) -> usize {
-        let shift = u32::try_from(number.saturating_mul(2)).unwrap_or(u32::MAX);
-        let grown = 1_usize.checked_shl(shift).unwrap_or(usize::MAX);
-        let bytes = self.segment_bytes_first.saturating_mul(grown).min(self.segment_bytes_max);
-        bytes.clamp(SEGMENT_MIN, SEGMENT_MAX).next_multiple_of(format::ALIGN)
-    }
-
-    pub(crate) const fn is_durable(&self) -> bool {
-        matches!(self.durability, Durability::Power)
-    }
-}
-
-/// What opening a store found.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Recovered {
-    /// Records read since the segment of the last reset.
-    pub records: u64,
-    /// Bytes of an unfinished batch at the end, now removed. Not 0 after a crash inside a commit.
-    pub cut_bytes: u64,
-}
-
-/// Where a message's record begins.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
-    pub(crate) segment: u32,
-    pub(crate) offset: u32,
-}
 
 /// The records put since the last commit, at the end of the current segment.
 #[derive(Clone, Copy, Debug)]
@@ -109,32 +51,6 @@ enum Limit {
     Ends,
 }
 
-/// Segments in use, the last one being written.
-#[derive(Debug)]
-pub(crate) struct Segments<M> {
-    /// The number of `maps[0]`.
-    pub(crate) first: u64,
-    pub(crate) maps: Vec<M>,
-}
-
-impl<M> Segments<M> {
-    fn last_number(&self) -> u64 {
-        self.first + self.maps.len() as u64 - 1
-    }
-
-    pub(crate) fn drop_before(&mut self, first: u64) {
-        self.maps.drain(..(first - self.first) as usize);
-        self.first = first;
-    }
-
-    pub(crate) fn last(&mut self) -> &mut M {
-        self.maps.last_mut().expect("an open store has a segment")
-    }
-}
-
-const SEGMENT_MIN: usize = HEADER + RECORD_HEADER;
-/// Offsets have 32 bits: 1 GiB leaves room for any batch.
-const SEGMENT_MAX: usize = 1 << 30;
 /// A batch holds at most this many bytes: 256 MiB, far within the 32 bits of an offset.
 const BATCH_MAX: usize = 256 << 20;
 
@@ -538,24 +454,6 @@ fn begin<D: Disk>(
         tail: HEADER,
         tip: None,
     })
-}
-
-pub(crate) const fn change_of(record: &Record<'_>, place: Place, now_ns: u64) -> Change<Place> {
-    match *record {
-        Record::Outbound { seq, .. } => Change::Outbound(seq, place),
-        Record::Inbound { seq, .. } => Change::Inbound(seq, place),
-        Record::NextIn(seq) => Change::NextIn(seq),
-        Record::NextOut(seq) => Change::NextOut(seq),
-        Record::Reset => Change::Reset { now_ns },
-        Record::Queued { ticket, .. } => Change::Queued(ticket, place),
-        Record::Unqueued(ticket) => Change::Unqueued(ticket),
-        Record::Note(_) => Change::Nothing,
-    }
-}
-
-/// The first segment that a store needs whose messages are found from `border` on.
-pub(crate) fn first_needed(ledger: &Ledger<Place>, border: u64) -> u64 {
-    ledger.waiting.first().map_or(border, |place| border.min(place.segment.into()))
 }
 
 /// Makes every page of these bytes one that is to be written: after a failed sync the system may

@@ -35,8 +35,8 @@
 use std::path::{Path, PathBuf};
 
 use crate::compress;
-use crate::disk::Files;
 use crate::error::{Damage, StoreError};
+use crate::files::Files;
 use crate::format::{self, Seal};
 use crate::header::SegmentHeader;
 use crate::newest;

@@ -8,8 +8,8 @@ use std::collections::btree_map::Entry;
 use std::path::{Path, PathBuf};
 
 use crate::compress;
-use crate::disk::Files;
 use crate::error::{Damage, StoreError};
+use crate::files::Files;
 use crate::header::{HEADER, Owner, SegmentHeader};
 use crate::newest::{self, LOCK, Newest};
 use crate::segment::{self, io_error};

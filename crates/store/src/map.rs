@@ -3,16 +3,17 @@
 //! **Invariant:** the file keeps its length while it is mapped. The store's lock sees to that among
 //! stores; anything else that truncates the file ends this process with SIGBUS.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io;
 use std::ops::{Deref, DerefMut};
+use std::os::unix::fs::MetadataExt as _;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 #[cfg(target_os = "linux")]
 use memmap2::Advice;
 use memmap2::MmapMut;
 
-use crate::disk::{FileId, Map};
+use crate::disk::Map;
 
 /// Smallest page of the machines we run on; touching more often than needed does no harm.
 const PAGE: usize = 4096;
@@ -80,5 +81,18 @@ impl Deref for FileMap {
 impl DerefMut for FileMap {
     fn deref_mut(&mut self) -> &mut [u8] {
         &mut self.bytes
+    }
+}
+
+/// Which file it is, whatever its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FileId {
+    device: u64,
+    inode: u64,
+}
+
+impl FileId {
+    pub(crate) fn of(metadata: &fs::Metadata) -> Self {
+        Self { device: metadata.dev(), inode: metadata.ino() }
     }
 }

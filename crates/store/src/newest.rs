@@ -10,9 +10,9 @@ use std::path::Path;
 
 use crate::disk::{Disk, Map as _};
 use crate::error::{Damage, StoreError};
-use crate::file::Durability;
 use crate::format::u64_at;
 use crate::header::SegmentHeader;
+use crate::options::Durability;
 use crate::segment::{self, io_error};
 
 /// The file that is locked.

@@ -7,9 +7,9 @@ use std::path::Path;
 
 use crate::disk::{Disk, Map as _};
 use crate::error::StoreError;
-use crate::file::Options;
 use crate::header::{HEADER, SegmentHeader};
 use crate::newest::{self, LOCK};
+use crate::options::Options;
 use crate::segment::{self, io_error};
 
 pub(crate) fn lock<D: Disk>(disk: &D, dir: &Path) -> Result<D::Lock, StoreError> {

@@ -7,14 +7,24 @@ use std::path::{Path, PathBuf};
 
 use crate::disk::{Disk, Map as _};
 use crate::error::{Damage, StoreError};
-use crate::file::{Durability, Place, Recovered, Segments, change_of, first_needed};
 use crate::format;
 use crate::header::{HEADER_OLD, Owner, SegmentHeader};
 use crate::ledger::{Change, Ledger};
 use crate::newest;
+use crate::options::Durability;
+use crate::place::{Place, Segments, change_of, first_needed};
 use crate::search::{Tail, tail};
 use crate::segment::{self, io_error};
 use crate::tip::Tip;
+
+/// What opening a store found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Recovered {
+    /// Records read since the segment of the last reset.
+    pub records: u64,
+    /// Bytes of an unfinished batch at the end, now removed. Not 0 after a crash inside a commit.
+    pub cut_bytes: u64,
+}
 
 /// A store as it was left.
 pub(crate) struct State<M> {

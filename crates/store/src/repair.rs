@@ -7,13 +7,15 @@ use std::fs;
 use std::io::Write;
 use std::path::Path;
 
-use crate::disk::{Disk as _, Files, for_owner, write_zeros};
+use crate::disk::Disk as _;
 use crate::error::{Damage, StoreError};
-use crate::file::{Place, change_of};
+use crate::files::{Files, write_zeros};
 use crate::format::{self, BEGIN, END, RECORD_HEADER};
 use crate::header::{HEADER, Identity, Owner, SegmentHeader};
 use crate::lineup::Lineup;
 use crate::opening::sync_dir;
+use crate::owner_only::for_owner;
+use crate::place::{Place, change_of};
 use crate::record::{Numbers, Record};
 use crate::segment::{self, io_error};
 use crate::survey::{Found, find};

@@ -9,10 +9,11 @@ use std::thread::{self, JoinHandle};
 use crate::compress;
 use crate::disk::Disk;
 use crate::error::StoreError;
-use crate::file::{FileStore, Place, first_needed};
+use crate::file::FileStore;
 use crate::format;
 use crate::header::{HEADER, SegmentHeader};
 use crate::ledger::Index;
+use crate::place::{Place, first_needed};
 use crate::segment::{self, io_error};
 
 /// What a [`FileStore`] keeps. By default everything, in its directory.

@@ -7,7 +7,7 @@ use std::thread::{self, JoinHandle};
 use crate::compress;
 use crate::disk::Disk;
 use crate::error::StoreError;
-use crate::file::Durability;
+use crate::options::Durability;
 
 /// What a compressed segment's name has behind the other's.
 const COMPRESSED: &str = ".zst";

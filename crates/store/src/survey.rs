@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 
 use crate::compress;
 use crate::error::{Damage, StoreError};
-use crate::file::{Place, change_of};
 use crate::format::{self, Seal};
 use crate::header::{HEADER, HEADER_OLD, SegmentHeader};
 use crate::lineup::{Lineup, Stray};
 use crate::newest;
+use crate::place::{Place, change_of};
 use crate::record::{Numbers, Record};
 use crate::search::{Batch, Search, written};
 use crate::segment::{self, io_error};

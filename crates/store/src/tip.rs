@@ -7,9 +7,9 @@ use std::path::Path;
 
 use crate::disk::Disk;
 use crate::error::StoreError;
-use crate::file::Place;
 use crate::format;
 use crate::ledger::Ledger;
+use crate::place::Place;
 use crate::recover::State;
 use crate::segment;
 

@@ -1,0 +1,199 @@
+//! The file system as a store's disk.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
+use std::io::{self, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use crate::compress;
+use crate::disk::Disk;
+use crate::map::{FileId, FileMap};
+use crate::options::Durability;
+use crate::owner_only::{create_dir, for_owner};
+
+/// The file system.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Files;
+
+impl Disk for Files {
+    type Map = FileMap;
+    type Lock = FileLock;
+
+    fn makes_ahead(&self) -> bool {
+        true
+    }
+
+    fn create_dir(&self, dir: &Path) -> io::Result<()> {
+        create_dir(dir)
+    }
+
+    fn lock(&self, path: &Path) -> Result<FileLock, TryLockError> {
+        let file = for_owner().write(true).create(true).truncate(false).open(path);
+        let file = file.map_err(TryLockError::Error)?;
+        file.try_lock()?;
+        Ok(FileLock(file))
+    }
+
+    fn is_locked_at(&self, lock: &FileLock, path: &Path) -> io::Result<bool> {
+        Ok(FileId::of(&fs::metadata(path)?) == FileId::of(&lock.0.metadata()?))
+    }
+
+    fn is_at(&self, map: &FileMap, path: &Path) -> io::Result<bool> {
+        let found = fs::metadata(path)?;
+        Ok(FileId::of(&found) == map.id() && found.len() == map.len() as u64)
+    }
+
+    fn random(&self) -> u64 {
+        // Keyed by the system's random numbers, and by another key each time.
+        RandomState::new().build_hasher().finish()
+    }
+
+    fn list(&self, dir: &Path) -> io::Result<Vec<PathBuf>> {
+        fs::read_dir(dir)?.map(|entry| Ok(entry?.path())).collect()
+    }
+
+    fn len(&self, path: &Path) -> io::Result<u64> {
+        Ok(fs::metadata(path)?.len())
+    }
+
+    fn make(&self, path: &Path, bytes: usize, durability: Durability) -> io::Result<FileMap> {
+        let mut options = for_owner();
+        let mut file = options.read(true).write(true).create(true).truncate(true).open(path)?;
+        let made = write_zeros(&mut file, 0, bytes as u64).and_then(|()| {
+            if durability == Durability::Power {
+                file.sync_all()?;
+            }
+            FileMap::of(&file)
+        });
+        match made {
+            Ok(mut map) => {
+                map.touch(0);
+                Ok(map)
+            }
+            Err(error) => {
+                // A part of it would take the room that others need.
+                drop(fs::remove_file(path));
+                Err(error)
+            }
+        }
+    }
+
+    fn open(&self, path: &Path) -> io::Result<FileMap> {
+        FileMap::of(&OpenOptions::new().read(true).write(true).open(path)?)
+    }
+
+    fn clear(
+        &self,
+        path: &Path,
+        map: &mut FileMap,
+        start: usize,
+        durability: Durability,
+    ) -> io::Result<()> {
+        let mut file = OpenOptions::new().write(true).open(path)?;
+        write_zeros(&mut file, start as u64, map.len() as u64)?;
+        if durability == Durability::Power {
+            file.sync_all()?;
+        }
+        map.touch(start);
+        Ok(())
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        fs::rename(from, to)
+    }
+
+    fn move_to(&self, from: &Path, to: &Path) -> io::Result<()> {
+        match fs::rename(from, to) {
+            Err(error) if error.kind() == io::ErrorKind::CrossesDevices => copy_to(from, to),
+            renamed => renamed,
+        }
+    }
+
+    fn compress(&self, path: &Path) -> io::Result<()> {
+        compress::compress(path)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        fs::remove_file(path)
+    }
+
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        File::open(dir)?.sync_all()
+    }
+}
+
+/// Moves a file by copying it. What ends in between leaves the file, perhaps beside the copy or a
+/// part of it under another name.
+fn copy_to(from: &Path, to: &Path) -> io::Result<()> {
+    let unfinished = compress::with(to, "new");
+    let mut options = for_owner();
+    let mut original = File::open(from)?;
+    let mut copy = options.write(true).create(true).truncate(true).open(&unfinished)?;
+    let copied = io::copy(&mut original, &mut copy).and_then(|_| copy.sync_all());
+    if let Err(error) = copied.and_then(|()| fs::rename(&unfinished, to)) {
+        drop(fs::remove_file(&unfinished));
+        return Err(error);
+    }
+    // The copy's name comes before the file goes.
+    File::open(to.parent().unwrap_or(Path::new(".")))?.sync_all()?;
+    fs::remove_file(from)
+}
+
+/// The lock on a store's directory.
+#[derive(Debug)]
+pub struct FileLock(File);
+
+impl Drop for FileLock {
+    /// The lock ends here even if a child process that was just started has the file as well.
+    fn drop(&mut self) {
+        drop(self.0.unlock());
+    }
+}
+
+/// Writes zeros into `file` from `start` up to `end`. A write claims the blocks, so that a full
+/// disk is an error here and not a signal later.
+pub(crate) fn write_zeros(file: &mut File, start: u64, end: u64) -> io::Result<()> {
+    static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
+    file.seek(SeekFrom::Start(start))?;
+    let mut left = end.saturating_sub(start);
+    while left > 0 {
+        let chunk = left.min(ZEROS.len() as u64);
+        file.write_all(&ZEROS[..chunk as usize])?;
+        left -= chunk;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_ends_with_its_owner_though_a_child_has_the_file() {
+        let path = std::env::temp_dir().join(format!("transfix-lock-{}", std::process::id()));
+        let lock = Files.lock(&path).unwrap();
+        // What a child has between its start and its exec: the same open file.
+        let child = lock.0.try_clone().unwrap();
+        assert!(matches!(Files.lock(&path), Err(TryLockError::WouldBlock)));
+        drop(lock);
+        let again = Files.lock(&path).unwrap();
+        drop(child);
+        assert!(matches!(Files.lock(&path), Err(TryLockError::WouldBlock)));
+        drop(again);
+        fs::remove_file(path).unwrap();
+    }
+
+    #[test]
+    fn what_is_copied_is_there_whole_or_not_at_all() {
+        let dir = std::env::temp_dir().join(format!("transfix-copy-{}", std::process::id()));
+        create_dir(&dir.join("to")).unwrap();
+        let (from, to) = (dir.join("00000007.seg"), dir.join("to/00000007.seg"));
+        fs::write(&from, [7; 100_000]).unwrap();
+        copy_to(&from, &to).unwrap();
+        assert_eq!(fs::read(&to).unwrap(), [7; 100_000]);
+        assert!(!from.exists() && fs::read_dir(dir.join("to")).unwrap().count() == 1);
+        assert!(copy_to(&from, &to).is_err(), "there is none");
+        assert!(to.exists() && fs::read_dir(dir.join("to")).unwrap().count() == 1);
+        fs::remove_dir_all(dir).unwrap();
+    }
+}

@@ -1,0 +1,52 @@
+//! Where records lie: in which segment, and where in it.
+
+use crate::ledger::{Change, Ledger};
+use crate::record::Record;
+
+/// Where a message's record begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) segment: u32,
+    pub(crate) offset: u32,
+}
+
+/// Segments in use, the last one being written.
+#[derive(Debug)]
+pub(crate) struct Segments<M> {
+    /// The number of `maps[0]`.
+    pub(crate) first: u64,
+    pub(crate) maps: Vec<M>,
+}
+
+impl<M> Segments<M> {
+    pub(crate) fn last_number(&self) -> u64 {
+        self.first + self.maps.len() as u64 - 1
+    }
+
+    pub(crate) fn drop_before(&mut self, first: u64) {
+        self.maps.drain(..(first - self.first) as usize);
+        self.first = first;
+    }
+
+    pub(crate) fn last(&mut self) -> &mut M {
+        self.maps.last_mut().expect("an open store has a segment")
+    }
+}
+
+pub(crate) const fn change_of(record: &Record<'_>, place: Place, now_ns: u64) -> Change<Place> {
+    match *record {
+        Record::Outbound { seq, .. } => Change::Outbound(seq, place),
+        Record::Inbound { seq, .. } => Change::Inbound(seq, place),
+        Record::NextIn(seq) => Change::NextIn(seq),
+        Record::NextOut(seq) => Change::NextOut(seq),
+        Record::Reset => Change::Reset { now_ns },
+        Record::Queued { ticket, .. } => Change::Queued(ticket, place),
+        Record::Unqueued(ticket) => Change::Unqueued(ticket),
+        Record::Note(_) => Change::Nothing,
+    }
+}
+
+/// The first segment that a store needs whose messages are found from `border` on.
+pub(crate) fn first_needed(ledger: &Ledger<Place>, border: u64) -> u64 {
+    ledger.waiting.first().map_or(border, |place| border.min(place.segment.into()))
+}
