@@ -42,6 +42,8 @@ pub mod overlay;
 #[cfg(feature = "xml")]
 mod quickfix;
 #[cfg(feature = "xml")]
+mod read;
+#[cfg(feature = "xml")]
 mod standard;
 #[cfg(feature = "xml")]
 mod xml;

@@ -11,40 +11,12 @@ use roxmltree::Node;
 use crate::nearest::nearest;
 use crate::xml::{Source, children, listed};
 use crate::{
-    Category, Code, DataType, Dictionary, DictionaryError, Draft, DraftComponent, DraftConditional,
-    DraftKind, DraftMember, DraftMessage, Field, Problem, data_type, overlay,
+    Category, Code, DataType, DictionaryError, Draft, DraftComponent, DraftConditional, DraftKind,
+    DraftMember, DraftMessage, Field, Problem, data_type,
 };
 
-impl Dictionary {
-    /// Reads a dictionary in the XML layout of the QuickFIX family. `file` is only used in errors.
-    ///
-    /// # Errors
-    /// If the text is no XML, an element or attribute is missing or wrong, a member is not
-    /// defined, or components contain themselves; see [`DictionaryError`].
-    pub fn from_quickfix_xml(text: &str, file: &str) -> Result<Self, DictionaryError> {
-        Draft::from_quickfix_xml(text, file)?.resolve()
-    }
-}
-
-impl Draft {
-    /// Reads the XML layout of the QuickFIX family. `file` is only used in errors.
-    ///
-    /// # Errors
-    /// As [`Dictionary::from_quickfix_xml`], but for what only resolving finds.
-    pub fn from_quickfix_xml(text: &str, file: &str) -> Result<Self, DictionaryError> {
-        let (document, source) = crate::xml::parse(text, file)?;
-        let root = document.root_element();
-        if root.tag_name().name() != "fix" {
-            return Err(source.error(root, Problem::NotADictionary));
-        }
-        read(root, &source)
-    }
-}
-
+/// The dictionary below the root `<fix>`.
 pub(crate) fn read(root: Node<'_, '_>, source: &Source<'_>) -> Result<Draft, DictionaryError> {
-    if let Some(base) = root.attribute("base") {
-        return overlay::over_standard(root, source, base);
-    }
     let name = version(root, source)?;
     let fields = fields(root, source, &name)?;
     let tags = fields.iter().map(|field| (field.name.clone(), field.tag)).collect();

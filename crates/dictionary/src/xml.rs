@@ -1,8 +1,8 @@
-//! What both readers need of an XML document: attributes, lines, errors.
+//! What the readers need of an XML document: attributes, lines, errors.
 
 use roxmltree::{Document, Node, ParsingOptions};
 
-use crate::{DictionaryError, Draft, Problem};
+use crate::{DictionaryError, Problem};
 
 /// The source of a document: says at which line a node stands.
 pub(crate) struct Source<'s> {
@@ -26,33 +26,6 @@ pub(crate) fn parse<'s>(
             let problem = Problem::NotXml(error.to_string());
             Err(source.error_at(error.pos().row, "document".into(), problem))
         }
-    }
-}
-
-impl Draft {
-    /// Reads either layout, by the root element.
-    ///
-    /// # Errors
-    /// See [`DictionaryError`].
-    pub fn from_xml(text: &str, file: &str) -> Result<Self, DictionaryError> {
-        let (document, source) = parse(text, file)?;
-        let root = document.root_element();
-        match root.tag_name().name() {
-            "fix" => crate::quickfix::read(root, &source),
-            "repository" => crate::orchestra::read(root, &source),
-            _ => Err(source.error(root, Problem::NotADictionary)),
-        }
-    }
-}
-
-impl crate::Dictionary {
-    /// Reads a dictionary from XML: the layout of the QuickFIX family or FIX Orchestra, by the
-    /// root element. `file` is only used in errors.
-    ///
-    /// # Errors
-    /// See [`DictionaryError`].
-    pub fn from_xml(text: &str, file: &str) -> Result<Self, DictionaryError> {
-        Draft::from_xml(text, file)?.resolve()
     }
 }
 
