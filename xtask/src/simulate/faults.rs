@@ -5,7 +5,8 @@
 
 use std::fs;
 use std::io::Write;
-use std::path::Path;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::build;
@@ -59,11 +60,11 @@ pub(super) fn run(name: Option<&String>) -> Outcome {
 fn try_one(fault: &Fault, copy: &Path, target: &Path) -> Result<Option<(u64, String)>, String> {
     let texts = fault.applied(copy)?;
     for (file, faulty, _) in &texts {
-        write(&copy.join(file), faulty)?;
+        write(file, faulty)?;
     }
     let built = build(copy, PROFILE, Some(target));
     for (file, _, sound) in &texts {
-        write(&copy.join(file), sound)?;
+        write(file, sound)?;
     }
     let program = built.map_err(|error| format!("{}: {error}", fault.name))?;
     let mut command = Command::new(&program);
@@ -95,23 +96,69 @@ fn first(law: &str) -> String {
 
 impl Fault {
     /// The files that it changes: path, text with the fault, text without.
-    fn applied(&self, copy: &Path) -> Result<Vec<(&'static str, String, String)>, String> {
-        let mut texts: Vec<(&'static str, String, String)> = Vec::new();
-        for (file, sound, faulty) in self.changes {
-            if !texts.iter().any(|(name, ..)| name == file) {
-                let text = fs::read_to_string(copy.join(file));
-                let text = text.map_err(|error| format!("{}: {file}: {error}", self.name))?;
-                texts.push((file, text.clone(), text));
+    fn applied(&self, copy: &Path) -> Result<Vec<Changed>, String> {
+        let mut changed: Vec<Changed> = Vec::new();
+        for (of_crate, sound, faulty) in self.changes {
+            let mut found = Vec::new();
+            let sources = copy.join("crates").join(of_crate).join("src");
+            for file in sources_below(&sources)? {
+                let earlier = changed.iter().find(|(path, ..)| *path == file);
+                let text = match earlier {
+                    Some((_, text, _)) => text.clone(),
+                    None => read(&file)?,
+                };
+                let places = places(&text, sound);
+                found.extend(places.into_iter().map(|place| (file.clone(), text.clone(), place)));
             }
-            let Some(entry) = texts.iter_mut().find(|(name, ..)| name == file) else { continue };
-            let found = entry.1.matches(sound).count();
-            if found != 1 {
-                return Err(format!("{}: {file} has {found} times: {sound}", self.name));
+            let count = found.len();
+            let Some((file, text, place)) = found.pop().filter(|_| count == 1) else {
+                return Err(format!("{}: {of_crate} has {count} times: {sound}", self.name));
+            };
+            let with_fault = format!("{}{faulty}{}", &text[..place.start], &text[place.end..]);
+            match changed.iter_mut().find(|(path, ..)| *path == file) {
+                Some((_, text, _)) => *text = with_fault,
+                None => changed.push((file, with_fault, text)),
             }
-            entry.1 = entry.1.replacen(sound, faulty, 1);
         }
-        Ok(texts)
+        Ok(changed)
     }
+}
+
+/// Path of a file, its text with the fault, and without.
+type Changed = (PathBuf, String, String);
+
+/// All sources in a folder and those below it, tests apart.
+fn sources_below(dir: &Path) -> Result<Vec<PathBuf>, String> {
+    let told = |error| format!("{}: {error}", dir.display());
+    let mut files = Vec::new();
+    for entry in fs::read_dir(dir).map_err(told)? {
+        let path = entry.map_err(told)?.path();
+        if path.is_dir() {
+            files.extend(sources_below(&path)?);
+        } else if path.extension().is_some_and(|ending| ending == "rs") {
+            files.push(path);
+        }
+    }
+    Ok(files)
+}
+
+/// Where `sought` stands in `text`; any white space of the one is any of the other, or none.
+fn places(text: &str, sought: &str) -> Vec<Range<usize>> {
+    let sought: Vec<&str> = sought.split_whitespace().collect();
+    let Some((first, rest)) = sought.split_first() else { return Vec::new() };
+    let ends = |start: usize| {
+        let mut at = start + first.len();
+        for word in rest {
+            let behind = text[at..].trim_start();
+            at = text.len() - behind.strip_prefix(word)?.len();
+        }
+        Some(start..at)
+    };
+    text.match_indices(first).filter_map(|(start, _)| ends(start)).collect()
+}
+
+fn read(path: &Path) -> Result<String, String> {
+    fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
 }
 
 fn write(path: &Path, text: &str) -> Result<(), String> {
@@ -149,6 +196,18 @@ fn mirror(from: &Path, to: &Path) -> std::io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_text_is_found_however_its_lines_are_broken() {
+        let text = "a(b, c);  a(\n    b,\n c);";
+        assert_eq!(places(text, "a(b,   c);"), std::iter::once(0..8).collect::<Vec<_>>());
+        assert_eq!(
+            places("x a(\n    b,\n c);", "a( b, c);"),
+            std::iter::once(2..16).collect::<Vec<_>>()
+        );
+        assert_eq!(places("a b a c a b", "a b"), [0..3, 8..11]);
+        assert!(places("a b", "").is_empty());
+    }
 
     /// Each fault still fits the sources, and its name is its own.
     #[test]

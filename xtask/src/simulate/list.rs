@@ -3,7 +3,8 @@
 /// One fault.
 pub(super) struct Fault {
     pub(super) name: &'static str,
-    /// File, text as it is, text with the fault.
+    /// Crate, text as it is, text with the fault. The text stands in one place of the crate, in
+    /// whichever file, however its lines are broken.
     pub(super) changes: &'static [(&'static str, &'static str, &'static str)],
     /// The kind of worlds that must catch it; empty for all kinds.
     pub(super) kind: &'static str,
@@ -11,30 +12,16 @@ pub(super) struct Fault {
     pub(super) worlds: u64,
 }
 
-const RECEIVE: &str = "crates/session/src/receive.rs";
-const RESEND: &str = "crates/session/src/resend.rs";
-const LOGON: &str = "crates/session/src/logon.rs";
-const SESSION: &str = "crates/session/src/session.rs";
-const GAP: &str = "crates/session/src/gap.rs";
-const TIMER: &str = "crates/session/src/timer.rs";
-const DESK: &str = "crates/engine/src/desk.rs";
-const JOURNAL: &str = "crates/engine/src/desk/journal.rs";
-const DELIVERY: &str = "crates/engine/src/desk/delivery.rs";
-const SLOT: &str = "crates/engine/src/slot.rs";
-const OUTGOING: &str = "crates/engine/src/desk/outgoing.rs";
-const REPLAY: &str = "crates/engine/src/replay.rs";
-const ENGINE: &str = "crates/engine/src/engine.rs";
-const OPENING: &str = "crates/store/src/opening.rs";
-const FILE: &str = "crates/store/src/file.rs";
-const FORMAT: &str = "crates/store/src/format.rs";
-const LINK: &str = "crates/engine/src/link.rs";
+const SESSION: &str = "session";
+const ENGINE: &str = "engine";
+const STORE: &str = "store";
 
 /// All of them.
 pub(super) const FAULTS: &[Fault] = &[
     Fault {
         name: "reject-keeps-the-number",
         changes: &[(
-            RECEIVE,
+            SESSION,
             "self.next_num_in = seq + 1;\n                self.refuse(",
             "self.refuse(",
         )],
@@ -44,7 +31,7 @@ pub(super) const FAULTS: &[Fault] = &[
     Fault {
         name: "gap-fill-taken-as-reset",
         changes: &[(
-            RECEIVE,
+            SESSION,
             "b\"4\" && message.raw(tag::GAP_FILL_FLAG) != Some(b\"Y\")",
             "b\"4\"",
         )],
@@ -54,7 +41,7 @@ pub(super) const FAULTS: &[Fault] = &[
     Fault {
         name: "held-message-dropped",
         changes: &[(
-            RECEIVE,
+            SESSION,
             "        self.gap.take(self.next_num_in)\n",
             "        let taken = self.gap.take(self.next_num_in)?;\n        \
              if self.next_num_in % 16 == 0 {\n self.next_num_in += 1;\n \
@@ -76,7 +63,7 @@ pub(super) const FAULTS: &[Fault] = &[
     Fault {
         name: "resend-with-a-new-number",
         changes: &[(
-            RESEND,
+            SESSION,
             "stored.msg_seq_num().unwrap_or(0)",
             "stored.msg_seq_num().unwrap_or(0) + 1",
         )],
@@ -85,14 +72,14 @@ pub(super) const FAULTS: &[Fault] = &[
     },
     Fault {
         name: "original-time-later",
-        changes: &[(RESEND, "|original| original > now.utc", "|original| original < now.utc")],
+        changes: &[(SESSION, "|original| original > now.utc", "|original| original < now.utc")],
         kind: "",
         worlds: 500,
     },
     Fault {
         name: "poss-dup-delivered-twice",
         changes: &[(
-            RECEIVE,
+            SESSION,
             "Ok(()) => self.low_gap_fill(now, seq, message, out),",
             "Ok(()) => Verdict::Deliver,",
         )],
@@ -102,7 +89,7 @@ pub(super) const FAULTS: &[Fault] = &[
     Fault {
         name: "early-message-delivered",
         changes: &[(
-            RECEIVE,
+            SESSION,
             "let missing_to = if kept",
             "if message.msg_type() == b\"D\" {\n return Verdict::Deliver;\n }\n \
              let missing_to = if kept",
@@ -113,7 +100,7 @@ pub(super) const FAULTS: &[Fault] = &[
     Fault {
         name: "test-request-ignored",
         changes: &[(
-            RECEIVE,
+            SESSION,
             "self.answer_test_request(now, seq, message, out)?;",
             "message.required(tag::TEST_REQ_ID)?;",
         )],
@@ -123,7 +110,7 @@ pub(super) const FAULTS: &[Fault] = &[
     Fault {
         name: "heartbeat-never-sent",
         changes: &[(
-            TIMER,
+            SESSION,
             "self.write_admin(now, b\"0\", out, |_| ());",
             "self.timers.sent(now);",
         )],
@@ -133,7 +120,7 @@ pub(super) const FAULTS: &[Fault] = &[
     Fault {
         name: "impatient-test-request",
         changes: &[(
-            TIMER,
+            SESSION,
             "self.heart_bt_int.saturating_add(margin)",
             "self.heart_bt_int / 8 + margin",
         )],
@@ -143,7 +130,7 @@ pub(super) const FAULTS: &[Fault] = &[
     Fault {
         name: "silence-not-found",
         changes: &[(
-            TIMER,
+            SESSION,
             "Some(sent.saturating_add(self.patience().min(",
             "Some(sent.saturating_add(3 * self.patience().max(",
         )],
@@ -153,22 +140,26 @@ pub(super) const FAULTS: &[Fault] = &[
     Fault {
         name: "request-never-repeated",
         changes: &[
-            (GAP, "if wait == 0 || now_ns", "if wait < u64::MAX || now_ns"),
-            (GAP, "(self.missing_to > 0 && self.policy.repeat_after_s > 0)", "false"),
+            (SESSION, "if wait == 0 || now_ns", "if wait < u64::MAX || now_ns"),
+            (SESSION, "(self.missing_to > 0 && self.policy.repeat_after_s > 0)", "false"),
         ],
         kind: "damage",
         worlds: 2_000,
     },
     Fault {
         name: "request-for-each-early-message",
-        changes: &[(GAP, "if self.request.is_none() || redundant {", "if self.missing_to > 0 {")],
+        changes: &[(
+            SESSION,
+            "if self.request.is_none() || redundant {",
+            "if self.missing_to > 0 {",
+        )],
         kind: "",
         worlds: 500,
     },
     Fault {
         name: "request-one-too-late",
         changes: &[(
-            RESEND,
+            SESSION,
             "let begin = self.next_num_in;",
             "let begin = self.next_num_in + u64::from(self.next_num_in % 8 == 0);",
         )],
@@ -177,14 +168,14 @@ pub(super) const FAULTS: &[Fault] = &[
     },
     Fault {
         name: "answered-request-forgotten",
-        changes: &[(RECEIVE, "self.gap.settle(seq)", "true")],
+        changes: &[(SESSION, "self.gap.settle(seq)", "true")],
         kind: "damage",
         worlds: 40_000,
     },
     Fault {
         name: "held-without-bounds",
         changes: &[(
-            GAP,
+            SESSION,
             "if room {\n            self.held_bytes",
             "if seq > 0 {\n            self.held_bytes",
         )],
@@ -194,9 +185,9 @@ pub(super) const FAULTS: &[Fault] = &[
     Fault {
         name: "last-number-not-resent",
         changes: &[(
-            RESEND,
-            "let last = self.next_num_out - 1;",
-            "let last = (self.next_num_out - 1).saturating_sub(1).max(1);",
+            SESSION,
+            "let last = self.next_num_out - 1; // FIX 4.0",
+            "let last = (self.next_num_out - 1).saturating_sub(1).max(1); // FIX 4.0",
         )],
         kind: "",
         worlds: 2_000,
@@ -204,7 +195,7 @@ pub(super) const FAULTS: &[Fault] = &[
     Fault {
         name: "lower-new-seq-no-taken",
         changes: &[(
-            RESEND,
+            SESSION,
             "new_seq_no < self.next_num_in || self.is_too_far(new_seq_no)",
             "new_seq_no == 0 || self.is_too_far(new_seq_no)",
         )],
@@ -220,7 +211,7 @@ pub(super) const FAULTS: &[Fault] = &[
     Fault {
         name: "reset-of-one-side",
         changes: &[(
-            LOGON,
+            SESSION,
             "let unasked = terms.resets && !terms.answers_reset;",
             "let unasked = false;",
         )],
@@ -241,20 +232,20 @@ pub(super) const FAULTS: &[Fault] = &[
     },
     Fault {
         name: "reset-not-asked-for-again",
-        changes: &[(LOGON, "has_flag && (self.reset_wanted || missed)", "has_flag && missed")],
+        changes: &[(SESSION, "has_flag && (resets.is_wanted || missed)", "has_flag && missed")],
         kind: "operators",
         worlds: 6_000,
     },
     Fault {
         name: "reset-lost-with-its-link",
-        changes: &[(LOGON, "has_flag && (self.reset_wanted || missed)", "self.reset_wanted")],
+        changes: &[(SESSION, "has_flag && (resets.is_wanted || missed)", "resets.is_wanted")],
         kind: "resets",
         worlds: 10_000,
     },
     Fault {
         name: "reset-behind-a-logout-not-taken",
         changes: &[(
-            LOGON,
+            SESSION,
             "self.reset_numbers(ResetCause::Counterparty, out);\n        self.next_num_in = 2;",
             "self.next_num_in = 2;",
         )],
@@ -263,32 +254,32 @@ pub(super) const FAULTS: &[Fault] = &[
     },
     Fault {
         name: "logon-not-counted",
-        changes: &[(LOGON, "if !early {\n            self.next_num_in += 1;\n        }", "")],
+        changes: &[(SESSION, "if !early {\n            self.next_num_in += 1;\n        }", "")],
         kind: "",
         worlds: 500,
     },
     Fault {
         name: "logout-not-answered",
-        changes: &[(LOGON, "self.write_logout(now, \"\", None, out);", "")],
+        changes: &[(SESSION, "self.write_logout(now, \"\", None, out);", "")],
         kind: "",
         worlds: 500,
     },
     Fault {
         name: "replay-before-what-waits",
-        changes: &[(REPLAY, "self.barrier = live_bytes;", "self.barrier = 0 * live_bytes;")],
+        changes: &[(ENGINE, "self.barrier = live_bytes;", "self.barrier = 0 * live_bytes;")],
         kind: "",
         worlds: 5_000,
     },
     Fault {
         name: "replay-of-administrative-messages",
-        changes: &[(REPLAY, ".filter(|s| s.kind == Kind::Application)", "")],
+        changes: &[(ENGINE, ".filter(|s| s.kind == Kind::Application)", "")],
         kind: "",
         worlds: 1_000,
     },
     Fault {
         name: "gap-fill-one-too-far",
         changes: &[(
-            REPLAY,
+            ENGINE,
             "session.gap_fill(now, begin, seq, &mut self.out);",
             "session.gap_fill(now, begin, seq + 1, &mut self.out);",
         )],
@@ -297,7 +288,7 @@ pub(super) const FAULTS: &[Fault] = &[
     },
     Fault {
         name: "replay-outlives-its-connection",
-        changes: &[(DESK, "self.shown = 0;\n        self.replay.clear();", "self.shown = 0;")],
+        changes: &[(ENGINE, "self.shown = 0;\n        self.replay.clear();", "self.shown = 0;")],
         kind: "",
         worlds: 5_000,
     },
@@ -315,12 +306,12 @@ pub(super) const FAULTS: &[Fault] = &[
         name: "stored-after-the-socket",
         changes: &[
             (
-                JOURNAL,
+                ENGINE,
                 "self.note_state();\n        self.store.commit()",
                 "self.note_state();\n        Ok::<(), StoreError>(())",
             ),
             (
-                JOURNAL,
+                ENGINE,
                 "let time_ns = now.utc.0.unsigned_abs();\n        \
                  for entry in self.out.entries() {",
                 "let time_ns = now.utc.0.unsigned_abs();\n        self.store.commit()?;\n        \
@@ -333,7 +324,7 @@ pub(super) const FAULTS: &[Fault] = &[
     Fault {
         name: "expected-number-not-journalled",
         changes: &[(
-            JOURNAL,
+            ENGINE,
             "if numbers.0 != self.stored.0 {",
             "if numbers.0 > self.stored.0 + 1 {",
         )],
@@ -343,7 +334,7 @@ pub(super) const FAULTS: &[Fault] = &[
     Fault {
         name: "check-sum-ignored",
         changes: &[(
-            LINK,
+            ENGINE,
             "index, desk.options.check_sum) {",
             "index, transfix_codec::CheckSumPolicy::Ignore) {",
         )],
@@ -353,7 +344,7 @@ pub(super) const FAULTS: &[Fault] = &[
     Fault {
         name: "torn-batch-accepted",
         changes: &[(
-            FORMAT,
+            STORE,
             "&& self.unkeyed(record) == record_crc(record, u32_at(record, 0))",
             "&& self.unkeyed(record) != 1",
         )],
@@ -363,7 +354,7 @@ pub(super) const FAULTS: &[Fault] = &[
     Fault {
         name: "published-before-it-is-whole",
         changes: &[(
-            FILE,
+            STORE,
             "self.seal_last(END);\n        self.segments.last().publish(start, first_len);",
             "self.segments.last().publish(start, first_len);\n        self.seal_last(END);",
         )],
@@ -373,7 +364,7 @@ pub(super) const FAULTS: &[Fault] = &[
     Fault {
         name: "power-without-sync",
         changes: &[(
-            FILE,
+            STORE,
             "if self.options.is_durable()\n            && let Err",
             "if tail == usize::MAX\n            && let Err",
         )],
@@ -382,20 +373,20 @@ pub(super) const FAULTS: &[Fault] = &[
     },
     Fault {
         name: "name-without-sync",
-        changes: &[(OPENING, "if durable {\n        sync_dir(disk, dir)?;\n    }", "")],
+        changes: &[(STORE, "if durable {\n        sync_dir(disk, dir)?;\n    }", "")],
         kind: "crashes",
         worlds: 2_000,
     },
     Fault {
         name: "finished-segment-not-cleared",
-        changes: &[(FILE, "old[start..tail].fill(0);", "")],
+        changes: &[(STORE, "old[start..tail].fill(0);", "")],
         kind: "crashes",
         worlds: 1_000,
     },
     Fault {
         name: "failed-sync-taken-for-done",
         changes: &[(
-            FILE,
+            STORE,
             "self.poisoned = true;\n            return Err(io_error(&segment::path(&self.dir, \
              self.segments.last_number()), source));",
             "let _ = source;",
@@ -406,7 +397,7 @@ pub(super) const FAULTS: &[Fault] = &[
     Fault {
         name: "message-without-number-counts",
         changes: &[(
-            RECEIVE,
+            SESSION,
             "Err(_) => return self.end(now, unreadable_number(message), out),",
             "Err(_) => self.next_num_in,",
         )],
@@ -416,7 +407,7 @@ pub(super) const FAULTS: &[Fault] = &[
     Fault {
         name: "refusal-of-our-logon-counts",
         changes: &[(
-            LOGON,
+            SESSION,
             "if seq == self.next_num_in && self.state != State::LogonSent {",
             "if seq == self.next_num_in {",
         )],
@@ -426,7 +417,7 @@ pub(super) const FAULTS: &[Fault] = &[
     Fault {
         name: "logout-above-a-gap-counts",
         changes: &[(
-            LOGON,
+            SESSION,
             "if seq == self.next_num_in && self.state != State::LogonSent {",
             "if seq > 0 {",
         )],
@@ -442,7 +433,7 @@ pub(super) const FAULTS: &[Fault] = &[
     Fault {
         name: "window-without-end",
         changes: &[(
-            SLOT,
+            ENGINE,
             "let may_stay = hours.may_connect(now.utc) && same;",
             "let may_stay = same || self.up;",
         )],
@@ -451,14 +442,14 @@ pub(super) const FAULTS: &[Fault] = &[
     },
     Fault {
         name: "reject-of-a-closed-window-lost",
-        changes: &[(DELIVERY, "closed.filter(|_| message.msg_type() != b\"j\")", "closed")],
+        changes: &[(ENGINE, "closed.filter(|_| message.msg_type() != b\"j\")", "closed")],
         kind: "schedules",
         worlds: 1_000,
     },
     Fault {
         name: "denied-and-logged-on",
         changes: &[(
-            DESK,
+            ENGINE,
             "Err(self.session.deny_logon(now, logon, &refusal.text, &mut self.out))",
             "Ok(())",
         )],
@@ -468,7 +459,7 @@ pub(super) const FAULTS: &[Fault] = &[
     Fault {
         name: "throttled-before-its-turn",
         changes: &[(
-            DESK,
+            ENGINE,
             "Verdict::Throttled => self.deliver(now, message, Fate::Refused)?,",
             "Verdict::Throttled => self.session.refuse_throttled(now, message, &mut self.out),",
         )],
@@ -478,7 +469,7 @@ pub(super) const FAULTS: &[Fault] = &[
     Fault {
         name: "postponed-counts-as-received",
         changes: &[(
-            JOURNAL,
+            ENGINE,
             "let next_in = postponed.unwrap_or_else(|| self.session.stored_num_in());",
             "let next_in = self.session.stored_num_in();",
         )],
@@ -487,20 +478,20 @@ pub(super) const FAULTS: &[Fault] = &[
     },
     Fault {
         name: "stored-overtakes-queued",
-        changes: &[(OUTGOING, "let stores = self.stores() && !self.holds;", "let stores = false;")],
+        changes: &[(ENGINE, "let stores = self.stores() && !self.holds;", "let stores = false;")],
         kind: "applications",
         worlds: 5_000,
     },
     Fault {
         name: "full-queue-forgotten",
-        changes: &[(LINK, "*unseen || desk.sends_more()", "*unseen")],
+        changes: &[(ENGINE, "*unseen || desk.sends_more()", "*unseen")],
         kind: "applications",
         worlds: 60_000,
     },
     Fault {
         name: "returned-and-sent",
         changes: &[(
-            OUTGOING,
+            ENGINE,
             "self.backlog.fill(queue);\n        let unsent = self.backlog.take_all()",
             "self.backlog.fill(queue);\n        let all = self.backlog.take_all();\n        \
              self.backlog.put_back(all.clone());\n        let unsent = all",
@@ -512,8 +503,8 @@ pub(super) const FAULTS: &[Fault] = &[
         name: "crash-without-the-reset-of-its-end",
         changes: &[(
             SESSION,
-            "reset_due: config.reset.disconnect && (next_num_in, next_num_out) != (1, 1),",
-            "reset_due: false,",
+            "Resets::new(config.reset.disconnect && (next_num_in, next_num_out) != (1, 1))",
+            "Resets::new(false)",
         )],
         kind: "mixed",
         worlds: 2_000,
