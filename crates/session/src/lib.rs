@@ -29,10 +29,13 @@ mod logon;
 mod operate;
 mod outbox;
 mod receive;
+mod renumber;
 mod resend;
+pub mod reset;
 mod session;
 pub mod state;
 mod throttle;
+mod tick;
 mod timer;
 mod verdict;
 
@@ -42,6 +45,7 @@ pub use config::{
     TimingConfig, TooLow, TooLowAtLogon,
 };
 pub use outbox::{Entry, Kind, Outbox, ResetCause};
+pub use reset::{Reset, ResetEvent};
 pub use session::{Checks, HeaderChange, Session, check_msg_type};
 pub use state::{Event, State};
 pub use transfix_codec::Message;

@@ -7,24 +7,11 @@ use crate::config::{
 };
 use crate::gap::Sign;
 use crate::outbox::{Outbox, ResetCause};
+use crate::renumber::Numbering;
+use crate::reset::ResetEvent;
 use crate::session::Session;
 use crate::state::{Event, State};
 use crate::verdict::{Disconnect, Verdict};
-
-/// What our Logon(A) says about numbers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Numbering {
-    /// They go on.
-    Continued,
-    /// ResetSeqNumFlag(141)=Y: they start again at 1.
-    Restarted,
-}
-
-impl Numbering {
-    pub(crate) const fn of(resets: bool) -> Self {
-        if resets { Self::Restarted } else { Self::Continued }
-    }
-}
 
 /// Terms that a Logon(A) proposes or confirms.
 struct Terms {
@@ -178,7 +165,7 @@ impl Session {
         knows_name & knows_password
     }
 
-    const fn is_live(&self) -> bool {
+    pub(crate) const fn is_live(&self) -> bool {
         matches!(self.state, State::Active | State::LogoutSent)
     }
 
@@ -200,15 +187,6 @@ impl Session {
         }
     }
 
-    /// Whether an acceptor must ask for a reset once more: an operator wants it, or nobody knows
-    /// whether the counterparty has taken the last one. Then the number of its Logon(A) tells:
-    /// below the old one it is one of the new numbering.
-    fn still_resets(&self, seq: u64) -> bool {
-        let has_flag = self.config.id.begin_string.has_reset_flag();
-        let missed = self.before_reset.is_some_and(|next_num_in| seq >= next_num_in);
-        has_flag && (self.reset_wanted || missed)
-    }
-
     /// A reset has crossed our Logout(5). The answer to one of ours counts as ever; theirs is taken
     /// and ends the connection, since nothing but the answer, which must not follow a Logout(5),
     /// could have our number 1.
@@ -216,21 +194,13 @@ impl Session {
         if terms.answers_reset {
             self.next_num_in = 2;
             self.gap.give_up();
-            self.forget_reset();
+            self.resets.settle();
             return Verdict::Handled;
         }
         self.reset_numbers(ResetCause::Counterparty, out);
         self.next_num_in = 2;
-        self.forget_reset();
+        self.resets.settle();
         Verdict::Disconnect(self.ending.unwrap_or(Disconnect::LoggedOut))
-    }
-
-    /// Both numbers stand as agreed: no reset is under way, and none is wanted.
-    const fn forget_reset(&mut self) {
-        self.reset_sent = false;
-        self.reset_wanted = false;
-        self.before_reset = None;
-        self.timers.reset_answer_until = None;
     }
 
     /// What is wrong with the numbers of an otherwise good Logon(A).
@@ -267,7 +237,7 @@ impl Session {
         if self.config.role == Role::Initiator || !self.config.timing.impose_heart_bt_int {
             self.timers.set_heart_bt_int(terms.heart_bt_int_s);
         }
-        self.forget_reset();
+        self.resets.settle();
         self.plan_reset(now);
         self.asked = (0, 0, 0);
         self.transition(Event::LogonAccepted);
@@ -279,7 +249,9 @@ impl Session {
         if answers {
             self.write_logon(now, Numbering::of(terms.resets), out);
             // Some initiators answer a reset that they find in our answer.
-            self.reset_sent = terms.unaware;
+            if terms.unaware {
+                self.resets.transition(ResetEvent::AnswerAsks);
+            }
         }
         if early && !self.config.numbers.request_missing {
             self.next_num_in = terms.seq + 1;
@@ -304,71 +276,6 @@ impl Session {
         }
     }
 
-    /// Resets both numbers of a session that is logged on: sends a Logon(A) with
-    /// ResetSeqNumFlag(141)=Y and number 1; the counterparty's numbers start again with its answer.
-    /// Answers whether it was sent: not before FIX 4.1, and not while one is under way.
-    pub fn reset_in_session(&mut self, now: Now, out: &mut Outbox) -> bool {
-        let possible = self.state == State::Active
-            && self.timers.reset_answer_until.is_none()
-            && self.config.id.begin_string.has_reset_flag();
-        self.timers.reset_at = None;
-        if !possible {
-            return false;
-        }
-        let next_num_in = self.next_num_in;
-        self.reset_numbers(ResetCause::InSession, out);
-        // What is under way to us still has the old numbers.
-        self.next_num_in = next_num_in;
-        self.before_reset = Some(next_num_in);
-        self.reset_sent = true;
-        // An initiator whose link is cut before the answer asks again at its next logon.
-        self.reset_wanted |= self.config.role == Role::Initiator;
-        let timeout_ns = u64::from(self.config.logon_timeout_ms) * 1_000_000;
-        self.timers.reset_answer_until = Some(now.monotonic_ns.saturating_add(timeout_ns));
-        self.write_logon(now, Numbering::Restarted, out);
-        true
-    }
-
-    /// Whether nobody knows yet that the counterparty has taken a reset of ours: until then the
-    /// number expected next may be one of the old numbering, to which nothing leads back. What is
-    /// to be kept of it is 1.
-    #[must_use]
-    pub fn awaits_reset(&self) -> bool {
-        // One in our answer to a Logon(A) is proven by the message that follows.
-        let unproven = self.reset_sent
-            && self.next_num_in == 2
-            && self.config.role == Role::Acceptor
-            && self.is_live();
-        self.timers.reset_answer_until.is_some() || unproven
-    }
-
-    /// The link is gone, and with it a reset that is not proven: both numbers stand as if the
-    /// counterparty had taken it.
-    pub(crate) fn lose_reset(&mut self) {
-        if !self.awaits_reset() {
-            return;
-        }
-        match self.timers.reset_answer_until.take() {
-            Some(_) => self.before_reset = Some(self.next_num_in),
-            None => self.reset_wanted = true,
-        }
-        self.next_num_in = 1;
-    }
-
-    fn plan_reset(&mut self, now: Now) {
-        const SECOND: u64 = 1_000_000_000;
-        const DAY: u64 = 86_400 * SECOND;
-        let of_day = now.utc.0.rem_euclid(DAY as i64) as u64;
-        let daily = self.config.reset_at_s.map(|at_s| {
-            let at = u64::from(at_s) * SECOND % DAY;
-            if at > of_day { at - of_day } else { at + DAY - of_day }
-        });
-        let hours = self.config.reset_after_h;
-        let later = (hours > 0).then_some(u64::from(hours).saturating_mul(3_600 * SECOND));
-        let wait = daily.into_iter().chain(later).min();
-        self.timers.reset_at = wait.map(|wait| now.monotonic_ns.saturating_add(wait));
-    }
-
     fn terms(&self, now: Now, message: &Message<'_>) -> Result<Terms, Refusal> {
         let seq = message.msg_seq_num().map_err(|_| silent("MsgSeqNum(34) is missing"))?;
         if seq > MSG_SEQ_NUM_MAX {
@@ -390,7 +297,6 @@ impl Session {
             .flag(tag::RESET_SEQ_NUM_FLAG)
             .map_err(|_| spoken("ResetSeqNumFlag(141) must be Y or N"))?;
         let resets = resets && self.config.id.begin_string.has_reset_flag();
-        let answerable = !self.is_live() || self.awaits_reset();
         // FIX Session: the reset takes effect with the Logon(A) itself.
         if resets && seq != 1 {
             return Err(spoken("MsgSeqNum(34) must be 1 with ResetSeqNumFlag(141)=Y"));
@@ -410,7 +316,7 @@ impl Session {
             seq,
             heart_bt_int_s,
             resets,
-            answers_reset: resets && self.reset_sent && answerable,
+            answers_reset: resets && self.is_reset_answered(),
             unaware: false,
             appl_ver_id,
             message_bytes_max: message_bytes_max.unwrap_or(usize::MAX),

@@ -1,9 +1,9 @@
-//! What operators ask of a session by hand: numbers, resets, requests.
+//! What operators ask of a session by hand: numbers, requests.
 
 use transfix_codec::tag;
 
 use crate::config::{MSG_SEQ_NUM_MAX, Now};
-use crate::outbox::{Outbox, ResetCause};
+use crate::outbox::Outbox;
 use crate::session::Session;
 use crate::state::State;
 
@@ -42,32 +42,14 @@ impl Session {
         })
     }
 
-    /// Makes our next Logon(A) reset both numbers, with ResetSeqNumFlag(141)=Y: an initiator asks
-    /// until one is answered, an acceptor answers so. Without effect in FIX 4.0, which has no such
-    /// field.
-    pub const fn reset_at_next_logon(&mut self) {
-        self.reset_wanted = true;
-    }
-
-    /// Both numbers start again at 1, without a word to the counterparty, whose numbers start again
-    /// by the same schedule.
-    ///
-    /// # Panics
-    /// If there is a link.
-    pub fn restart_numbers(&mut self, out: &mut Outbox) {
-        assert_eq!(self.state, State::Disconnected, "numbers restart between connections");
-        self.reset_numbers(ResetCause::Schedule, out);
-    }
-
     /// Sets the number of our next message, without a word to the counterparty. A number used
     /// before is used again: only for repair, when both operators have agreed on it.
     ///
     /// # Panics
     /// If it is 0.
-    pub const fn set_next_num_out(&mut self, next: u64) {
+    pub fn set_next_num_out(&mut self, next: u64) {
         assert!(next > 0, "MsgSeqNum(34) counts from 1");
-        self.reset_due = false;
-        self.before_reset = None;
+        self.resets.numbers_set();
         self.next_num_out = next;
         self.at_connection.1 = next;
     }
@@ -78,8 +60,7 @@ impl Session {
     /// If it is 0.
     pub fn set_next_num_in(&mut self, next: u64) {
         assert!(next > 0, "MsgSeqNum(34) counts from 1");
-        self.reset_due = false;
-        self.before_reset = None;
+        self.resets.numbers_set();
         self.next_num_in = next;
         self.at_connection.0 = next;
         // What is missing now shows at the next early message.

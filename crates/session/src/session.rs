@@ -11,8 +11,9 @@ use transfix_codec::{
 
 use crate::config::{ApplVerId, Config, Now, Role, SessionId};
 use crate::gap::Gap;
-use crate::logon::Numbering;
 use crate::outbox::{Entry, Kind, Outbox, ResetCause};
+use crate::renumber::Numbering;
+use crate::reset::{ResetEvent, Resets};
 use crate::state::{Event, State};
 use crate::throttle::Throttles;
 use crate::timer::Timers;
@@ -36,6 +37,7 @@ pub struct Session {
     /// What each message of ours begins with.
     header: Header,
     pub(crate) timers: Timers,
+    pub(crate) resets: Resets,
     pub(crate) gap: Gap,
     pub(crate) throttles: Throttles,
     /// Further fields of the next Logon(A), whole.
@@ -46,8 +48,6 @@ pub struct Session {
     pub(crate) cstm_appl_ver_id: Option<Box<[u8]>>,
     /// Why we sent Logout(5), if it was not a wish of the application.
     pub(crate) ending: Option<Disconnect>,
-    /// Our Logon(A) carried ResetSeqNumFlag(141)=Y, so that the same in the answer is no new reset.
-    pub(crate) reset_sent: bool,
     /// The dictionary's rules, if messages are validated.
     pub(crate) rules: Option<Arc<Rules>>,
     /// The rules of other versions, by ApplVerID(1128) or CstmApplVerID(1129).
@@ -58,12 +58,6 @@ pub struct Session {
     pub(crate) from_held: bool,
     /// The message being received has PossDupFlag(43)=Y.
     pub(crate) poss_dup: bool,
-    /// The next Logon(A) is to reset the numbers.
-    pub(crate) reset_wanted: bool,
-    /// The number expected next as it was before a reset of ours in mid-session that has no answer.
-    pub(crate) before_reset: Option<u64>,
-    /// The last connection ended without its reset, with the process.
-    pub(crate) reset_due: bool,
     /// What is to be told about the last message.
     pub(crate) remark: Option<Remark>,
     /// The next numbers inbound and outbound when the link came up, or as they were set since.
@@ -132,7 +126,7 @@ impl Session {
             appl_ver_id: config.default_appl_ver_id,
             cstm_appl_ver_id: None,
             timers: Timers::new(config.heart_bt_int_s, config.timing),
-            reset_due: config.reset.disconnect && (next_num_in, next_num_out) != (1, 1),
+            resets: Resets::new(config.reset.disconnect && (next_num_in, next_num_out) != (1, 1)),
             config,
             state: State::Disconnected,
             next_num_in,
@@ -140,15 +134,12 @@ impl Session {
             gap,
             throttles,
             ending: None,
-            reset_sent: false,
             rules: None,
             version_rules: Vec::new(),
             checks: Checks::default(),
             scratch: Scratch::default(),
             from_held: false,
             poss_dup: false,
-            reset_wanted: false,
-            before_reset: None,
             remark: None,
             at_connection: (next_num_in, next_num_out),
             was_active: false,
@@ -180,14 +171,6 @@ impl Session {
     #[must_use]
     pub const fn next_num_out(&self) -> u64 {
         self.next_num_out
-    }
-
-    /// The number expected next as a store is to keep it: 1 while a reset of ours
-    /// [is not proven](Self::awaits_reset). A process that goes on from 1 with our Logon(A) still
-    /// the last word knows by that to [ask again](Self::reset_at_next_logon).
-    #[must_use]
-    pub fn stored_num_in(&self) -> u64 {
-        if self.awaits_reset() { 1 } else { self.next_num_in }
     }
 
     /// How often in a row the counterparty has sent its last ResendRequest(2).
@@ -254,7 +237,7 @@ impl Session {
     /// A link is up: the initiator writes its Logon(A), the acceptor begins to wait for one.
     pub fn connected(&mut self, now: Now, out: &mut Outbox) {
         self.timers.link_up(now, self.config.heart_bt_int_s);
-        self.reset_sent = false;
+        self.resets.begins_at_ns = None;
         self.ending = None;
         self.ended = None;
         self.was_active = false;
@@ -262,9 +245,9 @@ impl Session {
         // Until a Logon(A) is answered: the one that asked may be lost on the way.
         let asks = self.config.role == Role::Initiator
             && self.config.id.begin_string.has_reset_flag()
-            && self.reset_wanted;
+            && self.resets.is_wanted;
         let wanted = self.config.reset.logon || asks;
-        if wanted || self.reset_due {
+        if wanted || self.resets.is_due {
             let cause = if wanted { ResetCause::Logon } else { ResetCause::Disconnected };
             self.reset_numbers(cause, out);
         }
@@ -273,8 +256,11 @@ impl Session {
             Role::Acceptor => self.transition(Event::LinkAccepted),
             Role::Initiator => {
                 self.transition(Event::LogonSent);
-                self.reset_sent = wanted && self.config.id.begin_string.has_reset_flag();
-                self.write_logon(now, Numbering::of(self.reset_sent), out);
+                let asks = wanted && self.config.id.begin_string.has_reset_flag();
+                if asks {
+                    self.resets.transition(ResetEvent::LogonAsks);
+                }
+                self.write_logon(now, Numbering::of(asks), out);
             }
         }
     }
@@ -389,20 +375,6 @@ impl Session {
             self.write_logout(now, text, None, out);
         }
         self.state == State::LogoutSent
-    }
-
-    /// Makes both numbers start again at 1, and journals it if they have moved.
-    pub(crate) fn reset_numbers(&mut self, cause: ResetCause, out: &mut Outbox) {
-        self.reset_due = false;
-        self.before_reset = None;
-        self.gap.give_up();
-        // One by the schedule is kept in any case: it is the moment that counts.
-        let moved = (self.next_num_in, self.next_num_out) != (1, 1);
-        if moved || cause == ResetCause::Schedule {
-            self.next_num_in = 1;
-            self.next_num_out = 1;
-            out.entries.push(Entry::Reset(cause));
-        }
     }
 
     /// Begins a frame that is no new message: resent, or in place of others.

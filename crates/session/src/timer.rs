@@ -1,16 +1,10 @@
-//! Timers as pure functions of the state and of the time that comes in.
+//! When something is due, as pure functions of what has happened when.
 //!
 //! Heartbeat(0) after HeartBtInt(108) without sending; TestRequest(1) after that and a margin
 //! without receiving; disconnection if nothing comes in the same time again, 20 s at the most.
 //! FIX Session leaves the margin, "reasonable transmission time", to both sides: by default 20 %.
 
-use transfix_codec::tag;
-
 use crate::config::{Now, TimingConfig};
-use crate::outbox::Outbox;
-use crate::session::Session;
-use crate::state::State;
-use crate::verdict::{Disconnect, Verdict};
 
 const MS: u64 = 1_000_000;
 const SECOND: u64 = 1_000 * MS;
@@ -26,10 +20,6 @@ pub(crate) struct Timers {
     test_request_sent: Option<u64>,
     /// TestRequest(1)s since anything was received.
     test_requests: u32,
-    /// When the numbers are to be reset in mid-session.
-    pub(crate) reset_at: Option<u64>,
-    /// Until when the answer to our Logon(A) of such a reset may come.
-    pub(crate) reset_answer_until: Option<u64>,
     logout_sent: u64,
 }
 
@@ -43,8 +33,6 @@ impl Timers {
             last_received: 0,
             test_request_sent: None,
             test_requests: 0,
-            reset_at: None,
-            reset_answer_until: None,
             logout_sent: 0,
         }
     }
@@ -101,76 +89,37 @@ impl Timers {
     }
 
     /// When silence is to be acted upon.
-    fn silence_at(&self) -> Option<u64> {
+    pub(crate) fn silence_at(&self) -> Option<u64> {
         let watched = self.policy.watch_silence && self.heart_bt_int > 0;
         watched.then(|| self.unanswered_at().unwrap_or(self.patience_ends_at()))
     }
 
-    fn heartbeat_at(&self) -> Option<u64> {
+    pub(crate) fn heartbeat_at(&self) -> Option<u64> {
         (self.heart_bt_int > 0).then_some(self.last_sent.saturating_add(self.heart_bt_int))
     }
-}
 
-impl Session {
-    /// When [`Session::tick`] must be called at the latest, on the monotonic clock in nanoseconds.
-    #[must_use]
-    pub fn next_deadline(&self) -> Option<u64> {
-        let t = &self.timers;
-        match self.state {
-            State::Disconnected => None,
-            State::LogonAwaited | State::LogonSent => {
-                Some(t.link_up.saturating_add(u64::from(self.config.logon_timeout_ms) * MS))
-            }
-            State::LogoutSent => {
-                Some(t.logout_sent.saturating_add(u64::from(self.config.logout_timeout_ms) * MS))
-            }
-            State::Active => {
-                let others = [self.gap.deadline(), t.reset_at, t.reset_answer_until];
-                let heartbeats = [t.heartbeat_at(), t.silence_at()];
-                heartbeats.into_iter().chain(others).flatten().min()
-            }
-        }
+    /// When the Logon(A) must have come.
+    pub(crate) fn logon_until(&self, timeout_ms: u32) -> u64 {
+        self.link_up.saturating_add(u64::from(timeout_ms) * MS)
     }
 
-    /// Does what is due at `now`: Heartbeat(0), TestRequest(1), or the end of a wait.
-    pub fn tick(&mut self, now: Now, out: &mut Outbox) -> Verdict {
-        if self.next_deadline().is_none_or(|at| now.monotonic_ns < at) {
-            return Verdict::Handled;
-        }
-        let verdict = match self.state {
-            State::Disconnected => Verdict::Handled,
-            State::LogonAwaited | State::LogonSent => Verdict::Disconnect(Disconnect::LogonTimeout),
-            State::LogoutSent => {
-                Verdict::Disconnect(self.ending.unwrap_or(Disconnect::LogoutTimeout))
-            }
-            State::Active => self.tick_active(now, out),
-        };
-        self.after(now, verdict, out)
+    /// When the answer to our Logout(5) must have come.
+    pub(crate) fn logout_until(&self, timeout_ms: u32) -> u64 {
+        self.logout_sent.saturating_add(u64::from(timeout_ms) * MS)
     }
 
-    fn tick_active(&mut self, now: Now, out: &mut Outbox) -> Verdict {
-        let t = &self.timers;
-        let due = |at: Option<u64>| at.is_some_and(|at| now.monotonic_ns >= at);
-        if due(t.reset_answer_until) {
-            return Verdict::Disconnect(Disconnect::LogonTimeout);
-        }
-        if due(t.reset_at) {
-            self.reset_in_session(now, out);
-        } else if due(t.silence_at()) {
-            if t.test_requests >= t.policy.test_requests_max {
-                return match t.policy.logout_when_silent {
-                    true => self.end(now, Disconnect::HeartbeatTimeout, out),
-                    false => Verdict::Disconnect(Disconnect::HeartbeatTimeout),
-                };
-            }
-            // The number that the request itself gets makes the id unique within the session.
-            let id = self.next_num_out;
-            self.write_admin(now, b"1", out, |body| _ = body.uint(tag::TEST_REQ_ID, id));
-            self.timers.test_request_sent = Some(now.monotonic_ns);
-            self.timers.test_requests += 1;
-        } else if due(t.heartbeat_at()) {
-            self.write_admin(now, b"0", out, |_| ());
-        }
-        Verdict::Handled
+    /// Whether as many TestRequest(1)s as the settings allow have no answer.
+    pub(crate) const fn is_given_up(&self) -> bool {
+        self.test_requests >= self.policy.test_requests_max
+    }
+
+    /// Whether the counterparty is told by a Logout(5) that its silence ends the connection.
+    pub(crate) const fn says_goodbye(&self) -> bool {
+        self.policy.logout_when_silent
+    }
+
+    pub(crate) const fn test_request_sent(&mut self, now: Now) {
+        self.test_request_sent = Some(now.monotonic_ns);
+        self.test_requests += 1;
     }
 }

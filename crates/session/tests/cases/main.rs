@@ -6,6 +6,7 @@ mod garbled;
 mod logon;
 mod numbers;
 mod resend;
+mod resets;
 mod sending;
 mod standard;
 mod states;

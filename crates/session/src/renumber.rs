@@ -1,0 +1,150 @@
+//! How a session resets its numbers, and what it owes to a reset whose answer is lost.
+//!
+//! Invariant: a reset counts for the store at once; until the counterparty has proven that it has
+//! taken it, the store is to keep 1 as the number expected next.
+
+use crate::config::{Now, Role};
+use crate::outbox::{Entry, Outbox, ResetCause};
+use crate::reset::{Reset, ResetEvent};
+use crate::session::Session;
+use crate::state::State;
+
+/// What our Logon(A) says about numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Numbering {
+    /// They go on.
+    Continued,
+    /// ResetSeqNumFlag(141)=Y: they start again at 1.
+    Restarted,
+}
+
+impl Numbering {
+    pub(crate) const fn of(resets: bool) -> Self {
+        if resets { Self::Restarted } else { Self::Continued }
+    }
+}
+
+impl Session {
+    /// Where a reset of ours stands.
+    #[must_use]
+    pub const fn reset(&self) -> Reset {
+        self.resets.state()
+    }
+
+    /// The number expected next as a store is to keep it: 1 while a reset of ours
+    /// [is not proven](Self::awaits_reset). A process that goes on from 1 with our Logon(A) still
+    /// the last word knows by that to [ask again](Self::reset_at_next_logon).
+    #[must_use]
+    pub fn stored_num_in(&self) -> u64 {
+        if self.awaits_reset() { 1 } else { self.next_num_in }
+    }
+
+    /// Whether nobody knows yet that the counterparty has taken a reset of ours: until then the
+    /// number expected next may be one of the old numbering, to which nothing leads back. What is
+    /// to be kept of it is 1.
+    #[must_use]
+    pub fn awaits_reset(&self) -> bool {
+        match self.resets.state() {
+            Reset::UnderWay => true,
+            // Proven by the message that follows our answer.
+            Reset::Answered => self.next_num_in == 2 && self.is_live(),
+            Reset::Settled | Reset::Asked | Reset::Unproven => false,
+        }
+    }
+
+    /// Whether a Logon(A) with ResetSeqNumFlag(141)=Y that comes now answers a reset of ours.
+    pub(crate) fn is_reset_answered(&self) -> bool {
+        self.resets.state() == Reset::Asked || self.awaits_reset()
+    }
+
+    /// Whether an acceptor must ask for a reset once more: an operator wants it, or nobody knows
+    /// whether the counterparty has taken the last one. Then the number of its Logon(A) tells:
+    /// below the old one it is one of the new numbering.
+    pub(crate) fn still_resets(&self, seq: u64) -> bool {
+        let resets = &self.resets;
+        let has_flag = self.config.id.begin_string.has_reset_flag();
+        let missed = resets.state() == Reset::Unproven && seq >= resets.before;
+        has_flag && (resets.is_wanted || missed)
+    }
+
+    /// Makes our next Logon(A) reset both numbers, with ResetSeqNumFlag(141)=Y: an initiator asks
+    /// until one is answered, an acceptor answers so. Without effect in FIX 4.0, which has no such
+    /// field.
+    pub const fn reset_at_next_logon(&mut self) {
+        self.resets.is_wanted = true;
+    }
+
+    /// Resets both numbers of a session that is logged on: sends a Logon(A) with
+    /// ResetSeqNumFlag(141)=Y and number 1; the counterparty's numbers start again with its answer.
+    /// Returns whether it was sent: not before FIX 4.1, and not while one is under way.
+    pub fn reset_in_session(&mut self, now: Now, out: &mut Outbox) -> bool {
+        let possible = self.state == State::Active
+            && self.resets.state() != Reset::UnderWay
+            && self.config.id.begin_string.has_reset_flag();
+        self.resets.begins_at_ns = None;
+        if !possible {
+            return false;
+        }
+        let next_num_in = self.next_num_in;
+        self.reset_numbers(ResetCause::InSession, out);
+        // What is under way to us still has the old numbers.
+        self.next_num_in = next_num_in;
+        let timeout_ns = u64::from(self.config.logon_timeout_ms) * 1_000_000;
+        self.resets.begin(now.monotonic_ns.saturating_add(timeout_ns));
+        // An initiator whose link is cut before the answer asks again at its next logon.
+        self.resets.is_wanted |= self.config.role == Role::Initiator;
+        self.write_logon(now, Numbering::Restarted, out);
+        true
+    }
+
+    /// Both numbers start again at 1, without a word to the counterparty, whose numbers start again
+    /// by the same schedule.
+    ///
+    /// # Panics
+    /// If there is a link.
+    pub fn restart_numbers(&mut self, out: &mut Outbox) {
+        assert_eq!(self.state, State::Disconnected, "numbers restart between connections");
+        self.reset_numbers(ResetCause::Schedule, out);
+    }
+
+    /// Makes both numbers start again at 1, and journals it if they have moved.
+    pub(crate) fn reset_numbers(&mut self, cause: ResetCause, out: &mut Outbox) {
+        self.resets.numbers_set();
+        self.gap.give_up();
+        // One by the schedule is kept in any case: it is the moment that counts.
+        let moved = (self.next_num_in, self.next_num_out) != (1, 1);
+        if moved || cause == ResetCause::Schedule {
+            self.next_num_in = 1;
+            self.next_num_out = 1;
+            out.entries.push(Entry::Reset(cause));
+        }
+    }
+
+    /// The link is gone, and with it a reset that is not proven: both numbers stand as if the
+    /// counterparty had taken it.
+    pub(crate) fn lose_reset(&mut self) {
+        if self.awaits_reset() {
+            match self.resets.state() {
+                Reset::UnderWay => self.resets.before = self.next_num_in,
+                _ => self.resets.is_wanted = true,
+            }
+            self.next_num_in = 1;
+        }
+        self.resets.transition(ResetEvent::LinkClosed);
+    }
+
+    /// Notes when the settings want the next reset in mid-session.
+    pub(crate) fn plan_reset(&mut self, now: Now) {
+        const SECOND: u64 = 1_000_000_000;
+        const DAY: u64 = 86_400 * SECOND;
+        let of_day = now.utc.0.rem_euclid(DAY as i64) as u64;
+        let daily = self.config.reset_at_s.map(|at_s| {
+            let at = u64::from(at_s) * SECOND % DAY;
+            if at > of_day { at - of_day } else { at + DAY - of_day }
+        });
+        let hours = self.config.reset_after_h;
+        let later = (hours > 0).then_some(u64::from(hours).saturating_mul(3_600 * SECOND));
+        let wait = daily.into_iter().chain(later).min();
+        self.resets.begins_at_ns = wait.map(|wait| now.monotonic_ns.saturating_add(wait));
+    }
+}

@@ -1,0 +1,70 @@
+//! What is due at a moment: Heartbeat(0), TestRequest(1), resets of the settings, ends of waits.
+
+use transfix_codec::tag;
+
+use crate::config::Now;
+use crate::outbox::Outbox;
+use crate::session::Session;
+use crate::state::State;
+use crate::verdict::{Disconnect, Verdict};
+
+impl Session {
+    /// When [`Session::tick`] must be called at the latest, on the monotonic clock in nanoseconds.
+    #[must_use]
+    pub fn next_deadline(&self) -> Option<u64> {
+        let t = &self.timers;
+        match self.state {
+            State::Disconnected => None,
+            State::LogonAwaited | State::LogonSent => {
+                Some(t.logon_until(self.config.logon_timeout_ms))
+            }
+            State::LogoutSent => Some(t.logout_until(self.config.logout_timeout_ms)),
+            State::Active => {
+                let resets = [self.resets.begins_at_ns, self.resets.answer_until_ns()];
+                let heartbeats = [t.heartbeat_at(), t.silence_at()];
+                heartbeats.into_iter().chain(resets).chain([self.gap.deadline()]).flatten().min()
+            }
+        }
+    }
+
+    /// Does what is due at `now`: Heartbeat(0), TestRequest(1), or the end of a wait.
+    pub fn tick(&mut self, now: Now, out: &mut Outbox) -> Verdict {
+        if self.next_deadline().is_none_or(|at| now.monotonic_ns < at) {
+            return Verdict::Handled;
+        }
+        let verdict = match self.state {
+            State::Disconnected => Verdict::Handled,
+            State::LogonAwaited | State::LogonSent => Verdict::Disconnect(Disconnect::LogonTimeout),
+            State::LogoutSent => {
+                Verdict::Disconnect(self.ending.unwrap_or(Disconnect::LogoutTimeout))
+            }
+            State::Active => self.tick_active(now, out),
+        };
+        self.after(now, verdict, out)
+    }
+
+    fn tick_active(&mut self, now: Now, out: &mut Outbox) -> Verdict {
+        let t = &self.timers;
+        let due = |at: Option<u64>| at.is_some_and(|at| now.monotonic_ns >= at);
+        if due(self.resets.answer_until_ns()) {
+            return Verdict::Disconnect(Disconnect::LogonTimeout);
+        }
+        if due(self.resets.begins_at_ns) {
+            self.reset_in_session(now, out);
+        } else if due(t.silence_at()) {
+            if t.is_given_up() {
+                return match t.says_goodbye() {
+                    true => self.end(now, Disconnect::HeartbeatTimeout, out),
+                    false => Verdict::Disconnect(Disconnect::HeartbeatTimeout),
+                };
+            }
+            // The number that the request itself gets makes the id unique within the session.
+            let id = self.next_num_out;
+            self.write_admin(now, b"1", out, |body| _ = body.uint(tag::TEST_REQ_ID, id));
+            self.timers.test_request_sent(now);
+        } else if due(t.heartbeat_at()) {
+            self.write_admin(now, b"0", out, |_| ());
+        }
+        Verdict::Handled
+    }
+}
