@@ -1,5 +1,7 @@
 //! The kinds of vectors, and the choice between them at run time.
 
+use core::sync::atomic::{AtomicUsize, Ordering};
+
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 use super::blocks;
 use super::{Places, scalar};
@@ -109,21 +111,25 @@ impl Simd {
     }
 }
 
+/// The fastest kind as it was found: its place in [`Simd::ALL`], counted from 1; 0 before.
+static FASTEST: AtomicUsize = AtomicUsize::new(0);
+
 impl Default for Simd {
     /// The fastest that this processor has.
     #[inline]
     fn default() -> Self {
-        // Detection costs a load and a few branches: the standard library keeps its result.
-        let [.., slower, fastest] = Self::ALL;
-        if fastest.is_available() {
-            return fastest;
-        }
-        if slower.is_available() {
-            return slower;
-        }
-        if Self::Neon.is_available() {
-            return Self::Neon;
-        }
-        if Self::Sse2.is_available() { Self::Sse2 } else { Self::Scalar }
+        // A dozen features are looked up otherwise, for each message.
+        let found = FASTEST.load(Ordering::Relaxed).wrapping_sub(1);
+        Self::ALL.get(found).copied().unwrap_or_else(Self::find_fastest)
+    }
+}
+
+impl Simd {
+    #[cold]
+    #[inline(never)]
+    fn find_fastest() -> Self {
+        let found = Self::ALL.iter().rposition(|kind| kind.is_available()).unwrap_or(0);
+        FASTEST.store(found + 1, Ordering::Relaxed);
+        Self::ALL[found]
     }
 }
