@@ -3,6 +3,7 @@
 //! It is run by `cargo test` too. Invariants: each violation names file, line, rule and what to
 //! do; each rule has a test that shows it failing.
 
+mod circles;
 mod code;
 mod edges;
 mod links;
@@ -47,6 +48,7 @@ pub fn run() -> Outcome {
     list(&root, "", &ignored, &mut files)?;
     files.sort();
     let (mut violations, mut pages) = (Vec::new(), BTreeMap::new());
+    let mut sources = BTreeMap::new();
     for file in &files {
         let bytes = fs::read(root.join(file)).map_err(|error| format!("{file}: {error}"))?;
         // What isn't UTF-8 is no text.
@@ -54,14 +56,20 @@ pub fn run() -> Outcome {
             source::check(file, &text, &mut violations);
             if file.ends_with(".md") {
                 pages.insert(file.clone(), text);
+            } else if file.ends_with(".rs") {
+                sources.insert(file.clone(), text);
             }
         }
     }
     links::check(&pages, &files, &mut violations);
     tracked::check(&tracked::files(&root), &mut violations);
     edges::check(&edges::metadata()?, &mut violations)?;
+    let circles = circles::check(&sources, &mut violations);
     if violations.is_empty() {
-        return Ok(format!("{} files are tidy", files.len()));
+        let told: Vec<String> =
+            circles.iter().map(|(name, files)| format!("{name} {files}")).collect();
+        let told = if told.is_empty() { "none".to_owned() } else { told.join(", ") };
+        return Ok(format!("{} files are tidy; largest circle of files: {told}", files.len()));
     }
     let lines: Vec<String> = violations.iter().map(Violation::to_string).collect();
     Err(lines.join("\n"))

@@ -5,7 +5,11 @@
 
 use core::fmt;
 
-use crate::{Body, Tag, digits};
+use crate::digits;
+
+/// 0001-01-01 and 9999-12-31 as days since 1970: what four digits of a year can say.
+const DAY_MIN: i64 = -719_162;
+const DAY_MAX: i64 = 2_932_896;
 
 /// A day of the calendar, 00000101 to 99991231: a UTCDateOnly or a LocalMktDate.
 ///
@@ -212,7 +216,7 @@ impl MonthYear {
     }
 
     /// Writes the text into `buffer` and returns it.
-    fn text(self, buffer: &mut [u8; 8]) -> &[u8] {
+    pub(crate) fn text(self, buffer: &mut [u8; 8]) -> &[u8] {
         let day = if let PartOfMonth::Day(day) = self.part { day } else { 1 };
         *buffer = Date { year: self.year, month: self.month, day }.text();
         match self.part {
@@ -232,16 +236,21 @@ impl fmt::Display for MonthYear {
     }
 }
 
-impl Body<'_> {
-    /// A UTCDateOnly or LocalMktDate value.
-    pub fn date(&mut self, tag: Tag, value: Date) -> &mut Self {
-        self.bytes(tag, &value.text())
-    }
-
-    /// A MonthYear value.
-    pub fn month_year(&mut self, tag: Tag, value: MonthYear) -> &mut Self {
-        self.bytes(tag, value.text(&mut [0; 8]))
-    }
+/// Year, month and day of a day since 1970-01-01, clamped to years of four digits.
+pub(crate) const fn civil(day: i64) -> (i64, i64, i64) {
+    let day = if day < DAY_MIN { DAY_MIN } else { day };
+    let day = if day > DAY_MAX { DAY_MAX } else { day } + 719_468;
+    // A century has 36,524 days and a quarter, a year within it 365 and a quarter: counted in
+    // quarters, both are divisions of whole numbers, and 32 bits are enough.
+    let quarters = 4 * day as u32 + 3;
+    let (century, of_century) = (quarters / 146_097, quarters % 146_097 / 4);
+    let quarters = 4 * of_century + 3;
+    let (year, of_year) = (quarters / 1_461, quarters % 1_461 / 4);
+    // From March on, five months in turn have 153 days.
+    let fifths = 5 * of_year + 2;
+    let (month, of_month) = (fifths / 153, fifths % 153 / 5);
+    let (month, next) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
+    ((100 * century + year + next) as i64, month as i64, of_month as i64 + 1)
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ pub(crate) mod moment;
 pub(crate) mod piece;
 pub(crate) mod tail;
 pub(crate) mod text;
+mod values;
 
 use alloc::vec::Vec;
 use core::ops::Range;

@@ -72,6 +72,7 @@ pub mod message;
 // Unit tests go without them, which halves the time of their build: they are tried in tests/.
 #[cfg(all(feature = "typed", not(test)))]
 mod messages;
+mod precision;
 pub mod prepared;
 pub mod print;
 pub mod raw;
@@ -97,11 +98,12 @@ pub use group::{Members, MessageLayout};
 pub use message::Message;
 #[cfg(all(feature = "typed", not(test)))]
 pub use messages::*;
+pub use precision::Precision;
 pub use prepared::{Prepared, PreparedLayout};
 pub use scan::{CheckSumPolicy, FieldIndex};
 pub use tag::Tag;
 pub use template::{Template, TemplateLayout};
-pub use time::{Precision, Timestamp};
+pub use time::Timestamp;
 pub use time_of_day::{Offset, TimeOfDay, TzTimeOnly, TzTimestamp};
 pub use validate::{Rules, Scratch, Switches};
 pub use value::{Tenor, TenorUnit};

@@ -4,43 +4,16 @@
 
 use core::fmt;
 
+use crate::date::civil;
 use crate::encode::moment::{Minute, seconds};
-use crate::{Date, TimeOfDay, digits, value};
+use crate::precision::Precision;
+use crate::{Date, TimeOfDay};
 
 const NANOS: i64 = 1_000_000_000;
 const DAY_S: i64 = 86_400;
-/// 0001-01-01 and 9999-12-31 as days since 1970: what four digits of a year can say.
-const DAY_MIN: i64 = -719_162;
-const DAY_MAX: i64 = 2_932_896;
-
 /// A moment in UTC, as nanoseconds since 1970-01-01; 1678 to 2262.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Timestamp(pub i64);
-
-/// Digits after the second that are written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Precision {
-    /// `HH:MM:SS`: all that FIX 4.0 and 4.1 allow.
-    Seconds,
-    /// 3 digits, FIX 4.2 and later.
-    #[default]
-    Millis,
-    /// 6 digits.
-    Micros,
-    /// 9 digits.
-    Nanos,
-}
-
-impl Precision {
-    pub(crate) const fn digits(self) -> usize {
-        match self {
-            Self::Seconds => 0,
-            Self::Millis => 3,
-            Self::Micros => 6,
-            Self::Nanos => 9,
-        }
-    }
-}
 
 /// `YYYYMMDD-HH:MM:SS.sssssssss`.
 pub(crate) const TEXT_MAX: usize = 27;
@@ -163,46 +136,6 @@ impl fmt::Debug for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }
-}
-
-/// Nanoseconds of nothing, or of a point and digits; what is finer is cut off.
-///
-/// FIX datatypes: 3, 6, 9 or 12 digits, or another number as the parties agree.
-#[inline]
-pub(crate) fn fraction(text: &[u8]) -> Option<u32> {
-    let Some((point, digits)) = text.split_first() else { return Some(0) };
-    if *point != b'.' || digits.is_empty() {
-        return None;
-    }
-    if digits.len() > 9 {
-        return long_fraction(digits);
-    }
-    // Filled up to nine digits.
-    Some(value::uint(digits)?.wrapping_mul(digits::power_of_ten(9 - digits.len())) as u32)
-}
-
-/// Nanoseconds of more than nine digits.
-#[cold]
-fn long_fraction(digits: &[u8]) -> Option<u32> {
-    let (kept, rest) = digits.split_at_checked(9)?;
-    u32::try_from(value::uint(kept)?).ok().filter(|_| rest.iter().all(u8::is_ascii_digit))
-}
-
-/// Year, month and day of a day since 1970-01-01, clamped to years of four digits.
-pub(crate) const fn civil(day: i64) -> (i64, i64, i64) {
-    let day = if day < DAY_MIN { DAY_MIN } else { day };
-    let day = if day > DAY_MAX { DAY_MAX } else { day } + 719_468;
-    // A century has 36,524 days and a quarter, a year within it 365 and a quarter: counted in
-    // quarters, both are divisions of whole numbers, and 32 bits are enough.
-    let quarters = 4 * day as u32 + 3;
-    let (century, of_century) = (quarters / 146_097, quarters % 146_097 / 4);
-    let quarters = 4 * of_century + 3;
-    let (year, of_year) = (quarters / 1_461, quarters % 1_461 / 4);
-    // From March on, five months in turn have 153 days.
-    let fifths = 5 * of_year + 2;
-    let (month, of_month) = (fifths / 153, fifths % 153 / 5);
-    let (month, next) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
-    ((100 * century + year + next) as i64, month as i64, of_month as i64 + 1)
 }
 
 #[cfg(test)]

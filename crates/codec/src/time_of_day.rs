@@ -6,8 +6,8 @@
 use core::fmt;
 
 use crate::date::two;
-use crate::time::fraction;
-use crate::{Body, Date, Precision, Tag, Timestamp, digits};
+use crate::precision::{Precision, fraction};
+use crate::{Date, Timestamp, digits};
 
 /// A time of day without a zone: a UTCTimeOnly or a LocalMktTime.
 ///
@@ -29,7 +29,7 @@ pub struct TimeOfDay {
 /// `HH:MM:SS.sssssssss`.
 const TIME_MAX: usize = 18;
 /// With an offset.
-const TZ_TIME_MAX: usize = TIME_MAX + 6;
+pub(crate) const TZ_TIME_MAX: usize = TIME_MAX + 6;
 
 impl TimeOfDay {
     /// `None` if there is no such time; second 60 is that of 23:59 only.
@@ -82,7 +82,7 @@ impl TimeOfDay {
     }
 
     /// Writes `HH:MM:SS[.fff]` to the start of `buffer` and returns its length.
-    fn write(self, precision: Precision, buffer: &mut [u8; TZ_TIME_MAX]) -> usize {
+    pub(crate) fn write(self, precision: Precision, buffer: &mut [u8; TZ_TIME_MAX]) -> usize {
         for (at, number) in [(0, self.hour), (3, self.minute), (6, self.second)] {
             [buffer[at], buffer[at + 1]] = two(number);
         }
@@ -186,7 +186,7 @@ impl Offset {
     }
 
     /// Writes the text to the start of `buffer` and returns its length.
-    fn write(self, buffer: &mut [u8]) -> usize {
+    pub(crate) fn write(self, buffer: &mut [u8]) -> usize {
         if self.minutes == 0 {
             buffer[0] = b'Z';
             return 1;
@@ -267,7 +267,7 @@ impl TzTimeOnly {
         self.offset
     }
 
-    fn write(self, precision: Precision, buffer: &mut [u8; TZ_TIME_MAX]) -> usize {
+    pub(crate) fn write(self, precision: Precision, buffer: &mut [u8; TZ_TIME_MAX]) -> usize {
         let length = self.time.write(precision, buffer);
         length + self.offset.map_or(0, |offset| offset.write(&mut buffer[length..]))
     }
@@ -336,32 +336,6 @@ impl TzTimestamp {
 impl fmt::Display for TzTimestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}-{}", self.date, self.time)
-    }
-}
-
-impl Body<'_> {
-    /// A UTCTimeOnly or LocalMktTime value, with the precision of the session.
-    pub fn time_of_day(&mut self, tag: Tag, value: TimeOfDay) -> &mut Self {
-        let mut buffer = [0; TZ_TIME_MAX];
-        let length = value.write(self.precision, &mut buffer);
-        self.bytes(tag, &buffer[..length])
-    }
-
-    /// A TZTimeOnly value, with the precision of the session.
-    pub fn tz_time_only(&mut self, tag: Tag, value: TzTimeOnly) -> &mut Self {
-        let mut buffer = [0; TZ_TIME_MAX];
-        let length = value.write(self.precision, &mut buffer);
-        self.bytes(tag, &buffer[..length])
-    }
-
-    /// A TZTimestamp value, with the precision of the session.
-    pub fn tz_timestamp(&mut self, tag: Tag, value: TzTimestamp) -> &mut Self {
-        let mut buffer = [0; TZ_TIME_MAX];
-        let length = value.time.write(self.precision, &mut buffer);
-        let mut text = [b'-'; 9 + TZ_TIME_MAX];
-        text[..8].copy_from_slice(&value.date.text());
-        text[9..9 + length].copy_from_slice(&buffer[..length]);
-        self.bytes(tag, &text[..9 + length])
     }
 }
 

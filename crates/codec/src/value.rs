@@ -7,7 +7,7 @@
 
 use core::fmt;
 
-use crate::{Body, Misuse, SOH, Tag, digits};
+use crate::digits;
 
 /// An int: optional minus sign, digits. `None` if malformed or beyond 64 bits.
 #[must_use]
@@ -219,7 +219,7 @@ impl Tenor {
         self.count
     }
 
-    const fn letter(self) -> u8 {
+    pub(crate) const fn letter(self) -> u8 {
         match self.unit {
             TenorUnit::Days => b'D',
             TenorUnit::Weeks => b'W',
@@ -232,50 +232,6 @@ impl Tenor {
 impl fmt::Display for Tenor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}{}", char::from(self.letter()), self.count)
-    }
-}
-
-impl Body<'_> {
-    /// A MultipleCharValue.
-    pub fn chars(&mut self, tag: Tag, values: &[u8]) -> &mut Self {
-        self.words(tag, values.iter().map(core::slice::from_ref))
-    }
-
-    /// A MultipleStringValue; no word may be empty or hold a blank.
-    pub fn words<'w>(&mut self, tag: Tag, words: impl IntoIterator<Item = &'w [u8]>) -> &mut Self {
-        let mut count = 0_usize;
-        for word in words {
-            self.word(tag, word, count);
-            count += 1;
-        }
-        if count == 0 {
-            self.blame(Misuse::EmptyValue(tag));
-        }
-        self
-    }
-
-    /// The n-th word of a list, counted from 0; those before it are written.
-    pub(crate) fn word(&mut self, tag: Tag, word: &[u8], n: usize) {
-        if word.is_empty() {
-            self.blame(Misuse::EmptyValue(tag));
-        } else if word.iter().any(|&b| b == b' ' || b == SOH) {
-            self.blame(Misuse::DelimiterInValue(tag));
-        }
-        if n == 0 {
-            self.bytes(tag, word);
-        } else {
-            self.put_word(word);
-        }
-    }
-
-    /// A Tenor.
-    pub fn tenor(&mut self, tag: Tag, value: Tenor) -> &mut Self {
-        let mut buffer = itoa::Buffer::new();
-        let count = buffer.format(value.count).as_bytes();
-        // A letter and the digits of a u32.
-        let mut text = [value.letter(); 11];
-        text[1..=count.len()].copy_from_slice(count);
-        self.bytes(tag, &text[..=count.len()])
     }
 }
 

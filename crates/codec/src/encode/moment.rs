@@ -2,8 +2,9 @@
 //! same one; of the rest, eight digits are made at once.
 
 use super::text::{byte_sum, eight, pairs};
-use crate::time::civil;
-use crate::{Precision, SOH};
+use crate::SOH;
+use crate::date::civil;
+use crate::precision::Precision;
 
 const MINUTE_NS: i64 = 60_000_000_000;
 const DAY_MINUTES: i64 = 24 * 60;

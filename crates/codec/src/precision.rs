@@ -1,0 +1,51 @@
+//! Fractions of a second: how fine they are written, and how they are read.
+
+use crate::{digits, value};
+
+/// Digits after the second that are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Precision {
+    /// `HH:MM:SS`: all that FIX 4.0 and 4.1 allow.
+    Seconds,
+    /// 3 digits, FIX 4.2 and later.
+    #[default]
+    Millis,
+    /// 6 digits.
+    Micros,
+    /// 9 digits.
+    Nanos,
+}
+
+impl Precision {
+    pub(crate) const fn digits(self) -> usize {
+        match self {
+            Self::Seconds => 0,
+            Self::Millis => 3,
+            Self::Micros => 6,
+            Self::Nanos => 9,
+        }
+    }
+}
+
+/// Nanoseconds of nothing, or of a point and digits; what is finer is cut off.
+///
+/// FIX datatypes: 3, 6, 9 or 12 digits, or another number as the parties agree.
+#[inline]
+pub(crate) fn fraction(text: &[u8]) -> Option<u32> {
+    let Some((point, digits)) = text.split_first() else { return Some(0) };
+    if *point != b'.' || digits.is_empty() {
+        return None;
+    }
+    if digits.len() > 9 {
+        return long_fraction(digits);
+    }
+    // Filled up to nine digits.
+    Some(value::uint(digits)?.wrapping_mul(digits::power_of_ten(9 - digits.len())) as u32)
+}
+
+/// Nanoseconds of more than nine digits.
+#[cold]
+fn long_fraction(digits: &[u8]) -> Option<u32> {
+    let (kept, rest) = digits.split_at_checked(9)?;
+    u32::try_from(value::uint(kept)?).ok().filter(|_| rest.iter().all(u8::is_ascii_digit))
+}

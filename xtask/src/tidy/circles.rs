@@ -1,0 +1,253 @@
+//! Files of a crate that need each other in a circle: at most two may.
+//!
+//! A file needs another if it names something of it, by a path from `crate` or `super`, or by a
+//! name that `lib.rs` gives on. Comments, tests, and what a file needs of the modules that it is
+//! part of do not count.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::Violation;
+
+/// Files that may need each other.
+const FILES_MAX: usize = 2;
+/// Circles that are not untied yet, by crate: they must not grow.
+const KNOWN: &[(&str, usize)] = &[("engine", 22)];
+
+/// The sources of one crate: module path, such as `file::tail`, to text.
+type Modules = BTreeMap<String, String>;
+/// What each module needs.
+type Needs = BTreeMap<String, BTreeSet<String>>;
+
+/// Checks the crates among the files, given as paths from the root with their text. Returns the
+/// number of files in the largest circle of each crate that has one.
+pub(super) fn check(
+    sources: &BTreeMap<String, String>,
+    violations: &mut Vec<Violation>,
+) -> Vec<(String, usize)> {
+    let mut crates: BTreeMap<&str, Modules> = BTreeMap::new();
+    for (file, text) in sources {
+        let Some((name, path)) = place(file) else { continue };
+        crates.entry(name).or_default().insert(path, code(text));
+    }
+    let mut largest = Vec::new();
+    for (name, modules) in crates {
+        let Some(circle) = circles(&needs(&modules)).into_iter().max_by_key(Vec::len) else {
+            continue;
+        };
+        let known = KNOWN.iter().find(|(known, _)| *known == name).map_or(FILES_MAX, |(_, n)| *n);
+        if circle.len() > known {
+            violations.push(Violation {
+                file: format!("crates/{name}/src/lib.rs"),
+                line: 1,
+                rule: "circle",
+                remedy: format!(
+                    "{} files need each other, {known} may: {}",
+                    circle.len(),
+                    circle.join(", ")
+                ),
+            });
+        }
+        if circle.len() > 1 {
+            largest.push((name.to_owned(), circle.len()));
+        }
+    }
+    largest
+}
+
+/// Crate and module of a source file, unless it holds tests.
+fn place(file: &str) -> Option<(&str, String)> {
+    let (name, path) = file.strip_prefix("crates/")?.split_once("/src/")?;
+    let path = path.strip_suffix(".rs")?;
+    let is_test = path.split('/').any(|part| part == "tests");
+    (!is_test).then(|| (name, path.replace('/', "::")))
+}
+
+/// The text without comments, and without the tests at its foot.
+fn code(text: &str) -> String {
+    let end = text.find("#[cfg(test)]\nmod tests").unwrap_or(text.len());
+    let lines = text[..end].lines().map(|line| line.split("//").next().unwrap_or_default());
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+fn needs(modules: &Modules) -> Needs {
+    let root = modules.get("lib").map(String::as_str).unwrap_or_default();
+    let given_on: BTreeMap<String, String> = used(root)
+        .into_iter()
+        .filter_map(|path| {
+            let name = path.rsplit("::").next()?.to_owned();
+            Some((name, path.trim_start_matches("self::").to_owned()))
+        })
+        .collect();
+    let mut needs = Needs::new();
+    for (module, text) in modules {
+        if module == "lib" || module == "main" {
+            continue;
+        }
+        let own = needs.entry(module.clone()).or_default();
+        for path in paths(text, module) {
+            let first = path.split("::").next().unwrap_or_default();
+            let path = given_on.get(first).unwrap_or(&path);
+            let parts: Vec<&str> = path.split("::").collect();
+            let found = (1..=parts.len()).rev().map(|n| parts[..n].join("::"));
+            let found = found.into_iter().find(|path| modules.contains_key(path));
+            own.extend(found.filter(|found| {
+                let is_above = module.starts_with(&format!("{found}::"));
+                found != module && found != "lib" && !is_above
+            }));
+        }
+    }
+    needs
+}
+
+/// All that the `use` lines of a text name, as paths.
+fn used(text: &str) -> Vec<String> {
+    let mut all = Vec::new();
+    for (at, _) in text.match_indices("use ") {
+        let tree = &text[at + 4..];
+        let end = tree.find(';').unwrap_or(tree.len());
+        spread(&tree[..end], "", &mut all);
+    }
+    all
+}
+
+/// The paths of a text that lead into its own crate, from the root of the crate.
+fn paths(text: &str, module: &str) -> Vec<String> {
+    let mut all = Vec::new();
+    for start in ["crate::", "super::"] {
+        for (at, _) in text.match_indices(start) {
+            // A path that goes up twice is taken from its first step.
+            let is_inner = text[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_')
+                || text[..at].ends_with("super::");
+            if is_inner {
+                continue;
+            }
+            let (mut rest, mut base) = (&text[at..], module);
+            if let Some(behind) = rest.strip_prefix("crate::") {
+                (rest, base) = (behind, "");
+            }
+            while let Some(behind) = rest.strip_prefix("super::") {
+                (rest, base) = (behind, base.rsplit_once("::").map_or("", |(above, _)| above));
+            }
+            let base = if base.is_empty() { String::new() } else { format!("{base}::") };
+            spread(tree(rest), &base, &mut all);
+        }
+    }
+    all
+}
+
+/// As much of the text as is one path, or a tree of paths in braces.
+fn tree(text: &str) -> &str {
+    let mut depth = 0;
+    for (at, c) in text.char_indices() {
+        match c {
+            '{' => depth += 1,
+            '}' if depth <= 1 => return &text[..at + usize::from(depth == 1)],
+            '}' => depth -= 1,
+            _ if depth > 0 || c.is_alphanumeric() || matches!(c, '_' | ':') => {}
+            _ => return &text[..at],
+        }
+    }
+    text
+}
+
+/// Spreads `a::{b, c::{d}}` into `a::b`, `a::c::d`.
+fn spread(tree: &str, base: &str, all: &mut Vec<String>) {
+    let tree = tree.trim();
+    let Some((head, list)) = tree.split_once('{') else {
+        let name = tree.split(" as ").next().unwrap_or_default().trim();
+        let name = name.strip_suffix("::self").unwrap_or(name);
+        if name == "self" {
+            all.push(base.trim_end_matches("::").to_owned());
+        } else if !name.is_empty() {
+            all.push(format!("{base}{name}"));
+        }
+        return;
+    };
+    let base = format!("{base}{}", head.trim());
+    let list = list.strip_suffix('}').unwrap_or(list);
+    let (mut depth, mut begin) = (0, 0);
+    for (at, c) in list.char_indices() {
+        match c {
+            '{' => depth += 1,
+            '}' => depth -= 1,
+            ',' if depth == 0 => {
+                spread(&list[begin..at], &base, all);
+                begin = at + 1;
+            }
+            _ => {}
+        }
+    }
+    spread(&list[begin..], &base, all);
+}
+
+/// The sets of modules each of which needs all others of its set, directly or not.
+fn circles(needs: &Needs) -> Vec<Vec<String>> {
+    let reached: BTreeMap<&String, BTreeSet<&String>> =
+        needs.keys().map(|module| (module, reach(needs, module))).collect();
+    let mut circles: Vec<Vec<String>> = Vec::new();
+    for module in needs.keys() {
+        if circles.iter().any(|circle| circle.contains(module)) {
+            continue;
+        }
+        let mutual = reached[module].iter().filter(|other| reached[**other].contains(module));
+        let mut circle: Vec<String> = mutual.map(|other| (*other).clone()).collect();
+        if circle.is_empty() {
+            circle.push(module.clone());
+        }
+        circles.push(circle);
+    }
+    circles
+}
+
+/// All that a module needs, directly or not.
+fn reach<'n>(needs: &'n Needs, from: &String) -> BTreeSet<&'n String> {
+    let mut found = BTreeSet::new();
+    let mut next: Vec<&String> = needs[from].iter().collect();
+    while let Some(module) = next.pop() {
+        if found.insert(module) {
+            next.extend(&needs[module]);
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn checked(files: &[(&str, &str)]) -> (Vec<(String, usize)>, Vec<Violation>) {
+        let sources =
+            files.iter().map(|(file, text)| (format!("crates/x/src/{file}"), (*text).to_owned()));
+        let mut violations = Vec::new();
+        let largest = check(&sources.collect(), &mut violations);
+        (largest, violations)
+    }
+
+    #[test]
+    fn three_files_in_a_circle_are_one_too_many() {
+        let a = ("a.rs", "use crate::b::{B, self};\n");
+        let b = ("b.rs", "use std::x;\nuse crate::{c::{C, d}, other};\n");
+        let c = ("c.rs", "// crate::b\nfn f() { super::a::g() }\n");
+        let (largest, violations) = checked(&[a, b, c]);
+        assert_eq!(largest, [("x".to_owned(), 3)]);
+        assert!(violations[0].remedy.ends_with("a, b, c"), "{}", violations[0].remedy);
+        let (largest, violations) = checked(&[a, ("b.rs", "use crate::a;"), c]);
+        assert_eq!((largest, violations.len()), (vec![("x".to_owned(), 2)], 0));
+    }
+
+    #[test]
+    fn a_name_that_the_root_gives_on_leads_to_its_file() {
+        let root = ("lib.rs", "mod a;\npub use a::{A, deep::Deep};\npub use b::B;");
+        let (largest, _) = checked(&[root, ("a.rs", "use crate::B;"), ("b.rs", "use crate::A;")]);
+        assert_eq!(largest, [("x".to_owned(), 2)]);
+    }
+
+    #[test]
+    fn what_a_file_needs_of_what_it_is_part_of_is_no_circle() {
+        let a = ("a.rs", "mod part;\nuse self::part::P;");
+        let part = ("a/part.rs", "use super::A;\nuse crate::a::B;\n#[cfg(test)]\nmod tests {}");
+        assert_eq!(checked(&[a, part]).0, []);
+        let other = ("b.rs", "#[cfg(test)]\nmod tests {\n use crate::a;\n}");
+        assert_eq!(checked(&[("a.rs", "use crate::b::B;"), other]).0, []);
+    }
+}
