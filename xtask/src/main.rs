@@ -5,13 +5,17 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use xtask::{
-    Outcome, crash, dictionaries, docs, figures, fuzz, instructions, peers, sanitize, scenarios,
-    simulate, tidy,
+    Outcome, campaign, crash, dictionaries, docs, figures, fuzz, instructions, peers, sanitize,
+    scenarios, simulate, tidy,
 };
 
 const USAGE: &str = "usage: cargo xtask VERB
 
 verbs:
+  campaign [--short [--since REVISION]] [NAME...]
+                                         run all long checks: processes killed, worlds, faults,
+                                         fuzzing, sanitizers, benchmarks; or a short form of
+                                         those whose subject has changed
   crash [--loops N] [--seed S]           kill real processes under load, compare their journals
   dictionaries [--check] [--source DIR]  write dictionaries/*.xml from the published files,
                                          and list where the sources disagree
@@ -38,6 +42,7 @@ fn main() -> ExitCode {
         // Says what it does while it does it.
         "peers" => return peers::main(args),
         "scenarios" => return scenarios::main(args),
+        "campaign" => campaign::run(args),
         "crash" => crash::run(args),
         "dictionaries" => dictionaries::run(args),
         "docs" => docs::run(),

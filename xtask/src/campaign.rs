@@ -1,0 +1,236 @@
+//! `cargo xtask campaign`: the long checks one after the other, each of which has a verb of its own
+//! too. `--short` runs a short form of each, and with `--since REV` only of those whose subject has
+//! changed since that revision: this is what `.ci/run` does.
+//!
+//! Invariant: a revision that git does not know leaves nothing out.
+
+use std::io::Write;
+use std::process::Command;
+use std::time::Instant;
+
+use crate::{Outcome, root};
+
+/// One of the long checks.
+struct Check {
+    name: &'static str,
+    /// Beginnings of the paths that it is about.
+    about: &'static [&'static str],
+    /// What is run, by cargo; none if the check has no short form.
+    short: &'static [&'static str],
+    long: &'static [&'static str],
+}
+
+/// All of them, the quickest first.
+const CHECKS: &[Check] = &[
+    Check {
+        name: "processes killed under load",
+        about: &["crates/store", "crates/engine", "crates/cli", "xtask/src/crash.rs"],
+        short: &["xtask crash --loops 50"],
+        long: &["xtask crash --loops 1000"],
+    },
+    Check {
+        name: "simulated worlds",
+        about: &[
+            "crates/codec",
+            "crates/session",
+            "crates/store",
+            "crates/transport",
+            "crates/engine",
+            "crates/testkit",
+        ],
+        short: &["xtask simulate --worlds 20000"],
+        long: &["xtask simulate --worlds 200000"],
+    },
+    Check {
+        name: "scenarios of the session layer in three worlds",
+        about: &["crates/codec", "crates/session", "crates/engine", "testdata/scenarios"],
+        short: &["xtask scenarios"],
+        long: &["xtask scenarios"],
+    },
+    Check {
+        name: "S1 beside its floor and its peer",
+        about: &[
+            "crates/session",
+            "crates/store",
+            "crates/transport",
+            "crates/engine",
+            "crates/cli/src/bench",
+            "bench",
+        ],
+        short: &["run --release -- bench latency --config optimized-hard-spin --self \
+                  --messages 2000 --peers"],
+        long: &["run --release -- bench latency --config optimized-hard-spin --self --peers"],
+    },
+    Check {
+        name: "the codec beside its floor and its peers",
+        about: &["crates/codec", "crates/dictionary", "dictionaries", "bench"],
+        short: &[
+            "bench -p transfix-bench --bench codec",
+            "run --release -- bench codec --runs 2 --messages 20000 --peers",
+            "run --release -- bench validation --launches 2 --peers",
+        ],
+        long: &[
+            "bench -p transfix-bench --bench codec",
+            "run --release -- bench codec --peers",
+            "run --release -- bench validation --peers",
+        ],
+    },
+    Check {
+        name: "unsafe code under sanitizers, on AArch64, and interpreted",
+        about: &["crates/codec", "crates/store/src/map.rs", "xtask/src/sanitize.rs"],
+        short: &["xtask sanitize --short"],
+        long: &["xtask sanitize"],
+    },
+    Check {
+        name: "fuzzing",
+        about: &[
+            "crates/codec",
+            "crates/dictionary",
+            "crates/session",
+            "crates/store",
+            "crates/engine",
+            "fuzz",
+        ],
+        short: &["xtask fuzz --seconds 10"],
+        long: &["xtask fuzz --seconds 1800"],
+    },
+    Check { name: "deliberate faults", about: &[], short: &[], long: &["xtask simulate --faults"] },
+];
+
+/// Changes of these concern all checks.
+const EVERYTHING: &[&str] = &["Cargo.toml", "Cargo.lock", ".cargo", "rust-toolchain"];
+
+const USAGE: &str = "usage: cargo xtask campaign [--short [--since REVISION]] [NAME...]";
+
+/// What was asked for.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Wanted {
+    is_short: bool,
+    since: Option<String>,
+    /// Parts of names; empty for all.
+    names: Vec<String>,
+}
+
+/// Runs the checks.
+///
+/// # Errors
+/// If an argument is wrong, or a check fails: then with the names of all that failed.
+pub fn run(args: &[String]) -> Outcome {
+    let wanted = parse(args)?;
+    let changed = wanted.since.as_deref().and_then(changed_since);
+    let (mut told, mut failed) = (Vec::new(), Vec::new());
+    for check in CHECKS {
+        let is_named = wanted.names.is_empty()
+            || wanted.names.iter().any(|name| check.name.contains(name.as_str()));
+        if !is_named || (wanted.is_short && check.short.is_empty()) {
+            continue;
+        }
+        if changed.as_ref().is_some_and(|files| !check.concerns(files)) {
+            told.push(format!("{:<60} left out: nothing of it has changed", check.name));
+            continue;
+        }
+        let begin = now();
+        let commands = if wanted.is_short { check.short } else { check.long };
+        let is_good = commands.iter().all(|command| cargo(check.name, command));
+        let seconds = begin.elapsed().as_secs();
+        told.push(format!(
+            "{:<60} {} in {seconds} s",
+            check.name,
+            if is_good { "passed" } else { "FAILED" }
+        ));
+        if !is_good {
+            failed.push(check.name);
+        }
+    }
+    match (told.is_empty(), failed.is_empty()) {
+        (true, _) => Err(format!("no check has such a name; there are: {}", names().join("; "))),
+        (_, true) => Ok(told.join("\n")),
+        (_, false) => Err(format!("{}\nfailed: {}", told.join("\n"), failed.join("; "))),
+    }
+}
+
+fn names() -> Vec<&'static str> {
+    CHECKS.iter().map(|check| check.name).collect()
+}
+
+fn parse(args: &[String]) -> Result<Wanted, String> {
+    let mut wanted = Wanted::default();
+    let mut args = args.iter();
+    while let Some(arg) = args.next() {
+        match arg.as_str() {
+            "--short" => wanted.is_short = true,
+            "--since" => wanted.since = Some(args.next().ok_or(USAGE)?.clone()),
+            flag if flag.starts_with('-') => return Err(USAGE.to_owned()),
+            name => wanted.names.push(name.to_owned()),
+        }
+    }
+    // What is long is run before a release, as a whole.
+    if wanted.since.is_some() && !wanted.is_short { Err(USAGE.to_owned()) } else { Ok(wanted) }
+}
+
+impl Check {
+    /// Whether one of these files concerns it.
+    fn concerns(&self, files: &[String]) -> bool {
+        let beginnings = || self.about.iter().chain(EVERYTHING);
+        files.iter().any(|file| beginnings().any(|beginning| file.starts_with(beginning)))
+    }
+}
+
+/// Files that differ from a revision; none if git cannot tell.
+fn changed_since(revision: &str) -> Option<Vec<String>> {
+    let mut git = Command::new("git");
+    git.args(["diff", "--name-only", revision, "--"]).current_dir(root());
+    let output = git.output().ok().filter(|output| output.status.success())?;
+    let text = String::from_utf8(output.stdout).ok()?;
+    Some(text.lines().map(str::to_owned).collect())
+}
+
+#[allow(clippy::disallowed_methods, reason = "a person waits")]
+fn now() -> Instant {
+    Instant::now()
+}
+
+/// Runs cargo with arguments that hold no blanks.
+fn cargo(name: &str, arguments: &str) -> bool {
+    let _ = writeln!(std::io::stderr(), "\n== {name}: cargo {arguments}");
+    let mut command = Command::new(env!("CARGO"));
+    command.args(arguments.split_whitespace()).current_dir(root());
+    command.status().is_ok_and(|status| status.success())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(args: &str) -> Result<Wanted, String> {
+        parse(&args.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn arguments() {
+        let all = parsed("--short --since HEAD~3 fuzz worlds").unwrap();
+        assert!(all.is_short && all.names == ["fuzz", "worlds"]);
+        assert_eq!(all.since.as_deref(), Some("HEAD~3"));
+        assert_eq!(parsed(""), Ok(Wanted::default()));
+        assert!(parsed("--since HEAD").is_err() && parsed("--since").is_err());
+        assert!(parsed("--quick").is_err());
+    }
+
+    #[test]
+    fn a_change_concerns_what_is_about_it() {
+        let concerned = |file: &str| -> Vec<&str> {
+            let files = [file.to_owned()];
+            CHECKS.iter().filter(|check| check.concerns(&files)).map(|check| check.name).collect()
+        };
+        assert_eq!(concerned("README.md"), [""; 0]);
+        assert_eq!(concerned("Cargo.lock").len(), CHECKS.len());
+        let store = concerned("crates/store/src/file.rs");
+        assert!(store.contains(&"simulated worlds") && store.contains(&"fuzzing"));
+        assert!(!store.contains(&"the codec beside its floor and its peers"));
+    }
+
+    #[test]
+    fn what_git_does_not_know_leaves_nothing_out() {
+        assert_eq!(changed_since("no-such-revision"), None);
+    }
+}
