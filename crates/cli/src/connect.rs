@@ -33,6 +33,7 @@ use console::Console;
 
 Commands: buy QUANTITY SYMBOL PRICE, sell QUANTITY SYMBOL PRICE, cancel NUMBER, burst N (sends N
 orders), send TYPE TAG=VALUE|…, logout, logon, wait (until logged on), quit, help.
+On the screen passwords are stars, and so are the fields in `log.mask` of the session.
 Ends on `quit`, the end of the input, Ctrl-C or SIGTERM: logs out and waits for the answer.
 Exit code: 0 was logged on and has logged out in order, 1 failed, or never logged on,
 2 wrong usage or settings that cannot be read.")]
@@ -143,7 +144,7 @@ fn connect(
     // Without a terminal the output is for a program.
     let prompt = if std::io::stdin().is_terminal() { "> " } else { "" };
     let sink = if prompt.is_empty() { None } else { printer(&mut editor) };
-    let show = show.through(sink);
+    let show = show.through(sink).masking(session.mask());
     let address = &session.address;
     say(&format!(
         "connecting to {address}; orders go on at {next_order}; `help` lists the commands"

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use transfix::Tag;
 use transfix::codec::json::{self, JsonError, JsonProblem};
 use transfix::codec::{CheckSumPolicy, FieldIndex, SOH};
 use transfix::dictionary::Dictionary;
+use transfix::{Mask, Tag};
 
 use crate::input::{
     self, Choice, Delimiter, Dictionaries, Failure, Found, Place, Sink, Wrong, failed, parse,
@@ -26,6 +26,8 @@ Examples:
 BodyLength(9) and CheckSum(10) stand in the JSON only if they are wrong; where they are left out
 they are computed. What a log says around its messages is not converted. A message with a value
 that holds the delimiter asked for is left out, and said on the standard error.
+The messages of a file are written as they are, passwords too, unless there is --mask; those of a
+store have stars as passwords.
 
 Exit status: 0 fine, 1 something was garbled or left out, 2 the input cannot be read.";
 
@@ -44,8 +46,20 @@ pub(crate) struct Args {
     /// Writes tags instead of names, and groups field by field.
     #[arg(long)]
     tags: bool,
+    /// Writes stars in place of the values of these tags and of passwords; several with commas.
+    #[arg(long, value_name = "TAG", value_delimiter = ',', value_parser = input::tag)]
+    mask: Vec<Tag>,
     #[command(flatten)]
     dictionary: Choice,
+}
+
+impl Args {
+    /// What is hidden. A conversion of a file must give back what went in, unless the user wants
+    /// something hidden; a store never shows its passwords here.
+    fn mask(&self) -> Option<Mask> {
+        let is_store = self.file.is_dir() || input::is_segment(&self.file);
+        (is_store || !self.mask.is_empty()).then(|| Mask::of(self.mask.iter().copied()))
+    }
 }
 
 /// A form of messages.
@@ -67,7 +81,8 @@ pub(crate) fn run(args: &Args) -> ExitCode {
     let done = match args.to {
         Format::Json => {
             let mut sink = ToJson::new(dictionaries, args.tags, out);
-            let done = input::read(&args.file, args.delimiter, &mut sink);
+            let mask = args.mask();
+            let done = input::read(&args.file, args.delimiter, mask.as_ref(), &mut sink);
             done.and_then(|()| Ok(sink.out.flush()?)).map(|()| sink.garbled)
         }
         Format::Fix => to_fix(args, dictionaries, out),
@@ -262,7 +277,7 @@ mod tests {
     fn to_json(log: &[u8], tags: bool) -> String {
         let mut sink =
             ToJson::new(Dictionaries::new(&Choice::default()).unwrap(), tags, Vec::new());
-        assert!(input::stream(&mut &log[..], None, &mut sink).is_ok());
+        assert!(input::stream(&mut &log[..], None, None, &mut sink).is_ok());
         String::from_utf8(sink.out).unwrap()
     }
 

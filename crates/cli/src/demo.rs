@@ -11,7 +11,7 @@ use clap::value_parser;
 use transfix::clock::monotonic_ns;
 use transfix::{
     Application, BeginString, Body, BusinessReject, Decimal, Direction, Disconnect, Disconnection,
-    Engine, Message, Role, SendError, SessionHandle, SessionId, SessionRef, SessionSettings,
+    Engine, Mask, Message, Role, SendError, SessionHandle, SessionId, SessionRef, SessionSettings,
     Settings, tag,
 };
 
@@ -156,7 +156,7 @@ fn trade_in(args: &Args, dir: &Path) -> Result<(), String> {
     if audit.orders() as u64 != sent {
         return Err(format!("{sent} messages were sent, but the journal has {}", audit.orders()));
     }
-    audit.check()
+    audit.check(&Mask::default())
 }
 
 fn session(role: Role, address: &str, dir: &Path) -> SessionSettings {

@@ -321,7 +321,7 @@ fn secrets_are_stars_in_what_is_printed_and_exported() {
     store.commit().unwrap();
     drop(store);
     let store = dir.path().to_str().unwrap();
-    // The verb for captures reads stores too; who wants to see secrets there takes the other one.
+    // The verb for captures reads stores too.
     let printed = Command::new(env!("CARGO_BIN_EXE_transfix")).args(["print", store]).output();
     let printed = String::from_utf8(printed.unwrap().stdout).unwrap();
     assert!(printed.contains("****") && !printed.contains("hush"), "{printed}");

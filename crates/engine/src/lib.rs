@@ -95,7 +95,7 @@ pub use desk::Counters;
 pub use dictionary_source::DictionarySource;
 pub use engine::{Engine, EngineError, pin_to_cpu};
 pub use handle::{Sent, SessionHandle};
-pub use mask::masked;
+pub use mask::{Mask, masked};
 pub use protocol_log::{LogDirection, LogSettings};
 pub use retention::{BeyondLimit, RetentionSettings};
 pub use settings::{

@@ -28,13 +28,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use transfix_codec::{Precision, Switches};
+use transfix_codec::{Precision, Switches, Tag};
 use transfix_session::{
     ApplVerId, BeginString, CompIdPolicy, Config, LogonConfig, NumbersConfig, ResendConfig,
     ResetPolicy, Role, SessionId, SubIds, Throttle, TimingConfig,
 };
 
 use crate::dictionary_source::DictionarySource;
+use crate::mask::Mask;
 use crate::protocol_log::LogSettings;
 use crate::retention::RetentionSettings;
 use crate::schedule::ScheduleSettings;
@@ -651,6 +652,14 @@ impl SessionSettings {
     #[must_use]
     pub fn store_path(&self) -> PathBuf {
         self.store_dir.join(self.folder())
+    }
+
+    /// What the session's protocol log hides: passwords, and the tags of `log.mask`. For programs
+    /// that show its messages elsewhere.
+    #[must_use]
+    pub fn mask(&self) -> Mask {
+        let tags = self.log.iter().flat_map(|log| &log.mask);
+        Mask::of(tags.map(|tag| Tag(*tag)))
     }
 
     /// The session's name among files.

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 mod exit_codes;
+mod mask;
 mod print;
 mod running;
 
