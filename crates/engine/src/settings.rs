@@ -387,8 +387,9 @@ pub struct SessionSettings {
     /// The thread that drives the session: `pool`, `dedicated`, `spin`, `polled`. Default `pool`.
     #[serde(default)]
     pub mode: Mode,
-    /// CPU that the session's own thread (`mode` is `dedicated` or `spin`) is pinned to, counted
-    /// from 0; one that the machine lacks is an error of the start. Default none.
+    /// CPU that the session's own thread is pinned to, counted from 0; one that the machine lacks
+    /// is an error of the start. Needs `mode` `dedicated` or `spin`; `cpus` of `[engine]` pins
+    /// the threads of the pool. Default none.
     #[serde(default)]
     pub cpu: Option<usize>,
     /// When the session may be connected, such as `{ zone = "Europe/London", days = "mon-fri",

@@ -635,6 +635,11 @@ mod tests {
         );
         check(&GOOD.replace("address", "#"), "my.toml:1: missing field `address`");
         check("", "my.toml:1: no [[session]] in the file");
+        let cpu = "cpu = 2 needs a thread of the session's own, mode = \"dedicated\" or \"spin\", \
+            not \"pool\"; `cpus` of [engine] pins the threads of the pool";
+        check(&format!("{GOOD}cpu = 2\n"), &format!("my.toml:7: FIX.4.4:A->B: {cpu}"));
+        check(&format!("[defaults]\ncpu = 2\n{GOOD}"), &format!("my.toml:2: FIX.4.4:A->B: {cpu}"));
+        assert!(Settings::parse("my.toml", &format!("{GOOD}cpu = 2\nmode = \"spin\"\n")).is_ok());
         check(
             &GOOD.replace("FIX.4.4", "FIXT.1.1").replace("acceptor", "initiator"),
             "my.toml:1: FIXT.1.1:A->B: a FIXT.1.1 initiator needs default_appl_ver_id, such as 9",
