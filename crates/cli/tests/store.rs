@@ -105,14 +105,14 @@ fn list_and_show_say_numbers_and_health() {
     };
     assert_eq!(row(&list, "VENUE-CLIENT")[1..5], ["41", "41", "40", "40"], "{list}");
     assert_eq!(row(&list, "VENUE-DESK")[1..5], ["3", "3", "2", "2"], "{list}");
-    // Without `keep_inbound` nothing received is there, which is no 0.
+    // Nothing received is there, which is no 0: something has come, kept or not.
     let (mut bare, _) = FileStore::open(&dir.path().join("BARE"), SMALL, 0).unwrap();
     bare.put(1, Record::NextIn(7)).unwrap();
     bare.commit().unwrap();
     drop(bare);
     let bare = dir.path().join("BARE");
     for args in [["list", root], ["show", bare.to_str().unwrap()]] {
-        assert!(expect(0, &args).out.contains("not kept"), "{args:?}");
+        assert!(expect(0, &args).out.contains("none kept"), "{args:?}");
     }
     let show = expect(0, &["show", &store]).out;
     for text in ["next_out", "19700101-00:00:40.0", "00000001.seg", "logged\\non", "sound"] {
