@@ -6,6 +6,7 @@
 mod dictionaries;
 mod masking;
 mod split;
+mod types;
 
 use std::borrow::Cow;
 use std::fmt;
@@ -25,6 +26,7 @@ use masking::covered;
 pub(crate) use masking::{Masking, covered_entry, tag};
 pub(crate) use split::{Delimiter, Wrong};
 use split::{MESSAGE_BYTES_MAX, Rest, Splitter, Step};
+pub(crate) use types::msg_types;
 
 /// The input cannot be read, or a setting is wrong: says so, and ends with 2.
 pub(crate) fn failed(error: &str) -> ExitCode {

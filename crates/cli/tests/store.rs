@@ -325,6 +325,11 @@ fn secrets_are_stars_in_what_is_printed_and_exported() {
     let printed = Command::new(env!("CARGO_BIN_EXE_transfix")).args(["print", store]).output();
     let printed = String::from_utf8(printed.unwrap().stdout).unwrap();
     assert!(printed.contains("****") && !printed.contains("hush"), "{printed}");
+    for words in ["Logon", "logon", "A"] {
+        assert!(run(&["print", store, "--type", words]).out.contains("Logon(A)"), "{words}");
+    }
+    let wrong = expect(2, &["export", store, "--to", "raw", "--type", "Logonn"]);
+    assert!(wrong.err.contains("did you mean 'Logon'?"), "{wrong:?}");
     let to = |form| ["export", store, "--to", form];
     for args in [&["print", store][..], &to("raw"), &to("json"), &to("quickfix-log")] {
         let shown = run(args).out;

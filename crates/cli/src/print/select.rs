@@ -2,7 +2,7 @@
 
 use transfix::{Message, Timestamp, tag};
 
-use crate::input::{Dictionaries, Found, Pair};
+use crate::input::{Dictionaries, Found, Pair, msg_types};
 
 /// Which messages.
 #[derive(clap::Args, Clone, Debug, Default)]
@@ -43,7 +43,7 @@ fn condition(text: &str) -> Result<Condition, String> {
 }
 
 impl Selection {
-    /// Looks up the fields that are written by name.
+    /// Looks up the fields and messages that are written by name.
     pub(super) fn resolve(&mut self, dictionaries: &mut Dictionaries) -> Result<(), String> {
         for condition in &mut self.conditions {
             let tag = condition.name.parse().ok();
@@ -51,6 +51,7 @@ impl Selection {
             let unknown = || format!("--where: no dictionary has a field '{}'", condition.name);
             condition.tag = tag.ok_or_else(unknown)?;
         }
+        self.msg_types = msg_types(&self.msg_types, dictionaries)?;
         Ok(())
     }
 
@@ -62,17 +63,13 @@ impl Selection {
 
     /// Whether the message is wanted.
     pub(super) fn takes(&self, message: &Message<'_>, found: &Found<'_>, pair: &Pair) -> bool {
-        self.takes_type(message.msg_type(), pair)
+        self.takes_type(message.msg_type())
             && self.takes_time(message, found.head)
             && self.conditions.iter().all(|condition| condition.is_met(message, pair))
     }
 
-    fn takes_type(&self, msg_type: &[u8], pair: &Pair) -> bool {
-        let name = pair.message(msg_type).map(|known| known.name.as_str());
-        let is_it = |wanted: &String| {
-            wanted.as_bytes() == msg_type
-                || name.is_some_and(|name| name.eq_ignore_ascii_case(wanted))
-        };
+    fn takes_type(&self, msg_type: &[u8]) -> bool {
+        let is_it = |wanted: &String| wanted.as_bytes() == msg_type;
         self.msg_types.is_empty() || self.msg_types.iter().any(is_it)
     }
 

@@ -5,7 +5,7 @@ use transfix::store::journal::{self, Entry, Message};
 use transfix::{Timestamp, tag};
 
 use super::moment;
-use crate::input::{Masking, covered_entry};
+use crate::input::{Dictionaries, Masking, covered_entry, msg_types};
 
 /// Which records.
 #[derive(clap::Args, Clone, Debug, Default)]
@@ -16,7 +16,7 @@ pub(super) struct Selection {
     /// Only messages received, or only those sent.
     #[arg(long, value_enum)]
     direction: Option<Direction>,
-    /// Only messages of this MsgType(35), such as D; several with commas.
+    /// Only messages of this type, such as D or NewOrderSingle; several with commas.
     #[arg(long = "type", value_name = "MSGTYPE", value_delimiter = ',')]
     msg_types: Vec<String>,
     #[command(flatten)]
@@ -49,6 +49,12 @@ pub(super) fn bound(text: &str) -> Result<Bound, String> {
 }
 
 impl Selection {
+    /// Looks up the messages that are written by name.
+    pub(super) fn resolved(&self, dictionaries: &mut Dictionaries) -> Result<Self, String> {
+        let msg_types = msg_types(&self.msg_types, dictionaries)?;
+        Ok(Self { msg_types, ..self.clone() })
+    }
+
     /// The entries that are wanted, and what is wrong with the store.
     pub(super) fn of<I>(
         &self,

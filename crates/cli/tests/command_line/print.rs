@@ -91,6 +91,17 @@ fn only_the_messages_asked_for() {
 }
 
 #[test]
+fn a_type_that_nothing_has_is_said() {
+    let dir = files();
+    let run = print(&dir, &["--type", "NewOrderSingel", "orders.log"]);
+    assert_eq!((run.code, &*run.out), (2, ""), "{run:?}");
+    assert!(run.err.ends_with("did you mean 'NewOrderSingle'?\n"), "{run:?}");
+    let run = print(&dir, &["--type", "ZZ", "orders.log"]);
+    let note = "transfix: --type: no dictionary has a message of the type 'ZZ'\n";
+    assert_eq!((run.code, run.err), (0, format!("{note}0 of 2 messages\n")));
+}
+
+#[test]
 fn times_come_from_the_message_where_no_log_has_them() {
     let dir = TempDir::new();
     let messages = ["20261121-09:00:00", "20261121-10:00:00"].map(|time| message("0", 1, time, ""));
