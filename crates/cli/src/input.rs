@@ -7,6 +7,7 @@ mod dictionaries;
 mod masking;
 mod split;
 mod types;
+mod within;
 
 use std::borrow::Cow;
 use std::fmt;

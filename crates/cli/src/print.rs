@@ -33,6 +33,7 @@ Examples:
   transfix print --dictionary venue.xml order.txt    with the names of your own dictionary
   tail -f today.log | transfix print -               what comes in
 
+A delimiter within a value is read as such where CheckSum(10) proves it; else it is said.
 Values are shown as they are, but for what could not be seen or would forge a line: a line break
 is \\n, other control characters and bytes that are no UTF-8 are \\xNN, marks of direction are
 \\u{NNNN}, a backslash is \\\\. Tags and types in Text(58) of a reject have their names: Side(54).

@@ -250,7 +250,7 @@ pub(super) fn right(bytes: &[u8], wrong: Wrong) -> String {
             let said = raw::first(bytes, tag::BODY_LENGTH);
             (said == Some(length.to_string().as_bytes()), format!("9={length}"))
         }
-        Wrong::Garbled(_) | Wrong::Cut => return String::new(),
+        Wrong::Garbled(_) | Wrong::Cut | Wrong::Delimiter { .. } => return String::new(),
     };
     // What is right already is not what is wrong.
     if is { String::new() } else { format!("; {right} would be right") }
