@@ -107,7 +107,10 @@ impl Application for Client {
     }
 
     fn on_reject(&mut self, rejected: &Rejected<'_>, _: &mut SessionRef<'_>) {
-        self.show.line(&format!("not taken: {rejected}"));
+        // Else the message itself is on the screen.
+        if self.quiet {
+            self.show.line(&format!("not taken: {rejected}"));
+        }
     }
 
     fn on_disconnect(&mut self, id: &SessionId, end: &Disconnection<'_>) {

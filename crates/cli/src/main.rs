@@ -24,6 +24,7 @@ mod venue;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use events::Rejects;
 
 /// A FIX engine on the command line.
 #[derive(Debug, Parser)]
@@ -82,7 +83,12 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     // The counterparty for tests has a log file of its own.
     let level = if cli.verbose { tracing::Level::INFO } else { tracing::Level::WARN };
-    let _events = (!matches!(cli.verb, Verb::Peer(_))).then(|| events::show(level));
+    // `connect` shows what the counterparty rejects on its screen.
+    let rejects = match cli.verb {
+        Verb::Connect(_) if !cli.verbose => Rejects::Elsewhere,
+        _ => Rejects::Shown,
+    };
+    let _events = (!matches!(cli.verb, Verb::Peer(_))).then(|| events::show(level, rejects));
     match cli.verb {
         Verb::Demo(args) => demo::run(&args),
         Verb::Serve(args) => serve::run(&args),

@@ -302,7 +302,23 @@ fn the_counterpartys_words_are_shown() {
     let line = client.wait_for(" ended: ");
     assert!(line.ends_with("the counterparty says: account is blocked"), "{line}");
     writeln!(client.commands, "quit").unwrap();
-    assert_eq!(client.ended().0, Some(0), "the Logout(5) was answered");
+    let (code, errors) = client.ended();
+    assert_eq!(code, Some(0), "the Logout(5) was answered");
+    assert!(!errors.contains("no such") && !errors.contains("closed for today"), "{errors}");
+    // With the messages on the screen each is there once; `--verbose` has it as an event too.
+    for (options, events) in [(&[][..], 0), (&["--verbose"], 1)] {
+        let rejects = vec![("3", "45=2|371=55|372=D|373=5|58=no such symbol|")];
+        let script = vec![logon(), rejects, vec![("5", "58=bye|")]];
+        write_client(&dir, &scripted(script), "reset_on = ['logon']\n");
+        let mut client = Program::start(&dir, &[&["connect", "client.toml"], options].concat());
+        write!(client.commands, "wait\n{order}").unwrap();
+        let line = client.wait_for("no such symbol");
+        writeln!(client.commands, "quit").unwrap();
+        assert!(line.contains("<- Reject(3)"), "{line}");
+        assert!(!client.rest().contains("no such symbol"), "once on the screen");
+        let (_, errors) = client.ended();
+        assert_eq!(errors.matches("no such symbol").count(), events, "{errors}");
+    }
     // One that does not let it log on.
     let script = vec![vec![("5", "58=wrong password|")]];
     write_client(&dir, &scripted(script), "reconnect_interval_ms = 60000\nreset_on = ['logon']\n");
