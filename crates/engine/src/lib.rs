@@ -79,6 +79,7 @@ mod settings;
 mod settings_check;
 mod settings_file;
 mod settings_tables;
+mod settings_words;
 pub mod simulated;
 mod slot;
 mod stranger_lines;
