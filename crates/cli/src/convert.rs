@@ -1,5 +1,6 @@
 //! `transfix convert`: messages to JSON and back, bit by bit.
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
@@ -27,9 +28,10 @@ BodyLength(9) and CheckSum(10) stand in the JSON only if they are wrong; where t
 they are computed. What a log says around its messages is not converted. A message with a value
 that holds the delimiter asked for is left out, and said on the standard error.
 The messages of a file are written as they are, passwords too, unless there is --mask; those of a
-store have stars as passwords.
+store have stars in place of passwords.
 
-Exit status: 0 fine, 1 something was garbled or left out, 2 the input cannot be read.";
+Exit code: 0 done, 1 something was garbled or left out, 2 wrong usage or input that cannot be
+read.";
 
 /// Converts messages to JSON and back.
 #[derive(clap::Args, Debug)]
@@ -160,17 +162,19 @@ const OBJECT_BYTES_MAX: usize = 64 << 20;
 /// Reads JSON objects, with any white space between them, and writes the messages; answers how many
 /// were left out.
 fn to_fix(args: &Args, dictionaries: Dictionaries, out: impl Write) -> Result<u64, Failure> {
+    let mask = args.mask();
+    let form = (args.delimiter, mask.as_ref());
     if args.file == Path::new("-") {
-        return objects(&mut io::stdin().lock(), args.delimiter, dictionaries, out);
+        return objects(&mut io::stdin().lock(), form, dictionaries, out);
     }
     let unreadable = |error| Failure::Read(format!("{}: {error}", args.file.display()));
     let mut file = File::open(&args.file).map_err(unreadable)?;
-    objects(&mut file, args.delimiter, dictionaries, out)
+    objects(&mut file, form, dictionaries, out)
 }
 
 fn objects(
     input: &mut dyn Read,
-    delimiter: Option<Delimiter>,
+    (delimiter, mask): (Option<Delimiter>, Option<&Mask>),
     mut dictionaries: Dictionaries,
     mut out: impl Write,
 ) -> Result<u64, Failure> {
@@ -200,7 +204,8 @@ fn objects(
         };
         match outcome {
             Ok(length) => {
-                if let Err(refusal) = write(&message, delimiter, &mut out)? {
+                let shown = mask.map_or(Cow::Borrowed(&message[..]), |mask| mask.message(&message));
+                if let Err(refusal) = write(&shown, delimiter, &mut out)? {
                     left_out += 1;
                     let _ = writeln!(io::stderr(), "line {line}: left out: {refusal}");
                 }
@@ -284,7 +289,7 @@ mod tests {
     fn to_fix(text: &str, delimiter: Option<Delimiter>) -> Result<String, String> {
         let mut out = Vec::new();
         let dictionaries = Dictionaries::new(&Choice::default()).unwrap();
-        match objects(&mut text.as_bytes(), delimiter, dictionaries, &mut out) {
+        match objects(&mut text.as_bytes(), (delimiter, None), dictionaries, &mut out) {
             Ok(_) => Ok(String::from_utf8(out).unwrap()),
             Err(Failure::Read(error)) => Err(error),
             Err(Failure::Write(error)) => panic!("{error}"),

@@ -89,6 +89,10 @@ fn each_verb_shows_stars_for_secrets() {
     check(&dir, "convert --to json user.fix", "", &SECRETS);
     check(&dir, "convert --to json user.fix", "--mask 1", &[]);
     check(&dir, "convert --to json one", "", &["DESK"]);
+    let json = run_in(dir.path(), &["convert", "--to", "json", "user.fix"], b"").out;
+    fs::write(dir.path().join("user.json"), json).unwrap();
+    check(&dir, "convert --to fix user.json", "", &SECRETS);
+    check(&dir, "convert --to fix user.json", "--mask 1", &[]);
     for call in ["print user.fix --mask Account", "print user.fix --mask 0"] {
         let run = run_in(dir.path(), &call.split(' ').collect::<Vec<_>>(), b"");
         assert_eq!(run.code, 2, "{run:?}");
