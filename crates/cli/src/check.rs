@@ -31,8 +31,8 @@ Examples:
   transfix check --off codes,formats today.log       without some of the checks
   transfix check store/venue/FIX.4.4-VENUE-CLIENT    the journal of a store
 
-Exit status: 0 all messages are good, 1 errors were found or a file has no message, 2 the input
-cannot be read.";
+Exit code: 0 all messages are good, 1 errors were found or a file has no message, 2 wrong usage or
+input that cannot be read.";
 
 /// Checks the messages of a capture, a log or a store against a dictionary.
 #[derive(clap::Args, Debug)]

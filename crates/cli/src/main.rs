@@ -34,6 +34,7 @@ use events::Rejects;
     after_help = "Examples:
   transfix demo
   transfix dictionary FIX44 NewOrderSingle
+  transfix print today.log
   transfix bench latency --self --config optimized-hard-spin
 
 Exit codes: 0 done, 1 failed, 2 wrong usage or input that cannot be read. `transfix VERB --help`
@@ -41,7 +42,7 @@ explains a verb."
 )]
 struct Cli {
     /// Show the engine's events on standard error, not only its warnings.
-    #[arg(long, short, global = true)]
+    #[arg(long, short, global = true, display_order = 1_000)]
     verbose: bool,
     #[command(subcommand)]
     verb: Verb,

@@ -29,11 +29,12 @@ Examples:
   transfix print --type 8 --where 55=EU --where Side=BUY today.log
   transfix print --from 20261121-09:28:00 --to 20261121-09:30:00 today.log
   transfix print store/venue/FIX.4.4-VENUE-CLIENT    the journal of a store
-  transfix print --mask 1,448 today.log              with stars as Account(1) and PartyID(448)
+  transfix print --mask 1,448 today.log              with stars in place of two fields
   transfix print --dictionary venue.xml order.txt    with the names of your own dictionary
   tail -f today.log | transfix print -               what comes in
 
-A delimiter within a value is read as such where CheckSum(10) proves it; else it is said.
+A delimiter that stands within a value is read as part of it where CheckSum(10) proves that; where
+nothing tells which one it is the message is marked, and counts as garbled.
 Values are shown as they are, but for what could not be seen or would forge a line: a line break
 is \\n, other control characters and bytes that are no UTF-8 are \\xNN, marks of direction are
 \\u{NNNN}, a backslash is \\\\. Tags and types in Text(58) of a reject have their names: Side(54).

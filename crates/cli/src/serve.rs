@@ -17,7 +17,7 @@ use crate::venue::{Venue, Watch};
 
 /// Run a small matching venue from a settings file.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:
+#[command(after_help = "Examples:
   transfix serve crates/cli/examples/venue.toml
   transfix connect crates/cli/examples/client.toml      in a second terminal
 

@@ -15,10 +15,10 @@ pub(crate) struct Choice {
     /// chosen by BeginString(8), ApplVerID(1128) and DefaultApplVerID(1137) if left out.
     #[arg(long, value_name = "NAME|FILE")]
     dictionary: Option<String>,
-    /// A file that changes the dictionary; may be given several times.
+    /// A file that changes the dictionary of `--dictionary`; may be given several times.
     #[arg(long, value_name = "FILE", requires = "dictionary")]
     overlay: Vec<PathBuf>,
-    /// The scenario that is taken of a FIX Orchestra file.
+    /// The scenario that is taken of a FIX Orchestra file, which `--dictionary` names.
     #[arg(long, value_name = "NAME", requires = "dictionary")]
     scenario: Option<String>,
 }
@@ -135,6 +135,16 @@ impl Dictionaries {
                 self.find_map(found).map(|message| message.msg_type)
             },
         )
+    }
+
+    /// The names of the fields of all versions.
+    pub(crate) fn field_names(&mut self) -> BTreeSet<String> {
+        let mut names = BTreeSet::new();
+        let _ = self.find_map(|known| {
+            names.extend(known.fields().iter().map(|field| field.name.clone()));
+            None::<()>
+        });
+        names
     }
 
     /// The names of the messages of all versions.

@@ -1,5 +1,6 @@
 //! Which messages are printed: by type, time and fields.
 
+use transfix::dictionary::nearest;
 use transfix::{Message, Timestamp, tag};
 
 use crate::input::{Dictionaries, Found, Pair, msg_types};
@@ -42,14 +43,24 @@ fn condition(text: &str) -> Result<Condition, String> {
     Ok(Condition { name: name.to_owned(), value: value.to_owned(), tag: 0 })
 }
 
+/// What is said of a name that no field has.
+fn unknown(name: &str, dictionaries: &mut Dictionaries) -> String {
+    let names = dictionaries.field_names();
+    let near = nearest(name, names.iter().map(String::as_str));
+    let near = near.map_or_else(String::new, |near| format!("; did you mean '{near}'?"));
+    format!("--where: no dictionary has a field '{name}'{near}")
+}
+
 impl Selection {
     /// Looks up the fields and messages that are written by name.
     pub(super) fn resolve(&mut self, dictionaries: &mut Dictionaries) -> Result<(), String> {
         for condition in &mut self.conditions {
             let tag = condition.name.parse().ok();
             let tag = tag.or_else(|| dictionaries.tag_named(&condition.name));
-            let unknown = || format!("--where: no dictionary has a field '{}'", condition.name);
-            condition.tag = tag.ok_or_else(unknown)?;
+            condition.tag = match tag {
+                Some(tag) => tag,
+                None => return Err(unknown(&condition.name, dictionaries)),
+            };
         }
         self.msg_types = msg_types(&self.msg_types, dictionaries)?;
         Ok(())

@@ -25,7 +25,7 @@ pub(crate) struct Args {
     store: PathBuf,
     #[command(flatten)]
     selection: Selection,
-    /// The last, likewise.
+    /// The last, as for `--from`.
     #[arg(long, value_name = "N|TIME", value_parser = bound)]
     to: Option<Bound>,
     /// Each field in a line of its own.

@@ -101,6 +101,11 @@ fn a_type_that_nothing_has_is_said() {
     let run = print(&dir, &["--type", "NewOrderSingel", "orders.log"]);
     assert_eq!((run.code, &*run.out), (2, ""), "{run:?}");
     assert!(run.err.ends_with("did you mean 'NewOrderSingle'?\n"), "{run:?}");
+    let run = print(&dir, &["--where", "Sidde=1", "orders.log"]);
+    assert!(
+        run.err.ends_with("no dictionary has a field 'Sidde'; did you mean 'Side'?\n"),
+        "{run:?}"
+    );
     let run = print(&dir, &["--type", "ZZ", "orders.log"]);
     let note = "transfix: --type: no dictionary has a message of the type 'ZZ'\n";
     assert_eq!((run.code, run.err), (0, format!("{note}0 of 2 messages\n")));
