@@ -56,9 +56,13 @@ pub(crate) fn run(args: &Args) -> ExitCode {
             let (path, id) = (args.settings.display(), session.id());
             return failed(&format!("{path}: {id} is an acceptor; use `transfix serve`"));
         }
-        _ => {
-            let path = args.settings.display();
-            return failed(&format!("{path}: the settings must have exactly one session"));
+        sessions => {
+            let (path, count) = (args.settings.display(), sessions.len());
+            let is_venue = sessions.iter().all(|session| session.role == Role::Acceptor);
+            let hint = if is_venue { "; use `transfix serve` for acceptors" } else { "" };
+            return failed(&format!(
+                "{path}: {count} sessions; `transfix connect` runs one initiator{hint}"
+            ));
         }
     };
     match connect(args, &settings, session) {
