@@ -7,9 +7,9 @@ use std::process::ExitCode;
 
 use transfix::codec::{CheckSumPolicy, FieldIndex};
 use transfix::store::journal::{self, Event};
-use transfix::{Message, check_msg_type, tag};
+use transfix::{Mask, Message, Tag, check_msg_type, tag};
 
-use crate::input::failed;
+use crate::input::{failed, tag as tag_number};
 
 /// Compare the journals of both sides of a session.
 #[derive(Debug, clap::Args)]
@@ -24,6 +24,10 @@ pub(crate) struct Args {
     client: PathBuf,
     /// Store of the acceptor's session.
     venue: PathBuf,
+    /// Shows stars in place of the values of these tags too, where messages differ; passwords
+    /// always have stars.
+    #[arg(long, value_name = "TAG", value_delimiter = ',', value_parser = tag_number)]
+    mask: Vec<Tag>,
 }
 
 pub(crate) fn run(args: &Args) -> ExitCode {
@@ -32,7 +36,7 @@ pub(crate) fn run(args: &Args) -> ExitCode {
         Err(error) => return failed(&error),
     };
     println!("{audit}");
-    match audit.check() {
+    match audit.check(&Mask::of(args.mask.iter().copied())) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("transfix audit: {error}");
@@ -73,27 +77,27 @@ impl Audit {
     }
 
     /// Holds if the messages of the client were each received once and in order, and those of the
-    /// venue likewise.
-    pub(crate) fn check(&self) -> Result<(), String> {
+    /// venue likewise. What the mask hides is not shown.
+    pub(crate) fn check(&self, mask: &Mask) -> Result<(), String> {
         for (name, direction) in
             [("client to venue", &self.orders), ("venue to client", &self.reports)]
         {
-            direction.check().map_err(|error| format!("{name}: {error}"))?;
+            direction.check(mask).map_err(|error| format!("{name}: {error}"))?;
         }
         Ok(())
     }
 }
 
 impl Direction {
-    fn check(&self) -> Result<(), String> {
+    fn check(&self, mask: &Mask) -> Result<(), String> {
         for (n, (sent, received)) in self.sent.iter().zip(&self.received).enumerate() {
             if sent != received {
                 return Err(format!(
                     "message {n} differs: sent {} {}, received {} {}",
                     sent.0,
-                    sent.1.escape_ascii(),
+                    mask.message(&sent.1).escape_ascii(),
                     received.0,
-                    received.1.escape_ascii()
+                    mask.message(&received.1).escape_ascii()
                 ));
             }
         }
@@ -146,7 +150,7 @@ fn read(store: &Path) -> Result<(Messages, Messages), String> {
 
 /// All but what a resend changes: the session layer's own fields.
 fn body(message: &Message<'_>) -> Vec<u8> {
-    let mut body = message.msg_type().to_vec();
+    let mut body = [b"35=", message.msg_type(), b"\x01"].concat();
     for (n, field) in message.fields().enumerate() {
         if !tag::is_session_owned(field.tag) {
             body.extend_from_slice(message.encoded(n));

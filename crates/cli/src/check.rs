@@ -13,10 +13,11 @@ use std::process::ExitCode;
 use clap::builder::PossibleValuesParser;
 use transfix::codec::validate::Finding;
 use transfix::codec::{CheckSumPolicy, FieldIndex, MessageLayout, Rules, Scratch, Switches};
-use transfix::{Message, tag};
+use transfix::{Mask, Message, tag};
 
 use crate::input::{
-    self, Choice, Delimiter, Dictionaries, Failure, Found, Pair, Place, Sink, Wrong, failed, parse,
+    self, Choice, Delimiter, Dictionaries, Failure, Found, Masking, Pair, Place, Sink, Wrong,
+    failed, parse,
 };
 use crate::show::count;
 use explain::Explain;
@@ -30,8 +31,8 @@ Examples:
   transfix check --off codes,formats today.log       without some of the checks
   transfix check store/venue/FIX.4.4-VENUE-CLIENT    the journal of a store
 
-Exit status: 0 all messages are good, 1 errors were found or a file has no message, 2 the input
-cannot be read.";
+Exit code: 0 all messages are good, 1 errors were found or a file has no message, 2 wrong usage or
+input that cannot be read.";
 
 /// Checks the messages of a capture, a log or a store against a dictionary.
 #[derive(clap::Args, Debug)]
@@ -45,6 +46,8 @@ pub(crate) struct Args {
     delimiter: Option<Delimiter>,
     #[command(flatten)]
     dictionary: Choice,
+    #[command(flatten)]
+    masking: Masking,
     /// Shows everything that is wrong with a message, not only what a Reject(3) would name.
     #[arg(long)]
     all: bool,
@@ -73,7 +76,7 @@ pub(crate) fn run(args: &Args) -> ExitCode {
             checker.file = format!("{}: ", file.display());
         }
         let before = checker.found();
-        match input::read(file, args.delimiter, &mut checker) {
+        match input::read(file, args.delimiter, None, &mut checker) {
             Ok(()) if checker.found() == before => {
                 let _ = failed(&format!("{}: no message found", file.display()));
                 has_empty = true;
@@ -118,6 +121,8 @@ struct Checker<W> {
     versions: BTreeMap<usize, Version>,
     switches: Switches,
     all: bool,
+    /// Values that are not shown, though they are checked.
+    mask: Option<Mask>,
     index: FieldIndex,
     scratch: Scratch,
     findings: Vec<Finding>,
@@ -147,6 +152,7 @@ impl<W: Write> Checker<W> {
             versions: BTreeMap::new(),
             switches,
             all: args.all,
+            mask: args.masking.mask(),
             scratch: Scratch::default(),
             findings: Vec::new(),
             messages: 0,
@@ -229,7 +235,8 @@ impl<W: Write> Sink for Checker<W> {
         let head = if found.head.is_empty() { "" } else { "  " };
         writeln!(self.out, "{head}{}", found.head)?;
         let layout = version.layout(pair, message.msg_type());
-        let explain = Explain { message: &message, pair, layout, findings: &self.findings };
+        let (findings, mask) = (&self.findings[..], self.mask.as_ref());
+        let explain = Explain { message: &message, pair, layout, findings, mask };
         for finding in &self.findings {
             *self.reasons.entry(finding.reject.reason.text()).or_default() += 1;
             writeln!(self.out, "    {}", explain.finding(finding))?;
@@ -256,12 +263,13 @@ mod tests {
             files: Vec::new(),
             delimiter: None,
             dictionary: Choice::default(),
+            masking: Masking::default(),
             all,
             off: off.iter().map(|&name| name.to_owned()).collect(),
             on: vec!["empty_groups".to_owned()],
         };
         let mut checker = Checker::new(&args, Vec::new()).unwrap();
-        assert!(input::stream(&mut log.as_bytes(), None, &mut checker).is_ok());
+        assert!(input::stream(&mut log.as_bytes(), None, None, &mut checker).is_ok());
         (String::from_utf8(checker.out.clone()).unwrap(), checker.summary())
     }
 

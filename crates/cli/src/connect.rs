@@ -33,6 +33,7 @@ use console::Console;
 
 Commands: buy QUANTITY SYMBOL PRICE, sell QUANTITY SYMBOL PRICE, cancel NUMBER, burst N (sends N
 orders), send TYPE TAG=VALUE|…, logout, logon, wait (until logged on), quit, help.
+On the screen passwords are stars, and so are the fields in `log.mask` of the session.
 Ends on `quit`, the end of the input, Ctrl-C or SIGTERM: logs out and waits for the answer.
 Exit code: 0 was logged on and has logged out in order, 1 failed, or never logged on,
 2 wrong usage or settings that cannot be read.")]
@@ -55,9 +56,13 @@ pub(crate) fn run(args: &Args) -> ExitCode {
             let (path, id) = (args.settings.display(), session.id());
             return failed(&format!("{path}: {id} is an acceptor; use `transfix serve`"));
         }
-        _ => {
-            let path = args.settings.display();
-            return failed(&format!("{path}: the settings must have exactly one session"));
+        sessions => {
+            let (path, count) = (args.settings.display(), sessions.len());
+            let is_venue = sessions.iter().all(|session| session.role == Role::Acceptor);
+            let hint = if is_venue { "; use `transfix serve` for acceptors" } else { "" };
+            return failed(&format!(
+                "{path}: {count} sessions; `transfix connect` runs one initiator{hint}"
+            ));
         }
     };
     match connect(args, &settings, session) {
@@ -106,7 +111,10 @@ impl Application for Client {
     }
 
     fn on_reject(&mut self, rejected: &Rejected<'_>, _: &mut SessionRef<'_>) {
-        self.show.line(&format!("not taken: {rejected}"));
+        // Else the message itself is on the screen.
+        if self.quiet {
+            self.show.line(&format!("not taken: {rejected}"));
+        }
     }
 
     fn on_disconnect(&mut self, id: &SessionId, end: &Disconnection<'_>) {
@@ -143,7 +151,7 @@ fn connect(
     // Without a terminal the output is for a program.
     let prompt = if std::io::stdin().is_terminal() { "> " } else { "" };
     let sink = if prompt.is_empty() { None } else { printer(&mut editor) };
-    let show = show.through(sink);
+    let show = show.through(sink).masking(session.mask());
     let address = &session.address;
     say(&format!(
         "connecting to {address}; orders go on at {next_order}; `help` lists the commands"

@@ -1,15 +1,16 @@
 //! `transfix convert`: messages to JSON and back, bit by bit.
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use transfix::Tag;
 use transfix::codec::json::{self, JsonError, JsonProblem};
 use transfix::codec::{CheckSumPolicy, FieldIndex, SOH};
 use transfix::dictionary::Dictionary;
+use transfix::{Mask, Tag};
 
 use crate::input::{
     self, Choice, Delimiter, Dictionaries, Failure, Found, Place, Sink, Wrong, failed, parse,
@@ -26,8 +27,11 @@ Examples:
 BodyLength(9) and CheckSum(10) stand in the JSON only if they are wrong; where they are left out
 they are computed. What a log says around its messages is not converted. A message with a value
 that holds the delimiter asked for is left out, and said on the standard error.
+The messages of a file are written as they are, passwords too, unless there is --mask; those of a
+store have stars in place of passwords.
 
-Exit status: 0 fine, 1 something was garbled or left out, 2 the input cannot be read.";
+Exit code: 0 done, 1 something was garbled or left out, 2 wrong usage or input that cannot be
+read.";
 
 /// Converts messages to JSON and back.
 #[derive(clap::Args, Debug)]
@@ -44,8 +48,20 @@ pub(crate) struct Args {
     /// Writes tags instead of names, and groups field by field.
     #[arg(long)]
     tags: bool,
+    /// Writes stars in place of the values of these tags and of passwords; several with commas.
+    #[arg(long, value_name = "TAG", value_delimiter = ',', value_parser = input::tag)]
+    mask: Vec<Tag>,
     #[command(flatten)]
     dictionary: Choice,
+}
+
+impl Args {
+    /// What is hidden. A conversion of a file must give back what went in, unless the user wants
+    /// something hidden; a store never shows its passwords here.
+    fn mask(&self) -> Option<Mask> {
+        let is_store = self.file.is_dir() || input::is_segment(&self.file);
+        (is_store || !self.mask.is_empty()).then(|| Mask::of(self.mask.iter().copied()))
+    }
 }
 
 /// A form of messages.
@@ -67,7 +83,8 @@ pub(crate) fn run(args: &Args) -> ExitCode {
     let done = match args.to {
         Format::Json => {
             let mut sink = ToJson::new(dictionaries, args.tags, out);
-            let done = input::read(&args.file, args.delimiter, &mut sink);
+            let mask = args.mask();
+            let done = input::read(&args.file, args.delimiter, mask.as_ref(), &mut sink);
             done.and_then(|()| Ok(sink.out.flush()?)).map(|()| sink.garbled)
         }
         Format::Fix => to_fix(args, dictionaries, out),
@@ -145,17 +162,19 @@ const OBJECT_BYTES_MAX: usize = 64 << 20;
 /// Reads JSON objects, with any white space between them, and writes the messages; answers how many
 /// were left out.
 fn to_fix(args: &Args, dictionaries: Dictionaries, out: impl Write) -> Result<u64, Failure> {
+    let mask = args.mask();
+    let form = (args.delimiter, mask.as_ref());
     if args.file == Path::new("-") {
-        return objects(&mut io::stdin().lock(), args.delimiter, dictionaries, out);
+        return objects(&mut io::stdin().lock(), form, dictionaries, out);
     }
     let unreadable = |error| Failure::Read(format!("{}: {error}", args.file.display()));
     let mut file = File::open(&args.file).map_err(unreadable)?;
-    objects(&mut file, args.delimiter, dictionaries, out)
+    objects(&mut file, form, dictionaries, out)
 }
 
 fn objects(
     input: &mut dyn Read,
-    delimiter: Option<Delimiter>,
+    (delimiter, mask): (Option<Delimiter>, Option<&Mask>),
     mut dictionaries: Dictionaries,
     mut out: impl Write,
 ) -> Result<u64, Failure> {
@@ -185,7 +204,8 @@ fn objects(
         };
         match outcome {
             Ok(length) => {
-                if let Err(refusal) = write(&message, delimiter, &mut out)? {
+                let shown = mask.map_or(Cow::Borrowed(&message[..]), |mask| mask.message(&message));
+                if let Err(refusal) = write(&shown, delimiter, &mut out)? {
                     left_out += 1;
                     let _ = writeln!(io::stderr(), "line {line}: left out: {refusal}");
                 }
@@ -262,14 +282,14 @@ mod tests {
     fn to_json(log: &[u8], tags: bool) -> String {
         let mut sink =
             ToJson::new(Dictionaries::new(&Choice::default()).unwrap(), tags, Vec::new());
-        assert!(input::stream(&mut &log[..], None, &mut sink).is_ok());
+        assert!(input::stream(&mut &log[..], None, None, &mut sink).is_ok());
         String::from_utf8(sink.out).unwrap()
     }
 
     fn to_fix(text: &str, delimiter: Option<Delimiter>) -> Result<String, String> {
         let mut out = Vec::new();
         let dictionaries = Dictionaries::new(&Choice::default()).unwrap();
-        match objects(&mut text.as_bytes(), delimiter, dictionaries, &mut out) {
+        match objects(&mut text.as_bytes(), (delimiter, None), dictionaries, &mut out) {
             Ok(_) => Ok(String::from_utf8(out).unwrap()),
             Err(Failure::Read(error)) => Err(error),
             Err(Failure::Write(error)) => panic!("{error}"),

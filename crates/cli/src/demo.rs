@@ -11,7 +11,7 @@ use clap::value_parser;
 use transfix::clock::monotonic_ns;
 use transfix::{
     Application, BeginString, Body, BusinessReject, Decimal, Direction, Disconnect, Disconnection,
-    Engine, Message, Role, SendError, SessionHandle, SessionId, SessionRef, SessionSettings,
+    Engine, Mask, Message, Role, SendError, SessionHandle, SessionId, SessionRef, SessionSettings,
     Settings, tag,
 };
 
@@ -32,10 +32,11 @@ latency.svg (their distribution) into the present directory.
 Exit code: 0 all proofs hold, 1 something failed, 2 wrong usage.")]
 pub(crate) struct Args {
     /// Orders of the burst in whose middle the connection is cut.
-    #[arg(long, default_value_t = 2_000, value_parser = value_parser!(u64).range(200..=1_000_000))]
+    #[arg(long, default_value_t = 2_000, value_name = "N")]
+    #[arg(value_parser = value_parser!(u64).range(200..=1_000_000))]
     burst: u64,
     /// Round trips measured in each configuration, at 1,000 a second.
-    #[arg(long, default_value_t = 3_000)]
+    #[arg(long, default_value_t = 3_000, value_name = "N")]
     messages: usize,
 }
 
@@ -156,7 +157,7 @@ fn trade_in(args: &Args, dir: &Path) -> Result<(), String> {
     if audit.orders() as u64 != sent {
         return Err(format!("{sent} messages were sent, but the journal has {}", audit.orders()));
     }
-    audit.check()
+    audit.check(&Mask::default())
 }
 
 fn session(role: Role, address: &str, dir: &Path) -> SessionSettings {

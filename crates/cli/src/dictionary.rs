@@ -81,7 +81,10 @@ fn answer(args: &Args) -> Result<String, Failure> {
             // A single word that names no dictionary may be what is sought in the usual one.
             let usual = source(USUAL).load().ok().filter(|_| args.what.is_none());
             let found = usual.and_then(|usual| describe(&usual, name).ok());
-            return found.ok_or(Failure::Unreadable(error));
+            let is_word = args.what.is_none() && !name.contains(['.', '/']);
+            let hint =
+                if is_word { format!("; {USUAL} has nothing of this name") } else { String::new() };
+            return found.ok_or_else(|| Failure::Unreadable(error + &hint));
         }
     };
     match &args.what {

@@ -19,15 +19,24 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 /// Lines that may wait for a reader.
 const LINES_MAX: usize = 4_096;
 
+/// Whether what the counterparty rejects is an event like others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rejects {
+    /// It is written.
+    Shown,
+    /// It is not: the program shows it itself.
+    Elsewhere,
+}
+
 /// Writes events of this level and graver ones, until what it returns is dropped: then what waits
 /// is written, as far as somebody reads it.
-pub(crate) fn show(level: Level) -> WorkerGuard {
+pub(crate) fn show(level: Level, rejects: Rejects) -> WorkerGuard {
     let builder = NonBlockingBuilder::default().lossy(true).buffered_lines_limit(LINES_MAX);
     let (queue, guard) = builder.thread_name("events").finish(io::stderr());
     let counted = Counted { dropped: queue.error_counter(), queue, told: AtomicUsize::new(0) };
     let colored = io::stderr().is_terminal();
     let lines = tracing_subscriber::fmt().with_writer(counted).with_ansi(colored);
-    lines.with_max_level(level).finish().with(Failures).init();
+    lines.with_max_level(level).finish().with(Watcher { rejects }).init();
     guard
 }
 
@@ -39,30 +48,42 @@ pub(crate) fn connection_failure() -> Option<String> {
     FAILURE.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }
 
-/// Keeps the last failure to connect.
-struct Failures;
+/// Keeps the last failure to connect, and the rejects of the counterparty from being told twice.
+struct Watcher {
+    rejects: Rejects,
+}
 
-impl<S: Subscriber> Layer<S> for Failures {
-    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
-        let mut found = Failure::default();
+impl<S: Subscriber> Layer<S> for Watcher {
+    fn event_enabled(&self, event: &Event<'_>, _: Context<'_, S>) -> bool {
+        if self.rejects == Rejects::Shown {
+            return true;
+        }
+        let mut found = Found::default();
         event.record(&mut found);
-        if found.is_one {
+        let names = ["Reject(3) of our ", "BusinessMessageReject(j) of our "];
+        !names.iter().any(|name| found.message.starts_with(name))
+    }
+
+    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+        let mut found = Found::default();
+        event.record(&mut found);
+        if found.message == "connection failed" {
             *FAILURE.lock().unwrap_or_else(PoisonError::into_inner) = Some(found.error);
         }
     }
 }
 
-/// What an event says, if it is of a failure to connect.
+/// What an event says.
 #[derive(Default)]
-struct Failure {
-    is_one: bool,
+struct Found {
+    message: String,
     error: String,
 }
 
-impl Visit for Failure {
+impl Visit for Found {
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
         match field.name() {
-            "message" => self.is_one = format!("{value:?}") == "connection failed",
+            "message" => self.message = format!("{value:?}"),
             "error" => self.error = format!("{value:?}"),
             _ => {}
         }

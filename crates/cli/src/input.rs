@@ -4,7 +4,10 @@
 //! Invariant: memory is bounded by the longest message, not by the file.
 
 mod dictionaries;
+mod masking;
 mod split;
+mod types;
+mod within;
 
 use std::borrow::Cow;
 use std::fmt;
@@ -17,11 +20,14 @@ use transfix::codec::shown::Shown;
 use transfix::codec::{CheckSumPolicy, FieldIndex, Frame, Garbled, Limits, SOH, frame};
 use transfix::store::StoreError;
 use transfix::store::journal::{self, Entry, Event};
-use transfix::{Message, Timestamp, masked};
+use transfix::{Mask, Message, Timestamp};
 
 pub(crate) use dictionaries::{Choice, Dictionaries, Pair};
+use masking::covered;
+pub(crate) use masking::{Masking, covered_entry, tag};
 pub(crate) use split::{Delimiter, Wrong};
 use split::{MESSAGE_BYTES_MAX, Rest, Splitter, Step};
+pub(crate) use types::msg_types;
 
 /// The input cannot be read, or a setting is wrong: says so, and ends with 2.
 pub(crate) fn failed(error: &str) -> ExitCode {
@@ -110,16 +116,19 @@ pub(crate) trait Sink {
     }
 }
 
-/// Reads a file, the standard input (`-`), or a store.
+/// Reads a file, the standard input (`-`), or a store; the sink gets stars in place of what the
+/// mask hides.
 pub(crate) fn read(
     path: &Path,
     delimiter: Option<Delimiter>,
+    mask: Option<&Mask>,
     sink: &mut dyn Sink,
 ) -> Result<(), Failure> {
     if path == Path::new("-") {
-        return stream(&mut io::stdin().lock(), delimiter, sink);
+        return stream(&mut io::stdin().lock(), delimiter, mask, sink);
     }
     let unreadable = |error: StoreError| Failure::Read(error.to_string());
+    let covered = |entry: Result<Entry, _>| entry.map(|entry| covered_entry(mask, entry));
     if path.is_dir() {
         if !holds_store(path) {
             let path = path.display();
@@ -128,37 +137,26 @@ pub(crate) fn read(
             )));
         }
         let entries = journal::read(path).map_err(unreadable)?;
-        return store(entries.map(|entry| entry.map(without_secrets)), sink);
+        return store(entries.map(covered), sink);
     }
     if is_segment(path) {
         let entries = journal::read_file(path).map_err(unreadable)?;
-        return store(entries.map(|entry| entry.map(without_secrets)), sink);
+        return store(entries.map(covered), sink);
     }
     let mut file =
         File::open(path).map_err(|error| Failure::Read(format!("{}: {error}", path.display())))?;
-    stream(&mut file, delimiter, sink)
-}
-
-/// The entry with stars in place of passwords.
-pub(crate) fn without_secrets(mut entry: Entry) -> Entry {
-    if let Event::Outbound(journal::Message { bytes, .. })
-    | Event::Inbound(journal::Message { bytes, .. })
-    | Event::Queued { bytes, .. } = &mut entry.event
-        && let Cow::Owned(masked) = masked(bytes)
-    {
-        *bytes = masked;
-    }
-    entry
+    stream(&mut file, delimiter, mask, sink)
 }
 
 /// Messages of a capture or a log.
 pub(crate) fn stream(
     input: &mut dyn Read,
     delimiter: Option<Delimiter>,
+    mask: Option<&Mask>,
     sink: &mut dyn Sink,
 ) -> Result<(), Failure> {
     let mut splitter = Splitter::new(delimiter);
-    let mut buffer = Vec::new();
+    let (mut buffer, mut index) = (Vec::new(), FieldIndex::default());
     let (mut begin, mut rest) = (0, Rest::Unknown);
     let mut at = Position { line: 1, byte: 0, head: String::new() };
     loop {
@@ -181,8 +179,10 @@ pub(crate) fn stream(
             }
             Step::Message { bytes, wrong } => {
                 let head = at.head.trim().trim_end_matches(':').trim_end();
-                let bytes_of = &splitter.message;
-                sink.message(&Found { bytes: bytes_of, place: at.place(), head, wrong })?;
+                let message = &splitter.message[..];
+                let shown =
+                    mask.map_or(Cow::Borrowed(message), |mask| covered(mask, message, &mut index));
+                sink.message(&Found { bytes: &shown, place: at.place(), head, wrong })?;
                 at.pass_message(&buffer[begin..begin + bytes]);
                 begin += bytes;
                 continue;
@@ -286,7 +286,7 @@ pub(crate) fn one_line(text: &str) -> String {
 }
 
 /// Whether the file is a segment of a store by its name, compressed or not.
-fn is_segment(path: &Path) -> bool {
+pub(crate) fn is_segment(path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str());
     name.is_some_and(|name| name.ends_with(".seg") || name.ends_with(".seg.zst"))
 }

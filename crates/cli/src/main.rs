@@ -24,6 +24,7 @@ mod venue;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use events::Rejects;
 
 /// A FIX engine on the command line.
 #[derive(Debug, Parser)]
@@ -33,6 +34,7 @@ use clap::{Parser, Subcommand};
     after_help = "Examples:
   transfix demo
   transfix dictionary FIX44 NewOrderSingle
+  transfix print today.log
   transfix bench latency --self --config optimized-hard-spin
 
 Exit codes: 0 done, 1 failed, 2 wrong usage or input that cannot be read. `transfix VERB --help`
@@ -40,7 +42,7 @@ explains a verb."
 )]
 struct Cli {
     /// Show the engine's events on standard error, not only its warnings.
-    #[arg(long, short, global = true)]
+    #[arg(long, short, global = true, display_order = 1_000)]
     verbose: bool,
     #[command(subcommand)]
     verb: Verb,
@@ -82,7 +84,12 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     // The counterparty for tests has a log file of its own.
     let level = if cli.verbose { tracing::Level::INFO } else { tracing::Level::WARN };
-    let _events = (!matches!(cli.verb, Verb::Peer(_))).then(|| events::show(level));
+    // `connect` shows what the counterparty rejects on its screen.
+    let rejects = match cli.verb {
+        Verb::Connect(_) if !cli.verbose => Rejects::Elsewhere,
+        _ => Rejects::Shown,
+    };
+    let _events = (!matches!(cli.verb, Verb::Peer(_))).then(|| events::show(level, rejects));
     match cli.verb {
         Verb::Demo(args) => demo::run(&args),
         Verb::Serve(args) => serve::run(&args),

@@ -10,12 +10,14 @@ use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use transfix::Mask;
 use transfix::codec::print::{self, Palette};
 use transfix::codec::shown::Shown;
 use transfix::codec::{CheckSumPolicy, FieldIndex};
 
 use crate::input::{
-    self, Choice, Delimiter, Dictionaries, Failure, Found, Place, Sink, Wrong, failed, parse,
+    self, Choice, Delimiter, Dictionaries, Failure, Found, Masking, Place, Sink, Wrong, failed,
+    parse,
 };
 use crate::show::count;
 use select::Selection;
@@ -27,9 +29,12 @@ Examples:
   transfix print --type 8 --where 55=EU --where Side=BUY today.log
   transfix print --from 20261121-09:28:00 --to 20261121-09:30:00 today.log
   transfix print store/venue/FIX.4.4-VENUE-CLIENT    the journal of a store
+  transfix print --mask 1,448 today.log              with stars in place of two fields
   transfix print --dictionary venue.xml order.txt    with the names of your own dictionary
   tail -f today.log | transfix print -               what comes in
 
+A delimiter that stands within a value is read as part of it where CheckSum(10) proves that; where
+nothing tells which one it is the message is marked, and counts as garbled.
 Values are shown as they are, but for what could not be seen or would forge a line: a line break
 is \\n, other control characters and bytes that are no UTF-8 are \\xNN, marks of direction are
 \\u{NNNN}, a backslash is \\\\. Tags and types in Text(58) of a reject have their names: Side(54).
@@ -53,6 +58,8 @@ pub(crate) struct Args {
     selection: Selection,
     #[command(flatten)]
     dictionary: Choice,
+    #[command(flatten)]
+    masking: Masking,
     /// Counts the messages by type at the end.
     #[arg(long)]
     summary: bool,
@@ -107,6 +114,7 @@ pub(crate) fn run(args: &Args) -> ExitCode {
         Err(error) => return failed(&error),
     };
     printer.palette = args.color.palette();
+    printer.mask = args.masking.mask();
     let done = printer.files(&args.files, args.delimiter);
     printer.end(form, done)
 }
@@ -135,6 +143,7 @@ struct Printer<W> {
     one_line: bool,
     palette: &'static Palette,
     selection: Selection,
+    mask: Option<Mask>,
     /// What places begin with, if there are several files.
     file: String,
     index: FieldIndex,
@@ -158,6 +167,7 @@ impl<W: Write> Printer<W> {
             one_line: form.one_line,
             palette: &Palette::PLAIN,
             selection: Selection::default(),
+            mask: None,
             file: String::new(),
             text: String::new(),
             counts: BTreeMap::new(),
@@ -185,7 +195,10 @@ impl<W: Write> Printer<W> {
                 writeln!(self.out, "{heading}==> {name} <=={end}")?;
                 self.file = format!("{name}: ");
             }
-            match input::read(path, delimiter, self) {
+            let mask = self.mask.take();
+            let done = input::read(path, delimiter, mask.as_ref(), self);
+            self.mask = mask;
+            match done {
                 Err(Failure::Read(error)) => unreadable.push(error),
                 other => other?,
             }
@@ -365,7 +378,7 @@ mod tests {
     #[test]
     fn a_log_with_damage() {
         let mut printer = printer();
-        assert!(input::stream(&mut &LOG[..], None, &mut printer).is_ok());
+        assert!(input::stream(&mut &LOG[..], None, None, &mut printer).is_ok());
         let text = String::from_utf8(printer.out.clone()).unwrap();
         let line = "Heartbeat(0) seq ? ?->?\n";
         let note = "note: CheckSum(10) differs from the sum of the bytes\n";

@@ -17,10 +17,11 @@ use crate::venue::{Venue, Watch};
 
 /// Run a small matching venue from a settings file.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:
+#[command(after_help = "Examples:
   transfix serve crates/cli/examples/venue.toml
   transfix connect crates/cli/examples/client.toml      in a second terminal
 
+On the screen passwords are stars, and so are the fields in `log.mask` of a session.
 Takes NewOrderSingle(D) with limit prices and OrderCancelRequest(F); orders of a session match each
 other. With `keep_inbound = true` the book outlives a restart, and a kill -9.
 Ends on Ctrl-C or SIGTERM: logs out everywhere and waits for the answers.
@@ -110,6 +111,6 @@ fn serve(args: &Args, settings: &Settings) -> Result<bool, NotStarted> {
 fn venue(session: &SessionSettings, ids: Ids, quiet: bool) -> Result<Box<dyn Application>, String> {
     let version = session.default_appl_ver_id.map(ApplVerId);
     let show = if quiet { Show::quiet() } else { Show::new(session.begin_string, version, "")? };
-    let printer = Printer { show };
+    let printer = Printer { show: show.masking(session.mask()) };
     Ok(Box::new(Venue::recover(&session.id(), session.store_path(), ids, printer)))
 }

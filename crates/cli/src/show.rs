@@ -4,7 +4,7 @@ use std::io::Write;
 
 use transfix::codec::{CheckSumPolicy, FieldIndex, print};
 use transfix::dictionary::{Dictionary, standard};
-use transfix::{ApplVerId, BeginString, Direction, Message, Timestamp};
+use transfix::{ApplVerId, BeginString, Direction, Mask, Message, Timestamp};
 
 /// Prints a line for the user.
 pub(crate) fn say(text: &str) {
@@ -23,6 +23,7 @@ pub(crate) struct Show {
     dictionaries: Option<(Dictionary, Dictionary)>,
     index: FieldIndex,
     prefix: &'static str,
+    mask: Mask,
     /// Prints around the line that is being typed; standard output if there is none.
     sink: Option<Box<dyn FnMut(String) + Send>>,
 }
@@ -40,12 +41,19 @@ impl Show {
         let session = load(if fixt { "FIXT11" } else { begin_string.as_str() })?;
         let application = if fixt { load(application)? } else { session.clone() };
         let dictionaries = Some((session, application));
-        Ok(Self { dictionaries, index: FieldIndex::default(), prefix, sink: None })
+        Ok(Self { dictionaries, prefix, ..Self::quiet() })
     }
 
     /// Shows lines of text only, and needs no dictionaries for it.
     pub(crate) fn quiet() -> Self {
-        Self { dictionaries: None, index: FieldIndex::default(), prefix: "", sink: None }
+        let (index, mask) = (FieldIndex::default(), Mask::default());
+        Self { dictionaries: None, index, prefix: "", mask, sink: None }
+    }
+
+    /// Shows stars in place of what the mask hides, from now on.
+    pub(crate) fn masking(mut self, mask: Mask) -> Self {
+        self.mask = mask;
+        self
     }
 
     /// Prints through `sink` from now on.
@@ -58,7 +66,8 @@ impl Show {
     pub(crate) fn frame(&mut self, now: Timestamp, direction: Direction, frame: &[u8]) {
         let Some((session, application)) = &self.dictionaries else { return };
         let mut line = String::new();
-        match Message::parse(frame, &mut self.index, CheckSumPolicy::Ignore) {
+        let frame = self.mask.message(frame);
+        match Message::parse(&frame, &mut self.index, CheckSumPolicy::Ignore) {
             Ok(message) => {
                 // A String takes everything.
                 let _ = print::one_line(&message, session, application, &mut line);

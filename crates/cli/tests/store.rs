@@ -105,14 +105,14 @@ fn list_and_show_say_numbers_and_health() {
     };
     assert_eq!(row(&list, "VENUE-CLIENT")[1..5], ["41", "41", "40", "40"], "{list}");
     assert_eq!(row(&list, "VENUE-DESK")[1..5], ["3", "3", "2", "2"], "{list}");
-    // Without `keep_inbound` nothing received is there, which is no 0.
+    // Nothing received is there, which is no 0: something has come, kept or not.
     let (mut bare, _) = FileStore::open(&dir.path().join("BARE"), SMALL, 0).unwrap();
     bare.put(1, Record::NextIn(7)).unwrap();
     bare.commit().unwrap();
     drop(bare);
     let bare = dir.path().join("BARE");
     for args in [["list", root], ["show", bare.to_str().unwrap()]] {
-        assert!(expect(0, &args).out.contains("not kept"), "{args:?}");
+        assert!(expect(0, &args).out.contains("none kept"), "{args:?}");
     }
     let show = expect(0, &["show", &store]).out;
     for text in ["next_out", "19700101-00:00:40.0", "00000001.seg", "logged\\non", "sound"] {
@@ -321,10 +321,15 @@ fn secrets_are_stars_in_what_is_printed_and_exported() {
     store.commit().unwrap();
     drop(store);
     let store = dir.path().to_str().unwrap();
-    // The verb for captures reads stores too; who wants to see secrets there takes the other one.
+    // The verb for captures reads stores too.
     let printed = Command::new(env!("CARGO_BIN_EXE_transfix")).args(["print", store]).output();
     let printed = String::from_utf8(printed.unwrap().stdout).unwrap();
     assert!(printed.contains("****") && !printed.contains("hush"), "{printed}");
+    for words in ["Logon", "logon", "A"] {
+        assert!(run(&["print", store, "--type", words]).out.contains("Logon(A)"), "{words}");
+    }
+    let wrong = expect(2, &["export", store, "--to", "raw", "--type", "Logonn"]);
+    assert!(wrong.err.contains("did you mean 'Logon'?"), "{wrong:?}");
     let to = |form| ["export", store, "--to", form];
     for args in [&["print", store][..], &to("raw"), &to("json"), &to("quickfix-log")] {
         let shown = run(args).out;

@@ -57,5 +57,6 @@ pub use model::{
     Category, Code, Component, Conditional, Dictionary, Field, Group, Kind, Member, Message,
 };
 #[cfg(feature = "xml")]
+pub use nearest::nearest;
 pub use standard::{STANDARD, standard, standard_text};
 pub use tree::{Unknown, describe};

@@ -1,10 +1,13 @@
 //! The right name nearest to a wrong one, for error messages.
 
 /// The candidate with the fewest edits from `wrong`, case aside, if it is near enough to help.
-pub(crate) fn nearest<'a>(
-    wrong: &str,
-    candidates: impl IntoIterator<Item = &'a str>,
-) -> Option<&'a str> {
+///
+/// ```
+/// use transfix_dictionary::nearest;
+///
+/// assert_eq!(nearest("NewOrderSingel", ["Logon", "NewOrderSingle"]), Some("NewOrderSingle"));
+/// ```
+pub fn nearest<'a>(wrong: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let wrong: Vec<char> = wrong.chars().take(LENGTH_MAX).flat_map(char::to_lowercase).collect();
     let edits_max = 1 + wrong.len() / 4;
     let mut best = None;

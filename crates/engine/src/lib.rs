@@ -79,6 +79,7 @@ mod settings;
 mod settings_check;
 mod settings_file;
 mod settings_tables;
+mod settings_words;
 pub mod simulated;
 mod slot;
 mod stranger_lines;
@@ -95,7 +96,7 @@ pub use desk::Counters;
 pub use dictionary_source::DictionarySource;
 pub use engine::{Engine, EngineError, pin_to_cpu};
 pub use handle::{Sent, SessionHandle};
-pub use mask::masked;
+pub use mask::{Mask, masked};
 pub use protocol_log::{LogDirection, LogSettings};
 pub use retention::{BeyondLimit, RetentionSettings};
 pub use settings::{

@@ -1,4 +1,4 @@
-//! Passwords in frames that go to logs.
+//! Passwords in frames that go to logs, and other values that nobody shall read there.
 //!
 //! Invariant: lengths stay, and CheckSum(10) is as right or wrong as it was: what is shown is still
 //! a message.
@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use transfix_codec::{SOH, Tag, raw, tag};
+use transfix_codec::{Field, SOH, Tag, raw, tag};
 
 /// Fields that carry secrets in whatever message: Password(554), NewPassword(925),
 /// EncryptedPassword(1402), EncryptedNewPassword(1404).
@@ -18,12 +18,60 @@ const RAW_DATA_IS_SECRET: [&[u8]; 2] = [b"A", b"BE"];
 /// The frame with stars in place of passwords: the form in which messages go to logs and screens.
 /// Its length stays, and its CheckSum(10) is right if it was.
 pub fn masked(frame: &[u8]) -> Cow<'_, [u8]> {
-    if secrets(frame, &[]).next().is_none() {
-        return Cow::Borrowed(frame);
+    Mask::default().message(frame)
+}
+
+/// What is shown as stars: the values of passwords, and of tags that somebody names.
+///
+/// ```
+/// use transfix::{Mask, Tag};
+///
+/// let mask = Mask::of([Tag(1)]);
+/// let frame = b"8=FIX.4.4\x019=21\x0135=D\x011=DESK\x01554=hush\x0155=EU\x0110=000\x01";
+/// let shown = mask.message(frame);
+/// assert!(shown.starts_with(b"8=FIX.4.4\x019=21\x0135=D\x011=****\x01554=****\x0155=EU\x01"));
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Mask {
+    everywhere: Vec<Tag>,
+}
+
+impl Mask {
+    /// The values of these tags, in every message, beside those of passwords.
+    #[must_use]
+    pub fn of(tags: impl IntoIterator<Item = Tag>) -> Self {
+        Self { everywhere: tags.into_iter().collect() }
     }
-    let mut bytes = frame.to_vec();
-    mask(&mut bytes, &[]);
-    Cow::Owned(bytes)
+
+    /// Whether the value of this tag in a message of this MsgType(35) is hidden.
+    #[must_use]
+    pub fn hides(&self, msg_type: &[u8], tag: Tag) -> bool {
+        is_secret(RAW_DATA_IS_SECRET.contains(&msg_type), &self.everywhere, tag)
+    }
+
+    /// A message as it is shown. Its length stays, and its CheckSum(10) is right if it was.
+    #[must_use]
+    pub fn message<'f>(&self, frame: &'f [u8]) -> Cow<'f, [u8]> {
+        if secrets(frame, &self.everywhere).next().is_none() {
+            return Cow::Borrowed(frame);
+        }
+        let mut bytes = frame.to_vec();
+        mask(&mut bytes, &self.everywhere);
+        Cow::Owned(bytes)
+    }
+
+    /// Bytes that are no message: stars from such a tag to the next delimiter, and in place of all
+    /// that follows RawData(96).
+    #[must_use]
+    pub fn garbled(&self, bytes: &[u8]) -> Vec<u8> {
+        let mut bytes = bytes.to_vec();
+        mask_garbled(&mut bytes, &self.everywhere);
+        bytes
+    }
+}
+
+fn is_secret(raw_data: bool, everywhere: &[Tag], tag: Tag) -> bool {
+    SECRET.contains(&tag) || everywhere.contains(&tag) || (raw_data && tag == tag::RAW_DATA)
 }
 
 /// Puts stars in place of passwords, and of the values of these tags.
@@ -40,19 +88,17 @@ pub(crate) fn mask(frame: &mut [u8], everywhere: &[Tag]) {
 /// Where the values of secret fields stand; found in one pass.
 fn secrets<'f>(frame: &'f [u8], everywhere: &'f [Tag]) -> impl Iterator<Item = Range<usize>> + 'f {
     let raw_data = RAW_DATA_IS_SECRET.contains(&msg_type(frame));
-    let is_secret = move |tag: Tag| {
-        SECRET.contains(&tag) || everywhere.contains(&tag) || (raw_data && tag == tag::RAW_DATA)
-    };
-    raw::fields(frame).filter(move |field| is_secret(field.tag)).map(move |field| {
+    let secret = move |field: &Field<'_>| is_secret(raw_data, everywhere, field.tag);
+    raw::fields(frame).filter(secret).map(move |field| {
         let begin = field.value.as_ptr().addr() - frame.as_ptr().addr();
         begin..begin + field.value.len()
     })
 }
 
-/// MsgType(35), which stands third; nothing is searched for.
+/// MsgType(35), which stands third, or first in a message that waits for its header.
 fn msg_type(frame: &[u8]) -> &[u8] {
-    let third = raw::fields(frame).nth(2).filter(|field| field.tag == tag::MSG_TYPE);
-    third.map_or(b"", |field| field.value)
+    let found = raw::fields(frame).take(3).find(|field| field.tag == tag::MSG_TYPE);
+    found.map_or(b"", |field| field.value)
 }
 
 /// Corrects CheckSum(10) for bytes that have changed; a wrong one stays wrong.
@@ -118,6 +164,8 @@ mod tests {
             "8=FIX.4.4|9=50|35=BE|923=1|924=3|553=me|554=hush|925=new|95=1|96=x|10=000|",
             "8=FIX.4.4|9=50|35=BE|923=1|924=3|553=me|554=****|925=***|95=1|96=*|10=214|",
         );
+        // In the queue there is no header yet.
+        check("35=BE|923=1|95=1|96=x|", "35=BE|923=1|95=1|96=*|");
         check("8=FIX.4.4|9=50|35=D|554=hush|10=000|", "8=FIX.4.4|9=50|35=D|554=****|10=240|");
         // What the message is about, or a text that looks like a secret.
         let news = "8=FIX.4.4|9=50|35=B|95=1|96=x|58=554=hush|10=000|";
@@ -145,6 +193,16 @@ mod tests {
             assert!(body.ends_with(b"49=A\x011=******\x011=****\x01"));
             let expected = format!("10={:03}\x01", sum(body).wrapping_add(wrong));
             assert_eq!(trailer, expected.as_bytes());
+        }
+    }
+
+    #[test]
+    fn what_is_hidden_by_tag_and_type() {
+        let mask = Mask::of([Tag(1)]);
+        for (msg_type, tag, expected) in
+            [("D", 1, true), ("D", 554, true), ("BE", 96, true), ("B", 96, false), ("D", 55, false)]
+        {
+            assert_eq!(mask.hides(msg_type.as_bytes(), Tag(tag)), expected, "{msg_type} {tag}");
         }
     }
 

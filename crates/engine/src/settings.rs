@@ -28,13 +28,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use transfix_codec::{Precision, Switches};
+use transfix_codec::{Precision, Switches, Tag};
 use transfix_session::{
     ApplVerId, BeginString, CompIdPolicy, Config, LogonConfig, NumbersConfig, ResendConfig,
     ResetPolicy, Role, SessionId, SubIds, Throttle, TimingConfig,
 };
 
 use crate::dictionary_source::DictionarySource;
+use crate::mask::Mask;
 use crate::protocol_log::LogSettings;
 use crate::retention::RetentionSettings;
 use crate::schedule::ScheduleSettings;
@@ -386,8 +387,9 @@ pub struct SessionSettings {
     /// The thread that drives the session: `pool`, `dedicated`, `spin`, `polled`. Default `pool`.
     #[serde(default)]
     pub mode: Mode,
-    /// CPU that the session's own thread (`mode` is `dedicated` or `spin`) is pinned to, counted
-    /// from 0; one that the machine lacks is an error of the start. Default none.
+    /// CPU that the session's own thread is pinned to, counted from 0; one that the machine lacks
+    /// is an error of the start. Needs `mode` `dedicated` or `spin`; `cpus` of `[engine]` pins
+    /// the threads of the pool. Default none.
     #[serde(default)]
     pub cpu: Option<usize>,
     /// When the session may be connected, such as `{ zone = "Europe/London", days = "mon-fri",
@@ -651,6 +653,14 @@ impl SessionSettings {
     #[must_use]
     pub fn store_path(&self) -> PathBuf {
         self.store_dir.join(self.folder())
+    }
+
+    /// What the session's protocol log hides: passwords, and the tags of `log.mask`. For programs
+    /// that show its messages elsewhere.
+    #[must_use]
+    pub fn mask(&self) -> Mask {
+        let tags = self.log.iter().flat_map(|log| &log.mask);
+        Mask::of(tags.map(|tag| Tag(*tag)))
     }
 
     /// The session's name among files.

@@ -9,7 +9,7 @@ use transfix_session::{BeginString, ResetPolicy, Role, Secret, check_msg_type};
 use crate::protocol_log::LogSettings;
 use crate::retention;
 use crate::schedule::Schedule;
-use crate::settings::{Offline, SessionSettings};
+use crate::settings::{Mode, Offline, SessionSettings};
 use crate::template;
 
 /// Longest CompID, SubID or LocationID.
@@ -46,7 +46,7 @@ pub(crate) fn find_wrong(session: &SessionSettings) -> Result<(), Wrong> {
     }
     type Check = fn(&SessionSettings) -> Result<(), String>;
     // Each with the key that it is about, if that is one.
-    let all: [(&str, Check); 13] = [
+    let all: [(&str, Check); 14] = [
         ("", identity),
         ("address", address),
         ("", ranges),
@@ -60,6 +60,7 @@ pub(crate) fn find_wrong(session: &SessionSettings) -> Result<(), Wrong> {
         ("log", log),
         ("retention", retention::check),
         ("mode", template::check),
+        ("cpu", threads),
     ];
     let wrong = |what: String, path| Wrong { what: format!("{}: {what}", session.id()), path };
     for (key, check) in all {
@@ -196,6 +197,20 @@ fn queue(session: &SessionSettings) -> Result<(), String> {
     Ok(())
 }
 
+/// Only a thread that belongs to the session alone can be pinned for it.
+fn threads(session: &SessionSettings) -> Result<(), String> {
+    let mode = match session.mode {
+        Mode::Pool => "pool",
+        Mode::Polled => "polled",
+        Mode::Dedicated | Mode::Spin => return Ok(()),
+    };
+    let Some(cpu) = session.cpu else { return Ok(()) };
+    Err(format!(
+        "cpu = {cpu} needs a thread of the session's own, mode = \"dedicated\" or \"spin\", not \
+         \"{mode}\"; `cpus` of [engine] pins the threads of the pool"
+    ))
+}
+
 fn throttles(session: &SessionSettings) -> Result<(), String> {
     for (n, throttle) in session.throttles.iter().enumerate() {
         let msg_type = &throttle.msg_type;
@@ -330,6 +345,11 @@ mod tests {
                 s.reset_on.logout = true;
             },
             "needs reset_on = []",
+        );
+        refused(|s| s.cpu = Some(0), "needs a thread of the session's own");
+        refused(
+            |s| (s.cpu, s.mode) = (Some(0), Mode::Polled),
+            "mode = \"dedicated\" or \"spin\", not \"polled\"",
         );
         refused(|s| s.reset_after_h = 24, "no reset in mid-session");
         refused(|s| s.queue_expires_s = 60, "needs offline = \"queue\"");

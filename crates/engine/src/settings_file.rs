@@ -15,6 +15,7 @@ use crate::dictionary_source::DictionarySource;
 use crate::settings::{EngineSettings, Places, SessionSettings, Settings};
 use crate::settings_check::{Step, find_wrong};
 use crate::settings_tables;
+use crate::settings_words::{explain, nearest};
 
 /// Why settings were not taken.
 pub struct SettingsError {
@@ -31,7 +32,7 @@ impl SettingsError {
 
     fn from_toml(path: &Path, text: &str, error: &toml::de::Error) -> Self {
         let offset = error.span().map_or(0, |span| span.start);
-        Self::new(path, text, offset, explain(error.message()))
+        Self::new(path, text, offset, explain(text, error))
     }
 }
 
@@ -82,6 +83,9 @@ fn parse_ours(path: &Path, text: &str) -> Result<Settings, SettingsError> {
         let wrong = |what: &str| SettingsError::new(path, text, at, what.to_owned());
         match key.get_ref().as_ref() {
             "engine" => {
+                if value.get_ref().as_table().is_none() {
+                    return Err(wrong("write the keys of the engine below [engine], once"));
+                }
                 engine_keys = lines_of(text, value.get_ref());
                 settings.engine = value_of::<EngineSettings>(value).map_err(toml_error)?;
                 if settings.engine.workers == 0 {
@@ -97,11 +101,7 @@ fn parse_ours(path: &Path, text: &str) -> Result<Settings, SettingsError> {
                 DeValue::Array(array) => sessions.extend(array),
                 _ => return Err(wrong("write each session as [[session]], with two brackets")),
             },
-            other => {
-                let known = ["engine", "defaults", "dictionaries", "session"];
-                let near = nearest(other, known.into_iter());
-                return Err(wrong(&format!("unknown section `{other}`{near}")));
-            }
+            other => return Err(wrong(&unknown_section(other, value.get_ref()))),
         }
     }
     if sessions.is_empty() {
@@ -140,6 +140,17 @@ fn parse_ours(path: &Path, text: &str) -> Result<Settings, SettingsError> {
     Ok(settings)
 }
 
+/// What is said of a heading, or a key before the first heading, that is none of ours.
+fn unknown_section(name: &str, value: &DeValue<'_>) -> String {
+    if value.as_table().is_none() && !value.is_array() {
+        return format!(
+            "`{name}` stands before any heading; write it below [[session]] or [defaults]"
+        );
+    }
+    let known = ["engine", "defaults", "dictionaries", "session"];
+    format!("unknown section `{name}`{}", nearest(name, known.into_iter()))
+}
+
 /// What is said of a file that another engine reads.
 const QUICKFIX: &str = "these are settings of QuickFIX; ours are TOML with a [[session]] for each \
                         session, and book/src/settings.md describes each key";
@@ -153,8 +164,9 @@ fn quickfix_section(text: &str) -> Option<usize> {
         let word = line.trim();
         let is_section = ["[DEFAULT]", "[SESSION]"].iter().any(|s| word.eq_ignore_ascii_case(s));
         let is_key = word.split_once('=').is_some_and(|(key, _)| key.trim() == "ConnectionType");
-        // A [session] with one bracket is told as what it is.
-        ((is_section && word != "[session]") || is_key).then_some(begin)
+        // A [session] with one bracket is told as what it is, and so is [default].
+        let may_be_ours = ["[session]", "[default]"].contains(&word);
+        ((is_section && !may_be_ours) || is_key).then_some(begin)
     })
 }
 
@@ -243,24 +255,6 @@ fn line_of(text: &str, offset: usize) -> usize {
 
 fn value_of<'de, T: Deserialize<'de>>(value: Spanned<DeValue<'de>>) -> Result<T, toml::de::Error> {
     T::deserialize(toml::de::ValueDeserializer::from(value))
-}
-
-/// Adds the nearest right word to serde's "unknown field `x`, expected one of `a`, `b`".
-fn explain(message: &str) -> String {
-    let mut words = message.split('`').skip(1).step_by(2);
-    let is_unknown = message.starts_with("unknown field") || message.starts_with("unknown variant");
-    let Some(wrong) = words.next().filter(|_| is_unknown) else { return message.to_owned() };
-    let kind = if message.starts_with("unknown field") { "key" } else { "value" };
-    format!("unknown {kind} `{wrong}`{}", nearest(wrong, words))
-}
-
-fn nearest<'a>(wrong: &str, right: impl Iterator<Item = &'a str>) -> String {
-    let similar = |word: &&str| (strsim::jaro_winkler(wrong, word) * 1000.0) as u32;
-    let right: Vec<&str> = right.collect();
-    match right.iter().max_by_key(|word| similar(word)) {
-        Some(word) if similar(word) > 700 => format!("; did you mean `{word}`?"),
-        _ => format!("; known are {}", right.join(", ")),
-    }
 }
 
 /// A text value that stands for one of a few.
@@ -393,8 +387,7 @@ mod tests {
         assert_eq!(versions, expected);
         check(
             &format!("{GOOD}dictionary = 5\n"),
-            "my.toml:7: invalid type: integer `5`, expected a name, a path, or a table with base \
-             and overlays",
+            "my.toml:7: `dictionary` is a name, a path, or a table with base and overlays, not 5",
         );
         check(
             &format!("{GOOD}appl_versions = {{ 4 = \"FIX42\" }}\n"),
@@ -447,7 +440,7 @@ mod tests {
         );
         check(
             &format!("{GOOD}logon.password = {{ env = \"NO_SUCH_VARIABLE\" }}\n"),
-            "my.toml:7: environment variable NO_SUCH_VARIABLE: environment variable not found",
+            "my.toml:7: the environment variable NO_SUCH_VARIABLE is not set",
         );
         check(
             &format!("{GOOD}logon.password = {{ var = \"X\" }}\n"),
@@ -609,7 +602,7 @@ mod tests {
         );
         check(
             &format!("{GOOD}heart_bt_int_s = \"x\"\n"),
-            "my.toml:7: invalid type: string \"x\", expected u32",
+            "my.toml:7: `heart_bt_int_s` is a whole number from 0 to 4294967295, not \"x\"",
         );
         check(
             &format!("{GOOD}{GOOD}"),
@@ -633,8 +626,13 @@ mod tests {
             "my.toml:3: FIX 5.0 is begin_string = \"FIXT.1.1\" with default_appl_ver_id = 7 (5.0), \
              8 (SP1) or 9 (SP2)",
         );
-        check(&GOOD.replace("address", "#"), "my.toml:1: missing field `address`");
+        check(&GOOD.replace("address", "#"), "my.toml:1: the key `address` is missing");
         check("", "my.toml:1: no [[session]] in the file");
+        let cpu = "cpu = 2 needs a thread of the session's own, mode = \"dedicated\" or \"spin\", \
+            not \"pool\"; `cpus` of [engine] pins the threads of the pool";
+        check(&format!("{GOOD}cpu = 2\n"), &format!("my.toml:7: FIX.4.4:A->B: {cpu}"));
+        check(&format!("[defaults]\ncpu = 2\n{GOOD}"), &format!("my.toml:2: FIX.4.4:A->B: {cpu}"));
+        assert!(Settings::parse("my.toml", &format!("{GOOD}cpu = 2\nmode = \"spin\"\n")).is_ok());
         check(
             &GOOD.replace("FIX.4.4", "FIXT.1.1").replace("acceptor", "initiator"),
             "my.toml:1: FIXT.1.1:A->B: a FIXT.1.1 initiator needs default_appl_ver_id, such as 9",

@@ -194,11 +194,14 @@ impl TryFrom<SecretSource> for Hidden {
     fn try_from(source: SecretSource) -> Result<Self, String> {
         let text = match source {
             SecretSource::Text(text) => text,
-            SecretSource::Env(FromEnv { env }) => std::env::var(&env)
-                .map_err(|error| format!("environment variable {env}: {error}"))?,
+            SecretSource::Env(FromEnv { env }) => std::env::var(&env).map_err(|error| {
+                let is_missing = error == std::env::VarError::NotPresent;
+                let why = if is_missing { "is not set" } else { "is no text" };
+                format!("the environment variable {env} {why}")
+            })?,
             SecretSource::File(FromFile { file }) => {
                 let read = std::fs::read_to_string(&file);
-                let text = read.map_err(|error| format!("{}: {error}", file.display()))?;
+                let text = read.map_err(|error| format!("the file {}: {error}", file.display()))?;
                 text.lines().next().unwrap_or_default().to_owned()
             }
         };

@@ -72,7 +72,8 @@ fn engine(
     let dir = StoreDir::new()?;
     session.store_dir.clone_from(&dir.0);
     session.log = args.log.then(|| LogSettings::in_dir(dir.0.join("log")));
-    session.cpu = cpu;
+    let has_thread = matches!(session.mode, Mode::Dedicated | Mode::Spin);
+    session.cpu = cpu.filter(|_| has_thread);
     let mut settings = Settings::of(session);
     settings.engine.workers = args.config.pool_workers;
     let mut application = Some(application);
@@ -175,7 +176,7 @@ pub(super) fn initiator(args: &Args) -> Result<Raw, String> {
             (args.address.clone(), format!("{host}:{}", port + 1))
         }
     };
-    let cpu = pin(args, 0)?;
+    pin(args, 0)?;
     let session_cpu = args.session_cpu.or_else(|| args.config.affinity.then_some(1));
     let (order, report) = sample_frames(args.report);
     let (engine_n, floor_n) = slice(args.messages);
@@ -191,7 +192,7 @@ pub(super) fn initiator(args: &Args) -> Result<Raw, String> {
         })?;
         let trader = match &mut trader {
             Some(trader) => trader,
-            none => none.insert(Trader::start(args, &address, (cpu, session_cpu))?),
+            none => none.insert(Trader::start(args, &address, session_cpu)?),
         };
         trader.log_on(&address)?;
         raw.cpu_ns.engine += timed(|| trader.round_trips(engine_n, args.rate))?;
@@ -213,18 +214,13 @@ struct Trader {
 }
 
 impl Trader {
-    fn start(
-        args: &Args,
-        address: &str,
-        (cpu, session_cpu): (Option<usize>, Option<usize>),
-    ) -> Result<Self, String> {
+    fn start(args: &Args, address: &str, session_cpu: Option<usize>) -> Result<Self, String> {
         // The last slice may be longer than its share.
         let arrivals = Arc::new(Arrivals::new(args.messages + SLICES));
         let mut session = args.config.session(Role::Initiator, address);
         // The page's report lacks fields that FIX 4.2 requires.
         session.validate = args.report == ReportForm::Valid;
         let id = session.id();
-        let session_cpu = if session.mode == Mode::Polled { cpu } else { session_cpu };
         let sender = Sender { arrivals: Arc::clone(&arrivals) };
         let (engine, dir) = engine(args, session, session_cpu, Box::new(sender))?;
         let handle = engine.session(&id).ok_or("no session")?;

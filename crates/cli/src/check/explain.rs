@@ -2,11 +2,11 @@
 
 use std::fmt::Write as _;
 
-use transfix::codec::validate::Finding;
 use transfix::codec::value::uint;
+use transfix::codec::{self, validate::Finding};
 use transfix::codec::{Garbled, GroupError, GroupFault, Members, MessageLayout, raw};
 use transfix::dictionary::{Conditional, DataType, Field, Flat, Member};
-use transfix::{Message, RejectReason, Tag, tag};
+use transfix::{Mask, Message, RejectReason, Tag, tag};
 
 use crate::input::{Pair, Wrong};
 
@@ -18,6 +18,8 @@ pub(super) struct Explain<'e, 'm> {
     pub(super) layout: Option<&'e MessageLayout>,
     /// All that is said of the message.
     pub(super) findings: &'e [Finding],
+    /// Values that are not shown.
+    pub(super) mask: Option<&'e Mask>,
 }
 
 /// Longest value that is shown whole, in characters.
@@ -46,13 +48,14 @@ impl Explain<'_, '_> {
         }
         if let Some(at) = self.malformed_at(finding) {
             let encoded = self.message.encoded(at);
-            return shown(&encoded[..encoded.len() - 1]);
+            let field = &encoded[..encoded.len() - 1];
+            return self.mask.map_or_else(|| shown(field), |mask| shown(&mask.garbled(field)));
         }
         let is_absent = reason == RejectReason::RequiredTagMissing;
         let field = finding.at.filter(|_| !is_absent).and_then(|at| self.message.at(at));
         let name = finding.reject.tag.map_or_else(|| "message".to_owned(), |tag| self.name(tag));
         match field {
-            Some(field) => format!("{name}={}", shown(field.value)),
+            Some(field) => format!("{name}={}", self.value(&field)),
             None => name,
         }
     }
@@ -61,6 +64,15 @@ impl Explain<'_, '_> {
     fn malformed_at(&self, finding: &Finding) -> Option<usize> {
         let is_tag = finding.reject.reason == RejectReason::InvalidTagNumber;
         finding.at.filter(|at| is_tag && self.message.tags().get(*at) == Some(&Tag(0)))
+    }
+
+    /// The value as far as it may be seen.
+    fn value(&self, field: &codec::Field<'_>) -> String {
+        let msg_type = self.message.msg_type();
+        match self.mask.is_some_and(|mask| mask.hides(msg_type, field.tag)) {
+            true => shown(&vec![b'*'; field.value.len()]),
+            false => shown(field.value),
+        }
     }
 
     /// `Side(54)`, or the tag alone.
@@ -122,7 +134,7 @@ impl Explain<'_, '_> {
         }
         // In a group the entry's first field stands for the entry.
         if let Some((at, field)) = finding.at.and_then(|at| Some((at, self.message.at(at)?))) {
-            let value = shown(field.value);
+            let value = self.value(&field);
             let name = self.name(field.tag);
             let _ =
                 write!(text, ", to the entry that begins with {name}={value}, field {}", at + 1);
@@ -198,7 +210,7 @@ impl Explain<'_, '_> {
                         .iter()
                         .any(|known| known.length_tag(data.tag.0) == Some(field.tag)) =>
             {
-                let (said, bytes) = (shown(length.value), data.value.len());
+                let (said, bytes) = (self.value(&length), data.value.len());
                 format!("it says {said}, {} has {bytes} bytes", self.name(data.tag))
             }
             _ => form(field),
@@ -238,7 +250,7 @@ pub(super) fn right(bytes: &[u8], wrong: Wrong) -> String {
             let said = raw::first(bytes, tag::BODY_LENGTH);
             (said == Some(length.to_string().as_bytes()), format!("9={length}"))
         }
-        Wrong::Garbled(_) | Wrong::Cut => return String::new(),
+        Wrong::Garbled(_) | Wrong::Cut | Wrong::Delimiter { .. } => return String::new(),
     };
     // What is right already is not what is wrong.
     if is { String::new() } else { format!("; {right} would be right") }

@@ -1,5 +1,6 @@
 //! The dictionaries that messages need, found by what each message says of its version.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -14,10 +15,10 @@ pub(crate) struct Choice {
     /// chosen by BeginString(8), ApplVerID(1128) and DefaultApplVerID(1137) if left out.
     #[arg(long, value_name = "NAME|FILE")]
     dictionary: Option<String>,
-    /// A file that changes the dictionary; may be given several times.
+    /// A file that changes the dictionary of `--dictionary`; may be given several times.
     #[arg(long, value_name = "FILE", requires = "dictionary")]
     overlay: Vec<PathBuf>,
-    /// The scenario that is taken of a FIX Orchestra file.
+    /// The scenario that is taken of a FIX Orchestra file, which `--dictionary` names.
     #[arg(long, value_name = "NAME", requires = "dictionary")]
     scenario: Option<String>,
 }
@@ -122,6 +123,48 @@ impl Dictionaries {
         found.or_else(|| others.find_map(|other| self.load(other).ok().and_then(|d| named(&d))))
     }
 
+    /// The MsgType(35) of the messages that some version calls so, or that is written so. No two
+    /// versions mean different messages by one name.
+    pub(super) fn type_named(&mut self, word: &str) -> Option<String> {
+        self.find_map(|known| known.message(word).map(|message| message.msg_type.clone())).or_else(
+            || {
+                let is_it = |message: &&transfix::dictionary::Message| {
+                    message.name.eq_ignore_ascii_case(word)
+                };
+                let found = |known: &Dictionary| known.messages().iter().find(is_it).cloned();
+                self.find_map(found).map(|message| message.msg_type)
+            },
+        )
+    }
+
+    /// The names of the fields of all versions.
+    pub(crate) fn field_names(&mut self) -> BTreeSet<String> {
+        let mut names = BTreeSet::new();
+        let _ = self.find_map(|known| {
+            names.extend(known.fields().iter().map(|field| field.name.clone()));
+            None::<()>
+        });
+        names
+    }
+
+    /// The names of the messages of all versions.
+    pub(super) fn message_names(&mut self) -> BTreeSet<String> {
+        let mut names = BTreeSet::new();
+        let _ = self.find_map(|known| {
+            names.extend(known.messages().iter().map(|message| message.name.clone()));
+            None::<()>
+        });
+        names
+    }
+
+    /// The first that is found: in the user's dictionary, then from the newest version on.
+    fn find_map<T>(&mut self, mut found: impl FnMut(&Dictionary) -> Option<T>) -> Option<T> {
+        if let Some(first) = self.chosen.as_deref().and_then(&mut found) {
+            return Some(first);
+        }
+        STANDARD.iter().rev().find_map(|name| self.load(name).ok().and_then(|known| found(&known)))
+    }
+
     fn load(&mut self, name: &'static str) -> Result<Arc<Dictionary>, String> {
         if let Some((_, loaded)) = self.loaded.iter().find(|(loaded, _)| *loaded == name) {
             return Ok(loaded.clone());
@@ -208,6 +251,17 @@ mod tests {
             }
         }
         assert_eq!(dictionaries.tag_named("NoSuchField"), None);
+    }
+
+    #[test]
+    fn a_name_means_one_message_in_all_versions() {
+        let mut dictionaries = Dictionaries::new(&Choice::default()).unwrap();
+        for name in STANDARD {
+            for message in standard(name).unwrap().messages() {
+                let found = dictionaries.type_named(&message.name);
+                assert_eq!(found.as_ref(), Some(&message.msg_type), "{name}: {}", message.name);
+            }
+        }
     }
 
     #[test]

@@ -9,6 +9,8 @@ use std::fmt;
 use clap::ValueEnum;
 use transfix::codec::{Garbled, Limits, SOH, frame, frame::Frame, shown};
 
+use super::within::restore;
+
 /// Longest message that is recognized, in bytes.
 pub(super) const MESSAGE_BYTES_MAX: usize = 16 << 20;
 
@@ -62,6 +64,8 @@ pub(crate) enum Wrong {
     Garbled(Garbled),
     /// The input ends within it.
     Cut,
+    /// CheckSum(10) says that so many of its delimiters belong to values, but not which.
+    Delimiter { by: u8, count: usize },
 }
 
 impl fmt::Display for Wrong {
@@ -69,6 +73,12 @@ impl fmt::Display for Wrong {
         match self {
             Self::Garbled(garbled) => garbled.fmt(f),
             Self::Cut => f.write_str("the input ends within the message"),
+            Self::Delimiter { by, count } => write!(
+                f,
+                "CheckSum(10) is right if {count} of the '{}' belong to values, and nothing says \
+                 which; write the message with another delimiter",
+                by.escape_ascii()
+            ),
         }
     }
 }
@@ -194,8 +204,9 @@ impl Splitter {
             match frame::split(&self.message, limits) {
                 Frame::Whole(length) => {
                     self.message.truncate(length);
+                    let wrong = restore(&mut self.message, bytes, delimiter);
                     let bytes = source_length(bytes, delimiter, length);
-                    return Step::Message { bytes, wrong: None };
+                    return Step::Message { bytes, wrong };
                 }
                 // Half of a delimiter is none yet.
                 Frame::Garbled { .. } if is_open && bytes.ends_with(b"^") => return Step::More,
@@ -208,7 +219,8 @@ impl Splitter {
             // Some logs leave out the last delimiter.
             self.message.push(SOH);
             if frame::split(&self.message, limits) == Frame::Whole(self.message.len()) {
-                return Step::Message { bytes: end, wrong: None };
+                let wrong = restore(&mut self.message, bytes, delimiter);
+                return Step::Message { bytes: end, wrong };
             }
             self.message.pop();
             let follows = line_end.map(|end| &bytes[end + 1..]).unwrap_or_default();

@@ -1,8 +1,9 @@
 //! Which messages are printed: by type, time and fields.
 
+use transfix::dictionary::nearest;
 use transfix::{Message, Timestamp, tag};
 
-use crate::input::{Dictionaries, Found, Pair};
+use crate::input::{Dictionaries, Found, Pair, msg_types};
 
 /// Which messages.
 #[derive(clap::Args, Clone, Debug, Default)]
@@ -42,15 +43,26 @@ fn condition(text: &str) -> Result<Condition, String> {
     Ok(Condition { name: name.to_owned(), value: value.to_owned(), tag: 0 })
 }
 
+/// What is said of a name that no field has.
+fn unknown(name: &str, dictionaries: &mut Dictionaries) -> String {
+    let names = dictionaries.field_names();
+    let near = nearest(name, names.iter().map(String::as_str));
+    let near = near.map_or_else(String::new, |near| format!("; did you mean '{near}'?"));
+    format!("--where: no dictionary has a field '{name}'{near}")
+}
+
 impl Selection {
-    /// Looks up the fields that are written by name.
+    /// Looks up the fields and messages that are written by name.
     pub(super) fn resolve(&mut self, dictionaries: &mut Dictionaries) -> Result<(), String> {
         for condition in &mut self.conditions {
             let tag = condition.name.parse().ok();
             let tag = tag.or_else(|| dictionaries.tag_named(&condition.name));
-            let unknown = || format!("--where: no dictionary has a field '{}'", condition.name);
-            condition.tag = tag.ok_or_else(unknown)?;
+            condition.tag = match tag {
+                Some(tag) => tag,
+                None => return Err(unknown(&condition.name, dictionaries)),
+            };
         }
+        self.msg_types = msg_types(&self.msg_types, dictionaries)?;
         Ok(())
     }
 
@@ -62,17 +74,13 @@ impl Selection {
 
     /// Whether the message is wanted.
     pub(super) fn takes(&self, message: &Message<'_>, found: &Found<'_>, pair: &Pair) -> bool {
-        self.takes_type(message.msg_type(), pair)
+        self.takes_type(message.msg_type())
             && self.takes_time(message, found.head)
             && self.conditions.iter().all(|condition| condition.is_met(message, pair))
     }
 
-    fn takes_type(&self, msg_type: &[u8], pair: &Pair) -> bool {
-        let name = pair.message(msg_type).map(|known| known.name.as_str());
-        let is_it = |wanted: &String| {
-            wanted.as_bytes() == msg_type
-                || name.is_some_and(|name| name.eq_ignore_ascii_case(wanted))
-        };
+    fn takes_type(&self, msg_type: &[u8]) -> bool {
+        let is_it = |wanted: &String| wanted.as_bytes() == msg_type;
         self.msg_types.is_empty() || self.msg_types.iter().any(is_it)
     }
 

@@ -60,13 +60,14 @@ pub(super) fn run(args: &Args) -> ExitCode {
     ended(export(args, dictionaries))
 }
 
-fn export(args: &Args, dictionaries: Dictionaries) -> Result<ExitCode, Failure> {
+fn export(args: &Args, mut dictionaries: Dictionaries) -> Result<ExitCode, Failure> {
     let dir = existing(&args.store).map_err(Failure::Read)?;
+    let selection = args.selection.resolved(&mut dictionaries).map_err(Failure::Read)?;
     let entries = journal::read(dir).map_err(|error| Failure::Read(error.to_string()))?;
     let mut out = output(args.output.as_ref()).map_err(Failure::Read)?;
     let mut json = ToJson::new(dictionaries, false, Vec::new());
     let mut garbled = 0;
-    for entry in args.selection.of(args.until, entries) {
+    for entry in selection.of(args.until, entries) {
         let entry = entry.map_err(|error| Failure::Read(error.to_string()))?;
         match args.to {
             Format::Json => write_object(&entry, &mut json, &mut out)?,

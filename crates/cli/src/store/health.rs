@@ -39,10 +39,11 @@ pub(super) fn misnamed(dir: &Path, survey: &Survey) -> Option<String> {
     })
 }
 
-/// How many messages received it holds; without `keep_inbound` it holds none of those that came.
+/// How many messages received it holds. A store with none does not say why: `keep_inbound` is no
+/// part of it, and what came may all have been of the session layer, which is never kept.
 pub(super) fn received(survey: &Survey) -> String {
     match survey.numbers {
-        Some(numbers) if survey.inbound == 0 && numbers.next_in > 1 => "not kept".to_owned(),
+        Some(numbers) if survey.inbound == 0 && numbers.next_in > 1 => "none kept".to_owned(),
         _ => survey.inbound.to_string(),
     }
 }

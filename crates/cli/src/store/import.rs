@@ -120,6 +120,9 @@ fn read(args: &Args) -> Result<(String, Foreign), String> {
     if args.to.exists() {
         return Err(format!("{}: exists already; name a new directory", args.to.display()));
     }
+    if !args.dir.is_dir() {
+        return Err(format!("{dir}: no such directory; name the one that holds the files"));
+    }
     if holds_store(&args.dir) {
         return Err(format!("{dir}: this is a store of our own"));
     }

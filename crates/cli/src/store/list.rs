@@ -19,7 +19,8 @@ use crate::input::{Failure, failed};
   transfix store list store
 
 Every store is read from its first byte to its last. Messages are all that the journal holds, also
-those before a reset.
+those before a reset. `none kept`: the store holds no message received, and does not say whether the
+session lacks `keep_inbound` or no message of the application has come.
 Exit code: 0 done, 1 a store is damaged, 2 wrong usage or a directory that cannot be read.")]
 pub(crate) struct Args {
     /// The directory; stores are looked for in it and up to three levels below.

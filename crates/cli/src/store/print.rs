@@ -7,7 +7,7 @@ use transfix::store::journal;
 
 use super::existing;
 use super::select::{Bound, Selection, bound};
-use crate::input::{self, Choice, failed};
+use crate::input::{self, Choice, Dictionaries, failed};
 use crate::print::{Form, print};
 
 /// Print what a store holds in readable form, by number, time, direction or type.
@@ -25,7 +25,7 @@ pub(crate) struct Args {
     store: PathBuf,
     #[command(flatten)]
     selection: Selection,
-    /// The last, likewise.
+    /// The last, as for `--from`.
     #[arg(long, value_name = "N|TIME", value_parser = bound)]
     to: Option<Bound>,
     /// Each field in a line of its own.
@@ -43,10 +43,13 @@ pub(super) fn run(args: &Args) -> ExitCode {
         Ok(dir) => journal::read(dir).map_err(|error| error.to_string()),
         Err(error) => Err(error),
     };
-    let entries = match entries {
-        Ok(entries) => args.selection.of(args.to, entries),
-        Err(error) => return failed(&error),
+    let selection =
+        Dictionaries::new(&args.dictionary).and_then(|mut all| args.selection.resolved(&mut all));
+    let (entries, selection) = match (entries, selection) {
+        (Ok(entries), Ok(selection)) => (entries, selection),
+        (Err(error), _) | (_, Err(error)) => return failed(&error),
     };
+    let entries = selection.of(args.to, entries);
     let form = Form { one_line: !args.full, summary: args.summary };
     print(&args.dictionary, form, |printer| input::store(entries, printer))
 }

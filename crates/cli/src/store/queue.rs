@@ -1,16 +1,17 @@
 //! `transfix store queue`: messages that wait for a logon, and the end of their wait.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use transfix::store::journal::{self, Event};
 use transfix::store::{Durability, FileStore, Options, Record, Store, StoreError};
-use transfix::{clock, masked};
+use transfix::{Mask, clock};
 
 use super::set_next::{author, reason};
 use super::{ended, existing, moment, refused, say};
-use crate::input::{Failure, failed, shown};
+use crate::input::{Failure, Masking, failed, shown};
 
 /// Show the messages that wait for a logon, or clear them.
 #[derive(Debug, clap::Args)]
@@ -26,6 +27,8 @@ Exit code: 0 done, 1 a process has the store open, 2 wrong usage or a store that
 pub(crate) struct Args {
     /// The directory of the store.
     store: PathBuf,
+    #[command(flatten)]
+    masking: Masking,
     /// Clear the queue.
     #[arg(long)]
     clear: bool,
@@ -48,7 +51,7 @@ pub(super) fn run(args: &Args) -> ExitCode {
     };
     if !args.clear {
         return match read(dir) {
-            Ok(all) => ended(list(&all)),
+            Ok(all) => ended(list(&all, args.masking.mask().as_ref())),
             Err(error) => failed(&error.to_string()),
         };
     }
@@ -79,9 +82,10 @@ fn read(dir: &Path) -> Result<VecDeque<Waiting>, StoreError> {
     Ok(all)
 }
 
-fn list(all: &VecDeque<Waiting>) -> Result<ExitCode, Failure> {
+fn list(all: &VecDeque<Waiting>, mask: Option<&Mask>) -> Result<ExitCode, Failure> {
     for Waiting { ticket, time_ns, bytes } in all {
-        say(format!("{ticket} {} {}", moment(*time_ns), shown(&masked(bytes))))?;
+        let bytes = mask.map_or(Cow::Borrowed(&bytes[..]), |mask| mask.message(bytes));
+        say(format!("{ticket} {} {}", moment(*time_ns), shown(&bytes)))?;
     }
     say(count(all.len(), "waiting"))?;
     Ok(ExitCode::SUCCESS)

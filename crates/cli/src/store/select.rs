@@ -5,7 +5,7 @@ use transfix::store::journal::{self, Entry, Message};
 use transfix::{Timestamp, tag};
 
 use super::moment;
-use crate::input::without_secrets;
+use crate::input::{Dictionaries, Masking, covered_entry, msg_types};
 
 /// Which records.
 #[derive(clap::Args, Clone, Debug, Default)]
@@ -16,12 +16,11 @@ pub(super) struct Selection {
     /// Only messages received, or only those sent.
     #[arg(long, value_enum)]
     direction: Option<Direction>,
-    /// Only messages of this MsgType(35), such as D; several with commas.
+    /// Only messages of this type, such as D or NewOrderSingle; several with commas.
     #[arg(long = "type", value_name = "MSGTYPE", value_delimiter = ',')]
     msg_types: Vec<String>,
-    /// Shows passwords and other secrets, in place of stars.
-    #[arg(long)]
-    unmasked: bool,
+    #[command(flatten)]
+    masking: Masking,
 }
 
 /// Which way a message went.
@@ -50,6 +49,12 @@ pub(super) fn bound(text: &str) -> Result<Bound, String> {
 }
 
 impl Selection {
+    /// Looks up the messages that are written by name.
+    pub(super) fn resolved(&self, dictionaries: &mut Dictionaries) -> Result<Self, String> {
+        let msg_types = msg_types(&self.msg_types, dictionaries)?;
+        Ok(Self { msg_types, ..self.clone() })
+    }
+
     /// The entries that are wanted, and what is wrong with the store.
     pub(super) fn of<I>(
         &self,
@@ -61,7 +66,8 @@ impl Selection {
     {
         let takes = move |entry: &Entry| self.takes(entry) && is_within(self.from, until, entry);
         let wanted = entries.filter(move |entry| entry.as_ref().map_or(true, takes));
-        wanted.map(|entry| if self.unmasked { entry } else { entry.map(without_secrets) })
+        let mask = self.masking.mask();
+        wanted.map(move |entry| entry.map(|entry| covered_entry(mask.as_ref(), entry)))
     }
 
     fn takes(&self, entry: &Entry) -> bool {
@@ -137,15 +143,20 @@ mod tests {
         ]
     }
 
+    #[derive(clap::Parser)]
+    struct Line {
+        #[command(flatten)]
+        selection: Selection,
+        #[arg(long, value_parser = bound)]
+        to: Option<Bound>,
+    }
+
+    fn line(args: &[&str]) -> Line {
+        <Line as clap::Parser>::try_parse_from([&["x"], args].concat()).unwrap()
+    }
+
     fn check(args: &[&str], expected: &[usize]) {
-        #[derive(clap::Parser)]
-        struct Line {
-            #[command(flatten)]
-            selection: Selection,
-            #[arg(long, value_parser = bound)]
-            to: Option<Bound>,
-        }
-        let line = <Line as clap::Parser>::try_parse_from([&["x"], args].concat()).unwrap();
+        let line = line(args);
         let all = entries();
         let taken = line.selection.of(line.to, all.iter().cloned().map(Ok)).map(Result::unwrap);
         let expected: Vec<_> = expected.iter().map(|&n| all[n].clone()).collect();
@@ -167,17 +178,28 @@ mod tests {
 
     #[test]
     fn secrets_are_stars_unless_they_are_asked_for() {
-        let bytes = b"8=FIX.4.4\x019=23\x0135=A\x01554=hush\x0110=000\x01".to_vec();
+        let bytes = b"8=FIX.4.4\x019=30\x0135=A\x01554=hush\x011=DESK\x0110=000\x01".to_vec();
         let message = Message { seq: 1, kind: Kind::Admin, bytes };
         let all = [Event::Outbound(message.clone()), Event::Inbound(message)];
-        for unmasked in [false, true] {
-            let selection = Selection { unmasked, ..Selection::default() };
+        let queued = b"35=BE\x01554=hush\x011=DESK\x01".to_vec();
+        let all = [&all[..], &[Event::Queued { ticket: 1, bytes: queued }]].concat();
+        for (args, hidden, shown) in [
+            (&[][..], &["hush"][..], "1=DESK"),
+            (&["--mask", "1"], &["hush", "DESK"], "554=****"),
+            (&["--unmasked"], &[], "554=hush"),
+        ] {
+            let selection = line(args).selection;
             let entries = all.iter().map(|event| Ok(entry(0, event.clone())));
-            let shown: Vec<_> = selection.of(None, entries).map(Result::unwrap).collect();
-            for entry in &shown {
-                let text = String::from_utf8_lossy(&entry.message().unwrap().1.bytes);
-                assert_eq!(text.contains("554=hush"), unmasked, "{text}");
-                assert_eq!(text.contains("554=****"), !unmasked, "{text}");
+            for entry in selection.of(None, entries).map(Result::unwrap) {
+                let (Event::Outbound(Message { bytes, .. })
+                | Event::Inbound(Message { bytes, .. })
+                | Event::Queued { bytes, .. }) = &entry.event
+                else {
+                    unreachable!("there are no others")
+                };
+                let bytes = String::from_utf8_lossy(bytes);
+                assert!(bytes.contains(shown), "{args:?}: {bytes}");
+                assert!(hidden.iter().all(|text| !bytes.contains(text)), "{args:?}: {bytes}");
             }
         }
     }

@@ -15,6 +15,8 @@ use crate::input::{Failure, failed, one_line};
 #[command(after_help = "Example:
   transfix store show store/FIX.4.4-VENUE-CLIENT
 
+`none kept`: the store holds no message received, and does not say whether the session lacks
+`keep_inbound` or no message of the application has come.
 Exit code: 0 done, 1 the store is damaged, 2 wrong usage or a store that cannot be read.")]
 pub(crate) struct Args {
     /// The directory of the store.

@@ -23,7 +23,8 @@ fn files() -> TempDir {
     fs::write(path("elsewhere.toml"), session("acceptor", "192.0.2.1:9880")).unwrap();
     fs::write(path("client.toml"), session("initiator", "127.0.0.1:1")).unwrap();
     fs::write(path("two.toml"), session("initiator", "127.0.0.1:1") + &second()).unwrap();
-    fs::write(path("cpu.toml"), session("acceptor", "127.0.0.1:0") + "cpu = 99999\n").unwrap();
+    let cpu = "mode = 'spin'\ncpu = 99999\n";
+    fs::write(path("cpu.toml"), session("acceptor", "127.0.0.1:0") + cpu).unwrap();
     fs::write(path("wrong.toml"), "nonsense = 1\n").unwrap();
     fs::write(path("notes.body"), "").unwrap();
     let (mut store, _) = FileStore::open(&path("stored"), Options::default(), 0).unwrap();

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 mod exit_codes;
+mod mask;
 mod print;
 mod running;
 
@@ -102,7 +103,13 @@ fn dictionary_answers() {
 #[test]
 fn what_a_dictionary_lacks_is_1_with_the_nearest_name() {
     let cases = [
-        (1, &["dictionary", "FIX44", "Prise"][..], "'Price'"),
+        (2, &["dictionary", "Nonsense"][..], "; FIX44 has nothing of this name"),
+        (
+            2,
+            &["store", "import", "none", "--from", "quickfixj", "--to", "new"],
+            "no such directory",
+        ),
+        (1, &["dictionary", "FIX44", "Prise"], "'Price'"),
         (1, &["dictionary", "FIX44", "NewOrderSingel"], "'NewOrderSingle'"),
         (2, &["dictionary", "FIX45"], "'FIX4"),
     ];
@@ -273,6 +280,8 @@ fn wrong_settings_are_said_with_line_and_nearest_key() {
     let write = |name: &str, text: String| fs::write(dir.path().join(name), text).unwrap();
     write("venue.toml", session("acceptor", "127.0.0.1:0"));
     write("client.toml", session("initiator", "127.0.0.1:1"));
+    let second = session("acceptor", "127.0.0.1:0").replace("CLIENT", "OTHER");
+    write("two.toml", session("acceptor", "127.0.0.1:0") + &second);
     write("wrong.toml", session("acceptor", "127.0.0.1:0") + "heart_bt_int = 5\n");
     let cases = [
         (["serve", "wrong.toml"], 2, "wrong.toml:7: "),
@@ -281,6 +290,11 @@ fn wrong_settings_are_said_with_line_and_nearest_key() {
         (["connect", "none.toml"], 2, "none.toml: cannot be read"),
         (["serve", "client.toml"], 2, "use `transfix connect`"),
         (["connect", "venue.toml"], 2, "use `transfix serve`"),
+        (
+            ["connect", "two.toml"],
+            2,
+            "two.toml: 2 sessions; `transfix connect` runs one initiator;",
+        ),
     ];
     for (args, code, expected) in cases {
         let run = run_in(dir.path(), &args, b"");

@@ -9,10 +9,15 @@ use crate::{Run, run_in};
 
 /// A message of the type with these fields, delimited by `|`.
 fn message(msg_type: &str, seq: u32, time: &str, fields: &str) -> Vec<u8> {
+    message_of(msg_type, seq, time, &fields.replace('|', "\x01"))
+}
+
+/// The same with the fields as on the wire.
+fn message_of(msg_type: &str, seq: u32, time: &str, fields: &str) -> Vec<u8> {
     let mut out = Vec::new();
     let mut frame = FrameWriter::new(&mut out, b"FIX.4.4", msg_type.as_bytes());
     frame.raw(format!("34={seq}\x0149=A\x0156=B\x0152={time}\x01").as_bytes());
-    frame.raw(fields.replace('|', "\x01").as_bytes());
+    frame.raw(fields.as_bytes());
     frame.finish().unwrap();
     out
 }
@@ -87,6 +92,44 @@ fn only_the_messages_asked_for() {
         let files: &[&str] = if args.is_empty() { &[] } else { &["orders.log"] };
         let run = print(&dir, &[args, files].concat());
         assert_eq!((run.code, &*run.out), (2, ""), "{args:?}: {run:?}");
+    }
+}
+
+#[test]
+fn a_type_that_nothing_has_is_said() {
+    let dir = files();
+    let run = print(&dir, &["--type", "NewOrderSingel", "orders.log"]);
+    assert_eq!((run.code, &*run.out), (2, ""), "{run:?}");
+    assert!(run.err.ends_with("did you mean 'NewOrderSingle'?\n"), "{run:?}");
+    let run = print(&dir, &["--where", "Sidde=1", "orders.log"]);
+    assert!(
+        run.err.ends_with("no dictionary has a field 'Sidde'; did you mean 'Side'?\n"),
+        "{run:?}"
+    );
+    let run = print(&dir, &["--type", "ZZ", "orders.log"]);
+    let note = "transfix: --type: no dictionary has a message of the type 'ZZ'\n";
+    assert_eq!((run.code, run.err), (0, format!("{note}0 of 2 messages\n")));
+}
+
+#[test]
+fn a_delimiter_within_a_value_is_read_or_named() {
+    let dir = TempDir::new();
+    let print_text = |text: &str, by: &str| {
+        let bytes = message_of("B", 5, "20261121-09:28:00", &format!("148=x\x0158={text}\x01"));
+        let capture = String::from_utf8(bytes).unwrap().replace('\x01', by) + "\n";
+        fs::write(dir.path().join("capture"), capture).unwrap();
+        let run = print(&dir, &["capture"]);
+        let check = run_in(dir.path(), &["check", "capture"], b"");
+        (run, check)
+    };
+    for by in [";", "|"] {
+        let (run, check) = print_text(&format!("a{by}b"), by);
+        assert!(run.code == 0 && run.out.ends_with(&format!("Text=a{by}b\n")), "{run:?}");
+        assert!(!check.out.contains("CheckSum"), "{check:?}");
+        let (run, check) = print_text(&format!("a{by}7=b"), by);
+        let said = format!("CheckSum(10) is right if 1 of the '{by}' belong to values");
+        assert!(run.code == 1 && run.out.contains(&said), "{run:?}");
+        assert!(check.out.contains(&said), "{check:?}");
     }
 }
 

@@ -6,7 +6,7 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -19,15 +19,18 @@ use crate::{run_in, session};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
+/// No messages on the screen.
+const QUIET: &[&str] = &["--quiet"];
+
 /// A running `transfix`.
-struct Program {
+pub(crate) struct Program {
     child: Child,
-    commands: ChildStdin,
+    pub(crate) commands: ChildStdin,
     lines: Receiver<String>,
 }
 
 impl Program {
-    fn start(dir: &TempDir, args: &[&str]) -> Self {
+    pub(crate) fn start(dir: &TempDir, args: &[&str]) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_transfix"))
             .args(args)
             .current_dir(dir.path())
@@ -47,7 +50,7 @@ impl Program {
     }
 
     /// The first line with this text.
-    fn wait_for(&self, text: &str) -> String {
+    pub(crate) fn wait_for(&self, text: &str) -> String {
         loop {
             let line = self.lines.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("no '{text}'"));
             if line.contains(text) {
@@ -56,13 +59,25 @@ impl Program {
         }
     }
 
-    fn signal(&self) {
+    /// All lines up to the end of the program.
+    pub(crate) fn rest(&self) -> String {
+        let mut all = String::new();
+        loop {
+            match self.lines.recv_timeout(PATIENCE) {
+                Ok(line) => all += &(line + "\n"),
+                Err(RecvTimeoutError::Disconnected) => return all,
+                Err(RecvTimeoutError::Timeout) => panic!("it does not end: {all}"),
+            }
+        }
+    }
+
+    pub(crate) fn signal(&self) {
         let pid = Pid::from_child(&self.child);
         kill_process(pid, Signal::TERM).unwrap();
     }
 
     /// Exit code, and what it said on the standard error.
-    fn ended(&mut self) -> (Option<i32>, String) {
+    pub(crate) fn ended(&mut self) -> (Option<i32>, String) {
         let mut errors = String::new();
         self.child.stderr.take().unwrap().read_to_string(&mut errors).unwrap();
         (self.child.wait().unwrap().code(), errors)
@@ -78,10 +93,10 @@ impl Drop for Program {
 }
 
 /// Starts a venue, and writes the settings of a client of it.
-fn venue(dir: &TempDir, keys: &str) -> Program {
+pub(crate) fn venue(dir: &TempDir, keys: &str, options: &[&str]) -> Program {
     let settings = session("acceptor", "127.0.0.1:0") + "store_dir = 'venue'\n" + keys;
     fs::write(dir.path().join("venue.toml"), settings).unwrap();
-    let venue = Program::start(dir, &["serve", "venue.toml", "--quiet"]);
+    let venue = Program::start(dir, &[&["serve", "venue.toml"], options].concat());
     let line = venue.wait_for("listening at ");
     let address = line.rsplit(' ').next().unwrap();
     write_client(dir, address, "");
@@ -111,7 +126,7 @@ fn the_venue_gives_no_id_out_twice() {
             "sell 3 EU 30\nsell 1 US 99999999999999\n",
             "cancel 2\nbuy 1 EU 9223372036854775807\n",
         ] {
-            let mut venue = venue(&dir, &format!("keep_inbound = {keep_inbound}\n"));
+            let mut venue = venue(&dir, &format!("keep_inbound = {keep_inbound}\n"), QUIET);
             trade(&dir, commands);
             venue.signal();
             assert_eq!(venue.ended(), (Some(0), String::new()));
@@ -146,7 +161,7 @@ fn the_venue_gives_no_id_out_twice() {
 fn one_damaged_store_keeps_no_other_session_from_starting() {
     let dir = TempDir::new();
     let keys = "keep_inbound = true\n";
-    let mut first = venue(&dir, keys);
+    let mut first = venue(&dir, keys, QUIET);
     trade(&dir, "buy 5 EU 30\n");
     first.signal();
     assert_eq!(first.ended(), (Some(0), String::new()));
@@ -157,7 +172,7 @@ fn one_damaged_store_keeps_no_other_session_from_starting() {
     damaged[400] ^= 1;
     fs::write(&segment, damaged).unwrap();
     let other = session("acceptor", "127.0.0.1:0").replace("'CLIENT'", "'OTHER'");
-    let both = venue(&dir, &format!("{keys}{other}store_dir = 'venue'\n{keys}"));
+    let both = venue(&dir, &format!("{keys}{other}store_dir = 'venue'\n{keys}"), QUIET);
     let told = dir.path().join("client.toml");
     let client = fs::read_to_string(&told).unwrap();
     fs::write(&told, client.replace("'CLIENT'", "'OTHER'").replace("'client'", "'other'")).unwrap();
@@ -186,7 +201,7 @@ fn a_logon_without_an_answer_is_called_so() {
 #[test]
 fn sigterm_logs_out() {
     let dir = TempDir::new();
-    let mut venue = venue(&dir, "");
+    let mut venue = venue(&dir, "", QUIET);
     let mut client = Program::start(&dir, &["connect", "client.toml"]);
     client.wait_for("logged on");
     client.signal();
@@ -287,7 +302,23 @@ fn the_counterpartys_words_are_shown() {
     let line = client.wait_for(" ended: ");
     assert!(line.ends_with("the counterparty says: account is blocked"), "{line}");
     writeln!(client.commands, "quit").unwrap();
-    assert_eq!(client.ended().0, Some(0), "the Logout(5) was answered");
+    let (code, errors) = client.ended();
+    assert_eq!(code, Some(0), "the Logout(5) was answered");
+    assert!(!errors.contains("no such") && !errors.contains("closed for today"), "{errors}");
+    // With the messages on the screen each is there once; `--verbose` has it as an event too.
+    for (options, events) in [(&[][..], 0), (&["--verbose"], 1)] {
+        let rejects = vec![("3", "45=2|371=55|372=D|373=5|58=no such symbol|")];
+        let script = vec![logon(), rejects, vec![("5", "58=bye|")]];
+        write_client(&dir, &scripted(script), "reset_on = ['logon']\n");
+        let mut client = Program::start(&dir, &[&["connect", "client.toml"], options].concat());
+        write!(client.commands, "wait\n{order}").unwrap();
+        let line = client.wait_for("no such symbol");
+        writeln!(client.commands, "quit").unwrap();
+        assert!(line.contains("<- Reject(3)"), "{line}");
+        assert!(!client.rest().contains("no such symbol"), "once on the screen");
+        let (_, errors) = client.ended();
+        assert_eq!(errors.matches("no such symbol").count(), events, "{errors}");
+    }
     // One that does not let it log on.
     let script = vec![vec![("5", "58=wrong password|")]];
     write_client(&dir, &scripted(script), "reconnect_interval_ms = 60000\nreset_on = ['logon']\n");
@@ -334,7 +365,7 @@ fn disturb(from: &str, to: &str) {
 #[test]
 fn a_standard_error_that_nobody_reads_holds_up_nobody() {
     let dir = TempDir::new();
-    let venue = venue(&dir, "");
+    let venue = venue(&dir, "", QUIET);
     // A pipe of one page: a few dozen lines fill it.
     let stderr = venue.child.stderr.as_ref().unwrap();
     let room = rustix::pipe::fcntl_setpipe_size(stderr, 4_096).unwrap();

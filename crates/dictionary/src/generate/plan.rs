@@ -115,7 +115,7 @@ fn chosen<'d>(dictionary: &'d Dictionary, wanted: &[String]) -> Result<Vec<&'d M
             return Err(Unknown {
                 what: name.clone(),
                 version: dictionary.name().to_owned(),
-                nearest: nearest::nearest(name, names).map(str::to_owned),
+                nearest: nearest(name, names).map(str::to_owned),
             });
         };
         chosen.insert(place);

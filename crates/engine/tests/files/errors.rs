@@ -66,8 +66,8 @@ fn main_prints_the_place_and_what_to_do() {
         ),
         (session("acceptor", "192.0.2.1:9880"), "my.toml:6: ", "listening at 192.0.2.1:9880: "),
         (
-            session("acceptor", "127.0.0.1:0") + "cpu = 99999\n",
-            "my.toml:7: ",
+            session("acceptor", "127.0.0.1:0") + "mode = 'dedicated'\ncpu = 99999\n",
+            "my.toml:8: ",
             "this machine has the CPUs 0",
         ),
         (session("acceptor", "127.0.0.1:0") + "modus = 1\n", "my.toml:7: ", "did you mean `mode`?"),

@@ -12,7 +12,7 @@ use crate::input::{self, Failure, Found, Place, Sink, Wrong, parse};
 pub(super) fn compare(log: &Path, session: &str, foreign: &mut Foreign) -> Result<(), String> {
     let index = FieldIndex::default();
     let mut last = Last { session: session.to_owned(), index, next_in: None, next_out: None };
-    match input::read(log, None, &mut last) {
+    match input::read(log, None, None, &mut last) {
         Ok(()) => {}
         Err(Failure::Read(error)) => return Err(error),
         Err(Failure::Write(error)) => return Err(error.to_string()),
