@@ -85,11 +85,11 @@ impl Reopening {
             Step::Runs(thread, _) => match thread.join() {
                 Ok(Ok(())) => return true,
                 Ok(Err(error)) => {
-                    tracing::error!(session = %shared.id, %error, "the store does not open again");
+                    shared.with_desk(|desk| desk.tell_unopened(now_ns, &error));
                     self.plan(now_ns);
                 }
                 Err(_) => {
-                    tracing::error!(session = %shared.id, "panicked while it was brought back");
+                    shared.with_desk(|desk| desk.tell_reopening_panicked(now_ns));
                     self.plan(now_ns);
                 }
             },

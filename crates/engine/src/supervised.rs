@@ -18,7 +18,13 @@ pub(crate) fn supervise<T>(lost: ThreadLost, mut run: impl FnMut() -> io::Result
     let mut lines = Repeats::default();
     loop {
         let error = match catch_unwind(AssertUnwindSafe(&mut run)) {
-            Ok(Ok(done)) => return done,
+            Ok(Ok(done)) => {
+                for (_, left_out) in lines.take_rest() {
+                    let name = thread::current().name().unwrap_or("?").to_owned();
+                    tracing::warn!(name, left_out, "lines about lost threads were left out");
+                }
+                return done;
+            }
             Ok(Err(error)) => Some(error),
             Err(_) => None,
         };
