@@ -643,7 +643,7 @@ impl Desk {
 
     /// Writes as much as the socket takes, a replay in its place between the live frames.
     ///
-    /// Of a replay one chunk: then it is the turn of the worker's other sessions. Answers whether
+    /// Of a replay one chunk: then it is the turn of the worker's other sessions. Returns whether
     /// the socket may take more.
     pub(crate) fn write(
         &mut self,
@@ -723,7 +723,7 @@ impl Desk {
         // A reset that this end brings; a store that has failed keeps the session down anyway.
         self.send_queued(now, queue);
         let kept = noted.and_then(|()| self.put_queued(now, queue));
-        // Who fails here is known to have failed; the slot looks at it.
+        // A store error is not lost here: `has_failed` reports it, and the slot closes the session.
         let _ = kept.and_then(|()| self.journal(now));
         self.cut = None;
         self.pause_until_ns = None;

@@ -224,7 +224,7 @@ impl Engine {
             polled: None,
             lobby: None,
         };
-        // Whoever comes later needs somebody to be driven by.
+        // Sessions made from templates start later: keep a worker that has no session yet.
         plan.keeps_empty = !templates.is_empty();
         let mut destinations = Vec::new();
         let workers = engine.start_workers(plan, settings, &mut destinations)?;
@@ -354,7 +354,7 @@ impl Engine {
     }
 
     /// Drives the sessions of mode `polled` by one round, in this thread, without waiting.
-    /// Answers whether anything happened.
+    /// Returns whether anything happened.
     pub fn poll(&mut self) -> bool {
         self.polled.as_mut().is_some_and(|worker| worker.run_once(false))
     }

@@ -249,7 +249,7 @@ impl Link {
         self.desk.queue(now, queue, msg_type, fill).map(|bytes| Sent::Queued { bytes })
     }
 
-    /// Begins an orderly end; answers whether the counterparty's Logout(5) is waited for.
+    /// Begins an orderly end; returns whether the counterparty's Logout(5) is waited for.
     pub(crate) fn logout(&mut self, now: Now, text: &str) -> Result<bool, Down> {
         let waits = self.desk.session.logout(now, text, &mut self.desk.out);
         self.flush(now)?;

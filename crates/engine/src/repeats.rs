@@ -197,7 +197,7 @@ impl Repeats {
         self.untold_at_ns = None;
     }
 
-    /// Whether all lines are written, and so long ago that none counts any more.
+    /// Whether no line was left out, and all lines were written so long ago that none counts now.
     pub(crate) fn is_quiet(&mut self, now_ns: u64) -> bool {
         self.lines.iter_mut().all(|lines| {
             lines.age(now_ns);

@@ -9,7 +9,7 @@ use crate::clock;
 use crate::repeats::{Cause, Repeats};
 use crate::settings::ThreadLost;
 
-/// Pause before a thread that has failed goes on, so that one which always does is no spinner.
+/// Pause before a thread that has failed goes on: one that fails every time must not use up a CPU.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// Runs what a thread is for. `run` goes on after a panic, or an error of the system, from what it

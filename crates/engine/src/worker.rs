@@ -207,7 +207,7 @@ impl Worker {
         outcomes
     }
 
-    /// One round over commands, ready sockets and timers; answers whether anything happened.
+    /// One round over commands, ready sockets and timers; returns whether anything happened.
     pub(crate) fn run_once(&mut self, may_wait: bool) -> bool {
         if may_wait {
             return self.round(true);

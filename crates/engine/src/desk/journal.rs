@@ -80,8 +80,8 @@ impl Desk {
 
     /// The next numbers with which a new process goes on.
     pub(crate) fn kept_numbers(&self) -> (u64, u64) {
-        // What the application has not taken yet is asked for again after a crash, unless it is of
-        // a numbering to which nothing leads back.
+        // After a crash, messages that the application has not taken yet are asked for again. While
+        // a reset is awaited they cannot be: their numbers are no longer valid.
         let postponed = self.postponed.first_seq().filter(|_| !self.session.awaits_reset());
         let next_in = postponed.unwrap_or_else(|| self.session.stored_num_in());
         (next_in, self.session.next_num_out())

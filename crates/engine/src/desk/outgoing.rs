@@ -112,7 +112,7 @@ impl Desk {
 
     #[inline(never)]
     fn send_waiting(&mut self, now: Now, queue: &SendQueue, left: &mut u32) {
-        // Over it is over, whether anything can be sent or not.
+        // The pause after a logon ends at its time, even if nothing can be sent then.
         self.pause_until_ns = self.pause_until_ns.filter(|until| now.monotonic_ns < *until);
         let stores = self.stores() && !self.holds;
         if !stores && self.must_wait() {
@@ -178,7 +178,7 @@ impl Desk {
         self.journal(now)
     }
 
-    /// Takes a message into the queue, and into the store if it waits for a logon. Answers how many
+    /// Takes a message into the queue, and into the store if it waits for a logon. Returns how many
     /// bytes wait then.
     pub(crate) fn queue(
         &mut self,
