@@ -1,7 +1,7 @@
 //! The store of a session that could not be opened at the start: one that is damaged, locked or not
 //! to be read. The others go on; this one is opened as a store that has failed is opened again.
 //!
-//! Invariant: before it is open nothing is taken and nothing found.
+//! Invariant: until the store is open, writing to it fails and reading from it finds nothing.
 
 use transfix_store::{Numbers, Record, Store, StoreError, Stored};
 

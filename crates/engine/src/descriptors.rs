@@ -54,6 +54,7 @@ fn within(files: u64, sessions: u64, created: u64, wanted: u64) -> Result<usize,
     let reserved = created.saturating_mul(OF_A_SESSION).min(room / 4 * 3);
     let left = room - reserved;
     if left < wanted {
+        // Once: at the start.
         tracing::warn!(
             limit = files,
             wanted,

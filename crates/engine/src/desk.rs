@@ -2,13 +2,11 @@
 //!
 //! Invariant: [`Desk::write`] finds everything journalled and committed.
 
-#[macro_use]
-mod tell;
-
 mod backlog;
 mod delivery;
 mod journal;
 mod outgoing;
+mod tell;
 mod watched;
 
 use std::collections::BTreeMap;
@@ -37,7 +35,7 @@ use crate::link::Down;
 use crate::mask::masked;
 use crate::protocol_log::{Tap, Unlogged};
 use crate::queue::{SendQueue, is_bulky};
-use crate::repeats::{Cause, Repeats};
+use crate::repeats::{Repeats, tell};
 use crate::replay::Replay;
 use crate::schedule::Hours;
 use crate::settings::{GarbledPolicy, Offline, Unavailable, Unsent};
@@ -139,6 +137,9 @@ pub(crate) struct Desk {
     backlog: Backlog,
     /// What waits is given back for this reason when the store is open again.
     returns: Option<SendError>,
+    /// The last turn has ended before the queue did: the next one begins with it, or a
+    /// counterparty that sends without a pause would keep it from being sent.
+    pub(crate) queue_first: bool,
     /// An operator holds back what waits in the queue.
     pub(crate) holds: bool,
     /// Until when they wait after a logon.
@@ -187,6 +188,7 @@ impl Desk {
             cut: None,
             backlog: Backlog::default(),
             returns: None,
+            queue_first: false,
             holds: false,
             pause_until_ns: None,
             postponed: Postponed::default(),
@@ -266,7 +268,14 @@ impl Desk {
         let since_ns = self.store.numbers().created_ns;
         let hours = self.options.hours.as_mut();
         if hours.is_some_and(|hours| hours.restarts(now.utc, since_ns)) {
-            tracing::info!(session = %self.id(), "numbers start again: a window has opened");
+            tell!(
+                self.repeats,
+                now.monotonic_ns,
+                Numbers,
+                info,
+                session = display(self.id()),
+                "numbers start again: a window has opened"
+            );
             self.session.restart_numbers(&mut self.out);
         }
     }
@@ -282,7 +291,7 @@ impl Desk {
             self.refresh(now).map_err(Down::Store)?;
         }
         if self.session.config().role == Role::Initiator {
-            self.fill_logon();
+            self.fill_logon(now);
         }
         self.session.connected(now, &mut self.out);
         Ok(())
@@ -302,11 +311,14 @@ impl Desk {
                 && self.options.refresh_on_logon
                 && let Err(error) = self.refresh(now)
             {
-                tracing::error!(session = %self.id(), %error, "the store cannot be read again");
+                tell!(
+                    self.repeats, now.monotonic_ns, Store, error,
+                    session = display(self.id()), %error, "the store cannot be read again"
+                );
                 return Verdict::Disconnect(Disconnect::StoreFailed);
             }
             if self.session.config().role == Role::Acceptor {
-                self.fill_logon();
+                self.fill_logon(now);
             }
         }
         self.expected = self.session.next_num_in();
@@ -320,11 +332,21 @@ impl Desk {
         // Whoever knows two CompIDs can bring this about: it costs the connection, not the session.
         let judged = catch_unwind(AssertUnwindSafe(|| application.judge_logon(logon, id)));
         let judged = judged.unwrap_or_else(|_| {
-            tell!(self, now, Refused, error, "judging a Logon(A) panicked: it is refused");
+            tell!(
+                self.repeats,
+                now.monotonic_ns,
+                Refused,
+                error,
+                session = display(self.id()),
+                "judging a Logon(A) panicked: it is refused"
+            );
             Err(LogonRefusal::new("not available"))
         });
         let Err(refusal) = judged else { return Ok(()) };
-        tell!(self, now, Refused, warn, why = %refusal.text, "Logon(A) refused");
+        tell!(
+            self.repeats, now.monotonic_ns, Refused, warn,
+            session = display(self.id()), why = %refusal.text, "Logon(A) refused"
+        );
         Err(self.session.deny_logon(now, logon, &refusal.text, &mut self.out))
     }
 
@@ -358,16 +380,19 @@ impl Desk {
     fn is_good_logon(&mut self, now: Now, message: &Message<'_>) -> bool {
         if matches!(self.session.state(), State::LogonAwaited | State::LogonSent) {
             let proposed = self.session.proposed_appl_ver_id(message);
-            self.choose_rules(proposed.or(self.session.appl_ver_id()));
+            self.choose_rules(now, proposed.or(self.session.appl_ver_id()));
         }
         self.session.is_good_logon(now, message)
     }
 
-    fn fill_logon(&mut self) {
+    fn fill_logon(&mut self, now: Now) {
         let (application, id) = (&mut self.application, self.session.config().id.clone());
         let filled = self.session.set_logon_fields(|body| application.fill_logon(body, &id));
         if let Err(error) = filled {
-            tracing::error!(session = %id, %error, "fields of the Logon(A) are left out");
+            tell!(
+                self.repeats, now.monotonic_ns, Logon, error,
+                session = display(self.id()), %error, "fields of the Logon(A) are left out"
+            );
         }
     }
 
@@ -465,7 +490,7 @@ impl Desk {
         self.begin_pause(now);
         self.note_state();
         // Once more: DefaultCstmApplVerID(1408) is agreed now.
-        self.choose_rules(self.session.appl_ver_id());
+        self.choose_rules(now, self.session.appl_ver_id());
         self.tell_logon(now);
         self.with_application(now, |app, s| {
             app.on_admin(message, s);
@@ -477,8 +502,15 @@ impl Desk {
     /// The numbers have begun again while the session is logged on.
     fn reset(&mut self, now: Now, message: &Message<'_>) -> Result<(), Down> {
         self.put_entries(now).map_err(Down::Store)?;
-        self.choose_rules(self.session.appl_ver_id());
-        tell!(self, now, LoggedOn, info, "the numbers begin again at 1");
+        self.choose_rules(now, self.session.appl_ver_id());
+        tell!(
+            self.repeats,
+            now.monotonic_ns,
+            Numbers,
+            info,
+            session = display(self.id()),
+            "the numbers begin again at 1"
+        );
         self.with_application(now, |app, s| {
             app.on_admin(message, s);
             app.on_reset(s);
@@ -493,7 +525,7 @@ impl Desk {
     }
 
     /// The rules of the version in force, which a FIXT.1.1 acceptor may learn from the Logon(A).
-    pub(crate) fn choose_rules(&mut self, version: Option<ApplVerId>) {
+    pub(crate) fn choose_rules(&mut self, now: Now, version: Option<ApplVerId>) {
         let begin_string = self.id().begin_string;
         let source = self.options.dictionary.as_ref();
         let book = &self.registry.rule_book;
@@ -509,7 +541,17 @@ impl Desk {
                 self.session.set_version_rules(others);
             }
             // The files were there at the start.
-            Err(error) => tracing::error!(session = %self.id(), error, "no validation"),
+            Err(error) => {
+                tell!(
+                    self.repeats,
+                    now.monotonic_ns,
+                    Logon,
+                    error,
+                    session = display(self.id()),
+                    error,
+                    "no validation"
+                );
+            }
         }
     }
 
@@ -569,13 +611,15 @@ impl Desk {
     /// When [`Desk::tick`] must be called at the latest.
     pub(crate) fn next_deadline(&self) -> Option<u64> {
         let session = self.session.next_deadline();
-        let others = [self.pause_until_ns, self.postponed.deadline(), self.trim_at_ns];
+        let (offers, tells) = (self.postponed.deadline(), self.repeats.deadline());
+        let others = [self.pause_until_ns, offers, self.trim_at_ns, tells];
         session.into_iter().chain(others.into_iter().flatten()).min()
     }
 
-    pub(crate) fn tick(&mut self, now: Now) -> Result<(), Down> {
+    /// Does what is due, with at most `left` messages of the application.
+    pub(crate) fn tick(&mut self, now: Now, left: &mut u32) -> Result<(), Down> {
         self.tell_untold(now);
-        self.offer_again(now)?;
+        self.offer_again(now, left)?;
         match self.session.tick(now, &mut self.out) {
             Verdict::Disconnect(reason) => Err(Down::Session(reason)),
             _ => Ok(()),
@@ -607,7 +651,7 @@ impl Desk {
 
     /// Writes as much as the socket takes, a replay in its place between the live frames.
     ///
-    /// Of a replay one chunk: then it is the turn of the worker's other sessions. Answers whether
+    /// Of a replay one chunk: then it is the turn of the worker's other sessions. Returns whether
     /// the socket may take more.
     pub(crate) fn write(
         &mut self,
@@ -691,7 +735,7 @@ impl Desk {
         // A reset that this end brings; a store that has failed keeps the session down anyway.
         self.send_queued(now, queue);
         let kept = noted.and_then(|()| self.put_queued(now, queue));
-        // Who fails here is known to have failed; the slot looks at it.
+        // A store error is not lost here: `has_failed` reports it, and the slot closes the session.
         let _ = kept.and_then(|()| self.journal(now));
         self.cut = None;
         self.pause_until_ns = None;

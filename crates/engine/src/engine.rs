@@ -224,7 +224,7 @@ impl Engine {
             polled: None,
             lobby: None,
         };
-        // Whoever comes later needs somebody to be driven by.
+        // Sessions made from templates start later: keep a worker that has no session yet.
         plan.keeps_empty = !templates.is_empty();
         let mut destinations = Vec::new();
         let workers = engine.start_workers(plan, settings, &mut destinations)?;
@@ -354,7 +354,7 @@ impl Engine {
     }
 
     /// Drives the sessions of mode `polled` by one round, in this thread, without waiting.
-    /// Answers whether anything happened.
+    /// Returns whether anything happened.
     pub fn poll(&mut self) -> bool {
         self.polled.as_mut().is_some_and(|worker| worker.run_once(false))
     }
@@ -476,15 +476,19 @@ fn open_with(
     let data_fields = check_rules(settings, registry)?;
     let schedule = settings.schedule.as_ref().map(Schedule::new).transpose();
     let schedule = schedule.map_err(|error| EngineError::Settings(format!("{id}: {error}")))?;
-    if let Some(schedule) = &schedule {
-        for window in schedule.intervals(clock::now().utc).take(WINDOWS_TOLD) {
-            tracing::info!(session = %id, open = %window.open, close = %window.close, "window");
-        }
-    }
+    let windows = schedule.iter().flat_map(|schedule| schedule.intervals(clock::now().utc));
+    let windows: Vec<_> = windows.take(WINDOWS_TOLD).collect();
     let hours = schedule.map(Hours::new);
     let log = open_log(settings, registry)?;
     let parts = Parts { config: settings.config(), data_fields, hours, store, log, application };
-    assemble(settings, parts, registry).map_err(|source| EngineError::Store { id, source })
+    let shared = assemble(settings, parts, registry);
+    let shared = shared.map_err(|source| EngineError::Store { id, source })?;
+    // Once a session, and of one that is made: strangers can have sessions tried again and again.
+    for window in windows {
+        let (open, close) = (window.open, window.close);
+        tracing::info!(session = %shared.id, %open, %close, "window");
+    }
+    Ok(shared)
 }
 
 /// The session's own store, or the one that its settings ask for.
@@ -560,7 +564,7 @@ pub(crate) fn assemble(
     };
     let mut desk = Desk::new(session, store, application, Arc::clone(registry), options);
     desk.log = log;
-    desk.restore_queued()?;
+    desk.restore_queued(clock::now())?;
     let standing = Arc::clone(&desk.standing);
     let queue = SendQueue::new(settings.queued_bytes_max, precision);
     desk.note_taken(&queue);

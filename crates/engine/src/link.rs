@@ -121,6 +121,7 @@ impl Link {
             return Ok(Turn { progress: false, again });
         }
         let now = clock();
+        let queue_first = desk.begin_with_queue(now, queue, &mut left);
         // What the last turn has left of the messages kept above a gap comes before all else.
         let mut outcome = desk.act_on_held(now, &mut left);
         while outcome.is_ok() && !inbox.bytes().is_empty() {
@@ -160,7 +161,7 @@ impl Link {
             }
         }
         *unseen |= left == 0 && desk.session.holds_next();
-        desk.send_queued(now, queue);
+        desk.end_with_queue(now, queue, &mut left, queue_first);
         desk.put_queued(now, queue).map_err(Down::Store)?;
         // 7 store
         desk.journal(now).map_err(Down::Store)?;
@@ -199,20 +200,19 @@ impl Link {
         queue.trim();
     }
 
-    /// Does what is due: heartbeats, ends of waits.
-    pub(crate) fn tick(&mut self, now: Now, queue: &SendQueue) -> Result<(), Down> {
+    /// Does what is due: heartbeats, ends of waits, with as many messages as a turn. Returns
+    /// whether the queue is left in the middle: then a turn is to follow at once. Of messages that
+    /// wait for the application [`Desk::next_deadline`] says whether some are left.
+    pub(crate) fn tick(&mut self, now: Now, queue: &SendQueue) -> Result<bool, Down> {
         if self.desk.trim_at_ns.is_some_and(|at| now.monotonic_ns >= at) {
             self.trim(queue);
             self.note_bulk(now);
         }
-        let outcome = self.desk.tick(now);
-        loop {
-            self.desk.send_queued(now, queue);
-            self.flush(now)?;
-            if outcome.is_err() || !self.desk.sends_more() {
-                return outcome;
-            }
-        }
+        let mut left = self.desk.options.turn_messages_max;
+        let outcome = self.desk.tick(now, &mut left);
+        self.desk.send_some(now, queue, &mut left);
+        self.flush(now)?;
+        outcome.map(|()| self.desk.sends_more())
     }
 
     /// Sends in the thread of the caller, who holds the lock.
@@ -249,7 +249,7 @@ impl Link {
         self.desk.queue(now, queue, msg_type, fill).map(|bytes| Sent::Queued { bytes })
     }
 
-    /// Begins an orderly end; answers whether the counterparty's Logout(5) is waited for.
+    /// Begins an orderly end; returns whether the counterparty's Logout(5) is waited for.
     pub(crate) fn logout(&mut self, now: Now, text: &str) -> Result<bool, Down> {
         let waits = self.desk.session.logout(now, text, &mut self.desk.out);
         self.flush(now)?;

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use tracing::field::DisplayValue;
 use transfix_codec::shown::Shown;
 use transfix_codec::{CheckSumPolicy, FieldIndex, Frame, Limits, Message, frame, raw, tag};
 use transfix_session::{BeginString, SubIds};
@@ -19,7 +20,7 @@ use transfix_transport::{Events, Interest, Listener, Poll, Stream, TcpStream, To
 
 use crate::admission::{Admission, Answer};
 use crate::clock;
-use crate::repeats::Cause;
+use crate::repeats::tell;
 use crate::slot::drain;
 use crate::stranger_lines::Lines;
 use crate::template::{Creator, Maker, Refusal};
@@ -33,6 +34,8 @@ const ACCEPT_PAUSE_NS: u64 = 100_000_000;
 const REASON_BYTES_MAX: usize = 300;
 /// Connections taken in at one entrance before the lobby looks at what else there is.
 const ACCEPTED_AT_ONCE: usize = 64;
+/// The address of a line that is about no single one.
+const NOBODY: Option<DisplayValue<IpAddr>> = None;
 /// Longest first message; a Logon(A) is far shorter.
 const FIRST_MESSAGE_BYTES: usize = 16 << 10;
 
@@ -110,17 +113,6 @@ impl LobbyDoor {
     }
 }
 
-/// Writes a line about a stranger, unless there were too many.
-macro_rules! tell {
-    ($lines:expr, $peer:expr, $cause:ident, $level:ident, $($fields:tt)*) => {
-        if let Some(left_out) = $lines.tell($peer, Cause::$cause) {
-            let left_out = (left_out > 0).then_some(left_out);
-            let peer = $peer.map(tracing::field::display);
-            tracing::$level!(peer, left_out, $($fields)*);
-        }
-    };
-}
-
 /// A connection whose Logon(A) is being judged.
 struct Judged {
     waiting: Waiting,
@@ -193,7 +185,8 @@ impl Lobby {
         while !self.door.stop.load(Ordering::Acquire) {
             let now = clock::monotonic_ns();
             let judged = self.judged.values().map(|judged| judged.waiting.until_ns).min();
-            let until = [self.room.deadline(), judged, self.accept_at].into_iter().flatten().min();
+            let until = [self.room.deadline(), judged, self.accept_at, self.lines.deadline()];
+            let until = until.into_iter().flatten().min();
             let timeout = until.map(|at| Duration::from_nanos(at.saturating_sub(now)));
             if let Err(error) = self.poll.poll(&mut events, timeout)
                 && error.kind() != io::ErrorKind::Interrupted
@@ -217,8 +210,19 @@ impl Lobby {
             }
             self.room.expire(now);
             self.judged.retain(|_, judged| now < judged.waiting.until_ns);
+            if self.lines.deadline().is_some_and(|at| now >= at) {
+                self.tell_untold();
+            }
         }
+        self.tell_untold();
         Ok(())
+    }
+
+    /// How many lines about strangers were left out.
+    fn tell_untold(&mut self) {
+        for (what, left_out) in self.lines.take_untold() {
+            tracing::warn!(left_out, what, "lines about strangers were left out");
+        }
     }
 
     /// Takes in who waits at this entrance, so many at once: others wait for their turn too.
@@ -231,7 +235,7 @@ impl Lobby {
                 Ok(None) => return,
                 Err(error) => {
                     let why = "a connection could not be accepted";
-                    tell!(self.lines, None::<IpAddr>, Ended, error, %error, why);
+                    tell!(self.lines, None, Ended, error, peer = NOBODY, %error, why);
                     self.accept_at = Some(clock::monotonic_ns() + ACCEPT_PAUSE_NS);
                     return;
                 }
@@ -246,7 +250,14 @@ impl Lobby {
             let waiting = Waiting { stream, address, group, read: Vec::new(), until_ns };
             if let Some(gone) = self.room.add(token, waiting) {
                 let why = "closed: too many connections without a Logon(A), and this one is old";
-                tell!(self.lines, gone.address, Refused, warn, why);
+                tell!(
+                    self.lines,
+                    gone.address,
+                    Refused,
+                    warn,
+                    peer = gone.address.map(display),
+                    why
+                );
             }
             self.read(token);
         }
@@ -281,7 +292,7 @@ impl Lobby {
             Frame::Partial => self.room.put_back(token, waiting),
             Frame::Garbled { reason, .. } => {
                 let (peer, why) = (waiting.address, "closed: the first bytes are no message");
-                tell!(self.lines, peer, Garbled, warn, %reason, why);
+                tell!(self.lines, peer, Garbled, warn, peer = peer.map(display), %reason, why);
             }
         }
     }
@@ -311,11 +322,27 @@ impl Lobby {
             }
             (Found::Busy, _) => {
                 let why = "closed: there is one already, which has not been looked at yet";
-                tell!(self.lines, waiting.address, Refused, warn, asked, why);
+                tell!(
+                    self.lines,
+                    waiting.address,
+                    Refused,
+                    warn,
+                    peer = waiting.address.map(display),
+                    asked,
+                    why
+                );
             }
             (Found::Judged, _) => {
                 let why = "closed: its first Logon(A) is still being judged";
-                tell!(self.lines, waiting.address, Refused, warn, asked, why);
+                tell!(
+                    self.lines,
+                    waiting.address,
+                    Refused,
+                    warn,
+                    peer = waiting.address.map(display),
+                    asked,
+                    why
+                );
             }
             (Found::Candidate(ticket), Some(key)) => {
                 let mut waiting = waiting;
@@ -327,7 +354,15 @@ impl Lobby {
             }
             _ => {
                 let why = "closed: no Logon(A) of a session of these settings";
-                tell!(self.lines, waiting.address, Refused, warn, asked, why);
+                tell!(
+                    self.lines,
+                    waiting.address,
+                    Refused,
+                    warn,
+                    peer = waiting.address.map(display),
+                    asked,
+                    why
+                );
             }
         }
     }
@@ -365,7 +400,7 @@ impl Lobby {
                 let (ticket, started) = self.admission.judge(candidate);
                 if let Err(error) = started {
                     let why = "a Logon(A) waits: no thread to judge it";
-                    tell!(self.lines, None::<IpAddr>, Remark, error, %error, why);
+                    tell!(self.lines, None, Remark, error, peer = NOBODY, %error, why);
                 }
                 Found::Candidate(ticket)
             }
@@ -373,7 +408,7 @@ impl Lobby {
                 if is_full {
                     let max = self.creator.created_max;
                     let why = "no further session is made";
-                    tell!(self.lines, None::<IpAddr>, NotRouted, warn, max, why);
+                    tell!(self.lines, None, NotRouted, warn, peer = NOBODY, max, why);
                 }
                 Found::Nobody
             }
@@ -402,7 +437,7 @@ impl Lobby {
                 let theirs = key.map(|(.., theirs)| theirs).unwrap_or_default();
                 let theirs = Shown::new(theirs.as_bytes());
                 let why = "judging a Logon(A) took longer than its connection may wait";
-                tell!(self.lines, None::<IpAddr>, Refused, warn, counterparty = %theirs, why);
+                tell!(self.lines, None, Refused, warn, peer = NOBODY, counterparty = %theirs, why);
             }
         }
     }
@@ -413,7 +448,10 @@ impl Lobby {
         // It may have the CompIDs in it, and what the application says.
         let reason = Shown::cut(refusal.why.as_bytes(), REASON_BYTES_MAX);
         let why = "closed: its Logon(A) was refused";
-        tell!(self.lines, waiting.address, Refused, warn, asked, %reason, why);
+        tell!(
+            self.lines, waiting.address, Refused, warn,
+            peer = waiting.address.map(display), asked, %reason, why
+        );
     }
 }
 

@@ -24,24 +24,26 @@ const NETWORK: &[(u32, &str)] = &[
 /// Behind it may be anything.
 const FUSE: u32 = 0x6573_5546;
 
-/// Refuses a store on a file system of the network, unless it is allowed there.
-pub(crate) fn check(dir: &Path, is_allowed: bool) -> Result<(), StoreError> {
+/// Refuses a store on a file system of the network, unless it is allowed there. Returns what the
+/// log is to say of one that may be such a file system.
+pub(crate) fn check(dir: &Path, is_allowed: bool) -> Result<Option<&'static str>, StoreError> {
     // What is not there yet comes to lie where the directory above it is.
     let existing = dir.ancestors().find(|dir| dir.exists()).unwrap_or(Path::new("."));
     check_kind(dir, file_system(existing), is_allowed)
 }
 
-fn check_kind(dir: &Path, kind: u32, is_allowed: bool) -> Result<(), StoreError> {
-    let dir = dir.display();
-    if kind == FUSE && !is_allowed {
-        let why = "a FUSE file system: make sure that it is of this host, or allow it by \
-                   `allow_network_store = true`";
-        tracing::warn!(store = %dir, why, "the store may lie on a network file system");
-    }
-    let Some((_, name)) = NETWORK.iter().find(|(of, _)| *of == kind) else { return Ok(()) };
+fn check_kind(dir: &Path, kind: u32, is_allowed: bool) -> Result<Option<&'static str>, StoreError> {
     if is_allowed {
-        return Ok(());
+        return Ok(None);
     }
+    if kind == FUSE {
+        return Ok(Some(
+            "a FUSE file system: make sure that it is of this host, or allow it by \
+             `allow_network_store = true`",
+        ));
+    }
+    let Some((_, name)) = NETWORK.iter().find(|(of, _)| *of == kind) else { return Ok(None) };
+    let dir = dir.display();
     Err(StoreError::Own(io::Error::new(
         io::ErrorKind::Unsupported,
         format!(
@@ -77,8 +79,10 @@ mod tests {
             assert!(check_kind(dir, *kind, true).is_ok());
         }
         for kind in [0xef53, 0x0102_1994, FUSE, 0] {
-            assert!(check_kind(dir, kind, false).is_ok(), "{kind:x}");
+            let doubt = check_kind(dir, kind, false).unwrap();
+            assert_eq!(doubt.is_some(), kind == FUSE, "{kind:x}");
         }
+        assert_eq!(check_kind(dir, FUSE, true).unwrap(), None);
         // This one is there, or the directory above it is.
         assert!(check(Path::new("/nowhere/at/all"), false).is_ok());
     }

@@ -39,12 +39,12 @@ pub(crate) struct Tap {
 }
 
 impl Tap {
-    /// A message received, or bytes that are none. Answers how many lines were lost: 0 or 1.
+    /// A message received, or bytes that are none. Returns how many lines were lost: 0 or 1.
     pub(crate) fn received(&mut self, time: Timestamp, what: Kind, bytes: &[u8]) -> u64 {
         self.ring.push(time, what, bytes)
     }
 
-    /// Messages sent, one behind the other. Answers how many lines were lost.
+    /// Messages sent, one behind the other. Returns how many lines were lost.
     pub(crate) fn outbound(&mut self, time: Timestamp, mut bytes: &[u8]) -> u64 {
         // Our own frames: as long as they are.
         let limits = Limits { message_bytes_max: usize::MAX };

@@ -1,5 +1,5 @@
 //! Bringing back a session whose store has failed, or which has panicked, in a thread of its own:
-//! reading a large store takes time, which the other sessions of the worker have not.
+//! reading a large store takes time, and the other sessions of the worker must not wait for it.
 //!
 //! Invariant: the thread has ended when this is dropped, so that nobody else holds the store.
 
@@ -64,7 +64,7 @@ impl Reopening {
         }
     }
 
-    /// Does what is due. Answers whether the store is open again.
+    /// Does what is due. Returns whether the store is open again.
     pub(crate) fn advance(&mut self, now_ns: u64, shared: &Arc<Shared>) -> bool {
         if self.deadline().is_none_or(|at| now_ns < at) {
             return false;
@@ -85,11 +85,11 @@ impl Reopening {
             Step::Runs(thread, _) => match thread.join() {
                 Ok(Ok(())) => return true,
                 Ok(Err(error)) => {
-                    tracing::error!(session = %shared.id, %error, "the store does not open again");
+                    shared.with_desk(|desk| desk.tell_unopened(now_ns, &error));
                     self.plan(now_ns);
                 }
                 Err(_) => {
-                    tracing::error!(session = %shared.id, "panicked while it was brought back");
+                    shared.with_desk(|desk| desk.tell_reopening_panicked(now_ns));
                     self.plan(now_ns);
                 }
             },

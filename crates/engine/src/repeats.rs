@@ -1,14 +1,36 @@
-//! Bounds the lines of the log about things that a counterparty can make happen again and again.
+//! Bounds the lines of the log about things that a counterparty, a stranger or a failing disk can
+//! make happen again and again.
 //!
 //! Each cause has a few lines at once and then one in a while, which says how many were left out.
-//! Invariant: the number of lines grows with time, never with the bytes or connections received.
+//! Invariants: the number of lines grows with time, never with the messages, bytes or connections;
+//! what was left out is told at the latest when the source ends.
 
 /// Lines of one cause that are written at once.
 const AT_ONCE: u32 = 10;
 /// Time after which one more line of a cause may be written.
 const ONE_MORE_NS: u64 = 10_000_000_000;
 
-/// What a counterparty, or a stranger, can repeat at will.
+/// Writes a line about something that can repeat itself, unless there were too many.
+///
+/// Arguments: what counts the lines ([`Repeats`] or the lobby's `Lines`), the time or address that
+/// it wants to know, the cause, the level, the field that names the source, further fields and the
+/// text. The line says how many were left out before it. `display` is known to the macros of
+/// `tracing`, without an import.
+macro_rules! tell {
+    (
+        $lines:expr, $at:expr, $cause:ident, $level:ident,
+        $who:ident = $name:expr, $($fields:tt)*
+    ) => {
+        if let Some(left_out) = $lines.tell($at, $crate::repeats::Cause::$cause) {
+            let left_out = (left_out > 0).then_some(left_out);
+            tracing::$level!($who = $name, left_out, $($fields)*);
+        }
+    };
+}
+
+pub(crate) use tell;
+
+/// What can be repeated at will, or by a fault that stays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cause {
     /// Bytes that are no message were skipped.
@@ -29,10 +51,26 @@ pub(crate) enum Cause {
     Ended,
     /// A connection was refused.
     Refused,
+    /// A message that waited was not sent.
+    NotSent,
+    /// The next numbers are others than before.
+    Numbers,
+    /// What the application or the dictionaries add to a Logon(A) is missing.
+    Logon,
+    /// The store cannot be read or opened.
+    Store,
+    /// The application or the engine has panicked.
+    Panicked,
+    /// A file of the protocol log is not rolled.
+    NotRolled,
+    /// Lines of the protocol log are not written.
+    NotLogged,
+    /// A closed file of the protocol log is not compressed.
+    NotCompressed,
 }
 
 impl Cause {
-    const COUNT: usize = 9;
+    const COUNT: usize = 17;
     const ALL: [Self; Self::COUNT] = [
         Self::Garbled,
         Self::Remark,
@@ -43,6 +81,14 @@ impl Cause {
         Self::LoggedOn,
         Self::Ended,
         Self::Refused,
+        Self::NotSent,
+        Self::Numbers,
+        Self::Logon,
+        Self::Store,
+        Self::Panicked,
+        Self::NotRolled,
+        Self::NotLogged,
+        Self::NotCompressed,
     ];
 
     const fn name(self) -> &'static str {
@@ -56,6 +102,14 @@ impl Cause {
             Self::LoggedOn => "logged on",
             Self::Ended => "disconnected",
             Self::Refused => "refused a connection",
+            Self::NotSent => "not sent, and given back",
+            Self::Numbers => "the numbers have changed",
+            Self::Logon => "parts of the Logon(A) are left out",
+            Self::Store => "the store cannot be read or opened",
+            Self::Panicked => "panicked",
+            Self::NotRolled => "log is not rolled",
+            Self::NotLogged => "lines of the log are lost",
+            Self::NotCompressed => "log is not compressed",
         }
     }
 }
@@ -71,10 +125,12 @@ struct Lines {
     left_out: u64,
 }
 
-/// The lines of one source: a session, or an address.
+/// The lines of one source: a session, an address, a file.
 #[derive(Debug, Default)]
 pub(crate) struct Repeats {
     lines: [Lines; Cause::COUNT],
+    /// When [`Repeats::take_untold`] has something to say, if nothing else is told before.
+    untold_at_ns: Option<u64>,
 }
 
 impl Repeats {
@@ -85,6 +141,7 @@ impl Repeats {
         lines.age(now_ns);
         if lines.written == AT_ONCE {
             lines.left_out += 1;
+            self.untold_at_ns = earliest(self.untold_at_ns, lines.since_ns);
             return None;
         }
         if lines.written == 0 {
@@ -98,15 +155,38 @@ impl Repeats {
     /// now.
     pub(crate) fn take_untold(&mut self, now_ns: u64) -> Vec<(&'static str, u64)> {
         let mut untold = Vec::new();
+        if self.untold_at_ns.is_none_or(|at| now_ns < at) {
+            return untold;
+        }
+        self.untold_at_ns = None;
         for cause in Cause::ALL {
             let lines = &mut self.lines[cause as usize];
             lines.age(now_ns);
             if lines.left_out > 0 && lines.written < AT_ONCE {
+                if lines.written == 0 {
+                    lines.since_ns = now_ns;
+                }
                 lines.written += 1;
                 untold.push((cause.name(), std::mem::take(&mut lines.left_out)));
+            } else if lines.left_out > 0 {
+                self.untold_at_ns = earliest(self.untold_at_ns, lines.since_ns);
             }
         }
         untold
+    }
+
+    /// All that was left out and no line has told yet: the source ends.
+    pub(crate) fn take_rest(&mut self) -> Vec<(&'static str, u64)> {
+        self.untold_at_ns = None;
+        let counts = Cause::ALL.into_iter().zip(&mut self.lines);
+        let counts =
+            counts.map(|(cause, lines)| (cause.name(), std::mem::take(&mut lines.left_out)));
+        counts.filter(|(_, left_out)| *left_out > 0).collect()
+    }
+
+    /// When [`Repeats::take_untold`] is to be called, on the monotonic clock.
+    pub(crate) const fn deadline(&self) -> Option<u64> {
+        self.untold_at_ns
     }
 }
 
@@ -114,15 +194,22 @@ impl Repeats {
     /// Lets no line be written for a while.
     pub(crate) fn fall_silent(&mut self, now_ns: u64) {
         self.lines = [Lines { written: AT_ONCE, since_ns: now_ns, left_out: 0 }; Cause::COUNT];
+        self.untold_at_ns = None;
     }
 
-    /// Whether all lines are written, and so long ago that none counts any more.
+    /// Whether no line was left out, and all lines were written so long ago that none counts now.
     pub(crate) fn is_quiet(&mut self, now_ns: u64) -> bool {
         self.lines.iter_mut().all(|lines| {
             lines.age(now_ns);
             lines.written == 0 && lines.left_out == 0
         })
     }
+}
+
+/// The earlier of this moment and the one at which a line written at `since_ns` counts no more.
+fn earliest(moment: Option<u64>, since_ns: u64) -> Option<u64> {
+    let other = since_ns + ONE_MORE_NS;
+    Some(moment.map_or(other, |moment| moment.min(other)))
 }
 
 impl Lines {
@@ -150,9 +237,28 @@ mod tests {
         assert_eq!(repeats.tell(5 + ONE_MORE_NS, Cause::Garbled), Some(991));
         assert_eq!(repeats.tell(6 + ONE_MORE_NS, Cause::Garbled), None);
         assert_eq!(repeats.take_untold(7 + ONE_MORE_NS), [], "not yet");
+        assert_eq!(repeats.deadline(), Some(5 + 2 * ONE_MORE_NS));
         assert_eq!(repeats.take_untold(5 + 2 * ONE_MORE_NS), [("skipped", 1)]);
+        assert_eq!(repeats.deadline(), None);
         assert_eq!(repeats.take_untold(5 + 9 * ONE_MORE_NS), [], "once");
         assert_eq!(repeats.tell(21 * ONE_MORE_NS, Cause::Garbled), Some(0));
+    }
+
+    #[test]
+    fn the_end_tells_all_that_was_left_out() {
+        let mut repeats = Repeats::default();
+        for _ in 0..1_000 {
+            repeats.tell(5, Cause::Garbled);
+            repeats.tell(5, Cause::NotSent);
+        }
+        let rest = [("skipped", 990), ("not sent, and given back", 990)];
+        assert_eq!(repeats.take_rest(), rest);
+        assert_eq!((repeats.take_rest(), repeats.deadline()), (Vec::new(), None));
+    }
+
+    #[test]
+    fn each_cause_has_its_own_place() {
+        assert!(Cause::ALL.iter().enumerate().all(|(at, cause)| *cause as usize == at));
     }
 
     #[test]

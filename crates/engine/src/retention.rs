@@ -143,13 +143,21 @@ pub(crate) fn open_store(
         segment_bytes_max: settings.segment_bytes.max(SEGMENT_BYTES_MAX).min(segment_max),
     };
     let path = settings.store_path();
-    network::check(&path, settings.allow_network_store)?;
+    let doubt = network::check(&path, settings.allow_network_store)?;
     let opened = FileStore::open_for(&settings.folder(), &path, options, now_ns);
     let (mut store, recovered) = opened?;
+    if let Some(why) = doubt {
+        // Of a store that is open: a store that fails to open is tried again and again.
+        let store = path.display();
+        tracing::warn!(%store, why, "the store may lie on a network file system");
+    }
+    // At most once a segment, each of which is larger than the last up to a limit: 64 MiB, unless
+    // `retention.bytes_max` asks for less.
     store.report_to(|error| {
         tracing::warn!(%error, "the next segment of a store cannot be made beforehand");
     });
     if recovered.cut_bytes > 0 {
+        // Once: it is cut now.
         let cut_bytes = recovered.cut_bytes;
         tracing::warn!(path = %path.display(), cut_bytes, "an unfinished batch was cut");
     }
@@ -162,6 +170,7 @@ pub(crate) fn open_store(
             bytes_max: keep.bytes_max,
             when_full: keep.when_full(),
         };
+        // At most once a segment, as above.
         store.retain(retention, now_ns, |error| {
             tracing::error!(%error, "old segments stay where they are");
         });

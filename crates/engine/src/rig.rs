@@ -111,7 +111,8 @@ impl Rig {
     /// Where it stands.
     #[must_use]
     pub fn look(&self) -> Seen {
-        let next_deadline = self.slot.deadline();
+        // Without a connection it is the worker that looks at the slot.
+        let next_deadline = if self.slot.up { self.slot.deadline() } else { None };
         let link = self.link();
         let session = &link.desk.session;
         Seen {
@@ -146,12 +147,14 @@ impl Rig {
         Ok(self.link().turn(&self.slot.shared.queue, || now)?.again)
     }
 
-    /// Does what is due.
+    /// Does what is due, with at most as many messages as a turn takes. If some are left, a turn
+    /// goes on with those of the queue ([`Seen::waits`]), and another tick with those that wait for
+    /// the application ([`Seen::next_deadline`]).
     ///
     /// # Errors
     /// As [`Rig::attach`].
     pub fn tick(&mut self, now: Now) -> Result<(), Ended> {
-        Ok(self.slot.tick(now)?)
+        Ok(self.slot.tick(now).map(drop)?)
     }
 
     /// Sends one application message, or puts it into the queue.

@@ -125,8 +125,17 @@ impl SimulatedSession {
 
     /// Does what is due: heartbeats, ends of waits.
     pub fn tick(&mut self, now: Now) {
-        let ticked = self.link().tick(now, &self.shared.queue);
-        self.settle(now, ticked);
+        loop {
+            let mut link = self.link();
+            let ticked = link.tick(now, &self.shared.queue);
+            let offers_more = link.desk.offers_more(now);
+            drop(link);
+            let goes_on = ticked.as_ref().is_ok_and(|sends_more| *sends_more || offers_more);
+            self.settle(now, ticked.map(drop));
+            if !goes_on {
+                return;
+            }
+        }
     }
 
     /// Sends an application message, as [`crate::SessionHandle::send`] does.

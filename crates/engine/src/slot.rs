@@ -130,8 +130,11 @@ pub(crate) struct Slot {
     closing: bool,
     /// The window in which the connection came up.
     window: Option<Interval>,
-    /// When the first message that waits for a logon expires, on the monotonic clock.
+    /// When the messages that wait without a connection are looked at again, on the monotonic
+    /// clock: the first one expires, or not all of them had their turn.
     expires_at: Option<u64>,
+    /// When lines that were left out are told while there is no connection.
+    untold_at: Option<u64>,
     reopening: Reopening,
     /// Logons of the session when the connection came up.
     logons: u64,
@@ -154,6 +157,7 @@ impl Slot {
             closing,
             window,
             expires_at,
+            untold_at: None,
             reopening: Reopening::default(),
             read_closed: false,
             due: false,
@@ -195,6 +199,7 @@ impl Slot {
         if std::mem::replace(&mut self.closing, true) {
             return Ok(());
         }
+        // Once a window: outside of it no connection is taken.
         tracing::info!(session = %self.shared.id, "logging out: the window has closed");
         link.desk.send_queued(now, &self.shared.queue);
         if link.logout(now, "the session is closed by its schedule")? {
@@ -206,17 +211,22 @@ impl Slot {
     /// Sees to the store, and to the messages that wait, while there is no connection.
     fn look_at_store(&mut self, now: Now) -> Result<(), Down> {
         let mut link = self.shared.link.lock().map_err(|_| Down::Panicked)?;
+        link.desk.tell_untold(now);
+        self.untold_at = link.desk.untold_deadline();
         if link.desk.has_failed() {
             return Err(Down::Store(StoreError::Poisoned));
         }
+        let mut left = link.desk.options.turn_messages_max;
         match self.shared.offline {
             Offline::Refuse => Ok(()),
             Offline::Store => {
-                link.desk.send_queued(now, &self.shared.queue);
+                link.desk.send_some(now, &self.shared.queue, &mut left);
+                // Some may be left.
+                self.expires_at = (left == 0).then_some(now.monotonic_ns);
                 link.flush(now)
             }
             Offline::Queue => {
-                link.desk.expire_queued(now);
+                link.desk.expire_queued(now, &mut left);
                 link.desk.keep_queued(now, &self.shared.queue).map_err(Down::Store)?;
                 self.expires_at = link.desk.queue_deadline(now);
                 Ok(())
@@ -264,25 +274,27 @@ impl Slot {
         }
     }
 
-    pub(crate) fn tick(&mut self, now: Now) -> Result<(), Down> {
+    /// Does what is due. Returns whether a turn is to follow at once.
+    pub(crate) fn tick(&mut self, now: Now) -> Result<bool, Down> {
         self.look_at_schedule(now)?;
         let mut link = self.shared.link.lock().map_err(|_| Down::Panicked)?;
-        if link.desk.next_deadline().is_some_and(|at| now.monotonic_ns >= at) {
-            link.tick(now, &self.shared.queue)?;
-        }
-        Ok(())
+        let is_due = link.desk.next_deadline().is_some_and(|at| now.monotonic_ns >= at);
+        if is_due { link.tick(now, &self.shared.queue) } else { Ok(false) }
     }
 
     /// When this slot has something to do even if no byte comes.
     pub(crate) fn deadline(&self) -> Option<u64> {
-        match &self.dial {
-            _ if self.failed => self.reopening.deadline(),
-            Some(Dial { state: DialState::At(_), .. }) if !self.is_enabled() => self.expires_at,
-            Some(Dial { state: DialState::At(at), .. }) => Some(*at),
+        let of_dial = match &self.dial {
+            _ if self.failed => return self.reopening.deadline(),
+            _ if self.up => {
+                let link = self.lock();
+                return link.desk.next_deadline().into_iter().chain(self.look_at).min();
+            }
+            Some(Dial { state: DialState::At(at), .. }) if self.is_enabled() => Some(*at),
             Some(Dial { state: DialState::Connecting(_, until), .. }) => Some(*until),
-            _ if !self.up => self.expires_at,
-            _ => self.lock().desk.next_deadline().into_iter().chain(self.look_at).min(),
-        }
+            _ => None,
+        };
+        [of_dial, self.expires_at, self.untold_at].into_iter().flatten().min()
     }
 
     /// Takes a connection that is established; `registry` is that of a worker that waits.
@@ -308,6 +320,9 @@ impl Slot {
                 () => "the session is logged out by its operator",
             };
             link.desk.refused_connection(now, why);
+            let untold_at = link.desk.untold_deadline();
+            drop(link);
+            self.untold_at = untold_at;
             return Ok(());
         }
         if let Some((registry, token)) = registry {
@@ -401,16 +416,11 @@ impl Slot {
             Down::Io(error) if self.up => self.lock().desk.tell_broken(now, error),
             Down::Io(error) => {
                 if !std::mem::replace(&mut self.warned, true) {
-                    tracing::warn!(session = %self.shared.id, %error, "connection failed");
+                    self.lock().desk.tell_unconnected(now, error);
                 }
             }
             Down::Store(error) => self.lock().desk.fail(error),
-            Down::Panicked => {
-                let seq = self.lock().desk.handled();
-                let what =
-                    "panicked: the connection ends; the last message counts, and is not repeated";
-                tracing::error!(session = %self.shared.id, seq, what);
-            }
+            Down::Panicked => self.lock().desk.tell_panicked(now),
         }
         let reason = why.reason();
         if matches!(why, Down::Store(_) | Down::Panicked) {
@@ -447,8 +457,9 @@ impl Slot {
         if matches!(why, Down::Panicked) {
             link.desk.abandon();
         }
-        let has_failed = link.desk.has_failed();
+        let (has_failed, untold_at) = (link.desk.has_failed(), link.desk.untold_deadline());
         drop(link);
+        self.untold_at = untold_at;
         if has_failed && !std::mem::replace(&mut self.failed, true) {
             // With the last that it was given.
             self.reopening.plan(now.monotonic_ns);
@@ -480,6 +491,11 @@ impl Slot {
         }
         // Connected, but not logged on: nothing to wait for.
         Err(Down::Session(Disconnect::Operator))
+    }
+
+    /// The engine ends: tells how many lines were left out.
+    pub(crate) fn tell_rest(&self) {
+        self.lock().desk.tell_rest();
     }
 
     pub(crate) fn outcome(&self, was_up: bool) -> SessionOutcome {

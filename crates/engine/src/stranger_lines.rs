@@ -3,7 +3,7 @@
 //! Invariants: each address has a bound of its own, so that one which floods the log hides no
 //! other; all together have one too, so that many addresses are no way around it.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 
 use crate::clock;
@@ -16,6 +16,8 @@ const ADDRESSES_MAX: usize = 1_000;
 const AT_ONCE: u64 = 100;
 /// Time after which one more line may be written.
 const ONE_MORE_NS: u64 = 100_000_000;
+/// Time after which a line tells what was left out, if no other line has.
+const UNTOLD_NS: u64 = 10_000_000_000;
 
 /// Lines about strangers: by address, or /64 network of IPv6.
 #[derive(Default)]
@@ -26,15 +28,48 @@ pub(crate) struct Lines {
     full_at_ns: u64,
     /// Lines left out for the bound of all, since the last one.
     left_out: u64,
+    /// When [`Lines::take_untold`] is to be called, on the monotonic clock.
+    untold_at_ns: Option<u64>,
 }
 
 impl Lines {
     /// Whether a line about this address may be written; if so, how many were left out before.
     pub(crate) fn tell(&mut self, address: Option<IpAddr>, cause: Cause) -> Option<u64> {
-        self.tell_at(clock::monotonic_ns(), address, cause)
+        let now_ns = clock::monotonic_ns();
+        self.tell_at(now_ns, address, cause)
     }
 
     fn tell_at(&mut self, now_ns: u64, address: Option<IpAddr>, cause: Cause) -> Option<u64> {
+        let told = self.counted(now_ns, address, cause);
+        if told.is_none() {
+            self.untold_at_ns.get_or_insert(now_ns + UNTOLD_NS);
+        }
+        told
+    }
+
+    /// When what was left out is to be told, on the monotonic clock.
+    pub(crate) const fn deadline(&self) -> Option<u64> {
+        self.untold_at_ns
+    }
+
+    /// What was left out and no line has told yet, as (cause, count): that of all addresses
+    /// together, so that their number makes no more lines.
+    pub(crate) fn take_untold(&mut self) -> Vec<(&'static str, u64)> {
+        self.untold_at_ns = None;
+        let mut counts = BTreeMap::new();
+        for lines in self.of.values_mut().chain([&mut self.others]) {
+            for (what, left_out) in lines.take_rest() {
+                *counts.entry(what).or_default() += left_out;
+            }
+        }
+        let left_out = std::mem::take(&mut self.left_out);
+        if left_out > 0 {
+            counts.insert("lines of all kinds", left_out);
+        }
+        counts.into_iter().collect()
+    }
+
+    fn counted(&mut self, now_ns: u64, address: Option<IpAddr>, cause: Cause) -> Option<u64> {
         let full_at_ns = self.full_at_ns.max(now_ns) + ONE_MORE_NS;
         if full_at_ns > now_ns + AT_ONCE * ONE_MORE_NS {
             self.left_out += 1;
@@ -88,5 +123,20 @@ mod tests {
         let same_network = "2001:db8::2:1".parse().unwrap();
         assert_eq!(lines.tell_at(0, Some(same_network), Cause::Refused), None);
         assert_eq!(lines.tell_at(0, Some(other), Cause::Refused), Some(0));
+    }
+
+    #[test]
+    fn what_was_left_out_of_all_addresses_is_told_together_and_leaves_room_for_others() {
+        let mut lines = Lines::default();
+        assert_eq!(lines.deadline(), None);
+        for n in 0..10 {
+            let address = Some(IpAddr::V4(Ipv4Addr::from(n)));
+            let told = (0..11).map(|_| lines.tell_at(SECOND_NS, address, Cause::Garbled));
+            assert_eq!(told.flatten().count(), 10);
+        }
+        assert_eq!(lines.deadline(), Some(SECOND_NS + UNTOLD_NS));
+        assert_eq!(lines.take_untold(), [("lines of all kinds", 1), ("skipped", 9)]);
+        assert_eq!((lines.take_untold(), lines.deadline()), (Vec::new(), None));
+        assert!(lines.of.values_mut().all(|lines| lines.is_quiet(u64::MAX)), "forgotten in time");
     }
 }

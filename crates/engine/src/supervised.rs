@@ -9,7 +9,7 @@ use crate::clock;
 use crate::repeats::{Cause, Repeats};
 use crate::settings::ThreadLost;
 
-/// Pause before a thread that has failed goes on, so that one which always does is no spinner.
+/// Pause before a thread that has failed goes on: one that fails every time must not use up a CPU.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// Runs what a thread is for. `run` goes on after a panic, or an error of the system, from what it
@@ -18,7 +18,13 @@ pub(crate) fn supervise<T>(lost: ThreadLost, mut run: impl FnMut() -> io::Result
     let mut lines = Repeats::default();
     loop {
         let error = match catch_unwind(AssertUnwindSafe(&mut run)) {
-            Ok(Ok(done)) => return done,
+            Ok(Ok(done)) => {
+                for (_, left_out) in lines.take_rest() {
+                    let name = thread::current().name().unwrap_or("?").to_owned();
+                    tracing::warn!(name, left_out, "lines about lost threads were left out");
+                }
+                return done;
+            }
             Ok(Err(error)) => Some(error),
             Err(_) => None,
         };

@@ -170,6 +170,7 @@ impl Creator {
         let set = shared.wake.set(Box::new(move || bell.wake()));
         assert!(set.is_ok(), "a session has one worker");
         self.registry.add(&shared);
+        // At most `created_sessions_max` times.
         tracing::info!(session = %shared.id, "made from a template");
         let (sub_ids, check_sum) = (Arc::clone(&shared.id.sub_ids), shared.check_sum());
         mailbox.post(Command::Add(Box::new(Slot::new(shared, None))));

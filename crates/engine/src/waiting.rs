@@ -30,7 +30,7 @@ const MUST_CLOSE: usize = 1 << (usize::BITS - 1);
 /// What waits in one session, as it was known after its last turn.
 #[derive(Debug, Default)]
 pub(crate) struct Waiting {
-    /// With the mark: it falls to one connection, in which something waits.
+    /// Bytes that wait; the highest bit marks the session that must close to free memory.
     bytes: AtomicUsize,
     total: Arc<WaitingTotal>,
 }
@@ -44,7 +44,7 @@ impl Waiting {
         self.bytes.load(Ordering::Relaxed) & !MUST_CLOSE
     }
 
-    /// So many bytes wait in this session. Answers whether all sessions hold more than they may.
+    /// So many bytes wait in this session. Returns whether all sessions hold more than they may.
     pub(crate) fn note(&self, bytes: usize) -> bool {
         // In the steady state nothing waits behind a turn, and no counter is written.
         if bytes != self.bytes() {

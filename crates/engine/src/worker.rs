@@ -198,11 +198,16 @@ impl Worker {
             if slot.up {
                 down(slot, &Down::Session(Disconnect::Operator), now, self.poll.registry());
             }
+            // Whoever listens to events may panic.
+            let _ = guarded(slot, |slot| {
+                slot.tell_rest();
+                Ok(())
+            });
         }
         outcomes
     }
 
-    /// One round over commands, ready sockets and timers; answers whether anything happened.
+    /// One round over commands, ready sockets and timers; returns whether anything happened.
     pub(crate) fn run_once(&mut self, may_wait: bool) -> bool {
         if may_wait {
             return self.round(true);
@@ -356,8 +361,10 @@ impl Worker {
         self.deadline = u64::MAX;
         for i in 0..self.slots.len() {
             if self.slots[i].up {
-                if let Err(why) = guarded(&mut self.slots[i], |slot| slot.tick(now)) {
-                    self.down(i, &why);
+                match guarded(&mut self.slots[i], |slot| slot.tick(now)) {
+                    Ok(true) => self.call(i),
+                    Ok(false) => {}
+                    Err(why) => self.down(i, &why),
                 }
                 self.note_deadline(i);
             } else if self.stop.is_none() {
@@ -377,7 +384,8 @@ impl Worker {
                     let was_up = self.slots[slot].up;
                     let attach = |slot: &mut Slot| slot.attach(now, stream, &read, registry);
                     match guarded(&mut self.slots[slot], attach) {
-                        Ok(()) if was_up => {}
+                        // It was refused, and the line about it may be left out and told later.
+                        Ok(()) if was_up => self.note_deadline(slot),
                         Ok(()) => {
                             self.note_deadline(slot);
                             self.ready(slot);

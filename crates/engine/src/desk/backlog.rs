@@ -275,13 +275,15 @@ impl Backlog {
     }
 
     /// Takes from the store, if it is to be read, what waits there. What was sent and not committed
-    /// waits again, and so does what the store has not committed.
+    /// waits again, and so does what the store has not committed. Returns how many records of the
+    /// store are no messages.
     pub(super) fn restore(
         &mut self,
         store: Option<&mut dyn Store>,
         takers: Takers,
-    ) -> Result<(), StoreError> {
+    ) -> Result<u64, StoreError> {
         let (mut bytes, mut kept, mut next_ticket) = (Vec::new(), VecDeque::new(), 1);
+        let mut damaged = 0;
         if let Some(store) = store {
             while let Some(found) = store.queued(next_ticket)? {
                 next_ticket = found.seq + 1;
@@ -291,7 +293,7 @@ impl Backlog {
                 let fields = found.bytes.strip_prefix(b"35=");
                 let end = fields.and_then(|fields| fields.iter().position(|byte| *byte == 1));
                 let (Some(fields), Some(end)) = (fields, end) else {
-                    tracing::error!(ticket = found.seq, "what waits in the store is no message");
+                    damaged += 1;
                     continue;
                 };
                 queue::put(&mut bytes, &fields[..end], &fields[end + 1..]);
@@ -316,7 +318,7 @@ impl Backlog {
         // A ticket that was used is not used again, whoever has seen it.
         self.next_ticket = next_ticket.max(self.next_ticket);
         (self.kept, self.gone) = (kept, None);
-        Ok(())
+        Ok(damaged)
     }
 }
 

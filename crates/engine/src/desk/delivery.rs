@@ -100,10 +100,13 @@ impl Desk {
         }
     }
 
-    /// Offers the messages again that wait for the application, as far as it takes them.
-    pub(crate) fn offer_again(&mut self, now: Now) -> Result<(), Down> {
-        while self.postponed.deadline().is_some_and(|at| now.monotonic_ns >= at) {
+    /// Offers the messages again that wait for the application, as far as it takes them, and at
+    /// most `left` of them, which are counted down. [`Postponed::deadline`] is over if some are
+    /// left.
+    pub(crate) fn offer_again(&mut self, now: Now, left: &mut u32) -> Result<(), Down> {
+        while *left > 0 && self.offers_more(now) {
             let Some(first) = self.postponed.messages.front() else { break };
+            *left -= 1;
             let (bytes, fate) = (first.bytes.clone(), first.fate);
             let mut index = std::mem::take(&mut self.held_index);
             // It was whole and sound when it came.
@@ -126,6 +129,11 @@ impl Desk {
             }
         }
         Ok(())
+    }
+
+    /// Whether messages are to be offered again now.
+    pub(crate) fn offers_more(&self, now: Now) -> bool {
+        self.postponed.deadline().is_some_and(|at| now.monotonic_ns >= at)
     }
 
     fn next_offer_ns(&self, now: Now) -> u64 {

@@ -10,7 +10,7 @@ use super::delivery::Postponed;
 use crate::engine::asked_to_reset;
 use crate::mask::masked;
 use crate::queue::SendQueue;
-use crate::repeats::Cause;
+use crate::repeats::tell;
 use crate::replay::Replay;
 
 impl Desk {
@@ -80,8 +80,8 @@ impl Desk {
 
     /// The next numbers with which a new process goes on.
     pub(crate) fn kept_numbers(&self) -> (u64, u64) {
-        // What the application has not taken yet is asked for again after a crash, unless it is of
-        // a numbering to which nothing leads back.
+        // After a crash, messages that the application has not taken yet are asked for again. While
+        // a reset is awaited they cannot be: their numbers are no longer valid.
         let postponed = self.postponed.first_seq().filter(|_| !self.session.awaits_reset());
         let next_in = postponed.unwrap_or_else(|| self.session.stored_num_in());
         (next_in, self.session.next_num_out())
@@ -97,7 +97,15 @@ impl Desk {
         let missing = std::mem::take(&mut self.replay.missing);
         if missing > 0 && self.options.keep_outbound {
             self.counters.not_stored += missing;
-            tell!(self, now, Resend, warn, missing, "not in the store, filled as a gap");
+            tell!(
+                self.repeats,
+                now.monotonic_ns,
+                Resend,
+                warn,
+                session = display(self.id()),
+                missing,
+                "not in the store, filled as a gap"
+            );
         }
     }
 
@@ -109,23 +117,32 @@ impl Desk {
     /// Goes on from what another process has left in the store.
     pub(super) fn refresh(&mut self, now: Now) -> Result<(), StoreError> {
         self.store.refresh()?;
-        self.resume()?;
+        self.resume(now)?;
         self.open_window(now);
         Ok(())
     }
 
-    fn resume(&mut self) -> Result<(), StoreError> {
+    fn resume(&mut self, now: Now) -> Result<(), StoreError> {
         let Numbers { next_in, next_out, .. } = self.store.numbers();
         self.stored = (next_in, next_out);
         if self.stored != (self.session.next_num_in(), self.session.next_num_out()) {
-            tracing::info!(session = %self.id(), next_in, next_out, "numbers of the store taken");
+            tell!(
+                self.repeats,
+                now.monotonic_ns,
+                Numbers,
+                info,
+                session = display(self.id()),
+                next_in,
+                next_out,
+                "numbers of the store taken"
+            );
             self.session.set_next_num_in(next_in);
             self.session.set_next_num_out(next_out);
             if next_in == 1 && asked_to_reset(&mut self.store) {
                 self.session.reset_at_next_logon();
             }
         }
-        self.restore_queued()
+        self.restore_queued(now)
     }
 
     /// Whether the store has failed: the link must go down, and the store be opened again.
@@ -155,15 +172,22 @@ impl Desk {
         if self.panicked {
             self.renew()?;
         }
-        self.resume()?;
+        self.resume(now)?;
         if self.store.failure().is_some_and(|failure| failure.is_too_large) {
             // Or it would fail at the same message again.
             self.returns.get_or_insert(SendError::Failed);
         }
         self.store.go_on();
-        tracing::info!(session = %self.id(), "the session is ready again");
+        tell!(
+            self.repeats,
+            now.monotonic_ns,
+            Store,
+            info,
+            session = display(self.id()),
+            "the session is ready again"
+        );
         if self.panicked || (was_ahead && had != self.stored) {
-            self.tell_undone(had);
+            self.tell_undone(now, had);
         }
         // Behind the call, which may panic once more.
         self.panicked = false;

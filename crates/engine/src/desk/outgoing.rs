@@ -9,6 +9,7 @@ use super::Desk;
 use super::backlog::{Left, Takers};
 use crate::handle::Sent;
 use crate::queue::{self, SendQueue};
+use crate::repeats::tell;
 use crate::settings::{Offline, Unsent};
 
 const MS: u64 = 1_000_000;
@@ -67,9 +68,51 @@ impl Desk {
         self.pause_until_ns = (pause_ns > 0).then(|| now.monotonic_ns + pause_ns);
     }
 
-    /// Sends or stores what other threads handed over, as far as the session takes it now.
+    /// Sends or stores all that other threads handed over, as far as the session takes it now:
+    /// before a direct send or a Logout(5), which must not overtake it.
     pub(crate) fn send_queued(&mut self, now: Now, queue: &SendQueue) {
-        // Over it is over, whether anything can be sent or not.
+        self.send_some(now, queue, &mut { u32::MAX });
+    }
+
+    /// Sends or stores what other threads handed over, as far as the session takes it now, and at
+    /// most `left` messages, which are counted down. If some are left, [`Desk::sends_more`].
+    #[inline(always)]
+    pub(crate) fn send_some(&mut self, now: Now, queue: &SendQueue, left: &mut u32) {
+        // Most turns find nothing: they pay for no more than this look.
+        if self.pause_until_ns.is_some() || !self.backlog.is_empty() || queue.is_pending() {
+            self.send_waiting(now, queue, left);
+        }
+    }
+
+    /// Sends from the queue before anything else if the last turn left it in the middle. Returns
+    /// whether it did.
+    #[inline(always)]
+    pub(crate) fn begin_with_queue(&mut self, now: Now, queue: &SendQueue, left: &mut u32) -> bool {
+        if self.queue_first {
+            self.send_waiting(now, queue, left);
+        }
+        self.queue_first
+    }
+
+    /// Sends from the queue at the end of a turn. One that began with it lets the next turn begin
+    /// with what has come in.
+    #[inline(always)]
+    pub(crate) fn end_with_queue(
+        &mut self,
+        now: Now,
+        queue: &SendQueue,
+        left: &mut u32,
+        began_with_queue: bool,
+    ) {
+        self.send_some(now, queue, left);
+        if began_with_queue {
+            self.queue_first = false;
+        }
+    }
+
+    #[inline(never)]
+    fn send_waiting(&mut self, now: Now, queue: &SendQueue, left: &mut u32) {
+        // The pause after a logon ends at its time, even if nothing can be sent then.
         self.pause_until_ns = self.pause_until_ns.filter(|until| now.monotonic_ns < *until);
         let stores = self.stores() && !self.holds;
         if !stores && self.must_wait() {
@@ -78,12 +121,17 @@ impl Desk {
         if self.has_failed() || (self.backlog.is_empty() && !queue.is_pending()) {
             return;
         }
-        self.expire_queued(now);
+        self.expire_queued(now, left);
         let mut refused = Vec::new();
         while let Some(message) = self.backlog.first_of(queue) {
+            if *left == 0 {
+                self.queue_first = true;
+                break;
+            }
             if self.out.bytes().len() > self.options.queued_bytes_max {
                 break;
             }
+            *left -= 1;
             let (msg_type, body) = (message.msg_type, message.body);
             let (session, out) = (&mut self.session, &mut self.out);
             let fill = |b: &mut Body<'_>| _ = b.fields(body);
@@ -130,7 +178,7 @@ impl Desk {
         self.journal(now)
     }
 
-    /// Takes a message into the queue, and into the store if it waits for a logon. Answers how many
+    /// Takes a message into the queue, and into the store if it waits for a logon. Returns how many
     /// bytes wait then.
     pub(crate) fn queue(
         &mut self,
@@ -152,29 +200,45 @@ impl Desk {
     }
 
     /// Takes from the store what waits there.
-    pub(crate) fn restore_queued(&mut self) -> Result<(), StoreError> {
+    pub(crate) fn restore_queued(&mut self, now: Now) -> Result<(), StoreError> {
         let takers = match self.options.refresh_on_logon {
             true => Takers::Others,
             false => Takers::Own,
         };
         if self.options.offline == Offline::Queue {
-            return self.backlog.restore(Some(&mut self.store), takers);
+            let damaged = self.backlog.restore(Some(&mut self.store), takers)?;
+            if damaged > 0 {
+                let why = "what waits in the store is no message";
+                tell!(
+                    self.repeats,
+                    now.monotonic_ns,
+                    Store,
+                    error,
+                    session = display(self.id()),
+                    damaged,
+                    why
+                );
+            }
+            return Ok(());
         }
         self.backlog.restore(None, takers)?;
         if self.store.queued(1)?.is_some() {
             let why = "messages wait in the store, and are not sent without offline = \"queue\"";
-            tracing::warn!(session = %self.id(), why);
+            tell!(self.repeats, now.monotonic_ns, NotSent, warn, session = display(self.id()), why);
         }
         Ok(())
     }
 
-    /// Gives back what has waited for a logon longer than it may.
-    pub(crate) fn expire_queued(&mut self, now: Now) {
+    /// Gives back what has waited for a logon longer than it may: at most `left` messages, which
+    /// are counted down. [`Desk::queue_deadline`] is over if some are left.
+    pub(crate) fn expire_queued(&mut self, now: Now, left: &mut u32) {
         let mut expired = Vec::new();
-        while self.queue_deadline(now).is_some_and(|at| at <= now.monotonic_ns)
-            && let Some(left) = self.backlog.take_first()
+        while *left > 0
+            && self.queue_deadline(now).is_some_and(|at| at <= now.monotonic_ns)
+            && let Some(message) = self.backlog.take_first()
         {
-            expired.push((left, SendError::Expired));
+            *left -= 1;
+            expired.push((message, SendError::Expired));
         }
         self.give_back(now, expired);
     }
@@ -190,13 +254,21 @@ impl Desk {
                 messages.extract_if(.., |(left, _)| left.is_kept()).map(|(left, _)| left).collect();
             if !kept.is_empty() {
                 let (count, why) = (kept.len(), "not given back: the store has failed");
-                tracing::error!(session = %self.id(), count, why);
+                tell!(
+                    self.repeats,
+                    now.monotonic_ns,
+                    NotSent,
+                    error,
+                    session = display(self.id()),
+                    count,
+                    why
+                );
             }
             self.backlog.put_back(kept);
         }
         for (left, why) in messages {
+            self.tell_unsent(now, why);
             let id = &self.session.config().id;
-            tracing::warn!(session = %id, %why, "not sent, and given back");
             self.application.on_unsent(id, &left.msg_type, &left.body, why);
         }
     }
@@ -282,7 +354,15 @@ impl Desk {
         let bytes = self.backlog.uncommitted().0.len();
         if bytes > 0 {
             let why = "sent as the store failed: comes back when it is open again";
-            tracing::error!(session = %self.id(), bytes, why);
+            tell!(
+                self.repeats,
+                now.monotonic_ns,
+                NotSent,
+                error,
+                session = display(self.id()),
+                bytes,
+                why
+            );
         }
     }
 }

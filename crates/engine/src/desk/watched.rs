@@ -52,6 +52,8 @@ impl Watched {
 
     fn fail_after(&mut self, numbers: Numbers, error: &StoreError) {
         if self.failure.is_none() {
+            // Bounded by time: the store fails again only once it was opened again, which is tried
+            // at most once a second.
             tracing::error!(session = %self.id, %error, "store failed");
             let is_too_large = matches!(error, StoreError::TooLarge { .. });
             self.failure = Some(Failure { numbers, is_too_large });

@@ -10,9 +10,12 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::thread::{self, JoinHandle};
 
+use tracing::field::display;
 use transfix_codec::Timestamp;
-
 use transfix_store::compress;
+
+use crate::clock;
+use crate::repeats::{Repeats, tell};
 
 const HOUR_NS: i64 = 3_600_000_000_000;
 /// Lines are handed to the system in pieces of about this size.
@@ -61,8 +64,12 @@ pub(super) struct LogFile {
     lost: u64,
     /// The last write failed.
     ails: bool,
-    compressing: Vec<JoinHandle<()>>,
+    compressing: Vec<JoinHandle<Result<(), NotCompressed>>>,
+    repeats: Repeats,
 }
+
+/// A closed file that stays as it is, and why.
+type NotCompressed = (PathBuf, io::Error);
 
 impl LogFile {
     /// Goes on with the file if there is one.
@@ -72,8 +79,19 @@ impl LogFile {
         let changed = changed.and_then(|time| Timestamp::try_from(time).ok());
         let period = changed.map_or(0, |time| rolling.period(time));
         let waiting = Vec::with_capacity(2 * PIECE_BYTES);
-        let (lines, lost, ails, compressing) = (0, 0, false, Vec::new());
-        Ok(Self { base, rolling, file, bytes, period, waiting, lines, lost, ails, compressing })
+        Ok(Self {
+            base,
+            rolling,
+            file,
+            bytes,
+            period,
+            waiting,
+            lines: 0,
+            lost: 0,
+            ails: false,
+            compressing: Vec::new(),
+            repeats: Repeats::default(),
+        })
     }
 
     /// Adds a line: the time, `label`, ` : ` and the text.
@@ -86,7 +104,11 @@ impl LogFile {
             self.write();
             if let Err(error) = self.roll() {
                 // It grows on; the next line tries again.
-                tracing::error!(file = %self.base.display(), %error, "log is not rolled");
+                let (file, now_ns) = (display(self.base.display()), clock::monotonic_ns());
+                tell!(
+                    self.repeats, now_ns, NotRolled, error,
+                    file = file, %error, "log is not rolled"
+                );
             }
         }
         self.period = period;
@@ -123,6 +145,11 @@ impl LogFile {
 
     /// Hands over what waits to the system.
     pub(super) fn write(&mut self) {
+        self.settle_compressed(false);
+        if self.repeats.deadline().is_some() {
+            let untold = self.repeats.take_untold(clock::monotonic_ns());
+            self.tell_counts(untold);
+        }
         if self.waiting.is_empty() {
             return;
         }
@@ -131,8 +158,11 @@ impl LogFile {
             Err(error) => {
                 self.lost += self.lines;
                 if !std::mem::replace(&mut self.ails, true) {
-                    let file = self.base.display();
-                    tracing::error!(%file, %error, "lines of the log are lost");
+                    let (file, now_ns) = (display(self.base.display()), clock::monotonic_ns());
+                    tell!(
+                        self.repeats, now_ns, NotLogged, error,
+                        file = file, %error, "lines of the log are lost"
+                    );
                 }
             }
         }
@@ -156,17 +186,32 @@ impl LogFile {
         let rolled = self.rolled_path(&current)?;
         fs::rename(&current, &rolled)?;
         (self.file, self.bytes) = open(&current)?;
-        self.compressing.retain(|thread| !thread.is_finished());
         if self.rolling.compresses {
-            let compress = move || {
-                if let Err(error) = compress::compress(&rolled) {
-                    tracing::error!(file = %rolled.display(), %error, "log is not compressed");
-                }
-            };
+            let compress = move || compress::compress(&rolled).map_err(|error| (rolled, error));
             let thread = thread::Builder::new().name("tfx-log-zstd".to_owned());
             self.compressing.push(thread.spawn(compress)?);
         }
         self.remove_oldest()
+    }
+
+    /// Looks what has become of files that were to be compressed; `waits` for those under way.
+    fn settle_compressed(&mut self, waits: bool) {
+        for thread in self.compressing.extract_if(.., |thread| waits || thread.is_finished()) {
+            if let Ok(Err((path, error))) = thread.join() {
+                let (file, now_ns) = (display(path.display()), clock::monotonic_ns());
+                tell!(
+                    self.repeats, now_ns, NotCompressed, error,
+                    file = file, %error, "log is not compressed"
+                );
+            }
+        }
+    }
+
+    fn tell_counts(&self, counts: Vec<(&'static str, u64)>) {
+        for (what, left_out) in counts {
+            let file = self.base.display();
+            tracing::warn!(%file, left_out, what, "lines about the log were left out");
+        }
     }
 
     /// A name behind those of all closed files with the same first second.
@@ -227,10 +272,9 @@ impl Drop for LogFile {
         self.write();
         // At once, even if a child process that was just started has the file as well.
         let _ = self.file.unlock();
-        for thread in self.compressing.drain(..) {
-            // It has told its error.
-            let _ = thread.join();
-        }
+        self.settle_compressed(true);
+        let rest = self.repeats.take_rest();
+        self.tell_counts(rest);
     }
 }
 

@@ -50,7 +50,7 @@ impl SessionLog {
         Ok(Self { lines, files, mask, line: Vec::new(), pause })
     }
 
-    /// Writes all that waits. Answers whether more came than should in one pause.
+    /// Writes all that waits. Returns whether more came than should in one pause.
     pub(super) fn write_all(&mut self) -> bool {
         let (waiting, capacity) = self.lines.fill();
         while let Some((time, kind)) = self.lines.pop(&mut self.line) {

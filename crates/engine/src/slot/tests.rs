@@ -1,6 +1,7 @@
 //! A slot with clocks that the test sets, and how long an initiator waits.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
 
 use transfix_codec::{FrameWriter, Precision, tag};
 use transfix_session::{BeginString, Role};
@@ -29,6 +30,27 @@ impl Application for Deaf {
     }
 }
 
+/// Takes messages while it is open, and counts them.
+#[derive(Clone, Default)]
+struct Office {
+    open: Arc<AtomicBool>,
+    taken: Arc<AtomicUsize>,
+}
+
+impl Application for Office {
+    fn on_message(
+        &mut self,
+        _: &transfix_codec::Message<'_>,
+        _: &mut SessionRef<'_>,
+    ) -> Result<(), BusinessReject> {
+        if !self.open.load(Ordering::Acquire) {
+            return Err(BusinessReject::not_available());
+        }
+        self.taken.fetch_add(1, Ordering::AcqRel);
+        Ok(())
+    }
+}
+
 fn session(role: Role) -> SessionSettings {
     let id = SessionId::new(BeginString::Fix44, "US", "THEM");
     let mut settings = SessionSettings::new(role, &id, "");
@@ -38,8 +60,59 @@ fn session(role: Role) -> SessionSettings {
 }
 
 fn shared(settings: &SessionSettings) -> Arc<Shared> {
+    shared_with(settings, Deaf)
+}
+
+fn shared_with(settings: &SessionSettings, application: impl Application + 'static) -> Arc<Shared> {
     let sessions = Arc::new(Sessions::new(Arc::new(RuleBook::default())));
-    Arc::new(open(settings, Box::new(Deaf), &sessions).unwrap())
+    Arc::new(open(settings, Box::new(application), &sessions).unwrap())
+}
+
+fn frame(now: Now, msg_type: &[u8], seq: u64, body: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut frame = FrameWriter::new(&mut out, b"FIX.4.4", msg_type);
+    frame.raw(b"49=THEM\x0156=US\x01");
+    frame.header_uint(tag::MSG_SEQ_NUM, seq);
+    frame.header_timestamp(tag::SENDING_TIME, now.utc, Precision::Millis);
+    frame.raw(body);
+    frame.finish().unwrap();
+    out
+}
+
+/// An acceptor with turns of five messages, which has received its Logon(A), and `orders` behind
+/// it.
+fn with_short_turns(
+    now: Now,
+    orders: u64,
+    application: impl Application + 'static,
+    change: impl FnOnce(&mut SessionSettings),
+) -> (Slot, MemoryStream) {
+    let mut settings = session(Role::Acceptor);
+    settings.turn_messages_max = 5;
+    settings.validate = false;
+    change(&mut settings);
+    let mut slot = Slot::new(shared_with(&settings, application), None);
+    let (near, far) = pipe(1 << 20);
+    let mut read = frame(now, b"A", 1, b"98=0\x01108=30\x01");
+    read.extend((2..orders + 2).flat_map(|seq| frame(now, b"D", seq, b"11=a\x01")));
+    slot.attach(now, Box::new(near), &read, None).unwrap();
+    (slot, far)
+}
+
+fn queue(slot: &Slot, count: usize) {
+    for _ in 0..count {
+        slot.shared.queue.push(b"D", |order| _ = order.str(tag::CL_ORD_ID, "q")).unwrap();
+    }
+}
+
+/// Messages that were sent from the queue since the last call.
+fn queued_and_sent(far: &mut MemoryStream) -> usize {
+    let mut all = Vec::new();
+    let mut buffer = [0; 4096];
+    while let Ok(n @ 1..) = far.read(&mut buffer) {
+        all.extend_from_slice(&buffer[..n]);
+    }
+    all.windows(6).filter(|bytes| *bytes == b"\x0111=q\x01").count()
 }
 
 /// An acceptor whose window is a day, from midnight to midnight.
@@ -53,12 +126,7 @@ fn logged_on(now: Now) -> (Slot, MemoryStream) {
     settings.schedule = Some(all_day);
     let mut slot = Slot::new(shared(&settings), None);
     let (near, far) = pipe(1 << 16);
-    let mut logon = Vec::new();
-    let mut frame = FrameWriter::new(&mut logon, b"FIX.4.4", b"A");
-    frame.raw(b"49=THEM\x0156=US\x0134=1\x01");
-    frame.header_timestamp(tag::SENDING_TIME, now.utc, Precision::Millis);
-    frame.raw(b"98=0\x01108=30\x01");
-    frame.finish().unwrap();
+    let logon = frame(now, b"A", 1, b"98=0\x01108=30\x01");
     slot.attach(now, Box::new(near), &logon, None).unwrap();
     while slot.turn().unwrap().again {}
     slot.tick(now).unwrap();
@@ -123,4 +191,112 @@ fn an_operator_does_not_wait_for_the_pause_of_refused_logons() {
     crate::SessionHandle { shared: Arc::clone(&slot.shared) }.log_on();
     assert!(tries(&mut slot));
     assert_eq!(slot.dial.as_ref().unwrap().refusals, 0);
+}
+
+#[test]
+fn lines_left_out_of_a_session_without_a_connection_are_told_in_time() {
+    let now = clock::now();
+    let poll = transfix_transport::Poll::new().unwrap();
+    let mut slot = Slot::new(shared(&session(Role::Acceptor)), None);
+    slot.shared.enabled.store(false, Ordering::Release);
+    for n in 0..11 {
+        assert_eq!(slot.deadline(), None, "{n} lines are written");
+        slot.attach(now, Box::new(pipe(64).0), &[], None).unwrap();
+    }
+    let at = slot.deadline().unwrap();
+    assert_eq!(at, now.monotonic_ns + 10 * SECOND);
+    slot.dial(Now { monotonic_ns: at, ..now }, poll.registry(), Token(0), true).unwrap();
+    assert_eq!(slot.deadline(), None, "it is told");
+}
+
+#[test]
+fn a_turn_takes_so_many_messages_of_the_queue_and_the_next_ones_the_rest() {
+    let (slot, mut far) = with_short_turns(clock::now(), 0, Deaf, |_| ());
+    while slot.turn().unwrap().again {}
+    queue(&slot, 23);
+    let mut turns = Vec::new();
+    loop {
+        let turn = slot.turn().unwrap();
+        turns.push(queued_and_sent(&mut far));
+        if !turn.again {
+            break;
+        }
+    }
+    assert_eq!(turns, [5, 5, 5, 5, 3], "without another event");
+}
+
+/// The counterparty sends without a pause: every other turn is the queue's.
+#[test]
+fn what_comes_in_does_not_keep_the_queue_from_being_sent_nor_the_other_way_round() {
+    let office = Office::default();
+    office.open.store(true, Ordering::Release);
+    let (slot, mut far) = with_short_turns(clock::now(), 99, office.clone(), |_| ());
+    queue(&slot, 100);
+    let mut sent = 0;
+    for turn in 1..40 {
+        assert!(slot.turn().unwrap().again);
+        sent += queued_and_sent(&mut far);
+        let taken = office.taken.load(Ordering::Acquire);
+        assert!(sent + taken <= 5 * turn, "{sent} and {taken} after {turn} turns");
+        assert!(sent.abs_diff(taken) <= 6, "{sent} and {taken} after {turn} turns");
+    }
+    while slot.turn().unwrap().again {}
+    sent += queued_and_sent(&mut far);
+    assert_eq!((sent, office.taken.load(Ordering::Acquire)), (100, 99));
+}
+
+#[test]
+fn a_tick_offers_so_many_messages_again_and_the_next_ones_the_rest() {
+    let (now, office) = (clock::now(), Office::default());
+    let (mut slot, _far) = with_short_turns(now, 17, office.clone(), |s| {
+        s.unavailable.retries = 9;
+        s.unavailable.delay_ms = 1_000;
+    });
+    while slot.turn().unwrap().again {}
+    office.open.store(true, Ordering::Release);
+    let later = Now { monotonic_ns: now.monotonic_ns + 20 * SECOND, ..now };
+    let mut ticks = Vec::new();
+    while slot.deadline().is_some_and(|at| at <= later.monotonic_ns) {
+        slot.tick(later).unwrap();
+        ticks.push(office.taken.load(Ordering::Acquire));
+    }
+    assert_eq!(ticks, [5, 10, 15, 17]);
+}
+
+#[test]
+fn a_tick_sends_so_many_messages_of_the_queue_and_turns_send_the_rest() {
+    let now = clock::now();
+    let (mut slot, mut far) = with_short_turns(now, 0, Deaf, |s| s.queue_pause_ms = 10_000);
+    while slot.turn().unwrap().again {}
+    queue(&slot, 12);
+    slot.turn().unwrap();
+    assert_eq!(queued_and_sent(&mut far), 0, "the pause after the logon");
+    let later = Now { monotonic_ns: now.monotonic_ns + 20 * SECOND, ..now };
+    assert!(slot.tick(later).unwrap(), "a turn is to follow");
+    let mut turns = vec![queued_and_sent(&mut far)];
+    while slot.turn().unwrap().again {
+        turns.push(queued_and_sent(&mut far));
+    }
+    turns.push(queued_and_sent(&mut far));
+    assert_eq!(turns, [5, 5, 2]);
+}
+
+#[test]
+fn a_look_stores_so_many_messages_without_a_connection_and_the_next_ones_the_rest() {
+    let (now, poll) = (clock::now(), transfix_transport::Poll::new().unwrap());
+    let mut settings = session(Role::Acceptor);
+    settings.turn_messages_max = 5;
+    settings.offline = Offline::Store;
+    let mut slot = Slot::new(shared(&settings), None);
+    queue(&slot, 12);
+    let mut looks = Vec::new();
+    loop {
+        slot.dial(now, poll.registry(), Token(0), true).unwrap();
+        looks.push(slot.shared.with_desk(|desk| desk.session.next_num_out()));
+        if slot.deadline().is_none() {
+            break;
+        }
+        assert_eq!(slot.deadline(), Some(now.monotonic_ns));
+    }
+    assert_eq!(looks, [6, 11, 13]);
 }

@@ -99,11 +99,7 @@ fn events() -> BTreeSet<Event> {
                 let arguments = arguments(&file[begin..]);
                 let mut names = names(arguments);
                 if file[at..].starts_with(TELL) {
-                    // What the macro adds.
-                    names.insert(
-                        0,
-                        if file.contains("peer, left_out") { "peer" } else { "session" },
-                    );
+                    // What the macro adds behind the name of the source.
                     names.insert(1, "left_out");
                 }
                 let text = literal(arguments).unwrap_or_else(|| {

@@ -14,8 +14,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use transfix::codec::shown::is_hidden;
 use transfix::{
-    Application, BeginString, BusinessReject, Durability, Engine, EngineSettings, LogonRefusal,
-    Message, Role, SessionId, SessionRef, SessionSettings, Settings, ThreadLost, tag,
+    Application, BeginString, BusinessReject, Durability, Engine, EngineSettings, LogSettings,
+    LogonRefusal, Message, Offline, Role, SendError, SessionId, SessionRef, SessionSettings,
+    Settings, ThreadLost, Unsent, tag,
 };
 use transfix_testkit::temp::TempDir;
 
@@ -38,6 +39,23 @@ impl Application for Deaf {
         _: &mut SessionRef<'_>,
     ) -> Result<(), BusinessReject> {
         Ok(())
+    }
+}
+
+/// Tells how often a message came back.
+struct Returned(Sender<()>);
+
+impl Application for Returned {
+    fn on_message(
+        &mut self,
+        _: &Message<'_>,
+        _: &mut SessionRef<'_>,
+    ) -> Result<(), BusinessReject> {
+        Ok(())
+    }
+
+    fn on_unsent(&mut self, _: &SessionId, _: &[u8], _: &[u8], _: SendError) {
+        self.0.send(()).unwrap();
     }
 }
 
@@ -454,6 +472,65 @@ fn lines_of_the_log_are_bounded() {
         engine.stop(0);
         check_lines(name, &events::take());
     }
+}
+
+/// Lines that these lines say to be left out, and those among them with this text.
+fn counted(lines: &[String], text: &str) -> usize {
+    let left_out = |line: &String| {
+        let (_, count) = line.split_once("left_out=")?;
+        count.split(' ').next()?.parse::<usize>().ok()
+    };
+    let of_cause = lines.iter().filter(|line| line.contains(text));
+    of_cause
+        .map(|line| usize::from(!line.contains("were left out")) + left_out(line).unwrap_or(0))
+        .sum()
+}
+
+/// Ten thousand messages wait for a logon that never comes: all go back, in a few lines that say
+/// how many.
+#[test]
+fn lines_about_messages_given_back_are_bounded() {
+    let _alone = alone();
+    let mut session = venue("CLIENT");
+    session.offline = Offline::Queue;
+    session.unsent = Unsent::Return;
+    session.queued_bytes_max = 10 << 20;
+    let (unsent, returned) = channel();
+    let engine = Engine::start(&Settings::of(session), |_| Box::new(Returned(unsent.clone())));
+    let engine = engine.unwrap();
+    let handle = engine.sessions().next().unwrap();
+    for _ in 0..10_000 {
+        handle.send("B", |news| _ = news.str(tag::TEXT, "x")).unwrap();
+    }
+    events::take();
+    engine.stop(0);
+    assert_eq!(returned.try_iter().count(), 10_000);
+    let lines = events::take();
+    check_lines("messages given back", &lines);
+    assert_eq!(counted(&lines, "not sent, and given back"), 10_000, "{lines:#?}");
+}
+
+/// Nothing is left of the directory of the protocol log: each line tries to begin a new file.
+#[test]
+fn lines_about_a_protocol_log_that_fails_are_bounded() {
+    let _alone = alone();
+    let dir = TempDir::new();
+    let log_dir = dir.path().join("log");
+    let mut session = venue("CLIENT");
+    session.log = Some(LogSettings { roll_bytes: 1_024, ..LogSettings::in_dir(&log_dir) });
+    let engine = Engine::start(&Settings::of(session), |_| Box::new(Deaf)).unwrap();
+    let mut socket = logs_on(engine.listening()[0], "CLIENT");
+    std::fs::remove_dir_all(&log_dir).unwrap();
+    events::take();
+    for seq in 2..500 {
+        let frame = socket.frame("CLIENT", "0", seq, "");
+        socket.write(&frame);
+    }
+    socket.end();
+    engine.stop(0);
+    let lines = events::take();
+    check_lines("a log that is not rolled", &lines);
+    assert!(counted(&lines, "log is not rolled") > 100, "{lines:#?}");
 }
 
 fn check_lines(name: &str, lines: &[String]) {

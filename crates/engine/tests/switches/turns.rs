@@ -4,7 +4,8 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 
 use transfix::{
-    Application, BeginString, BusinessReject, Engine, Message, SessionRef, Settings, tag,
+    Application, BeginString, BusinessReject, Direction, Engine, Message, SendMode, SessionRef,
+    Settings, tag,
 };
 
 use crate::wire::Wire;
@@ -29,6 +30,19 @@ impl Application for Teller {
         }
         Ok(())
     }
+
+    fn wants_wire(&self) -> bool {
+        true
+    }
+
+    /// Tells the orders that are sent.
+    fn on_wire(&mut self, direction: Direction, message: &[u8]) {
+        if direction == Direction::Outbound
+            && message.windows(6).any(|bytes| bytes == b"\x0135=D\x01")
+        {
+            self.seen.send(self.name).unwrap();
+        }
+    }
 }
 
 const BURST: usize = 60;
@@ -42,6 +56,8 @@ enum Burst {
     AndTheEnd,
     /// The first one last: the others wait for it above a gap.
     Reversed,
+    /// From other threads, to be sent.
+    Outbound,
 }
 
 /// The sessions whose messages came, in their order, where all had come before one was looked at.
@@ -51,6 +67,7 @@ fn order_of(turn_messages_max: u32, burst: Burst) -> Vec<&'static str> {
         venue(|s| {
             s.target_comp_id = name.to_owned();
             s.turn_messages_max = turn_messages_max;
+            s.send = SendMode::Queued;
         })
     });
     let mut settings = Settings { sessions: sessions.to_vec(), ..Settings::default() };
@@ -72,6 +89,13 @@ fn order_of(turn_messages_max: u32, burst: Burst) -> Vec<&'static str> {
     wires[0].send("35=D|49=GATE|34=2|11=wait");
     assert_eq!(all_seen.recv_timeout(LONG), Ok("GATE"));
     for (name, wire) in names.iter().zip(&mut wires).skip(1) {
+        if burst == Burst::Outbound {
+            let session = engine.sessions().find(|s| &*s.id().target_comp_id == *name).unwrap();
+            for _ in 0..BURST {
+                session.send("D", |order| _ = order.str(tag::CL_ORD_ID, "a")).unwrap();
+            }
+            continue;
+        }
         let mut seqs: Vec<_> = (2..BURST + 2).collect();
         if burst == Burst::Reversed {
             seqs.rotate_left(1);
@@ -92,7 +116,7 @@ fn a_burst_of_one_session_does_not_hold_up_the_others() {
     let longest_run = |order: &[&str]| {
         order.chunk_by(|one, next| one == next).map(<[_]>::len).max().unwrap_or_default()
     };
-    for burst in [Burst::InOrder, Burst::AndTheEnd] {
+    for burst in [Burst::InOrder, Burst::AndTheEnd, Burst::Outbound] {
         for max in [1, 5, 20] {
             let order = order_of(max, burst);
             assert_eq!(longest_run(&order), max as usize, "messages in a row: {burst:?}");
@@ -103,5 +127,7 @@ fn a_burst_of_one_session_does_not_hold_up_the_others() {
     for max in [5, 20] {
         assert!(longest_run(&order_of(max, Burst::Reversed)) <= max as usize);
     }
-    assert_eq!(longest_run(&order_of(1_000, Burst::InOrder)), BURST);
+    for burst in [Burst::InOrder, Burst::Outbound] {
+        assert_eq!(longest_run(&order_of(1_000, burst)), BURST);
+    }
 }
