@@ -12,7 +12,7 @@ use transfix::probe::Probe;
 use transfix::store::{FileStore, Options, Record, Store};
 use transfix::{
     Application, BeginString, BusinessReject, Durability, LogSettings, Message, Now, Role,
-    SessionId, SessionRef, SessionSettings, Timestamp, dictionary, masked, store,
+    SessionId, SessionRef, SessionSettings, Settings, Timestamp, dictionary, masked, store,
 };
 
 /// Header of the client's messages without MsgSeqNum(34).
@@ -54,6 +54,7 @@ pub fn run(shape: &str, bytes: usize) -> Result<usize, String> {
         "log-line" => log_line(bytes),
         "logged-secrets" => logged(&order_of_secrets(bytes)),
         "logged-starts" => logged(&b"8=FIX".repeat(bytes / 5)),
+        "settings" => settings(bytes),
         "store-tail" => store_tail(bytes),
         "store-opened" => store_opened(bytes),
         _ => Err(format!("no shape {shape}")),
@@ -230,6 +231,23 @@ fn log_line(bytes: usize) -> Result<usize, String> {
     let mut line = vec![b'\n'; bytes];
     measured(&mut || shown::escape_line(&mut line));
     if line.len() > bytes { Ok(bytes) } else { Err("nothing was escaped".to_owned()) }
+}
+
+/// Reads a settings file with as many sessions as there is room for.
+fn settings(bytes: usize) -> Result<usize, String> {
+    let mut text = String::from(
+        "[defaults]\nbegin_string = \"FIX.4.4\"\nsender_comp_id = \"VENUE\"\n\
+         role = \"acceptor\"\naddress = \"127.0.0.1:9880\"\nlog = { dir = \"log\" }\n",
+    );
+    let mut sessions = 0;
+    while text.len() < bytes {
+        sessions += 1;
+        text +=
+            &format!("\n[[session]]\ntarget_comp_id = \"CLIENT{sessions}\"\nheart_bt_int_s = 10\n");
+    }
+    let mut read = Err(String::new());
+    measured(&mut || read = Settings::parse("many", &text).map_err(|error| error.to_string()));
+    if read?.sessions.len() == sessions { Ok(text.len()) } else { Err("too few".to_owned()) }
 }
 
 /// Looks at a segment of the store whose tail is full of heads of records, each of which claims all

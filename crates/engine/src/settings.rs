@@ -492,16 +492,18 @@ pub struct SessionSettings {
 /// A settings file, and the lines of its keys.
 #[derive(Debug)]
 pub(crate) struct Places {
-    pub(crate) path: PathBuf,
-    /// The keys of one session, also those of `[defaults]`.
+    pub(crate) path: Arc<Path>,
+    /// The session's own keys.
     pub(crate) session: BTreeMap<String, usize>,
+    /// The keys of `[defaults]`.
+    pub(crate) defaults: Arc<BTreeMap<String, usize>>,
     /// The keys of `[engine]`.
-    pub(crate) engine: BTreeMap<String, usize>,
+    pub(crate) engine: Arc<BTreeMap<String, usize>>,
 }
 
 impl Places {
-    fn place(&self, key: &str, lines: &BTreeMap<String, usize>) -> String {
-        match lines.get(key) {
+    fn place(&self, line: Option<usize>) -> String {
+        match line {
             Some(line) => format!("{}:{line}: ", self.path.display()),
             None => format!("{}: ", self.path.display()),
         }
@@ -624,13 +626,14 @@ impl SessionSettings {
     /// What an error about this key begins with: `venue.toml:7: ` if the settings are from a file.
     pub(crate) fn place(&self, key: &str) -> String {
         let places = self.places.as_ref();
-        places.map_or_else(String::new, |places| places.place(key, &places.session))
+        let line = |places: &Places| places.session.get(key).or(places.defaults.get(key)).copied();
+        places.map_or_else(String::new, |places| places.place(line(places)))
     }
 
     /// The same for a key of `[engine]`.
     pub(crate) fn engine_place(&self, key: &str) -> String {
         let places = self.places.as_ref();
-        places.map_or_else(String::new, |places| places.place(key, &places.engine))
+        places.map_or_else(String::new, |places| places.place(places.engine.get(key).copied()))
     }
 
     /// The session's identity.

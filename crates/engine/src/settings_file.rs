@@ -1,6 +1,6 @@
 //! Reads settings from TOML: defaults merged into each session, errors with line and nearest key.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -77,7 +77,9 @@ fn parse_ours(path: &Path, text: &str) -> Result<Settings, SettingsError> {
     let mut defaults = DeTable::new();
     let mut aliases = Aliases::new();
     let mut sessions = Vec::new();
-    let mut engine_keys = BTreeMap::new();
+    let mut engine_keys = Arc::default();
+    let lines = Lines::of(text);
+    let mut ids = HashSet::new();
     for (key, value) in root.into_inner() {
         let at = key.span().start;
         let wrong = |what: &str| SettingsError::new(path, text, at, what.to_owned());
@@ -86,7 +88,7 @@ fn parse_ours(path: &Path, text: &str) -> Result<Settings, SettingsError> {
                 if value.get_ref().as_table().is_none() {
                     return Err(wrong("write the keys of the engine below [engine], once"));
                 }
-                engine_keys = lines_of(text, value.get_ref());
+                engine_keys = Arc::new(lines.of_value(value.get_ref()));
                 settings.engine = value_of::<EngineSettings>(value).map_err(toml_error)?;
                 if settings.engine.workers == 0 {
                     return Err(wrong("workers is at least 1"));
@@ -107,31 +109,30 @@ fn parse_ours(path: &Path, text: &str) -> Result<Settings, SettingsError> {
     if sessions.is_empty() {
         return Err(SettingsError::new(path, text, 0, "no [[session]] in the file".to_owned()));
     }
-    for session in sessions {
+    let (path_of, default_keys): (Arc<Path>, _) = (path.into(), Arc::new(lines.of_keys(&defaults)));
+    for (n, session) in sessions.into_iter().enumerate() {
         let span = session.span();
         let DeValue::Table(own) = session.into_inner() else {
             let message = "write each session as [[session]], with two brackets".to_owned();
             return Err(SettingsError::new(path, text, span.start, message));
         };
-        let mut merged = defaults.clone();
-        for (key, value) in own {
-            merge(&mut merged, key, value);
-        }
-        let keys = merged.clone();
-        let merged = DeValue::Table(merged);
-        let lines = lines_of(text, &merged);
-        let value = Spanned::new(span.clone(), merged);
+        let own_keys = lines.of_keys(&own);
+        let value = Spanned::new(span.clone(), DeValue::Table(merged(&defaults, own)));
         let mut session: SessionSettings = value_of(value).map_err(toml_error)?;
-        let (path_of, engine) = (path.to_owned(), engine_keys.clone());
-        session.places = Some(Arc::new(Places { path: path_of, session: lines, engine }));
+        session.places = Some(Arc::new(Places {
+            path: Arc::clone(&path_of),
+            session: own_keys,
+            defaults: Arc::clone(&default_keys),
+            engine: Arc::clone(&engine_keys),
+        }));
         let at = |place: &[Step], what| {
-            let offset = offset_of(&keys, place).unwrap_or(span.start);
+            let offset = offset_in(text, n, place).unwrap_or(span.start);
             SettingsError::new(path, text, offset, what)
         };
         resolve(&mut session, &aliases);
         names(&session).map_err(|(key, what)| at(&[Step::Key(key)], what))?;
         find_wrong(&session).map_err(|wrong| at(&wrong.path, wrong.what))?;
-        if settings.sessions.iter().any(|other| other.id() == session.id()) {
+        if !ids.insert(session.id()) {
             let message = twice(&session);
             return Err(SettingsError::new(path, text, span.start, message));
         }
@@ -180,6 +181,29 @@ fn twice(session: &SessionSettings) -> String {
              or give it other CompIDs"
         ),
     }
+}
+
+/// The keys of a session with those of `[defaults]` that it does not say itself.
+fn merged<'a>(defaults: &DeTable<'a>, own: DeTable<'a>) -> DeTable<'a> {
+    let mut merged = defaults.clone();
+    for (key, value) in own {
+        merge(&mut merged, key, value);
+    }
+    merged
+}
+
+/// Where a key of the n-th session stands that is there. The text is read once more: it is for an
+/// error, which ends the reading.
+fn offset_in(text: &str, n: usize, path: &[Step]) -> Option<usize> {
+    let mut root = DeTable::parse(text).ok()?.into_inner();
+    let defaults = root.remove("defaults").map(Spanned::into_inner);
+    let defaults = match defaults {
+        Some(DeValue::Table(table)) => table,
+        _ => DeTable::new(),
+    };
+    let DeValue::Array(sessions) = root.remove("session")?.into_inner() else { return None };
+    let DeValue::Table(own) = sessions.into_iter().nth(n)?.into_inner() else { return None };
+    offset_of(&merged(&defaults, own), path)
 }
 
 /// Puts a session's own value in place of the default; in a table of switches, key by key.
@@ -240,11 +264,26 @@ fn offset_of(table: &DeTable<'_>, path: &[Step]) -> Option<usize> {
     Some(further.unwrap_or(key.span().start))
 }
 
-/// The keys of a table with their lines, counted from 1.
-fn lines_of(text: &str, table: &DeValue<'_>) -> BTreeMap<String, usize> {
-    let DeValue::Table(table) = table else { return BTreeMap::new() };
-    let line = |key: &Spanned<DeString<'_>>| line_of(text, key.span().start);
-    table.iter().map(|(key, _)| (key.get_ref().to_string(), line(key))).collect()
+/// Where the lines of a text end: a look at the whole text for each key would add up.
+struct Lines {
+    ends: Vec<usize>,
+}
+
+impl Lines {
+    fn of(text: &str) -> Self {
+        let bytes = text.bytes().enumerate();
+        Self { ends: bytes.filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at).collect() }
+    }
+
+    fn of_value(&self, value: &DeValue<'_>) -> BTreeMap<String, usize> {
+        value.as_table().map_or_else(BTreeMap::new, |table| self.of_keys(table))
+    }
+
+    /// The keys of a table with their lines, counted from 1.
+    fn of_keys(&self, table: &DeTable<'_>) -> BTreeMap<String, usize> {
+        let line = |at| self.ends.partition_point(|end| *end < at) + 1;
+        table.keys().map(|key| (key.get_ref().to_string(), line(key.span().start))).collect()
+    }
 }
 
 /// The line of a byte, counted from 1.
