@@ -56,7 +56,7 @@ pub use layout::{Flat, FlatMember, Layout, Place};
 pub use model::{
     Category, Code, Component, Conditional, Dictionary, Field, Group, Kind, Member, Message,
 };
-#[cfg(feature = "xml")]
 pub use nearest::nearest;
+#[cfg(feature = "xml")]
 pub use standard::{STANDARD, standard, standard_text};
 pub use tree::{Unknown, describe};

@@ -58,11 +58,19 @@ pub trait Disk: Clone + fmt::Debug + Send + 'static {
     fn len(&self, path: &Path) -> io::Result<u64>;
 
     /// Makes a file of `bytes` zeros, all of which have their place; with power durability it is on
-    /// the device.
+    /// the device. It takes the name of a file that is there, which whoever has it open keeps.
     ///
     /// # Errors
     /// If the system refuses; a full disk does so here, and not when the map is written.
     fn make(&self, path: &Path, bytes: usize, durability: Durability) -> io::Result<Self::Map>;
+
+    /// Writes `bytes` zeros over a file, which stays the same file, and has that length afterwards.
+    ///
+    /// # Errors
+    /// As [`Disk::make`], which it does without more.
+    fn make_over(&self, path: &Path, bytes: usize) -> io::Result<Self::Map> {
+        self.make(path, bytes, Durability::Process)
+    }
 
     /// Maps an existing file, which must not be empty.
     ///

@@ -57,8 +57,11 @@ impl Disk for Files {
     }
 
     fn make(&self, path: &Path, bytes: usize, durability: Durability) -> io::Result<FileMap> {
+        // A file of that name is never truncated: another process may have it in its memory, as
+        // after a move of the directory, and would end by a signal.
+        drop(fs::remove_file(path));
         let mut options = for_owner();
-        let mut file = options.read(true).write(true).create(true).truncate(true).open(path)?;
+        let mut file = options.read(true).write(true).create_new(true).open(path)?;
         let made = write_zeros(&mut file, 0, bytes as u64).and_then(|()| {
             if durability == Durability::Power {
                 file.sync_all()?;
@@ -76,6 +79,14 @@ impl Disk for Files {
                 Err(error)
             }
         }
+    }
+
+    fn make_over(&self, path: &Path, bytes: usize) -> io::Result<FileMap> {
+        let mut options = for_owner();
+        let mut file = options.read(true).write(true).create(true).truncate(false).open(path)?;
+        write_zeros(&mut file, 0, bytes as u64)?;
+        file.set_len(bytes as u64)?;
+        FileMap::of(&file)
     }
 
     fn open(&self, path: &Path) -> io::Result<FileMap> {
@@ -180,6 +191,16 @@ mod tests {
         drop(child);
         assert!(matches!(Files.lock(&path), Err(TryLockError::WouldBlock)));
         drop(again);
+        fs::remove_file(path).unwrap();
+    }
+
+    #[test]
+    fn a_file_that_is_made_anew_takes_nothing_from_who_has_the_old_one() {
+        let path = std::env::temp_dir().join(format!("transfix-made-{}", std::process::id()));
+        let mut old = Files.make(&path, 8192, Durability::Process).unwrap();
+        old[5000] = 7;
+        let new = Files.make(&path, 4096, Durability::Process).unwrap();
+        assert_eq!((old[5000], old.len(), new.len()), (7, 8192, 4096));
         fs::remove_file(path).unwrap();
     }
 

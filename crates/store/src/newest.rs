@@ -12,7 +12,6 @@ use crate::disk::{Disk, Map as _};
 use crate::error::{Damage, StoreError};
 use crate::format::u64_at;
 use crate::header::SegmentHeader;
-use crate::options::Durability;
 use crate::segment::{self, io_error};
 
 /// The file that is locked.
@@ -76,7 +75,7 @@ pub(crate) fn write<D: Disk>(
     let path = dir.join(LOCK);
     let is_made = disk.len(&path).is_ok_and(|len| len == BYTES as u64);
     // An older note does no harm, so none is waited for.
-    let map = if is_made { disk.open(&path) } else { disk.make(&path, BYTES, Durability::Process) };
+    let map = if is_made { disk.open(&path) } else { disk.make_over(&path, BYTES) };
     let mut map = map.map_err(|source| io_error(&path, source))?;
     map.copy_from_slice(&Newest::of(header).encode());
     map.settle();
