@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use transfix::codec::{CheckSumPolicy, FieldIndex, Frame, Limits, Rules, Scratch, Switches};
 use transfix::codec::{frame, raw, shown};
-use transfix::probe::Probe;
+use transfix::simulated::probe::Probe;
 use transfix::store::{FileStore, Options, Record, Store};
 use transfix::{
     Application, BeginString, BusinessReject, Durability, LogSettings, Message, Now, Role,

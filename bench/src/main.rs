@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use transfix::clock::monotonic_ns;
 use transfix::codec::FrameWriter;
-use transfix::probe::Probe;
+use transfix::simulated::probe::Probe;
 use transfix::{
     Application, BeginString, BusinessReject, Message, Now, Precision, Role, SessionId, SessionRef,
     SessionSettings, Timestamp, tag,

@@ -1,11 +1,26 @@
-//! The CPUs that the settings name: each must be one of this machine's.
+//! Which CPUs threads run on: what the settings name must be there.
 //!
 //! Checked at the start, not when a file is read: a file may be looked at on another machine.
+
+use std::io;
 
 use crate::settings::Settings;
 
 /// The CPUs of the machine as the system writes them, such as `0-3,8`.
 const ONLINE: &str = "/sys/devices/system/cpu/online";
+
+/// Pins the calling thread to one CPU.
+///
+/// # Errors
+/// If there is no such CPU, or it is not allowed.
+pub fn pin_to_cpu(cpu: usize) -> io::Result<()> {
+    let mut set = rustix::thread::CpuSet::new();
+    if cpu >= rustix::thread::CpuSet::MAX_CPU {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    set.set(cpu);
+    Ok(rustix::thread::sched_setaffinity(None, &set)?)
+}
 
 /// Refuses a CPU that the machine lacks: its thread would run anywhere.
 pub(crate) fn check(settings: &Settings) -> Result<(), String> {

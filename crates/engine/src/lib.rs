@@ -47,65 +47,39 @@
 //! message.
 #![forbid(unsafe_code)]
 
-mod admission;
-mod application;
-mod builder;
+mod affinity;
+mod api;
+mod assemble;
 pub mod clock;
-mod cpus;
-mod deferred;
-mod descriptors;
-mod desk;
-mod dictionary_source;
+mod drive;
 mod engine;
-mod handle;
-mod inbox;
+mod error;
 mod link;
-mod listening;
-mod lobby;
-mod mask;
-mod network;
-mod operate;
-pub mod probe;
-mod protocol_log;
-mod queue;
-mod reopening;
-mod repeats;
-mod replay;
-mod retention;
-pub mod rig;
-mod rule_book;
+mod observe;
 pub mod schedule;
 mod settings;
-mod settings_check;
-mod settings_file;
-mod settings_tables;
-mod settings_words;
 pub mod simulated;
-mod slot;
-mod stranger_lines;
-mod supervised;
-mod template;
-mod told;
-mod waiting;
-mod waiting_room;
-mod worker;
 
-pub use application::{Application, BusinessReject, Direction, LogonRefusal, Resend, SessionRef};
-pub use builder::EngineBuilder;
-pub use desk::Counters;
-pub use dictionary_source::DictionarySource;
-pub use engine::{Engine, EngineError, pin_to_cpu};
-pub use handle::{Sent, SessionHandle};
-pub use mask::{Mask, masked};
-pub use protocol_log::{LogDirection, LogSettings};
-pub use retention::{BeyondLimit, RetentionSettings};
+pub use affinity::pin_to_cpu;
+pub use api::application::{Application, SessionRef};
+pub use api::builder::EngineBuilder;
+pub use api::handle::SessionHandle;
+pub use drive::slot::{Outcome, SessionOutcome};
+pub use engine::Engine;
+pub use error::EngineError;
+pub use link::answers::{BusinessReject, Direction, LogonRefusal, Resend};
+pub use link::sent::Sent;
+pub use link::told::{Disconnection, Rejected, RejectedBy, Undone};
+pub use observe::counters::Counters;
+pub use observe::mask::{Mask, masked};
+pub use settings::dictionary_source::DictionarySource;
+pub use settings::file::SettingsError;
+pub use settings::log::{LogDirection, LogSettings};
+pub use settings::retention::{BeyondLimit, RetentionSettings};
 pub use settings::{
     AfterPanic, Durability, EngineSettings, GarbledPolicy, Mode, Offline, SendMode,
     SessionSettings, Settings, ThreadLost, Unavailable, UnavailableAction, Unsent,
 };
-pub use settings_file::SettingsError;
-pub use slot::{Outcome, SessionOutcome};
-pub use told::{Disconnection, Rejected, RejectedBy, Undone};
 
 pub use transfix_codec as codec;
 #[cfg(feature = "fix40")]

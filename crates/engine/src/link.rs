@@ -1,9 +1,25 @@
 //! One session with its store, its application and its connection; [`Link::turn`] is the data's
 //! way.
 //!
+//! Here belongs what a message meets on its way: the turn, and the core of a session ([`core`])
+//! with its owner, its store and what is to be sent. What waits, connects or drives does not: that
+//! is `drive`.
+//!
 //! Invariants: a frame is in the store before any byte of it is on the socket; what one read brings
 //! is handled in one turn with one commit and one write; one owner (the lock around the link)
 //! sends.
+
+pub(crate) mod answers;
+pub(crate) mod callbacks;
+pub(crate) mod core;
+pub(crate) mod down;
+mod inbox;
+pub(crate) mod queue;
+pub(crate) mod refusal;
+mod replay;
+pub(crate) mod rule_book;
+pub(crate) mod sent;
+pub(crate) mod told;
 
 use std::io;
 
@@ -12,42 +28,18 @@ use transfix_session::{Disconnect, Now, SendError};
 use transfix_store::StoreError;
 use transfix_transport::Stream;
 
-use crate::desk::Desk;
-use crate::handle::Sent;
-use crate::inbox::Inbox;
-use crate::protocol_log::Received;
-use crate::queue::SendQueue;
+use crate::link::core::Core;
+pub(crate) use crate::link::down::Down;
+use crate::link::inbox::Inbox;
+use crate::link::queue::SendQueue;
+use crate::link::sent::Sent;
+use crate::observe::protocol_log::Received;
 
 const ENDED: Down = Down::Session(Disconnect::LinkLost);
 /// Time after which the memory of a burst is given back.
 const TRIM_AFTER_NS: u64 = 1_000_000_000;
 /// First size of the receive buffer; it grows to hold the longest message.
 const INBOX_BYTES: usize = 64 << 10;
-
-/// Why a link went down.
-#[derive(Debug)]
-pub(crate) enum Down {
-    /// The session layer wanted it, or the counterparty closed.
-    Session(Disconnect),
-    /// The socket failed.
-    Io(io::Error),
-    /// The store failed: the link stays down until it is open again.
-    Store(StoreError),
-    /// The application or the engine panicked: the session goes on from its store, if it is to.
-    Panicked,
-}
-
-impl Down {
-    /// What the application is told.
-    pub(crate) const fn reason(&self) -> Disconnect {
-        match self {
-            Self::Session(reason) => *reason,
-            Self::Io(_) => Disconnect::LinkLost,
-            Self::Store(_) => Disconnect::StoreFailed,
-            Self::Panicked => Disconnect::Panicked,
-        }
-    }
-}
 
 /// What a turn has done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -60,7 +52,7 @@ pub(crate) struct Turn {
 
 /// One session and its connection, if it has one.
 pub(crate) struct Link {
-    pub(crate) desk: Desk,
+    pub(crate) core: Core,
     stream: Option<Box<dyn Stream>>,
     inbox: Inbox,
     /// The inbox holds what no turn has looked at: another owner of the stream has read it, or the
@@ -72,10 +64,10 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    pub(crate) fn new(desk: Desk) -> Self {
-        let (inbox, index) = (Inbox::new(INBOX_BYTES), desk.index());
-        let received = Received::of(desk.log.as_ref());
-        Self { desk, stream: None, inbox, unseen: false, received, index }
+    pub(crate) fn new(core: Core) -> Self {
+        let (inbox, index) = (Inbox::new(INBOX_BYTES), core.index());
+        let received = Received::of(core.log.as_ref());
+        Self { core, stream: None, inbox, unseen: false, received, index }
     }
 
     pub(crate) const fn is_up(&self) -> bool {
@@ -94,7 +86,7 @@ impl Link {
         self.inbox.clear();
         self.inbox.preload(read);
         self.unseen = !read.is_empty();
-        self.desk.connected(now)?;
+        self.core.connected(now)?;
         self.flush(now)
     }
 
@@ -106,24 +98,24 @@ impl Link {
         queue: &SendQueue,
         clock: impl FnOnce() -> Now,
     ) -> Result<Turn, Down> {
-        let Self { desk, stream: Some(stream), inbox, index, unseen, received } = self else {
+        let Self { core, stream: Some(stream), inbox, index, unseen, received } = self else {
             return Ok(Turn::default());
         };
         // In a thread that sends, which has told its caller.
-        if desk.has_failed() {
+        if core.has_failed() {
             return Err(Down::Store(StoreError::Poisoned));
         }
         let had = std::mem::take(unseen);
-        let mut left = desk.options.turn_messages_max;
+        let mut left = core.options.turn_messages_max;
         // 1 read, unless the last turn has left something: what is not read yet waits in the kernel
         let (read, again) = if had { (0, true) } else { read(inbox, &mut **stream)? };
-        if read == 0 && !had && !desk.waits() && !queue.is_pending() {
+        if read == 0 && !had && !core.waits() && !queue.is_pending() {
             return Ok(Turn { progress: false, again });
         }
         let now = clock();
-        let queue_first = desk.begin_with_queue(now, queue, &mut left);
+        let queue_first = core.begin_with_queue(now, queue, &mut left);
         // What the last turn has left of the messages kept above a gap comes before all else.
-        let mut outcome = desk.act_on_held(now, &mut left);
+        let mut outcome = core.act_on_held(now, &mut left);
         while outcome.is_ok() && !inbox.bytes().is_empty() {
             if left == 0 {
                 // The other sessions of the worker have their turn first.
@@ -132,49 +124,49 @@ impl Link {
             }
             left -= 1;
             // 2 split
-            match frame::split(inbox.bytes(), desk.options.limits) {
+            match frame::split(inbox.bytes(), core.options.limits) {
                 Frame::Whole(mut end) => {
                     // 3 index
-                    match Message::parse(&inbox.bytes()[..end], index, desk.options.check_sum) {
+                    match Message::parse(&inbox.bytes()[..end], index, core.options.check_sum) {
                         Ok(message) => {
                             received.message(inbox.range(end));
                             // 4 session
-                            let verdict = desk.receive(now, &message);
+                            let verdict = core.receive(now, &message);
                             // 5 application, which 6 encodes its answers
-                            outcome = desk.act(now, &message, verdict, &mut left);
+                            outcome = core.act(now, &message, verdict, &mut left);
                         }
                         Err(reason) => {
-                            end = desk.lost_with(inbox, end);
+                            end = core.lost_with(inbox, end);
                             received.garbled(inbox.range(end));
-                            outcome = desk.garbled_frame(now, &inbox.bytes()[..end], reason);
+                            outcome = core.garbled_frame(now, &inbox.bytes()[..end], reason);
                         }
                     }
                     inbox.consume(end);
                 }
                 Frame::Partial => break,
                 Frame::Garbled { skip, reason } => {
-                    let skip = desk.lost_with(inbox, skip);
+                    let skip = core.lost_with(inbox, skip);
                     received.garbled(inbox.range(skip));
-                    desk.garbled(now, reason, skip);
+                    core.garbled(now, reason, skip);
                     inbox.consume(skip);
                 }
             }
         }
-        *unseen |= left == 0 && desk.session.holds_next();
-        desk.end_with_queue(now, queue, &mut left, queue_first);
-        desk.put_queued(now, queue).map_err(Down::Store)?;
+        *unseen |= left == 0 && core.session.holds_next();
+        core.end_with_queue(now, queue, &mut left, queue_first);
+        core.put_queued(now, queue).map_err(Down::Store)?;
         // 7 store
-        desk.journal(now).map_err(Down::Store)?;
+        core.journal(now).map_err(Down::Store)?;
         // 8 write
-        let mut unlogged = received.of_turn(inbox);
-        let more = desk.write(now, &mut **stream, &mut unlogged)?;
-        desk.log_received(now, &mut unlogged);
-        if desk.is_stalled() {
+        let mut unlogged = received.of_turn(inbox.buffer());
+        let more = core.write(now, &mut **stream, &mut unlogged)?;
+        core.log_received(now, &mut unlogged);
+        if core.is_stalled() {
             return Err(Down::Session(Disconnect::Stalled));
         }
         match outcome {
             Ok(()) => {
-                let again = again || more || *unseen || desk.sends_more();
+                let again = again || more || *unseen || core.sends_more();
                 self.note_bulk(now);
                 Ok(Turn { progress: true, again })
             }
@@ -185,34 +177,34 @@ impl Link {
     /// Plans to give memory back if a burst has left far more than is used.
     #[inline]
     fn note_bulk(&mut self, now: Now) {
-        let is_bulky = self.inbox.is_bulky() || self.index.is_bulky() || self.desk.is_bulky();
-        if is_bulky && self.desk.trim_at_ns.is_none() {
-            self.desk.trim_at_ns = Some(now.monotonic_ns + TRIM_AFTER_NS);
+        let is_bulky = self.inbox.is_bulky() || self.index.is_bulky() || self.core.is_bulky();
+        if is_bulky && self.core.trim_at_ns.is_none() {
+            self.core.trim_at_ns = Some(now.monotonic_ns + TRIM_AFTER_NS);
         }
     }
 
     /// Gives back the memory of a burst that is over.
     fn trim(&mut self, queue: &SendQueue) {
-        self.desk.trim_at_ns = None;
+        self.core.trim_at_ns = None;
         self.inbox.trim();
         self.index.trim();
-        self.desk.trim();
+        self.core.trim();
         queue.trim();
     }
 
     /// Does what is due: heartbeats, ends of waits, with as many messages as a turn. Returns
     /// whether the queue is left in the middle: then a turn is to follow at once. Of messages that
-    /// wait for the application [`Desk::next_deadline`] says whether some are left.
+    /// wait for the application [`Core::next_deadline`] says whether some are left.
     pub(crate) fn tick(&mut self, now: Now, queue: &SendQueue) -> Result<bool, Down> {
-        if self.desk.trim_at_ns.is_some_and(|at| now.monotonic_ns >= at) {
+        if self.core.trim_at_ns.is_some_and(|at| now.monotonic_ns >= at) {
             self.trim(queue);
             self.note_bulk(now);
         }
-        let mut left = self.desk.options.turn_messages_max;
-        let outcome = self.desk.tick(now, &mut left);
-        self.desk.send_some(now, queue, &mut left);
+        let mut left = self.core.options.turn_messages_max;
+        let outcome = self.core.tick(now, &mut left);
+        self.core.send_some(now, queue, &mut left);
         self.flush(now)?;
-        outcome.map(|()| self.desk.sends_more())
+        outcome.map(|()| self.core.sends_more())
     }
 
     /// Sends in the thread of the caller, who holds the lock.
@@ -224,8 +216,8 @@ impl Link {
         fill: impl FnOnce(&mut Body<'_>),
     ) -> Result<Sent, SendError> {
         // What was handed over before goes out before.
-        self.desk.send_queued(now, queue);
-        let sent = self.desk.send(now, msg_type, fill);
+        self.core.send_queued(now, queue);
+        let sent = self.core.send(now, msg_type, fill);
         // A link that fails here is closed by its worker's next turn. A message
         // that was stored is accepted: it is sent again after the next logon.
         match self.flush(now) {
@@ -243,26 +235,26 @@ impl Link {
         msg_type: &[u8],
         fill: impl FnOnce(&mut Body<'_>),
     ) -> Result<Sent, SendError> {
-        if !self.desk.must_queue() {
+        if !self.core.must_queue() {
             return self.send(now, queue, msg_type, fill);
         }
-        self.desk.queue(now, queue, msg_type, fill).map(|bytes| Sent::Queued { bytes })
+        self.core.queue(now, queue, msg_type, fill).map(|bytes| Sent::Queued { bytes })
     }
 
     /// Begins an orderly end; returns whether the counterparty's Logout(5) is waited for.
     pub(crate) fn logout(&mut self, now: Now, text: &str) -> Result<bool, Down> {
-        let waits = self.desk.session.logout(now, text, &mut self.desk.out);
+        let waits = self.core.session.logout(now, text, &mut self.core.out);
         self.flush(now)?;
         Ok(waits)
     }
 
     pub(crate) fn flush(&mut self, now: Now) -> Result<(), Down> {
-        self.desk.journal(now).map_err(Down::Store)?;
+        self.core.journal(now).map_err(Down::Store)?;
         match self.stream.as_deref_mut() {
             // The turn that began a replay goes on with it, or the socket's next event does.
             Some(stream) => {
-                let mut unlogged = self.received.of_turn(&self.inbox);
-                self.desk.write(now, stream, &mut unlogged).map(|_| ())
+                let mut unlogged = self.received.of_turn(self.inbox.buffer());
+                self.core.write(now, stream, &mut unlogged).map(|_| ())
             }
             None => Ok(()),
         }
@@ -270,11 +262,11 @@ impl Link {
 
     /// Goes on from the store, after it has failed or a turn has panicked.
     pub(crate) fn reopen(&mut self, now: Now, queue: &SendQueue) -> Result<(), StoreError> {
-        self.desk.reopen(now, queue)?;
+        self.core.reopen(now, queue)?;
         self.inbox.clear();
         self.unseen = false;
-        self.index = self.desk.index();
-        self.received = Received::of(self.desk.log.as_ref());
+        self.index = self.core.index();
+        self.received = Received::of(self.core.log.as_ref());
         Ok(())
     }
 
@@ -290,10 +282,10 @@ impl Link {
         // already makes this fail, which changes nothing.
         let _ = stream.shutdown();
         // What brought the link down is in the log.
-        self.desk.log_received(now, &mut self.received.of_turn(&self.inbox));
+        self.core.log_received(now, &mut self.received.of_turn(self.inbox.buffer()));
         self.inbox.clear();
-        self.desk.return_unsent(now, queue, SendError::NotLoggedOn);
-        self.desk.closed(now, queue, reason);
+        self.core.return_unsent(now, queue, SendError::NotLoggedOn);
+        self.core.closed(now, queue, reason);
         self.trim(queue);
         Some(stream)
     }

@@ -45,7 +45,7 @@ pub(crate) use hours::Hours;
 pub use settings::{NumbersAtOpening, Outside, ScheduleSettings, WindowSettings};
 use window::Window;
 
-use crate::settings_check::Step;
+use crate::settings::check::Step;
 
 /// No window is longer, so one that began earlier is over.
 const LONGEST_DAYS: i64 = 8;

@@ -27,20 +27,27 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+pub(crate) mod check;
+pub(crate) mod dictionary_source;
+pub(crate) mod file;
+pub(crate) mod log;
+pub(crate) mod retention;
+mod tables;
+pub(crate) mod template;
+mod words;
+
 use serde::{Deserialize, Serialize};
-use transfix_codec::{Precision, Switches, Tag};
+use transfix_codec::{Precision, Switches};
 use transfix_session::{
     ApplVerId, BeginString, CompIdPolicy, Config, LogonConfig, NumbersConfig, ResendConfig,
     ResetPolicy, Role, SessionId, SubIds, Throttle, TimingConfig,
 };
 
-use crate::dictionary_source::DictionarySource;
-use crate::mask::Mask;
-use crate::protocol_log::LogSettings;
-use crate::retention::RetentionSettings;
 use crate::schedule::ScheduleSettings;
-use crate::settings_file::{self, SettingsError};
-use crate::settings_tables;
+use crate::settings::dictionary_source::DictionarySource;
+use crate::settings::file::SettingsError;
+use crate::settings::log::LogSettings;
+use crate::settings::retention::RetentionSettings;
 
 /// Everything an engine is told at its start.
 #[derive(Clone, Debug, Default)]
@@ -63,7 +70,7 @@ impl Settings {
     /// # Errors
     /// [`SettingsError`] with the file, the line, and the nearest right key.
     pub fn load(path: impl AsRef<Path>) -> Result<Self, SettingsError> {
-        settings_file::load(path.as_ref())
+        file::load(path.as_ref())
     }
 
     /// Reads TOML text; `name` stands for the file in errors.
@@ -71,7 +78,7 @@ impl Settings {
     /// # Errors
     /// As [`Settings::load`].
     pub fn parse(name: &str, text: &str) -> Result<Self, SettingsError> {
-        settings_file::parse(Path::new(name), text)
+        file::parse(Path::new(name), text)
     }
 }
 
@@ -254,10 +261,10 @@ pub enum Durability {
 #[serde(deny_unknown_fields)]
 pub struct SessionSettings {
     /// `acceptor` listens at `address`, `initiator` connects to it.
-    #[serde(deserialize_with = "settings_file::role")]
+    #[serde(deserialize_with = "file::role")]
     pub role: Role,
     /// `FIX.4.0` to `FIX.4.4`, or `FIXT.1.1`.
-    #[serde(deserialize_with = "settings_file::begin_string")]
+    #[serde(deserialize_with = "file::begin_string")]
     pub begin_string: BeginString,
     /// SenderCompID(49) of what we send.
     pub sender_comp_id: String,
@@ -294,31 +301,31 @@ pub struct SessionSettings {
     pub default_appl_ver_id: Option<u8>,
     /// When numbers start again at 1: a list of `logon`, `logout`, `disconnect`, `error`. Default
     /// none: only if the counterparty asks with ResetSeqNumFlag(141).
-    #[serde(default, deserialize_with = "settings_file::reset_on")]
+    #[serde(default, deserialize_with = "file::reset_on")]
     pub reset_on: ResetPolicy,
     /// Time of day in UTC, `HH:MM:SS`, at which a session that is logged on resets the numbers by
     /// a Logon(A) with ResetSeqNumFlag(141)=Y; from FIX 4.1 on. Default none.
-    #[serde(default, deserialize_with = "settings_file::second_of_day")]
+    #[serde(default, deserialize_with = "file::second_of_day")]
     pub reset_at: Option<u32>,
     /// Hours after each logon at which it does so; 0 for never. Default 0.
     #[serde(default)]
     pub reset_after_h: u32,
     /// What our Logon(A) says and which one is taken, as a table. See [`LogonConfig`].
-    #[serde(default, deserialize_with = "settings_tables::table")]
+    #[serde(default, deserialize_with = "tables::table")]
     pub logon: LogonConfig,
     /// Numbers that are not the expected ones, as a table. See [`NumbersConfig`].
-    #[serde(default, deserialize_with = "settings_tables::table")]
+    #[serde(default, deserialize_with = "tables::table")]
     pub numbers: NumbersConfig,
     /// How lost messages are asked for and sent again, as a table. See [`ResendConfig`].
-    #[serde(default, deserialize_with = "settings_tables::table")]
+    #[serde(default, deserialize_with = "tables::table")]
     pub resend: ResendConfig,
     /// Heartbeats and silence, as a table. See [`TimingConfig`].
-    #[serde(default, deserialize_with = "settings_tables::table")]
+    #[serde(default, deserialize_with = "tables::table")]
     pub timing: TimingConfig,
     /// How many application messages of a type are taken in a time: a list of tables such as
     /// `{ msg_type = "D", messages_max = 10, interval_ms = 1000, action = "reject" }`; the action
     /// may also be `disconnect`. Default none.
-    #[serde(default, deserialize_with = "settings_tables::throttles")]
+    #[serde(default, deserialize_with = "tables::throttles")]
     pub throttles: Vec<Throttle>,
     /// Whether the session ends without a Logout(5) of ours. Default false.
     #[serde(default)]
@@ -330,7 +337,7 @@ pub struct SessionSettings {
     #[serde(default = "default_sending_time_tolerance_s")]
     pub sending_time_tolerance_s: u32,
     /// Digits of the times we send: `seconds`, `millis`, `micros`, `nanos`. Default by version.
-    #[serde(default, deserialize_with = "settings_file::precision")]
+    #[serde(default, deserialize_with = "file::precision")]
     pub precision: Option<Precision>,
     /// Whether messages of the application, and the Logon(A), are validated by the dictionary; the
     /// other ones of the session layer always are. Default true.
@@ -339,7 +346,7 @@ pub struct SessionSettings {
     /// Which checks that makes: a table of names and `true` or `false`, such as
     /// `checks = { codes = false }`. By default all but
     /// `conditions` and `empty_groups`.
-    #[serde(default, deserialize_with = "settings_file::checks")]
+    #[serde(default, deserialize_with = "file::checks")]
     pub checks: Switches,
     /// Whether CheckSum(10) is verified. Default true.
     #[serde(default = "default_true")]
@@ -656,14 +663,6 @@ impl SessionSettings {
     #[must_use]
     pub fn store_path(&self) -> PathBuf {
         self.store_dir.join(self.folder())
-    }
-
-    /// What the session's protocol log hides: passwords, and the tags of `log.mask`. For programs
-    /// that show its messages elsewhere.
-    #[must_use]
-    pub fn mask(&self) -> Mask {
-        let tags = self.log.iter().flat_map(|log| &log.mask);
-        Mask::of(tags.map(|tag| Tag(*tag)))
     }
 
     /// The session's name among files.

@@ -33,20 +33,27 @@
 //! # Ok::<(), transfix::EngineError>(())
 //! ```
 
-use std::sync::{Arc, MutexGuard, PoisonError};
+pub mod probe;
+pub mod rig;
+
+use std::sync::{Arc, MutexGuard};
 
 use transfix_codec::Body;
 use transfix_session::{Disconnect, Now, Outbox, SendError, Session};
 use transfix_transport::Stream;
 use transfix_transport::memory::{MemoryStream, pipe};
 
-use crate::application::Application;
-use crate::engine::{EngineError, open};
-use crate::handle::{Registry, Sent, Shared};
+use crate::api::application::Application;
+use crate::api::owner::Owner;
+use crate::assemble::open;
+use crate::drive::registry::Registry;
+use crate::drive::shared::Shared;
+use crate::error::EngineError;
+use crate::link::rule_book::RuleBook;
+use crate::link::sent::Sent;
 use crate::link::{Down, Link};
-use crate::rule_book::RuleBook;
 use crate::settings::SessionSettings;
-use crate::settings_check;
+use crate::settings::check;
 
 /// Bytes under way in each direction.
 const PIPE_BYTES: usize = 64 << 10;
@@ -67,9 +74,9 @@ impl Simulation {
         settings: &SessionSettings,
         application: Box<dyn Application>,
     ) -> Result<SimulatedSession, EngineError> {
-        settings_check::check(settings).map_err(EngineError::Settings)?;
+        check::check(settings).map_err(EngineError::Settings)?;
         let registry = Arc::new(Registry::new(Arc::clone(&self.rule_book)));
-        let shared = Arc::new(open(settings, application, &registry)?);
+        let shared = Arc::new(open(settings, Owner::of(application, &registry), &registry)?);
         registry.fill(&[Arc::clone(&shared)]);
         Ok(SimulatedSession { shared, far: None, output: Vec::new(), ended: None })
     }
@@ -120,7 +127,7 @@ impl SimulatedSession {
     /// When [`SimulatedSession::tick`] must be called at the latest, on the monotonic clock.
     #[must_use]
     pub fn next_deadline(&self) -> Option<u64> {
-        self.link().desk.next_deadline()
+        self.link().core.next_deadline()
     }
 
     /// Does what is due: heartbeats, ends of waits.
@@ -128,7 +135,7 @@ impl SimulatedSession {
         loop {
             let mut link = self.link();
             let ticked = link.tick(now, &self.shared.queue);
-            let offers_more = link.desk.offers_more(now);
+            let offers_more = link.core.offers_more(now);
             drop(link);
             let goes_on = ticked.as_ref().is_ok_and(|sends_more| *sends_more || offers_more);
             self.settle(now, ticked.map(drop));
@@ -177,8 +184,8 @@ impl SimulatedSession {
         act: impl FnOnce(&mut Session, Now, &mut Outbox) -> T,
     ) -> T {
         let mut link = self.link();
-        let desk = &mut link.desk;
-        let done = act(&mut desk.session, now, &mut desk.out);
+        let core = &mut link.core;
+        let done = act(&mut core.session, now, &mut core.out);
         let flushed = link.flush(now);
         drop(link);
         self.settle(now, flushed);
@@ -200,11 +207,11 @@ impl SimulatedSession {
     #[must_use]
     pub fn next_numbers(&self) -> (u64, u64) {
         let link = self.link();
-        (link.desk.session.next_num_in(), link.desk.session.next_num_out())
+        (link.core.session.next_num_in(), link.core.session.next_num_out())
     }
 
     fn link(&self) -> MutexGuard<'_, Link> {
-        self.shared.link.lock().unwrap_or_else(PoisonError::into_inner)
+        self.shared.lock()
     }
 
     /// Takes turns until all that has come is read.

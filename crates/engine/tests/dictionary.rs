@@ -5,7 +5,7 @@
 use std::sync::mpsc::{Sender, channel};
 
 use transfix::codec::{CheckSumPolicy, FieldIndex, FrameWriter};
-use transfix::probe::Probe;
+use transfix::simulated::probe::Probe;
 use transfix::{
     Application, BusinessReject, Message, Now, SessionRef, Settings, Tag, Timestamp, tag,
 };

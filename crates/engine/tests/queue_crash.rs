@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use transfix::codec::{CheckSumPolicy, FieldIndex, Frame, FrameWriter, Limits, frame};
-use transfix::rig::{Rig, Rules};
+use transfix::simulated::rig::{Rig, Rules};
 use transfix::store::{Durability, FileStore, Options};
 use transfix::{
     Application, BeginString, BusinessReject, Disconnect, Message, Now, Offline, Precision, Role,

@@ -1,7 +1,7 @@
 //! A link driven by hand, through a restart.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
-use transfix::rig::{Rig, Rules};
+use transfix::simulated::rig::{Rig, Rules};
 use transfix::store::{FileStore, Options};
 use transfix::{
     Application, BeginString, BusinessReject, Message, Now, Role, SessionId, SessionRef,

@@ -20,7 +20,7 @@ mod trace;
 
 use std::sync::Arc;
 
-use transfix::rig::{Ended, Rules};
+use transfix::simulated::rig::{Ended, Rules};
 use transfix::{BeginString, Disconnect, State};
 use transfix_session::Session;
 
@@ -350,7 +350,7 @@ impl World {
                 return true;
             }
             if seen.next_deadline.is_some_and(|at| at <= self.now) {
-                let outcome = self.sides[side].call(self.now, transfix::rig::Rig::tick);
+                let outcome = self.sides[side].call(self.now, transfix::simulated::rig::Rig::tick);
                 self.go_on(side, outcome);
                 return true;
             }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use transfix::codec::{Frame, FrameWriter, Limits, frame};
-use transfix::rig::{Ended, Rig, Rules};
+use transfix::simulated::rig::{Ended, Rig, Rules};
 use transfix::store::MemoryStore;
 use transfix::{BeginString, Disconnect, MSG_SEQ_NUM_MAX, Now, SessionSettings, Timestamp, tag};
 use transfix_transport::Stream;

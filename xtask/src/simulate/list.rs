@@ -335,7 +335,7 @@ pub(super) const FAULTS: &[Fault] = &[
         name: "check-sum-ignored",
         changes: &[(
             ENGINE,
-            "index, desk.options.check_sum) {",
+            "index, core.options.check_sum) {",
             "index, transfix_codec::CheckSumPolicy::Ignore) {",
         )],
         kind: "damage",
@@ -484,7 +484,7 @@ pub(super) const FAULTS: &[Fault] = &[
     },
     Fault {
         name: "full-queue-forgotten",
-        changes: &[(ENGINE, "*unseen || desk.sends_more()", "*unseen")],
+        changes: &[(ENGINE, "*unseen || core.sends_more()", "*unseen")],
         kind: "applications",
         worlds: 60_000,
     },

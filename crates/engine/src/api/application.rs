@@ -1,12 +1,13 @@
 //! What users write: an [`Application`] per session, and what it may do inside a callback.
 
-use std::borrow::Cow;
-
 use transfix_codec::{Body, Message};
-use transfix_session::{Disconnect, HeaderChange, Now, Outbox, SendError, Session, SessionId};
+use transfix_session::{Disconnect, HeaderChange, Now, SendError, Session, SessionId};
 
-use crate::handle::{Registry, SessionHandle};
-use crate::told::{Disconnection, Rejected, Undone};
+use crate::api::handle::SessionHandle;
+use crate::drive::registry::Registry;
+use crate::link::answers::{BusinessReject, Direction, LogonRefusal, Resend};
+use crate::link::callbacks::Access;
+use crate::link::told::{Disconnection, Rejected, Undone};
 
 /// The user's side of one session. Each session has an instance of its own, called by one thread
 /// at a time and in the order of MsgSeqNum(34).
@@ -118,117 +119,33 @@ pub trait Application: Send {
     }
 }
 
-/// Why the application does not let the counterparty log on.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LogonRefusal {
-    /// Text(58) of the Logout(5).
-    pub text: Cow<'static, str>,
-}
-
-impl LogonRefusal {
-    /// A refusal with this Text(58). Say no more than the counterparty may know.
-    #[must_use]
-    pub fn new(text: impl Into<Cow<'static, str>>) -> Self {
-        Self { text: text.into() }
-    }
-}
-
-/// What becomes of a message that the counterparty asks for again.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Resend {
-    /// It is sent with PossDupFlag(43)=Y.
-    #[default]
-    Send,
-    /// It is left out: a gap fill covers its number.
-    Skip,
-}
-
-/// Which way a frame went.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Direction {
-    /// From the counterparty.
-    Inbound,
-    /// To the counterparty.
-    Outbound,
-}
-
-/// Why the application does not take a message that the session layer found sound.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BusinessReject {
-    /// BusinessRejectReason(380).
-    pub reason: u8,
-    /// Text(58).
-    pub text: Cow<'static, str>,
-}
-
-impl BusinessReject {
-    /// Reason 3: the application does not take this MsgType(35).
-    #[must_use]
-    pub const fn unsupported() -> Self {
-        Self { reason: 3, text: Cow::Borrowed("Unsupported message type") }
-    }
-
-    /// Reason 4: what the application needs is not available. By the settings the message is
-    /// offered again, rejected, or passed over.
-    #[must_use]
-    pub const fn not_available() -> Self {
-        Self { reason: 4, text: Cow::Borrowed("Application not available") }
-    }
-
-    pub(crate) const fn is_not_available(&self) -> bool {
-        self.reason == 4
-    }
-
-    /// Reason 0, explained by `text`.
-    #[must_use]
-    pub fn other(text: impl Into<Cow<'static, str>>) -> Self {
-        Self { reason: 0, text: text.into() }
-    }
-}
-
-/// A message that lacks a field, or has a wrong value, for what the application wants of it.
-impl From<transfix_codec::Reject> for BusinessReject {
-    fn from(reject: transfix_codec::Reject) -> Self {
-        let missing = reject.reason == transfix_codec::RejectReason::RequiredTagMissing;
-        // BusinessRejectReason(380): 5 is "conditionally required field missing".
-        Self { reason: if missing { 5 } else { 0 }, text: Cow::Owned(reject.to_string()) }
-    }
-}
-
-/// What could not be sent in answer is refused for another reason, with the error's text.
-impl From<SendError> for BusinessReject {
-    fn from(error: SendError) -> Self {
-        Self::other(error.to_string())
-    }
-}
-
 /// The session inside a callback: sends without any queue or lock.
 pub struct SessionRef<'a> {
-    pub(crate) session: &'a mut Session,
-    pub(crate) out: &'a mut Outbox,
-    pub(crate) registry: &'a Registry,
-    pub(crate) now: Now,
-    pub(crate) queued_bytes_max: usize,
-    pub(crate) cut: &'a mut Option<Disconnect>,
+    access: Access<'a>,
+    sessions: &'a Registry,
 }
 
-impl SessionRef<'_> {
+impl<'a> SessionRef<'a> {
+    pub(crate) const fn new(access: Access<'a>, sessions: &'a Registry) -> Self {
+        Self { access, sessions }
+    }
+
     /// Identity of this session.
     #[must_use]
     pub fn id(&self) -> &SessionId {
-        &self.session.config().id
+        &self.access.session.config().id
     }
 
     /// The session layer: state and numbers.
     #[must_use]
     pub const fn session(&self) -> &Session {
-        self.session
+        self.access.session
     }
 
     /// The moment at which the bytes now being handled were read.
     #[must_use]
     pub const fn now(&self) -> Now {
-        self.now
+        self.access.now
     }
 
     /// Sends an application message of type `msg_type`; `fill` writes its fields. Returns its
@@ -241,11 +158,7 @@ impl SessionRef<'_> {
         msg_type: &str,
         fill: impl FnOnce(&mut Body<'_>),
     ) -> Result<u64, SendError> {
-        let queued_bytes = self.out.bytes().len();
-        if queued_bytes > self.queued_bytes_max {
-            return Err(SendError::WouldBlock { queued_bytes });
-        }
-        self.session.send(self.now, msg_type.as_bytes(), self.out, fill)
+        self.access.send(msg_type, fill)
     }
 
     /// Sends an application message with another header than the next in turn: see
@@ -259,24 +172,22 @@ impl SessionRef<'_> {
         change: HeaderChange,
         fill: impl FnOnce(&mut Body<'_>),
     ) -> Result<u64, SendError> {
-        self.session.send_with(self.now, msg_type.as_bytes(), change, self.out, fill)
+        self.access.send_with(msg_type, change, fill)
     }
 
     /// Another session of the same engine, to send into it from here.
     #[must_use]
     pub fn other(&self, id: &SessionId) -> Option<SessionHandle> {
-        self.registry.find(id)
+        self.sessions.find(id).map(SessionHandle::of)
     }
 
     /// Begins an orderly end of the session: Logout(5) with this Text(58).
     pub fn logout(&mut self, text: &str) {
-        if !self.session.logout(self.now, text, self.out) {
-            self.disconnect();
-        }
+        self.access.logout(text);
     }
 
     /// Closes the connection without a word, after what has been sent.
     pub fn disconnect(&mut self) {
-        *self.cut = Some(Disconnect::Application);
+        *self.access.cut = Some(Disconnect::Application);
     }
 }

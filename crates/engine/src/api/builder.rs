@@ -1,26 +1,87 @@
 //! How an engine is put together where settings don't say it all: stores of the user's own,
 //! counterparties that no settings name.
 
+use std::sync::Arc;
+
 use transfix_session::SessionId;
 use transfix_store::{Store, StoreError};
 
-use crate::application::Application;
-use crate::cpus;
-use crate::engine::{Engine, EngineError};
+use crate::affinity;
+use crate::api::application::Application;
+use crate::api::handle::SessionHandle;
+use crate::api::owner::Owner;
+use crate::drive::registry::{OpenStore, Registry};
+use crate::engine::{AdmitTo, Engine, Extras};
+use crate::error::EngineError;
 use crate::settings::{SessionSettings, Settings};
-use crate::template::Admit;
 
-/// Opens the store of a session; `None` leaves that to the session's settings. The number is the
-/// time, in UTC nanoseconds since 1970.
-pub(crate) type OpenStore =
-    Box<dyn Fn(&SessionSettings, u64) -> Result<Option<Box<dyn Store>>, StoreError> + Send + Sync>;
+/// Says which application a counterparty gets.
+type Admit = Box<dyn Fn(&SessionId) -> Option<Box<dyn Application>> + Send + Sync>;
+
+impl Engine {
+    /// Opens the stores, binds the listeners and starts the threads. `application` is called once
+    /// for each session.
+    ///
+    /// A session whose store cannot be opened does not keep the others from starting: the log says
+    /// why, [`SessionHandle::store_failure`] too, and its store is tried again until it opens.
+    ///
+    /// # Errors
+    /// [`EngineError`]; nothing is left running then.
+    pub fn start(
+        settings: &Settings,
+        application: impl FnMut(&SessionId) -> Box<dyn Application>,
+    ) -> Result<Self, EngineError> {
+        Self::builder(settings).start(application)
+    }
+
+    /// An engine that needs more than settings: stores of your own, or templates.
+    ///
+    /// ```
+    /// # use transfix::{
+    /// #     Application, BeginString, BusinessReject, Engine, Message, Role, SessionId,
+    /// #     SessionRef, SessionSettings, Settings, store::MemoryStore,
+    /// # };
+    /// # struct Deaf;
+    /// # impl Application for Deaf {
+    /// #     fn on_message(
+    /// #         &mut self,
+    /// #         _: &Message<'_>,
+    /// #         _: &mut SessionRef<'_>,
+    /// #     ) -> Result<(), BusinessReject> {
+    /// #         Ok(())
+    /// #     }
+    /// # }
+    /// # let id = SessionId::new(BeginString::Fix44, "VENUE", "CLIENT");
+    /// # let settings = Settings::of(SessionSettings::new(Role::Acceptor, &id, "127.0.0.1:0"));
+    /// let engine = Engine::builder(&settings)
+    ///     .stores(|_, now_ns| Ok(Some(Box::new(MemoryStore::new(1 << 20, now_ns)))))
+    ///     .start(|_| Box::new(Deaf))?;
+    /// # engine.stop(0);
+    /// # Ok::<(), transfix::EngineError>(())
+    /// ```
+    pub const fn builder(settings: &Settings) -> EngineBuilder<'_> {
+        EngineBuilder::new(settings)
+    }
+
+    /// The handle of a session, to send from any thread.
+    #[must_use]
+    pub fn session(&self, id: &SessionId) -> Option<SessionHandle> {
+        self.registry().find(id).map(SessionHandle::of)
+    }
+
+    /// Handles of all sessions: those of the settings in their order, then those made from
+    /// templates in the order of their identities.
+    pub fn sessions(&self) -> impl Iterator<Item = SessionHandle> {
+        self.all().map(SessionHandle::of)
+    }
+}
 
 /// An engine in the making; see [`Engine::builder`].
 #[must_use = "nothing runs before `start`"]
 pub struct EngineBuilder<'a> {
-    pub(crate) settings: &'a Settings,
-    pub(crate) admit: Option<Admit>,
-    pub(crate) open_store: Option<OpenStore>,
+    settings: &'a Settings,
+    admit: Option<Admit>,
+    open_store: Option<OpenStore>,
 }
 
 impl<'a> EngineBuilder<'a> {
@@ -65,9 +126,16 @@ impl<'a> EngineBuilder<'a> {
     /// [`EngineError`]; nothing is left running then.
     pub fn start(
         self,
-        application: impl FnMut(&SessionId) -> Box<dyn Application>,
+        mut application: impl FnMut(&SessionId) -> Box<dyn Application>,
     ) -> Result<Engine, EngineError> {
-        cpus::check(self.settings).map_err(EngineError::Settings)?;
-        Engine::start_built(self, application)
+        let Self { settings, admit, open_store } = self;
+        affinity::check(settings).map_err(EngineError::Settings)?;
+        let admit = admit.map(|admit| -> AdmitTo {
+            Box::new(move |id, sessions| {
+                admit(id).map(|application| Owner::of(application, sessions))
+            })
+        });
+        let owner = |id: &SessionId, sessions: &Arc<Registry>| Owner::of(application(id), sessions);
+        Engine::start_with(settings, Extras { admit, open_store }, &mut { owner })
     }
 }

@@ -7,8 +7,8 @@ use std::sync::atomic::Ordering;
 
 use transfix_session::{Disconnect, MSG_SEQ_NUM_MAX, Now, Outbox, Session};
 
+use crate::api::handle::SessionHandle;
 use crate::clock;
-use crate::handle::SessionHandle;
 use crate::link::Link;
 
 impl SessionHandle {
@@ -20,14 +20,14 @@ impl SessionHandle {
         }
         self.with_link(|link| {
             // What the caller has sent before goes out before.
-            link.desk.send_queued(clock::now(), &self.shared.queue);
+            link.core.send_queued(clock::now(), &self.shared.queue);
             // A link that fails now is closed by its worker's next turn.
             let waits = link.logout(clock::now(), text).unwrap_or(false);
             if !waits && link.is_up() {
-                link.desk.cut = Some(Disconnect::Operator);
+                link.core.cut = Some(Disconnect::Operator);
             }
         });
-        self.call_worker();
+        self.shared.call_worker();
     }
 
     /// Why the session's store takes nothing now: it has failed, or could not be opened at the
@@ -35,7 +35,7 @@ impl SessionHandle {
     /// intervals of up to a minute. `None` if all is well.
     #[must_use]
     pub fn store_failure(&self) -> Option<String> {
-        self.with_link(|link| link.desk.store_failure().map(str::to_owned))
+        self.with_link(|link| link.core.store_failure().map(str::to_owned))
     }
 
     /// Allows the session to be connected again; an initiator tries at once, however often it was
@@ -43,17 +43,17 @@ impl SessionHandle {
     pub fn log_on(&self) {
         self.shared.enabled.store(true, Ordering::Release);
         self.shared.hurry.store(true, Ordering::Release);
-        self.call_worker();
+        self.shared.call_worker();
     }
 
     /// Drops the connection without a word. An initiator connects again after its interval.
     pub fn disconnect(&self) {
         self.with_link(|link| {
             if link.is_up() {
-                link.desk.cut = Some(Disconnect::Operator);
+                link.core.cut = Some(Disconnect::Operator);
             }
         });
-        self.call_worker();
+        self.shared.call_worker();
     }
 
     /// Brings a session back at once that has failed, since its store did or since it panicked:
@@ -62,7 +62,7 @@ impl SessionHandle {
     /// still there it fails again.
     pub fn revive(&self) {
         self.shared.hurry.store(true, Ordering::Release);
-        self.call_worker();
+        self.shared.call_worker();
     }
 
     /// Sends a ResendRequest(2) for the counterparty's messages `begin` to `end`, 0 for all that
@@ -90,7 +90,7 @@ impl SessionHandle {
 
     /// Makes our next Logon(A) reset both numbers to 1, from FIX 4.1 on.
     pub fn reset_at_next_logon(&self) {
-        self.with_link(|link| link.desk.session.reset_at_next_logon());
+        self.with_link(|link| link.core.session.reset_at_next_logon());
     }
 
     /// Sets the next numbers without a word to the counterparty: expected from it, and of ours.
@@ -118,27 +118,27 @@ impl SessionHandle {
     /// [`SessionHandle::release_sending`]. What the application sends inside its callbacks goes out
     /// of turn, before them.
     pub fn hold_sending(&self) {
-        self.with_link(|link| link.desk.holds = true);
+        self.with_link(|link| link.core.holds = true);
     }
 
     /// Sends what was held back, in order.
     pub fn release_sending(&self) {
-        self.with_link(|link| link.desk.holds = false);
-        self.call_worker();
+        self.with_link(|link| link.core.holds = false);
+        self.shared.call_worker();
     }
 
     /// The messages that wait in the queue, oldest first: MsgType(35), and the encoded fields
     /// behind the header.
     #[must_use]
     pub fn queued(&self) -> Vec<(String, Vec<u8>)> {
-        self.with_link(|link| link.desk.queued(&self.shared.queue))
+        self.with_link(|link| link.core.queued(&self.shared.queue))
     }
 
     /// Drops the messages that wait in the queue; answers how many they were.
     pub fn clear_queued(&self) -> usize {
         self.with_link(|link| {
-            let count = link.desk.queued(&self.shared.queue).len();
-            link.desk.clear_queued(&self.shared.queue);
+            let count = link.core.queued(&self.shared.queue).len();
+            link.core.clear_queued(&self.shared.queue);
             // A store that fails here is seen by the worker.
             let _ = link.flush(clock::now());
             count
@@ -151,7 +151,7 @@ impl SessionHandle {
         }
         self.with_link(|link: &mut Link| {
             let now = clock::now();
-            let done = act(&mut link.desk.session, now, &mut link.desk.out);
+            let done = act(&mut link.core.session, now, &mut link.core.out);
             // As in log_out: the worker closes a link that fails.
             link.flush(now).is_ok() && done
         })
@@ -160,7 +160,7 @@ impl SessionHandle {
     fn note(&self, text: &str) {
         if !self.shared.link.is_poisoned() {
             // A store that fails here fails again when the numbers are put.
-            self.with_link(|link| drop(link.desk.note(clock::now(), text)));
+            self.with_link(|link| drop(link.core.note(clock::now(), text)));
         }
     }
 }

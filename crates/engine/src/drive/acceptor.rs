@@ -15,76 +15,31 @@ use std::time::Duration;
 use tracing::field::DisplayValue;
 use transfix_codec::shown::Shown;
 use transfix_codec::{CheckSumPolicy, FieldIndex, Frame, Limits, Message, frame, raw, tag};
-use transfix_session::{BeginString, SubIds};
-use transfix_transport::{Events, Interest, Listener, Poll, Stream, TcpStream, Token, Waker};
+use transfix_session::BeginString;
+use transfix_transport::{Events, Interest, Poll, Stream, TcpStream, Token, Waker};
 
-use crate::admission::{Admission, Answer};
 use crate::clock;
-use crate::repeats::tell;
-use crate::slot::drain;
-use crate::stranger_lines::Lines;
-use crate::template::{Creator, Maker, Refusal};
-use crate::waiting_room::{RoomLimits, Waiting, WaitingRoom};
-use crate::worker::{Command, Knock, Mailbox};
+use crate::drive::admission::{Admission, Answer};
+use crate::drive::destination::{Destination, Entrance, Key};
+use crate::drive::slot::drain;
+use crate::drive::stranger_lines::Lines;
+use crate::drive::template::{Creator, Maker};
+use crate::drive::waiting_room::{RoomLimits, Waiting, WaitingRoom};
+use crate::drive::worker::{Command, Knock, Mailbox};
+use crate::link::refusal::Refusal;
+use crate::observe::repeats::tell;
 
 const WAKE: Token = Token(usize::MAX);
 /// Pause after the system refused to accept, for instance for want of open files.
 const ACCEPT_PAUSE_NS: u64 = 100_000_000;
 /// Longest reason for a refusal in a line of the log.
 const REASON_BYTES_MAX: usize = 300;
-/// Connections taken in at one entrance before the lobby looks at what else there is.
+/// Connections taken in at one entrance before the acceptor looks at what else there is.
 const ACCEPTED_AT_ONCE: usize = 64;
 /// The address of a line that is about no single one.
 const NOBODY: Option<DisplayValue<IpAddr>> = None;
 /// Longest first message; a Logon(A) is far shorter.
 const FIRST_MESSAGE_BYTES: usize = 16 << 10;
-
-/// Where it came in (the group of the listener), and BeginString(8), TargetCompID(56) and
-/// SenderCompID(49) of the Logon(A).
-pub(crate) type Key = (usize, BeginString, String, String);
-
-/// Where the connections of one acceptor session go.
-pub(crate) struct Destination {
-    pub(crate) mailbox: Arc<Mailbox>,
-    pub(crate) slot: usize,
-    /// Whether a connection waits there, which the worker has not looked at.
-    pub(crate) waits: Arc<AtomicBool>,
-    /// The session's SubIDs and LocationIDs.
-    pub(crate) sub_ids: Arc<SubIds>,
-    /// Whether its messages must have the right CheckSum(10), the first one too.
-    pub(crate) check_sum: CheckSumPolicy,
-}
-
-impl Destination {
-    /// How well the SubIDs and LocationIDs of a Logon(A) fit: one more for each that is the same,
-    /// `None` if one is another. What either side does not name fits anything.
-    fn fit(&self, message: &Message<'_>) -> Option<usize> {
-        let ids = &self.sub_ids;
-        let pairs = [
-            (tag::TARGET_SUB_ID, &ids.sender_sub_id),
-            (tag::TARGET_LOCATION_ID, &ids.sender_location_id),
-            (tag::SENDER_SUB_ID, &ids.target_sub_id),
-            (tag::SENDER_LOCATION_ID, &ids.target_location_id),
-        ];
-        let mut fit = 0;
-        for (tag, ours) in pairs {
-            match message.raw(tag) {
-                Some(named) if !ours.is_empty() && named != ours.as_bytes() => return None,
-                Some(_) if !ours.is_empty() => fit += 1,
-                _ => {}
-            }
-        }
-        Some(fit)
-    }
-}
-
-/// The listeners of one setting: an address may name several.
-pub(crate) struct Entrance {
-    pub(crate) group: usize,
-    pub(crate) listener: Listener,
-    /// How long a connection may wait for its first message.
-    pub(crate) wait_ns: u64,
-}
 
 /// Whose connection it is.
 enum Found {
@@ -100,13 +55,13 @@ enum Found {
     Nobody,
 }
 
-/// Ends a lobby from outside.
-pub(crate) struct LobbyDoor {
+/// Ends an acceptor from outside.
+pub(crate) struct AcceptorDoor {
     stop: AtomicBool,
     waker: Arc<Waker>,
 }
 
-impl LobbyDoor {
+impl AcceptorDoor {
     pub(crate) fn close(&self) {
         self.stop.store(true, Ordering::Release);
         let _ = self.waker.wake();
@@ -121,9 +76,9 @@ struct Judged {
 }
 
 /// Listeners and the connections that have not logged on yet.
-pub(crate) struct Lobby {
+pub(crate) struct Acceptor {
     poll: Poll,
-    door: Arc<LobbyDoor>,
+    door: Arc<AcceptorDoor>,
     entrances: Vec<Entrance>,
     sessions: HashMap<Key, Vec<Destination>>,
     creator: Creator,
@@ -141,7 +96,7 @@ pub(crate) struct Lobby {
     accept_at: Option<u64>,
 }
 
-impl Lobby {
+impl Acceptor {
     pub(crate) fn new(
         mut entrances: Vec<Entrance>,
         sessions: HashMap<Key, Vec<Destination>>,
@@ -156,7 +111,7 @@ impl Lobby {
         Ok(Self {
             poll,
             admission: Admission::new(maker, Arc::clone(&waker)),
-            door: Arc::new(LobbyDoor { stop: AtomicBool::new(false), waker }),
+            door: Arc::new(AcceptorDoor { stop: AtomicBool::new(false), waker }),
             next_token: entrances.len(),
             entrances,
             sessions,
@@ -170,7 +125,7 @@ impl Lobby {
         })
     }
 
-    pub(crate) fn door(&self) -> &Arc<LobbyDoor> {
+    pub(crate) fn door(&self) -> &Arc<AcceptorDoor> {
         &self.door
     }
 

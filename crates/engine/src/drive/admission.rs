@@ -15,8 +15,9 @@ use std::thread;
 
 use transfix_transport::Waker;
 
-use crate::handle::Shared;
-use crate::template::{Candidate, Maker, Refusal};
+use crate::drive::shared::Shared;
+use crate::drive::template::{Candidate, Maker};
+use crate::link::refusal::Refusal;
 
 /// Logons that are judged at once; further ones wait for one of these.
 const THREADS_MAX: usize = 64;

@@ -6,9 +6,9 @@
 use rustix::process::{Resource, getrlimit, setrlimit};
 use transfix_session::Role;
 
-use crate::engine::EngineError;
+use crate::error::EngineError;
 use crate::settings::Settings;
-use crate::template::is_template;
+use crate::settings::template::is_template;
 
 /// What a session needs: its connection, its store with the next segment and an archive, its logs.
 const OF_A_SESSION: u64 = 10;

@@ -7,8 +7,8 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use transfix_session::SessionId;
 use transfix_transport::{Listener, SocketOptions};
 
-use crate::engine::{EngineError, io_error};
-use crate::lobby::{Destination, Entrance, Key};
+use crate::drive::destination::{Destination, Entrance, Key};
+use crate::error::{EngineError, io_error};
 use crate::settings::SessionSettings;
 
 /// The listeners of an engine. Sessions with the same address share them.
@@ -38,7 +38,8 @@ impl Listening {
         let options = socket_options(settings);
         let place = settings.place("address");
         let what = format!("{place}{}: listening at {}", settings.id(), settings.address);
-        // A name such as localhost stands for several addresses; a free port is one of one.
+        // A name such as localhost stands for several addresses. With port 0 the system picks a
+        // port for each, so only the first one is bound.
         let mut found = resolve(settings)?;
         if found.iter().any(|address| address.port() == 0) {
             found.truncate(1);

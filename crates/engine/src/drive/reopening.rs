@@ -3,13 +3,13 @@
 //!
 //! Invariant: the thread has ended when this is dropped, so that nobody else holds the store.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
 use transfix_store::StoreError;
 
 use crate::clock;
-use crate::handle::Shared;
+use crate::drive::shared::Shared;
 
 /// Time before the first attempt; each further one waits twice as long as the one before.
 const FIRST_NS: u64 = 1_000_000_000;
@@ -85,11 +85,11 @@ impl Reopening {
             Step::Runs(thread, _) => match thread.join() {
                 Ok(Ok(())) => return true,
                 Ok(Err(error)) => {
-                    shared.with_desk(|desk| desk.tell_unopened(now_ns, &error));
+                    shared.with_core(|core| core.tell_unopened(now_ns, &error));
                     self.plan(now_ns);
                 }
                 Err(_) => {
-                    shared.with_desk(|desk| desk.tell_reopening_panicked(now_ns));
+                    shared.with_core(|core| core.tell_reopening_panicked(now_ns));
                     self.plan(now_ns);
                 }
             },
@@ -107,7 +107,7 @@ impl Drop for Reopening {
 }
 
 fn reopen(shared: &Shared) -> Result<(), StoreError> {
-    let mut link = shared.link.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut link = shared.lock();
     link.reopen(clock::now(), &shared.queue)?;
     // What a panic may have left half done is made anew.
     shared.link.clear_poison();

@@ -3,16 +3,16 @@
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 
 use transfix_session::{Disconnect, Now, SendError, SessionId};
 use transfix_store::StoreError;
 use transfix_transport::{Connecting, Interest, Registry, SocketOptions, Stream, Token, connect};
 
 use crate::clock;
-use crate::handle::Shared;
+use crate::drive::reopening::Reopening;
+use crate::drive::shared::Shared;
 use crate::link::{Down, Link, Turn};
-use crate::reopening::Reopening;
 use crate::schedule::Interval;
 use crate::settings::{AfterPanic, Offline};
 
@@ -74,7 +74,7 @@ pub(crate) fn drain(stream: &mut dyn Stream) {
 }
 
 /// The way of an initiator to its acceptor.
-pub(crate) struct Dial {
+pub(crate) struct Connector {
     pub(crate) addresses: Vec<SocketAddr>,
     pub(crate) options: SocketOptions,
     interval_ns: u64,
@@ -82,24 +82,24 @@ pub(crate) struct Dial {
     /// Connections in a row whose Logon(A) was not accepted.
     refusals: u32,
     next: usize,
-    state: DialState,
+    state: ConnectorState,
 }
 
-enum DialState {
+enum ConnectorState {
     /// Try again at this moment of the monotonic clock.
     At(u64),
     Connecting(Connecting, u64),
     Up,
 }
 
-impl Dial {
+impl Connector {
     pub(crate) const fn new(
         addresses: Vec<SocketAddr>,
         options: SocketOptions,
         (interval_ms, interval_max_ms): (u32, u32),
     ) -> Self {
         let (interval_ns, interval_max_ns) = (interval_ms as u64 * MS, interval_max_ms as u64 * MS);
-        let state = DialState::At(0);
+        let state = ConnectorState::At(0);
         Self { addresses, options, interval_ns, interval_max_ns, refusals: 0, next: 0, state }
     }
 
@@ -114,7 +114,7 @@ impl Dial {
 /// One session as its worker sees it.
 pub(crate) struct Slot {
     pub(crate) shared: Arc<Shared>,
-    dial: Option<Dial>,
+    dial: Option<Connector>,
     pub(crate) up: bool,
     /// The counterparty sends nothing more: what has come is still to be read.
     pub(crate) read_closed: bool,
@@ -143,7 +143,7 @@ pub(crate) struct Slot {
 }
 
 impl Slot {
-    pub(crate) fn new(shared: Arc<Shared>, dial: Option<Dial>) -> Self {
+    pub(crate) fn new(shared: Arc<Shared>, dial: Option<Connector>) -> Self {
         let (up, failed, ended, warned, closing) = (false, false, None, false, false);
         let (look_at, window, expires_at) = (None, None, None);
         let mut slot = Self {
@@ -166,7 +166,7 @@ impl Slot {
         };
         let link = slot.lock();
         let (has_schedule, has_failed) =
-            (link.desk.options.hours.is_some(), link.desk.has_failed());
+            (link.core.options.hours.is_some(), link.core.has_failed());
         drop(link);
         slot.look_at = has_schedule.then_some(0);
         if has_failed {
@@ -187,7 +187,7 @@ impl Slot {
         }
         self.clocks_ns = clocks_ns;
         let mut link = self.shared.link.lock().map_err(|_| Down::Panicked)?;
-        let Some(hours) = &mut link.desk.options.hours else { return Ok(()) };
+        let Some(hours) = &mut link.core.options.hours else { return Ok(()) };
         // Where windows touch, the next one is open at the end of this one.
         let same = hours.stays() || hours.at(now.utc) == self.window;
         let may_stay = hours.may_connect(now.utc) && same;
@@ -201,7 +201,7 @@ impl Slot {
         }
         // Once a window: outside of it no connection is taken.
         tracing::info!(session = %self.shared.id, "logging out: the window has closed");
-        link.desk.send_queued(now, &self.shared.queue);
+        link.core.send_queued(now, &self.shared.queue);
         if link.logout(now, "the session is closed by its schedule")? {
             return Ok(());
         }
@@ -211,24 +211,24 @@ impl Slot {
     /// Sees to the store, and to the messages that wait, while there is no connection.
     fn look_at_store(&mut self, now: Now) -> Result<(), Down> {
         let mut link = self.shared.link.lock().map_err(|_| Down::Panicked)?;
-        link.desk.tell_untold(now);
-        self.untold_at = link.desk.untold_deadline();
-        if link.desk.has_failed() {
+        link.core.tell_untold(now);
+        self.untold_at = link.core.untold_deadline();
+        if link.core.has_failed() {
             return Err(Down::Store(StoreError::Poisoned));
         }
-        let mut left = link.desk.options.turn_messages_max;
+        let mut left = link.core.options.turn_messages_max;
         match self.shared.offline {
             Offline::Refuse => Ok(()),
             Offline::Store => {
-                link.desk.send_some(now, &self.shared.queue, &mut left);
+                link.core.send_some(now, &self.shared.queue, &mut left);
                 // Some may be left.
                 self.expires_at = (left == 0).then_some(now.monotonic_ns);
                 link.flush(now)
             }
             Offline::Queue => {
-                link.desk.expire_queued(now, &mut left);
-                link.desk.keep_queued(now, &self.shared.queue).map_err(Down::Store)?;
-                self.expires_at = link.desk.queue_deadline(now);
+                link.core.expire_queued(now, &mut left);
+                link.core.keep_queued(now, &self.shared.queue).map_err(Down::Store)?;
+                self.expires_at = link.core.queue_deadline(now);
                 Ok(())
             }
         }
@@ -237,7 +237,7 @@ impl Slot {
     /// Whether the schedule allows a connection now.
     fn is_open(&self, now: Now) -> bool {
         self.look_at.is_none()
-            || self.lock().desk.options.hours.as_mut().is_none_or(|h| h.may_connect(now.utc))
+            || self.lock().core.options.hours.as_mut().is_none_or(|h| h.may_connect(now.utc))
     }
 
     fn is_enabled(&self) -> bool {
@@ -245,7 +245,7 @@ impl Slot {
     }
 
     fn lock(&self) -> MutexGuard<'_, Link> {
-        self.shared.link.lock().unwrap_or_else(PoisonError::into_inner)
+        self.shared.lock()
     }
 
     pub(crate) fn turn(&self) -> Result<Turn, Down> {
@@ -256,17 +256,17 @@ impl Slot {
             return Err(Down::Session(Disconnect::MemoryLimit));
         }
         let turn = link.turn(&shared.queue, clock::now)?;
-        if !turn.progress || !shared.waiting.note(link.desk.waiting_bytes(&shared.queue)) {
+        if !turn.progress || !shared.waiting.note(link.core.waiting_bytes(&shared.queue)) {
             return Ok(turn);
         }
-        let heaviest = link.desk.heaviest();
+        let heaviest = shared.registry.heaviest();
         drop(link);
         match heaviest {
-            Some(heaviest) if heaviest.id() == &shared.id => {
+            Some(heaviest) if heaviest.id == shared.id => {
                 Err(Down::Session(Disconnect::MemoryLimit))
             }
             Some(heaviest) => {
-                heaviest.shared.waiting.close();
+                heaviest.waiting.close();
                 heaviest.call_worker();
                 Ok(turn)
             }
@@ -278,7 +278,7 @@ impl Slot {
     pub(crate) fn tick(&mut self, now: Now) -> Result<bool, Down> {
         self.look_at_schedule(now)?;
         let mut link = self.shared.link.lock().map_err(|_| Down::Panicked)?;
-        let is_due = link.desk.next_deadline().is_some_and(|at| now.monotonic_ns >= at);
+        let is_due = link.core.next_deadline().is_some_and(|at| now.monotonic_ns >= at);
         if is_due { link.tick(now, &self.shared.queue) } else { Ok(false) }
     }
 
@@ -288,10 +288,10 @@ impl Slot {
             _ if self.failed => return self.reopening.deadline(),
             _ if self.up => {
                 let link = self.lock();
-                return link.desk.next_deadline().into_iter().chain(self.look_at).min();
+                return link.core.next_deadline().into_iter().chain(self.look_at).min();
             }
-            Some(Dial { state: DialState::At(at), .. }) if self.is_enabled() => Some(*at),
-            Some(Dial { state: DialState::Connecting(_, until), .. }) => Some(*until),
+            Some(Connector { state: ConnectorState::At(at), .. }) if self.is_enabled() => Some(*at),
+            Some(Connector { state: ConnectorState::Connecting(_, until), .. }) => Some(*until),
             _ => None,
         };
         [of_dial, self.expires_at, self.untold_at].into_iter().flatten().min()
@@ -307,7 +307,7 @@ impl Slot {
     ) -> Result<(), Down> {
         if self.failed {
             if let Ok(mut link) = self.shared.link.try_lock() {
-                link.desk.refused_connection(now, "the session has failed");
+                link.core.refused_connection(now, "the session has failed");
             }
             return Ok(());
         }
@@ -319,8 +319,8 @@ impl Slot {
                 () if !is_open => "the session is closed by its schedule",
                 () => "the session is logged out by its operator",
             };
-            link.desk.refused_connection(now, why);
-            let untold_at = link.desk.untold_deadline();
+            link.core.refused_connection(now, why);
+            let untold_at = link.core.untold_deadline();
             drop(link);
             self.untold_at = untold_at;
             return Ok(());
@@ -329,7 +329,7 @@ impl Slot {
             let interest = Interest::READABLE | Interest::WRITABLE;
             stream.register(registry, token, interest).map_err(Down::Io)?;
         }
-        let logons = link.desk.counters.logons;
+        let logons = link.core.counters.logons;
         let attached = link.attach(now, stream, read);
         drop(link);
         self.logons = logons;
@@ -339,7 +339,7 @@ impl Slot {
         self.closing = false;
         self.look_at = self.look_at.map(|_| 0);
         let mut link = self.lock();
-        let window = link.desk.options.hours.as_mut().and_then(|hours| hours.at(now.utc));
+        let window = link.core.options.hours.as_mut().and_then(|hours| hours.at(now.utc));
         drop(link);
         self.window = window;
         self.ended = None;
@@ -368,8 +368,8 @@ impl Slot {
         let (is_open, look_at) = (self.is_open(now), self.look_at);
         let Some(dial) = self.dial.as_mut() else { return Ok(()) };
         match &mut dial.state {
-            DialState::Up => Ok(()),
-            DialState::At(at) => {
+            ConnectorState::Up => Ok(()),
+            ConnectorState::At(at) => {
                 if hurries {
                     (*at, dial.refusals) = (now.monotonic_ns, 0);
                 }
@@ -385,23 +385,23 @@ impl Slot {
                 let mut connecting = connect(address, None, &dial.options).map_err(Down::Io)?;
                 connecting.register(registry, token, Interest::WRITABLE).map_err(Down::Io)?;
                 let until = now.monotonic_ns + CONNECT_TIMEOUT_NS;
-                dial.state = DialState::Connecting(connecting, until);
+                dial.state = ConnectorState::Connecting(connecting, until);
                 Ok(())
             }
-            DialState::Connecting(connecting, until) => {
+            ConnectorState::Connecting(connecting, until) => {
                 let Some(stream) = connecting.finish().map_err(Down::Io)? else {
                     let late = now.monotonic_ns >= *until;
                     let error = || Down::Io(std::io::ErrorKind::TimedOut.into());
                     return if late { Err(error()) } else { Ok(()) };
                 };
-                dial.state = DialState::Up;
+                dial.state = ConnectorState::Up;
                 let mut stream: Box<dyn Stream> = Box::new(stream);
                 // From here on the link registers it, for reading too, if it is to wait at all.
                 stream.deregister(registry).map_err(Down::Io)?;
                 self.attach(now, stream, &[], waits.then_some((registry, token)))?;
                 if let Some(dial) = self.dial.as_mut().filter(|_| !self.up) {
                     // Not wanted any more: logged out while the connection was under way.
-                    dial.state = DialState::At(now.monotonic_ns + dial.interval_ns);
+                    dial.state = ConnectorState::At(now.monotonic_ns + dial.interval_ns);
                 }
                 Ok(())
             }
@@ -413,14 +413,14 @@ impl Slot {
         match why {
             Down::Session(_) => {}
             // Once in a row of attempts: who waits for a counterparty sees why, not how often.
-            Down::Io(error) if self.up => self.lock().desk.tell_broken(now, error),
+            Down::Io(error) if self.up => self.lock().core.tell_broken(now, error),
             Down::Io(error) => {
                 if !std::mem::replace(&mut self.warned, true) {
-                    self.lock().desk.tell_unconnected(now, error);
+                    self.lock().core.tell_unconnected(now, error);
                 }
             }
-            Down::Store(error) => self.lock().desk.fail(error),
-            Down::Panicked => self.lock().desk.tell_panicked(now),
+            Down::Store(error) => self.lock().core.fail(error),
+            Down::Panicked => self.lock().core.tell_panicked(now),
         }
         let reason = why.reason();
         if matches!(why, Down::Store(_) | Down::Panicked) {
@@ -434,7 +434,7 @@ impl Slot {
             _ => self.reopening.forget(),
         }
         self.ended = Some(reason);
-        let (was_up, logons) = (self.up, self.lock().desk.counters.logons);
+        let (was_up, logons) = (self.up, self.lock().core.counters.logons);
         self.up = false;
         if let Some(dial) = &mut self.dial {
             match (was_up, logons == self.logons) {
@@ -443,7 +443,7 @@ impl Slot {
                 // Nobody was there, and no number was used.
                 (false, _) => {}
             }
-            dial.state = DialState::At(now.monotonic_ns + dial.wait_ns());
+            dial.state = ConnectorState::At(now.monotonic_ns + dial.wait_ns());
         }
         // Last: it calls the application, which may panic.
         let mut link = self.lock();
@@ -455,9 +455,9 @@ impl Slot {
             stream.deregister(registry).ok();
         }
         if matches!(why, Down::Panicked) {
-            link.desk.abandon();
+            link.core.abandon();
         }
-        let (has_failed, untold_at) = (link.desk.has_failed(), link.desk.untold_deadline());
+        let (has_failed, untold_at) = (link.core.has_failed(), link.core.untold_deadline());
         drop(link);
         self.untold_at = untold_at;
         if has_failed && !std::mem::replace(&mut self.failed, true) {
@@ -468,7 +468,7 @@ impl Slot {
 
     /// The end of the connection panicked too: nothing in memory is trusted any more.
     pub(crate) fn abandon(&mut self, now: Now) {
-        self.lock().desk.abandon();
+        self.lock().core.abandon();
         self.up = false;
         self.failed = true;
         if self.shared.after_panic == AfterPanic::Revive {
@@ -481,10 +481,10 @@ impl Slot {
         self.dial = None;
         self.shared.closed.store(true, Ordering::Release);
         let mut link = self.lock();
-        link.desk.send_queued(now, &self.shared.queue);
+        link.core.send_queued(now, &self.shared.queue);
         if !self.up {
-            link.desk.return_unsent(now, &self.shared.queue, SendError::Closed);
-            return link.desk.keep_queued(now, &self.shared.queue).map_err(Down::Store);
+            link.core.return_unsent(now, &self.shared.queue, SendError::Closed);
+            return link.core.keep_queued(now, &self.shared.queue).map_err(Down::Store);
         }
         if link.logout(now, text)? {
             return Ok(());
@@ -495,7 +495,7 @@ impl Slot {
 
     /// The engine ends: tells how many lines were left out.
     pub(crate) fn tell_rest(&self) {
-        self.lock().desk.tell_rest();
+        self.lock().core.tell_rest();
     }
 
     pub(crate) fn outcome(&self, was_up: bool) -> SessionOutcome {
@@ -509,8 +509,8 @@ impl Slot {
         SessionOutcome {
             id: self.shared.id.clone(),
             outcome,
-            next_num_in: link.desk.session.next_num_in(),
-            next_num_out: link.desk.session.next_num_out(),
+            next_num_in: link.core.session.next_num_in(),
+            next_num_out: link.core.session.next_num_out(),
         }
     }
 }

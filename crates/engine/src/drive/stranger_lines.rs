@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 
 use crate::clock;
-use crate::repeats::{Cause, Repeats};
-use crate::waiting_room::source;
+use crate::drive::waiting_room::source;
+use crate::observe::repeats::{Cause, Repeats};
 
 /// Addresses whose lines are counted one by one; those of further ones are counted together.
 const ADDRESSES_MAX: usize = 1_000;

@@ -7,58 +7,35 @@
 
 use std::sync::Arc;
 
-use transfix_codec::{CheckSumPolicy, Message};
-use transfix_session::{Role, SessionId};
-use transfix_store::{MemoryStore, Store};
+use transfix_session::SessionId;
 
-use crate::application::Application;
-use crate::clock;
-use crate::engine::{EngineError, open, open_over};
-use crate::handle::{Registry, Shared};
-use crate::lobby::{Destination, Key};
-use crate::settings::{Mode, SessionSettings};
-use crate::settings_check;
-use crate::slot::Slot;
-use crate::worker::{Command, Mailbox};
-
-/// TargetCompID of a template: any counterparty.
-const ANY: &str = "*";
-
-/// What a Logon(A) that is judged finds in its store: nothing, and room for the answer.
-const TRIAL_BYTES: usize = 64 << 10;
+use crate::drive::destination::{Destination, Key};
+use crate::drive::registry::Registry;
+use crate::drive::shared::Shared;
+use crate::drive::slot::Slot;
+use crate::drive::worker::{Command, Mailbox};
+use crate::error::EngineError;
+use crate::link::callbacks::Callbacks;
+use crate::link::refusal::Refusal;
+use crate::settings::template::is_template;
+use crate::settings::{SessionSettings, check};
 
 /// Says which application a counterparty gets that no settings name; `None` to send it away.
-pub(crate) type Admit = Box<dyn Fn(&SessionId) -> Option<Box<dyn Application>> + Send + Sync>;
+pub(crate) type Admit = Box<dyn Fn(&SessionId) -> Option<Box<dyn Callbacks>> + Send + Sync>;
+
+/// Lets the application judge a Logon(A) before anything is made for it.
+pub(crate) type Judge = Box<
+    dyn Fn(&SessionSettings, Box<dyn Callbacks>, &[u8]) -> Result<Box<dyn Callbacks>, Refusal>
+        + Send
+        + Sync,
+>;
+
+/// Opens a session.
+pub(crate) type Open =
+    Box<dyn Fn(&SessionSettings, Box<dyn Callbacks>) -> Result<Shared, EngineError> + Send + Sync>;
 
 /// The workers of the pool, and how many sessions each has.
 pub(crate) type Pool = Vec<(Arc<Mailbox>, usize)>;
-
-/// Whether these settings are for any counterparty.
-pub(crate) fn is_template(settings: &SessionSettings) -> bool {
-    settings.role == Role::Acceptor && settings.target_comp_id == ANY
-}
-
-/// What templates must be besides what all settings must.
-pub(crate) fn check(settings: &SessionSettings) -> Result<(), String> {
-    if is_template(settings) && settings.mode != Mode::Pool {
-        return Err("a template (target_comp_id = \"*\") has mode = \"pool\"".to_owned());
-    }
-    Ok(())
-}
-
-/// Why a counterparty that no settings name gets no session.
-pub(crate) struct Refusal {
-    /// What is sent before its connection is closed; it may be nothing.
-    pub(crate) answer: Vec<u8>,
-    /// For the log.
-    pub(crate) why: String,
-}
-
-impl Refusal {
-    pub(crate) fn silent(why: &str) -> Self {
-        Self { answer: Vec::new(), why: why.to_owned() }
-    }
-}
 
 /// Somebody whom a template fits.
 pub(crate) struct Candidate {
@@ -69,8 +46,9 @@ pub(crate) struct Candidate {
 
 /// What sessions are made from, but for their counterparties.
 pub(crate) struct Maker {
-    pub(crate) registry: Arc<Registry>,
     pub(crate) admit: Admit,
+    pub(crate) judge: Judge,
+    pub(crate) open: Open,
 }
 
 impl Maker {
@@ -83,38 +61,15 @@ impl Maker {
         let Candidate { settings, logon } = candidate;
         let application = (self.admit)(&settings.id());
         let application = application.ok_or_else(|| Refusal::silent("not admitted"))?;
-        let application = self.judge(&settings, application, &logon)?;
+        let application = (self.judge)(&settings, application, &logon)?;
         if is_over() {
             return Err(Refusal::silent("the engine ends"));
         }
-        let shared = open(&settings, application, &self.registry);
-        let shared = shared.map_err(|error| not_made(&error))?;
-        shared.with_desk(|desk| desk.judged = logon);
+        let shared = (self.open)(&settings, application);
+        let shared = shared.map_err(|error| Refusal::not_made(&error))?;
+        shared.with_core(|core| core.judged = logon);
         Ok(shared)
     }
-
-    /// Lets a session without a store judge the Logon(A): a stranger leaves nothing behind.
-    fn judge(
-        &self,
-        settings: &SessionSettings,
-        application: Box<dyn Application>,
-        logon: &[u8],
-    ) -> Result<Box<dyn Application>, Refusal> {
-        let trial = SessionSettings { log: None, schedule: None, ..settings.clone() };
-        let open_store = |_: &_, _: &_| -> Result<Box<dyn Store>, EngineError> {
-            Ok(Box::new(MemoryStore::new(TRIAL_BYTES, 0)))
-        };
-        let opened = open_over(open_store, &trial, application, &self.registry);
-        let desk = opened.map_err(|error| not_made(&error))?.into_desk();
-        let mut index = desk.index();
-        let logon = Message::parse(logon, &mut index, CheckSumPolicy::Ignore);
-        let logon = logon.map_err(|_| Refusal::silent("garbled"))?;
-        desk.try_logon(clock::now(), &logon)
-    }
-}
-
-fn not_made(error: &EngineError) -> Refusal {
-    Refusal::silent(&format!("its session could not be made: {error}"))
 }
 
 /// Finds templates, and gives the sessions that were made to their workers.
@@ -143,7 +98,7 @@ impl Creator {
         let template = self.templates.iter().find(fits).ok_or(false)?;
         let mut settings = template.1.clone();
         settings.target_comp_id.clone_from(theirs);
-        settings_check::check(&settings).map_err(|_| false)?;
+        check::check(&settings).map_err(|_| false)?;
         if is_template(&settings) {
             return Err(false);
         }

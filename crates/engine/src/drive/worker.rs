@@ -14,9 +14,9 @@ use transfix_session::{Disconnect, Now};
 use transfix_transport::{Events, Poll, Registry, Stream, Token, Waker};
 
 use crate::clock;
+use crate::drive::slot::{SessionOutcome, Slot};
 use crate::link::{Down, Turn};
 use crate::settings::Offline;
-use crate::slot::{SessionOutcome, Slot};
 
 const WAKE: Token = Token(usize::MAX);
 const EVENTS: usize = 256;

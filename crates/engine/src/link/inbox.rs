@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use transfix_transport::Stream;
 
-use crate::queue::is_bulky;
+use crate::link::queue::is_bulky;
 
 /// A growing window over one buffer; the front is given back without moving bytes where possible.
 #[derive(Debug)]
@@ -33,9 +33,9 @@ impl Inbox {
         self.begin..self.begin + n
     }
 
-    /// Bytes that were read with the last read, consumed or not.
-    pub(crate) fn at(&self, range: Range<usize>) -> &[u8] {
-        &self.buffer[range]
+    /// The whole buffer, which ranges of the window are counted in.
+    pub(crate) fn buffer(&self) -> &[u8] {
+        &self.buffer
     }
 
     pub(crate) const fn consume(&mut self, n: usize) {

@@ -9,7 +9,8 @@ use transfix_codec::{CheckSumPolicy, FieldIndex, Message};
 use transfix_session::{Now, Outbox, Session};
 use transfix_store::{Kind, Store, StoreError};
 
-use crate::application::{Application, Resend};
+use crate::link::answers::Resend;
+use crate::link::callbacks::Callbacks;
 
 /// Bytes encoded at a time; the socket's progress paces the rest. So many take some 5 µs, which
 /// other sessions of the same thread wait for.
@@ -91,7 +92,7 @@ impl Replay {
         now: Now,
         session: &mut Session,
         store: &mut dyn Store,
-        application: &mut dyn Application,
+        application: &mut dyn Callbacks,
     ) -> Result<(), StoreError> {
         if self.end >= session.next_num_out() {
             self.stop();
@@ -139,7 +140,10 @@ impl Replay {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::application::{BusinessReject, SessionRef};
+    use crate::api::application::{Application, SessionRef};
+    use crate::api::owner::Owner;
+    use crate::link::answers::BusinessReject;
+    use std::sync::Arc;
     use transfix_codec::tag;
     use transfix_session::{BeginString, Config, Role, SessionId};
     use transfix_store::MemoryStore;
@@ -161,7 +165,14 @@ mod tests {
         let config = Config::new(SessionId::new(BeginString::Fix44, "A", "B"), Role::Acceptor);
         let mut session = Session::new(config, 1, next_num_out);
         let mut store = MemoryStore::new(1_000, 0);
-        replay.fill(Now::default(), &mut session, &mut store, &mut Nobody).unwrap();
+        replay
+            .fill(
+                Now::default(),
+                &mut session,
+                &mut store,
+                &mut *Owner::of(Box::new(Nobody), &Arc::default()),
+            )
+            .unwrap();
         let bytes = replay.out.bytes().to_vec();
         replay.out.consume(bytes.len());
         let mut index = FieldIndex::default();

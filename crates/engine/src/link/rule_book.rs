@@ -7,7 +7,7 @@ use transfix_codec::validate::Rules;
 use transfix_dictionary::{STANDARD, standard};
 use transfix_session::{ApplVerId, BeginString};
 
-use crate::dictionary_source::DictionarySource;
+use crate::settings::dictionary_source::DictionarySource;
 
 /// Session layer, application version, dictionary in place of the version's own.
 type Key = (BeginString, Option<ApplVerId>, Option<DictionarySource>);

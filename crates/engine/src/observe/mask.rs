@@ -8,6 +8,8 @@ use std::ops::Range;
 
 use transfix_codec::{Field, SOH, Tag, raw, tag};
 
+use crate::settings::SessionSettings;
+
 /// Fields that carry secrets in whatever message: Password(554), NewPassword(925),
 /// EncryptedPassword(1402), EncryptedNewPassword(1404).
 const SECRET: [Tag; 4] = [tag::PASSWORD, tag::NEW_PASSWORD, Tag(1402), Tag(1404)];
@@ -67,6 +69,16 @@ impl Mask {
         let mut bytes = bytes.to_vec();
         mask_garbled(&mut bytes, &self.everywhere);
         bytes
+    }
+}
+
+impl SessionSettings {
+    /// What the session's protocol log hides: passwords, and the tags of `log.mask`. For programs
+    /// that show its messages elsewhere.
+    #[must_use]
+    pub fn mask(&self) -> Mask {
+        let tags = self.log.iter().flat_map(|log| &log.mask);
+        Mask::of(tags.map(|tag| Tag(*tag)))
     }
 }
 

@@ -8,7 +8,6 @@
 
 mod file;
 mod ring;
-mod settings;
 mod writer;
 
 use std::io;
@@ -20,18 +19,14 @@ use std::time::Duration;
 
 use transfix_codec::{Frame, Limits, Timestamp, frame};
 
-use crate::engine::pin_to_cpu;
-use crate::inbox::Inbox;
+use crate::affinity::pin_to_cpu;
+use crate::observe::supervised::supervise;
 use crate::settings::ThreadLost;
-use crate::supervised::supervise;
+use crate::settings::log::LogSettings;
 use ring::Producer;
 use writer::SessionLog;
 
 pub(crate) use ring::Kind;
-pub use settings::{LogDirection, LogSettings};
-
-/// Whether this build can compress what is rolled.
-pub(crate) const COMPRESSES: bool = transfix_store::compress::AVAILABLE;
 
 /// Where a session puts its messages. Each call copies the bytes, and does nothing else.
 pub(crate) struct Tap {
@@ -84,22 +79,22 @@ impl Received {
     }
 
     /// The same with the buffer, before it is read into again.
-    pub(crate) const fn of_turn<'a>(&'a mut self, inbox: &'a Inbox) -> Unlogged<'a> {
-        Unlogged { received: self, inbox }
+    pub(crate) const fn of_turn<'a>(&'a mut self, buffer: &'a [u8]) -> Unlogged<'a> {
+        Unlogged { received: self, buffer }
     }
 }
 
 /// What was received and is not logged yet.
 pub(crate) struct Unlogged<'a> {
     received: &'a mut Received,
-    inbox: &'a Inbox,
+    buffer: &'a [u8],
 }
 
 impl Unlogged<'_> {
     /// Everything noted since the last call.
     pub(crate) fn take(&mut self) -> impl Iterator<Item = (Kind, &[u8])> {
         let places = self.received.places.iter_mut().flat_map(|places| places.drain(..));
-        places.map(|(kind, place)| (kind, self.inbox.at(place)))
+        places.map(|(kind, place)| (kind, &self.buffer[place]))
     }
 }
 

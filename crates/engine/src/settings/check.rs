@@ -6,11 +6,11 @@ use transfix_codec::shown::is_hidden;
 use transfix_codec::tag;
 use transfix_session::{BeginString, ResetPolicy, Role, Secret, check_msg_type};
 
-use crate::protocol_log::LogSettings;
-use crate::retention;
 use crate::schedule::Schedule;
+use crate::settings::log::LogSettings;
+use crate::settings::retention;
+use crate::settings::template;
 use crate::settings::{Mode, Offline, SessionSettings};
-use crate::template;
 
 /// Longest CompID, SubID or LocationID.
 const ID_BYTES_MAX: usize = 255;
@@ -306,7 +306,7 @@ fn resets(session: &SessionSettings) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::retention::BeyondLimit;
+    use crate::settings::retention::BeyondLimit;
     use transfix_session::SessionId;
 
     fn refused(change: impl FnOnce(&mut SessionSettings), expected: &str) {

@@ -11,11 +11,11 @@ use toml::de::{DeString, DeTable, DeValue};
 use transfix_codec::{Precision, Switches};
 use transfix_session::{BeginString, ResetPolicy, Role};
 
-use crate::dictionary_source::DictionarySource;
+use crate::settings::check::{Step, find_wrong};
+use crate::settings::dictionary_source::DictionarySource;
+use crate::settings::tables;
+use crate::settings::words::{explain, nearest};
 use crate::settings::{EngineSettings, Places, SessionSettings, Settings};
-use crate::settings_check::{Step, find_wrong};
-use crate::settings_tables;
-use crate::settings_words::{explain, nearest};
 
 /// Why settings were not taken.
 pub struct SettingsError {
@@ -212,7 +212,7 @@ fn merge<'a>(
     key: Spanned<DeString<'a>>,
     mut value: Spanned<DeValue<'a>>,
 ) {
-    let is_table = settings_tables::NAMES.contains(&key.get_ref().as_ref());
+    let is_table = tables::NAMES.contains(&key.get_ref().as_ref());
     let default = merged.remove(&key).map(Spanned::into_inner);
     if let (true, Some(DeValue::Table(default)), DeValue::Table(own)) =
         (is_table, default, value.get_mut())

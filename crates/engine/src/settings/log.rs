@@ -83,7 +83,7 @@ impl LogSettings {
 
     /// What no single key can tell.
     pub(crate) fn check(&self) -> Result<(), String> {
-        if self.compress && !super::COMPRESSES {
+        if self.compress && !transfix_store::compress::AVAILABLE {
             return Err(
                 "log.compress needs the cargo feature `zstd` of the package transfix; build \
                         with it, or leave the key out"

@@ -6,9 +6,12 @@ use transfix_session::Now;
 use transfix_transport::Stream;
 use transfix_transport::memory::{MemoryStream, pipe};
 
-use crate::application::Application;
-use crate::engine::{EngineError, open};
-use crate::handle::{Registry, Shared};
+use crate::api::application::Application;
+use crate::api::owner::Owner;
+use crate::assemble::open;
+use crate::drive::registry::Registry;
+use crate::drive::shared::Shared;
+use crate::error::EngineError;
 use crate::link::{Down, Turn};
 use crate::settings::SessionSettings;
 
@@ -33,9 +36,9 @@ impl Probe {
     ) -> Result<Self, EngineError> {
         let registry = Arc::new(Registry::default());
         registry.fill(&[]);
-        let shared = open(settings, application, &registry)?;
+        let shared = open(settings, Owner::of(application, &registry), &registry)?;
         let (ours, peer) = pipe(PIPE_BYTES);
-        let mut link = shared.link.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut link = shared.lock();
         let attached = link.attach(now, Box::new(ours), &[]);
         assert!(attached.is_ok(), "a connection in memory cannot fail");
         drop(link);
@@ -70,7 +73,7 @@ impl Probe {
     }
 
     fn step(&self, now: Now) -> Result<Turn, Down> {
-        let mut link = self.shared.link.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut link = self.shared.lock();
         link.turn(&self.shared.queue, || now)
     }
 }

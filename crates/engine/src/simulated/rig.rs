@@ -1,24 +1,26 @@
 //! One link over any store and any stream, each step by hand: for simulated worlds.
 //!
 //! Invariant: session, store, replay, application and schedule are put together as in an engine;
-//! only the worker and the lobby are missing, whose part the caller plays.
+//! only the worker and the acceptor are missing, whose part the caller plays.
 
 use std::io;
-use std::sync::{Arc, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 
 use transfix_codec::Body;
 use transfix_session::{Config, Disconnect, Now, Outbox, SendError, Session, State};
 use transfix_store::{Store, StoreError};
 use transfix_transport::Stream;
 
-use crate::application::Application;
-use crate::desk::Counters;
-use crate::engine::{Parts, assemble};
-use crate::handle::{Registry, Sent};
+use crate::api::application::Application;
+use crate::api::owner::Owner;
+use crate::assemble::{Parts, assemble};
+use crate::drive::registry::Registry;
+use crate::drive::slot::Slot;
+use crate::link::sent::Sent;
 use crate::link::{Down, Link};
+use crate::observe::counters::Counters;
 use crate::schedule::{Hours, Schedule};
 use crate::settings::SessionSettings;
-use crate::slot::Slot;
 
 /// Rules compiled so far, shared by the rigs that are made with it.
 #[derive(Clone, Default)]
@@ -97,15 +99,16 @@ impl Rig {
         let mut config = settings.config();
         adjust(&mut config);
         let data_fields = compiled.data_fields().to_vec();
+        let owner = Owner::of(application, &rules.0);
         let schedule = settings.schedule.as_ref().map(Schedule::new).transpose();
         let hours = schedule.map_err(|error| error.to_string())?.map(Hours::new);
-        let parts = Parts { config, data_fields, hours, store, log: None, application };
+        let parts = Parts { config, data_fields, hours, store, log: None, application: owner };
         let shared = assemble(settings, parts, &rules.0).map_err(|error| error.to_string())?;
         Ok(Self { slot: Slot::new(Arc::new(shared), None) })
     }
 
     fn link(&self) -> MutexGuard<'_, Link> {
-        self.slot.shared.link.lock().unwrap_or_else(PoisonError::into_inner)
+        self.slot.shared.lock()
     }
 
     /// Where it stands.
@@ -114,19 +117,19 @@ impl Rig {
         // Without a connection it is the worker that looks at the slot.
         let next_deadline = if self.slot.up { self.slot.deadline() } else { None };
         let link = self.link();
-        let session = &link.desk.session;
+        let session = &link.core.session;
         Seen {
             state: session.state(),
             next_num_in: session.next_num_in(),
             next_num_out: session.next_num_out(),
-            kept_numbers: link.desk.kept_numbers(),
+            kept_numbers: link.core.kept_numbers(),
             next_deadline,
             is_up: link.is_up(),
-            waits: link.desk.waits(),
-            waiting_bytes: link.desk.out.bytes().len(),
-            queued_bytes: link.desk.queued_bytes(&self.slot.shared.queue),
+            waits: link.core.waits(),
+            waiting_bytes: link.core.out.bytes().len(),
+            queued_bytes: link.core.queued_bytes(&self.slot.shared.queue),
             held: session.held(),
-            counters: link.desk.counters,
+            counters: link.core.counters,
         }
     }
 
@@ -174,7 +177,7 @@ impl Rig {
     /// The bodies of the messages that wait in the queue, oldest first.
     #[must_use]
     pub fn queued(&self) -> Vec<Vec<u8>> {
-        let queued = self.link().desk.queued(&self.slot.shared.queue);
+        let queued = self.link().core.queued(&self.slot.shared.queue);
         queued.into_iter().map(|(_, body)| body).collect()
     }
 
@@ -188,8 +191,8 @@ impl Rig {
         act: impl FnOnce(&mut Session, Now, &mut Outbox),
     ) -> Result<(), Ended> {
         let mut link = self.link();
-        let desk = &mut link.desk;
-        act(&mut desk.session, now, &mut desk.out);
+        let core = &mut link.core;
+        act(&mut core.session, now, &mut core.out);
         Ok(link.flush(now)?)
     }
 

@@ -23,7 +23,7 @@ pub(super) const OF_THE_ENGINE: &[(&str, &str, &str)] = &[
     ("store_dir", TRADE, "both_sides_go_on_where_they_were_after_a_restart"),
     (
         "allow_network_store",
-        "engine/src/network.rs",
+        "engine/src/drive/network.rs",
         "a_store_on_the_network_is_refused_unless_it_is_allowed",
     ),
     ("keep_inbound", SWITCHES, "messages_received_are_kept_if_wanted"),
@@ -94,7 +94,7 @@ pub(super) const OF_THE_ENGINE: &[(&str, &str, &str)] = &[
 
 const STRANGERS: &str = "engine/tests/strangers/main.rs";
 const TURNS: &str = "engine/tests/switches/turns.rs";
-const SLOT: &str = "engine/src/slot/tests.rs";
+const SLOT: &str = "engine/src/drive/slot/tests.rs";
 const TOLD: &str = "engine/tests/switches/told.rs";
 const DELIVERY: &str = "engine/tests/switches/delivery.rs";
 const DICTIONARIES: &str = "engine/tests/dictionaries.rs";

@@ -88,14 +88,14 @@ const PARTS: &[Part] = &[
         about: "`retention = { archive_dir = \"archive\", rotate_every_h = 24, delete_after_days = \
                 90 }`. See [Retention](retention.md).",
         of: "RetentionSettings",
-        file: "crates/engine/src/retention.rs",
+        file: "crates/engine/src/settings/retention.rs",
         path: &["retention"],
     },
     Part {
         title: "`log`",
         about: "`log = { dir = \"log\" }`. See [Logs](logs.md).",
         of: "LogSettings",
-        file: "crates/engine/src/protocol_log/settings.rs",
+        file: "crates/engine/src/settings/log.rs",
         path: &["log"],
     },
     Part {
@@ -116,7 +116,7 @@ const PARTS: &[Part] = &[
         title: "`dictionary`, `appl_versions`, `[dictionaries]`",
         about: "A name, a path, or a table of these keys.",
         of: "DictionarySource",
-        file: "crates/engine/src/dictionary_source.rs",
+        file: "crates/engine/src/settings/dictionary_source.rs",
         path: &["dictionary"],
     },
     Part {

@@ -2,7 +2,7 @@
 //! values that no honest one would send.
 
 use transfix::codec::FrameWriter;
-use transfix::rig::Seen;
+use transfix::simulated::rig::Seen;
 use transfix::{BeginString, Now, SessionSettings};
 
 use super::app::PASSWORD;

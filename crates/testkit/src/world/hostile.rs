@@ -4,7 +4,7 @@
 //! Laws: nothing panics; garbled input is not answered; what is written and kept is in proportion
 //! to what came in; and with an honest counterparty the session works again.
 
-use transfix::rig::{Ended, Rig};
+use transfix::simulated::rig::{Ended, Rig};
 use transfix::{BeginString, Disconnect, MSG_SEQ_NUM_MAX, State};
 
 use super::evil::Mallory;
@@ -166,7 +166,7 @@ impl Attack {
         let garbage = self.mallory.garble(message);
         self.give(&garbage, 0);
         let after = self.rig().look();
-        let numbers = |seen: &transfix::rig::Seen| (seen.next_num_in, seen.next_num_out);
+        let numbers = |seen: &transfix::simulated::rig::Seen| (seen.next_num_in, seen.next_num_out);
         assert_eq!(numbers(&before), numbers(&after), "garbage has changed a number");
         assert_eq!(self.world.frames(), frames, "garbage was answered");
         assert!(after.is_up == before.is_up, "garbage has ended the session");

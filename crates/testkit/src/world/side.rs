@@ -4,8 +4,8 @@
 //! Law: a process that ends at any commit leaves the numbers from before the call or those from
 //! after it, and nothing else.
 
-use transfix::rig::{Ended, Rig, Rules};
 use transfix::schedule::{Interval, Outside, Schedule};
+use transfix::simulated::rig::{Ended, Rig, Rules};
 use transfix::{
     Body, Disconnect, Now, SendError, Sent, SessionSettings, State, Timestamp, store::Store,
 };

@@ -8,10 +8,12 @@ use transfix_session::{BeginString, Role};
 use transfix_transport::memory::{MemoryStream, pipe};
 
 use super::*;
-use crate::application::{Application, BusinessReject, SessionRef};
-use crate::engine::open;
-use crate::handle::Registry as Sessions;
-use crate::rule_book::RuleBook;
+use crate::api::application::{Application, SessionRef};
+use crate::api::owner::Owner;
+use crate::assemble::open;
+use crate::drive::registry::Registry as Sessions;
+use crate::link::answers::BusinessReject;
+use crate::link::rule_book::RuleBook;
 use crate::schedule::ScheduleSettings;
 use crate::settings::{Durability, SessionSettings};
 
@@ -65,7 +67,7 @@ fn shared(settings: &SessionSettings) -> Arc<Shared> {
 
 fn shared_with(settings: &SessionSettings, application: impl Application + 'static) -> Arc<Shared> {
     let sessions = Arc::new(Sessions::new(Arc::new(RuleBook::default())));
-    Arc::new(open(settings, Box::new(application), &sessions).unwrap())
+    Arc::new(open(settings, Owner::of(Box::new(application), &sessions), &sessions).unwrap())
 }
 
 fn frame(now: Now, msg_type: &[u8], seq: u64, body: &[u8]) -> Vec<u8> {
@@ -160,7 +162,7 @@ fn a_clock_that_jumps_into_another_window_ends_the_session_at_the_next_tick() {
 #[test]
 fn a_refused_logon_slows_the_next_try_down() {
     let options = SocketOptions::default();
-    let mut dial = Dial::new(Vec::new(), options, (500, 3_000));
+    let mut dial = Connector::new(Vec::new(), options, (500, 3_000));
     let mut waits = Vec::new();
     for _ in 0..6 {
         waits.push(dial.wait_ns() / MS);
@@ -169,7 +171,7 @@ fn a_refused_logon_slows_the_next_try_down() {
     assert_eq!(waits, [500, 1_000, 2_000, 3_000, 3_000, 3_000]);
     dial.refusals = u32::MAX;
     assert_eq!(dial.wait_ns() / MS, 3_000);
-    let mut steady = Dial::new(Vec::new(), SocketOptions::default(), (500, 1));
+    let mut steady = Connector::new(Vec::new(), SocketOptions::default(), (500, 1));
     steady.refusals = 9;
     assert_eq!(steady.wait_ns() / MS, 500, "never faster than the interval");
 }
@@ -179,13 +181,13 @@ fn an_operator_does_not_wait_for_the_pause_of_refused_logons() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let poll = transfix_transport::Poll::new().unwrap();
-    let mut dial = Dial::new(vec![address], SocketOptions::default(), (1_000, 60_000));
+    let mut dial = Connector::new(vec![address], SocketOptions::default(), (1_000, 60_000));
     let now = clock::now();
-    (dial.refusals, dial.state) = (9, DialState::At(now.monotonic_ns + 60 * SECOND));
+    (dial.refusals, dial.state) = (9, ConnectorState::At(now.monotonic_ns + 60 * SECOND));
     let mut slot = Slot::new(shared(&session(Role::Initiator)), Some(dial));
     let tries = |slot: &mut Slot| {
         slot.dial(now, poll.registry(), Token(0), true).unwrap();
-        !matches!(slot.dial.as_ref().unwrap().state, DialState::At(_))
+        !matches!(slot.dial.as_ref().unwrap().state, ConnectorState::At(_))
     };
     assert!(!tries(&mut slot), "it waits");
     crate::SessionHandle { shared: Arc::clone(&slot.shared) }.log_on();
@@ -292,7 +294,7 @@ fn a_look_stores_so_many_messages_without_a_connection_and_the_next_ones_the_res
     let mut looks = Vec::new();
     loop {
         slot.dial(now, poll.registry(), Token(0), true).unwrap();
-        looks.push(slot.shared.with_desk(|desk| desk.session.next_num_out()));
+        looks.push(slot.shared.with_core(|core| core.session.next_num_out()));
         if slot.deadline().is_none() {
             break;
         }

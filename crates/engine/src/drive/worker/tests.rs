@@ -8,10 +8,12 @@ use transfix_session::{BeginString, Role, SessionId};
 use transfix_transport::{SocketOptions, TcpStream};
 
 use super::*;
-use crate::application::{Application, BusinessReject, SessionRef};
-use crate::engine::open;
-use crate::handle::Registry as Sessions;
-use crate::rule_book::RuleBook;
+use crate::api::application::{Application, SessionRef};
+use crate::api::owner::Owner;
+use crate::assemble::open;
+use crate::drive::registry::Registry as Sessions;
+use crate::link::answers::BusinessReject;
+use crate::link::rule_book::RuleBook;
 use crate::settings::{Durability, SessionSettings};
 
 struct Deaf;
@@ -46,7 +48,8 @@ fn a_session_that_is_flooded_has_one_turn_a_round() {
     settings.durability = Durability::Memory;
     settings.turn_messages_max = 1;
     let sessions = Arc::new(Sessions::new(Arc::new(RuleBook::default())));
-    let shared = Arc::new(open(&settings, Box::new(Deaf), &sessions).unwrap());
+    let shared =
+        Arc::new(open(&settings, Owner::of(Box::new(Deaf), &sessions), &sessions).unwrap());
     let mut worker = Worker::new(vec![Slot::new(shared, None)], false).unwrap();
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let mut far = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
@@ -64,6 +67,6 @@ fn a_session_that_is_flooded_has_one_turn_a_round() {
         worker.run_once(true);
         assert!(worker.again.len() <= 1, "{} turns in round {round}", worker.again.len());
     }
-    let came = worker.slots[0].shared.with_desk(|desk| desk.counters.messages_in);
+    let came = worker.slots[0].shared.with_core(|core| core.counters.messages_in);
     assert!((20..=102).contains(&came), "{came} messages in a hundred rounds of one");
 }

@@ -15,7 +15,7 @@ use transfix_codec::Timestamp;
 use transfix_store::compress;
 
 use crate::clock;
-use crate::repeats::{Repeats, tell};
+use crate::observe::repeats::{Repeats, tell};
 
 const HOUR_NS: i64 = 3_600_000_000_000;
 /// Lines are handed to the system in pieces of about this size.

@@ -10,9 +10,9 @@ use transfix_codec::{Tag, shown};
 
 use super::file::{LogFile, Rolling};
 use super::ring::{Consumer, Kind};
-use super::settings::{LogDirection, LogSettings};
 use crate::clock;
-use crate::mask;
+use crate::observe::mask;
+use crate::settings::log::{LogDirection, LogSettings};
 
 /// What the thread of the logs has of a session.
 pub(super) struct SessionLog {

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use transfix_store::{Record, Store, StoreError};
 
-use crate::queue::{self, Queued, SendQueue};
+use crate::link::queue::{self, Queued, SendQueue};
 
 /// What the store knows of a message that waits.
 #[derive(Clone, Copy, Debug)]

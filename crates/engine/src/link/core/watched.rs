@@ -15,7 +15,7 @@ pub(super) struct Failure {
     pub(super) is_too_large: bool,
 }
 
-pub(super) struct Watched {
+pub(super) struct WatchedStore {
     store: Box<dyn Store>,
     id: SessionId,
     failure: Option<Failure>,
@@ -23,7 +23,7 @@ pub(super) struct Watched {
     cause: String,
 }
 
-impl Watched {
+impl WatchedStore {
     pub(super) const fn new(store: Box<dyn Store>, id: SessionId) -> Self {
         Self { store, id, failure: None, cause: String::new() }
     }
@@ -74,7 +74,7 @@ impl Watched {
     }
 }
 
-impl Store for Watched {
+impl Store for WatchedStore {
     fn numbers(&self) -> Numbers {
         self.store.numbers()
     }
@@ -191,7 +191,7 @@ mod tests {
     fn the_log_names_the_cause_once() {
         let errors = Errors::default();
         let id = SessionId::new(BeginString::Fix44, "A", "B");
-        let mut store = Watched::new(Box::new(Full { failed: false }), id);
+        let mut store = WatchedStore::new(Box::new(Full { failed: false }), id);
         tracing::subscriber::with_default(errors.clone(), || {
             assert!(matches!(store.put(1, Record::Reset), Err(StoreError::Full { .. })));
             let Err(error) = store.commit() else { panic!("it has failed") };

@@ -1,6 +1,6 @@
 //! The part of a link that knows no socket: session, store, application, and what is to be sent.
 //!
-//! Invariant: [`Desk::write`] finds everything journalled and committed.
+//! Invariant: [`Core::write`] finds everything journalled and committed.
 
 mod backlog;
 mod delivery;
@@ -25,22 +25,26 @@ use transfix_transport::Stream;
 
 use backlog::Backlog;
 use delivery::{Fate, Postponed};
-use watched::Watched;
+pub(crate) use journal::asked_to_reset;
+use watched::WatchedStore;
 
-use crate::application::{Application, Direction, LogonRefusal, SessionRef};
-use crate::dictionary_source::DictionarySource;
-use crate::handle::{Registry, SessionHandle, Standing};
-use crate::inbox::Inbox;
-use crate::link::Down;
-use crate::mask::masked;
-use crate::protocol_log::{Tap, Unlogged};
-use crate::queue::{SendQueue, is_bulky};
-use crate::repeats::{Repeats, tell};
-use crate::replay::Replay;
+use crate::link::answers::{Direction, LogonRefusal};
+use crate::link::callbacks::{Access, Callbacks};
+use crate::link::down::Down;
+use crate::link::inbox::Inbox;
+use crate::link::queue::{SendQueue, is_bulky};
+use crate::link::refusal::Refusal;
+use crate::link::replay::Replay;
+use crate::link::rule_book::RuleBook;
+use crate::link::told::Disconnection;
+use crate::observe::counters::Counters;
+use crate::observe::mask::masked;
+use crate::observe::protocol_log::{Tap, Unlogged};
+use crate::observe::published::PublishedState;
+use crate::observe::repeats::{Repeats, tell};
 use crate::schedule::Hours;
+use crate::settings::dictionary_source::DictionarySource;
 use crate::settings::{GarbledPolicy, Offline, Unavailable, Unsent};
-use crate::template::Refusal;
-use crate::told::Disconnection;
 
 /// Answers of the session layer that may wait beyond the limit of applications.
 const STALLED_BYTES: usize = 4 << 20;
@@ -88,40 +92,18 @@ impl LinkOptions {
     }
 }
 
-/// Counts since the engine was started.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
-    /// Whole messages received.
-    pub messages_in: u64,
-    /// Messages sent for the first time.
-    pub messages_out: u64,
-    /// Pieces of the stream that were no message and were skipped.
-    pub garbled: u64,
-    /// Accepted logons.
-    pub logons: u64,
-    /// Numbers asked for by the counterparty that the store does not have: covered by gap fills.
-    pub not_stored: u64,
-    /// Connections refused because the session had one already, or was not to be connected.
-    pub refused: u64,
-    /// Messages kept above a gap that the counterparty then covered by a SequenceReset(4): they
-    /// were not delivered.
-    pub passed_over: u64,
-    /// Lines that the protocol log had no room for.
-    pub not_logged: u64,
-}
-
 /// Session, store and application of one link.
-pub(crate) struct Desk {
+pub(crate) struct Core {
     pub(crate) session: Session,
     pub(crate) out: Outbox,
     pub(crate) options: LinkOptions,
     pub(crate) counters: Counters,
-    pub(crate) standing: Arc<Standing>,
-    store: Watched,
+    pub(crate) state: Arc<PublishedState>,
+    store: WatchedStore,
     /// The next numbers as the store has them.
     stored: (u64, u64),
-    application: Box<dyn Application>,
-    registry: Arc<Registry>,
+    application: Box<dyn Callbacks>,
+    rule_book: Arc<RuleBook>,
     replay: Replay,
     held_index: FieldIndex,
     wants_wire: bool,
@@ -160,17 +142,17 @@ pub(crate) struct Desk {
     panicked: bool,
 }
 
-impl Desk {
+impl Core {
     pub(crate) fn new(
         session: Session,
         store: Box<dyn Store>,
-        application: Box<dyn Application>,
-        registry: Arc<Registry>,
+        application: Box<dyn Callbacks>,
+        rule_book: Arc<RuleBook>,
         options: LinkOptions,
     ) -> Self {
         Self {
             stored: (session.next_num_in(), session.next_num_out()),
-            store: Watched::new(store, session.config().id.clone()),
+            store: WatchedStore::new(store, session.config().id.clone()),
             session,
             out: Outbox::with_capacity(OUTBOX_BYTES),
             replay: Replay::new(options.index()),
@@ -178,11 +160,11 @@ impl Desk {
             search_budget: SearchBudget::new(options.limits),
             options,
             counters: Counters::default(),
-            standing: Arc::default(),
+            state: Arc::default(),
             wants_wire: application.wants_wire(),
             log: None,
             application,
-            registry,
+            rule_book,
             shown: 0,
             notes_end: false,
             cut: None,
@@ -242,11 +224,6 @@ impl Desk {
     /// MsgSeqNum(34) of the message that is being handled, or was last.
     pub(crate) const fn handled(&self) -> u64 {
         self.expected
-    }
-
-    /// The session of the engine in which most bytes wait.
-    pub(crate) fn heaviest(&self) -> Option<SessionHandle> {
-        self.registry.heaviest()
     }
 
     /// Bytes that wait in memory: to be sent, or to be handed to the application.
@@ -358,7 +335,7 @@ impl Desk {
         mut self,
         now: Now,
         logon: &Message<'_>,
-    ) -> Result<Box<dyn Application>, Refusal> {
+    ) -> Result<Box<dyn Callbacks>, Refusal> {
         // The lines about strangers are counted where they come in.
         self.repeats.fall_silent(now.monotonic_ns);
         // Its store is made for this alone, and has nothing to read again.
@@ -492,8 +469,8 @@ impl Desk {
         // Once more: DefaultCstmApplVerID(1408) is agreed now.
         self.choose_rules(now, self.session.appl_ver_id());
         self.tell_logon(now);
-        self.with_application(now, |app, s| {
-            app.on_admin(message, s);
+        self.with_application(now, |app, mut s| {
+            app.on_admin(message, s.again());
             app.on_logon(s);
         });
         Ok(())
@@ -511,8 +488,8 @@ impl Desk {
             session = display(self.id()),
             "the numbers begin again at 1"
         );
-        self.with_application(now, |app, s| {
-            app.on_admin(message, s);
+        self.with_application(now, |app, mut s| {
+            app.on_admin(message, s.again());
             app.on_reset(s);
         });
         Ok(())
@@ -528,7 +505,7 @@ impl Desk {
     pub(crate) fn choose_rules(&mut self, now: Now, version: Option<ApplVerId>) {
         let begin_string = self.id().begin_string;
         let source = self.options.dictionary.as_ref();
-        let book = &self.registry.rule_book;
+        let book = &self.rule_book;
         let own = book.rules(begin_string, version, source);
         let versions = self.options.appl_versions.iter();
         let others = versions.map(|(version, source)| {
@@ -555,20 +532,15 @@ impl Desk {
         }
     }
 
-    fn with_application(
-        &mut self,
-        now: Now,
-        call: impl FnOnce(&mut dyn Application, &mut SessionRef<'_>),
-    ) {
-        let mut session = SessionRef {
+    fn with_application(&mut self, now: Now, call: impl FnOnce(&mut dyn Callbacks, Access<'_>)) {
+        let access = Access {
             session: &mut self.session,
             out: &mut self.out,
-            registry: &self.registry,
             now,
             queued_bytes_max: self.options.queued_bytes_max,
             cut: &mut self.cut,
         };
-        call(&mut *self.application, &mut session);
+        call(&mut *self.application, access);
     }
 
     /// How many of the `covered` bytes that begin with a garbled message go with it.
@@ -608,7 +580,7 @@ impl Desk {
         }
     }
 
-    /// When [`Desk::tick`] must be called at the latest.
+    /// When [`Core::tick`] must be called at the latest.
     pub(crate) fn next_deadline(&self) -> Option<u64> {
         let session = self.session.next_deadline();
         let (offers, tells) = (self.postponed.deadline(), self.repeats.deadline());
@@ -646,7 +618,7 @@ impl Desk {
     }
 
     fn note_state(&self) {
-        self.standing.note(self.session.state());
+        self.state.set(self.session.state());
     }
 
     /// Writes as much as the socket takes, a replay in its place between the live frames.
@@ -760,7 +732,7 @@ fn log_received(
     }
 }
 
-fn show_frames(application: &mut dyn Application, mut bytes: &[u8]) {
+fn show_frames(application: &mut dyn Callbacks, mut bytes: &[u8]) {
     // Our own frames: as long as they are.
     let limits = Limits { message_bytes_max: usize::MAX };
     while let Frame::Whole(end) = frame::split(bytes, limits) {

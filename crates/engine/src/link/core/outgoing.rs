@@ -5,16 +5,16 @@ use transfix_codec::Body;
 use transfix_session::{Now, SendError, State};
 use transfix_store::{Store, StoreError};
 
-use super::Desk;
+use super::Core;
 use super::backlog::{Left, Takers};
-use crate::handle::Sent;
-use crate::queue::{self, SendQueue};
-use crate::repeats::tell;
+use crate::link::queue::{self, SendQueue};
+use crate::link::sent::Sent;
+use crate::observe::repeats::tell;
 use crate::settings::{Offline, Unsent};
 
 const MS: u64 = 1_000_000;
 
-impl Desk {
+impl Core {
     pub(crate) fn send(
         &mut self,
         now: Now,
@@ -75,7 +75,7 @@ impl Desk {
     }
 
     /// Sends or stores what other threads handed over, as far as the session takes it now, and at
-    /// most `left` messages, which are counted down. If some are left, [`Desk::sends_more`].
+    /// most `left` messages, which are counted down. If some are left, [`Core::sends_more`].
     #[inline(always)]
     pub(crate) fn send_some(&mut self, now: Now, queue: &SendQueue, left: &mut u32) {
         // Most turns find nothing: they pay for no more than this look.
@@ -230,7 +230,7 @@ impl Desk {
     }
 
     /// Gives back what has waited for a logon longer than it may: at most `left` messages, which
-    /// are counted down. [`Desk::queue_deadline`] is over if some are left.
+    /// are counted down. [`Core::queue_deadline`] is over if some are left.
     pub(crate) fn expire_queued(&mut self, now: Now, left: &mut u32) {
         let mut expired = Vec::new();
         while *left > 0

@@ -10,9 +10,9 @@ use transfix_codec::{Body, CheckSumPolicy, Message, Tag, tag};
 use transfix_session::{BeginString, Disconnect, Now};
 use transfix_store::{Record, Store};
 
-use super::Desk;
-use crate::application::BusinessReject;
-use crate::link::Down;
+use super::Core;
+use crate::link::answers::BusinessReject;
+use crate::link::down::Down;
 use crate::settings::UnavailableAction;
 
 const MS: u64 = 1_000_000;
@@ -75,7 +75,7 @@ impl Postponed {
     }
 }
 
-impl Desk {
+impl Core {
     pub(super) fn deliver(
         &mut self,
         now: Now,
@@ -232,11 +232,13 @@ impl Desk {
     /// on behalf of its sender.
     fn route(&mut self, now: Now, message: &Message<'_>, to: &[u8]) {
         let version = self.id().begin_string;
-        let handle = std::str::from_utf8(to).ok().and_then(|to| self.registry.with(version, to));
         let msg_type = message.text(tag::MSG_TYPE).unwrap_or_default();
-        let sent = handle.map(|handle| handle.send(msg_type, |body| fill_routed(body, message)));
+        let mut fill = |body: &mut Body<'_>| fill_routed(body, message);
+        let sent = std::str::from_utf8(to)
+            .ok()
+            .and_then(|to| self.application.pass_on((version, to), msg_type, &mut fill));
         let why = match sent {
-            Some(Ok(_)) => return,
+            Some(Ok(())) => return,
             Some(Err(error)) => error.to_string(),
             None => "no such counterparty".to_owned(),
         };

@@ -1,19 +1,19 @@
-//! What a desk puts into its store, and goes on from when it is read or opened again.
+//! What a session's core puts into its store, and goes on from when it is read or opened again.
 //!
 //! Invariant: what is on the wire was committed before.
 
+use transfix_codec::{CheckSumPolicy, FieldIndex, Message, tag};
 use transfix_session::{Entry, Kind, Now, SendError, Session};
 use transfix_store::{Numbers, Record, Store, StoreError};
 
-use super::Desk;
+use super::Core;
 use super::delivery::Postponed;
-use crate::engine::asked_to_reset;
-use crate::mask::masked;
-use crate::queue::SendQueue;
-use crate::repeats::tell;
-use crate::replay::Replay;
+use crate::link::queue::SendQueue;
+use crate::link::replay::Replay;
+use crate::observe::mask::masked;
+use crate::observe::repeats::tell;
 
-impl Desk {
+impl Core {
     /// Puts the new frames and numbers into the store and makes them durable together.
     pub(crate) fn journal(&mut self, now: Now) -> Result<(), StoreError> {
         self.put_entries(now)?;
@@ -216,4 +216,13 @@ impl Desk {
         self.note_state();
         Ok(())
     }
+}
+
+/// Whether our last word before the end of the process was a Logon(A) with ResetSeqNumFlag(141)=Y:
+/// as long as none is answered, the counterparty may still count on from the old numbers.
+pub(crate) fn asked_to_reset(store: &mut dyn Store) -> bool {
+    let Ok(Some(first)) = store.outbound(1) else { return false };
+    let mut index = FieldIndex::default();
+    Message::parse(first.bytes, &mut index, CheckSumPolicy::Ignore)
+        .is_ok_and(|logon| logon.flag(tag::RESET_SEQ_NUM_FLAG) == Ok(true))
 }

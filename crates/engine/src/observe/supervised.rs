@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use crate::clock;
-use crate::repeats::{Cause, Repeats};
+use crate::observe::repeats::{Cause, Repeats};
 use crate::settings::ThreadLost;
 
 /// Pause before a thread that has failed goes on: one that fails every time must not use up a CPU.

@@ -9,14 +9,14 @@ use transfix_codec::{Garbled, Message, raw, tag};
 use transfix_session::{Now, Remark, SendError, Verdict};
 use transfix_store::{Store, StoreError};
 
-use super::Desk;
-use crate::repeats::tell;
-use crate::told::{Disconnection, Rejected, Undone};
+use super::Core;
+use crate::link::told::{Disconnection, Rejected, Undone};
+use crate::observe::repeats::tell;
 
 /// Longest Text(58) of a Logout(5) that is kept for the application.
 const TEXT_BYTES_MAX: usize = 4 << 10;
 
-impl Desk {
+impl Core {
     /// Takes the words of the counterparty out of a Reject(3), BusinessMessageReject(j) or
     /// Logout(5), and passes them on.
     pub(super) fn heed(&mut self, now: Now, message: &Message<'_>, verdict: Verdict) {
@@ -151,7 +151,7 @@ impl Desk {
         self.tell_counts(untold);
     }
 
-    /// When [`Desk::tell_untold`] has something to tell, on the monotonic clock.
+    /// When [`Core::tell_untold`] has something to tell, on the monotonic clock.
     pub(crate) const fn untold_deadline(&self) -> Option<u64> {
         self.repeats.deadline()
     }

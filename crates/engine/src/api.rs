@@ -1,0 +1,12 @@
+//! What users read: the application and its session, handles, the builder of an engine, what
+//! operators may do.
+//!
+//! Here belongs what a program calls or implements by name, and the glue that fits it to the layers
+//! below ([`owner`]). Nothing below knows it. What those layers return (errors, counts, what an
+//! application is told) lies where it is made, and `lib.rs` exports it.
+
+pub(crate) mod application;
+pub(crate) mod builder;
+pub(crate) mod handle;
+mod operate;
+pub(crate) mod owner;

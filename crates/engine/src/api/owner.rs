@@ -1,0 +1,109 @@
+//! An application as the owner of a session's link.
+
+use std::sync::Arc;
+
+use transfix_codec::{Body, Message};
+use transfix_session::{BeginString, SendError, SessionId};
+
+use crate::api::application::{Application, SessionRef};
+use crate::api::handle::SessionHandle;
+use crate::drive::registry::Registry;
+use crate::link::answers::{BusinessReject, Direction, LogonRefusal, Resend};
+use crate::link::callbacks::{Access, Callbacks};
+use crate::link::told::{Disconnection, Rejected, Undone};
+
+/// An application, and the sessions that it can find from its callbacks.
+pub(crate) struct Owner {
+    application: Box<dyn Application>,
+    sessions: Arc<Registry>,
+}
+
+impl Owner {
+    /// The owner of a session of an engine that has these sessions.
+    pub(crate) fn of(
+        application: Box<dyn Application>,
+        sessions: &Arc<Registry>,
+    ) -> Box<dyn Callbacks> {
+        Box::new(Self { application, sessions: Arc::clone(sessions) })
+    }
+
+    fn call<T>(
+        &mut self,
+        access: Access<'_>,
+        call: impl FnOnce(&mut dyn Application, &mut SessionRef<'_>) -> T,
+    ) -> T {
+        call(&mut *self.application, &mut SessionRef::new(access, &self.sessions))
+    }
+}
+
+impl Callbacks for Owner {
+    fn on_message(
+        &mut self,
+        message: &Message<'_>,
+        access: Access<'_>,
+    ) -> Result<(), BusinessReject> {
+        self.call(access, |application, session| application.on_message(message, session))
+    }
+
+    fn judge_logon(&mut self, logon: &Message<'_>, id: &SessionId) -> Result<(), LogonRefusal> {
+        self.application.judge_logon(logon, id)
+    }
+
+    fn fill_logon(&mut self, logon: &mut Body<'_>, id: &SessionId) {
+        self.application.fill_logon(logon, id);
+    }
+
+    fn on_logon(&mut self, access: Access<'_>) {
+        self.call(access, |application, session| application.on_logon(session));
+    }
+
+    fn on_reset(&mut self, access: Access<'_>) {
+        self.call(access, |application, session| application.on_reset(session));
+    }
+
+    fn on_reject(&mut self, rejected: &Rejected<'_>, access: Access<'_>) {
+        self.call(access, |application, session| application.on_reject(rejected, session));
+    }
+
+    fn on_undone(&mut self, id: &SessionId, undone: &Undone) {
+        self.application.on_undone(id, undone);
+    }
+
+    fn on_unsent(&mut self, id: &SessionId, msg_type: &[u8], body: &[u8], why: SendError) {
+        self.application.on_unsent(id, msg_type, body, why);
+    }
+
+    fn on_disconnect(&mut self, id: &SessionId, end: &Disconnection<'_>) {
+        self.application.on_disconnect(id, end);
+    }
+
+    fn on_resend(&mut self, message: &Message<'_>, id: &SessionId) -> Resend {
+        self.application.on_resend(message, id)
+    }
+
+    fn on_resend_loop(&mut self, times: u32, access: Access<'_>) {
+        self.call(access, |application, session| application.on_resend_loop(times, session));
+    }
+
+    fn wants_wire(&self) -> bool {
+        self.application.wants_wire()
+    }
+
+    fn on_wire(&mut self, direction: Direction, frame: &[u8]) {
+        self.application.on_wire(direction, frame);
+    }
+
+    fn on_admin(&mut self, message: &Message<'_>, access: Access<'_>) {
+        self.call(access, |application, session| application.on_admin(message, session));
+    }
+
+    fn pass_on(
+        &self,
+        (begin_string, target_comp_id): (BeginString, &str),
+        msg_type: &str,
+        fill: &mut dyn FnMut(&mut Body<'_>),
+    ) -> Option<Result<(), SendError>> {
+        let handle = SessionHandle::of(self.sessions.with(begin_string, target_comp_id)?);
+        Some(handle.send(msg_type, fill).map(drop))
+    }
+}

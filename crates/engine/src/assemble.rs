@@ -1,0 +1,253 @@
+//! Puts sessions together: store, dictionaries, schedule, protocol log, link.
+
+use std::fmt;
+use std::io;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, OnceLock};
+
+use transfix_codec::{CheckSumPolicy, Limits, Message, Switches, Tag};
+use transfix_session::{Checks, Config, Session};
+use transfix_store::{MemoryStore, Store, StoreError};
+
+use crate::clock;
+use crate::drive::deferred::Deferred;
+use crate::drive::registry::Registry;
+use crate::drive::shared::Shared;
+use crate::drive::stores;
+use crate::drive::waiting::Waiting;
+use crate::error::{EngineError, io_error};
+use crate::link::Link;
+use crate::link::callbacks::Callbacks;
+use crate::link::core::{Core, LinkOptions, asked_to_reset};
+use crate::link::queue::SendQueue;
+use crate::link::refusal::Refusal;
+use crate::observe::protocol_log::Tap;
+use crate::schedule::{Hours, Schedule};
+use crate::settings::SessionSettings;
+
+/// Windows of a schedule that the log names at the start.
+const WINDOWS_TOLD: usize = 3;
+/// What a Logon(A) that is judged finds in its store: nothing, and room for the answer.
+const TRIAL_BYTES: usize = 64 << 10;
+
+/// Puts a session together over its own store, or the one that its settings ask for.
+pub(crate) fn open(
+    settings: &SessionSettings,
+    application: Box<dyn Callbacks>,
+    registry: &Arc<Registry>,
+) -> Result<Shared, EngineError> {
+    open_with(open_store(settings, registry)?, settings, application, registry)
+}
+
+/// As [`open`], for a session of the settings: if its store cannot be opened, it gets one that will
+/// be opened later, and the error is returned beside it.
+pub(crate) fn open_or_defer(
+    settings: &SessionSettings,
+    application: Box<dyn Callbacks>,
+    registry: &Arc<Registry>,
+) -> Result<(Shared, Option<EngineError>), EngineError> {
+    let why = match open_store(settings, registry) {
+        Ok(store) => {
+            return Ok((open_with(store, settings, application, registry)?, None));
+        }
+        Err(EngineError::Store { source, .. }) => source,
+        Err(error) => return Err(error),
+    };
+    let (later, among) = (settings.clone(), Arc::clone(registry));
+    let store = Box::new(Deferred::new(Box::new(move || {
+        open_store(&later, &among).map_err(|error| match error {
+            EngineError::Store { source, .. } => source,
+            error => StoreError::Own(io::Error::other(error.to_string())),
+        })
+    })));
+    let shared = open_with(store, settings, application, registry)?;
+    shared.with_core(|core| core.fail(&why));
+    Ok((shared, Some(EngineError::Store { id: settings.id(), source: why })))
+}
+
+fn open_with(
+    store: Box<dyn Store>,
+    settings: &SessionSettings,
+    application: Box<dyn Callbacks>,
+    registry: &Arc<Registry>,
+) -> Result<Shared, EngineError> {
+    let id = settings.id();
+    let data_fields = check_rules(settings, registry)?;
+    let schedule = settings.schedule.as_ref().map(Schedule::new).transpose();
+    let schedule = schedule.map_err(|error| EngineError::Settings(format!("{id}: {error}")))?;
+    let windows = schedule.iter().flat_map(|schedule| schedule.intervals(clock::now().utc));
+    let windows: Vec<_> = windows.take(WINDOWS_TOLD).collect();
+    let hours = schedule.map(Hours::new);
+    let log = open_log(settings, registry)?;
+    let parts = Parts { config: settings.config(), data_fields, hours, store, log, application };
+    let shared = assemble(settings, parts, registry);
+    let shared = shared.map_err(|source| EngineError::Store { id, source })?;
+    // Once a session, and of one that is made: strangers can have sessions tried again and again.
+    for window in windows {
+        let (open, close) = (window.open, window.close);
+        tracing::info!(session = %shared.id, %open, %close, "window");
+    }
+    Ok(shared)
+}
+
+/// The session's own store, or the one that its settings ask for.
+fn open_store(
+    settings: &SessionSettings,
+    registry: &Registry,
+) -> Result<Box<dyn Store>, EngineError> {
+    let now_ns = clock::now().utc.0.unsigned_abs();
+    let failed = |source| EngineError::Store { id: settings.id(), source };
+    let own = registry.open_store.as_ref().map(|open| open(settings, now_ns));
+    if let Some(store) = own.transpose().map_err(failed)?.flatten() {
+        return Ok(store);
+    }
+    if settings.refresh_on_logon {
+        let id = settings.id();
+        let why = "refresh_on_logon needs a store of your own: nobody else writes the engine's";
+        return Err(EngineError::Settings(format!("{id}: {why}")));
+    }
+    stores::open(settings, now_ns).map_err(failed)
+}
+
+/// What a session is put together from, besides its settings.
+pub(crate) struct Parts {
+    pub(crate) config: Config,
+    pub(crate) data_fields: Vec<(Tag, Tag)>,
+    pub(crate) hours: Option<Hours>,
+    pub(crate) store: Box<dyn Store>,
+    pub(crate) log: Option<Tap>,
+    pub(crate) application: Box<dyn Callbacks>,
+}
+
+/// Puts a session together over a store that is open.
+pub(crate) fn assemble(
+    settings: &SessionSettings,
+    parts: Parts,
+    registry: &Arc<Registry>,
+) -> Result<Shared, StoreError> {
+    let Parts { config, data_fields, hours, mut store, log, application } = parts;
+    let (id, precision) = (config.id.clone(), config.precision);
+    let numbers = store.numbers();
+    let mut session = Session::new(config, numbers.next_in, numbers.next_out);
+    if numbers.next_in == 1 && asked_to_reset(&mut *store) {
+        session.reset_at_next_logon();
+    }
+    let options = LinkOptions {
+        limits: Limits { message_bytes_max: settings.message_bytes_max },
+        check_sum: if settings.validate_check_sum {
+            CheckSumPolicy::Verify
+        } else {
+            CheckSumPolicy::Ignore
+        },
+        garbled: settings.garbled,
+        search_garbled: settings.search_garbled,
+        queued_bytes_max: settings.queued_bytes_max,
+        turn_messages_max: settings.turn_messages_max,
+        keep_outbound: settings.keep_outbound,
+        keep_inbound: settings.keep_inbound,
+        offline: settings.offline,
+        refresh_on_logon: settings.refresh_on_logon,
+        hours,
+        queue_pause_ms: settings.queue_pause_ms,
+        queue_expires_s: settings.queue_expires_s,
+        unsent: settings.unsent,
+        unavailable: settings.unavailable,
+        routes: settings.route_third_party,
+        checks: match settings.validate {
+            true => Checks::all(settings.checks),
+            false => Checks { session: Switches::default(), ..Checks::all(Switches::NONE) },
+        },
+        dictionary: settings.dictionary.clone(),
+        appl_versions: settings.appl_versions.clone(),
+        data_fields,
+    };
+    let mut core = Core::new(session, store, application, Arc::clone(&registry.rule_book), options);
+    core.log = log;
+    core.restore_queued(clock::now())?;
+    let state = Arc::clone(&core.state);
+    let queue = SendQueue::new(settings.queued_bytes_max, precision);
+    core.note_taken(&queue);
+    Ok(Shared {
+        id,
+        link: Mutex::new(Link::new(core)),
+        queue,
+        send_mode: settings.send,
+        wake: OnceLock::new(),
+        offline: settings.offline,
+        state,
+        waiting: Waiting::of(&registry.waiting),
+        closed: AtomicBool::new(false),
+        enabled: AtomicBool::new(true),
+        attention: AtomicBool::new(false),
+        hurry: AtomicBool::new(false),
+        after_panic: settings.after_panic,
+        registry: Arc::clone(registry),
+    })
+}
+
+/// Compiles the rules here rather than at the first logon, so that a bad file is an error of the
+/// start. Returns the data fields that the dictionaries define.
+pub(crate) fn check_rules(
+    settings: &SessionSettings,
+    registry: &Registry,
+) -> Result<Vec<(Tag, Tag)>, EngineError> {
+    let source = settings.dictionary.as_ref();
+    let version = settings.default_appl_ver_id.map(transfix_session::ApplVerId);
+    let book = &registry.rule_book;
+    let wrong = |key| move |error| EngineError::Settings(says(settings, key, error));
+    let rules = book.rules(settings.begin_string, version, source);
+    let mut data_fields = rules.map_err(wrong("dictionary"))?.data_fields().to_vec();
+    for source in settings.appl_versions.values() {
+        let rules = book.rules(settings.begin_string, None, Some(source));
+        data_fields.extend_from_slice(rules.map_err(wrong("appl_versions"))?.data_fields());
+    }
+    Ok(data_fields)
+}
+
+/// What is wrong with this key, and where it stands.
+fn says(settings: &SessionSettings, key: &str, what: impl fmt::Display) -> String {
+    let (place, id) = (settings.place(key), settings.id());
+    format!("{place}{id}: {key}: {what}")
+}
+
+/// Tells of dictionaries that are of another version: at the start alone, as strangers can have
+/// sessions made from templates again and again.
+pub(crate) fn tell_doubts(settings: &SessionSettings, registry: &Registry) {
+    let doubt = |key, version, source| {
+        if let Some(doubt) = registry.rule_book.doubt(settings.begin_string, version, source) {
+            let why = says(settings, key, doubt);
+            tracing::warn!(session = %settings.id(), why, "the dictionary is of another version");
+        }
+    };
+    let version = settings.default_appl_ver_id.map(transfix_session::ApplVerId);
+    doubt("dictionary", version, settings.dictionary.as_ref());
+    for (named, source) in &settings.appl_versions {
+        let version = named.parse().ok().map(transfix_session::ApplVerId);
+        doubt("appl_versions", version, Some(source));
+    }
+}
+
+fn open_log(settings: &SessionSettings, registry: &Registry) -> Result<Option<Tap>, EngineError> {
+    let Some(log) = &settings.log else { return Ok(None) };
+    let (name, dir) = (settings.folder(), log.dir.display());
+    let tap = registry.logs.open(log, name.as_ref());
+    tap.map(Some).map_err(io_error(format!("the protocol log {name} in {dir}")))
+}
+
+/// Lets a session without a store, a log and a schedule judge a Logon(A): a stranger leaves nothing
+/// behind.
+pub(crate) fn judge(
+    settings: &SessionSettings,
+    application: Box<dyn Callbacks>,
+    logon: &[u8],
+    registry: &Arc<Registry>,
+) -> Result<Box<dyn Callbacks>, Refusal> {
+    let trial = SessionSettings { log: None, schedule: None, ..settings.clone() };
+    let store = Box::new(MemoryStore::new(TRIAL_BYTES, 0));
+    let opened = open_with(store, &trial, application, registry);
+    let core = opened.map_err(|error| Refusal::not_made(&error))?.into_core();
+    let mut index = core.index();
+    let logon = Message::parse(logon, &mut index, CheckSumPolicy::Ignore);
+    let logon = logon.map_err(|_| Refusal::silent("garbled"))?;
+    core.try_logon(clock::now(), &logon)
+}

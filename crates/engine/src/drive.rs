@@ -1,0 +1,23 @@
+//! What makes links go on: workers with their sessions, the ways in and out, stores that are opened
+//! again.
+//!
+//! Here belongs what waits, connects, or runs in a thread. What a message means does not: that is
+//! the link's.
+
+pub(crate) mod acceptor;
+pub(crate) mod admission;
+pub(crate) mod deferred;
+pub(crate) mod descriptors;
+pub(crate) mod destination;
+pub(crate) mod listening;
+mod network;
+pub(crate) mod registry;
+mod reopening;
+pub(crate) mod shared;
+pub(crate) mod slot;
+pub(crate) mod stores;
+mod stranger_lines;
+pub(crate) mod template;
+pub(crate) mod waiting;
+pub(crate) mod waiting_room;
+pub(crate) mod worker;

@@ -1,0 +1,57 @@
+//! Where connections come in, and to which session they go.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use transfix_codec::{CheckSumPolicy, Message, tag};
+use transfix_session::{BeginString, SubIds};
+use transfix_transport::Listener;
+
+use crate::drive::worker::Mailbox;
+
+/// Where it came in (the group of the listener), and BeginString(8), TargetCompID(56) and
+/// SenderCompID(49) of the Logon(A).
+pub(crate) type Key = (usize, BeginString, String, String);
+
+/// Where the connections of one acceptor session go.
+pub(crate) struct Destination {
+    pub(crate) mailbox: Arc<Mailbox>,
+    pub(crate) slot: usize,
+    /// Whether a connection waits there, which the worker has not looked at.
+    pub(crate) waits: Arc<AtomicBool>,
+    /// The session's SubIDs and LocationIDs.
+    pub(crate) sub_ids: Arc<SubIds>,
+    /// Whether its messages must have the right CheckSum(10), the first one too.
+    pub(crate) check_sum: CheckSumPolicy,
+}
+
+impl Destination {
+    /// How well the SubIDs and LocationIDs of a Logon(A) fit: one more for each that is the same,
+    /// `None` if one is another. What either side does not name fits anything.
+    pub(crate) fn fit(&self, message: &Message<'_>) -> Option<usize> {
+        let ids = &self.sub_ids;
+        let pairs = [
+            (tag::TARGET_SUB_ID, &ids.sender_sub_id),
+            (tag::TARGET_LOCATION_ID, &ids.sender_location_id),
+            (tag::SENDER_SUB_ID, &ids.target_sub_id),
+            (tag::SENDER_LOCATION_ID, &ids.target_location_id),
+        ];
+        let mut fit = 0;
+        for (tag, ours) in pairs {
+            match message.raw(tag) {
+                Some(named) if !ours.is_empty() && named != ours.as_bytes() => return None,
+                Some(_) if !ours.is_empty() => fit += 1,
+                _ => {}
+            }
+        }
+        Some(fit)
+    }
+}
+
+/// The listeners of one setting: an address may name several.
+pub(crate) struct Entrance {
+    pub(crate) group: usize,
+    pub(crate) listener: Listener,
+    /// How long a connection may wait for its first message.
+    pub(crate) wait_ns: u64,
+}

@@ -1,0 +1,117 @@
+//! All sessions of an engine, found by what they are.
+
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock, PoisonError, RwLock, Weak};
+
+use transfix_session::{BeginString, SessionId};
+use transfix_store::{Store, StoreError};
+
+use crate::drive::shared::Shared;
+use crate::drive::waiting::WaitingTotal;
+use crate::link::rule_book::RuleBook;
+use crate::observe::protocol_log::ProtocolLogs;
+use crate::settings::SessionSettings;
+
+/// Opens the store of a session; `None` leaves that to the session's settings. The number is the
+/// time, in UTC nanoseconds since 1970.
+pub(crate) type OpenStore =
+    Box<dyn Fn(&SessionSettings, u64) -> Result<Option<Box<dyn Store>>, StoreError> + Send + Sync>;
+
+/// Version and CompID of a counterparty.
+type Counterparty = (BeginString, Arc<str>);
+
+/// Sessions made from templates, found in both ways.
+#[derive(Default)]
+struct Created {
+    sessions: HashMap<SessionId, Weak<Shared>>,
+    counterparties: HashMap<Counterparty, Weak<Shared>>,
+}
+
+/// All sessions of an engine. It does not keep them alive: links hold the registry.
+#[derive(Default)]
+pub(crate) struct Registry {
+    pub(crate) rule_book: Arc<RuleBook>,
+    pub(crate) logs: ProtocolLogs,
+    pub(crate) waiting: Arc<WaitingTotal>,
+    /// Opens stores of the user's own.
+    pub(crate) open_store: Option<OpenStore>,
+    sessions: OnceLock<HashMap<SessionId, Weak<Shared>>>,
+    /// Those made from templates since.
+    created: RwLock<Created>,
+    /// The first ones by version and counterparty, for messages to third parties.
+    counterparties: OnceLock<HashMap<Counterparty, Weak<Shared>>>,
+}
+
+impl Registry {
+    /// Without sessions, over rules that others may share.
+    pub(crate) fn new(rule_book: Arc<RuleBook>) -> Self {
+        Self { rule_book, ..Self::default() }
+    }
+
+    pub(crate) fn fill(&self, sessions: &[Arc<Shared>]) {
+        let map = sessions.iter().map(|s| (s.id.clone(), Arc::downgrade(s))).collect();
+        assert!(self.sessions.set(map).is_ok(), "the registry is filled once, at the start");
+        // Of sessions with the same counterparty the first of the settings counts.
+        let map = sessions.iter().rev().map(|s| (counterparty(s), Arc::downgrade(s))).collect();
+        assert!(self.counterparties.set(map).is_ok(), "filled together");
+    }
+
+    pub(crate) fn find(&self, id: &SessionId) -> Option<Arc<Shared>> {
+        let shared = match self.sessions.get()?.get(id) {
+            Some(shared) => shared.upgrade()?,
+            None => {
+                let created = self.created.read().unwrap_or_else(PoisonError::into_inner);
+                created.sessions.get(id)?.upgrade()?
+            }
+        };
+        Some(shared)
+    }
+
+    /// One more session, made from a template.
+    pub(crate) fn add(&self, shared: &Arc<Shared>) {
+        let mut created = self.created.write().unwrap_or_else(PoisonError::into_inner);
+        created.sessions.insert(shared.id.clone(), Arc::downgrade(shared));
+        // As with those of the settings: the first one counts.
+        let first = created.counterparties.entry(counterparty(shared));
+        first.or_insert_with(|| Arc::downgrade(shared));
+    }
+
+    /// Sessions made from templates.
+    pub(crate) fn created(&self) -> Vec<Arc<Shared>> {
+        let created = self.created.read().unwrap_or_else(PoisonError::into_inner);
+        let all = created.sessions.values().filter_map(Weak::upgrade);
+        let mut all: Vec<_> = all.collect();
+        all.sort_by_cached_key(|shared| shared.id.to_string());
+        all
+    }
+
+    /// The connected session in which most bytes wait.
+    pub(crate) fn heaviest(&self) -> Option<Arc<Shared>> {
+        let created = self.created.read().unwrap_or_else(PoisonError::into_inner);
+        let all = self.sessions.get()?.values().chain(created.sessions.values());
+        let all = all.filter_map(Weak::upgrade);
+        let heaviest = all.max_by_key(|shared| shared.waiting.bytes())?;
+        (heaviest.waiting.bytes() > 0).then_some(heaviest)
+    }
+
+    /// The session of this version with that counterparty.
+    pub(crate) fn with(
+        &self,
+        begin_string: BeginString,
+        target_comp_id: &str,
+    ) -> Option<Arc<Shared>> {
+        let key = (begin_string, Arc::from(target_comp_id));
+        let shared = match self.counterparties.get()?.get(&key) {
+            Some(shared) => shared.upgrade()?,
+            None => {
+                let created = self.created.read().unwrap_or_else(PoisonError::into_inner);
+                created.counterparties.get(&key)?.upgrade()?
+            }
+        };
+        Some(shared)
+    }
+}
+
+fn counterparty(shared: &Shared) -> Counterparty {
+    (shared.id.begin_string, Arc::clone(&shared.id.target_comp_id))
+}

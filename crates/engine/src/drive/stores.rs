@@ -1,0 +1,69 @@
+//! Opens the store that the settings of a session ask for.
+
+use transfix_store::{Compress, FileStore, MemoryStore, Options, Retention, Store, StoreError};
+
+use crate::drive::network;
+use crate::settings::retention::RetentionSettings;
+use crate::settings::{Durability, SessionSettings};
+
+/// Largest store segment, unless the first one is larger.
+const SEGMENT_BYTES_MAX: usize = 64 << 20;
+const HOUR_NS: u64 = 3_600_000_000_000;
+
+/// Opens the session's store.
+pub(crate) fn open(settings: &SessionSettings, now_ns: u64) -> Result<Box<dyn Store>, StoreError> {
+    let keep = &settings.retention;
+    let durability = match settings.durability {
+        Durability::Memory => {
+            let bytes = usize::try_from(keep.bytes_max).unwrap_or(0);
+            let bytes = if bytes == 0 { MemoryStore::CAPACITY_BYTES } else { bytes };
+            return Ok(Box::new(MemoryStore::bounded(bytes, keep.when_full(), now_ns)));
+        }
+        Durability::Process => transfix_store::Durability::Process,
+        Durability::Power => transfix_store::Durability::Power,
+    };
+    // Forgetting goes by whole segments.
+    let segment_max = match usize::try_from(keep.bytes_max) {
+        Ok(bytes) if bytes > 0 => bytes / 4,
+        _ => usize::MAX,
+    };
+    let options = Options {
+        durability,
+        segment_bytes_first: settings.segment_bytes.min(segment_max),
+        segment_bytes_max: settings.segment_bytes.max(SEGMENT_BYTES_MAX).min(segment_max),
+    };
+    let path = settings.store_path();
+    let doubt = network::check(&path, settings.allow_network_store)?;
+    let opened = FileStore::open_for(&settings.folder(), &path, options, now_ns);
+    let (mut store, recovered) = opened?;
+    if let Some(why) = doubt {
+        // Of a store that is open: a store that fails to open is tried again and again.
+        let store = path.display();
+        tracing::warn!(%store, why, "the store may lie on a network file system");
+    }
+    // At most once a segment, each of which is larger than the last up to a limit: 64 MiB, unless
+    // `retention.bytes_max` asks for less.
+    store.report_to(|error| {
+        tracing::warn!(%error, "the next segment of a store cannot be made beforehand");
+    });
+    if recovered.cut_bytes > 0 {
+        // Once: it is cut now.
+        let cut_bytes = recovered.cut_bytes;
+        tracing::warn!(path = %path.display(), cut_bytes, "an unfinished batch was cut");
+    }
+    if *keep != RetentionSettings::default() {
+        let retention = Retention {
+            archive_dir: keep.archive_dir.as_ref().map(|dir| dir.join(settings.folder())),
+            compress: if keep.compress { Compress::Zstd } else { Compress::Never },
+            delete_after_ns: u64::from(keep.delete_after_days) * 24 * HOUR_NS,
+            rotate_every_ns: u64::from(keep.rotate_every_h) * HOUR_NS,
+            bytes_max: keep.bytes_max,
+            when_full: keep.when_full(),
+        };
+        // At most once a segment, as above.
+        store.retain(retention, now_ns, |error| {
+            tracing::error!(%error, "old segments stay where they are");
+        });
+    }
+    Ok(Box::new(store))
+}

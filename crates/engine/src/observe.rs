@@ -1,0 +1,11 @@
+//! What can be seen of an engine from outside: counts, states, the protocol log, lines of events,
+//! threads that are lost.
+//!
+//! Here belongs what is written by a session and read by somebody else, without the session's lock.
+
+pub(crate) mod counters;
+pub(crate) mod mask;
+pub(crate) mod protocol_log;
+pub(crate) mod published;
+pub(crate) mod repeats;
+pub(crate) mod supervised;
