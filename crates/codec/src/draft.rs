@@ -362,7 +362,7 @@ impl MessageDraft {
 
     /// Writes all fields, in the order that they have.
     pub fn write(&self, body: &mut Body<'_>) {
-        body.fields(&self.run.bytes);
+        body.fields_unchecked(&self.run.bytes);
     }
 
     /// Encodes what `write` writes, ready to be put in.

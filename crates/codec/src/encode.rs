@@ -17,6 +17,7 @@ mod values;
 use alloc::vec::Vec;
 use core::ops::Range;
 
+use crate::raw::check_body;
 use crate::scan::sum;
 use crate::{Decimal, Misuse, Precision, SOH, Tag, Timestamp, tag};
 pub(crate) use head::Head;
@@ -150,7 +151,8 @@ pub struct Body<'b> {
 }
 
 impl<'b> Body<'b> {
-    /// Appends fields to `out` outside a message, to be framed later with [`Body::fields`].
+    /// Appends fields to `out` outside a message, to be framed later with
+    /// [`Body::fields_unchecked`].
     ///
     /// # Errors
     /// The first [`Misuse`]; the buffer is then as before.
@@ -253,9 +255,18 @@ impl<'b> Body<'b> {
         self.put_long(head, value)
     }
 
-    /// Whole fields already encoded, each ended by its delimiter, such as those of another message
-    /// or of [`Body::detached`]; copied as they are.
+    /// Whole fields already encoded, each ended by its delimiter, such as those of another message.
+    /// What would break this one is a [`Misuse`]: a piece that is no field, an empty value, a field
+    /// that the session layer writes.
     pub fn fields(&mut self, encoded: &[u8]) -> &mut Self {
+        if let Err(misuse) = check_body(encoded) {
+            self.blame(misuse);
+        }
+        self.fields_unchecked(encoded)
+    }
+
+    /// Fields that are known to be whole, such as those of [`Body::detached`]; copied as they are.
+    pub fn fields_unchecked(&mut self, encoded: &[u8]) -> &mut Self {
         self.tail.slice(encoded);
         self
     }

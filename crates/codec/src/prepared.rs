@@ -26,7 +26,7 @@ use core::mem::replace;
 use crate::encode::is_msg_type;
 use crate::encode::moment::{Minute, millis, seconds};
 use crate::encode::text::{self, EIGHT_DIGITS, Short};
-use crate::template::check_constant;
+use crate::raw::check_constant;
 use crate::{Decimal, Misuse, Precision, SOH, Tag, Timestamp, tag};
 
 const BLOCK: usize = 32;

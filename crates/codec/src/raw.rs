@@ -16,7 +16,7 @@
 
 use crate::frame::{Frame, Limits, split};
 use crate::scan::{self, sum};
-use crate::{Field, Garbled, SOH, Tag, data, value};
+use crate::{Field, Garbled, Misuse, SOH, Tag, data, tag, value};
 
 /// The value of the first field of that tag.
 ///
@@ -55,6 +55,27 @@ pub fn fields(bytes: &[u8]) -> impl Iterator<Item = Field<'_>> + Clone {
     pieces_of(bytes).map(|(encoded, value)| Field {
         tag: tag_of(encoded, value),
         value: &encoded[value..encoded.len() - 1],
+    })
+}
+
+/// Whether these bytes are whole fields that an application may write, as
+/// [`Body::fields`](crate::Body::fields) takes them.
+///
+/// # Errors
+/// The first [`Misuse`].
+pub fn check_body(encoded: &[u8]) -> Result<(), Misuse> {
+    check_constant(encoded, tag::is_session_owned).map_or(Ok(()), Err)
+}
+
+/// What is wrong with constant bytes that should be whole fields, none of which is refused.
+pub(crate) fn check_constant(encoded: &[u8], is_refused: impl Fn(Tag) -> bool) -> Option<Misuse> {
+    let whole: usize = pieces_of(encoded).map(|(field, _)| field.len()).sum();
+    if whole != encoded.len() || fields(encoded).any(|field| field.tag == Tag(0)) {
+        return Some(Misuse::NotWholeFields);
+    }
+    fields(encoded).find_map(|field| {
+        let empty = field.value.is_empty().then_some(Misuse::EmptyValue(field.tag));
+        is_refused(field.tag).then_some(Misuse::SessionOwned(field.tag)).or(empty)
     })
 }
 

@@ -19,7 +19,8 @@ use alloc::string::ToString;
 use alloc::vec::Vec;
 
 use crate::encode::{Body, Head, piece::Piece};
-use crate::{Decimal, Misuse, Tag, Timestamp, raw, tag};
+use crate::raw::check_constant;
+use crate::{Decimal, Misuse, Tag, Timestamp, tag};
 
 /// The body of a message with places left for values.
 #[derive(Clone, Debug)]
@@ -94,18 +95,6 @@ impl TemplateLayout {
         self.open.clear();
         self
     }
-}
-
-/// What is wrong with constant bytes that should be whole fields, none of which is refused.
-pub(crate) fn check_constant(encoded: &[u8], is_refused: impl Fn(Tag) -> bool) -> Option<Misuse> {
-    let whole: usize = raw::pieces_of(encoded).map(|(field, _)| field.len()).sum();
-    if whole != encoded.len() || raw::fields(encoded).any(|field| field.tag == Tag(0)) {
-        return Some(Misuse::NotWholeFields);
-    }
-    raw::fields(encoded).find_map(|field| {
-        let empty = field.value.is_empty().then_some(Misuse::EmptyValue(field.tag));
-        is_refused(field.tag).then_some(Misuse::SessionOwned(field.tag)).or(empty)
-    })
 }
 
 /// A template being filled.

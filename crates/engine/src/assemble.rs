@@ -164,7 +164,8 @@ pub(crate) fn assemble(
     let mut core = Core::new(session, store, application, Arc::clone(&registry.rule_book), options);
     core.log = log;
     core.restore_queued(clock::now())?;
-    let state = Arc::clone(&core.state);
+    core.note_state();
+    let published = Arc::clone(&core.published);
     let queue = SendQueue::new(settings.queued_bytes_max, precision);
     core.note_taken(&queue);
     Ok(Shared {
@@ -174,7 +175,7 @@ pub(crate) fn assemble(
         send_mode: settings.send,
         wake: OnceLock::new(),
         offline: settings.offline,
-        state,
+        published,
         waiting: Waiting::of(&registry.waiting),
         closed: AtomicBool::new(false),
         enabled: AtomicBool::new(true),

@@ -420,7 +420,7 @@ impl Session {
             for (tag, value) in &config.fields {
                 body.str(*tag, value);
             }
-            body.fields(&fields);
+            body.fields_unchecked(&fields);
         });
         self.config.logon = config;
         self.logon_fields = fields;

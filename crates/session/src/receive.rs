@@ -315,7 +315,7 @@ impl Session {
         self.next_num_in = seq + 1;
         self.write_admin(now, b"0", out, |body| {
             if id.is_empty() {
-                body.fields(b"112=\x01");
+                body.fields_unchecked(b"112=\x01");
             } else {
                 echo(body, tag::TEST_REQ_ID, id);
             }

@@ -1,10 +1,12 @@
 //! Sending from anywhere: handles to sessions.
 
+use std::cell::Cell;
 use std::fmt;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, TryLockError};
 
-use transfix_codec::Body;
+use transfix_codec::raw::check_body;
+use transfix_codec::{Body, Timestamp};
 use transfix_session::{SendError, SessionId, State};
 use transfix_store::StoreError;
 
@@ -17,12 +19,21 @@ use crate::link::sent::Sent;
 use crate::observe::counters::Counters;
 use crate::settings::{Offline, SendMode};
 
+/// Memory for bodies that a thread keeps: enough for any usual message.
+const BODY_BYTES_KEPT: usize = 64 << 10;
+
+thread_local! {
+    /// Where this thread encodes what it sends. Taken meanwhile: a closure may send as well.
+    static BODY: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+}
+
 /// How long a message that is queued without a logon waits for the session's lock.
 const LOCK_WAIT_NS: u64 = 20_000_000;
 
 /// Sends into one session, from any thread, and never blocks on a stuck counterparty.
 ///
-/// [`SessionHandle::send`] may be called from a callback of any session. The other calls wait for
+/// [`SessionHandle::send`] and what only looks at the session (its state, numbers, counters, times)
+/// may be called from a callback of any session: they wait for nothing. The other calls wait for
 /// the end of the session's turn: never call them from a callback.
 #[derive(Clone)]
 pub struct SessionHandle {
@@ -43,12 +54,13 @@ impl SessionHandle {
     /// Whether the session is logged on. It may change at any moment.
     #[must_use]
     pub fn is_logged_on(&self) -> bool {
-        self.shared.state.get() == State::Active
+        self.shared.published.state() == State::Active
     }
 
-    /// Sends an application message; `fill` writes its fields.
+    /// Sends an application message; `fill` writes its fields, before anything of the session is
+    /// locked: it may take its time, and a panic of it loses this message alone.
     ///
-    /// With `send = "direct"` it is encoded, stored and written in the caller's thread if the
+    /// With `send = "direct"` the message is stored and written in the caller's thread if the
     /// session is free at that moment; otherwise, and with `send = "queued"`, it is handed over to
     /// the session's worker. Messages of one thread keep their order either way.
     ///
@@ -59,13 +71,52 @@ impl SessionHandle {
         msg_type: &str,
         fill: impl FnOnce(&mut Body<'_>),
     ) -> Result<Sent, SendError> {
+        self.may_send()?;
+        let mut body = BODY.take();
+        body.clear();
+        let sent = Body::detached(&mut body, self.shared.queue.precision(), fill)
+            .map_err(SendError::Misuse)
+            .and_then(|()| self.hand_over(msg_type, &body));
+        if body.capacity() <= BODY_BYTES_KEPT {
+            BODY.set(body);
+        }
+        sent
+    }
+
+    /// The same with fields that are encoded already, each ended by its delimiter: those behind the
+    /// standard header, or of it what an application may write.
+    ///
+    /// # Errors
+    /// [`SendError::Misuse`] if the bytes are no such fields; otherwise as [`SessionHandle::send`].
+    pub fn send_encoded(&self, msg_type: &str, body: &[u8]) -> Result<Sent, SendError> {
+        self.may_send()?;
+        check_body(body).map_err(SendError::Misuse)?;
+        self.hand_over(msg_type, body)
+    }
+
+    /// Whether a message may be taken at all: nothing is encoded in vain.
+    fn may_send(&self) -> Result<(), SendError> {
         let shared = &*self.shared;
         if shared.closed.load(Ordering::Acquire) {
             return Err(SendError::Closed);
         }
-        if shared.offline == Offline::Queue && !self.is_logged_on() {
-            return self.queue_offline(msg_type, fill);
+        if shared.offline != Offline::Refuse {
+            return Ok(());
         }
+        shared.published.state().ready().map_err(|why| match shared.link.try_lock() {
+            Ok(link) if link.core.has_failed() => SendError::Failed,
+            Err(TryLockError::Poisoned(_)) => SendError::Failed,
+            _ => why,
+        })
+    }
+
+    /// Hands over a body that is whole.
+    fn hand_over(&self, msg_type: &str, body: &[u8]) -> Result<Sent, SendError> {
+        let shared = &*self.shared;
+        if shared.offline == Offline::Queue && !self.is_logged_on() {
+            return self.queue_offline(msg_type, body);
+        }
+        let fill = |whole: &mut Body<'_>| _ = whole.fields_unchecked(body);
         // Without a logon there is no worker's turn to wait for: refused, or stored, at once,
         // unless somebody else has the lock at this moment.
         let mut queues = false;
@@ -86,7 +137,7 @@ impl SessionHandle {
             }
         }
         if !queues && shared.offline == Offline::Refuse {
-            shared.state.get().ready()?;
+            shared.published.state().ready()?;
         }
         let Pushed { bytes, first, .. } = shared.queue.push(msg_type.as_bytes(), fill)?;
         if shared.waiting.may_be_over(bytes) {
@@ -102,12 +153,9 @@ impl SessionHandle {
     /// Who has the lock gives it back soon. A thread that drives sessions does not wait for it: it
     /// may have it itself, in a callback, and others must not wait with it. Then the message goes
     /// into the store with the session's next turn, at once.
-    fn queue_offline(
-        &self,
-        msg_type: &str,
-        fill: impl FnOnce(&mut Body<'_>),
-    ) -> Result<Sent, SendError> {
+    fn queue_offline(&self, msg_type: &str, body: &[u8]) -> Result<Sent, SendError> {
         let shared = &*self.shared;
+        let fill = |whole: &mut Body<'_>| _ = whole.fields_unchecked(body);
         let until_ns = clock::monotonic_ns() + LOCK_WAIT_NS;
         let mut link = loop {
             match shared.link.try_lock() {
@@ -130,10 +178,40 @@ impl SessionHandle {
         sent
     }
 
-    /// What the session has counted since the engine was started. Waits for the end of a turn.
+    /// What the session has counted since the engine was started.
     #[must_use]
     pub fn counters(&self) -> Counters {
-        self.with_link(|link| link.core.counters)
+        self.shared.published.counters.now()
+    }
+
+    /// The next numbers in and out, as of the last turn.
+    #[must_use]
+    pub fn next_numbers(&self) -> (u64, u64) {
+        self.shared.published.next_numbers()
+    }
+
+    /// Where the session stands.
+    #[must_use]
+    pub fn state(&self) -> State {
+        self.shared.published.state()
+    }
+
+    /// When the last whole message came; `None` before the first one since the engine was started.
+    #[must_use]
+    pub fn last_received(&self) -> Option<Timestamp> {
+        self.shared.published.last_received()
+    }
+
+    /// When the last new message was written; `None` as with [`SessionHandle::last_received`].
+    #[must_use]
+    pub fn last_sent(&self) -> Option<Timestamp> {
+        self.shared.published.last_sent()
+    }
+
+    /// Bytes of messages that were handed over and have no number yet.
+    #[must_use]
+    pub fn queued_bytes(&self) -> usize {
+        self.shared.queue.waiting()
     }
 
     /// A message that was sent under this MsgSeqNum(34), as the store has it. Waits for the end of
@@ -145,21 +223,10 @@ impl SessionHandle {
         self.with_link(|link| link.core.sent_message(seq))
     }
 
-    /// The next numbers in and out. Waits for the end of a turn.
-    #[must_use]
-    pub fn next_numbers(&self) -> (u64, u64) {
-        self.with_link(|link| (link.core.session.next_num_in(), link.core.session.next_num_out()))
-    }
-
-    /// Where the session stands. Waits for the end of a turn.
-    #[must_use]
-    pub fn state(&self) -> State {
-        self.with_link(|link| link.core.session.state())
-    }
-
     pub(crate) fn with_link<T>(&self, use_link: impl FnOnce(&mut Link) -> T) -> T {
         let mut link = self.shared.lock();
         let used = use_link(&mut link);
+        link.core.note_state();
         if link.core.has_failed() {
             self.shared.call_worker();
         }

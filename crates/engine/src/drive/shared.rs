@@ -11,7 +11,7 @@ use crate::drive::waiting::Waiting;
 use crate::link::Link;
 use crate::link::core::Core;
 use crate::link::queue::SendQueue;
-use crate::observe::published::PublishedState;
+use crate::observe::published::Published;
 use crate::settings::{AfterPanic, Offline, SendMode};
 
 /// Wakes the worker of a link from its wait.
@@ -25,7 +25,7 @@ pub(crate) struct Shared {
     pub(crate) send_mode: SendMode,
     pub(crate) wake: OnceLock<Wake>,
     pub(crate) offline: Offline,
-    pub(crate) state: Arc<PublishedState>,
+    pub(crate) published: Arc<Published>,
     pub(crate) waiting: Waiting,
     /// The engine has been stopped.
     pub(crate) closed: AtomicBool,

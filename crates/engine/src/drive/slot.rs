@@ -249,7 +249,7 @@ impl Slot {
     }
 
     pub(crate) fn turn(&self) -> Result<Turn, Down> {
-        // Who panicked while sending may have left half a message in the outbox.
+        // A panic in the middle of a turn or of a send may have left half a message in the outbox.
         let mut link = self.shared.link.lock().map_err(|_| Down::Panicked)?;
         let shared = &self.shared;
         if shared.waiting.must_close() {
@@ -329,7 +329,7 @@ impl Slot {
             let interest = Interest::READABLE | Interest::WRITABLE;
             stream.register(registry, token, interest).map_err(Down::Io)?;
         }
-        let logons = link.core.counters.logons;
+        let logons = link.core.published.counters.logons.get();
         let attached = link.attach(now, stream, read);
         drop(link);
         self.logons = logons;
@@ -434,7 +434,7 @@ impl Slot {
             _ => self.reopening.forget(),
         }
         self.ended = Some(reason);
-        let (was_up, logons) = (self.up, self.lock().core.counters.logons);
+        let (was_up, logons) = (self.up, self.shared.published.counters.logons.get());
         self.up = false;
         if let Some(dial) = &mut self.dial {
             match (was_up, logons == self.logons) {

@@ -37,10 +37,10 @@ use crate::link::refusal::Refusal;
 use crate::link::replay::Replay;
 use crate::link::rule_book::RuleBook;
 use crate::link::told::Disconnection;
-use crate::observe::counters::Counters;
+use crate::observe::counters::LiveCounters;
 use crate::observe::mask::masked;
 use crate::observe::protocol_log::{Tap, Unlogged};
-use crate::observe::published::PublishedState;
+use crate::observe::published::Published;
 use crate::observe::repeats::{Repeats, tell};
 use crate::schedule::Hours;
 use crate::settings::dictionary_source::DictionarySource;
@@ -97,8 +97,7 @@ pub(crate) struct Core {
     pub(crate) session: Session,
     pub(crate) out: Outbox,
     pub(crate) options: LinkOptions,
-    pub(crate) counters: Counters,
-    pub(crate) state: Arc<PublishedState>,
+    pub(crate) published: Arc<Published>,
     store: WatchedStore,
     /// The next numbers as the store has them.
     stored: (u64, u64),
@@ -159,8 +158,7 @@ impl Core {
             held_index: options.index(),
             search_budget: SearchBudget::new(options.limits),
             options,
-            counters: Counters::default(),
-            state: Arc::default(),
+            published: Arc::default(),
             wants_wire: application.wants_wire(),
             log: None,
             application,
@@ -381,7 +379,7 @@ impl Core {
         verdict: Verdict,
         left: &mut u32,
     ) -> Result<(), Down> {
-        self.counters.messages_in += 1;
+        self.published.received(now.utc);
         if self.wants_wire {
             self.application.on_wire(Direction::Inbound, &masked(message.bytes()));
         }
@@ -463,7 +461,7 @@ impl Core {
         // A reset that came with the Logon(A) stands before it.
         self.put_entries(now).and_then(|()| self.note(now, "logged on")).map_err(Down::Store)?;
         self.notes_end = true;
-        self.counters.logons += 1;
+        self.published.counters.logons.add(1);
         self.begin_pause(now);
         self.note_state();
         // Once more: DefaultCstmApplVerID(1408) is agreed now.
@@ -554,13 +552,13 @@ impl Core {
     }
 
     pub(crate) fn garbled(&mut self, now: Now, reason: Garbled, bytes: usize) {
-        self.counters.garbled += 1;
+        self.published.counters.garbled.add(1);
         self.tell_garbled(now, reason, bytes);
     }
 
     /// Logs what was received and is not logged yet.
     pub(crate) fn log_received(&mut self, now: Now, unlogged: &mut Unlogged<'_>) {
-        log_received(self.log.as_mut(), &mut self.counters, now, unlogged);
+        log_received(self.log.as_mut(), &self.published.counters, now, unlogged);
     }
 
     /// A frame that is no sound message: skipped, unless the session rejects such ones.
@@ -602,7 +600,7 @@ impl Core {
         while let Some(remark) = self.session.take_remark() {
             self.tell_remark(now, remark);
             if let Remark::PassedOver(count) = remark {
-                self.counters.passed_over += count;
+                self.published.counters.passed_over.add(count);
             }
         }
     }
@@ -617,8 +615,9 @@ impl Core {
         }
     }
 
-    fn note_state(&self) {
-        self.state.set(self.session.state());
+    /// Lets others see where the session stands.
+    pub(crate) fn note_state(&self) {
+        self.published.note(&self.session);
     }
 
     /// Writes as much as the socket takes, a replay in its place between the live frames.
@@ -647,7 +646,8 @@ impl Core {
                     show_frames(&mut *self.application, self.replay.out.bytes());
                 }
                 if let Some(log) = &mut self.log {
-                    self.counters.not_logged += log.outbound(now.utc, self.replay.out.bytes());
+                    let lost = log.outbound(now.utc, self.replay.out.bytes());
+                    self.published.counters.not_logged.add(lost);
                 }
                 continue;
             }
@@ -664,10 +664,11 @@ impl Core {
             }
             let written = stream.write(bytes);
             // Behind the write: the log costs the counterparty nothing.
-            log_received(self.log.as_mut(), &mut self.counters, now, unlogged);
+            log_received(self.log.as_mut(), &self.published.counters, now, unlogged);
             if !replays {
                 if let Some(log) = &mut self.log {
-                    self.counters.not_logged += log.outbound(now.utc, &bytes[self.shown..]);
+                    let lost = log.outbound(now.utc, &bytes[self.shown..]);
+                    self.published.counters.not_logged.add(lost);
                 }
                 self.shown = bytes.len();
             }
@@ -722,13 +723,13 @@ impl Core {
 
 fn log_received(
     log: Option<&mut Tap>,
-    counters: &mut Counters,
+    counters: &LiveCounters,
     now: Now,
     unlogged: &mut Unlogged<'_>,
 ) {
     let Some(log) = log else { return };
     for (what, bytes) in unlogged.take() {
-        counters.not_logged += log.received(now.utc, what, bytes);
+        counters.not_logged.add(log.received(now.utc, what, bytes));
     }
 }
 

@@ -50,6 +50,11 @@ impl SendQueue {
         Self { bytes, len, taken, bytes_max, precision }
     }
 
+    /// How fine times are written.
+    pub(crate) const fn precision(&self) -> Precision {
+        self.precision
+    }
+
     pub(crate) fn is_pending(&self) -> bool {
         self.len() > 0
     }
@@ -57,6 +62,11 @@ impl SendQueue {
     /// Bytes that wait.
     pub(crate) fn len(&self) -> usize {
         self.len.load(Ordering::Acquire)
+    }
+
+    /// Bytes that wait, with those that the session has taken and not sent.
+    pub(crate) fn waiting(&self) -> usize {
+        self.len() + self.taken.load(Ordering::Relaxed)
     }
 
     /// Half a message that a sender has left in a panic is cut off.

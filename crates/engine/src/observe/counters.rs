@@ -1,5 +1,7 @@
 //! What a session counts.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 /// Counts since the engine was started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
@@ -20,4 +22,49 @@ pub struct Counters {
     pub passed_over: u64,
     /// Lines that the protocol log had no room for.
     pub not_logged: u64,
+}
+
+/// A count with one writer at a time, who holds the session's lock; anybody reads it.
+#[derive(Debug, Default)]
+pub(crate) struct Count(AtomicU64);
+
+impl Count {
+    #[inline]
+    pub(crate) fn add(&self, more: u64) {
+        // Nobody else writes: no instruction that locks the bus is needed.
+        self.0.store(self.get().wrapping_add(more), Ordering::Relaxed);
+    }
+
+    #[inline]
+    pub(crate) fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// [`Counters`] as they are counted.
+#[derive(Debug, Default)]
+pub(crate) struct LiveCounters {
+    pub(crate) messages_in: Count,
+    pub(crate) messages_out: Count,
+    pub(crate) garbled: Count,
+    pub(crate) logons: Count,
+    pub(crate) not_stored: Count,
+    pub(crate) refused: Count,
+    pub(crate) passed_over: Count,
+    pub(crate) not_logged: Count,
+}
+
+impl LiveCounters {
+    pub(crate) fn now(&self) -> Counters {
+        Counters {
+            messages_in: self.messages_in.get(),
+            messages_out: self.messages_out.get(),
+            garbled: self.garbled.get(),
+            logons: self.logons.get(),
+            not_stored: self.not_stored.get(),
+            refused: self.refused.get(),
+            passed_over: self.passed_over.get(),
+            not_logged: self.not_logged.get(),
+        }
+    }
 }

@@ -129,7 +129,7 @@ impl Rig {
             waiting_bytes: link.core.out.bytes().len(),
             queued_bytes: link.core.queued_bytes(&self.slot.shared.queue),
             held: session.held(),
-            counters: link.core.counters,
+            counters: self.slot.shared.published.counters.now(),
         }
     }
 

@@ -3,6 +3,7 @@
 
 mod delivery;
 mod failing;
+mod handles;
 mod memory;
 mod outgoing;
 mod own_store;

@@ -276,7 +276,7 @@ fn fill_routed(body: &mut Body<'_>, message: &Message<'_>) {
     for (n, field) in message.fields().enumerate() {
         let replaced = REPLACED.iter().any(|(tag, _)| *tag == field.tag);
         if !replaced && !tag::is_session_owned(field.tag) {
-            body.fields(message.encoded(n));
+            body.fields_unchecked(message.encoded(n));
         }
     }
 }

@@ -61,7 +61,7 @@ impl Core {
                     };
                     self.store.put(time_ns, record)?;
                     self.stored.1 = seq + 1;
-                    self.counters.messages_out += 1;
+                    self.published.sent(now.utc);
                 }
                 Entry::Reset(cause) => {
                     self.store.put(time_ns, Record::Reset)?;
@@ -96,7 +96,7 @@ impl Core {
     pub(super) fn note_missing(&mut self, now: Now) {
         let missing = std::mem::take(&mut self.replay.missing);
         if missing > 0 && self.options.keep_outbound {
-            self.counters.not_stored += missing;
+            self.published.counters.not_stored.add(missing);
             tell!(
                 self.repeats,
                 now.monotonic_ns,

@@ -134,7 +134,7 @@ impl Core {
             *left -= 1;
             let (msg_type, body) = (message.msg_type, message.body);
             let (session, out) = (&mut self.session, &mut self.out);
-            let fill = |b: &mut Body<'_>| _ = b.fields(body);
+            let fill = |b: &mut Body<'_>| _ = b.fields_unchecked(body);
             let sent = match stores {
                 true => session.send_offline(now, msg_type, out, fill),
                 false => session.send(now, msg_type, out, fill),

@@ -59,7 +59,7 @@ impl Core {
 
     /// Another connection of this session was closed.
     pub(crate) fn refused_connection(&mut self, now: Now, why: &str) {
-        self.counters.refused += 1;
+        self.published.counters.refused.add(1);
         tell!(
             self.repeats,
             now.monotonic_ns,
