@@ -184,7 +184,8 @@ impl SessionHandle {
         self.shared.published.counters.now()
     }
 
-    /// The next numbers in and out, as of the last turn.
+    /// The next numbers in and out, as of the last turn, or of the message that the application has
+    /// now.
     #[must_use]
     pub fn next_numbers(&self) -> (u64, u64) {
         self.shared.published.next_numbers()

@@ -531,6 +531,8 @@ impl Core {
     }
 
     fn with_application(&mut self, now: Now, call: impl FnOnce(&mut dyn Callbacks, Access<'_>)) {
+        // Whoever hears of a message from the application finds its number taken.
+        self.note_state();
         let access = Access {
             session: &mut self.session,
             out: &mut self.out,

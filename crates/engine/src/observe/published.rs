@@ -1,8 +1,8 @@
 //! What is known of a session without its lock.
 //!
-//! Invariant: the holder of the session's lock writes, at the end of a turn at the latest; readers
-//! never wait. Each value is right by itself; two that are read one after the other may be of two
-//! turns.
+//! Invariant: the holder of the session's lock writes, before the application is called and at the
+//! end of a turn; readers never wait. Each value is right by itself; two that are read one after
+//! the other may be of two turns.
 
 use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU64, Ordering};
 

@@ -6,9 +6,9 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 
 use transfix::store::{MemoryStore, Numbers, Record, Store, StoreError, Stored};
 use transfix::{
-    AfterPanic, Application, BeginString, BusinessReject, Disconnect, Disconnection, Engine,
-    Message, Rejected, RejectedBy, SessionHandle, SessionId, SessionRef, SessionSettings, Settings,
-    Undone, tag,
+    AfterPanic, Application, BeginString, BusinessReject, Direction, Disconnect, Disconnection,
+    Engine, Message, Rejected, RejectedBy, SessionHandle, SessionId, SessionRef, SessionSettings,
+    Settings, Undone, tag,
 };
 
 use crate::wire::Wire;
@@ -261,24 +261,57 @@ fn a_session_that_has_panicked_comes_back_or_stays_down() {
     }
 }
 
+/// Panics at the first News(B) that is written, in whichever thread writes it.
+struct Shy {
+    panics: Arc<AtomicBool>,
+    ended: Sender<Disconnect>,
+}
+
+impl Application for Shy {
+    fn on_message(
+        &mut self,
+        _: &Message<'_>,
+        _: &mut SessionRef<'_>,
+    ) -> Result<(), BusinessReject> {
+        Ok(())
+    }
+
+    fn wants_wire(&self) -> bool {
+        true
+    }
+
+    fn on_wire(&mut self, _: Direction, frame: &[u8]) {
+        let is_news = frame.windows(6).any(|bytes| bytes == b"\x0135=B\x01");
+        assert!(!is_news || !self.panics.swap(false, Ordering::Relaxed), "a bug");
+    }
+
+    fn on_disconnect(&mut self, _: &SessionId, end: &Disconnection<'_>) {
+        self.ended.send(end.reason).unwrap();
+    }
+}
+
 #[test]
-fn a_sender_that_panics_takes_nobody_down_for_good() {
-    let hall = Hall::start(venue(|_| ()));
-    let wire = hall.log_on();
-    // The turn of the logon is over: the message takes the direct way.
-    assert_eq!(hall.session.next_numbers(), (2, 2));
-    let sender = hall.session.clone();
-    let panicked = std::thread::spawn(move || {
-        sender.send("D", |order| {
-            order.str(tag::CL_ORD_ID, "half");
-            panic!("a bug of the sender");
-        })
-    });
-    assert!(panicked.join().is_err());
-    hall.session.revive();
+fn a_panic_in_the_thread_of_a_sender_takes_nobody_down_for_good() {
+    let (ended, has_ended) = channel();
+    let panics = Arc::new(AtomicBool::new(true));
+    let shy = || Shy { panics: Arc::clone(&panics), ended: ended.clone() };
+    let (engine, address) = crate::start(vec![venue(|_| ())], shy);
+    let session = engine.sessions().next().unwrap();
+    let wire = logged_on(address);
+    let sender = session.clone();
+    let send = move || sender.send("B", |news| _ = news.str(tag::TEXT, "x"));
+    assert!(std::thread::spawn(send.clone()).join().is_err());
+    session.revive();
     drop(wire);
-    assert_eq!(hall.next(), Event::Ended(Disconnect::Panicked, String::new()));
-    assert!(matches!(hall.next(), Event::Undone(_)));
-    let _wire = hall.come_back(2);
-    hall.session.send("B", |news| _ = news.str(tag::TEXT, "x")).unwrap();
+    assert_eq!(has_ended.recv_timeout(LONG), Ok(Disconnect::Panicked));
+    // Until it is back, it refuses connections.
+    let mut wire = loop {
+        let mut wire = Wire::connect(address, BeginString::Fix44);
+        wire.send("35=A|34=1|98=0|108=30|141=Y");
+        if wire.next().starts_with("35=A|") {
+            break wire;
+        }
+    };
+    send().unwrap();
+    assert!(wire.next().starts_with("35=B|"));
 }
