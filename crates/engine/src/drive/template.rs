@@ -122,7 +122,7 @@ impl Creator {
         let slot = *slots;
         *slots += 1;
         let bell = Arc::clone(mailbox);
-        let set = shared.wake.set(Box::new(move || bell.wake()));
+        let set = shared.wake.set(Box::new(move || bell.call(slot)));
         assert!(set.is_ok(), "a session has one worker");
         self.registry.add(&shared);
         // At most `created_sessions_max` times.

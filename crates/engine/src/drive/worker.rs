@@ -1,6 +1,8 @@
 //! A thread that drives sessions: waits in epoll or spins, and takes each through its turns.
 //!
-//! Invariant: an idle worker that waits uses no CPU: it sleeps until bytes, a command or a timer.
+//! Invariants: an idle worker that waits uses no CPU: it sleeps until bytes, a command or a timer;
+//! what a round costs goes by the sessions that have something to do, not by those that there are,
+//! but for a worker that spins, which has few.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -14,6 +16,7 @@ use transfix_session::{Disconnect, Now};
 use transfix_transport::{Events, Poll, Registry, Stream, Token, Waker};
 
 use crate::clock;
+use crate::drive::deadlines::Deadlines;
 use crate::drive::slot::{SessionOutcome, Slot};
 use crate::link::{Down, Turn};
 use crate::settings::Offline;
@@ -58,6 +61,10 @@ impl Drop for Knock {
 pub(crate) struct Mailbox {
     commands: Mutex<Vec<Command>>,
     pending: AtomicBool,
+    /// Slots of which somebody wants something, besides commands.
+    called: Mutex<Vec<usize>>,
+    /// The worker spins, and looks at all its slots by itself.
+    spins: bool,
     waker: Waker,
 }
 
@@ -68,8 +75,21 @@ impl Mailbox {
         self.wake();
     }
 
+    /// Something waits for the session in this slot.
+    pub(crate) fn call(&self, slot: usize) {
+        if !self.spins {
+            self.called.lock().unwrap_or_else(PoisonError::into_inner).push(slot);
+        }
+        self.wake();
+    }
+
+    /// Exchanges the slots that were called for an empty list, whose memory is used again.
+    fn exchange_called(&self, empty: &mut Vec<usize>) {
+        std::mem::swap(&mut *self.called.lock().unwrap_or_else(PoisonError::into_inner), empty);
+    }
+
     /// Ends the worker's wait; without effect on one that spins, which looks by itself.
-    pub(crate) fn wake(&self) {
+    fn wake(&self) {
         // Only a closed eventfd fails, and then there is nobody to wake.
         let _ = self.waker.wake();
     }
@@ -102,8 +122,11 @@ pub(crate) struct Worker {
     turns: u32,
     /// When a polled worker looks at its timers again.
     tick_at: u64,
-    /// The earliest moment at which a timer may be due; never later than the true one.
-    deadline: u64,
+    deadlines: Deadlines,
+    /// Memory for those that are due.
+    due: Vec<usize>,
+    /// Memory for those that were called.
+    called: Vec<usize>,
     /// Slots whose sockets may hold more, each once: they are `due`.
     again: Vec<usize>,
     /// Taken from the mailbox and not carried out yet: a panic loses none.
@@ -122,9 +145,14 @@ impl Worker {
     pub(crate) fn new(slots: Vec<Slot>, spins: bool) -> io::Result<Self> {
         let poll = Poll::new()?;
         let waker = Waker::new(poll.registry(), WAKE)?;
-        let mailbox =
-            Mailbox { commands: Mutex::default(), pending: AtomicBool::new(false), waker };
-        Ok(Self {
+        let mailbox = Mailbox {
+            commands: Mutex::default(),
+            pending: AtomicBool::new(false),
+            called: Mutex::default(),
+            spins,
+            waker,
+        };
+        let mut worker = Self {
             poll,
             events: Events::with_capacity(EVENTS),
             mailbox: Arc::new(mailbox),
@@ -132,12 +160,16 @@ impl Worker {
             spins,
             turns: 0,
             tick_at: 0,
-            deadline: 0,
+            deadlines: Deadlines::default(),
+            due: Vec::new(),
+            called: Vec::new(),
             again: Vec::new(),
             orders: VecDeque::new(),
             stop: None,
             failed: None,
-        })
+        };
+        worker.look_at_all();
+        Ok(worker)
     }
 
     pub(crate) fn mailbox(&self) -> &Arc<Mailbox> {
@@ -171,7 +203,20 @@ impl Worker {
                 self.call(i);
             }
         }
-        self.deadline = 0;
+        self.mailbox
+            .called
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .extend(0..self.slots.len());
+        self.handed_over();
+        self.look_at_all();
+    }
+
+    /// All sessions are due.
+    fn look_at_all(&mut self) {
+        for i in 0..self.slots.len() {
+            self.deadlines.note(i, 0);
+        }
     }
 
     /// The slot has its turn in the next round: one, however often it is called.
@@ -234,7 +279,7 @@ impl Worker {
             if spinning {
                 self.handed_over();
                 // No turn notes deadlines while it spins: all are looked at.
-                self.deadline = 0;
+                self.look_at_all();
             }
             self.timers();
         }
@@ -252,7 +297,8 @@ impl Worker {
     fn wait(&mut self, may_wait: bool) -> bool {
         let now = clock::monotonic_ns();
         let idle = self.again.is_empty() && may_wait;
-        let until = self.stop.as_ref().map_or(self.deadline, |s| self.deadline.min(s.until_ns));
+        let deadline = self.deadlines.next();
+        let until = self.stop.as_ref().map_or(deadline, |stop| deadline.min(stop.until_ns));
         let timeout = match until.saturating_sub(now) {
             _ if !idle => Some(Duration::ZERO),
             _ if until == u64::MAX => None,
@@ -301,7 +347,17 @@ impl Worker {
 
     /// Sessions whose queues other threads have filled, or of which an operator wants something.
     fn handed_over(&mut self) {
-        for i in 0..self.slots.len() {
+        let mut called = std::mem::take(&mut self.called);
+        match self.spins {
+            true => called.extend(0..self.slots.len()),
+            false => self.mailbox.exchange_called(&mut called),
+        }
+        for i in called.drain(..) {
+            // A session that is made now may be called before its slot is there, which is looked at
+            // when it comes.
+            if i >= self.slots.len() {
+                continue;
+            }
             let shared = &self.slots[i].shared;
             let called = shared.attention.load(Ordering::Acquire)
                 && shared.attention.swap(false, Ordering::AcqRel);
@@ -312,6 +368,7 @@ impl Worker {
                 self.note_deadline(i);
             }
         }
+        self.called = called;
     }
 
     fn turn(&mut self, i: usize) -> Turn {
@@ -349,17 +406,16 @@ impl Worker {
 
     fn note_deadline(&mut self, i: usize) {
         if let Some(at) = self.slots[i].deadline() {
-            self.deadline = self.deadline.min(at);
+            self.deadlines.note(i, at);
         }
     }
 
     fn timers(&mut self) {
         let now = clock::now();
-        if now.monotonic_ns < self.deadline {
-            return;
-        }
-        self.deadline = u64::MAX;
-        for i in 0..self.slots.len() {
+        // Those that are due now: what a session notes meanwhile is for the next round.
+        let mut due = std::mem::take(&mut self.due);
+        due.extend(std::iter::from_fn(|| self.deadlines.take_due(now.monotonic_ns)));
+        for i in due.drain(..) {
             if self.slots[i].up {
                 match guarded(&mut self.slots[i], |slot| slot.tick(now)) {
                     Ok(true) => self.call(i),
@@ -371,6 +427,7 @@ impl Worker {
                 self.dial(i, now);
             }
         }
+        self.due = due;
     }
 
     fn commands(&mut self) {
@@ -393,7 +450,11 @@ impl Worker {
                         Err(why) => self.down(slot, &why),
                     }
                 }
-                Command::Add(slot) => self.slots.push(*slot),
+                Command::Add(slot) => {
+                    self.slots.push(*slot);
+                    self.mailbox.call(self.slots.len() - 1);
+                    self.deadlines.note(self.slots.len() - 1, 0);
+                }
                 Command::Stop { until_ns, text } => self.begin_stop(until_ns, &text),
             }
         }
@@ -404,8 +465,9 @@ impl Worker {
         self.stop = Some(Stop { until_ns, was_up });
         let now = clock::now();
         for i in 0..self.slots.len() {
-            if let Err(why) = guarded(&mut self.slots[i], |slot| slot.begin_stop(now, text)) {
-                self.down(i, &why);
+            match guarded(&mut self.slots[i], |slot| slot.begin_stop(now, text)) {
+                Ok(_) => self.note_deadline(i),
+                Err(why) => self.down(i, &why),
             }
         }
     }
