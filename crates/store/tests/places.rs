@@ -186,6 +186,8 @@ fn a_repaired_store_and_one_that_an_operator_has_set_are_gone_on_with() {
     assert_eq!(store.numbers().next_out, 32);
     // Lower numbers, and everything that was committed before them.
     put(&mut store, Record::NextOut(40));
+    // Its thread must not make a segment in the place of the other's.
+    store.reopen().unwrap();
     fs::remove_file(at.join("lock")).unwrap();
     let mut other = open(&at);
     for record in [Record::NextOut(7), Record::Reset] {
