@@ -12,7 +12,7 @@ pub enum Durability {
     Power,
 }
 
-/// How a [`FileStore`] is opened.
+/// How a [`FileStore`](crate::FileStore) is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
     /// What a commit outlives.
