@@ -244,6 +244,8 @@ impl Commander {
             ["next-in", n] => sent(handle.set_next_numbers(Some(number(n)?), None))?,
             ["answer", yes] => _ = self.answer.send(yes == "yes"),
             ["state"] => {
+                // Waits for the end of the turn, of which the numbers are to be.
+                drop(handle.store_failure());
                 let (next_in, next_out) = handle.next_numbers();
                 let logged_on = handle.is_logged_on();
                 emit(serde_json::json!({

@@ -239,7 +239,11 @@ impl World for Loopback {
 
     fn numbers(&mut self) -> Option<(u64, u64)> {
         self.settle();
-        self.try_session().map(|session| session.next_numbers())
+        self.try_session().map(|session| {
+            // Waits for the end of the turn, of which the numbers are to be.
+            drop(session.store_failure());
+            session.next_numbers()
+        })
     }
 }
 
