@@ -113,7 +113,7 @@ pub fn copy(message: &Message<'_>) {
     let mut writer = FrameWriter::new(&mut out, message.begin_string(), message.msg_type());
     let body = writer.body(Precision::Millis);
     for n in 3..message.fields().len() - 1 {
-        body.fields(message.encoded(n));
+        body.fields_unchecked(message.encoded(n));
     }
     if writer.finish().is_err() {
         let sound = encode::is_msg_type(message.msg_type());
