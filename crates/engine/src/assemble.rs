@@ -179,6 +179,7 @@ pub(crate) fn assemble(
         waiting: Waiting::of(&registry.waiting),
         closed: AtomicBool::new(false),
         enabled: AtomicBool::new(true),
+        is_called: AtomicBool::new(false),
         attention: AtomicBool::new(false),
         hurry: AtomicBool::new(false),
         after_panic: settings.after_panic,

@@ -72,13 +72,14 @@ impl SessionHandle {
         fill: impl FnOnce(&mut Body<'_>),
     ) -> Result<Sent, SendError> {
         self.may_send()?;
-        let mut body = BODY.take();
+        // A thread that ends may send once more, when it has given this memory back.
+        let mut body = BODY.try_with(Cell::take).unwrap_or_default();
         body.clear();
         let sent = Body::detached(&mut body, self.shared.queue.precision(), fill)
             .map_err(SendError::Misuse)
             .and_then(|()| self.hand_over(msg_type, &body));
         if body.capacity() <= BODY_BYTES_KEPT {
-            BODY.set(body);
+            let _ = BODY.try_with(|kept| kept.set(body));
         }
         sent
     }

@@ -31,6 +31,8 @@ pub(crate) struct Shared {
     pub(crate) closed: AtomicBool,
     /// Whether the session may be connected; the operator's wish.
     pub(crate) enabled: AtomicBool,
+    /// The worker was called, and has not looked at the session since.
+    pub(crate) is_called: AtomicBool,
     /// Something other than a message waits for the worker.
     pub(crate) attention: AtomicBool,
     /// An operator wants the session back, or connected, without a further wait.
@@ -53,8 +55,12 @@ impl Shared {
         self.wake();
     }
 
+    /// Calls the worker, unless it was called and has not looked yet: while it is busy, no list of
+    /// calls grows.
     pub(crate) fn wake(&self) {
-        if let Some(wake) = self.wake.get() {
+        if let Some(wake) = self.wake.get()
+            && !self.is_called.swap(true, Ordering::AcqRel)
+        {
             wake();
         }
     }

@@ -359,6 +359,8 @@ impl Worker {
                 continue;
             }
             let shared = &self.slots[i].shared;
+            // First: whoever calls from here on calls again.
+            shared.is_called.swap(false, Ordering::AcqRel);
             let called = shared.attention.load(Ordering::Acquire)
                 && shared.attention.swap(false, Ordering::AcqRel);
             let takes = self.slots[i].up || shared.offline != Offline::Refuse;
