@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use transfix_codec::{CheckSumPolicy, Limits, Message, Switches, Tag};
-use transfix_session::{Checks, Config, Session};
+use transfix_session::{Checks, Config};
 use transfix_store::{MemoryStore, Store, StoreError};
 
 use crate::clock;
@@ -18,7 +18,9 @@ use crate::drive::waiting::Waiting;
 use crate::error::{EngineError, io_error};
 use crate::link::Link;
 use crate::link::callbacks::Callbacks;
-use crate::link::core::{Core, LinkOptions, asked_to_reset};
+use crate::link::core::{Core, LinkOptions};
+use crate::link::journal::Keeps;
+use crate::link::outgoing::OutgoingOptions;
 use crate::link::queue::SendQueue;
 use crate::link::refusal::Refusal;
 use crate::observe::protocol_log::Tap;
@@ -61,7 +63,7 @@ pub(crate) fn open_or_defer(
         })
     })));
     let shared = open_with(store, settings, application, registry)?;
-    shared.with_core(|core| core.fail(&why));
+    shared.with_core(|core| core.journal.fail(&why));
     Ok((shared, Some(EngineError::Store { id: settings.id(), source: why })))
 }
 
@@ -125,13 +127,8 @@ pub(crate) fn assemble(
     parts: Parts,
     registry: &Arc<Registry>,
 ) -> Result<Shared, StoreError> {
-    let Parts { config, data_fields, hours, mut store, log, application } = parts;
+    let Parts { config, data_fields, hours, store, log, application } = parts;
     let (id, precision) = (config.id.clone(), config.precision);
-    let numbers = store.numbers();
-    let mut session = Session::new(config, numbers.next_in, numbers.next_out);
-    if numbers.next_in == 1 && asked_to_reset(&mut *store) {
-        session.reset_at_next_logon();
-    }
     let options = LinkOptions {
         limits: Limits { message_bytes_max: settings.message_bytes_max },
         check_sum: if settings.validate_check_sum {
@@ -141,16 +138,18 @@ pub(crate) fn assemble(
         },
         garbled: settings.garbled,
         search_garbled: settings.search_garbled,
-        queued_bytes_max: settings.queued_bytes_max,
         turn_messages_max: settings.turn_messages_max,
-        keep_outbound: settings.keep_outbound,
-        keep_inbound: settings.keep_inbound,
-        offline: settings.offline,
+        keeps: Keeps { outbound: settings.keep_outbound, inbound: settings.keep_inbound },
+        outgoing: OutgoingOptions {
+            queued_bytes_max: settings.queued_bytes_max,
+            offline: settings.offline,
+            unsent: settings.unsent,
+            pause_ms: settings.queue_pause_ms,
+            expires_s: settings.queue_expires_s,
+            is_shared: settings.refresh_on_logon,
+        },
         refresh_on_logon: settings.refresh_on_logon,
         hours,
-        queue_pause_ms: settings.queue_pause_ms,
-        queue_expires_s: settings.queue_expires_s,
-        unsent: settings.unsent,
         unavailable: settings.unavailable,
         routes: settings.route_third_party,
         checks: match settings.validate {
@@ -161,13 +160,13 @@ pub(crate) fn assemble(
         appl_versions: settings.appl_versions.clone(),
         data_fields,
     };
-    let mut core = Core::new(session, store, application, Arc::clone(&registry.rule_book), options);
+    let mut core = Core::new(config, store, application, Arc::clone(&registry.rule_book), options);
     core.log = log;
     core.restore_queued(clock::now())?;
     core.note_state();
     let published = Arc::clone(&core.published);
     let queue = SendQueue::new(settings.queued_bytes_max, precision);
-    core.note_taken(&queue);
+    core.outgoing.note_taken(&queue);
     Ok(Shared {
         id,
         link: Mutex::new(Link::new(core)),

@@ -12,8 +12,12 @@
 pub(crate) mod answers;
 pub(crate) mod callbacks;
 pub(crate) mod core;
+pub(crate) mod delivery;
 pub(crate) mod down;
+pub(crate) mod events;
 mod inbox;
+pub(crate) mod journal;
+pub(crate) mod outgoing;
 pub(crate) mod queue;
 pub(crate) mod refusal;
 mod replay;
@@ -102,7 +106,7 @@ impl Link {
             return Ok(Turn::default());
         };
         // In a thread that sends, which has told its caller.
-        if core.has_failed() {
+        if core.journal.has_failed() {
             return Err(Down::Store(StoreError::Poisoned));
         }
         let had = std::mem::take(unseen);
@@ -156,7 +160,7 @@ impl Link {
         core.end_with_queue(now, queue, &mut left, queue_first);
         core.put_queued(now, queue).map_err(Down::Store)?;
         // 7 store
-        core.journal(now).map_err(Down::Store)?;
+        core.commit(now).map_err(Down::Store)?;
         // 8 write
         let mut unlogged = received.of_turn(inbox.buffer());
         let more = core.write(now, &mut **stream, &mut unlogged)?;
@@ -249,7 +253,7 @@ impl Link {
     }
 
     pub(crate) fn flush(&mut self, now: Now) -> Result<(), Down> {
-        self.core.journal(now).map_err(Down::Store)?;
+        self.core.commit(now).map_err(Down::Store)?;
         match self.stream.as_deref_mut() {
             // The turn that began a replay goes on with it, or the socket's next event does.
             Some(stream) => {

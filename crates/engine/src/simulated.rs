@@ -135,7 +135,7 @@ impl SimulatedSession {
         loop {
             let mut link = self.link();
             let ticked = link.tick(now, &self.shared.queue);
-            let offers_more = link.core.offers_more(now);
+            let offers_more = link.core.delivery.offers_more(now);
             drop(link);
             let goes_on = ticked.as_ref().is_ok_and(|sends_more| *sends_more || offers_more);
             self.settle(now, ticked.map(drop));

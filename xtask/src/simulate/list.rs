@@ -220,7 +220,11 @@ pub(super) const FAULTS: &[Fault] = &[
     },
     Fault {
         name: "reset-forgotten-by-a-restart",
-        changes: &[(ENGINE, "if numbers.next_in == 1 &&", "if numbers.next_in == 0 &&")],
+        changes: &[(
+            ENGINE,
+            "self.numbers().next_in == 1 && asked",
+            "self.numbers().next_in == 0 && asked",
+        )],
         kind: "operators",
         worlds: 20_000,
     },
@@ -307,15 +311,13 @@ pub(super) const FAULTS: &[Fault] = &[
         changes: &[
             (
                 ENGINE,
-                "self.note_state();\n        self.store.commit()",
+                "self.note_state();\n        self.journal.commit()",
                 "self.note_state();\n        Ok::<(), StoreError>(())",
             ),
             (
                 ENGINE,
-                "let time_ns = now.utc.0.unsigned_abs();\n        \
-                 for entry in self.out.entries() {",
-                "let time_ns = now.utc.0.unsigned_abs();\n        self.store.commit()?;\n        \
-                 for entry in self.out.entries() {",
+                "for entry in out.entries() {",
+                "self.store.commit()?;\n        for entry in out.entries() {",
             ),
         ],
         kind: "crashes",
@@ -323,11 +325,7 @@ pub(super) const FAULTS: &[Fault] = &[
     },
     Fault {
         name: "expected-number-not-journalled",
-        changes: &[(
-            ENGINE,
-            "if numbers.0 != self.stored.0 {",
-            "if numbers.0 > self.stored.0 + 1 {",
-        )],
+        changes: &[(ENGINE, "if numbers.0 != self.put.0 {", "if numbers.0 > self.put.0 + 1 {")],
         kind: "",
         worlds: 1_000,
     },
@@ -460,7 +458,7 @@ pub(super) const FAULTS: &[Fault] = &[
         name: "throttled-before-its-turn",
         changes: &[(
             ENGINE,
-            "Verdict::Throttled => self.deliver(now, message, Fate::Refused)?,",
+            "Verdict::Throttled => self.deliver(now, message, Handling::Reject)?,",
             "Verdict::Throttled => self.session.refuse_throttled(now, message, &mut self.out),",
         )],
         kind: "applications",
@@ -478,7 +476,11 @@ pub(super) const FAULTS: &[Fault] = &[
     },
     Fault {
         name: "stored-overtakes-queued",
-        changes: &[(ENGINE, "let stores = self.stores() && !self.holds;", "let stores = false;")],
+        changes: &[(
+            ENGINE,
+            "let stores = self.stores(state) && !self.is_held_back;",
+            "let stores = false;",
+        )],
         kind: "applications",
         worlds: 5_000,
     },
@@ -492,9 +494,8 @@ pub(super) const FAULTS: &[Fault] = &[
         name: "returned-and-sent",
         changes: &[(
             ENGINE,
-            "self.backlog.fill(queue);\n        let unsent = self.backlog.take_all()",
-            "self.backlog.fill(queue);\n        let all = self.backlog.take_all();\n        \
-             self.backlog.put_back(all.clone());\n        let unsent = all",
+            "let all = self.backlog.take_all();",
+            "let all = self.backlog.take_all();\n        self.backlog.put_back(all.clone());",
         )],
         kind: "applications",
         worlds: 2_000,

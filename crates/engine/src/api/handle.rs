@@ -105,7 +105,7 @@ impl SessionHandle {
             return Ok(());
         }
         shared.published.state().ready().map_err(|why| match shared.link.try_lock() {
-            Ok(link) if link.core.has_failed() => SendError::Failed,
+            Ok(link) if link.core.journal.has_failed() => SendError::Failed,
             Err(TryLockError::Poisoned(_)) => SendError::Failed,
             _ => why,
         })
@@ -128,7 +128,7 @@ impl SessionHandle {
                     let sent = link.send(clock::now(), &shared.queue, msg_type.as_bytes(), fill);
                     let is_over =
                         link.is_up() && shared.waiting.note(link.core.waiting_bytes(&shared.queue));
-                    if is_over || link.core.has_failed() {
+                    if is_over || link.core.journal.has_failed() {
                         shared.call_worker();
                     }
                     return sent;
@@ -173,7 +173,7 @@ impl SessionHandle {
             }
         };
         let sent = link.send_or_queue(clock::now(), &shared.queue, msg_type.as_bytes(), fill);
-        if link.core.is_first_to_expire() || link.core.has_failed() {
+        if link.core.outgoing.is_first_to_expire() || link.core.journal.has_failed() {
             shared.call_worker();
         }
         sent
@@ -222,14 +222,14 @@ impl SessionHandle {
     /// # Errors
     /// If the store has failed.
     pub fn sent_message(&self, seq: u64) -> Result<Option<Vec<u8>>, StoreError> {
-        self.with_link(|link| link.core.sent_message(seq))
+        self.with_link(|link| link.core.journal.sent_message(seq))
     }
 
     pub(crate) fn with_link<T>(&self, use_link: impl FnOnce(&mut Link) -> T) -> T {
         let mut link = self.shared.lock();
         let used = use_link(&mut link);
         link.core.note_state();
-        if link.core.has_failed() {
+        if link.core.journal.has_failed() {
             self.shared.call_worker();
         }
         used

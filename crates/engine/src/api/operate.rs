@@ -35,7 +35,7 @@ impl SessionHandle {
     /// intervals of up to a minute. `None` if all is well.
     #[must_use]
     pub fn store_failure(&self) -> Option<String> {
-        self.with_link(|link| link.core.store_failure().map(str::to_owned))
+        self.with_link(|link| link.core.journal.failure().map(str::to_owned))
     }
 
     /// Allows the session to be connected again; an initiator tries at once, however often it was
@@ -118,12 +118,12 @@ impl SessionHandle {
     /// [`SessionHandle::release_sending`]. What the application sends inside its callbacks goes out
     /// of turn, before them.
     pub fn hold_sending(&self) {
-        self.with_link(|link| link.core.holds = true);
+        self.with_link(|link| link.core.outgoing.is_held_back = true);
     }
 
     /// Sends what was held back, in order.
     pub fn release_sending(&self) {
-        self.with_link(|link| link.core.holds = false);
+        self.with_link(|link| link.core.outgoing.is_held_back = false);
         self.shared.call_worker();
     }
 
@@ -131,14 +131,14 @@ impl SessionHandle {
     /// behind the header.
     #[must_use]
     pub fn queued(&self) -> Vec<(String, Vec<u8>)> {
-        self.with_link(|link| link.core.queued(&self.shared.queue))
+        self.with_link(|link| link.core.outgoing.list(&self.shared.queue))
     }
 
     /// Drops the messages that wait in the queue; answers how many they were.
     pub fn clear_queued(&self) -> usize {
         self.with_link(|link| {
-            let count = link.core.queued(&self.shared.queue).len();
-            link.core.clear_queued(&self.shared.queue);
+            let count = link.core.outgoing.list(&self.shared.queue).len();
+            link.core.outgoing.clear(&self.shared.queue);
             // A store that fails here is seen by the worker.
             let _ = link.flush(clock::now());
             count
@@ -160,7 +160,7 @@ impl SessionHandle {
     fn note(&self, text: &str) {
         if !self.shared.link.is_poisoned() {
             // A store that fails here fails again when the numbers are put.
-            self.with_link(|link| drop(link.core.note(clock::now(), text)));
+            self.with_link(|link| drop(link.core.journal.note(clock::now(), text)));
         }
     }
 }

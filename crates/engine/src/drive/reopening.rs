@@ -6,6 +6,7 @@
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
+use transfix_session::Now;
 use transfix_store::StoreError;
 
 use crate::clock;
@@ -65,7 +66,8 @@ impl Reopening {
     }
 
     /// Does what is due. Returns whether the store is open again.
-    pub(crate) fn advance(&mut self, now_ns: u64, shared: &Arc<Shared>) -> bool {
+    pub(crate) fn advance(&mut self, now: Now, shared: &Arc<Shared>) -> bool {
+        let now_ns = now.monotonic_ns;
         if self.deadline().is_none_or(|at| now_ns < at) {
             return false;
         }
@@ -85,11 +87,11 @@ impl Reopening {
             Step::Runs(thread, _) => match thread.join() {
                 Ok(Ok(())) => return true,
                 Ok(Err(error)) => {
-                    shared.with_core(|core| core.tell_unopened(now_ns, &error));
+                    shared.with_core(|core| core.events.store_not_opened(now, &error));
                     self.plan(now_ns);
                 }
                 Err(_) => {
-                    shared.with_core(|core| core.tell_reopening_panicked(now_ns));
+                    shared.with_core(|core| core.events.reopening_panicked(now));
                     self.plan(now_ns);
                 }
             },

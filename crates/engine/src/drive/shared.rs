@@ -70,8 +70,8 @@ impl Shared {
         self.with_core(|core| core.options.check_sum)
     }
 
-    pub(crate) fn with_core<T>(&self, use_desk: impl FnOnce(&mut Core) -> T) -> T {
-        use_desk(&mut self.lock().core)
+    pub(crate) fn with_core<T>(&self, call: impl FnOnce(&mut Core) -> T) -> T {
+        call(&mut self.lock().core)
     }
 
     /// Takes a session apart that nobody else has yet.

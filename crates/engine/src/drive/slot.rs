@@ -166,7 +166,7 @@ impl Slot {
         };
         let link = slot.lock();
         let (has_schedule, has_failed) =
-            (link.core.options.hours.is_some(), link.core.has_failed());
+            (link.core.options.hours.is_some(), link.core.journal.has_failed());
         drop(link);
         slot.look_at = has_schedule.then_some(0);
         if has_failed {
@@ -211,9 +211,9 @@ impl Slot {
     /// Sees to the store, and to the messages that wait, while there is no connection.
     fn look_at_store(&mut self, now: Now) -> Result<(), Down> {
         let mut link = self.shared.link.lock().map_err(|_| Down::Panicked)?;
-        link.core.tell_untold(now);
-        self.untold_at = link.core.untold_deadline();
-        if link.core.has_failed() {
+        link.core.events.tell_untold(now);
+        self.untold_at = link.core.events.deadline();
+        if link.core.journal.has_failed() {
             return Err(Down::Store(StoreError::Poisoned));
         }
         let mut left = link.core.options.turn_messages_max;
@@ -228,7 +228,7 @@ impl Slot {
             Offline::Queue => {
                 link.core.expire_queued(now, &mut left);
                 link.core.keep_queued(now, &self.shared.queue).map_err(Down::Store)?;
-                self.expires_at = link.core.queue_deadline(now);
+                self.expires_at = link.core.outgoing.deadline(now);
                 Ok(())
             }
         }
@@ -320,7 +320,7 @@ impl Slot {
                 () => "the session is logged out by its operator",
             };
             link.core.refused_connection(now, why);
-            let untold_at = link.core.untold_deadline();
+            let untold_at = link.core.events.deadline();
             drop(link);
             self.untold_at = untold_at;
             return Ok(());
@@ -358,7 +358,7 @@ impl Slot {
         if self.failed && hurries {
             self.reopening.hurry(now.monotonic_ns);
         }
-        if self.failed && !self.reopening.advance(now.monotonic_ns, &self.shared) {
+        if self.failed && !self.reopening.advance(now, &self.shared) {
             // Without a look at the link: its lock may be held while the store is read.
             return Ok(());
         }
@@ -413,14 +413,17 @@ impl Slot {
         match why {
             Down::Session(_) => {}
             // Once in a row of attempts: who waits for a counterparty sees why, not how often.
-            Down::Io(error) if self.up => self.lock().core.tell_broken(now, error),
+            Down::Io(error) if self.up => self.lock().core.events.broke(now, error),
             Down::Io(error) => {
                 if !std::mem::replace(&mut self.warned, true) {
-                    self.lock().core.tell_unconnected(now, error);
+                    self.lock().core.events.not_connected(now, error);
                 }
             }
-            Down::Store(error) => self.lock().core.fail(error),
-            Down::Panicked => self.lock().core.tell_panicked(now),
+            Down::Store(error) => self.lock().core.journal.fail(error),
+            Down::Panicked => {
+                let core = &mut self.lock().core;
+                core.events.panicked(now, core.handled());
+            }
         }
         let reason = why.reason();
         if matches!(why, Down::Store(_) | Down::Panicked) {
@@ -457,7 +460,7 @@ impl Slot {
         if matches!(why, Down::Panicked) {
             link.core.abandon();
         }
-        let (has_failed, untold_at) = (link.core.has_failed(), link.core.untold_deadline());
+        let (has_failed, untold_at) = (link.core.journal.has_failed(), link.core.events.deadline());
         drop(link);
         self.untold_at = untold_at;
         if has_failed && !std::mem::replace(&mut self.failed, true) {
@@ -495,7 +498,7 @@ impl Slot {
 
     /// The engine ends: tells how many lines were left out.
     pub(crate) fn tell_rest(&self) {
-        self.lock().core.tell_rest();
+        self.lock().core.events.tell_rest();
     }
 
     pub(crate) fn outcome(&self, was_up: bool) -> SessionOutcome {

@@ -127,7 +127,7 @@ impl Rig {
             is_up: link.is_up(),
             waits: link.core.waits(),
             waiting_bytes: link.core.out.bytes().len(),
-            queued_bytes: link.core.queued_bytes(&self.slot.shared.queue),
+            queued_bytes: link.core.outgoing.bytes(&self.slot.shared.queue),
             held: session.held(),
             counters: self.slot.shared.published.counters.now(),
         }
@@ -177,7 +177,7 @@ impl Rig {
     /// The bodies of the messages that wait in the queue, oldest first.
     #[must_use]
     pub fn queued(&self) -> Vec<Vec<u8>> {
-        let queued = self.link().core.queued(&self.slot.shared.queue);
+        let queued = self.link().core.outgoing.list(&self.slot.shared.queue);
         queued.into_iter().map(|(_, body)| body).collect()
     }
 

@@ -76,10 +76,12 @@ fn names(arguments: &str) -> Vec<&str> {
 /// Begins an event that can repeat itself: after the source of the repetition, the time or address,
 /// the cause and the level stand the fields and the text.
 const TELL: &str = "tell!(";
+/// The same about a session, which the macro names as the first field.
+const LINE: &str = "line!(";
 
 /// Where the fields of such an event begin, if it has this level.
 fn told(file: &str, at: usize, level: &str) -> Option<(usize, usize)> {
-    let begin = at + TELL.len();
+    let begin = at + TELL.len().max(LINE.len());
     let commas = file[begin..].match_indices(',').map(|(comma, _)| begin + comma);
     let ends: Vec<usize> = commas.take(4).collect();
     let [_, _, third, fourth] = ends[..] else { return None };
@@ -94,13 +96,16 @@ fn events() -> BTreeSet<Event> {
         let call = format!("tracing::{level}!(");
         for file in &files {
             let direct = file.match_indices(&call).map(|(at, _)| (at, at + call.len()));
-            let told = file.match_indices(TELL).filter_map(|(at, _)| told(file, at, level));
+            let repeated = file.match_indices(TELL).chain(file.match_indices(LINE));
+            let told = repeated.filter_map(|(at, _)| told(file, at, level));
             for (at, begin) in direct.chain(told) {
                 let arguments = arguments(&file[begin..]);
                 let mut names = names(arguments);
                 if file[at..].starts_with(TELL) {
                     // What the macro adds behind the name of the source.
                     names.insert(1, "left_out");
+                } else if file[at..].starts_with(LINE) {
+                    names.splice(0..0, ["session", "left_out"]);
                 }
                 let text = literal(arguments).unwrap_or_else(|| {
                     // The text has a name, and was given it just before.

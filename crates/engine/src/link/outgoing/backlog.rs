@@ -22,9 +22,9 @@ struct Kept {
 
 /// A message that has left.
 #[derive(Clone, Debug)]
-pub(super) struct Left {
-    pub(super) msg_type: Vec<u8>,
-    pub(super) body: Vec<u8>,
+pub(in crate::link) struct Left {
+    pub(in crate::link) msg_type: Vec<u8>,
+    pub(in crate::link) body: Vec<u8>,
     kept: Option<Kept>,
 }
 
@@ -35,7 +35,7 @@ impl Left {
     }
 
     /// Whether the store may have it.
-    pub(super) const fn is_kept(&self) -> bool {
+    pub(in crate::link) const fn is_kept(&self) -> bool {
         self.kept.is_some()
     }
 }
@@ -49,15 +49,6 @@ struct Uncommitted {
     kept: Vec<Kept>,
     /// MsgSeqNum(34) of the first one.
     seq: u64,
-}
-
-/// Who takes messages out of the store.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Takers {
-    /// Only this process: what waits is not lost if the store keeps nothing of it.
-    Own,
-    /// Another process too, which has sent what is missing.
-    Others,
 }
 
 #[derive(Debug)]
@@ -275,12 +266,12 @@ impl Backlog {
     }
 
     /// Takes from the store, if it is to be read, what waits there. What was sent and not committed
-    /// waits again, and so does what the store has not committed. Returns how many records of the
-    /// store are no messages.
+    /// waits again, and so does what the store has not committed. What is missing from a store that
+    /// is shared was sent by another process. Returns how many records are no messages.
     pub(super) fn restore(
         &mut self,
         store: Option<&mut dyn Store>,
-        takers: Takers,
+        is_shared: bool,
     ) -> Result<u64, StoreError> {
         let (mut bytes, mut kept, mut next_ticket) = (Vec::new(), VecDeque::new(), 1);
         let mut damaged = 0;
@@ -307,7 +298,7 @@ impl Backlog {
             let waits = message.kept.is_none_or(|known| {
                 let found = kept.binary_search_by_key(&known.ticket, |found: &Kept| found.ticket);
                 let is_found = found.is_ok_and(|at| kept[at].time_ns == known.time_ns);
-                !is_found && (!known.is_certain || takers == Takers::Own)
+                !is_found && (!known.is_certain || !is_shared)
             });
             if waits {
                 queue::put(&mut bytes, &message.msg_type, &message.body);

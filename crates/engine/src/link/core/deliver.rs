@@ -1,0 +1,236 @@
+//! Messages of the counterparty on their way to the application, or on to another session.
+//!
+//! Invariant: the journal does not count a message that waits for the application: after a crash or
+//! a disconnection it is asked for again.
+
+use transfix_codec::{Body, CheckSumPolicy, Message, Tag, tag};
+use transfix_session::{BeginString, Disconnect, Now, Verdict};
+
+use super::Core;
+use crate::link::answers::BusinessReject;
+use crate::link::callbacks::{Access, Callbacks};
+use crate::link::delivery::{Delivery, Handling, Offered};
+use crate::link::down::Down;
+use crate::link::told::Rejected;
+
+/// Longest Text(58) of a Logout(5) that is kept for the application.
+const TEXT_BYTES_MAX: usize = 4 << 10;
+
+/// Whether a message is dealt with.
+enum Delivered {
+    /// The application has had it, or will never have it.
+    Done,
+    /// It is to be offered again.
+    Later,
+}
+
+impl Core {
+    /// Calls the application, or what stands for it, with the session in hand.
+    pub(super) fn call<T>(
+        &mut self,
+        now: Now,
+        call: impl FnOnce(&mut Delivery, Access<'_>) -> T,
+    ) -> T {
+        // Whoever hears of a message from the application finds its number taken.
+        self.note_state();
+        let access = Access {
+            session: &mut self.session,
+            out: &mut self.out,
+            now,
+            queued_bytes_max: self.outgoing.options().queued_bytes_max,
+            cut: &mut self.cut,
+        };
+        call(&mut self.delivery, access)
+    }
+
+    pub(super) fn with_application(
+        &mut self,
+        now: Now,
+        call: impl FnOnce(&mut dyn Callbacks, Access<'_>),
+    ) {
+        self.call(now, |delivery, access| call(delivery.application(), access));
+    }
+
+    pub(super) fn deliver(
+        &mut self,
+        now: Now,
+        message: &Message<'_>,
+        handling: Handling,
+    ) -> Result<(), Down> {
+        if self.delivery.has_postponed() {
+            return self.postpone(message, handling);
+        }
+        match self.handle(now, message, handling) {
+            Ok(Delivered::Done) => Ok(()),
+            Ok(Delivered::Later) => {
+                self.delivery.offer_later(now);
+                self.postpone(message, handling)
+            }
+            Err(down) => {
+                // Not taken: it comes again after the next logon.
+                self.postpone(message, handling)?;
+                Err(down)
+            }
+        }
+    }
+
+    /// Offers the messages again that wait for the application, as far as it takes them, and at
+    /// most `left` of them, which are counted down. [`Core::next_deadline`] is over if some are
+    /// left.
+    pub(super) fn offer_again(&mut self, now: Now, left: &mut u32) -> Result<(), Down> {
+        while *left > 0
+            && let Some((bytes, handling)) = self.delivery.next(now)
+        {
+            *left -= 1;
+            let mut index = std::mem::take(&mut self.held_index);
+            // It was whole and sound when it came.
+            let handled = match Message::parse(&bytes, &mut index, CheckSumPolicy::Ignore) {
+                Ok(message) => self.handle(now, &message, handling),
+                Err(_) => Ok(Delivered::Done),
+            };
+            self.held_index = index;
+            match handled? {
+                Delivered::Done => {
+                    self.delivery.first_is_taken();
+                    self.put_entries(now).map_err(Down::Store)?;
+                }
+                Delivered::Later => self.delivery.offer_later(now),
+            }
+        }
+        Ok(())
+    }
+
+    /// It is the turn of this message.
+    fn handle(
+        &mut self,
+        now: Now,
+        message: &Message<'_>,
+        handling: Handling,
+    ) -> Result<Delivered, Down> {
+        if handling == Handling::Reject {
+            self.session.refuse_throttled(now, message, &mut self.out);
+            return Ok(Delivered::Done);
+        }
+        let closed = self.options.hours.as_mut().and_then(|hours| hours.refusal(now.utc));
+        // A reject cannot be rejected: who was refused must learn it at any hour.
+        if let Some(text) = closed.filter(|_| message.msg_type() != b"j") {
+            let text = text.to_owned().into();
+            self.reject(now, message, &BusinessReject { text, ..BusinessReject::not_available() });
+            return Ok(Delivered::Done);
+        }
+        if self.options.routes
+            && let Some(to) = message.raw(tag::DELIVER_TO_COMP_ID).filter(|to| !to.is_empty())
+        {
+            self.route(now, message, to);
+        } else {
+            match self.call(now, |delivery, access| delivery.offer(message, access)) {
+                Offered::Taken => {}
+                Offered::Rejected(reject) => self.reject(now, message, &reject),
+                Offered::Later => return Ok(Delivered::Later),
+                Offered::GivenUp => {
+                    let why = Disconnect::ApplicationNotAvailable;
+                    self.session.logout(now, &why.to_string(), &mut self.out);
+                    return Err(Down::Session(why));
+                }
+            }
+        }
+        self.journal.put_inbound(now, message).map_err(Down::Store)?;
+        Ok(Delivered::Done)
+    }
+
+    fn reject(&mut self, now: Now, message: &Message<'_>, reject: &BusinessReject) {
+        let why = (reject.reason, reject.text.as_ref());
+        self.session.business_reject(now, message, why, &mut self.out);
+    }
+
+    fn postpone(&mut self, message: &Message<'_>, handling: Handling) -> Result<(), Down> {
+        let seq = match self.session.awaits_reset() {
+            true => 0,
+            false => message.msg_seq_num().unwrap_or(1),
+        };
+        let config = self.session.config();
+        let room = (config.held_messages_max, config.held_bytes_max);
+        match self.delivery.postpone((seq, message), handling, room) {
+            true => Ok(()),
+            false => Err(Down::Session(Disconnect::ApplicationNotAvailable)),
+        }
+    }
+
+    /// Takes the words of the counterparty out of a Reject(3), BusinessMessageReject(j) or
+    /// Logout(5), and passes them on.
+    pub(super) fn heed(&mut self, now: Now, message: &Message<'_>, verdict: Verdict) {
+        if message.msg_type() == b"5" {
+            let text = message.raw(tag::TEXT).filter(|text| !text.is_empty());
+            self.logout_text = text.map(|text| text[..text.len().min(TEXT_BYTES_MAX)].to_vec());
+            return;
+        }
+        // A duplicate has been told before.
+        let next = self.session.next_num_in();
+        let seq = message.msg_seq_num();
+        let is_new = seq.is_ok_and(|seq| self.expected <= seq && seq < next);
+        if !is_new || !matches!(verdict, Verdict::Handled | Verdict::Deliver) {
+            return;
+        }
+        let Some(mut rejected) = Rejected::of(message) else { return };
+        // FIX 4.0 and 4.1 have no RefMsgType(372).
+        let stored;
+        if rejected.msg_type.is_empty() {
+            stored = self.journal.sent_msg_type(rejected.seq);
+            rejected.msg_type = &stored;
+        }
+        self.events.rejected(now, &rejected);
+        self.with_application(now, |app, session| app.on_reject(&rejected, session));
+    }
+
+    /// FIX, third-party routing: passes the message on to the session with that counterparty, as
+    /// on behalf of its sender.
+    fn route(&mut self, now: Now, message: &Message<'_>, to: &[u8]) {
+        let version = self.id().begin_string;
+        let msg_type = message.text(tag::MSG_TYPE).unwrap_or_default();
+        let mut fill = |body: &mut Body<'_>| fill_routed(body, message);
+        let to = std::str::from_utf8(to).ok();
+        let application = self.delivery.application();
+        let sent = to.and_then(|to| application.pass_on((version, to), msg_type, &mut fill));
+        let why = match sent {
+            Some(Ok(())) => return,
+            Some(Err(error)) => error.to_string(),
+            None => "no such counterparty".to_owned(),
+        };
+        self.events.not_routed(now, &why);
+        // BusinessRejectReason(380): 7 is "DeliverTo firm not available", from FIX 4.3 on; 4 is
+        // "application not available".
+        let reason = if version >= BeginString::Fix43 { 7 } else { 4 };
+        let why = (reason, "DeliverToCompID(128) is not available at this time");
+        self.session.business_reject(now, message, why, &mut self.out);
+    }
+}
+
+/// Fields of the header that are replaced, each by the one behind, or left out.
+const REPLACED: [(Tag, Option<Tag>); 12] = [
+    (tag::SENDER_COMP_ID, Some(tag::ON_BEHALF_OF_COMP_ID)),
+    (tag::SENDER_SUB_ID, Some(tag::ON_BEHALF_OF_SUB_ID)),
+    (tag::SENDER_LOCATION_ID, Some(tag::ON_BEHALF_OF_LOCATION_ID)),
+    (tag::DELIVER_TO_SUB_ID, Some(tag::TARGET_SUB_ID)),
+    (tag::DELIVER_TO_LOCATION_ID, Some(tag::TARGET_LOCATION_ID)),
+    (tag::DELIVER_TO_COMP_ID, None),
+    (tag::TARGET_SUB_ID, None),
+    (tag::TARGET_LOCATION_ID, None),
+    (tag::ON_BEHALF_OF_COMP_ID, None),
+    (tag::ON_BEHALF_OF_SUB_ID, None),
+    (tag::ON_BEHALF_OF_LOCATION_ID, None),
+    (tag::LAST_MSG_SEQ_NUM_PROCESSED, None),
+];
+
+fn fill_routed(body: &mut Body<'_>, message: &Message<'_>) {
+    for (from, to) in REPLACED {
+        if let (Some(to), Some(value)) = (to, message.raw(from).filter(|v| !v.is_empty())) {
+            body.bytes(to, value);
+        }
+    }
+    for (n, field) in message.fields().enumerate() {
+        let replaced = REPLACED.iter().any(|(tag, _)| *tag == field.tag);
+        if !replaced && !tag::is_session_owned(field.tag) {
+            body.fields_unchecked(message.encoded(n));
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! Messages of the application on their way out: sent, stored for later, kept in the queue, or
+//! given back.
+
+use transfix_codec::Body;
+use transfix_session::{Now, SendError};
+use transfix_store::StoreError;
+
+use super::Core;
+use crate::link::outgoing::GivenBack;
+use crate::link::queue::SendQueue;
+use crate::link::sent::Sent;
+
+impl Core {
+    pub(crate) fn send(
+        &mut self,
+        now: Now,
+        msg_type: &[u8],
+        fill: impl FnOnce(&mut Body<'_>),
+    ) -> Result<Sent, SendError> {
+        if self.journal.has_failed() {
+            return Err(SendError::Failed);
+        }
+        let queued_bytes = self.out.bytes().len();
+        if self.outgoing.is_full(queued_bytes) {
+            return Err(SendError::WouldBlock { queued_bytes });
+        }
+        if self.outgoing.stores(self.session.state()) {
+            let sent = self.session.send_offline(now, msg_type, &mut self.out, fill);
+            self.put_entries(now).map_err(|_| SendError::Failed)?;
+            // Never written: the counterparty asks for it after the next logon.
+            self.out.clear();
+            return sent.map(Sent::Stored);
+        }
+        self.session.send(now, msg_type, &mut self.out, fill).map(Sent::Direct)
+    }
+
+    /// Whether a message must take its place in the queue: it is kept for the next logon, or others
+    /// that wait since before the logon go first.
+    pub(crate) fn must_queue(&self) -> bool {
+        self.outgoing.must_queue(self.session.state())
+    }
+
+    /// Whether something of the queue has found no room before, and would find it now.
+    pub(crate) fn sends_more(&self) -> bool {
+        self.outgoing.sends_more(self.session.state(), self.out.bytes().len())
+    }
+
+    /// Sends or stores all that other threads handed over, as far as the session takes it now:
+    /// before a direct send or a Logout(5), which must not overtake it.
+    pub(crate) fn send_queued(&mut self, now: Now, queue: &SendQueue) {
+        self.send_some(now, queue, &mut { u32::MAX });
+    }
+
+    /// Sends or stores what other threads handed over, as far as the session takes it now, and at
+    /// most `left` messages, which are counted down. If some are left, [`Core::sends_more`].
+    #[inline(always)]
+    pub(crate) fn send_some(&mut self, now: Now, queue: &SendQueue, left: &mut u32) {
+        if self.outgoing.is_pending(queue) {
+            self.send_waiting(now, queue, left);
+        }
+    }
+
+    /// Sends from the queue before anything else if the last turn left it in the middle. Returns
+    /// whether it did.
+    #[inline(always)]
+    pub(crate) fn begin_with_queue(&mut self, now: Now, queue: &SendQueue, left: &mut u32) -> bool {
+        if self.outgoing.is_first() {
+            self.send_waiting(now, queue, left);
+        }
+        self.outgoing.is_first()
+    }
+
+    /// Sends from the queue at the end of a turn. One that began with it lets the next turn begin
+    /// with what has come in.
+    #[inline(always)]
+    pub(crate) fn end_with_queue(
+        &mut self,
+        now: Now,
+        queue: &SendQueue,
+        left: &mut u32,
+        began_with_queue: bool,
+    ) {
+        self.send_some(now, queue, left);
+        if began_with_queue {
+            self.outgoing.had_turn();
+        }
+    }
+
+    #[inline(never)]
+    fn send_waiting(&mut self, now: Now, queue: &SendQueue, left: &mut u32) {
+        let state = self.session.state();
+        if !self.outgoing.begin(now, state, queue) || self.journal.has_failed() {
+            return;
+        }
+        self.expire_queued(now, left);
+        let stores = self.outgoing.stores(state);
+        let mut refused = Vec::new();
+        while let Some(message) = self.outgoing.next(queue, self.out.bytes().len(), left) {
+            let (msg_type, body) = (message.msg_type, message.body);
+            let (session, out) = (&mut self.session, &mut self.out);
+            let fill = |b: &mut Body<'_>| _ = b.fields_unchecked(body);
+            let sent = match stores {
+                true => session.send_offline(now, msg_type, out, fill),
+                false => session.send(now, msg_type, out, fill),
+            };
+            if stores {
+                let stored = self.put_entries(now);
+                self.out.clear();
+                // It waits on.
+                if stored.is_err() {
+                    break;
+                }
+            }
+            match sent {
+                Ok(seq) => self.outgoing.sent(seq),
+                // Checked when it was accepted: it may be longer than the counterparty takes.
+                Err(why) => {
+                    refused.extend(self.outgoing.refuse_first().map(|left| (left, why)));
+                }
+            }
+        }
+        self.outgoing.note_taken(queue);
+        self.give_back(now, refused);
+    }
+
+    /// Puts what waits for a logon into the store's batch.
+    pub(crate) fn put_queued(&mut self, now: Now, queue: &SendQueue) -> Result<(), StoreError> {
+        let state = self.session.state();
+        self.outgoing.put(now, state, queue, self.journal.store())
+    }
+
+    /// Puts what waits for a logon into the store.
+    pub(crate) fn keep_queued(&mut self, now: Now, queue: &SendQueue) -> Result<(), StoreError> {
+        self.put_queued(now, queue)?;
+        self.commit(now)
+    }
+
+    /// Takes a message into the queue, and into the store if it waits for a logon. Returns how many
+    /// bytes wait then.
+    pub(crate) fn queue(
+        &mut self,
+        now: Now,
+        queue: &SendQueue,
+        msg_type: &[u8],
+        fill: impl FnOnce(&mut Body<'_>),
+    ) -> Result<usize, SendError> {
+        let before = self.outgoing.taken_bytes();
+        let pushed = queue.push(msg_type, fill)?;
+        if self.keep_queued(now, queue).is_err() {
+            self.outgoing.refuse(queue, before + pushed.at);
+            return Err(SendError::Failed);
+        }
+        Ok(pushed.bytes)
+    }
+
+    /// Takes from the store what waits there.
+    pub(crate) fn restore_queued(&mut self, now: Now) -> Result<(), StoreError> {
+        let damaged = self.outgoing.restore(self.journal.store())?;
+        if damaged > 0 {
+            self.events.queue_damaged(now, damaged);
+        }
+        if !self.outgoing.keeps_in_store() && self.journal.store().queued(1)?.is_some() {
+            self.events.queue_stays(now);
+        }
+        Ok(())
+    }
+
+    /// Gives back what has waited for a logon longer than it may: at most `left` messages, which
+    /// are counted down.
+    pub(crate) fn expire_queued(&mut self, now: Now, left: &mut u32) {
+        let expired = self.outgoing.take_expired(now, left);
+        self.give_back(now, expired);
+    }
+
+    /// Tells the application what is not sent. The store comes first: a later process must not send
+    /// what was given back. If it fails, those that it may have wait on.
+    fn give_back(&mut self, now: Now, mut messages: Vec<GivenBack>) {
+        if messages.is_empty() {
+            return;
+        }
+        if self.commit(now).is_err() {
+            let count = self.outgoing.keep_waiting(&mut messages);
+            if count > 0 {
+                self.events.not_given_back(now, count);
+            }
+        }
+        for (left, why) in messages {
+            self.events.given_back(now, why);
+            let (id, application) = (&self.session.config().id, self.delivery.application());
+            application.on_unsent(id, &left.msg_type, &left.body, why);
+        }
+    }
+
+    /// Gives back what could not be given back before the store was open again.
+    pub(super) fn return_late(&mut self, now: Now, queue: &SendQueue) {
+        let late = self.outgoing.take_late();
+        self.give_back(now, late);
+        self.outgoing.note_taken(queue);
+    }
+
+    /// Gives back to the application what waits in the queue, if it is not to be kept.
+    pub(crate) fn return_unsent(&mut self, now: Now, queue: &SendQueue, why: SendError) {
+        let Some(unsent) = self.outgoing.take_unsent(queue, why) else { return };
+        self.give_back(now, unsent);
+        self.outgoing.note_taken(queue);
+        if self.journal.has_failed() {
+            let bytes = self.outgoing.return_later(why);
+            if bytes > 0 {
+                self.events.sent_in_doubt(now, bytes);
+            }
+        }
+    }
+}

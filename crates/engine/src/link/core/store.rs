@@ -1,0 +1,142 @@
+//! What a session puts into its journal, and how it goes on when that is read or opened again.
+//!
+//! Invariant: what is on the wire was committed before.
+
+use transfix_session::{Config, Now, Session};
+use transfix_store::StoreError;
+
+use super::Core;
+use crate::link::journal::Journal;
+use crate::link::queue::SendQueue;
+use crate::link::replay::Replay;
+use crate::link::told::Undone;
+
+/// The session layer that goes on from a journal.
+pub(super) fn session_of(journal: &mut Journal, config: Config) -> Session {
+    let numbers = journal.numbers();
+    let mut session = Session::new(config, numbers.next_in, numbers.next_out);
+    if journal.asked_to_reset() {
+        session.reset_at_next_logon();
+    }
+    session
+}
+
+impl Core {
+    /// Puts the new frames and numbers into the store and makes them durable together.
+    pub(crate) fn commit(&mut self, now: Now) -> Result<(), StoreError> {
+        self.put_entries(now)?;
+        let numbers = self.kept_numbers();
+        self.journal.put_next(now, numbers)?;
+        // With the frames of those that were sent: no message is sent twice, and none is lost.
+        if let Some(gone) = self.outgoing.take_gone() {
+            self.journal.put(now, gone)?;
+        }
+        self.note_state();
+        self.journal.commit()?;
+        self.outgoing.committed();
+        Ok(())
+    }
+
+    pub(super) fn put_entries(&mut self, now: Now) -> Result<(), StoreError> {
+        let Self { journal, out, published, replay, delivery, .. } = self;
+        journal.put_entries(now, out, published, || {
+            replay.stop();
+            delivery.forget_numbers();
+        })
+    }
+
+    /// The next numbers with which a new process goes on.
+    pub(crate) fn kept_numbers(&self) -> (u64, u64) {
+        // After a crash, messages that the application has not taken yet are asked for again. While
+        // a reset is awaited they cannot be: their numbers are no longer valid.
+        let postponed = self.delivery.first_seq().filter(|_| !self.session.awaits_reset());
+        let next_in = postponed.unwrap_or_else(|| self.session.stored_num_in());
+        (next_in, self.session.next_num_out())
+    }
+
+    /// Numbers that the store has lost, or that were passed over by hand, go as gap fills.
+    pub(super) fn note_missing(&mut self, now: Now) {
+        let missing = std::mem::take(&mut self.replay.missing);
+        if missing > 0 && self.journal.keeps().outbound {
+            self.published.counters.not_stored.add(missing);
+            self.events.not_stored(now, missing);
+        }
+    }
+
+    /// Goes on from what another process has left in the store.
+    pub(super) fn refresh(&mut self, now: Now) -> Result<(), StoreError> {
+        self.journal.refresh()?;
+        self.resume(now)?;
+        self.open_window(now);
+        Ok(())
+    }
+
+    fn resume(&mut self, now: Now) -> Result<(), StoreError> {
+        let (next_in, next_out) = self.journal.go_on();
+        if (next_in, next_out) != (self.session.next_num_in(), self.session.next_num_out()) {
+            self.events.numbers_taken(now, (next_in, next_out));
+            self.session.set_next_num_in(next_in);
+            self.session.set_next_num_out(next_out);
+            if self.journal.asked_to_reset() {
+                self.session.reset_at_next_logon();
+            }
+        }
+        self.restore_queued(now)
+    }
+
+    /// Goes on, after the store has failed, from what it has.
+    pub(crate) fn reopen(&mut self, now: Now, queue: &SendQueue) -> Result<(), StoreError> {
+        self.journal.reopen()?;
+        // What it did not take was never on the wire.
+        self.out.clear();
+        let before = self.journal.numbers_before_failure();
+        if let Some(before) = before {
+            self.outgoing.settle_uncommitted(before, self.journal.store())?;
+        }
+        let had = (self.session.next_num_in(), self.session.next_num_out());
+        let was_ahead = before.is_none_or(|before| had != (before.next_in, before.next_out));
+        if self.panicked {
+            self.renew();
+        }
+        self.resume(now)?;
+        if self.journal.is_too_large() {
+            self.outgoing.return_too_large();
+        }
+        self.journal.is_open_again();
+        self.events.ready_again(now);
+        if self.panicked || (was_ahead && had != self.journal.put_numbers()) {
+            self.tell_undone(now, had);
+        }
+        // Behind the call, which may panic once more.
+        self.panicked = false;
+        self.return_late(now, queue);
+        Ok(())
+    }
+
+    /// A turn has panicked: the session begins anew from what its store has committed.
+    pub(crate) fn abandon(&mut self) {
+        self.panicked = true;
+        self.journal.abandon();
+    }
+
+    /// Puts fresh parts in place of those in which a panic may have left half a change.
+    fn renew(&mut self) {
+        self.session = session_of(&mut self.journal, self.session.config().clone());
+        self.held_index = self.options.index();
+        self.replay = Replay::new(self.options.index());
+        self.delivery.clear();
+        self.cut = None;
+        self.shown = 0;
+        self.note_state();
+    }
+
+    /// Tells the application that the session goes on from its store, after it had these next
+    /// numbers, inbound and outbound.
+    fn tell_undone(&mut self, now: Now, had: (u64, u64)) {
+        let kept = (self.session.next_num_in(), self.session.next_num_out());
+        let undone =
+            Undone { received: kept.0..had.0.max(kept.0), sent: kept.1..had.1.max(kept.1) };
+        self.events.undone(now, &undone);
+        self.delivery.application().on_undone(&self.session.config().id, &undone);
+    }
+}

@@ -1,0 +1,116 @@
+//! The way of bytes to the socket, past the application and the protocol log.
+//!
+//! Invariant: a frame is shown and logged once, whole, at the first write that takes of it.
+
+use std::io;
+
+use transfix_codec::{Frame, Limits, frame};
+use transfix_session::Now;
+use transfix_transport::Stream;
+
+use super::Core;
+use crate::link::answers::Direction;
+use crate::link::delivery::Delivery;
+use crate::link::down::Down;
+use crate::observe::counters::LiveCounters;
+use crate::observe::protocol_log::{Tap, Unlogged};
+
+impl Core {
+    /// Writes as much as the socket takes, a replay in its place between the live frames.
+    ///
+    /// Of a replay one chunk: then it is the turn of the worker's other sessions. Returns whether
+    /// the socket may take more.
+    pub(crate) fn write(
+        &mut self,
+        now: Now,
+        stream: &mut dyn Stream,
+        unlogged: &mut Unlogged<'_>,
+    ) -> Result<bool, Down> {
+        let mut filled = false;
+        loop {
+            let replays = self.replay.active && self.replay.barrier == 0;
+            if replays && self.replay.out.bytes().is_empty() {
+                if filled {
+                    return Ok(true);
+                }
+                filled = true;
+                let (store, application) = (self.journal.store(), self.delivery.application());
+                let filled = self.replay.fill(now, &mut self.session, store, application);
+                filled.map_err(Down::Store)?;
+                self.note_missing(now);
+                if self.delivery.wants_wire() {
+                    show_frames(&mut self.delivery, self.replay.out.bytes());
+                }
+                if let Some(log) = &mut self.log {
+                    let lost = log.outbound(now.utc, self.replay.out.bytes());
+                    self.published.counters.not_logged.add(lost);
+                }
+                continue;
+            }
+            let bytes = match (replays, self.replay.active) {
+                (true, _) => self.replay.out.bytes(),
+                (false, true) => &self.out.bytes()[..self.replay.barrier],
+                (false, false) => self.out.bytes(),
+            };
+            if bytes.is_empty() {
+                return Ok(false);
+            }
+            if self.delivery.wants_wire() && !replays {
+                show_frames(&mut self.delivery, &bytes[self.shown..]);
+            }
+            let written = stream.write(bytes);
+            // Behind the write: the log costs the counterparty nothing.
+            log_received(self.log.as_mut(), &self.published.counters, now, unlogged);
+            if !replays {
+                if let Some(log) = &mut self.log {
+                    let lost = log.outbound(now.utc, &bytes[self.shown..]);
+                    self.published.counters.not_logged.add(lost);
+                }
+                self.shown = bytes.len();
+            }
+            let n = match written {
+                Ok(n) => n,
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Ok(false),
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
+                Err(e) => return Err(Down::Io(e)),
+            };
+            if replays {
+                self.replay.out.consume(n);
+            } else {
+                let is_all = n == self.out.bytes().len();
+                self.out.consume(n);
+                self.shown = self.shown.saturating_sub(n);
+                if is_all && !self.replay.active {
+                    return Ok(false);
+                }
+                self.replay.barrier = self.replay.barrier.saturating_sub(n);
+            }
+        }
+    }
+
+    /// Logs what was received and is not logged yet.
+    pub(crate) fn log_received(&mut self, now: Now, unlogged: &mut Unlogged<'_>) {
+        log_received(self.log.as_mut(), &self.published.counters, now, unlogged);
+    }
+}
+
+fn log_received(
+    log: Option<&mut Tap>,
+    counters: &LiveCounters,
+    now: Now,
+    unlogged: &mut Unlogged<'_>,
+) {
+    let Some(log) = log else { return };
+    for (what, bytes) in unlogged.take() {
+        counters.not_logged.add(log.received(now.utc, what, bytes));
+    }
+}
+
+fn show_frames(delivery: &mut Delivery, mut bytes: &[u8]) {
+    // Our own frames: as long as they are.
+    let limits = Limits { message_bytes_max: usize::MAX };
+    while let Frame::Whole(end) = frame::split(bytes, limits) {
+        delivery.show(Direction::Outbound, &bytes[..end]);
+        bytes = &bytes[end..];
+    }
+}

@@ -1,0 +1,188 @@
+//! The application of a session, and the messages that wait for it.
+//!
+//! Invariant: messages are delivered in order; while one waits for its application, those behind it
+//! wait too.
+
+use std::collections::VecDeque;
+
+use transfix_codec::Message;
+use transfix_session::Now;
+
+use crate::link::answers::{BusinessReject, Direction};
+use crate::link::callbacks::{Access, Callbacks};
+use crate::observe::mask::masked;
+use crate::settings::{Unavailable, UnavailableAction};
+
+const MS: u64 = 1_000_000;
+
+/// What is done with a message when its turn comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Handling {
+    /// The application gets it.
+    Offer,
+    /// It is rejected: one too many. Not before its turn, since it is sent again together with
+    /// those before it after a new logon, and taken then.
+    Reject,
+}
+
+/// A message that waits for its application, with its number; 0 if that means nothing any more.
+#[derive(Debug)]
+struct Postponed {
+    seq: u64,
+    bytes: Vec<u8>,
+    handling: Handling,
+}
+
+/// What the application has made of a message.
+pub(super) enum Offered {
+    /// It has had it, or passes it over for good.
+    Taken,
+    /// It does not take it: the counterparty is told.
+    Rejected(BusinessReject),
+    /// It is to be asked again.
+    Later,
+    /// It was asked often enough: the connection ends.
+    GivenUp,
+}
+
+/// The application, and what it has not taken yet.
+pub(crate) struct Delivery {
+    application: Box<dyn Callbacks>,
+    wants_wire: bool,
+    policy: Unavailable,
+    postponed: VecDeque<Postponed>,
+    /// Bytes of the messages that wait.
+    bytes: usize,
+    /// How often the first one was offered.
+    offers: u32,
+    /// When it is offered again.
+    at_ns: u64,
+}
+
+impl Delivery {
+    pub(super) fn new(application: Box<dyn Callbacks>, policy: Unavailable) -> Self {
+        let wants_wire = application.wants_wire();
+        let postponed = VecDeque::new();
+        Self { application, wants_wire, policy, postponed, bytes: 0, offers: 0, at_ns: 0 }
+    }
+
+    /// Takes the application back.
+    pub(super) fn into_application(self) -> Box<dyn Callbacks> {
+        self.application
+    }
+
+    pub(super) fn application(&mut self) -> &mut dyn Callbacks {
+        &mut *self.application
+    }
+
+    /// Whether the application is to see the frames of the connection.
+    pub(super) const fn wants_wire(&self) -> bool {
+        self.wants_wire
+    }
+
+    /// Shows a frame to the application, without its passwords.
+    pub(super) fn show(&mut self, direction: Direction, frame: &[u8]) {
+        self.application.on_wire(direction, &masked(frame));
+    }
+
+    /// Offers a message whose turn it is.
+    pub(super) fn offer(&mut self, message: &Message<'_>, access: Access<'_>) -> Offered {
+        match self.application.on_message(message, access) {
+            Ok(()) => Offered::Taken,
+            Err(reject) if !reject.is_not_available() => Offered::Rejected(reject),
+            Err(_) if self.offers < self.policy.retries => Offered::Later,
+            Err(reject) => match self.policy.then {
+                UnavailableAction::Reject => Offered::Rejected(reject),
+                UnavailableAction::Silence => Offered::Taken,
+                UnavailableAction::Disconnect => Offered::GivenUp,
+            },
+        }
+    }
+
+    /// Whether messages wait for the application.
+    pub(super) fn has_postponed(&self) -> bool {
+        !self.postponed.is_empty()
+    }
+
+    /// Bytes of the messages that wait.
+    pub(super) const fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Lets a message wait behind the others. Returns whether there is room for it: so many
+    /// messages and bytes at most, but always for one. `seq` is its number; 0 if that means nothing
+    /// once the numbers are reset, which is under way.
+    pub(super) fn postpone(
+        &mut self,
+        (seq, message): (u64, &Message<'_>),
+        handling: Handling,
+        (messages_max, bytes_max): (usize, usize),
+    ) -> bool {
+        let bytes = message.bytes();
+        if self.postponed.len() >= messages_max.max(1)
+            || self.bytes + bytes.len() > bytes_max.max(bytes.len())
+        {
+            return false;
+        }
+        self.bytes += bytes.len();
+        self.postponed.push_back(Postponed { seq, bytes: bytes.to_vec(), handling });
+        true
+    }
+
+    /// The message that is to be offered again now.
+    pub(super) fn next(&self, now: Now) -> Option<(Vec<u8>, Handling)> {
+        let first = self.postponed.front().filter(|_| self.offers_more(now))?;
+        Some((first.bytes.clone(), first.handling))
+    }
+
+    /// Whether messages are to be offered again now.
+    pub(crate) fn offers_more(&self, now: Now) -> bool {
+        self.deadline().is_some_and(|at| now.monotonic_ns >= at)
+    }
+
+    /// When the first message that waits is offered again, on the monotonic clock.
+    pub(super) fn deadline(&self) -> Option<u64> {
+        self.has_postponed().then_some(self.at_ns)
+    }
+
+    /// The first message that waits was taken: the next one is offered at once.
+    pub(super) fn first_is_taken(&mut self) {
+        if let Some(first) = self.postponed.pop_front() {
+            self.bytes -= first.bytes.len();
+        }
+        self.offers = 0;
+    }
+
+    /// The message whose turn it is was offered once more, and is to be offered again.
+    pub(super) fn offer_later(&mut self, now: Now) {
+        self.offers += 1;
+        self.at_ns = now.monotonic_ns + u64::from(self.policy.delay_ms) * MS;
+    }
+
+    /// The lowest number of a message that has not been taken yet; those of before a reset have
+    /// none.
+    pub(super) fn first_seq(&self) -> Option<u64> {
+        self.postponed.iter().map(|waiting| waiting.seq).find(|seq| *seq > 0)
+    }
+
+    /// The numbers have been reset: those of the messages mean nothing any more.
+    pub(super) fn forget_numbers(&mut self) {
+        self.postponed.iter_mut().for_each(|waiting| waiting.seq = 0);
+    }
+
+    /// Drops what is asked for again after the next logon. Returns the number that it begins with.
+    /// Messages of before a reset are nowhere else any more: they go on waiting.
+    pub(super) fn forget_numbered(&mut self) -> Option<u64> {
+        let seq = self.first_seq()?;
+        self.postponed.retain(|waiting| waiting.seq == 0);
+        self.offers = 0;
+        self.bytes = self.postponed.iter().map(|waiting| waiting.bytes.len()).sum();
+        Some(seq)
+    }
+
+    /// A panic may have left half a change: all that waits is asked for again.
+    pub(super) fn clear(&mut self) {
+        self.postponed.clear();
+        (self.bytes, self.offers) = (0, 0);
+    }
+}

@@ -1,0 +1,202 @@
+//! The lines of the log about one session.
+//!
+//! Invariant: whatever the counterparty can repeat is told in a bounded number of lines (see
+//! `observe/repeats.rs`); its words are cut and escaped.
+
+use std::io;
+
+use transfix_codec::{Garbled, Misuse};
+use transfix_session::{Now, Remark, SendError, SessionId};
+use transfix_store::StoreError;
+
+use crate::link::told::{Disconnection, Rejected, Undone};
+use crate::observe::repeats::{Repeats, tell};
+
+/// A line about the session, unless there were too many of its cause.
+macro_rules! line {
+    ($events:ident, $now:expr, $cause:ident, $level:ident, $($fields:tt)*) => {
+        let now_ns = $now.monotonic_ns;
+        tell!(
+            $events.repeats, now_ns, $cause, $level,
+            session = display(&$events.id), $($fields)*
+        );
+    };
+}
+
+/// Writes the lines about one session, and knows how many were left out.
+#[derive(Debug)]
+pub(crate) struct Events {
+    id: SessionId,
+    repeats: Repeats,
+}
+
+impl Events {
+    pub(crate) fn of(id: SessionId) -> Self {
+        Self { id, repeats: Repeats::default() }
+    }
+
+    pub(super) fn window_opened(&mut self, now: Now) {
+        line!(self, now, Numbers, info, "numbers start again: a window has opened");
+    }
+
+    pub(super) fn numbers_begin_again(&mut self, now: Now) {
+        line!(self, now, Numbers, info, "the numbers begin again at 1");
+    }
+
+    pub(super) fn numbers_taken(&mut self, now: Now, (next_in, next_out): (u64, u64)) {
+        line!(self, now, Numbers, info, next_in, next_out, "numbers of the store taken");
+    }
+
+    pub(super) fn judging_panicked(&mut self, now: Now) {
+        line!(self, now, Refused, error, "judging a Logon(A) panicked: it is refused");
+    }
+
+    pub(super) fn logon_refused(&mut self, now: Now, why: &str) {
+        line!(self, now, Refused, warn, why = %why, "Logon(A) refused");
+    }
+
+    /// Another connection of this session was closed.
+    pub(super) fn connection_refused(&mut self, now: Now, why: &str) {
+        line!(self, now, Refused, warn, why, "refused a connection");
+    }
+
+    pub(super) fn logon_fields_left_out(&mut self, now: Now, error: Misuse) {
+        line!(self, now, Logon, error, %error, "fields of the Logon(A) are left out");
+    }
+
+    pub(super) fn no_rules(&mut self, now: Now, error: &str) {
+        line!(self, now, Logon, error, error, "no validation");
+    }
+
+    pub(super) fn logged_on(&mut self, now: Now) {
+        line!(self, now, LoggedOn, info, "logged on");
+    }
+
+    pub(super) fn resending(&mut self, now: Now, begin: u64, end: u64) {
+        line!(self, now, Resend, info, begin, end, "resending");
+    }
+
+    pub(super) fn asked_again(&mut self, now: Now, times: u32) {
+        line!(self, now, ResendLoop, warn, times, "the same ResendRequest(2) again");
+    }
+
+    pub(super) fn not_stored(&mut self, now: Now, missing: u64) {
+        line!(self, now, Resend, warn, missing, "not in the store, filled as a gap");
+    }
+
+    pub(super) fn skipped(&mut self, now: Now, reason: Garbled, bytes: usize) {
+        line!(self, now, Garbled, warn, bytes, %reason, "skipped");
+    }
+
+    pub(super) fn remark(&mut self, now: Now, remark: Remark) {
+        line!(self, now, Remark, warn, "{remark}");
+    }
+
+    pub(super) fn rejected(&mut self, now: Now, rejected: &Rejected<'_>) {
+        line!(self, now, Rejected, warn, "{rejected}");
+    }
+
+    pub(super) fn not_routed(&mut self, now: Now, why: &str) {
+        line!(self, now, NotRouted, warn, why, "a message could not be passed on");
+    }
+
+    /// A message that waited in the queue goes back to the application.
+    pub(super) fn given_back(&mut self, now: Now, why: SendError) {
+        line!(self, now, NotSent, warn, %why, "not sent, and given back");
+    }
+
+    /// Messages stay in the queue, since the store may have them.
+    pub(super) fn not_given_back(&mut self, now: Now, count: usize) {
+        line!(self, now, NotSent, error, count, "not given back: the store has failed");
+    }
+
+    /// Whether so many bytes of messages are in the store is known when it is open again.
+    pub(super) fn sent_in_doubt(&mut self, now: Now, bytes: usize) {
+        let why = "sent as the store failed: comes back when it is open again";
+        line!(self, now, NotSent, error, bytes, why);
+    }
+
+    pub(super) fn queue_stays(&mut self, now: Now) {
+        let why = "messages wait in the store, and are not sent without offline = \"queue\"";
+        line!(self, now, NotSent, warn, why);
+    }
+
+    pub(super) fn queue_damaged(&mut self, now: Now, damaged: u64) {
+        line!(self, now, Store, error, damaged, "what waits in the store is no message");
+    }
+
+    pub(super) fn store_not_read(&mut self, now: Now, error: &StoreError) {
+        line!(self, now, Store, error, %error, "the store cannot be read again");
+    }
+
+    /// The store was to be opened again, and could not be.
+    pub(crate) fn store_not_opened(&mut self, now: Now, error: &StoreError) {
+        line!(self, now, Store, error, %error, "the store does not open again");
+    }
+
+    pub(super) fn ready_again(&mut self, now: Now) {
+        line!(self, now, Store, info, "the session is ready again");
+    }
+
+    pub(super) fn undone(&mut self, now: Now, undone: &Undone) {
+        line!(self, now, Store, warn, "{undone}");
+    }
+
+    /// A turn has panicked at the message with this MsgSeqNum(34).
+    pub(crate) fn panicked(&mut self, now: Now, seq: u64) {
+        let why = "panicked: the connection ends; the last message counts, and is not repeated";
+        line!(self, now, Panicked, error, seq, why);
+    }
+
+    /// Opening the store again has panicked.
+    pub(crate) fn reopening_panicked(&mut self, now: Now) {
+        line!(self, now, Panicked, error, "panicked while it was brought back");
+    }
+
+    /// The connection broke: what follows is told as its end.
+    pub(crate) fn broke(&mut self, now: Now, error: &io::Error) {
+        line!(self, now, Ended, warn, %error, "the connection broke");
+    }
+
+    /// No connection could be made.
+    pub(crate) fn not_connected(&mut self, now: Now, error: &io::Error) {
+        line!(self, now, Ended, warn, %error, "connection failed");
+    }
+
+    /// The connection has ended: by a fault of either side it is a warning.
+    pub(super) fn ended(&mut self, now: Now, end: &Disconnection<'_>) {
+        if end.reason.is_error() {
+            line!(self, now, Ended, warn, reason = %end, "disconnected");
+        } else {
+            line!(self, now, Ended, info, reason = %end, "disconnected");
+        }
+    }
+
+    /// Tells what was left out since the last line of its kind.
+    pub(crate) fn tell_untold(&mut self, now: Now) {
+        let untold = self.repeats.take_untold(now.monotonic_ns);
+        self.tell_counts(untold);
+    }
+
+    /// When [`Events::tell_untold`] has something to tell, on the monotonic clock.
+    pub(crate) const fn deadline(&self) -> Option<u64> {
+        self.repeats.deadline()
+    }
+
+    /// The engine ends: tells all that was left out.
+    pub(crate) fn tell_rest(&mut self) {
+        let rest = self.repeats.take_rest();
+        self.tell_counts(rest);
+    }
+
+    fn tell_counts(&self, counts: Vec<(&'static str, u64)>) {
+        for (what, left_out) in counts {
+            tracing::warn!(session = %self.id, left_out, what, "lines were left out");
+        }
+    }
+
+    /// Lets no line be written for a while.
+    pub(super) fn fall_silent(&mut self, now: Now) {
+        self.repeats.fall_silent(now.monotonic_ns);
+    }
+}

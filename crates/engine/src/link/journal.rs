@@ -1,0 +1,246 @@
+//! What a session puts into its store, and what it finds there.
+//!
+//! Invariants: records are put in the order in which they came about, and become durable together;
+//! once the store has failed, nothing is put before it is open again.
+
+mod watched;
+
+use std::borrow::Cow;
+
+use transfix_codec::{CheckSumPolicy, FieldIndex, Message, raw, tag};
+use transfix_session::{Disconnect, Entry, Kind, Now, Outbox, SessionId};
+use transfix_store::{Kind as StoredKind, Numbers, Record, Store, StoreError};
+
+use crate::observe::mask::masked;
+use crate::observe::published::Published;
+use watched::WatchedStore;
+
+/// Which messages a store keeps.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Keeps {
+    pub(crate) outbound: bool,
+    pub(crate) inbound: bool,
+}
+
+/// The store of a session.
+pub(crate) struct Journal {
+    store: WatchedStore,
+    keeps: Keeps,
+    /// The next numbers, inbound and outbound, as they were put last.
+    put: (u64, u64),
+    /// It has a note of this connection's logon.
+    notes_end: bool,
+}
+
+impl Journal {
+    /// The journal of this session in a store that is open.
+    pub(crate) fn new(store: Box<dyn Store>, id: SessionId, keeps: Keeps) -> Self {
+        let Numbers { next_in, next_out, .. } = store.numbers();
+        let store = WatchedStore::new(store, id);
+        Self { store, keeps, put: (next_in, next_out), notes_end: false }
+    }
+
+    /// The store itself, to read it.
+    pub(super) const fn store(&mut self) -> &mut dyn Store {
+        &mut self.store
+    }
+
+    pub(super) const fn keeps(&self) -> Keeps {
+        self.keeps
+    }
+
+    /// The numbers of the last commit.
+    pub(super) fn numbers(&self) -> Numbers {
+        self.store.numbers()
+    }
+
+    /// The next numbers as they were put last.
+    pub(super) const fn put_numbers(&self) -> (u64, u64) {
+        self.put
+    }
+
+    pub(super) fn put(&mut self, now: Now, record: Record<'_>) -> Result<(), StoreError> {
+        self.store.put(now.utc.0.unsigned_abs(), record)
+    }
+
+    /// Puts what the session layer has written and not put yet. `begins_again` is called for each
+    /// reset of the numbers.
+    pub(super) fn put_entries(
+        &mut self,
+        now: Now,
+        out: &mut Outbox,
+        published: &Published,
+        mut begins_again: impl FnMut(),
+    ) -> Result<(), StoreError> {
+        for entry in out.entries() {
+            match entry {
+                Entry::Frame { seq, kind, range } => {
+                    self.put_frame(now, (*seq, *kind), &out.bytes()[range.clone()])?;
+                    published.sent(now.utc);
+                }
+                Entry::Reset(cause) => {
+                    self.put(now, Record::Reset)?;
+                    // Behind the reset, which may give the room free that the note needs.
+                    self.note(now, &format!("reset: {cause}"))?;
+                    self.put = (1, 1);
+                    begins_again();
+                }
+            }
+        }
+        out.clear_entries();
+        Ok(())
+    }
+
+    fn put_frame(
+        &mut self,
+        now: Now,
+        (seq, kind): (u64, Kind),
+        bytes: &[u8],
+    ) -> Result<(), StoreError> {
+        let shown;
+        let record = match kind {
+            // Never sent again: no password need be kept.
+            Kind::Admin => {
+                shown = masked(bytes);
+                Record::Outbound { seq, kind: StoredKind::Admin, bytes: &shown }
+            }
+            Kind::Application if !self.keeps.outbound => Record::NextOut(seq + 1),
+            Kind::Application => Record::Outbound { seq, kind: StoredKind::Application, bytes },
+        };
+        self.put(now, record)?;
+        self.put.1 = seq + 1;
+        Ok(())
+    }
+
+    /// Puts the next numbers with which a new process is to go on.
+    pub(super) fn put_next(&mut self, now: Now, numbers: (u64, u64)) -> Result<(), StoreError> {
+        if numbers.0 != self.put.0 {
+            self.put(now, Record::NextIn(numbers.0))?;
+        }
+        if numbers.1 != self.put.1 {
+            self.put(now, Record::NextOut(numbers.1))?;
+        }
+        self.put = numbers;
+        Ok(())
+    }
+
+    /// Puts a message that the application has taken, if such are kept.
+    pub(super) fn put_inbound(
+        &mut self,
+        now: Now,
+        message: &Message<'_>,
+    ) -> Result<(), StoreError> {
+        if !self.keeps.inbound {
+            return Ok(());
+        }
+        let seq = message.msg_seq_num().unwrap_or(0);
+        let (kind, bytes) = (StoredKind::Application, message.bytes());
+        self.put(now, Record::Inbound { seq, kind, bytes })
+    }
+
+    /// Leaves a note of what befell the session.
+    pub(crate) fn note(&mut self, now: Now, text: &str) -> Result<(), StoreError> {
+        self.put(now, Record::Note(text))
+    }
+
+    /// Notes the logon, and by that the end of the connection too, when it comes.
+    pub(super) fn note_logon(&mut self, now: Now) -> Result<(), StoreError> {
+        self.note(now, "logged on")?;
+        self.notes_end = true;
+        Ok(())
+    }
+
+    /// Notes the end of a connection that was logged on: attempts that come to nothing would fill
+    /// the journal.
+    pub(super) fn note_end(&mut self, now: Now, reason: Disconnect) -> Result<(), StoreError> {
+        match std::mem::take(&mut self.notes_end) {
+            true => self.note(now, &format!("disconnected: {reason}")),
+            false => Ok(()),
+        }
+    }
+
+    /// Makes durable, together, what was put.
+    pub(super) fn commit(&mut self) -> Result<(), StoreError> {
+        self.store.commit()
+    }
+
+    /// A message that was sent, as it is stored.
+    pub(crate) fn sent_message(&mut self, seq: u64) -> Result<Option<Vec<u8>>, StoreError> {
+        Ok(self.store.outbound(seq)?.map(|stored| stored.bytes.to_vec()))
+    }
+
+    /// MsgType(35) of a message that was sent; empty if that is not known.
+    pub(super) fn sent_msg_type(&mut self, seq: u64) -> Cow<'static, [u8]> {
+        let Ok(Some(stored)) = self.store.outbound(seq) else { return Cow::Borrowed(b"") };
+        // It stands third: nothing else of a long message need be looked at.
+        let msg_type = raw::fields(stored.bytes).nth(2).filter(|field| field.tag == tag::MSG_TYPE);
+        msg_type.map_or(Cow::Borrowed(b""), |field| Cow::Owned(field.value.to_vec()))
+    }
+
+    /// Whether our last word before the end of the process was a Logon(A) with
+    /// ResetSeqNumFlag(141)=Y: as long as none is answered, the counterparty may still count on
+    /// from the old numbers.
+    pub(super) fn asked_to_reset(&mut self) -> bool {
+        self.numbers().next_in == 1 && asked_to_reset(&mut self.store)
+    }
+
+    /// Takes over what another process has written.
+    pub(super) fn refresh(&mut self) -> Result<(), StoreError> {
+        self.store.refresh()
+    }
+
+    /// Goes on from the numbers that the store has.
+    pub(super) fn go_on(&mut self) -> (u64, u64) {
+        let Numbers { next_in, next_out, .. } = self.store.numbers();
+        self.put = (next_in, next_out);
+        self.put
+    }
+
+    /// Whether the store has failed: the link must go down, and the store be opened again.
+    pub(crate) const fn has_failed(&self) -> bool {
+        self.store.failure().is_some()
+    }
+
+    /// Why the store takes nothing now.
+    pub(crate) fn failure(&self) -> Option<&str> {
+        self.store.cause()
+    }
+
+    /// The numbers of the last commit before the store failed.
+    pub(super) fn numbers_before_failure(&self) -> Option<Numbers> {
+        self.store.failure().map(|failure| failure.numbers)
+    }
+
+    /// Whether the store has failed since it had no room for what it was given, and never will.
+    pub(super) fn is_too_large(&self) -> bool {
+        self.store.failure().is_some_and(|failure| failure.is_too_large)
+    }
+
+    /// The store cannot go on.
+    pub(crate) fn fail(&mut self, error: &StoreError) {
+        self.store.fail(error);
+    }
+
+    /// Nothing more is put before the store is open again, though it has not failed itself.
+    pub(super) fn abandon(&mut self) {
+        self.store.abandon();
+    }
+
+    /// Opens the store again.
+    pub(super) fn reopen(&mut self) -> Result<(), StoreError> {
+        self.store.reopen()
+    }
+
+    /// The session has taken over what the store has: records are put again from now on.
+    pub(super) const fn is_open_again(&mut self) {
+        self.store.go_on();
+    }
+}
+
+/// Whether the store's first message is a Logon(A) with ResetSeqNumFlag(141)=Y.
+fn asked_to_reset(store: &mut dyn Store) -> bool {
+    let Ok(Some(first)) = store.outbound(1) else { return false };
+    let mut index = FieldIndex::default();
+    Message::parse(first.bytes, &mut index, CheckSumPolicy::Ignore)
+        .is_ok_and(|logon| logon.flag(tag::RESET_SEQ_NUM_FLAG) == Ok(true))
+}

@@ -1,0 +1,356 @@
+//! Messages of the application that wait to be sent: for their turn, for a logon, for the operator.
+//!
+//! Invariants: they leave in the order in which they were handed over; what waits for a logon with
+//! `offline = "queue"` is in the store; what is given back is given back once.
+
+mod backlog;
+
+use transfix_session::{Now, SendError, State};
+use transfix_store::{Numbers, Record, Store, StoreError};
+
+use crate::link::queue::{self, Queued, SendQueue};
+use crate::settings::{Offline, Unsent};
+use backlog::Backlog;
+pub(super) use backlog::Left;
+
+const MS: u64 = 1_000_000;
+
+/// What becomes of messages that cannot be sent at once.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OutgoingOptions {
+    /// Bytes in the outbox above which the application's messages wait.
+    pub(crate) queued_bytes_max: usize,
+    pub(crate) offline: Offline,
+    pub(crate) unsent: Unsent,
+    /// Time after a logon in which they wait a little longer.
+    pub(crate) pause_ms: u32,
+    /// Time after which one that waits for a logon is given back; 0 for never.
+    pub(crate) expires_s: u32,
+    /// Whether another process may have sent what waits in the store.
+    pub(crate) is_shared: bool,
+}
+
+/// A message that is not sent, and why.
+pub(super) type GivenBack = (Left, SendError);
+
+/// Messages that wait to be sent.
+pub(crate) struct Outgoing {
+    options: OutgoingOptions,
+    /// Taken from the queue of other threads, and not sent yet.
+    backlog: Backlog,
+    /// What waits is given back for this reason when the store is open again.
+    returns: Option<SendError>,
+    /// The last turn has ended before the queue did: the next one begins with it, or a
+    /// counterparty that sends without a pause would keep it from being sent.
+    is_first: bool,
+    /// An operator holds them back.
+    pub(crate) is_held_back: bool,
+    /// Until when they wait after a logon.
+    pause_until_ns: Option<u64>,
+}
+
+impl Outgoing {
+    pub(super) fn new(options: OutgoingOptions) -> Self {
+        Self {
+            options,
+            backlog: Backlog::default(),
+            returns: None,
+            is_first: false,
+            is_held_back: false,
+            pause_until_ns: None,
+        }
+    }
+
+    /// Whether the outbox takes no more messages of the application.
+    pub(super) const fn is_full(&self, outbox_bytes: usize) -> bool {
+        outbox_bytes > self.options.queued_bytes_max
+    }
+
+    pub(super) const fn options(&self) -> &OutgoingOptions {
+        &self.options
+    }
+
+    /// Whether messages get their numbers without a connection.
+    pub(super) fn stores(&self, state: State) -> bool {
+        self.options.offline == Offline::Store && state == State::Disconnected
+    }
+
+    /// Whether what waits for a logon is kept in the store.
+    pub(super) fn keeps_in_store(&self) -> bool {
+        self.options.offline == Offline::Queue
+    }
+
+    /// Whether a new message must take its place behind others: it is kept for the next logon, or
+    /// those that wait since before the logon go first.
+    pub(super) fn must_queue(&self, state: State) -> bool {
+        let active = state == State::Active;
+        let waits = active && (self.is_held_back || self.pause_until_ns.is_some());
+        waits || (!active && self.keeps_in_store())
+    }
+
+    /// Whether what waits goes on waiting.
+    fn must_wait(&self, state: State) -> bool {
+        state != State::Active || self.is_held_back || self.pause_until_ns.is_some()
+    }
+
+    /// Whether something has found no room before, and would find it now.
+    pub(super) fn sends_more(&self, state: State, outbox_bytes: usize) -> bool {
+        !self.backlog.is_empty() && !self.is_full(outbox_bytes) && !self.must_wait(state)
+    }
+
+    /// Whether [`Outgoing::begin`] has something to decide. Most turns find nothing, and pay for no
+    /// more than this look.
+    #[inline]
+    pub(super) fn is_pending(&self, queue: &SendQueue) -> bool {
+        self.pause_until_ns.is_some() || !self.backlog.is_empty() || queue.is_pending()
+    }
+
+    /// Whether the last turn has left messages that come first in this one.
+    pub(super) const fn is_first(&self) -> bool {
+        self.is_first
+    }
+
+    /// Those that were left by the last turn have had their turn.
+    pub(super) const fn had_turn(&mut self) {
+        self.is_first = false;
+    }
+
+    /// Begins to send. Returns whether there is something, and it may be sent or stored now.
+    pub(super) fn begin(&mut self, now: Now, state: State, queue: &SendQueue) -> bool {
+        // The pause after a logon ends at its time, even if nothing can be sent then.
+        self.pause_until_ns = self.pause_until_ns.filter(|until| now.monotonic_ns < *until);
+        let stores = self.stores(state) && !self.is_held_back;
+        if !stores && self.must_wait(state) {
+            return false;
+        }
+        !self.backlog.is_empty() || queue.is_pending()
+    }
+
+    /// The next message to be sent, if one more may be and the outbox has room. It stays until it
+    /// [is sent](Outgoing::sent) or [refused](Outgoing::refuse_first).
+    pub(super) fn next(
+        &mut self,
+        queue: &SendQueue,
+        outbox_bytes: usize,
+        left: &mut u32,
+    ) -> Option<Queued<'_>> {
+        let is_full = self.is_full(outbox_bytes);
+        let message = self.backlog.first_of(queue)?;
+        if *left == 0 {
+            self.is_first = true;
+            return None;
+        }
+        if is_full {
+            return None;
+        }
+        *left -= 1;
+        Some(message)
+    }
+
+    /// The first one is sent under this MsgSeqNum(34).
+    pub(super) fn sent(&mut self, seq: u64) {
+        self.backlog.first_is_sent(seq);
+    }
+
+    /// The first one cannot be sent.
+    pub(super) fn refuse_first(&mut self) -> Option<Left> {
+        self.backlog.take_first()
+    }
+
+    /// Lets the messages that wait since before the logon wait a little longer.
+    pub(super) fn begin_pause(&mut self, now: Now) {
+        let pause_ns = u64::from(self.options.pause_ms) * MS;
+        self.pause_until_ns = (pause_ns > 0).then(|| now.monotonic_ns + pause_ns);
+    }
+
+    pub(super) const fn end_pause(&mut self) {
+        self.pause_until_ns = None;
+    }
+
+    /// When the pause ends, on the monotonic clock.
+    pub(super) const fn pause_until_ns(&self) -> Option<u64> {
+        self.pause_until_ns
+    }
+
+    /// Puts what waits for a logon into the store's batch.
+    pub(super) fn put(
+        &mut self,
+        now: Now,
+        state: State,
+        queue: &SendQueue,
+        store: &mut dyn Store,
+    ) -> Result<(), StoreError> {
+        if !self.keeps_in_store() || state == State::Active {
+            return Ok(());
+        }
+        self.backlog.fill(queue);
+        self.note_taken(queue);
+        self.backlog.keep(now.utc.0.unsigned_abs(), store)
+    }
+
+    /// What the store is to be told of messages that have left.
+    pub(super) fn take_gone(&mut self) -> Option<Record<'static>> {
+        self.backlog.take_gone()
+    }
+
+    /// The store has committed what it was given.
+    pub(super) fn committed(&mut self) {
+        self.backlog.committed();
+    }
+
+    /// Drops the message at this place of the queue, behind so many bytes that waited already: its
+    /// sender hears of a failure. Those of others stay.
+    pub(super) fn refuse(&mut self, queue: &SendQueue, at: usize) {
+        self.backlog.fill(queue);
+        self.backlog.refuse(at);
+        self.note_taken(queue);
+    }
+
+    /// Takes from the store what waits there. Returns how many records are no messages.
+    pub(super) fn restore(&mut self, store: &mut dyn Store) -> Result<u64, StoreError> {
+        let store = self.keeps_in_store().then_some(store);
+        self.backlog.restore(store, self.options.is_shared)
+    }
+
+    /// What has waited for a logon longer than it may: at most `left` messages, which are counted
+    /// down. [`Outgoing::deadline`] is over if some are left.
+    pub(super) fn take_expired(&mut self, now: Now, left: &mut u32) -> Vec<GivenBack> {
+        let mut expired = Vec::new();
+        while *left > 0
+            && self.deadline(now).is_some_and(|at| at <= now.monotonic_ns)
+            && let Some(message) = self.backlog.take_first()
+        {
+            *left -= 1;
+            expired.push((message, SendError::Expired));
+        }
+        expired
+    }
+
+    /// When the first message that waits expires, on the monotonic clock.
+    pub(crate) fn deadline(&self, now: Now) -> Option<u64> {
+        let expires_ns = u64::from(self.options.expires_s) * 1_000 * MS;
+        let since_ns = self.backlog.first_kept_ns().filter(|_| expires_ns > 0)?;
+        let waited_ns = now.utc.0.unsigned_abs().saturating_sub(since_ns);
+        Some(now.monotonic_ns + expires_ns.saturating_sub(waited_ns))
+    }
+
+    /// Whether one message waits, which expires: the worker does not know of it yet.
+    pub(crate) fn is_first_to_expire(&self) -> bool {
+        self.options.expires_s > 0 && self.backlog.holds_one()
+    }
+
+    /// The store has failed before messages were given back: those that it may have wait on.
+    /// Returns how many.
+    pub(super) fn keep_waiting(&mut self, messages: &mut Vec<GivenBack>) -> usize {
+        let kept = messages.extract_if(.., |(left, _)| left.is_kept());
+        let kept: Vec<Left> = kept.map(|(left, _)| left).collect();
+        let count = kept.len();
+        self.backlog.put_back(kept);
+        count
+    }
+
+    /// Settles, for what was sent in the turn in which the store failed, whether the store has it.
+    /// `before`: the numbers of the last commit before the failure.
+    pub(super) fn settle_uncommitted(
+        &mut self,
+        before: Numbers,
+        store: &mut dyn Store,
+    ) -> Result<(), StoreError> {
+        let (messages, seq) = self.backlog.uncommitted();
+        let Some(first) = queue::first(messages) else { return Ok(()) };
+        if store.numbers() == before {
+            return Ok(());
+        }
+        // Another process may have gone on from where we were; a store need not keep messages.
+        let is_it = store.outbound(seq)?.is_none_or(|stored| {
+            let mut found = stored.bytes.windows(first.body.len().max(1));
+            first.body.is_empty() || found.any(|bytes| bytes == first.body)
+        });
+        if is_it {
+            self.backlog.forget_uncommitted();
+        }
+        Ok(())
+    }
+
+    /// All that waits, to be given back at the end of a connection; `None` if it is kept.
+    pub(super) fn take_unsent(
+        &mut self,
+        queue: &SendQueue,
+        why: SendError,
+    ) -> Option<Vec<GivenBack>> {
+        if self.options.unsent == Unsent::Keep {
+            return None;
+        }
+        self.backlog.fill(queue);
+        Some(self.take_all(why))
+    }
+
+    fn take_all(&mut self, why: SendError) -> Vec<GivenBack> {
+        let all = self.backlog.take_all();
+        all.into_iter().map(|left| (left, why)).collect()
+    }
+
+    /// What the store may have, and what was sent last, is given back when the store is open again:
+    /// it is not known yet whether it was sent. Returns the bytes of the latter.
+    pub(super) fn return_later(&mut self, why: SendError) -> usize {
+        self.returns = Some(why);
+        self.backlog.uncommitted().0.len()
+    }
+
+    /// All that waits is given back when the store is open again, or it would fail at the same
+    /// message once more.
+    pub(super) fn return_too_large(&mut self) {
+        self.returns.get_or_insert(SendError::Failed);
+    }
+
+    /// What could not be given back before the store was open again.
+    pub(super) fn take_late(&mut self) -> Vec<GivenBack> {
+        self.returns.take().map(|why| self.take_all(why)).unwrap_or_default()
+    }
+
+    /// How many bytes wait.
+    pub(crate) fn bytes(&self, queue: &SendQueue) -> usize {
+        self.backlog.len() + queue.len()
+    }
+
+    /// How many bytes were taken from the queue and wait.
+    pub(super) fn taken_bytes(&self) -> usize {
+        self.backlog.len()
+    }
+
+    /// Lets the queue know how much was taken from it and waits.
+    pub(crate) fn note_taken(&self, queue: &SendQueue) {
+        queue.note_taken(self.backlog.len());
+    }
+
+    /// What waits, oldest first: MsgType(35) and body.
+    pub(crate) fn list(&self, queue: &SendQueue) -> Vec<(String, Vec<u8>)> {
+        let mut all = Vec::new();
+        let waiting = queue.copy();
+        for mut rest in [self.backlog.bytes(), &waiting] {
+            while let Some(message) = queue::first(rest) {
+                let msg_type = String::from_utf8_lossy(message.msg_type).into_owned();
+                all.push((msg_type, message.body.to_vec()));
+                rest = &rest[message.len..];
+            }
+        }
+        all
+    }
+
+    /// Drops what waits.
+    pub(crate) fn clear(&mut self, queue: &SendQueue) {
+        self.backlog.fill(queue);
+        self.backlog.clear();
+        self.note_taken(queue);
+    }
+
+    /// Whether a burst has left far more memory than is used.
+    pub(super) const fn is_bulky(&self) -> bool {
+        self.backlog.is_bulky()
+    }
+
+    /// Gives back the memory of a burst that is over.
+    pub(super) fn trim(&mut self) {
+        self.backlog.trim();
+    }
+}
