@@ -174,6 +174,8 @@ pub struct Failure {
     pub what: String,
     /// What went over the connection before.
     pub transcript: Vec<String>,
+    /// How long the file has waited before, in milliseconds.
+    pub waited_ms: u64,
 }
 
 impl fmt::Display for Failure {

@@ -118,6 +118,7 @@ pub fn play(scenario: &Scenario, version: Version, world: &mut dyn World) -> Res
         side: scenario.side,
         version,
         world,
+        waited_ms: 0,
         next: 1,
         next_out: None,
         sent: BTreeMap::new(),
@@ -136,6 +137,8 @@ struct Player<'w> {
     side: Side,
     version: Version,
     world: &'w mut dyn World,
+    /// How long the file has waited, in milliseconds.
+    waited_ms: u64,
     /// The counterparty's next MsgSeqNum(34).
     next: u64,
     /// The next new number that we must use, unless somebody has set it.
@@ -151,7 +154,8 @@ impl Player<'_> {
     fn failure(&self, line: &Line, what: String) -> Failure {
         let from = self.transcript.len().saturating_sub(SHOWN);
         let transcript = self.transcript[from..].to_vec();
-        Failure { line: line.number, text: line.text.clone(), what, transcript }
+        let (line, text) = (line.number, line.text.clone());
+        Failure { line, text, what, transcript, waited_ms: self.waited_ms }
     }
 
     fn step(&mut self, step: &Step) -> Result<(), String> {
@@ -186,6 +190,7 @@ impl Player<'_> {
             Step::Wait(ms) => {
                 self.transcript.push(format!("  {ms} ms pass"));
                 self.world.wait(*ms);
+                self.waited_ms += ms;
                 Ok(())
             }
             Step::Send(text, refusal) => self.order(text, refusal.as_deref()),
