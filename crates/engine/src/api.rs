@@ -8,5 +8,6 @@
 pub(crate) mod application;
 pub(crate) mod builder;
 pub(crate) mod handle;
+pub(crate) mod logon;
 mod operate;
 pub(crate) mod owner;

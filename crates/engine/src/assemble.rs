@@ -4,10 +4,11 @@ use std::fmt;
 use std::io;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
 
-use transfix_codec::{CheckSumPolicy, Limits, Message, Switches, Tag};
-use transfix_session::{Checks, Config};
-use transfix_store::{MemoryStore, Store, StoreError};
+use transfix_codec::{CheckSumPolicy, FieldIndex, Limits, Message, Switches, Tag};
+use transfix_session::{Checks, Config, Offer, Outbox, Session, Verdict};
+use transfix_store::{Store, StoreError};
 
 use crate::clock;
 use crate::drive::deferred::Deferred;
@@ -20,17 +21,17 @@ use crate::link::Link;
 use crate::link::callbacks::Callbacks;
 use crate::link::core::{Core, LinkOptions};
 use crate::link::journal::Keeps;
+use crate::link::judging::{self, Answer, Judgement};
 use crate::link::outgoing::OutgoingOptions;
 use crate::link::queue::SendQueue;
 use crate::link::refusal::Refusal;
+use crate::link::rule_book::SessionRules;
 use crate::observe::protocol_log::Tap;
 use crate::schedule::{Hours, Schedule};
 use crate::settings::SessionSettings;
 
 /// Windows of a schedule that the log names at the start.
 const WINDOWS_TOLD: usize = 3;
-/// What a Logon(A) that is judged finds in its store: nothing, and room for the answer.
-const TRIAL_BYTES: usize = 64 << 10;
 
 /// Puts a session together over its own store, or the one that its settings ask for.
 pub(crate) fn open(
@@ -152,15 +153,11 @@ pub(crate) fn assemble(
         hours,
         unavailable: settings.unavailable,
         routes: settings.route_third_party,
-        checks: match settings.validate {
-            true => Checks::all(settings.checks),
-            false => Checks { session: Switches::default(), ..Checks::all(Switches::NONE) },
-        },
-        dictionary: settings.dictionary.clone(),
-        appl_versions: settings.appl_versions.clone(),
+        logon_answer_ms: settings.logon_answer_ms,
         data_fields,
     };
-    let mut core = Core::new(config, store, application, Arc::clone(&registry.rule_book), options);
+    let rules = session_rules(settings, registry);
+    let mut core = Core::new(config, store, application, rules, options);
     core.log = log;
     core.restore_queued(clock::now())?;
     core.note_state();
@@ -184,6 +181,19 @@ pub(crate) fn assemble(
         after_panic: settings.after_panic,
         registry: Arc::clone(registry),
     })
+}
+
+/// The rules by which the session's messages are judged.
+fn session_rules(settings: &SessionSettings, registry: &Registry) -> SessionRules {
+    SessionRules {
+        book: Arc::clone(&registry.rule_book),
+        checks: match settings.validate {
+            true => Checks::all(settings.checks),
+            false => Checks { session: Switches::default(), ..Checks::all(Switches::NONE) },
+        },
+        dictionary: settings.dictionary.clone(),
+        appl_versions: settings.appl_versions.clone(),
+    }
 }
 
 /// Compiles the rules here rather than at the first logon, so that a bad file is an error of the
@@ -235,20 +245,51 @@ fn open_log(settings: &SessionSettings, registry: &Registry) -> Result<Option<Ta
     tap.map(Some).map_err(io_error(format!("the protocol log {name} in {dir}")))
 }
 
-/// Lets a session without a store, a log and a schedule judge a Logon(A): a stranger leaves nothing
-/// behind.
+/// Lets a session layer and the application judge a Logon(A), with nothing else yet: a stranger
+/// leaves nothing behind. What the application answers later is waited for here.
 pub(crate) fn judge(
     settings: &SessionSettings,
-    application: Box<dyn Callbacks>,
+    application: &mut dyn Callbacks,
     logon: &[u8],
     registry: &Arc<Registry>,
-) -> Result<Box<dyn Callbacks>, Refusal> {
-    let trial = SessionSettings { log: None, schedule: None, ..settings.clone() };
-    let store = Box::new(MemoryStore::new(TRIAL_BYTES, 0));
-    let opened = open_with(store, &trial, application, registry);
-    let core = opened.map_err(|error| Refusal::not_made(&error))?.into_core();
-    let mut index = core.index();
+) -> Result<Offer, Refusal> {
+    let data_fields = check_rules(settings, registry);
+    let data_fields = data_fields.map_err(|error| Refusal::not_made(&error))?;
+    let mut index = FieldIndex::default();
+    index.set_data_fields(data_fields);
     let logon = Message::parse(logon, &mut index, CheckSumPolicy::Ignore);
     let logon = logon.map_err(|_| Refusal::silent("garbled"))?;
-    core.try_logon(clock::now(), &logon)
+    let (now, mut out) = (clock::now(), Outbox::default());
+    let mut session = Session::new(settings.config(), 1, 1);
+    session.connected(now, &mut out);
+    let version = session.proposed_appl_ver_id(&logon).or(session.appl_ver_id());
+    let applied = session_rules(settings, registry).apply(&mut session, version);
+    applied.map_err(|error| Refusal::not_made(&error))?;
+    let mut verdict = session.receive(now, &logon, &mut out);
+    if verdict == Verdict::LogonOffered {
+        verdict = match answer(settings, application, &logon) {
+            Ok(()) => return session.take_offer().ok_or_else(|| Refusal::silent("not offered")),
+            Err(refusal) => session.deny_logon(clock::now(), &refusal.text, &mut out),
+        };
+    }
+    let why = match verdict {
+        Verdict::Disconnect(reason) => reason.to_string(),
+        _ => String::new(),
+    };
+    Err(Refusal { answer: out.bytes().to_vec(), why })
+}
+
+/// The application's answer to a Logon(A), which this thread waits for.
+fn answer(
+    settings: &SessionSettings,
+    application: &mut dyn Callbacks,
+    logon: &Message<'_>,
+) -> Answer {
+    let wait = Duration::from_millis(settings.logon_answer_ms.into());
+    match judging::ask(application, logon, &settings.id()) {
+        Some(Judgement::Now(answer)) => Some(answer),
+        Some(Judgement::Later(answer)) => answer.recv_timeout(wait).ok(),
+        None => None,
+    }
+    .unwrap_or_else(|| Err(judging::not_available()))
 }

@@ -64,6 +64,7 @@ pub use affinity::pin_to_cpu;
 pub use api::application::{Application, SessionRef};
 pub use api::builder::EngineBuilder;
 pub use api::handle::SessionHandle;
+pub use api::logon::{LogonAnswer, LogonAttempt};
 pub use drive::slot::{Outcome, SessionOutcome};
 pub use engine::Engine;
 pub use error::EngineError;

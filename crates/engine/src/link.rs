@@ -17,6 +17,7 @@ pub(crate) mod down;
 pub(crate) mod events;
 mod inbox;
 pub(crate) mod journal;
+pub(crate) mod judging;
 pub(crate) mod outgoing;
 pub(crate) mod queue;
 pub(crate) mod refusal;
@@ -27,8 +28,8 @@ pub(crate) mod told;
 
 use std::io;
 
-use transfix_codec::{Body, FieldIndex, Frame, Message, frame};
-use transfix_session::{Disconnect, Now, SendError};
+use transfix_codec::{Body, FieldIndex, Frame, Garbled, Message, frame};
+use transfix_session::{Disconnect, Now, Offer, SendError, Verdict};
 use transfix_store::StoreError;
 use transfix_transport::Stream;
 
@@ -52,6 +53,22 @@ pub(crate) struct Turn {
     pub(crate) progress: bool,
     /// The socket may hold more already: take another turn without waiting.
     pub(crate) again: bool,
+}
+
+/// A connection for a session.
+pub(crate) struct Arrival {
+    pub(crate) stream: Box<dyn Stream>,
+    /// What was read from it already.
+    pub(crate) read: Vec<u8>,
+    /// Its Logon(A), if that was accepted before this session was made.
+    pub(crate) offer: Option<Offer>,
+}
+
+impl Arrival {
+    /// A connection from which nothing was read yet.
+    pub(crate) const fn fresh(stream: Box<dyn Stream>) -> Self {
+        Self { stream, read: Vec::new(), offer: None }
+    }
 }
 
 /// One session and its connection, if it has one.
@@ -78,19 +95,14 @@ impl Link {
         self.stream.is_some()
     }
 
-    /// Takes a fresh connection, and what was read from it already.
-    pub(crate) fn attach(
-        &mut self,
-        now: Now,
-        stream: Box<dyn Stream>,
-        read: &[u8],
-    ) -> Result<(), Down> {
+    /// Takes a fresh connection.
+    pub(crate) fn attach(&mut self, now: Now, arrival: Arrival) -> Result<(), Down> {
         assert!(self.stream.is_none(), "a session has one connection at a time");
-        self.stream = Some(stream);
+        self.stream = Some(arrival.stream);
         self.inbox.clear();
-        self.inbox.preload(read);
-        self.unseen = !read.is_empty();
-        self.core.connected(now)?;
+        self.inbox.preload(&arrival.read);
+        self.unseen = !arrival.read.is_empty();
+        self.core.connected(now, arrival.offer)?;
         self.flush(now)
     }
 
@@ -109,10 +121,12 @@ impl Link {
         if core.journal.has_failed() {
             return Err(Down::Store(StoreError::Poisoned));
         }
-        let had = std::mem::take(unseen);
+        // While the application judges a Logon(A), this and what follows wait in inbox and kernel.
+        let waits = core.is_judging() && !core.hears_answer();
+        let had = std::mem::take(unseen) || (core.is_judging() && !waits);
         let mut left = core.options.turn_messages_max;
         // 1 read, unless the last turn has left something: what is not read yet waits in the kernel
-        let (read, again) = if had { (0, true) } else { read(inbox, &mut **stream)? };
+        let (read, again) = if had || waits { (0, had) } else { read(inbox, &mut **stream)? };
         if read == 0 && !had && !core.waits() && !queue.is_pending() {
             return Ok(Turn { progress: false, again });
         }
@@ -120,7 +134,7 @@ impl Link {
         let queue_first = core.begin_with_queue(now, queue, &mut left);
         // What the last turn has left of the messages kept above a gap comes before all else.
         let mut outcome = core.act_on_held(now, &mut left);
-        while outcome.is_ok() && !inbox.bytes().is_empty() {
+        while outcome.is_ok() && !waits && !inbox.bytes().is_empty() {
             if left == 0 {
                 // The other sessions of the worker have their turn first.
                 *unseen = true;
@@ -133,9 +147,12 @@ impl Link {
                     // 3 index
                     match Message::parse(&inbox.bytes()[..end], index, core.options.check_sum) {
                         Ok(message) => {
-                            received.message(inbox.range(end));
                             // 4 session
                             let verdict = core.receive(now, &message);
+                            if verdict == Verdict::LogonOffered {
+                                break;
+                            }
+                            received.message(inbox.range(end));
                             // 5 application, which 6 encodes its answers
                             outcome = core.act(now, &message, verdict, &mut left);
                         }
@@ -149,10 +166,7 @@ impl Link {
                 }
                 Frame::Partial => break,
                 Frame::Garbled { skip, reason } => {
-                    let skip = core.lost_with(inbox, skip);
-                    received.garbled(inbox.range(skip));
-                    core.garbled(now, reason, skip);
-                    inbox.consume(skip);
+                    pass_over(core, (inbox, received), now, (skip, reason));
                 }
             }
         }
@@ -168,14 +182,10 @@ impl Link {
         if core.is_stalled() {
             return Err(Down::Session(Disconnect::Stalled));
         }
-        match outcome {
-            Ok(()) => {
-                let again = again || more || *unseen || core.sends_more();
-                self.note_bulk(now);
-                Ok(Turn { progress: true, again })
-            }
-            Err(why) => Err(why),
-        }
+        outcome?;
+        let again = again || more || *unseen || core.sends_more();
+        self.note_bulk(now);
+        Ok(Turn { progress: true, again })
     }
 
     /// Plans to give memory back if a burst has left far more than is used.
@@ -197,7 +207,8 @@ impl Link {
     }
 
     /// Does what is due: heartbeats, ends of waits, with as many messages as a turn. Returns
-    /// whether the queue is left in the middle: then a turn is to follow at once. Of messages that
+    /// whether a turn is to follow at once: the queue is left in the middle, or the answer to a
+    /// Logon(A) is there. Of messages that
     /// wait for the application [`Core::next_deadline`] says whether some are left.
     pub(crate) fn tick(&mut self, now: Now, queue: &SendQueue) -> Result<bool, Down> {
         if self.core.trim_at_ns.is_some_and(|at| now.monotonic_ns >= at) {
@@ -208,7 +219,8 @@ impl Link {
         let outcome = self.core.tick(now, &mut left);
         self.core.send_some(now, queue, &mut left);
         self.flush(now)?;
-        outcome.map(|()| self.core.sends_more())
+        let has_answer = self.core.is_judging() && self.core.hears_answer();
+        outcome.map(|()| has_answer || self.core.sends_more())
     }
 
     /// Sends in the thread of the caller, who holds the lock.
@@ -295,7 +307,20 @@ impl Link {
     }
 }
 
-/// Reads once. Answers the bytes read, and whether there may be more at once.
+/// Passes over bytes that are no message.
+fn pass_over(
+    core: &mut Core,
+    (inbox, received): (&mut Inbox, &mut Received),
+    now: Now,
+    (skip, reason): (usize, Garbled),
+) {
+    let skip = core.lost_with(inbox, skip);
+    received.garbled(inbox.range(skip));
+    core.garbled(now, reason, skip);
+    inbox.consume(skip);
+}
+
+/// Reads once. Returns the bytes read, and whether there may be more at once.
 fn read(inbox: &mut Inbox, stream: &mut dyn Stream) -> Result<(usize, bool), Down> {
     match inbox.read(stream) {
         Ok((0, _)) => Err(ENDED),

@@ -373,6 +373,10 @@ pub struct SessionSettings {
     /// How long a Logon(A) may take, in milliseconds. Default 10,000.
     #[serde(default = "default_timeout_ms")]
     pub logon_timeout_ms: u32,
+    /// How long the application may take to answer a Logon(A) later, in milliseconds, 1 or more.
+    /// Then the counterparty is refused. Default 10,000.
+    #[serde(default = "default_timeout_ms")]
+    pub logon_answer_ms: u32,
     /// How long the answer to our Logout(5) may take, in milliseconds. Default 10,000.
     #[serde(default = "default_timeout_ms")]
     pub logout_timeout_ms: u32,
@@ -594,6 +598,7 @@ impl SessionSettings {
             dictionary: None,
             appl_versions: BTreeMap::new(),
             logon_timeout_ms: default_timeout_ms(),
+            logon_answer_ms: default_timeout_ms(),
             logout_timeout_ms: default_timeout_ms(),
             reconnect_interval_ms: default_reconnect_interval_ms(),
             reconnect_interval_max_ms: default_reconnect_interval_max_ms(),

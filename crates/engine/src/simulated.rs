@@ -51,7 +51,7 @@ use crate::drive::shared::Shared;
 use crate::error::EngineError;
 use crate::link::rule_book::RuleBook;
 use crate::link::sent::Sent;
-use crate::link::{Down, Link};
+use crate::link::{Arrival, Down, Link};
 use crate::settings::SessionSettings;
 use crate::settings::check;
 
@@ -101,7 +101,7 @@ impl SimulatedSession {
         let (near, far) = pipe(PIPE_BYTES);
         self.far = Some(far);
         self.ended = None;
-        let attached = self.link().attach(now, Box::new(near), &[]);
+        let attached = self.link().attach(now, Arrival::fresh(Box::new(near)));
         self.settle(now, attached);
     }
 

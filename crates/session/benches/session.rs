@@ -111,7 +111,8 @@ fn session(switches: fn(&mut Config), out: &mut Outbox) -> Session {
     frame.finish().unwrap();
     let mut index = FieldIndex::default();
     let message = Message::parse(&logon, &mut index, CheckSumPolicy::Verify).unwrap();
-    assert_eq!(session.receive(now(), &message, out), Verdict::LoggedOn);
+    assert_eq!(session.receive(now(), &message, out), Verdict::LogonOffered);
+    assert_eq!(session.accept_logon(now(), out), Verdict::LoggedOn);
     clear(out);
     session
 }

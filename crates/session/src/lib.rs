@@ -7,6 +7,7 @@
 //! loop {
 //!     connected(now, outbox)                       when a link is up
 //!     receive(now, message, outbox) -> Verdict     for each message, in the order of arrival
+//!         LogonOffered       ask the application, then call accept_logon() or deny_logon()
 //!         Deliver            give it to the application, then call receive for the next
 //!         Resend{begin,end}  read the store; resend() each message, gap_fill() each hole
 //!         Disconnect(reason) write the outbox, close the link, call disconnected(outbox)
@@ -26,6 +27,7 @@ mod gap;
 mod garbled;
 mod header;
 mod logon;
+mod offer;
 mod operate;
 mod outbox;
 mod receive;
@@ -44,6 +46,7 @@ pub use config::{
     ResendConfig, ResetPolicy, Role, Secret, SessionId, SubIds, Throttle, ThrottleAction,
     TimingConfig, TooLow, TooLowAtLogon,
 };
+pub use offer::Offer;
 pub use outbox::{Entry, Kind, Outbox, ResetCause};
 pub use reset::{Reset, ResetEvent};
 pub use session::{Checks, HeaderChange, Session, check_msg_type};

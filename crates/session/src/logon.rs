@@ -6,28 +6,13 @@ use crate::config::{
     ApplVerId, BeginString, LogonConfig, MSG_SEQ_NUM_MAX, Now, Role, TooLowAtLogon,
 };
 use crate::gap::Sign;
+use crate::offer::Offer;
 use crate::outbox::{Outbox, ResetCause};
 use crate::renumber::Numbering;
 use crate::reset::ResetEvent;
 use crate::session::Session;
 use crate::state::{Event, State};
 use crate::verdict::{Disconnect, Verdict};
-
-/// Terms that a Logon(A) proposes or confirms.
-struct Terms {
-    seq: u64,
-    heart_bt_int_s: u32,
-    appl_ver_id: Option<ApplVerId>,
-    resets: bool,
-    /// It is the answer to a reset of ours.
-    answers_reset: bool,
-    /// It does not ask for the reset with which we answer it.
-    unaware: bool,
-    /// MaxMessageSize(383).
-    message_bytes_max: usize,
-    /// NextExpectedMsgSeqNum(789), if it is to be honoured.
-    next_expected: Option<u64>,
-}
 
 /// Why a Logon(A) is refused.
 enum Refusal {
@@ -52,35 +37,62 @@ impl Session {
         message: &Message<'_>,
         out: &mut Outbox,
     ) -> Verdict {
-        let live = self.is_live();
-        // FIX Session: on a live session only a reset of both numbers may begin with a Logon(A).
-        let mut terms = match self.terms(now, message) {
-            Ok(terms) if self.state == State::LogoutSent && terms.resets => {
-                return self.reset_at_the_end(&terms, out);
+        match (self.state, self.terms(now, message)) {
+            (State::LogoutSent, Ok(terms)) if terms.resets => self.reset_at_the_end(&terms, out),
+            // FIX Session: on a live session a Logon(A) can only begin a reset of both numbers.
+            (State::Active, Ok(terms)) if terms.resets => self.agree(now, terms, out),
+            (State::Active | State::LogoutSent, _) => Verdict::Disconnect(Disconnect::SecondLogon),
+            (_, Ok(terms)) => {
+                self.offer = Some(terms);
+                Verdict::LogonOffered
             }
-            Ok(terms) if !live || terms.resets => terms,
-            _ if live => return Verdict::Disconnect(Disconnect::SecondLogon),
-            Ok(_) => unreachable!("a session that is not live takes every good Logon(A)"),
-            Err(refusal) => return self.refuse_logon(now, message, refusal, out),
-        };
-        self.apply_reset(&mut terms, out);
-        if let Some(why) = self.number_problem(&terms) {
-            return self.refuse_logon(now, message, Refusal::Spoken(why), out);
+            (_, Err(refusal)) => {
+                let is_proven = self.proves_itself(message);
+                self.refuse_logon(now, is_proven, refusal, out)
+            }
         }
-        let fixt = self.config.id.begin_string == BeginString::Fixt11;
-        let cstm_appl_ver_id = message.raw(tag::DEFAULT_CSTM_APPL_VER_ID).filter(|_| fixt);
-        self.cstm_appl_ver_id = cstm_appl_ver_id.map(Into::into);
-        self.log_on(now, &terms, out)
     }
 
-    /// Whether this is a Logon(A) that the session layer would accept, so that it is the
-    /// application's turn to judge it; a Logon(A) on a live session is not.
+    /// Whether the Logon(A) of a connection is still to come, or to be answered by the application.
     #[must_use]
-    pub fn is_good_logon(&self, now: Now, message: &Message<'_>) -> bool {
+    pub const fn awaits_logon(&self) -> bool {
         matches!(self.state, State::LogonAwaited | State::LogonSent)
-            && message.msg_type() == b"A"
-            && message.begin_string() == self.config.id.begin_string.as_str().as_bytes()
-            && self.terms(now, message).is_ok()
+    }
+
+    /// The Logon(A) that waits for the application's answer.
+    #[must_use]
+    pub const fn offer(&self) -> Option<&Offer> {
+        self.offer.as_ref()
+    }
+
+    /// Takes the Logon(A) from the session that has judged it, to answer it in another one.
+    pub const fn take_offer(&mut self) -> Option<Offer> {
+        self.offer.take()
+    }
+
+    /// The Logon(A) of this connection was found good by another session with the same
+    /// [`Config`]: it is not judged once more. Call it after [`Session::connected`].
+    pub fn set_offer(&mut self, offer: Offer) {
+        self.offer = Some(offer);
+    }
+
+    /// The application accepts the Logon(A) for which the verdict was [`Verdict::LogonOffered`].
+    /// Its numbers are looked at now, so that they may be set before. Without an offer it does
+    /// nothing.
+    pub fn accept_logon(&mut self, now: Now, out: &mut Outbox) -> Verdict {
+        let Some(terms) = self.offer.take() else { return Verdict::Handled };
+        let verdict = self.agree(now, terms, out);
+        self.after(now, verdict, out)
+    }
+
+    /// Both sides agree to these terms, if the numbers allow it.
+    fn agree(&mut self, now: Now, mut terms: Offer, out: &mut Outbox) -> Verdict {
+        self.apply_reset(&mut terms, out);
+        if let Some(why) = self.number_problem(&terms) {
+            return self.refuse_logon(now, terms.is_proven, Refusal::Spoken(why), out);
+        }
+        self.cstm_appl_ver_id = terms.cstm_appl_ver_id.take();
+        self.log_on(now, &terms, out)
     }
 
     /// The application version that a Logon(A) names on a FIXT session, if it may: the rules that
@@ -90,20 +102,14 @@ impl Session {
         self.agreed_appl_ver_id(logon).ok().flatten()
     }
 
-    /// Refuses a Logon(A) on behalf of the application, in place of receiving it: answers with
-    /// Logout(5) that has this Text(58).
-    pub fn deny_logon(
-        &mut self,
-        now: Now,
-        logon: &Message<'_>,
-        text: &str,
-        out: &mut Outbox,
-    ) -> Verdict {
-        self.timers.received(now);
+    /// The application refuses the Logon(A) for which the verdict was [`Verdict::LogonOffered`]:
+    /// answers with Logout(5) that has this Text(58). Without an offer it does nothing.
+    pub fn deny_logon(&mut self, now: Now, text: &str, out: &mut Outbox) -> Verdict {
+        let Some(terms) = self.offer.take() else { return Verdict::Handled };
         let why = Disconnect::LogonDenied;
         self.ended = Some(why);
         if !self.config.logon.quiet && !self.config.silent_disconnect {
-            self.write_refusal(now, (logon, text, why), out);
+            self.write_refusal(now, terms.is_proven, (text, why), out);
         }
         Verdict::Disconnect(why)
     }
@@ -111,14 +117,14 @@ impl Session {
     fn refuse_logon(
         &mut self,
         now: Now,
-        logon: &Message<'_>,
+        is_proven: bool,
         refusal: Refusal,
         out: &mut Outbox,
     ) -> Verdict {
         match refusal {
             Refusal::Spoken(why) if !self.config.logon.quiet => {
                 if !self.config.silent_disconnect {
-                    self.write_refusal(now, (logon, &why.to_string(), why), out);
+                    self.write_refusal(now, is_proven, (&why.to_string(), why), out);
                 }
                 Verdict::Disconnect(why)
             }
@@ -134,12 +140,12 @@ impl Session {
     fn write_refusal(
         &mut self,
         now: Now,
-        (logon, text, why): (&Message<'_>, &str, Disconnect),
+        is_proven: bool,
+        (text, why): (&str, Disconnect),
         out: &mut Outbox,
     ) {
-        let is_stranger = self.state == State::LogonAwaited
-            && !self.config.logon.count_refusals
-            && !self.proves_itself(logon);
+        let is_stranger =
+            self.state == State::LogonAwaited && !self.config.logon.count_refusals && !is_proven;
         let (next_num_out, entries) = (self.next_num_out, out.entries.len());
         self.write_logout(now, text, Some(why), out);
         if is_stranger {
@@ -169,7 +175,7 @@ impl Session {
         matches!(self.state, State::Active | State::LogoutSent)
     }
 
-    fn apply_reset(&mut self, terms: &mut Terms, out: &mut Outbox) {
+    fn apply_reset(&mut self, terms: &mut Offer, out: &mut Outbox) {
         let live = self.is_live();
         let unasked = terms.resets && !terms.answers_reset;
         if live && !unasked {
@@ -190,7 +196,7 @@ impl Session {
     /// A reset has crossed our Logout(5). The answer to one of ours counts as ever; theirs is taken
     /// and ends the connection, since nothing but the answer, which must not follow a Logout(5),
     /// could have our number 1.
-    fn reset_at_the_end(&mut self, terms: &Terms, out: &mut Outbox) -> Verdict {
+    fn reset_at_the_end(&mut self, terms: &Offer, out: &mut Outbox) -> Verdict {
         if terms.answers_reset {
             self.next_num_in = 2;
             self.gap.give_up();
@@ -204,7 +210,7 @@ impl Session {
     }
 
     /// What is wrong with the numbers of an otherwise good Logon(A).
-    fn number_problem(&mut self, terms: &Terms) -> Option<Disconnect> {
+    fn number_problem(&mut self, terms: &Offer) -> Option<Disconnect> {
         let (expected, received) = (self.next_num_in, terms.seq);
         let policy = self.config.numbers;
         let low = Disconnect::MsgSeqNumTooLow { expected, received };
@@ -226,7 +232,7 @@ impl Session {
         None
     }
 
-    fn log_on(&mut self, now: Now, terms: &Terms, out: &mut Outbox) -> Verdict {
+    fn log_on(&mut self, now: Now, terms: &Offer, out: &mut Outbox) -> Verdict {
         let was_live = self.is_live();
         let answers = match self.is_live() {
             true => !terms.answers_reset,
@@ -276,7 +282,7 @@ impl Session {
         }
     }
 
-    fn terms(&self, now: Now, message: &Message<'_>) -> Result<Terms, Refusal> {
+    fn terms(&self, now: Now, message: &Message<'_>) -> Result<Offer, Refusal> {
         let seq = message.msg_seq_num().map_err(|_| silent("MsgSeqNum(34) is missing"))?;
         if seq > MSG_SEQ_NUM_MAX {
             return Err(silent("MsgSeqNum(34) is too large"));
@@ -311,14 +317,18 @@ impl Session {
         // FIX Session: a reset makes NextExpectedMsgSeqNum(789) void.
         let next_expected = if resets { None } else { self.next_expected(message)? };
         let appl_ver_id = self.agreed_appl_ver_id(message)?;
+        let fixt = self.config.id.begin_string == BeginString::Fixt11;
+        let cstm_appl_ver_id = message.raw(tag::DEFAULT_CSTM_APPL_VER_ID).filter(|_| fixt);
         self.check_logon(message)?;
-        Ok(Terms {
+        Ok(Offer {
             seq,
             heart_bt_int_s,
             resets,
             answers_reset: resets && self.is_reset_answered(),
             unaware: false,
             appl_ver_id,
+            cstm_appl_ver_id: cstm_appl_ver_id.map(Into::into),
+            is_proven: self.proves_itself(message),
             message_bytes_max: message_bytes_max.unwrap_or(usize::MAX),
             next_expected,
         })

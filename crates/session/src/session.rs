@@ -11,6 +11,7 @@ use transfix_codec::{
 
 use crate::config::{ApplVerId, Config, Now, Role, SessionId};
 use crate::gap::Gap;
+use crate::offer::Offer;
 use crate::outbox::{Entry, Kind, Outbox, ResetCause};
 use crate::renumber::Numbering;
 use crate::reset::{ResetEvent, Resets};
@@ -42,6 +43,8 @@ pub struct Session {
     pub(crate) throttles: Throttles,
     /// Further fields of the next Logon(A), whole.
     pub(crate) logon_fields: Vec<u8>,
+    /// The Logon(A) that waits for the application's answer.
+    pub(crate) offer: Option<Offer>,
     /// DefaultApplVerID(1137) agreed in the Logon(A).
     pub(crate) appl_ver_id: Option<ApplVerId>,
     /// DefaultCstmApplVerID(1408) of the counterparty.
@@ -123,6 +126,7 @@ impl Session {
             writes_last_processed,
             comp_ids: comp_ids.into_bytes(),
             logon_fields: Vec::new(),
+            offer: None,
             appl_ver_id: config.default_appl_ver_id,
             cstm_appl_ver_id: None,
             timers: Timers::new(config.heart_bt_int_s, config.timing),
@@ -238,6 +242,7 @@ impl Session {
     pub fn connected(&mut self, now: Now, out: &mut Outbox) {
         self.timers.link_up(now, self.config.heart_bt_int_s);
         self.resets.begins_at_ns = None;
+        self.offer = None;
         self.ending = None;
         self.ended = None;
         self.was_active = false;
@@ -272,6 +277,7 @@ impl Session {
         self.lose_reset();
         self.transition(Event::LinkClosed);
         self.gap.clear();
+        self.offer = None;
         self.ending = None;
         out.clear();
         let policy = self.config.reset;

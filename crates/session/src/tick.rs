@@ -15,6 +15,8 @@ impl Session {
         let t = &self.timers;
         match self.state {
             State::Disconnected => None,
+            // The driver says how long the application may take to answer.
+            State::LogonAwaited | State::LogonSent if self.offer.is_some() => None,
             State::LogonAwaited | State::LogonSent => {
                 Some(t.logon_until(self.config.logon_timeout_ms))
             }

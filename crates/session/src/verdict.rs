@@ -19,6 +19,12 @@ pub enum Verdict {
     Throttled,
     /// Done; nothing for the application.
     Handled,
+    /// A good Logon(A): answer it by [`Session::accept_logon`] or [`Session::deny_logon`], when the
+    /// application has judged it. Until then give the session no other message.
+    ///
+    /// [`Session::accept_logon`]: crate::Session::accept_logon
+    /// [`Session::deny_logon`]: crate::Session::deny_logon
+    LogonOffered,
     /// A Logon(A) was accepted: the session is active from now on.
     LoggedOn,
     /// A Logon(A) with ResetSeqNumFlag(141)=Y was accepted on a live session: both numbers have

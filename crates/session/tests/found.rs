@@ -26,7 +26,10 @@ fn receive(session: &mut Session, out: &mut Outbox, msg_type: &str, fields: &[&s
     let bytes = frame(msg_type, fields);
     let mut index = FieldIndex::default();
     let message = Message::parse(&bytes, &mut index, CheckSumPolicy::Verify).unwrap();
-    session.receive(now(), &message, out)
+    match session.receive(now(), &message, out) {
+        Verdict::LogonOffered => session.accept_logon(now(), out),
+        verdict => verdict,
+    }
 }
 
 fn active(out: &mut Outbox) -> Session {

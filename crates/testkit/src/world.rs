@@ -112,6 +112,8 @@ struct World {
     sides: [Side; 2],
     net: net::Shared,
     connects_at: u64,
+    /// When the application answers the Logon(A) that waits for it.
+    answers_at: [Option<u64>; 2],
     acts_at: u64,
     /// Faults have ceased.
     resting: bool,
@@ -129,6 +131,7 @@ impl World {
             log.refuse_one_in = plan.refuse_one_in;
             log.decline_one_in = plan.decline_one_in;
             log.deny_one_in = plan.deny_one_in;
+            log.later_one_in = plan.later_one_in;
             log.text_bytes_max = plan.text_bytes_max;
             drop(log);
             let ends = net.clone();
@@ -157,6 +160,7 @@ impl World {
             sides,
             net,
             connects_at: SECOND,
+            answers_at: [None; 2],
             acts_at: 2 * SECOND,
             resting: false,
             summary: Summary::default(),
@@ -322,8 +326,12 @@ impl World {
         }
         let net = self.net.lock();
         for side in [0, 1] {
-            let deadline = self.sides[side].rig.look().next_deadline;
-            next = [net.readable_at(side), deadline].into_iter().flatten().fold(next, u64::min);
+            let seen = self.sides[side].rig.look();
+            let readable = net.readable_at(side).filter(|_| !seen.is_judging);
+            next = [readable, seen.next_deadline, self.answers_at[side]]
+                .into_iter()
+                .flatten()
+                .fold(next, u64::min);
         }
         assert!(next < u64::MAX, "nothing will ever happen");
         next
@@ -336,13 +344,17 @@ impl World {
             return true;
         }
         for side in [0, 1] {
+            if self.answers_later(side) {
+                return true;
+            }
             let seen = self.sides[side].rig.look();
             if !seen.is_up {
                 continue;
             }
             let (readable, room) = {
                 let net = self.net.lock();
-                (net.readable_at(side).is_some_and(|at| at <= self.now), net.room(side))
+                let arrived = net.readable_at(side).is_some_and(|at| at <= self.now);
+                (arrived && !seen.is_judging, net.room(side))
             };
             if readable || (room > 0 && seen.waits) {
                 let outcome = self.sides[side].turn(self.now);
@@ -356,6 +368,30 @@ impl World {
             }
         }
         false
+    }
+
+    /// The application answers a Logon(A) some time after it was asked. Returns whether it does so
+    /// now.
+    fn answers_later(&mut self, side: usize) -> bool {
+        if self.sides[side].app.lock().answer.is_none() {
+            self.answers_at[side] = None;
+            return false;
+        }
+        let at = *self.answers_at[side].get_or_insert_with(|| {
+            // The last one is too late.
+            self.now + [0, 1, 50, 3_000, 30_000][self.random.below(5)] * MS
+        });
+        if self.now < at {
+            return false;
+        }
+        self.say(|| format!("the application of side {side} answers the Logon(A)"));
+        self.sides[side].app.lock().give_answer();
+        self.answers_at[side] = None;
+        if self.sides[side].rig.look().is_up {
+            let outcome = self.sides[side].turn(self.now);
+            self.go_on(side, outcome);
+        }
+        true
     }
 
     /// The initiator connects. An acceptor that still has a connection does not take another one.
@@ -420,7 +456,7 @@ impl World {
         for side in &self.sides {
             side.disk.ail(None);
             let mut log = side.app.lock();
-            (log.decline_one_in, log.deny_one_in) = (0, 0);
+            (log.decline_one_in, log.deny_one_in, log.later_one_in) = (0, 0, 0);
         }
         self.net.lock().weather = Weather { capacity: self.plan.weather.capacity, ..Weather::FAIR };
         let (begun, bound) = (self.now, self.rest_max());

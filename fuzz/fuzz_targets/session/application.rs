@@ -5,8 +5,9 @@ use std::sync::{Arc, Mutex};
 
 use transfix::codec::raw;
 use transfix::{
-    Application, Body, BusinessReject, Direction, Disconnection, HeaderChange, LogonRefusal,
-    Message, Rejected, Resend, SendError, SessionId, SessionRef, Timestamp, Undone, tag,
+    Application, Body, BusinessReject, Direction, Disconnection, HeaderChange, LogonAttempt,
+    LogonRefusal, Message, Rejected, Resend, SendError, SessionId, SessionRef, Timestamp, Undone,
+    tag,
 };
 
 /// What the application does next: bytes of the input.
@@ -69,12 +70,21 @@ impl Application for Whimsical {
         }
     }
 
-    fn judge_logon(&mut self, logon: &Message<'_>, _: &SessionId) -> Result<(), LogonRefusal> {
+    fn judge_logon(
+        &mut self,
+        logon: &Message<'_>,
+        attempt: &mut LogonAttempt<'_>,
+    ) -> Result<(), LogonRefusal> {
         let value = any_value(logon, self.wish());
+        let refusal = LogonRefusal::new(String::from_utf8_lossy(&value).into_owned());
         match self.wish() % 8 {
-            0 => Err(LogonRefusal::new(String::from_utf8_lossy(&value).into_owned())),
-            _ => Ok(()),
+            0 => return Err(refusal),
+            1 => attempt.answer_later().refuse(refusal),
+            2 => attempt.answer_later().accept(),
+            3 => drop(attempt.answer_later()),
+            _ => {}
         }
+        Ok(())
     }
 
     fn fill_logon(&mut self, logon: &mut Body<'_>, _: &SessionId) {

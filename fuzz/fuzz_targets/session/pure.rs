@@ -181,6 +181,10 @@ impl Driver {
             Held::No => self.session.receive(self.now, &message, &mut self.out),
             Held::Yes => self.session.receive_held(self.now, &message, &mut self.out),
         };
+        let verdict = match verdict {
+            Verdict::LogonOffered => self.session.accept_logon(self.now, &mut self.out),
+            verdict => verdict,
+        };
         match verdict {
             Verdict::Deliver => {
                 let administrative = matches!(message.msg_type(), [b'0'..=b'5' | b'A']);

@@ -448,11 +448,31 @@ pub(super) const FAULTS: &[Fault] = &[
         name: "denied-and-logged-on",
         changes: &[(
             ENGINE,
-            "Err(self.session.deny_logon(now, logon, &refusal.text, &mut self.out))",
-            "Ok(())",
+            "self.session.deny_logon(now, &refusal.text, &mut self.out)\n            }",
+            "self.session.accept_logon(now, &mut self.out)\n            }",
         )],
         kind: "applications",
         worlds: 500,
+    },
+    Fault {
+        name: "logon-before-its-answer",
+        changes: &[(
+            ENGINE,
+            "Err(TryRecvError::Empty) => return false,",
+            "Err(TryRecvError::Empty) => *self = Self::Answered(Ok(())),",
+        )],
+        kind: "applications",
+        worlds: 500,
+    },
+    Fault {
+        name: "logon-offered-and-forgotten",
+        changes: &[(
+            ENGINE,
+            "|| (core.is_judging() && !waits);",
+            "|| (core.is_judging() && !waits && core.options.limits.message_bytes_max == 0);",
+        )],
+        kind: "applications",
+        worlds: 2_000,
     },
     Fault {
         name: "throttled-before-its-turn",

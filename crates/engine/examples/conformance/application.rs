@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 
 use transfix::{
-    Application, BeginString, Body, BusinessReject, LogonRefusal, Message, SessionId, SessionRef,
-    Tag, tag,
+    Application, BeginString, Body, BusinessReject, LogonAttempt, LogonRefusal, Message, SessionId,
+    SessionRef, Tag, tag,
 };
 
 const HEADLINE: Tag = Tag(148);
@@ -40,7 +40,11 @@ impl Echo {
 }
 
 impl Application for Echo {
-    fn judge_logon(&mut self, logon: &Message<'_>, _: &SessionId) -> Result<(), LogonRefusal> {
+    fn judge_logon(
+        &mut self,
+        logon: &Message<'_>,
+        _: &mut LogonAttempt<'_>,
+    ) -> Result<(), LogonRefusal> {
         match logon.uint(tag::DEFAULT_APPL_VER_ID) {
             Ok(version) if !(7..=self.appl_ver_id_max).contains(&version) => {
                 Err(LogonRefusal::new("DefaultApplVerID(1137) is not served here"))

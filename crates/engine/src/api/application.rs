@@ -4,6 +4,7 @@ use transfix_codec::{Body, Message};
 use transfix_session::{Disconnect, HeaderChange, Now, SendError, Session, SessionId};
 
 use crate::api::handle::SessionHandle;
+use crate::api::logon::LogonAttempt;
 use crate::drive::registry::Registry;
 use crate::link::answers::{BusinessReject, Direction, LogonRefusal, Resend};
 use crate::link::callbacks::Access;
@@ -34,10 +35,17 @@ pub trait Application: Send {
     /// Username(553), Password(554) and NewPassword(925). Called before any answer, once for each
     /// Logon(A).
     ///
+    /// The thread that calls drives other sessions too. Where a database or a directory has to be
+    /// asked, take [`LogonAttempt::answer_later`], and give the answer from another thread.
+    ///
     /// # Errors
     /// A [`LogonRefusal`] is answered by Logout(5), and the connection is closed.
-    fn judge_logon(&mut self, logon: &Message<'_>, id: &SessionId) -> Result<(), LogonRefusal> {
-        let _ = (logon, id);
+    fn judge_logon(
+        &mut self,
+        logon: &Message<'_>,
+        attempt: &mut LogonAttempt<'_>,
+    ) -> Result<(), LogonRefusal> {
+        let _ = (logon, attempt);
         Ok(())
     }
 

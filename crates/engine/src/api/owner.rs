@@ -7,9 +7,11 @@ use transfix_session::{BeginString, SendError, SessionId};
 
 use crate::api::application::{Application, SessionRef};
 use crate::api::handle::SessionHandle;
+use crate::api::logon::LogonAttempt;
 use crate::drive::registry::Registry;
-use crate::link::answers::{BusinessReject, Direction, LogonRefusal, Resend};
+use crate::link::answers::{BusinessReject, Direction, Resend};
 use crate::link::callbacks::{Access, Callbacks};
+use crate::link::judging::Judgement;
 use crate::link::told::{Disconnection, Rejected, Undone};
 
 /// An application, and the sessions that it can find from its callbacks.
@@ -45,8 +47,13 @@ impl Callbacks for Owner {
         self.call(access, |application, session| application.on_message(message, session))
     }
 
-    fn judge_logon(&mut self, logon: &Message<'_>, id: &SessionId) -> Result<(), LogonRefusal> {
-        self.application.judge_logon(logon, id)
+    fn judge_logon(&mut self, logon: &Message<'_>, id: &SessionId) -> Judgement {
+        let mut attempt = LogonAttempt::new(id, &self.sessions);
+        let judged = self.application.judge_logon(logon, &mut attempt);
+        match (judged, attempt.into_later()) {
+            (Ok(()), Some(answer)) => Judgement::Later(answer),
+            (judged, _) => Judgement::Now(judged),
+        }
     }
 
     fn fill_logon(&mut self, logon: &mut Body<'_>, id: &SessionId) {

@@ -15,7 +15,7 @@ use std::time::Duration;
 use tracing::field::DisplayValue;
 use transfix_codec::shown::Shown;
 use transfix_codec::{CheckSumPolicy, FieldIndex, Frame, Limits, Message, frame, raw, tag};
-use transfix_session::BeginString;
+use transfix_session::{BeginString, Offer};
 use transfix_transport::{Events, Interest, Poll, Stream, TcpStream, Token, Waker};
 
 use crate::clock;
@@ -26,6 +26,7 @@ use crate::drive::stranger_lines::Lines;
 use crate::drive::template::{Creator, Maker};
 use crate::drive::waiting_room::{RoomLimits, Waiting, WaitingRoom};
 use crate::drive::worker::{Command, Knock, Mailbox};
+use crate::link::Arrival;
 use crate::link::refusal::Refusal;
 use crate::observe::repeats::tell;
 
@@ -273,7 +274,7 @@ impl Acceptor {
         self.index = index;
         match (found, named) {
             (Found::Session(mailbox, slot, knock), _) => {
-                self.hand_over(waiting, &mailbox, slot, knock);
+                self.hand_over((waiting, None), &mailbox, slot, knock);
             }
             (Found::Busy, _) => {
                 let why = "closed: there is one already, which has not been looked at yet";
@@ -322,11 +323,17 @@ impl Acceptor {
         }
     }
 
-    fn hand_over(&self, mut waiting: Waiting, mailbox: &Mailbox, slot: usize, knock: Knock) {
+    fn hand_over(
+        &self,
+        (mut waiting, offer): (Waiting, Option<Offer>),
+        mailbox: &Mailbox,
+        slot: usize,
+        knock: Knock,
+    ) {
         // One that was judged is not registered any more.
         let _ = waiting.stream.deregister(self.poll.registry());
-        let (stream, read) = (Box::new(waiting.stream), waiting.read);
-        mailbox.post(Command::Attach { slot, stream, read, knock });
+        let arrival = Arrival { stream: Box::new(waiting.stream), read: waiting.read, offer };
+        mailbox.post(Command::Attach { slot, arrival, knock });
     }
 
     /// Whose Logon(A) it is: the session whose SubIDs fit best, of equals one, or a new one.
@@ -375,10 +382,10 @@ impl Acceptor {
         let Answer { ticket, made } = answer;
         let key = self.making.remove(&ticket);
         match (made, self.judged.remove(&ticket)) {
-            (Ok(shared), Some(Judged { waiting, key, .. })) => {
+            (Ok((shared, offer)), Some(Judged { waiting, key, .. })) => {
                 let Some(to) = self.creator.place(shared, ticket) else { return };
                 if let Some(knock) = Knock::at(&to.waits) {
-                    self.hand_over(waiting, &to.mailbox, to.slot, knock);
+                    self.hand_over((waiting, Some(offer)), &to.mailbox, to.slot, knock);
                 }
                 self.sessions.insert(key, vec![to]);
             }

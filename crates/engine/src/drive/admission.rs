@@ -13,6 +13,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
+use transfix_session::Offer;
 use transfix_transport::Waker;
 
 use crate::drive::shared::Shared;
@@ -26,7 +27,8 @@ const THREADS_MAX: usize = 64;
 pub(crate) struct Answer {
     /// Which one.
     pub(crate) ticket: u64,
-    pub(crate) made: Result<Shared, Refusal>,
+    /// The session, and its first Logon(A), which is accepted.
+    pub(crate) made: Result<(Shared, Offer), Refusal>,
 }
 
 /// Candidates that wait for a thread, and how many threads run.

@@ -73,9 +73,4 @@ impl Shared {
     pub(crate) fn with_core<T>(&self, call: impl FnOnce(&mut Core) -> T) -> T {
         call(&mut self.lock().core)
     }
-
-    /// Takes a session apart that nobody else has yet.
-    pub(crate) fn into_core(self) -> Core {
-        self.link.into_inner().unwrap_or_else(PoisonError::into_inner).core
-    }
 }

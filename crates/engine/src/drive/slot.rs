@@ -12,7 +12,7 @@ use transfix_transport::{Connecting, Interest, Registry, SocketOptions, Stream, 
 use crate::clock;
 use crate::drive::reopening::Reopening;
 use crate::drive::shared::Shared;
-use crate::link::{Down, Link, Turn};
+use crate::link::{Arrival, Down, Link, Turn};
 use crate::schedule::Interval;
 use crate::settings::{AfterPanic, Offline};
 
@@ -301,8 +301,7 @@ impl Slot {
     pub(crate) fn attach(
         &mut self,
         now: Now,
-        mut stream: Box<dyn Stream>,
-        read: &[u8],
+        mut arrival: Arrival,
         registry: Option<(&Registry, Token)>,
     ) -> Result<(), Down> {
         if self.failed {
@@ -327,10 +326,10 @@ impl Slot {
         }
         if let Some((registry, token)) = registry {
             let interest = Interest::READABLE | Interest::WRITABLE;
-            stream.register(registry, token, interest).map_err(Down::Io)?;
+            arrival.stream.register(registry, token, interest).map_err(Down::Io)?;
         }
         let logons = link.core.published.counters.logons.get();
-        let attached = link.attach(now, stream, read);
+        let attached = link.attach(now, arrival);
         drop(link);
         self.logons = logons;
         self.up = true;
@@ -398,7 +397,7 @@ impl Slot {
                 let mut stream: Box<dyn Stream> = Box::new(stream);
                 // From here on the link registers it, for reading too, if it is to wait at all.
                 stream.deregister(registry).map_err(Down::Io)?;
-                self.attach(now, stream, &[], waits.then_some((registry, token)))?;
+                self.attach(now, Arrival::fresh(stream), waits.then_some((registry, token)))?;
                 if let Some(dial) = self.dial.as_mut().filter(|_| !self.up) {
                     // Not wanted any more: logged out while the connection was under way.
                     dial.state = ConnectorState::At(now.monotonic_ns + dial.interval_ns);

@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use transfix_session::SessionId;
+use transfix_session::{Offer, SessionId};
 
 use crate::drive::destination::{Destination, Key};
 use crate::drive::registry::Registry;
@@ -23,11 +23,9 @@ use crate::settings::{SessionSettings, check};
 /// Says which application a counterparty gets that no settings name; `None` to send it away.
 pub(crate) type Admit = Box<dyn Fn(&SessionId) -> Option<Box<dyn Callbacks>> + Send + Sync>;
 
-/// Lets the application judge a Logon(A) before anything is made for it.
+/// Lets session layer and application judge a Logon(A) before anything is made for it.
 pub(crate) type Judge = Box<
-    dyn Fn(&SessionSettings, Box<dyn Callbacks>, &[u8]) -> Result<Box<dyn Callbacks>, Refusal>
-        + Send
-        + Sync,
+    dyn Fn(&SessionSettings, &mut dyn Callbacks, &[u8]) -> Result<Offer, Refusal> + Send + Sync,
 >;
 
 /// Opens a session.
@@ -52,23 +50,22 @@ pub(crate) struct Maker {
 }
 
 impl Maker {
-    /// Makes the session, if the application wants it and `is_over` does not forbid it.
+    /// Makes the session, if the application wants it and `is_over` does not forbid it. Its
+    /// Logon(A) is accepted then, and not judged once more.
     pub(crate) fn make(
         &self,
         candidate: Candidate,
         is_over: impl Fn() -> bool,
-    ) -> Result<Shared, Refusal> {
+    ) -> Result<(Shared, Offer), Refusal> {
         let Candidate { settings, logon } = candidate;
         let application = (self.admit)(&settings.id());
-        let application = application.ok_or_else(|| Refusal::silent("not admitted"))?;
-        let application = (self.judge)(&settings, application, &logon)?;
+        let mut application = application.ok_or_else(|| Refusal::silent("not admitted"))?;
+        let offer = (self.judge)(&settings, &mut *application, &logon)?;
         if is_over() {
             return Err(Refusal::silent("the engine ends"));
         }
         let shared = (self.open)(&settings, application);
-        let shared = shared.map_err(|error| Refusal::not_made(&error))?;
-        shared.with_core(|core| core.judged = logon);
-        Ok(shared)
+        shared.map(|shared| (shared, offer)).map_err(|error| Refusal::not_made(&error))
     }
 }
 

@@ -13,12 +13,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use transfix_session::{Disconnect, Now};
-use transfix_transport::{Events, Poll, Registry, Stream, Token, Waker};
+use transfix_transport::{Events, Poll, Registry, Token, Waker};
 
 use crate::clock;
 use crate::drive::deadlines::Deadlines;
 use crate::drive::slot::{SessionOutcome, Slot};
-use crate::link::{Down, Turn};
+use crate::link::{Arrival, Down, Turn};
 use crate::settings::Offline;
 
 const WAKE: Token = Token(usize::MAX);
@@ -31,8 +31,8 @@ const TICK_NS: u64 = 1_000_000;
 
 /// What other threads ask of a worker.
 pub(crate) enum Command {
-    /// A connection for the session in this slot, and what was read from it already.
-    Attach { slot: usize, stream: Box<dyn Stream>, read: Vec<u8>, knock: Knock },
+    /// A connection for the session in this slot.
+    Attach { slot: usize, arrival: Arrival, knock: Knock },
     /// One more session, in the next slot.
     Add(Box<Slot>),
     /// Log out everywhere and end, at this moment of the monotonic clock at the latest.
@@ -436,12 +436,12 @@ impl Worker {
         self.orders.extend(self.mailbox.take());
         while let Some(command) = self.orders.pop_front() {
             match command {
-                Command::Attach { slot, stream, read, knock } => {
+                Command::Attach { slot, arrival, knock } => {
                     drop(knock);
                     let now = clock::now();
                     let registry = (!self.spins).then(|| (self.poll.registry(), Token(slot)));
                     let was_up = self.slots[slot].up;
-                    let attach = |slot: &mut Slot| slot.attach(now, stream, &read, registry);
+                    let attach = |slot: &mut Slot| slot.attach(now, arrival, registry);
                     match guarded(&mut self.slots[slot], attach) {
                         // It was refused, and the line about it may be left out and told later.
                         Ok(()) if was_up => self.note_deadline(slot),

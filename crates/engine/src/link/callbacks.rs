@@ -5,7 +5,8 @@ use transfix_session::{
     BeginString, Disconnect, HeaderChange, Now, Outbox, SendError, Session, SessionId,
 };
 
-use crate::link::answers::{BusinessReject, Direction, LogonRefusal, Resend};
+use crate::link::answers::{BusinessReject, Direction, Resend};
+use crate::link::judging::Judgement;
 use crate::link::told::{Disconnection, Rejected, Undone};
 
 /// The owner of one session. The methods are those of [`Application`](crate::Application), which
@@ -16,7 +17,7 @@ pub(crate) trait Callbacks: Send {
         message: &Message<'_>,
         access: Access<'_>,
     ) -> Result<(), BusinessReject>;
-    fn judge_logon(&mut self, logon: &Message<'_>, id: &SessionId) -> Result<(), LogonRefusal>;
+    fn judge_logon(&mut self, logon: &Message<'_>, id: &SessionId) -> Judgement;
     fn fill_logon(&mut self, logon: &mut Body<'_>, id: &SessionId);
     fn on_logon(&mut self, access: Access<'_>);
     fn on_reset(&mut self, access: Access<'_>);

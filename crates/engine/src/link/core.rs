@@ -8,13 +8,12 @@ mod send;
 mod store;
 mod write;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use transfix_codec::frame::{self, SearchBudget};
 use transfix_codec::{CheckSumPolicy, FieldIndex, Garbled, Limits, Message, Tag};
 use transfix_session::{
-    Checks, Config, Disconnect, Now, Outbox, Remark, Role, Session, SessionId, State, Verdict,
+    Config, Disconnect, Now, Offer, Outbox, Remark, Role, Session, SessionId, State, Verdict,
     check_msg_type,
 };
 use transfix_store::Store;
@@ -26,15 +25,15 @@ use crate::link::down::Down;
 use crate::link::events::Events;
 use crate::link::inbox::Inbox;
 use crate::link::journal::{Journal, Keeps};
+use crate::link::judging::Judging;
 use crate::link::outgoing::{Outgoing, OutgoingOptions};
 use crate::link::queue::{SendQueue, is_bulky};
 use crate::link::replay::Replay;
-use crate::link::rule_book::RuleBook;
+use crate::link::rule_book::SessionRules;
 use crate::link::told::Disconnection;
 use crate::observe::protocol_log::Tap;
 use crate::observe::published::Published;
 use crate::schedule::Hours;
-use crate::settings::dictionary_source::DictionarySource;
 use crate::settings::{GarbledPolicy, Unavailable};
 
 /// Answers of the session layer that may wait beyond the limit of applications.
@@ -60,11 +59,8 @@ pub(crate) struct LinkOptions {
     pub(crate) unavailable: Unavailable,
     /// Whether messages for third parties are passed on.
     pub(crate) routes: bool,
-    /// Whether messages are validated; `dictionary` stands in for the standard one.
-    pub(crate) checks: Checks,
-    pub(crate) dictionary: Option<DictionarySource>,
-    /// See [`crate::SessionSettings::appl_versions`].
-    pub(crate) appl_versions: BTreeMap<String, DictionarySource>,
+    /// How long the application may take to answer a Logon(A).
+    pub(crate) logon_answer_ms: u32,
     /// Data fields that these dictionaries define, each after its Length field.
     pub(crate) data_fields: Vec<(Tag, Tag)>,
 }
@@ -88,7 +84,7 @@ pub(crate) struct Core {
     pub(crate) outgoing: Outgoing,
     pub(crate) delivery: Delivery,
     pub(crate) events: Events,
-    rule_book: Arc<RuleBook>,
+    rules: SessionRules,
     replay: Replay,
     /// Of messages that were kept as bytes.
     held_index: FieldIndex,
@@ -98,8 +94,7 @@ pub(crate) struct Core {
     shown: usize,
     /// The connection is to end for this reason: the application or an operator wants it.
     pub(crate) cut: Option<Disconnect>,
-    /// A Logon(A) that the application has judged already, before this session was made.
-    pub(crate) judged: Vec<u8>,
+    judging: Judging,
     /// The number expected before the message that is being handled.
     expected: u64,
     /// Text(58) of the counterparty's Logout(5) in this connection.
@@ -118,7 +113,7 @@ impl Core {
         config: Config,
         store: Box<dyn Store>,
         application: Box<dyn Callbacks>,
-        rule_book: Arc<RuleBook>,
+        rules: SessionRules,
         options: LinkOptions,
     ) -> Self {
         let id = config.id.clone();
@@ -136,10 +131,10 @@ impl Core {
             options,
             published: Arc::default(),
             log: None,
-            rule_book,
+            rules,
             shown: 0,
             cut: None,
-            judged: Vec::new(),
+            judging: Judging::default(),
             expected: 0,
             logout_text: None,
             trim_at_ns: None,
@@ -214,9 +209,11 @@ impl Core {
         }
     }
 
-    /// A link is up.
-    pub(crate) fn connected(&mut self, now: Now) -> Result<(), Down> {
+    /// A link is up. `offer`: its Logon(A) was judged already, and accepted, before this session
+    /// was made.
+    pub(crate) fn connected(&mut self, now: Now, offer: Option<Offer>) -> Result<(), Down> {
         self.logout_text = None;
+        self.judging = Judging::default();
         // An acceptor does so when it has found the Logon(A) good: what a stranger begins must not
         // take the store from the process that has it.
         if !self.options.refresh_on_logon {
@@ -228,6 +225,10 @@ impl Core {
             self.fill_logon(now);
         }
         self.session.connected(now, &mut self.out);
+        if let Some(offer) = offer {
+            self.session.set_offer(offer);
+            self.judging = Judging::Answered(Ok(()));
+        }
         Ok(())
     }
 
@@ -288,6 +289,8 @@ impl Core {
             self.heed(now, message, verdict);
         }
         match verdict {
+            // The turn looks at it again when the application has answered.
+            Verdict::LogonOffered => {}
             Verdict::Deliver => self.deliver(now, message, Handling::Offer)?,
             Verdict::Throttled => self.deliver(now, message, Handling::Reject)?,
             Verdict::Held => {}
@@ -359,13 +362,22 @@ impl Core {
     pub(crate) fn next_deadline(&self) -> Option<u64> {
         let session = self.session.next_deadline();
         let (offers, tells) = (self.delivery.deadline(), self.events.deadline());
-        let others = [self.outgoing.pause_until_ns(), offers, self.trim_at_ns, tells];
+        let others = [
+            self.outgoing.pause_until_ns(),
+            offers,
+            self.trim_at_ns,
+            tells,
+            self.judging.deadline(),
+        ];
         session.into_iter().chain(others.into_iter().flatten()).min()
     }
 
     /// Does what is due, with at most `left` messages of the application.
     pub(crate) fn tick(&mut self, now: Now, left: &mut u32) -> Result<(), Down> {
         self.events.tell_untold(now);
+        if self.judging.give_up(now.monotonic_ns) {
+            self.events.logon_unanswered(now);
+        }
         self.offer_again(now, left)?;
         match self.session.tick(now, &mut self.out) {
             Verdict::Disconnect(reason) => Err(Down::Session(reason)),

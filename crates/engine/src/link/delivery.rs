@@ -66,11 +66,6 @@ impl Delivery {
         Self { application, wants_wire, policy, postponed, bytes: 0, offers: 0, at_ns: 0 }
     }
 
-    /// Takes the application back.
-    pub(super) fn into_application(self) -> Box<dyn Callbacks> {
-        self.application
-    }
-
     pub(super) fn application(&mut self) -> &mut dyn Callbacks {
         &mut *self.application
     }

@@ -55,6 +55,10 @@ impl Events {
         line!(self, now, Refused, warn, why = %why, "Logon(A) refused");
     }
 
+    pub(super) fn logon_unanswered(&mut self, now: Now) {
+        line!(self, now, Refused, error, "the application has not judged a Logon(A) in time");
+    }
+
     /// Another connection of this session was closed.
     pub(super) fn connection_refused(&mut self, now: Now, why: &str) {
         line!(self, now, Refused, warn, why, "refused a connection");
@@ -193,10 +197,5 @@ impl Events {
         for (what, left_out) in counts {
             tracing::warn!(session = %self.id, left_out, what, "lines were left out");
         }
-    }
-
-    /// Lets no line be written for a while.
-    pub(super) fn fall_silent(&mut self, now: Now) {
-        self.repeats.fall_silent(now.monotonic_ns);
     }
 }

@@ -1,11 +1,11 @@
 //! The validation rules of each version, compiled once and shared by all sessions.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use transfix_codec::validate::Rules;
 use transfix_dictionary::{STANDARD, standard};
-use transfix_session::{ApplVerId, BeginString};
+use transfix_session::{ApplVerId, BeginString, Checks, Session};
 
 use crate::settings::dictionary_source::DictionarySource;
 
@@ -56,6 +56,37 @@ impl RuleBook {
         let known = (Arc::new(rules), name);
         compiled.insert(key, known.clone());
         Ok(known)
+    }
+}
+
+/// The rules by which the messages of one session are judged.
+pub(crate) struct SessionRules {
+    pub(crate) book: Arc<RuleBook>,
+    pub(crate) checks: Checks,
+    /// Stands in for the standard dictionary.
+    pub(crate) dictionary: Option<DictionarySource>,
+    /// See [`crate::SessionSettings::appl_versions`].
+    pub(crate) appl_versions: BTreeMap<String, DictionarySource>,
+}
+
+impl SessionRules {
+    /// Lets the session judge by the rules of this application version, and messages that name
+    /// another one by that.
+    pub(crate) fn apply(
+        &self,
+        session: &mut Session,
+        version: Option<ApplVerId>,
+    ) -> Result<(), String> {
+        let begin_string = session.config().id.begin_string;
+        let own = self.book.rules(begin_string, version, self.dictionary.as_ref())?;
+        let others = self.appl_versions.iter().map(|(version, source)| {
+            let rules = self.book.rules(begin_string, None, Some(source))?;
+            Ok((version.as_bytes().into(), rules))
+        });
+        let others = others.collect::<Result<Vec<_>, String>>()?;
+        session.set_rules(Some(own), self.checks);
+        session.set_version_rules(others);
+        Ok(())
     }
 }
 

@@ -188,14 +188,6 @@ impl Repeats {
     pub(crate) const fn deadline(&self) -> Option<u64> {
         self.untold_at_ns
     }
-}
-
-impl Repeats {
-    /// Lets no line be written for a while.
-    pub(crate) fn fall_silent(&mut self, now_ns: u64) {
-        self.lines = [Lines { written: AT_ONCE, since_ns: now_ns, left_out: 0 }; Cause::COUNT];
-        self.untold_at_ns = None;
-    }
 
     /// Whether no line was left out, and all lines were written so long ago that none counts now.
     pub(crate) fn is_quiet(&mut self, now_ns: u64) -> bool {

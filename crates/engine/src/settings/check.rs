@@ -153,6 +153,7 @@ fn ranges(session: &SessionSettings) -> Result<(), String> {
         ("turn_messages_max", session.turn_messages_max as usize, 1),
         ("segment_bytes", session.segment_bytes, 16 << 10),
         ("logon_timeout_ms", session.logon_timeout_ms as usize, 1),
+        ("logon_answer_ms", session.logon_answer_ms as usize, 1),
         ("logout_timeout_ms", session.logout_timeout_ms as usize, 1),
         ("reconnect_interval_ms", session.reconnect_interval_ms as usize, 1),
         ("timing.test_requests_max", timing.test_requests_max as usize, 1),

@@ -12,7 +12,7 @@ use crate::assemble::open;
 use crate::drive::registry::Registry;
 use crate::drive::shared::Shared;
 use crate::error::EngineError;
-use crate::link::{Down, Turn};
+use crate::link::{Arrival, Down, Turn};
 use crate::settings::SessionSettings;
 
 /// Bytes that the in-memory connection holds in each direction.
@@ -39,7 +39,7 @@ impl Probe {
         let shared = open(settings, Owner::of(application, &registry), &registry)?;
         let (ours, peer) = pipe(PIPE_BYTES);
         let mut link = shared.lock();
-        let attached = link.attach(now, Box::new(ours), &[]);
+        let attached = link.attach(now, Arrival::fresh(Box::new(ours)));
         assert!(attached.is_ok(), "a connection in memory cannot fail");
         drop(link);
         Ok(Self { shared, peer })

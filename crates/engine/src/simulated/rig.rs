@@ -17,7 +17,7 @@ use crate::assemble::{Parts, assemble};
 use crate::drive::registry::Registry;
 use crate::drive::slot::Slot;
 use crate::link::sent::Sent;
-use crate::link::{Down, Link};
+use crate::link::{Arrival, Down, Link};
 use crate::observe::counters::Counters;
 use crate::schedule::{Hours, Schedule};
 use crate::settings::SessionSettings;
@@ -64,7 +64,9 @@ pub struct Seen {
     pub next_deadline: Option<u64>,
     /// Whether there is a connection.
     pub is_up: bool,
-    /// Whether something waits to be written.
+    /// Whether its application judges a Logon(A), and nothing is read until it has answered.
+    pub is_judging: bool,
+    /// Whether something waits to be written, or the answer to a Logon(A) to be carried out.
     pub waits: bool,
     /// Bytes of new messages that wait to be written.
     pub waiting_bytes: usize,
@@ -116,7 +118,8 @@ impl Rig {
     pub fn look(&self) -> Seen {
         // Without a connection it is the worker that looks at the slot.
         let next_deadline = if self.slot.up { self.slot.deadline() } else { None };
-        let link = self.link();
+        let mut link = self.link();
+        let has_answer = link.core.is_judging() && link.core.hears_answer();
         let session = &link.core.session;
         Seen {
             state: session.state(),
@@ -125,7 +128,8 @@ impl Rig {
             kept_numbers: link.core.kept_numbers(),
             next_deadline,
             is_up: link.is_up(),
-            waits: link.core.waits(),
+            is_judging: link.core.is_judging() && !has_answer,
+            waits: link.core.waits() || has_answer,
             waiting_bytes: link.core.out.bytes().len(),
             queued_bytes: link.core.outgoing.bytes(&self.slot.shared.queue),
             held: session.held(),
@@ -138,7 +142,7 @@ impl Rig {
     /// # Errors
     /// [`Ended`], as all steps: the link must be closed.
     pub fn attach(&mut self, now: Now, stream: Box<dyn Stream>) -> Result<(), Ended> {
-        Ok(self.slot.attach(now, stream, &[], None)?)
+        Ok(self.slot.attach(now, Arrival::fresh(stream), None)?)
     }
 
     /// One turn: at most one read, one commit, and the writes that the stream takes. Answers

@@ -26,6 +26,7 @@ pub(super) const OF_THE_ENGINE: &[(&str, &str, &str)] = &[
         "engine/src/drive/network.rs",
         "a_store_on_the_network_is_refused_unless_it_is_allowed",
     ),
+    ("logon_answer_ms", LATER, "an_answer_that_does_not_come_in_time_is_a_refusal"),
     ("keep_inbound", SWITCHES, "messages_received_are_kept_if_wanted"),
     ("refresh_on_logon", OWN_STORE, "a_session_goes_on_where_another_process_has_left_the_store"),
     ("queue_expires_s", QUEUE, "what_has_waited_too_long_comes_back_also_to_a_later_process"),
@@ -93,6 +94,7 @@ pub(super) const OF_THE_ENGINE: &[(&str, &str, &str)] = &[
 ];
 
 const STRANGERS: &str = "engine/tests/strangers/main.rs";
+const LATER: &str = "engine/tests/switches/later.rs";
 const TURNS: &str = "engine/tests/switches/turns.rs";
 const SLOT: &str = "engine/src/drive/slot/tests.rs";
 const TOLD: &str = "engine/tests/switches/told.rs";

@@ -15,8 +15,8 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use transfix::codec::shown::is_hidden;
 use transfix::{
     Application, BeginString, BusinessReject, Durability, Engine, EngineSettings, LogSettings,
-    LogonRefusal, Message, Offline, Role, SendError, SessionId, SessionRef, SessionSettings,
-    Settings, ThreadLost, Unsent, tag,
+    LogonAttempt, LogonRefusal, Message, Offline, Role, SendError, SessionId, SessionRef,
+    SessionSettings, Settings, ThreadLost, Unsent, tag,
 };
 use transfix_testkit::temp::TempDir;
 
@@ -132,7 +132,11 @@ impl Application for Fragile {
         Ok(())
     }
 
-    fn judge_logon(&mut self, logon: &Message<'_>, _: &SessionId) -> Result<(), LogonRefusal> {
+    fn judge_logon(
+        &mut self,
+        logon: &Message<'_>,
+        _: &mut LogonAttempt<'_>,
+    ) -> Result<(), LogonRefusal> {
         assert!(logon.raw(tag::PASSWORD).is_none(), "a bug of the application");
         Ok(())
     }

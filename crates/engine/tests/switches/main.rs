@@ -4,6 +4,7 @@
 mod delivery;
 mod failing;
 mod handles;
+mod later;
 mod memory;
 mod outgoing;
 mod own_store;
@@ -20,7 +21,8 @@ use std::time::Duration;
 use transfix::store::journal;
 use transfix::{
     Application, BeginString, Body, BusinessReject, Durability, Engine, GarbledPolicy,
-    LogonRefusal, Message, Role, SessionId, SessionRef, SessionSettings, Settings, tag,
+    LogonAttempt, LogonRefusal, Message, Role, SessionId, SessionRef, SessionSettings, Settings,
+    tag,
 };
 use transfix_testkit::temp::TempDir;
 use wire::Wire;
@@ -139,7 +141,11 @@ impl Application for Doorkeeper {
         Err(BusinessReject::unsupported())
     }
 
-    fn judge_logon(&mut self, logon: &Message<'_>, _: &SessionId) -> Result<(), LogonRefusal> {
+    fn judge_logon(
+        &mut self,
+        logon: &Message<'_>,
+        _: &mut LogonAttempt<'_>,
+    ) -> Result<(), LogonRefusal> {
         match logon.raw(tag::PASSWORD) {
             Some(b"sesame") => Ok(()),
             _ => Err(LogonRefusal::new("who are you?")),

@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 use plain::PlainStore;
 use transfix::store::{Record, Store, StoreError};
 use transfix::{
-    Application, BeginString, BusinessReject, Engine, EngineError, LogonRefusal, Message,
-    SessionId, SessionRef, SessionSettings, Settings,
+    Application, BeginString, BusinessReject, Engine, EngineError, LogonAttempt, LogonRefusal,
+    Message, SessionRef, SessionSettings, Settings,
 };
 use transfix_testkit::laws::{lasting_store_laws, store_laws};
 use transfix_testkit::temp::TempDir;
@@ -115,7 +115,12 @@ impl Application for Choosy {
         Echo.on_message(message, session)
     }
 
-    fn judge_logon(&mut self, _: &Message<'_>, id: &SessionId) -> Result<(), LogonRefusal> {
+    fn judge_logon(
+        &mut self,
+        _: &Message<'_>,
+        attempt: &mut LogonAttempt<'_>,
+    ) -> Result<(), LogonRefusal> {
+        let id = attempt.id();
         match &*id.target_comp_id {
             "FRIEND" => Ok(()),
             _ => Err(LogonRefusal::new("who are you?")),

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use transfix::{
-    Application, BeginString, BusinessReject, Durability, Engine, LogonRefusal, Message, SessionId,
-    SessionRef, SessionSettings, Settings, tag,
+    Application, BeginString, BusinessReject, Durability, Engine, LogonAttempt, LogonRefusal,
+    Message, SessionId, SessionRef, SessionSettings, Settings, tag,
 };
 use transfix_testkit::temp::TempDir;
 
@@ -99,7 +99,11 @@ impl Application for Doorkeeper {
         Echo.on_message(message, session)
     }
 
-    fn judge_logon(&mut self, logon: &Message<'_>, _: &SessionId) -> Result<(), LogonRefusal> {
+    fn judge_logon(
+        &mut self,
+        logon: &Message<'_>,
+        _: &mut LogonAttempt<'_>,
+    ) -> Result<(), LogonRefusal> {
         self.0.fetch_add(1, Ordering::Relaxed);
         match logon.raw(tag::PASSWORD) {
             Some(b"sesame") => Ok(()),

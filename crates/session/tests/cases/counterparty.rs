@@ -96,9 +96,8 @@ impl World {
     /// The application refuses a Logon(A).
     pub(crate) fn deny(&mut self, logon: &str, text: &str) -> Verdict {
         let bytes = self.frame(logon);
-        let mut index = FieldIndex::default();
-        let message = Message::parse(&bytes, &mut index, CheckSumPolicy::Verify).unwrap();
-        self.session.deny_logon(self.now, &message, text, &mut self.out)
+        assert_eq!(self.offer_bytes(&bytes), Verdict::LogonOffered);
+        self.session.deny_logon(self.now, text, &mut self.out)
     }
 
     /// The same where the verdict does not matter.
@@ -106,7 +105,15 @@ impl World {
         let _ = self.receive(line);
     }
 
+    /// Receives a message; the application accepts a Logon(A).
     pub(crate) fn receive_bytes(&mut self, bytes: &[u8]) -> Verdict {
+        match self.offer_bytes(bytes) {
+            Verdict::LogonOffered => self.session.accept_logon(self.now, &mut self.out),
+            verdict => verdict,
+        }
+    }
+
+    fn offer_bytes(&mut self, bytes: &[u8]) -> Verdict {
         let mut index = FieldIndex::default();
         let message = Message::parse(bytes, &mut index, CheckSumPolicy::Verify).unwrap();
         self.session.receive(self.now, &message, &mut self.out)

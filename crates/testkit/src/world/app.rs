@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use transfix::{
-    Application, BeginString, Body, BusinessReject, LogonRefusal, Message, SendError, SessionId,
-    SessionRef, tag,
+    Application, BeginString, Body, BusinessReject, LogonAnswer, LogonAttempt, LogonRefusal,
+    Message, SendError, SessionId, SessionRef, tag,
 };
 
 use crate::random::Random;
@@ -48,7 +48,11 @@ pub(super) struct Log {
     pub(super) decline_one_in: usize,
     /// Each Logon(A) is refused with this chance.
     pub(super) deny_one_in: usize,
-    /// The last one was not.
+    /// Each is answered later with this chance.
+    pub(super) later_one_in: usize,
+    /// The answer to a Logon(A) that waits for it, and whether it is accepted.
+    pub(super) answer: Option<(LogonAnswer, bool)>,
+    /// The last one was accepted.
     admitted: bool,
     pub(super) text_bytes_max: usize,
 }
@@ -73,6 +77,8 @@ impl Shared {
             refuse_one_in: 0,
             decline_one_in: 0,
             deny_one_in: 0,
+            later_one_in: 0,
+            answer: None,
             admitted: false,
             text_bytes_max: 0,
         })))
@@ -118,6 +124,18 @@ impl Log {
     /// The process has ended with these bodies in its queue: they may be lost, or just sent.
     pub(super) fn forget(&mut self, bodies: &[Vec<u8>]) {
         self.forgotten.extend(bodies.iter().map(|body| id_of(body)));
+    }
+
+    /// Answers the Logon(A) that waits for it. Some answers are lost: that is a refusal.
+    pub(super) fn give_answer(&mut self) {
+        let Some((answer, admitted)) = self.answer.take() else { return };
+        let is_lost = self.chance(6);
+        self.admitted = admitted && !is_lost;
+        match admitted {
+            _ if is_lost => drop(answer),
+            true => answer.accept(),
+            false => answer.refuse(LogonRefusal::new("not now")),
+        }
     }
 
     /// A reject of our message with this number, for one of the reasons that are judged.
@@ -185,13 +203,25 @@ impl Application for Shared {
         if log.chance(one_in) { Err(BusinessReject::unsupported()) } else { Ok(()) }
     }
 
-    fn judge_logon(&mut self, logon: &Message<'_>, id: &SessionId) -> Result<(), LogonRefusal> {
+    fn judge_logon(
+        &mut self,
+        logon: &Message<'_>,
+        attempt: &mut LogonAttempt<'_>,
+    ) -> Result<(), LogonRefusal> {
+        let id = attempt.id();
         let mut log = self.lock();
-        let one_in = log.deny_one_in;
+        let (deny, later) = (log.deny_one_in, log.later_one_in);
         let known = logon.raw(tag::PASSWORD) == Some(PASSWORD.as_bytes());
         let known = known || id.begin_string < BeginString::Fix43;
-        log.admitted = known && !log.chance(one_in);
-        if log.admitted { Ok(()) } else { Err(LogonRefusal::new("not now")) }
+        let admitted = known && !log.chance(deny);
+        if log.chance(later) {
+            log.admitted = false;
+            log.answer = Some((attempt.answer_later(), admitted));
+            return Ok(());
+        }
+        log.answer = None;
+        log.admitted = admitted;
+        if admitted { Ok(()) } else { Err(LogonRefusal::new("not now")) }
     }
 
     fn on_logon(&mut self, _: &mut SessionRef<'_>) {

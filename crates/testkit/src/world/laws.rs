@@ -48,7 +48,11 @@ impl World {
         };
         let (state, since) = ours.since;
         match state {
-            State::LogonAwaited | State::LogonSent => waits("a logon", since, 10 * SECOND + SLACK),
+            State::LogonAwaited | State::LogonSent => {
+                // Then the application may take as long again.
+                let answer = if self.plan.later_one_in > 0 { 10 * SECOND } else { 0 };
+                waits("a logon", since, 10 * SECOND + answer + SLACK);
+            }
             State::LogoutSent => waits("a logout", since, 10 * SECOND + SLACK),
             State::Active if self.heart_bt_int() > 0 => {
                 let patience = self.patience();

@@ -130,6 +130,7 @@ pub(super) struct Plan {
     pub(super) refuse_one_in: usize,
     pub(super) decline_one_in: usize,
     pub(super) deny_one_in: usize,
+    pub(super) later_one_in: usize,
     pub(super) text_bytes_max: usize,
     /// How far a wall clock may jump, in seconds.
     pub(super) jump_s_max: usize,
@@ -163,6 +164,7 @@ impl Plan {
         let narrow = weather.fragment_one_in == 1 || weather.capacity < 1_000;
         let text_bytes_max = if narrow { 0 } else { [0, 100, 100, 2_000][random.below(4)] };
         let held = held(random, settings[0].resend);
+        let deny_one_in = if kind == Kind::Applications { [0, 3][random.below(2)] } else { 0 };
         Self {
             kind,
             settings,
@@ -174,7 +176,9 @@ impl Plan {
             actions: if random.below(20) == 0 { 150 } else { 8 + random.below(25) },
             answer_one_in: [(); 2].map(|()| [0, 2, 5][random.below(3)]),
             refuse_one_in: if random.below(5) == 0 { 5 } else { 0 },
-            deny_one_in: if kind == Kind::Applications { [0, 3][random.below(2)] } else { 0 },
+            deny_one_in,
+            // An answer that does not come in time is a refusal.
+            later_one_in: if deny_one_in > 0 { [0, 2][random.below(2)] } else { 0 },
             decline_one_in: if kind == Kind::Applications { [0, 2, 4][random.below(3)] } else { 0 },
             text_bytes_max,
             jump_s_max: if wide_clocks { 100_000 } else { 50 },

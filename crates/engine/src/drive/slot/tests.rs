@@ -97,7 +97,7 @@ fn with_short_turns(
     let (near, far) = pipe(1 << 20);
     let mut read = frame(now, b"A", 1, b"98=0\x01108=30\x01");
     read.extend((2..orders + 2).flat_map(|seq| frame(now, b"D", seq, b"11=a\x01")));
-    slot.attach(now, Box::new(near), &read, None).unwrap();
+    slot.attach(now, Arrival { read, ..Arrival::fresh(Box::new(near)) }, None).unwrap();
     (slot, far)
 }
 
@@ -129,7 +129,7 @@ fn logged_on(now: Now) -> (Slot, MemoryStream) {
     let mut slot = Slot::new(shared(&settings), None);
     let (near, far) = pipe(1 << 16);
     let logon = frame(now, b"A", 1, b"98=0\x01108=30\x01");
-    slot.attach(now, Box::new(near), &logon, None).unwrap();
+    slot.attach(now, Arrival { read: logon, ..Arrival::fresh(Box::new(near)) }, None).unwrap();
     while slot.turn().unwrap().again {}
     slot.tick(now).unwrap();
     (slot, far)
@@ -203,7 +203,7 @@ fn lines_left_out_of_a_session_without_a_connection_are_told_in_time() {
     slot.shared.enabled.store(false, Ordering::Release);
     for n in 0..11 {
         assert_eq!(slot.deadline(), None, "{n} lines are written");
-        slot.attach(now, Box::new(pipe(64).0), &[], None).unwrap();
+        slot.attach(now, Arrival::fresh(Box::new(pipe(64).0)), None).unwrap();
     }
     let at = slot.deadline().unwrap();
     assert_eq!(at, now.monotonic_ns + 10 * SECOND);

@@ -56,8 +56,9 @@ fn a_session_that_is_flooded_has_one_turn_a_round() {
     let near = listener.accept().unwrap().0;
     let stream = Box::new(TcpStream::from_std(near, &SocketOptions::default()).unwrap());
     let read = frame(b"A", 1, b"98=0\x01108=30\x01");
+    let arrival = Arrival { read, ..Arrival::fresh(stream) };
     let knock = Knock::at(&Arc::default()).unwrap();
-    worker.mailbox().post(Command::Attach { slot: 0, stream, read, knock });
+    worker.mailbox().post(Command::Attach { slot: 0, arrival, knock });
     worker.run_once(true);
     let mut seq = 2;
     for round in 0..100 {

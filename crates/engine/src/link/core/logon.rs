@@ -1,90 +1,92 @@
 //! The Logon(A) of a connection: judged, filled, accepted.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
 use transfix_codec::Message;
 use transfix_session::{ApplVerId, Disconnect, Now, Role, State, Verdict};
 
 use super::Core;
-use crate::link::answers::LogonRefusal;
-use crate::link::callbacks::Callbacks;
 use crate::link::down::Down;
-use crate::link::refusal::Refusal;
+use crate::link::judging::{self, Judgement, Judging};
+
+const MS: u64 = 1_000_000;
 
 impl Core {
-    /// Gives a message to the session; a good Logon(A) to the application first.
+    /// Gives a message to the session; a Logon(A) that the session layer finds good to the
+    /// application first. [`Verdict::LogonOffered`] if that answers later: then the message is to
+    /// be given once more, when [`Core::hears_answer`].
     #[inline]
     pub(crate) fn receive(&mut self, now: Now, message: &Message<'_>) -> Verdict {
-        if message.msg_type() == b"A" && self.is_good_logon(now, message) {
-            let is_judged = !self.judged.is_empty() && self.judged == message.bytes();
-            if !is_judged && let Err(refused) = self.judge_logon(now, message) {
-                return refused;
-            }
-            self.judged.clear();
-            let begins = self.session.state() == State::LogonAwaited;
-            if begins
-                && self.options.refresh_on_logon
-                && let Err(error) = self.refresh(now)
-            {
-                self.events.store_not_read(now, &error);
-                return Verdict::Disconnect(Disconnect::StoreFailed);
-            }
-            if self.session.config().role == Role::Acceptor {
-                self.fill_logon(now);
-            }
+        if message.msg_type() == b"A" && self.session.awaits_logon() {
+            return self.receive_logon(now, message);
         }
         self.expected = self.session.next_num_in();
         self.session.receive(now, message, &mut self.out)
     }
 
-    /// Lets the application judge a good Logon(A); answers with the verdict if it refuses.
-    fn judge_logon(&mut self, now: Now, logon: &Message<'_>) -> Result<(), Verdict> {
-        let id = &self.session.config().id;
-        let application = self.delivery.application();
-        // Whoever knows two CompIDs can bring this about: it costs the connection, not the session.
-        let judged = catch_unwind(AssertUnwindSafe(|| application.judge_logon(logon, id)));
-        let judged = judged.unwrap_or_else(|_| {
-            self.events.judging_panicked(now);
-            Err(LogonRefusal::new("not available"))
-        });
-        let Err(refusal) = judged else { return Ok(()) };
-        self.events.logon_refused(now, &refusal.text);
-        Err(self.session.deny_logon(now, logon, &refusal.text, &mut self.out))
-    }
-
-    /// What a session that is to be made for this Logon(A) would make of it, but for its numbers.
-    ///
-    /// # Errors
-    /// What is to be sent to somebody who is refused, and why.
-    pub(crate) fn try_logon(
-        mut self,
-        now: Now,
-        logon: &Message<'_>,
-    ) -> Result<Box<dyn Callbacks>, Refusal> {
-        // The lines about strangers are counted where they come in.
-        self.events.fall_silent(now);
-        // Its store is made for this alone, and has nothing to read again.
-        self.connected(now).map_err(|_| Refusal::silent("its store has failed"))?;
-        let refused = match self.is_good_logon(now, logon) {
-            true => self.judge_logon(now, logon).err(),
-            false => Some(self.session.receive(now, logon, &mut self.out)),
-        };
-        let Some(verdict) = refused else { return Ok(self.delivery.into_application()) };
-        let why = match verdict {
-            Verdict::Disconnect(reason) => reason.to_string(),
-            _ => String::new(),
-        };
-        Err(Refusal { answer: self.out.bytes().to_vec(), why })
-    }
-
-    /// Whether the session layer would accept this Logon(A), which may say itself by which version
-    /// it is to be judged.
-    fn is_good_logon(&mut self, now: Now, message: &Message<'_>) -> bool {
-        if matches!(self.session.state(), State::LogonAwaited | State::LogonSent) {
-            let proposed = self.session.proposed_appl_ver_id(message);
+    fn receive_logon(&mut self, now: Now, logon: &Message<'_>) -> Verdict {
+        self.expected = self.session.next_num_in();
+        if self.session.offer().is_none() {
+            // It may say itself by which version it is to be judged.
+            let proposed = self.session.proposed_appl_ver_id(logon);
             self.choose_rules(now, proposed.or(self.session.appl_ver_id()));
+            let verdict = self.session.receive(now, logon, &mut self.out);
+            if verdict != Verdict::LogonOffered {
+                return verdict;
+            }
+            self.ask(now, logon);
         }
-        self.session.is_good_logon(now, message)
+        match self.judging.take() {
+            None => Verdict::LogonOffered,
+            Some(Ok(())) => self.accept_logon(now),
+            Some(Err(refusal)) => {
+                self.events.logon_refused(now, &refusal.text);
+                self.session.deny_logon(now, &refusal.text, &mut self.out)
+            }
+        }
+    }
+
+    /// Lets the application judge a Logon(A).
+    fn ask(&mut self, now: Now, logon: &Message<'_>) {
+        let judged = judging::ask(self.delivery.application(), logon, &self.session.config().id);
+        self.judging = match judged {
+            Some(Judgement::Now(answer)) => Judging::Answered(answer),
+            Some(Judgement::Later(answer)) => {
+                let wait_ns = u64::from(self.options.logon_answer_ms) * MS;
+                Judging::Asked(answer, now.monotonic_ns + wait_ns)
+            }
+            None => {
+                self.events.judging_panicked(now);
+                Judging::Answered(Err(judging::not_available()))
+            }
+        };
+    }
+
+    /// Whether the application was asked about the Logon(A), and the session waits for its answer
+    /// or has it.
+    #[inline]
+    pub(crate) const fn is_judging(&self) -> bool {
+        self.judging.has_begun()
+    }
+
+    /// Whether the application's answer to the Logon(A) is there.
+    pub(crate) fn hears_answer(&mut self) -> bool {
+        self.judging.hear()
+    }
+
+    /// The application has accepted the Logon(A).
+    fn accept_logon(&mut self, now: Now) -> Verdict {
+        let begins = self.session.state() == State::LogonAwaited;
+        if begins
+            && self.options.refresh_on_logon
+            && let Err(error) = self.refresh(now)
+        {
+            self.events.store_not_read(now, &error);
+            return Verdict::Disconnect(Disconnect::StoreFailed);
+        }
+        if self.session.config().role == Role::Acceptor {
+            self.fill_logon(now);
+        }
+        self.expected = self.session.next_num_in();
+        self.session.accept_logon(now, &mut self.out)
     }
 
     pub(super) fn fill_logon(&mut self, now: Now) {
@@ -126,22 +128,9 @@ impl Core {
 
     /// The rules of the version in force, which a FIXT.1.1 acceptor may learn from the Logon(A).
     pub(crate) fn choose_rules(&mut self, now: Now, version: Option<ApplVerId>) {
-        let begin_string = self.id().begin_string;
-        let source = self.options.dictionary.as_ref();
-        let book = &self.rule_book;
-        let own = book.rules(begin_string, version, source);
-        let versions = self.options.appl_versions.iter();
-        let others = versions.map(|(version, source)| {
-            let rules = book.rules(begin_string, None, Some(source))?;
-            Ok((version.as_bytes().into(), rules))
-        });
-        match own.and_then(|own| Ok((own, others.collect::<Result<Vec<_>, String>>()?))) {
-            Ok((own, others)) => {
-                self.session.set_rules(Some(own), self.options.checks);
-                self.session.set_version_rules(others);
-            }
-            // The files were there at the start.
-            Err(error) => self.events.no_rules(now, &error),
+        // The files were there at the start.
+        if let Err(error) = self.rules.apply(&mut self.session, version) {
+            self.events.no_rules(now, &error);
         }
     }
 }

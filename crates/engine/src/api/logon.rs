@@ -1,0 +1,95 @@
+//! A counterparty that wants to log on, and the answer to it.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+use transfix_session::SessionId;
+
+use crate::drive::registry::Registry;
+use crate::drive::shared::Shared;
+use crate::link::answers::LogonRefusal;
+use crate::link::judging::Answer;
+
+/// A counterparty that wants to log on, while [`Application::judge_logon`] is asked.
+///
+/// [`Application::judge_logon`]: crate::Application::judge_logon
+pub struct LogonAttempt<'a> {
+    id: &'a SessionId,
+    sessions: &'a Registry,
+    later: Option<Receiver<Answer>>,
+}
+
+impl<'a> LogonAttempt<'a> {
+    pub(crate) const fn new(id: &'a SessionId, sessions: &'a Registry) -> Self {
+        Self { id, sessions, later: None }
+    }
+
+    /// The session that it wants; one of a template may not be made yet.
+    #[must_use]
+    pub const fn id(&self) -> &SessionId {
+        self.id
+    }
+
+    /// Lets the counterparty wait: what `judge_logon` returns then is no answer yet, unless it is
+    /// an error. No thread of the engine is held up, no message of the counterparty is taken before
+    /// the answer, and after `logon_answer_ms` of the settings it is refused as "not available".
+    #[must_use = "dropped without an answer, it refuses"]
+    pub fn answer_later(&mut self) -> LogonAnswer {
+        let (sender, answer) = channel();
+        self.later = Some(answer);
+        // One that is being made from a template has a thread that waits.
+        LogonAnswer { sender: Some(sender), session: self.sessions.find(self.id) }
+    }
+
+    /// Where the answer comes from, if it comes later.
+    pub(crate) fn into_later(self) -> Option<Receiver<Answer>> {
+        self.later
+    }
+}
+
+/// The answer to a Logon(A), to be given from any thread: see [`LogonAttempt::answer_later`].
+///
+/// Dropped without an answer, it refuses as "not available". After the time limit, or when the
+/// connection has gone meanwhile, an answer has no effect.
+pub struct LogonAnswer {
+    /// None once the answer is given.
+    sender: Option<Sender<Answer>>,
+    session: Option<Arc<Shared>>,
+}
+
+impl LogonAnswer {
+    /// The counterparty may log on.
+    pub fn accept(self) {
+        self.give(Ok(()));
+    }
+
+    /// The counterparty is sent a Logout(5), and its connection is closed.
+    pub fn refuse(self, refusal: LogonRefusal) {
+        self.give(Err(refusal));
+    }
+
+    fn give(self, answer: Answer) {
+        if let Some(sender) = &self.sender {
+            // Nobody waits any more if the connection has gone.
+            let _ = sender.send(answer);
+        }
+    }
+}
+
+impl Drop for LogonAnswer {
+    fn drop(&mut self) {
+        // Without an answer the session hears of it by this, so it comes before the call.
+        self.sender = None;
+        if let Some(session) = &self.session {
+            session.call_worker();
+        }
+    }
+}
+
+impl fmt::Debug for LogonAnswer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let id = self.session.as_ref().map(|session| &session.id);
+        f.debug_struct("LogonAnswer").field("session", &id).finish_non_exhaustive()
+    }
+}

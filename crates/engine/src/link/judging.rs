@@ -1,0 +1,93 @@
+//! The application's judgement of a Logon(A), which may come later.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc::{Receiver, TryRecvError};
+
+use transfix_codec::Message;
+use transfix_session::SessionId;
+
+use crate::link::answers::LogonRefusal;
+use crate::link::callbacks::Callbacks;
+
+/// What the application says of a Logon(A).
+pub(crate) type Answer = Result<(), LogonRefusal>;
+
+/// What the application says when it is asked.
+pub(crate) enum Judgement {
+    Now(Answer),
+    /// The answer comes this way; none will come if the other end has gone.
+    Later(Receiver<Answer>),
+}
+
+/// Asks the application. `None` if it has panicked: whoever knows two CompIDs can bring that about,
+/// and it costs the connection, not the session.
+pub(crate) fn ask(
+    application: &mut dyn Callbacks,
+    logon: &Message<'_>,
+    id: &SessionId,
+) -> Option<Judgement> {
+    catch_unwind(AssertUnwindSafe(|| application.judge_logon(logon, id))).ok()
+}
+
+/// The answer where the application gives none.
+pub(crate) fn not_available() -> LogonRefusal {
+    LogonRefusal::new("not available")
+}
+
+/// Where a session stands with the judgement of its Logon(A).
+#[derive(Default)]
+pub(crate) enum Judging {
+    /// There is no Logon(A), or the application was not asked.
+    #[default]
+    Open,
+    /// The application answers later, at this moment of the monotonic clock at the latest.
+    Asked(Receiver<Answer>, u64),
+    Answered(Answer),
+}
+
+impl Judging {
+    /// Whether the application was asked.
+    pub(crate) const fn has_begun(&self) -> bool {
+        !matches!(self, Self::Open)
+    }
+
+    /// Takes in an answer that has come. Returns whether there is one.
+    pub(crate) fn hear(&mut self) -> bool {
+        if let Self::Asked(answer, _) = self {
+            match answer.try_recv() {
+                Ok(answer) => *self = Self::Answered(answer),
+                Err(TryRecvError::Empty) => return false,
+                Err(TryRecvError::Disconnected) => *self = Self::Answered(Err(not_available())),
+            }
+        }
+        matches!(self, Self::Answered(_))
+    }
+
+    /// When no answer is waited for any longer, on the monotonic clock.
+    pub(crate) const fn deadline(&self) -> Option<u64> {
+        match self {
+            Self::Asked(_, until_ns) => Some(*until_ns),
+            Self::Open | Self::Answered(_) => None,
+        }
+    }
+
+    /// Refuses in place of an application that has not answered in time. Returns whether it did.
+    pub(crate) fn give_up(&mut self, now_ns: u64) -> bool {
+        let is_late = self.deadline().is_some_and(|until_ns| now_ns >= until_ns) && !self.hear();
+        if is_late {
+            *self = Self::Answered(Err(not_available()));
+        }
+        is_late
+    }
+
+    /// The answer, once.
+    pub(crate) fn take(&mut self) -> Option<Answer> {
+        match std::mem::take(self) {
+            Self::Answered(answer) => Some(answer),
+            other => {
+                *self = other;
+                None
+            }
+        }
+    }
+}
