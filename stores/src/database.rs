@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use transfix_store::{Numbers, Record, Store, StoreError, Stored};
+use transfix_store::{Committed, Numbers, Record, Store, StoreError, Stored};
 
 use crate::batch::{Batch, Direction, Kept};
 use crate::taken_over;
@@ -98,10 +98,10 @@ impl<S: Server> Store for DatabaseStore<S> {
         Ok(())
     }
 
-    fn commit(&mut self) -> Result<(), StoreError> {
+    fn commit(&mut self) -> Result<Committed, StoreError> {
         self.check()?;
         if self.batch.is_empty() {
-            return Ok(());
+            return Ok(Committed::Now);
         }
         self.poisoned = true;
         if self.server.write(&self.batch)? == Written::Nothing {
@@ -113,7 +113,7 @@ impl<S: Server> Store for DatabaseStore<S> {
         }
         self.numbers = self.batch.numbers;
         self.batch = Batch::new(self.numbers);
-        Ok(())
+        Ok(Committed::Now)
     }
 
     fn outbound(&mut self, seq: u64) -> Result<Option<Stored<'_>>, StoreError> {

@@ -211,8 +211,7 @@ impl Engine {
             let waits = Arc::default();
             let destination = Destination { mailbox: to, slot, waits, sub_ids, check_sum };
             destinations.push((shared.id.clone(), destination));
-            let set = shared.wake.set(Box::new(move || mailbox.call(slot)));
-            assert!(set.is_ok(), "a session has one worker");
+            shared.belongs_to(Box::new(move || mailbox.call(slot)));
         }
         Ok(worker)
     }

@@ -19,6 +19,7 @@ mod inbox;
 pub(crate) mod journal;
 pub(crate) mod judging;
 pub(crate) mod outgoing;
+mod pending;
 pub(crate) mod queue;
 pub(crate) mod refusal;
 mod replay;
@@ -117,10 +118,11 @@ impl Link {
         let Self { core, stream: Some(stream), inbox, index, unseen, received } = self else {
             return Ok(Turn::default());
         };
-        // In a thread that sends, which has told its caller.
-        if core.journal.has_failed() {
-            return Err(Down::Store(StoreError::Poisoned));
+        if core.ending().is_some() {
+            return self.go_on_ending(clock());
         }
+        // In a thread that sends, which has told its caller.
+        core.journal.check().map_err(Down::Store)?;
         // While the application judges a Logon(A), this and what follows wait in inbox and kernel.
         let waits = core.is_judging() && !core.hears_answer();
         let had = std::mem::take(unseen) || (core.is_judging() && !waits);
@@ -182,10 +184,21 @@ impl Link {
         if core.is_stalled() {
             return Err(Down::Session(Disconnect::Stalled));
         }
-        outcome?;
+        if let Err(why) = outcome {
+            return core.end(now, why).map(|()| Turn { progress: true, again: false });
+        }
         let again = again || more || *unseen || core.sends_more();
         self.note_bulk(now);
         Ok(Turn { progress: true, again })
+    }
+
+    /// Writes the last words of a connection, as far as the store has made them safe.
+    fn go_on_ending(&mut self, now: Now) -> Result<Turn, Down> {
+        self.flush(now)?;
+        match self.core.ending().filter(|_| !self.core.waits_for_store()) {
+            Some(reason) => Err(Down::Session(reason)),
+            None => Ok(Turn::default()),
+        }
     }
 
     /// Plans to give memory back if a burst has left far more than is used.
@@ -219,8 +232,11 @@ impl Link {
         let outcome = self.core.tick(now, &mut left);
         self.core.send_some(now, queue, &mut left);
         self.flush(now)?;
+        if let Err(why) = outcome {
+            return self.core.end(now, why).map(|()| false);
+        }
         let has_answer = self.core.is_judging() && self.core.hears_answer();
-        outcome.map(|()| has_answer || self.core.sends_more())
+        Ok(has_answer || self.core.sends_more())
     }
 
     /// Sends in the thread of the caller, who holds the lock.

@@ -6,7 +6,6 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::Store;
 use crate::disk::{Disk, Map};
 use crate::error::{Damage, StoreError};
 use crate::files::Files;
@@ -25,6 +24,7 @@ use crate::repair::{self, Repaired};
 use crate::retention::Keeper;
 use crate::segment::{self, Preparation, io_error};
 use crate::tip::{self, Tip};
+use crate::{Committed, Store};
 
 /// The records put since the last commit, at the end of the current segment.
 #[derive(Clone, Copy, Debug)]
@@ -497,13 +497,13 @@ impl<D: Disk> Store for FileStore<D> {
         Ok(())
     }
 
-    fn commit(&mut self) -> Result<(), StoreError> {
+    fn commit(&mut self) -> Result<Committed, StoreError> {
         if self.poisoned {
             return Err(StoreError::Poisoned);
         }
         let Batch { start, tail, first_len, last, .. } = self.batch;
         if tail == start {
-            return Ok(());
+            return Ok(Committed::Now);
         }
         self.seal_last(END);
         self.segments.last().publish(start, first_len);
@@ -525,7 +525,7 @@ impl<D: Disk> Store for FileStore<D> {
             self.segments.drop_before(first_needed(&self.ledger, self.border));
         }
         self.prepare_next();
-        Ok(())
+        Ok(Committed::Now)
     }
 
     fn reopen(&mut self) -> Result<(), StoreError> {

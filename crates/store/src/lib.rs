@@ -59,6 +59,18 @@ pub use repair::Repaired;
 pub use retention::{Compress, Retention, WhenFull};
 pub use survey::{Fault, SegmentSurvey, Survey, survey};
 
+/// When a batch is safe: when it outlives what the store's durability promises to outlive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Committed {
+    /// It is, and so are all before it.
+    Now,
+    /// As soon as [`Store::safe`] has reached this ticket. Tickets ascend.
+    Pending(u64),
+}
+
+/// Calls whoever waits for a batch to become safe.
+pub type Wake = std::sync::Arc<dyn Fn() + Send + Sync>;
+
 /// Keeps what one session sent and received. Every implementation obeys the same laws; one suite
 /// of tests runs them all, and is there for stores of your own too (`transfix_testkit::laws`).
 ///
@@ -67,6 +79,9 @@ pub use survey::{Fault, SegmentSurvey, Survey, survey};
 /// - A number put twice is found as it was put last.
 /// - [`Store::queued`] finds what was put by [`Record::Queued`] and by no later
 ///   [`Record::Unqueued`] taken away; numbers and resets don't touch it.
+/// - What a commit holds is visible from then on. It is safe at once, or later
+///   ([`Committed::Pending`]); a batch becomes safe only when all before it are. A crash leaves a
+///   prefix of the batches, with all that were safe.
 /// - Putting outbound number n sets `next_out` to n + 1 and hides all outbound numbers above n.
 pub trait Store: Send {
     /// The next numbers as of the last commit.
@@ -83,13 +98,26 @@ pub trait Store: Send {
     /// If a sequence number is 0 or `u64::MAX`.
     fn put(&mut self, now_ns: u64, record: Record<'_>) -> Result<(), StoreError>;
 
-    /// Makes every record put since the last commit visible and durable together. Without any, does
-    /// nothing.
+    /// Makes every record put since the last commit visible, and durable together: at once, or in
+    /// the background. Without any, returns what the last commit has come to.
     ///
     /// # Errors
     /// After an error the store is poisoned; whether the batch is found is known once the store has
     /// been opened again.
-    fn commit(&mut self) -> Result<(), StoreError>;
+    fn commit(&mut self) -> Result<Committed, StoreError>;
+
+    /// The ticket of the last batch that is safe, of those whose commit was
+    /// [`Committed::Pending`]; 0 before the first. Must return at once.
+    ///
+    /// # Errors
+    /// If a batch could not be made durable: the store is poisoned, as after a failed commit.
+    fn safe(&mut self) -> Result<u64, StoreError> {
+        Ok(0)
+    }
+
+    /// Whom to call, from any thread, when [`Store::safe`] has something new. A store whose commits
+    /// are never pending need not call anybody.
+    fn wake_by(&mut self, _wake: Wake) {}
 
     /// The outbound message with this number, or none. A store may read it into memory of its own,
     /// which holds it until the next call.

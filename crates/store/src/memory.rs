@@ -2,11 +2,11 @@
 //!
 //! **Invariant:** after `new` nothing is allocated, except by a batch of over a thousand records.
 
-use crate::Store;
 use crate::error::StoreError;
 use crate::ledger::{Change, Index, Ledger};
 use crate::record::{Kind, Numbers, Record, Stored};
 use crate::retention::WhenFull;
+use crate::{Committed, Store};
 
 /// Where a message lies: bytes written before it since the store was made, its length.
 #[derive(Clone, Copy, Debug)]
@@ -144,14 +144,14 @@ impl Store for MemoryStore {
         Ok(())
     }
 
-    fn commit(&mut self) -> Result<(), StoreError> {
+    fn commit(&mut self) -> Result<Committed, StoreError> {
         let (head, capacity) = (self.head, self.ring.len());
         // Room is made first, so that the index never grows.
         let keep = self.entries_max.saturating_sub(self.ledger.staged.len());
         forget_lost(&mut self.ledger.outbound, head, capacity, keep);
         forget_lost(&mut self.ledger.inbound, head, capacity, keep);
         self.ledger.commit();
-        Ok(())
+        Ok(Committed::Now)
     }
 
     fn reopen(&mut self) -> Result<(), StoreError> {

@@ -57,7 +57,7 @@ fn turn(store: &mut FileStore<SimDisk>, turn: u64) -> Result<(), StoreError> {
         2 => store.put(turn, Record::Unqueued(2 * turn - 3))?,
         _ => {}
     }
-    store.commit()
+    store.commit().map(drop)
 }
 
 /// All that can be found in a store.

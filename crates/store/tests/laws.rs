@@ -2,10 +2,12 @@
 
 #![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use transfix_store::{Durability, FileStore, Kind, MemoryStore, Options, Record, Store};
 use transfix_testkit::alloc::{Counting, thread_allocations};
+use transfix_testkit::delayed::Delayed;
 use transfix_testkit::laws::{lasting_store_laws, store_laws};
 use transfix_testkit::temp::TempDir;
 
@@ -15,6 +17,11 @@ static ALLOCATOR: Counting = Counting;
 #[test]
 fn memory() {
     store_laws(7, || Box::new(MemoryStore::new(64 << 10, 7)));
+    // Commits that are never safe are visible all the same.
+    store_laws(7, || {
+        let store = MemoryStore::new(64 << 10, 7);
+        Box::new(Delayed::new(store, Arc::default()).unwrap())
+    });
 }
 
 fn file_laws(options: Options) {

@@ -22,7 +22,7 @@ fn open(dir: &Path) -> FileStore {
 fn send(store: &mut FileStore) -> Result<(), StoreError> {
     let seq = store.numbers().next_out;
     store.put(seq, Record::Outbound { seq, kind: Kind::Application, bytes: &[b'm'; 200] })?;
-    store.commit()
+    store.commit().map(drop)
 }
 
 /// Sends until it fails: at the next new segment at the latest.

@@ -364,7 +364,7 @@ fn a_failed_write_poisons_until_the_store_is_opened_again() {
     let error = loop {
         let record = Record::Outbound { seq: sent + 1, kind: Kind::Admin, bytes: &body(sent + 1) };
         match store.put(1, record).and_then(|()| store.commit()) {
-            Ok(()) => sent += 1,
+            Ok(_) => sent += 1,
             Err(error) => break error,
         }
     };

@@ -43,7 +43,7 @@ fn settle(dir: &Path, retention: &Retention, now_ns: u64) {
 fn send<D: Disk>(store: &mut FileStore<D>, now_ns: u64) -> Result<(), StoreError> {
     let seq = store.numbers().next_out;
     store.put(now_ns, Record::Outbound { seq, kind: Kind::Application, bytes: &BYTES })?;
-    store.commit()
+    store.commit().map(drop)
 }
 
 fn reset(store: &mut FileStore, now_ns: u64) {

@@ -7,6 +7,7 @@
 #![deny(unsafe_code)]
 
 pub mod alloc;
+pub mod delayed;
 pub mod disk;
 pub mod laws;
 pub mod plain;

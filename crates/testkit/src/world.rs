@@ -114,6 +114,8 @@ struct World {
     connects_at: u64,
     /// When the application answers the Logon(A) that waits for it.
     answers_at: [Option<u64>; 2],
+    /// When a disk has made safe what was committed.
+    safe_at: [Option<u64>; 2],
     acts_at: u64,
     /// Faults have ceased.
     resting: bool,
@@ -139,7 +141,7 @@ impl World {
             let disk = SimDisk::new(Random::new(random.next()), on_end);
             let ends = net.clone();
             let on_reset = Arc::new(move || ends.lock().observer.reset(n));
-            let disk = Disk::new(disk, plan.store[n], on_reset);
+            let disk = Disk::new(disk, plan.store[n], on_reset, plan.is_delayed[n]);
             Side::new(plan.settings[n].clone(), plan.held, app, disk, &ground.rules)
         };
         let sides = [side(0), side(1)];
@@ -161,6 +163,7 @@ impl World {
             net,
             connects_at: SECOND,
             answers_at: [None; 2],
+            safe_at: [None; 2],
             acts_at: 2 * SECOND,
             resting: false,
             summary: Summary::default(),
@@ -208,7 +211,10 @@ impl World {
         } else if self.chance(odds.restart) {
             self.say(|| format!("side {side} restarts"));
             self.close(side, Disconnect::Application);
+            let outcome = self.sides[side].settle(self.now);
+            self.go_on(side, outcome);
             self.sides[side].restart(self.now, Crash::Process);
+            self.sides[side].begin_commits();
         } else if self.chance(odds.close) {
             self.say(|| format!("side {side} closes"));
             self.close(side, Disconnect::Application);
@@ -311,7 +317,7 @@ impl World {
         self.now = self.next_at().max(self.now);
         self.net.lock().now = self.now;
         for steps in 0.. {
-            assert!(steps < STEPS_PER_MOMENT_MAX, "the clock stands still");
+            assert!(steps < STEPS_PER_MOMENT_MAX, "the clock stands still: {}", self.stand());
             if !self.step_now() {
                 break;
             }
@@ -327,8 +333,8 @@ impl World {
         let net = self.net.lock();
         for side in [0, 1] {
             let seen = self.sides[side].rig.look();
-            let readable = net.readable_at(side).filter(|_| !seen.is_judging);
-            next = [readable, seen.next_deadline, self.answers_at[side]]
+            let readable = net.readable_at(side).filter(|_| seen.reads);
+            next = [readable, seen.next_deadline, self.answers_at[side], self.safe_at[side]]
                 .into_iter()
                 .flatten()
                 .fold(next, u64::min);
@@ -344,7 +350,7 @@ impl World {
             return true;
         }
         for side in [0, 1] {
-            if self.answers_later(side) {
+            if self.answers_later(side) || self.makes_safe(side) {
                 return true;
             }
             let seen = self.sides[side].rig.look();
@@ -354,7 +360,7 @@ impl World {
             let (readable, room) = {
                 let net = self.net.lock();
                 let arrived = net.readable_at(side).is_some_and(|at| at <= self.now);
-                (arrived && !seen.is_judging, net.room(side))
+                (arrived && seen.reads, net.room(side))
             };
             if readable || (room > 0 && seen.waits) {
                 let outcome = self.sides[side].turn(self.now);
@@ -391,6 +397,24 @@ impl World {
             let outcome = self.sides[side].turn(self.now);
             self.go_on(side, outcome);
         }
+        true
+    }
+
+    /// A disk makes safe what was committed some time before. Returns whether it does so now.
+    fn makes_safe(&mut self, side: usize) -> bool {
+        let Some(pace) = self.sides[side].disk.pace.clone().filter(|pace| pace.waits()) else {
+            self.safe_at[side] = None;
+            return false;
+        };
+        let at = *self.safe_at[side]
+            .get_or_insert_with(|| self.now + [0, 1, 5, 50, 2_000][self.random.below(5)] * MS);
+        if self.now < at {
+            return false;
+        }
+        pace.allow([1, 2, 8, u64::MAX][self.random.below(4)]);
+        self.safe_at[side] = None;
+        let outcome = self.sides[side].turn(self.now);
+        self.go_on(side, outcome);
         true
     }
 

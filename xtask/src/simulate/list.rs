@@ -309,11 +309,7 @@ pub(super) const FAULTS: &[Fault] = &[
     Fault {
         name: "stored-after-the-socket",
         changes: &[
-            (
-                ENGINE,
-                "self.note_state();\n        self.journal.commit()",
-                "self.note_state();\n        Ok::<(), StoreError>(())",
-            ),
+            (ENGINE, "match self.journal.commit()? {", "match Committed::Now {"),
             (
                 ENGINE,
                 "for entry in out.entries() {",
@@ -322,6 +318,26 @@ pub(super) const FAULTS: &[Fault] = &[
         ],
         kind: "crashes",
         worlds: 1_000,
+    },
+    Fault {
+        name: "written-before-it-is-safe",
+        changes: &[(
+            ENGINE,
+            "let safe = pending.writable(bytes.len());",
+            "let safe = bytes.len();",
+        )],
+        kind: "crashes",
+        worlds: 3_000,
+    },
+    Fault {
+        name: "safe-bytes-counted-twice",
+        changes: &[(
+            ENGINE,
+            "self.out.consume(n);\n                self.pending.written(n);",
+            "self.out.consume(n);",
+        )],
+        kind: "crashes",
+        worlds: 3_000,
     },
     Fault {
         name: "expected-number-not-journalled",

@@ -10,7 +10,7 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use transfix::store::{Kind, Numbers, Record, Store, StoreError, Stored};
+use transfix::store::{Committed, Kind, Numbers, Record, Store, StoreError, Stored};
 
 // What a record is. Messages sent stand last in the index, so that its end can be cut off.
 const IN: u8 = 0;
@@ -174,18 +174,18 @@ impl Store for PlainStore {
         Ok(())
     }
 
-    fn commit(&mut self) -> Result<(), StoreError> {
+    fn commit(&mut self) -> Result<Committed, StoreError> {
         if self.failed {
             return Err(StoreError::Poisoned);
         }
         if self.batch.len() == 4 {
-            return Ok(());
+            return Ok(Committed::Now);
         }
         self.failed = true;
         self.locked(Self::append)?;
         self.failed = false;
         self.batch.truncate(4);
-        Ok(())
+        Ok(Committed::Now)
     }
 
     fn outbound(&mut self, seq: u64) -> Result<Option<Stored<'_>>, StoreError> {

@@ -3,7 +3,7 @@
 //!
 //! Invariant: until the store is open, writing to it fails and reading from it finds nothing.
 
-use transfix_store::{Numbers, Record, Store, StoreError, Stored};
+use transfix_store::{Committed, Numbers, Record, Store, StoreError, Stored, Wake};
 
 /// Opens the store.
 pub(crate) type Open = Box<dyn Fn() -> Result<Box<dyn Store>, StoreError> + Send>;
@@ -12,11 +12,12 @@ pub(crate) type Open = Box<dyn Fn() -> Result<Box<dyn Store>, StoreError> + Send
 pub(crate) struct Deferred {
     open: Open,
     store: Option<Box<dyn Store>>,
+    wake: Option<Wake>,
 }
 
 impl Deferred {
     pub(crate) fn new(open: Open) -> Self {
-        Self { open, store: None }
+        Self { open, store: None, wake: None }
     }
 
     fn opened(&mut self) -> Result<&mut dyn Store, StoreError> {
@@ -36,8 +37,19 @@ impl Store for Deferred {
         self.opened()?.put(now_ns, record)
     }
 
-    fn commit(&mut self) -> Result<(), StoreError> {
+    fn commit(&mut self) -> Result<Committed, StoreError> {
         self.opened()?.commit()
+    }
+
+    fn safe(&mut self) -> Result<u64, StoreError> {
+        self.opened()?.safe()
+    }
+
+    fn wake_by(&mut self, wake: Wake) {
+        if let Some(store) = &mut self.store {
+            store.wake_by(Wake::clone(&wake));
+        }
+        self.wake = Some(wake);
     }
 
     fn outbound(&mut self, seq: u64) -> Result<Option<Stored<'_>>, StoreError> {
@@ -56,7 +68,11 @@ impl Store for Deferred {
         match &mut self.store {
             Some(store) => store.reopen(),
             None => {
-                self.store = Some((self.open)()?);
+                let mut store = (self.open)()?;
+                if let Some(wake) = &self.wake {
+                    store.wake_by(Wake::clone(wake));
+                }
+                self.store = Some(store);
                 Ok(())
             }
         }

@@ -49,6 +49,18 @@ impl Shared {
         self.link.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The session has a worker, which `wake` calls: for others, and for its store.
+    pub(crate) fn belongs_to(self: &Arc<Self>, wake: Wake) {
+        assert!(self.wake.set(wake).is_ok(), "a session has one worker");
+        let session = Arc::downgrade(self);
+        let call = move || {
+            if let Some(session) = session.upgrade() {
+                session.call_worker();
+            }
+        };
+        self.with_core(|core| core.journal.wake_by(Arc::new(call)));
+    }
+
     /// Something other than a message waits for the worker.
     pub(crate) fn call_worker(&self) {
         self.attention.store(true, Ordering::Release);

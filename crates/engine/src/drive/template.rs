@@ -119,8 +119,7 @@ impl Creator {
         let slot = *slots;
         *slots += 1;
         let bell = Arc::clone(mailbox);
-        let set = shared.wake.set(Box::new(move || bell.call(slot)));
-        assert!(set.is_ok(), "a session has one worker");
+        shared.belongs_to(Box::new(move || bell.call(slot)));
         self.registry.add(&shared);
         // At most `created_sessions_max` times.
         tracing::info!(session = %shared.id, "made from a template");

@@ -27,6 +27,7 @@ use crate::link::inbox::Inbox;
 use crate::link::journal::{Journal, Keeps};
 use crate::link::judging::Judging;
 use crate::link::outgoing::{Outgoing, OutgoingOptions};
+use crate::link::pending::Pending;
 use crate::link::queue::{SendQueue, is_bulky};
 use crate::link::replay::Replay;
 use crate::link::rule_book::SessionRules;
@@ -40,6 +41,9 @@ use crate::settings::{GarbledPolicy, Unavailable};
 const STALLED_BYTES: usize = 4 << 20;
 /// First size of the send buffer; it grows up to the limit of queued bytes.
 const OUTBOX_BYTES: usize = 64 << 10;
+/// How long a connection that is to end may wait for the store, which has still to make safe what
+/// is the last word on it.
+const ENDING_NS_MAX: u64 = 10_000_000_000;
 
 /// Limits and switches of a link.
 #[derive(Clone, Debug)]
@@ -86,6 +90,12 @@ pub(crate) struct Core {
     pub(crate) events: Events,
     rules: SessionRules,
     replay: Replay,
+    /// The last batch that was pending when the replay began.
+    replay_ticket: u64,
+    pending: Pending,
+    /// Why the connection ends as soon as the store has made safe what is still to be written, and
+    /// when it ends in any case, on the monotonic clock.
+    ending: Option<(Disconnect, u64)>,
     /// Of messages that were kept as bytes.
     held_index: FieldIndex,
     /// The protocol log, if there is one.
@@ -123,6 +133,9 @@ impl Core {
             journal,
             out: Outbox::with_capacity(OUTBOX_BYTES),
             replay: Replay::new(options.index()),
+            replay_ticket: 0,
+            pending: Pending::default(),
+            ending: None,
             held_index: options.index(),
             search_budget: SearchBudget::new(options.limits),
             outgoing: Outgoing::new(options.outgoing),
@@ -151,12 +164,26 @@ impl Core {
         self.options.index()
     }
 
-    /// Whether something waits to be sent, and can be as soon as the socket takes it.
+    /// Whether something waits to be sent, and can be as soon as store and socket let it.
     pub(crate) fn waits(&self) -> bool {
         !self.out.bytes().is_empty()
             || self.replay.active
             || self.sends_more()
             || self.cut.is_some()
+    }
+
+    /// Whether something waits to be sent, and can be as soon as the socket takes it.
+    pub(crate) fn waits_for_socket(&self) -> bool {
+        self.pending.writable(self.out.bytes().len()) > 0
+            || self.replays_now()
+            || (self.ending.is_none() && (self.sends_more() || self.cut.is_some()))
+    }
+
+    /// Whether messages are sent again now: what comes before is written, and the store has made
+    /// safe what they are.
+    pub(super) fn replays_now(&self) -> bool {
+        let replay = &self.replay;
+        replay.active && replay.barrier == 0 && self.pending.is_safe(self.replay_ticket)
     }
 
     /// Whether a burst has left far more memory than is used.
@@ -214,6 +241,8 @@ impl Core {
     pub(crate) fn connected(&mut self, now: Now, offer: Option<Offer>) -> Result<(), Down> {
         self.logout_text = None;
         self.judging = Judging::default();
+        self.pending.begin_anew();
+        self.ending = None;
         // An acceptor does so when it has found the Logon(A) good: what a stranger begins must not
         // take the store from the process that has it.
         if !self.options.refresh_on_logon {
@@ -324,6 +353,7 @@ impl Core {
         self.events.resending(now, begin, end);
         let last = self.session.next_num_out() - 1;
         self.replay.start(begin, end, last, self.out.bytes().len());
+        self.replay_ticket = self.pending.last_ticket();
     }
 
     /// How many of the `covered` bytes that begin with a garbled message go with it.
@@ -360,6 +390,9 @@ impl Core {
 
     /// When [`Core::tick`] must be called at the latest.
     pub(crate) fn next_deadline(&self) -> Option<u64> {
+        if let Some((_, until_ns)) = self.ending {
+            return Some(until_ns);
+        }
         let session = self.session.next_deadline();
         let (offers, tells) = (self.delivery.deadline(), self.events.deadline());
         let others = [
@@ -374,6 +407,10 @@ impl Core {
 
     /// Does what is due, with at most `left` messages of the application.
     pub(crate) fn tick(&mut self, now: Now, left: &mut u32) -> Result<(), Down> {
+        if let Some((reason, until_ns)) = self.ending {
+            let is_over = now.monotonic_ns >= until_ns;
+            return if is_over { Err(Down::Session(reason)) } else { Ok(()) };
+        }
         self.events.tell_untold(now);
         if self.judging.give_up(now.monotonic_ns) {
             self.events.logon_unanswered(now);
@@ -389,6 +426,26 @@ impl Core {
     pub(crate) fn refused_connection(&mut self, now: Now, why: &str) {
         self.published.counters.refused.add(1);
         self.events.connection_refused(now, why);
+    }
+
+    /// The connection is to end for this reason. Returns it unless the store has still to make safe
+    /// what is to be written before.
+    pub(crate) fn end(&mut self, now: Now, why: Down) -> Result<(), Down> {
+        let Down::Session(reason) = why else { return Err(why) };
+        // It has waited long enough, or need not.
+        if self.ending.is_some() || !self.waits_for_store() {
+            return Err(why);
+        }
+        self.ending = Some((reason, now.monotonic_ns + ENDING_NS_MAX));
+        Ok(())
+    }
+
+    /// Why the connection ends as soon as all is written.
+    pub(crate) const fn ending(&self) -> Option<Disconnect> {
+        match self.ending {
+            Some((reason, _)) => Some(reason),
+            None => None,
+        }
     }
 
     fn note_remarks(&mut self, now: Now) {
@@ -440,6 +497,7 @@ impl Core {
         let text = self.logout_text.take();
         let end = Disconnection::new(reason, text.as_deref());
         self.events.ended(now, &end);
+        self.ending = None;
         self.delivery.application().on_disconnect(&self.session.config().id, &end);
     }
 }

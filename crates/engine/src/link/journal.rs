@@ -9,7 +9,7 @@ use std::borrow::Cow;
 
 use transfix_codec::{CheckSumPolicy, FieldIndex, Message, raw, tag};
 use transfix_session::{Disconnect, Entry, Kind, Now, Outbox, SessionId};
-use transfix_store::{Kind as StoredKind, Numbers, Record, Store, StoreError};
+use transfix_store::{Committed, Kind as StoredKind, Numbers, Record, Store, StoreError, Wake};
 
 use crate::observe::mask::masked;
 use crate::observe::published::Published;
@@ -160,8 +160,26 @@ impl Journal {
     }
 
     /// Makes durable, together, what was put.
-    pub(super) fn commit(&mut self) -> Result<(), StoreError> {
+    pub(super) fn commit(&mut self) -> Result<Committed, StoreError> {
         self.store.commit()
+    }
+
+    /// The ticket of the last batch that is safe, of those that were pending.
+    pub(super) fn safe(&mut self) -> Result<u64, StoreError> {
+        self.store.safe()
+    }
+
+    /// The batches up to the one with these numbers are safe; `are_all`: and none is pending.
+    pub(super) const fn note_safe(&mut self, numbers: Numbers, are_all: bool) {
+        match are_all {
+            true => self.store.all_is_safe(),
+            false => self.store.safe_up_to(numbers),
+        }
+    }
+
+    /// Whom to call when pending batches are safe.
+    pub(crate) fn wake_by(&mut self, wake: Wake) {
+        self.store.wake_by(wake);
     }
 
     /// A message that was sent, as it is stored.
@@ -199,6 +217,14 @@ impl Journal {
     /// Whether the store has failed: the link must go down, and the store be opened again.
     pub(crate) const fn has_failed(&self) -> bool {
         self.store.failure().is_some()
+    }
+
+    /// Whether the store is sound, as far as is known.
+    pub(super) const fn check(&self) -> Result<(), StoreError> {
+        match self.has_failed() {
+            true => Err(StoreError::Poisoned),
+            false => Ok(()),
+        }
     }
 
     /// Why the store takes nothing now.

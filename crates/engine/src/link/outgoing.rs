@@ -193,9 +193,19 @@ impl Outgoing {
         self.backlog.take_gone()
     }
 
-    /// The store has committed what it was given.
+    /// What the store was given is safe.
     pub(super) fn committed(&mut self) {
         self.backlog.committed();
+    }
+
+    /// What the store was given is safe as soon as this ticket is.
+    pub(super) fn will_be_committed(&mut self, ticket: u64) {
+        self.backlog.will_be_committed(ticket);
+    }
+
+    /// All up to this ticket is safe.
+    pub(super) fn committed_up_to(&mut self, ticket: u64) {
+        self.backlog.committed_up_to(ticket);
     }
 
     /// Drops the message at this place of the queue, behind so many bytes that waited already: its
@@ -249,25 +259,28 @@ impl Outgoing {
         count
     }
 
-    /// Settles, for what was sent in the turn in which the store failed, whether the store has it.
-    /// `before`: the numbers of the last commit before the failure.
+    /// Settles, for what was sent and not safe when the store failed, whether the store has it.
+    /// `before`: the numbers of the last batch that was safe.
     pub(super) fn settle_uncommitted(
         &mut self,
         before: Numbers,
         store: &mut dyn Store,
     ) -> Result<(), StoreError> {
-        let (messages, seq) = self.backlog.uncommitted();
-        let Some(first) = queue::first(messages) else { return Ok(()) };
-        if store.numbers() == before {
+        let numbers = store.numbers();
+        if numbers == before {
             return Ok(());
         }
-        // Another process may have gone on from where we were; a store need not keep messages.
-        let is_it = store.outbound(seq)?.is_none_or(|stored| {
-            let mut found = stored.bytes.windows(first.body.len().max(1));
-            first.body.is_empty() || found.any(|bytes| bytes == first.body)
-        });
-        if is_it {
-            self.backlog.forget_uncommitted();
+        while let Some((message, seq)) = self.backlog.first_uncommitted() {
+            // Another process may have gone on from where we were; a store need not keep messages.
+            let is_it = seq < numbers.next_out
+                && store.outbound(seq)?.is_none_or(|stored| {
+                    let mut found = stored.bytes.windows(message.body.len().max(1));
+                    message.body.is_empty() || found.any(|bytes| bytes == message.body)
+                });
+            if !is_it {
+                break;
+            }
+            self.backlog.forget_first_uncommitted();
         }
         Ok(())
     }
@@ -294,7 +307,7 @@ impl Outgoing {
     /// it is not known yet whether it was sent. Returns the bytes of the latter.
     pub(super) fn return_later(&mut self, why: SendError) -> usize {
         self.returns = Some(why);
-        self.backlog.uncommitted().0.len()
+        self.backlog.uncommitted_bytes()
     }
 
     /// All that waits is given back when the store is open again, or it would fail at the same

@@ -64,10 +64,13 @@ pub struct Seen {
     pub next_deadline: Option<u64>,
     /// Whether there is a connection.
     pub is_up: bool,
-    /// Whether its application judges a Logon(A), and nothing is read until it has answered.
-    pub is_judging: bool,
+    /// Whether it reads what comes: not while its application judges a Logon(A), nor while the end
+    /// of the connection waits for the store.
+    pub reads: bool,
     /// Whether something waits to be written, or the answer to a Logon(A) to be carried out.
     pub waits: bool,
+    /// Whether something waits to be written until the store has made it safe.
+    pub waits_for_store: bool,
     /// Bytes of new messages that wait to be written.
     pub waiting_bytes: usize,
     /// Messages that were handed over and wait for the session to take them: their bytes.
@@ -128,8 +131,9 @@ impl Rig {
             kept_numbers: link.core.kept_numbers(),
             next_deadline,
             is_up: link.is_up(),
-            is_judging: link.core.is_judging() && !has_answer,
-            waits: link.core.waits() || has_answer,
+            reads: (!link.core.is_judging() || has_answer) && link.core.ending().is_none(),
+            waits: link.core.waits_for_socket() || has_answer,
+            waits_for_store: link.core.waits_for_store(),
             waiting_bytes: link.core.out.bytes().len(),
             queued_bytes: link.core.outgoing.bytes(&self.slot.shared.queue),
             held: session.held(),

@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, OnceLock};
 
 use transfix::store::{
-    FileStore, MemoryStore, Numbers, Options, Record, Store, StoreError, Stored,
+    Committed, FileStore, MemoryStore, Numbers, Options, Record, Store, StoreError, Stored,
 };
 use transfix::{
     Application, BusinessReject, Disconnect, Disconnection, Engine, Message, Offline, SendError,
@@ -40,13 +40,13 @@ impl Store for Failing {
         self.store.put(now_ns, record)
     }
 
-    fn commit(&mut self) -> Result<(), StoreError> {
+    fn commit(&mut self) -> Result<Committed, StoreError> {
         let fails = self.fails.load(Ordering::SeqCst);
         if fails != LOST {
             self.store.commit()?;
         }
         match fails {
-            SOUND => Ok(()),
+            SOUND => Ok(Committed::Now),
             _ => Err(StoreError::Own(io::ErrorKind::StorageFull.into())),
         }
     }

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use transfix::store::{MemoryStore, Numbers, Record, Store, StoreError, Stored};
+use transfix::store::{Committed, MemoryStore, Numbers, Record, Store, StoreError, Stored};
 use transfix::{
     BeginString, BeyondLimit, Durability, Engine, Outcome, RetentionSettings, Settings,
 };
@@ -42,7 +42,7 @@ impl Store for Ailing {
         self.store.put(now_ns, record)
     }
 
-    fn commit(&mut self) -> Result<(), StoreError> {
+    fn commit(&mut self) -> Result<Committed, StoreError> {
         self.check()?;
         self.store.commit()
     }

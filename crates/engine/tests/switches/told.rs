@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-use transfix::store::{MemoryStore, Numbers, Record, Store, StoreError, Stored};
+use transfix::store::{Committed, MemoryStore, Numbers, Record, Store, StoreError, Stored};
 use transfix::{
     AfterPanic, Application, BeginString, BusinessReject, Direction, Disconnect, Disconnection,
     Engine, Message, Rejected, RejectedBy, SessionHandle, SessionId, SessionRef, SessionSettings,
@@ -132,7 +132,7 @@ impl Store for Losing {
         self.store.put(now_ns, record)
     }
 
-    fn commit(&mut self) -> Result<(), StoreError> {
+    fn commit(&mut self) -> Result<Committed, StoreError> {
         match self.fails.load(Ordering::SeqCst) {
             true => Err(StoreError::Own(std::io::ErrorKind::StorageFull.into())),
             false => self.store.commit(),

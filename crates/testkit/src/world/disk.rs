@@ -6,9 +6,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use transfix_store::{Durability, FileStore, Numbers, Options, Record, Store, StoreError, Stored};
+use transfix_store::{
+    Committed, Durability, FileStore, Numbers, Options, Record, Store, StoreError, Stored,
+};
 
 use super::side::START_UTC_NS;
+use crate::delayed::{Delayed, Pace};
 use crate::disk::{Ailment, Crash, End, SimDisk};
 
 /// When the process ends.
@@ -26,14 +29,22 @@ pub(super) struct Disk {
     options: Options,
     resets: Arc<AtomicU64>,
     on_reset: OnReset,
+    /// Commits are safe later, as this says.
+    pub(super) pace: Option<Arc<Pace>>,
 }
 
 /// Called when a session's numbers start again.
 type OnReset = Arc<dyn Fn() + Send + Sync>;
 
 impl Disk {
-    pub(super) fn new(disk: SimDisk, options: Options, on_reset: OnReset) -> Self {
-        Self { disk, options, resets: Arc::default(), on_reset }
+    pub(super) fn new(
+        disk: SimDisk,
+        options: Options,
+        on_reset: OnReset,
+        is_delayed: bool,
+    ) -> Self {
+        let pace = is_delayed.then(Arc::default);
+        Self { disk, options, resets: Arc::default(), on_reset, pace }
     }
 
     /// Ends the process then.
@@ -68,21 +79,29 @@ impl Disk {
         self.disk.restart(crash);
         let (path, begun_ns) = (Path::new("/store"), START_UTC_NS.unsigned_abs());
         let opened = FileStore::open_on(self.disk.clone(), path, self.options, begun_ns);
-        match opened {
-            Ok((store, _)) => Box::new(Watched {
-                store,
-                disk: self.disk.clone(),
-                resets: Arc::clone(&self.resets),
-                on_reset: Arc::clone(&self.on_reset),
-            }),
+        let store = match opened {
+            Ok((store, _)) => store,
             Err(error) => panic!("after a crash the store does not open: {error}"),
+        };
+        let watched = |store| Watched {
+            store,
+            disk: self.disk.clone(),
+            resets: Arc::clone(&self.resets),
+            on_reset: Arc::clone(&self.on_reset),
+        };
+        match &self.pace {
+            None => Box::new(watched(Box::new(store))),
+            Some(pace) => {
+                let delayed = Delayed::new(store, Arc::clone(pace));
+                Box::new(watched(Box::new(delayed.expect("the store can be read"))))
+            }
         }
     }
 }
 
 /// A store whose resets are counted.
 struct Watched {
-    store: FileStore<SimDisk>,
+    store: Box<dyn Store>,
     disk: SimDisk,
     resets: Arc<AtomicU64>,
     on_reset: OnReset,
@@ -101,8 +120,12 @@ impl Store for Watched {
         self.store.put(now_ns, record)
     }
 
-    fn commit(&mut self) -> Result<(), StoreError> {
+    fn commit(&mut self) -> Result<Committed, StoreError> {
         self.store.commit()
+    }
+
+    fn safe(&mut self) -> Result<u64, StoreError> {
+        self.store.safe()
     }
 
     fn outbound(&mut self, seq: u64) -> Result<Option<Stored<'_>>, StoreError> {

@@ -46,21 +46,24 @@ impl World {
             let waited = self.now.saturating_sub(since);
             assert!(waited <= max, "side {side} waits {} ms for {what}", waited / MS);
         };
-        let (state, since) = ours.since;
+        let (seen, (state, since)) = (ours.rig.look(), ours.since);
+        // The last word of a connection may wait for the store.
+        let store = if self.plan.is_delayed[side] { 10 * SECOND } else { 0 };
         match state {
             State::LogonAwaited | State::LogonSent => {
                 // Then the application may take as long again.
                 let answer = if self.plan.later_one_in > 0 { 10 * SECOND } else { 0 };
-                waits("a logon", since, 10 * SECOND + answer + SLACK);
+                waits("a logon", since, 10 * SECOND + answer + store + SLACK);
             }
-            State::LogoutSent => waits("a logout", since, 10 * SECOND + SLACK),
+            State::LogoutSent => waits("a logout", since, 10 * SECOND + store + SLACK),
             State::Active if self.heart_bt_int() > 0 => {
                 let patience = self.patience();
                 let requests = u64::from(self.plan.settings[0].timing.test_requests_max);
-                let silence = patience + requests * patience.min(TEST_REQUEST_WAIT_MAX) + SLACK;
+                let asked = requests * patience.min(TEST_REQUEST_WAIT_MAX);
+                let silence = patience + asked + store + SLACK;
                 waits("a sign of life", ours.received.0, silence);
                 let written = self.net.lock().observer.sides[side].at;
-                if !ours.rig.look().waits {
+                if !seen.waits && !seen.waits_for_store {
                     waits("a word of its own", written.max(since), self.heart_bt_int() + SLACK);
                 }
             }
@@ -91,7 +94,9 @@ impl World {
     fn check_answers(&self, side: usize) {
         let ours = &self.sides[side];
         let plain = self.plan.weather.damage_one_in == 0 && self.plan.held.messages_max > 100;
-        if !plain || self.plan.resets() || ours.state() != State::Active || ours.rig.look().waits {
+        let seen = ours.rig.look();
+        let waits = seen.waits || seen.waits_for_store;
+        if !plain || self.plan.resets() || seen.state != State::Active || waits {
             return;
         }
         let next_in = ours.numbers().0;
@@ -132,7 +137,8 @@ impl World {
         let fair = fair || (denied && self.plan.deny_one_in > 0);
         let damaged = self.plan.weather.damage_one_in > 0 || self.plan.odds.forge > 0;
         assert!(fair || damaged, "side {side} blames the other: {reason}; {}", self.stand());
-        if reason == Disconnect::LoggedOut && !self.sides[side].rig.look().waits {
+        let seen = self.sides[side].rig.look();
+        if reason == Disconnect::LoggedOut && !seen.waits && !seen.waits_for_store {
             let answered = self.net.lock().observer.sides[side].logged_out;
             assert!(answered, "side {side} ends without a Logout(5)");
         }

@@ -123,6 +123,8 @@ pub(super) struct Plan {
     pub(super) settings: [SessionSettings; 2],
     pub(super) held: Held,
     pub(super) store: [Options; 2],
+    /// Whose commits are safe later.
+    pub(super) is_delayed: [bool; 2],
     pub(super) weather: Weather,
     pub(super) odds: Odds,
     pub(super) actions: usize,
@@ -181,6 +183,7 @@ impl Plan {
             later_one_in: if deny_one_in > 0 { [0, 2][random.below(2)] } else { 0 },
             decline_one_in: if kind == Kind::Applications { [0, 2, 4][random.below(3)] } else { 0 },
             text_bytes_max,
+            is_delayed: [(); 2].map(|()| kind == Kind::Crashes && random.below(3) == 0),
             jump_s_max: if wide_clocks { 100_000 } else { 50 },
         }
     }

@@ -4,6 +4,8 @@
 //! Law: a process that ends at any commit leaves the numbers from before the call or those from
 //! after it, and nothing else.
 
+use std::collections::VecDeque;
+
 use transfix::schedule::{Interval, Outside, Schedule};
 use transfix::simulated::rig::{Ended, Rig, Rules};
 use transfix::{
@@ -49,6 +51,15 @@ struct Before {
     returned: usize,
 }
 
+/// What a process finds that ends when this commit is the last that is safe.
+#[derive(Clone, Copy, Debug)]
+struct Commit {
+    ticket: u64,
+    kept: (u64, u64),
+    sent: usize,
+    delivered: usize,
+}
+
 /// One side.
 pub(super) struct Side {
     pub(super) rig: Rig,
@@ -68,6 +79,8 @@ pub(super) struct Side {
     pub(super) since: (State, u64),
     /// When the expected number moved last, and the number.
     pub(super) moved: (u64, u64),
+    /// Commits that are not safe yet, and the last one that is.
+    commits: VecDeque<Commit>,
 }
 
 impl Side {
@@ -92,6 +105,7 @@ impl Side {
             received: (0, 0),
             since: (State::Disconnected, 0),
             moved: (0, 1),
+            commits: VecDeque::from([Commit { ticket: 0, kept: (1, 1), sent: 0, delivered: 0 }]),
         }
     }
 
@@ -133,6 +147,10 @@ impl Side {
         let moment = self.moment(now);
         let outcome = call(&mut self.rig, moment);
         self.note(now);
+        // What a process does that has ended in truth does not count.
+        if !self.disk.is_lost() {
+            self.note_commit();
+        }
         let (after, reset) = (self.numbers(), self.disk.resets() > before.resets);
         let ahead = after.0 >= before.kept.0 && after.1 >= before.kept.1;
         assert!(ahead || reset || self.disk.is_lost(), "numbers go back to {after:?}");
@@ -194,6 +212,13 @@ impl Side {
         }
     }
 
+    /// Waits until all that was committed is safe, as a process does before it ends.
+    pub(super) fn settle(&mut self, now: u64) -> Outcome {
+        let Some(pace) = &self.disk.pace else { return Outcome::Fine };
+        pace.allow(u64::MAX);
+        self.operate(now, |_, _, _| ())
+    }
+
     /// A new process finds what the old one has left.
     fn recover(&mut self, now: u64, before: &Before) {
         let after = self.kept();
@@ -205,6 +230,14 @@ impl Side {
         self.restart(now, self.disk.worst());
         let found = self.numbers();
         // What waits in a queue may be sent in several batches.
+        if self.disk.pace.is_some() {
+            let log = self.app.lock();
+            let (sent, delivered) = (log.sent.len(), log.delivered.len());
+            drop(log);
+            // Perhaps with the commit in which it has ended.
+            self.commits.push_back(Commit { ticket: u64::MAX, kept: after, sent, delivered });
+            return self.go_back_to(found);
+        }
         let partly = !before.queued.is_empty()
             && (before.kept.1..=after.1).contains(&found.1)
             && (found.0 == before.kept.0 || found.0 == after.0);
@@ -219,6 +252,43 @@ impl Side {
             log.sent.truncate(before.sent);
             log.delivered.truncate(before.delivered);
         }
+    }
+
+    /// Remembers what a process finds that ends before more is safe.
+    fn note_commit(&mut self) {
+        let Some(pace) = &self.disk.pace else { return };
+        let (ticket, safe, kept) = (pace.committed(), pace.safe(), self.kept());
+        let log = self.app.lock();
+        let (sent, delivered) = (log.sent.len(), log.delivered.len());
+        drop(log);
+        if self.commits.back().is_none_or(|last| last.ticket < ticket) {
+            self.commits.push_back(Commit { ticket, kept, sent, delivered });
+        }
+        while self.commits.get(1).is_some_and(|second| second.ticket <= safe) {
+            self.commits.pop_front();
+        }
+    }
+
+    /// The process has ended: a prefix of its commits is there, with all that were safe.
+    fn go_back_to(&mut self, found: (u64, u64)) {
+        let commit = self.commits.iter().rev().find(|commit| commit.kept == found);
+        let commit = *commit.unwrap_or_else(|| {
+            panic!("{found:?} was found, and committed were {:?}", self.commits)
+        });
+        let mut log = self.app.lock();
+        log.sent.truncate(commit.sent);
+        log.delivered.truncate(commit.delivered);
+        drop(log);
+        self.begin_commits();
+    }
+
+    /// A new process has the store, which begins its tickets anew: all that it has is safe.
+    pub(super) fn begin_commits(&mut self) {
+        let log = self.app.lock();
+        let (sent, delivered) = (log.sent.len(), log.delivered.len());
+        drop(log);
+        let kept = self.kept();
+        self.commits = VecDeque::from([Commit { ticket: 0, kept, sent, delivered }]);
     }
 
     /// A new process takes over: only the store is left.

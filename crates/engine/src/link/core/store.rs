@@ -3,7 +3,7 @@
 //! Invariant: what is on the wire was committed before.
 
 use transfix_session::{Config, Now, Session};
-use transfix_store::StoreError;
+use transfix_store::{Committed, StoreError};
 
 use super::Core;
 use crate::link::journal::Journal;
@@ -32,9 +32,37 @@ impl Core {
             self.journal.put(now, gone)?;
         }
         self.note_state();
-        self.journal.commit()?;
-        self.outgoing.committed();
+        match self.journal.commit()? {
+            Committed::Now => {
+                self.pending.all_is_safe(self.out.bytes().len());
+                self.outgoing.committed();
+            }
+            Committed::Pending(ticket) => {
+                let numbers = self.journal.numbers();
+                self.pending.add(ticket, self.out.bytes().len(), numbers);
+                self.outgoing.will_be_committed(ticket);
+            }
+        }
         Ok(())
+    }
+
+    /// Takes note of what the store has made safe since.
+    pub(super) fn look_what_is_safe(&mut self) -> Result<(), StoreError> {
+        if self.pending.is_empty() {
+            return Ok(());
+        }
+        let ticket = self.journal.safe()?;
+        if let Some(numbers) = self.pending.safe(ticket) {
+            self.journal.note_safe(numbers, self.pending.is_empty());
+            self.outgoing.committed_up_to(ticket);
+        }
+        Ok(())
+    }
+
+    /// Whether bytes wait for the store, not for the socket.
+    pub(crate) fn waits_for_store(&self) -> bool {
+        let bytes = self.out.bytes().len();
+        self.pending.writable(bytes) < bytes
     }
 
     pub(super) fn put_entries(&mut self, now: Now) -> Result<(), StoreError> {
@@ -89,6 +117,7 @@ impl Core {
         self.journal.reopen()?;
         // What it did not take was never on the wire.
         self.out.clear();
+        self.pending.clear();
         let before = self.journal.numbers_before_failure();
         if let Some(before) = before {
             self.outgoing.settle_uncommitted(before, self.journal.store())?;

@@ -5,13 +5,15 @@
 use std::io;
 
 use transfix_codec::{Frame, Limits, frame};
-use transfix_session::Now;
+use transfix_session::{Now, Outbox};
 use transfix_transport::Stream;
 
 use super::Core;
 use crate::link::answers::Direction;
 use crate::link::delivery::Delivery;
 use crate::link::down::Down;
+use crate::link::pending::Pending;
+use crate::link::replay::Replay;
 use crate::observe::counters::LiveCounters;
 use crate::observe::protocol_log::{Tap, Unlogged};
 
@@ -26,9 +28,13 @@ impl Core {
         stream: &mut dyn Stream,
         unlogged: &mut Unlogged<'_>,
     ) -> Result<bool, Down> {
+        self.look_what_is_safe().map_err(Down::Store)?;
         let mut filled = false;
         loop {
             let replays = self.replay.active && self.replay.barrier == 0;
+            if replays && !self.replays_now() {
+                return Ok(false);
+            }
             if replays && self.replay.out.bytes().is_empty() {
                 if filled {
                     return Ok(true);
@@ -47,11 +53,7 @@ impl Core {
                 }
                 continue;
             }
-            let bytes = match (replays, self.replay.active) {
-                (true, _) => self.replay.out.bytes(),
-                (false, true) => &self.out.bytes()[..self.replay.barrier],
-                (false, false) => self.out.bytes(),
-            };
+            let bytes = next_bytes(&self.out, &self.replay, &self.pending);
             if bytes.is_empty() {
                 return Ok(false);
             }
@@ -79,6 +81,7 @@ impl Core {
             } else {
                 let is_all = n == self.out.bytes().len();
                 self.out.consume(n);
+                self.pending.written(n);
                 self.shown = self.shown.saturating_sub(n);
                 if is_all && !self.replay.active {
                     return Ok(false);
@@ -92,6 +95,16 @@ impl Core {
     pub(crate) fn log_received(&mut self, now: Now, unlogged: &mut Unlogged<'_>) {
         log_received(self.log.as_mut(), &self.published.counters, now, unlogged);
     }
+}
+
+/// What may be written next: before a replay what comes before it, and nothing that is not safe.
+fn next_bytes<'a>(out: &'a Outbox, replay: &'a Replay, pending: &Pending) -> &'a [u8] {
+    if replay.active && replay.barrier == 0 {
+        return replay.out.bytes();
+    }
+    let bytes = out.bytes();
+    let safe = pending.writable(bytes.len());
+    &bytes[..if replay.active { safe.min(replay.barrier) } else { safe }]
 }
 
 fn log_received(

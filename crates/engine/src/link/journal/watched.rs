@@ -4,12 +4,12 @@
 //! Invariant: the error that made it fail is logged, once; what follows from it is not.
 
 use transfix_session::{Disconnect, SessionId};
-use transfix_store::{Numbers, Record, Store, StoreError, Stored};
+use transfix_store::{Committed, Numbers, Record, Store, StoreError, Stored, Wake};
 
 /// What is known of a failure.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Failure {
-    /// The numbers of the last commit before it.
+    /// The numbers of the last batch that is safe.
     pub(super) numbers: Numbers,
     /// The store has no room for what it was given, and never will.
     pub(super) is_too_large: bool,
@@ -19,13 +19,15 @@ pub(super) struct WatchedStore {
     store: Box<dyn Store>,
     id: SessionId,
     failure: Option<Failure>,
+    /// The numbers of the last batch that is safe, while a later one is not.
+    safe_numbers: Option<Numbers>,
     /// Why it has failed, in words.
     cause: String,
 }
 
 impl WatchedStore {
     pub(super) const fn new(store: Box<dyn Store>, id: SessionId) -> Self {
-        Self { store, id, failure: None, cause: String::new() }
+        Self { store, id, failure: None, safe_numbers: None, cause: String::new() }
     }
 
     /// Why it takes nothing now.
@@ -45,13 +47,15 @@ impl WatchedStore {
     /// Nothing more is put before the store is open again, though it has not failed itself.
     pub(super) fn abandon(&mut self) {
         if self.failure.is_none() {
-            self.failure = Some(Failure { numbers: self.store.numbers(), is_too_large: false });
+            let numbers = self.safe_numbers.unwrap_or(self.store.numbers());
+            self.failure = Some(Failure { numbers, is_too_large: false });
             self.cause = Disconnect::Panicked.to_string();
         }
     }
 
     fn fail_after(&mut self, numbers: Numbers, error: &StoreError) {
         if self.failure.is_none() {
+            let numbers = self.safe_numbers.unwrap_or(numbers);
             // Bounded by time: the store fails again only once it was opened again, which is tried
             // at most once a second.
             tracing::error!(session = %self.id, %error, "store failed");
@@ -64,6 +68,17 @@ impl WatchedStore {
     /// It is open again.
     pub(super) const fn go_on(&mut self) {
         self.failure = None;
+        self.safe_numbers = None;
+    }
+
+    /// The batches up to the one with these numbers are safe; a later one is not.
+    pub(super) const fn safe_up_to(&mut self, numbers: Numbers) {
+        self.safe_numbers = Some(numbers);
+    }
+
+    /// All batches are safe.
+    pub(super) const fn all_is_safe(&mut self) {
+        self.safe_numbers = None;
     }
 
     const fn check(&self) -> Result<(), StoreError> {
@@ -84,11 +99,26 @@ impl Store for WatchedStore {
         self.store.put(now_ns, record).inspect_err(|error| self.fail(error))
     }
 
-    fn commit(&mut self) -> Result<(), StoreError> {
+    fn commit(&mut self) -> Result<Committed, StoreError> {
         self.check()?;
         // Before, since a commit that fails may have been one all the same.
         let numbers = self.store.numbers();
-        self.store.commit().inspect_err(|error| self.fail_after(numbers, error))
+        let committed = self.store.commit().inspect_err(|error| self.fail_after(numbers, error))?;
+        match committed {
+            Committed::Now => self.safe_numbers = None,
+            Committed::Pending(_) => _ = self.safe_numbers.get_or_insert(numbers),
+        }
+        Ok(committed)
+    }
+
+    fn safe(&mut self) -> Result<u64, StoreError> {
+        self.check()?;
+        let numbers = self.store.numbers();
+        self.store.safe().inspect_err(|error| self.fail_after(numbers, error))
+    }
+
+    fn wake_by(&mut self, wake: Wake) {
+        self.store.wake_by(wake);
     }
 
     fn outbound(&mut self, seq: u64) -> Result<Option<Stored<'_>>, StoreError> {
@@ -174,8 +204,8 @@ mod tests {
             }
         }
 
-        fn commit(&mut self) -> Result<(), StoreError> {
-            self.put(0, Record::Reset)
+        fn commit(&mut self) -> Result<Committed, StoreError> {
+            self.put(0, Record::Reset).map(|()| Committed::Now)
         }
 
         fn outbound(&mut self, _: u64) -> Result<Option<Stored<'_>>, StoreError> {

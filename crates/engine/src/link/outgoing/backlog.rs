@@ -18,6 +18,8 @@ struct Kept {
     time_ns: u64,
     /// Committed, and not given up since.
     is_certain: bool,
+    /// The ticket with which the commit will be safe; 0 for none.
+    pending: u64,
 }
 
 /// A message that has left.
@@ -40,15 +42,40 @@ impl Left {
     }
 }
 
-/// Messages that are sent, and not committed.
+/// A message that is sent, and not committed or not safe yet.
+#[derive(Clone, Copy, Debug)]
+struct Sent {
+    /// Its MsgSeqNum(34).
+    seq: u64,
+    /// The ticket with which the commit will be safe; 0 before the commit.
+    pending: u64,
+    kept: Option<Kept>,
+}
+
+/// Messages that are sent, and not committed or not safe yet, oldest first.
 #[derive(Debug, Default)]
 struct Uncommitted {
     /// As the queue has them.
     bytes: Vec<u8>,
-    /// What the store knows of the first ones.
-    kept: Vec<Kept>,
-    /// MsgSeqNum(34) of the first one.
-    seq: u64,
+    messages: VecDeque<Sent>,
+}
+
+impl Uncommitted {
+    fn clear(&mut self) {
+        self.bytes.clear();
+        self.messages.clear();
+    }
+
+    /// Forgets the first `count` messages.
+    fn forget(&mut self, count: usize) {
+        let mut rest = &self.bytes[..];
+        for _ in 0..count {
+            rest = queue::first(rest).map_or(rest, |message| &rest[message.len..]);
+        }
+        let gone = self.bytes.len() - rest.len();
+        self.bytes.drain(..gone);
+        self.messages.drain(..count);
+    }
 }
 
 #[derive(Debug)]
@@ -147,11 +174,9 @@ impl Backlog {
     /// The first one is sent under this MsgSeqNum(34).
     pub(super) fn first_is_sent(&mut self, seq: u64) {
         let Some(message) = queue::first(&self.bytes[self.from..]) else { return };
-        if self.sent.bytes.is_empty() {
-            self.sent.seq = seq;
-        }
         self.sent.bytes.extend_from_slice(&self.bytes[self.from..self.from + message.len]);
-        self.sent.kept.extend(self.kept.front());
+        let kept = self.kept.front().copied();
+        self.sent.messages.push_back(Sent { seq, pending: 0, kept });
         self.drop_first();
     }
 
@@ -214,7 +239,7 @@ impl Backlog {
                 record.extend_from_slice(part);
             }
             store.put(now_ns, Record::Queued { ticket, bytes: &record })?;
-            self.kept.push_back(Kept { ticket, time_ns: now_ns, is_certain: false });
+            self.kept.push_back(Kept { ticket, time_ns: now_ns, is_certain: false, pending: 0 });
             self.next_ticket = ticket + 1;
             self.kept_to += message.len;
         }
@@ -228,29 +253,53 @@ impl Backlog {
 
     /// The store has committed what it was given.
     pub(super) fn committed(&mut self) {
-        self.sent.bytes.clear();
-        self.sent.kept.clear();
+        self.sent.clear();
         for kept in self.kept.iter_mut().rev().take_while(|kept| !kept.is_certain) {
             kept.is_certain = true;
         }
     }
 
-    /// The messages that are sent and not committed, as the queue has them, and the MsgSeqNum(34)
-    /// of the first one.
-    pub(super) fn uncommitted(&self) -> (&[u8], u64) {
-        (&self.sent.bytes, self.sent.seq)
+    /// What the store was given is safe as soon as this ticket is.
+    pub(super) fn will_be_committed(&mut self, ticket: u64) {
+        for sent in self.sent.messages.iter_mut().rev().take_while(|sent| sent.pending == 0) {
+            sent.pending = ticket;
+        }
+        let new = |kept: &&mut Kept| !kept.is_certain && kept.pending == 0;
+        for kept in self.kept.iter_mut().rev().take_while(new) {
+            kept.pending = ticket;
+        }
     }
 
-    /// The store has committed what was sent, although it has failed.
-    pub(super) fn forget_uncommitted(&mut self) {
-        self.sent = Uncommitted::default();
+    /// All up to this ticket is safe.
+    pub(super) fn committed_up_to(&mut self, ticket: u64) {
+        let is_safe = |pending: u64| pending > 0 && pending <= ticket;
+        let count = self.sent.messages.iter().take_while(|sent| is_safe(sent.pending)).count();
+        self.sent.forget(count);
+        for kept in self.kept.iter_mut().rev().take_while(|kept| !kept.is_certain) {
+            kept.is_certain = is_safe(kept.pending);
+        }
+    }
+
+    /// Bytes of the messages that are sent and not safe yet.
+    pub(super) const fn uncommitted_bytes(&self) -> usize {
+        self.sent.bytes.len()
+    }
+
+    /// The first message that is sent and not safe yet, and its MsgSeqNum(34).
+    pub(super) fn first_uncommitted(&self) -> Option<(Queued<'_>, u64)> {
+        Some((queue::first(&self.sent.bytes)?, self.sent.messages.front()?.seq))
+    }
+
+    /// The store has the first one, although it has failed.
+    pub(super) fn forget_first_uncommitted(&mut self) {
+        self.sent.forget(1);
     }
 
     /// What was given up waits again, in front: the store has failed, and may still have it.
     pub(super) fn put_back(&mut self, messages: Vec<Left>) {
         let mut all = messages;
         for left in &mut all {
-            left.kept = left.kept.map(|kept| Kept { is_certain: false, ..kept });
+            left.kept = left.kept.map(|kept| Kept { is_certain: false, pending: 0, ..kept });
         }
         all.extend(listed(self.bytes(), self.kept.iter()));
         (self.from, self.kept_to) = (0, 0);
@@ -289,11 +338,12 @@ impl Backlog {
                 };
                 queue::put(&mut bytes, &fields[..end], &fields[end + 1..]);
                 let time_ns = found.time_ns;
-                kept.push_back(Kept { ticket: found.seq, time_ns, is_certain: true });
+                kept.push_back(Kept { ticket: found.seq, time_ns, is_certain: true, pending: 0 });
             }
         }
         let kept_to = bytes.len();
-        let sent = listed(&self.sent.bytes, self.sent.kept.iter());
+        let sent = self.sent.messages.iter().filter_map(|sent| sent.kept.as_ref());
+        let sent = listed(&self.sent.bytes, sent);
         for message in sent.chain(listed(self.bytes(), self.kept.iter())) {
             let waits = message.kept.is_none_or(|known| {
                 let found = kept.binary_search_by_key(&known.ticket, |found: &Kept| found.ticket);

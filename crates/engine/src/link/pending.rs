@@ -1,0 +1,94 @@
+//! Batches that are committed and not safe yet.
+//!
+//! Invariant: of the outbox only bytes of batches that are safe may be written.
+
+use std::collections::VecDeque;
+
+use transfix_store::Numbers;
+
+#[derive(Clone, Copy, Debug)]
+struct Batch {
+    ticket: u64,
+    /// Bytes of the outbox before it.
+    begin: usize,
+    /// The next numbers behind it.
+    numbers: Numbers,
+}
+
+/// What the store has still to make safe.
+#[derive(Debug, Default)]
+pub(crate) struct Pending {
+    /// In the order of their tickets.
+    batches: VecDeque<Batch>,
+    /// Bytes of the outbox that were committed.
+    committed: usize,
+}
+
+impl Pending {
+    pub(super) fn is_empty(&self) -> bool {
+        self.batches.is_empty()
+    }
+
+    /// All is safe, with so many bytes in the outbox.
+    #[inline]
+    pub(super) fn all_is_safe(&mut self, outbox_bytes: usize) {
+        self.committed = outbox_bytes;
+        if !self.batches.is_empty() {
+            self.batches.clear();
+        }
+    }
+
+    /// A batch with the last of so many bytes in the outbox will be safe.
+    pub(super) fn add(&mut self, ticket: u64, outbox_bytes: usize, numbers: Numbers) {
+        let begin = std::mem::replace(&mut self.committed, outbox_bytes);
+        // A commit of nothing names the last batch once more.
+        if self.last_ticket() < ticket {
+            self.batches.push_back(Batch { ticket, begin, numbers });
+        }
+    }
+
+    /// All up to this ticket are safe. Returns the numbers behind the last of those that were not.
+    pub(super) fn safe(&mut self, ticket: u64) -> Option<Numbers> {
+        let mut numbers = None;
+        while let Some(first) = self.batches.front().filter(|first| first.ticket <= ticket) {
+            numbers = Some(first.numbers);
+            self.batches.pop_front();
+        }
+        numbers
+    }
+
+    /// The ticket of the last batch that is not safe; 0 if all are.
+    pub(super) fn last_ticket(&self) -> u64 {
+        self.batches.back().map_or(0, |last| last.ticket)
+    }
+
+    /// Whether this batch is safe.
+    pub(super) fn is_safe(&self, ticket: u64) -> bool {
+        self.batches.front().is_none_or(|first| ticket < first.ticket)
+    }
+
+    /// How many of so many bytes in the outbox may be written.
+    #[inline]
+    pub(super) fn writable(&self, outbox_bytes: usize) -> usize {
+        self.batches.front().map_or(outbox_bytes, |first| first.begin.min(outbox_bytes))
+    }
+
+    /// So many bytes of the outbox are written.
+    #[inline]
+    pub(super) fn written(&mut self, bytes: usize) {
+        self.committed = self.committed.saturating_sub(bytes);
+        for batch in &mut self.batches {
+            batch.begin = batch.begin.saturating_sub(bytes);
+        }
+    }
+
+    /// The outbox is empty, since a new connection begins.
+    pub(super) fn begin_anew(&mut self) {
+        self.written(usize::MAX);
+    }
+
+    /// The store has been opened again: what is not in it never will be.
+    pub(super) fn clear(&mut self) {
+        *self = Self::default();
+    }
+}
