@@ -65,8 +65,8 @@ fn run(limit: u32) -> f64 {
     let dir = TempDir::new();
     let id = SessionId::new(BeginString::Fix44, "VENUE", "CLIENT");
     let mut settings = SessionSettings::new(Role::Acceptor, &id, "127.0.0.1:0");
-    settings.store_dir = dir.path().to_owned();
-    settings.turn_messages_max = limit;
+    settings.store.store_dir = dir.path().to_owned();
+    settings.threads.turn_messages_max = limit;
     let mut all = Settings::of(settings);
     all.engine.workers = 1;
     let venue = Engine::start(&all, |_| Box::new(Venue)).unwrap();

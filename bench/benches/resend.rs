@@ -70,9 +70,9 @@ impl Application for Client {
 fn settings(role: Role, us: &str, them: &str, address: &str, dir: &TempDir) -> SessionSettings {
     let id = SessionId::new(BeginString::Fix44, us, them);
     let mut settings = SessionSettings::new(role, &id, address);
-    settings.store_dir = dir.path().join(us);
-    settings.validate = false;
-    settings.offline = if them == "LAGGARD" { Offline::Store } else { Offline::Refuse };
+    settings.store.store_dir = dir.path().join(us);
+    settings.validation.validate = false;
+    settings.queue.offline = if them == "LAGGARD" { Offline::Store } else { Offline::Refuse };
     settings
 }
 

@@ -150,8 +150,8 @@ fn mask(frame: &[u8]) -> Result<usize, String> {
 fn probe(search_garbled: bool, log: Option<LogSettings>) -> Result<Probe, String> {
     let id = SessionId::new(BeginString::Fix44, "VENUE", "CLIENT");
     let mut settings = SessionSettings::new(Role::Acceptor, &id, "127.0.0.1:0");
-    settings.durability = Durability::Memory;
-    settings.search_garbled = search_garbled;
+    settings.store.durability = Durability::Memory;
+    settings.validation.search_garbled = search_garbled;
     settings.log = log;
     Probe::new(&settings, Box::new(Quiet), now()).map_err(|error| error.to_string())
 }

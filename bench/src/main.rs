@@ -66,7 +66,7 @@ fn turns(n: u64, pause_ns: u64) -> Result<(), String> {
     let dir = std::env::temp_dir().join(format!("transfix-turn-{}", std::process::id()));
     let id = SessionId::new(BeginString::Fix42, "TW", "INCA");
     let mut settings = SessionSettings::new(Role::Acceptor, &id, "127.0.0.1:0");
-    settings.store_dir.clone_from(&dir);
+    settings.store.store_dir.clone_from(&dir);
     let mut probe = Probe::new(&settings, Box::new(Venue { ids: 0 }), now())
         .map_err(|error| error.to_string())?;
     let (mut bytes, mut answer) = (Vec::new(), vec![0; 4096]);

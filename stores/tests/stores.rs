@@ -131,9 +131,9 @@ impl Application for Echo {
 fn settings(role: Role, us: &str, them: &str, address: &str) -> SessionSettings {
     let id = SessionId::new(BeginString::Fix44, us, them);
     let mut settings = SessionSettings::new(role, &id, address);
-    settings.validate = false;
-    settings.refresh_on_logon = role == Role::Acceptor;
-    settings.reconnect_interval_ms = 10;
+    settings.validation.validate = false;
+    settings.store.refresh_on_logon = role == Role::Acceptor;
+    settings.socket.reconnect_interval_ms = 10;
     settings
 }
 
@@ -150,7 +150,7 @@ fn venue<S: Server + 'static>(server: &Arc<S>, name: &str) -> (Engine, Receiver<
 fn client(dir: &TempDir, venue: &Engine, next_in: Option<u64>) -> (Engine, Receiver<String>) {
     let address = venue.listening()[0].to_string();
     let mut session = settings(Role::Initiator, "CLIENT", "VENUE", &address);
-    session.store_dir = dir.path().to_owned();
+    session.store.store_dir = dir.path().to_owned();
     if let Some(next) = next_in {
         let path = dir.path().join("FIX.4.4-CLIENT-VENUE");
         let (mut store, _) = transfix_store::FileStore::open(&path, Default::default(), 0).unwrap();

@@ -12,8 +12,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
 use rustyline::ExternalPrinter;
 use transfix::{
-    ApplVerId, Application, BusinessReject, Direction, Disconnect, Disconnection, Engine, Message,
-    Outcome, Rejected, Role, SessionId, SessionRef, SessionSettings, Settings,
+    Application, BusinessReject, Direction, Disconnect, Disconnection, Engine, Message, Outcome,
+    Rejected, Role, SessionId, SessionRef, SessionSettings, Settings,
 };
 
 use crate::events::connection_failure;
@@ -142,7 +142,7 @@ fn connect(
     session: &SessionSettings,
 ) -> Result<ExitCode, NotStarted> {
     let (begin_string, id) = (session.begin_string, session.id());
-    let version = session.default_appl_ver_id.map(ApplVerId);
+    let version = session.protocol.default_appl_ver_id;
     let show = if args.quiet { Show::quiet() } else { Show::new(begin_string, version, "")? };
     let (orders, next_order) = placed::placed(&session.store_path())?;
     // Before the editor changes it.

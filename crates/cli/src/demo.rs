@@ -165,9 +165,9 @@ fn session(role: Role, address: &str, dir: &Path) -> SessionSettings {
         if role == Role::Initiator { ("CLIENT", "VENUE") } else { ("VENUE", "CLIENT") };
     let id = SessionId::new(BeginString::Fix44, ours, theirs);
     let mut session = SessionSettings::new(role, &id, address);
-    session.store_dir = dir.join(ours);
-    session.keep_inbound = true;
-    session.reconnect_interval_ms = 100;
+    session.store.store_dir = dir.join(ours);
+    session.store.keep_inbound = true;
+    session.socket.reconnect_interval_ms = 100;
     session
 }
 

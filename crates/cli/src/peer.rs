@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use transfix::codec::{CheckSumPolicy, FieldIndex};
 use transfix::{
-    Application, BeginString, Body, BusinessReject, Decimal, Direction, Disconnection, Durability,
-    Engine, Message, Mode, Offline, Role, SendError, Sent, SessionHandle, SessionId, SessionRef,
-    SessionSettings, Settings, check_msg_type, tag,
+    ApplVerId, Application, BeginString, Body, BusinessReject, Decimal, Direction, Disconnection,
+    Durability, Engine, Message, Mode, Offline, Role, SendError, Sent, SessionHandle, SessionId,
+    SessionRef, SessionSettings, Settings, check_msg_type, tag,
 };
 
 /// A counterparty for tests; see bench/peers/README.md.
@@ -154,16 +154,16 @@ fn settings(args: &Args) -> SessionSettings {
     let address = format!("{}:{}", args.host, args.port);
     let mut session = SessionSettings::new(role, &id, &address);
     if args.begin_string == BeginString::Fixt11 {
-        session.default_appl_ver_id = Some(args.appl_ver);
+        session.protocol.default_appl_ver_id = Some(ApplVerId(args.appl_ver));
     }
-    session.heart_bt_int_s = args.heartbeat;
-    session.validate = args.validate == "yes";
-    session.mode = Mode::Dedicated;
-    session.offline = Offline::Store;
+    session.protocol.heart_bt_int_s = args.heartbeat;
+    session.validation.validate = args.validate == "yes";
+    session.threads.mode = Mode::Dedicated;
+    session.queue.offline = Offline::Store;
     if args.store.as_os_str() == "memory" {
-        session.durability = Durability::Memory;
+        session.store.durability = Durability::Memory;
     } else {
-        session.store_dir.clone_from(&args.store);
+        session.store.store_dir.clone_from(&args.store);
     }
     session
 }

@@ -5,8 +5,7 @@ use std::process::ExitCode;
 use std::sync::mpsc::channel;
 
 use transfix::{
-    ApplVerId, Application, Direction, Disconnect, Engine, Outcome, Role, SessionId,
-    SessionSettings, Settings,
+    Application, Direction, Disconnect, Engine, Outcome, Role, SessionId, SessionSettings, Settings,
 };
 
 use crate::input::failed;
@@ -109,7 +108,7 @@ fn serve(args: &Args, settings: &Settings) -> Result<bool, NotStarted> {
 }
 
 fn venue(session: &SessionSettings, ids: Ids, quiet: bool) -> Result<Box<dyn Application>, String> {
-    let version = session.default_appl_ver_id.map(ApplVerId);
+    let version = session.protocol.default_appl_ver_id;
     let show = if quiet { Show::quiet() } else { Show::new(session.begin_string, version, "")? };
     let printer = Printer { show: show.masking(session.mask()) };
     Ok(Box::new(Venue::recover(&session.id(), session.store_path(), ids, printer)))

@@ -71,8 +71,8 @@ pub(crate) fn settings(address: &str) -> Settings {
         let id = SessionId::new(BeginString::Fix44, "VENUE", counterparty);
         let mut session = SessionSettings::new(Role::Acceptor, &id, address);
         // Nothing is kept: each Logon(A) begins anew, so that the example can be run again.
-        session.durability = Durability::Memory;
-        session.reset_on = ResetPolicy::LOGON;
+        session.store.durability = Durability::Memory;
+        session.protocol.reset_on = ResetPolicy::LOGON;
         session
     };
     let sessions = vec![session("CLIENT"), session("ROUTER")];

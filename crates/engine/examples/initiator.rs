@@ -74,8 +74,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let counterparty = args.next().unwrap_or_else(|| "VENUE".to_owned());
     let id = SessionId::new(BeginString::Fix44, "CLIENT", &counterparty);
     let mut settings = SessionSettings::new(Role::Initiator, &id, &address);
-    settings.durability = Durability::Memory;
-    settings.reset_on = ResetPolicy::LOGON;
+    settings.store.durability = Durability::Memory;
+    settings.protocol.reset_on = ResetPolicy::LOGON;
     let (events, received) = channel();
     let engine =
         Engine::start(&Settings::of(settings), |_| Box::new(Client { events: events.clone() }))?;

@@ -63,8 +63,8 @@ pub(crate) fn settings(listen: &str, venue: &str) -> Settings {
     let session = |role, counterparty, address| {
         let id = SessionId::new(BeginString::Fix44, "ROUTER", counterparty);
         let mut session = SessionSettings::new(role, &id, address);
-        session.durability = Durability::Memory;
-        session.reset_on = ResetPolicy::LOGON;
+        session.store.durability = Durability::Memory;
+        session.protocol.reset_on = ResetPolicy::LOGON;
         session
     };
     let sessions =

@@ -78,8 +78,8 @@ impl Application for Venue {
 pub(crate) fn settings(address: &str) -> Settings {
     let id = SessionId::new(BeginString::Fix44, "VENUE", "CLIENT");
     let mut session = SessionSettings::new(Role::Acceptor, &id, address);
-    session.durability = Durability::Memory;
-    session.reset_on = ResetPolicy::LOGON;
+    session.store.durability = Durability::Memory;
+    session.protocol.reset_on = ResetPolicy::LOGON;
     Settings::of(session)
 }
 

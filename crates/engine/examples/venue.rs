@@ -39,7 +39,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     tracing_subscriber::fmt().with_writer(std::io::stderr).init();
     let id = SessionId::new(BeginString::Fix44, "VENUE", "CLIENT");
     let mut session = SessionSettings::new(Role::Acceptor, &id, "127.0.0.1:9880");
-    session.store_dir = "store/venue".into();
+    session.store.store_dir = "store/venue".into();
     let engine = Engine::start(&Settings::of(session), |_| Box::new(Venue))?;
     println!("listening at {}; enter a line to stop", engine.listening()[0]);
     std::io::stdin().read_line(&mut String::new())?;

@@ -32,7 +32,7 @@ pub(crate) fn check(settings: &Settings) -> Result<(), String> {
 fn check_in(settings: &Settings, online: &str) -> Result<(), String> {
     let is_known = |cpu: usize| online.is_empty() || parts(online).any(|part| part.contains(&cpu));
     for session in &settings.sessions {
-        if let Some(cpu) = session.cpu.filter(|cpu| !is_known(*cpu)) {
+        if let Some(cpu) = session.threads.cpu.filter(|cpu| !is_known(*cpu)) {
             let (place, id) = (session.place("cpu"), session.id());
             return Err(format!("{place}{id}: cpu = {cpu}: this machine has the CPUs {online}"));
         }

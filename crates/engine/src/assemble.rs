@@ -104,7 +104,7 @@ fn open_store(
     if let Some(store) = own.transpose().map_err(failed)?.flatten() {
         return Ok(store);
     }
-    if settings.refresh_on_logon {
+    if settings.store.refresh_on_logon {
         let id = settings.id();
         let why = "refresh_on_logon needs a store of your own: nobody else writes the engine's";
         return Err(EngineError::Settings(format!("{id}: {why}")));
@@ -129,27 +129,30 @@ pub(crate) fn assemble(
     registry: &Arc<Registry>,
 ) -> Result<Shared, StoreError> {
     let Parts { config, data_fields, hours, store, log, application } = parts;
-    let (id, precision) = (config.id.clone(), config.precision);
+    let (id, precision) = (config.id.clone(), config.precision());
     let options = LinkOptions {
-        limits: Limits { message_bytes_max: settings.message_bytes_max },
-        check_sum: if settings.validate_check_sum {
+        limits: Limits { message_bytes_max: settings.validation.message_bytes_max },
+        check_sum: if settings.validation.validate_check_sum {
             CheckSumPolicy::Verify
         } else {
             CheckSumPolicy::Ignore
         },
-        garbled: settings.garbled,
-        search_garbled: settings.search_garbled,
-        turn_messages_max: settings.turn_messages_max,
-        keeps: Keeps { outbound: settings.keep_outbound, inbound: settings.keep_inbound },
-        outgoing: OutgoingOptions {
-            queued_bytes_max: settings.queued_bytes_max,
-            offline: settings.offline,
-            unsent: settings.unsent,
-            pause_ms: settings.queue_pause_ms,
-            expires_s: settings.queue_expires_s,
-            is_shared: settings.refresh_on_logon,
+        garbled: settings.validation.garbled,
+        search_garbled: settings.validation.search_garbled,
+        turn_messages_max: settings.threads.turn_messages_max,
+        keeps: Keeps {
+            outbound: settings.store.keep_outbound,
+            inbound: settings.store.keep_inbound,
         },
-        refresh_on_logon: settings.refresh_on_logon,
+        outgoing: OutgoingOptions {
+            queued_bytes_max: settings.queue.queued_bytes_max,
+            offline: settings.queue.offline,
+            unsent: settings.queue.unsent,
+            pause_ms: settings.queue.queue_pause_ms,
+            expires_s: settings.queue.queue_expires_s,
+            is_shared: settings.store.refresh_on_logon,
+        },
+        refresh_on_logon: settings.store.refresh_on_logon,
         hours,
         unavailable: settings.unavailable,
         routes: settings.route_third_party,
@@ -162,15 +165,15 @@ pub(crate) fn assemble(
     core.restore_queued(clock::now())?;
     core.note_state();
     let published = Arc::clone(&core.published);
-    let queue = SendQueue::new(settings.queued_bytes_max, precision);
+    let queue = SendQueue::new(settings.queue.queued_bytes_max, precision);
     core.outgoing.note_taken(&queue);
     Ok(Shared {
         id,
         link: Mutex::new(Link::new(core)),
         queue,
-        send_mode: settings.send,
+        send_mode: settings.threads.send,
         wake: OnceLock::new(),
-        offline: settings.offline,
+        offline: settings.queue.offline,
         published,
         waiting: Waiting::of(&registry.waiting),
         closed: AtomicBool::new(false),
@@ -178,7 +181,7 @@ pub(crate) fn assemble(
         is_called: AtomicBool::new(false),
         attention: AtomicBool::new(false),
         hurry: AtomicBool::new(false),
-        after_panic: settings.after_panic,
+        after_panic: settings.threads.after_panic,
         registry: Arc::clone(registry),
     })
 }
@@ -187,12 +190,12 @@ pub(crate) fn assemble(
 fn session_rules(settings: &SessionSettings, registry: &Registry) -> SessionRules {
     SessionRules {
         book: Arc::clone(&registry.rule_book),
-        checks: match settings.validate {
-            true => Checks::all(settings.checks),
+        checks: match settings.validation.validate {
+            true => Checks::all(settings.validation.checks),
             false => Checks { session: Switches::default(), ..Checks::all(Switches::NONE) },
         },
-        dictionary: settings.dictionary.clone(),
-        appl_versions: settings.appl_versions.clone(),
+        dictionary: settings.validation.dictionary.clone(),
+        appl_versions: settings.validation.appl_versions.clone(),
     }
 }
 
@@ -202,13 +205,13 @@ pub(crate) fn check_rules(
     settings: &SessionSettings,
     registry: &Registry,
 ) -> Result<Vec<(Tag, Tag)>, EngineError> {
-    let source = settings.dictionary.as_ref();
-    let version = settings.default_appl_ver_id.map(transfix_session::ApplVerId);
+    let source = settings.validation.dictionary.as_ref();
+    let version = settings.protocol.default_appl_ver_id;
     let book = &registry.rule_book;
     let wrong = |key| move |error| EngineError::Settings(says(settings, key, error));
     let rules = book.rules(settings.begin_string, version, source);
     let mut data_fields = rules.map_err(wrong("dictionary"))?.data_fields().to_vec();
-    for source in settings.appl_versions.values() {
+    for source in settings.validation.appl_versions.values() {
         let rules = book.rules(settings.begin_string, None, Some(source));
         data_fields.extend_from_slice(rules.map_err(wrong("appl_versions"))?.data_fields());
     }
@@ -230,9 +233,9 @@ pub(crate) fn tell_doubts(settings: &SessionSettings, registry: &Registry) {
             tracing::warn!(session = %settings.id(), why, "the dictionary is of another version");
         }
     };
-    let version = settings.default_appl_ver_id.map(transfix_session::ApplVerId);
-    doubt("dictionary", version, settings.dictionary.as_ref());
-    for (named, source) in &settings.appl_versions {
+    let version = settings.protocol.default_appl_ver_id;
+    doubt("dictionary", version, settings.validation.dictionary.as_ref());
+    for (named, source) in &settings.validation.appl_versions {
         let version = named.parse().ok().map(transfix_session::ApplVerId);
         doubt("appl_versions", version, Some(source));
     }

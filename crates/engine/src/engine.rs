@@ -63,13 +63,13 @@ struct Plan {
 impl Plan {
     /// Gives the n-th session to its thread.
     fn add(&mut self, slot: Slot, session: &SessionSettings, n: usize) {
-        match session.mode {
+        match session.threads.mode {
             Mode::Pool => {
                 let workers = self.pool.len();
                 self.pool[n % workers].push(slot);
             }
             Mode::Polled => self.polled.push(slot),
-            mode => self.own.push((slot, mode, session.cpu)),
+            mode => self.own.push((slot, mode, session.threads.cpu)),
         }
     }
 }
@@ -334,6 +334,7 @@ fn check_no_template(settings: &Settings) -> Result<(), EngineError> {
 
 fn connector(settings: &SessionSettings) -> Result<Connector, EngineError> {
     let addresses = resolve(settings)?;
-    let intervals = (settings.reconnect_interval_ms, settings.reconnect_interval_max_ms);
+    let intervals =
+        (settings.socket.reconnect_interval_ms, settings.socket.reconnect_interval_max_ms);
     Ok(Connector::new(addresses, socket_options(settings), intervals))
 }

@@ -24,7 +24,7 @@
 //!
 //! let id = SessionId::new(BeginString::Fix44, "VENUE", "CLIENT");
 //! let mut session = SessionSettings::new(Role::Acceptor, &id, "127.0.0.1:0");
-//! session.durability = Durability::Memory;
+//! session.store.durability = Durability::Memory;
 //! let engine = Engine::start(&Settings::of(session), |_| Box::new(Echo))?;
 //! println!("listening at {}", engine.listening()[0]);
 //! let outcomes = engine.stop(1_000);
@@ -78,8 +78,9 @@ pub use settings::file::SettingsError;
 pub use settings::log::{LogDirection, LogSettings};
 pub use settings::retention::{BeyondLimit, RetentionSettings};
 pub use settings::{
-    AfterPanic, Durability, EngineSettings, GarbledPolicy, Mode, Offline, SendMode,
-    SessionSettings, Settings, ThreadLost, Unavailable, UnavailableAction, Unsent,
+    AfterPanic, Durability, EngineSettings, GarbledPolicy, Mode, Offline, QueueSettings, SendMode,
+    SessionSettings, Settings, SocketSettings, StoreSettings, ThreadLost, ThreadSettings,
+    Unavailable, UnavailableAction, Unsent, ValidationSettings,
 };
 
 pub use transfix_codec as codec;
@@ -109,8 +110,9 @@ pub use transfix_codec::{
 };
 pub use transfix_dictionary as dictionary;
 pub use transfix_session::{
-    ApplVerId, BeginString, Disconnect, HeaderChange, LogonConfig, MSG_SEQ_NUM_MAX, Now,
-    NumbersConfig, Remark, ResendConfig, ResetPolicy, Role, Secret, SendError, SessionId, State,
-    SubIds, Throttle, ThrottleAction, TimingConfig, TooLow, TooLowAtLogon, check_msg_type,
+    ApplVerId, BeginString, Disconnect, HeaderChange, Key, LogonConfig, MSG_SEQ_NUM_MAX, Now,
+    NumbersConfig, ProtocolConfig, Remark, ResendConfig, ResetPolicy, Role, Secret, SendError,
+    SessionId, State, SubIds, Throttle, ThrottleAction, TimingConfig, TooLow, TooLowAtLogon,
+    check_msg_type,
 };
 pub use transfix_store as store;

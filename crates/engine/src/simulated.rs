@@ -25,7 +25,7 @@
 //!
 //! let id = SessionId::new(BeginString::Fix44, "CLIENT", "VENUE");
 //! let mut settings = SessionSettings::new(Role::Initiator, &id, "");
-//! settings.durability = Durability::Memory;
+//! settings.store.durability = Durability::Memory;
 //! let mut session = Simulation::default().session(&settings, Box::new(Deaf))?;
 //! let noon = Now { utc: Timestamp(1_795_262_400_000_000_000), monotonic_ns: 0 };
 //! session.connect(noon);

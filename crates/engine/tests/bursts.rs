@@ -80,10 +80,10 @@ fn memory_comes_back() {
         let id = SessionId::new(BeginString::Fix44, "VENUE", name);
         let mut settings = SessionSettings::new(Role::Acceptor, &id, "127.0.0.1:0");
         // It has all its memory from the start; that of a file store grows with its segments.
-        settings.durability = Durability::Memory;
-        settings.validate = false;
+        settings.store.durability = Durability::Memory;
+        settings.validation.validate = false;
         // Else what nobody has numbered yet waits for the next logon.
-        settings.unsent = Unsent::Return;
+        settings.queue.unsent = Unsent::Return;
         settings
     });
     let settings = Settings { sessions: sessions.collect(), ..Settings::default() };

@@ -57,9 +57,9 @@ impl Application for Client {
 fn client(counterparty: &str, address: &str) -> (Engine, SessionHandle, Receiver<String>) {
     let id = SessionId::new(BeginString::Fix44, "CLIENT", counterparty);
     let mut settings = SessionSettings::new(Role::Initiator, &id, address);
-    settings.durability = Durability::Memory;
-    settings.reset_on = ResetPolicy::LOGON;
-    settings.reconnect_interval_ms = 10;
+    settings.store.durability = Durability::Memory;
+    settings.protocol.reset_on = ResetPolicy::LOGON;
+    settings.socket.reconnect_interval_ms = 10;
     let (events, received) = channel();
     let engine =
         Engine::start(&Settings::of(settings), |_| Box::new(Client { events: events.clone() }));
@@ -88,7 +88,7 @@ fn a_client_trades_through_the_router() {
     let venue_address = port.local_addr().unwrap().to_string();
     drop(port);
     let mut settings = router::settings("127.0.0.1:0", &venue_address);
-    settings.sessions[1].reconnect_interval_ms = 10;
+    settings.sessions[1].socket.reconnect_interval_ms = 10;
     let router = router::start(&settings).unwrap();
     let (client, session, events) = client("ROUTER", &router.listening()[0].to_string());
     let next = || events.recv_timeout(LONG).unwrap();
@@ -191,7 +191,7 @@ fn a_refused_counterparty_is_an_event_with_its_comp_ids() {
     tracing_subscriber::fmt().with_writer(move || lines_of.clone()).with_ansi(false).init();
     let id = SessionId::new(BeginString::Fix44, "VENUE", "CLIENT");
     let mut settings = SessionSettings::new(Role::Acceptor, &id, "127.0.0.1:0");
-    settings.durability = Durability::Memory;
+    settings.store.durability = Durability::Memory;
     let engine = Engine::start(&Settings::of(settings), |_| Box::new(venue::Venue)).unwrap();
     let mut client = TcpStream::connect(engine.listening()[0]).unwrap();
     let mut logon = Vec::new();

@@ -43,7 +43,7 @@ fn session(change: impl FnOnce(&mut SessionSettings)) -> SimulatedSession {
 fn session_of(application: Counter, change: impl FnOnce(&mut SessionSettings)) -> SimulatedSession {
     let id = SessionId::new(BeginString::Fix44, "US", "THEM");
     let mut settings = SessionSettings::new(Role::Acceptor, &id, "");
-    settings.durability = Durability::Memory;
+    settings.store.durability = Durability::Memory;
     change(&mut settings);
     let mut session = Simulation::default().session(&settings, Box::new(application)).unwrap();
     log_on(&mut session, 0, 1);
@@ -73,8 +73,8 @@ fn send(session: &mut SimulatedSession, ms: u64, id: u64) -> Sent {
 #[test]
 fn a_pause_ends_while_logging_out() {
     let mut session = session(|settings| {
-        settings.offline = Offline::Queue;
-        settings.queue_pause_ms = 50;
+        settings.queue.offline = Offline::Queue;
+        settings.queue.queue_pause_ms = 50;
     });
     session.log_out(after_ms(10), "");
     session.tick(after_ms(50));
@@ -86,8 +86,8 @@ fn a_pause_ends_while_logging_out() {
 #[test]
 fn what_waits_when_the_connection_ends_is_stored_first() {
     let mut session = session(|settings| {
-        settings.offline = Offline::Store;
-        settings.queue_pause_ms = 1_000;
+        settings.queue.offline = Offline::Store;
+        settings.queue.queue_pause_ms = 1_000;
     });
     assert!(matches!(send(&mut session, 10, 1), Sent::Queued { .. }));
     session.close(after_ms(20));
@@ -100,8 +100,8 @@ fn what_waits_when_the_connection_ends_is_stored_first() {
 #[test]
 fn a_queue_larger_than_its_room_is_sent_to_its_end() {
     let mut session = session(|settings| {
-        settings.offline = Offline::Queue;
-        settings.queued_bytes_max = 200;
+        settings.queue.offline = Offline::Queue;
+        settings.queue.queued_bytes_max = 200;
     });
     session.close(after_ms(10));
     session.take_output();
@@ -128,7 +128,7 @@ fn a_reject_is_delivered_outside_of_all_windows() {
         schedule.numbers = NumbersAtOpening::Keep;
         schedule.outside = Outside::Reject("closed".to_owned());
         settings.schedule = Some(schedule);
-        settings.validate = false;
+        settings.validation.validate = false;
     });
     receive(&mut session, 1, ("D", 2), "11=a\x01");
     assert_eq!(count.load(Ordering::Relaxed), 0);

@@ -39,9 +39,9 @@ fn start(role: Role, address: &str) -> (Engine, Receiver<()>) {
         let (ours, theirs) = if role == Role::Acceptor { (venue, client) } else { (client, venue) };
         let id = SessionId::new(BeginString::Fix44, &ours, &theirs);
         let mut session = SessionSettings::new(role, &id, address);
-        session.durability = Durability::Memory;
-        session.mode = if n < POOLED { Mode::Pool } else { Mode::Dedicated };
-        session.reconnect_interval_ms = 10;
+        session.store.durability = Durability::Memory;
+        session.threads.mode = if n < POOLED { Mode::Pool } else { Mode::Dedicated };
+        session.socket.reconnect_interval_ms = 10;
         session
     };
     let sessions = (0..POOLED + DEDICATED).map(session).collect();

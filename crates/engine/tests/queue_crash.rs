@@ -106,8 +106,8 @@ impl Case {
         let (store, _) = opened.ok()?;
         let id = SessionId::new(BeginString::Fix44, "VENUE", "CLIENT");
         let mut settings = SessionSettings::new(Role::Acceptor, &id, "");
-        settings.offline = Offline::Queue;
-        settings.validate = false;
+        settings.queue.offline = Offline::Queue;
+        settings.validation.validate = false;
         let (store, nothing) = (Box::new(store), Box::new(Nothing));
         Some(Rig::new(&settings, |_| (), store, nothing, &self.rules).unwrap())
     }

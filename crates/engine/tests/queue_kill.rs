@@ -44,8 +44,8 @@ fn settings(role: Role, address: &str) -> SessionSettings {
     };
     let id = SessionId::new(BeginString::Fix44, us, them);
     let mut settings = SessionSettings::new(role, &id, address);
-    settings.validate = false;
-    settings.reconnect_interval_ms = 5;
+    settings.validation.validate = false;
+    settings.socket.reconnect_interval_ms = 5;
     settings
 }
 
@@ -69,12 +69,12 @@ fn child() {
     let Some(arguments) = env::var(DIR).ok() else { return };
     let [dir, address, round] = &arguments.split('|').collect::<Vec<_>>()[..] else { panic!() };
     let mut session = settings(Role::Initiator, address);
-    session.store_dir = Path::new(dir).to_path_buf();
-    session.offline = Offline::Queue;
+    session.store.store_dir = Path::new(dir).to_path_buf();
+    session.queue.offline = Offline::Queue;
     // So small that segments change while messages wait.
-    session.segment_bytes = 16 << 10;
+    session.store.segment_bytes = 16 << 10;
     let (sender, _) = channel();
-    session.mode = transfix::Mode::Polled;
+    session.threads.mode = transfix::Mode::Polled;
     let mut engine =
         Engine::start(&Settings::of(session), |_| Box::new(Orders(sender.clone()))).unwrap();
     let session = engine.sessions().next().unwrap();
@@ -151,7 +151,7 @@ fn what_was_accepted_is_sent_once_however_often_the_process_is_killed() {
     let dir = TempDir::new();
     let (sender, orders) = channel();
     let mut venue = settings(Role::Acceptor, "127.0.0.1:0");
-    venue.durability = Durability::Memory;
+    venue.store.durability = Durability::Memory;
     let venue = Engine::start(&Settings::of(venue), |_| Box::new(Orders(sender.clone()))).unwrap();
     let address = venue.listening()[0].to_string();
     let (mut random, mut books) = (Random::new(1), Books::default());

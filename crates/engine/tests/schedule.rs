@@ -69,9 +69,9 @@ fn settings(role: Role, address: &str, schedule: Option<ScheduleSettings>) -> Se
         if role == Role::Acceptor { ("VENUE", "CLIENT") } else { ("CLIENT", "VENUE") };
     let id = SessionId::new(BeginString::Fix44, sender, target);
     let mut settings = SessionSettings::new(role, &id, address);
-    settings.durability = Durability::Memory;
-    settings.validate = false;
-    settings.reconnect_interval_ms = 50;
+    settings.store.durability = Durability::Memory;
+    settings.validation.validate = false;
+    settings.socket.reconnect_interval_ms = 50;
     settings.schedule = schedule;
     settings
 }

@@ -118,9 +118,9 @@ fn start(
         Role::Initiator => SessionId::new(BeginString::Fix44, "CLIENT", "VENUE"),
     };
     let mut settings = SessionSettings::new(role, &id, address);
-    settings.mode = mode;
-    settings.durability = durability;
-    settings.store_dir = dir.path().to_owned();
+    settings.threads.mode = mode;
+    settings.store.durability = durability;
+    settings.store.store_dir = dir.path().to_owned();
     // Its thread allocates nothing either.
     settings.log = Some(LogSettings::in_dir(dir.path().join("log")));
     let mut application = Some(application);

@@ -56,8 +56,8 @@ fn threads_are_as_many_as_wanted_and_where_they_are_wanted() {
         let session = |name: &str, mode, cpu| {
             let id = SessionId::new(BeginString::Fix44, "VENUE", name);
             let mut settings = SessionSettings::new(Role::Acceptor, &id, "127.0.0.1:0");
-            settings.durability = Durability::Memory;
-            (settings.mode, settings.cpu) = (mode, cpu);
+            settings.store.durability = Durability::Memory;
+            (settings.threads.mode, settings.threads.cpu) = (mode, cpu);
             settings.log = Some(LogSettings::in_dir(dir.path()));
             settings
         };

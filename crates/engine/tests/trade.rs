@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use transfix::store::journal::{self, Event};
 use transfix::{
-    Application, BeginString, BusinessReject, Disconnect, Disconnection, Durability, Engine,
-    Message, Mode, Outcome, Role, SendMode, Sent, SessionId, SessionRef, SessionSettings, Settings,
-    tag,
+    ApplVerId, Application, BeginString, BusinessReject, Disconnect, Disconnection, Durability,
+    Engine, Message, Mode, Outcome, Role, SendMode, Sent, SessionId, SessionRef, SessionSettings,
+    Settings, tag,
 };
 
 /// Long enough for the slowest machine; no test waits that long unless it fails.
@@ -86,9 +86,9 @@ impl Side {
 fn acceptor(begin_string: BeginString, mode: Mode) -> SessionSettings {
     let id = SessionId::new(begin_string, "VENUE", "CLIENT");
     let mut settings = SessionSettings::new(Role::Acceptor, &id, "127.0.0.1:0");
-    settings.durability = Durability::Memory;
-    settings.validate = false;
-    settings.mode = mode;
+    settings.store.durability = Durability::Memory;
+    settings.validation.validate = false;
+    settings.threads.mode = mode;
     settings
 }
 
@@ -96,12 +96,12 @@ fn initiator(begin_string: BeginString, mode: Mode, venue: &Side) -> SessionSett
     let id = SessionId::new(begin_string, "CLIENT", "VENUE");
     let address = venue.engine.listening()[0].to_string();
     let mut settings = SessionSettings::new(Role::Initiator, &id, &address);
-    settings.durability = Durability::Memory;
-    settings.validate = false;
-    settings.reconnect_interval_ms = 10;
-    settings.mode = mode;
+    settings.store.durability = Durability::Memory;
+    settings.validation.validate = false;
+    settings.socket.reconnect_interval_ms = 10;
+    settings.threads.mode = mode;
     if begin_string == BeginString::Fixt11 {
-        settings.default_appl_ver_id = Some(9);
+        settings.protocol.default_appl_ver_id = Some(ApplVerId(9));
     }
     settings
 }
@@ -141,7 +141,7 @@ fn every_version_and_mode_logs_on_trades_and_logs_out() {
 fn queued_sends_keep_their_order() {
     let venue = Side::start(acceptor(BeginString::Fix44, Mode::Pool), true);
     let mut settings = initiator(BeginString::Fix44, Mode::Dedicated, &venue);
-    settings.send = SendMode::Queued;
+    settings.threads.send = SendMode::Queued;
     let client = Side::start(settings, false);
     assert_eq!((venue.next(), client.next()), (Seen::Logon, Seen::Logon));
     assert!(matches!(client.send("first"), Sent::Queued { .. }));
@@ -215,8 +215,8 @@ fn polled_sessions_are_driven_by_the_application() {
 fn both_sides_go_on_where_they_were_after_a_restart() {
     let dir = transfix_testkit::temp::TempDir::new();
     let durable = |mut settings: SessionSettings| {
-        settings.durability = Durability::Process;
-        settings.store_dir = dir.path().to_owned();
+        settings.store.durability = Durability::Process;
+        settings.store.store_dir = dir.path().to_owned();
         settings
     };
     for round in 0..5 {
@@ -245,8 +245,8 @@ fn notes(settings: &SessionSettings) -> Vec<String> {
 fn the_journal_says_what_befell_the_session() {
     let dir = transfix_testkit::temp::TempDir::new();
     let durable = |mut settings: SessionSettings| {
-        settings.durability = Durability::Process;
-        settings.store_dir = dir.path().to_owned();
+        settings.store.durability = Durability::Process;
+        settings.store.store_dir = dir.path().to_owned();
         settings
     };
     let ours = durable(acceptor(BeginString::Fix44, Mode::Pool));

@@ -49,7 +49,7 @@ fn everything(config: &mut Config) {
         ..ResendConfig::default()
     };
     let action = ThrottleAction::Reject;
-    config.throttles = ["8", "D", "F", "G"]
+    config.protocol.throttles = ["8", "D", "F", "G"]
         .map(|msg_type| Throttle {
             msg_type: msg_type.to_owned(),
             messages_max: u32::MAX,

@@ -4,7 +4,7 @@ use transfix_codec::{
     Body, Date, Message, Reject, RejectReason, SOH, Tag, TimeOfDay, Timestamp, tag, validate, value,
 };
 
-use crate::config::{BeginString, CompIdPolicy, Now};
+use crate::config::{BeginString, Now};
 use crate::outbox::{Kind, Outbox};
 use crate::session::Session;
 use crate::state::{Event, State};
@@ -34,7 +34,7 @@ pub(crate) struct Rejected<'m, 'a> {
 impl Session {
     /// SenderCompID(49), TargetCompID(56), SendingTime(52), and OrigSendingTime(122) of a PossDup.
     pub(crate) fn check_header(&mut self, now: Now, message: &Message<'_>) -> Result<(), Reject> {
-        if self.config.comp_ids == CompIdPolicy::Check && !self.has_usual_comp_ids(message) {
+        if self.config.protocol.check_comp_ids && !self.has_usual_comp_ids(message) {
             self.check_comp_ids(message)?;
             self.note_usual_comp_ids(message);
         }
@@ -99,8 +99,8 @@ impl Session {
             Err(_) if message.raw(tag::SENDING_TIME).is_some_and(is_beyond_our_range) => u64::MAX,
             Err(reject) => return Err(reject),
         };
-        match self.config.sending_time_tolerance_s {
-            Some(tolerance_s) if off > u64::from(tolerance_s) * 1_000_000_000 => {
+        match self.config.protocol.sending_time_tolerance_s {
+            tolerance_s @ 1.. if off > u64::from(tolerance_s) * 1_000_000_000 => {
                 Err(Reject::new(RejectReason::SendingTimeAccuracy, tag::SENDING_TIME))
             }
             _ => Ok(()),
@@ -123,7 +123,7 @@ impl Session {
         };
         if self.state == State::Active {
             let why = Disconnect::BadHeader(ending);
-            if self.config.silent_disconnect {
+            if self.config.protocol.silent_disconnect {
                 return Verdict::Disconnect(why);
             }
             self.write_logout(now, ending, Some(why), out);
@@ -230,7 +230,7 @@ impl Session {
 
     /// Writes Logout(5) with the reason and closes the link without waiting for an answer.
     pub(crate) fn end(&mut self, now: Now, why: Disconnect, out: &mut Outbox) -> Verdict {
-        if self.config.silent_disconnect {
+        if self.config.protocol.silent_disconnect {
             return Verdict::Disconnect(why);
         }
         let text = why.to_string();

@@ -42,9 +42,9 @@ mod timer;
 mod verdict;
 
 pub use config::{
-    ApplVerId, BeginString, CompIdPolicy, Config, LogonConfig, MSG_SEQ_NUM_MAX, Now, NumbersConfig,
-    ResendConfig, ResetPolicy, Role, Secret, SessionId, SubIds, Throttle, ThrottleAction,
-    TimingConfig, TooLow, TooLowAtLogon,
+    ApplVerId, BeginString, Config, Key, LogonConfig, MSG_SEQ_NUM_MAX, Now, NumbersConfig,
+    ProtocolConfig, ResendConfig, ResetPolicy, Role, Secret, SessionId, SubIds, Throttle,
+    ThrottleAction, TimingConfig, TooLow, TooLowAtLogon,
 };
 pub use offer::Offer;
 pub use outbox::{Entry, Kind, Outbox, ResetCause};

@@ -108,7 +108,7 @@ impl Session {
         let Some(terms) = self.offer.take() else { return Verdict::Handled };
         let why = Disconnect::LogonDenied;
         self.ended = Some(why);
-        if !self.config.logon.quiet && !self.config.silent_disconnect {
+        if !self.config.logon.quiet && !self.config.protocol.silent_disconnect {
             self.write_refusal(now, terms.is_proven, (text, why), out);
         }
         Verdict::Disconnect(why)
@@ -123,7 +123,7 @@ impl Session {
     ) -> Verdict {
         match refusal {
             Refusal::Spoken(why) if !self.config.logon.quiet => {
-                if !self.config.silent_disconnect {
+                if !self.config.protocol.silent_disconnect {
                     self.write_refusal(now, is_proven, (&why.to_string(), why), out);
                 }
                 Verdict::Disconnect(why)
@@ -337,7 +337,7 @@ impl Session {
     /// The dictionary comes last: what is wrong with the terms has a better reason.
     fn check_logon(&self, message: &Message<'_>) -> Result<(), Refusal> {
         let refused = |reject| Refusal::Spoken(Disconnect::LogonInvalid(reject));
-        if let Some(field) = message.longer_than(self.config.field_bytes_max) {
+        if let Some(field) = message.longer_than(self.config.protocol.field_bytes_max) {
             return Err(refused(Reject::new(RejectReason::ValueOutOfRange, field.tag)));
         }
         let Some(rules) = &self.rules else { return Ok(()) };
@@ -357,7 +357,7 @@ impl Session {
                 Err(spoken("HeartBtInt(108) is out of the range of this session"))
             }
             Role::Initiator
-                if timing.same_heart_bt_int && seconds != self.config.heart_bt_int_s =>
+                if timing.same_heart_bt_int && seconds != self.config.protocol.heart_bt_int_s =>
             {
                 Err(spoken("HeartBtInt(108) is not what was asked for"))
             }
@@ -389,7 +389,7 @@ impl Session {
             .uint(tag::DEFAULT_APPL_VER_ID)
             .map_err(|_| silent("DefaultApplVerID(1137) is missing"))?;
         let named = u8::try_from(named).ok().map(ApplVerId).filter(|id| id.dictionary().is_some());
-        match (named, self.config.default_appl_ver_id) {
+        match (named, self.config.protocol.default_appl_ver_id) {
             (None, _) => Err(spoken("DefaultApplVerID(1137) is unknown")),
             (Some(named), Some(ours)) if named != ours => {
                 Err(spoken("DefaultApplVerID(1137) is not the one of this session"))

@@ -5,9 +5,7 @@ use std::sync::Arc;
 
 use transfix_codec::{Message, Reject, RejectReason, Rules, tag, value};
 
-use crate::config::{
-    ApplVerId, BeginString, CompIdPolicy, MSG_SEQ_NUM_MAX, Now, ThrottleAction, TooLow,
-};
+use crate::config::{ApplVerId, BeginString, MSG_SEQ_NUM_MAX, Now, ThrottleAction, TooLow};
 use crate::gap::Sign;
 use crate::header::echo;
 use crate::outbox::Outbox;
@@ -133,7 +131,7 @@ impl Session {
     /// Header first: a message of somebody else is not worth validating.
     fn check(&mut self, now: Now, message: &Message<'_>) -> Result<(), Reject> {
         self.check_header(now, message)?;
-        if let Some(field) = message.longer_than(self.config.field_bytes_max) {
+        if let Some(field) = message.longer_than(self.config.protocol.field_bytes_max) {
             return Err(Reject::new(RejectReason::ValueOutOfRange, field.tag));
         }
         let Some(own) = &self.rules else { return Ok(()) };
@@ -261,9 +259,9 @@ impl Session {
                 TooLow::Ignore => Verdict::Handled,
             };
         }
-        let comp_ids = match self.config.comp_ids {
-            CompIdPolicy::Check => self.check_comp_ids(message),
-            CompIdPolicy::Ignore => Ok(()),
+        let comp_ids = match self.config.protocol.check_comp_ids {
+            true => self.check_comp_ids(message),
+            false => Ok(()),
         };
         // A SequenceReset(4) has no original to be later than.
         let original = || match message.msg_type() {
@@ -326,7 +324,7 @@ impl Session {
     fn on_wrong_begin_string(&mut self, now: Now, out: &mut Outbox) -> Verdict {
         let why = Disconnect::BeginString(self.config.id.begin_string);
         match self.state {
-            State::Active if self.config.silent_disconnect => Verdict::Disconnect(why),
+            State::Active if self.config.protocol.silent_disconnect => Verdict::Disconnect(why),
             State::Active => {
                 let text = why.to_string();
                 self.write_logout(now, &text, Some(why), out);

@@ -89,7 +89,7 @@ impl Session {
         self.reset_numbers(ResetCause::InSession, out);
         // What is under way to us still has the old numbers.
         self.next_num_in = next_num_in;
-        let timeout_ns = u64::from(self.config.logon_timeout_ms) * 1_000_000;
+        let timeout_ns = u64::from(self.config.protocol.logon_timeout_ms) * 1_000_000;
         self.resets.begin(now.monotonic_ns.saturating_add(timeout_ns));
         // An initiator whose link is cut before the answer asks again at its next logon.
         self.resets.is_wanted |= self.config.role == Role::Initiator;
@@ -138,11 +138,11 @@ impl Session {
         const SECOND: u64 = 1_000_000_000;
         const DAY: u64 = 86_400 * SECOND;
         let of_day = now.utc.0.rem_euclid(DAY as i64) as u64;
-        let daily = self.config.reset_at_s.map(|at_s| {
+        let daily = self.config.protocol.reset_at.map(|at_s| {
             let at = u64::from(at_s) * SECOND % DAY;
             if at > of_day { at - of_day } else { at + DAY - of_day }
         });
-        let hours = self.config.reset_after_h;
+        let hours = self.config.protocol.reset_after_h;
         let later = (hours > 0).then_some(u64::from(hours).saturating_mul(3_600 * SECOND));
         let wait = daily.into_iter().chain(later).min();
         self.resets.begins_at_ns = wait.map(|wait| now.monotonic_ns.saturating_add(wait));

@@ -83,7 +83,7 @@ impl Session {
     /// Writes a stored message again: its own number and fields, PossDupFlag(43)=Y and
     /// OrigSendingTime(122), a new SendingTime(52). Nothing is journalled.
     pub fn resend(&mut self, now: Now, stored: &Message<'_>, out: &mut Outbox) {
-        let (seq, precision) = (stored.msg_seq_num().unwrap_or(0), self.config.precision);
+        let (seq, precision) = (stored.msg_seq_num().unwrap_or(0), self.precision);
         let mut frame = self.begin_old(now, (stored.msg_type(), seq), out);
         // FIX Session: not later than SendingTime(52). Ours is, if our clock has gone back since.
         if stored.timestamp(tag::SENDING_TIME).is_ok_and(|original| original > now.utc) {
@@ -108,7 +108,7 @@ impl Session {
     /// nothing to be sent again. Nothing is journalled.
     pub fn gap_fill(&mut self, now: Now, begin: u64, new_seq_no: u64, out: &mut Outbox) {
         assert!(begin < new_seq_no && new_seq_no <= self.next_num_out, "a gap fill goes forward");
-        let precision = self.config.precision;
+        let precision = self.precision;
         let mut frame = self.begin_old(now, (b"4", begin), out);
         frame.raw(&self.sub_ids);
         frame.header_timestamp(tag::ORIG_SENDING_TIME, now.utc, precision);

@@ -37,6 +37,8 @@ pub struct Session {
     writes_last_processed: bool,
     /// What each message of ours begins with.
     header: Header,
+    /// Digits of the times that we send.
+    pub(crate) precision: Precision,
     pub(crate) timers: Timers,
     pub(crate) resets: Resets,
     pub(crate) gap: Gap,
@@ -108,12 +110,13 @@ impl Session {
     #[must_use]
     pub fn new(config: Config, next_num_in: u64, next_num_out: u64) -> Self {
         assert!(next_num_in > 0 && next_num_out > 0, "MsgSeqNum(34) counts from 1");
-        let id = &config.id;
+        let (id, protocol) = (&config.id, &config.protocol);
         let comp_ids = format!("49={}\x0156={}\x01", id.sender_comp_id, id.target_comp_id);
         let sub_ids = sub_ids(id);
         let constant = comp_ids.clone() + &sub_ids;
-        let gap = Gap::new(config.resend, (config.held_messages_max, config.held_bytes_max));
-        let throttles = Throttles::new(&config.throttles);
+        let gap = Gap::new(config.resend, (protocol.held_messages_max, protocol.held_bytes_max));
+        let resets = protocol.reset_on.disconnect && (next_num_in, next_num_out) != (1, 1);
+        let throttles = Throttles::new(&protocol.throttles);
         let writes_last_processed =
             config.numbers.send_last_processed && id.begin_string.has_last_processed();
         Self {
@@ -127,10 +130,11 @@ impl Session {
             comp_ids: comp_ids.into_bytes(),
             logon_fields: Vec::new(),
             offer: None,
-            appl_ver_id: config.default_appl_ver_id,
+            precision: config.precision(),
+            appl_ver_id: protocol.default_appl_ver_id,
             cstm_appl_ver_id: None,
-            timers: Timers::new(config.heart_bt_int_s, config.timing),
-            resets: Resets::new(config.reset.disconnect && (next_num_in, next_num_out) != (1, 1)),
+            timers: Timers::new(protocol.heart_bt_int_s, config.timing),
+            resets: Resets::new(resets),
             config,
             state: State::Disconnected,
             next_num_in,
@@ -233,14 +237,14 @@ impl Session {
     /// The first [`Misuse`]; the fields are as before then.
     pub fn set_logon_fields(&mut self, fill: impl FnOnce(&mut Body<'_>)) -> Result<(), Misuse> {
         let mut fields = Vec::new();
-        Body::detached(&mut fields, self.config.precision, fill)?;
+        Body::detached(&mut fields, self.precision, fill)?;
         self.logon_fields = fields;
         Ok(())
     }
 
     /// A link is up: the initiator writes its Logon(A), the acceptor begins to wait for one.
     pub fn connected(&mut self, now: Now, out: &mut Outbox) {
-        self.timers.link_up(now, self.config.heart_bt_int_s);
+        self.timers.link_up(now, self.config.protocol.heart_bt_int_s);
         self.resets.begins_at_ns = None;
         self.offer = None;
         self.ending = None;
@@ -251,7 +255,7 @@ impl Session {
         let asks = self.config.role == Role::Initiator
             && self.config.id.begin_string.has_reset_flag()
             && self.resets.is_wanted;
-        let wanted = self.config.reset.logon || asks;
+        let wanted = self.config.protocol.reset_on.logon || asks;
         if wanted || self.resets.is_due {
             let cause = if wanted { ResetCause::Logon } else { ResetCause::Disconnected };
             self.reset_numbers(cause, out);
@@ -280,7 +284,7 @@ impl Session {
         self.offer = None;
         self.ending = None;
         out.clear();
-        let policy = self.config.reset;
+        let policy = self.config.protocol.reset_on;
         let ended = self.ended.take();
         // Who is refused may be a stranger, who must not make us forget what was sent, or the
         // numbers that an operator has set. What the refusal itself has used comes back.
@@ -327,7 +331,7 @@ impl Session {
     ) -> Result<u64, SendError> {
         self.ready()?;
         check_msg_type(msg_type)?;
-        let precision = self.config.precision;
+        let precision = self.precision;
         let seq = change.msg_seq_num.unwrap_or(self.next_num_out);
         let mut frame = self.header.frame(&mut out.bytes, msg_type, seq, (now.utc, precision));
         if self.writes_last_processed {
@@ -377,7 +381,7 @@ impl Session {
     /// Begins an orderly end: writes Logout(5) if logged on, and not to end silently.
     /// Answers whether the counterparty's Logout(5) is to be waited for.
     pub fn logout(&mut self, now: Now, text: &str, out: &mut Outbox) -> bool {
-        if self.state == State::Active && !self.config.silent_disconnect {
+        if self.state == State::Active && !self.config.protocol.silent_disconnect {
             self.write_logout(now, text, None, out);
         }
         self.state == State::LogoutSent
@@ -395,7 +399,7 @@ impl Session {
         frame.raw(&self.comp_ids);
         frame.header_uint(tag::MSG_SEQ_NUM, seq);
         frame.raw(b"43=Y\x01");
-        frame.header_timestamp(tag::SENDING_TIME, now.utc, self.config.precision);
+        frame.header_timestamp(tag::SENDING_TIME, now.utc, self.precision);
         if self.writes_last_processed {
             frame.header_uint(tag::LAST_MSG_SEQ_NUM_PROCESSED, self.next_num_in - 1);
         }
@@ -463,7 +467,7 @@ impl Session {
         fill: impl FnOnce(&mut Body<'_>),
     ) -> Result<Range<usize>, Misuse> {
         let seq = self.next_num_out;
-        let precision: Precision = self.config.precision;
+        let precision: Precision = self.precision;
         let sending_time = (now.utc, precision);
         let mut frame = self.header.frame(&mut out.bytes, msg_type, seq, sending_time);
         if self.writes_last_processed {

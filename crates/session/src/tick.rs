@@ -18,9 +18,9 @@ impl Session {
             // The driver says how long the application may take to answer.
             State::LogonAwaited | State::LogonSent if self.offer.is_some() => None,
             State::LogonAwaited | State::LogonSent => {
-                Some(t.logon_until(self.config.logon_timeout_ms))
+                Some(t.logon_until(self.config.protocol.logon_timeout_ms))
             }
-            State::LogoutSent => Some(t.logout_until(self.config.logout_timeout_ms)),
+            State::LogoutSent => Some(t.logout_until(self.config.protocol.logout_timeout_ms)),
             State::Active => {
                 let resets = [self.resets.begins_at_ns, self.resets.answer_until_ns()];
                 let heartbeats = [t.heartbeat_at(), t.silence_at()];

@@ -71,7 +71,7 @@ fn a_request_answered_above_a_gap_counts_when_its_turn_comes() {
 #[test]
 fn an_answered_request_needs_no_room() {
     let mut out = Outbox::default();
-    let mut session = active_with(&mut out, |config| config.held_messages_max = 0);
+    let mut session = active_with(&mut out, |config| config.protocol.held_messages_max = 0);
     let answered = Verdict::Resend { begin: 1, end: 2 };
     assert_eq!(receive(&mut session, &mut out, "2", &["34=4", "7=1", "16=0"]), answered);
     let fill = ["34=2", "43=Y", "122=20261121-12:00:00", "123=Y", "36=4"];

@@ -41,12 +41,13 @@ impl Driver {
         let begin_string = BeginString::ALL[usize::from(choices) % BeginString::ALL.len()];
         let role = if choices & 64 == 0 { Role::Acceptor } else { Role::Initiator };
         let mut config = Config::new(SessionId::new(begin_string, "US", "THEM"), role);
-        config.default_appl_ver_id = (begin_string == BeginString::Fixt11).then_some(ApplVerId(9));
+        config.protocol.default_appl_ver_id =
+            (begin_string == BeginString::Fixt11).then_some(ApplVerId(9));
         let policies = [ResetPolicy::NEVER, ResetPolicy::LOGON, ResetPolicy::DISCONNECT];
-        config.reset = policies[usize::from(input.byte()) % 3];
-        config.sending_time_tolerance_s = (choices & 128 == 0).then_some(120);
-        config.held_messages_max = HELD_MESSAGES_MAX;
-        config.held_bytes_max = HELD_BYTES_MAX;
+        config.protocol.reset_on = policies[usize::from(input.byte()) % 3];
+        config.protocol.sending_time_tolerance_s = 120 * u32::from(choices & 128 == 0);
+        config.protocol.held_messages_max = HELD_MESSAGES_MAX;
+        config.protocol.held_bytes_max = HELD_BYTES_MAX;
         let now = Now { utc: Timestamp(1_795_262_400_000_000_000), monotonic_ns: 1 };
         let session = Session::new(config, 1, 1);
         let (inbox, sent) = (Vec::new(), BTreeMap::new());

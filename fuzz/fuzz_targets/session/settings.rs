@@ -1,8 +1,9 @@
 //! Settings with each switch as the input wants it.
 
 use transfix::{
-    BeginString, Durability, GarbledPolicy, Offline, Role, Secret, SessionId, SessionSettings,
-    Throttle, ThrottleAction, TooLow, TooLowAtLogon, Unavailable, UnavailableAction, Unsent,
+    ApplVerId, BeginString, Durability, GarbledPolicy, Offline, Role, Secret, SessionId,
+    SessionSettings, Throttle, ThrottleAction, TooLow, TooLowAtLogon, Unavailable,
+    UnavailableAction, Unsent,
 };
 
 use crate::Input;
@@ -13,31 +14,31 @@ pub(crate) fn any(input: &mut Input<'_>) -> SessionSettings {
     let begin_string = BeginString::ALL[usize::from(choices) % BeginString::ALL.len()];
     let role = if choices & 64 == 0 { Role::Acceptor } else { Role::Initiator };
     let mut s = SessionSettings::new(role, &SessionId::new(begin_string, "US", "THEM"), "");
-    s.durability = Durability::Memory;
-    s.default_appl_ver_id = (begin_string == BeginString::Fixt11).then_some(9);
-    s.heart_bt_int_s = u32::from(input.byte() % 40);
-    s.sending_time_tolerance_s = u32::from(choices & 128);
-    s.message_bytes_max = 4_000;
-    s.queued_bytes_max = 3_000;
-    s.held_messages_max = usize::from(input.byte() % 8);
-    s.held_bytes_max = 2_000;
-    s.turn_messages_max = u32::from(input.byte() % 4) + 1;
+    s.store.durability = Durability::Memory;
+    s.protocol.default_appl_ver_id = (begin_string == BeginString::Fixt11).then_some(ApplVerId(9));
+    s.protocol.heart_bt_int_s = u32::from(input.byte() % 40);
+    s.protocol.sending_time_tolerance_s = u32::from(choices & 128);
+    s.validation.message_bytes_max = 4_000;
+    s.queue.queued_bytes_max = 3_000;
+    s.protocol.held_messages_max = usize::from(input.byte() % 8);
+    s.protocol.held_bytes_max = 2_000;
+    s.threads.turn_messages_max = u32::from(input.byte() % 4) + 1;
     if input.flag() {
-        s.field_bytes_max = 64;
+        s.protocol.field_bytes_max = 64;
     }
     for switch in [
-        &mut s.validate,
-        &mut s.validate_check_sum,
-        &mut s.check_comp_ids,
-        &mut s.silent_disconnect,
-        &mut s.search_garbled,
+        &mut s.validation.validate,
+        &mut s.validation.validate_check_sum,
+        &mut s.protocol.check_comp_ids,
+        &mut s.protocol.silent_disconnect,
+        &mut s.validation.search_garbled,
         &mut s.route_third_party,
-        &mut s.keep_outbound,
-        &mut s.keep_inbound,
-        &mut s.reset_on.logon,
-        &mut s.reset_on.logout,
-        &mut s.reset_on.disconnect,
-        &mut s.reset_on.error,
+        &mut s.store.keep_outbound,
+        &mut s.store.keep_inbound,
+        &mut s.protocol.reset_on.logon,
+        &mut s.protocol.reset_on.logout,
+        &mut s.protocol.reset_on.disconnect,
+        &mut s.protocol.reset_on.error,
         &mut s.numbers.request_missing,
         &mut s.numbers.send_last_processed,
         &mut s.numbers.next_expected,
@@ -56,7 +57,7 @@ pub(crate) fn any(input: &mut Input<'_>) -> SessionSettings {
         *switch = input.flag();
     }
     for name in transfix::codec::Switches::NAMES {
-        if let Some(switch) = s.checks.named(name) {
+        if let Some(switch) = s.validation.checks.named(name) {
             *switch = input.flag();
         }
     }
@@ -76,10 +77,10 @@ fn tables(s: &mut SessionSettings, input: &mut Input<'_>) {
     s.resend.repeats_max = small(input);
     s.resend.answered_max = small(input);
     s.resend.same_requests_max = small(input);
-    s.garbled = if input.flag() { GarbledPolicy::Reject } else { GarbledPolicy::Skip };
-    s.offline = [Offline::Refuse, Offline::Store, Offline::Queue][small(input) as usize % 3];
-    s.queue_pause_ms = small(input) * 100;
-    s.unsent = if input.flag() { Unsent::Return } else { Unsent::Keep };
+    s.validation.garbled = if input.flag() { GarbledPolicy::Reject } else { GarbledPolicy::Skip };
+    s.queue.offline = [Offline::Refuse, Offline::Store, Offline::Queue][small(input) as usize % 3];
+    s.queue.queue_pause_ms = small(input) * 100;
+    s.queue.unsent = if input.flag() { Unsent::Return } else { Unsent::Keep };
     s.unavailable = Unavailable {
         retries: small(input) % 3,
         delay_ms: 500,
@@ -92,9 +93,14 @@ fn tables(s: &mut SessionSettings, input: &mut Input<'_>) {
     if input.flag() {
         let action = if input.flag() { ThrottleAction::Reject } else { ThrottleAction::Disconnect };
         let msg_type = ["D", "8", "ZZ"][small(input) as usize % 3].to_owned();
-        s.throttles.push(Throttle { msg_type, messages_max: 1, interval_ms: 1_000, action });
+        s.protocol.throttles.push(Throttle {
+            msg_type,
+            messages_max: 1,
+            interval_ms: 1_000,
+            action,
+        });
     }
-    s.reset_after_h = small(input) % 2;
+    s.protocol.reset_after_h = small(input) % 2;
     if s.begin_string >= BeginString::Fix43 && s.role == Role::Acceptor && input.byte() % 8 == 0 {
         s.logon.expected_password = Some(Secret::new("sesame".to_owned()));
     }

@@ -300,8 +300,8 @@ pub(super) const FAULTS: &[Fault] = &[
         name: "outbox-outlives-its-connection",
         changes: &[(
             SESSION,
-            "out.clear();\n        let policy = self.config.reset;",
-            "let policy = self.config.reset;",
+            "out.clear();\n        let policy = self.config.protocol.reset_on;",
+            "let policy = self.config.protocol.reset_on;",
         )],
         kind: "",
         worlds: 2_000,
@@ -538,11 +538,7 @@ pub(super) const FAULTS: &[Fault] = &[
     },
     Fault {
         name: "crash-without-the-reset-of-its-end",
-        changes: &[(
-            SESSION,
-            "Resets::new(config.reset.disconnect && (next_num_in, next_num_out) != (1, 1))",
-            "Resets::new(false)",
-        )],
+        changes: &[(SESSION, "Resets::new(resets)", "Resets::new(false)")],
         kind: "mixed",
         worlds: 2_000,
     },

@@ -70,10 +70,10 @@ fn engine(
     application: Box<dyn Application>,
 ) -> Result<(Engine, StoreDir), String> {
     let dir = StoreDir::new()?;
-    session.store_dir.clone_from(&dir.0);
+    session.store.store_dir.clone_from(&dir.0);
     session.log = args.log.then(|| LogSettings::in_dir(dir.0.join("log")));
-    let has_thread = matches!(session.mode, Mode::Dedicated | Mode::Spin);
-    session.cpu = cpu.filter(|_| has_thread);
+    let has_thread = matches!(session.threads.mode, Mode::Dedicated | Mode::Spin);
+    session.threads.cpu = cpu.filter(|_| has_thread);
     let mut settings = Settings::of(session);
     settings.engine.workers = args.config.pool_workers;
     let mut application = Some(application);
@@ -219,7 +219,7 @@ impl Trader {
         let arrivals = Arc::new(Arrivals::new(args.messages + SLICES));
         let mut session = args.config.session(Role::Initiator, address);
         // The page's report lacks fields that FIX 4.2 requires.
-        session.validate = args.report == ReportForm::Valid;
+        session.validation.validate = args.report == ReportForm::Valid;
         let id = session.id();
         let sender = Sender { arrivals: Arc::clone(&arrivals) };
         let (engine, dir) = engine(args, session, session_cpu, Box::new(sender))?;

@@ -77,11 +77,11 @@ impl Configuration {
         let (ours, theirs) = if role == Role::Initiator { ("INCA", "TW") } else { ("TW", "INCA") };
         let id = SessionId::new(BeginString::Fix42, ours, theirs);
         let mut session = SessionSettings::new(role, &id, address);
-        session.durability = Durability::Process;
-        session.reconnect_interval_ms = 50;
+        session.store.durability = Durability::Process;
+        session.socket.reconnect_interval_ms = 50;
         // Ten thousand messages fit: no segment is made while the clock runs.
-        session.segment_bytes = 64 << 20;
-        session.mode = match (self.mode, role) {
+        session.store.segment_bytes = 64 << 20;
+        session.threads.mode = match (self.mode, role) {
             // The sender's own thread paces and receives: one core for each process.
             (Mode::Spin, Role::Initiator) => Mode::Polled,
             (mode, _) => mode,

@@ -1,8 +1,8 @@
 //! The sessions of each variant.
 
 use transfix::{
-    BeginString, Durability, EngineSettings, GarbledPolicy, Precision, ResetPolicy, Role,
-    SessionId, SessionSettings, Settings,
+    ApplVerId, BeginString, Durability, EngineSettings, GarbledPolicy, Precision, ResetPolicy,
+    Role, SessionId, SessionSettings, Settings,
 };
 
 /// The sessions: BeginString(8), SenderCompID(49) of the counterparty, DefaultApplVerID(1137).
@@ -86,10 +86,10 @@ impl Variant {
         let sessions = SESSIONS.iter().map(|(begin_string, theirs, version)| {
             let id = SessionId::new(*begin_string, "ISLD", theirs);
             let mut session = SessionSettings::new(Role::Acceptor, &id, address);
-            session.default_appl_ver_id = *version;
-            session.durability = Durability::Memory;
-            session.reset_on = ResetPolicy::DISCONNECT;
-            session.checks.empty_values = *theirs != LENIENT;
+            session.protocol.default_appl_ver_id = version.map(ApplVerId);
+            session.store.durability = Durability::Memory;
+            session.protocol.reset_on = ResetPolicy::DISCONNECT;
+            session.validation.checks.empty_values = *theirs != LENIENT;
             self.change(&mut session);
             session
         });
@@ -103,11 +103,13 @@ impl Variant {
             Self::ResendChunk => session.resend.request_max = 5,
             Self::LastProcessed => session.numbers.send_last_processed = true,
             Self::NextExpected => session.numbers.next_expected = true,
-            Self::Nanos => session.precision = Some(Precision::Nanos),
-            Self::Latest if is_tw(BeginString::Fixt11) => session.default_appl_ver_id = Some(10),
-            Self::RejectGarbled => session.garbled = GarbledPolicy::Reject,
-            Self::NoCheckSum => session.validate_check_sum = false,
-            Self::NoReset => session.reset_on = ResetPolicy::NEVER,
+            Self::Nanos => session.protocol.precision = Some(Precision::Nanos),
+            Self::Latest if is_tw(BeginString::Fixt11) => {
+                session.protocol.default_appl_ver_id = Some(ApplVerId(10))
+            }
+            Self::RejectGarbled => session.validation.garbled = GarbledPolicy::Reject,
+            Self::NoCheckSum => session.validation.validate_check_sum = false,
+            Self::NoReset => session.protocol.reset_on = ResetPolicy::NEVER,
             Self::SubIds if is_tw(BeginString::Fix42) => {
                 "SENDERSUB".clone_into(&mut session.sender_sub_id);
                 "SENDERLOC".clone_into(&mut session.sender_location_id);

@@ -36,7 +36,7 @@ impl Application for Venue {
 fn start(address: &str, dir: &Path) -> Result<Engine, EngineError> {
     let id = SessionId::new(BeginString::Fix44, "VENUE", "CLIENT");
     let mut session = SessionSettings::new(Role::Acceptor, &id, address);
-    session.refresh_on_logon = true;
+    session.store.refresh_on_logon = true;
     let dir = dir.to_path_buf();
     Engine::builder(&Settings::of(session))
         .stores(move |session, now_ns| {

@@ -27,7 +27,7 @@ impl Listening {
         let known = self.addresses.iter().position(|address| *address == settings.address);
         let group = known.unwrap_or(self.addresses.len());
         self.group_of.insert(settings.id(), group);
-        let wait_ns = u64::from(settings.logon_timeout_ms) * 1_000_000;
+        let wait_ns = u64::from(settings.protocol.logon_timeout_ms) * 1_000_000;
         if known.is_some() {
             // Whose Logon(A) it will be nobody knows yet: the most patient session's time counts.
             for entrance in self.entrances.iter_mut().filter(|entrance| entrance.group == group) {
@@ -82,9 +82,9 @@ impl Listening {
 pub(crate) fn socket_options(settings: &SessionSettings) -> SocketOptions {
     let size = |bytes: usize| (bytes > 0).then_some(bytes);
     SocketOptions {
-        nodelay: settings.tcp_nodelay,
-        send_buffer_bytes: size(settings.tcp_send_buffer_bytes),
-        receive_buffer_bytes: size(settings.tcp_receive_buffer_bytes),
+        nodelay: settings.socket.tcp_nodelay,
+        send_buffer_bytes: size(settings.socket.tcp_send_buffer_bytes),
+        receive_buffer_bytes: size(settings.socket.tcp_receive_buffer_bytes),
         ..SocketOptions::default()
     }
 }

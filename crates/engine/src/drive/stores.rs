@@ -13,7 +13,7 @@ const HOUR_NS: u64 = 3_600_000_000_000;
 /// Opens the session's store.
 pub(crate) fn open(settings: &SessionSettings, now_ns: u64) -> Result<Box<dyn Store>, StoreError> {
     let keep = &settings.retention;
-    let durability = match settings.durability {
+    let durability = match settings.store.durability {
         Durability::Memory => {
             let bytes = usize::try_from(keep.bytes_max).unwrap_or(0);
             let bytes = if bytes == 0 { MemoryStore::CAPACITY_BYTES } else { bytes };
@@ -29,11 +29,11 @@ pub(crate) fn open(settings: &SessionSettings, now_ns: u64) -> Result<Box<dyn St
     };
     let options = Options {
         durability,
-        segment_bytes_first: settings.segment_bytes.min(segment_max),
-        segment_bytes_max: settings.segment_bytes.max(SEGMENT_BYTES_MAX).min(segment_max),
+        segment_bytes_first: settings.store.segment_bytes.min(segment_max),
+        segment_bytes_max: settings.store.segment_bytes.max(SEGMENT_BYTES_MAX).min(segment_max),
     };
     let path = settings.store_path();
-    let doubt = network::check(&path, settings.allow_network_store)?;
+    let doubt = network::check(&path, settings.store.allow_network_store)?;
     let opened = FileStore::open_for(&settings.folder(), &path, options, now_ns);
     let (mut store, recovered) = opened?;
     if let Some(why) = doubt {

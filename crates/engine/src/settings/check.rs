@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use transfix_codec::shown::is_hidden;
 use transfix_codec::tag;
-use transfix_session::{BeginString, ResetPolicy, Role, Secret, check_msg_type};
+use transfix_session::{ApplVerId, BeginString, ResetPolicy, Role, Secret, check_msg_type};
 
 use crate::schedule::Schedule;
 use crate::settings::log::LogSettings;
@@ -147,15 +147,15 @@ fn address(session: &SessionSettings) -> Result<(), String> {
 fn ranges(session: &SessionSettings) -> Result<(), String> {
     let timing = &session.timing;
     for (key, value, min) in [
-        ("message_bytes_max", session.message_bytes_max, 1_024),
-        ("field_bytes_max", session.field_bytes_max, 64),
-        ("queued_bytes_max", session.queued_bytes_max, 1),
-        ("turn_messages_max", session.turn_messages_max as usize, 1),
-        ("segment_bytes", session.segment_bytes, 16 << 10),
-        ("logon_timeout_ms", session.logon_timeout_ms as usize, 1),
+        ("message_bytes_max", session.validation.message_bytes_max, 1_024),
+        ("field_bytes_max", session.protocol.field_bytes_max, 64),
+        ("queued_bytes_max", session.queue.queued_bytes_max, 1),
+        ("turn_messages_max", session.threads.turn_messages_max as usize, 1),
+        ("segment_bytes", session.store.segment_bytes, 16 << 10),
+        ("logon_timeout_ms", session.protocol.logon_timeout_ms as usize, 1),
         ("logon_answer_ms", session.logon_answer_ms as usize, 1),
-        ("logout_timeout_ms", session.logout_timeout_ms as usize, 1),
-        ("reconnect_interval_ms", session.reconnect_interval_ms as usize, 1),
+        ("logout_timeout_ms", session.protocol.logout_timeout_ms as usize, 1),
+        ("reconnect_interval_ms", session.socket.reconnect_interval_ms as usize, 1),
         ("timing.test_requests_max", timing.test_requests_max as usize, 1),
         ("timing.test_request_wait_ms", timing.test_request_wait_ms as usize, 1),
     ] {
@@ -181,7 +181,7 @@ fn log(session: &SessionSettings) -> Result<(), String> {
 }
 
 fn recovery(session: &SessionSettings) -> Result<(), String> {
-    if session.resend.closed_ranges && session.held_messages_max == 0 {
+    if session.resend.closed_ranges && session.protocol.held_messages_max == 0 {
         return Err(
             "resend.closed_ranges needs held_messages_max of at least 1: the message that \
                     shows the gap would always be missing"
@@ -192,7 +192,7 @@ fn recovery(session: &SessionSettings) -> Result<(), String> {
 }
 
 fn queue(session: &SessionSettings) -> Result<(), String> {
-    if session.queue_expires_s > 0 && session.offline != Offline::Queue {
+    if session.queue.queue_expires_s > 0 && session.queue.offline != Offline::Queue {
         return Err("queue_expires_s needs offline = \"queue\": nothing waits without".to_owned());
     }
     Ok(())
@@ -200,12 +200,12 @@ fn queue(session: &SessionSettings) -> Result<(), String> {
 
 /// Only a thread that belongs to the session alone can be pinned for it.
 fn threads(session: &SessionSettings) -> Result<(), String> {
-    let mode = match session.mode {
+    let mode = match session.threads.mode {
         Mode::Pool => "pool",
         Mode::Polled => "polled",
         Mode::Dedicated | Mode::Spin => return Ok(()),
     };
-    let Some(cpu) = session.cpu else { return Ok(()) };
+    let Some(cpu) = session.threads.cpu else { return Ok(()) };
     Err(format!(
         "cpu = {cpu} needs a thread of the session's own, mode = \"dedicated\" or \"spin\", not \
          \"{mode}\"; `cpus` of [engine] pins the threads of the pool"
@@ -213,7 +213,7 @@ fn threads(session: &SessionSettings) -> Result<(), String> {
 }
 
 fn throttles(session: &SessionSettings) -> Result<(), String> {
-    for (n, throttle) in session.throttles.iter().enumerate() {
+    for (n, throttle) in session.protocol.throttles.iter().enumerate() {
         let msg_type = &throttle.msg_type;
         if check_msg_type(msg_type.as_bytes()).is_err() {
             return Err(format!("throttles: `{msg_type}` is no type of an application message"));
@@ -221,7 +221,7 @@ fn throttles(session: &SessionSettings) -> Result<(), String> {
         if throttle.interval_ms == 0 {
             return Err(format!("throttles: interval_ms of {msg_type} is at least 1"));
         }
-        if session.throttles[..n].iter().any(|other| other.msg_type == *msg_type) {
+        if session.protocol.throttles[..n].iter().any(|other| other.msg_type == *msg_type) {
             return Err(format!("throttles: {msg_type} is there twice"));
         }
     }
@@ -230,18 +230,18 @@ fn throttles(session: &SessionSettings) -> Result<(), String> {
 
 fn versions(session: &SessionSettings) -> Result<(), String> {
     let fixt = session.begin_string == BeginString::Fixt11;
-    let named = match session.default_appl_ver_id {
+    let named = match session.protocol.default_appl_ver_id {
         None if fixt && session.role == Role::Initiator => {
             Err("a FIXT.1.1 initiator needs default_appl_ver_id, such as 9".to_owned())
         }
         Some(_) if !fixt => Err("only FIXT.1.1 has default_appl_ver_id".to_owned()),
-        Some(n) if !(2..=10).contains(&n) => {
+        Some(ApplVerId(n)) if !(2..=10).contains(&n) => {
             Err(format!("default_appl_ver_id is 2 (FIX 4.0) to 10 (FIX Latest), not {n}"))
         }
         _ => Ok(()),
     };
     named?;
-    if !fixt && !session.appl_versions.is_empty() {
+    if !fixt && !session.validation.appl_versions.is_empty() {
         return Err("only FIXT.1.1 has appl_versions".to_owned());
     }
     if !fixt && session.logon.default_cstm_appl_ver_id.is_some() {
@@ -288,18 +288,21 @@ fn logon(session: &SessionSettings) -> Result<(), String> {
 }
 
 fn resets(session: &SessionSettings) -> Result<(), String> {
-    if session.offline == Offline::Store && session.reset_on != ResetPolicy::NEVER {
+    if session.queue.offline == Offline::Store && session.protocol.reset_on != ResetPolicy::NEVER {
         return Err("offline = \"store\" needs reset_on = []: a reset loses it".to_owned());
     }
-    if session.offline == Offline::Store && !session.keep_outbound {
+    if session.queue.offline == Offline::Store && !session.store.keep_outbound {
         return Err("offline = \"store\" needs keep_outbound = true: nobody else has it".to_owned());
     }
-    let by_time = session.reset_at.is_some() || session.reset_after_h > 0;
+    let by_time = session.protocol.reset_at.is_some() || session.protocol.reset_after_h > 0;
     if by_time && session.begin_string == BeginString::Fix40 {
         return Err("FIX.4.0 has no ResetSeqNumFlag(141): no reset in mid-session".to_owned());
     }
-    if session.reset_after_h > 24 * 366 {
-        return Err(format!("reset_after_h is at most 8784, not {}", session.reset_after_h));
+    if session.protocol.reset_after_h > 24 * 366 {
+        return Err(format!(
+            "reset_after_h is at most 8784, not {}",
+            session.protocol.reset_after_h
+        ));
     }
     Ok(())
 }
@@ -332,28 +335,28 @@ mod tests {
 
     #[test]
     fn keys_that_contradict_each_other_are_refused() {
-        let store = |s: &mut SessionSettings| s.offline = Offline::Store;
+        let store = |s: &mut SessionSettings| s.queue.offline = Offline::Store;
         refused(
             |s| {
                 store(s);
-                s.keep_outbound = false;
+                s.store.keep_outbound = false;
             },
             "needs keep_outbound = true",
         );
         refused(
             |s| {
                 store(s);
-                s.reset_on.logout = true;
+                s.protocol.reset_on.logout = true;
             },
             "needs reset_on = []",
         );
-        refused(|s| s.cpu = Some(0), "needs a thread of the session's own");
+        refused(|s| s.threads.cpu = Some(0), "needs a thread of the session's own");
         refused(
-            |s| (s.cpu, s.mode) = (Some(0), Mode::Polled),
+            |s| (s.threads.cpu, s.threads.mode) = (Some(0), Mode::Polled),
             "mode = \"dedicated\" or \"spin\", not \"polled\"",
         );
-        refused(|s| s.reset_after_h = 24, "no reset in mid-session");
-        refused(|s| s.queue_expires_s = 60, "needs offline = \"queue\"");
+        refused(|s| s.protocol.reset_after_h = 24, "no reset in mid-session");
+        refused(|s| s.queue.queue_expires_s = 60, "needs offline = \"queue\"");
         refused(|s| s.retention.when_full = BeyondLimit::Refuse, "needs bytes_max");
         refused(|s| s.retention.archive_dir = Some("".into()), "must not be empty");
     }

@@ -7,24 +7,30 @@ use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, Deserializer, MapAccess, Visitor};
 use transfix_dictionary::{Dictionary, Draft, standard_text};
+use transfix_session::settings_table;
 
-/// A dictionary by the name of a standard one or the path of a file, with the files laid over it.
-///
-/// In settings it is text, `"FIX44"`, `"venue.xml"` or a name from `[dictionaries]`, or a table,
-/// `{ base = "FIX44", overlays = ["venue.xml"] }`, with `scenario` for one of an Orchestra file.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct DictionarySource {
-    /// The name of a standard dictionary, or the path of a file.
-    pub base: PathBuf,
-    /// The scenario that is taken of a FIX Orchestra file; its base if nothing is said.
-    pub scenario: Option<String>,
-    /// Files that change it, laid over it in turn.
-    pub overlays: Vec<PathBuf>,
+settings_table! {
+    /// A dictionary by the name of a standard one or the path of a file, with the files laid over
+    /// it.
+    ///
+    /// In settings it is text, `"FIX44"`, `"venue.xml"` or a name from `[dictionaries]`, or a
+    /// table, `{ base = "FIX44", overlays = ["venue.xml"] }`, with `scenario` for one of an
+    /// Orchestra file.
+    #[derive(PartialEq, Eq, Hash)]
+    #[serde(remote = "Self")]
+    pub struct DictionarySource {
+        /// The name of a standard dictionary, or the path of a file.
+        pub base: PathBuf,
+        /// The scenario that is taken of a FIX Orchestra file. By default its base.
+        pub scenario: Option<String> = None,
+        /// Files that change it, laid over it in turn.
+        pub overlays: Vec<PathBuf> = Vec::new(),
+    }
 }
 
 impl<T: Into<PathBuf>> From<T> for DictionarySource {
     fn from(base: T) -> Self {
-        Self { base: base.into(), scenario: None, overlays: Vec::new() }
+        Self { base: base.into(), ..Self::default() }
     }
 }
 
@@ -86,16 +92,6 @@ fn text_of(path: &Path) -> Result<String, String> {
     std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// The table's form.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Table {
-    base: PathBuf,
-    scenario: Option<String>,
-    #[serde(default)]
-    overlays: Vec<PathBuf>,
-}
-
 impl<'de> Deserialize<'de> for DictionarySource {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Either;
@@ -112,9 +108,12 @@ impl<'de> Deserialize<'de> for DictionarySource {
             }
 
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<DictionarySource, A::Error> {
-                let Table { base, scenario, overlays } =
-                    Table::deserialize(MapAccessDeserializer::new(map))?;
-                Ok(DictionarySource { base, scenario, overlays })
+                // That of the table's form.
+                let source = DictionarySource::deserialize(MapAccessDeserializer::new(map))?;
+                match source.base.as_os_str().is_empty() {
+                    true => Err(de::Error::missing_field("base")),
+                    false => Ok(source),
+                }
             }
         }
         deserializer.deserialize_any(Either)

@@ -1,21 +1,25 @@
 //! Reads settings from TOML: defaults merged into each session, errors with line and nearest key.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use serde::de::{self, Deserialize, Deserializer};
+use serde::de::Deserialize;
 use toml::Spanned;
-use toml::de::{DeString, DeTable, DeValue};
-use transfix_codec::{Precision, Switches};
-use transfix_session::{BeginString, ResetPolicy, Role};
+use toml::de::{DeTable, DeValue};
+use transfix_session::{Key, Role, Throttle};
 
+use crate::schedule::ScheduleSettings;
+use crate::settings::Settings;
 use crate::settings::check::{Step, find_wrong};
 use crate::settings::dictionary_source::DictionarySource;
-use crate::settings::tables;
+use crate::settings::engine::EngineSettings;
+use crate::settings::log::LogSettings;
+use crate::settings::secret;
+use crate::settings::session::{GROUPS, KeyLines, Places, SessionSettings};
 use crate::settings::words::{explain, nearest};
-use crate::settings::{EngineSettings, Places, SessionSettings, Settings};
 
 /// Why settings were not taken.
 pub struct SettingsError {
@@ -85,10 +89,10 @@ fn parse_ours(path: &Path, text: &str) -> Result<Settings, SettingsError> {
         let wrong = |what: &str| SettingsError::new(path, text, at, what.to_owned());
         match key.get_ref().as_ref() {
             "engine" => {
-                if value.get_ref().as_table().is_none() {
+                let Some(table) = value.get_ref().as_table() else {
                     return Err(wrong("write the keys of the engine below [engine], once"));
-                }
-                engine_keys = Arc::new(lines.of_value(value.get_ref()));
+                };
+                engine_keys = Arc::new(lines.of_keys(table, EngineSettings::KEYS));
                 settings.engine = value_of::<EngineSettings>(value).map_err(toml_error)?;
                 if settings.engine.workers == 0 {
                     return Err(wrong("workers is at least 1"));
@@ -109,36 +113,191 @@ fn parse_ours(path: &Path, text: &str) -> Result<Settings, SettingsError> {
     if sessions.is_empty() {
         return Err(SettingsError::new(path, text, 0, "no [[session]] in the file".to_owned()));
     }
-    let (path_of, default_keys): (Arc<Path>, _) = (path.into(), Arc::new(lines.of_keys(&defaults)));
+    let file = File::new((path, text), lines, aliases, defaults)?;
     for (n, session) in sessions.into_iter().enumerate() {
         let span = session.span();
         let DeValue::Table(own) = session.into_inner() else {
             let message = "write each session as [[session]], with two brackets".to_owned();
-            return Err(SettingsError::new(path, text, span.start, message));
+            return Err(file.error(span.start, message));
         };
-        let own_keys = lines.of_keys(&own);
-        let value = Spanned::new(span.clone(), DeValue::Table(merged(&defaults, own)));
-        let mut session: SessionSettings = value_of(value).map_err(toml_error)?;
-        session.places = Some(Arc::new(Places {
-            path: Arc::clone(&path_of),
-            session: own_keys,
-            defaults: Arc::clone(&default_keys),
-            engine: Arc::clone(&engine_keys),
-        }));
-        let at = |place: &[Step], what| {
-            let offset = offset_in(text, n, place).unwrap_or(span.start);
-            SettingsError::new(path, text, offset, what)
-        };
-        resolve(&mut session, &aliases);
-        names(&session).map_err(|(key, what)| at(&[Step::Key(key)], what))?;
-        find_wrong(&session).map_err(|wrong| at(&wrong.path, wrong.what))?;
+        let session = file.session((n, own, &span), &engine_keys)?;
         if !ids.insert(session.id()) {
-            let message = twice(&session);
-            return Err(SettingsError::new(path, text, span.start, message));
+            return Err(file.error(span.start, twice(&session)));
         }
         settings.sessions.push(session);
     }
     Ok(settings)
+}
+
+/// What is needed of a file to read its sessions.
+struct File<'t> {
+    path: Arc<Path>,
+    text: &'t str,
+    lines: Lines,
+    aliases: Aliases,
+    /// For each key of a session the number of its group; `None` for a field of its own.
+    groups: HashMap<&'static str, Option<usize>>,
+    defaults: Keys<'t>,
+    /// The groups as a session has them that has no keys of its own.
+    base: SessionSettings,
+}
+
+/// The keys of a session, or of `[defaults]`: its own, and those of each group.
+#[derive(Default)]
+struct Keys<'t> {
+    /// The line of each.
+    lines: Arc<KeyLines>,
+    own: DeTable<'t>,
+    groups: [DeTable<'t>; GROUPS.len()],
+}
+
+/// All keys that a session may have, with the number of the group.
+fn keys() -> impl Iterator<Item = (&'static str, Option<usize>)> {
+    let own = SessionSettings::KEYS.iter().map(|key| (key.name, None));
+    let groups = GROUPS.iter().enumerate();
+    own.chain(groups.flat_map(|(n, keys)| keys.iter().map(move |key| (key.name, Some(n)))))
+}
+
+impl<'t> File<'t> {
+    fn new(
+        (path, text): (&Path, &'t str),
+        lines: Lines,
+        aliases: Aliases,
+        defaults: DeTable<'t>,
+    ) -> Result<Self, SettingsError> {
+        let mut file = Self {
+            path: path.into(),
+            text,
+            lines,
+            aliases,
+            groups: keys().collect(),
+            defaults: Keys::default(),
+            base: SessionSettings::default(),
+        };
+        let defaults = file.sorted(defaults)?;
+        file.base = file.with_groups(SessionSettings::default(), defaults.groups.clone())?;
+        file.defaults = defaults;
+        Ok(file)
+    }
+
+    fn error(&self, at: usize, message: String) -> SettingsError {
+        SettingsError::new(&self.path, self.text, at, message)
+    }
+
+    /// Reads a table and sees to it that no key is missing that it must have.
+    fn read<T: Deserialize<'t>>(
+        &self,
+        keys: DeTable<'t>,
+        span: &Range<usize>,
+        known: &[Key],
+    ) -> Result<T, SettingsError> {
+        let missing = missing(&keys, span, known);
+        let value = value_of(Spanned::new(span.clone(), DeValue::Table(keys)));
+        let value = value.map_err(|e| SettingsError::from_toml(&self.path, self.text, &e))?;
+        match missing {
+            Some((at, key)) => Err(self.error(at, format!("the key `{key}` is missing"))),
+            None => Ok(value),
+        }
+    }
+
+    /// The n-th session, with the keys of `[defaults]` that it does not have itself.
+    fn session(
+        &self,
+        (n, own, span): (usize, DeTable<'t>, &Range<usize>),
+        engine_keys: &Arc<KeyLines>,
+    ) -> Result<SessionSettings, SettingsError> {
+        let Keys { lines, own, groups } = self.sorted(own)?;
+        let mut own = merged(&self.defaults.own, own);
+        if let Some(DeValue::Table(logon)) = own.get_mut("logon").map(Spanned::get_mut) {
+            secret::read(logon).map_err(|(at, what)| self.error(at, what))?;
+        }
+        let session = self.read(own, span, SessionSettings::KEYS)?;
+        let mut session = self.with_groups(session, groups)?;
+        let at = |place: &[Step], what| {
+            self.error(offset_in(self.text, n, place).unwrap_or(span.start), what)
+        };
+        resolve(&mut session, &self.aliases);
+        names(&session).map_err(|(key, what)| at(&[Step::Key(key)], what))?;
+        find_wrong(&session).map_err(|wrong| at(&wrong.path, wrong.what))?;
+        session.places = Some(Arc::new(Places {
+            path: Arc::clone(&self.path),
+            session: lines,
+            defaults: Arc::clone(&self.defaults.lines),
+            engine: Arc::clone(engine_keys),
+        }));
+        Ok(session)
+    }
+
+    /// Sorts keys by their groups.
+    fn sorted(&self, table: DeTable<'t>) -> Result<Keys<'t>, SettingsError> {
+        let mut keys = Keys::default();
+        let mut lines = Vec::with_capacity(table.len());
+        for (key, value) in table {
+            let at = key.span().start;
+            let Some((name, group)) = self.groups.get_key_value(&**key.get_ref()) else {
+                let nearest = nearest(key.get_ref(), self::keys().map(|(name, _)| name));
+                return Err(self.error(at, format!("unknown key `{}`{nearest}", key.get_ref())));
+            };
+            lines.push((*name, self.lines.line(at)));
+            let table = group.map_or(&mut keys.own, |group| &mut keys.groups[group]);
+            table.insert(key, value);
+        }
+        keys.lines = Arc::new(lines);
+        Ok(keys)
+    }
+
+    /// Gives a session its groups: the base's where it has no key of its own.
+    fn with_groups(
+        &self,
+        session: SessionSettings,
+        groups: [DeTable<'t>; GROUPS.len()],
+    ) -> Result<SessionSettings, SettingsError> {
+        let mut defaults = self.defaults.groups.iter();
+        let [protocol, validation, store, queue, threads, socket] =
+            groups.map(|own| (own, defaults.next()));
+        Ok(SessionSettings {
+            protocol: self.group(protocol, &self.base.protocol)?,
+            validation: self.group(validation, &self.base.validation)?,
+            store: self.group(store, &self.base.store)?,
+            queue: self.group(queue, &self.base.queue)?,
+            threads: self.group(threads, &self.base.threads)?,
+            socket: self.group(socket, &self.base.socket)?,
+            ..session
+        })
+    }
+
+    fn group<T: Deserialize<'t> + Clone>(
+        &self,
+        (own, defaults): (DeTable<'t>, Option<&DeTable<'t>>),
+        base: &T,
+    ) -> Result<T, SettingsError> {
+        match (own.is_empty(), defaults) {
+            (false, Some(defaults)) => self.read(merged(defaults, own), &(0..0), &[]),
+            _ => Ok(base.clone()),
+        }
+    }
+}
+
+/// The first of the known keys, and of those of tables below, that must be there and is not, with
+/// the offset of its table.
+fn missing(
+    table: &DeTable<'_>,
+    span: &Range<usize>,
+    known: &[Key],
+) -> Option<(usize, &'static str)> {
+    let first = |table: &DeTable<'_>, known: &[Key]| {
+        let mut required = known.iter().filter(|key| key.default.is_none());
+        required.find(|key| !table.contains_key(key.name)).map(|key| key.name)
+    };
+    let below = |value: &Spanned<DeValue<'_>>, known| {
+        Some((value.span().start, first(value.get_ref().as_table()?, known)?))
+    };
+    let throttles = table.get("throttles").and_then(|value| value.get_ref().as_array());
+    first(table, known)
+        .map(|key| (span.start, key))
+        .or_else(|| below(table.get("log")?, LogSettings::KEYS))
+        .or_else(|| below(table.get("schedule")?, ScheduleSettings::KEYS))
+        .or_else(|| throttles?.iter().find_map(|throttle| below(throttle, Throttle::KEYS)))
 }
 
 /// What is said of a heading, or a key before the first heading, that is none of ours.
@@ -183,13 +342,22 @@ fn twice(session: &SessionSettings) -> String {
     }
 }
 
+/// Tables that a session takes over as a whole or not at all; the others key by key.
+const WHOLE: [&str; 3] = ["appl_versions", "dictionary", "schedule"];
+
 /// The keys of a session with those of `[defaults]` that it does not say itself.
-fn merged<'a>(defaults: &DeTable<'a>, own: DeTable<'a>) -> DeTable<'a> {
-    let mut merged = defaults.clone();
-    for (key, value) in own {
-        merge(&mut merged, key, value);
+fn merged<'a>(defaults: &DeTable<'a>, mut own: DeTable<'a>) -> DeTable<'a> {
+    for (key, default) in defaults {
+        let is_whole = WHOLE.contains(&key.get_ref().as_ref());
+        match (own.get_mut(key).map(Spanned::get_mut), default.get_ref()) {
+            (None, _) => _ = own.insert(key.clone(), default.clone()),
+            (Some(DeValue::Table(table)), DeValue::Table(default)) if !is_whole => {
+                *table = merged(default, std::mem::take(table));
+            }
+            (Some(_), _) => {}
+        }
     }
-    merged
+    own
 }
 
 /// Where a key of the n-th session stands that is there. The text is read once more: it is for an
@@ -206,32 +374,17 @@ fn offset_in(text: &str, n: usize, path: &[Step]) -> Option<usize> {
     offset_of(&merged(&defaults, own), path)
 }
 
-/// Puts a session's own value in place of the default; in a table of switches, key by key.
-fn merge<'a>(
-    merged: &mut DeTable<'a>,
-    key: Spanned<DeString<'a>>,
-    mut value: Spanned<DeValue<'a>>,
-) {
-    let is_table = tables::NAMES.contains(&key.get_ref().as_ref());
-    let default = merged.remove(&key).map(Spanned::into_inner);
-    if let (true, Some(DeValue::Table(default)), DeValue::Table(own)) =
-        (is_table, default, value.get_mut())
-    {
-        for (key, value) in default {
-            if !own.contains_key(&key) {
-                own.insert(key, value);
-            }
-        }
-    }
-    merged.insert(key, value);
-}
-
 /// `[dictionaries]`: names for dictionaries, to be used in the sessions.
 type Aliases = BTreeMap<String, DictionarySource>;
 
 /// Puts what an alias stands for in its place.
 fn resolve(session: &mut SessionSettings, aliases: &Aliases) {
-    for source in session.dictionary.iter_mut().chain(session.appl_versions.values_mut()) {
+    for source in session
+        .validation
+        .dictionary
+        .iter_mut()
+        .chain(session.validation.appl_versions.values_mut())
+    {
         if let Some(alias) = source.base.to_str().and_then(|name| aliases.get(name)) {
             let own = std::mem::replace(source, alias.clone());
             source.overlays.extend(own.overlays);
@@ -245,8 +398,13 @@ fn names(session: &SessionSettings) -> Result<(), (&'static str, String)> {
     let all = |source: &DictionarySource| {
         source.check_name().map_err(|what| format!("{}: {what}", session.id()))
     };
-    session.dictionary.iter().try_for_each(all).map_err(|what| ("dictionary", what))?;
-    session.appl_versions.values().try_for_each(all).map_err(|what| ("appl_versions", what))
+    session.validation.dictionary.iter().try_for_each(all).map_err(|what| ("dictionary", what))?;
+    session
+        .validation
+        .appl_versions
+        .values()
+        .try_for_each(all)
+        .map_err(|what| ("appl_versions", what))
 }
 
 /// Where the last key of the way stands that is there.
@@ -275,14 +433,17 @@ impl Lines {
         Self { ends: bytes.filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at).collect() }
     }
 
-    fn of_value(&self, value: &DeValue<'_>) -> BTreeMap<String, usize> {
-        value.as_table().map_or_else(BTreeMap::new, |table| self.of_keys(table))
+    /// The line of a byte, counted from 1.
+    fn line(&self, at: usize) -> usize {
+        self.ends.partition_point(|end| *end < at) + 1
     }
 
-    /// The keys of a table with their lines, counted from 1.
-    fn of_keys(&self, table: &DeTable<'_>) -> BTreeMap<String, usize> {
-        let line = |at| self.ends.partition_point(|end| *end < at) + 1;
-        table.keys().map(|key| (key.get_ref().to_string(), line(key.span().start))).collect()
+    fn of_keys(&self, table: &DeTable<'_>, known: &[Key]) -> KeyLines {
+        let of = |known: &Key| {
+            let (key, _) = table.get_key_value(known.name)?;
+            Some((known.name, self.line(key.span().start)))
+        };
+        known.iter().filter_map(of).collect()
     }
 }
 
@@ -296,76 +457,13 @@ fn value_of<'de, T: Deserialize<'de>>(value: Spanned<DeValue<'de>>) -> Result<T,
     T::deserialize(toml::de::ValueDeserializer::from(value))
 }
 
-/// A text value that stands for one of a few.
-fn one_of<'de, D: Deserializer<'de>, T: Copy>(
-    deserializer: D,
-    words: &'static [&'static str],
-    values: &[T],
-) -> Result<T, D::Error> {
-    let text = String::deserialize(deserializer)?;
-    let found = words.iter().position(|word| *word == text);
-    found.map(|i| values[i]).ok_or_else(|| de::Error::unknown_variant(&text, words))
-}
-
-pub(crate) fn role<'de, D: Deserializer<'de>>(d: D) -> Result<Role, D::Error> {
-    one_of(d, &["initiator", "acceptor"], &[Role::Initiator, Role::Acceptor])
-}
-
-pub(crate) fn begin_string<'de, D: Deserializer<'de>>(d: D) -> Result<BeginString, D::Error> {
-    const WORDS: &[&str] = &["FIX.4.0", "FIX.4.1", "FIX.4.2", "FIX.4.3", "FIX.4.4", "FIXT.1.1"];
-    let text = String::deserialize(d)?;
-    if text.starts_with("FIX.5") {
-        return Err(de::Error::custom(
-            "FIX 5.0 is begin_string = \"FIXT.1.1\" with default_appl_ver_id = 7 (5.0), 8 (SP1) or \
-             9 (SP2)",
-        ));
-    }
-    let found = BeginString::parse(text.as_bytes());
-    found.ok_or_else(|| de::Error::unknown_variant(&text, WORDS))
-}
-
-pub(crate) fn reset_on<'de, D: Deserializer<'de>>(d: D) -> Result<ResetPolicy, D::Error> {
-    let mut policy = ResetPolicy::NEVER;
-    for name in Vec::<String>::deserialize(d)? {
-        match policy.named(&name) {
-            Some(switch) => *switch = true,
-            None => return Err(de::Error::unknown_variant(&name, ResetPolicy::NAMES)),
-        }
-    }
-    Ok(policy)
-}
-
-pub(crate) fn second_of_day<'de, D: Deserializer<'de>>(d: D) -> Result<Option<u32>, D::Error> {
-    let text = String::deserialize(d)?;
-    let parts: Vec<u32> = text.split(':').map_while(|part| part.parse().ok()).collect();
-    match parts[..] {
-        [h @ 0..24, m @ 0..60, s @ 0..60] if text.len() == 8 => Ok(Some((h * 60 + m) * 60 + s)),
-        _ => Err(de::Error::custom(format!("`{text}` is no time of day, such as 17:00:00"))),
-    }
-}
-
-pub(crate) fn precision<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Precision>, D::Error> {
-    const VALUES: [Precision; 4] =
-        [Precision::Seconds, Precision::Millis, Precision::Micros, Precision::Nanos];
-    one_of(d, &["seconds", "millis", "micros", "nanos"], &VALUES).map(Some)
-}
-
-pub(crate) fn checks<'de, D: Deserializer<'de>>(d: D) -> Result<Switches, D::Error> {
-    let mut checks = Switches::default();
-    for (name, on) in BTreeMap::<String, bool>::deserialize(d)? {
-        match checks.named(&name) {
-            Some(switch) => *switch = on,
-            None => return Err(de::Error::unknown_field(&name, Switches::NAMES)),
-        }
-    }
-    Ok(checks)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use transfix_codec::Tag;
-    use transfix_session::{ResendConfig, Secret, TimingConfig, TooLow, TooLowAtLogon};
+    use transfix_codec::{Switches, Tag};
+    use transfix_session::{
+        ResendConfig, ResetPolicy, Secret, TimingConfig, TooLow, TooLowAtLogon,
+    };
 
     const GOOD: &str = "[[session]]\nrole = \"acceptor\"\nbegin_string = \"FIX.4.4\"\n\
         sender_comp_id = \"A\"\ntarget_comp_id = \"B\"\naddress = \"127.0.0.1:0\"\n";
@@ -383,8 +481,8 @@ mod tests {
         let text = format!("[defaults]\nheart_bt_int_s = 7\ncheck_comp_ids = false\n{GOOD}");
         let text = format!("{text}heart_bt_int_s = 9\n");
         let settings = Settings::parse("my.toml", &text).unwrap();
-        assert_eq!(settings.sessions[0].heart_bt_int_s, 9);
-        assert!(!settings.sessions[0].check_comp_ids);
+        assert_eq!(settings.sessions[0].protocol.heart_bt_int_s, 9);
+        assert!(!settings.sessions[0].protocol.check_comp_ids);
     }
 
     #[test]
@@ -392,7 +490,7 @@ mod tests {
         let text = format!("{GOOD}checks = {{ codes = false, empty_groups = true }}\n");
         let settings = Settings::parse("my.toml", &text).unwrap();
         assert_eq!(
-            settings.sessions[0].checks,
+            settings.sessions[0].validation.checks,
             Switches { codes: false, empty_groups: true, ..Switches::default() }
         );
         check(
@@ -416,8 +514,8 @@ mod tests {
             overlays: overlays.iter().map(Into::into).collect(),
         };
         let session = &settings.sessions[0];
-        assert_eq!(session.dictionary, Some(source("FIX50SP2", &["a.xml", "b.xml"])));
-        let versions: Vec<_> = session.appl_versions.iter().collect();
+        assert_eq!(session.validation.dictionary, Some(source("FIX50SP2", &["a.xml", "b.xml"])));
+        let versions: Vec<_> = session.validation.appl_versions.iter().collect();
         let expected = [
             (&"4".to_owned(), &source("FIX42", &[])),
             (&"X".to_owned(), &source("FIX50SP2", &["a.xml"])),
@@ -451,8 +549,8 @@ mod tests {
         assert_eq!(session.numbers.too_low, TooLow::Reject);
         assert_eq!(session.numbers.too_low_at_logon, TooLowAtLogon::Accept);
         let reset_on = ResetPolicy { disconnect: true, error: true, ..ResetPolicy::NEVER };
-        assert_eq!(session.reset_on, reset_on);
-        assert_eq!(session.reset_at, Some(61_201));
+        assert_eq!(session.protocol.reset_on, reset_on);
+        assert_eq!(session.protocol.reset_at, Some(61_201));
         assert_eq!(session.logon.fields, [(Tag(1603), "A=B".to_owned())]);
         assert_eq!(session.logon.expected_password.as_ref().map(Secret::reveal), Some("hush"));
         assert!(!format!("{session:?}").contains("hush"));
@@ -666,6 +764,14 @@ mod tests {
              8 (SP1) or 9 (SP2)",
         );
         check(&GOOD.replace("address", "#"), "my.toml:1: the key `address` is missing");
+        for (keys, missing) in [
+            ("throttles = [{ msg_type = \"D\", interval_ms = 5 }]", "messages_max"),
+            ("schedule = { from = \"08:00\" }", "zone"),
+            ("dictionary = { overlays = [] }", "base"),
+        ] {
+            let expected = format!("my.toml:7: the key `{missing}` is missing");
+            check(&format!("{GOOD}{keys}\n"), &expected);
+        }
         check("", "my.toml:1: no [[session]] in the file");
         let cpu = "cpu = 2 needs a thread of the session's own, mode = \"dedicated\" or \"spin\", \
             not \"pool\"; `cpus` of [engine] pins the threads of the pool";

@@ -3,43 +3,43 @@
 use std::path::PathBuf;
 
 use serde::Deserialize;
+use transfix_session::settings_table;
 use transfix_store::WhenFull;
 
-use crate::settings::{Durability, SessionSettings};
+use crate::settings::session::SessionSettings;
+use crate::settings::store::Durability;
 
 /// What becomes of messages beyond `bytes_max`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum BeyondLimit {
     /// The oldest are forgotten: a resend fills their numbers as a gap.
-    #[default]
     Forget,
     /// The next one is not sent: the session ends. It comes back when there is room, such as after
     /// a reset of the numbers by the schedule.
     Refuse,
 }
 
-/// `retention`: what a session's store keeps, and where.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct RetentionSettings {
-    /// Directory that segments of the store are moved to once neither a start nor a resend needs
-    /// them; each session has a folder of its own in it. On another file system than that of the
-    /// store they are copied. Default none: they stay.
-    pub archive_dir: Option<PathBuf>,
-    /// Whether such segments are compressed to `.zst`; needs the cargo feature `zstd`. Default
-    /// false.
-    pub compress: bool,
-    /// Days after which such segments are deleted; 0 for never. Default 0.
-    pub delete_after_days: u32,
-    /// Hours, counted from midnight UTC, at which a new segment is begun; 0 for never. Default 0.
-    pub rotate_every_h: u32,
-    /// Bytes that the messages since the last reset of the numbers may take; 0 for any in files,
-    /// and 64 MiB in memory. Default 0.
-    pub bytes_max: u64,
-    /// What becomes of messages beyond `bytes_max`: `forget` the oldest or `refuse` the next.
-    /// Default `forget`.
-    pub when_full: BeyondLimit,
+settings_table! {
+    /// `retention`: what a session's store keeps, and where.
+    #[derive(PartialEq, Eq)]
+    pub struct RetentionSettings {
+        /// Directory that segments of the store are moved to once neither a start nor a resend
+        /// needs them; each session has a folder of its own in it. On another file system than that
+        /// of the store they are copied. By default they stay.
+        pub archive_dir: Option<PathBuf> = None,
+        /// Whether such segments are compressed to `.zst`; needs the cargo feature `zstd`.
+        pub compress: bool = false,
+        /// Days after which such segments are deleted; 0 for never.
+        pub delete_after_days: u32 = 0,
+        /// Hours, counted from midnight UTC, at which a new segment is begun; 0 for never.
+        pub rotate_every_h: u32 = 0,
+        /// Bytes that the messages since the last reset of the numbers may take; 0 for any in
+        /// files, and 64 MiB in memory.
+        pub bytes_max: u64 = 0,
+        /// What becomes of messages beyond `bytes_max`: `forget` the oldest or `refuse` the next.
+        pub when_full: BeyondLimit = BeyondLimit::Forget,
+    }
 }
 
 /// The least `bytes_max`.
@@ -76,7 +76,7 @@ pub(crate) fn check(session: &SessionSettings) -> Result<(), String> {
     }
     if retention.when_full == BeyondLimit::Refuse
         && bytes_max == 0
-        && session.durability != Durability::Memory
+        && session.store.durability != Durability::Memory
     {
         return Err(
             "retention.when_full = \"refuse\" needs bytes_max: without a limit nothing is \
@@ -89,10 +89,10 @@ pub(crate) fn check(session: &SessionSettings) -> Result<(), String> {
             "retention.archive_dir must not be empty; leave the key out for none".to_owned()
         );
     }
-    if retention.archive_dir.as_ref() == Some(&session.store_dir) {
+    if retention.archive_dir.as_ref() == Some(&session.store.store_dir) {
         return Err("retention.archive_dir must be another directory than store_dir".to_owned());
     }
-    if session.durability != Durability::Memory {
+    if session.store.durability != Durability::Memory {
         return Ok(());
     }
     if u32::try_from(bytes_max).is_err() {

@@ -14,7 +14,7 @@ pub(crate) fn is_template(settings: &SessionSettings) -> bool {
 
 /// What templates must be besides what all settings must.
 pub(crate) fn check(settings: &SessionSettings) -> Result<(), String> {
-    if is_template(settings) && settings.mode != Mode::Pool {
+    if is_template(settings) && settings.threads.mode != Mode::Pool {
         return Err("a template (target_comp_id = \"*\") has mode = \"pool\"".to_owned());
     }
     Ok(())

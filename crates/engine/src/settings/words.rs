@@ -3,6 +3,8 @@
 
 use std::ops::Range;
 
+use transfix_session::{Key, LogonConfig, NumbersConfig, ResendConfig, TimingConfig};
+
 /// What is said of an error of the reader.
 pub(crate) fn explain(text: &str, error: &toml::de::Error) -> String {
     let message = error.message();
@@ -108,7 +110,15 @@ impl<'t> Value<'t> {
 const SECRET: [&str; 4] = ["fields", "password", "new_password", "expected_password"];
 
 /// Keys that take one of a few words, although serde reads a text.
-const WORDS: [&str; 3] = ["role", "begin_string", "precision"];
+const WORDS: [&str; 2] = ["begin_string", "precision"];
+
+/// Tables whose keys are named where something else stands in their place.
+const TABLES: [(&str, &[Key]); 4] = [
+    ("struct LogonConfig", LogonConfig::KEYS),
+    ("struct NumbersConfig", NumbersConfig::KEYS),
+    ("struct ResendConfig", ResendConfig::KEYS),
+    ("struct TimingConfig", TimingConfig::KEYS),
+];
 
 const WORD: &str = "a word in quotes";
 const TRUE_OR_FALSE: &str = "true or false";
@@ -117,6 +127,10 @@ const LIST: &str = "a list";
 
 /// What serde calls a form of values, in the words of the file.
 fn form(expected: &str) -> String {
+    if let Some((_, keys)) = TABLES.iter().find(|(name, _)| expected == *name) {
+        let keys: Vec<_> = keys.iter().map(|key| key.name).collect();
+        return format!("a table of {}", keys.join(", "));
+    }
     let form = match expected {
         "u8" => "a whole number from 0 to 255",
         "u16" => "a whole number from 0 to 65535",
@@ -131,7 +145,7 @@ fn form(expected: &str) -> String {
         "struct ScheduleSettings" => {
             "a table, such as { days = \"mon-fri\", from = \"08:00\", to = \"16:30\" }"
         }
-        "struct ThrottleTable" => {
+        "struct Throttle" => {
             "a table, such as { msg_type = \"D\", messages_max = 10, interval_ms = 1000, action = \
              \"reject\" }"
         }

@@ -98,8 +98,8 @@ impl Rig {
         application: Box<dyn Application>,
         rules: &Rules,
     ) -> Result<Self, String> {
-        let version = settings.default_appl_ver_id.map(transfix_session::ApplVerId);
-        let source = settings.dictionary.as_ref();
+        let version = settings.protocol.default_appl_ver_id;
+        let source = settings.validation.dictionary.as_ref();
         let compiled = rules.0.rule_book.rules(settings.begin_string, version, source)?;
         let mut config = settings.config();
         adjust(&mut config);

@@ -34,7 +34,7 @@ fn run(settings: &str) -> Result<(), Box<dyn Error>> {
     fs::write(&path, settings)?;
     let mut settings = Settings::load(&path)?;
     for session in &mut settings.sessions {
-        session.store_dir = dir.path().join("store");
+        session.store.store_dir = dir.path().join("store");
     }
     let engine = Engine::start(&settings, |_| Box::new(Nothing))?;
     engine.stop(0);

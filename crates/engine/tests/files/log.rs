@@ -41,8 +41,8 @@ impl Application for Venue {
 fn settings(dir: &Path, adjust: impl FnOnce(&mut LogSettings)) -> Settings {
     let id = SessionId::new(BeginString::Fix44, "VENUE", "CLIENT");
     let mut session = SessionSettings::new(Role::Acceptor, &id, "127.0.0.1:0");
-    session.durability = Durability::Memory;
-    session.validate = false;
+    session.store.durability = Durability::Memory;
+    session.validation.validate = false;
     let mut log = LogSettings::in_dir(dir);
     adjust(&mut log);
     session.log = Some(log);
@@ -149,7 +149,7 @@ fn no_message_can_forge_a_line() {
 fn a_logon_that_the_dictionary_forbids_shows_no_secrets() {
     let dir = TempDir::new();
     let mut settings = settings(dir.path(), |_| ());
-    settings.sessions[0].validate = true;
+    settings.sessions[0].validation.validate = true;
     let (engine, seen) = start(&settings);
     let mut client = Client::asking_in(&engine);
     let heard = client.hear("|35=5|");

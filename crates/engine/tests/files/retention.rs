@@ -31,9 +31,9 @@ impl Application for Venue {
 fn start(dir: &Path, durability: Durability, retention: RetentionSettings) -> Engine {
     let id = SessionId::new(BeginString::Fix44, "VENUE", "CLIENT");
     let mut session = SessionSettings::new(Role::Acceptor, &id, "127.0.0.1:0");
-    session.durability = durability;
-    session.validate = false;
-    session.store_dir = dir.join("store");
+    session.store.durability = durability;
+    session.validation.validate = false;
+    session.store.store_dir = dir.join("store");
     session.retention = retention;
     Engine::start(&Settings::of(session), |_| Box::new(Venue)).unwrap()
 }

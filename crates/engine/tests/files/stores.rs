@@ -38,7 +38,7 @@ fn venue(dir: &Path) -> Settings {
     let mut sessions = CLIENTS.map(|client| {
         let id = SessionId::new(BeginString::Fix44, "VENUE", client);
         let mut session = SessionSettings::new(Role::Acceptor, &id, "127.0.0.1:0");
-        session.store_dir = dir.to_path_buf();
+        session.store.store_dir = dir.to_path_buf();
         session
     });
     let [first, second] = &mut sessions;
@@ -51,8 +51,8 @@ fn clients(address: &str, told: &Sender<String>) -> Engine {
     let mut sessions = CLIENTS.map(|client| {
         let id = SessionId::new(BeginString::Fix44, client, "VENUE");
         let mut session = SessionSettings::new(Role::Initiator, &id, address);
-        session.durability = Durability::Memory;
-        session.reconnect_interval_ms = 50;
+        session.store.durability = Durability::Memory;
+        session.socket.reconnect_interval_ms = 50;
         session
     });
     let [first, second] = &mut sessions;
@@ -144,7 +144,7 @@ fn child_with_a_limit() {
     setrlimit(Resource::Fsize, Rlimit { current: bytes, maximum: bytes }).unwrap();
     let mut settings = venue(dir.as_ref());
     settings.sessions.truncate(1);
-    settings.sessions[0].offline = Offline::Store;
+    settings.sessions[0].queue.offline = Offline::Store;
     let (told, _) = channel();
     let engine = start(&settings, &told).unwrap();
     let session = engine.sessions().next().unwrap();

@@ -53,11 +53,11 @@ impl Loopback {
             listener = Some(socket);
         }
         // Long enough to look at the numbers before the next attempt uses one.
-        session.reconnect_interval_ms = 200;
+        session.socket.reconnect_interval_ms = 200;
         let store = scenario.restarts().then(TempDir::new);
         match &store {
-            Some(folder) => session.store_dir = folder.path().to_owned(),
-            None => session.durability = Durability::Memory,
+            Some(folder) => session.store.store_dir = folder.path().to_owned(),
+            None => session.store.durability = Durability::Memory,
         }
         let (engine, events) = start(&settings);
         Self {

@@ -42,8 +42,8 @@ impl Pure {
         let mut settings = crate::settings(scenario, version, "").sessions.remove(0);
         let store = scenario.restarts().then(TempDir::new);
         match &store {
-            Some(folder) => settings.store_dir = folder.path().to_owned(),
-            None => settings.durability = Durability::Memory,
+            Some(folder) => settings.store.store_dir = folder.path().to_owned(),
+            None => settings.store.durability = Durability::Memory,
         }
         let (session, events) = start(&self.simulation, &settings);
         PureWorld {

@@ -1,8 +1,9 @@
-//! Pages of the book that are made from the code: the reference of settings, from the types that
-//! the settings file is read into, and the list of events.
+//! Pages of the book that are made from the code: the reference of settings, from the tables that
+//! a settings file is read into, and the list of events.
 //!
-//! A key's meaning is the comment of its field. `cargo xtask docs` writes the page; the test also
-//! sees to it that each key is shown by a scenario, or by tests that exist.
+//! A key's meaning is the comment of its field, its default is the code's. `cargo xtask docs`
+//! writes the page; the test also sees to it that each key is shown by a scenario, or by tests that
+//! exist.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 mod engine;
@@ -14,151 +15,121 @@ use std::fs;
 use std::path::Path;
 
 use toml::de::{DeTable, DeValue};
+use transfix::schedule::{ScheduleSettings, WindowSettings};
+use transfix::{
+    DictionarySource, EngineSettings, Key, LogSettings, LogonConfig, NumbersConfig, ProtocolConfig,
+    QueueSettings, ResendConfig, ResetPolicy, RetentionSettings, SessionSettings, SocketSettings,
+    StoreSettings, ThreadSettings, Throttle, TimingConfig, Unavailable, ValidationSettings,
+};
 
-/// A part of the page: its title, what introduces it, the type, and where that stands.
+/// A part of the page: its title, what introduces it, its keys, and the way to them: from
+/// `[[session]]` on, or else from a section of its own.
 struct Part {
     title: &'static str,
     about: &'static str,
+    /// The type that has the keys.
     of: &'static str,
-    file: &'static str,
-    /// The way to its keys: from `[[session]]` on, or else from a section of its own.
+    keys: &'static [Key],
     path: &'static [&'static str],
 }
 
+macro_rules! part {
+    ($of:ident at [$($path:literal),*]: $title:literal, $about:literal) => {
+        Part {
+            title: $title,
+            about: $about,
+            of: stringify!($of),
+            keys: $of::KEYS,
+            path: &[$($path),*],
+        }
+    };
+}
+
 const PARTS: &[Part] = &[
-    Part {
-        title: "`[[session]]`",
-        about: "One session. Keys in `[defaults]` hold for all sessions that do not have them.",
-        of: "SessionSettings",
-        file: "crates/engine/src/settings.rs",
-        path: &[],
-    },
-    Part {
-        title: "`logon`",
-        about: "`logon = { username = \"desk\", password = { env = \"FIX_PASSWORD\" } }`",
-        of: "LogonConfig",
-        file: "crates/session/src/config/logon.rs",
-        path: &["logon"],
-    },
-    Part {
-        title: "`numbers`",
-        about: "`numbers = { next_expected = true }`",
-        of: "NumbersConfig",
-        file: "crates/session/src/config/numbers.rs",
-        path: &["numbers"],
-    },
-    Part {
-        title: "`resend`",
-        about: "`resend = { request_max = 2500 }`",
-        of: "ResendConfig",
-        file: "crates/session/src/config/resend.rs",
-        path: &["resend"],
-    },
-    Part {
-        title: "`timing`",
-        about: "`timing = { margin_percent = 50 }`",
-        of: "TimingConfig",
-        file: "crates/session/src/config/timing.rs",
-        path: &["timing"],
-    },
-    Part {
-        title: "`reset_on`",
-        about: "`reset_on = [\"logon\", \"error\"]`: a list of these words.",
-        of: "ResetPolicy",
-        file: "crates/session/src/config/reset.rs",
-        path: &["reset_on"],
-    },
-    Part {
-        title: "`throttles`",
-        about: "`throttles = [{ msg_type = \"D\", messages_max = 10, interval_ms = 1000, action = \
-                \"reject\" }]`",
-        of: "Throttle",
-        file: "crates/session/src/config/throttle.rs",
-        path: &["throttles"],
-    },
-    Part {
-        title: "`unavailable`",
-        about: "`unavailable = { retries = 3, delay_ms = 500, then = \"reject\" }`",
-        of: "Unavailable",
-        file: "crates/engine/src/settings.rs",
-        path: &["unavailable"],
-    },
-    Part {
-        title: "`retention`",
-        about: "`retention = { archive_dir = \"archive\", rotate_every_h = 24, delete_after_days = \
-                90 }`. See [Retention](retention.md).",
-        of: "RetentionSettings",
-        file: "crates/engine/src/settings/retention.rs",
-        path: &["retention"],
-    },
-    Part {
-        title: "`log`",
-        about: "`log = { dir = \"log\" }`. See [Logs](logs.md).",
-        of: "LogSettings",
-        file: "crates/engine/src/settings/log.rs",
-        path: &["log"],
-    },
-    Part {
-        title: "`schedule`",
-        about: "See [Schedules](schedules.md).",
-        of: "ScheduleSettings",
-        file: "crates/engine/src/schedule/settings.rs",
-        path: &["schedule"],
-    },
-    Part {
-        title: "`schedule.windows`",
-        about: "One of several windows.",
-        of: "WindowSettings",
-        file: "crates/engine/src/schedule/settings.rs",
-        path: &["schedule", "windows"],
-    },
-    Part {
-        title: "`dictionary`, `appl_versions`, `[dictionaries]`",
-        about: "A name, a path, or a table of these keys.",
-        of: "DictionarySource",
-        file: "crates/engine/src/settings/dictionary_source.rs",
-        path: &["dictionary"],
-    },
-    Part {
-        title: "`[engine]`",
-        about: "What all sessions share.",
-        of: "EngineSettings",
-        file: "crates/engine/src/settings.rs",
-        path: &["[engine]"],
-    },
+    part!(SessionSettings at []: "`[[session]]`",
+        "One session. Keys in `[defaults]` hold for all sessions that do not have them."),
+    part!(ProtocolConfig at []: "Times, limits, resets",
+        "Further keys of `[[session]]`; in Rust in its field `protocol`."),
+    part!(ValidationSettings at []: "Checks of messages",
+        "Further keys of `[[session]]`; in Rust in its field `validation`."),
+    part!(StoreSettings at []: "The store",
+        "Further keys of `[[session]]`; in Rust in its field `store`."),
+    part!(QueueSettings at []: "Messages that wait to be sent",
+        "Further keys of `[[session]]`; in Rust in its field `queue`."),
+    part!(ThreadSettings at []: "Threads",
+        "Further keys of `[[session]]`; in Rust in its field `threads`."),
+    part!(SocketSettings at []: "The connection",
+        "Further keys of `[[session]]`; in Rust in its field `socket`."),
+    part!(LogonConfig at ["logon"]: "`logon`",
+        "`logon = { username = \"desk\", password = { env = \"FIX_PASSWORD\" } }`"),
+    part!(NumbersConfig at ["numbers"]: "`numbers`", "`numbers = { next_expected = true }`"),
+    part!(ResendConfig at ["resend"]: "`resend`", "`resend = { request_max = 2500 }`"),
+    part!(TimingConfig at ["timing"]: "`timing`", "`timing = { margin_percent = 50 }`"),
+    part!(ResetPolicy at ["reset_on"]: "`reset_on`",
+        "`reset_on = [\"logon\", \"error\"]`: a list of these words."),
+    part!(Throttle at ["throttles"]: "`throttles`",
+        "`throttles = [{ msg_type = \"D\", messages_max = 10, interval_ms = 1000, action = \
+         \"reject\" }]`"),
+    part!(Unavailable at ["unavailable"]: "`unavailable`",
+        "`unavailable = { retries = 3, delay_ms = 500, then = \"reject\" }`"),
+    part!(RetentionSettings at ["retention"]: "`retention`",
+        "`retention = { archive_dir = \"archive\", rotate_every_h = 24, delete_after_days = 90 }`. \
+         See [Retention](retention.md)."),
+    part!(LogSettings at ["log"]: "`log`", "`log = { dir = \"log\" }`. See [Logs](logs.md)."),
+    part!(ScheduleSettings at ["schedule"]: "`schedule`", "See [Schedules](schedules.md)."),
+    part!(WindowSettings at ["schedule", "windows"]: "`schedule.windows`",
+        "One of several windows."),
+    part!(DictionarySource at ["dictionary"]: "`dictionary`, `appl_versions`, `[dictionaries]`",
+        "A name, a path, or a table of these keys."),
+    part!(EngineSettings at ["[engine]"]: "`[engine]`", "What all sessions share."),
 ];
 
 fn root() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
 }
 
-/// The fields of a type with their comments.
-fn fields(part: &Part) -> Vec<(String, String)> {
-    let text = fs::read_to_string(root().join(part.file)).unwrap();
-    let head = format!("pub struct {} {{\n", part.of);
-    let begin = text.find(&head).unwrap_or_else(|| panic!("{} is gone", part.of)) + head.len();
-    let (mut fields, mut comment) = (Vec::new(), String::new());
-    for line in text[begin..].lines().map(str::trim).take_while(|line| *line != "}") {
-        if let Some(more) = line.strip_prefix("///") {
-            comment.push_str(more);
-        } else if let Some((name, _)) =
-            line.strip_prefix("pub ").and_then(|field| field.split_once(':'))
-        {
-            fields.push((name.to_owned(), plain(&comment)));
-            comment.clear();
+/// The keys of a part with their meanings: the comments of the fields, and the defaults.
+fn fields(part: &Part) -> impl Iterator<Item = (&'static str, String)> {
+    part.keys.iter().map(|key| {
+        // What a value could not tell is said in words.
+        let is_told = key.about.contains("y default ");
+        let default = key.default.filter(|_| !is_told).and_then(default);
+        let default = default.map(|value| format!(" Default {value}."));
+        (key.name, plain(key.about) + &default.unwrap_or_default())
+    })
+}
+
+/// A default as a file would have it, from the code; `None` where the page has nothing to say.
+fn default(code: &str) -> Option<String> {
+    if let Some((n, bits)) = code.split_once(" << ") {
+        let unit = ["B", "KiB", "MiB", "GiB"][bits.parse::<usize>().unwrap() / 10];
+        return Some(format!("{n} {unit}"));
+    }
+    if code.starts_with(|c: char| c.is_ascii_digit()) {
+        return Some(code.replace('_', ","));
+    }
+    if let Some((_, variant)) = code.split_once("::").filter(|(_, end)| !end.contains("()")) {
+        return Some(format!("`{}`", variant.to_lowercase()));
+    }
+    match code {
+        "None" => Some("none".to_owned()),
+        _ if code.ends_with("::new()") => Some("none".to_owned()),
+        "true" | "false" => Some(code.to_owned()),
+        _ if code.ends_with("::default()") || code.is_empty() => None,
+        _ => {
+            let text = code.strip_prefix('"').and_then(|code| code.strip_suffix("\".into()"));
+            Some(format!("`{}`", text.unwrap_or_else(|| panic!("{code} is no value of a file"))))
         }
     }
-    assert!(!fields.is_empty(), "{} has no fields", part.of);
-    fields
 }
 
 /// A comment as the book shows it: names of the API are left out, or links to what the page says of
 /// them; no bars that end a cell.
 fn plain(comment: &str) -> String {
     let mut text = comment.trim().replace('|', "\\|");
-    for part in PARTS {
-        // The part's own key is the last word of its title's first pair of backticks.
-        let key = part.title.split('`').nth(1).unwrap();
+    // The part's own key stands in the first pair of backticks of its title.
+    let tables = PARTS.iter().filter_map(|part| Some((part, part.title.split('`').nth(1)?)));
+    for (part, key) in tables {
         let anchor = key.replace(['[', ']', '.'], "");
         text = text.replace(&format!("[`{}`]", part.of), &format!("\u{1}`{key}`\u{2}(#{anchor})"));
     }
@@ -263,7 +234,7 @@ fn pages() -> ([(&'static str, String); 2], Vec<String>) {
          message; or by tests of `crates`, on and off. This page is made\nby `cargo xtask docs`.\n",
     );
     let mut page = String::from(
-        "# Settings\n\nThis page is made from the types that a settings file is read into \
+        "# Settings\n\nThis page is made from the tables that a settings file is read into \
          (`cargo xtask docs`). Unknown keys\nand values are errors with the line and the nearest \
          right word. What a key does, message by message, is in\n[scenarios and tests]\
          (settings-shown.md).\n\n| part | is about |\n|---|---|\n",
@@ -277,7 +248,7 @@ fn pages() -> ([(&'static str, String); 2], Vec<String>) {
         page.push_str("| key | meaning |\n|---|---|\n");
         write!(shown, "\n## {}\n\n| key | shown by |\n|---|---|\n", part.title).unwrap();
         for (key, meaning) in fields(part) {
-            let cell = cell(part, &key, &all);
+            let cell = cell(part, key, &all);
             if cell.is_empty() {
                 missing.push(format!("{}.{key}", part.of));
             }

@@ -98,8 +98,8 @@ struct Hall {
 fn settings(name: &str) -> SessionSettings {
     let id = SessionId::new(FIX44, "VENUE", name);
     let mut session = SessionSettings::new(Role::Acceptor, &id, "127.0.0.1:0");
-    session.durability = Durability::Memory;
-    session.validate = false;
+    session.store.durability = Durability::Memory;
+    session.validation.validate = false;
     session
 }
 
@@ -206,8 +206,8 @@ fn one_port_serves_all_versions() {
 fn a_hundred_starts_and_stops() {
     let dir = TempDir::new();
     let mut session = settings("CLIENT");
-    session.durability = Durability::Process;
-    session.store_dir = dir.path().to_owned();
+    session.store.durability = Durability::Process;
+    session.store.store_dir = dir.path().to_owned();
     for round in 0..100 {
         let hall = Hall::of(vec![session.clone()]);
         session.address = hall.address().to_string();
@@ -262,8 +262,8 @@ fn silence_before_the_logon_harms_nobody() {
 fn a_stalled_counterparty_fills_its_own_queue_only() {
     const QUEUED_MAX: usize = 64 << 10;
     let mut session = settings("STALLED");
-    session.queued_bytes_max = QUEUED_MAX;
-    session.tcp_send_buffer_bytes = 16 << 10;
+    session.queue.queued_bytes_max = QUEUED_MAX;
+    session.socket.tcp_send_buffer_bytes = 16 << 10;
     let hall = Hall::of(vec![session, settings("CLIENT")]);
     let (stalled, mut client) = (hall.log_on("STALLED"), hall.log_on("CLIENT"));
     let handle = hall.engine.sessions().next().unwrap();
@@ -346,7 +346,7 @@ fn a_panic_ends_its_session_only() {
 fn a_panic_within_a_message_of_another_thread_ends_no_session() {
     for send in [SendMode::Direct, SendMode::Queued] {
         let mut session = settings("WILD");
-        session.send = send;
+        session.threads.send = send;
         let hall = Hall::of(vec![session, settings("CALM")]);
         let (mut wild, mut calm) = (hall.log_on("WILD"), hall.log_on("CALM"));
         let handle = hall.engine.sessions().next().unwrap();

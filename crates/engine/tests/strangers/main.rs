@@ -62,7 +62,7 @@ impl Application for Returned {
 fn venue(client: &str) -> SessionSettings {
     let id = SessionId::new(BeginString::Fix44, "VENUE", client);
     let mut settings = SessionSettings::new(Role::Acceptor, &id, "127.0.0.1:0");
-    settings.durability = Durability::Memory;
+    settings.store.durability = Durability::Memory;
     settings
 }
 
@@ -324,8 +324,8 @@ fn many_stores_open_although_the_limit_of_open_files_is_low() {
     let dir = TempDir::new();
     let session = |i| {
         let mut settings = venue(&format!("C{i}"));
-        settings.durability = Durability::default();
-        settings.store_dir = dir.path().to_owned();
+        settings.store.durability = Durability::Process;
+        settings.store.store_dir = dir.path().to_owned();
         settings
     };
     let sessions = (0..60).map(session).collect();
@@ -450,9 +450,9 @@ fn lines_about_those_from_templates_are_bounded() {
     let _alone = alone();
     for (name, flood) in UNKNOWN {
         let mut settings = Settings::of(venue("*"));
-        settings.sessions[0].durability = Durability::default();
+        settings.sessions[0].store.durability = Durability::Process;
         // No folder can be made below a file.
-        settings.sessions[0].store_dir = std::env::current_exe().unwrap();
+        settings.sessions[0].store.store_dir = std::env::current_exe().unwrap();
         let builder = Engine::builder(&settings).admit(|id| {
             assert!(!id.target_comp_id.starts_with("WILD"), "a bug of the application");
             Some(Box::new(Deaf))
@@ -496,9 +496,9 @@ fn counted(lines: &[String], text: &str) -> usize {
 fn lines_about_messages_given_back_are_bounded() {
     let _alone = alone();
     let mut session = venue("CLIENT");
-    session.offline = Offline::Queue;
-    session.unsent = Unsent::Return;
-    session.queued_bytes_max = 10 << 20;
+    session.queue.offline = Offline::Queue;
+    session.queue.unsent = Unsent::Return;
+    session.queue.queued_bytes_max = 10 << 20;
     let (unsent, returned) = channel();
     let engine = Engine::start(&Settings::of(session), |_| Box::new(Returned(unsent.clone())));
     let engine = engine.unwrap();

@@ -121,7 +121,7 @@ fn an_application_ends_its_session_with_or_without_a_word() {
         (true, Ender::LogsOut, ""),
         (false, Ender::Disconnects, ""),
     ] {
-        let settings = venue(|s| s.silent_disconnect = silent);
+        let settings = venue(|s| s.protocol.silent_disconnect = silent);
         let (_engine, address) = start(vec![settings], || ender);
         let mut wire = logged_on(address);
         wire.send("35=D|34=2|11=a");
@@ -148,8 +148,8 @@ fn a_message_at_which_the_application_panics_counts() {
     let dir = TempDir::new();
     let settings = || {
         venue(|s| {
-            s.durability = Durability::Process;
-            s.store_dir = dir.path().to_owned();
+            s.store.durability = Durability::Process;
+            s.store.store_dir = dir.path().to_owned();
         })
     };
     let (engine, address) = start(vec![settings()], || Fragile);

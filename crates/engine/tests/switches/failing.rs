@@ -210,8 +210,8 @@ fn what_was_sent_from_the_queue_and_not_committed_waits_or_comes_back() {
         (Unsent::Return, FOUND),
     ] {
         let settings = venue(|s| {
-            s.send = SendMode::Queued;
-            s.unsent = unsent;
+            s.threads.send = SendMode::Queued;
+            s.queue.unsent = unsent;
         });
         let venue = Venue::start(settings, None, SOUND);
         let _wire = logged_on(venue.engine.listening()[0]);
@@ -249,7 +249,7 @@ fn what_was_sent_from_the_queue_and_not_committed_waits_or_comes_back() {
 fn what_waits_for_a_logon_outlives_a_failed_commit() {
     for (in_files, how) in [(false, LOST), (true, LOST), (true, FOUND)] {
         let dir = TempDir::new();
-        let settings = venue(|s| s.offline = Offline::Queue);
+        let settings = venue(|s| s.queue.offline = Offline::Queue);
         let venue = Venue::start(settings, in_files.then_some(dir.path()), how);
         venue.own.set(venue.session.clone()).unwrap();
         let wire = logged_on(venue.engine.listening()[0]);
@@ -270,7 +270,7 @@ fn what_waits_for_a_logon_outlives_a_failed_commit() {
 
 #[test]
 fn what_the_store_never_had_comes_back_although_it_fails() {
-    let settings = venue(|s| s.unsent = Unsent::Return);
+    let settings = venue(|s| s.queue.unsent = Unsent::Return);
     let venue = Venue::start(settings, None, SOUND);
     let mut wire = logged_on(venue.engine.listening()[0]);
     venue.session.hold_sending();

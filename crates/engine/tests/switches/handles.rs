@@ -55,7 +55,7 @@ fn a_session_is_seen_while_its_turn_runs() {
 #[test]
 fn a_panic_while_a_message_is_filled_loses_that_message_alone() {
     for mode in [SendMode::Direct, SendMode::Queued] {
-        let (engine, address) = start(vec![venue(|s| s.send = mode)], || crate::Echo);
+        let (engine, address) = start(vec![venue(|s| s.threads.send = mode)], || crate::Echo);
         let handle = engine.sessions().next().unwrap();
         let mut wire = logged_on(address);
         let half = AssertUnwindSafe(|| {

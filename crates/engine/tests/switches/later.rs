@@ -60,7 +60,7 @@ fn what_follows_the_logon_waits_for_the_answer_and_others_do_not() {
         let (application, asked, _ended) = asks();
         let other = |s: &mut SessionSettings| s.target_comp_id = "OTHER".to_owned();
         let mut sessions = vec![venue(|_| ()), venue(other)];
-        sessions.iter_mut().for_each(|session| session.mode = mode);
+        sessions.iter_mut().for_each(|session| session.threads.mode = mode);
         let settings = Settings { sessions, ..Settings::default() };
         let engine = Engine::start(&settings, |session| -> Box<dyn Application> {
             match &*session.target_comp_id {
@@ -145,7 +145,7 @@ fn an_initiator_judges_the_answer_to_its_logon_later() {
     let (_venue, address) = start(vec![venue(|_| ())], || Echo);
     let id = SessionId::new(BeginString::Fix44, "CLIENT", "VENUE");
     let mut settings = SessionSettings::new(Role::Initiator, &id, &address.to_string());
-    settings.durability = transfix::Durability::Memory;
+    settings.store.durability = transfix::Durability::Memory;
     let client = Engine::start(&Settings::of(settings), |_| Box::new(application.clone())).unwrap();
     let answer = asked.recv_timeout(LONG).unwrap();
     let session = client.session(&id).unwrap();

@@ -49,8 +49,8 @@ impl Application for Echo {
 fn venue(change: impl FnOnce(&mut SessionSettings)) -> SessionSettings {
     let id = SessionId::new(BeginString::Fix44, "VENUE", "CLIENT");
     let mut settings = SessionSettings::new(Role::Acceptor, &id, "127.0.0.1:0");
-    settings.durability = Durability::Memory;
-    settings.validate = false;
+    settings.store.durability = Durability::Memory;
+    settings.validation.validate = false;
     change(&mut settings);
     settings
 }
@@ -95,7 +95,7 @@ fn sub_ids_tell_sessions_apart() {
 
 #[test]
 fn a_connection_without_a_logon_is_closed_in_time() {
-    let (_engine, address) = start(vec![venue(|s| s.logon_timeout_ms = 1)], || Echo);
+    let (_engine, address) = start(vec![venue(|s| s.protocol.logon_timeout_ms = 1)], || Echo);
     let mut wire = Wire::connect(address, BeginString::Fix44);
     assert_eq!(wire.next(), "");
 }
@@ -118,7 +118,7 @@ fn garbled_messages_are_skipped_or_rejected() {
     for (garbled, expected) in
         [(GarbledPolicy::Skip, "35=2|34=2|7=2|16=0"), (GarbledPolicy::Reject, reject)]
     {
-        let (_engine, address) = start(vec![venue(|s| s.garbled = garbled)], || Echo);
+        let (_engine, address) = start(vec![venue(|s| s.validation.garbled = garbled)], || Echo);
         let mut wire = logged_on(address);
         let mut frame = wire.frame("35=D|34=2|11=a");
         let at = frame.len() - 2;
@@ -187,7 +187,7 @@ fn a_qualifier_tells_equal_sessions_apart() {
         let id = SessionId::new(BeginString::Fix44, "CLIENT", "VENUE");
         let id = SessionId { qualifier: qualifier.into(), ..id };
         let mut settings = SessionSettings::new(Role::Initiator, &id, &address.to_string());
-        settings.durability = Durability::Memory;
+        settings.store.durability = Durability::Memory;
         settings
     };
     let sessions = venues.iter().map(|(name, (_, address))| client(name, *address)).collect();
@@ -213,9 +213,9 @@ fn messages_received_are_kept_if_wanted() {
     for keeps in [false, true] {
         let dir = TempDir::new();
         let settings = venue(|s| {
-            s.durability = Durability::Process;
-            s.store_dir = dir.path().to_owned();
-            s.keep_inbound = keeps;
+            s.store.durability = Durability::Process;
+            s.store.store_dir = dir.path().to_owned();
+            s.store.keep_inbound = keeps;
         });
         let store = settings.store_path();
         let (engine, address) = start(vec![settings], || Echo);

@@ -35,8 +35,8 @@ fn flood(send: SendMode, waiting_bytes_max: usize) -> Vec<(String, Disconnect)> 
     let sessions = ["CLIENT", "STALLED", "LIGHT"].map(|them| {
         venue(|s| {
             s.target_comp_id = them.to_owned();
-            s.send = send;
-            s.queued_bytes_max = 2 * FLOOD;
+            s.threads.send = send;
+            s.queue.queued_bytes_max = 2 * FLOOD;
         })
     });
     let mut settings = Settings { sessions: sessions.into(), ..Settings::default() };

@@ -18,8 +18,8 @@ fn send(handle: &SessionHandle, id: &str) -> Result<Sent, SendError> {
 fn messages_wait_for_the_logon_in_order() {
     for queue_pause_ms in [0, 5] {
         let settings = venue(|s| {
-            s.offline = Offline::Queue;
-            s.queue_pause_ms = queue_pause_ms;
+            s.queue.offline = Offline::Queue;
+            s.queue.queue_pause_ms = queue_pause_ms;
         });
         let (engine, address) = start(vec![settings], || Echo);
         let handle = engine.sessions().next().unwrap();
@@ -45,7 +45,7 @@ fn messages_wait_for_the_logon_in_order() {
 fn threads_that_send_offline_at_once_lose_nothing() {
     const EACH: u64 = 500;
     for offline in [Offline::Store, Offline::Queue] {
-        let (engine, address) = start(vec![venue(|s| s.offline = offline)], || Echo);
+        let (engine, address) = start(vec![venue(|s| s.queue.offline = offline)], || Echo);
         std::thread::scope(|scope| {
             for thread in 0..2 {
                 let handle = engine.sessions().next().unwrap();
@@ -99,8 +99,8 @@ fn what_was_not_sent_comes_back_at_the_end() {
     for (unsent, expected) in [(Unsent::Keep, 0), (Unsent::Return, 2)] {
         let (sender, returned) = channel();
         let settings = venue(|s| {
-            s.offline = Offline::Queue;
-            s.unsent = unsent;
+            s.queue.offline = Offline::Queue;
+            s.queue.unsent = unsent;
         });
         let (engine, _) = start(vec![settings], || Returned(sender.clone()));
         let handle = engine.sessions().next().unwrap();
@@ -118,7 +118,7 @@ fn what_was_not_sent_comes_back_at_the_end() {
 #[test]
 fn what_cannot_be_sent_comes_back_at_once() {
     let (sender, returned) = channel();
-    let settings = venue(|s| s.offline = Offline::Queue);
+    let settings = venue(|s| s.queue.offline = Offline::Queue);
     let (engine, address) = start(vec![settings], || Returned(sender.clone()));
     send(&engine.sessions().next().unwrap(), &"x".repeat(100)).unwrap();
     let mut wire = Wire::connect(address, BeginString::Fix44);
@@ -186,7 +186,7 @@ fn the_application_chooses_what_is_sent_again() {
 
 #[test]
 fn during_the_pause_after_a_logon_messages_keep_their_order() {
-    let (engine, address) = start(vec![venue(|s| s.queue_pause_ms = 300_000)], || Echo);
+    let (engine, address) = start(vec![venue(|s| s.queue.queue_pause_ms = 300_000)], || Echo);
     let handle = engine.sessions().next().unwrap();
     let _wire = crate::logged_on(address);
     for id in ["a", "b"] {
@@ -271,7 +271,7 @@ impl Application for FromWithin {
 fn a_callback_queues_into_its_own_session() {
     let (sender, handles) = channel();
     let handles = std::cell::Cell::new(Some(handles));
-    let settings = venue(|s| s.offline = Offline::Queue);
+    let settings = venue(|s| s.queue.offline = Offline::Queue);
     let (engine, address) = start(vec![settings], || FromWithin(handles.take().unwrap(), None));
     sender.send(engine.sessions().next().unwrap()).unwrap();
     drop(crate::logged_on(address));

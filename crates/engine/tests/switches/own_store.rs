@@ -85,7 +85,7 @@ fn a_session_goes_on_where_another_process_has_left_the_store() {
     for refresh_on_logon in [true, false] {
         let dir = TempDir::new();
         let path = dir.path().join("journal");
-        let settings = venue(|s| s.refresh_on_logon = refresh_on_logon);
+        let settings = venue(|s| s.store.refresh_on_logon = refresh_on_logon);
         // Both are there from the beginning.
         let one = start(settings.clone(), &path).unwrap();
         let other = start(settings, &path).unwrap();
@@ -133,7 +133,7 @@ fn no_store_is_opened_for_strangers() {
     let dir = TempDir::new();
     let template = venue(|s| {
         s.target_comp_id = "*".to_owned();
-        s.refresh_on_logon = true;
+        s.store.refresh_on_logon = true;
     });
     let path = dir.path().to_path_buf();
     let engine = Engine::builder(&Settings::of(template))
@@ -155,7 +155,7 @@ fn no_store_is_opened_for_strangers() {
 
 #[test]
 fn refreshing_needs_a_store_of_ones_own() {
-    let settings = Settings::of(venue(|s| s.refresh_on_logon = true));
+    let settings = Settings::of(venue(|s| s.store.refresh_on_logon = true));
     let refused = Engine::start(&settings, |_| Box::new(Echo)).err().unwrap().to_string();
     let why = "refresh_on_logon needs a store of your own: nobody else writes the engine's";
     assert_eq!(refused, format!("FIX.4.4:VENUE->CLIENT: {why}"));

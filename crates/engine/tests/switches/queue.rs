@@ -34,9 +34,9 @@ impl Application for Returned {
 
 fn queueing(dir: &Path) -> SessionSettings {
     venue(|s| {
-        s.offline = Offline::Queue;
-        s.durability = Durability::Process;
-        s.store_dir = dir.to_path_buf();
+        s.queue.offline = Offline::Queue;
+        s.store.durability = Durability::Process;
+        s.store.store_dir = dir.to_path_buf();
     })
 }
 
@@ -146,7 +146,7 @@ fn a_queue_that_is_cleared_or_given_back_is_so_for_good() {
         let dir = TempDir::new();
         let settings = || {
             let mut settings = queueing(dir.path());
-            settings.unsent = unsent;
+            settings.queue.unsent = unsent;
             settings
         };
         let process = Process::start(settings());
@@ -169,7 +169,7 @@ fn all_that_waits_counts_to_the_limit() {
     let dir = TempDir::new();
     let settings = || {
         let mut settings = queueing(dir.path());
-        settings.queued_bytes_max = 100;
+        settings.queue.queued_bytes_max = 100;
         settings
     };
     let accepted =
@@ -196,9 +196,9 @@ fn what_has_waited_too_long_comes_back_also_to_a_later_process() {
         let dir = TempDir::new();
         let id = SessionId::new(BeginString::Fix44, "CLIENT", "VENUE");
         let mut settings = SessionSettings::new(Role::Initiator, &id, "");
-        settings.offline = Offline::Queue;
-        settings.queue_expires_s = queue_expires_s;
-        settings.store_dir = dir.path().to_path_buf();
+        settings.queue.offline = Offline::Queue;
+        settings.queue.queue_expires_s = queue_expires_s;
+        settings.store.store_dir = dir.path().to_path_buf();
         let simulation = Simulation::default();
         let (sender, returned) = channel();
         let open = || simulation.session(&settings, Box::new(Returned(sender.clone()))).unwrap();
@@ -241,7 +241,7 @@ fn logon(now: Now) -> Vec<u8> {
 fn what_expires_comes_back_without_a_connection() {
     let dir = TempDir::new();
     let mut settings = queueing(dir.path());
-    settings.queue_expires_s = 1;
+    settings.queue.queue_expires_s = 1;
     let process = Process::start(settings);
     process.send("a").unwrap();
     let back = process.returned.recv_timeout(LONG).unwrap();
@@ -258,7 +258,7 @@ fn what_waits_is_left_alone_where_nothing_is_queued() {
     process.send("a").unwrap();
     process.stop();
     let mut refusing = queueing(dir.path());
-    refusing.offline = Offline::Refuse;
+    refusing.queue.offline = Offline::Refuse;
     let process = Process::start(refusing);
     assert_eq!(process.session().queued(), []);
     drop(log_on(process.address(), 1, &[]));

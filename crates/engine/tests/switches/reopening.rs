@@ -109,9 +109,9 @@ fn a_session_comes_back_when_its_store_is_mended() {
 
 fn refusing(dir: &Path, durability: Durability) -> Settings {
     Settings::of(venue(|s| {
-        s.durability = durability;
-        s.store_dir = dir.to_path_buf();
-        s.segment_bytes = 16 << 10;
+        s.store.durability = durability;
+        s.store.store_dir = dir.to_path_buf();
+        s.store.segment_bytes = 16 << 10;
         s.retention = RetentionSettings {
             bytes_max: 64 << 10,
             when_full: BeyondLimit::Refuse,

@@ -69,7 +69,7 @@ fn sessions_are_made_from_a_template() {
 
 #[test]
 fn whom_the_settings_name_is_not_of_the_template() {
-    let mut named = venue(|settings| settings.heart_bt_int_s = 7);
+    let mut named = venue(|settings| settings.protocol.heart_bt_int_s = 7);
     named.timing.impose_heart_bt_int = true;
     let mut others = template();
     others.address.clone_from(&named.address);
@@ -116,9 +116,9 @@ impl Application for Doorkeeper {
 fn strangers_are_judged_before_anything_is_made() {
     let dir = TempDir::new();
     let mut template = template();
-    template.durability = Durability::Process;
-    template.validate = true;
-    template.store_dir = dir.path().to_owned();
+    template.store.durability = Durability::Process;
+    template.validation.validate = true;
+    template.store.store_dir = dir.path().to_owned();
     let mut settings = Settings::of(template);
     settings.engine.created_sessions_max = 1;
     let judged = Arc::new(AtomicU32::new(0));

@@ -230,7 +230,7 @@ fn what_the_store_has_not_kept_is_told_before_it_comes_again() {
 #[test]
 fn a_session_that_has_panicked_comes_back_or_stays_down() {
     for after_panic in [AfterPanic::Revive, AfterPanic::End] {
-        let hall = Hall::start(venue(|s| s.after_panic = after_panic));
+        let hall = Hall::start(venue(|s| s.threads.after_panic = after_panic));
         let mut wire = hall.log_on();
         // Of no use to a session that is well, and not kept for later.
         hall.session.revive();

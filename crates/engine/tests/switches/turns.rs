@@ -66,8 +66,8 @@ fn order_of(turn_messages_max: u32, burst: Burst) -> Vec<&'static str> {
     let sessions = names.map(|name| {
         venue(|s| {
             s.target_comp_id = name.to_owned();
-            s.turn_messages_max = turn_messages_max;
-            s.send = SendMode::Queued;
+            s.threads.turn_messages_max = turn_messages_max;
+            s.threads.send = SendMode::Queued;
         })
     });
     let mut settings = Settings { sessions: sessions.to_vec(), ..Settings::default() };

@@ -3,10 +3,12 @@
 use std::fmt;
 use std::sync::Arc;
 
+use serde::Deserialize;
+use serde::de::{Deserializer, Error};
 use transfix_codec::{Precision, RejectReason};
 
 /// BeginString(8): the version of the session layer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum BeginString {
     /// `FIX.4.0`
     Fix40,
@@ -17,6 +19,7 @@ pub enum BeginString {
     /// `FIX.4.3`
     Fix43,
     /// `FIX.4.4`
+    #[default]
     Fix44,
     /// `FIXT.1.1`: FIX 5.0 and later, with the application version in the Logon(A).
     Fixt11,
@@ -106,8 +109,24 @@ impl fmt::Display for BeginString {
     }
 }
 
+impl<'de> Deserialize<'de> for BeginString {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        const WORDS: &[&str] = &["FIX.4.0", "FIX.4.1", "FIX.4.2", "FIX.4.3", "FIX.4.4", "FIXT.1.1"];
+        let text = String::deserialize(d)?;
+        if text.starts_with("FIX.5") {
+            return Err(Error::custom(
+                "FIX 5.0 is begin_string = \"FIXT.1.1\" with default_appl_ver_id = 7 (5.0), \
+                 8 (SP1) or 9 (SP2)",
+            ));
+        }
+        let found = Self::parse(text.as_bytes());
+        found.ok_or_else(|| Error::unknown_variant(&text, WORDS))
+    }
+}
+
 /// DefaultApplVerID(1137): the application version of a FIXT session, `2` (FIX 4.0) to `10`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
+#[serde(transparent)]
 pub struct ApplVerId(pub u8);
 
 impl ApplVerId {

@@ -2,7 +2,10 @@
 
 use std::fmt;
 
-use transfix_codec::Tag;
+use serde::de::{Deserialize, Deserializer, Error};
+use transfix_codec::{Tag, raw};
+
+use crate::settings_table;
 
 /// A text that no log, error or debug print shows.
 #[derive(Clone, Default, PartialEq, Eq)]
@@ -41,61 +44,81 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// Fields of the Logon(A). What the version has no field for is not sent.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LogonConfig {
-    /// Username(553) that the Logon(A) of the counterparty must have, for an acceptor from FIX 4.3
-    /// on. Default any.
-    pub expected_username: Option<String>,
-    /// Password(554) that the Logon(A) of the counterparty must have, for an acceptor from FIX 4.3
-    /// on. Default any.
-    pub expected_password: Option<Secret>,
-    /// Username(553) of our Logon(A), for an initiator from FIX 4.3 on. Default none.
-    pub username: Option<String>,
-    /// Password(554) of our Logon(A), for an initiator from FIX 4.3 on: the text itself,
-    /// `{ env = "NAME" }` for an environment variable, or `{ file = "PATH" }` for the first line of
-    /// a file. Default none.
-    pub password: Option<Secret>,
-    /// NewPassword(925) of our Logon(A), for an initiator on FIXT 1.1, in the same forms. Default
-    /// none.
-    pub new_password: Option<Secret>,
-    /// Further fields of our Logon(A), in this order behind the others: a list of texts
-    /// `TAG=VALUE`, such as `["9001=desk", "9002=a=b"]`; the value goes to the end of the text.
-    /// Default none.
-    pub fields: Vec<(Tag, String)>,
-    /// DefaultCstmApplVerID(1408) of our Logon(A), on FIXT 1.1. Default none.
-    pub default_cstm_appl_ver_id: Option<String>,
-    /// TestMessageIndicator(464), from FIX 4.3 on: our Logon(A) has it, and one that differs (N
-    /// where it is absent) is refused. Default neither.
-    pub test_message_indicator: Option<bool>,
-    /// MaxMessageSize(383) of our Logon(A), from FIX 4.2 on: the longest message that we take, in
-    /// bytes; 0 to say nothing. Default 0.
-    pub max_message_size: u32,
-    /// Whether EncryptMethod(98) of the counterparty must be 0. Default true.
-    pub check_encrypt_method: bool,
-    /// Whether the Logout(5) by which an acceptor refuses a Logon(A) takes one of our numbers, even
-    /// if the counterparty has not proven who it is: for counterparties that count it, such as
-    /// QuickFIX. Default false: a stranger could move our numbers.
-    pub count_refusals: bool,
-    /// Whether a bad Logon(A) is answered by nothing but the disconnection. Default false.
-    pub quiet: bool,
+settings_table! {
+    /// Fields of the Logon(A). What the version has no field for is not sent.
+    #[derive(PartialEq, Eq)]
+    pub struct LogonConfig {
+        /// Username(553) that the Logon(A) of the counterparty must have, for an acceptor from FIX
+        /// 4.3 on. By default any.
+        #[serde(deserialize_with = "given")]
+        pub expected_username: Option<String> = None,
+        /// Password(554) that the Logon(A) of the counterparty must have, for an acceptor from FIX
+        /// 4.3 on. By default any.
+        pub expected_password: Option<Secret> = None,
+        /// Username(553) of our Logon(A), for an initiator from FIX 4.3 on.
+        #[serde(deserialize_with = "given")]
+        pub username: Option<String> = None,
+        /// Password(554) of our Logon(A), for an initiator from FIX 4.3 on: the text itself,
+        /// `{ env = "NAME" }` for an environment variable, or `{ file = "PATH" }` for the first
+        /// line of a file.
+        pub password: Option<Secret> = None,
+        /// NewPassword(925) of our Logon(A), for an initiator on FIXT 1.1, in the same forms.
+        pub new_password: Option<Secret> = None,
+        /// Further fields of our Logon(A), in this order behind the others: a list of texts
+        /// `TAG=VALUE`, such as `["9001=desk", "9002=a=b"]`; the value goes to the end of the text.
+        #[serde(deserialize_with = "fields")]
+        pub fields: Vec<(Tag, String)> = Vec::new(),
+        /// DefaultCstmApplVerID(1408) of our Logon(A), on FIXT 1.1.
+        #[serde(deserialize_with = "given")]
+        pub default_cstm_appl_ver_id: Option<String> = None,
+        /// TestMessageIndicator(464), from FIX 4.3 on: our Logon(A) has it, and one that differs (N
+        /// where it is absent) is refused. By default neither.
+        pub test_message_indicator: Option<bool> = None,
+        /// MaxMessageSize(383) of our Logon(A), from FIX 4.2 on: the longest message that we take,
+        /// in bytes; 0 to say nothing.
+        pub max_message_size: u32 = 0,
+        /// Whether EncryptMethod(98) of the counterparty must be 0.
+        pub check_encrypt_method: bool = true,
+        /// Whether the Logout(5) by which an acceptor refuses a Logon(A) takes one of our numbers,
+        /// even if the counterparty has not proven who it is: for counterparties that count it,
+        /// such as QuickFIX. With it a stranger can move our numbers.
+        pub count_refusals: bool = false,
+        /// Whether a bad Logon(A) is answered by nothing but the disconnection.
+        pub quiet: bool = false,
+    }
 }
 
-impl Default for LogonConfig {
-    fn default() -> Self {
-        Self {
-            expected_username: None,
-            expected_password: None,
-            username: None,
-            password: None,
-            new_password: None,
-            fields: Vec::new(),
-            default_cstm_appl_ver_id: None,
-            test_message_indicator: None,
-            max_message_size: 0,
-            check_encrypt_method: true,
-            count_refusals: false,
-            quiet: false,
-        }
+/// A text that may be left out, but not be empty.
+fn given<'de, D: Deserializer<'de>>(d: D) -> Result<Option<String>, D::Error> {
+    let text = String::deserialize(d)?;
+    match is_value(&text) {
+        true => Ok(Some(text)),
+        false => Err(Error::custom(NO_VALUE)),
     }
+}
+
+const NO_VALUE: &str = "a text of a Logon(A) is not empty and has no control characters";
+
+fn is_value(text: &str) -> bool {
+    !text.is_empty() && !text.chars().any(char::is_control)
+}
+
+impl<'de> Deserialize<'de> for Secret {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        // The error must not show it.
+        let text = given(d)?;
+        Ok(Self(text.unwrap_or_default()))
+    }
+}
+
+/// Fields written as `tag=value`.
+fn fields<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<(Tag, String)>, D::Error> {
+    let read = |text: &String| {
+        let (_, value) = text.split_once('=')?;
+        let tag = raw::fields(format!("{text}\x01").as_bytes()).next()?.tag;
+        (tag != Tag(0) && is_value(value)).then(|| (tag, value.to_owned()))
+    };
+    let wrong = |text| Error::custom(format!("`{text}` is no field; write it as tag=value"));
+    let texts = Vec::<String>::deserialize(d)?;
+    texts.iter().map(|text| read(text).ok_or_else(|| wrong(text))).collect()
 }

@@ -1,7 +1,12 @@
 //! How many messages of a type are taken in a time.
 
+use serde::Deserialize;
+
+use crate::settings_table;
+
 /// What becomes of messages beyond the limit.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum ThrottleAction {
     /// BusinessMessageReject(j), or Reject(3) up to FIX 4.1; the message counts.
     #[default]
@@ -10,17 +15,19 @@ pub enum ThrottleAction {
     Disconnect,
 }
 
-/// A limit for the application messages of one type. What is sent again with PossDupFlag(43)=Y does
-/// not count.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Throttle {
-    /// MsgType(35), such as `D`.
-    pub msg_type: String,
-    /// How many are taken within the interval.
-    pub messages_max: u32,
-    /// The interval in milliseconds; it begins with the first message after the last one.
-    pub interval_ms: u32,
-    /// What becomes of more: `reject` answers with BusinessMessageReject(j), or Reject(3) up to FIX
-    /// 4.1, and the message counts; `disconnect` logs out with the reason.
-    pub action: ThrottleAction,
+settings_table! {
+    /// A limit for the application messages of one type. What is sent again with
+    /// PossDupFlag(43)=Y does not count.
+    #[derive(PartialEq, Eq)]
+    pub struct Throttle {
+        /// MsgType(35), such as `D`.
+        pub msg_type: String,
+        /// How many are taken within the interval.
+        pub messages_max: u32,
+        /// The interval in milliseconds; it begins with the first message after the last one.
+        pub interval_ms: u32,
+        /// What becomes of more: `reject` answers with BusinessMessageReject(j), or Reject(3) up to
+        /// FIX 4.1, and the message counts; `disconnect` logs out with the reason.
+        pub action: ThrottleAction,
+    }
 }

@@ -21,7 +21,8 @@ impl World {
         change: impl FnOnce(&mut Config),
     ) -> Self {
         let mut config = Config::new(SessionId::new(begin_string, "US", "THEM"), role);
-        config.default_appl_ver_id = (begin_string == BeginString::Fixt11).then_some(ApplVerId(9));
+        config.protocol.default_appl_ver_id =
+            (begin_string == BeginString::Fixt11).then_some(ApplVerId(9));
         change(&mut config);
         let utc = Timestamp::parse(b"20261121-12:00:00").unwrap();
         let now = Now { utc, monotonic_ns: SECOND };

@@ -15,7 +15,7 @@ fn numbers(w: &World) -> (u64, u64) {
 
 /// Next numbers after a connection that ended in this way.
 fn after(reset: ResetPolicy, end: impl FnOnce(&mut World)) -> (u64, u64) {
-    let mut w = World::active_with(BeginString::Fix44, |config| config.reset = reset);
+    let mut w = World::active_with(BeginString::Fix44, |config| config.protocol.reset_on = reset);
     end(&mut w);
     w.disconnect();
     numbers(&w)
@@ -46,7 +46,8 @@ fn resets_by_the_end_of_a_connection() {
 fn a_logon_that_is_refused_resets_nothing() {
     let on_error = ResetPolicy { error: true, ..ResetPolicy::NEVER };
     for denied in [false, true] {
-        let mut w = World::active_with(BeginString::Fix44, |config| config.reset = on_error);
+        let mut w =
+            World::active_with(BeginString::Fix44, |config| config.protocol.reset_on = on_error);
         w.disconnect();
         w.connect();
         if denied {
@@ -62,7 +63,9 @@ fn a_logon_that_is_refused_resets_nothing() {
 
 #[test]
 fn an_acceptor_resets_when_a_connection_begins() {
-    let mut w = World::active_with(BeginString::Fix44, |config| config.reset = ResetPolicy::LOGON);
+    let mut w = World::active_with(BeginString::Fix44, |config| {
+        config.protocol.reset_on = ResetPolicy::LOGON
+    });
     w.disconnect();
     assert_eq!(numbers(&w), (2, 2));
     w.connect();
@@ -75,8 +78,9 @@ fn an_acceptor_resets_when_a_connection_begins() {
 
 #[test]
 fn numbers_set_between_two_connections_stand() {
-    let mut w =
-        World::active_with(BeginString::Fix44, |config| config.reset = ResetPolicy::DISCONNECT);
+    let mut w = World::active_with(BeginString::Fix44, |config| {
+        config.protocol.reset_on = ResetPolicy::DISCONNECT
+    });
     w.disconnect();
     w.session.set_next_num_in(70);
     w.connect();
@@ -87,8 +91,9 @@ fn numbers_set_between_two_connections_stand() {
 #[test]
 fn the_reset_flag_is_sent_from_4_1_on() {
     for begin_string in BeginString::ALL {
-        let mut w =
-            World::new(Role::Initiator, begin_string, |config| config.reset = ResetPolicy::LOGON);
+        let mut w = World::new(Role::Initiator, begin_string, |config| {
+            config.protocol.reset_on = ResetPolicy::LOGON
+        });
         let flagged = w.sent()[0].contains("|141=Y");
         assert_eq!(flagged, begin_string > BeginString::Fix40, "{begin_string}");
     }
@@ -111,12 +116,12 @@ fn resets_after(change: impl FnOnce(&mut transfix_session::Config)) -> Option<u6
 #[test]
 fn resets_by_the_clock() {
     assert_eq!(resets_after(|_| ()), None);
-    assert_eq!(resets_after(|c| c.reset_after_h = 24), Some(24 * 3_600));
-    assert_eq!(resets_after(|c| c.reset_at_s = Some(17 * 3_600)), Some(5 * 3_600));
-    assert_eq!(resets_after(|c| c.reset_at_s = Some(11 * 3_600)), Some(23 * 3_600));
+    assert_eq!(resets_after(|c| c.protocol.reset_after_h = 24), Some(24 * 3_600));
+    assert_eq!(resets_after(|c| c.protocol.reset_at = Some(17 * 3_600)), Some(5 * 3_600));
+    assert_eq!(resets_after(|c| c.protocol.reset_at = Some(11 * 3_600)), Some(23 * 3_600));
     let both = resets_after(|c| {
-        c.reset_after_h = 2;
-        c.reset_at_s = Some(17 * 3_600);
+        c.protocol.reset_after_h = 2;
+        c.protocol.reset_at = Some(17 * 3_600);
     });
     assert_eq!(both, Some(2 * 3_600));
 }
@@ -421,7 +426,9 @@ fn next_expected_of_an_acceptor_is_honoured() {
 fn a_stranger_brings_no_reset_at_the_end_of_its_connection() {
     for (set, expected) in [(None, (1, 1)), (Some(7), (1, 7))] {
         let on_disconnect = ResetPolicy { disconnect: true, ..ResetPolicy::NEVER };
-        let mut w = World::active_with(BeginString::Fix44, |config| config.reset = on_disconnect);
+        let mut w = World::active_with(BeginString::Fix44, |config| {
+            config.protocol.reset_on = on_disconnect
+        });
         w.disconnect();
         assert_eq!(numbers(&w), (1, 1));
         w.connect();

@@ -12,7 +12,8 @@ const TOO_MANY: &str = "too many messages of this type";
 fn throttled(begin_string: BeginString, action: ThrottleAction) -> World {
     World::active_with(begin_string, |config| {
         let msg_type = "D".to_owned();
-        config.throttles = vec![Throttle { msg_type, messages_max: 2, interval_ms: 1_000, action }];
+        config.protocol.throttles =
+            vec![Throttle { msg_type, messages_max: 2, interval_ms: 1_000, action }];
     })
 }
 
@@ -59,8 +60,11 @@ fn without_limits_any_number_is_taken() {
 #[test]
 fn a_silent_end() {
     for (silent, answers) in [(false, 1), (true, 0)] {
-        let active =
-            || World::active_with(BeginString::Fix44, |config| config.silent_disconnect = silent);
+        let active = || {
+            World::active_with(BeginString::Fix44, |config| {
+                config.protocol.silent_disconnect = silent
+            })
+        };
         let mut w = active();
         assert_eq!(w.session.logout(w.now, "bye", &mut w.out), !silent);
         assert_eq!(w.sent().len(), answers);

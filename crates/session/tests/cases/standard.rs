@@ -11,7 +11,8 @@ use crate::counterparty::{SECOND, World, all_versions};
 
 #[test]
 fn logon_is_answered_with_the_same_terms() {
-    let mut w = World::new(Role::Acceptor, BeginString::Fixt11, |c| c.default_appl_ver_id = None);
+    let mut w =
+        World::new(Role::Acceptor, BeginString::Fixt11, |c| c.protocol.default_appl_ver_id = None);
     assert_eq!(w.receive("35=A|34=1|98=0|108=7|1137=8"), Verdict::LoggedOn);
     assert_eq!(w.sent(), ["35=A|34=1|98=0|108=7|1137=8"]);
     assert_eq!(w.session.appl_ver_id(), Some(ApplVerId(8)));
@@ -91,7 +92,9 @@ fn reset_in_mid_session() {
 
 #[test]
 fn initiator_resets_when_it_is_told_to() {
-    let mut w = World::new(Role::Initiator, BeginString::Fix44, |c| c.reset = ResetPolicy::LOGON);
+    let mut w = World::new(Role::Initiator, BeginString::Fix44, |c| {
+        c.protocol.reset_on = ResetPolicy::LOGON
+    });
     assert_eq!(w.sent(), ["35=A|34=1|98=0|108=30|141=Y"]);
     assert_eq!(w.receive("35=A|34=1|98=0|108=30|141=Y"), Verdict::LoggedOn);
     assert_eq!((w.session.next_num_in(), w.session.next_num_out()), (2, 2));
@@ -303,7 +306,7 @@ fn messages_of_the_session_layer_have_checks_of_their_own() {
 
 #[test]
 fn a_field_that_is_too_long_is_rejected() {
-    let mut w = World::new(Role::Acceptor, BeginString::Fix44, |c| c.field_bytes_max = 64);
+    let mut w = World::new(Role::Acceptor, BeginString::Fix44, |c| c.protocol.field_bytes_max = 64);
     assert_eq!(w.receive("35=A|34=1|98=0|108=30"), Verdict::LoggedOn);
     w.sent();
     let (fits, is_too_long) = ("x".repeat(64), "x".repeat(65));

@@ -30,9 +30,9 @@ fn the_longest_times_do_not_overflow() {
     let mut w = World::new(Role::Acceptor, BeginString::Fix44, |config| {
         config.timing.margin_percent = u32::MAX;
         config.timing.test_request_wait_ms = u32::MAX;
-        config.logon_timeout_ms = u32::MAX;
-        config.logout_timeout_ms = u32::MAX;
-        config.reset_after_h = u32::MAX;
+        config.protocol.logon_timeout_ms = u32::MAX;
+        config.protocol.logout_timeout_ms = u32::MAX;
+        config.protocol.reset_after_h = u32::MAX;
     });
     assert_eq!(w.receive("35=A|34=1|98=0|108=4294967295"), Verdict::LoggedOn);
     let heart_bt_int = u64::from(u32::MAX);
@@ -64,7 +64,7 @@ fn silence_by_policy() {
 /// The answer to a Logon(A) that asks for 30 s, and the verdict.
 fn answer(change: impl FnOnce(&mut TimingConfig)) -> (Verdict, String) {
     let mut w = World::new(Role::Acceptor, BeginString::Fix44, |config| {
-        config.heart_bt_int_s = 7;
+        config.protocol.heart_bt_int_s = 7;
         change(&mut config.timing);
     });
     let verdict = w.receive("35=A|34=1|98=0|108=30");

@@ -20,7 +20,7 @@ fn everything(config: &mut Config) {
         target_sub_id: "T".into(),
         target_location_id: "TL".into(),
     });
-    config.reset = ResetPolicy::LOGON;
+    config.protocol.reset_on = ResetPolicy::LOGON;
     config.numbers = NumbersConfig {
         send_last_processed: true,
         next_expected: true,
@@ -36,7 +36,7 @@ fn everything(config: &mut Config) {
         ..LogonConfig::default()
     };
     if config.id.begin_string == BeginString::Fixt11 {
-        config.default_appl_ver_id = Some(ApplVerId(9));
+        config.protocol.default_appl_ver_id = Some(ApplVerId(9));
     }
 }
 

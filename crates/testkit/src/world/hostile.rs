@@ -246,7 +246,7 @@ impl Attack {
         let (messages, bytes) = seen.held;
         let held = self.world.plan.held;
         assert!(messages <= held.messages_max && bytes <= held.bytes_max, "{messages} are kept");
-        let max = self.world.plan.settings[self.victim].queued_bytes_max + (9 << 20);
+        let max = self.world.plan.settings[self.victim].queue.queued_bytes_max + (9 << 20);
         assert!(seen.waiting_bytes <= max, "{} bytes wait", seen.waiting_bytes);
         let frames = self.world.frames();
         assert!(frames <= self.owed, "{frames} frames written, {} are enough", self.owed);

@@ -16,7 +16,7 @@ const SLACK: u64 = SECOND;
 
 impl World {
     fn heart_bt_int(&self) -> u64 {
-        u64::from(self.plan.settings[0].heart_bt_int_s) * SECOND
+        u64::from(self.plan.settings[0].protocol.heart_bt_int_s) * SECOND
     }
 
     /// After this without a word the counterparty is asked.
@@ -110,11 +110,11 @@ impl World {
     fn check_memory(&self, side: usize) {
         let ours = &self.sides[side];
         let waiting = ours.rig.look().waiting_bytes;
-        let max = ours.settings.queued_bytes_max + (5 << 20);
+        let max = ours.settings.queue.queued_bytes_max + (5 << 20);
         assert!(waiting <= max, "{waiting} bytes wait on side {side}");
         let seen = ours.rig.look();
         let (state, since) = ours.since;
-        let paused = self.now <= since + u64::from(ours.settings.queue_pause_ms) * MS;
+        let paused = self.now <= since + u64::from(ours.settings.queue.queue_pause_ms) * MS;
         let stuck = state == State::Active && seen.queued_bytes > 0 && seen.waiting_bytes == 0;
         assert!(!stuck || paused, "{} bytes wait in the queue of side {side}", seen.queued_bytes);
     }

@@ -1,8 +1,8 @@
 //! What a seed draws: the kind of world, the settings of both sides, and what befalls them.
 
 use transfix::{
-    BeginString, Offline, Precision, ResetPolicy, Role, SessionId, SessionSettings, Unavailable,
-    UnavailableAction, Unsent,
+    ApplVerId, BeginString, Offline, Precision, ResetPolicy, Role, SessionId, SessionSettings,
+    Unavailable, UnavailableAction, Unsent,
 };
 
 use transfix::schedule::{NumbersAtOpening, Outside, ScheduleSettings, WindowSettings};
@@ -160,7 +160,7 @@ impl Plan {
         }
         if wide_clocks || (weather.stall_ms_max > 0 && weather.capacity < 100_000) {
             // What waits for minutes is rightly found too old too.
-            settings.iter_mut().for_each(|settings| settings.sending_time_tolerance_s = 0);
+            settings.iter_mut().for_each(|settings| settings.protocol.sending_time_tolerance_s = 0);
         }
         // Each byte alone, and little room, are for short messages.
         let narrow = weather.fragment_one_in == 1 || weather.capacity < 1_000;
@@ -192,7 +192,7 @@ impl Plan {
         let never = self.policies() == [ResetPolicy::NEVER; 2];
         Tolerance {
             silent_resets: !never || self.restarts_by_schedule(),
-            asked_resets: self.settings[0].reset_on.logon
+            asked_resets: self.settings[0].protocol.reset_on.logon
                 || self.odds.operator_resets
                 || self.resets_in_session(),
             complete: self.weather.damage_one_in == 0
@@ -223,16 +223,18 @@ impl Plan {
 
     /// Whether messages wait in queues, apart from what is said in callbacks.
     pub(super) fn queues(&self) -> bool {
-        let queues = |s: &SessionSettings| s.offline == Offline::Queue || s.queue_pause_ms > 0;
+        let queues =
+            |s: &SessionSettings| s.queue.offline == Offline::Queue || s.queue.queue_pause_ms > 0;
         self.settings.iter().any(queues)
     }
 
     fn policies(&self) -> [ResetPolicy; 2] {
-        self.settings.each_ref().map(|settings| settings.reset_on)
+        self.settings.each_ref().map(|settings| settings.protocol.reset_on)
     }
 
     pub(super) fn resets_in_session(&self) -> bool {
-        let timed = |s: &SessionSettings| s.reset_at.is_some() || s.reset_after_h > 0;
+        let timed =
+            |s: &SessionSettings| s.protocol.reset_at.is_some() || s.protocol.reset_after_h > 0;
         self.odds.in_session_resets || self.settings.iter().any(timed)
     }
 }
@@ -265,21 +267,21 @@ fn both_sides(
             Role::Acceptor => SessionId::new(begin_string, "VENUE", "CLIENT"),
         };
         let mut settings = SessionSettings::new(role, &id, "");
-        settings.default_appl_ver_id = appl_ver_id.map(|version| version as u8);
-        settings.heart_bt_int_s = heart_bt_int_s;
-        settings.reset_on = reset[role as usize];
-        settings.reset_at = in_session.at_s[role as usize];
-        settings.reset_after_h = in_session.after_h[role as usize];
-        settings.precision = precision;
-        settings.validate = validate;
+        settings.protocol.default_appl_ver_id = appl_ver_id.map(|version| ApplVerId(version as u8));
+        settings.protocol.heart_bt_int_s = heart_bt_int_s;
+        settings.protocol.reset_on = reset[role as usize];
+        settings.protocol.reset_at = in_session.at_s[role as usize];
+        settings.protocol.reset_after_h = in_session.after_h[role as usize];
+        settings.protocol.precision = precision;
+        settings.validation.validate = validate;
         // Orders of the worlds have a few fields only.
-        settings.checks.required_tags = false;
+        settings.validation.checks.required_tags = false;
         settings.logon.password = Some(Secret::new(PASSWORD.to_owned()));
-        settings.offline = offline;
+        settings.queue.offline = offline;
         settings.resend = resend;
         settings.numbers = numbers;
         settings.timing = timing;
-        settings.queued_bytes_max = [2_000, 1 << 20][random.below(2)];
+        settings.queue.queued_bytes_max = [2_000, 1 << 20][random.below(2)];
         settings
     });
     if kind == Kind::Applications {
@@ -386,10 +388,10 @@ fn burden(random: &mut Random, settings: &mut [SessionSettings; 2]) {
     let throttles = if random.below(2) == 0 { vec![throttle] } else { Vec::new() };
     for settings in settings {
         settings.unavailable = unavailable;
-        settings.throttles.clone_from(&throttles);
-        settings.offline = [Offline::Refuse, Offline::Store, Offline::Queue][random.below(3)];
-        settings.queue_pause_ms = [0, 50, 3_000][random.below(3)];
-        settings.unsent = [Unsent::Keep, Unsent::Return][random.below(2)];
+        settings.protocol.throttles.clone_from(&throttles);
+        settings.queue.offline = [Offline::Refuse, Offline::Store, Offline::Queue][random.below(3)];
+        settings.queue.queue_pause_ms = [0, 50, 3_000][random.below(3)];
+        settings.queue.unsent = [Unsent::Keep, Unsent::Return][random.below(2)];
     }
 }
 

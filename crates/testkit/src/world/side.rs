@@ -368,8 +368,8 @@ fn start(
     rules: &Rules,
 ) -> Rig {
     let adjust = |config: &mut Config| {
-        config.held_messages_max = held.messages_max;
-        config.held_bytes_max = held.bytes_max;
+        config.protocol.held_messages_max = held.messages_max;
+        config.protocol.held_bytes_max = held.bytes_max;
     };
     let rig = Rig::new(settings, adjust, store, Box::new(app.clone()), rules);
     rig.unwrap_or_else(|why| panic!("the settings of a world are good: {why}"))

@@ -56,8 +56,8 @@ impl Application for Office {
 fn session(role: Role) -> SessionSettings {
     let id = SessionId::new(BeginString::Fix44, "US", "THEM");
     let mut settings = SessionSettings::new(role, &id, "");
-    settings.durability = Durability::Memory;
-    settings.sending_time_tolerance_s = 0;
+    settings.store.durability = Durability::Memory;
+    settings.protocol.sending_time_tolerance_s = 0;
     settings
 }
 
@@ -90,8 +90,8 @@ fn with_short_turns(
     change: impl FnOnce(&mut SessionSettings),
 ) -> (Slot, MemoryStream) {
     let mut settings = session(Role::Acceptor);
-    settings.turn_messages_max = 5;
-    settings.validate = false;
+    settings.threads.turn_messages_max = 5;
+    settings.validation.validate = false;
     change(&mut settings);
     let mut slot = Slot::new(shared_with(&settings, application), None);
     let (near, far) = pipe(1 << 20);
@@ -268,7 +268,7 @@ fn a_tick_offers_so_many_messages_again_and_the_next_ones_the_rest() {
 #[test]
 fn a_tick_sends_so_many_messages_of_the_queue_and_turns_send_the_rest() {
     let now = clock::now();
-    let (mut slot, mut far) = with_short_turns(now, 0, Deaf, |s| s.queue_pause_ms = 10_000);
+    let (mut slot, mut far) = with_short_turns(now, 0, Deaf, |s| s.queue.queue_pause_ms = 10_000);
     while slot.turn().unwrap().again {}
     queue(&slot, 12);
     slot.turn().unwrap();
@@ -287,8 +287,8 @@ fn a_tick_sends_so_many_messages_of_the_queue_and_turns_send_the_rest() {
 fn a_look_stores_so_many_messages_without_a_connection_and_the_next_ones_the_rest() {
     let (now, poll) = (clock::now(), transfix_transport::Poll::new().unwrap());
     let mut settings = session(Role::Acceptor);
-    settings.turn_messages_max = 5;
-    settings.offline = Offline::Store;
+    settings.threads.turn_messages_max = 5;
+    settings.queue.offline = Offline::Store;
     let mut slot = Slot::new(shared(&settings), None);
     queue(&slot, 12);
     let mut looks = Vec::new();

@@ -45,8 +45,8 @@ fn frame(msg_type: &[u8], seq: u64, body: &[u8]) -> Vec<u8> {
 fn a_session_that_is_flooded_has_one_turn_a_round() {
     let id = SessionId::new(BeginString::Fix44, "US", "THEM");
     let mut settings = SessionSettings::new(Role::Acceptor, &id, "");
-    settings.durability = Durability::Memory;
-    settings.turn_messages_max = 1;
+    settings.store.durability = Durability::Memory;
+    settings.threads.turn_messages_max = 1;
     let sessions = Arc::new(Sessions::new(Arc::new(RuleBook::default())));
     let shared =
         Arc::new(open(&settings, Owner::of(Box::new(Deaf), &sessions), &sessions).unwrap());

@@ -149,7 +149,7 @@ impl Core {
             false => message.msg_seq_num().unwrap_or(1),
         };
         let config = self.session.config();
-        let room = (config.held_messages_max, config.held_bytes_max);
+        let room = (config.protocol.held_messages_max, config.protocol.held_bytes_max);
         match self.delivery.postpone((seq, message), handling, room) {
             true => Ok(()),
             false => Err(Down::Session(Disconnect::ApplicationNotAvailable)),

@@ -1,0 +1,44 @@
+//! The section `[engine]`: what all sessions share.
+
+use serde::{Deserialize, Serialize};
+use transfix_session::settings_table;
+
+settings_table! {
+    /// `[engine]`: what all sessions share.
+    #[derive(Serialize, PartialEq, Eq)]
+    pub struct EngineSettings {
+        /// Threads of the pool, as far as there are sessions for them.
+        pub workers: usize = 2,
+        /// CPUs that the pool's threads are pinned to, in turn; empty for none.
+        pub cpus: Vec<usize> = Vec::new(),
+        /// Connections that may wait for their Logon(A) at once.
+        pub pending_connections_max: usize = 1_000,
+        /// Connections that may wait for their Logon(A) from one address (of IPv6: one /64
+        /// network). Beyond it, and beyond `pending_connections_max`, the oldest of the address
+        /// with the most is closed.
+        pub pending_per_address_max: usize = 500,
+        /// Sessions that may be made from templates while the engine runs; each stays when its
+        /// counterparty logs out, to go on with its numbers. Who is refused uses up none.
+        pub created_sessions_max: usize = 1_000,
+        /// Bytes that may wait in memory in all connected sessions together: to be sent, or to be
+        /// handed to the application. Beyond it the session with the most is disconnected. 0 for no
+        /// limit.
+        pub waiting_bytes_max: usize = 1 << 30,
+        /// CPU that the thread of the protocol logs is pinned to.
+        pub log_cpu: Option<usize> = None,
+        /// What follows when a thread of the engine panics outside of a session: `restart` lets it
+        /// go on, `abort` ends the process at once.
+        pub thread_lost: ThreadLost = ThreadLost::Restart,
+    }
+}
+
+/// What follows when a thread of the engine panics outside of a session.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ThreadLost {
+    /// It is told, and the thread goes on.
+    #[default]
+    Restart,
+    /// It is told, and the process ends at once: for a supervisor that starts it anew.
+    Abort,
+}

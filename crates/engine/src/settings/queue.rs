@@ -1,0 +1,71 @@
+//! Keys about messages that wait to be sent, or for the application.
+
+use serde::{Deserialize, Serialize};
+use transfix_session::settings_table;
+
+settings_table! {
+    /// Messages that wait to be sent.
+    #[derive(PartialEq, Eq)]
+    pub struct QueueSettings {
+        /// Messages sent without a connection: `refuse`, `store` or `queue`.
+        pub offline: Offline = Offline::Refuse,
+        /// Time between a logon and the first message that was queued before it, in milliseconds.
+        pub queue_pause_ms: u32 = 0,
+        /// Time after which a message that waits for a logon (`offline = "queue"`) is given back to
+        /// the application in place of being sent, in seconds; 0 for never.
+        pub queue_expires_s: u32 = 0,
+        /// Messages that wait to be sent when the connection ends: `keep` or `return`.
+        pub unsent: Unsent = Unsent::Keep,
+        /// Bytes that may wait for the counterparty before `send` answers "would block".
+        pub queued_bytes_max: usize = 16 << 20,
+    }
+}
+
+/// What becomes of a message that is sent while the session has no connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Offline {
+    /// `send` answers "not logged on".
+    Refuse,
+    /// It gets its number and is stored; the counterparty asks for it after the next logon.
+    Store,
+    /// It waits in the store without a number, and is sent once after the next logon, also that of
+    /// a later process.
+    Queue,
+}
+
+/// What becomes of messages that wait to be sent when the connection ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Unsent {
+    /// They are sent after the next logon.
+    Keep,
+    /// They go back to the application: [`crate::Application::on_unsent`].
+    Return,
+}
+
+settings_table! {
+    /// `unavailable`: what becomes of a message whose application answers
+    /// [`crate::BusinessReject::not_available`].
+    #[derive(Copy, Serialize, PartialEq, Eq)]
+    pub struct Unavailable {
+        /// How often it is offered again; the messages behind it wait.
+        pub retries: u32 = 0,
+        /// Time before each further offer, in milliseconds.
+        pub delay_ms: u32 = 1_000,
+        /// What follows the last one: `reject`, `silence`, `disconnect`.
+        pub then: UnavailableAction = UnavailableAction::Reject,
+    }
+}
+
+/// What becomes of a message that the application is not available for, in the end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum UnavailableAction {
+    /// BusinessMessageReject(j) with reason 4, or Reject(3) up to FIX 4.1.
+    Reject,
+    /// Nothing: it counts as received.
+    Silence,
+    /// Logout(5) and disconnection; it does not count, and comes again after the next logon.
+    Disconnect,
+}

@@ -1,0 +1,234 @@
+//! `[[session]]`: one session, with the tables and groups of keys that it consists of.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use transfix_session::{
+    BeginString, Config, Key, LogonConfig, NumbersConfig, ProtocolConfig, ResendConfig, Role,
+    SessionId, SubIds, TimingConfig, settings_table,
+};
+
+use crate::schedule::ScheduleSettings;
+use crate::settings::log::LogSettings;
+use crate::settings::queue::{QueueSettings, Unavailable};
+use crate::settings::retention::RetentionSettings;
+use crate::settings::socket::SocketSettings;
+use crate::settings::store::StoreSettings;
+use crate::settings::threads::ThreadSettings;
+use crate::settings::validation::ValidationSettings;
+
+settings_table! {
+    /// `[[session]]`: one session; keys in `[defaults]` hold for all.
+    ///
+    /// A table of the file is a field of the same name. The other keys stand in groups: those of
+    /// [`StoreSettings`] in `store`, and so on; in the file they stand directly in the session.
+    pub struct SessionSettings {
+        /// `acceptor` listens at `address`, `initiator` connects to it.
+        pub role: Role,
+        /// `FIX.4.0` to `FIX.4.4`, or `FIXT.1.1`.
+        pub begin_string: BeginString,
+        /// SenderCompID(49) of what we send.
+        pub sender_comp_id: String,
+        /// TargetCompID(56) of what we send. An acceptor with `*` is a template: a session is made
+        /// from it when a counterparty that no other settings name logs on, if the program lets it
+        /// in (see [`crate::EngineBuilder::admit`]).
+        pub target_comp_id: String,
+        /// SenderSubID(50) of what we send; as the next three, it belongs to the identity. An
+        /// acceptor takes the Logon(A) of a counterparty that gives other ones for another
+        /// session's; one that gives none is taken.
+        pub sender_sub_id: String = String::new(),
+        /// SenderLocationID(142) of what we send, from FIX 4.1 on.
+        pub sender_location_id: String = String::new(),
+        /// TargetSubID(57) of what we send.
+        pub target_sub_id: String = String::new(),
+        /// TargetLocationID(143) of what we send, from FIX 4.1 on.
+        pub target_location_id: String = String::new(),
+        /// Tells sessions of an initiator apart whose version and ids are the same. It is never on
+        /// the wire, so that an acceptor, who could not know which session a Logon(A) means, has
+        /// none.
+        pub qualifier: String = String::new(),
+        /// `host:port`. Port 0 lets the system choose the port to listen at.
+        pub address: String,
+        /// Whether a message with DeliverToCompID(128) is passed on to the session of the same
+        /// version with that counterparty, on behalf of its sender. If not, the application gets
+        /// it.
+        pub route_third_party: bool = false,
+        /// How long the application may take to answer a Logon(A) later, in milliseconds, 1 or
+        /// more. Then the counterparty is refused.
+        pub logon_answer_ms: u32 = 10_000,
+        /// What our Logon(A) says and which one is taken, as a table. See [`LogonConfig`].
+        pub logon: LogonConfig = LogonConfig::default(),
+        /// Numbers that are not the expected ones, as a table. See [`NumbersConfig`].
+        pub numbers: NumbersConfig = NumbersConfig::default(),
+        /// How lost messages are asked for and sent again, as a table. See [`ResendConfig`].
+        pub resend: ResendConfig = ResendConfig::default(),
+        /// Heartbeats and silence, as a table. See [`TimingConfig`].
+        pub timing: TimingConfig = TimingConfig::default(),
+        /// What becomes of messages that the application is not available for, as a table. See
+        /// [`Unavailable`].
+        pub unavailable: Unavailable = Unavailable::default(),
+        /// When the session may be connected, such as `{ zone = "Europe/London", days = "mon-fri",
+        /// from = "08:00", to = "16:30" }`; `transfix schedule` prints the times. By
+        /// default always.
+        pub schedule: Option<ScheduleSettings> = None,
+        /// What the store keeps, and where, as a table. See [`RetentionSettings`].
+        pub retention: RetentionSettings = RetentionSettings::default(),
+        /// The protocol log, such as `{ dir = "log" }`. See [`LogSettings`].
+        pub log: Option<LogSettings> = None,
+        and {
+            /// What the session layer is told besides.
+            pub protocol: ProtocolConfig,
+            /// What is checked of each message.
+            pub validation: ValidationSettings,
+            /// Where messages and numbers are kept.
+            pub store: StoreSettings,
+            /// Messages that wait to be sent.
+            pub queue: QueueSettings,
+            /// The threads that drive it and send for it.
+            pub threads: ThreadSettings,
+            /// How it connects.
+            pub socket: SocketSettings,
+            /// Where its keys stand, if it comes from a file.
+            #[serde(skip)]
+            pub(crate) places: Option<Arc<Places>>,
+        }
+    }
+}
+
+/// A settings file, and the lines of its keys.
+#[derive(Debug)]
+pub(crate) struct Places {
+    pub(crate) path: Arc<Path>,
+    /// The session's own keys.
+    pub(crate) session: Arc<KeyLines>,
+    /// The keys of `[defaults]`.
+    pub(crate) defaults: Arc<KeyLines>,
+    /// The keys of `[engine]`.
+    pub(crate) engine: Arc<KeyLines>,
+}
+
+/// Keys with their lines, counted from 1.
+pub(crate) type KeyLines = Vec<(&'static str, usize)>;
+
+impl Places {
+    fn place(&self, keys: &[&KeyLines], key: &str) -> String {
+        match keys.iter().flat_map(|keys| keys.iter()).find(|(name, _)| *name == key) {
+            Some((_, line)) => format!("{}:{line}: ", self.path.display()),
+            None => format!("{}: ", self.path.display()),
+        }
+    }
+}
+
+/// The keys of the groups that stand directly in a session of a file, in the order of the fields.
+pub(crate) const GROUPS: [&[Key]; 6] = [
+    ProtocolConfig::KEYS,
+    ValidationSettings::KEYS,
+    StoreSettings::KEYS,
+    QueueSettings::KEYS,
+    ThreadSettings::KEYS,
+    SocketSettings::KEYS,
+];
+
+impl SessionSettings {
+    /// A session with defaults for all but identity, role and address.
+    #[must_use]
+    pub fn new(role: Role, id: &SessionId, address: &str) -> Self {
+        Self {
+            role,
+            begin_string: id.begin_string,
+            sender_comp_id: id.sender_comp_id.to_string(),
+            target_comp_id: id.target_comp_id.to_string(),
+            sender_sub_id: id.sub_ids.sender_sub_id.clone(),
+            sender_location_id: id.sub_ids.sender_location_id.clone(),
+            target_sub_id: id.sub_ids.target_sub_id.clone(),
+            target_location_id: id.sub_ids.target_location_id.clone(),
+            qualifier: id.qualifier.to_string(),
+            address: address.to_owned(),
+            ..Self::default()
+        }
+    }
+
+    /// What an error about this key begins with: `venue.toml:7: ` if the settings are from a file.
+    pub(crate) fn place(&self, key: &str) -> String {
+        let place = |places: &Arc<Places>| places.place(&[&places.session, &places.defaults], key);
+        self.places.as_ref().map(place).unwrap_or_default()
+    }
+
+    /// The same for a key of `[engine]`.
+    pub(crate) fn engine_place(&self, key: &str) -> String {
+        let place = |places: &Arc<Places>| places.place(&[&places.engine], key);
+        self.places.as_ref().map(place).unwrap_or_default()
+    }
+
+    /// The session's identity.
+    #[must_use]
+    pub fn id(&self) -> SessionId {
+        SessionId {
+            sub_ids: Arc::new(SubIds {
+                sender_sub_id: self.sender_sub_id.clone(),
+                sender_location_id: self.sender_location_id.clone(),
+                target_sub_id: self.target_sub_id.clone(),
+                target_location_id: self.target_location_id.clone(),
+            }),
+            qualifier: self.qualifier.as_str().into(),
+            ..SessionId::new(self.begin_string, &self.sender_comp_id, &self.target_comp_id)
+        }
+    }
+
+    /// Where this session's store lies: a folder of [`StoreSettings::store_dir`] named after the
+    /// identity, such as `FIX.4.4-VENUE-CLIENT`.
+    #[must_use]
+    pub fn store_path(&self) -> PathBuf {
+        self.store.store_dir.join(self.folder())
+    }
+
+    /// The session's name among files.
+    pub(crate) fn folder(&self) -> String {
+        let sender = [&self.sender_comp_id, &self.sender_sub_id, &self.sender_location_id];
+        let target = [&self.target_comp_id, &self.target_sub_id, &self.target_location_id];
+        let mut name = format!("{}-{}-{}", self.begin_string, ids_name(sender), ids_name(target));
+        if !self.qualifier.is_empty() {
+            name = format!("{name}-{}", file_name(&self.qualifier));
+        }
+        name
+    }
+
+    /// What the session layer is told.
+    pub(crate) fn config(&self) -> Config {
+        Config {
+            id: self.id(),
+            role: self.role,
+            protocol: self.protocol.clone(),
+            logon: self.logon.clone(),
+            numbers: self.numbers,
+            resend: self.resend,
+            timing: self.timing,
+        }
+    }
+}
+
+/// CompID, SubID and LocationID, as far as there are any.
+fn ids_name([comp_id, sub_id, location_id]: [&String; 3]) -> String {
+    let mut name = file_name(comp_id);
+    for (mark, id) in [("+", sub_id), ("@", location_id)] {
+        if !id.is_empty() {
+            name += mark;
+            name += &file_name(id);
+        }
+    }
+    name
+}
+
+/// `text` with every byte that a file name should not hold written as `%XX`, so that no two
+/// identities share a folder.
+fn file_name(text: &str) -> String {
+    let mut name = String::new();
+    for b in text.bytes() {
+        if b.is_ascii_alphanumeric() || b"_.".contains(&b) {
+            name.push(char::from(b));
+        } else {
+            name.push_str(&format!("%{b:02X}"));
+        }
+    }
+    name
+}

@@ -1,0 +1,45 @@
+//! Keys about the store of a session.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use transfix_session::settings_table;
+
+settings_table! {
+    /// Where a session keeps its messages and next numbers.
+    #[derive(PartialEq, Eq)]
+    pub struct StoreSettings {
+        /// What the store survives: `memory`, `process`, `power`.
+        pub durability: Durability = Durability::Process,
+        /// Directory of the stores; each session has a folder of its own in it.
+        pub store_dir: PathBuf = "store".into(),
+        /// Whether the store may lie on a network file system such as NFS or SMB. There another
+        /// host may write it at the same time, and a lost connection ends the process. If
+        /// not, it is refused.
+        pub allow_network_store: bool = false,
+        /// Whether application messages sent are kept, to be sent again when they are asked for. If
+        /// not, only their numbers are, and a SequenceReset-GapFill(4) covers them.
+        pub keep_outbound: bool = true,
+        /// Whether application messages received are kept too.
+        pub keep_inbound: bool = false,
+        /// Whether the next numbers are read from the store again before each logon, by an acceptor
+        /// once it has found the Logon(A) good: for a store of your own that another process may
+        /// have written since; the engine's own stores have one writer.
+        pub refresh_on_logon: bool = false,
+        /// Size of the store's first segment in bytes; each further one is four times as large, up
+        /// to 64 MiB. Large enough, no segment is ever made while trading.
+        pub segment_bytes: usize = 1 << 20,
+    }
+}
+
+/// Where sent messages and the next numbers are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Durability {
+    /// In memory: nothing outlives the process; each start begins at 1.
+    Memory,
+    /// In files: survives `kill -9` of the process.
+    Process,
+    /// In files, synced before each write to the socket: survives a power cut.
+    Power,
+}

@@ -1,0 +1,60 @@
+//! Keys about the threads of a session.
+
+use serde::{Deserialize, Serialize};
+use transfix_session::settings_table;
+
+settings_table! {
+    /// The threads that drive a session and send for it.
+    #[derive(PartialEq, Eq)]
+    pub struct ThreadSettings {
+        /// The thread that drives the session: `pool`, `dedicated`, `spin`, `polled`.
+        pub mode: Mode = Mode::Pool,
+        /// CPU that the session's own thread is pinned to, counted from 0; one that the machine
+        /// lacks is an error of the start. Needs `mode` `dedicated` or `spin`; `cpus` of `[engine]`
+        /// pins the threads of the pool.
+        pub cpu: Option<usize> = None,
+        /// Which thread writes what other threads send: `direct`, the one that sends, if the
+        /// session is free; `queued`, the session's.
+        pub send: SendMode = SendMode::Direct,
+        /// Messages of a session that are handled at once; then it is the turn of the other
+        /// sessions of its thread.
+        pub turn_messages_max: u32 = 128,
+        /// What becomes of the session when its application panics: `revive` or `end`.
+        pub after_panic: AfterPanic = AfterPanic::Revive,
+    }
+}
+
+/// Which thread drives a session, and how it waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Mode {
+    /// A few threads share all such sessions and wait in epoll.
+    Pool,
+    /// A thread of its own, which waits in epoll.
+    Dedicated,
+    /// A thread of its own, which never sleeps while the session is connected.
+    Spin,
+    /// No thread: the application calls [`crate::Engine::poll`].
+    Polled,
+}
+
+/// In whose thread [`crate::SessionHandle::send`] writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SendMode {
+    /// In the caller's, if the session is free at that moment.
+    Direct,
+    /// In the session's own thread.
+    Queued,
+}
+
+/// What becomes of a session whose application, or whose own code, has panicked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AfterPanic {
+    /// It goes on from its store after a pause that grows from 1 s to 64 s;
+    /// [`crate::Application::on_undone`] is told what that does not have.
+    Revive,
+    /// It stays down until [`crate::SessionHandle::revive`], or the next start of the engine.
+    End,
+}

@@ -1,0 +1,62 @@
+//! Keys about what is checked of each message.
+
+use std::collections::BTreeMap;
+
+use serde::de::{Deserializer, Error};
+use serde::{Deserialize, Serialize};
+use transfix_codec::Switches;
+use transfix_session::settings_table;
+
+use crate::settings::dictionary_source::DictionarySource;
+
+settings_table! {
+    /// What is checked of each message.
+    #[derive(PartialEq, Eq)]
+    pub struct ValidationSettings {
+        /// Whether messages of the application, and the Logon(A), are validated by the dictionary;
+        /// the other ones of the session layer always are.
+        pub validate: bool = true,
+        /// Which checks that makes: a table of names and `true` or `false`, such as
+        /// `checks = { codes = false }`. By default all but `conditions` and `empty_groups`.
+        #[serde(deserialize_with = "checks")]
+        pub checks: Switches = Switches::STANDARD,
+        /// Whether CheckSum(10) is verified.
+        pub validate_check_sum: bool = true,
+        /// What becomes of a framed message that is garbled: a wrong CheckSum(10), MsgType(35)
+        /// missing or out of its place. `skip` or `reject`. The standard wants `skip`.
+        pub garbled: GarbledPolicy = GarbledPolicy::Skip,
+        /// Whether what a garbled message covers by its BodyLength(9) is searched for other
+        /// messages with a right CheckSum(10), which are then taken; else they are lost with it and
+        /// asked for again. Nothing is found where the search would cost far more than what has
+        /// been received. The standard wants it off.
+        pub search_garbled: bool = false,
+        /// Longest message accepted, in bytes.
+        pub message_bytes_max: usize = 1 << 20,
+        /// The dictionary (of the application, on FIXT sessions). By default the version's own.
+        pub dictionary: Option<DictionarySource> = None,
+        /// Dictionaries of the messages on a FIXT session that name a version of their own, by its
+        /// ApplVerID(1128) or CstmApplVerID(1129): `{ 4 = "FIX42", VENUE2 = "venue2.xml" }`. A
+        /// message that names another version is rejected with reason 18, unless `checks.codes` is
+        /// off. By default all messages have the session's version.
+        pub appl_versions: BTreeMap<String, DictionarySource> = BTreeMap::new(),
+    }
+}
+
+/// What becomes of a framed message that is garbled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum GarbledPolicy {
+    /// It is passed over and does not count.
+    Skip,
+    /// It is answered by Reject(3), and counts if its MsgSeqNum(34) can be read.
+    Reject,
+}
+
+fn checks<'de, D: Deserializer<'de>>(d: D) -> Result<Switches, D::Error> {
+    let mut checks = Switches::default();
+    for (name, on) in BTreeMap::<String, bool>::deserialize(d)? {
+        let switch = checks.named(&name);
+        *switch.ok_or_else(|| Error::unknown_field(&name, Switches::NAMES))? = on;
+    }
+    Ok(checks)
+}

@@ -1,0 +1,79 @@
+//! What a session does and demands by the numbers: heartbeats, resets, limits, timeouts.
+
+use serde::de::{Deserialize, Deserializer, Error};
+use transfix_codec::Precision;
+
+use super::{ApplVerId, ResetPolicy, Throttle};
+use crate::settings_table;
+
+settings_table! {
+    /// The keys of a session that belong to no table.
+    #[derive(PartialEq, Eq)]
+    pub struct ProtocolConfig {
+        /// HeartBtInt(108) that an initiator asks for, in seconds; 0 for none.
+        pub heart_bt_int_s: u32 = 30,
+        /// DefaultApplVerID(1137) of a FIXT.1.1 session: 2 to 10. An initiator needs it; an
+        /// acceptor without one takes what the Logon(A) names.
+        pub default_appl_ver_id: Option<ApplVerId> = None,
+        /// When numbers start again at 1: a list of `logon`, `logout`, `disconnect`, `error`. By
+        /// default only if the counterparty asks with ResetSeqNumFlag(141).
+        pub reset_on: ResetPolicy = ResetPolicy::NEVER,
+        /// Time of day in UTC, `HH:MM:SS`, at which a session that is logged on resets the numbers
+        /// by a Logon(A) with ResetSeqNumFlag(141)=Y; from FIX 4.1 on.
+        #[serde(deserialize_with = "second_of_day")]
+        pub reset_at: Option<u32> = None,
+        /// Hours after each logon at which it does so; 0 for never.
+        pub reset_after_h: u32 = 0,
+        /// How many application messages of a type are taken in a time: a list of tables such as
+        /// `{ msg_type = "D", messages_max = 10, interval_ms = 1000, action = "reject" }`; the
+        /// action may also be `disconnect`.
+        pub throttles: Vec<Throttle> = Vec::new(),
+        /// Whether the session ends without a Logout(5) of ours: by the wish of the application,
+        /// and where the standard wants a reason to be given.
+        pub silent_disconnect: bool = false,
+        /// Whether CompIDs of every message are checked: a wrong one is rejected (reason 9) and
+        /// ends the session. If not, only the Logon(A) is looked at.
+        pub check_comp_ids: bool = true,
+        /// How far SendingTime(52) may be off, in seconds; 0 for any.
+        pub sending_time_tolerance_s: u32 = 120,
+        /// Digits of the times we send: `seconds`, `millis`, `micros`, `nanos`. By default
+        /// milliseconds, and seconds up to FIX 4.1.
+        #[serde(deserialize_with = "precision")]
+        pub precision: Option<Precision> = None,
+        /// Longest value of a field accepted, in bytes; a message with a longer one is answered by
+        /// Reject(3), reason 5. By default as long as the message may be.
+        pub field_bytes_max: usize = usize::MAX,
+        /// How long a Logon(A) may take, in milliseconds.
+        pub logon_timeout_ms: u32 = 10_000,
+        /// How long the answer to our Logout(5) may take, in milliseconds.
+        pub logout_timeout_ms: u32 = 10_000,
+        /// Messages above a gap that are kept until it is closed, or that wait for an application
+        /// which is not available: how many. What does not fit is asked for again.
+        pub held_messages_max: usize = 10_000,
+        /// The same in bytes.
+        pub held_bytes_max: usize = 16 << 20,
+    }
+}
+
+fn second_of_day<'de, D: Deserializer<'de>>(d: D) -> Result<Option<u32>, D::Error> {
+    let text = String::deserialize(d)?;
+    let parts: Vec<u32> = text.split(':').map_while(|part| part.parse().ok()).collect();
+    match parts[..] {
+        [h @ 0..24, m @ 0..60, s @ 0..60] if text.len() == 8 => Ok(Some((h * 60 + m) * 60 + s)),
+        _ => Err(Error::custom(format!("`{text}` is no time of day, such as 17:00:00"))),
+    }
+}
+
+fn precision<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Precision>, D::Error> {
+    let text = String::deserialize(d)?;
+    Ok(Some(match &*text {
+        "seconds" => Precision::Seconds,
+        "millis" => Precision::Millis,
+        "micros" => Precision::Micros,
+        "nanos" => Precision::Nanos,
+        _ => {
+            let words = &["seconds", "millis", "micros", "nanos"];
+            return Err(Error::unknown_variant(&text, words));
+        }
+    }))
+}
