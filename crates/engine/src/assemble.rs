@@ -6,8 +6,8 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
-use transfix_codec::{CheckSumPolicy, FieldIndex, Limits, Message, Switches, Tag};
-use transfix_session::{Checks, Config, Offer, Outbox, Session, Verdict};
+use transfix_codec::{CheckSumPolicy, FieldIndex, Limits, Message, Tag};
+use transfix_session::{Config, Offer, Outbox, Session, Verdict};
 use transfix_store::{Store, StoreError};
 
 use crate::clock;
@@ -22,7 +22,6 @@ use crate::link::callbacks::Callbacks;
 use crate::link::core::{Core, LinkOptions};
 use crate::link::journal::Keeps;
 use crate::link::judging::{self, Answer, Judgement};
-use crate::link::outgoing::OutgoingOptions;
 use crate::link::queue::SendQueue;
 use crate::link::refusal::Refusal;
 use crate::link::rule_book::SessionRules;
@@ -137,21 +136,12 @@ pub(crate) fn assemble(
         } else {
             CheckSumPolicy::Ignore
         },
-        garbled: settings.validation.garbled,
-        search_garbled: settings.validation.search_garbled,
         turn_messages_max: settings.threads.turn_messages_max,
         keeps: Keeps {
             outbound: settings.store.keep_outbound,
             inbound: settings.store.keep_inbound,
         },
-        outgoing: OutgoingOptions {
-            queued_bytes_max: settings.queue.queued_bytes_max,
-            offline: settings.queue.offline,
-            unsent: settings.queue.unsent,
-            pause_ms: settings.queue.queue_pause_ms,
-            expires_s: settings.queue.queue_expires_s,
-            is_shared: settings.store.refresh_on_logon,
-        },
+        queue: settings.queue,
         refresh_on_logon: settings.store.refresh_on_logon,
         hours,
         unavailable: settings.unavailable,
@@ -188,15 +178,7 @@ pub(crate) fn assemble(
 
 /// The rules by which the session's messages are judged.
 fn session_rules(settings: &SessionSettings, registry: &Registry) -> SessionRules {
-    SessionRules {
-        book: Arc::clone(&registry.rule_book),
-        checks: match settings.validation.validate {
-            true => Checks::all(settings.validation.checks),
-            false => Checks { session: Switches::default(), ..Checks::all(Switches::NONE) },
-        },
-        dictionary: settings.validation.dictionary.clone(),
-        appl_versions: settings.validation.appl_versions.clone(),
-    }
+    SessionRules { book: Arc::clone(&registry.rule_book), validation: settings.validation.clone() }
 }
 
 /// Compiles the rules here rather than at the first logon, so that a bad file is an error of the

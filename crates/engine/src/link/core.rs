@@ -26,7 +26,7 @@ use crate::link::events::Events;
 use crate::link::inbox::Inbox;
 use crate::link::journal::{Journal, Keeps};
 use crate::link::judging::Judging;
-use crate::link::outgoing::{Outgoing, OutgoingOptions};
+use crate::link::outgoing::Outgoing;
 use crate::link::pending::Pending;
 use crate::link::queue::{SendQueue, is_bulky};
 use crate::link::replay::Replay;
@@ -35,7 +35,7 @@ use crate::link::told::Disconnection;
 use crate::observe::protocol_log::Tap;
 use crate::observe::published::Published;
 use crate::schedule::Hours;
-use crate::settings::{GarbledPolicy, Unavailable};
+use crate::settings::{GarbledPolicy, QueueSettings, Unavailable};
 
 /// Answers of the session layer that may wait beyond the limit of applications.
 const STALLED_BYTES: usize = 4 << 20;
@@ -50,12 +50,9 @@ const ENDING_NS_MAX: u64 = 10_000_000_000;
 pub(crate) struct LinkOptions {
     pub(crate) limits: Limits,
     pub(crate) check_sum: CheckSumPolicy,
-    pub(crate) garbled: GarbledPolicy,
-    /// Whether what a garbled message covers is searched for whole messages.
-    pub(crate) search_garbled: bool,
     pub(crate) turn_messages_max: u32,
     pub(crate) keeps: Keeps,
-    pub(crate) outgoing: OutgoingOptions,
+    pub(crate) queue: QueueSettings,
     /// Whether somebody else may have written the store since the last connection.
     pub(crate) refresh_on_logon: bool,
     /// When the session may be connected; `None` for always.
@@ -65,7 +62,7 @@ pub(crate) struct LinkOptions {
     pub(crate) routes: bool,
     /// How long the application may take to answer a Logon(A).
     pub(crate) logon_answer_ms: u32,
-    /// Data fields that these dictionaries define, each after its Length field.
+    /// Data fields that the dictionaries define, each after its Length field.
     pub(crate) data_fields: Vec<(Tag, Tag)>,
 }
 
@@ -138,7 +135,7 @@ impl Core {
             ending: None,
             held_index: options.index(),
             search_budget: SearchBudget::new(options.limits),
-            outgoing: Outgoing::new(options.outgoing),
+            outgoing: Outgoing::new(options.queue),
             delivery: Delivery::new(application, options.unavailable),
             events: Events::of(id),
             options,
@@ -222,7 +219,7 @@ impl Core {
     /// Whether far more waits than applications may queue: a counterparty that makes us answer and
     /// never reads.
     pub(crate) fn is_stalled(&self) -> bool {
-        let max = self.options.outgoing.queued_bytes_max;
+        let max = self.options.queue.queued_bytes_max;
         self.out.bytes().len() > max.saturating_mul(2).max(max.saturating_add(STALLED_BYTES))
     }
 
@@ -358,7 +355,7 @@ impl Core {
 
     /// How many of the `covered` bytes that begin with a garbled message go with it.
     pub(crate) fn lost_with(&mut self, inbox: &mut Inbox, covered: usize) -> usize {
-        if !self.options.search_garbled {
+        if !self.rules.validation.search_garbled {
             return covered;
         }
         self.search_budget.earn(inbox.take_received());
@@ -379,7 +376,7 @@ impl Core {
         reason: Garbled,
     ) -> Result<(), Down> {
         self.garbled(now, reason, frame.len());
-        if self.options.garbled == GarbledPolicy::Skip {
+        if self.rules.validation.garbled == GarbledPolicy::Skip {
             return Ok(());
         }
         match self.session.receive_garbled(now, frame, reason, &mut self.out) {

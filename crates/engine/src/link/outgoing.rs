@@ -9,33 +9,18 @@ use transfix_session::{Now, SendError, State};
 use transfix_store::{Numbers, Record, Store, StoreError};
 
 use crate::link::queue::{self, Queued, SendQueue};
-use crate::settings::{Offline, Unsent};
+use crate::settings::{Offline, QueueSettings, Unsent};
 use backlog::Backlog;
 pub(super) use backlog::Left;
 
 const MS: u64 = 1_000_000;
-
-/// What becomes of messages that cannot be sent at once.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct OutgoingOptions {
-    /// Bytes in the outbox above which the application's messages wait.
-    pub(crate) queued_bytes_max: usize,
-    pub(crate) offline: Offline,
-    pub(crate) unsent: Unsent,
-    /// Time after a logon in which they wait a little longer.
-    pub(crate) pause_ms: u32,
-    /// Time after which one that waits for a logon is given back; 0 for never.
-    pub(crate) expires_s: u32,
-    /// Whether another process may have sent what waits in the store.
-    pub(crate) is_shared: bool,
-}
 
 /// A message that is not sent, and why.
 pub(super) type GivenBack = (Left, SendError);
 
 /// Messages that wait to be sent.
 pub(crate) struct Outgoing {
-    options: OutgoingOptions,
+    options: QueueSettings,
     /// Taken from the queue of other threads, and not sent yet.
     backlog: Backlog,
     /// What waits is given back for this reason when the store is open again.
@@ -50,7 +35,7 @@ pub(crate) struct Outgoing {
 }
 
 impl Outgoing {
-    pub(super) fn new(options: OutgoingOptions) -> Self {
+    pub(super) fn new(options: QueueSettings) -> Self {
         Self {
             options,
             backlog: Backlog::default(),
@@ -66,7 +51,7 @@ impl Outgoing {
         outbox_bytes > self.options.queued_bytes_max
     }
 
-    pub(super) const fn options(&self) -> &OutgoingOptions {
+    pub(super) const fn options(&self) -> &QueueSettings {
         &self.options
     }
 
@@ -159,7 +144,7 @@ impl Outgoing {
 
     /// Lets the messages that wait since before the logon wait a little longer.
     pub(super) fn begin_pause(&mut self, now: Now) {
-        let pause_ns = u64::from(self.options.pause_ms) * MS;
+        let pause_ns = u64::from(self.options.queue_pause_ms) * MS;
         self.pause_until_ns = (pause_ns > 0).then(|| now.monotonic_ns + pause_ns);
     }
 
@@ -216,10 +201,15 @@ impl Outgoing {
         self.note_taken(queue);
     }
 
-    /// Takes from the store what waits there. Returns how many records are no messages.
-    pub(super) fn restore(&mut self, store: &mut dyn Store) -> Result<u64, StoreError> {
+    /// Takes from the store what waits there; another process may have sent some of it if the
+    /// store `is_shared`. Returns how many records are no messages.
+    pub(super) fn restore(
+        &mut self,
+        store: &mut dyn Store,
+        is_shared: bool,
+    ) -> Result<u64, StoreError> {
         let store = self.keeps_in_store().then_some(store);
-        self.backlog.restore(store, self.options.is_shared)
+        self.backlog.restore(store, is_shared)
     }
 
     /// What has waited for a logon longer than it may: at most `left` messages, which are counted
@@ -238,7 +228,7 @@ impl Outgoing {
 
     /// When the first message that waits expires, on the monotonic clock.
     pub(crate) fn deadline(&self, now: Now) -> Option<u64> {
-        let expires_ns = u64::from(self.options.expires_s) * 1_000 * MS;
+        let expires_ns = u64::from(self.options.queue_expires_s) * 1_000 * MS;
         let since_ns = self.backlog.first_kept_ns().filter(|_| expires_ns > 0)?;
         let waited_ns = now.utc.0.unsigned_abs().saturating_sub(since_ns);
         Some(now.monotonic_ns + expires_ns.saturating_sub(waited_ns))
@@ -246,7 +236,7 @@ impl Outgoing {
 
     /// Whether one message waits, which expires: the worker does not know of it yet.
     pub(crate) fn is_first_to_expire(&self) -> bool {
-        self.options.expires_s > 0 && self.backlog.holds_one()
+        self.options.queue_expires_s > 0 && self.backlog.holds_one()
     }
 
     /// The store has failed before messages were given back: those that it may have wait on.

@@ -1,12 +1,14 @@
 //! The validation rules of each version, compiled once and shared by all sessions.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use transfix_codec::Switches;
 use transfix_codec::validate::Rules;
 use transfix_dictionary::{STANDARD, standard};
 use transfix_session::{ApplVerId, BeginString, Checks, Session};
 
+use crate::settings::ValidationSettings;
 use crate::settings::dictionary_source::DictionarySource;
 
 /// Session layer, application version, dictionary in place of the version's own.
@@ -62,11 +64,7 @@ impl RuleBook {
 /// The rules by which the messages of one session are judged.
 pub(crate) struct SessionRules {
     pub(crate) book: Arc<RuleBook>,
-    pub(crate) checks: Checks,
-    /// Stands in for the standard dictionary.
-    pub(crate) dictionary: Option<DictionarySource>,
-    /// See [`crate::SessionSettings::appl_versions`].
-    pub(crate) appl_versions: BTreeMap<String, DictionarySource>,
+    pub(crate) validation: ValidationSettings,
 }
 
 impl SessionRules {
@@ -78,13 +76,18 @@ impl SessionRules {
         version: Option<ApplVerId>,
     ) -> Result<(), String> {
         let begin_string = session.config().id.begin_string;
-        let own = self.book.rules(begin_string, version, self.dictionary.as_ref())?;
-        let others = self.appl_versions.iter().map(|(version, source)| {
+        let own = self.book.rules(begin_string, version, self.validation.dictionary.as_ref())?;
+        let others = self.validation.appl_versions.iter().map(|(version, source)| {
             let rules = self.book.rules(begin_string, None, Some(source))?;
             Ok((version.as_bytes().into(), rules))
         });
         let others = others.collect::<Result<Vec<_>, String>>()?;
-        session.set_rules(Some(own), self.checks);
+        let switches = self.validation.checks;
+        let checks = match self.validation.validate {
+            true => Checks::all(switches),
+            false => Checks { session: Switches::default(), ..Checks::all(Switches::NONE) },
+        };
+        session.set_rules(Some(own), checks);
         session.set_version_rules(others);
         Ok(())
     }

@@ -5,7 +5,7 @@ use transfix_session::settings_table;
 
 settings_table! {
     /// Messages that wait to be sent.
-    #[derive(PartialEq, Eq)]
+    #[derive(Copy, PartialEq, Eq)]
     pub struct QueueSettings {
         /// Messages sent without a connection: `refuse`, `store` or `queue`.
         pub offline: Offline = Offline::Refuse,

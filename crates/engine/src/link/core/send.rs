@@ -155,7 +155,7 @@ impl Core {
 
     /// Takes from the store what waits there.
     pub(crate) fn restore_queued(&mut self, now: Now) -> Result<(), StoreError> {
-        let damaged = self.outgoing.restore(self.journal.store())?;
+        let damaged = self.outgoing.restore(self.journal.store(), self.options.refresh_on_logon)?;
         if damaged > 0 {
             self.events.queue_damaged(now, damaged);
         }
