@@ -111,8 +111,8 @@ pub use transfix_codec::{
 pub use transfix_dictionary as dictionary;
 pub use transfix_session::{
     ApplVerId, BeginString, Disconnect, HeaderChange, Key, LogonConfig, MSG_SEQ_NUM_MAX, Now,
-    NumbersConfig, ProtocolConfig, Remark, ResendConfig, ResetPolicy, Role, Secret, SendError,
-    SessionId, State, SubIds, Throttle, ThrottleAction, TimingConfig, TooLow, TooLowAtLogon,
-    check_msg_type,
+    NumbersConfig, OutOfRange, ProtocolConfig, Remark, ResendConfig, ResetPolicy, Role, Secret,
+    SendError, SessionId, State, SubIds, Throttle, ThrottleAction, TimingConfig, TooLow,
+    TooLowAtLogon, check_msg_type,
 };
 pub use transfix_store as store;

@@ -19,7 +19,7 @@ pub use numbers::{NumbersConfig, TooLow, TooLowAtLogon};
 pub use protocol::ProtocolConfig;
 pub use resend::ResendConfig;
 pub use reset::ResetPolicy;
-pub use table::Key;
+pub use table::{Key, OutOfRange};
 pub use throttle::{Throttle, ThrottleAction};
 pub use timing::TimingConfig;
 

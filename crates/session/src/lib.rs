@@ -43,8 +43,8 @@ mod verdict;
 
 pub use config::{
     ApplVerId, BeginString, Config, Key, LogonConfig, MSG_SEQ_NUM_MAX, Now, NumbersConfig,
-    ProtocolConfig, ResendConfig, ResetPolicy, Role, Secret, SessionId, SubIds, Throttle,
-    ThrottleAction, TimingConfig, TooLow, TooLowAtLogon,
+    OutOfRange, ProtocolConfig, ResendConfig, ResetPolicy, Role, Secret, SessionId, SubIds,
+    Throttle, ThrottleAction, TimingConfig, TooLow, TooLowAtLogon,
 };
 pub use offer::Offer;
 pub use outbox::{Entry, Kind, Outbox, ResetCause};

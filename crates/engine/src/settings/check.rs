@@ -146,28 +146,17 @@ fn address(session: &SessionSettings) -> Result<(), String> {
 
 fn ranges(session: &SessionSettings) -> Result<(), String> {
     let timing = &session.timing;
-    for (key, value, min) in [
-        ("message_bytes_max", session.validation.message_bytes_max, 1_024),
-        ("field_bytes_max", session.protocol.field_bytes_max, 64),
-        ("queued_bytes_max", session.queue.queued_bytes_max, 1),
-        ("turn_messages_max", session.threads.turn_messages_max as usize, 1),
-        ("segment_bytes", session.store.segment_bytes, 16 << 10),
-        ("logon_timeout_ms", session.protocol.logon_timeout_ms as usize, 1),
-        ("logon_answer_ms", session.logon_answer_ms as usize, 1),
-        ("logout_timeout_ms", session.protocol.logout_timeout_ms as usize, 1),
-        ("reconnect_interval_ms", session.socket.reconnect_interval_ms as usize, 1),
-        ("timing.test_requests_max", timing.test_requests_max as usize, 1),
-        ("timing.test_request_wait_ms", timing.test_request_wait_ms as usize, 1),
+    for (table, checked) in [
+        ("", session.check_ranges()),
+        ("", session.protocol.check_ranges()),
+        ("", session.validation.check_ranges()),
+        ("", session.store.check_ranges()),
+        ("", session.queue.check_ranges()),
+        ("", session.threads.check_ranges()),
+        ("", session.socket.check_ranges()),
+        ("timing.", timing.check_ranges()),
     ] {
-        if value < min {
-            return Err(format!("{key} is at least {min}, not {value}"));
-        }
-    }
-    if timing.margin_percent > 1_000 {
-        return Err(format!(
-            "timing.margin_percent is at most 1000, not {}",
-            timing.margin_percent
-        ));
+        checked.map_err(|wrong| format!("{table}{wrong}"))?;
     }
     let (min, max) = (timing.heart_bt_int_s_min, timing.heart_bt_int_s_max);
     if max > 0 && min > max {
@@ -298,12 +287,6 @@ fn resets(session: &SessionSettings) -> Result<(), String> {
     if by_time && session.begin_string == BeginString::Fix40 {
         return Err("FIX.4.0 has no ResetSeqNumFlag(141): no reset in mid-session".to_owned());
     }
-    if session.protocol.reset_after_h > 24 * 366 {
-        return Err(format!(
-            "reset_after_h is at most 8784, not {}",
-            session.protocol.reset_after_h
-        ));
-    }
     Ok(())
 }
 
@@ -357,6 +340,8 @@ mod tests {
         );
         refused(|s| s.protocol.reset_after_h = 24, "no reset in mid-session");
         refused(|s| s.queue.queue_expires_s = 60, "needs offline = \"queue\"");
+        refused(|s| s.timing.margin_percent = 1_001, "timing.margin_percent is at most 1000, not");
+        refused(|s| s.socket.reconnect_interval_ms = 0, "reconnect_interval_ms is at least 1, not");
         refused(|s| s.retention.when_full = BeyondLimit::Refuse, "needs bytes_max");
         refused(|s| s.retention.archive_dir = Some("".into()), "must not be empty");
     }

@@ -29,14 +29,20 @@ settings_table! {
         /// Bytes at which a file is closed and a new one begun; 0 for any.
         pub roll_bytes: u64 = 256 << 20,
         /// Hours, counted from midnight UTC, at which a new file is begun; 0 for never.
+        #[least(0)]
+        #[most(8_784)]
         pub roll_every_h: u32 = 24,
         /// How many closed files are kept of each; 0 for all.
         pub rolled_files_max: usize = 0,
         /// Whether closed files are compressed to `.zst`; needs the cargo feature `zstd`.
         pub compress: bool = false,
         /// Bytes that may wait to be written. Lines beyond are lost, and the log says how many.
+        #[least(4_096)]
+        #[most(1_073_741_824)]
         pub buffer_bytes: usize = 1 << 20,
         /// How long a line may wait, in milliseconds: what `kill -9` may cost.
+        #[least(1)]
+        #[most(60_000)]
         pub write_every_ms: u32 = 100,
     }
 }
@@ -57,15 +63,7 @@ impl LogSettings {
                     .to_owned(),
             );
         }
-        for (key, value, (min, max)) in [
-            ("buffer_bytes", self.buffer_bytes, (4 << 10, 1 << 30)),
-            ("write_every_ms", self.write_every_ms as usize, (1, 60_000)),
-            ("roll_every_h", self.roll_every_h as usize, (0, 24 * 366)),
-        ] {
-            if value < min || value > max {
-                return Err(format!("log.{key} is between {min} and {max}, not {value}"));
-            }
-        }
+        self.check_ranges().map_err(|what| format!("log.{what}"))?;
         if (1..1_024).contains(&self.roll_bytes) {
             return Err(format!("log.roll_bytes is 0 or at least 1024, not {}", self.roll_bytes));
         }

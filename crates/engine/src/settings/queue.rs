@@ -17,6 +17,7 @@ settings_table! {
         /// Messages that wait to be sent when the connection ends: `keep` or `return`.
         pub unsent: Unsent = Unsent::Keep,
         /// Bytes that may wait for the counterparty before `send` answers "would block".
+        #[least(1)]
         pub queued_bytes_max: usize = 16 << 20,
     }
 }

@@ -33,6 +33,7 @@ settings_table! {
         /// Days after which such segments are deleted; 0 for never.
         pub delete_after_days: u32 = 0,
         /// Hours, counted from midnight UTC, at which a new segment is begun; 0 for never.
+        #[most(8_784)]
         pub rotate_every_h: u32 = 0,
         /// Bytes that the messages since the last reset of the numbers may take; 0 for any in
         /// files, and 64 MiB in memory.
@@ -63,12 +64,7 @@ pub(crate) fn check(session: &SessionSettings) -> Result<(), String> {
             "retention.bytes_max is 0 or at least {BYTES_MAX_MIN}, not {bytes_max}"
         ));
     }
-    if retention.rotate_every_h > 24 * 366 {
-        return Err(format!(
-            "retention.rotate_every_h is at most 8784, not {}",
-            retention.rotate_every_h
-        ));
-    }
+    retention.check_ranges().map_err(|what| format!("retention.{what}"))?;
     if retention.compress && !transfix_store::compress::AVAILABLE {
         return Err("retention.compress needs the cargo feature `zstd` of the package transfix; \
                     build with it, or leave the key out"

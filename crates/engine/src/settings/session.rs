@@ -53,8 +53,9 @@ settings_table! {
         /// version with that counterparty, on behalf of its sender. If not, the application gets
         /// it.
         pub route_third_party: bool = false,
-        /// How long the application may take to answer a Logon(A) later, in milliseconds, 1 or
-        /// more. Then the counterparty is refused.
+        /// How long the application may take to answer a Logon(A) later, in milliseconds. Then the
+        /// counterparty is refused.
+        #[least(1)]
         pub logon_answer_ms: u32 = 10_000,
         /// What our Logon(A) says and which one is taken, as a table. See [`LogonConfig`].
         pub logon: LogonConfig = LogonConfig::default(),

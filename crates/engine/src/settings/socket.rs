@@ -7,6 +7,7 @@ settings_table! {
     #[derive(PartialEq, Eq)]
     pub struct SocketSettings {
         /// Time between attempts of an initiator to connect, in milliseconds.
+        #[least(1)]
         pub reconnect_interval_ms: u32 = 1_000,
         /// The longest time between attempts of an initiator whose Logon(A) is not accepted, in
         /// milliseconds: each further attempt waits twice as long as the one before, since each

@@ -28,6 +28,7 @@ settings_table! {
         pub refresh_on_logon: bool = false,
         /// Size of the store's first segment in bytes; each further one is four times as large, up
         /// to 64 MiB. Large enough, no segment is ever made while trading.
+        #[least(16_384)]
         pub segment_bytes: usize = 1 << 20,
     }
 }

@@ -18,6 +18,7 @@ settings_table! {
         pub send: SendMode = SendMode::Direct,
         /// Messages of a session that are handled at once; then it is the turn of the other
         /// sessions of its thread.
+        #[least(1)]
         pub turn_messages_max: u32 = 128,
         /// What becomes of the session when its application panics: `revive` or `end`.
         pub after_panic: AfterPanic = AfterPanic::Revive,

@@ -31,6 +31,7 @@ settings_table! {
         /// been received. The standard wants it off.
         pub search_garbled: bool = false,
         /// Longest message accepted, in bytes.
+        #[least(1_024)]
         pub message_bytes_max: usize = 1 << 20,
         /// The dictionary (of the application, on FIXT sessions). By default the version's own.
         pub dictionary: Option<DictionarySource> = None,

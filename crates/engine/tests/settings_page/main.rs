@@ -95,8 +95,27 @@ fn fields(part: &Part) -> impl Iterator<Item = (&'static str, String)> {
         let is_told = key.about.contains("y default ");
         let default = key.default.filter(|_| !is_told).and_then(default);
         let default = default.map(|value| format!(" Default {value}."));
-        (key.name, plain(key.about) + &default.unwrap_or_default())
+        let text = plain(key.about) + &range(key.range) + &default.unwrap_or_default();
+        (key.name, text)
     })
+}
+
+/// The bounds of a value, if it has any but 0.
+fn range(range: (Option<u64>, Option<u64>)) -> String {
+    match range {
+        (None, None) => String::new(),
+        (Some(least), None) => format!(" At least {}.", grouped(least)),
+        (None | Some(0), Some(most)) => format!(" At most {}.", grouped(most)),
+        (Some(least), Some(most)) => format!(" {} to {}.", grouped(least), grouped(most)),
+    }
+}
+
+/// A number with a comma before each three digits.
+fn grouped(number: u64) -> String {
+    match number {
+        0..1_000 => number.to_string(),
+        _ => format!("{},{:03}", grouped(number / 1_000), number % 1_000),
+    }
 }
 
 /// A default as a file would have it, from the code; `None` where the page has nothing to say.

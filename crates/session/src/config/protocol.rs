@@ -23,6 +23,7 @@ settings_table! {
         #[serde(deserialize_with = "second_of_day")]
         pub reset_at: Option<u32> = None,
         /// Hours after each logon at which it does so; 0 for never.
+        #[most(8_784)]
         pub reset_after_h: u32 = 0,
         /// How many application messages of a type are taken in a time: a list of tables such as
         /// `{ msg_type = "D", messages_max = 10, interval_ms = 1000, action = "reject" }`; the
@@ -42,10 +43,13 @@ settings_table! {
         pub precision: Option<Precision> = None,
         /// Longest value of a field accepted, in bytes; a message with a longer one is answered by
         /// Reject(3), reason 5. By default as long as the message may be.
+        #[least(64)]
         pub field_bytes_max: usize = usize::MAX,
         /// How long a Logon(A) may take, in milliseconds.
+        #[least(1)]
         pub logon_timeout_ms: u32 = 10_000,
         /// How long the answer to our Logout(5) may take, in milliseconds.
+        #[least(1)]
         pub logout_timeout_ms: u32 = 10_000,
         /// Messages above a gap that are kept until it is closed, or that wait for an application
         /// which is not available: how many. What does not fit is asked for again.

@@ -23,6 +23,7 @@ macro_rules! events {
                 about: concat!($($about),*),
                 // A word that is left out.
                 default: Some(""),
+                range: (None, None),
             }),*];
 
             const NAMES: &[&str] = &[$(stringify!($event)),*];

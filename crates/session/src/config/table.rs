@@ -1,4 +1,6 @@
-//! Tables of the settings file: each key stands once, with its meaning and its default.
+//! Tables of the settings file: each key stands once, with its meaning, its default and its range.
+
+use std::fmt;
 
 /// A key of a table, as the page of the settings describes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -9,11 +11,61 @@ pub struct Key {
     pub about: &'static str,
     /// Its default as it stands in the code; `None` if the key must be there.
     pub default: Option<&'static str>,
+    /// The least and the greatest value, where there are bounds.
+    pub range: (Option<u64>, Option<u64>),
 }
 
+/// A value out of the range of its key.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct OutOfRange {
+    /// The key, as it stands in its table.
+    pub key: &'static str,
+    /// Its value.
+    pub value: u64,
+    /// The least and the greatest value, where there are bounds.
+    pub range: (Option<u64>, Option<u64>),
+}
+
+impl OutOfRange {
+    /// Refuses a value out of its range.
+    #[doc(hidden)]
+    pub fn check(
+        key: &'static str,
+        value: u64,
+        range: (Option<u64>, Option<u64>),
+    ) -> Result<(), Self> {
+        let (least, most) = (range.0.unwrap_or(0), range.1.unwrap_or(u64::MAX));
+        if (least..=most).contains(&value) { Ok(()) } else { Err(Self { key, value, range }) }
+    }
+}
+
+impl fmt::Display for OutOfRange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { key, value, range } = self;
+        match range {
+            (Some(least), Some(most)) => write!(f, "{key} is between {least} and {most}"),
+            (least, None) => write!(f, "{key} is at least {}", least.unwrap_or(0)),
+            (None, Some(most)) => write!(f, "{key} is at most {most}"),
+        }?;
+        write!(f, ", not {value}")
+    }
+}
+
+/// The text: what `main` returns is printed so.
+impl fmt::Debug for OutOfRange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl std::error::Error for OutOfRange {}
+
 /// Declares a table of the settings file: a struct with a field for each key, `Default`, and
-/// `Deserialize`, which refuses unknown keys. A key without a default must be in the file: `KEYS`
-/// says so, and the reader of the file checks it. Fields behind `and` are not keys of the file.
+/// `Deserialize`, which refuses unknown keys.
+///
+/// A key without a default must be in the file: `KEYS` says so, and the reader of the file checks
+/// it. `least` and `most` are the bounds of a number, which `check_ranges` checks: settings may
+/// also be made in code. Fields behind `and` are not keys of the file.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! settings_table {
@@ -22,6 +74,8 @@ macro_rules! settings_table {
         pub struct $table:ident {
             $(
                 $(#[doc = $about:literal])*
+                $(#[least($least:literal)])?
+                $(#[most($most:literal)])?
                 $(#[serde($($serde:tt)*)])?
                 pub $key:ident: $type:ty $(= $default:expr)?,
             )*
@@ -47,7 +101,20 @@ macro_rules! settings_table {
                 name: stringify!($key),
                 about: concat!($($about),*),
                 default: $crate::settings_table!(@text $($default)?),
+                range: (
+                    $crate::settings_table!(@some $($least)?),
+                    $crate::settings_table!(@some $($most)?),
+                ),
             }),*];
+
+            /// Whether each value is in the range of its key.
+            ///
+            /// # Errors
+            /// Names the first that is not, and the range.
+            pub fn check_ranges(&self) -> Result<(), $crate::OutOfRange> {
+                $($crate::settings_table!(@check self.$key, $key, [$($least)?], [$($most)?]);)*
+                Ok(())
+            }
         }
 
         impl Default for $table {
@@ -61,6 +128,16 @@ macro_rules! settings_table {
     };
     (@text) => { None };
     (@text $default:expr) => { Some(stringify!($default)) };
+    (@some) => { None };
+    (@some $bound:literal) => { Some($bound) };
+    (@check $value:expr, $key:ident, [], []) => {};
+    (@check $value:expr, $key:ident, [$($least:literal)?], [$($most:literal)?]) => {
+        $crate::OutOfRange::check(
+            stringify!($key),
+            $value as u64,
+            ($crate::settings_table!(@some $($least)?), $crate::settings_table!(@some $($most)?)),
+        )?
+    };
     (@value) => { Default::default() };
     (@value $default:expr) => { $default };
 }

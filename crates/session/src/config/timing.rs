@@ -7,13 +7,16 @@ settings_table! {
     #[derive(Copy, PartialEq, Eq)]
     pub struct TimingConfig {
         /// Silence beyond HeartBtInt(108) before a TestRequest(1), in percent of HeartBtInt(108).
+        #[most(1_000)]
         pub margin_percent: u32 = 20,
         /// The same in milliseconds, in place of the percentage; 0 for the percentage.
         pub margin_ms: u32 = 0,
         /// TestRequest(1)s without any answer before the session ends.
+        #[least(1)]
         pub test_requests_max: u32 = 1,
         /// Longest wait for an answer to a TestRequest(1), in milliseconds; shorter where
         /// HeartBtInt and margin are.
+        #[least(1)]
         pub test_request_wait_ms: u32 = 20_000,
         /// Whether silence is watched at all.
         pub watch_silence: bool = true,
