@@ -138,8 +138,8 @@ struct File<'t> {
     /// For each key of a session the number of its group; `None` for a field of its own.
     groups: HashMap<&'static str, Option<usize>>,
     defaults: Keys<'t>,
-    /// The groups as a session has them that has no keys of its own.
-    base: SessionSettings,
+    /// The groups as a session has them that has no keys of its own, if they are sound.
+    base: Option<SessionSettings>,
 }
 
 /// The keys of a session, or of `[defaults]`: its own, and those of each group.
@@ -172,11 +172,12 @@ impl<'t> File<'t> {
             aliases,
             groups: keys().collect(),
             defaults: Keys::default(),
-            base: SessionSettings::default(),
+            base: None,
         };
         let defaults = file.sorted(defaults)?;
-        file.base = file.with_groups(SessionSettings::default(), defaults.groups.clone())?;
-        file.defaults = defaults;
+        // A wrong default is told of the first session that has no value of its own.
+        let base = file.with_groups(SessionSettings::default(), defaults.groups.clone());
+        (file.base, file.defaults) = (base.ok(), defaults);
         Ok(file)
     }
 
@@ -252,16 +253,17 @@ impl<'t> File<'t> {
         session: SessionSettings,
         groups: [DeTable<'t>; GROUPS.len()],
     ) -> Result<SessionSettings, SettingsError> {
+        let base = self.base.as_ref();
         let mut defaults = self.defaults.groups.iter();
         let [protocol, validation, store, queue, threads, socket] =
             groups.map(|own| (own, defaults.next()));
         Ok(SessionSettings {
-            protocol: self.group(protocol, &self.base.protocol)?,
-            validation: self.group(validation, &self.base.validation)?,
-            store: self.group(store, &self.base.store)?,
-            queue: self.group(queue, &self.base.queue)?,
-            threads: self.group(threads, &self.base.threads)?,
-            socket: self.group(socket, &self.base.socket)?,
+            protocol: self.group(protocol, base.map(|base| &base.protocol))?,
+            validation: self.group(validation, base.map(|base| &base.validation))?,
+            store: self.group(store, base.map(|base| &base.store))?,
+            queue: self.group(queue, base.map(|base| &base.queue))?,
+            threads: self.group(threads, base.map(|base| &base.threads))?,
+            socket: self.group(socket, base.map(|base| &base.socket))?,
             ..session
         })
     }
@@ -269,12 +271,13 @@ impl<'t> File<'t> {
     fn group<T: Deserialize<'t> + Clone>(
         &self,
         (own, defaults): (DeTable<'t>, Option<&DeTable<'t>>),
-        base: &T,
+        base: Option<&T>,
     ) -> Result<T, SettingsError> {
-        match (own.is_empty(), defaults) {
-            (false, Some(defaults)) => self.read(merged(defaults, own), &(0..0), &[]),
-            _ => Ok(base.clone()),
+        if let Some(base) = base.filter(|_| own.is_empty()) {
+            return Ok(base.clone());
         }
+        let keys = merged(defaults.unwrap_or(&DeTable::new()), own);
+        self.read(keys, &(0..0), &[])
     }
 }
 
@@ -483,6 +486,14 @@ mod tests {
         let settings = Settings::parse("my.toml", &text).unwrap();
         assert_eq!(settings.sessions[0].protocol.heart_bt_int_s, 9);
         assert!(!settings.sessions[0].protocol.check_comp_ids);
+    }
+
+    #[test]
+    fn a_wrong_default_is_one_where_no_session_has_a_value_of_its_own() {
+        let text = format!("[defaults]\nheart_bt_int_s = \"x\"\n{GOOD}");
+        let whole = "a whole number from 0 to 4294967295";
+        check(&text, &format!("my.toml:2: `heart_bt_int_s` is {whole}, not \"x\""));
+        assert!(Settings::parse("my.toml", &format!("{text}heart_bt_int_s = 9\n")).is_ok());
     }
 
     #[test]
