@@ -1,0 +1,325 @@
+//! Files that are read, and what is said of those that are not.
+
+use super::*;
+use transfix_codec::{Switches, Tag};
+use transfix_session::{ResendConfig, ResetPolicy, Secret, TimingConfig, TooLow, TooLowAtLogon};
+
+const GOOD: &str = "[[session]]\nrole = \"acceptor\"\nbegin_string = \"FIX.4.4\"\n\
+    sender_comp_id = \"A\"\ntarget_comp_id = \"B\"\naddress = \"127.0.0.1:0\"\n";
+
+const INITIATOR: &str = "[[session]]\nrole = \"initiator\"\nbegin_string = \"FIX.4.4\"\n\
+    sender_comp_id = \"A\"\ntarget_comp_id = \"B\"\naddress = \"127.0.0.1:9880\"\n";
+
+fn check(text: &str, expected: &str) {
+    let error = Settings::parse("my.toml", text).unwrap_err().to_string();
+    assert_eq!(error, expected, "{text}");
+}
+
+#[test]
+fn defaults_are_overridden_by_the_session() {
+    let text = format!("[defaults]\nheart_bt_int_s = 7\ncheck_comp_ids = false\n{GOOD}");
+    let text = format!("{text}heart_bt_int_s = 9\n");
+    let settings = Settings::parse("my.toml", &text).unwrap();
+    assert_eq!(settings.sessions[0].protocol.heart_bt_int_s, 9);
+    assert!(!settings.sessions[0].protocol.check_comp_ids);
+}
+
+#[test]
+fn a_wrong_default_is_one_where_no_session_has_a_value_of_its_own() {
+    let text = format!("[defaults]\nheart_bt_int_s = \"x\"\n{GOOD}");
+    let whole = "a whole number from 0 to 4294967295";
+    check(&text, &format!("my.toml:2: `heart_bt_int_s` is {whole}, not \"x\""));
+    assert!(Settings::parse("my.toml", &format!("{text}heart_bt_int_s = 9\n")).is_ok());
+}
+
+#[test]
+fn single_checks_are_switched() {
+    let text = format!("{GOOD}checks = {{ codes = false, empty_groups = true }}\n");
+    let settings = Settings::parse("my.toml", &text).unwrap();
+    assert_eq!(
+        settings.sessions[0].validation.checks,
+        Switches { codes: false, empty_groups: true, ..Switches::default() }
+    );
+    check(
+        &format!("{GOOD}checks = {{ code = false }}\n"),
+        "my.toml:7: unknown key `code`; did you mean `codes`?",
+    );
+}
+
+#[test]
+fn dictionaries_by_name_path_alias_and_table() {
+    let text = format!(
+        "[dictionaries]\nVENUE = {{ base = \"FIX50SP2\", overlays = [\"a.xml\"] }}\n{}\
+         dictionary = {{ base = \"VENUE\", overlays = [\"b.xml\"] }}\n\
+         appl_versions = {{ 4 = \"FIX42\", X = \"VENUE\", Y = \"y.xml\" }}\n",
+        GOOD.replace("FIX.4.4", "FIXT.1.1")
+    );
+    let settings = Settings::parse("my.toml", &text).unwrap();
+    let source = |base: &str, overlays: &[&str]| DictionarySource {
+        base: base.into(),
+        scenario: None,
+        overlays: overlays.iter().map(Into::into).collect(),
+    };
+    let session = &settings.sessions[0];
+    assert_eq!(session.validation.dictionary, Some(source("FIX50SP2", &["a.xml", "b.xml"])));
+    let versions: Vec<_> = session.validation.appl_versions.iter().collect();
+    let expected = [
+        (&"4".to_owned(), &source("FIX42", &[])),
+        (&"X".to_owned(), &source("FIX50SP2", &["a.xml"])),
+        (&"Y".to_owned(), &source("y.xml", &[])),
+    ];
+    assert_eq!(versions, expected);
+    check(
+        &format!("{GOOD}dictionary = 5\n"),
+        "my.toml:7: `dictionary` is a name, a path, or a table with base and overlays, not 5",
+    );
+    check(
+        &format!("{GOOD}appl_versions = {{ 4 = \"FIX42\" }}\n"),
+        "my.toml:1: FIX.4.4:A->B: only FIXT.1.1 has appl_versions",
+    );
+}
+
+#[test]
+fn tables_are_taken_over_key_by_key() {
+    let text = format!(
+        "[defaults]\nresend = {{ request_max = 5, closed_ranges = true }}\n\
+         reset_on = [\"logout\"]\n{GOOD}resend.request_max = 7\n\
+         numbers = {{ too_low = \"reject\", too_low_at_logon = \"accept\" }}\n\
+         reset_on = [\"disconnect\", \"error\"]\nreset_at = \"17:00:01\"\n\
+         [session.logon]\nexpected_username = \"us\"\n\
+         expected_password = \"hush\"\nfields = [\"1603=A=B\"]\n\
+         test_message_indicator = true\n[session.timing]\nmargin_ms = 200\n"
+    );
+    let session = &Settings::parse("my.toml", &text).unwrap().sessions[0];
+    let resend = ResendConfig { request_max: 7, closed_ranges: true, ..Default::default() };
+    assert_eq!(session.resend, resend);
+    assert_eq!(session.numbers.too_low, TooLow::Reject);
+    assert_eq!(session.numbers.too_low_at_logon, TooLowAtLogon::Accept);
+    let reset_on = ResetPolicy { disconnect: true, error: true, ..ResetPolicy::NEVER };
+    assert_eq!(session.protocol.reset_on, reset_on);
+    assert_eq!(session.protocol.reset_at, Some(61_201));
+    assert_eq!(session.logon.fields, [(Tag(1603), "A=B".to_owned())]);
+    assert_eq!(session.logon.expected_password.as_ref().map(Secret::reveal), Some("hush"));
+    assert!(!format!("{session:?}").contains("hush"));
+    assert_eq!(session.timing, TimingConfig { margin_ms: 200, ..Default::default() });
+}
+
+#[test]
+fn tables_are_read_strictly() {
+    check(
+        &format!("{GOOD}resend.request_maxx = 5\n"),
+        "my.toml:7: unknown key `request_maxx`; did you mean `request_max`?",
+    );
+    check(
+        &format!("{GOOD}numbers.too_low = \"rejected\"\n"),
+        "my.toml:7: unknown value `rejected`; did you mean `reject`?",
+    );
+    check(
+        &format!("{GOOD}reset_on = [\"logonn\"]\n"),
+        "my.toml:7: unknown value `logonn`; did you mean `logon`?",
+    );
+    check(
+        &format!("{GOOD}reset_at = \"24:00:00\"\n"),
+        "my.toml:7: `24:00:00` is no time of day, such as 17:00:00",
+    );
+    check(
+        &format!("{GOOD}logon.password = {{ env = \"NO_SUCH_VARIABLE\" }}\n"),
+        "my.toml:7: the environment variable NO_SUCH_VARIABLE is not set",
+    );
+    check(
+        &format!("{GOOD}logon.password = {{ var = \"X\" }}\n"),
+        "my.toml:7: write the text, { env = \"NAME\" } or { file = \"PATH\" }",
+    );
+    check(
+        &format!("{GOOD}logon.fields = [\"96\"]\n"),
+        "my.toml:7: `96` is no field; write it as tag=value",
+    );
+    check(
+        &format!("{GOOD}logon.fields = [\"108=5\"]\n"),
+        "my.toml:7: FIX.4.4:A->B: logon.fields: tag 108 has a setting of its own",
+    );
+    let of_session = |keys: &str, expected: &str| {
+        check(&format!("{GOOD}{keys}\n"), &format!("my.toml:1: FIX.4.4:A->B: {expected}"));
+    };
+    check(
+        &format!("{INITIATOR}logon.new_password = \"x\"\n"),
+        "my.toml:7: FIX.4.4:A->B: only FIXT.1.1 has logon.new_password",
+    );
+    of_session("timing.test_requests_max = 0", "timing.test_requests_max is at least 1, not 0");
+    of_session(
+        "timing = { heart_bt_int_s_min = 9, heart_bt_int_s_max = 5 }",
+        "timing.heart_bt_int_s_min 9 is above heart_bt_int_s_max 5",
+    );
+    check(
+        &format!("{}logon.username = \"x\"\n", INITIATOR.replace("4.4", "4.2")),
+        "my.toml:7: FIX.4.2:A->B: FIX.4.2 has no Username(553) and no Password(554); if the \
+         counterparty wants them all the same, write logon.fields = [\"553=...\"]",
+    );
+    check(
+        &format!("{GOOD}logon.password = \"x\"\n"),
+        "my.toml:7: FIX.4.4:A->B: logon.username, password and new_password are what an \
+         initiator sends; what an acceptor wants to see is expected_username and \
+         expected_password",
+    );
+    check(
+        &format!("{INITIATOR}logon.expected_password = \"x\"\n"),
+        "my.toml:7: FIX.4.4:A->B: logon.expected_username and expected_password are what an \
+         acceptor wants to see; what an initiator sends is username and password",
+    );
+    check(
+        &format!("{}logon.expected_username = \"x\"\n", GOOD.replace("4.4", "4.2")),
+        "my.toml:7: FIX.4.2:A->B: FIX.4.2 has no Username(553) and Password(554); \
+         expected_username and expected_password need FIX.4.3 or later",
+    );
+    check(
+        &format!("{}sender_location_id = \"x\"\n", GOOD.replace("4.4", "4.0")),
+        "my.toml:1: FIX.4.0:A(,x)->B: FIX.4.0 has no location ids; leave them out",
+    );
+}
+
+#[test]
+fn a_version_without_username_takes_one_as_a_field() {
+    let advised = format!("{}logon.fields = [\"553=x\", \"554=y\"]\n", GOOD.replace("4.4", "4.2"));
+    assert!(Settings::parse("my.toml", &advised).is_ok());
+}
+
+#[test]
+fn what_is_wrong_with_a_schedule_stands_in_a_line_of_its_own() {
+    let zone = "[session.schedule]\nzone = \"Europe/London\"\n";
+    let windows = "[[session.schedule.windows]]\ndays = \"mon\"\nfrom = \"08:00\"\n\
+        to = \"17:00\"\n[[session.schedule.windows]]\ndays = \"tue\"\nfrom = \"08:00\"\n";
+    for (keys, expected) in [
+        (
+            "schedule.zone = \"Europe/Londn\"".to_owned(),
+            "7: FIX.4.4:A->B: schedule: unknown time zone `Europe/Londn`; did you mean \
+             `Europe/London`?",
+        ),
+        (
+            format!("{zone}from = \"08:00\"\nto = \"25:00\""),
+            "10: FIX.4.4:A->B: schedule: `25:00` is no time; write 17:00, 17:00:30, or \
+             fri 17:00",
+        ),
+        (
+            format!("{zone}{windows}to = \"x\""),
+            "16: FIX.4.4:A->B: schedule: `x` is no time; write 17:00, 17:00:30, or fri 17:00",
+        ),
+        (format!("{zone}{windows}"), "13: FIX.4.4:A->B: schedule: a window needs both from and to"),
+        (
+            format!("{zone}from = \"08:00\"\nto = \"17:00\"\nholidays = [\"2026-13-01\"]"),
+            "11: FIX.4.4:A->B: schedule: holidays: `2026-13-01` is no date such as 2026-12-25, \
+             and no file that can be read (No such file or directory (os error 2))",
+        ),
+        (
+            format!("{zone}from = \"08:00\"\nto = \"17:00\"\noutside = {{ reject = \"no\" }}"),
+            "11: FIX.4.4:A->B: schedule: outside = { reject = ... } keeps the session \
+             connected, where numbers cannot restart; write numbers = \"keep\"",
+        ),
+        (zone.to_owned(), "7: FIX.4.4:A->B: schedule: write from and to, or windows"),
+    ] {
+        check(&format!("{GOOD}{keys}\n"), &format!("my.toml:{expected}"));
+    }
+    // That of all sessions, in their place.
+    let text = format!("[defaults]\nheart_bt_int_s = 5\nschedule = {{ zone = \"X\" }}\n{GOOD}");
+    let error = Settings::parse("my.toml", &text).unwrap_err().to_string();
+    assert!(error.starts_with("my.toml:3: FIX.4.4:A->B: schedule: unknown time zone"), "{error}");
+}
+
+#[test]
+fn dictionaries_that_do_not_exist_name_the_line() {
+    let text = format!("{GOOD}dictionary = \"FIX45\"\n");
+    let error = Settings::parse("my.toml", &text).unwrap_err().to_string();
+    assert!(error.starts_with("my.toml:7: FIX.4.4:A->B: "), "{error}");
+    assert!(error.contains("'FIX45'") && error.contains("did you mean 'FIX4"), "{error}");
+    let fixt = GOOD.replace("FIX.4.4", "FIXT.1.1");
+    let text = format!("{fixt}[session.appl_versions]\n4 = \"FIX42\"\n9 = \"FIX5SP2\"\n");
+    let error = Settings::parse("my.toml", &text).unwrap_err().to_string();
+    assert!(error.starts_with("my.toml:7: FIXT.1.1:A->B: "), "{error}");
+}
+
+#[test]
+fn settings_of_quickfix_are_told_as_such() {
+    for (text, line) in [
+        ("# ours\n[DEFAULT]\nConnectionType=initiator\n[SESSION]\n", 2),
+        ("[Session]\nBeginString=FIX.4.4\n", 1),
+        ("\n\nConnectionType = acceptor\n", 3),
+    ] {
+        check(text, &format!("my.toml:{line}: {QUICKFIX}"));
+    }
+    check("[session]\n", "my.toml:1: write each session as [[session]], with two brackets");
+}
+
+#[test]
+fn a_key_like_no_other_lists_them_all() {
+    let text = format!("[defaults]\nzzz = 2\n{GOOD}");
+    let error = Settings::parse("my.toml", &text).unwrap_err().to_string();
+    assert!(error.starts_with("my.toml:2: unknown key `zzz`; known are role, "), "{error}");
+}
+
+#[test]
+fn errors_name_line_and_nearest_key() {
+    check(
+        &format!("{GOOD}hartbeat_int_s = 3\n"),
+        "my.toml:7: unknown key `hartbeat_int_s`; did you mean `heart_bt_int_s`?",
+    );
+    check(
+        &format!("{GOOD}mode = \"spinn\"\n"),
+        "my.toml:7: unknown value `spinn`; did you mean `spin`?",
+    );
+    check(
+        &format!("[engin]\nworkers = 2\n{GOOD}"),
+        "my.toml:1: unknown section `engin`; did you mean `engine`?",
+    );
+    check(
+        &format!("[engine]\nwokers = 2\n{GOOD}"),
+        "my.toml:2: unknown key `wokers`; did you mean `workers`?",
+    );
+    check(
+        &GOOD.replace("4.4", "4.9"),
+        "my.toml:3: unknown value `FIX.4.9`; did you mean `FIX.4.4`?",
+    );
+    check(
+        &format!("{GOOD}heart_bt_int_s = \"x\"\n"),
+        "my.toml:7: `heart_bt_int_s` is a whole number from 0 to 4294967295, not \"x\"",
+    );
+    check(
+        &format!("{GOOD}{GOOD}"),
+        "my.toml:7: session FIX.4.4:A->B is there twice: no Logon(A) could say which one it \
+         means; leave one out, or give it other CompIDs",
+    );
+    // What an error advises is taken.
+    let initiator = GOOD.replace("acceptor", "initiator");
+    check(
+        &format!("{initiator}{initiator}"),
+        "my.toml:7: session FIX.4.4:A->B is there twice; give one a qualifier",
+    );
+    let advised = format!("{initiator}{initiator}qualifier = \"2\"\n");
+    assert!(Settings::parse("my.toml", &advised).is_ok());
+    check(
+        &format!("{GOOD}message_bytes_max = 10\n"),
+        "my.toml:1: FIX.4.4:A->B: message_bytes_max is at least 1024, not 10",
+    );
+    check(
+        &GOOD.replace("FIX.4.4", "FIX.5.0SP2"),
+        "my.toml:3: FIX 5.0 is begin_string = \"FIXT.1.1\" with default_appl_ver_id = 7 (5.0), \
+         8 (SP1) or 9 (SP2)",
+    );
+    check(&GOOD.replace("address", "#"), "my.toml:1: the key `address` is missing");
+    for (keys, missing) in [
+        ("throttles = [{ msg_type = \"D\", interval_ms = 5 }]", "messages_max"),
+        ("schedule = { from = \"08:00\" }", "zone"),
+        ("dictionary = { overlays = [] }", "base"),
+    ] {
+        let expected = format!("my.toml:7: the key `{missing}` is missing");
+        check(&format!("{GOOD}{keys}\n"), &expected);
+    }
+    check("", "my.toml:1: no [[session]] in the file");
+    let cpu = "cpu = 2 needs a thread of the session's own, mode = \"dedicated\" or \"spin\", \
+        not \"pool\"; `cpus` of [engine] pins the threads of the pool";
+    check(&format!("{GOOD}cpu = 2\n"), &format!("my.toml:7: FIX.4.4:A->B: {cpu}"));
+    check(&format!("[defaults]\ncpu = 2\n{GOOD}"), &format!("my.toml:2: FIX.4.4:A->B: {cpu}"));
+    assert!(Settings::parse("my.toml", &format!("{GOOD}cpu = 2\nmode = \"spin\"\n")).is_ok());
+    check(
+        &GOOD.replace("FIX.4.4", "FIXT.1.1").replace("acceptor", "initiator"),
+        "my.toml:1: FIXT.1.1:A->B: a FIXT.1.1 initiator needs default_appl_ver_id, such as 9",
+    );
+}
