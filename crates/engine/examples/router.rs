@@ -28,7 +28,7 @@ impl Application for Passage {
         message: &Message<'_>,
         session: &mut SessionRef<'_>,
     ) -> Result<(), BusinessReject> {
-        let other = session.other(&self.to).ok_or_else(unavailable)?;
+        let other = session.other(&self.to).ok_or_else(BusinessReject::not_available)?;
         let msg_type = message.text(tag::MSG_TYPE)?;
         let sent = other.send(msg_type, |body| {
             for (n, field) in message.fields().enumerate() {
@@ -41,7 +41,7 @@ impl Application for Passage {
         match sent {
             Ok(_) => Ok(()),
             Err(SendError::Misuse(misuse)) => Err(BusinessReject::other(misuse.to_string())),
-            Err(_) => Err(unavailable()),
+            Err(_) => Err(BusinessReject::not_available()),
         }
     }
 
@@ -52,10 +52,6 @@ impl Application for Passage {
     fn on_disconnect(&mut self, id: &SessionId, end: &Disconnection<'_>) {
         println!("{id}: {end}");
     }
-}
-
-fn unavailable() -> BusinessReject {
-    BusinessReject { reason: 4, text: "Application not available".into() }
 }
 
 /// The sessions with CLIENT, which is listened for, and with VENUE, which is connected to.

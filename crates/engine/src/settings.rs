@@ -129,6 +129,7 @@ impl Default for EngineSettings {
 /// What follows when a thread of the engine panics outside of a session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum ThreadLost {
     /// It is told, and the thread goes on.
     #[default]
@@ -140,6 +141,7 @@ pub enum ThreadLost {
 /// Which thread drives a session, and how it waits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum Mode {
     /// A few threads share all such sessions and wait in epoll.
     #[default]
@@ -155,6 +157,7 @@ pub enum Mode {
 /// In whose thread [`crate::SessionHandle::send`] writes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum SendMode {
     /// In the caller's, if the session is free at that moment.
     #[default]
@@ -166,6 +169,7 @@ pub enum SendMode {
 /// What becomes of a message that is sent while the session has no connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum Offline {
     /// `send` answers "not logged on".
     #[default]
@@ -180,6 +184,7 @@ pub enum Offline {
 /// What becomes of messages that wait to be sent when the connection ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum Unsent {
     /// They are sent after the next logon.
     #[default]
@@ -191,6 +196,7 @@ pub enum Unsent {
 /// What becomes of a message that the application is not available for, in the end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum UnavailableAction {
     /// BusinessMessageReject(j) with reason 4, or Reject(3) up to FIX 4.1.
     #[default]
@@ -223,6 +229,7 @@ impl Default for Unavailable {
 /// What becomes of a session whose application, or whose own code, has panicked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum AfterPanic {
     /// It goes on from its store after a pause that grows from 1 s to 64 s;
     /// [`crate::Application::on_undone`] is told what that does not have.
@@ -235,6 +242,7 @@ pub enum AfterPanic {
 /// What becomes of a framed message that is garbled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum GarbledPolicy {
     /// It is passed over and does not count.
     #[default]
@@ -246,6 +254,7 @@ pub enum GarbledPolicy {
 /// Where sent messages and the next numbers are kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum Durability {
     /// In memory: nothing outlives the process; each start begins at 1.
     Memory,

@@ -33,6 +33,7 @@ pub const MSG_SEQ_NUM_MAX: u64 = 1_000_000_000_000_000;
 
 /// Whether SenderCompID(49) and TargetCompID(56) are checked on every message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum CompIdPolicy {
     /// A wrong one is rejected (reason 9) and ends the session.
     #[default]

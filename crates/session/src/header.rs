@@ -183,7 +183,7 @@ impl Session {
         &mut self,
         now: Now,
         message: &Message<'_>,
-        (reason, text): (u8, &str),
+        (reason, text): (u16, &str),
         out: &mut Outbox,
     ) {
         // Two sides that do not take each other's would reject rejects for ever.

@@ -53,6 +53,7 @@ pub enum Verdict {
 
 /// What no verdict and no answer on the wire tells, and an operator should know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Remark {
     /// So many messages that were kept above a gap are covered by a SequenceReset(4) or a reset:
     /// the counterparty has given up what it had sent already, and it is not delivered.
@@ -67,6 +68,19 @@ pub enum Remark {
         /// Why.
         reject: Reject,
     },
+}
+
+impl Remark {
+    /// The number of this remark, for logs and for other languages. It never changes; the page
+    /// "Codes" of the book lists all.
+    #[must_use]
+    pub const fn as_u16(&self) -> u16 {
+        match self {
+            Self::PassedOver(_) => 901,
+            Self::FaultyReject(_) => 902,
+            Self::Rejected { .. } => 903,
+        }
+    }
 }
 
 impl fmt::Display for Remark {
@@ -89,6 +103,7 @@ impl fmt::Display for Remark {
 
 /// Why the session closes its link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Disconnect {
     /// Logout(5) was sent and answered, whoever began.
     LoggedOut,
@@ -166,6 +181,43 @@ pub enum Disconnect {
 }
 
 impl Disconnect {
+    /// The number of this reason, for logs and for other languages. It never changes; the page
+    /// "Codes" of the book lists all.
+    #[must_use]
+    pub const fn as_u16(&self) -> u16 {
+        match self {
+            Self::LoggedOut => 101,
+            Self::LogoutTimeout => 102,
+            Self::LogonTimeout => 103,
+            Self::FirstMessageNotLogon => 104,
+            Self::LogonRefused(_) => 105,
+            Self::LogonInvalid(_) => 106,
+            Self::LogonDenied => 107,
+            Self::SecondLogon => 108,
+            Self::MsgSeqNumTooLow { .. } => 109,
+            Self::MissedReset { .. } => 110,
+            Self::NextExpectedTooHigh { .. } => 111,
+            Self::ResendUnanswered => 112,
+            Self::ResendLoop => 113,
+            Self::MsgSeqNumMissing => 114,
+            Self::MsgSeqNumTooHigh => 115,
+            Self::BadHeader(_) => 116,
+            Self::BeginString(_) => 117,
+            Self::Throttling => 118,
+            Self::Stalled => 119,
+            Self::MemoryLimit => 120,
+            Self::HeartbeatTimeout => 121,
+            Self::LinkLost => 122,
+            Self::LogonUnanswered => 123,
+            Self::ApplicationNotAvailable => 124,
+            Self::Application => 125,
+            Self::Operator => 126,
+            Self::StoreFailed => 127,
+            Self::Panicked => 128,
+            Self::Schedule => 129,
+        }
+    }
+
     /// Whether a fault of either side ended the session, rather than a Logout(5), the application,
     /// the schedule, or the network.
     #[must_use]
@@ -234,6 +286,7 @@ impl fmt::Display for Disconnect {
 
 /// A message that the session did not take; nothing was written and no number was used.
 #[derive(Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum SendError {
     /// No Logon(A) has been exchanged yet, or the link is down: try again after the logon.
     NotLoggedOn,
@@ -258,6 +311,24 @@ pub enum SendError {
     Failed,
     /// The engine has been stopped.
     Closed,
+}
+
+impl SendError {
+    /// The number of this error, for logs and for other languages. It never changes; the page
+    /// "Codes" of the book lists all.
+    #[must_use]
+    pub const fn as_u16(&self) -> u16 {
+        match self {
+            Self::NotLoggedOn => 201,
+            Self::LoggingOut => 202,
+            Self::WouldBlock { .. } => 203,
+            Self::TooLong { .. } => 204,
+            Self::Expired => 205,
+            Self::Misuse(misuse) => misuse.as_u16(),
+            Self::Failed => 206,
+            Self::Closed => 207,
+        }
+    }
 }
 
 impl fmt::Display for SendError {
@@ -291,7 +362,14 @@ impl fmt::Debug for SendError {
     }
 }
 
-impl std::error::Error for SendError {}
+impl std::error::Error for SendError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Misuse(misuse) => Some(misuse),
+            _ => None,
+        }
+    }
+}
 
 impl From<Misuse> for SendError {
     fn from(misuse: Misuse) -> Self {

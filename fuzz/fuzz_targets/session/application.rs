@@ -63,7 +63,7 @@ impl Application for Whimsical {
             0 => Err(BusinessReject::unsupported()),
             1 => Err(BusinessReject::not_available()),
             2 => Err(BusinessReject::other(String::from_utf8_lossy(&value).into_owned())),
-            3 => Err(BusinessReject { reason: self.wish(), text: String::new().into() }),
+            3 => Err(BusinessReject::new(self.wish().into(), "")),
             4 => message.required(tag::SYMBOL).map(drop).map_err(Into::into),
             5 => message.decimal(tag::PRICE).map(drop).map_err(Into::into),
             _ => Ok(()),

@@ -120,10 +120,7 @@ impl Explain<'_, '_> {
             RejectReason::GroupFieldsOutOfOrder | RejectReason::IncorrectNumInGroup => {
                 self.group_fault(finding)
             }
-            RejectReason::CompIdProblem
-            | RejectReason::SendingTimeAccuracy
-            | RejectReason::UnsupportedApplVersion
-            | RejectReason::Other => String::new(),
+            _ => String::new(),
         }
     }
 

@@ -6,6 +6,7 @@ use transfix_session::SendError;
 
 /// Why the application does not let the counterparty log on.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct LogonRefusal {
     /// Text(58) of the Logout(5).
     pub text: Cow<'static, str>,
@@ -21,6 +22,7 @@ impl LogonRefusal {
 
 /// What becomes of a message that the counterparty asks for again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Resend {
     /// It is sent with PossDupFlag(43)=Y.
     #[default]
@@ -40,14 +42,28 @@ pub enum Direction {
 
 /// Why the application does not take a message that the session layer found sound.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct BusinessReject {
     /// BusinessRejectReason(380).
-    pub reason: u8,
+    pub reason: u16,
     /// Text(58).
     pub text: Cow<'static, str>,
 }
 
 impl BusinessReject {
+    /// A refusal with this BusinessRejectReason(380), of the standard or, from 100 on, of your own,
+    /// and this Text(58).
+    #[must_use]
+    pub fn new(reason: u16, text: impl Into<Cow<'static, str>>) -> Self {
+        Self { reason, text: text.into() }
+    }
+
+    /// The value of BusinessRejectReason(380).
+    #[must_use]
+    pub const fn as_u16(&self) -> u16 {
+        self.reason
+    }
+
     /// Reason 3: the application does not take this MsgType(35).
     #[must_use]
     pub const fn unsupported() -> Self {

@@ -7,6 +7,7 @@ use serde::Deserialize;
 /// How a log tells what came in from what went out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum LogDirection {
     /// By two files, `NAME.in.log` and `NAME.out.log`; lines as QuickFIX writes them.
     #[default]

@@ -10,6 +10,7 @@ use crate::settings::{Durability, SessionSettings};
 /// What becomes of messages beyond `bytes_max`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum BeyondLimit {
     /// The oldest are forgotten: a resend fills their numbers as a gap.
     #[default]

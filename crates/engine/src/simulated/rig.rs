@@ -50,6 +50,7 @@ impl From<Down> for Ended {
 
 /// What a look at a rig shows.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Seen {
     /// Where the session stands.
     pub state: State,

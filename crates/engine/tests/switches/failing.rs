@@ -238,7 +238,7 @@ fn what_was_sent_from_the_queue_and_not_committed_waits_or_comes_back() {
                 seq = 4;
             }
             (Unsent::Keep, _) => assert_eq!(wire.next(), "35=D|34=3|11=a"),
-            (Unsent::Return, _) => assert_eq!(answer, "35=A|34=2|98=0|108=30"),
+            (_, _) => assert_eq!(answer, "35=A|34=2|98=0|108=30"),
         }
         assert_quiet(&mut wire, seq);
         assert_eq!(venue.events.try_recv().ok(), None, "{unsent:?} {how}");

@@ -2,6 +2,7 @@
 
 /// What becomes of a message with a number lower than expected and no PossDupFlag(43).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum TooLow {
     /// Logout(5) naming both numbers, then disconnection.
     #[default]
@@ -14,6 +15,7 @@ pub enum TooLow {
 
 /// What becomes of a Logon(A) with a number lower than expected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum TooLowAtLogon {
     /// Logout(5) naming both numbers, then disconnection.
     #[default]

@@ -2,6 +2,7 @@
 
 /// What becomes of messages beyond the limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ThrottleAction {
     /// BusinessMessageReject(j), or Reject(3) up to FIX 4.1; the message counts.
     #[default]
