@@ -218,7 +218,8 @@ fn play(args: &Args) -> Result<(), String> {
             }
         }
     }
-    commander.handle.disconnect();
+    // It may have none.
+    let _ = commander.handle.disconnect();
     Ok(())
 }
 
@@ -226,23 +227,24 @@ impl Commander {
     fn command(&mut self, line: &str) -> Result<(), String> {
         let words: Vec<&str> = line.split_whitespace().collect();
         let number = |text: &str| text.parse::<u64>().map_err(|_| format!("{text} is no number"));
-        let sent = |sent: bool| if sent { Ok(()) } else { Err("not logged on".to_owned()) };
         let handle = &self.handle;
-        match words[..] {
+        // A connection that is gone already is no fault of the command.
+        let cut = || handle.disconnect().or(Ok(()));
+        let done = match words[..] {
             ["send", n] => return self.send(number(n)?),
             ["logout"] => handle.log_out(""),
             ["logon"] => handle.log_on(),
-            ["cut"] => handle.disconnect(),
-            ["resend", begin, end] => sent(handle.request_resend(number(begin)?, number(end)?))?,
-            ["test-request", id] => sent(handle.test_request(id))?,
-            ["sequence-reset", n] => sent(handle.sequence_reset(number(n)?))?,
-            ["reset"] => {
-                handle.reset_at_next_logon();
-                handle.disconnect();
+            ["cut"] => cut(),
+            ["resend", begin, end] => handle.request_resend(number(begin)?, number(end)?),
+            ["test-request", id] => handle.test_request(id),
+            ["sequence-reset", n] => handle.sequence_reset(number(n)?),
+            ["reset"] => handle.reset_at_next_logon().and_then(|()| cut()),
+            ["next-out", n] => handle.set_next_numbers(None, Some(number(n)?)),
+            ["next-in", n] => handle.set_next_numbers(Some(number(n)?), None),
+            ["answer", yes] => {
+                let _ = self.answer.send(yes == "yes");
+                Ok(())
             }
-            ["next-out", n] => sent(handle.set_next_numbers(None, Some(number(n)?)))?,
-            ["next-in", n] => sent(handle.set_next_numbers(Some(number(n)?), None))?,
-            ["answer", yes] => _ = self.answer.send(yes == "yes"),
             ["state"] => {
                 // Waits for the end of the turn, of which the numbers are to be.
                 drop(handle.store_failure());
@@ -252,10 +254,11 @@ impl Commander {
                     "event": "state", "next_out": next_out, "next_in": next_in,
                     "logged_on": logged_on,
                 }));
+                Ok(())
             }
             _ => return Err("no such command".to_owned()),
-        }
-        Ok(())
+        };
+        done.map_err(|error| error.to_string())
     }
 
     fn send(&mut self, n: u64) -> Result<(), String> {

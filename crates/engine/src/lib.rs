@@ -110,7 +110,8 @@ pub use transfix_codec::{
 pub use transfix_dictionary as dictionary;
 pub use transfix_session::{
     ApplVerId, BeginString, Disconnect, HeaderChange, LogonConfig, MSG_SEQ_NUM_MAX, Now,
-    NumbersConfig, Remark, ResendConfig, ResetPolicy, Role, Secret, SendError, SessionId, State,
-    SubIds, Throttle, ThrottleAction, TimingConfig, TooLow, TooLowAtLogon, check_msg_type,
+    NumbersConfig, OperateError, Remark, ResendConfig, ResetPolicy, Role, Secret, SendError,
+    SessionId, State, SubIds, Throttle, ThrottleAction, TimingConfig, TooLow, TooLowAtLogon,
+    check_msg_type,
 };
 pub use transfix_store as store;

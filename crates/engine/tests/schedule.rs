@@ -38,8 +38,8 @@ impl Application for Recorder {
     }
 
     fn on_logon(&mut self, session: &mut SessionRef<'_>) {
-        let session = session.session();
-        self.0.send(Seen::Logon(session.next_num_in(), session.next_num_out())).unwrap();
+        let (next_in, next_out) = session.next_numbers();
+        self.0.send(Seen::Logon(next_in, next_out)).unwrap();
     }
 
     fn on_disconnect(&mut self, _: &SessionId, end: &Disconnection<'_>) {

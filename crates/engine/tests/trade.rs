@@ -256,11 +256,11 @@ fn the_journal_says_what_befell_the_session() {
     assert_eq!((venue.next(), client.next()), (Seen::Logon, Seen::Logon));
     trade(&venue, &client, 3);
     let handle = client.engine.session(&client.id).unwrap();
-    assert!(handle.reset_in_session());
+    handle.reset_in_session().unwrap();
     assert_eq!((venue.next(), client.next()), (Seen::Reset, Seen::Reset));
     trade(&venue, &client, 3);
     let (_, next_out) = handle.next_numbers();
-    assert!(handle.set_next_numbers(None, Some(next_out)));
+    handle.set_next_numbers(None, Some(next_out)).unwrap();
     client.engine.stop(20_000);
     venue.engine.stop(20_000);
     let by_hand = format!("numbers set while the engine runs: next_out {next_out}");

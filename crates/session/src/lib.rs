@@ -52,4 +52,4 @@ pub use reset::{Reset, ResetEvent};
 pub use session::{Checks, HeaderChange, Session, check_msg_type};
 pub use state::{Event, State};
 pub use transfix_codec::Message;
-pub use verdict::{Disconnect, Remark, SendError, Verdict};
+pub use verdict::{Disconnect, OperateError, Remark, SendError, Verdict};

@@ -1,4 +1,5 @@
-//! What the driver has to do after a message or a tick, and why a session ends.
+//! What the driver has to do after a message or a tick, why a session ends, and why it does not do
+//! what it is asked.
 
 use std::fmt;
 
@@ -376,3 +377,80 @@ impl From<Misuse> for SendError {
         Self::Misuse(misuse)
     }
 }
+
+/// Why a session does not do what an operator asks of it; nothing has changed then.
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum OperateError {
+    /// The session is not logged on.
+    NotLoggedOn,
+    /// The session has no connection.
+    NotConnected,
+    /// A number is 0, or above [`MSG_SEQ_NUM_MAX`].
+    MsgSeqNum(u64),
+    /// A range ends before it begins.
+    EmptyRange,
+    /// SequenceReset(4) would lead backwards: the new number is not above the next one.
+    NotAbove {
+        /// Our next number.
+        next: u64,
+    },
+    /// FIX 4.0 has no ResetSeqNumFlag(141).
+    NoResetFlag,
+    /// A reset of both numbers waits for its answer.
+    ResetUnderWay,
+    /// The session has failed: its store, or a panic in its application.
+    Failed,
+    /// The engine has been stopped.
+    Closed,
+}
+
+impl OperateError {
+    /// The number of this error, for logs and for other languages. It never changes; the page
+    /// "Codes" of the book lists all.
+    #[must_use]
+    pub const fn as_u16(&self) -> u16 {
+        match self {
+            Self::NotLoggedOn => 1301,
+            Self::NotConnected => 1302,
+            Self::MsgSeqNum(_) => 1303,
+            Self::EmptyRange => 1304,
+            Self::NotAbove { .. } => 1305,
+            Self::NoResetFlag => 1306,
+            Self::ResetUnderWay => 1307,
+            Self::Failed => 1308,
+            Self::Closed => 1309,
+        }
+    }
+}
+
+impl fmt::Display for OperateError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotLoggedOn => f.write_str("not logged on; try again after the logon"),
+            Self::NotConnected => f.write_str("there is no connection"),
+            Self::MsgSeqNum(number) => {
+                write!(f, "{number} is no MsgSeqNum(34); take 1 to {MSG_SEQ_NUM_MAX}")
+            }
+            Self::EmptyRange => f.write_str("the range ends before it begins"),
+            Self::NotAbove { next } => {
+                write!(f, "NewSeqNo(36) is not above {next}, our next number; take a higher one")
+            }
+            Self::NoResetFlag => f.write_str(
+                "FIX 4.0 has no ResetSeqNumFlag(141); set the numbers at both ends instead",
+            ),
+            Self::ResetUnderWay => f.write_str("a reset waits for its answer already"),
+            Self::Failed => f.write_str("the session has failed; see the log and mend the cause"),
+            Self::Closed => f.write_str("the engine has been stopped"),
+        }
+    }
+}
+
+/// The text: what `main` returns is printed so.
+impl fmt::Debug for OperateError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl std::error::Error for OperateError {}

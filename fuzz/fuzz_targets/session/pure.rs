@@ -75,12 +75,12 @@ impl Driver {
             4 => _ = self.session.logout(self.now, "bye", &mut self.out),
             5 => {
                 let (begin, end) = (input.number(), input.number());
-                self.session.request_resend(self.now, begin, end, &mut self.out);
+                let _ = self.session.request_resend(self.now, begin, end, &mut self.out);
             }
             6 => _ = self.session.test_request(self.now, "T", &mut self.out),
             7 => {
                 let next = input.number();
-                self.session.sequence_reset(self.now, next, &mut self.out);
+                let _ = self.session.sequence_reset(self.now, next, &mut self.out);
             }
             8 => self.session.reset_at_next_logon(),
             9 => {

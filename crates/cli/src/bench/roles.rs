@@ -246,7 +246,7 @@ impl Trader {
     }
 
     fn log_on(&mut self, address: &str) -> Result<(), String> {
-        self.handle.log_on();
+        self.handle.log_on().map_err(|error| error.to_string())?;
         self.drive_until(
             |this| this.handle.is_logged_on(),
             |_| format!("no logon at {address}; start the acceptor first"),
@@ -254,7 +254,7 @@ impl Trader {
     }
 
     fn log_out(&mut self) -> Result<(), String> {
-        self.handle.log_out("");
+        self.handle.log_out("").map_err(|error| error.to_string())?;
         self.drive_until(
             |this| this.handle.state() == State::Disconnected,
             |_| "the acceptor did not log out".to_owned(),

@@ -1,7 +1,7 @@
 //! What users write: an [`Application`] per session, and what it may do inside a callback.
 
 use transfix_codec::{Body, Message};
-use transfix_session::{Disconnect, HeaderChange, Now, SendError, Session, SessionId};
+use transfix_session::{ApplVerId, Disconnect, HeaderChange, Now, SendError, SessionId, State};
 
 use crate::api::handle::SessionHandle;
 use crate::api::logon::LogonAttempt;
@@ -144,10 +144,24 @@ impl<'a> SessionRef<'a> {
         &self.access.session.config().id
     }
 
-    /// The session layer: state and numbers.
+    /// Where the session stands.
     #[must_use]
-    pub const fn session(&self) -> &Session {
-        self.access.session
+    pub const fn state(&self) -> State {
+        self.access.session.state()
+    }
+
+    /// The next numbers, as [`SessionHandle::next_numbers`] has them: the one expected from the
+    /// counterparty, and ours.
+    #[must_use]
+    pub const fn next_numbers(&self) -> (u64, u64) {
+        (self.access.session.next_num_in(), self.access.session.next_num_out())
+    }
+
+    /// DefaultApplVerID(1137) in force: agreed in the Logon(A), or of the settings; `None` before
+    /// FIXT.1.1.
+    #[must_use]
+    pub const fn appl_ver_id(&self) -> Option<ApplVerId> {
+        self.access.session.appl_ver_id()
     }
 
     /// The moment at which the bytes now being handled were read.
@@ -169,8 +183,9 @@ impl<'a> SessionRef<'a> {
         self.access.send(msg_type, fill)
     }
 
-    /// Sends an application message with another header than the next in turn: see
-    /// [`HeaderChange`] and [`Session::send_with`].
+    /// Sends an application message with another header than the next in turn. With a
+    /// MsgSeqNum(34) of its own it is no new message: it is not stored, and the next number stays
+    /// as it is. Only for repair, and for tests of a counterparty.
     ///
     /// # Errors
     /// [`SendError`]; nothing was sent then.

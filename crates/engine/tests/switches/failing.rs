@@ -11,8 +11,9 @@ use transfix::store::{
     FileStore, MemoryStore, Numbers, Options, Record, Store, StoreError, Stored,
 };
 use transfix::{
-    Application, BusinessReject, Disconnect, Disconnection, Engine, Message, Offline, SendError,
-    SendMode, Sent, SessionHandle, SessionId, SessionRef, SessionSettings, Settings, Unsent, tag,
+    Application, BusinessReject, Disconnect, Disconnection, Engine, Message, Offline, OperateError,
+    SendError, SendMode, Sent, SessionHandle, SessionId, SessionRef, SessionSettings, Settings,
+    Unsent, tag,
 };
 use transfix_testkit::temp::TempDir;
 
@@ -196,7 +197,7 @@ fn a_failure_under_an_operators_hand_is_seen_at_once() {
     let venue = Venue::start(venue(|_| ()), None, LOST);
     let _wire = logged_on(venue.engine.listening()[0]);
     venue.fail(LOST);
-    assert!(!venue.session.test_request("x"));
+    assert_eq!(venue.session.test_request("x"), Err(OperateError::Failed));
     assert_eq!(venue.next_event(), Event::Ended(Disconnect::StoreFailed));
     assert!(!venue.session.is_logged_on());
 }
@@ -273,7 +274,7 @@ fn what_the_store_never_had_comes_back_although_it_fails() {
     let settings = venue(|s| s.unsent = Unsent::Return);
     let venue = Venue::start(settings, None, SOUND);
     let mut wire = logged_on(venue.engine.listening()[0]);
-    venue.session.hold_sending();
+    venue.session.hold_sending().unwrap();
     assert!(matches!(send(&venue.session, "a"), Ok(Sent::Queued { .. })));
     venue.fail(LOST);
     wire.send("35=1|34=2|112=x");

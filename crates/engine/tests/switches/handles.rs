@@ -5,7 +5,8 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 
 use transfix::{
-    Application, BusinessReject, Message, Misuse, SendError, SendMode, Sent, SessionRef, State, tag,
+    Application, BeginString, BusinessReject, MSG_SEQ_NUM_MAX, Message, Misuse, OperateError,
+    SendError, SendMode, Sent, SessionRef, State, tag,
 };
 
 use crate::{LONG, logged_on, start, venue};
@@ -108,4 +109,32 @@ fn a_body_that_is_encoded_already_is_checked() {
     assert_eq!(handle.send_encoded("A", b"11=A\x01"), Err(SendError::Misuse(Misuse::MsgType)));
     assert!(handle.send_encoded("D", b"11=A\x0195=3\x0196=a\x01b\x01").is_ok());
     assert_eq!(wire.next(), r"35=D|34=2|11=A|95=3|96=a\x01b");
+}
+
+#[test]
+fn an_operator_is_told_why_nothing_was_done() {
+    let (engine, address) = start(vec![venue(|_| ())], || crate::Echo);
+    let handle = engine.sessions().next().unwrap();
+    assert_eq!(handle.test_request("x"), Err(OperateError::NotLoggedOn));
+    assert_eq!(handle.reset_in_session(), Err(OperateError::NotLoggedOn));
+    assert_eq!(handle.disconnect(), Err(OperateError::NotConnected));
+    let mut wire = logged_on(address);
+    assert_eq!(handle.sequence_reset(2), Err(OperateError::NotAbove { next: 2 }));
+    let beyond = MSG_SEQ_NUM_MAX + 1;
+    assert_eq!(handle.sequence_reset(beyond), Err(OperateError::MsgSeqNum(beyond)));
+    assert_eq!(handle.set_next_numbers(Some(9), Some(0)), Err(OperateError::MsgSeqNum(0)));
+    assert_eq!(handle.next_numbers(), (2, 2));
+    assert_eq!(handle.request_resend(0, 0), Err(OperateError::MsgSeqNum(0)));
+    assert_eq!(handle.request_resend(3, 2), Err(OperateError::EmptyRange));
+    assert_eq!(handle.reset_in_session(), Ok(()));
+    assert_eq!(handle.reset_in_session(), Err(OperateError::ResetUnderWay));
+    assert!(wire.next().starts_with("35=A|34=1|"), "the first message after the logon");
+    engine.stop(0);
+    assert_eq!(handle.log_on(), Err(OperateError::Closed));
+    assert_eq!(handle.revive(), Err(OperateError::Closed));
+
+    let old = |settings: &mut transfix::SessionSettings| settings.begin_string = BeginString::Fix40;
+    let (engine, _) = start(vec![venue(old)], || crate::Echo);
+    let handle = engine.sessions().next().unwrap();
+    assert_eq!(handle.reset_at_next_logon(), Err(OperateError::NoResetFlag));
 }

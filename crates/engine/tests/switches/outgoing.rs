@@ -133,7 +133,7 @@ fn sending_is_held_back_and_goes_on() {
     let (engine, address) = start(vec![venue(|_| ())], || Echo);
     let handle = engine.sessions().next().unwrap();
     let mut wire = crate::logged_on(address);
-    handle.hold_sending();
+    handle.hold_sending().unwrap();
     for id in ["a", "b"] {
         assert!(matches!(send(&handle, id), Ok(Sent::Queued { .. })));
     }
@@ -142,12 +142,12 @@ fn sending_is_held_back_and_goes_on() {
     assert_eq!(waiting.len(), 2);
     wire.send("35=D|34=2|11=echo");
     assert_eq!(wire.next(), "35=D|34=2|11=echo", "out of turn");
-    handle.release_sending();
+    handle.release_sending().unwrap();
     assert_eq!((wire.next(), wire.next()), ("35=D|34=3|11=a".into(), "35=D|34=4|11=b".into()));
-    handle.hold_sending();
+    handle.hold_sending().unwrap();
     send(&handle, "c").unwrap();
-    assert_eq!((handle.clear_queued(), handle.queued().len()), (1, 0));
-    handle.release_sending();
+    assert_eq!((handle.clear_queued(), handle.queued().len()), (Ok(1), 0));
+    handle.release_sending().unwrap();
     send(&handle, "d").unwrap();
     assert_eq!(wire.next(), "35=D|34=5|11=d");
 }

@@ -131,7 +131,7 @@ fn what_a_lost_connection_leaves_unsent_waits_too() {
     let dir = TempDir::new();
     let process = Process::start(queueing(dir.path()));
     let wire = log_on(process.address(), 1, &[]);
-    process.session().hold_sending();
+    process.session().hold_sending().unwrap();
     process.send("a").unwrap();
     drop(wire);
     process.wait_for_the_end();
@@ -152,7 +152,7 @@ fn a_queue_that_is_cleared_or_given_back_is_so_for_good() {
         let process = Process::start(settings());
         process.send("a").unwrap();
         if unsent == Unsent::Keep {
-            assert_eq!(process.session().clear_queued(), 1);
+            assert_eq!(process.session().clear_queued(), Ok(1));
         }
         let back = process.stop();
         match unsent {
@@ -180,7 +180,7 @@ fn all_that_waits_counts_to_the_limit() {
     process.stop();
     let process = Process::start(settings());
     assert_eq!(accepted(&process), 0);
-    process.session().clear_queued();
+    process.session().clear_queued().unwrap();
     assert_eq!(accepted(&process), 6);
 }
 
