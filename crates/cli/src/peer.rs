@@ -12,7 +12,7 @@ use transfix::codec::{CheckSumPolicy, FieldIndex};
 use transfix::{
     Application, BeginString, Body, BusinessReject, Decimal, Direction, Disconnection, Durability,
     Engine, Message, Mode, Offline, Role, SendError, Sent, SessionHandle, SessionId, SessionRef,
-    SessionSettings, Settings, check_msg_type, tag,
+    SessionSettings, Settings, msg_type, tag,
 };
 
 /// A counterparty for tests; see bench/peers/README.md.
@@ -85,12 +85,12 @@ impl Application for Peer {
     ) -> Result<(), BusinessReject> {
         emit_message("app", message.bytes());
         self.answers = self.answer_changes.try_iter().last().unwrap_or(self.answers);
-        if message.msg_type() == b"D" && self.answers {
+        if message.msg_type() == msg_type::NEW_ORDER_SINGLE && self.answers {
             let (now, begin_string) = (session.now().utc, self.begin_string);
             let order = crate::venue::book::Order::reported(message, self.ids.next())?;
             let exec_id = self.ids.next();
             let report = (&order, crate::venue::book::Event::New, &*exec_id);
-            let sent = session.send("8", |body| {
+            let sent = session.send(msg_type::EXECUTION_REPORT, |body| {
                 crate::venue::execution_report(body, begin_string, now, report);
             });
             sent?;
@@ -121,7 +121,7 @@ impl Application for Peer {
         }
         if let Ok(message) = Message::parse(frame, &mut self.index, CheckSumPolicy::Ignore) {
             // Also what is sent again: it may have got its number when the connection was gone.
-            if check_msg_type(message.msg_type()).is_ok() {
+            if message.msg_type().is_application() {
                 emit_message("sent", frame);
             }
         }
@@ -267,7 +267,10 @@ impl Commander {
             let id = format!("{}{}", self.prefix, self.orders);
             let begin_string = self.begin_string;
             loop {
-                match self.handle.send("D", |body| order(body, begin_string, &id)) {
+                match self
+                    .handle
+                    .send(msg_type::NEW_ORDER_SINGLE, |body| order(body, begin_string, &id))
+                {
                     Ok(Sent::Stored(seq)) => self.show_stored(seq),
                     Ok(_) => {}
                     // A Logon(A) is under way, or bytes wait: its end is an event.

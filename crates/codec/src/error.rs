@@ -6,7 +6,7 @@
 
 use core::fmt;
 
-use crate::Tag;
+use crate::{MsgType, Tag};
 
 /// The bytes are not a FIX message: nothing is sent for them and no MsgSeqNum(34) is consumed.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -88,16 +88,16 @@ impl Reject {
     /// The words of Text(58): reason, tag as RefTagID(371) has it, and which message is meant.
     ///
     /// ```
-    /// use transfix_codec::{Reject, RejectReason, Tag};
+    /// use transfix_codec::{Reject, RejectReason, Tag, msg_type};
     ///
     /// let reject = Reject::new(RejectReason::RequiredTagMissing, Tag(44));
-    /// let text = reject.explained(Some(44), b"D", Some(7)).to_string();
+    /// let text = reject.explained(Some(44), msg_type::NEW_ORDER_SINGLE, Some(7)).to_string();
     /// assert_eq!(text, "Required tag missing, tag 44 [MsgSeqNum 7, MsgType D]");
     /// ```
     pub fn explained(
         self,
         tag: Option<i64>,
-        msg_type: &[u8],
+        msg_type: MsgType<'_>,
         seq: Option<u64>,
     ) -> impl fmt::Display + use<'_> {
         fmt::from_fn(move |f| {
@@ -109,7 +109,7 @@ impl Reject {
             if let Some(seq) = seq {
                 write!(f, "MsgSeqNum {seq}, ")?;
             }
-            write!(f, "MsgType {}]", msg_type.escape_ascii())
+            write!(f, "MsgType {}]", msg_type.as_bytes().escape_ascii())
         })
     }
 }

@@ -29,8 +29,7 @@ impl Application for Passage {
         session: &mut SessionRef<'_>,
     ) -> Result<(), BusinessReject> {
         let other = session.other(&self.to).ok_or_else(BusinessReject::not_available)?;
-        let msg_type = message.text(tag::MSG_TYPE)?;
-        let sent = other.send(msg_type, |body| {
+        let sent = other.send(message.msg_type(), |body| {
             for (n, field) in message.fields().enumerate() {
                 // The other session has a header and a trailer of its own.
                 if !tag::is_session_owned(field.tag) {

@@ -5,7 +5,7 @@
 //! ```
 //! use transfix::{
 //!     Application, BeginString, BusinessReject, Durability, Engine, Message, Role, SessionId,
-//!     SessionRef, SessionSettings, Settings, tag,
+//!     SessionRef, SessionSettings, Settings, msg_type, tag,
 //! };
 //!
 //! struct Echo;
@@ -17,7 +17,7 @@
 //!         session: &mut SessionRef<'_>,
 //!     ) -> Result<(), BusinessReject> {
 //!         let id = message.text(tag::CL_ORD_ID)?.to_owned();
-//!         let _ = session.send("B", |news| _ = news.str(tag::TEXT, &id));
+//!         let _ = session.send(msg_type::NEWS, |news| _ = news.str(tag::TEXT, &id));
 //!         Ok(())
 //!     }
 //! }
@@ -104,14 +104,13 @@ pub use transfix_codec::fixlatest;
 #[cfg(feature = "fixt11")]
 pub use transfix_codec::fixt11;
 pub use transfix_codec::{
-    Body, Decimal, Field, Message, Misuse, Precision, Reject, RejectReason, Tag, Template,
-    Timestamp, tag,
+    Body, Decimal, Field, Message, Misuse, MsgType, Precision, Reject, RejectReason, Tag, Template,
+    Timestamp, msg_type, tag,
 };
 pub use transfix_dictionary as dictionary;
 pub use transfix_session::{
     ApplVerId, BeginString, Disconnect, HeaderChange, LogonConfig, MSG_SEQ_NUM_MAX, Now,
     NumbersConfig, OperateError, Remark, ResendConfig, ResetPolicy, Role, Secret, SendError,
     SessionId, State, SubIds, Throttle, ThrottleAction, TimingConfig, TooLow, TooLowAtLogon,
-    check_msg_type,
 };
 pub use transfix_store as store;

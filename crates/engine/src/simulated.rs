@@ -152,11 +152,11 @@ impl SimulatedSession {
     pub fn send(
         &mut self,
         now: Now,
-        msg_type: &str,
+        msg_type: impl AsRef<[u8]>,
         fill: impl FnOnce(&mut Body<'_>),
     ) -> Result<Sent, SendError> {
         let (mut link, queue) = (self.link(), &self.shared.queue);
-        let sent = link.send_or_queue(now, queue, msg_type.as_bytes(), fill);
+        let sent = link.send_or_queue(now, queue, msg_type.as_ref(), fill);
         drop(link);
         self.turns(now);
         sent

@@ -34,7 +34,7 @@ impl Application for Recorder {
         message: &Message<'_>,
         session: &mut SessionRef<'_>,
     ) -> Result<(), BusinessReject> {
-        let kind = String::from_utf8_lossy(message.msg_type()).into_owned();
+        let kind = message.msg_type().to_string();
         let id = message.text(tag::CL_ORD_ID)?.to_owned();
         if self.answers {
             session.send("8", |report| _ = report.str(tag::CL_ORD_ID, &id)).unwrap();

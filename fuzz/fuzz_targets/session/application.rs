@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use transfix::codec::raw;
 use transfix::{
     Application, Body, BusinessReject, Direction, Disconnection, HeaderChange, LogonAttempt,
-    LogonRefusal, Message, Rejected, Resend, SendError, SessionId, SessionRef, Timestamp, Undone,
+    LogonRefusal, Message, MsgType, Rejected, Resend, SendError, SessionId, SessionRef, Timestamp, Undone,
     tag,
 };
 
@@ -35,7 +35,7 @@ impl Whimsical {
                 };
                 let _ = session.send_with("8", change, |_| ());
             }
-            5 => _ = session.send(&String::from_utf8_lossy(text), |_| ()),
+            5 => _ = session.send(text, |_| ()),
             6 => _ = session.other(&id).map(|own| own.send("B", |_| ())),
             7 => {
                 (0..40).for_each(|_| _ = session.send("B", |news| _ = news.str(tag::TEXT, "news")))
@@ -108,7 +108,7 @@ impl Application for Whimsical {
 
     fn on_undone(&mut self, _: &SessionId, _: &Undone) {}
 
-    fn on_unsent(&mut self, _: &SessionId, _: &[u8], _: &[u8], _: SendError) {}
+    fn on_unsent(&mut self, _: &SessionId, _: MsgType<'_>, _: &[u8], _: SendError) {}
 
     fn on_disconnect(&mut self, _: &SessionId, end: &Disconnection<'_>) {
         assert!(!end.to_string().contains(char::is_control));

@@ -187,7 +187,7 @@ impl Driver {
         };
         match verdict {
             Verdict::Deliver => {
-                let administrative = matches!(message.msg_type(), [b'0'..=b'5' | b'A']);
+                let administrative = matches!(message.msg_type().as_bytes(), [b'0'..=b'5' | b'A']);
                 assert!(!administrative, "an administrative message is nobody's to read");
             }
             Verdict::Resend { begin, end } | Verdict::LoggedOnThenResend { begin, end } => {

@@ -1,6 +1,6 @@
 //! What users write: an [`Application`] per session, and what it may do inside a callback.
 
-use transfix_codec::{Body, Message};
+use transfix_codec::{Body, Message, MsgType};
 use transfix_session::{ApplVerId, Disconnect, HeaderChange, Now, SendError, SessionId, State};
 
 use crate::api::handle::SessionHandle;
@@ -83,7 +83,7 @@ pub trait Application: Send {
 
     /// A message that was handed over cannot be sent, or is given back at the end of a connection
     /// (`unsent = "return"`): `body` holds its fields.
-    fn on_unsent(&mut self, id: &SessionId, msg_type: &[u8], body: &[u8], why: SendError) {
+    fn on_unsent(&mut self, id: &SessionId, msg_type: MsgType<'_>, body: &[u8], why: SendError) {
         let _ = (id, msg_type, body, why);
     }
 
@@ -177,7 +177,7 @@ impl<'a> SessionRef<'a> {
     /// [`SendError`]; nothing was sent then, and no number used.
     pub fn send(
         &mut self,
-        msg_type: &str,
+        msg_type: impl AsRef<[u8]>,
         fill: impl FnOnce(&mut Body<'_>),
     ) -> Result<u64, SendError> {
         self.access.send(msg_type, fill)
@@ -191,7 +191,7 @@ impl<'a> SessionRef<'a> {
     /// [`SendError`]; nothing was sent then.
     pub fn send_with(
         &mut self,
-        msg_type: &str,
+        msg_type: impl AsRef<[u8]>,
         change: HeaderChange,
         fill: impl FnOnce(&mut Body<'_>),
     ) -> Result<u64, SendError> {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use transfix_codec::{Body, Message};
+use transfix_codec::{Body, Message, MsgType};
 use transfix_session::{BeginString, SendError, SessionId};
 
 use crate::api::application::{Application, SessionRef};
@@ -76,7 +76,7 @@ impl Callbacks for Owner {
         self.application.on_undone(id, undone);
     }
 
-    fn on_unsent(&mut self, id: &SessionId, msg_type: &[u8], body: &[u8], why: SendError) {
+    fn on_unsent(&mut self, id: &SessionId, msg_type: MsgType<'_>, body: &[u8], why: SendError) {
         self.application.on_unsent(id, msg_type, body, why);
     }
 
@@ -107,7 +107,7 @@ impl Callbacks for Owner {
     fn pass_on(
         &self,
         (begin_string, target_comp_id): (BeginString, &str),
-        msg_type: &str,
+        msg_type: MsgType<'_>,
         fill: &mut dyn FnMut(&mut Body<'_>),
     ) -> Option<Result<(), SendError>> {
         let handle = SessionHandle::of(self.sessions.with(begin_string, target_comp_id)?);

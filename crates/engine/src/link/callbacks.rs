@@ -1,6 +1,6 @@
 //! What a link asks of the owner of its session, which is an application behind the public face.
 
-use transfix_codec::{Body, Message};
+use transfix_codec::{Body, Message, MsgType};
 use transfix_session::{
     BeginString, Disconnect, HeaderChange, Now, Outbox, SendError, Session, SessionId,
 };
@@ -23,7 +23,7 @@ pub(crate) trait Callbacks: Send {
     fn on_reset(&mut self, access: Access<'_>);
     fn on_reject(&mut self, rejected: &Rejected<'_>, access: Access<'_>);
     fn on_undone(&mut self, id: &SessionId, undone: &Undone);
-    fn on_unsent(&mut self, id: &SessionId, msg_type: &[u8], body: &[u8], why: SendError);
+    fn on_unsent(&mut self, id: &SessionId, msg_type: MsgType<'_>, body: &[u8], why: SendError);
     fn on_disconnect(&mut self, id: &SessionId, end: &Disconnection<'_>);
     fn on_resend(&mut self, message: &Message<'_>, id: &SessionId) -> Resend;
     fn on_resend_loop(&mut self, times: u32, access: Access<'_>);
@@ -36,7 +36,7 @@ pub(crate) trait Callbacks: Send {
     fn pass_on(
         &self,
         to: (BeginString, &str),
-        msg_type: &str,
+        msg_type: MsgType<'_>,
         fill: &mut dyn FnMut(&mut Body<'_>),
     ) -> Option<Result<(), SendError>>;
 }
@@ -64,23 +64,23 @@ impl Access<'_> {
 
     pub(crate) fn send(
         &mut self,
-        msg_type: &str,
+        msg_type: impl AsRef<[u8]>,
         fill: impl FnOnce(&mut Body<'_>),
     ) -> Result<u64, SendError> {
         let queued_bytes = self.out.bytes().len();
         if queued_bytes > self.queued_bytes_max {
             return Err(SendError::WouldBlock { queued_bytes });
         }
-        self.session.send(self.now, msg_type.as_bytes(), self.out, fill)
+        self.session.send(self.now, msg_type, self.out, fill)
     }
 
     pub(crate) fn send_with(
         &mut self,
-        msg_type: &str,
+        msg_type: impl AsRef<[u8]>,
         change: HeaderChange,
         fill: impl FnOnce(&mut Body<'_>),
     ) -> Result<u64, SendError> {
-        self.session.send_with(self.now, msg_type.as_bytes(), change, self.out, fill)
+        self.session.send_with(self.now, msg_type, change, self.out, fill)
     }
 
     pub(crate) fn logout(&mut self, text: &str) {

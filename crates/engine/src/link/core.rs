@@ -14,7 +14,6 @@ use transfix_codec::frame::{self, SearchBudget};
 use transfix_codec::{CheckSumPolicy, FieldIndex, Garbled, Limits, Message, Tag};
 use transfix_session::{
     Config, Disconnect, Now, Offer, Outbox, Remark, Role, Session, SessionId, State, Verdict,
-    check_msg_type,
 };
 use transfix_store::Store;
 
@@ -285,7 +284,7 @@ impl Core {
         message: &Message<'_>,
         verdict: Verdict,
     ) -> Result<(), Down> {
-        if matches!(message.msg_type(), b"3" | b"5" | b"j") {
+        if matches!(message.msg_type().as_bytes(), b"3" | b"5" | b"j") {
             self.heed(now, message, verdict);
         }
         match verdict {
@@ -295,7 +294,7 @@ impl Core {
             Verdict::Throttled => self.deliver(now, message, Handling::Reject)?,
             Verdict::Held => {}
             // Not the application's: duplicates and rejected messages end here.
-            Verdict::Handled if check_msg_type(message.msg_type()).is_ok() => {}
+            Verdict::Handled if message.msg_type().is_application() => {}
             Verdict::Handled => self.with_application(now, |app, s| app.on_admin(message, s)),
             Verdict::LoggedOn => self.logged_on(now, message)?,
             Verdict::Reset => self.reset(now, message)?,

@@ -172,11 +172,11 @@ impl Rig {
     pub fn send(
         &self,
         now: Now,
-        msg_type: &[u8],
+        msg_type: impl AsRef<[u8]>,
         fill: impl FnOnce(&mut Body<'_>),
     ) -> Result<Sent, SendError> {
         let (mut link, queue) = (self.link(), &self.slot.shared.queue);
-        link.send_or_queue(now, queue, msg_type, fill)
+        link.send_or_queue(now, queue, msg_type.as_ref(), fill)
     }
 
     /// The bodies of the messages that wait in the queue, oldest first.

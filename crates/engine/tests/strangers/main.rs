@@ -15,7 +15,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use transfix::codec::shown::is_hidden;
 use transfix::{
     Application, BeginString, BusinessReject, Durability, Engine, EngineSettings, LogSettings,
-    LogonAttempt, LogonRefusal, Message, Offline, Role, SendError, SessionId, SessionRef,
+    LogonAttempt, LogonRefusal, Message, MsgType, Offline, Role, SendError, SessionId, SessionRef,
     SessionSettings, Settings, ThreadLost, Unsent, tag,
 };
 use transfix_testkit::temp::TempDir;
@@ -54,7 +54,7 @@ impl Application for Returned {
         Ok(())
     }
 
-    fn on_unsent(&mut self, _: &SessionId, _: &[u8], _: &[u8], _: SendError) {
+    fn on_unsent(&mut self, _: &SessionId, _: MsgType<'_>, _: &[u8], _: SendError) {
         self.0.send(()).unwrap();
     }
 }

@@ -11,9 +11,9 @@ use transfix::store::{
     FileStore, MemoryStore, Numbers, Options, Record, Store, StoreError, Stored,
 };
 use transfix::{
-    Application, BusinessReject, Disconnect, Disconnection, Engine, Message, Offline, OperateError,
-    SendError, SendMode, Sent, SessionHandle, SessionId, SessionRef, SessionSettings, Settings,
-    Unsent, tag,
+    Application, BusinessReject, Disconnect, Disconnection, Engine, Message, MsgType, Offline,
+    OperateError, SendError, SendMode, Sent, SessionHandle, SessionId, SessionRef, SessionSettings,
+    Settings, Unsent, tag,
 };
 use transfix_testkit::temp::TempDir;
 
@@ -96,7 +96,7 @@ impl Application for Told {
         Ok(())
     }
 
-    fn on_unsent(&mut self, _: &SessionId, _: &[u8], body: &[u8], why: SendError) {
+    fn on_unsent(&mut self, _: &SessionId, _: MsgType<'_>, body: &[u8], why: SendError) {
         let body = body.escape_ascii().to_string();
         self.events.send(Event::Unsent(body, why)).unwrap();
     }

@@ -3,8 +3,8 @@
 use std::sync::mpsc::{Sender, channel};
 
 use transfix::{
-    Application, BeginString, BusinessReject, Disconnection, Message, Offline, Resend, SendError,
-    Sent, SessionHandle, SessionId, SessionRef, Unsent, tag,
+    Application, BeginString, BusinessReject, Disconnection, Message, MsgType, Offline, Resend,
+    SendError, Sent, SessionHandle, SessionId, SessionRef, Unsent, tag,
 };
 
 use crate::wire::Wire;
@@ -88,8 +88,8 @@ impl Application for Returned {
         Ok(())
     }
 
-    fn on_unsent(&mut self, _: &SessionId, msg_type: &[u8], body: &[u8], why: SendError) {
-        let line = format!("{}|{}", msg_type.escape_ascii(), body.escape_ascii());
+    fn on_unsent(&mut self, _: &SessionId, msg_type: MsgType<'_>, body: &[u8], why: SendError) {
+        let line = format!("{msg_type}|{}", body.escape_ascii());
         self.0.send((line, why)).unwrap();
     }
 }

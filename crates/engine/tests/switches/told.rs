@@ -52,7 +52,7 @@ impl Application for Told {
 
     fn on_reject(&mut self, rejected: &Rejected<'_>, _: &mut SessionRef<'_>) {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let (msg_type, why) = (text(rejected.msg_type), text(rejected.text));
+        let (msg_type, why) = (rejected.msg_type.to_string(), text(rejected.text));
         self.0.send(Event::Rejected(rejected.by, rejected.seq, msg_type, why)).unwrap();
     }
 

@@ -3,7 +3,7 @@
 //! Invariant: the journal does not count a message that waits for the application: after a crash or
 //! a disconnection it is asked for again.
 
-use transfix_codec::{Body, CheckSumPolicy, Message, Tag, tag};
+use transfix_codec::{Body, CheckSumPolicy, Message, MsgType, Tag, tag};
 use transfix_session::{BeginString, Disconnect, Now, Verdict};
 
 use super::Core;
@@ -176,7 +176,7 @@ impl Core {
         let stored;
         if rejected.msg_type.is_empty() {
             stored = self.journal.sent_msg_type(rejected.seq);
-            rejected.msg_type = &stored;
+            rejected.msg_type = MsgType::of(&stored);
         }
         self.events.rejected(now, &rejected);
         self.with_application(now, |app, session| app.on_reject(&rejected, session));
@@ -186,7 +186,7 @@ impl Core {
     /// on behalf of its sender.
     fn route(&mut self, now: Now, message: &Message<'_>, to: &[u8]) {
         let version = self.id().begin_string;
-        let msg_type = message.text(tag::MSG_TYPE).unwrap_or_default();
+        let msg_type = message.msg_type();
         let mut fill = |body: &mut Body<'_>| fill_routed(body, message);
         let to = std::str::from_utf8(to).ok();
         let application = self.delivery.application();

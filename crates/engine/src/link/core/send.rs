@@ -1,7 +1,7 @@
 //! Messages of the application on their way out: sent, stored for later, kept in the queue, or
 //! given back.
 
-use transfix_codec::Body;
+use transfix_codec::{Body, MsgType};
 use transfix_session::{Now, SendError};
 use transfix_store::StoreError;
 
@@ -187,7 +187,7 @@ impl Core {
         for (left, why) in messages {
             self.events.given_back(now, why);
             let (id, application) = (&self.session.config().id, self.delivery.application());
-            application.on_unsent(id, &left.msg_type, &left.body, why);
+            application.on_unsent(id, MsgType::of(&left.msg_type), &left.body, why);
         }
     }
 
