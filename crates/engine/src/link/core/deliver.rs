@@ -139,6 +139,9 @@ impl Core {
     }
 
     fn reject(&mut self, now: Now, message: &Message<'_>, reject: &BusinessReject) {
+        if let Some(error) = reject.cause {
+            self.events.not_answered(now, message.msg_seq_num().unwrap_or(0), error);
+        }
         let why = (reject.reason, reject.text.as_ref());
         self.session.business_reject(now, message, why, &mut self.out);
     }
