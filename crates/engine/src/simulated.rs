@@ -4,6 +4,10 @@
 //! All of a link is real: framing, session, store, application, replay. What is missing is the way
 //! to connect: whoever drives the session says when it has a connection.
 //!
+//! [`session`] and [`transport`] are the crates below, for those who drive a session or a stream by
+//! hand. They are no part of what stays the same from version to version, nor are [`rig`] and
+//! [`probe`].
+//!
 //! ```
 //! use transfix::simulated::Simulation;
 //! use transfix::{
@@ -35,6 +39,9 @@
 
 pub mod probe;
 pub mod rig;
+
+pub use transfix_session as session;
+pub use transfix_transport as transport;
 
 use std::sync::{Arc, MutexGuard};
 
