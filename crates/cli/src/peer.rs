@@ -104,7 +104,7 @@ impl Application for Peer {
         let _ = self.events.send(());
     }
 
-    fn on_disconnect(&mut self, _: &SessionId, _: &Disconnection<'_>) {
+    fn on_disconnect(&mut self, _: &Disconnection<'_>, _: &mut SessionRef<'_>) {
         if std::mem::take(&mut self.logged_on) {
             emit(serde_json::json!({ "event": "logout" }));
         }
@@ -115,7 +115,7 @@ impl Application for Peer {
         true
     }
 
-    fn on_wire(&mut self, direction: Direction, frame: &[u8]) {
+    fn on_wire(&mut self, direction: Direction, frame: &[u8], _: &mut SessionRef<'_>) {
         if direction == Direction::Inbound {
             return emit_message("in", frame);
         }

@@ -60,8 +60,8 @@ impl Application for Venue {
         println!("{} is logged on", session.id());
     }
 
-    fn on_disconnect(&mut self, id: &SessionId, end: &Disconnection<'_>) {
-        println!("{id}: {end}; {} orders so far", self.orders);
+    fn on_disconnect(&mut self, end: &Disconnection<'_>, session: &mut SessionRef<'_>) {
+        println!("{}: {end}; {} orders so far", session.id(), self.orders);
     }
 }
 

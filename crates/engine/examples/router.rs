@@ -48,8 +48,8 @@ impl Application for Passage {
         println!("{} is logged on", session.id());
     }
 
-    fn on_disconnect(&mut self, id: &SessionId, end: &Disconnection<'_>) {
-        println!("{id}: {end}");
+    fn on_disconnect(&mut self, end: &Disconnection<'_>, session: &mut SessionRef<'_>) {
+        println!("{}: {end}", session.id());
     }
 }
 

@@ -70,7 +70,7 @@ pub use engine::Engine;
 pub use error::EngineError;
 pub use link::answers::{BusinessReject, Direction, LogonRefusal, Resend};
 pub use link::sent::Sent;
-pub use link::told::{Disconnection, Rejected, RejectedBy, Undone};
+pub use link::told::{Disconnection, Rejected, RejectedBy, Undone, Unsendable};
 pub use observe::counters::Counters;
 pub use observe::mask::{Mask, masked};
 pub use settings::dictionary_source::DictionarySource;

@@ -42,7 +42,7 @@ impl Application for Recorder {
         self.0.send(Seen::Logon(next_in, next_out)).unwrap();
     }
 
-    fn on_disconnect(&mut self, _: &SessionId, end: &Disconnection<'_>) {
+    fn on_disconnect(&mut self, end: &Disconnection<'_>, _: &mut SessionRef<'_>) {
         let _ = self.0.send(Seen::Disconnect(end.reason));
     }
 
@@ -50,7 +50,7 @@ impl Application for Recorder {
         true
     }
 
-    fn on_wire(&mut self, direction: Direction, frame: &[u8]) {
+    fn on_wire(&mut self, direction: Direction, frame: &[u8], _: &mut SessionRef<'_>) {
         let text = String::from_utf8_lossy(frame).replace('\u{1}', "|");
         if direction == Direction::Inbound && text.contains("|35=j|") {
             self.0.send(Seen::Frame(text)).unwrap();

@@ -51,7 +51,7 @@ impl Application for Recorder {
         self.seen.send(Seen::Reset).unwrap();
     }
 
-    fn on_disconnect(&mut self, _: &SessionId, end: &Disconnection<'_>) {
+    fn on_disconnect(&mut self, end: &Disconnection<'_>, _: &mut SessionRef<'_>) {
         self.seen.send(Seen::Disconnect(end.reason)).unwrap();
     }
 }

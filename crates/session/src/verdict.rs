@@ -312,6 +312,8 @@ pub enum SendError {
     Failed,
     /// The engine has been stopped.
     Closed,
+    /// The callback only tells or asks something: nothing is sent from it.
+    NotHere,
 }
 
 impl SendError {
@@ -328,6 +330,7 @@ impl SendError {
             Self::Misuse(misuse) => misuse.as_u16(),
             Self::Failed => 206,
             Self::Closed => 207,
+            Self::NotHere => 208,
         }
     }
 }
@@ -352,6 +355,7 @@ impl fmt::Display for SendError {
                  when its store is sound, unless after_panic = \"end\"",
             ),
             Self::Closed => f.write_str("the engine has been stopped"),
+            Self::NotHere => f.write_str("this callback sends nothing; send from another one"),
         }
     }
 }

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use transfix::clock::{monotonic_ns, process_cpu_ns};
 use transfix::{
     Application, BusinessReject, Disconnection, Engine, LogSettings, Message, Mode, Role,
-    SessionHandle, SessionId, SessionRef, SessionSettings, Settings, State, pin_to_cpu,
+    SessionHandle, SessionRef, SessionSettings, Settings, State, pin_to_cpu,
 };
 
 use super::floor::{self, Wait};
@@ -134,7 +134,7 @@ impl Application for UntilEnd {
         let _ = self.changes.send(());
     }
 
-    fn on_disconnect(&mut self, _: &SessionId, _: &Disconnection<'_>) {
+    fn on_disconnect(&mut self, _: &Disconnection<'_>, _: &mut SessionRef<'_>) {
         let _ = self.changes.send(());
     }
 }

@@ -18,7 +18,7 @@ use transfix_session::{
 use transfix_store::Store;
 
 use crate::link::answers::Direction;
-use crate::link::callbacks::Callbacks;
+use crate::link::callbacks::{Access, Callbacks};
 use crate::link::delivery::{Delivery, Handling};
 use crate::link::down::Down;
 use crate::link::events::Events;
@@ -241,7 +241,8 @@ impl Core {
     ) -> Result<(), Down> {
         self.published.received(now.utc);
         if self.delivery.wants_wire() {
-            self.delivery.show(Direction::Inbound, message.bytes());
+            let access = Access::look(&mut self.session, now);
+            self.delivery.show(Direction::Inbound, message.bytes(), access);
         }
         self.note_remarks(now);
         self.act_on_one(now, message, verdict)?;
@@ -439,6 +440,7 @@ impl Core {
         let text = self.logout_text.take();
         let end = Disconnection::new(reason, text.as_deref());
         self.events.ended(now, &end);
-        self.delivery.application().on_disconnect(&self.session.config().id, &end);
+        let access = Access::look(&mut self.session, now);
+        self.delivery.application().on_disconnect(&end, access);
     }
 }

@@ -5,7 +5,7 @@ use std::fmt;
 
 use transfix_codec::shown::Shown;
 use transfix_codec::{Message, MsgType, Tag, tag};
-use transfix_session::Disconnect;
+use transfix_session::{Disconnect, SendError};
 
 /// How a connection has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,6 +108,26 @@ impl fmt::Display for Rejected<'_> {
             write!(f, ": {}", Shown::new(self.text))?;
         }
         Ok(())
+    }
+}
+
+/// A message of ours that was handed over, and is not sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Unsendable<'a> {
+    /// MsgType(35).
+    pub msg_type: MsgType<'a>,
+    /// Its encoded fields behind the header, as [`SessionHandle::send_encoded`] takes them.
+    ///
+    /// [`SessionHandle::send_encoded`]: crate::SessionHandle::send_encoded
+    pub body: &'a [u8],
+    /// Why it is not sent.
+    pub why: SendError,
+}
+
+impl<'a> Unsendable<'a> {
+    pub(crate) const fn new(msg_type: &'a [u8], body: &'a [u8], why: SendError) -> Self {
+        Self { msg_type: MsgType::of(msg_type), body, why }
     }
 }
 

@@ -33,7 +33,7 @@ impl Application for Venue {
         Ok(())
     }
 
-    fn on_disconnect(&mut self, _: &SessionId, _: &Disconnection<'_>) {
+    fn on_disconnect(&mut self, _: &Disconnection<'_>, _: &mut SessionRef<'_>) {
         let _ = self.0.send(());
     }
 }

@@ -11,9 +11,9 @@ use transfix::store::{
     FileStore, MemoryStore, Numbers, Options, Record, Store, StoreError, Stored,
 };
 use transfix::{
-    Application, BusinessReject, Disconnect, Disconnection, Engine, Message, MsgType, Offline,
-    OperateError, SendError, SendMode, Sent, SessionHandle, SessionId, SessionRef, SessionSettings,
-    Settings, Unsent, tag,
+    Application, BusinessReject, Disconnect, Disconnection, Engine, Message, Offline, OperateError,
+    SendError, SendMode, Sent, SessionHandle, SessionRef, SessionSettings, Settings, Unsendable,
+    Unsent, tag,
 };
 use transfix_testkit::temp::TempDir;
 
@@ -96,12 +96,12 @@ impl Application for Told {
         Ok(())
     }
 
-    fn on_unsent(&mut self, _: &SessionId, _: MsgType<'_>, body: &[u8], why: SendError) {
-        let body = body.escape_ascii().to_string();
-        self.events.send(Event::Unsent(body, why)).unwrap();
+    fn on_unsent(&mut self, unsent: &Unsendable<'_>, _: &mut SessionRef<'_>) {
+        let body = unsent.body.escape_ascii().to_string();
+        self.events.send(Event::Unsent(body, unsent.why)).unwrap();
     }
 
-    fn on_disconnect(&mut self, _: &SessionId, end: &Disconnection<'_>) {
+    fn on_disconnect(&mut self, end: &Disconnection<'_>, _: &mut SessionRef<'_>) {
         if let Some(own) = self.own.get() {
             self.fails.store(self.how, Ordering::SeqCst);
             for id in ["a", "b", "c"] {

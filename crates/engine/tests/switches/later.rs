@@ -35,7 +35,7 @@ impl Application for Asks {
         Ok(())
     }
 
-    fn on_disconnect(&mut self, _: &SessionId, end: &Disconnection<'_>) {
+    fn on_disconnect(&mut self, end: &Disconnection<'_>, _: &mut SessionRef<'_>) {
         let _ = self.ended.send(end.reason);
     }
 }

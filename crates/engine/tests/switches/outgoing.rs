@@ -3,8 +3,8 @@
 use std::sync::mpsc::{Sender, channel};
 
 use transfix::{
-    Application, BeginString, BusinessReject, Disconnection, Message, MsgType, Offline, Resend,
-    SendError, Sent, SessionHandle, SessionId, SessionRef, Unsent, tag,
+    Application, BeginString, BusinessReject, Disconnection, Message, Offline, Resend, SendError,
+    Sent, SessionHandle, SessionRef, Unsendable, Unsent, tag,
 };
 
 use crate::wire::Wire;
@@ -88,9 +88,9 @@ impl Application for Returned {
         Ok(())
     }
 
-    fn on_unsent(&mut self, _: &SessionId, msg_type: MsgType<'_>, body: &[u8], why: SendError) {
-        let line = format!("{msg_type}|{}", body.escape_ascii());
-        self.0.send((line, why)).unwrap();
+    fn on_unsent(&mut self, unsent: &Unsendable<'_>, _: &mut SessionRef<'_>) {
+        let line = format!("{}|{}", unsent.msg_type, unsent.body.escape_ascii());
+        self.0.send((line, unsent.why)).unwrap();
     }
 }
 
@@ -164,7 +164,7 @@ impl Application for Stale {
         Ok(())
     }
 
-    fn on_resend(&mut self, message: &Message<'_>, _: &SessionId) -> Resend {
+    fn on_resend(&mut self, message: &Message<'_>, _: &mut SessionRef<'_>) -> Resend {
         if message.raw(tag::CL_ORD_ID) == Some(b"stale") { Resend::Skip } else { Resend::Send }
     }
 }
@@ -210,7 +210,7 @@ impl Application for Patient {
     fn on_resend_loop(&mut self, times: u32, session: &mut SessionRef<'_>) {
         self.0.send(times).unwrap();
         if times == 3 {
-            session.disconnect();
+            session.disconnect().unwrap();
         }
     }
 }
@@ -260,7 +260,7 @@ impl Application for FromWithin {
         self.1 = self.0.try_recv().ok().or(self.1.take());
     }
 
-    fn on_disconnect(&mut self, _: &SessionId, _: &Disconnection<'_>) {
+    fn on_disconnect(&mut self, _: &Disconnection<'_>, _: &mut SessionRef<'_>) {
         if let Some(handle) = &self.1 {
             assert!(matches!(send(handle, "within"), Ok(Sent::Queued { .. })));
         }

@@ -6,9 +6,9 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 
 use transfix::simulated::Simulation;
 use transfix::{
-    Application, BeginString, BusinessReject, Durability, Engine, Message, MsgType, Now, Offline,
-    Role, SendError, SessionHandle, SessionId, SessionRef, SessionSettings, Settings, Timestamp,
-    Unsent, tag,
+    Application, BeginString, BusinessReject, Durability, Engine, Message, Now, Offline, Role,
+    SendError, SessionHandle, SessionId, SessionRef, SessionSettings, Settings, Timestamp,
+    Unsendable, Unsent, tag,
 };
 use transfix_testkit::temp::TempDir;
 
@@ -27,8 +27,8 @@ impl Application for Returned {
         Ok(())
     }
 
-    fn on_unsent(&mut self, _: &SessionId, _: MsgType<'_>, body: &[u8], why: SendError) {
-        self.0.send((body.escape_ascii().to_string(), why)).unwrap();
+    fn on_unsent(&mut self, unsent: &Unsendable<'_>, _: &mut SessionRef<'_>) {
+        self.0.send((unsent.body.escape_ascii().to_string(), unsent.why)).unwrap();
     }
 }
 

@@ -7,8 +7,8 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use transfix::store::{MemoryStore, Numbers, Record, Store, StoreError, Stored};
 use transfix::{
     AfterPanic, Application, BeginString, BusinessReject, Direction, Disconnect, Disconnection,
-    Engine, Message, Rejected, RejectedBy, SessionHandle, SessionId, SessionRef, SessionSettings,
-    Settings, Undone, tag,
+    Engine, Message, Rejected, RejectedBy, SessionHandle, SessionRef, SessionSettings, Settings,
+    Undone, tag,
 };
 
 use crate::wire::Wire;
@@ -56,11 +56,11 @@ impl Application for Told {
         self.0.send(Event::Rejected(rejected.by, rejected.seq, msg_type, why)).unwrap();
     }
 
-    fn on_undone(&mut self, _: &SessionId, undone: &Undone) {
+    fn on_undone(&mut self, undone: &Undone, _: &mut SessionRef<'_>) {
         self.0.send(Event::Undone(undone.clone())).unwrap();
     }
 
-    fn on_disconnect(&mut self, _: &SessionId, end: &Disconnection<'_>) {
+    fn on_disconnect(&mut self, end: &Disconnection<'_>, _: &mut SessionRef<'_>) {
         let text = String::from_utf8_lossy(end.text.unwrap_or_default()).into_owned();
         self.0.send(Event::Ended(end.reason, text)).unwrap();
     }
@@ -281,13 +281,13 @@ impl Application for Shy {
         true
     }
 
-    fn on_wire(&mut self, _: Direction, frame: &[u8]) {
+    fn on_wire(&mut self, _: Direction, frame: &[u8], _: &mut SessionRef<'_>) {
         let is_news = frame.windows(6).any(|bytes| bytes == b"\x0135=B\x01");
         let is_sender = std::thread::current().name() == Some(SENDER);
         assert!(!is_news || !is_sender || !self.panics.swap(false, Ordering::Relaxed), "a bug");
     }
 
-    fn on_disconnect(&mut self, _: &SessionId, end: &Disconnection<'_>) {
+    fn on_disconnect(&mut self, end: &Disconnection<'_>, _: &mut SessionRef<'_>) {
         self.ended.send(end.reason).unwrap();
     }
 }

@@ -8,7 +8,7 @@ use transfix_session::{BeginString, Disconnect, Now, Verdict};
 
 use super::Core;
 use crate::link::answers::BusinessReject;
-use crate::link::callbacks::{Access, Callbacks};
+use crate::link::callbacks::{Access, Acts, Callbacks};
 use crate::link::delivery::{Delivery, Handling, Offered};
 use crate::link::down::Down;
 use crate::link::told::Rejected;
@@ -35,10 +35,12 @@ impl Core {
         self.note_state();
         let access = Access {
             session: &mut self.session,
-            out: &mut self.out,
             now,
-            queued_bytes_max: self.outgoing.options().queued_bytes_max,
-            cut: &mut self.cut,
+            acts: Some(Acts {
+                out: &mut self.out,
+                queued_bytes_max: self.outgoing.options().queued_bytes_max,
+                cut: &mut self.cut,
+            }),
         };
         call(&mut self.delivery, access)
     }
