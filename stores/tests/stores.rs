@@ -123,7 +123,7 @@ impl Application for Echo {
         self.0.send("logon".to_owned()).unwrap();
     }
 
-    fn on_disconnect(&mut self, _: &SessionId, end: &Disconnection<'_>) {
+    fn on_disconnect(&mut self, end: &Disconnection<'_>, _: &mut SessionRef<'_>) {
         let _ = self.0.send(end.reason.to_string());
     }
 }

@@ -8,6 +8,7 @@ use crate::{Outcome, root};
 const PAGES: &[(&str, &str, &str)] = &[
     ("transfix-codec", "reasons", "docs/validation.md"),
     ("transfix-session", "cases", "book/src/states.md"),
+    ("xtask", "face", "book/src/codes.md, crates/engine/public.txt"),
     ("transfix", "settings_page", "book/src/settings.md, settings-shown.md, what-happened.md"),
 ];
 

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use transfix::codec::{CheckSumPolicy, FieldIndex};
 use transfix::store::journal::{self, Event};
-use transfix::{Mask, Message, Tag, check_msg_type, tag};
+use transfix::{Mask, Message, Tag, tag};
 
 use crate::input::{failed, tag as tag_number};
 
@@ -141,7 +141,7 @@ fn read(store: &Path) -> Result<(Messages, Messages), String> {
         };
         let message = Message::parse(&stored.bytes, &mut index, CheckSumPolicy::Verify)
             .map_err(|error| format!("message {} in the journal: {error}", stored.seq))?;
-        if check_msg_type(message.msg_type()).is_ok() {
+        if message.msg_type().is_application() {
             list.push((stored.seq, body(&message)));
         }
     }
@@ -150,7 +150,7 @@ fn read(store: &Path) -> Result<(Messages, Messages), String> {
 
 /// All but what a resend changes: the session layer's own fields.
 fn body(message: &Message<'_>) -> Vec<u8> {
-    let mut body = [b"35=", message.msg_type(), b"\x01"].concat();
+    let mut body = [b"35=", message.msg_type().as_bytes(), b"\x01"].concat();
     for (n, field) in message.fields().enumerate() {
         if !tag::is_session_owned(field.tag) {
             body.extend_from_slice(message.encoded(n));

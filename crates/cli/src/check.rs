@@ -202,7 +202,7 @@ fn title(message: &Message<'_>, pair: &Pair) -> String {
     let msg_type = message.msg_type();
     let name = pair.message(msg_type).map_or("?", |known| known.name.as_str());
     let seq = message.raw(tag::MSG_SEQ_NUM).unwrap_or(b"?");
-    format!("{name}({}) MsgSeqNum(34)={}", msg_type.escape_ascii(), seq.escape_ascii())
+    format!("{name}({}) MsgSeqNum(34)={}", msg_type.as_bytes().escape_ascii(), seq.escape_ascii())
 }
 
 impl<W: Write> Sink for Checker<W> {
@@ -234,7 +234,7 @@ impl<W: Write> Sink for Checker<W> {
         write!(self.out, "{}{}: {}", self.file, found.place, title(&message, pair))?;
         let head = if found.head.is_empty() { "" } else { "  " };
         writeln!(self.out, "{head}{}", found.head)?;
-        let layout = version.layout(pair, message.msg_type());
+        let layout = version.layout(pair, message.msg_type().as_bytes());
         let (findings, mask) = (&self.findings[..], self.mask.as_ref());
         let explain = Explain { message: &message, pair, layout, findings, mask };
         for finding in &self.findings {

@@ -13,7 +13,7 @@ use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
 use rustyline::ExternalPrinter;
 use transfix::{
     Application, BusinessReject, Direction, Disconnect, Disconnection, Engine, Message, Outcome,
-    Rejected, Role, SessionId, SessionRef, SessionSettings, Settings,
+    Rejected, Role, SessionRef, SessionSettings, Settings,
 };
 
 use crate::events::connection_failure;
@@ -117,8 +117,8 @@ impl Application for Client {
         }
     }
 
-    fn on_disconnect(&mut self, id: &SessionId, end: &Disconnection<'_>) {
-        self.show.line(&format!("{id} ended: {end}"));
+    fn on_disconnect(&mut self, end: &Disconnection<'_>, session: &mut SessionRef<'_>) {
+        self.show.line(&format!("{} ended: {end}", session.id()));
         let words = end.to_string();
         self.note(|seen| {
             if std::mem::take(&mut seen.is_logged_on) || !seen.was_logged_on {
@@ -131,7 +131,7 @@ impl Application for Client {
         !self.quiet
     }
 
-    fn on_wire(&mut self, direction: Direction, frame: &[u8]) {
+    fn on_wire(&mut self, direction: Direction, frame: &[u8], _: &mut SessionRef<'_>) {
         self.show.frame(transfix::clock::now().utc, direction, frame);
     }
 }

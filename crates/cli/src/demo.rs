@@ -87,7 +87,7 @@ impl Application for Client {
         let _ = self.events.send(Happened::Logon);
     }
 
-    fn on_disconnect(&mut self, _: &SessionId, end: &Disconnection<'_>) {
+    fn on_disconnect(&mut self, end: &Disconnection<'_>, _: &mut SessionRef<'_>) {
         let _ = self.events.send(Happened::Disconnect(end.reason));
     }
 
@@ -95,7 +95,7 @@ impl Application for Client {
         true
     }
 
-    fn on_wire(&mut self, direction: Direction, frame: &[u8]) {
+    fn on_wire(&mut self, direction: Direction, frame: &[u8], _: &mut SessionRef<'_>) {
         self.talking = self.talks.try_iter().last().unwrap_or(self.talking);
         if self.talking {
             self.show.frame(transfix::clock::now().utc, direction, frame);

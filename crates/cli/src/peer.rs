@@ -12,7 +12,7 @@ use transfix::codec::{CheckSumPolicy, FieldIndex};
 use transfix::{
     ApplVerId, Application, BeginString, Body, BusinessReject, Decimal, Direction, Disconnection,
     Durability, Engine, Message, Mode, Offline, Role, SendError, Sent, SessionHandle, SessionId,
-    SessionRef, SessionSettings, Settings, check_msg_type, tag,
+    SessionRef, SessionSettings, Settings, msg_type, tag,
 };
 
 /// A counterparty for tests; see bench/peers/README.md.
@@ -85,12 +85,12 @@ impl Application for Peer {
     ) -> Result<(), BusinessReject> {
         emit_message("app", message.bytes());
         self.answers = self.answer_changes.try_iter().last().unwrap_or(self.answers);
-        if message.msg_type() == b"D" && self.answers {
+        if message.msg_type() == msg_type::NEW_ORDER_SINGLE && self.answers {
             let (now, begin_string) = (session.now().utc, self.begin_string);
             let order = crate::venue::book::Order::reported(message, self.ids.next())?;
             let exec_id = self.ids.next();
             let report = (&order, crate::venue::book::Event::New, &*exec_id);
-            let sent = session.send("8", |body| {
+            let sent = session.send(msg_type::EXECUTION_REPORT, |body| {
                 crate::venue::execution_report(body, begin_string, now, report);
             });
             sent?;
@@ -104,7 +104,7 @@ impl Application for Peer {
         let _ = self.events.send(());
     }
 
-    fn on_disconnect(&mut self, _: &SessionId, _: &Disconnection<'_>) {
+    fn on_disconnect(&mut self, _: &Disconnection<'_>, _: &mut SessionRef<'_>) {
         if std::mem::take(&mut self.logged_on) {
             emit(serde_json::json!({ "event": "logout" }));
         }
@@ -115,13 +115,13 @@ impl Application for Peer {
         true
     }
 
-    fn on_wire(&mut self, direction: Direction, frame: &[u8]) {
+    fn on_wire(&mut self, direction: Direction, frame: &[u8], _: &mut SessionRef<'_>) {
         if direction == Direction::Inbound {
             return emit_message("in", frame);
         }
         if let Ok(message) = Message::parse(frame, &mut self.index, CheckSumPolicy::Ignore) {
             // Also what is sent again: it may have got its number when the connection was gone.
-            if check_msg_type(message.msg_type()).is_ok() {
+            if message.msg_type().is_application() {
                 emit_message("sent", frame);
             }
         }
@@ -218,7 +218,8 @@ fn play(args: &Args) -> Result<(), String> {
             }
         }
     }
-    commander.handle.disconnect();
+    // It may have none.
+    let _ = commander.handle.disconnect();
     Ok(())
 }
 
@@ -226,23 +227,24 @@ impl Commander {
     fn command(&mut self, line: &str) -> Result<(), String> {
         let words: Vec<&str> = line.split_whitespace().collect();
         let number = |text: &str| text.parse::<u64>().map_err(|_| format!("{text} is no number"));
-        let sent = |sent: bool| if sent { Ok(()) } else { Err("not logged on".to_owned()) };
         let handle = &self.handle;
-        match words[..] {
+        // A connection that is gone already is no fault of the command.
+        let cut = || handle.disconnect().or(Ok(()));
+        let done = match words[..] {
             ["send", n] => return self.send(number(n)?),
             ["logout"] => handle.log_out(""),
             ["logon"] => handle.log_on(),
-            ["cut"] => handle.disconnect(),
-            ["resend", begin, end] => sent(handle.request_resend(number(begin)?, number(end)?))?,
-            ["test-request", id] => sent(handle.test_request(id))?,
-            ["sequence-reset", n] => sent(handle.sequence_reset(number(n)?))?,
-            ["reset"] => {
-                handle.reset_at_next_logon();
-                handle.disconnect();
+            ["cut"] => cut(),
+            ["resend", begin, end] => handle.request_resend(number(begin)?, number(end)?),
+            ["test-request", id] => handle.test_request(id),
+            ["sequence-reset", n] => handle.sequence_reset(number(n)?),
+            ["reset"] => handle.reset_at_next_logon().and_then(|()| cut()),
+            ["next-out", n] => handle.set_next_numbers(None, Some(number(n)?)),
+            ["next-in", n] => handle.set_next_numbers(Some(number(n)?), None),
+            ["answer", yes] => {
+                let _ = self.answer.send(yes == "yes");
+                Ok(())
             }
-            ["next-out", n] => sent(handle.set_next_numbers(None, Some(number(n)?)))?,
-            ["next-in", n] => sent(handle.set_next_numbers(Some(number(n)?), None))?,
-            ["answer", yes] => _ = self.answer.send(yes == "yes"),
             ["state"] => {
                 // Waits for the end of the turn, of which the numbers are to be.
                 drop(handle.store_failure());
@@ -252,10 +254,11 @@ impl Commander {
                     "event": "state", "next_out": next_out, "next_in": next_in,
                     "logged_on": logged_on,
                 }));
+                Ok(())
             }
             _ => return Err("no such command".to_owned()),
-        }
-        Ok(())
+        };
+        done.map_err(|error| error.to_string())
     }
 
     fn send(&mut self, n: u64) -> Result<(), String> {
@@ -264,7 +267,10 @@ impl Commander {
             let id = format!("{}{}", self.prefix, self.orders);
             let begin_string = self.begin_string;
             loop {
-                match self.handle.send("D", |body| order(body, begin_string, &id)) {
+                match self
+                    .handle
+                    .send(msg_type::NEW_ORDER_SINGLE, |body| order(body, begin_string, &id))
+                {
                     Ok(Sent::Stored(seq)) => self.show_stored(seq),
                     Ok(_) => {}
                     // A Logon(A) is under way, or bytes wait: its end is an event.

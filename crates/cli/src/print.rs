@@ -317,12 +317,12 @@ impl<W: Write> Sink for Printer<W> {
         };
         self.text.push('\n');
         self.messages += 1;
-        if let Some((_, count)) = self.counts.get_mut(message.msg_type()) {
+        if let Some((_, count)) = self.counts.get_mut(message.msg_type().as_bytes()) {
             *count += 1;
         } else {
             let msg_type = message.msg_type();
             let name = pair.message(msg_type).map_or("?", |known| known.name.as_str()).to_owned();
-            self.counts.insert(msg_type.to_vec(), (name, 1));
+            self.counts.insert(msg_type.as_bytes().to_vec(), (name, 1));
         }
         if let Some(wrong) = wrong {
             self.count_garbled(found.place, wrong);

@@ -161,19 +161,19 @@ impl<W: Watch> Application for Venue<W> {
         self.watch.session(session.id(), None);
     }
 
-    fn on_undone(&mut self, _: &SessionId, undone: &Undone) {
+    fn on_undone(&mut self, undone: &Undone, _: &mut SessionRef<'_>) {
         self.undo(undone.received.start);
     }
 
-    fn on_disconnect(&mut self, id: &SessionId, end: &Disconnection<'_>) {
-        self.watch.session(id, Some(end.reason));
+    fn on_disconnect(&mut self, end: &Disconnection<'_>, session: &mut SessionRef<'_>) {
+        self.watch.session(session.id(), Some(end.reason));
     }
 
     fn wants_wire(&self) -> bool {
         true
     }
 
-    fn on_wire(&mut self, direction: transfix::Direction, frame: &[u8]) {
+    fn on_wire(&mut self, direction: transfix::Direction, frame: &[u8], _: &mut SessionRef<'_>) {
         self.watch.message(direction, frame);
     }
 }

@@ -44,7 +44,7 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 use crate::group::Members;
-use crate::{Body, Fields, Message, Misuse, Precision, Tag, data, raw, tag, value};
+use crate::{Body, Fields, Message, Misuse, MsgType, Precision, Tag, data, raw, tag, value};
 pub use entry::{DraftEntry, DraftGroup};
 
 /// A message in the making, which can be changed anywhere.
@@ -236,9 +236,8 @@ impl Run {
 
 impl MessageDraft {
     /// Makes an empty message of that type.
-    pub fn clear(&mut self, msg_type: &[u8]) {
-        self.msg_type.clear();
-        self.msg_type.extend_from_slice(msg_type);
+    pub fn clear(&mut self, msg_type: impl AsRef<[u8]>) {
+        self.set_msg_type(msg_type);
         self.run.clear();
     }
 
@@ -279,14 +278,14 @@ impl MessageDraft {
 
     /// MsgType(35).
     #[must_use]
-    pub fn msg_type(&self) -> &[u8] {
-        &self.msg_type
+    pub fn msg_type(&self) -> MsgType<'_> {
+        MsgType::of(&self.msg_type)
     }
 
     /// Changes MsgType(35); the fields stay.
-    pub fn set_msg_type(&mut self, msg_type: &[u8]) {
+    pub fn set_msg_type(&mut self, msg_type: impl AsRef<[u8]>) {
         self.msg_type.clear();
-        self.msg_type.extend_from_slice(msg_type);
+        self.msg_type.extend_from_slice(msg_type.as_ref());
     }
 
     /// How many digits the times get that are put in; milliseconds if nothing is said.

@@ -19,7 +19,7 @@ use core::ops::Range;
 
 use crate::raw::check_body;
 use crate::scan::sum;
-use crate::{Decimal, Misuse, Precision, SOH, Tag, Timestamp, tag};
+use crate::{Decimal, Misuse, MsgType, Precision, SOH, Tag, Timestamp, tag};
 pub(crate) use head::Head;
 pub use header::Header;
 use moment::Minute;
@@ -48,21 +48,21 @@ pub struct FrameWriter<'b> {
 impl<'b> FrameWriter<'b> {
     /// Begins a message at the end of `out`: BeginString(8), room for BodyLength(9), MsgType(35).
     #[must_use]
-    pub fn new(out: &'b mut Vec<u8>, begin_string: &[u8], msg_type: &[u8]) -> Self {
+    pub fn new(out: &'b mut Vec<u8>, begin_string: &[u8], msg_type: impl AsRef<[u8]>) -> Self {
         let begin = out.len();
         let mut tail = Tail::open(out);
         tail.slice(b"8=");
         tail.slice(begin_string);
         tail.slice(BODY_LENGTH_ROOM);
         tail.slice(b"35=");
-        Self::after_start(tail, begin, msg_type, Minute::FIRST)
+        Self::after_start(tail, begin, msg_type.as_ref(), Minute::FIRST)
     }
 
     /// All up to `35=` is there.
     #[inline(always)]
     fn after_start(mut tail: Tail<'b>, begin: usize, msg_type: &[u8], minute: Minute) -> Self {
         let counted = tail.end().wrapping_sub(MSG_TYPE_HEAD);
-        let misuse = (!is_msg_type(msg_type)).then_some(Misuse::MsgType);
+        let misuse = (!MsgType::of(msg_type).is_valid()).then_some(Misuse::MsgType);
         match msg_type {
             [one] => tail.store(&[*one, SOH], 2),
             _ => {
@@ -115,12 +115,6 @@ impl<'b> FrameWriter<'b> {
         tail.store(&trailer.to_le_bytes(), TRAILER_LEN);
         Ok(begin..tail.end())
     }
-}
-
-/// Whether `value` can be a MsgType(35): 1 to 16 printable characters.
-#[must_use]
-pub fn is_msg_type(value: &[u8]) -> bool {
-    (1..=16).contains(&value.len()) && value.iter().all(u8::is_ascii_graphic)
 }
 
 /// Writes BodyLength(9) before `counted`.

@@ -6,10 +6,11 @@
 
 use core::fmt;
 
-use crate::Tag;
+use crate::{MsgType, Tag};
 
 /// The bytes are not a FIX message: nothing is sent for them and no MsgSeqNum(34) is consumed.
 #[derive(Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Garbled {
     /// The bytes do not start with `8=FIX`.
     BeginString,
@@ -23,6 +24,22 @@ pub enum Garbled {
     CheckSum,
     /// MsgType(35) is not the third field.
     MsgType,
+}
+
+impl Garbled {
+    /// The number of this fault, for logs and for other languages. It never changes; the page
+    /// "Codes" of the book lists all.
+    #[must_use]
+    pub const fn as_u16(&self) -> u16 {
+        match self {
+            Self::BeginString => 401,
+            Self::BodyLengthField => 402,
+            Self::TooLong => 403,
+            Self::BodyLength => 404,
+            Self::CheckSum => 405,
+            Self::MsgType => 406,
+        }
+    }
 }
 
 impl fmt::Display for Garbled {
@@ -71,16 +88,16 @@ impl Reject {
     /// The words of Text(58): reason, tag as RefTagID(371) has it, and which message is meant.
     ///
     /// ```
-    /// use transfix_codec::{Reject, RejectReason, Tag};
+    /// use transfix_codec::{Reject, RejectReason, Tag, msg_type};
     ///
     /// let reject = Reject::new(RejectReason::RequiredTagMissing, Tag(44));
-    /// let text = reject.explained(Some(44), b"D", Some(7)).to_string();
+    /// let text = reject.explained(Some(44), msg_type::NEW_ORDER_SINGLE, Some(7)).to_string();
     /// assert_eq!(text, "Required tag missing, tag 44 [MsgSeqNum 7, MsgType D]");
     /// ```
     pub fn explained(
         self,
         tag: Option<i64>,
-        msg_type: &[u8],
+        msg_type: MsgType<'_>,
         seq: Option<u64>,
     ) -> impl fmt::Display + use<'_> {
         fmt::from_fn(move |f| {
@@ -92,7 +109,7 @@ impl Reject {
             if let Some(seq) = seq {
                 write!(f, "MsgSeqNum {seq}, ")?;
             }
-            write!(f, "MsgType {}]", msg_type.escape_ascii())
+            write!(f, "MsgType {}]", msg_type.as_bytes().escape_ascii())
         })
     }
 }
@@ -117,6 +134,7 @@ impl core::error::Error for Reject {}
 
 /// What is wrong with how a repeating group was built.
 #[derive(Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct GroupError {
     /// The NumInGroup field of the group.
     pub group: Tag,
@@ -147,6 +165,29 @@ pub enum GroupFault {
     },
     /// One more entry than NumInGroup says.
     TooMany,
+}
+
+impl GroupFault {
+    /// The number of this fault, for logs and for other languages. It never changes; the page
+    /// "Codes" of the book lists all.
+    #[must_use]
+    pub const fn as_u16(&self) -> u16 {
+        match self {
+            Self::NotANumber => 451,
+            Self::Delimiter { .. } => 452,
+            Self::Order { .. } => 453,
+            Self::TooMany => 454,
+        }
+    }
+}
+
+impl GroupError {
+    /// The number of this error, for logs and for other languages. It never changes; the page
+    /// "Codes" of the book lists all.
+    #[must_use]
+    pub const fn as_u16(&self) -> u16 {
+        self.fault.as_u16()
+    }
 }
 
 impl fmt::Display for GroupError {
@@ -197,6 +238,7 @@ impl From<GroupError> for Reject {
 /// Code set of SessionRejectReason(373), FIX 4.2 and later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
+#[non_exhaustive]
 pub enum RejectReason {
     /// 0
     InvalidTagNumber = 0,
@@ -233,6 +275,12 @@ pub enum RejectReason {
 }
 
 impl RejectReason {
+    /// The value of SessionRejectReason(373).
+    #[must_use]
+    pub const fn as_u16(&self) -> u16 {
+        *self as u16
+    }
+
     /// The words of Text(58), as the standard names the reason.
     #[must_use]
     pub const fn text(self) -> &'static str {
@@ -259,6 +307,7 @@ impl RejectReason {
 
 /// A message that the caller may not send; the buffer is left as it was before.
 #[derive(Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Misuse {
     /// A value holds the delimiter; only a data field may (see [`crate::Body::data`]).
     DelimiterInValue(Tag),
@@ -285,6 +334,26 @@ pub enum Misuse {
     },
     /// The field delimits the entry of the group, which cannot be without it.
     EntryDelimiter(Tag),
+}
+
+impl Misuse {
+    /// The number of this mistake, for logs and for other languages. It never changes; the page
+    /// "Codes" of the book lists all.
+    #[must_use]
+    pub const fn as_u16(&self) -> u16 {
+        match self {
+            Self::DelimiterInValue(_) => 301,
+            Self::EmptyValue(_) => 302,
+            Self::SessionOwned(_) => 303,
+            Self::MsgType => 304,
+            Self::SlotCount => 305,
+            Self::NotWholeFields => 306,
+            Self::NumInGroup(_) => 307,
+            Self::NotInEntry(_) => 308,
+            Self::GroupMember { .. } => 309,
+            Self::EntryDelimiter(_) => 310,
+        }
+    }
 }
 
 impl fmt::Display for Misuse {

@@ -140,7 +140,12 @@ impl MessageLayout {
     /// The layout of the message of that type; `None` if neither dictionary has it. `session` gives
     /// header, trailer and its own messages; see [`Rules::new`](crate::Rules::new).
     #[must_use]
-    pub fn new(session: &Dictionary, application: &Dictionary, msg_type: &[u8]) -> Option<Self> {
+    pub fn new(
+        session: &Dictionary,
+        application: &Dictionary,
+        msg_type: impl AsRef<[u8]>,
+    ) -> Option<Self> {
+        let msg_type = msg_type.as_ref();
         let message = session.message(msg_type).or_else(|| application.message(msg_type))?;
         let [header, trailer] = [session.header(), session.trailer()].map(Layout::of);
         Some(Self { header, body: Layout::of(&message.members), trailer })

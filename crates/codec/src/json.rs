@@ -91,7 +91,7 @@ impl<D: Deref<Target = Dictionary>> Writer<D> {
             return object.out.write_char('}');
         };
         let dictionaries = Some((&**session, &**application));
-        let msg_type = message.msg_type();
+        let msg_type = message.msg_type().as_bytes();
         if !self.layouts.contains_key(msg_type) && self.layouts.len() < LAYOUTS_MAX {
             let layout = MessageLayout::new(session, application, msg_type);
             self.layouts.insert(msg_type.to_vec(), layout);

@@ -29,7 +29,7 @@
 //! use transfix_codec::{Decimal, FieldIndex, FrameWriter, Message, Precision, Timestamp};
 //!
 //! let mut out = Vec::new();
-//! let mut frame = FrameWriter::new(&mut out, b"FIX.4.4", NewOrderSingle::MSG_TYPE.as_bytes());
+//! let mut frame = FrameWriter::new(&mut out, b"FIX.4.4", NewOrderSingle::MSG_TYPE);
 //! let required = new_order_single::Required {
 //!     cl_ord_id: "17",
 //!     symbol: "EUR/USD",
@@ -72,6 +72,7 @@ pub mod message;
 // Unit tests go without them, which halves the time of their build: they are tried in tests/.
 #[cfg(all(feature = "typed", not(test)))]
 mod messages;
+pub mod msg_type;
 mod precision;
 pub mod prepared;
 pub mod print;
@@ -98,6 +99,7 @@ pub use group::{Members, MessageLayout};
 pub use message::Message;
 #[cfg(all(feature = "typed", not(test)))]
 pub use messages::*;
+pub use msg_type::MsgType;
 pub use precision::Precision;
 pub use prepared::{Prepared, PreparedLayout};
 pub use scan::{CheckSumPolicy, FieldIndex};

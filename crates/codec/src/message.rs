@@ -4,7 +4,7 @@ use core::ops::Deref;
 
 use crate::fields::Fields;
 use crate::scan::{CheckSumPolicy, FieldIndex};
-use crate::{Garbled, Reject, tag};
+use crate::{Garbled, MsgType, Reject, tag};
 
 /// A whole message: borrowed bytes and their index; read it by the getters of [`Fields`].
 #[derive(Clone, Copy)]
@@ -28,8 +28,8 @@ impl<'a> Message<'a> {
     /// MsgType(35).
     #[must_use]
     #[inline]
-    pub fn msg_type(&self) -> &'a [u8] {
-        self.fields.value(2)
+    pub fn msg_type(&self) -> MsgType<'a> {
+        MsgType::of(self.fields.value(2))
     }
 
     /// BeginString(8).

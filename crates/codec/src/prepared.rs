@@ -23,11 +23,10 @@ use alloc::string::ToString;
 use alloc::vec::Vec;
 use core::mem::replace;
 
-use crate::encode::is_msg_type;
 use crate::encode::moment::{Minute, millis, seconds};
 use crate::encode::text::{self, EIGHT_DIGITS, Short};
 use crate::raw::check_constant;
-use crate::{Decimal, Misuse, Precision, SOH, Tag, Timestamp, tag};
+use crate::{Decimal, Misuse, MsgType, Precision, SOH, Tag, Timestamp, tag};
 
 const BLOCK: usize = 32;
 /// Room that is made at once.
@@ -147,13 +146,13 @@ impl Prepared {
     /// slot of a field that stands in each message anyway, constant bytes that are no whole fields.
     pub fn new(
         begin_string: &str,
-        msg_type: &str,
+        msg_type: impl AsRef<[u8]>,
         precision: Precision,
         layout: impl FnOnce(&mut PreparedLayout),
     ) -> Result<Self, Misuse> {
         let misuse = check(tag::BEGIN_STRING, begin_string.as_bytes())
-            .or_else(|| (!is_msg_type(msg_type.as_bytes())).then_some(Misuse::MsgType));
-        let open = ["\x0135=", msg_type, "\x01"].concat().into_bytes();
+            .or_else(|| (!MsgType::of(msg_type.as_ref()).is_valid()).then_some(Misuse::MsgType));
+        let open = [b"\x0135=", msg_type.as_ref(), b"\x01"].concat();
         let mut laid_out = PreparedLayout { slots: Vec::new(), open, misuse };
         layout(&mut laid_out);
         let PreparedLayout { slots, mut open, misuse } = laid_out;

@@ -74,7 +74,7 @@ pub fn readable_in(
     walk.until(walk.header_end(), names.session.header())?;
     let name = names.message.map_or("?", |found| found.name.as_str());
     write!(walk.sink.out, "{heading}{name}{end} (\"")?;
-    write_value(message.msg_type(), walk.sink.out)?;
+    write_value(message.msg_type().as_bytes(), walk.sink.out)?;
     walk.sink.out.write_str("\")\n")?;
     let trailer = walk.trailer_begin();
     walk.until(trailer, names.message.map_or(&[], |found| found.members.as_slice()))?;
@@ -123,7 +123,7 @@ pub fn one_line_in(
     let Palette { heading, end, .. } = palette;
     let name = names.message.map_or("?", |found| found.name.as_str());
     write!(out, "{heading}{name}{end}(")?;
-    write_value(message.msg_type(), out)?;
+    write_value(message.msg_type().as_bytes(), out)?;
     out.write_str(") seq ")?;
     write_value(message.raw(tag::MSG_SEQ_NUM).unwrap_or(b"?"), out)?;
     out.write_str(" ")?;
@@ -153,7 +153,7 @@ struct Names<'d> {
 
 impl<'d> Names<'d> {
     fn of(message: &Message<'_>, session: &'d Dictionary, application: &'d Dictionary) -> Self {
-        let msg_type = message.msg_type();
+        let msg_type = message.msg_type().as_bytes();
         let message = session.message(msg_type).or_else(|| application.message(msg_type));
         let rejects = matches!(msg_type, b"3" | b"j" | b"5");
         Self { session, application, message, rejects }

@@ -20,7 +20,7 @@ use alloc::vec::Vec;
 
 use crate::encode::{Body, Head, piece::Piece};
 use crate::raw::check_constant;
-use crate::{Decimal, Misuse, Tag, Timestamp, tag};
+use crate::{Decimal, Misuse, MsgType, Tag, Timestamp, tag};
 
 /// The body of a message with places left for values.
 #[derive(Clone, Debug)]
@@ -43,18 +43,18 @@ impl Template {
     /// Lays out a message of type `msg_type`: constant fields and slots, in wire order. A mistake
     /// is what each message filled from the template fails with.
     #[must_use]
-    pub fn new(msg_type: &str, layout: impl FnOnce(&mut TemplateLayout)) -> Self {
+    pub fn new(msg_type: impl AsRef<[u8]>, layout: impl FnOnce(&mut TemplateLayout)) -> Self {
         let mut laid_out = TemplateLayout::default();
         layout(&mut laid_out);
         let TemplateLayout { slots, open, misuse } = laid_out;
-        let msg_type = msg_type.as_bytes().to_vec();
+        let msg_type = msg_type.as_ref().to_vec();
         Self { msg_type, slots, rest: Piece::new(&open), misuse }
     }
 
     /// MsgType(35) of the message.
     #[must_use]
-    pub fn msg_type(&self) -> &[u8] {
-        &self.msg_type
+    pub fn msg_type(&self) -> MsgType<'_> {
+        MsgType::of(&self.msg_type)
     }
 
     /// Writes the template into `body`; the values follow in the order of the slots.

@@ -18,7 +18,7 @@ pub use writer::{GroupWriter, Writer};
 // Under one name with the rest: a message of a dictionary may be called Reject, too.
 pub use crate::time_of_day::{TimeOfDay, TzTimeOnly, TzTimestamp};
 pub use crate::value::Tenor;
-pub use crate::{Body, Date, Decimal, Fields, Message, MonthYear, Reject, Tag, Timestamp};
+pub use crate::{Body, Date, Decimal, Fields, Message, MonthYear, MsgType, Reject, Tag, Timestamp};
 use crate::{RejectReason, tag};
 
 /// A view over fields: a message's component, or an entry of a group.
@@ -60,8 +60,8 @@ impl<'a> Fields<'a> {
 /// # Errors
 /// Reason 11 if it is not.
 #[inline]
-pub fn check(message: &Message<'_>, msg_type: &str) -> Result<(), Reject> {
-    if message.msg_type() == msg_type.as_bytes() {
+pub fn check(message: &Message<'_>, msg_type: MsgType<'_>) -> Result<(), Reject> {
+    if message.msg_type() == msg_type {
         return Ok(());
     }
     Err(Reject::new(RejectReason::InvalidMsgType, tag::MSG_TYPE))

@@ -152,7 +152,7 @@ impl Rules {
         if *switches == Switches::NONE {
             return Ok(());
         }
-        let Some(body) = self.tables.body(message.msg_type()) else {
+        let Some(body) = self.tables.body(message.msg_type().as_bytes()) else {
             return unknown_type(message, switches).map_or(Ok(()), Err);
         };
         scratch.begin(self.tables.marks);
@@ -201,7 +201,7 @@ impl Rules {
         scratch: &mut Scratch,
         mut report: impl FnMut(Finding),
     ) {
-        let Some(body) = self.tables.body(message.msg_type()) else {
+        let Some(body) = self.tables.body(message.msg_type().as_bytes()) else {
             let reject = unknown_type(message, switches);
             return reject.into_iter().for_each(|reject| report(Finding { reject, at: Some(2) }));
         };

@@ -13,7 +13,7 @@ static ALLOCATOR: Counting = Counting;
 
 /// Writes an order whose parties' fields come in the wrong order, and more than nine of them.
 fn write(out: &mut Vec<u8>) {
-    let mut frame = FrameWriter::new(out, b"FIX.4.4", NewOrderSingle::MSG_TYPE.as_bytes());
+    let mut frame = FrameWriter::new(out, b"FIX.4.4", NewOrderSingle::MSG_TYPE);
     let mut order = new_order_single::Required {
         cl_ord_id: "17",
         symbol: "S",

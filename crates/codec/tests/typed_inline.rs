@@ -13,7 +13,7 @@ use transfix_codec::{
 /// A list of orders, each with so many allocations and a trading session.
 fn list(allocations: &[usize]) -> Vec<u8> {
     let mut out = Vec::new();
-    let mut frame = FrameWriter::new(&mut out, b"FIX.4.2", NewOrderList::MSG_TYPE.as_bytes());
+    let mut frame = FrameWriter::new(&mut out, b"FIX.4.2", NewOrderList::MSG_TYPE);
     // The header that a session writes.
     frame.raw(b"49=A\x0156=B\x0134=1\x0152=20260101-00:00:00\x01");
     let required = Required { list_id: "L", bid_type: 1, tot_no_orders: allocations.len() as i64 };

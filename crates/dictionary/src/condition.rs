@@ -69,6 +69,7 @@ pub enum Operand {
 
 /// A condition that can't be read: what is wrong, and at which character, counted from 0.
 #[derive(Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct BadCondition {
     /// The place in the text.
     pub at: usize,

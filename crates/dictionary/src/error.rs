@@ -8,6 +8,7 @@ use crate::BadCondition;
 
 /// A dictionary could not be read.
 #[derive(Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct DictionaryError {
     /// The file's name as the caller gave it.
     pub file: String,
@@ -21,6 +22,7 @@ pub struct DictionaryError {
 
 /// What is wrong with an element of a dictionary.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Problem {
     /// The text is no well-formed XML.
     NotXml(String),
@@ -105,10 +107,46 @@ pub enum Problem {
 }
 
 impl Problem {
+    /// The number of this problem, for logs and for other languages. It never changes; the page
+    /// "Codes" of the book lists all.
+    #[must_use]
+    pub const fn as_u16(&self) -> u16 {
+        match self {
+            Self::NotXml(_) => 1001,
+            Self::NotADictionary => 1002,
+            Self::MissingAttribute(_) => 1003,
+            Self::BadAttribute { .. } => 1004,
+            Self::Meaningless { .. } => 1005,
+            Self::UnknownType { .. } => 1006,
+            Self::UnknownField { .. } => 1007,
+            Self::UnknownComponent { .. } => 1008,
+            Self::BadCondition(_) => 1009,
+            Self::NotThere { .. } => 1010,
+            Self::UnknownScenario { .. } => 1011,
+            Self::InComponent { .. } => 1012,
+            Self::DefinedTwice => 1013,
+            Self::TagTaken { .. } => 1014,
+            Self::EmptyGroup => 1015,
+            Self::Cycle => 1016,
+            Self::TooDeep => 1017,
+            Self::TooManyFields => 1018,
+            Self::UnknownStandard { .. } => 1019,
+        }
+    }
+
     /// How deep components and groups may nest; the standard needs fewer than 16.
     pub const DEPTH_MAX: usize = 64;
     /// How many fields a dictionary may define; FIX Latest has some 6,000.
     pub const FIELDS_MAX: usize = 60_000;
+}
+
+impl DictionaryError {
+    /// The number of this error, for logs and for other languages. It never changes; the page
+    /// "Codes" of the book lists all.
+    #[must_use]
+    pub const fn as_u16(&self) -> u16 {
+        self.problem.as_u16()
+    }
 }
 
 impl fmt::Display for DictionaryError {
@@ -128,7 +166,14 @@ impl fmt::Debug for DictionaryError {
     }
 }
 
-impl core::error::Error for DictionaryError {}
+impl core::error::Error for DictionaryError {
+    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
+        match &self.problem {
+            Problem::BadCondition(bad) => Some(bad),
+            _ => None,
+        }
+    }
+}
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -10,6 +10,7 @@ use crate::{Category, Dictionary, Field, Flat, Kind, Member, Message};
 
 /// A dictionary has nothing of this name.
 #[derive(Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Unknown {
     /// What was asked for.
     pub what: String,

@@ -12,7 +12,7 @@ use std::error::Error;
 
 use transfix::{
     Application, BeginString, BusinessReject, Disconnection, Durability, Engine, EngineSettings,
-    Message, ResetPolicy, Role, SessionId, SessionRef, SessionSettings, Settings, tag,
+    Message, ResetPolicy, Role, SessionId, SessionRef, SessionSettings, Settings, msg_type, tag,
 };
 
 /// The application of one session: counts its orders.
@@ -27,7 +27,7 @@ impl Application for Venue {
         order: &Message<'_>,
         session: &mut SessionRef<'_>,
     ) -> Result<(), BusinessReject> {
-        if order.msg_type() != b"D" {
+        if order.msg_type() != msg_type::NEW_ORDER_SINGLE {
             return Err(BusinessReject::unsupported());
         }
         // All is read before anything is written: what is missing is rejected by name.
@@ -38,7 +38,7 @@ impl Application for Venue {
         self.orders += 1;
         let number = self.orders;
         let transact_time = session.now().utc;
-        let sent = session.send("8", |report| {
+        let sent = session.send(msg_type::EXECUTION_REPORT, |report| {
             report
                 .uint(tag::ORDER_ID, number)
                 .bytes(tag::CL_ORD_ID, cl_ord_id)
@@ -60,8 +60,8 @@ impl Application for Venue {
         println!("{} is logged on", session.id());
     }
 
-    fn on_disconnect(&mut self, id: &SessionId, end: &Disconnection<'_>) {
-        println!("{id}: {end}; {} orders so far", self.orders);
+    fn on_disconnect(&mut self, end: &Disconnection<'_>, session: &mut SessionRef<'_>) {
+        println!("{}: {end}; {} orders so far", session.id(), self.orders);
     }
 }
 

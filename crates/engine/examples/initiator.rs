@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use transfix::{
     Application, BeginString, BusinessReject, Decimal, Durability, Engine, Message, Rejected,
-    ResetPolicy, Role, SessionId, SessionRef, SessionSettings, Settings, clock, tag,
+    ResetPolicy, Role, SessionId, SessionRef, SessionSettings, Settings, clock, msg_type, tag,
 };
 
 const ORDERS: u64 = 10;
@@ -40,7 +40,7 @@ impl Application for Client {
         _: &mut SessionRef<'_>,
     ) -> Result<(), BusinessReject> {
         let event = match message.msg_type() {
-            b"8" => format!(
+            msg_type::EXECUTION_REPORT => format!(
                 "{}: OrdStatus(39) {}, {} of {} {} left, OrderID(37) {}",
                 message.text(tag::CL_ORD_ID)?,
                 message.text(tag::ORD_STATUS)?,
@@ -50,7 +50,7 @@ impl Application for Client {
                 message.text(tag::ORDER_ID)?,
             ),
             // `on_reject` has had it.
-            b"j" => return Ok(()),
+            msg_type::BUSINESS_MESSAGE_REJECT => return Ok(()),
             _ => return Err(BusinessReject::unsupported()),
         };
         self.tell(event);
@@ -83,7 +83,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     let session = engine.session(&id).ok_or("no such session")?;
     for n in 1..=ORDERS {
-        session.send("D", |order| {
+        session.send(msg_type::NEW_ORDER_SINGLE, |order| {
             order
                 .str(tag::CL_ORD_ID, &format!("order{n}"))
                 .str(tag::SYMBOL, "EUR/USD")

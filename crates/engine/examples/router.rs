@@ -28,9 +28,8 @@ impl Application for Passage {
         message: &Message<'_>,
         session: &mut SessionRef<'_>,
     ) -> Result<(), BusinessReject> {
-        let other = session.other(&self.to).ok_or_else(unavailable)?;
-        let msg_type = message.text(tag::MSG_TYPE)?;
-        let sent = other.send(msg_type, |body| {
+        let other = session.other(&self.to).ok_or_else(BusinessReject::not_available)?;
+        let sent = other.send(message.msg_type(), |body| {
             for (n, field) in message.fields().enumerate() {
                 // The other session has a header and a trailer of its own.
                 if !tag::is_session_owned(field.tag) {
@@ -41,7 +40,7 @@ impl Application for Passage {
         match sent {
             Ok(_) => Ok(()),
             Err(SendError::Misuse(misuse)) => Err(BusinessReject::other(misuse.to_string())),
-            Err(_) => Err(unavailable()),
+            Err(_) => Err(BusinessReject::not_available()),
         }
     }
 
@@ -49,13 +48,9 @@ impl Application for Passage {
         println!("{} is logged on", session.id());
     }
 
-    fn on_disconnect(&mut self, id: &SessionId, end: &Disconnection<'_>) {
-        println!("{id}: {end}");
+    fn on_disconnect(&mut self, end: &Disconnection<'_>, session: &mut SessionRef<'_>) {
+        println!("{}: {end}", session.id());
     }
-}
-
-fn unavailable() -> BusinessReject {
-    BusinessReject { reason: 4, text: "Application not available".into() }
 }
 
 /// The sessions with CLIENT, which is listened for, and with VENUE, which is connected to.

@@ -3,7 +3,7 @@
 
 use transfix::{
     Application, BeginString, BusinessReject, Engine, Message, Rejected, Role, SessionId,
-    SessionRef, SessionSettings, Settings, tag,
+    SessionRef, SessionSettings, Settings, msg_type, tag,
 };
 
 pub(crate) struct Venue;
@@ -14,13 +14,13 @@ impl Application for Venue {
         order: &Message<'_>,
         session: &mut SessionRef<'_>,
     ) -> Result<(), BusinessReject> {
-        if order.msg_type() != b"D" {
+        if order.msg_type() != msg_type::NEW_ORDER_SINGLE {
             return Err(BusinessReject::unsupported());
         }
         let number = order.msg_seq_num()?;
         let (id, symbol) = (order.required(tag::CL_ORD_ID)?, order.required(tag::SYMBOL)?);
         let (side, quantity) = (order.char(tag::SIDE)?, order.decimal(tag::ORDER_QTY)?);
-        session.send("8", |report| {
+        session.send(msg_type::EXECUTION_REPORT, |report| {
             report.uint(tag::ORDER_ID, number).bytes(tag::CL_ORD_ID, id).uint(tag::EXEC_ID, number);
             report.char(tag::EXEC_TYPE, b'0').char(tag::ORD_STATUS, b'0');
             report.bytes(tag::SYMBOL, symbol).char(tag::SIDE, side);

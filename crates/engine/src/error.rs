@@ -7,6 +7,7 @@ use transfix_session::SessionId;
 use transfix_store::StoreError;
 
 /// Why an engine did not start.
+#[non_exhaustive]
 pub enum EngineError {
     /// The settings of a session contradict themselves.
     Settings(String),
@@ -27,6 +28,19 @@ pub enum EngineError {
     },
 }
 
+impl EngineError {
+    /// The number of this error, for logs and for other languages. It never changes; the page
+    /// "Codes" of the book lists all.
+    #[must_use]
+    pub const fn as_u16(&self) -> u16 {
+        match self {
+            Self::Settings(_) => 701,
+            Self::Io { .. } => 702,
+            Self::Store { source, .. } => source.as_u16(),
+        }
+    }
+}
+
 impl fmt::Display for EngineError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -44,7 +58,15 @@ impl fmt::Debug for EngineError {
     }
 }
 
-impl std::error::Error for EngineError {}
+impl std::error::Error for EngineError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Settings(_) => None,
+            Self::Io { source, .. } => Some(source),
+            Self::Store { source, .. } => Some(source),
+        }
+    }
+}
 
 /// What failed, to be said with the error of the system.
 pub(crate) fn io_error(what: impl Into<String>) -> impl FnOnce(io::Error) -> EngineError {

@@ -5,7 +5,7 @@
 //! ```
 //! use transfix::{
 //!     Application, BeginString, BusinessReject, Durability, Engine, Message, Role, SessionId,
-//!     SessionRef, SessionSettings, Settings, tag,
+//!     SessionRef, SessionSettings, Settings, msg_type, tag,
 //! };
 //!
 //! struct Echo;
@@ -17,7 +17,7 @@
 //!         session: &mut SessionRef<'_>,
 //!     ) -> Result<(), BusinessReject> {
 //!         let id = message.text(tag::CL_ORD_ID)?.to_owned();
-//!         let _ = session.send("B", |news| _ = news.str(tag::TEXT, &id));
+//!         let _ = session.send(msg_type::NEWS, |news| _ = news.str(tag::TEXT, &id));
 //!         Ok(())
 //!     }
 //! }
@@ -70,7 +70,7 @@ pub use engine::Engine;
 pub use error::EngineError;
 pub use link::answers::{BusinessReject, Direction, LogonRefusal, Resend};
 pub use link::sent::Sent;
-pub use link::told::{Disconnection, Rejected, RejectedBy, Undone};
+pub use link::told::{Disconnection, Rejected, RejectedBy, Undone, Unsendable};
 pub use observe::counters::Counters;
 pub use observe::mask::{Mask, masked};
 pub use settings::dictionary_source::DictionarySource;
@@ -105,14 +105,14 @@ pub use transfix_codec::fixlatest;
 #[cfg(feature = "fixt11")]
 pub use transfix_codec::fixt11;
 pub use transfix_codec::{
-    Body, Decimal, Field, Message, Misuse, Precision, Reject, RejectReason, Tag, Template,
-    Timestamp, tag,
+    Body, Decimal, Field, Message, Misuse, MsgType, Precision, Reject, RejectReason, Tag, Template,
+    Timestamp, msg_type, tag,
 };
 pub use transfix_dictionary as dictionary;
 pub use transfix_session::{
     ApplVerId, BeginString, Disconnect, HeaderChange, Key, LogonConfig, MSG_SEQ_NUM_MAX, Now,
-    NumbersConfig, OutOfRange, ProtocolConfig, Remark, ResendConfig, ResetPolicy, Role, Secret,
-    SendError, SessionId, State, SubIds, Throttle, ThrottleAction, TimingConfig, TooLow,
-    TooLowAtLogon, check_msg_type,
+    NumbersConfig, OperateError, OutOfRange, ProtocolConfig, Remark, ResendConfig, ResetPolicy,
+    Role, Secret, SendError, SessionId, State, SubIds, Throttle, ThrottleAction, TimingConfig,
+    TooLow, TooLowAtLogon,
 };
 pub use transfix_store as store;

@@ -60,6 +60,7 @@ const TRIED_FROM: Date = jiff::civil::date(2024, 1, 1);
 
 /// A time during which a session may be connected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Interval {
     /// The first moment.
     pub open: Timestamp,
@@ -103,6 +104,15 @@ impl ScheduleError {
     pub(crate) fn path(&self) -> Vec<Step> {
         let window = self.window.into_iter().flat_map(|n| [Step::Key("windows"), Step::Entry(n)]);
         window.chain([Step::Key(self.key)]).collect()
+    }
+}
+
+impl ScheduleError {
+    /// The number of this error, for logs and for other languages. It never changes; the page
+    /// "Codes" of the book lists all.
+    #[must_use]
+    pub const fn as_u16(&self) -> u16 {
+        804
     }
 }
 

@@ -4,6 +4,10 @@
 //! All of a link is real: framing, session, store, application, replay. What is missing is the way
 //! to connect: whoever drives the session says when it has a connection.
 //!
+//! [`session`] and [`transport`] are the crates below, for those who drive a session or a stream by
+//! hand. They are no part of what stays the same from version to version, nor are [`rig`] and
+//! [`probe`].
+//!
 //! ```
 //! use transfix::simulated::Simulation;
 //! use transfix::{
@@ -35,6 +39,9 @@
 
 pub mod probe;
 pub mod rig;
+
+pub use transfix_session as session;
+pub use transfix_transport as transport;
 
 use std::sync::{Arc, MutexGuard};
 
@@ -152,11 +159,11 @@ impl SimulatedSession {
     pub fn send(
         &mut self,
         now: Now,
-        msg_type: &str,
+        msg_type: impl AsRef<[u8]>,
         fill: impl FnOnce(&mut Body<'_>),
     ) -> Result<Sent, SendError> {
         let (mut link, queue) = (self.link(), &self.shared.queue);
-        let sent = link.send_or_queue(now, queue, msg_type.as_bytes(), fill);
+        let sent = link.send_or_queue(now, queue, msg_type.as_ref(), fill);
         drop(link);
         self.turns(now);
         sent

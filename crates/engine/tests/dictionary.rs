@@ -7,7 +7,7 @@ use std::sync::mpsc::{Sender, channel};
 use transfix::codec::{CheckSumPolicy, FieldIndex, FrameWriter};
 use transfix::simulated::probe::Probe;
 use transfix::{
-    Application, BusinessReject, Message, Now, SessionRef, Settings, Tag, Timestamp, tag,
+    Application, BusinessReject, Message, Now, SessionRef, Settings, Tag, Timestamp, msg_type, tag,
 };
 use transfix_testkit::temp::TempDir;
 
@@ -81,7 +81,10 @@ fn a_venues_data_field_and_its_checks() {
     assert!(received.try_recv().is_err());
     let mut index = FieldIndex::default();
     let reject = Message::parse(&refused, &mut index, CheckSumPolicy::Verify).unwrap();
-    assert_eq!((reject.msg_type(), reject.raw(tag::REF_TAG_ID)), (&b"3"[..], Some(&b"453"[..])));
+    assert_eq!(
+        (reject.msg_type(), reject.raw(tag::REF_TAG_ID)),
+        (msg_type::REJECT, Some(&b"453"[..]))
+    );
     let text = reject.text(tag::TEXT).unwrap();
     assert!(text.ends_with(", tag 453 [MsgSeqNum 4, MsgType D]"), "{text}");
 }

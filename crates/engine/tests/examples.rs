@@ -24,8 +24,7 @@ use std::time::Duration;
 use transfix::codec::FrameWriter;
 use transfix::{
     Application, BeginString, BusinessReject, Disconnect, Durability, Engine, Message, Outcome,
-    ResetPolicy, Role, SendError, SessionHandle, SessionId, SessionRef, SessionSettings, Settings,
-    tag,
+    ResetPolicy, Role, SessionHandle, SessionId, SessionRef, SessionSettings, Settings, tag,
 };
 
 const LONG: Duration = Duration::from_secs(20);
@@ -208,14 +207,4 @@ fn a_refused_counterparty_is_an_event_with_its_comp_ids() {
     };
     assert!(line.contains("NOBODY") && line.contains("WARN"), "{line}");
     engine.stop(0);
-}
-
-#[test]
-fn what_cannot_be_sent_in_answer_is_refused_with_its_reason() {
-    let refused: BusinessReject = SendError::WouldBlock { queued_bytes: 7 }.into();
-    assert_eq!(
-        refused,
-        BusinessReject::other(SendError::WouldBlock { queued_bytes: 7 }.to_string())
-    );
-    assert!(refused.text.contains("7 bytes wait"), "{refused:?}");
 }

@@ -38,11 +38,11 @@ impl Application for Recorder {
     }
 
     fn on_logon(&mut self, session: &mut SessionRef<'_>) {
-        let session = session.session();
-        self.0.send(Seen::Logon(session.next_num_in(), session.next_num_out())).unwrap();
+        let (next_in, next_out) = session.next_numbers();
+        self.0.send(Seen::Logon(next_in, next_out)).unwrap();
     }
 
-    fn on_disconnect(&mut self, _: &SessionId, end: &Disconnection<'_>) {
+    fn on_disconnect(&mut self, end: &Disconnection<'_>, _: &mut SessionRef<'_>) {
         let _ = self.0.send(Seen::Disconnect(end.reason));
     }
 
@@ -50,7 +50,7 @@ impl Application for Recorder {
         true
     }
 
-    fn on_wire(&mut self, direction: Direction, frame: &[u8]) {
+    fn on_wire(&mut self, direction: Direction, frame: &[u8], _: &mut SessionRef<'_>) {
         let text = String::from_utf8_lossy(frame).replace('\u{1}', "|");
         if direction == Direction::Inbound && text.contains("|35=j|") {
             self.0.send(Seen::Frame(text)).unwrap();

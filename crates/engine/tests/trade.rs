@@ -34,7 +34,7 @@ impl Application for Recorder {
         message: &Message<'_>,
         session: &mut SessionRef<'_>,
     ) -> Result<(), BusinessReject> {
-        let kind = String::from_utf8_lossy(message.msg_type()).into_owned();
+        let kind = message.msg_type().to_string();
         let id = message.text(tag::CL_ORD_ID)?.to_owned();
         if self.answers {
             session.send("8", |report| _ = report.str(tag::CL_ORD_ID, &id)).unwrap();
@@ -51,7 +51,7 @@ impl Application for Recorder {
         self.seen.send(Seen::Reset).unwrap();
     }
 
-    fn on_disconnect(&mut self, _: &SessionId, end: &Disconnection<'_>) {
+    fn on_disconnect(&mut self, end: &Disconnection<'_>, _: &mut SessionRef<'_>) {
         self.seen.send(Seen::Disconnect(end.reason)).unwrap();
     }
 }
@@ -256,11 +256,11 @@ fn the_journal_says_what_befell_the_session() {
     assert_eq!((venue.next(), client.next()), (Seen::Logon, Seen::Logon));
     trade(&venue, &client, 3);
     let handle = client.engine.session(&client.id).unwrap();
-    assert!(handle.reset_in_session());
+    handle.reset_in_session().unwrap();
     assert_eq!((venue.next(), client.next()), (Seen::Reset, Seen::Reset));
     trade(&venue, &client, 3);
     let (_, next_out) = handle.next_numbers();
-    assert!(handle.set_next_numbers(None, Some(next_out)));
+    handle.set_next_numbers(None, Some(next_out)).unwrap();
     client.engine.stop(20_000);
     venue.engine.stop(20_000);
     let by_hand = format!("numbers set while the engine runs: next_out {next_out}");

@@ -57,7 +57,8 @@ impl Session {
             Garbled::MsgType => Reject::new(RejectReason::TagOutOfOrder, tag::MSG_TYPE),
             _ => Reject { reason: RejectReason::Other, tag: Some(tag::CHECK_SUM) },
         };
-        let rejected = Rejected { seq, msg_type: msg_type.unwrap_or_default(), message: None };
+        let rejected =
+            Rejected { seq, msg_type: msg_type.unwrap_or_default().into(), message: None };
         self.write_reject_of(now, rejected, reject, out);
     }
 }

@@ -1,7 +1,8 @@
 //! Checks of the standard header, and the Reject(3) and Logout(5) that answer bad messages.
 
 use transfix_codec::{
-    Body, Date, Message, Reject, RejectReason, SOH, Tag, TimeOfDay, Timestamp, tag, validate, value,
+    Body, Date, Message, MsgType, Reject, RejectReason, SOH, Tag, TimeOfDay, Timestamp, tag,
+    validate, value,
 };
 
 use crate::config::{BeginString, Now};
@@ -26,7 +27,7 @@ pub(crate) struct Rejected<'m, 'a> {
     /// RefSeqNum(45); 0 if it cannot be read.
     pub(crate) seq: u64,
     /// RefMsgType(372); empty if it cannot be read.
-    pub(crate) msg_type: &'m [u8],
+    pub(crate) msg_type: MsgType<'m>,
     /// The message, if it can be read as one: its route goes back.
     pub(crate) message: Option<&'m Message<'a>>,
 }
@@ -162,7 +163,7 @@ impl Session {
                 if let Some(tag) = ref_tag_id(message, reject) {
                     body.int(tag::REF_TAG_ID, tag);
                 }
-                echo(body, tag::REF_MSG_TYPE, msg_type);
+                echo(body, tag::REF_MSG_TYPE, msg_type.as_bytes());
             }
             if begin_string.knows(reject.reason) {
                 body.uint(tag::SESSION_REJECT_REASON, reject.reason as u64);
@@ -183,7 +184,7 @@ impl Session {
         &mut self,
         now: Now,
         message: &Message<'_>,
-        (reason, text): (u8, &str),
+        (reason, text): (u16, &str),
         out: &mut Outbox,
     ) {
         // Two sides that do not take each other's would reject rejects for ever.
@@ -194,7 +195,7 @@ impl Session {
         let fill = |body: &mut Body<'_>| {
             body.uint(tag::REF_SEQ_NUM, message.msg_seq_num().unwrap_or(0));
             if begin_string.has_reject_reason() {
-                echo(body, tag::REF_MSG_TYPE, message.msg_type());
+                echo(body, tag::REF_MSG_TYPE, message.msg_type().as_bytes());
                 body.uint(tag::BUSINESS_REJECT_REASON, u64::from(reason));
             }
             write_text(body, format_args!("{text}"));

@@ -49,7 +49,7 @@ pub use config::{
 pub use offer::Offer;
 pub use outbox::{Entry, Kind, Outbox, ResetCause};
 pub use reset::{Reset, ResetEvent};
-pub use session::{Checks, HeaderChange, Session, check_msg_type};
+pub use session::{Checks, HeaderChange, Session};
 pub use state::{Event, State};
 pub use transfix_codec::Message;
-pub use verdict::{Disconnect, Remark, SendError, Verdict};
+pub use verdict::{Disconnect, OperateError, Remark, SendError, Verdict};

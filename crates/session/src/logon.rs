@@ -71,7 +71,7 @@ impl Session {
     }
 
     /// The Logon(A) of this connection was found good by another session with the same
-    /// [`Config`]: it is not judged once more. Call it after [`Session::connected`].
+    /// [`Config`](crate::Config): it is not judged once more. Call it after [`Session::connected`].
     pub fn set_offer(&mut self, offer: Offer) {
         self.offer = Some(offer);
     }

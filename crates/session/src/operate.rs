@@ -6,13 +6,35 @@ use crate::config::{MSG_SEQ_NUM_MAX, Now};
 use crate::outbox::Outbox;
 use crate::session::Session;
 use crate::state::State;
+use crate::verdict::OperateError;
+
+/// The number, if it can be a MsgSeqNum(34).
+fn checked(number: u64) -> Result<u64, OperateError> {
+    match number {
+        1..=MSG_SEQ_NUM_MAX => Ok(number),
+        _ => Err(OperateError::MsgSeqNum(number)),
+    }
+}
 
 impl Session {
     /// Sends a ResendRequest(2) for the counterparty's messages `begin` to `end`; 0 for all that
-    /// follow. What comes again is taken as the duplicates that they are. Answers whether it was
-    /// sent: only a logged-on session does.
-    pub fn request_resend(&mut self, now: Now, begin: u64, end: u64, out: &mut Outbox) -> bool {
-        let end = if end == 0 { self.config.id.begin_string.open_end() } else { end };
+    /// follow. What comes again is taken as the duplicates that they are.
+    ///
+    /// # Errors
+    /// If it was not sent: only a logged-on session does.
+    pub fn request_resend(
+        &mut self,
+        now: Now,
+        begin: u64,
+        end: u64,
+        out: &mut Outbox,
+    ) -> Result<(), OperateError> {
+        checked(begin)?;
+        let end = match end {
+            0 => self.config.id.begin_string.open_end(),
+            end if end < begin => return Err(OperateError::EmptyRange),
+            end => checked(end)?,
+        };
         self.when_active(|session| {
             session.write_admin(now, b"2", out, |body| {
                 body.uint(tag::BEGIN_SEQ_NO, begin).uint(tag::END_SEQ_NO, end);
@@ -20,8 +42,16 @@ impl Session {
         })
     }
 
-    /// Sends a TestRequest(1) with this TestReqID(112), if logged on.
-    pub fn test_request(&mut self, now: Now, id: &str, out: &mut Outbox) -> bool {
+    /// Sends a TestRequest(1) with this TestReqID(112).
+    ///
+    /// # Errors
+    /// If it was not sent: only a logged-on session does.
+    pub fn test_request(
+        &mut self,
+        now: Now,
+        id: &str,
+        out: &mut Outbox,
+    ) -> Result<(), OperateError> {
         let id = id.split('\x01').next().filter(|id| !id.is_empty()).unwrap_or("TEST");
         self.when_active(|session| {
             session.write_admin(now, b"1", out, |body| _ = body.str(tag::TEST_REQ_ID, id));
@@ -29,10 +59,18 @@ impl Session {
     }
 
     /// Sends SequenceReset-Reset(4): our next message has the number `new_seq_no`, and what lies
-    /// between is given up. Answers whether it was sent: not if that would lead backwards.
-    pub fn sequence_reset(&mut self, now: Now, new_seq_no: u64, out: &mut Outbox) -> bool {
-        if new_seq_no <= self.next_num_out || new_seq_no > MSG_SEQ_NUM_MAX {
-            return false;
+    /// between is given up.
+    ///
+    /// # Errors
+    /// If it was not sent: not if that would lead backwards, and only by a logged-on session.
+    pub fn sequence_reset(
+        &mut self,
+        now: Now,
+        new_seq_no: u64,
+        out: &mut Outbox,
+    ) -> Result<(), OperateError> {
+        if checked(new_seq_no)? <= self.next_num_out {
+            return Err(OperateError::NotAbove { next: self.next_num_out });
         }
         self.when_active(|session| {
             session.write_admin(now, b"4", out, |body| {
@@ -67,11 +105,11 @@ impl Session {
         self.gap.clear();
     }
 
-    fn when_active(&mut self, send: impl FnOnce(&mut Self)) -> bool {
-        let active = self.state == State::Active;
-        if active {
-            send(self);
+    fn when_active(&mut self, send: impl FnOnce(&mut Self)) -> Result<(), OperateError> {
+        if self.state != State::Active {
+            return Err(OperateError::NotLoggedOn);
         }
-        active
+        send(self);
+        Ok(())
     }
 }

@@ -9,7 +9,7 @@ use crate::config::{ApplVerId, BeginString, MSG_SEQ_NUM_MAX, Now, ThrottleAction
 use crate::gap::Sign;
 use crate::header::echo;
 use crate::outbox::Outbox;
-use crate::session::{Checks, Session, is_administrative};
+use crate::session::{Checks, Session};
 use crate::state::State;
 use crate::verdict::{Disconnect, Verdict};
 
@@ -51,7 +51,7 @@ impl Session {
         if message.begin_string() != begin_string.as_str().as_bytes() {
             return self.on_wrong_begin_string(now, out);
         }
-        match (self.state, message.msg_type()) {
+        match (self.state, message.msg_type().as_bytes()) {
             (State::Disconnected, _) => return Verdict::Handled,
             // FIX Session: a Logon(A) is never sent again; one that was is a duplicate like any
             // other.
@@ -136,7 +136,7 @@ impl Session {
         }
         let Some(own) = &self.rules else { return Ok(()) };
         let Checks { session, application, .. } = &self.checks;
-        let of_session = is_administrative(message.msg_type());
+        let of_session = message.msg_type().is_administrative();
         if of_session || self.config.id.begin_string != BeginString::Fixt11 {
             let switches = if of_session { session } else { application };
             return own.check(message, switches, &mut self.scratch);
@@ -162,7 +162,7 @@ impl Session {
         message: &Message<'_>,
         out: &mut Outbox,
     ) -> Result<Verdict, Reject> {
-        let verdict = match message.msg_type() {
+        let verdict = match message.msg_type().as_bytes() {
             // A Logon(A) comes here only as a duplicate.
             b"0" | b"3" | b"A" => Verdict::Handled,
             b"1" => {
@@ -264,7 +264,7 @@ impl Session {
             false => Ok(()),
         };
         // A SequenceReset(4) has no original to be later than.
-        let original = || match message.msg_type() {
+        let original = || match message.msg_type().as_bytes() {
             b"4" => Ok(()),
             _ => self.check_orig_sending_time(message),
         };

@@ -8,6 +8,7 @@ use crate::outbox::{Entry, Outbox, ResetCause};
 use crate::reset::{Reset, ResetEvent};
 use crate::session::Session;
 use crate::state::State;
+use crate::verdict::OperateError;
 
 /// What our Logon(A) says about numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,14 +77,19 @@ impl Session {
 
     /// Resets both numbers of a session that is logged on: sends a Logon(A) with
     /// ResetSeqNumFlag(141)=Y and number 1; the counterparty's numbers start again with its answer.
-    /// Returns whether it was sent: not before FIX 4.1, and not while one is under way.
-    pub fn reset_in_session(&mut self, now: Now, out: &mut Outbox) -> bool {
-        let possible = self.state == State::Active
-            && self.resets.state() != Reset::UnderWay
-            && self.config.id.begin_string.has_reset_flag();
+    ///
+    /// # Errors
+    /// If it was not sent: not before FIX 4.1, and not while one is under way.
+    pub fn reset_in_session(&mut self, now: Now, out: &mut Outbox) -> Result<(), OperateError> {
         self.resets.begins_at_ns = None;
-        if !possible {
-            return false;
+        if !self.config.id.begin_string.has_reset_flag() {
+            return Err(OperateError::NoResetFlag);
+        }
+        if self.state != State::Active {
+            return Err(OperateError::NotLoggedOn);
+        }
+        if self.resets.state() == Reset::UnderWay {
+            return Err(OperateError::ResetUnderWay);
         }
         let next_num_in = self.next_num_in;
         self.reset_numbers(ResetCause::InSession, out);
@@ -94,7 +100,7 @@ impl Session {
         // An initiator whose link is cut before the answer asks again at its next logon.
         self.resets.is_wanted |= self.config.role == Role::Initiator;
         self.write_logon(now, Numbering::Restarted, out);
-        true
+        Ok(())
     }
 
     /// Both numbers start again at 1, without a word to the counterparty, whose numbers start again

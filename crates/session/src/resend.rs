@@ -84,7 +84,7 @@ impl Session {
     /// OrigSendingTime(122), a new SendingTime(52). Nothing is journalled.
     pub fn resend(&mut self, now: Now, stored: &Message<'_>, out: &mut Outbox) {
         let (seq, precision) = (stored.msg_seq_num().unwrap_or(0), self.precision);
-        let mut frame = self.begin_old(now, (stored.msg_type(), seq), out);
+        let mut frame = self.begin_old(now, (stored.msg_type().as_bytes(), seq), out);
         // FIX Session: not later than SendingTime(52). Ours is, if our clock has gone back since.
         if stored.timestamp(tag::SENDING_TIME).is_ok_and(|original| original > now.utc) {
             frame.header_timestamp(tag::ORIG_SENDING_TIME, now.utc, precision);

@@ -4,9 +4,9 @@ use std::fmt::Write;
 use std::ops::Range;
 use std::sync::Arc;
 
-use transfix_codec::encode::{Header, is_msg_type};
+use transfix_codec::encode::Header;
 use transfix_codec::{
-    Body, FrameWriter, Misuse, Precision, Rules, Scratch, Switches, Tag, Timestamp, tag,
+    Body, FrameWriter, Misuse, MsgType, Precision, Rules, Scratch, Switches, Tag, Timestamp, tag,
 };
 
 use crate::config::{ApplVerId, Config, Now, Role, SessionId};
@@ -306,12 +306,12 @@ impl Session {
     pub fn send(
         &mut self,
         now: Now,
-        msg_type: &[u8],
+        msg_type: impl AsRef<[u8]>,
         out: &mut Outbox,
         fill: impl FnOnce(&mut Body<'_>),
     ) -> Result<u64, SendError> {
         self.ready()?;
-        self.write_application(now, msg_type, out, fill)
+        self.write_application(now, msg_type.as_ref(), out, fill)
     }
 
     /// Writes an application message with another header than the next in turn.
@@ -324,12 +324,13 @@ impl Session {
     pub fn send_with(
         &mut self,
         now: Now,
-        msg_type: &[u8],
+        msg_type: impl AsRef<[u8]>,
         change: HeaderChange,
         out: &mut Outbox,
         fill: impl FnOnce(&mut Body<'_>),
     ) -> Result<u64, SendError> {
         self.ready()?;
+        let msg_type = msg_type.as_ref();
         check_msg_type(msg_type)?;
         let precision = self.precision;
         let seq = change.msg_seq_num.unwrap_or(self.next_num_out);
@@ -360,14 +361,14 @@ impl Session {
     pub fn send_offline(
         &mut self,
         now: Now,
-        msg_type: &[u8],
+        msg_type: impl AsRef<[u8]>,
         out: &mut Outbox,
         fill: impl FnOnce(&mut Body<'_>),
     ) -> Result<u64, SendError> {
         if self.state != State::Disconnected {
             return Err(SendError::NotLoggedOn);
         }
-        self.write_application(now, msg_type, out, fill)
+        self.write_application(now, msg_type.as_ref(), out, fill)
     }
 
     /// Whether the session takes application messages now.
@@ -505,19 +506,7 @@ fn sub_ids(id: &SessionId) -> String {
     text
 }
 
-/// Whether the session layer sends and handles messages of this MsgType(35) itself.
-pub(crate) const fn is_administrative(msg_type: &[u8]) -> bool {
-    matches!(msg_type, [b'0'..=b'5' | b'A'])
-}
-
-/// Whether an application may send this MsgType(35): not one of the session layer's own.
-///
-/// # Errors
-/// [`Misuse::MsgType`].
-pub fn check_msg_type(msg_type: &[u8]) -> Result<(), Misuse> {
-    if is_administrative(msg_type) || !is_msg_type(msg_type) {
-        Err(Misuse::MsgType)
-    } else {
-        Ok(())
-    }
+/// A type that an application may send.
+fn check_msg_type(msg_type: &[u8]) -> Result<(), Misuse> {
+    if MsgType::of(msg_type).is_application() { Ok(()) } else { Err(Misuse::MsgType) }
 }

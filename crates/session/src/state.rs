@@ -13,6 +13,7 @@ use crate::verdict::SendError;
 
 /// Where a session stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum State {
     /// No link.
     Disconnected,

@@ -52,7 +52,8 @@ impl Session {
             return Verdict::Disconnect(Disconnect::LogonTimeout);
         }
         if due(self.resets.begins_at_ns) {
-            self.reset_in_session(now, out);
+            // A session that cannot reset now goes on with its numbers.
+            let _ = self.reset_in_session(now, out);
         } else if due(t.silence_at()) {
             if t.is_given_up() {
                 return match t.says_goodbye() {

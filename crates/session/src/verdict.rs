@@ -1,4 +1,5 @@
-//! What the driver has to do after a message or a tick, and why a session ends.
+//! What the driver has to do after a message or a tick, why a session ends, and why it does not do
+//! what it is asked.
 
 use std::fmt;
 
@@ -53,6 +54,7 @@ pub enum Verdict {
 
 /// What no verdict and no answer on the wire tells, and an operator should know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Remark {
     /// So many messages that were kept above a gap are covered by a SequenceReset(4) or a reset:
     /// the counterparty has given up what it had sent already, and it is not delivered.
@@ -67,6 +69,19 @@ pub enum Remark {
         /// Why.
         reject: Reject,
     },
+}
+
+impl Remark {
+    /// The number of this remark, for logs and for other languages. It never changes; the page
+    /// "Codes" of the book lists all.
+    #[must_use]
+    pub const fn as_u16(&self) -> u16 {
+        match self {
+            Self::PassedOver(_) => 901,
+            Self::FaultyReject(_) => 902,
+            Self::Rejected { .. } => 903,
+        }
+    }
 }
 
 impl fmt::Display for Remark {
@@ -89,6 +104,7 @@ impl fmt::Display for Remark {
 
 /// Why the session closes its link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Disconnect {
     /// Logout(5) was sent and answered, whoever began.
     LoggedOut,
@@ -166,6 +182,43 @@ pub enum Disconnect {
 }
 
 impl Disconnect {
+    /// The number of this reason, for logs and for other languages. It never changes; the page
+    /// "Codes" of the book lists all.
+    #[must_use]
+    pub const fn as_u16(&self) -> u16 {
+        match self {
+            Self::LoggedOut => 101,
+            Self::LogoutTimeout => 102,
+            Self::LogonTimeout => 103,
+            Self::FirstMessageNotLogon => 104,
+            Self::LogonRefused(_) => 105,
+            Self::LogonInvalid(_) => 106,
+            Self::LogonDenied => 107,
+            Self::SecondLogon => 108,
+            Self::MsgSeqNumTooLow { .. } => 109,
+            Self::MissedReset { .. } => 110,
+            Self::NextExpectedTooHigh { .. } => 111,
+            Self::ResendUnanswered => 112,
+            Self::ResendLoop => 113,
+            Self::MsgSeqNumMissing => 114,
+            Self::MsgSeqNumTooHigh => 115,
+            Self::BadHeader(_) => 116,
+            Self::BeginString(_) => 117,
+            Self::Throttling => 118,
+            Self::Stalled => 119,
+            Self::MemoryLimit => 120,
+            Self::HeartbeatTimeout => 121,
+            Self::LinkLost => 122,
+            Self::LogonUnanswered => 123,
+            Self::ApplicationNotAvailable => 124,
+            Self::Application => 125,
+            Self::Operator => 126,
+            Self::StoreFailed => 127,
+            Self::Panicked => 128,
+            Self::Schedule => 129,
+        }
+    }
+
     /// Whether a fault of either side ended the session, rather than a Logout(5), the application,
     /// the schedule, or the network.
     #[must_use]
@@ -234,6 +287,7 @@ impl fmt::Display for Disconnect {
 
 /// A message that the session did not take; nothing was written and no number was used.
 #[derive(Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum SendError {
     /// No Logon(A) has been exchanged yet, or the link is down: try again after the logon.
     NotLoggedOn,
@@ -258,6 +312,27 @@ pub enum SendError {
     Failed,
     /// The engine has been stopped.
     Closed,
+    /// The callback only tells or asks something: nothing is sent from it.
+    NotHere,
+}
+
+impl SendError {
+    /// The number of this error, for logs and for other languages. It never changes; the page
+    /// "Codes" of the book lists all.
+    #[must_use]
+    pub const fn as_u16(&self) -> u16 {
+        match self {
+            Self::NotLoggedOn => 201,
+            Self::LoggingOut => 202,
+            Self::WouldBlock { .. } => 203,
+            Self::TooLong { .. } => 204,
+            Self::Expired => 205,
+            Self::Misuse(misuse) => misuse.as_u16(),
+            Self::Failed => 206,
+            Self::Closed => 207,
+            Self::NotHere => 208,
+        }
+    }
 }
 
 impl fmt::Display for SendError {
@@ -280,6 +355,7 @@ impl fmt::Display for SendError {
                  when its store is sound, unless after_panic = \"end\"",
             ),
             Self::Closed => f.write_str("the engine has been stopped"),
+            Self::NotHere => f.write_str("this callback sends nothing; send from another one"),
         }
     }
 }
@@ -291,10 +367,94 @@ impl fmt::Debug for SendError {
     }
 }
 
-impl std::error::Error for SendError {}
+impl std::error::Error for SendError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Misuse(misuse) => Some(misuse),
+            _ => None,
+        }
+    }
+}
 
 impl From<Misuse> for SendError {
     fn from(misuse: Misuse) -> Self {
         Self::Misuse(misuse)
     }
 }
+
+/// Why a session does not do what an operator asks of it; nothing has changed then.
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum OperateError {
+    /// The session is not logged on.
+    NotLoggedOn,
+    /// The session has no connection.
+    NotConnected,
+    /// A number is 0, or above [`MSG_SEQ_NUM_MAX`].
+    MsgSeqNum(u64),
+    /// A range ends before it begins.
+    EmptyRange,
+    /// SequenceReset(4) would lead backwards: the new number is not above the next one.
+    NotAbove {
+        /// Our next number.
+        next: u64,
+    },
+    /// FIX 4.0 has no ResetSeqNumFlag(141).
+    NoResetFlag,
+    /// A reset of both numbers waits for its answer.
+    ResetUnderWay,
+    /// The session has failed: its store, or a panic in its application.
+    Failed,
+    /// The engine has been stopped.
+    Closed,
+}
+
+impl OperateError {
+    /// The number of this error, for logs and for other languages. It never changes; the page
+    /// "Codes" of the book lists all.
+    #[must_use]
+    pub const fn as_u16(&self) -> u16 {
+        match self {
+            Self::NotLoggedOn => 1301,
+            Self::NotConnected => 1302,
+            Self::MsgSeqNum(_) => 1303,
+            Self::EmptyRange => 1304,
+            Self::NotAbove { .. } => 1305,
+            Self::NoResetFlag => 1306,
+            Self::ResetUnderWay => 1307,
+            Self::Failed => 1308,
+            Self::Closed => 1309,
+        }
+    }
+}
+
+impl fmt::Display for OperateError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotLoggedOn => f.write_str("not logged on; try again after the logon"),
+            Self::NotConnected => f.write_str("there is no connection"),
+            Self::MsgSeqNum(number) => {
+                write!(f, "{number} is no MsgSeqNum(34); take 1 to {MSG_SEQ_NUM_MAX}")
+            }
+            Self::EmptyRange => f.write_str("the range ends before it begins"),
+            Self::NotAbove { next } => {
+                write!(f, "NewSeqNo(36) is not above {next}, our next number; take a higher one")
+            }
+            Self::NoResetFlag => f.write_str(
+                "FIX 4.0 has no ResetSeqNumFlag(141); set the numbers at both ends instead",
+            ),
+            Self::ResetUnderWay => f.write_str("a reset waits for its answer already"),
+            Self::Failed => f.write_str("the session has failed; see the log and mend the cause"),
+            Self::Closed => f.write_str("the engine has been stopped"),
+        }
+    }
+}
+
+/// The text: what `main` returns is printed so.
+impl fmt::Debug for OperateError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl std::error::Error for OperateError {}

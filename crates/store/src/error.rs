@@ -67,6 +67,25 @@ pub enum StoreError {
     },
 }
 
+impl StoreError {
+    /// The number of this error, for logs and for other languages. It never changes; the page
+    /// "Codes" of the book lists all.
+    #[must_use]
+    pub const fn as_u16(&self) -> u16 {
+        match self {
+            Self::Io { .. } => 501,
+            Self::Damaged { reason, .. } => reason.as_u16(),
+            Self::Foreign { .. } => 502,
+            Self::Locked { .. } => 503,
+            Self::Older { .. } => 504,
+            Self::Own(_) => 505,
+            Self::Poisoned => 506,
+            Self::Full { .. } => 507,
+            Self::TooLarge { .. } => 508,
+        }
+    }
+}
+
 /// What is wrong with a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -92,6 +111,26 @@ pub enum Damage {
     Numbers,
     /// A record is not what was written, and sound batches follow it.
     Record,
+}
+
+impl Damage {
+    /// The number of this damage, for logs and for other languages. It never changes; the page
+    /// "Codes" of the book lists all.
+    #[must_use]
+    pub const fn as_u16(&self) -> u16 {
+        match self {
+            Self::Header => 601,
+            Self::Version => 602,
+            Self::Name => 603,
+            Self::Store => 604,
+            Self::Moved => 605,
+            Self::Replaced => 606,
+            Self::Missing => 607,
+            Self::Short => 608,
+            Self::Numbers => 609,
+            Self::Record => 610,
+        }
+    }
 }
 
 impl fmt::Display for Damage {

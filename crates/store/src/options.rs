@@ -5,6 +5,7 @@ use crate::header::HEADER;
 
 /// What a commit outlives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Durability {
     /// The end of the process, however it comes; not a power cut.
     Process,

@@ -19,6 +19,7 @@ use crate::tip::Tip;
 
 /// What opening a store found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Recovered {
     /// Records read since the segment of the last reset.
     pub records: u64,

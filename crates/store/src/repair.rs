@@ -22,6 +22,7 @@ use crate::survey::{Found, find};
 
 /// What a repair did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Repaired {
     /// Segments that had to be changed; the others are copies.
     pub segments: u64,

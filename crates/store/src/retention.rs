@@ -41,6 +41,7 @@ pub struct Retention {
 
 /// Whether segments that nothing needs any more are compressed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Compress {
     /// They stay as they are.
     #[default]
@@ -51,6 +52,7 @@ pub enum Compress {
 
 /// What a store does when its messages would take more room than they may.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum WhenFull {
     /// The oldest are no longer found: a resend fills their numbers as a gap.
     #[default]

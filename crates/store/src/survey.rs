@@ -18,6 +18,7 @@ use crate::segment::{self, io_error};
 
 /// What a store holds, as far as it is sound.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Survey {
     /// Every segment file there is.
     pub segments: Vec<SegmentSurvey>,
@@ -51,6 +52,7 @@ pub struct Survey {
 
 /// One segment file.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SegmentSurvey {
     /// The file.
     pub path: PathBuf,
@@ -64,6 +66,7 @@ pub struct SegmentSurvey {
 
 /// A place that holds what no crash leaves behind.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Fault {
     /// The file.
     pub path: PathBuf,

@@ -130,8 +130,8 @@ fn crash_at(durability: Durability, crash: Crash, (event, end): (u64, End), seed
     drop(store);
     // What it goes on from may not be on the device yet: the second end takes all that it can.
     disk.restart(match durability {
-        Durability::Process => Crash::Process,
         Durability::Power => Crash::Power,
+        _ => Crash::Process,
     });
     let mut again =
         open(&disk, durability).unwrap_or_else(|error| panic!("{what}, again: {error}"));

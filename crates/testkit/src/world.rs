@@ -288,7 +288,7 @@ impl World {
                 4 => _ = session.reset_in_session(now, out),
                 _ => {
                     let next = session.next_num_out() + 1 + number;
-                    gives_up = session.sequence_reset(now, next, out);
+                    gives_up = session.sequence_reset(now, next, out).is_ok();
                 }
             }
         });

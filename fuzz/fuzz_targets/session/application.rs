@@ -6,8 +6,7 @@ use std::sync::{Arc, Mutex};
 use transfix::codec::raw;
 use transfix::{
     Application, Body, BusinessReject, Direction, Disconnection, HeaderChange, LogonAttempt,
-    LogonRefusal, Message, Rejected, Resend, SendError, SessionId, SessionRef, Timestamp, Undone,
-    tag,
+    LogonRefusal, Message, Rejected, Resend, SessionRef, Timestamp, Undone, Unsendable, tag,
 };
 
 /// What the application does next: bytes of the input.
@@ -26,8 +25,8 @@ impl Whimsical {
         match self.wish() % 12 {
             0 => _ = session.send("8", |report| _ = report.bytes(tag::CL_ORD_ID, text)),
             1 => _ = session.send("B", |news| _ = news.bytes(tag::TEXT, text)),
-            2 => session.logout(&String::from_utf8_lossy(text)),
-            3 => session.disconnect(),
+            2 => _ = session.logout(&String::from_utf8_lossy(text)),
+            3 => _ = session.disconnect(),
             4 => {
                 let change = HeaderChange {
                     msg_seq_num: Some(u64::from(self.wish())),
@@ -35,7 +34,7 @@ impl Whimsical {
                 };
                 let _ = session.send_with("8", change, |_| ());
             }
-            5 => _ = session.send(&String::from_utf8_lossy(text), |_| ()),
+            5 => _ = session.send(text, |_| ()),
             6 => _ = session.other(&id).map(|own| own.send("B", |_| ())),
             7 => {
                 (0..40).for_each(|_| _ = session.send("B", |news| _ = news.str(tag::TEXT, "news")))
@@ -63,7 +62,7 @@ impl Application for Whimsical {
             0 => Err(BusinessReject::unsupported()),
             1 => Err(BusinessReject::not_available()),
             2 => Err(BusinessReject::other(String::from_utf8_lossy(&value).into_owned())),
-            3 => Err(BusinessReject { reason: self.wish(), text: String::new().into() }),
+            3 => Err(BusinessReject::new(self.wish().into(), "")),
             4 => message.required(tag::SYMBOL).map(drop).map_err(Into::into),
             5 => message.decimal(tag::PRICE).map(drop).map_err(Into::into),
             _ => Ok(()),
@@ -87,7 +86,7 @@ impl Application for Whimsical {
         Ok(())
     }
 
-    fn fill_logon(&mut self, logon: &mut Body<'_>, _: &SessionId) {
+    fn fill_logon(&mut self, logon: &mut Body<'_>, _: &mut SessionRef<'_>) {
         if self.wish() % 8 == 0 {
             logon.bytes(tag::TEXT, &[self.wish()]);
         }
@@ -106,15 +105,20 @@ impl Application for Whimsical {
         self.act(rejected.text, session);
     }
 
-    fn on_undone(&mut self, _: &SessionId, _: &Undone) {}
-
-    fn on_unsent(&mut self, _: &SessionId, _: &[u8], _: &[u8], _: SendError) {}
-
-    fn on_disconnect(&mut self, _: &SessionId, end: &Disconnection<'_>) {
-        assert!(!end.to_string().contains(char::is_control));
+    fn on_undone(&mut self, _: &Undone, session: &mut SessionRef<'_>) {
+        self.act(b"undone", session);
     }
 
-    fn on_resend(&mut self, _: &Message<'_>, _: &SessionId) -> Resend {
+    fn on_unsent(&mut self, message: &Unsendable<'_>, session: &mut SessionRef<'_>) {
+        self.act(message.body, session);
+    }
+
+    fn on_disconnect(&mut self, end: &Disconnection<'_>, session: &mut SessionRef<'_>) {
+        assert!(!end.to_string().contains(char::is_control));
+        self.act(b"ended", session);
+    }
+
+    fn on_resend(&mut self, _: &Message<'_>, _: &mut SessionRef<'_>) -> Resend {
         if self.wish() % 4 == 0 { Resend::Skip } else { Resend::Send }
     }
 
@@ -127,7 +131,7 @@ impl Application for Whimsical {
     }
 
     /// As a field: the same bytes within a data field are what that field says.
-    fn on_wire(&mut self, _: Direction, frame: &[u8]) {
+    fn on_wire(&mut self, _: Direction, frame: &[u8], _: &mut SessionRef<'_>) {
         let mut secrets = raw::fields(frame).filter(|field| field.tag == tag::PASSWORD);
         let is_hidden = secrets.all(|field| field.value.iter().all(|byte| *byte == b'*'));
         assert!(is_hidden, "a secret is shown");

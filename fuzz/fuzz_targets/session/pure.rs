@@ -76,12 +76,12 @@ impl Driver {
             4 => _ = self.session.logout(self.now, "bye", &mut self.out),
             5 => {
                 let (begin, end) = (input.number(), input.number());
-                self.session.request_resend(self.now, begin, end, &mut self.out);
+                let _ = self.session.request_resend(self.now, begin, end, &mut self.out);
             }
             6 => _ = self.session.test_request(self.now, "T", &mut self.out),
             7 => {
                 let next = input.number();
-                self.session.sequence_reset(self.now, next, &mut self.out);
+                let _ = self.session.sequence_reset(self.now, next, &mut self.out);
             }
             8 => self.session.reset_at_next_logon(),
             9 => {
@@ -188,7 +188,7 @@ impl Driver {
         };
         match verdict {
             Verdict::Deliver => {
-                let administrative = matches!(message.msg_type(), [b'0'..=b'5' | b'A']);
+                let administrative = matches!(message.msg_type().as_bytes(), [b'0'..=b'5' | b'A']);
                 assert!(!administrative, "an administrative message is nobody's to read");
             }
             Verdict::Resend { begin, end } | Verdict::LoggedOnThenResend { begin, end } => {

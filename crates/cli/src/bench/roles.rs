@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use transfix::clock::{monotonic_ns, process_cpu_ns};
 use transfix::{
     Application, BusinessReject, Disconnection, Engine, LogSettings, Message, Mode, Role,
-    SessionHandle, SessionId, SessionRef, SessionSettings, Settings, State, pin_to_cpu,
+    SessionHandle, SessionRef, SessionSettings, Settings, State, pin_to_cpu,
 };
 
 use super::floor::{self, Wait};
@@ -134,7 +134,7 @@ impl Application for UntilEnd {
         let _ = self.changes.send(());
     }
 
-    fn on_disconnect(&mut self, _: &SessionId, _: &Disconnection<'_>) {
+    fn on_disconnect(&mut self, _: &Disconnection<'_>, _: &mut SessionRef<'_>) {
         let _ = self.changes.send(());
     }
 }
@@ -246,7 +246,7 @@ impl Trader {
     }
 
     fn log_on(&mut self, address: &str) -> Result<(), String> {
-        self.handle.log_on();
+        self.handle.log_on().map_err(|error| error.to_string())?;
         self.drive_until(
             |this| this.handle.is_logged_on(),
             |_| format!("no logon at {address}; start the acceptor first"),
@@ -254,7 +254,7 @@ impl Trader {
     }
 
     fn log_out(&mut self) -> Result<(), String> {
-        self.handle.log_out("");
+        self.handle.log_out("").map_err(|error| error.to_string())?;
         self.drive_until(
             |this| this.handle.state() == State::Disconnected,
             |_| "the acceptor did not log out".to_owned(),

@@ -44,7 +44,7 @@ impl Explain<'_, '_> {
     fn subject(&self, finding: &Finding) -> String {
         let reason = finding.reject.reason;
         if reason == RejectReason::InvalidMsgType {
-            return shown(self.message.msg_type());
+            return shown(self.message.msg_type().as_bytes());
         }
         if let Some(at) = self.malformed_at(finding) {
             let encoded = self.message.encoded(at);
@@ -86,7 +86,7 @@ impl Explain<'_, '_> {
     fn message_name(&self) -> String {
         let msg_type = self.message.msg_type();
         let name = self.pair.message(msg_type).map_or("?", |known| known.name.as_str());
-        format!("{name}({})", shown(msg_type))
+        format!("{name}({})", shown(msg_type.as_bytes()))
     }
 
     fn remedy(&self, finding: &Finding) -> String {
@@ -120,10 +120,7 @@ impl Explain<'_, '_> {
             RejectReason::GroupFieldsOutOfOrder | RejectReason::IncorrectNumInGroup => {
                 self.group_fault(finding)
             }
-            RejectReason::CompIdProblem
-            | RejectReason::SendingTimeAccuracy
-            | RejectReason::UnsupportedApplVersion
-            | RejectReason::Other => String::new(),
+            _ => String::new(),
         }
     }
 

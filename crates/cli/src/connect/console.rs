@@ -59,14 +59,12 @@ impl Console {
             ["burst", n] => self.burst(n),
             ["send", msg_type, fields] => self.raw(msg_type, fields),
             ["logout"] => {
-                self.handle.log_out("");
                 self.logged_out = true;
-                Ok(())
+                self.handle.log_out("").map_err(|error| error.to_string())
             }
             ["logon"] => {
-                self.handle.log_on();
                 self.logged_out = false;
-                Ok(())
+                self.handle.log_on().map_err(|error| error.to_string())
             }
             ["wait"] => self.wait(),
             ["help"] => {

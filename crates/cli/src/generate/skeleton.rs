@@ -168,9 +168,7 @@ mod MODULE;
 use std::error::Error;
 use std::process::ExitCode;
 
-use transfix::{
-    Application, BusinessReject, Disconnection, Engine, Message, SessionId, SessionRef, Settings,
-};
+use transfix::{Application, BusinessReject, Disconnection, Engine, Message, SessionRef, Settings};
 
 use IMPORTS;
 
@@ -200,8 +198,8 @@ impl Application for Desk {
         // LOGON
     }
 
-    fn on_disconnect(&mut self, id: &SessionId, end: &Disconnection<'_>) {
-        println!("{id}: {end}");
+    fn on_disconnect(&mut self, end: &Disconnection<'_>, session: &mut SessionRef<'_>) {
+        println!("{}: {end}", session.id());
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use transfix::codec::{FieldIndex, data};
 use transfix::dictionary::{Dictionary, STANDARD, standard};
-use transfix::{DictionarySource, Message, Tag, tag};
+use transfix::{DictionarySource, Message, MsgType, Tag, tag};
 
 /// How the user names a dictionary.
 #[derive(clap::Args, Clone, Debug, Default)]
@@ -32,7 +32,7 @@ pub(crate) struct Pair {
 
 impl Pair {
     /// The message of that type.
-    pub(crate) fn message(&self, msg_type: &[u8]) -> Option<&transfix::dictionary::Message> {
+    pub(crate) fn message(&self, msg_type: MsgType<'_>) -> Option<&transfix::dictionary::Message> {
         self.session.message(msg_type).or_else(|| self.application.message(msg_type))
     }
 

@@ -74,7 +74,7 @@ impl Selection {
 
     /// Whether the message is wanted.
     pub(super) fn takes(&self, message: &Message<'_>, found: &Found<'_>, pair: &Pair) -> bool {
-        self.takes_type(message.msg_type())
+        self.takes_type(message.msg_type().as_bytes())
             && self.takes_time(message, found.head)
             && self.conditions.iter().all(|condition| condition.is_met(message, pair))
     }

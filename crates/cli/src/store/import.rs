@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use transfix::store::{Durability, FileStore, Kind, Options, Record, Store, StoreError};
-use transfix::{Timestamp, check_msg_type, clock, tag};
+use transfix::{MsgType, Timestamp, clock, tag};
 
 use self::quickfix::{Foreign, Origin};
 use super::select::value;
@@ -166,7 +166,7 @@ fn write(
     for (n, (&seq, range)) in foreign.messages.iter().enumerate() {
         let bytes = &foreign.body[range.clone()];
         let msg_type = value(bytes, tag::MSG_TYPE.0).unwrap_or_default();
-        let application = check_msg_type(msg_type).is_ok();
+        let application = MsgType::of(msg_type).is_application();
         let kind = if application { Kind::Application } else { Kind::Admin };
         let sent = value(bytes, tag::SENDING_TIME.0).and_then(Timestamp::parse);
         store.put(ns(sent.unwrap_or(created)), Record::Outbound { seq, kind, bytes })?;

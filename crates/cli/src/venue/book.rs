@@ -160,7 +160,7 @@ impl Book {
 
     /// Takes NewOrderSingle(D) or OrderCancelRequest(F).
     pub(crate) fn take(&mut self, message: &Message<'_>) -> Result<Vec<Answer>, BusinessReject> {
-        match message.msg_type() {
+        match message.msg_type().as_bytes() {
             b"D" => self.new_order(message),
             b"F" => self.cancel(message),
             _ => Err(BusinessReject::unsupported()),

@@ -66,14 +66,14 @@ impl Header {
     pub fn frame<'b>(
         &mut self,
         out: &'b mut Vec<u8>,
-        msg_type: &[u8],
+        msg_type: impl AsRef<[u8]>,
         msg_seq_num: u64,
         (sending_time, precision): (Timestamp, Precision),
     ) -> FrameWriter<'b> {
         let begin = out.len();
         let mut tail = Tail::open(out);
         self.start.write(&mut tail);
-        let mut frame = FrameWriter::after_start(tail, begin, msg_type, self.minute);
+        let mut frame = FrameWriter::after_start(tail, begin, msg_type.as_ref(), self.minute);
         let tail = &mut frame.body.tail;
         self.constant.write(tail);
         let head = Head::of(tag::MSG_SEQ_NUM, tail);

@@ -11,6 +11,7 @@ use crate::{SOH, Tag, data, raw, tag, value};
 
 /// Why a text is no message.
 #[derive(Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct JsonError {
     /// Where, in bytes from the beginning of the text.
     pub at: usize,
@@ -20,6 +21,7 @@ pub struct JsonError {
 
 /// What is wrong with a text that should be a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum JsonProblem {
     /// The text ends before the object does: there may be more to come.
     Unfinished,
@@ -40,6 +42,34 @@ pub enum JsonProblem {
     Swallows(Tag),
     /// BeginString(8) or MsgType(35) does not stand where it must.
     Head,
+}
+
+impl JsonProblem {
+    /// The number of this problem, for logs and for other languages. It never changes; the page
+    /// "Codes" of the book lists all.
+    #[must_use]
+    pub const fn as_u16(&self) -> u16 {
+        match self {
+            Self::Unfinished => 1101,
+            Self::Expected(_) => 1102,
+            Self::UnknownName => 1103,
+            Self::TooDeep => 1104,
+            Self::Base64 => 1105,
+            Self::BadString => 1106,
+            Self::Delimiter(_) => 1107,
+            Self::Swallows(_) => 1108,
+            Self::Head => 1109,
+        }
+    }
+}
+
+impl JsonError {
+    /// The number of this error, for logs and for other languages. It never changes; the page
+    /// "Codes" of the book lists all.
+    #[must_use]
+    pub const fn as_u16(&self) -> u16 {
+        self.problem.as_u16()
+    }
 }
 
 impl fmt::Display for JsonError {

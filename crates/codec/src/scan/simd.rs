@@ -18,6 +18,7 @@ macro_rules! detected {
 
 /// How the bytes of a message are looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Simd {
     /// Byte by byte; everywhere.
     Scalar,

@@ -33,7 +33,7 @@ impl Plan<'_> {
         text.line("    router: &mut R,");
         text.line("    session: &mut S,");
         text.open(") -> R::Answer {");
-        text.open("match message.msg_type() {");
+        text.open("match message.msg_type().as_bytes() {");
         for Part { part: message, view, .. } in &self.messages {
             let msg_type = message.msg_type.as_bytes().escape_ascii();
             text.line(format!(

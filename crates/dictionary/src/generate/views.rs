@@ -120,7 +120,9 @@ impl<'d> Plan<'d> {
         text.line(format!("pub struct {view}<'a>(t::Message<'a>);"));
         text.open(format!("impl<'a> {view}<'a> {{"));
         text.doc("The value of `MsgType(35)`.");
-        text.line(format!("pub const MSG_TYPE: &'static str = {msg_type:?};"));
+        text.line(format!(
+            "pub const MSG_TYPE: t::MsgType<'static> = t::MsgType::new({msg_type:?});"
+        ));
         text.doc("The message.");
         text.line("#[must_use]");
         text.line("#[inline]");

@@ -59,7 +59,7 @@ impl Application for Echo {
         session: &mut SessionRef<'_>,
     ) -> Result<(), BusinessReject> {
         let version = self.begin_string;
-        match message.msg_type() {
+        match message.msg_type().as_bytes() {
             b"D" if self.takes_order(message)? => echo(message, session),
             b"D" => Ok(()),
             b"d" if version >= BeginString::Fix42 => echo(message, session),

@@ -68,9 +68,7 @@ fn carry_out(request: &str, sessions: &HashMap<String, SessionHandle>) -> Result
     }
     let session = session.ok_or("SESSION is missing\n")?;
     let handle = sessions.get(&session).ok_or_else(|| format!("no session {session}\n"))?;
-    if !handle.set_next_numbers(next_in, next_out) {
-        return Err("a number is 0 or beyond all reason\n".to_owned());
-    }
+    handle.set_next_numbers(next_in, next_out).map_err(|error| format!("{error}\n"))?;
     let (next_in, next_out) = handle.next_numbers();
     Ok(format!("{session}: next in {next_in}, next out {next_out}\n"))
 }

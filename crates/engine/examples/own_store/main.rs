@@ -28,7 +28,7 @@ impl Application for Venue {
         order: &Message<'_>,
         session: &mut SessionRef<'_>,
     ) -> Result<(), BusinessReject> {
-        println!("{}: {} from the counterparty", session.id(), order.msg_type().escape_ascii());
+        println!("{}: {} from the counterparty", session.id(), order.msg_type());
         Ok(())
     }
 }

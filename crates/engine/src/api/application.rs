@@ -1,17 +1,22 @@
 //! What users write: an [`Application`] per session, and what it may do inside a callback.
 
 use transfix_codec::{Body, Message};
-use transfix_session::{Disconnect, HeaderChange, Now, SendError, Session, SessionId};
+use transfix_session::{ApplVerId, HeaderChange, Now, SendError, SessionId, State};
 
 use crate::api::handle::SessionHandle;
 use crate::api::logon::LogonAttempt;
 use crate::drive::registry::Registry;
 use crate::link::answers::{BusinessReject, Direction, LogonRefusal, Resend};
 use crate::link::callbacks::Access;
-use crate::link::told::{Disconnection, Rejected, Undone};
+use crate::link::told::{Disconnection, Rejected, Undone, Unsendable};
 
 /// The user's side of one session. Each session has an instance of its own, called by one thread
 /// at a time and in the order of MsgSeqNum(34).
+///
+/// Each callback has the session as its last argument, and can look at it there, and find other
+/// sessions. Those that only tell or ask something send nothing: [`SessionRef::send`] says
+/// [`SendError::NotHere`] in `fill_logon`, `on_undone`, `on_unsent`, `on_disconnect`, `on_resend`
+/// and `on_wire`.
 pub trait Application: Send {
     /// An application message, in order. Answer with [`SessionRef::send`]; what is sent here is
     /// stored and written together with all else of the same read.
@@ -50,8 +55,8 @@ pub trait Application: Send {
     }
 
     /// Adds fields to our Logon(A), behind those of the settings.
-    fn fill_logon(&mut self, logon: &mut Body<'_>, id: &SessionId) {
-        let _ = (logon, id);
+    fn fill_logon(&mut self, logon: &mut Body<'_>, session: &mut SessionRef<'_>) {
+        let _ = (logon, session);
     }
 
     /// The session is logged on: application messages may be sent from now on. Called once a
@@ -77,27 +82,27 @@ pub trait Application: Send {
     /// panicked in the middle of a turn: forget what the messages in `undone` have led to, or build
     /// it anew from the journal. After a panic it is called in any case, since what the application
     /// itself has in memory may be half changed. Called before the session connects again.
-    fn on_undone(&mut self, id: &SessionId, undone: &Undone) {
-        let _ = (id, undone);
+    fn on_undone(&mut self, undone: &Undone, session: &mut SessionRef<'_>) {
+        let _ = (undone, session);
     }
 
     /// A message that was handed over cannot be sent, or is given back at the end of a connection
-    /// (`unsent = "return"`): `body` holds its fields.
-    fn on_unsent(&mut self, id: &SessionId, msg_type: &[u8], body: &[u8], why: SendError) {
-        let _ = (id, msg_type, body, why);
+    /// (`unsent = "return"`).
+    fn on_unsent(&mut self, message: &Unsendable<'_>, session: &mut SessionRef<'_>) {
+        let _ = (message, session);
     }
 
     /// The session has no connection any more; it may log on again later. Called also for a
     /// connection that never logged on.
-    fn on_disconnect(&mut self, id: &SessionId, end: &Disconnection<'_>) {
-        let _ = (id, end);
+    fn on_disconnect(&mut self, end: &Disconnection<'_>, session: &mut SessionRef<'_>) {
+        let _ = (end, session);
     }
 
     /// The counterparty asks for this message, which was sent before, again. Whether it is sent, or
     /// covered by SequenceReset-GapFill(4): an order that has become stale, for instance, had
     /// better not arrive now.
-    fn on_resend(&mut self, message: &Message<'_>, id: &SessionId) -> Resend {
-        let _ = (message, id);
+    fn on_resend(&mut self, message: &Message<'_>, session: &mut SessionRef<'_>) -> Resend {
+        let _ = (message, session);
         Resend::Send
     }
 
@@ -117,8 +122,8 @@ pub trait Application: Send {
     /// Every frame of the connection in the order of the wire, for logs: those received that are
     /// sound, and those sent, also of the session layer and resent ones. Stars stand for
     /// passwords, in whatever message; lengths stay, and CheckSum(10) is corrected for them.
-    fn on_wire(&mut self, direction: Direction, frame: &[u8]) {
-        let _ = (direction, frame);
+    fn on_wire(&mut self, direction: Direction, frame: &[u8], session: &mut SessionRef<'_>) {
+        let _ = (direction, frame, session);
     }
 
     /// An administrative message of the counterparty, after the session layer has dealt with it.
@@ -127,7 +132,7 @@ pub trait Application: Send {
     }
 }
 
-/// The session inside a callback: sends without any queue or lock.
+/// The session inside a callback: sends without any queue or lock, where the callback may send.
 pub struct SessionRef<'a> {
     access: Access<'a>,
     sessions: &'a Registry,
@@ -144,10 +149,24 @@ impl<'a> SessionRef<'a> {
         &self.access.session.config().id
     }
 
-    /// The session layer: state and numbers.
+    /// Where the session stands.
     #[must_use]
-    pub const fn session(&self) -> &Session {
-        self.access.session
+    pub const fn state(&self) -> State {
+        self.access.session.state()
+    }
+
+    /// The next numbers, as [`SessionHandle::next_numbers`] has them: the one expected from the
+    /// counterparty, and ours.
+    #[must_use]
+    pub const fn next_numbers(&self) -> (u64, u64) {
+        (self.access.session.next_num_in(), self.access.session.next_num_out())
+    }
+
+    /// DefaultApplVerID(1137) in force: agreed in the Logon(A), or of the settings; `None` before
+    /// FIXT.1.1.
+    #[must_use]
+    pub const fn appl_ver_id(&self) -> Option<ApplVerId> {
+        self.access.session.appl_ver_id()
     }
 
     /// The moment at which the bytes now being handled were read.
@@ -163,20 +182,21 @@ impl<'a> SessionRef<'a> {
     /// [`SendError`]; nothing was sent then, and no number used.
     pub fn send(
         &mut self,
-        msg_type: &str,
+        msg_type: impl AsRef<[u8]>,
         fill: impl FnOnce(&mut Body<'_>),
     ) -> Result<u64, SendError> {
         self.access.send(msg_type, fill)
     }
 
-    /// Sends an application message with another header than the next in turn: see
-    /// [`HeaderChange`] and [`Session::send_with`].
+    /// Sends an application message with another header than the next in turn. With a
+    /// MsgSeqNum(34) of its own it is no new message: it is not stored, and the next number stays
+    /// as it is. Only for repair, and for tests of a counterparty.
     ///
     /// # Errors
     /// [`SendError`]; nothing was sent then.
     pub fn send_with(
         &mut self,
-        msg_type: &str,
+        msg_type: impl AsRef<[u8]>,
         change: HeaderChange,
         fill: impl FnOnce(&mut Body<'_>),
     ) -> Result<u64, SendError> {
@@ -190,12 +210,18 @@ impl<'a> SessionRef<'a> {
     }
 
     /// Begins an orderly end of the session: Logout(5) with this Text(58).
-    pub fn logout(&mut self, text: &str) {
-        self.access.logout(text);
+    ///
+    /// # Errors
+    /// [`SendError::NotHere`] in a callback that sends nothing.
+    pub fn logout(&mut self, text: &str) -> Result<(), SendError> {
+        self.access.logout(text)
     }
 
     /// Closes the connection without a word, after what has been sent.
-    pub fn disconnect(&mut self) {
-        *self.access.cut = Some(Disconnect::Application);
+    ///
+    /// # Errors
+    /// [`SendError::NotHere`] in a callback that sends nothing.
+    pub fn disconnect(&mut self) -> Result<(), SendError> {
+        self.access.disconnect()
     }
 }

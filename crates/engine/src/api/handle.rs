@@ -68,7 +68,7 @@ impl SessionHandle {
     /// [`SendError`]: the message was not taken.
     pub fn send(
         &self,
-        msg_type: &str,
+        msg_type: impl AsRef<[u8]>,
         fill: impl FnOnce(&mut Body<'_>),
     ) -> Result<Sent, SendError> {
         self.may_send()?;
@@ -77,7 +77,7 @@ impl SessionHandle {
         body.clear();
         let sent = Body::detached(&mut body, self.shared.queue.precision(), fill)
             .map_err(SendError::Misuse)
-            .and_then(|()| self.hand_over(msg_type, &body));
+            .and_then(|()| self.hand_over(msg_type.as_ref(), &body));
         if body.capacity() <= BODY_BYTES_KEPT {
             let _ = BODY.try_with(|kept| kept.set(body));
         }
@@ -89,10 +89,10 @@ impl SessionHandle {
     ///
     /// # Errors
     /// [`SendError::Misuse`] if the bytes are no such fields; otherwise as [`SessionHandle::send`].
-    pub fn send_encoded(&self, msg_type: &str, body: &[u8]) -> Result<Sent, SendError> {
+    pub fn send_encoded(&self, msg_type: impl AsRef<[u8]>, body: &[u8]) -> Result<Sent, SendError> {
         self.may_send()?;
         check_body(body).map_err(SendError::Misuse)?;
-        self.hand_over(msg_type, body)
+        self.hand_over(msg_type.as_ref(), body)
     }
 
     /// Whether a message may be taken at all: nothing is encoded in vain.
@@ -112,7 +112,7 @@ impl SessionHandle {
     }
 
     /// Hands over a body that is whole.
-    fn hand_over(&self, msg_type: &str, body: &[u8]) -> Result<Sent, SendError> {
+    fn hand_over(&self, msg_type: &[u8], body: &[u8]) -> Result<Sent, SendError> {
         let shared = &*self.shared;
         if shared.offline == Offline::Queue && !self.is_logged_on() {
             return self.queue_offline(msg_type, body);
@@ -125,7 +125,7 @@ impl SessionHandle {
             match shared.link.try_lock() {
                 Ok(link) if link.core.must_queue() => queues = true,
                 Ok(mut link) => {
-                    let sent = link.send(clock::now(), &shared.queue, msg_type.as_bytes(), fill);
+                    let sent = link.send(clock::now(), &shared.queue, msg_type, fill);
                     let is_over =
                         link.is_up() && shared.waiting.note(link.core.waiting_bytes(&shared.queue));
                     if is_over || link.core.journal.has_failed() {
@@ -140,7 +140,7 @@ impl SessionHandle {
         if !queues && shared.offline == Offline::Refuse {
             shared.published.state().ready()?;
         }
-        let Pushed { bytes, first, .. } = shared.queue.push(msg_type.as_bytes(), fill)?;
+        let Pushed { bytes, first, .. } = shared.queue.push(msg_type, fill)?;
         if shared.waiting.may_be_over(bytes) {
             shared.call_worker();
         } else if first {
@@ -154,7 +154,7 @@ impl SessionHandle {
     /// Who has the lock gives it back soon. A thread that drives sessions does not wait for it: it
     /// may have it itself, in a callback, and others must not wait with it. Then the message goes
     /// into the store with the session's next turn, at once.
-    fn queue_offline(&self, msg_type: &str, body: &[u8]) -> Result<Sent, SendError> {
+    fn queue_offline(&self, msg_type: &[u8], body: &[u8]) -> Result<Sent, SendError> {
         let shared = &*self.shared;
         let fill = |whole: &mut Body<'_>| _ = whole.fields_unchecked(body);
         let until_ns = clock::monotonic_ns() + LOCK_WAIT_NS;
@@ -166,13 +166,13 @@ impl SessionHandle {
                     std::thread::yield_now();
                 }
                 Err(TryLockError::WouldBlock) => {
-                    let bytes = shared.queue.push(msg_type.as_bytes(), fill)?.bytes;
+                    let bytes = shared.queue.push(msg_type, fill)?.bytes;
                     shared.call_worker();
                     return Ok(Sent::Queued { bytes });
                 }
             }
         };
-        let sent = link.send_or_queue(clock::now(), &shared.queue, msg_type.as_bytes(), fill);
+        let sent = link.send_or_queue(clock::now(), &shared.queue, msg_type, fill);
         if link.core.outgoing.is_first_to_expire() || link.core.journal.has_failed() {
             shared.call_worker();
         }

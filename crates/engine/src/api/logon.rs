@@ -6,6 +6,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 
 use transfix_session::SessionId;
 
+use crate::api::handle::SessionHandle;
 use crate::drive::registry::Registry;
 use crate::drive::shared::Shared;
 use crate::link::answers::LogonRefusal;
@@ -29,6 +30,12 @@ impl<'a> LogonAttempt<'a> {
     #[must_use]
     pub const fn id(&self) -> &SessionId {
         self.id
+    }
+
+    /// Another session of the same engine.
+    #[must_use]
+    pub fn other(&self, id: &SessionId) -> Option<SessionHandle> {
+        self.sessions.find(id).map(SessionHandle::of)
     }
 
     /// Lets the counterparty wait: what `judge_logon` returns then is no answer yet, unless it is

@@ -1,22 +1,29 @@
 //! What operators do to a running session: log out and in, cut, ask again, set numbers.
 //!
 //! Each call waits for the end of the session's turn: none belongs on a hot path, nor into a
-//! callback, where it would wait for itself. A session that has failed takes none of them.
+//! callback, where it would wait for itself. Each says why it is not done.
 
 use std::sync::atomic::Ordering;
 
-use transfix_session::{Disconnect, MSG_SEQ_NUM_MAX, Now, Outbox, Session};
+use transfix_session::{
+    BeginString, Disconnect, MSG_SEQ_NUM_MAX, Now, OperateError, Outbox, Session,
+};
 
 use crate::api::handle::SessionHandle;
 use crate::clock;
-use crate::link::Link;
+use crate::link::{Down, Link};
 
 impl SessionHandle {
-    /// Logs out with this Text(58) and stays disconnected until [`SessionHandle::log_on`].
-    pub fn log_out(&self, text: &str) {
+    /// Logs out with this Text(58) and stays disconnected until [`SessionHandle::log_on`], also a
+    /// session that is not connected now, or has failed.
+    ///
+    /// # Errors
+    /// [`OperateError::Closed`].
+    pub fn log_out(&self, text: &str) -> Result<(), OperateError> {
+        self.check_open()?;
         self.shared.enabled.store(false, Ordering::Release);
         if self.shared.link.is_poisoned() {
-            return;
+            return Ok(());
         }
         self.with_link(|link| {
             // What the caller has sent before goes out before.
@@ -28,6 +35,7 @@ impl SessionHandle {
             }
         });
         self.shared.call_worker();
+        Ok(())
     }
 
     /// Why the session's store takes nothing now: it has failed, or could not be opened at the
@@ -39,69 +47,112 @@ impl SessionHandle {
     }
 
     /// Allows the session to be connected again; an initiator tries at once, however often it was
-    /// refused before.
-    pub fn log_on(&self) {
+    /// refused before. Whether it is logged on then, the counterparty and the schedule say.
+    ///
+    /// # Errors
+    /// [`OperateError::Closed`].
+    pub fn log_on(&self) -> Result<(), OperateError> {
+        self.check_open()?;
         self.shared.enabled.store(true, Ordering::Release);
         self.shared.hurry.store(true, Ordering::Release);
         self.shared.call_worker();
+        Ok(())
     }
 
     /// Drops the connection without a word. An initiator connects again after its interval.
-    pub fn disconnect(&self) {
-        self.with_link(|link| {
+    ///
+    /// # Errors
+    /// [`OperateError::NotConnected`] if there is no connection.
+    pub fn disconnect(&self) -> Result<(), OperateError> {
+        let was_up = self.with_link(|link| {
             if link.is_up() {
                 link.core.cut = Some(Disconnect::Operator);
             }
+            link.is_up()
         });
         self.shared.call_worker();
+        if was_up { Ok(()) } else { Err(OperateError::NotConnected) }
     }
 
     /// Brings a session back at once that has failed, since its store did or since it panicked:
     /// from what its store has. [`Application::on_undone`](crate::Application::on_undone) is told
     /// what that does not have. Without effect on a session that is connected; while the cause is
     /// still there it fails again.
-    pub fn revive(&self) {
+    ///
+    /// # Errors
+    /// [`OperateError::Closed`].
+    pub fn revive(&self) -> Result<(), OperateError> {
+        self.check_open()?;
         self.shared.hurry.store(true, Ordering::Release);
         self.shared.call_worker();
+        Ok(())
     }
 
     /// Sends a ResendRequest(2) for the counterparty's messages `begin` to `end`, 0 for all that
-    /// follow. Answers whether it was sent, as the next two do: only a logged-on session does.
-    pub fn request_resend(&self, begin: u64, end: u64) -> bool {
+    /// follow.
+    ///
+    /// # Errors
+    /// If it was not sent: only a logged-on session does.
+    pub fn request_resend(&self, begin: u64, end: u64) -> Result<(), OperateError> {
         self.operate(|session, now, out| session.request_resend(now, begin, end, out))
     }
 
     /// Sends a TestRequest(1) with this TestReqID(112).
-    pub fn test_request(&self, id: &str) -> bool {
+    ///
+    /// # Errors
+    /// If it was not sent: only a logged-on session does.
+    pub fn test_request(&self, id: &str) -> Result<(), OperateError> {
         self.operate(|session, now, out| session.test_request(now, id, out))
     }
 
     /// Sends SequenceReset-Reset(4): our next message has this number, which must be higher than
     /// the present one.
-    pub fn sequence_reset(&self, new_seq_no: u64) -> bool {
+    ///
+    /// # Errors
+    /// If it was not sent: only a logged-on session does.
+    pub fn sequence_reset(&self, new_seq_no: u64) -> Result<(), OperateError> {
         self.operate(|session, now, out| session.sequence_reset(now, new_seq_no, out))
     }
 
     /// Resets both numbers of a session that is logged on, by a Logon(A) with
-    /// ResetSeqNumFlag(141)=Y; from FIX 4.1 on. Answers whether it was sent.
-    pub fn reset_in_session(&self) -> bool {
+    /// ResetSeqNumFlag(141)=Y; from FIX 4.1 on.
+    ///
+    /// # Errors
+    /// If it was not sent.
+    pub fn reset_in_session(&self) -> Result<(), OperateError> {
         self.operate(Session::reset_in_session)
     }
 
     /// Makes our next Logon(A) reset both numbers to 1, from FIX 4.1 on.
-    pub fn reset_at_next_logon(&self) {
-        self.with_link(|link| link.core.session.reset_at_next_logon());
+    ///
+    /// # Errors
+    /// If it will not: FIX 4.0 has no word for it, and a session that has failed forgets it.
+    pub fn reset_at_next_logon(&self) -> Result<(), OperateError> {
+        if self.id().begin_string == BeginString::Fix40 {
+            return Err(OperateError::NoResetFlag);
+        }
+        self.operate(|session, _, _| {
+            session.reset_at_next_logon();
+            Ok(())
+        })
     }
 
     /// Sets the next numbers without a word to the counterparty: expected from it, and of ours.
     /// Only for repair, when both operators have agreed on them; `None` leaves one as it is.
     ///
-    /// Answers whether they were set: not if one is 0 or above [`MSG_SEQ_NUM_MAX`].
-    pub fn set_next_numbers(&self, next_in: Option<u64>, next_out: Option<u64>) -> bool {
-        let valid = |next: Option<u64>| next.is_none_or(|n| (1..=MSG_SEQ_NUM_MAX).contains(&n));
-        if !valid(next_in) || !valid(next_out) {
-            return false;
+    /// # Errors
+    /// If neither was set: one is 0 or above [`MSG_SEQ_NUM_MAX`], or the session has failed.
+    pub fn set_next_numbers(
+        &self,
+        next_in: Option<u64>,
+        next_out: Option<u64>,
+    ) -> Result<(), OperateError> {
+        for next in [next_in, next_out].into_iter().flatten() {
+            if !(1..=MSG_SEQ_NUM_MAX).contains(&next) {
+                return Err(OperateError::MsgSeqNum(next));
+            }
         }
+        self.check_open()?;
         self.note(&set_by_hand(next_in, next_out));
         self.operate(|session, _, _| {
             if let Some(next) = next_in {
@@ -110,21 +161,31 @@ impl SessionHandle {
             if let Some(next) = next_out {
                 session.set_next_num_out(next);
             }
-            true
+            Ok(())
         })
     }
 
     /// Holds messages of handles back in the queue of a session that is logged on, until
     /// [`SessionHandle::release_sending`]. What the application sends inside its callbacks goes out
     /// of turn, before them.
-    pub fn hold_sending(&self) {
+    ///
+    /// # Errors
+    /// [`OperateError::Closed`].
+    pub fn hold_sending(&self) -> Result<(), OperateError> {
+        self.check_open()?;
         self.with_link(|link| link.core.outgoing.is_held_back = true);
+        Ok(())
     }
 
     /// Sends what was held back, in order.
-    pub fn release_sending(&self) {
+    ///
+    /// # Errors
+    /// [`OperateError::Closed`].
+    pub fn release_sending(&self) -> Result<(), OperateError> {
+        self.check_open()?;
         self.with_link(|link| link.core.outgoing.is_held_back = false);
         self.shared.call_worker();
+        Ok(())
     }
 
     /// The messages that wait in the queue, oldest first: MsgType(35), and the encoded fields
@@ -134,26 +195,48 @@ impl SessionHandle {
         self.with_link(|link| link.core.outgoing.list(&self.shared.queue))
     }
 
-    /// Drops the messages that wait in the queue; answers how many they were.
-    pub fn clear_queued(&self) -> usize {
+    /// Drops the messages that wait in the queue; returns how many they were.
+    ///
+    /// # Errors
+    /// [`OperateError::Failed`] if the store fails: it may still have them.
+    pub fn clear_queued(&self) -> Result<usize, OperateError> {
         self.with_link(|link| {
             let count = link.core.outgoing.list(&self.shared.queue).len();
             link.core.outgoing.clear(&self.shared.queue);
-            // A store that fails here is seen by the worker.
-            let _ = link.flush(clock::now());
-            count
+            // A link that fails is closed by its worker, which sees a failed store too.
+            match link.flush(clock::now()) {
+                Err(Down::Store(_)) => Err(OperateError::Failed),
+                _ => Ok(count),
+            }
         })
     }
 
-    fn operate(&self, act: impl FnOnce(&mut Session, Now, &mut Outbox) -> bool) -> bool {
+    fn check_open(&self) -> Result<(), OperateError> {
+        match self.shared.closed.load(Ordering::Acquire) {
+            true => Err(OperateError::Closed),
+            false => Ok(()),
+        }
+    }
+
+    fn operate(
+        &self,
+        act: impl FnOnce(&mut Session, Now, &mut Outbox) -> Result<(), OperateError>,
+    ) -> Result<(), OperateError> {
+        self.check_open()?;
         if self.shared.link.is_poisoned() {
-            return false;
+            return Err(OperateError::Failed);
         }
         self.with_link(|link: &mut Link| {
+            if link.core.journal.has_failed() {
+                return Err(OperateError::Failed);
+            }
             let now = clock::now();
-            let done = act(&mut link.core.session, now, &mut link.core.out);
+            act(&mut link.core.session, now, &mut link.core.out)?;
             // As in log_out: the worker closes a link that fails.
-            link.flush(now).is_ok() && done
+            match link.flush(now) {
+                Err(Down::Store(_)) => Err(OperateError::Failed),
+                _ => Ok(()),
+            }
         })
     }
 

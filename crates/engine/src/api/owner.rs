@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use transfix_codec::{Body, Message};
+use transfix_codec::{Body, Message, MsgType};
 use transfix_session::{BeginString, SendError, SessionId};
 
 use crate::api::application::{Application, SessionRef};
@@ -12,7 +12,7 @@ use crate::drive::registry::Registry;
 use crate::link::answers::{BusinessReject, Direction, Resend};
 use crate::link::callbacks::{Access, Callbacks};
 use crate::link::judging::Judgement;
-use crate::link::told::{Disconnection, Rejected, Undone};
+use crate::link::told::{Disconnection, Rejected, Undone, Unsendable};
 
 /// An application, and the sessions that it can find from its callbacks.
 pub(crate) struct Owner {
@@ -56,8 +56,8 @@ impl Callbacks for Owner {
         }
     }
 
-    fn fill_logon(&mut self, logon: &mut Body<'_>, id: &SessionId) {
-        self.application.fill_logon(logon, id);
+    fn fill_logon(&mut self, logon: &mut Body<'_>, access: Access<'_>) {
+        self.call(access, |application, session| application.fill_logon(logon, session));
     }
 
     fn on_logon(&mut self, access: Access<'_>) {
@@ -72,20 +72,20 @@ impl Callbacks for Owner {
         self.call(access, |application, session| application.on_reject(rejected, session));
     }
 
-    fn on_undone(&mut self, id: &SessionId, undone: &Undone) {
-        self.application.on_undone(id, undone);
+    fn on_undone(&mut self, undone: &Undone, access: Access<'_>) {
+        self.call(access, |application, session| application.on_undone(undone, session));
     }
 
-    fn on_unsent(&mut self, id: &SessionId, msg_type: &[u8], body: &[u8], why: SendError) {
-        self.application.on_unsent(id, msg_type, body, why);
+    fn on_unsent(&mut self, message: &Unsendable<'_>, access: Access<'_>) {
+        self.call(access, |application, session| application.on_unsent(message, session));
     }
 
-    fn on_disconnect(&mut self, id: &SessionId, end: &Disconnection<'_>) {
-        self.application.on_disconnect(id, end);
+    fn on_disconnect(&mut self, end: &Disconnection<'_>, access: Access<'_>) {
+        self.call(access, |application, session| application.on_disconnect(end, session));
     }
 
-    fn on_resend(&mut self, message: &Message<'_>, id: &SessionId) -> Resend {
-        self.application.on_resend(message, id)
+    fn on_resend(&mut self, message: &Message<'_>, access: Access<'_>) -> Resend {
+        self.call(access, |application, session| application.on_resend(message, session))
     }
 
     fn on_resend_loop(&mut self, times: u32, access: Access<'_>) {
@@ -96,8 +96,8 @@ impl Callbacks for Owner {
         self.application.wants_wire()
     }
 
-    fn on_wire(&mut self, direction: Direction, frame: &[u8]) {
-        self.application.on_wire(direction, frame);
+    fn on_wire(&mut self, direction: Direction, frame: &[u8], access: Access<'_>) {
+        self.call(access, |application, session| application.on_wire(direction, frame, session));
     }
 
     fn on_admin(&mut self, message: &Message<'_>, access: Access<'_>) {
@@ -107,7 +107,7 @@ impl Callbacks for Owner {
     fn pass_on(
         &self,
         (begin_string, target_comp_id): (BeginString, &str),
-        msg_type: &str,
+        msg_type: MsgType<'_>,
         fill: &mut dyn FnMut(&mut Body<'_>),
     ) -> Option<Result<(), SendError>> {
         let handle = SessionHandle::of(self.sessions.with(begin_string, target_comp_id)?);

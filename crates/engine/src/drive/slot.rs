@@ -27,6 +27,7 @@ const DRAIN_READS: usize = 64;
 
 /// How a session stood when the engine stopped.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Outcome {
     /// Not connected when the stop began.
     NotConnected,
@@ -36,6 +37,20 @@ pub enum Outcome {
     DeadlinePassed,
     /// The store failed or the application panicked, now or earlier; the log says more.
     Failed,
+}
+
+impl Outcome {
+    /// The number of this outcome, for logs and for other languages. It never changes; the page
+    /// "Codes" of the book lists all.
+    #[must_use]
+    pub const fn as_u16(&self) -> u16 {
+        match self {
+            Self::NotConnected => 1201,
+            Self::Ended(reason) => reason.as_u16(),
+            Self::DeadlinePassed => 1202,
+            Self::Failed => 1203,
+        }
+    }
 }
 
 impl fmt::Display for Outcome {
@@ -51,6 +66,7 @@ impl fmt::Display for Outcome {
 
 /// What became of one session at the stop of the engine.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SessionOutcome {
     /// The session.
     pub id: SessionId,

@@ -6,6 +6,7 @@ use transfix_session::SendError;
 
 /// Why the application does not let the counterparty log on.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct LogonRefusal {
     /// Text(58) of the Logout(5).
     pub text: Cow<'static, str>,
@@ -21,6 +22,7 @@ impl LogonRefusal {
 
 /// What becomes of a message that the counterparty asks for again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Resend {
     /// It is sent with PossDupFlag(43)=Y.
     #[default]
@@ -40,25 +42,41 @@ pub enum Direction {
 
 /// Why the application does not take a message that the session layer found sound.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct BusinessReject {
     /// BusinessRejectReason(380).
-    pub reason: u8,
+    pub reason: u16,
     /// Text(58).
     pub text: Cow<'static, str>,
+    /// For the log of this side alone: why no answer could be sent.
+    pub(crate) cause: Option<SendError>,
 }
 
 impl BusinessReject {
+    /// A refusal with this BusinessRejectReason(380), of the standard or, from 100 on, of your own,
+    /// and this Text(58).
+    #[must_use]
+    pub fn new(reason: u16, text: impl Into<Cow<'static, str>>) -> Self {
+        Self { reason, text: text.into(), cause: None }
+    }
+
+    /// The value of BusinessRejectReason(380).
+    #[must_use]
+    pub const fn as_u16(&self) -> u16 {
+        self.reason
+    }
+
     /// Reason 3: the application does not take this MsgType(35).
     #[must_use]
     pub const fn unsupported() -> Self {
-        Self { reason: 3, text: Cow::Borrowed("Unsupported message type") }
+        Self { reason: 3, text: Cow::Borrowed("Unsupported message type"), cause: None }
     }
 
     /// Reason 4: what the application needs is not available. By the settings the message is
     /// offered again, rejected, or passed over.
     #[must_use]
     pub const fn not_available() -> Self {
-        Self { reason: 4, text: Cow::Borrowed("Application not available") }
+        Self { reason: 4, text: Cow::Borrowed("Application not available"), cause: None }
     }
 
     pub(crate) const fn is_not_available(&self) -> bool {
@@ -68,7 +86,7 @@ impl BusinessReject {
     /// Reason 0, explained by `text`.
     #[must_use]
     pub fn other(text: impl Into<Cow<'static, str>>) -> Self {
-        Self { reason: 0, text: text.into() }
+        Self::new(0, text)
     }
 }
 
@@ -77,13 +95,39 @@ impl From<transfix_codec::Reject> for BusinessReject {
     fn from(reject: transfix_codec::Reject) -> Self {
         let missing = reject.reason == transfix_codec::RejectReason::RequiredTagMissing;
         // BusinessRejectReason(380): 5 is "conditionally required field missing".
-        Self { reason: if missing { 5 } else { 0 }, text: Cow::Owned(reject.to_string()) }
+        Self::new(if missing { 5 } else { 0 }, reject.to_string())
     }
 }
 
-/// What could not be sent in answer is refused for another reason, with the error's text.
+/// A message whose answer could not be sent is refused for another reason (0), so that `?` stands
+/// behind a `send` in [`Application::on_message`]. The counterparty learns nothing of what waits
+/// here, or has failed; an event of the log says it.
+///
+/// [`Application::on_message`]: crate::Application::on_message
 impl From<SendError> for BusinessReject {
     fn from(error: SendError) -> Self {
-        Self::other(error.to_string())
+        let text = Cow::Borrowed("The answer could not be sent");
+        Self { reason: 0, text, cause: Some(error) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use transfix_codec::{Misuse, tag};
+
+    #[test]
+    fn a_counterparty_learns_nothing_of_what_went_wrong_here() {
+        for error in [
+            SendError::NotLoggedOn,
+            SendError::WouldBlock { queued_bytes: 4_711 },
+            SendError::TooLong { bytes_max: 100 },
+            SendError::Misuse(Misuse::EmptyValue(tag::TEXT)),
+            SendError::Failed,
+            SendError::Closed,
+        ] {
+            let reject = BusinessReject::from(error);
+            assert_eq!((reject.as_u16(), &*reject.text), (0, "The answer could not be sent"));
+        }
     }
 }

@@ -14,12 +14,11 @@ use transfix_codec::frame::{self, SearchBudget};
 use transfix_codec::{CheckSumPolicy, FieldIndex, Garbled, Limits, Message, Tag};
 use transfix_session::{
     Config, Disconnect, Now, Offer, Outbox, Remark, Role, Session, SessionId, State, Verdict,
-    check_msg_type,
 };
 use transfix_store::Store;
 
 use crate::link::answers::Direction;
-use crate::link::callbacks::Callbacks;
+use crate::link::callbacks::{Access, Callbacks};
 use crate::link::delivery::{Delivery, Handling};
 use crate::link::down::Down;
 use crate::link::events::Events;
@@ -268,7 +267,8 @@ impl Core {
     ) -> Result<(), Down> {
         self.published.received(now.utc);
         if self.delivery.wants_wire() {
-            self.delivery.show(Direction::Inbound, message.bytes());
+            let access = Access::look(&mut self.session, now);
+            self.delivery.show(Direction::Inbound, message.bytes(), access);
         }
         self.note_remarks(now);
         self.act_on_one(now, message, verdict)?;
@@ -311,7 +311,7 @@ impl Core {
         message: &Message<'_>,
         verdict: Verdict,
     ) -> Result<(), Down> {
-        if matches!(message.msg_type(), b"3" | b"5" | b"j") {
+        if matches!(message.msg_type().as_bytes(), b"3" | b"5" | b"j") {
             self.heed(now, message, verdict);
         }
         match verdict {
@@ -321,7 +321,7 @@ impl Core {
             Verdict::Throttled => self.deliver(now, message, Handling::Reject)?,
             Verdict::Held => {}
             // Not the application's: duplicates and rejected messages end here.
-            Verdict::Handled if check_msg_type(message.msg_type()).is_ok() => {}
+            Verdict::Handled if message.msg_type().is_application() => {}
             Verdict::Handled => self.with_application(now, |app, s| app.on_admin(message, s)),
             Verdict::LoggedOn => self.logged_on(now, message)?,
             Verdict::Reset => self.reset(now, message)?,
@@ -495,6 +495,7 @@ impl Core {
         let end = Disconnection::new(reason, text.as_deref());
         self.events.ended(now, &end);
         self.ending = None;
-        self.delivery.application().on_disconnect(&self.session.config().id, &end);
+        let access = Access::look(&mut self.session, now);
+        self.delivery.application().on_disconnect(&end, access);
     }
 }

@@ -76,8 +76,8 @@ impl Delivery {
     }
 
     /// Shows a frame to the application, without its passwords.
-    pub(super) fn show(&mut self, direction: Direction, frame: &[u8]) {
-        self.application.on_wire(direction, &masked(frame));
+    pub(super) fn show(&mut self, direction: Direction, frame: &[u8], access: Access<'_>) {
+        self.application.on_wire(direction, &masked(frame), access);
     }
 
     /// Offers a message whose turn it is.

@@ -109,6 +109,11 @@ impl Events {
         line!(self, now, NotSent, warn, %why, "not sent, and given back");
     }
 
+    /// A message of the counterparty is rejected, since its answer could not be sent.
+    pub(super) fn not_answered(&mut self, now: Now, seq: u64, why: SendError) {
+        line!(self, now, NotSent, warn, seq, %why, "rejected, as the answer could not be sent");
+    }
+
     /// Messages stay in the queue, since the store may have them.
     pub(super) fn not_given_back(&mut self, now: Now, count: usize) {
         line!(self, now, NotSent, error, count, "not given back: the store has failed");

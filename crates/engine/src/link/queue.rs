@@ -6,8 +6,8 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
-use transfix_codec::{Body, Precision};
-use transfix_session::{SendError, check_msg_type};
+use transfix_codec::{Body, Misuse, MsgType, Precision};
+use transfix_session::SendError;
 
 /// Length of the body, length of MsgType(35).
 const HEAD: usize = 5;
@@ -91,7 +91,9 @@ impl SendQueue {
         msg_type: &[u8],
         fill: impl FnOnce(&mut Body<'_>),
     ) -> Result<Pushed, SendError> {
-        check_msg_type(msg_type)?;
+        if !MsgType::of(msg_type).is_application() {
+            return Err(Misuse::MsgType.into());
+        }
         let mut bytes = self.lock();
         let begin = bytes.len();
         let taken = self.taken.load(Ordering::Relaxed);
@@ -173,7 +175,7 @@ pub(crate) fn first(taken: &[u8]) -> Option<Queued<'_>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use transfix_codec::{Misuse, tag};
+    use transfix_codec::tag;
 
     #[test]
     fn keeps_order_and_bound() {

@@ -10,7 +10,7 @@ use transfix_session::{Now, Outbox, Session};
 use transfix_store::{Kind, Store, StoreError};
 
 use crate::link::answers::Resend;
-use crate::link::callbacks::Callbacks;
+use crate::link::callbacks::{Access, Callbacks};
 
 /// Bytes encoded at a time; the socket's progress paces the rest. So many take some 5 µs, which
 /// other sessions of the same thread wait for.
@@ -110,8 +110,9 @@ impl Replay {
                 // Our own frame, checked by the store: what can't be read is covered by a gap fill.
                 Message::parse(stored.bytes, &mut self.index, CheckSumPolicy::Ignore).ok()
             });
-            let id = &session.config().id;
-            let message = message.filter(|m| application.on_resend(m, id) == Resend::Send);
+            let message = message.filter(|message| {
+                application.on_resend(message, Access::look(session, now)) == Resend::Send
+            });
             if let Some(message) = message {
                 if let Some(begin) = self.gap_begin.take() {
                     session.gap_fill(now, begin, seq, &mut self.out);

@@ -2,6 +2,7 @@
 
 /// What became of a message that [`SessionHandle::send`](crate::SessionHandle::send) took.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Sent {
     /// Stored under this MsgSeqNum(34) in the caller's thread, and written as far as the socket
     /// took it; the rest follows by itself, or is sent again after the next logon.

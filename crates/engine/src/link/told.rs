@@ -4,8 +4,8 @@
 use std::fmt;
 
 use transfix_codec::shown::Shown;
-use transfix_codec::{Message, Tag, tag};
-use transfix_session::Disconnect;
+use transfix_codec::{Message, MsgType, Tag, tag};
+use transfix_session::{Disconnect, SendError};
 
 /// How a connection has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,7 +51,7 @@ pub struct Rejected<'a> {
     /// RefSeqNum(45): MsgSeqNum(34) of our message; 0 if the counterparty does not say it.
     pub seq: u64,
     /// MsgType(35) of our message: RefMsgType(372), or as our store has it; empty if neither tells.
-    pub msg_type: &'a [u8],
+    pub msg_type: MsgType<'a>,
     /// SessionRejectReason(373) of a Reject(3), BusinessRejectReason(380) of a
     /// BusinessMessageReject(j).
     pub reason: Option<u64>,
@@ -67,7 +67,7 @@ pub struct Rejected<'a> {
 impl<'a> Rejected<'a> {
     /// What a Reject(3) or BusinessMessageReject(j) says; `None` for other messages.
     pub(crate) fn of(message: &Message<'a>) -> Option<Self> {
-        let (by, reason) = match message.msg_type() {
+        let (by, reason) = match message.msg_type().as_bytes() {
             b"3" => (RejectedBy::Session, tag::SESSION_REJECT_REASON),
             b"j" => (RejectedBy::Application, tag::BUSINESS_REJECT_REASON),
             _ => return None,
@@ -76,7 +76,7 @@ impl<'a> Rejected<'a> {
         Some(Self {
             by,
             seq: message.uint(tag::REF_SEQ_NUM).unwrap_or(0),
-            msg_type: message.raw(tag::REF_MSG_TYPE).unwrap_or_default(),
+            msg_type: MsgType::of(message.raw(tag::REF_MSG_TYPE).unwrap_or_default()),
             reason: message.uint(reason).ok(),
             tag: tag.map(Tag),
             id: message.raw(tag::BUSINESS_REJECT_REF_ID).unwrap_or_default(),
@@ -93,7 +93,7 @@ impl fmt::Display for Rejected<'_> {
         };
         write!(f, "{name} of our MsgSeqNum(34) {}", self.seq)?;
         if !self.msg_type.is_empty() {
-            write!(f, ", MsgType(35) {}", Shown::new(self.msg_type))?;
+            write!(f, ", MsgType(35) {}", self.msg_type)?;
         }
         if !self.id.is_empty() {
             write!(f, ", BusinessRejectRefID(379) {}", Shown::new(self.id))?;
@@ -108,6 +108,26 @@ impl fmt::Display for Rejected<'_> {
             write!(f, ": {}", Shown::new(self.text))?;
         }
         Ok(())
+    }
+}
+
+/// A message of ours that was handed over, and is not sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Unsendable<'a> {
+    /// MsgType(35).
+    pub msg_type: MsgType<'a>,
+    /// Its encoded fields behind the header, as [`SessionHandle::send_encoded`] takes them.
+    ///
+    /// [`SessionHandle::send_encoded`]: crate::SessionHandle::send_encoded
+    pub body: &'a [u8],
+    /// Why it is not sent.
+    pub why: SendError,
+}
+
+impl<'a> Unsendable<'a> {
+    pub(crate) const fn new(msg_type: &'a [u8], body: &'a [u8], why: SendError) -> Self {
+        Self { msg_type: MsgType::of(msg_type), body, why }
     }
 }
 

@@ -47,8 +47,8 @@ impl Mask {
 
     /// Whether the value of this tag in a message of this MsgType(35) is hidden.
     #[must_use]
-    pub fn hides(&self, msg_type: &[u8], tag: Tag) -> bool {
-        is_secret(RAW_DATA_IS_SECRET.contains(&msg_type), &self.everywhere, tag)
+    pub fn hides(&self, msg_type: impl AsRef<[u8]>, tag: Tag) -> bool {
+        is_secret(RAW_DATA_IS_SECRET.contains(&msg_type.as_ref()), &self.everywhere, tag)
     }
 
     /// A message as it is shown. Its length stays, and its CheckSum(10) is right if it was.

@@ -3,8 +3,8 @@
 use std::net::IpAddr;
 
 use transfix_codec::shown::is_hidden;
-use transfix_codec::tag;
-use transfix_session::{ApplVerId, BeginString, ResetPolicy, Role, Secret, check_msg_type};
+use transfix_codec::{MsgType, tag};
+use transfix_session::{ApplVerId, BeginString, ResetPolicy, Role, Secret};
 
 use crate::schedule::Schedule;
 use crate::settings::log::LogSettings;
@@ -204,7 +204,7 @@ fn threads(session: &SessionSettings) -> Result<(), String> {
 fn throttles(session: &SessionSettings) -> Result<(), String> {
     for (n, throttle) in session.protocol.throttles.iter().enumerate() {
         let msg_type = &throttle.msg_type;
-        if check_msg_type(msg_type.as_bytes()).is_err() {
+        if !MsgType::new(msg_type).is_application() {
             return Err(format!("throttles: `{msg_type}` is no type of an application message"));
         }
         if throttle.interval_ms == 0 {

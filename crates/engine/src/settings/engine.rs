@@ -35,6 +35,7 @@ settings_table! {
 /// What follows when a thread of the engine panics outside of a session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum ThreadLost {
     /// It is told, and the thread goes on.
     #[default]

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
+use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -26,17 +27,52 @@ pub struct SettingsError {
     path: PathBuf,
     /// 1 for the first line; 0 if the file could not be read.
     line: usize,
+    fault: Fault,
     message: String,
+}
+
+/// What is wrong with settings.
+enum Fault {
+    /// The file cannot be read.
+    Unreadable(io::Error),
+    /// The text is no TOML, or a value is none that its key can have.
+    Malformed,
+    /// Keys or sections that contradict each other, are missing, or are of another program.
+    Wrong,
 }
 
 impl SettingsError {
     fn new(path: &Path, text: &str, offset: usize, message: String) -> Self {
-        Self { path: path.to_owned(), line: line_of(text, offset), message }
+        let (path, line) = (path.to_owned(), line_of(text, offset));
+        Self { path, line, fault: Fault::Wrong, message }
     }
 
     fn from_toml(path: &Path, text: &str, error: &toml::de::Error) -> Self {
         let offset = error.span().map_or(0, |span| span.start);
-        Self::new(path, text, offset, explain(text, error))
+        Self { fault: Fault::Malformed, ..Self::new(path, text, offset, explain(text, error)) }
+    }
+
+    /// The file, or the name that the text was given.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The line at fault, 1 for the first; `None` if the file cannot be read.
+    #[must_use]
+    pub fn line(&self) -> Option<usize> {
+        Some(self.line).filter(|line| *line > 0)
+    }
+
+    /// The number of this error, for logs and for other languages. It never changes; the page
+    /// "Codes" of the book lists all.
+    #[must_use]
+    pub const fn as_u16(&self) -> u16 {
+        match self.fault {
+            Fault::Unreadable(_) => 801,
+            Fault::Malformed => 802,
+            Fault::Wrong => 803,
+        }
     }
 }
 
@@ -56,13 +92,21 @@ impl fmt::Debug for SettingsError {
     }
 }
 
-impl std::error::Error for SettingsError {}
+impl std::error::Error for SettingsError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match &self.fault {
+            Fault::Unreadable(error) => Some(error),
+            Fault::Malformed | Fault::Wrong => None,
+        }
+    }
+}
 
 pub(crate) fn load(path: &Path) -> Result<Settings, SettingsError> {
     let text = std::fs::read_to_string(path).map_err(|error| SettingsError {
         path: path.to_owned(),
         line: 0,
         message: format!("cannot be read: {error}"),
+        fault: Fault::Unreadable(error),
     })?;
     parse(path, &text)
 }

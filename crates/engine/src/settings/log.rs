@@ -8,6 +8,7 @@ use transfix_session::settings_table;
 /// How a log tells what came in from what went out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum LogDirection {
     /// By two files, `NAME.in.log` and `NAME.out.log`; lines as QuickFIX writes them.
     Files,

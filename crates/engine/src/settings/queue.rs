@@ -25,6 +25,7 @@ settings_table! {
 /// What becomes of a message that is sent while the session has no connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum Offline {
     /// `send` answers "not logged on".
     Refuse,
@@ -38,6 +39,7 @@ pub enum Offline {
 /// What becomes of messages that wait to be sent when the connection ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum Unsent {
     /// They are sent after the next logon.
     Keep,
@@ -62,6 +64,7 @@ settings_table! {
 /// What becomes of a message that the application is not available for, in the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum UnavailableAction {
     /// BusinessMessageReject(j) with reason 4, or Reject(3) up to FIX 4.1.
     Reject,

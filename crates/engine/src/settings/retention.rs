@@ -12,6 +12,7 @@ use crate::settings::store::Durability;
 /// What becomes of messages beyond `bytes_max`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum BeyondLimit {
     /// The oldest are forgotten: a resend fills their numbers as a gap.
     Forget,

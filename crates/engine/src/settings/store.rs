@@ -36,6 +36,7 @@ settings_table! {
 /// Where sent messages and the next numbers are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum Durability {
     /// In memory: nothing outlives the process; each start begins at 1.
     Memory,

@@ -28,6 +28,7 @@ settings_table! {
 /// Which thread drives a session, and how it waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum Mode {
     /// A few threads share all such sessions and wait in epoll.
     Pool,
@@ -42,6 +43,7 @@ pub enum Mode {
 /// In whose thread [`crate::SessionHandle::send`] writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum SendMode {
     /// In the caller's, if the session is free at that moment.
     Direct,
@@ -52,6 +54,7 @@ pub enum SendMode {
 /// What becomes of a session whose application, or whose own code, has panicked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum AfterPanic {
     /// It goes on from its store after a pause that grows from 1 s to 64 s;
     /// [`crate::Application::on_undone`] is told what that does not have.

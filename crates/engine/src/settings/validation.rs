@@ -46,6 +46,7 @@ settings_table! {
 /// What becomes of a framed message that is garbled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum GarbledPolicy {
     /// It is passed over and does not count.
     Skip,

@@ -50,6 +50,7 @@ impl From<Down> for Ended {
 
 /// What a look at a rig shows.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Seen {
     /// Where the session stands.
     pub state: State,
@@ -175,11 +176,11 @@ impl Rig {
     pub fn send(
         &self,
         now: Now,
-        msg_type: &[u8],
+        msg_type: impl AsRef<[u8]>,
         fill: impl FnOnce(&mut Body<'_>),
     ) -> Result<Sent, SendError> {
         let (mut link, queue) = (self.link(), &self.slot.shared.queue);
-        link.send_or_queue(now, queue, msg_type, fill)
+        link.send_or_queue(now, queue, msg_type.as_ref(), fill)
     }
 
     /// The bodies of the messages that wait in the queue, oldest first.

@@ -5,8 +5,8 @@ use std::fs;
 
 use transfix::store::{Damage, StoreError};
 use transfix::{
-    Application, BeginString, BusinessReject, Decimal, Engine, Message, Misuse, SendError,
-    SessionId, SessionRef, Settings,
+    Application, BeginString, BusinessReject, Decimal, Engine, EngineError, Message, Misuse,
+    SendError, SessionId, SessionRef, Settings, SettingsError,
 };
 use transfix_testkit::temp::TempDir;
 
@@ -83,7 +83,7 @@ fn all_errors_show_their_text_by_debug() {
     let locked = StoreError::Locked { path: "lock".into() };
     let damaged = StoreError::Damaged { path: "a.seg".into(), offset: 5, reason: Damage::Record };
     let id = SessionId::new(BeginString::Fix44, "A", "B");
-    let of_store = transfix::EngineError::Store { id, source: damaged };
+    let of_store = EngineError::Store { id, source: damaged };
     let errors: Vec<Box<dyn Error>> = vec![
         Box::new(locked),
         Box::new(of_store),
@@ -95,4 +95,26 @@ fn all_errors_show_their_text_by_debug() {
     for error in errors {
         assert_eq!(format!("{error:?}"), error.to_string());
     }
+}
+
+#[test]
+fn errors_have_a_cause_a_place_and_a_number() {
+    let cause = |error: &dyn Error| error.source().map(ToString::to_string);
+    let misuse = SendError::Misuse(Misuse::EmptyValue(transfix::tag::TEXT));
+    assert_eq!(cause(&misuse), Some("tag 58 has no value; leave the field out".to_owned()));
+    assert_eq!((misuse.as_u16(), SendError::Closed.as_u16()), (302, 207));
+
+    let damaged = StoreError::Damaged { path: "a.seg".into(), offset: 5, reason: Damage::Record };
+    let (id, text) = (SessionId::new(BeginString::Fix44, "A", "B"), damaged.to_string());
+    let of_store = EngineError::Store { id, source: damaged };
+    assert_eq!((cause(&of_store), of_store.as_u16()), (Some(text), 610));
+
+    let place = |error: &SettingsError| (error.path().to_owned(), error.line(), error.as_u16());
+    let unreadable = Settings::load("no/such.toml").unwrap_err();
+    assert_eq!(place(&unreadable), ("no/such.toml".into(), None, 801));
+    assert!(cause(&unreadable).is_some_and(|text| text.contains("No such file")));
+    let malformed = Settings::parse("my.toml", "[engine]\nworkers = \"two\"\n").unwrap_err();
+    assert_eq!(place(&malformed), ("my.toml".into(), Some(2), 802));
+    let wrong = Settings::parse("my.toml", "[engine]\nworkers = 0\n").unwrap_err();
+    assert_eq!(place(&wrong), ("my.toml".into(), Some(1), 803));
 }

@@ -3,8 +3,8 @@
 use std::sync::mpsc::Sender;
 
 use transfix::{
-    Application, Body, BusinessReject, Disconnect, Disconnection, Message, SendError, SessionId,
-    SessionRef, Tag, tag,
+    Application, Body, BusinessReject, Disconnect, Disconnection, Message, SessionRef, Tag,
+    Unsendable, tag,
 };
 
 /// What the application tells the world.
@@ -32,7 +32,7 @@ impl Application for Recorder {
         message: &Message<'_>,
         _: &mut SessionRef<'_>,
     ) -> Result<(), BusinessReject> {
-        if !matches!(message.msg_type(), b"D" | b"8" | b"B") {
+        if !matches!(message.msg_type().as_bytes(), b"D" | b"8" | b"B") {
             return Err(BusinessReject::unsupported());
         }
         if message.raw(tag::TEXT) == Some(b"refuse") {
@@ -46,12 +46,12 @@ impl Application for Recorder {
         Ok(())
     }
 
-    fn on_unsent(&mut self, _: &SessionId, msg_type: &[u8], body: &[u8], _: SendError) {
-        let message = [b"35=", msg_type, b"\x01", body].concat();
+    fn on_unsent(&mut self, unsent: &Unsendable<'_>, _: &mut SessionRef<'_>) {
+        let message = [b"35=", unsent.msg_type.as_bytes(), b"\x01", unsent.body].concat();
         let _ = self.events.send(Event::Returned(message));
     }
 
-    fn on_disconnect(&mut self, _: &SessionId, end: &Disconnection<'_>) {
+    fn on_disconnect(&mut self, end: &Disconnection<'_>, _: &mut SessionRef<'_>) {
         let _ = self.events.send(Event::Ended(end.reason));
     }
 }

@@ -138,7 +138,7 @@ impl World for Loopback {
         self.ended = None;
         let stream = match &self.listener {
             Some(listener) => {
-                self.session().log_on();
+                self.session().log_on().unwrap();
                 listener.accept().map(|(stream, _)| stream)
             }
             None => TcpStream::connect(self.engine.as_ref().unwrap().listening()[0]),
@@ -189,22 +189,12 @@ impl World for Loopback {
         self.settle();
         let session = self.session();
         let done = match operation {
-            Operation::Logout(text) => {
-                session.log_out(text);
-                session.log_on();
-                true
-            }
-            Operation::Disconnect => {
-                session.disconnect();
-                true
-            }
+            Operation::Logout(text) => session.log_out(text).and_then(|()| session.log_on()),
+            Operation::Disconnect => session.disconnect(),
             Operation::TestRequest(id) => session.test_request(id),
             Operation::ResendRequest(begin, end) => session.request_resend(*begin, *end),
             Operation::SequenceReset(new) => session.sequence_reset(*new),
-            Operation::ResetAtLogon => {
-                session.reset_at_next_logon();
-                true
-            }
+            Operation::ResetAtLogon => session.reset_at_next_logon(),
             Operation::ResetInSession => session.reset_in_session(),
             Operation::NextIn(next) => session.set_next_numbers(Some(*next), None),
             Operation::NextOut(next) => session.set_next_numbers(None, Some(*next)),
@@ -214,10 +204,10 @@ impl World for Loopback {
                 self.engine = None;
                 let (engine, events) = start(&self.settings);
                 (self.engine, self.events, self.sent) = (Some(engine), events, 0);
-                true
+                Ok(())
             }
         };
-        if done { Ok(()) } else { Err("the session did not do it".to_owned()) }
+        done.map_err(|error| error.to_string())
     }
 
     fn delivered(&mut self, hopes: bool) -> Option<Vec<u8>> {

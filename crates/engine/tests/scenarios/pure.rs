@@ -185,11 +185,11 @@ impl World for PureWorld<'_> {
         let done = match operation {
             Operation::Logout(text) => {
                 session.log_out(now, text);
-                true
+                Ok(())
             }
             Operation::Disconnect => {
                 session.disconnect(now);
-                true
+                Ok(())
             }
             Operation::TestRequest(id) => {
                 session.operate(now, |s, now, out| s.test_request(now, id, out))
@@ -202,28 +202,28 @@ impl World for PureWorld<'_> {
             }
             Operation::ResetAtLogon => session.operate(now, |s, _, _| {
                 s.reset_at_next_logon();
-                true
+                Ok(())
             }),
             Operation::ResetInSession => {
                 session.operate(now, |s, now, out| s.reset_in_session(now, out))
             }
             Operation::NextIn(next) => session.operate(now, |s, _, _| {
                 s.set_next_num_in(*next);
-                true
+                Ok(())
             }),
             Operation::NextOut(next) => session.operate(now, |s, _, _| {
                 s.set_next_num_out(*next);
-                true
+                Ok(())
             }),
             Operation::Restart => {
                 self.session = None;
                 let (session, events) = start(self.simulation, &self.settings);
                 (self.session, self.events, self.is_up) = (Some(session), events, false);
                 self.unread.clear();
-                true
+                Ok(())
             }
         };
-        if done { Ok(()) } else { Err("the session did not do it".to_owned()) }
+        done.map_err(|error| error.to_string())
     }
 
     fn delivered(&mut self, _: bool) -> Option<Vec<u8>> {

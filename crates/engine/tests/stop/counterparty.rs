@@ -90,7 +90,7 @@ impl Counterparty {
                 let bytes: Vec<u8> = self.read.drain(..end).collect();
                 let message = Message::parse(&bytes, &mut index, CheckSumPolicy::Verify).unwrap();
                 let text = bytes.escape_ascii();
-                assert_eq!(message.msg_type(), msg_type.as_bytes(), "{}: {text}", self.name);
+                assert_eq!(message.msg_type(), msg_type, "{}: {text}", self.name);
                 return message.text(tag::CL_ORD_ID).unwrap_or_default().to_owned();
             }
             let mut buffer = [0; 4096];

@@ -75,14 +75,14 @@ impl Application for Venue {
         true
     }
 
-    fn on_wire(&mut self, direction: Direction, _: &[u8]) {
+    fn on_wire(&mut self, direction: Direction, _: &[u8], _: &mut SessionRef<'_>) {
         let inbound = direction == Direction::Inbound;
         self.reach(if inbound { Callback::WireIn } else { Callback::WireOut });
     }
 
-    fn on_disconnect(&mut self, id: &SessionId, end: &Disconnection<'_>) {
+    fn on_disconnect(&mut self, end: &Disconnection<'_>, session: &mut SessionRef<'_>) {
         // Nobody listens any more where the engine is dropped at the end of a test.
-        let _ = self.ended.send((id.target_comp_id.to_string(), end.reason));
+        let _ = self.ended.send((session.id().target_comp_id.to_string(), end.reason));
         self.reach(Callback::Disconnect);
     }
 }

@@ -15,8 +15,8 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use transfix::codec::shown::is_hidden;
 use transfix::{
     Application, BeginString, BusinessReject, Durability, Engine, EngineSettings, LogSettings,
-    LogonAttempt, LogonRefusal, Message, Offline, Role, SendError, SessionId, SessionRef,
-    SessionSettings, Settings, ThreadLost, Unsent, tag,
+    LogonAttempt, LogonRefusal, Message, Offline, Role, SessionId, SessionRef, SessionSettings,
+    Settings, ThreadLost, Unsendable, Unsent, tag,
 };
 use transfix_testkit::temp::TempDir;
 
@@ -54,7 +54,7 @@ impl Application for Returned {
         Ok(())
     }
 
-    fn on_unsent(&mut self, _: &SessionId, _: &[u8], _: &[u8], _: SendError) {
+    fn on_unsent(&mut self, _: &Unsendable<'_>, _: &mut SessionRef<'_>) {
         self.0.send(()).unwrap();
     }
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use transfix::{
     Application, BeginString, BusinessReject, Durability, Message, SessionRef, Unavailable,
-    UnavailableAction,
+    UnavailableAction, tag,
 };
 
 use transfix_testkit::temp::TempDir;
@@ -107,8 +107,8 @@ impl Application for Ender {
         session: &mut SessionRef<'_>,
     ) -> Result<(), BusinessReject> {
         match self {
-            Self::LogsOut => session.logout("bye"),
-            Self::Disconnects => session.disconnect(),
+            Self::LogsOut => session.logout("bye").unwrap(),
+            Self::Disconnects => session.disconnect().unwrap(),
         }
         Ok(())
     }
@@ -188,4 +188,26 @@ fn messages_for_third_parties_are_passed_on() {
             (false, _) => assert_eq!(ours.next(), "35=D|34=2|11=a"),
         }
     }
+}
+
+/// Its answer cannot be sent: a field of it is empty.
+struct Mistaken;
+
+impl Application for Mistaken {
+    fn on_message(
+        &mut self,
+        _: &Message<'_>,
+        session: &mut SessionRef<'_>,
+    ) -> Result<(), BusinessReject> {
+        session.send("8", |report| _ = report.str(tag::TEXT, ""))?;
+        Ok(())
+    }
+}
+
+#[test]
+fn why_an_answer_could_not_be_sent_stays_on_this_side() {
+    let (_engine, address) = start(vec![venue(|_| ())], || Mistaken);
+    let mut wire = logged_on(address);
+    wire.send("35=D|34=2|11=a");
+    assert_eq!(wire.next(), "35=j|34=2|45=2|372=D|380=0|58=The answer could not be sent");
 }

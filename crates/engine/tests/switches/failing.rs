@@ -11,8 +11,9 @@ use transfix::store::{
     Committed, FileStore, MemoryStore, Numbers, Options, Record, Store, StoreError, Stored,
 };
 use transfix::{
-    Application, BusinessReject, Disconnect, Disconnection, Engine, Message, Offline, SendError,
-    SendMode, Sent, SessionHandle, SessionId, SessionRef, SessionSettings, Settings, Unsent, tag,
+    Application, BusinessReject, Disconnect, Disconnection, Engine, Message, Offline, OperateError,
+    SendError, SendMode, Sent, SessionHandle, SessionRef, SessionSettings, Settings, Unsendable,
+    Unsent, tag,
 };
 use transfix_testkit::temp::TempDir;
 
@@ -95,12 +96,12 @@ impl Application for Told {
         Ok(())
     }
 
-    fn on_unsent(&mut self, _: &SessionId, _: &[u8], body: &[u8], why: SendError) {
-        let body = body.escape_ascii().to_string();
-        self.events.send(Event::Unsent(body, why)).unwrap();
+    fn on_unsent(&mut self, unsent: &Unsendable<'_>, _: &mut SessionRef<'_>) {
+        let body = unsent.body.escape_ascii().to_string();
+        self.events.send(Event::Unsent(body, unsent.why)).unwrap();
     }
 
-    fn on_disconnect(&mut self, _: &SessionId, end: &Disconnection<'_>) {
+    fn on_disconnect(&mut self, end: &Disconnection<'_>, _: &mut SessionRef<'_>) {
         if let Some(own) = self.own.get() {
             self.fails.store(self.how, Ordering::SeqCst);
             for id in ["a", "b", "c"] {
@@ -196,7 +197,7 @@ fn a_failure_under_an_operators_hand_is_seen_at_once() {
     let venue = Venue::start(venue(|_| ()), None, LOST);
     let _wire = logged_on(venue.engine.listening()[0]);
     venue.fail(LOST);
-    assert!(!venue.session.test_request("x"));
+    assert_eq!(venue.session.test_request("x"), Err(OperateError::Failed));
     assert_eq!(venue.next_event(), Event::Ended(Disconnect::StoreFailed));
     assert!(!venue.session.is_logged_on());
 }
@@ -238,7 +239,7 @@ fn what_was_sent_from_the_queue_and_not_committed_waits_or_comes_back() {
                 seq = 4;
             }
             (Unsent::Keep, _) => assert_eq!(wire.next(), "35=D|34=3|11=a"),
-            (Unsent::Return, _) => assert_eq!(answer, "35=A|34=2|98=0|108=30"),
+            (_, _) => assert_eq!(answer, "35=A|34=2|98=0|108=30"),
         }
         assert_quiet(&mut wire, seq);
         assert_eq!(venue.events.try_recv().ok(), None, "{unsent:?} {how}");
@@ -273,7 +274,7 @@ fn what_the_store_never_had_comes_back_although_it_fails() {
     let settings = venue(|s| s.queue.unsent = Unsent::Return);
     let venue = Venue::start(settings, None, SOUND);
     let mut wire = logged_on(venue.engine.listening()[0]);
-    venue.session.hold_sending();
+    venue.session.hold_sending().unwrap();
     assert!(matches!(send(&venue.session, "a"), Ok(Sent::Queued { .. })));
     venue.fail(LOST);
     wire.send("35=1|34=2|112=x");

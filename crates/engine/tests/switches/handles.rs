@@ -5,7 +5,9 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 
 use transfix::{
-    Application, BusinessReject, Message, Misuse, SendError, SendMode, Sent, SessionRef, State, tag,
+    Application, BeginString, Body, BusinessReject, Direction, Disconnection, MSG_SEQ_NUM_MAX,
+    Message, Misuse, OperateError, Resend, SendError, SendMode, Sent, SessionRef, State,
+    Unsendable, Unsent, msg_type, tag,
 };
 
 use crate::{LONG, logged_on, start, venue};
@@ -108,4 +110,111 @@ fn a_body_that_is_encoded_already_is_checked() {
     assert_eq!(handle.send_encoded("A", b"11=A\x01"), Err(SendError::Misuse(Misuse::MsgType)));
     assert!(handle.send_encoded("D", b"11=A\x0195=3\x0196=a\x01b\x01").is_ok());
     assert_eq!(wire.next(), r"35=D|34=2|11=A|95=3|96=a\x01b");
+}
+
+#[test]
+fn an_operator_is_told_why_nothing_was_done() {
+    let (engine, address) = start(vec![venue(|_| ())], || crate::Echo);
+    let handle = engine.sessions().next().unwrap();
+    assert_eq!(handle.test_request("x"), Err(OperateError::NotLoggedOn));
+    assert_eq!(handle.reset_in_session(), Err(OperateError::NotLoggedOn));
+    assert_eq!(handle.disconnect(), Err(OperateError::NotConnected));
+    let mut wire = logged_on(address);
+    assert_eq!(handle.sequence_reset(2), Err(OperateError::NotAbove { next: 2 }));
+    let beyond = MSG_SEQ_NUM_MAX + 1;
+    assert_eq!(handle.sequence_reset(beyond), Err(OperateError::MsgSeqNum(beyond)));
+    assert_eq!(handle.set_next_numbers(Some(9), Some(0)), Err(OperateError::MsgSeqNum(0)));
+    assert_eq!(handle.next_numbers(), (2, 2));
+    assert_eq!(handle.request_resend(0, 0), Err(OperateError::MsgSeqNum(0)));
+    assert_eq!(handle.request_resend(3, 2), Err(OperateError::EmptyRange));
+    assert_eq!(handle.reset_in_session(), Ok(()));
+    assert_eq!(handle.reset_in_session(), Err(OperateError::ResetUnderWay));
+    assert!(wire.next().starts_with("35=A|34=1|"), "the first message after the logon");
+    engine.stop(0);
+    assert_eq!(handle.log_on(), Err(OperateError::Closed));
+    assert_eq!(handle.revive(), Err(OperateError::Closed));
+
+    let old = |settings: &mut transfix::SessionSettings| settings.begin_string = BeginString::Fix40;
+    let (engine, _) = start(vec![venue(old)], || crate::Echo);
+    let handle = engine.sessions().next().unwrap();
+    assert_eq!(handle.reset_at_next_logon(), Err(OperateError::NoResetFlag));
+}
+
+/// Tries to act on its session where nothing is sent, and tells what it sees there.
+#[derive(Clone)]
+struct Looker(Sender<(&'static str, State, (u64, u64))>);
+
+impl Looker {
+    fn look(&self, place: &'static str, session: &mut SessionRef<'_>) {
+        let sent = session.send(msg_type::NEWS, |news| _ = news.str(tag::TEXT, "?"));
+        assert_eq!(sent, Err(SendError::NotHere), "{place}");
+        assert_eq!(session.logout("?"), Err(SendError::NotHere), "{place}");
+        assert_eq!(session.disconnect(), Err(SendError::NotHere), "{place}");
+        assert_eq!(session.id().target_comp_id.to_string(), "CLIENT");
+        assert!(session.other(&session.id().clone()).is_some());
+        self.0.send((place, session.state(), session.next_numbers())).unwrap();
+    }
+}
+
+impl Application for Looker {
+    fn on_message(
+        &mut self,
+        _: &Message<'_>,
+        session: &mut SessionRef<'_>,
+    ) -> Result<(), BusinessReject> {
+        session.send(msg_type::NEWS, |news| _ = news.str(tag::TEXT, "here"))?;
+        Ok(())
+    }
+
+    fn fill_logon(&mut self, _: &mut Body<'_>, session: &mut SessionRef<'_>) {
+        self.look("fill_logon", session);
+    }
+
+    fn on_unsent(&mut self, message: &Unsendable<'_>, session: &mut SessionRef<'_>) {
+        assert_eq!((message.msg_type, message.body), (msg_type::NEWS, &b"58=held\x01"[..]));
+        self.look("on_unsent", session);
+    }
+
+    fn on_disconnect(&mut self, _: &Disconnection<'_>, session: &mut SessionRef<'_>) {
+        self.look("on_disconnect", session);
+    }
+
+    fn on_resend(&mut self, _: &Message<'_>, session: &mut SessionRef<'_>) -> Resend {
+        self.look("on_resend", session);
+        Resend::Send
+    }
+
+    fn wants_wire(&self) -> bool {
+        true
+    }
+
+    fn on_wire(&mut self, direction: Direction, frame: &[u8], session: &mut SessionRef<'_>) {
+        if direction == Direction::Inbound && frame.windows(5).any(|part| part == b"\x0135=1") {
+            self.look("on_wire", session);
+        }
+    }
+}
+
+#[test]
+fn callbacks_that_only_tell_see_the_session_and_send_nothing() {
+    let (seen, sees) = channel();
+    let looker = Looker(seen);
+    let settings = venue(|s| s.queue.unsent = Unsent::Return);
+    let (engine, address) = start(vec![settings], || looker.clone());
+    let handle = engine.sessions().next().unwrap();
+    let mut wire = logged_on(address);
+    let next = || sees.recv_timeout(LONG).unwrap();
+    assert_eq!(next(), ("fill_logon", State::LogonAwaited, (1, 1)));
+    wire.send("35=D|34=2");
+    assert_eq!(wire.next(), "35=B|34=2|58=here");
+    wire.send("35=2|34=3|7=2|16=0");
+    assert_eq!(next(), ("on_resend", State::Active, (4, 3)));
+    assert!(wire.next().starts_with("35=B|34=2|43=Y|"));
+    wire.send("35=1|34=4|112=x");
+    assert_eq!((next().0, wire.next()), ("on_wire", "35=0|34=3|112=x".to_owned()));
+    handle.hold_sending().unwrap();
+    handle.send(msg_type::NEWS, |news| _ = news.str(tag::TEXT, "held")).unwrap();
+    drop(wire);
+    assert_eq!(next().0, "on_unsent");
+    assert_eq!(next(), ("on_disconnect", State::Disconnected, (5, 4)));
 }

@@ -35,7 +35,7 @@ impl Application for Asks {
         Ok(())
     }
 
-    fn on_disconnect(&mut self, _: &SessionId, end: &Disconnection<'_>) {
+    fn on_disconnect(&mut self, end: &Disconnection<'_>, _: &mut SessionRef<'_>) {
         let _ = self.ended.send(end.reason);
     }
 }
@@ -129,7 +129,7 @@ fn a_session_that_waits_for_an_answer_can_be_disconnected() {
     let (engine, address) = start(vec![venue(|_| ())], || application.clone());
     let mut wire = knock(address);
     let late = asked.recv_timeout(LONG).unwrap();
-    engine.sessions().next().unwrap().disconnect();
+    engine.sessions().next().unwrap().disconnect().unwrap();
     assert_eq!(wire.next(), "");
     assert_eq!(ended.recv_timeout(LONG), Ok(Disconnect::Operator));
     late.accept();

@@ -152,8 +152,8 @@ impl Application for Doorkeeper {
         }
     }
 
-    fn fill_logon(&mut self, logon: &mut Body<'_>, id: &SessionId) {
-        logon.str(tag::TEXT, &format!("welcome, {}", id.target_comp_id));
+    fn fill_logon(&mut self, logon: &mut Body<'_>, session: &mut SessionRef<'_>) {
+        logon.str(tag::TEXT, &format!("welcome, {}", session.id().target_comp_id));
     }
 }
 

@@ -23,8 +23,8 @@ impl Application for Ends {
         Echo.on_message(message, session)
     }
 
-    fn on_disconnect(&mut self, id: &SessionId, end: &Disconnection<'_>) {
-        self.0.send((id.target_comp_id.to_string(), end.reason)).unwrap();
+    fn on_disconnect(&mut self, end: &Disconnection<'_>, session: &mut SessionRef<'_>) {
+        self.0.send((session.id().target_comp_id.to_string(), end.reason)).unwrap();
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::mpsc::{Sender, channel};
 
 use transfix::{
     Application, BeginString, BusinessReject, Disconnection, Message, Offline, Resend, SendError,
-    Sent, SessionHandle, SessionId, SessionRef, Unsent, tag,
+    Sent, SessionHandle, SessionRef, Unsendable, Unsent, tag,
 };
 
 use crate::wire::Wire;
@@ -88,9 +88,9 @@ impl Application for Returned {
         Ok(())
     }
 
-    fn on_unsent(&mut self, _: &SessionId, msg_type: &[u8], body: &[u8], why: SendError) {
-        let line = format!("{}|{}", msg_type.escape_ascii(), body.escape_ascii());
-        self.0.send((line, why)).unwrap();
+    fn on_unsent(&mut self, unsent: &Unsendable<'_>, _: &mut SessionRef<'_>) {
+        let line = format!("{}|{}", unsent.msg_type, unsent.body.escape_ascii());
+        self.0.send((line, unsent.why)).unwrap();
     }
 }
 
@@ -133,7 +133,7 @@ fn sending_is_held_back_and_goes_on() {
     let (engine, address) = start(vec![venue(|_| ())], || Echo);
     let handle = engine.sessions().next().unwrap();
     let mut wire = crate::logged_on(address);
-    handle.hold_sending();
+    handle.hold_sending().unwrap();
     for id in ["a", "b"] {
         assert!(matches!(send(&handle, id), Ok(Sent::Queued { .. })));
     }
@@ -142,12 +142,12 @@ fn sending_is_held_back_and_goes_on() {
     assert_eq!(waiting.len(), 2);
     wire.send("35=D|34=2|11=echo");
     assert_eq!(wire.next(), "35=D|34=2|11=echo", "out of turn");
-    handle.release_sending();
+    handle.release_sending().unwrap();
     assert_eq!((wire.next(), wire.next()), ("35=D|34=3|11=a".into(), "35=D|34=4|11=b".into()));
-    handle.hold_sending();
+    handle.hold_sending().unwrap();
     send(&handle, "c").unwrap();
-    assert_eq!((handle.clear_queued(), handle.queued().len()), (1, 0));
-    handle.release_sending();
+    assert_eq!((handle.clear_queued(), handle.queued().len()), (Ok(1), 0));
+    handle.release_sending().unwrap();
     send(&handle, "d").unwrap();
     assert_eq!(wire.next(), "35=D|34=5|11=d");
 }
@@ -164,7 +164,7 @@ impl Application for Stale {
         Ok(())
     }
 
-    fn on_resend(&mut self, message: &Message<'_>, _: &SessionId) -> Resend {
+    fn on_resend(&mut self, message: &Message<'_>, _: &mut SessionRef<'_>) -> Resend {
         if message.raw(tag::CL_ORD_ID) == Some(b"stale") { Resend::Skip } else { Resend::Send }
     }
 }
@@ -210,7 +210,7 @@ impl Application for Patient {
     fn on_resend_loop(&mut self, times: u32, session: &mut SessionRef<'_>) {
         self.0.send(times).unwrap();
         if times == 3 {
-            session.disconnect();
+            session.disconnect().unwrap();
         }
     }
 }
@@ -260,7 +260,7 @@ impl Application for FromWithin {
         self.1 = self.0.try_recv().ok().or(self.1.take());
     }
 
-    fn on_disconnect(&mut self, _: &SessionId, _: &Disconnection<'_>) {
+    fn on_disconnect(&mut self, _: &Disconnection<'_>, _: &mut SessionRef<'_>) {
         if let Some(handle) = &self.1 {
             assert!(matches!(send(handle, "within"), Ok(Sent::Queued { .. })));
         }

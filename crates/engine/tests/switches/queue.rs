@@ -7,8 +7,8 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use transfix::simulated::Simulation;
 use transfix::{
     Application, BeginString, BusinessReject, Durability, Engine, Message, Now, Offline, Role,
-    SendError, SessionHandle, SessionId, SessionRef, SessionSettings, Settings, Timestamp, Unsent,
-    tag,
+    SendError, SessionHandle, SessionId, SessionRef, SessionSettings, Settings, Timestamp,
+    Unsendable, Unsent, tag,
 };
 use transfix_testkit::temp::TempDir;
 
@@ -27,8 +27,8 @@ impl Application for Returned {
         Ok(())
     }
 
-    fn on_unsent(&mut self, _: &SessionId, _: &[u8], body: &[u8], why: SendError) {
-        self.0.send((body.escape_ascii().to_string(), why)).unwrap();
+    fn on_unsent(&mut self, unsent: &Unsendable<'_>, _: &mut SessionRef<'_>) {
+        self.0.send((unsent.body.escape_ascii().to_string(), unsent.why)).unwrap();
     }
 }
 
@@ -131,7 +131,7 @@ fn what_a_lost_connection_leaves_unsent_waits_too() {
     let dir = TempDir::new();
     let process = Process::start(queueing(dir.path()));
     let wire = log_on(process.address(), 1, &[]);
-    process.session().hold_sending();
+    process.session().hold_sending().unwrap();
     process.send("a").unwrap();
     drop(wire);
     process.wait_for_the_end();
@@ -152,12 +152,12 @@ fn a_queue_that_is_cleared_or_given_back_is_so_for_good() {
         let process = Process::start(settings());
         process.send("a").unwrap();
         if unsent == Unsent::Keep {
-            assert_eq!(process.session().clear_queued(), 1);
+            assert_eq!(process.session().clear_queued(), Ok(1));
         }
         let back = process.stop();
         match unsent {
             Unsent::Keep => assert_eq!(back, []),
-            Unsent::Return => assert_eq!(back, [("11=a\\x01".to_owned(), SendError::Closed)]),
+            _ => assert_eq!(back, [("11=a\\x01".to_owned(), SendError::Closed)]),
         }
         let process = Process::start(settings());
         assert_eq!(process.session().queued(), []);
@@ -180,7 +180,7 @@ fn all_that_waits_counts_to_the_limit() {
     process.stop();
     let process = Process::start(settings());
     assert_eq!(accepted(&process), 0);
-    process.session().clear_queued();
+    process.session().clear_queued().unwrap();
     assert_eq!(accepted(&process), 6);
 }
 

@@ -7,8 +7,8 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use transfix::store::{Committed, MemoryStore, Numbers, Record, Store, StoreError, Stored};
 use transfix::{
     AfterPanic, Application, BeginString, BusinessReject, Direction, Disconnect, Disconnection,
-    Engine, Message, Rejected, RejectedBy, SessionHandle, SessionId, SessionRef, SessionSettings,
-    Settings, Undone, tag,
+    Engine, Message, Rejected, RejectedBy, SessionHandle, SessionRef, SessionSettings, Settings,
+    Undone, tag,
 };
 
 use crate::wire::Wire;
@@ -52,15 +52,15 @@ impl Application for Told {
 
     fn on_reject(&mut self, rejected: &Rejected<'_>, _: &mut SessionRef<'_>) {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let (msg_type, why) = (text(rejected.msg_type), text(rejected.text));
+        let (msg_type, why) = (rejected.msg_type.to_string(), text(rejected.text));
         self.0.send(Event::Rejected(rejected.by, rejected.seq, msg_type, why)).unwrap();
     }
 
-    fn on_undone(&mut self, _: &SessionId, undone: &Undone) {
+    fn on_undone(&mut self, undone: &Undone, _: &mut SessionRef<'_>) {
         self.0.send(Event::Undone(undone.clone())).unwrap();
     }
 
-    fn on_disconnect(&mut self, _: &SessionId, end: &Disconnection<'_>) {
+    fn on_disconnect(&mut self, end: &Disconnection<'_>, _: &mut SessionRef<'_>) {
         let text = String::from_utf8_lossy(end.text.unwrap_or_default()).into_owned();
         self.0.send(Event::Ended(end.reason, text)).unwrap();
     }
@@ -197,7 +197,7 @@ fn a_reset_within_a_session_is_no_logon() {
     let mut wire = hall.log_on();
     wire.send("35=A|34=1|98=0|108=30|141=Y");
     assert_eq!(hall.next(), Event::Reset);
-    assert!(hall.session.reset_in_session());
+    hall.session.reset_in_session().unwrap();
     while !wire.next().contains("|34=1|98=0|108=30|141=Y") {}
     wire.send("35=A|34=1|98=0|108=30|141=Y");
     assert_eq!(hall.next(), Event::Reset);
@@ -218,7 +218,7 @@ fn what_the_store_has_not_kept_is_told_before_it_comes_again() {
     assert_eq!(hall.next(), Event::Ended(Disconnect::StoreFailed, String::new()));
     fails.store(false, Ordering::SeqCst);
     // No restart: the operator calls, or the session waits a second.
-    hall.session.revive();
+    hall.session.revive().unwrap();
     let Event::Undone(undone) = hall.next() else { panic!("not told") };
     assert_eq!((undone.received, undone.sent), (3..4, 3..4));
     let mut wire = hall.come_back(3);
@@ -233,7 +233,7 @@ fn a_session_that_has_panicked_comes_back_or_stays_down() {
         let hall = Hall::start(venue(|s| s.threads.after_panic = after_panic));
         let mut wire = hall.log_on();
         // Of no use to a session that is well, and not kept for later.
-        hall.session.revive();
+        hall.session.revive().unwrap();
         wire.send("35=D|34=2|11=a");
         assert_eq!(hall.next(), Event::Message("a".to_owned()));
         assert!(wire.next().ends_with("11=a"));
@@ -246,7 +246,7 @@ fn a_session_that_has_panicked_comes_back_or_stays_down() {
             let mut refused = Wire::connect(hall.engine.listening()[0], BeginString::Fix44);
             refused.send("35=A|34=4|98=0|108=30");
             assert_eq!(refused.next(), "", "it stays down");
-            hall.session.revive();
+            hall.session.revive().unwrap();
         }
         let Event::Undone(undone) = hall.next() else { panic!("not told") };
         assert!(undone.received.is_empty() && undone.sent.is_empty(), "{undone}");
@@ -281,13 +281,13 @@ impl Application for Shy {
         true
     }
 
-    fn on_wire(&mut self, _: Direction, frame: &[u8]) {
+    fn on_wire(&mut self, _: Direction, frame: &[u8], _: &mut SessionRef<'_>) {
         let is_news = frame.windows(6).any(|bytes| bytes == b"\x0135=B\x01");
         let is_sender = std::thread::current().name() == Some(SENDER);
         assert!(!is_news || !is_sender || !self.panics.swap(false, Ordering::Relaxed), "a bug");
     }
 
-    fn on_disconnect(&mut self, _: &SessionId, end: &Disconnection<'_>) {
+    fn on_disconnect(&mut self, end: &Disconnection<'_>, _: &mut SessionRef<'_>) {
         self.ended.send(end.reason).unwrap();
     }
 }
@@ -308,7 +308,7 @@ fn a_panic_in_the_thread_of_a_sender_takes_nobody_down_for_good() {
     while let Ok(sent) = sends().join() {
         sent.unwrap();
     }
-    session.revive();
+    session.revive().unwrap();
     drop(wire);
     assert_eq!(has_ended.recv_timeout(LONG), Ok(Disconnect::Panicked));
     // Until it is back, it refuses connections.

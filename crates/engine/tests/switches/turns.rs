@@ -36,7 +36,7 @@ impl Application for Teller {
     }
 
     /// Tells the orders that are sent.
-    fn on_wire(&mut self, direction: Direction, message: &[u8]) {
+    fn on_wire(&mut self, direction: Direction, message: &[u8], _: &mut SessionRef<'_>) {
         if direction == Direction::Outbound
             && message.windows(6).any(|bytes| bytes == b"\x0135=D\x01")
         {

@@ -7,6 +7,7 @@ use crate::settings_table;
 /// What becomes of a message with a number lower than expected and no PossDupFlag(43).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum TooLow {
     /// Logout(5) naming both numbers, then disconnection.
     Logout,
@@ -19,6 +20,7 @@ pub enum TooLow {
 /// What becomes of a Logon(A) with a number lower than expected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum TooLowAtLogon {
     /// Logout(5) naming both numbers, then disconnection.
     Logout,

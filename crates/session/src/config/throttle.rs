@@ -7,6 +7,7 @@ use crate::settings_table;
 /// What becomes of messages beyond the limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum ThrottleAction {
     /// BusinessMessageReject(j), or Reject(3) up to FIX 4.1; the message counts.
     #[default]

@@ -3,7 +3,7 @@
 
 use transfix_codec::{Reject, RejectReason, tag};
 use transfix_session::{
-    BeginString, Disconnect, NumbersConfig, Remark, ResetPolicy, Role, State, TooLow,
+    BeginString, Disconnect, NumbersConfig, OperateError, Remark, ResetPolicy, Role, State, TooLow,
     TooLowAtLogon, Verdict,
 };
 
@@ -132,11 +132,11 @@ fn a_reset_of_ours_in_mid_session() {
         let mut w = World::active(begin_string);
         w.takes("35=0|34=2");
         let sent = w.session.reset_in_session(w.now, &mut w.out);
-        assert_eq!(sent, begin_string > BeginString::Fix40, "not in FIX 4.0");
-        if !sent {
+        assert_eq!(sent.is_ok(), begin_string > BeginString::Fix40, "not in FIX 4.0");
+        if sent.is_err() {
             continue;
         }
-        assert!(!w.session.reset_in_session(w.now, &mut w.out), "one is under way");
+        assert_eq!(w.session.reset_in_session(w.now, &mut w.out), Err(OperateError::ResetUnderWay));
         assert!(w.sent()[0].starts_with("35=A|34=1|98=0|108=30|141=Y"));
         // What was under way has the old numbers, what we send the new ones.
         assert_eq!(w.receive("35=D|34=3|11=a"), Verdict::Deliver);
@@ -155,7 +155,7 @@ fn a_reset_of_ours_in_mid_session() {
 #[test]
 fn a_reset_that_is_not_answered() {
     let mut w = World::active(BeginString::Fix44);
-    assert!(w.session.reset_in_session(w.now, &mut w.out));
+    assert_eq!(w.session.reset_in_session(w.now, &mut w.out), Ok(()));
     assert_eq!(w.later(9), Verdict::Handled);
     assert_eq!(w.later(1), Verdict::Disconnect(Disconnect::LogonTimeout));
 }
@@ -171,7 +171,7 @@ fn cut_in_a_reset(role: Role) -> World {
     while w.session.next_num_out() < 12 {
         w.send("a").unwrap();
     }
-    assert!(w.session.reset_in_session(w.now, &mut w.out));
+    assert_eq!(w.session.reset_in_session(w.now, &mut w.out), Ok(()));
     w.send("of the new numbering").unwrap();
     w.sent();
     w.disconnect();
@@ -231,7 +231,7 @@ fn an_acceptor_asks_again_in_its_answer_if_the_counterparty_has_not_seen_its_res
 fn a_reset_is_answered_while_we_log_out() {
     let mut w = World::active(BeginString::Fix44);
     w.takes("35=0|34=2");
-    assert!(w.session.reset_in_session(w.now, &mut w.out));
+    assert_eq!(w.session.reset_in_session(w.now, &mut w.out), Ok(()));
     assert!(w.session.awaits_reset());
     w.session.logout(w.now, "", &mut w.out);
     assert_eq!(w.receive("35=A|34=1|98=0|108=30|141=Y"), Verdict::Handled);

@@ -356,7 +356,7 @@ const fn place(state: State) -> (i32, i32) {
         State::LogonAwaited => (380, 60),
         State::LogonSent => (380, 340),
         State::Active => (640, 200),
-        State::LogoutSent => (900, 200),
+        _ => (900, 200),
     }
 }
 

@@ -69,8 +69,8 @@ fn write_all(begin_string: BeginString) -> Vec<u8> {
     w.takes("35=1|34=2|112=x");
     w.takes("35=0|34=9");
     let (now, out) = (w.now, &mut w.out);
-    assert!(w.session.request_resend(now, 1, 0, out));
-    assert!(w.session.test_request(now, "hello", out));
+    assert_eq!(w.session.request_resend(now, 1, 0, out), Ok(()));
+    assert_eq!(w.session.test_request(now, "hello", out), Ok(()));
     w.session.gap_fill(now, 1, 2, out);
     let route = if begin_string == BeginString::Fix40 { "" } else { "|144=OL|145=DL" };
     let order = w.frame(&format!("35=D|34=3|115=O|116=OS|128=D|129=DS{route}|11=a"));
@@ -82,7 +82,7 @@ fn write_all(begin_string: BeginString) -> Vec<u8> {
     w.session.business_reject(now, &order, (3, "not here"), &mut w.out);
     let _ = w.later(30);
     let _ = w.later(6);
-    assert!(w.session.sequence_reset(w.now, 1_000, &mut w.out));
+    assert_eq!(w.session.sequence_reset(w.now, 1_000, &mut w.out), Ok(()));
     assert!(w.session.logout(w.now, "the end", &mut w.out));
     let mut bytes = initiator.out.bytes().to_vec();
     initiator.out.clear();

@@ -328,7 +328,7 @@ impl Player<'_> {
         if let Some(expected) = self.next_out.filter(|expected| *expected != number && !begins) {
             return Err(format!("MsgSeqNum(34) {number} of a new message should be {expected}"));
         }
-        self.next_out = match message.msg_type() {
+        self.next_out = match message.msg_type().as_bytes() {
             b"4" => message.uint(tag::NEW_SEQ_NO).ok(),
             _ => Some(number + 1),
         };

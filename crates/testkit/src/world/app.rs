@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use transfix::{
     Application, BeginString, Body, BusinessReject, LogonAnswer, LogonAttempt, LogonRefusal,
-    Message, SendError, SessionId, SessionRef, tag,
+    Message, SessionRef, Unsendable, tag,
 };
 
 use crate::random::Random;
@@ -179,7 +179,7 @@ impl Application for Shared {
         session: &mut SessionRef<'_>,
     ) -> Result<(), BusinessReject> {
         let mut log = self.lock();
-        match message.msg_type() {
+        match message.msg_type().as_bytes() {
             b"D" => {}
             b"j" => return log.note_reject(message),
             _ => return Ok(()),
@@ -228,7 +228,7 @@ impl Application for Shared {
         assert!(self.lock().admitted, "a session is logged on that was not admitted");
     }
 
-    fn on_unsent(&mut self, _: &SessionId, _: &[u8], body: &[u8], _: SendError) {
-        self.lock().returned.push(id_of(body));
+    fn on_unsent(&mut self, unsent: &Unsendable<'_>, _: &mut SessionRef<'_>) {
+        self.lock().returned.push(id_of(unsent.body));
     }
 }

@@ -69,8 +69,8 @@ impl Disk {
     /// What the process promises to outlive.
     pub(super) fn worst(&self) -> Crash {
         match self.options.durability {
-            Durability::Process => Crash::Process,
             Durability::Power => Crash::Power,
+            _ => Crash::Process,
         }
     }
 

@@ -78,7 +78,7 @@ impl Attack {
                 let side = self.victim;
                 let outcome =
                     self.world.sides[side].operate(self.world.now, |session, now, out| {
-                        session.request_resend(now, 1, 0, out);
+                        let _ = session.request_resend(now, 1, 0, out);
                     });
                 self.owed += 1;
                 self.go_on(outcome);

@@ -67,7 +67,7 @@ impl World {
                     waits("a word of its own", written.max(since), self.heart_bt_int() + SLACK);
                 }
             }
-            State::Active | State::Disconnected => {}
+            _ => {}
         }
         let open = state != State::Active || ours.is_open(self.now);
         assert!(open, "side {side} is logged on outside of all windows");

@@ -166,7 +166,7 @@ impl Observer {
         let written = &mut self.sides[side];
         written.frames += 1;
         written.at = now;
-        match message.msg_type() {
+        match message.msg_type().as_bytes() {
             b"3" if message.raw(tag::POSS_DUP_FLAG).is_none() => {
                 written.rejected = message.uint(tag::REF_SEQ_NUM).ok();
             }
@@ -274,7 +274,7 @@ impl Written {
         message: &Message<'_>,
         tolerance: Tolerance,
     ) {
-        let administrative = matches!(message.msg_type(), [b'0'..=b'5' | b'A']);
+        let administrative = matches!(message.msg_type().as_bytes(), [b'0'..=b'5' | b'A']);
         let original = Original {
             application: !administrative,
             resent: !administrative || (message.msg_type() == b"3" && tolerance.resend_rejects),
@@ -282,7 +282,7 @@ impl Written {
             sending_time: message.raw(tag::SENDING_TIME).unwrap_or_default().to_vec(),
         };
         self.originals.insert(seq, original);
-        match message.msg_type() {
+        match message.msg_type().as_bytes() {
             b"1" => {
                 self.test_request_at = now;
                 let id = message.raw(tag::TEST_REQ_ID).unwrap_or_default();

@@ -74,7 +74,7 @@ impl Sink for Last {
             };
             // Messages that are sent again come with numbers that are past.
             let again = message.raw(tag::POSS_DUP_FLAG) == Some(b"Y");
-            let next = match message.msg_type() {
+            let next = match message.msg_type().as_bytes() {
                 b"4" => number(tag::NEW_SEQ_NO),
                 _ if again => None,
                 _ => number(tag::MSG_SEQ_NUM).and_then(|seq| seq.checked_add(1)),

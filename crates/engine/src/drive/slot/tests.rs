@@ -190,7 +190,7 @@ fn an_operator_does_not_wait_for_the_pause_of_refused_logons() {
         !matches!(slot.dial.as_ref().unwrap().state, ConnectorState::At(_))
     };
     assert!(!tries(&mut slot), "it waits");
-    crate::SessionHandle { shared: Arc::clone(&slot.shared) }.log_on();
+    crate::SessionHandle { shared: Arc::clone(&slot.shared) }.log_on().unwrap();
     assert!(tries(&mut slot));
     assert_eq!(slot.dial.as_ref().unwrap().refusals, 0);
 }

@@ -3,12 +3,12 @@
 //! Invariant: the journal does not count a message that waits for the application: after a crash or
 //! a disconnection it is asked for again.
 
-use transfix_codec::{Body, CheckSumPolicy, Message, Tag, tag};
+use transfix_codec::{Body, CheckSumPolicy, Message, MsgType, Tag, tag};
 use transfix_session::{BeginString, Disconnect, Now, Verdict};
 
 use super::Core;
 use crate::link::answers::BusinessReject;
-use crate::link::callbacks::{Access, Callbacks};
+use crate::link::callbacks::{Access, Acts, Callbacks};
 use crate::link::delivery::{Delivery, Handling, Offered};
 use crate::link::down::Down;
 use crate::link::told::Rejected;
@@ -35,10 +35,12 @@ impl Core {
         self.note_state();
         let access = Access {
             session: &mut self.session,
-            out: &mut self.out,
             now,
-            queued_bytes_max: self.outgoing.options().queued_bytes_max,
-            cut: &mut self.cut,
+            acts: Some(Acts {
+                out: &mut self.out,
+                queued_bytes_max: self.outgoing.options().queued_bytes_max,
+                cut: &mut self.cut,
+            }),
         };
         call(&mut self.delivery, access)
     }
@@ -139,6 +141,9 @@ impl Core {
     }
 
     fn reject(&mut self, now: Now, message: &Message<'_>, reject: &BusinessReject) {
+        if let Some(error) = reject.cause {
+            self.events.not_answered(now, message.msg_seq_num().unwrap_or(0), error);
+        }
         let why = (reject.reason, reject.text.as_ref());
         self.session.business_reject(now, message, why, &mut self.out);
     }
@@ -176,7 +181,7 @@ impl Core {
         let stored;
         if rejected.msg_type.is_empty() {
             stored = self.journal.sent_msg_type(rejected.seq);
-            rejected.msg_type = &stored;
+            rejected.msg_type = MsgType::of(&stored);
         }
         self.events.rejected(now, &rejected);
         self.with_application(now, |app, session| app.on_reject(&rejected, session));
@@ -186,7 +191,7 @@ impl Core {
     /// on behalf of its sender.
     fn route(&mut self, now: Now, message: &Message<'_>, to: &[u8]) {
         let version = self.id().begin_string;
-        let msg_type = message.text(tag::MSG_TYPE).unwrap_or_default();
+        let msg_type = message.msg_type();
         let mut fill = |body: &mut Body<'_>| fill_routed(body, message);
         let to = std::str::from_utf8(to).ok();
         let application = self.delivery.application();

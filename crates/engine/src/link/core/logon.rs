@@ -1,9 +1,10 @@
 //! The Logon(A) of a connection: judged, filled, accepted.
 
-use transfix_codec::Message;
+use transfix_codec::{Body, Message};
 use transfix_session::{ApplVerId, Disconnect, Now, Role, State, Verdict};
 
 use super::Core;
+use crate::link::callbacks::Access;
 use crate::link::down::Down;
 use crate::link::judging::{self, Judgement, Judging};
 
@@ -90,8 +91,14 @@ impl Core {
     }
 
     pub(super) fn fill_logon(&mut self, now: Now) {
-        let (application, id) = (self.delivery.application(), self.session.config().id.clone());
-        let filled = self.session.set_logon_fields(|body| application.fill_logon(body, &id));
+        let (mut fields, precision) = (Vec::new(), self.session.config().precision());
+        let (application, access) =
+            (self.delivery.application(), Access::look(&mut self.session, now));
+        let fill = |body: &mut Body<'_>| application.fill_logon(body, access);
+        let filled = Body::detached(&mut fields, precision, fill);
+        let filled = filled.and_then(|()| {
+            self.session.set_logon_fields(|body| _ = body.fields_unchecked(&fields))
+        });
         if let Err(error) = filled {
             self.events.logon_fields_left_out(now, error);
         }

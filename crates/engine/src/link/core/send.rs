@@ -6,9 +6,11 @@ use transfix_session::{Now, SendError};
 use transfix_store::StoreError;
 
 use super::Core;
+use crate::link::callbacks::Access;
 use crate::link::outgoing::GivenBack;
 use crate::link::queue::SendQueue;
 use crate::link::sent::Sent;
+use crate::link::told::Unsendable;
 
 impl Core {
     pub(crate) fn send(
@@ -186,8 +188,9 @@ impl Core {
         }
         for (left, why) in messages {
             self.events.given_back(now, why);
-            let (id, application) = (&self.session.config().id, self.delivery.application());
-            application.on_unsent(id, &left.msg_type, &left.body, why);
+            let unsent = Unsendable::new(&left.msg_type, &left.body, why);
+            let access = Access::look(&mut self.session, now);
+            self.delivery.application().on_unsent(&unsent, access);
         }
     }
 

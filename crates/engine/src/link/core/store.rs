@@ -6,6 +6,7 @@ use transfix_session::{Config, Now, Session};
 use transfix_store::{Committed, StoreError};
 
 use super::Core;
+use crate::link::callbacks::Access;
 use crate::link::journal::Journal;
 use crate::link::queue::SendQueue;
 use crate::link::replay::Replay;
@@ -166,6 +167,7 @@ impl Core {
         let undone =
             Undone { received: kept.0..had.0.max(kept.0), sent: kept.1..had.1.max(kept.1) };
         self.events.undone(now, &undone);
-        self.delivery.application().on_undone(&self.session.config().id, &undone);
+        let access = Access::look(&mut self.session, now);
+        self.delivery.application().on_undone(&undone, access);
     }
 }

@@ -10,6 +10,7 @@ use transfix_transport::Stream;
 
 use super::Core;
 use crate::link::answers::Direction;
+use crate::link::callbacks::Access;
 use crate::link::delivery::Delivery;
 use crate::link::down::Down;
 use crate::link::pending::Pending;
@@ -45,7 +46,8 @@ impl Core {
                 filled.map_err(Down::Store)?;
                 self.note_missing(now);
                 if self.delivery.wants_wire() {
-                    show_frames(&mut self.delivery, self.replay.out.bytes());
+                    let access = Access::look(&mut self.session, now);
+                    show_frames(&mut self.delivery, self.replay.out.bytes(), access);
                 }
                 if let Some(log) = &mut self.log {
                     let lost = log.outbound(now.utc, self.replay.out.bytes());
@@ -58,7 +60,8 @@ impl Core {
                 return Ok(false);
             }
             if self.delivery.wants_wire() && !replays {
-                show_frames(&mut self.delivery, &bytes[self.shown..]);
+                let access = Access::look(&mut self.session, now);
+                show_frames(&mut self.delivery, &bytes[self.shown..], access);
             }
             let written = stream.write(bytes);
             // Behind the write: the log costs the counterparty nothing.
@@ -119,11 +122,11 @@ fn log_received(
     }
 }
 
-fn show_frames(delivery: &mut Delivery, mut bytes: &[u8]) {
+fn show_frames(delivery: &mut Delivery, mut bytes: &[u8], mut access: Access<'_>) {
     // Our own frames: as long as they are.
     let limits = Limits { message_bytes_max: usize::MAX };
     while let Frame::Whole(end) = frame::split(bytes, limits) {
-        delivery.show(Direction::Outbound, &bytes[..end]);
+        delivery.show(Direction::Outbound, &bytes[..end], access.again());
         bytes = &bytes[end..];
     }
 }

@@ -1,0 +1,208 @@
+//! The numbers of errors and reasons, and the page of the book that lists them.
+//!
+//! Invariant: a number is given once, and what the page says of it holds for ever: a variant that
+//! is gone leaves its number behind.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::fs;
+
+use syn::{Arm, Expr, File, ImplItem, Item, ItemEnum, ItemImpl, Lit, Pat, Stmt, Type};
+
+use crate::sources::{CRATES, about, files, is_up_to_date};
+
+const PAGE: &str = "book/src/codes.md";
+
+const HEAD: &str = "\
+# Codes
+
+Errors and reasons have numbers, for logs, alarms and other languages: `as_u16()`. A number never
+changes and is never given to anything else; later versions add numbers. The words beside them are
+not for programs: they may become better. This page is made from the code (`cargo xtask docs`).
+
+Numbers below 100 are those of the standard: `RejectReason::as_u16` is SessionRejectReason(373),
+`BusinessReject::as_u16` is BusinessRejectReason(380).
+";
+
+/// What the page says of a number whose variant is gone.
+const GONE: &str = "Not given any more.";
+
+/// A type with numbers.
+struct Coded {
+    name: String,
+    about: String,
+    /// Number, name and meaning.
+    rows: Vec<(u16, String, String)>,
+    /// Variants that have the number of what they hold.
+    passed_on: Vec<String>,
+}
+
+/// The enums of all crates, and the implementations that give numbers.
+#[derive(Default)]
+struct Found {
+    enums: BTreeMap<String, ItemEnum>,
+    about: BTreeMap<String, String>,
+    impls: Vec<(String, ItemImpl)>,
+}
+
+impl Found {
+    fn look(&mut self, file: File) {
+        for item in file.items {
+            match item {
+                Item::Enum(found) => {
+                    self.about.insert(found.ident.to_string(), about(&found.attrs));
+                    self.enums.insert(found.ident.to_string(), found);
+                }
+                Item::Struct(found) => {
+                    self.about.insert(found.ident.to_string(), about(&found.attrs));
+                }
+                Item::Impl(found) if found.trait_.is_none() => {
+                    let Type::Path(of) = &*found.self_ty else { continue };
+                    let name = of.path.segments.last().unwrap().ident.to_string();
+                    self.impls.push((name, found));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// What the variant of this arm means; arms without a type's name are of `of`.
+    fn row(&self, of: &str, arm: &Arm) -> (String, String) {
+        let path = match &arm.pat {
+            Pat::Path(pattern) => &pattern.path,
+            Pat::Struct(pattern) => &pattern.path,
+            Pat::TupleStruct(pattern) => &pattern.path,
+            _ => panic!("{of}::as_u16 has an arm that is no variant"),
+        };
+        let segments: Vec<_> = path.segments.iter().map(|part| part.ident.to_string()).collect();
+        let [kind, variant] = &segments[..] else { panic!("{of}::as_u16: not Self::VARIANT") };
+        let found = &self.enums[if kind == "Self" { of } else { kind }];
+        let meant = found.variants.iter().find(|found| found.ident == variant).unwrap();
+        (variant.clone(), about(&meant.attrs))
+    }
+
+    fn coded(&self, name: &str, body: &Stmt) -> Option<Coded> {
+        let mut coded = Coded {
+            name: name.to_owned(),
+            about: self.about[name].clone(),
+            rows: Vec::new(),
+            passed_on: Vec::new(),
+        };
+        match body {
+            Stmt::Expr(Expr::Match(matched), _) => {
+                for arm in &matched.arms {
+                    let (variant, meaning) = self.row(name, arm);
+                    match number(arm.body.as_ref()) {
+                        Some(number) => coded.rows.push((number, variant, meaning)),
+                        None => coded.passed_on.push(variant),
+                    }
+                }
+            }
+            Stmt::Expr(only, _) => {
+                // Others have the number of a field.
+                let number = number(only)?;
+                coded.rows.push((number, name.to_owned(), coded.about.clone()));
+            }
+            _ => panic!("{name}::as_u16 is more than a match"),
+        }
+        Some(coded)
+    }
+}
+
+fn number(expression: &Expr) -> Option<u16> {
+    let Expr::Lit(literal) = expression else { return None };
+    let Lit::Int(number) = &literal.lit else { return None };
+    Some(number.base10_parse().unwrap())
+}
+
+fn all() -> Vec<Coded> {
+    let mut found = Found::default();
+    for krate in CRATES {
+        for (_, file) in files(krate) {
+            found.look(file);
+        }
+    }
+    let mut all = Vec::new();
+    for (name, block) in &found.impls {
+        for item in &block.items {
+            if let ImplItem::Fn(function) = item
+                && function.sig.ident == "as_u16"
+            {
+                all.extend(found.coded(name, &function.block.stmts[0]));
+            }
+        }
+    }
+    all.sort_by_key(|coded| coded.rows[0].0);
+    all
+}
+
+/// The numbers that the page has now, with their types and names.
+fn on_the_page(page: &str) -> BTreeMap<u16, (String, String)> {
+    let (mut numbers, mut of) = (BTreeMap::new(), String::new());
+    for line in page.lines() {
+        if let Some(name) = line.strip_prefix("## ") {
+            of = name.trim_matches('`').to_owned();
+        }
+        let cells: Vec<_> = line.split('|').map(str::trim).collect();
+        if let ["", number, name, ..] = cells[..]
+            && let Ok(number) = number.parse()
+        {
+            numbers.insert(number, (of.clone(), name.trim_matches('`').to_owned()));
+        }
+    }
+    numbers
+}
+
+/// The page, with the numbers that are not given any more.
+fn page(all: &mut [Coded], before: &BTreeMap<u16, (String, String)>) -> String {
+    for (number, (of, name)) in before {
+        let coded = all.iter_mut().find(|coded| coded.name == *of);
+        let coded = coded.unwrap_or_else(|| panic!("{of} is gone, and with it its numbers"));
+        if coded.rows.iter().all(|row| row.0 != *number) {
+            coded.rows.push((*number, name.clone(), GONE.to_owned()));
+        }
+        coded.rows.sort_unstable();
+    }
+    let mut page = HEAD.to_owned();
+    for Coded { name, about, rows, passed_on } in all {
+        write!(page, "\n## `{name}`\n\n{about}\n").unwrap();
+        let held: Vec<_> = passed_on.iter().map(|variant| format!("`{variant}`")).collect();
+        if !held.is_empty() {
+            writeln!(page, "{} has the number of what it holds.", held.join(", ")).unwrap();
+        }
+        page.push_str("\n| number | name | meaning |\n|---|---|---|\n");
+        for (number, variant, meaning) in rows {
+            writeln!(page, "| {number} | `{variant}` | {meaning} |").unwrap();
+        }
+    }
+    page
+}
+
+/// No number is given twice, or to something else than before.
+fn check(all: &[Coded], before: &BTreeMap<u16, (String, String)>) {
+    let mut given = BTreeMap::new();
+    for coded in all {
+        for (number, variant, _) in &coded.rows {
+            let name = (coded.name.clone(), variant.clone());
+            if let Some(first) = given.insert(*number, name.clone()) {
+                panic!("{number} is given to {name:?} and to {first:?}");
+            }
+            assert!(*number >= 100, "{number} of {name:?}: those below 100 are the standard's");
+        }
+    }
+    for (number, name) in before {
+        let now = given.get(number).unwrap_or(name);
+        assert_eq!(now, name, "{number} has been given to something else");
+        let moved = given.iter().find(|(other, now)| *now == name && *other != number);
+        assert_eq!(moved, None, "the number of {name:?} was {number}");
+    }
+}
+
+#[test]
+fn numbers_are_for_ever_and_the_page_lists_them() {
+    let before = on_the_page(&fs::read_to_string(xtask::root().join(PAGE)).unwrap_or_default());
+    let mut all = all();
+    check(&all, &before);
+    let wanted = page(&mut all, &before);
+    assert!(is_up_to_date(PAGE, &wanted), "{PAGE} is old; run `cargo xtask docs` and look at it");
+}

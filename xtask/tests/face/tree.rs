@@ -1,0 +1,187 @@
+//! The modules of the crates, and what a name means in each of them.
+//!
+//! Only what the sources of this project need is understood: no `use` of a glob, no renamed crates
+//! but in `pub use`.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use syn::{Attribute, Item, ItemUse, UseTree, Visibility};
+
+use crate::sources::{CRATES, files};
+
+/// An item: its crate's folder, the path of its module, its name.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Def {
+    pub(crate) module: Vec<String>,
+    pub(crate) name: String,
+}
+
+/// A module, by its crate's folder and its path in it.
+#[derive(Default)]
+pub(crate) struct Module {
+    pub(crate) items: Vec<Item>,
+    /// What `use` brings in: the name, what it stands for, whether all may use it.
+    pub(crate) uses: Vec<(String, Vec<String>, bool)>,
+}
+
+/// All modules of all crates; the first name of a path is that of the crate.
+pub(crate) struct Tree {
+    pub(crate) modules: BTreeMap<Vec<String>, Module>,
+}
+
+/// The name of the item, if it has one.
+pub(crate) fn name_of(item: &Item) -> Option<String> {
+    let ident = match item {
+        Item::Const(item) => &item.ident,
+        Item::Enum(item) => &item.ident,
+        Item::Fn(item) => &item.sig.ident,
+        Item::Mod(item) => &item.ident,
+        Item::Struct(item) => &item.ident,
+        Item::Trait(item) => &item.ident,
+        Item::Type(item) => &item.ident,
+        _ => return None,
+    };
+    Some(ident.to_string())
+}
+
+/// Whether it is there for tests alone.
+pub(crate) fn is_test(attributes: &[Attribute]) -> bool {
+    let only = |attribute: &Attribute| {
+        let is_cfg = attribute.path().is_ident("cfg");
+        is_cfg && attribute.parse_args::<syn::Path>().is_ok_and(|path| path.is_ident("test"))
+    };
+    attributes.iter().any(only)
+}
+
+impl Tree {
+    pub(crate) fn read() -> Self {
+        let mut tree = Self { modules: BTreeMap::new() };
+        for krate in CRATES {
+            for (path, file) in files(krate) {
+                let mut module = vec![krate.to_owned()];
+                module.extend(place(&path));
+                tree.add(module, file.items);
+            }
+        }
+        tree
+    }
+
+    fn add(&mut self, path: Vec<String>, items: Vec<Item>) {
+        let mut module = Module::default();
+        for item in items {
+            match item {
+                Item::Use(found) => note(&mut module.uses, &found),
+                Item::Mod(mut found) if found.content.is_some() => {
+                    if let Some((_, items)) = found.content.take()
+                        && !is_test(&found.attrs)
+                    {
+                        let inner = [&*path, &[found.ident.to_string()]].concat();
+                        self.add(inner, items);
+                        module.items.push(Item::Mod(found));
+                    }
+                }
+                other => module.items.push(other),
+            }
+        }
+        self.modules.insert(path, module);
+    }
+
+    /// What this path means in this module; `None` for what is of no crate of ours.
+    pub(crate) fn resolve(&self, module: &[String], path: &[String]) -> Option<Def> {
+        let (first, rest) = path.split_first()?;
+        let start = match first.as_str() {
+            "crate" => return self.within(&module[..1], rest),
+            "self" => return self.within(module, rest),
+            "super" => return self.within(&module[..module.len() - 1], rest),
+            outside if outside.starts_with("transfix_") => {
+                let krate = outside.trim_start_matches("transfix_").to_owned();
+                return self.within(&[krate], rest);
+            }
+            name => self.named(module, name)?,
+        };
+        match rest {
+            [] => Some(start),
+            rest => self.within(&[&*start.module, &[start.name]].concat(), rest),
+        }
+    }
+
+    /// The same from a module on, which is the item if nothing follows.
+    fn within(&self, module: &[String], path: &[String]) -> Option<Def> {
+        match path {
+            [] => {
+                let (name, module) = module.split_last()?;
+                Some(Def { module: module.to_vec(), name: name.clone() })
+            }
+            path if path[0] == "super" => self.within(&module[..module.len() - 1], &path[1..]),
+            path => self.resolve_in(module, path),
+        }
+    }
+
+    fn resolve_in(&self, module: &[String], path: &[String]) -> Option<Def> {
+        let found = self.named(module, &path[0])?;
+        match &path[1..] {
+            [] => Some(found),
+            rest => self.within(&[&*found.module, &[found.name]].concat(), rest),
+        }
+    }
+
+    /// What the name means in the module: an item of it, or what `use` brings in.
+    fn named(&self, module: &[String], name: &str) -> Option<Def> {
+        let found = self.modules.get(module)?;
+        if found.items.iter().any(|item| name_of(item).as_deref() == Some(name)) {
+            return Some(Def { module: module.to_vec(), name: name.to_owned() });
+        }
+        let (_, path, _) = found.uses.iter().find(|(brought, ..)| brought == name)?;
+        // `use name` of a child has been found above; anything else begins outside.
+        if path.len() == 1 && path[0] == name { None } else { self.resolve(module, path) }
+    }
+
+    /// The item itself.
+    pub(crate) fn item(&self, def: &Def) -> Option<&Item> {
+        let module = self.modules.get(&def.module)?;
+        module.items.iter().find(|item| name_of(item).as_deref() == Some(&def.name))
+    }
+
+    /// The module that this is, if it is one.
+    pub(crate) fn as_module(&self, def: &Def) -> Option<Vec<String>> {
+        let path = [&*def.module, std::slice::from_ref(&def.name)].concat();
+        self.modules.contains_key(&path).then_some(path)
+    }
+}
+
+/// `a/b.rs` is the module `a::b`; `lib.rs` is the crate.
+fn place(path: &Path) -> Vec<String> {
+    let path: PathBuf = path.with_extension("");
+    let parts: Vec<String> = path.iter().map(|part| part.to_string_lossy().into_owned()).collect();
+    if parts == ["lib"] { Vec::new() } else { parts }
+}
+
+fn note(uses: &mut Vec<(String, Vec<String>, bool)>, item: &ItemUse) {
+    let public = matches!(item.vis, Visibility::Public(_));
+    let mut add = |name: String, path: Vec<String>| uses.push((name, path, public));
+    walk(&item.tree, &mut Vec::new(), &mut add);
+}
+
+fn walk(tree: &UseTree, path: &mut Vec<String>, add: &mut impl FnMut(String, Vec<String>)) {
+    match tree {
+        UseTree::Path(part) => {
+            path.push(part.ident.to_string());
+            walk(&part.tree, path, add);
+            path.pop();
+        }
+        UseTree::Name(name) if name.ident == "self" => {
+            add(path.last().cloned().unwrap_or_default(), path.clone());
+        }
+        UseTree::Name(name) => {
+            let name = name.ident.to_string();
+            add(name.clone(), [&**path, &[name]].concat());
+        }
+        UseTree::Rename(renamed) => {
+            let whole = [&**path, &[renamed.ident.to_string()]].concat();
+            add(renamed.rename.to_string(), whole);
+        }
+        UseTree::Glob(_) => {}
+        UseTree::Group(group) => group.items.iter().for_each(|tree| walk(tree, path, add)),
+    }
+}
