@@ -38,9 +38,31 @@ impl<'a> LogonAttempt<'a> {
         self.sessions.find(id).map(SessionHandle::of)
     }
 
-    /// Lets the counterparty wait: what `judge_logon` returns then is no answer yet, unless it is
-    /// an error. No thread of the engine is held up, no message of the counterparty is taken before
-    /// the answer, and after `logon_answer_ms` of the settings it is refused as "not available".
+    /// Lets the counterparty wait, for the answer of a directory for instance:
+    ///
+    /// ```
+    /// use transfix::{LogonAttempt, LogonRefusal, Message, tag};
+    ///
+    /// # fn knows(user: &str, password: &str) -> bool { !user.is_empty() && !password.is_empty() }
+    /// fn judge_logon(
+    ///     logon: &Message<'_>,
+    ///     attempt: &mut LogonAttempt<'_>,
+    /// ) -> Result<(), LogonRefusal> {
+    ///     let unreadable = |_| LogonRefusal::new("who are you?");
+    ///     let user = logon.text(tag::USERNAME).map_err(unreadable)?.to_owned();
+    ///     let password = logon.text(tag::PASSWORD).map_err(unreadable)?.to_owned();
+    ///     let answer = attempt.answer_later();
+    ///     std::thread::spawn(move || match knows(&user, &password) {
+    ///         true => answer.accept(),
+    ///         false => answer.refuse(LogonRefusal::new("who are you?")),
+    ///     });
+    ///     Ok(())
+    /// }
+    /// ```
+    ///
+    /// What `judge_logon` returns then is no answer yet, unless it is an error. No thread of the
+    /// engine is held up, no message of the counterparty is taken before the answer, and after
+    /// `logon_answer_ms` of the settings it is refused as "not available".
     #[must_use = "dropped without an answer, it refuses"]
     pub fn answer_later(&mut self) -> LogonAnswer {
         let (sender, answer) = channel();
