@@ -7,6 +7,7 @@ use transfix_codec::{
 
 use crate::config::{BeginString, Now};
 use crate::outbox::{Kind, Outbox};
+use crate::received::{Class, Received};
 use crate::session::Session;
 use crate::state::{Event, State};
 use crate::verdict::{Disconnect, Remark, Verdict};
@@ -34,17 +35,20 @@ pub(crate) struct Rejected<'m, 'a> {
 
 impl Session {
     /// SenderCompID(49), TargetCompID(56), SendingTime(52), and OrigSendingTime(122) of a PossDup.
-    pub(crate) fn check_header(&mut self, now: Now, message: &Message<'_>) -> Result<(), Reject> {
+    pub(crate) fn check_header(
+        &mut self,
+        now: Now,
+        message: &Received<'_, '_>,
+    ) -> Result<(), Reject> {
         if self.config.protocol.check_comp_ids && !self.has_usual_comp_ids(message) {
             self.check_comp_ids(message)?;
             self.note_usual_comp_ids(message);
         }
-        if !self.from_held {
+        if !message.was_held {
             self.check_sending_time(now, message)?;
         }
-        self.poss_dup = message.flag(tag::POSS_DUP_FLAG)?;
         // A SequenceReset(4) has no original to be later than.
-        if self.poss_dup && message.msg_type() != b"4" {
+        if message.poss_dup? && message.class != Class::SequenceReset {
             self.check_orig_sending_time(message)?;
         }
         Ok(())

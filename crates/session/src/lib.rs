@@ -31,6 +31,7 @@ mod offer;
 mod operate;
 mod outbox;
 mod receive;
+mod received;
 mod renumber;
 mod resend;
 pub mod reset;

@@ -8,6 +8,7 @@ use crate::config::{
 use crate::gap::Sign;
 use crate::offer::Offer;
 use crate::outbox::{Outbox, ResetCause};
+use crate::received::Received;
 use crate::renumber::Numbering;
 use crate::reset::ResetEvent;
 use crate::session::Session;
@@ -34,7 +35,7 @@ impl Session {
     pub(crate) fn on_logon(
         &mut self,
         now: Now,
-        message: &Message<'_>,
+        message: &Received<'_, '_>,
         out: &mut Outbox,
     ) -> Verdict {
         match (self.state, self.terms(now, message)) {
@@ -282,8 +283,8 @@ impl Session {
         }
     }
 
-    fn terms(&self, now: Now, message: &Message<'_>) -> Result<Offer, Refusal> {
-        let seq = message.msg_seq_num().map_err(|_| silent("MsgSeqNum(34) is missing"))?;
+    fn terms(&self, now: Now, message: &Received<'_, '_>) -> Result<Offer, Refusal> {
+        let seq = message.seq.map_err(|_| silent("MsgSeqNum(34) is missing"))?;
         if seq > MSG_SEQ_NUM_MAX {
             return Err(silent("MsgSeqNum(34) is too large"));
         }

@@ -9,6 +9,7 @@ use crate::config::{ApplVerId, BeginString, MSG_SEQ_NUM_MAX, Now, ThrottleAction
 use crate::gap::Sign;
 use crate::header::echo;
 use crate::outbox::Outbox;
+use crate::received::{Class, Received};
 use crate::session::{Checks, Session};
 use crate::state::State;
 use crate::verdict::{Disconnect, Verdict};
@@ -17,7 +18,7 @@ impl Session {
     /// Takes one message in; what it makes us send is in `out` afterwards.
     /// Call [`Session::take_held`] after it, until that answers `None`.
     pub fn receive(&mut self, now: Now, message: &Message<'_>, out: &mut Outbox) -> Verdict {
-        let verdict = self.by_state(now, message, out);
+        let verdict = self.by_state(now, &Received::new(message, false), out);
         self.after(now, verdict, out)
     }
 
@@ -44,25 +45,24 @@ impl Session {
         verdict
     }
 
-    fn by_state(&mut self, now: Now, message: &Message<'_>, out: &mut Outbox) -> Verdict {
+    fn by_state(&mut self, now: Now, message: &Received<'_, '_>, out: &mut Outbox) -> Verdict {
         self.timers.received(now);
         let begin_string = self.config.id.begin_string;
         let before_logon = matches!(self.state, State::LogonAwaited | State::LogonSent);
         if message.begin_string() != begin_string.as_str().as_bytes() {
             return self.on_wrong_begin_string(now, out);
         }
-        match (self.state, message.msg_type().as_bytes()) {
+        match (self.state, message.class) {
             (State::Disconnected, _) => return Verdict::Handled,
             // FIX Session: a Logon(A) is never sent again; one that was is a duplicate like any
             // other.
-            (State::Active | State::LogoutSent, b"A")
-                if message.flag(tag::POSS_DUP_FLAG) == Ok(true) => {}
-            (_, b"A") => return self.on_logon(now, message, out),
-            (State::LogonSent, b"5") => {}
+            (State::Active | State::LogoutSent, Class::Logon) if message.poss_dup == Ok(true) => {}
+            (_, Class::Logon) => return self.on_logon(now, message, out),
+            (State::LogonSent, Class::Logout) => {}
             _ if before_logon => return Verdict::Disconnect(Disconnect::FirstMessageNotLogon),
             _ => {}
         }
-        let seq = match message.msg_seq_num() {
+        let seq = match message.seq {
             Ok(seq) if seq <= MSG_SEQ_NUM_MAX => seq,
             Ok(_) => return self.end(now, Disconnect::MsgSeqNumTooHigh, out),
             Err(_) => return self.end(now, unreadable_number(message), out),
@@ -73,10 +73,8 @@ impl Session {
     /// Takes in a message that [`Session::take_held`] gave: its SendingTime(52) was judged when it
     /// arrived.
     pub fn receive_held(&mut self, now: Now, message: &Message<'_>, out: &mut Outbox) -> Verdict {
-        self.from_held = true;
-        let verdict = self.receive(now, message, out);
-        self.from_held = false;
-        verdict
+        let verdict = self.by_state(now, &Received::new(message, true), out);
+        self.after(now, verdict, out)
     }
 
     /// Whether a kept message has its turn now.
@@ -95,11 +93,11 @@ impl Session {
         &mut self,
         now: Now,
         seq: u64,
-        message: &Message<'_>,
+        message: &Received<'_, '_>,
         out: &mut Outbox,
     ) -> Verdict {
         // FIX Session: SequenceReset-Reset is taken whatever its MsgSeqNum(34).
-        if message.msg_type() == b"4" && message.raw(tag::GAP_FILL_FLAG) != Some(b"Y") {
+        if message.class == Class::SequenceReset && message.raw(tag::GAP_FILL_FLAG) != Some(b"Y") {
             let done = self.check(now, message).and_then(|()| self.on_sequence_reset(message));
             return match done {
                 Ok(()) => Verdict::Handled,
@@ -117,7 +115,13 @@ impl Session {
         }
     }
 
-    fn expected(&mut self, now: Now, seq: u64, message: &Message<'_>, out: &mut Outbox) -> Verdict {
+    fn expected(
+        &mut self,
+        now: Now,
+        seq: u64,
+        message: &Received<'_, '_>,
+        out: &mut Outbox,
+    ) -> Verdict {
         match self.check(now, message).and_then(|()| self.take(now, seq, message, out)) {
             Ok(verdict) => verdict,
             Err(reject) => {
@@ -129,14 +133,14 @@ impl Session {
     }
 
     /// Header first: a message of somebody else is not worth validating.
-    fn check(&mut self, now: Now, message: &Message<'_>) -> Result<(), Reject> {
+    fn check(&mut self, now: Now, message: &Received<'_, '_>) -> Result<(), Reject> {
         self.check_header(now, message)?;
         if let Some(field) = message.longer_than(self.config.protocol.field_bytes_max) {
             return Err(Reject::new(RejectReason::ValueOutOfRange, field.tag));
         }
         let Some(own) = &self.rules else { return Ok(()) };
         let Checks { session, application, .. } = &self.checks;
-        let of_session = message.msg_type().is_administrative();
+        let of_session = message.class != Class::Application;
         if of_session || self.config.id.begin_string != BeginString::Fixt11 {
             let switches = if of_session { session } else { application };
             return own.check(message, switches, &mut self.scratch);
@@ -159,29 +163,29 @@ impl Session {
         &mut self,
         now: Now,
         seq: u64,
-        message: &Message<'_>,
+        message: &Received<'_, '_>,
         out: &mut Outbox,
     ) -> Result<Verdict, Reject> {
-        let verdict = match message.msg_type().as_bytes() {
+        let verdict = match message.class {
             // A Logon(A) comes here only as a duplicate.
-            b"0" | b"3" | b"A" => Verdict::Handled,
-            b"1" => {
+            Class::Heartbeat | Class::Reject | Class::Logon => Verdict::Handled,
+            Class::TestRequest => {
                 self.answer_test_request(now, seq, message, out)?;
                 Verdict::Handled
             }
-            b"2" => match self.resend_range(message)?.unwrap_or(Verdict::Handled) {
+            Class::ResendRequest => match self.resend_range(message)?.unwrap_or(Verdict::Handled) {
                 Verdict::Disconnect(why) => {
                     self.next_num_in = seq + 1;
                     return Ok(self.end(now, why, out));
                 }
                 verdict => verdict,
             },
-            b"4" => {
+            Class::SequenceReset => {
                 self.on_gap_fill(message)?;
                 return Ok(Verdict::Handled);
             }
-            b"5" => return Ok(self.on_logout(now, seq, out)),
-            msg_type => match self.too_many(now, msg_type) {
+            Class::Logout => return Ok(self.on_logout(now, seq, out)),
+            Class::Application => match self.too_many(now, message) {
                 None => Verdict::Deliver,
                 Some(action) => {
                     self.next_num_in = seq + 1;
@@ -195,11 +199,11 @@ impl Session {
 
     /// Counts a new message of a type that comes in limited numbers.
     #[inline]
-    fn too_many(&mut self, now: Now, msg_type: &[u8]) -> Option<ThrottleAction> {
-        if self.poss_dup || self.from_held {
+    fn too_many(&mut self, now: Now, message: &Received<'_, '_>) -> Option<ThrottleAction> {
+        if message.poss_dup == Ok(true) || message.was_held {
             return None;
         }
-        self.throttles.count(now.monotonic_ns, msg_type)
+        self.throttles.count(now.monotonic_ns, message.msg_type().as_bytes())
     }
 
     #[cold]
@@ -215,13 +219,19 @@ impl Session {
         self.business_reject(now, message, (0, "too many messages of this type"), out);
     }
 
-    fn above(&mut self, now: Now, seq: u64, message: &Message<'_>, out: &mut Outbox) -> Verdict {
-        if message.msg_type() == b"5" {
+    fn above(
+        &mut self,
+        now: Now,
+        seq: u64,
+        message: &Received<'_, '_>,
+        out: &mut Outbox,
+    ) -> Verdict {
+        if message.class == Class::Logout {
             return self.on_logout(now, seq, out);
         }
         // FIX Session: a ResendRequest(2) above a gap is answered at once, or both sides wait for
         // each other.
-        let asks = message.msg_type() == b"2" && self.check_header(now, message).is_ok();
+        let asks = message.class == Class::ResendRequest && self.check_header(now, message).is_ok();
         let kept = if asks { self.gap.settle(seq) } else { self.keep(now, seq, message) };
         // What cannot be kept is missing too.
         let missing_to = if kept { seq - 1 } else { seq };
@@ -245,12 +255,18 @@ impl Session {
 
     /// Keeps an early message, which is judged by its time of arrival: late already, it is asked
     /// for again and comes with a new time.
-    fn keep(&mut self, now: Now, seq: u64, message: &Message<'_>) -> bool {
+    fn keep(&mut self, now: Now, seq: u64, message: &Received<'_, '_>) -> bool {
         self.check_sending_time(now, message).is_ok() && self.gap.hold(seq, message.bytes())
     }
 
-    fn below(&mut self, now: Now, seq: u64, message: &Message<'_>, out: &mut Outbox) -> Verdict {
-        if message.flag(tag::POSS_DUP_FLAG) != Ok(true) {
+    fn below(
+        &mut self,
+        now: Now,
+        seq: u64,
+        message: &Received<'_, '_>,
+        out: &mut Outbox,
+    ) -> Verdict {
+        if message.poss_dup != Ok(true) {
             let why = Disconnect::MsgSeqNumTooLow { expected: self.next_num_in, received: seq };
             let low = Reject::new(RejectReason::ValueOutOfRange, tag::MSG_SEQ_NUM);
             return match self.config.numbers.too_low {
@@ -264,8 +280,8 @@ impl Session {
             false => Ok(()),
         };
         // A SequenceReset(4) has no original to be later than.
-        let original = || match message.msg_type().as_bytes() {
-            b"4" => Ok(()),
+        let original = || match message.class {
+            Class::SequenceReset => Ok(()),
             _ => self.check_orig_sending_time(message),
         };
         match comp_ids.and_then(|()| original()) {
@@ -280,10 +296,10 @@ impl Session {
         &mut self,
         now: Now,
         seq: u64,
-        message: &Message<'_>,
+        message: &Received<'_, '_>,
         out: &mut Outbox,
     ) -> Verdict {
-        let answers = message.msg_type() == b"4" && self.gap.was_asked_for(seq);
+        let answers = message.class == Class::SequenceReset && self.gap.was_asked_for(seq);
         let new_seq_no = message.uint(tag::NEW_SEQ_NO).ok().filter(|_| answers);
         if new_seq_no == Some(self.next_num_in) {
             self.gap.note_filled(seq, self.next_num_in);
@@ -301,7 +317,7 @@ impl Session {
         &mut self,
         now: Now,
         seq: u64,
-        message: &Message<'_>,
+        message: &Received<'_, '_>,
         out: &mut Outbox,
     ) -> Result<(), Reject> {
         let id = match message.raw(tag::TEST_REQ_ID) {
@@ -338,7 +354,7 @@ impl Session {
 }
 
 /// Why a MsgSeqNum(34) cannot be read: it is not there, no number, or beyond all that we count.
-fn unreadable_number(message: &Message<'_>) -> Disconnect {
+fn unreadable_number(message: &Received<'_, '_>) -> Disconnect {
     match message.raw(tag::MSG_SEQ_NUM) {
         Some(digits) if !digits.is_empty() && digits.iter().all(u8::is_ascii_digit) => {
             Disconnect::MsgSeqNumTooHigh
@@ -357,7 +373,7 @@ struct Versions<'s> {
 
 impl<'s> Versions<'s> {
     /// The rules of the version that the message itself names; none if that is the session's.
-    fn named(&self, message: &Message<'_>) -> Result<Option<&'s Arc<Rules>>, Reject> {
+    fn named(&self, message: &Received<'_, '_>) -> Result<Option<&'s Arc<Rules>>, Reject> {
         let named = |tag| message.raw(tag).filter(|version| !version.is_empty());
         let listed = |version: &[u8]| {
             self.listed.iter().find(|(known, _)| **known == *version).map(|(_, rules)| rules)

@@ -5,6 +5,7 @@ use transfix_codec::{Message, Reject, RejectReason, tag};
 use crate::config::{MSG_SEQ_NUM_MAX, Now};
 use crate::gap::{Ask, Sign};
 use crate::outbox::Outbox;
+use crate::received::Received;
 use crate::session::Session;
 use crate::state::State;
 use crate::verdict::{Disconnect, Verdict};
@@ -50,12 +51,12 @@ impl Session {
     /// used yet.
     pub(crate) fn resend_range(
         &mut self,
-        message: &Message<'_>,
+        message: &Received<'_, '_>,
     ) -> Result<Option<Verdict>, Reject> {
         let begin = message.uint(tag::BEGIN_SEQ_NO)?;
         let asked_end = message.uint(tag::END_SEQ_NO)?;
         let policy = &self.config.resend;
-        if !policy.answer_poss_dup && message.flag(tag::POSS_DUP_FLAG)? {
+        if !policy.answer_poss_dup && message.poss_dup? {
             return Ok(None);
         }
         let last = self.next_num_out - 1;

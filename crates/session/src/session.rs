@@ -59,10 +59,6 @@ pub struct Session {
     pub(crate) version_rules: Vec<(Box<[u8]>, Arc<Rules>)>,
     pub(crate) checks: Checks,
     pub(crate) scratch: Scratch,
-    /// The message being received was kept above a gap.
-    pub(crate) from_held: bool,
-    /// The message being received has PossDupFlag(43)=Y.
-    pub(crate) poss_dup: bool,
     /// What is to be told about the last message.
     pub(crate) remark: Option<Remark>,
     /// The next numbers inbound and outbound when the link came up, or as they were set since.
@@ -146,8 +142,6 @@ impl Session {
             version_rules: Vec::new(),
             checks: Checks::default(),
             scratch: Scratch::default(),
-            from_held: false,
-            poss_dup: false,
             remark: None,
             at_connection: (next_num_in, next_num_out),
             was_active: false,

@@ -30,11 +30,7 @@ pub(super) const FAULTS: &[Fault] = &[
     },
     Fault {
         name: "gap-fill-taken-as-reset",
-        changes: &[(
-            SESSION,
-            "b\"4\" && message.raw(tag::GAP_FILL_FLAG) != Some(b\"Y\")",
-            "b\"4\"",
-        )],
+        changes: &[(SESSION, "&& message.raw(tag::GAP_FILL_FLAG) != Some(b\"Y\")", "")],
         kind: "",
         worlds: 500,
     },

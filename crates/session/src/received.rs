@@ -1,0 +1,67 @@
+//! One message, with what is asked of it again and again.
+
+use std::ops::Deref;
+
+use transfix_codec::{Message, Reject, tag};
+
+/// What the session layer has to do with a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Class {
+    Heartbeat,
+    TestRequest,
+    ResendRequest,
+    Reject,
+    SequenceReset,
+    Logout,
+    Logon,
+    /// It is not its own: the application gets it.
+    Application,
+}
+
+impl Class {
+    #[inline]
+    const fn of(msg_type: &[u8]) -> Self {
+        match msg_type {
+            b"0" => Self::Heartbeat,
+            b"1" => Self::TestRequest,
+            b"2" => Self::ResendRequest,
+            b"3" => Self::Reject,
+            b"4" => Self::SequenceReset,
+            b"5" => Self::Logout,
+            b"A" => Self::Logon,
+            _ => Self::Application,
+        }
+    }
+}
+
+/// A message that has come in: MsgType(35), MsgSeqNum(34) and PossDupFlag(43) are read once.
+pub(crate) struct Received<'m, 'a> {
+    message: &'m Message<'a>,
+    pub(crate) class: Class,
+    pub(crate) seq: Result<u64, Reject>,
+    /// Whether it has PossDupFlag(43)=Y.
+    pub(crate) poss_dup: Result<bool, Reject>,
+    /// It was kept above a gap, and has its turn now.
+    pub(crate) was_held: bool,
+}
+
+impl<'m, 'a> Received<'m, 'a> {
+    #[inline]
+    pub(crate) fn new(message: &'m Message<'a>, was_held: bool) -> Self {
+        Self {
+            message,
+            class: Class::of(message.msg_type().as_bytes()),
+            seq: message.msg_seq_num(),
+            poss_dup: message.flag(tag::POSS_DUP_FLAG),
+            was_held,
+        }
+    }
+}
+
+impl<'a> Deref for Received<'_, 'a> {
+    type Target = Message<'a>;
+
+    fn deref(&self) -> &Message<'a> {
+        self.message
+    }
+}
