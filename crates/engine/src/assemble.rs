@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use transfix_codec::{CheckSumPolicy, FieldIndex, Limits, Message, Tag};
@@ -162,14 +162,12 @@ pub(crate) fn assemble(
         link: Mutex::new(Link::new(core)),
         queue,
         send_mode: settings.threads.send,
-        wake: OnceLock::new(),
+        bell: Arc::default(),
         offline: settings.queue.offline,
         published,
         waiting: Waiting::of(&registry.waiting),
         closed: AtomicBool::new(false),
         enabled: AtomicBool::new(true),
-        is_called: AtomicBool::new(false),
-        attention: AtomicBool::new(false),
         hurry: AtomicBool::new(false),
         after_panic: settings.threads.after_panic,
         registry: Arc::clone(registry),
@@ -240,6 +238,9 @@ pub(crate) fn judge(
 ) -> Result<Offer, Refusal> {
     let data_fields = check_rules(settings, registry);
     let data_fields = data_fields.map_err(|error| Refusal::not_made(&error))?;
+    if logon.len() > settings.validation.message_bytes_max {
+        return Err(Refusal::silent("longer than message_bytes_max"));
+    }
     let mut index = FieldIndex::default();
     index.set_data_fields(data_fields);
     let logon = Message::parse(logon, &mut index, CheckSumPolicy::Ignore);

@@ -6,6 +6,7 @@
 
 pub(crate) mod acceptor;
 pub(crate) mod admission;
+pub(crate) mod bell;
 mod deadlines;
 pub(crate) mod deferred;
 pub(crate) mod descriptors;

@@ -149,12 +149,12 @@ impl Link {
                     // 3 index
                     match Message::parse(&inbox.bytes()[..end], index, core.options.check_sum) {
                         Ok(message) => {
+                            received.message(inbox.range(end), core.has_asked());
                             // 4 session
                             let verdict = core.receive(now, &message);
                             if verdict == Verdict::LogonOffered {
                                 break;
                             }
-                            received.message(inbox.range(end));
                             // 5 application, which 6 encodes its answers
                             outcome = core.act(now, &message, verdict, &mut left);
                         }
@@ -189,7 +189,8 @@ impl Link {
         }
         let again = again || more || *unseen || core.sends_more();
         self.note_bulk(now);
-        Ok(Turn { progress: true, again })
+        // A counterparty that has hung up is looked at when the application has answered.
+        Ok(Turn { progress: !waits, again })
     }
 
     /// Writes the last words of a connection, as far as the store has made them safe.
@@ -288,7 +289,7 @@ impl Link {
                 let mut unlogged = self.received.of_turn(self.inbox.buffer());
                 self.core.write(now, stream, &mut unlogged).map(|_| ())
             }
-            None => Ok(()),
+            None => self.core.look_what_is_safe().map_err(Down::Store),
         }
     }
 

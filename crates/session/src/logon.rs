@@ -82,6 +82,8 @@ impl Session {
     /// nothing.
     pub fn accept_logon(&mut self, now: Now, out: &mut Outbox) -> Verdict {
         let Some(terms) = self.offer.take() else { return Verdict::Handled };
+        // The counterparty has waited in silence for the application's answer.
+        self.timers.received(now);
         let verdict = self.agree(now, terms, out);
         self.after(now, verdict, out)
     }

@@ -99,7 +99,8 @@ pub trait Store: Send {
     fn put(&mut self, now_ns: u64, record: Record<'_>) -> Result<(), StoreError>;
 
     /// Makes every record put since the last commit visible, and durable together: at once, or in
-    /// the background. Without any, returns what the last commit has come to.
+    /// the background. Without any, returns what the last commit has come to. A store that is
+    /// dropped has to finish what is pending, or the last numbers of an orderly end are lost.
     ///
     /// # Errors
     /// After an error the store is poisoned; whether the batch is found is known once the store has

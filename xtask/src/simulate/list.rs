@@ -471,7 +471,7 @@ pub(super) const FAULTS: &[Fault] = &[
         changes: &[(
             ENGINE,
             "Err(TryRecvError::Empty) => return false,",
-            "Err(TryRecvError::Empty) => *self = Self::Answered(Ok(())),",
+            "Err(TryRecvError::Empty) => *self = Self::Answered(Ok(()), Asked::Earlier),",
         )],
         kind: "applications",
         worlds: 500,

@@ -144,7 +144,7 @@ impl SessionHandle {
         if shared.waiting.may_be_over(bytes) {
             shared.call_worker();
         } else if first {
-            shared.wake();
+            shared.bell.ring();
         }
         Ok(Sent::Queued { bytes })
     }

@@ -7,8 +7,8 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use transfix_session::SessionId;
 
 use crate::api::handle::SessionHandle;
+use crate::drive::bell::Bell;
 use crate::drive::registry::Registry;
-use crate::drive::shared::Shared;
 use crate::link::answers::LogonRefusal;
 use crate::link::judging::Answer;
 
@@ -68,7 +68,8 @@ impl<'a> LogonAttempt<'a> {
         let (sender, answer) = channel();
         self.later = Some(answer);
         // One that is being made from a template has a thread that waits.
-        LogonAnswer { sender: Some(sender), session: self.sessions.find(self.id) }
+        let session = self.sessions.find(self.id);
+        LogonAnswer { sender: Some(sender), bell: session.map(|found| Arc::clone(&found.bell)) }
     }
 
     /// Where the answer comes from, if it comes later.
@@ -84,7 +85,7 @@ impl<'a> LogonAttempt<'a> {
 pub struct LogonAnswer {
     /// None once the answer is given.
     sender: Option<Sender<Answer>>,
-    session: Option<Arc<Shared>>,
+    bell: Option<Arc<Bell>>,
 }
 
 impl LogonAnswer {
@@ -110,15 +111,14 @@ impl Drop for LogonAnswer {
     fn drop(&mut self) {
         // Without an answer the session hears of it by this, so it comes before the call.
         self.sender = None;
-        if let Some(session) = &self.session {
-            session.call_worker();
+        if let Some(bell) = &self.bell {
+            bell.call();
         }
     }
 }
 
 impl fmt::Debug for LogonAnswer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let id = self.session.as_ref().map(|session| &session.id);
-        f.debug_struct("LogonAnswer").field("session", &id).finish_non_exhaustive()
+        f.debug_struct("LogonAnswer").finish_non_exhaustive()
     }
 }

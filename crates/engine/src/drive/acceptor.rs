@@ -33,6 +33,8 @@ use crate::observe::repeats::tell;
 const WAKE: Token = Token(usize::MAX);
 /// Pause after the system refused to accept, for instance for want of open files.
 const ACCEPT_PAUSE_NS: u64 = 100_000_000;
+/// What an answer to a Logon(A) may take beyond the application's time.
+const ANSWER_MARGIN_NS: u64 = 1_000_000_000;
 /// Longest reason for a refusal in a line of the log.
 const REASON_BYTES_MAX: usize = 300;
 /// Connections taken in at one entrance before the acceptor looks at what else there is.
@@ -48,8 +50,8 @@ enum Found {
     Session(Arc<Mailbox>, usize, Knock),
     /// That of a session where another one waits.
     Busy,
-    /// That of somebody whom a template fits, who is judged under this ticket.
-    Candidate(u64),
+    /// That of somebody whom a template fits, who is judged under this ticket, for so long at most.
+    Candidate(u64, u64),
     /// That of somebody whose first Logon(A) is being judged.
     Judged,
     /// Nobody's.
@@ -300,8 +302,11 @@ impl Acceptor {
                     why
                 );
             }
-            (Found::Candidate(ticket), Some(key)) => {
+            (Found::Candidate(ticket, answer_ns), Some(key)) => {
                 let mut waiting = waiting;
+                // Long enough for the application's answer, or for ours in its place.
+                let until_ns = clock::monotonic_ns() + answer_ns + ANSWER_MARGIN_NS;
+                waiting.until_ns = waiting.until_ns.max(until_ns);
                 // Its further bytes are the session's.
                 if waiting.stream.deregister(self.poll.registry()).is_ok() {
                     self.making.insert(ticket, key.clone());
@@ -359,12 +364,13 @@ impl Acceptor {
         }
         match self.creator.candidate(key, message.bytes()) {
             Ok(candidate) => {
+                let answer_ns = candidate.answer_ns();
                 let (ticket, started) = self.admission.judge(candidate);
                 if let Err(error) = started {
                     let why = "a Logon(A) waits: no thread to judge it";
                     tell!(self.lines, None, Remark, error, peer = NOBODY, %error, why);
                 }
-                Found::Candidate(ticket)
+                Found::Candidate(ticket, answer_ns)
             }
             Err(is_full) => {
                 if is_full {

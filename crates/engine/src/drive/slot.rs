@@ -228,6 +228,7 @@ impl Slot {
     fn look_at_store(&mut self, now: Now) -> Result<(), Down> {
         let mut link = self.shared.link.lock().map_err(|_| Down::Panicked)?;
         link.core.events.tell_untold(now);
+        link.core.look_what_is_safe().map_err(Down::Store)?;
         self.untold_at = link.core.events.deadline();
         if link.core.journal.has_failed() {
             return Err(Down::Store(StoreError::Poisoned));

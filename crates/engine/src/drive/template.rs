@@ -42,6 +42,13 @@ pub(crate) struct Candidate {
     logon: Vec<u8>,
 }
 
+impl Candidate {
+    /// How long the application may take to judge it.
+    pub(crate) fn answer_ns(&self) -> u64 {
+        u64::from(self.settings.logon_answer_ms) * 1_000_000
+    }
+}
+
 /// What sessions are made from, but for their counterparties.
 pub(crate) struct Maker {
     pub(crate) admit: Admit,

@@ -360,9 +360,7 @@ impl Worker {
             }
             let shared = &self.slots[i].shared;
             // First: whoever calls from here on calls again.
-            shared.is_called.swap(false, Ordering::AcqRel);
-            let called = shared.attention.load(Ordering::Acquire)
-                && shared.attention.swap(false, Ordering::AcqRel);
+            let called = shared.bell.answer();
             let takes = self.slots[i].up || shared.offline != Offline::Refuse;
             if called || (takes && shared.queue.is_pending()) {
                 self.ready(i);

@@ -24,7 +24,7 @@ use crate::link::down::Down;
 use crate::link::events::Events;
 use crate::link::inbox::Inbox;
 use crate::link::journal::{Journal, Keeps};
-use crate::link::judging::Judging;
+use crate::link::judging::{Asked, Judging};
 use crate::link::outgoing::Outgoing;
 use crate::link::pending::Pending;
 use crate::link::queue::{SendQueue, is_bulky};
@@ -252,7 +252,7 @@ impl Core {
         self.session.connected(now, &mut self.out);
         if let Some(offer) = offer {
             self.session.set_offer(offer);
-            self.judging = Judging::Answered(Ok(()));
+            self.judging = Judging::Answered(Ok(()), Asked::Before);
         }
         Ok(())
     }
@@ -364,6 +364,11 @@ impl Core {
     }
 
     pub(crate) fn garbled(&mut self, now: Now, reason: Garbled, bytes: usize) {
+        // A Logon(A) that was accepted before this session was made is not taken here.
+        if self.judging.has_begun() {
+            self.judging = Judging::default();
+            self.session.take_offer();
+        }
         self.published.counters.garbled.add(1);
         self.events.skipped(now, reason, bytes);
     }

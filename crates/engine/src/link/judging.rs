@@ -34,6 +34,17 @@ pub(crate) fn not_available() -> LogonRefusal {
     LogonRefusal::new("not available")
 }
 
+/// When the application was asked about a Logon(A).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Asked {
+    /// Before the session was made.
+    Before,
+    /// In the turn that has its answer.
+    Now,
+    /// In an earlier turn.
+    Earlier,
+}
+
 /// Where a session stands with the judgement of its Logon(A).
 #[derive(Default)]
 pub(crate) enum Judging {
@@ -42,7 +53,7 @@ pub(crate) enum Judging {
     Open,
     /// The application answers later, at this moment of the monotonic clock at the latest.
     Asked(Receiver<Answer>, u64),
-    Answered(Answer),
+    Answered(Answer, Asked),
 }
 
 impl Judging {
@@ -51,23 +62,30 @@ impl Judging {
         !matches!(self, Self::Open)
     }
 
+    /// Whether the application was asked in an earlier turn of this connection.
+    pub(crate) const fn has_asked(&self) -> bool {
+        matches!(self, Self::Asked(..) | Self::Answered(_, Asked::Earlier))
+    }
+
     /// Takes in an answer that has come. Returns whether there is one.
     pub(crate) fn hear(&mut self) -> bool {
         if let Self::Asked(answer, _) = self {
             match answer.try_recv() {
-                Ok(answer) => *self = Self::Answered(answer),
+                Ok(answer) => *self = Self::Answered(answer, Asked::Earlier),
                 Err(TryRecvError::Empty) => return false,
-                Err(TryRecvError::Disconnected) => *self = Self::Answered(Err(not_available())),
+                Err(TryRecvError::Disconnected) => {
+                    *self = Self::Answered(Err(not_available()), Asked::Earlier);
+                }
             }
         }
-        matches!(self, Self::Answered(_))
+        matches!(self, Self::Answered(..))
     }
 
     /// When no answer is waited for any longer, on the monotonic clock.
     pub(crate) const fn deadline(&self) -> Option<u64> {
         match self {
             Self::Asked(_, until_ns) => Some(*until_ns),
-            Self::Open | Self::Answered(_) => None,
+            Self::Open | Self::Answered(..) => None,
         }
     }
 
@@ -75,7 +93,7 @@ impl Judging {
     pub(crate) fn give_up(&mut self, now_ns: u64) -> bool {
         let is_late = self.deadline().is_some_and(|until_ns| now_ns >= until_ns) && !self.hear();
         if is_late {
-            *self = Self::Answered(Err(not_available()));
+            *self = Self::Answered(Err(not_available()), Asked::Earlier);
         }
         is_late
     }
@@ -83,7 +101,7 @@ impl Judging {
     /// The answer, once.
     pub(crate) fn take(&mut self) -> Option<Answer> {
         match std::mem::take(self) {
-            Self::Answered(answer) => Some(answer),
+            Self::Answered(answer, _) => Some(answer),
             other => {
                 *self = other;
                 None

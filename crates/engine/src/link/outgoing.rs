@@ -202,14 +202,15 @@ impl Outgoing {
     }
 
     /// Takes from the store what waits there; another process may have sent some of it if the
-    /// store `is_shared`. Returns how many records are no messages.
+    /// store `is_shared`. If it has failed before, what was sent and is not safe waits again.
+    /// Returns how many records are no messages.
     pub(super) fn restore(
         &mut self,
         store: &mut dyn Store,
-        is_shared: bool,
+        (is_shared, has_failed): (bool, bool),
     ) -> Result<u64, StoreError> {
         let store = self.keeps_in_store().then_some(store);
-        self.backlog.restore(store, is_shared)
+        self.backlog.restore(store, (is_shared, has_failed))
     }
 
     /// What has waited for a logon longer than it may: at most `left` messages, which are counted

@@ -64,9 +64,9 @@ impl Received {
         Self { places: log.map(|_| Vec::with_capacity(PLACES_USUAL)) }
     }
 
-    /// A whole message.
-    pub(crate) fn message(&mut self, place: Range<usize>) {
-        if let Some(places) = &mut self.places {
+    /// A whole message; `is_known`: an earlier turn has had it here already.
+    pub(crate) fn message(&mut self, place: Range<usize>, is_known: bool) {
+        if let Some(places) = self.places.as_mut().filter(|_| !is_known) {
             places.push((Kind::Inbound, place));
         }
     }

@@ -398,8 +398,13 @@ fn merged<'a>(defaults: &DeTable<'a>, mut own: DeTable<'a>) -> DeTable<'a> {
         let is_whole = WHOLE.contains(&key.get_ref().as_ref());
         match (own.get_mut(key).map(Spanned::get_mut), default.get_ref()) {
             (None, _) => _ = own.insert(key.clone(), default.clone()),
+            // One level deep: what is a table in there, such as a password, is one value.
             (Some(DeValue::Table(table)), DeValue::Table(default)) if !is_whole => {
-                *table = merged(default, std::mem::take(table));
+                for (key, value) in default {
+                    if !table.contains_key(key) {
+                        table.insert(key.clone(), value.clone());
+                    }
+                }
             }
             (Some(_), _) => {}
         }

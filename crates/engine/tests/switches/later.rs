@@ -177,3 +177,37 @@ fn the_first_logon_of_a_template_is_judged_later_too() {
     assert_eq!(wire.next(), "35=D|34=2|11=a");
     assert!(asked.try_recv().is_err(), "judged once");
 }
+
+#[test]
+fn the_first_logon_of_a_template_may_wait_longer_than_a_connection_without_one() {
+    let (application, asked, _ended) = asks();
+    let mut template = venue(|s| s.target_comp_id = "*".to_owned());
+    template.protocol.logon_timeout_ms = 1;
+    let engine = Engine::builder(&Settings::of(template))
+        .admit(move |_| Some(Box::new(application.clone())))
+        .start(|_| unreachable!("no session of its own"));
+    let engine = engine.unwrap();
+    let address = engine.listening()[0];
+    let mut wire = knock(address);
+    let answer = asked.recv_timeout(LONG).unwrap();
+    // One that says nothing is closed: so much time has gone by.
+    assert_eq!(Wire::connect(address, BeginString::Fix44).next(), "");
+    answer.accept();
+    assert!(wire.next().starts_with("35=A|34=1|"));
+}
+
+#[test]
+fn a_logon_that_a_template_would_not_take_is_not_judged() {
+    let (application, asked, _ended) = asks();
+    let mut template = venue(|s| s.target_comp_id = "*".to_owned());
+    template.validation.message_bytes_max = 1_024;
+    let engine = Engine::builder(&Settings::of(template))
+        .admit(move |_| Some(Box::new(application.clone())))
+        .start(|_| unreachable!("no session of its own"));
+    let engine = engine.unwrap();
+    let mut wire = Wire::connect(engine.listening()[0], BeginString::Fix44);
+    wire.send(&format!("{LOGON}|58={}", "x".repeat(2_000)));
+    assert_eq!(wire.next(), "");
+    assert!(asked.try_recv().is_err());
+    assert_eq!(engine.sessions().count(), 0);
+}

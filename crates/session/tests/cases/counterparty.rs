@@ -96,8 +96,7 @@ impl World {
 
     /// The application refuses a Logon(A).
     pub(crate) fn deny(&mut self, logon: &str, text: &str) -> Verdict {
-        let bytes = self.frame(logon);
-        assert_eq!(self.offer_bytes(&bytes), Verdict::LogonOffered);
+        assert_eq!(self.offer(logon), Verdict::LogonOffered);
         self.session.deny_logon(self.now, text, &mut self.out)
     }
 
@@ -112,6 +111,12 @@ impl World {
             Verdict::LogonOffered => self.session.accept_logon(self.now, &mut self.out),
             verdict => verdict,
         }
+    }
+
+    /// Receives a Logon(A), and leaves it to the test to answer for the application.
+    pub(crate) fn offer(&mut self, line: &str) -> Verdict {
+        let bytes = self.frame(line);
+        self.offer_bytes(&bytes)
     }
 
     fn offer_bytes(&mut self, bytes: &[u8]) -> Verdict {

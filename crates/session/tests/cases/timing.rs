@@ -107,3 +107,14 @@ fn an_initiator_may_insist_on_its_interval() {
         }
     }
 }
+
+/// The application has taken longer to judge the Logon(A) than the counterparty may be silent.
+#[test]
+fn the_wait_for_the_application_is_no_silence() {
+    let mut w = World::new(Role::Acceptor, BeginString::Fix44, |_| ());
+    assert_eq!(w.offer("35=A|34=1|98=0|108=2"), Verdict::LogonOffered);
+    assert_eq!(w.later(9), Verdict::Handled, "nothing is due before the answer");
+    assert_eq!(w.session.accept_logon(w.now, &mut w.out), Verdict::LoggedOn);
+    assert_eq!(w.later(0), Verdict::Handled);
+    assert_eq!(w.sent(), ["35=A|34=1|98=0|108=2"]);
+}

@@ -6,7 +6,7 @@ use transfix_session::{ApplVerId, Disconnect, Now, Role, State, Verdict};
 use super::Core;
 use crate::link::callbacks::Access;
 use crate::link::down::Down;
-use crate::link::judging::{self, Judgement, Judging};
+use crate::link::judging::{self, Asked, Judgement, Judging};
 
 const MS: u64 = 1_000_000;
 
@@ -49,14 +49,14 @@ impl Core {
     fn ask(&mut self, now: Now, logon: &Message<'_>) {
         let judged = judging::ask(self.delivery.application(), logon, &self.session.config().id);
         self.judging = match judged {
-            Some(Judgement::Now(answer)) => Judging::Answered(answer),
+            Some(Judgement::Now(answer)) => Judging::Answered(answer, Asked::Now),
             Some(Judgement::Later(answer)) => {
                 let wait_ns = u64::from(self.options.logon_answer_ms) * MS;
                 Judging::Asked(answer, now.monotonic_ns + wait_ns)
             }
             None => {
                 self.events.judging_panicked(now);
-                Judging::Answered(Err(judging::not_available()))
+                Judging::Answered(Err(judging::not_available()), Asked::Now)
             }
         };
     }
@@ -66,6 +66,12 @@ impl Core {
     #[inline]
     pub(crate) const fn is_judging(&self) -> bool {
         self.judging.has_begun()
+    }
+
+    /// Whether this connection has let the application wait with its answer to the Logon(A).
+    #[inline]
+    pub(crate) const fn has_asked(&self) -> bool {
+        self.judging.has_asked()
     }
 
     /// Whether the application's answer to the Logon(A) is there.

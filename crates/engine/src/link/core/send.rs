@@ -157,7 +157,8 @@ impl Core {
 
     /// Takes from the store what waits there.
     pub(crate) fn restore_queued(&mut self, now: Now) -> Result<(), StoreError> {
-        let damaged = self.outgoing.restore(self.journal.store(), self.options.refresh_on_logon)?;
+        let how = (self.options.refresh_on_logon, self.journal.has_failed());
+        let damaged = self.outgoing.restore(self.journal.store(), how)?;
         if damaged > 0 {
             self.events.queue_damaged(now, damaged);
         }

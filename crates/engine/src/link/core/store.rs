@@ -48,7 +48,7 @@ impl Core {
     }
 
     /// Takes note of what the store has made safe since.
-    pub(super) fn look_what_is_safe(&mut self) -> Result<(), StoreError> {
+    pub(crate) fn look_what_is_safe(&mut self) -> Result<(), StoreError> {
         if self.pending.is_empty() {
             return Ok(());
         }
@@ -94,6 +94,7 @@ impl Core {
 
     /// Goes on from what another process has left in the store.
     pub(super) fn refresh(&mut self, now: Now) -> Result<(), StoreError> {
+        self.look_what_is_safe()?;
         self.journal.refresh()?;
         self.resume(now)?;
         self.open_window(now);

@@ -301,7 +301,7 @@ impl Backlog {
         for left in &mut all {
             left.kept = left.kept.map(|kept| Kept { is_certain: false, pending: 0, ..kept });
         }
-        all.extend(listed(self.bytes(), self.kept.iter()));
+        all.extend(listed(self.bytes(), self.kept.iter().copied().map(Some)));
         (self.from, self.kept_to) = (0, 0);
         self.bytes.clear();
         self.kept.clear();
@@ -314,13 +314,14 @@ impl Backlog {
         }
     }
 
-    /// Takes from the store, if it is to be read, what waits there. What was sent and not committed
-    /// waits again, and so does what the store has not committed. What is missing from a store that
-    /// is shared was sent by another process. Returns how many records are no messages.
+    /// Takes from the store, if it is to be read, what waits there. What the store has not
+    /// committed waits again, and after a failure so does what was sent and is not safe. What is
+    /// missing from a store that is shared was sent by another process. Returns how many records
+    /// are no messages.
     pub(super) fn restore(
         &mut self,
         store: Option<&mut dyn Store>,
-        is_shared: bool,
+        (is_shared, has_failed): (bool, bool),
     ) -> Result<u64, StoreError> {
         let (mut bytes, mut kept, mut next_ticket) = (Vec::new(), VecDeque::new(), 1);
         let mut damaged = 0;
@@ -337,14 +338,19 @@ impl Backlog {
                     continue;
                 };
                 queue::put(&mut bytes, &fields[..end], &fields[end + 1..]);
-                let time_ns = found.time_ns;
-                kept.push_back(Kept { ticket: found.seq, time_ns, is_certain: true, pending: 0 });
+                let (ticket, time_ns) = (found.seq, found.time_ns);
+                // It may be visible, and not safe yet.
+                let known = self.kept.binary_search_by_key(&ticket, |known| known.ticket);
+                let known = known.ok().map(|at| self.kept[at]);
+                let known = known.filter(|known| !has_failed && known.time_ns == time_ns);
+                let sure = Kept { ticket, time_ns, is_certain: true, pending: 0 };
+                kept.push_back(known.unwrap_or(sure));
             }
         }
         let kept_to = bytes.len();
-        let sent = self.sent.messages.iter().filter_map(|sent| sent.kept.as_ref());
-        let sent = listed(&self.sent.bytes, sent);
-        for message in sent.chain(listed(self.bytes(), self.kept.iter())) {
+        let sent = listed(&self.sent.bytes, self.sent.messages.iter().map(|sent| sent.kept));
+        let waiting = listed(self.bytes(), self.kept.iter().copied().map(Some));
+        for message in sent.filter(|_| has_failed).chain(waiting) {
             let waits = message.kept.is_none_or(|known| {
                 let found = kept.binary_search_by_key(&known.ticket, |found: &Kept| found.ticket);
                 let is_found = found.is_ok_and(|at| kept[at].time_ns == known.time_ns);
@@ -354,7 +360,9 @@ impl Backlog {
                 queue::put(&mut bytes, &message.msg_type, &message.body);
             }
         }
-        self.sent = Uncommitted::default();
+        if has_failed {
+            self.sent = Uncommitted::default();
+        }
         (self.bytes, self.from, self.kept_to) = (bytes, 0, kept_to);
         // A ticket that was used is not used again, whoever has seen it.
         self.next_ticket = next_ticket.max(self.next_ticket);
@@ -364,13 +372,13 @@ impl Backlog {
 }
 
 /// The messages of a buffer, each with what the store knows of it.
-fn listed<'a>(
-    mut bytes: &'a [u8],
-    mut kept: impl Iterator<Item = &'a Kept>,
+fn listed(
+    mut bytes: &[u8],
+    mut kept: impl Iterator<Item = Option<Kept>>,
 ) -> impl Iterator<Item = Left> {
     std::iter::from_fn(move || {
         let message = queue::first(bytes)?;
         bytes = &bytes[message.len..];
-        Some(Left::of(&message, kept.next().copied()))
+        Some(Left::of(&message, kept.next().flatten()))
     })
 }

@@ -24,6 +24,20 @@ fn defaults_are_overridden_by_the_session() {
     assert!(!settings.sessions[0].protocol.check_comp_ids);
 }
 
+/// A password has several forms, of which a session's own stands in place of the default one.
+#[test]
+fn a_password_of_the_session_replaces_one_of_the_defaults() {
+    let own = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
+    let text = format!(
+        "[defaults]\nlogon.password = {{ env = \"NO_SUCH_VARIABLE\" }}\nlogon.username = \"u\"\n\
+         {INITIATOR}logon.password = {{ file = \"{own}\" }}\n"
+    );
+    let settings = Settings::parse("my.toml", &text).unwrap();
+    let logon = &settings.sessions[0].logon;
+    assert_eq!(logon.username.as_deref(), Some("u"), "key by key");
+    assert_eq!(logon.password.as_ref().map(Secret::reveal), Some("[package]"));
+}
+
 #[test]
 fn a_wrong_default_is_one_where_no_session_has_a_value_of_its_own() {
     let text = format!("[defaults]\nheart_bt_int_s = \"x\"\n{GOOD}");
