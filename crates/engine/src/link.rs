@@ -222,8 +222,8 @@ impl Link {
 
     /// Does what is due: heartbeats, ends of waits, with as many messages as a turn. Returns
     /// whether a turn is to follow at once: the queue is left in the middle, or the answer to a
-    /// Logon(A) is there. Of messages that
-    /// wait for the application [`Core::next_deadline`] says whether some are left.
+    /// Logon(A) is there. Of messages that wait for the application [`Core::next_deadline`] says
+    /// whether some are left.
     pub(crate) fn tick(&mut self, now: Now, queue: &SendQueue) -> Result<bool, Down> {
         if self.core.trim_at_ns.is_some_and(|at| now.monotonic_ns >= at) {
             self.trim(queue);

@@ -143,7 +143,7 @@ impl Gap {
     }
 
     /// An early message that was dealt with at once: it counts by itself when its turn comes.
-    /// Answers whether there was room to remember it.
+    /// Returns whether there was room to remember it.
     pub(crate) fn settle(&mut self, seq: u64) -> bool {
         let room = self.settled.len() < SETTLED_MAX;
         if room {
@@ -283,7 +283,7 @@ impl Gap {
         (self.held.len(), self.held_bytes)
     }
 
-    /// Keeps a message for later, unless there is no room: answers whether it is kept.
+    /// Keeps a message for later, unless there is no room: returns whether it is kept.
     pub(crate) fn hold(&mut self, seq: u64, bytes: &[u8]) -> bool {
         let room =
             self.held.len() < self.messages_max && self.held_bytes + bytes.len() <= self.bytes_max;

@@ -374,7 +374,7 @@ impl Session {
     }
 
     /// Begins an orderly end: writes Logout(5) if logged on, and not to end silently.
-    /// Answers whether the counterparty's Logout(5) is to be waited for.
+    /// Returns whether the counterparty's Logout(5) is to be waited for.
     pub fn logout(&mut self, now: Now, text: &str, out: &mut Outbox) -> bool {
         if self.state == State::Active && !self.config.protocol.silent_disconnect {
             self.write_logout(now, text, None, out);

@@ -345,7 +345,7 @@ impl World {
         next
     }
 
-    /// One thing that is due; answers whether there was one.
+    /// One thing that is due; returns whether there was one.
     fn step_now(&mut self) -> bool {
         if !self.sides[0].rig.look().is_up && self.now >= self.connects_at {
             self.connect();

@@ -500,6 +500,8 @@ impl Core {
         let end = Disconnection::new(reason, text.as_deref());
         self.events.ended(now, &end);
         self.ending = None;
+        // An answer that is still to come finds nobody.
+        self.judging = Judging::default();
         let access = Access::look(&mut self.session, now);
         self.delivery.application().on_disconnect(&end, access);
     }
