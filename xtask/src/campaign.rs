@@ -2,9 +2,11 @@
 //! too. `--short` runs a short form of each, and with `--since REV` only of those whose subject has
 //! changed since that revision: this is what `.ci/run` does.
 //!
-//! Invariant: a revision that git does not know leaves nothing out.
+//! Invariants: a revision that git does not know leaves nothing out; the last lines of what failed
+//! are said again at the end, where a person looks first.
 
-use std::io::Write;
+use std::collections::VecDeque;
+use std::io::{self, BufRead, BufReader, Write};
 use std::process::Command;
 use std::time::Instant;
 
@@ -97,6 +99,8 @@ const CHECKS: &[Check] = &[
     Check { name: "deliberate faults", about: &[], short: &[], long: &["xtask simulate --faults"] },
 ];
 
+/// Lines of a check that failed, which are said again at the end.
+const LAST_LINES: usize = 40;
 /// Changes of these concern all checks.
 const EVERYTHING: &[&str] = &["Cargo.toml", "Cargo.lock", ".cargo", "rust-toolchain"];
 
@@ -118,7 +122,7 @@ struct Wanted {
 pub fn run(args: &[String]) -> Outcome {
     let wanted = parse(args)?;
     let changed = wanted.since.as_deref().and_then(changed_since);
-    let (mut told, mut failed) = (Vec::new(), Vec::new());
+    let (mut told, mut failed, mut last_lines) = (Vec::new(), Vec::new(), Vec::new());
     for check in CHECKS {
         let is_named = wanted.names.is_empty()
             || wanted.names.iter().any(|name| check.name.contains(name.as_str()));
@@ -131,21 +135,27 @@ pub fn run(args: &[String]) -> Outcome {
         }
         let begin = now();
         let commands = if wanted.is_short { check.short } else { check.long };
-        let is_good = commands.iter().all(|command| cargo(check.name, command));
+        let ended = commands.iter().try_for_each(|command| cargo(check.name, command));
         let seconds = begin.elapsed().as_secs();
         told.push(format!(
             "{:<60} {} in {seconds} s",
             check.name,
-            if is_good { "passed" } else { "FAILED" }
+            if ended.is_ok() { "passed" } else { "FAILED" }
         ));
-        if !is_good {
+        if let Err(lines) = ended {
+            last_lines.push(format!("== {}\n{lines}", check.name));
             failed.push(check.name);
         }
     }
     match (told.is_empty(), failed.is_empty()) {
         (true, _) => Err(format!("no check has such a name; there are: {}", names().join("; "))),
         (_, true) => Ok(told.join("\n")),
-        (_, false) => Err(format!("{}\nfailed: {}", told.join("\n"), failed.join("; "))),
+        (_, false) => Err(format!(
+            "the last lines of what failed\n{}\n\n{}\nfailed: {}",
+            last_lines.join("\n"),
+            told.join("\n"),
+            failed.join("; ")
+        )),
     }
 }
 
@@ -190,12 +200,33 @@ fn now() -> Instant {
     Instant::now()
 }
 
-/// Runs cargo with arguments that hold no blanks.
-fn cargo(name: &str, arguments: &str) -> bool {
-    let _ = writeln!(std::io::stderr(), "\n== {name}: cargo {arguments}");
+/// Runs cargo with arguments that hold no blanks, and shows what it prints; if it fails, its last
+/// lines.
+fn cargo(name: &str, arguments: &str) -> Result<(), String> {
+    let _ = writeln!(io::stderr(), "\n== {name}: cargo {arguments}");
     let mut command = Command::new(env!("CARGO"));
     command.args(arguments.split_whitespace()).current_dir(root());
-    command.status().is_ok_and(|status| status.success())
+    show(command).unwrap_or_else(|error| Err(format!("cannot run it: {error}")))
+}
+
+/// Runs a command and shows what it prints; if it fails, its last lines.
+fn show(mut command: Command) -> io::Result<Result<(), String>> {
+    let (prints, printed) = io::pipe()?;
+    command.stdout(printed.try_clone()?).stderr(printed);
+    let mut child = command.spawn()?;
+    // The command holds the ends that are written to: without it the pipe ends with the child.
+    drop(command);
+    let mut last = VecDeque::new();
+    for line in BufReader::new(prints).split(b'\n') {
+        let line = String::from_utf8_lossy(&line?).into_owned();
+        let _ = writeln!(io::stderr(), "{line}");
+        last.push_back(line);
+        if last.len() > LAST_LINES {
+            last.pop_front();
+        }
+    }
+    let is_good = child.wait()?.success();
+    Ok(if is_good { Ok(()) } else { Err(Vec::from(last).join("\n")) })
 }
 
 #[cfg(test)]
@@ -227,6 +258,18 @@ mod tests {
         let store = concerned("crates/store/src/file.rs");
         assert!(store.contains(&"simulated worlds") && store.contains(&"fuzzing"));
         assert!(!store.contains(&"the codec beside its floor and its peers"));
+    }
+
+    #[test]
+    fn the_last_lines_of_what_failed_are_kept() {
+        let shell = |script: &str| {
+            let mut command = Command::new("sh");
+            command.args(["-c", script]);
+            show(command)
+        };
+        assert_eq!(shell("echo good").unwrap(), Ok(()));
+        let last = shell("seq 1000; echo not found >&2; exit 1").unwrap().unwrap_err();
+        assert!(last.starts_with("962\n") && last.ends_with("1000\nnot found"), "{last}");
     }
 
     #[test]
