@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io;
 use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -10,13 +11,13 @@ use transfix_codec::{CheckSumPolicy, FieldIndex, Limits, Message, Tag};
 use transfix_session::{Config, Offer, Outbox, Session, Verdict};
 use transfix_store::{Store, StoreError};
 
-use crate::clock;
 use crate::drive::deferred::Deferred;
 use crate::drive::registry::Registry;
 use crate::drive::shared::Shared;
 use crate::drive::stores;
 use crate::drive::waiting::Waiting;
 use crate::error::{EngineError, io_error};
+use crate::io::Io;
 use crate::link::Link;
 use crate::link::callbacks::Callbacks;
 use crate::link::core::{Core, LinkOptions};
@@ -77,7 +78,7 @@ fn open_with(
     let data_fields = check_rules(settings, registry)?;
     let schedule = settings.schedule.as_ref().map(Schedule::new).transpose();
     let schedule = schedule.map_err(|error| EngineError::Settings(format!("{id}: {error}")))?;
-    let windows = schedule.iter().flat_map(|schedule| schedule.intervals(clock::now().utc));
+    let windows = schedule.iter().flat_map(|schedule| schedule.intervals(registry.io.now().utc));
     let windows: Vec<_> = windows.take(WINDOWS_TOLD).collect();
     let hours = schedule.map(Hours::new);
     let log = open_log(settings, registry)?;
@@ -97,7 +98,7 @@ fn open_store(
     settings: &SessionSettings,
     registry: &Registry,
 ) -> Result<Box<dyn Store>, EngineError> {
-    let now_ns = clock::now().utc.0.unsigned_abs();
+    let now_ns = registry.io.now().utc.0.unsigned_abs();
     let failed = |source| EngineError::Store { id: settings.id(), source };
     let own = registry.open_store.as_ref().map(|open| open(settings, now_ns));
     if let Some(store) = own.transpose().map_err(failed)?.flatten() {
@@ -152,7 +153,7 @@ pub(crate) fn assemble(
     let rules = session_rules(settings, registry);
     let mut core = Core::new(config, store, application, rules, options);
     core.log = log;
-    core.restore_queued(clock::now())?;
+    core.restore_queued(registry.io.now())?;
     core.note_state();
     let published = Arc::clone(&core.published);
     let queue = SendQueue::new(settings.queue.queued_bytes_max, precision);
@@ -163,6 +164,7 @@ pub(crate) fn assemble(
         queue,
         send_mode: settings.threads.send,
         bell: Arc::default(),
+        io: Arc::clone(&registry.io),
         offline: settings.queue.offline,
         published,
         waiting: Waiting::of(&registry.waiting),
@@ -245,7 +247,7 @@ pub(crate) fn judge(
     index.set_data_fields(data_fields);
     let logon = Message::parse(logon, &mut index, CheckSumPolicy::Ignore);
     let logon = logon.map_err(|_| Refusal::silent("garbled"))?;
-    let (now, mut out) = (clock::now(), Outbox::default());
+    let (now, mut out) = (registry.io.now(), Outbox::default());
     let mut session = Session::new(settings.config(), 1, 1);
     session.connected(now, &mut out);
     let version = session.proposed_appl_ver_id(&logon).or(session.appl_ver_id());
@@ -253,9 +255,9 @@ pub(crate) fn judge(
     applied.map_err(|error| Refusal::not_made(&error))?;
     let mut verdict = session.receive(now, &logon, &mut out);
     if verdict == Verdict::LogonOffered {
-        verdict = match answer(settings, application, &logon) {
+        verdict = match answer(settings, application, &logon, &*registry.io) {
             Ok(()) => return session.take_offer().ok_or_else(|| Refusal::silent("not offered")),
-            Err(refusal) => session.deny_logon(clock::now(), &refusal.text, &mut out),
+            Err(refusal) => session.deny_logon(registry.io.now(), &refusal.text, &mut out),
         };
     }
     let why = match verdict {
@@ -270,11 +272,23 @@ fn answer(
     settings: &SessionSettings,
     application: &mut dyn Callbacks,
     logon: &Message<'_>,
+    io: &dyn Io,
 ) -> Answer {
-    let wait = Duration::from_millis(settings.logon_answer_ms.into());
+    let time = Duration::from_millis(settings.logon_answer_ms.into());
     match judging::ask(application, logon, &settings.id()) {
         Some(Judgement::Now(answer)) => Some(answer),
-        Some(Judgement::Later(answer)) => answer.recv_timeout(wait).ok(),
+        Some(Judgement::Later(answer)) => {
+            let mut given = None;
+            io.wait_in(time, &mut |time| match answer.recv_timeout(time) {
+                Ok(answer) => {
+                    given = Some(answer);
+                    true
+                }
+                // The application has dropped the question.
+                Err(error) => error == RecvTimeoutError::Disconnected,
+            });
+            given
+        }
         None => None,
     }
     .unwrap_or_else(|| Err(judging::not_available()))

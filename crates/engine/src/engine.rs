@@ -3,14 +3,12 @@
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::thread::JoinHandle;
 
 use transfix_session::{Role, SessionId};
 use transfix_transport::refuse_long_files_by_error;
 
 use crate::affinity::pin_to_cpu;
 use crate::assemble::{check_rules, judge, open, open_or_defer, tell_doubts};
-use crate::clock;
 use crate::drive::acceptor::{Acceptor, AcceptorDoor};
 use crate::drive::descriptors;
 use crate::drive::destination::{Destination, Entrance, Key};
@@ -23,6 +21,7 @@ use crate::drive::waiting::WaitingTotal;
 use crate::drive::waiting_room::RoomLimits;
 use crate::drive::worker::{Command, Mailbox, Worker};
 use crate::error::{EngineError, io_error};
+use crate::io::{Io, Job};
 use crate::link::callbacks::Callbacks;
 use crate::observe::supervised::supervise;
 use crate::settings::template::is_template;
@@ -38,6 +37,7 @@ pub(crate) type AdmitTo =
 pub(crate) struct Extras {
     pub(crate) admit: Option<AdmitTo>,
     pub(crate) open_store: Option<OpenStore>,
+    pub(crate) io: Arc<dyn Io>,
 }
 
 /// A running engine. Dropped without [`Engine::stop`], it logs out everywhere without waiting.
@@ -45,9 +45,9 @@ pub struct Engine {
     sessions: Vec<Arc<Shared>>,
     registry: Arc<Registry>,
     listening: Vec<SocketAddr>,
-    threads: Vec<(Arc<Mailbox>, JoinHandle<Vec<SessionOutcome>>)>,
+    threads: Vec<(Arc<Mailbox>, Job<Vec<SessionOutcome>>)>,
     polled: Option<Worker>,
-    acceptor: Option<(Arc<AcceptorDoor>, JoinHandle<()>)>,
+    acceptor: Option<(Arc<AcceptorDoor>, Job<()>)>,
 }
 
 /// Threads in the making: which sessions each worker has.
@@ -80,7 +80,7 @@ impl Engine {
         extras: Extras,
         owner: &mut MakeOwner<'_>,
     ) -> Result<Self, EngineError> {
-        let Extras { admit, open_store } = extras;
+        let Extras { admit, open_store, io } = extras;
         // Before anything is opened: the limit that a process finds is low.
         let pending_max = descriptors::reserve(settings)?;
         // A limit on the length of files is then an error of a store or log, as a full disk is.
@@ -88,7 +88,7 @@ impl Engine {
         if admit.is_none() {
             check_no_template(settings)?;
         }
-        let registry = Arc::new(registry(&settings.engine, open_store));
+        let registry = Arc::new(registry(&settings.engine, open_store, &io));
         let mut sessions = Vec::new();
         let mut listening = Listening::default();
         let mut templates = Vec::new();
@@ -100,7 +100,7 @@ impl Engine {
             if is_template(session) {
                 check_rules(session, &registry)?;
                 tell_doubts(session, &registry);
-                templates.push((listening.add(session)?, session.clone()));
+                templates.push((listening.add(session, &*io)?, session.clone()));
                 continue;
             }
             let (shared, why) = open_or_defer(session, owner(&session.id(), &registry), &registry)?;
@@ -110,7 +110,7 @@ impl Engine {
             let connector = match session.role {
                 Role::Initiator => Some(connector(session)?),
                 Role::Acceptor => {
-                    listening.add(session)?;
+                    listening.add(session, &*io)?;
                     None
                 }
             };
@@ -176,18 +176,16 @@ impl Engine {
             if n < pool_size {
                 pool.push((Arc::clone(&mailbox), sessions));
             }
-            let thread = std::thread::Builder::new()
-                .name(name.clone())
-                .spawn(move || {
-                    if let Some(cpu) = cpu
-                        && let Err(error) = pin_to_cpu(cpu)
-                    {
-                        tracing::error!(cpu, %error, "thread cannot be pinned");
-                    }
-                    supervise(lost, || worker.run())
-                })
-                .map_err(io_error(format!("thread {name}")))?;
-            self.threads.push((mailbox, thread));
+            let (what, io) = (format!("thread {name}"), Arc::clone(&self.registry.io));
+            let job = Job::spawn(&*self.registry.io, name, move || {
+                if let Some(cpu) = cpu
+                    && let Err(error) = pin_to_cpu(cpu)
+                {
+                    tracing::error!(cpu, %error, "thread cannot be pinned");
+                }
+                supervise(lost, &*io, || worker.run())
+            });
+            self.threads.push((mailbox, job.map_err(io_error(what))?));
         }
         if !plan.polled.is_empty() {
             self.polled = Some(self.worker(plan.polled, true, destinations)?);
@@ -202,7 +200,7 @@ impl Engine {
         destinations: &mut Vec<(SessionId, Destination)>,
     ) -> Result<Worker, EngineError> {
         let shared: Vec<_> = slots.iter().map(|slot| Arc::clone(&slot.shared)).collect();
-        let worker = Worker::new(slots, spins).map_err(io_error("epoll"))?;
+        let worker = Worker::new(slots, spins, &self.registry.io).map_err(io_error("epoll"))?;
         for (slot, shared) in shared.into_iter().enumerate() {
             let mailbox = Arc::clone(worker.mailbox());
             let sub_ids = Arc::clone(&shared.id.sub_ids);
@@ -226,6 +224,7 @@ impl Engine {
         (templates, admit, workers): (Vec<(usize, SessionSettings)>, Admit, Pool),
     ) -> Result<(), EngineError> {
         let registry = Arc::clone(&self.registry);
+        let io = Arc::clone(&registry.io);
         let (of_judge, of_open) = (Arc::clone(&registry), Arc::clone(&registry));
         let maker = Maker {
             admit,
@@ -235,14 +234,12 @@ impl Engine {
         let created_max = all.created_sessions_max;
         let creator = Creator { templates, registry, workers, created: 0, created_max };
         let limits = RoomLimits { max, per_address_max: all.pending_per_address_max };
-        let acceptor = Acceptor::new(entrances, keys, (creator, maker), limits);
+        let acceptor = Acceptor::new(entrances, keys, (creator, maker), limits, &io);
         let (mut acceptor, lost) = (acceptor.map_err(io_error("epoll"))?, all.thread_lost);
         let door = Arc::clone(acceptor.door());
-        let thread = std::thread::Builder::new()
-            .name("tfx-accept".to_owned())
-            .spawn(move || supervise(lost, || acceptor.run()))
-            .map_err(io_error("thread tfx-accept"))?;
-        self.acceptor = Some((door, thread));
+        let (name, of_thread) = ("tfx-accept".to_owned(), Arc::clone(&io));
+        let job = Job::spawn(&*io, name, move || supervise(lost, &*of_thread, || acceptor.run()));
+        self.acceptor = Some((door, job.map_err(io_error("thread tfx-accept"))?));
         Ok(())
     }
 
@@ -284,12 +281,13 @@ impl Engine {
     }
 
     fn stop_all(&mut self, deadline_ms: u64) -> Vec<SessionOutcome> {
-        let until_ns = clock::monotonic_ns().saturating_add(deadline_ms.saturating_mul(1_000_000));
+        let until_ns =
+            self.registry.io.monotonic_ns().saturating_add(deadline_ms.saturating_mul(1_000_000));
         let stop = || Command::Stop { until_ns, text: String::new() };
-        if let Some((door, thread)) = self.acceptor.take() {
+        if let Some((door, job)) = self.acceptor.take() {
             door.close();
             // A thread that panicked has nothing to say at the end.
-            let _ = thread.join();
+            let _ = job.join();
         }
         for (mailbox, _) in &self.threads {
             mailbox.post(stop());
@@ -303,8 +301,8 @@ impl Engine {
             }
             outcomes.extend(worker.finish());
         }
-        for (_, thread) in self.threads.drain(..) {
-            outcomes.extend(thread.join().unwrap_or_default());
+        for (_, job) in self.threads.drain(..) {
+            outcomes.extend(job.join().unwrap_or_default());
         }
         self.registry.logs.stop();
         outcomes
@@ -317,8 +315,13 @@ impl Drop for Engine {
     }
 }
 
-fn registry(settings: &EngineSettings, open_store: Option<OpenStore>) -> Registry {
+fn registry(
+    settings: &EngineSettings,
+    open_store: Option<OpenStore>,
+    io: &Arc<dyn Io>,
+) -> Registry {
     let mut registry = Registry::default();
+    registry.io = Arc::clone(io);
     registry.waiting = Arc::new(WaitingTotal::new(settings.waiting_bytes_max));
     registry.open_store = open_store;
     registry.logs.cpu = settings.log_cpu;

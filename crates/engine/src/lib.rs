@@ -54,6 +54,7 @@ pub mod clock;
 mod drive;
 mod engine;
 mod error;
+mod io;
 mod link;
 mod observe;
 pub mod schedule;

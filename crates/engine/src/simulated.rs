@@ -5,8 +5,8 @@
 //! to connect: whoever drives the session says when it has a connection.
 //!
 //! [`session`] and [`transport`] are the crates below, for those who drive a session or a stream by
-//! hand. They are no part of what stays the same from version to version, nor are [`rig`] and
-//! [`probe`].
+//! hand, and [`io`] is what an engine asks of the world around it. They are no part of what stays
+//! the same from version to version, nor are [`rig`] and [`probe`].
 //!
 //! ```
 //! use transfix::simulated::Simulation;
@@ -37,6 +37,11 @@
 //! # Ok::<(), transfix::EngineError>(())
 //! ```
 
+/// What an engine asks of the world around it: whoever answers runs whole engines; see
+/// [`EngineBuilder::io`](crate::EngineBuilder::io).
+pub mod io {
+    pub use crate::io::{Connecting, Io, Listener, Poll, Ready, Thread, Waker};
+}
 pub mod probe;
 pub mod rig;
 

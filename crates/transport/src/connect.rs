@@ -4,10 +4,10 @@ use std::io;
 use std::net::SocketAddr;
 
 use mio::event::Source;
-use mio::{Interest, Registry, Token};
+use mio::{Interest, Token};
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
-use crate::{SocketOptions, TcpStream};
+use crate::{Registry, SocketOptions, TcpStream};
 
 /// Starts a connection to `remote`, from `local` if given (port 0: any).
 ///
@@ -82,12 +82,12 @@ impl Connecting {
     /// If the operating system refuses.
     pub fn register(
         &mut self,
-        registry: &Registry,
+        registry: Registry<'_>,
         token: Token,
         interest: Interest,
     ) -> io::Result<()> {
         match &mut self.stream {
-            Some(stream) => stream.socket.register(registry, token, interest),
+            Some(stream) => stream.socket.register(registry.system()?, token, interest),
             None => Err(io::ErrorKind::NotConnected.into()),
         }
     }
@@ -96,9 +96,9 @@ impl Connecting {
     ///
     /// # Errors
     /// If it is not registered with `registry`.
-    pub fn deregister(&mut self, registry: &Registry) -> io::Result<()> {
+    pub fn deregister(&mut self, registry: Registry<'_>) -> io::Result<()> {
         match &mut self.stream {
-            Some(stream) => stream.socket.deregister(registry),
+            Some(stream) => stream.socket.deregister(registry.system()?),
             None => Err(io::ErrorKind::NotConnected.into()),
         }
     }

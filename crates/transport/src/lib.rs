@@ -41,10 +41,32 @@ use std::net::SocketAddr;
 pub use connect::{Connecting, connect};
 pub use listener::Listener;
 pub use mio::event::{Event, Source};
-pub use mio::{Events, Interest, Poll, Registry, Token, Waker};
+pub use mio::{Events, Interest, Poll, Token, Waker};
 pub use options::SocketOptions;
 pub use sys::refuse_long_files_by_error;
 pub use tcp::TcpStream;
+
+/// Where readiness is reported.
+#[derive(Clone, Copy, Debug)]
+pub enum Registry<'p> {
+    /// In the operating system, which asks through [`Poll`].
+    System(&'p mio::Registry),
+    /// In a simulated world, which knows the one that waits by this number.
+    Simulated(u64),
+}
+
+impl<'p> Registry<'p> {
+    /// That of the operating system.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::Unsupported`] in a simulated world, which knows no sockets.
+    pub fn system(self) -> io::Result<&'p mio::Registry> {
+        match self {
+            Self::System(registry) => Ok(registry),
+            Self::Simulated(_) => Err(io::ErrorKind::Unsupported.into()),
+        }
+    }
+}
 
 /// Bytes to and from one counterparty. Nothing blocks: what can't be done now is
 /// [`io::ErrorKind::WouldBlock`].
@@ -67,8 +89,12 @@ pub trait Stream: Send {
     ///
     /// # Errors
     /// If the operating system refuses, or the stream is registered elsewhere.
-    fn register(&mut self, registry: &Registry, token: Token, interest: Interest)
-    -> io::Result<()>;
+    fn register(
+        &mut self,
+        registry: Registry<'_>,
+        token: Token,
+        interest: Interest,
+    ) -> io::Result<()>;
 
     /// Changes the token or the interest of a registered stream.
     ///
@@ -76,7 +102,7 @@ pub trait Stream: Send {
     /// If the stream is not registered with `registry`.
     fn reregister(
         &mut self,
-        registry: &Registry,
+        registry: Registry<'_>,
         token: Token,
         interest: Interest,
     ) -> io::Result<()>;
@@ -85,7 +111,7 @@ pub trait Stream: Send {
     ///
     /// # Errors
     /// If the stream is not registered with `registry`.
-    fn deregister(&mut self, registry: &Registry) -> io::Result<()>;
+    fn deregister(&mut self, registry: Registry<'_>) -> io::Result<()>;
 
     /// The counterparty's address; none if it has none, or is gone.
     fn peer_addr(&self) -> Option<SocketAddr>;
@@ -109,7 +135,7 @@ impl<S: Stream + ?Sized> Stream for Box<S> {
 
     fn register(
         &mut self,
-        registry: &Registry,
+        registry: Registry<'_>,
         token: Token,
         interest: Interest,
     ) -> io::Result<()> {
@@ -118,14 +144,14 @@ impl<S: Stream + ?Sized> Stream for Box<S> {
 
     fn reregister(
         &mut self,
-        registry: &Registry,
+        registry: Registry<'_>,
         token: Token,
         interest: Interest,
     ) -> io::Result<()> {
         (**self).reregister(registry, token, interest)
     }
 
-    fn deregister(&mut self, registry: &Registry) -> io::Result<()> {
+    fn deregister(&mut self, registry: Registry<'_>) -> io::Result<()> {
         (**self).deregister(registry)
     }
 

@@ -4,10 +4,10 @@ use std::io;
 use std::net::SocketAddr;
 
 use mio::event::Source;
-use mio::{Interest, Registry, Token};
+use mio::{Interest, Token};
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
-use crate::{SocketOptions, TcpStream};
+use crate::{Registry, SocketOptions, TcpStream};
 
 /// A bound, non-blocking TCP socket that accepts connections. For several addresses, bind several.
 #[derive(Debug)]
@@ -69,16 +69,16 @@ impl Listener {
     ///
     /// # Errors
     /// If the operating system refuses.
-    pub fn register(&mut self, registry: &Registry, token: Token) -> io::Result<()> {
-        self.socket.register(registry, token, Interest::READABLE)
+    pub fn register(&mut self, registry: Registry<'_>, token: Token) -> io::Result<()> {
+        self.socket.register(registry.system()?, token, Interest::READABLE)
     }
 
     /// Ends the reports.
     ///
     /// # Errors
     /// If it is not registered with `registry`.
-    pub fn deregister(&mut self, registry: &Registry) -> io::Result<()> {
-        self.socket.deregister(registry)
+    pub fn deregister(&mut self, registry: Registry<'_>) -> io::Result<()> {
+        self.socket.deregister(registry.system()?)
     }
 }
 

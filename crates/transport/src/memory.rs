@@ -7,9 +7,9 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use mio::{Interest, Registry, Token};
+use mio::{Interest, Token};
 
-use crate::Stream;
+use crate::{Registry, Stream};
 
 /// Bytes on their way in one direction.
 #[derive(Debug)]
@@ -94,15 +94,15 @@ impl Stream for MemoryStream {
         Ok(ring.push(bytes))
     }
 
-    fn register(&mut self, _: &Registry, _: Token, _: Interest) -> io::Result<()> {
+    fn register(&mut self, _: Registry<'_>, _: Token, _: Interest) -> io::Result<()> {
         Ok(())
     }
 
-    fn reregister(&mut self, _: &Registry, _: Token, _: Interest) -> io::Result<()> {
+    fn reregister(&mut self, _: Registry<'_>, _: Token, _: Interest) -> io::Result<()> {
         Ok(())
     }
 
-    fn deregister(&mut self, _: &Registry) -> io::Result<()> {
+    fn deregister(&mut self, _: Registry<'_>) -> io::Result<()> {
         Ok(())
     }
 

@@ -4,10 +4,10 @@ use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr};
 
 use mio::event::Source;
-use mio::{Interest, Registry, Token};
+use mio::{Interest, Token};
 use socket2::SockRef;
 
-use crate::{SocketOptions, Stream};
+use crate::{Registry, SocketOptions, Stream};
 
 /// A connected, non-blocking TCP socket.
 #[derive(Debug)]
@@ -64,24 +64,24 @@ impl Stream for TcpStream {
 
     fn register(
         &mut self,
-        registry: &Registry,
+        registry: Registry<'_>,
         token: Token,
         interest: Interest,
     ) -> io::Result<()> {
-        self.socket.register(registry, token, interest)
+        self.socket.register(registry.system()?, token, interest)
     }
 
     fn reregister(
         &mut self,
-        registry: &Registry,
+        registry: Registry<'_>,
         token: Token,
         interest: Interest,
     ) -> io::Result<()> {
-        self.socket.reregister(registry, token, interest)
+        self.socket.reregister(registry.system()?, token, interest)
     }
 
-    fn deregister(&mut self, registry: &Registry) -> io::Result<()> {
-        self.socket.deregister(registry)
+    fn deregister(&mut self, registry: Registry<'_>) -> io::Result<()> {
+        self.socket.deregister(registry.system()?)
     }
 
     fn peer_addr(&self) -> Option<SocketAddr> {

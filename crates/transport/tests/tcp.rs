@@ -6,7 +6,7 @@ use std::io;
 use std::time::Duration;
 
 use transfix_transport::{
-    Events, Interest, Listener, Poll, SocketOptions, Stream, Token, Waker, connect,
+    Events, Interest, Listener, Poll, Registry, SocketOptions, Stream, Token, Waker, connect,
 };
 
 const LISTENER: Token = Token(0);
@@ -30,10 +30,10 @@ fn readiness_leads_from_connect_to_bytes() {
     let options = SocketOptions::default();
     let mut poll = Poll::new().unwrap();
     let mut listener = Listener::bind(any_port(), &options).unwrap();
-    listener.register(poll.registry(), LISTENER).unwrap();
+    listener.register(Registry::System(poll.registry()), LISTENER).unwrap();
     let address = listener.local_addr().unwrap();
     let mut connecting = connect(address, Some(any_port()), &options).unwrap();
-    connecting.register(poll.registry(), CLIENT, Interest::WRITABLE).unwrap();
+    connecting.register(Registry::System(poll.registry()), CLIENT, Interest::WRITABLE).unwrap();
     let (mut client, mut server) = (None, None);
     while client.is_none() || server.is_none() {
         for token in wait(&mut poll) {
@@ -46,8 +46,8 @@ fn readiness_leads_from_connect_to_bytes() {
     let (mut client, mut server) = (client.unwrap(), server.unwrap());
     assert_eq!(client.peer_addr(), Some(address));
     assert_eq!(server.peer_addr(), Some(client.local_addr().unwrap()));
-    client.deregister(poll.registry()).unwrap();
-    server.register(poll.registry(), SERVER, Interest::READABLE).unwrap();
+    client.deregister(Registry::System(poll.registry())).unwrap();
+    server.register(Registry::System(poll.registry()), SERVER, Interest::READABLE).unwrap();
     client.write(b"8=FIX").unwrap();
     assert_eq!(wait(&mut poll), [SERVER]);
     let mut buf = [0; 16];

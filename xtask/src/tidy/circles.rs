@@ -27,6 +27,7 @@ const LAYERS: &[(&str, &[&str])] = &[(
         "settings",
         "schedule",
         "error",
+        "io",
         "clock",
     ],
 )];

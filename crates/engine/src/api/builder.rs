@@ -13,6 +13,7 @@ use crate::api::owner::Owner;
 use crate::drive::registry::{OpenStore, Registry};
 use crate::engine::{AdmitTo, Engine, Extras};
 use crate::error::EngineError;
+use crate::io::{Io, System};
 use crate::settings::{SessionSettings, Settings};
 
 /// Says which application a counterparty gets.
@@ -82,11 +83,12 @@ pub struct EngineBuilder<'a> {
     settings: &'a Settings,
     admit: Option<Admit>,
     open_store: Option<OpenStore>,
+    io: Option<Arc<dyn Io>>,
 }
 
 impl<'a> EngineBuilder<'a> {
     pub(crate) const fn new(settings: &'a Settings) -> Self {
-        Self { settings, admit: None, open_store: None }
+        Self { settings, admit: None, open_store: None, io: None }
     }
 
     /// Templates (`target_comp_id = "*"`) need it: `admit` is called when a counterparty that no
@@ -119,6 +121,14 @@ impl<'a> EngineBuilder<'a> {
         self
     }
 
+    /// Runs the engine in another world than that of the machine: time, threads and connections
+    /// come from there. For tests; see
+    /// [`simulated::io`](crate::simulated::io).
+    pub fn io(mut self, io: Arc<dyn Io>) -> Self {
+        self.io = Some(io);
+        self
+    }
+
     /// Opens the stores, binds the listeners and starts the threads. `application` is called once
     /// for each session.
     ///
@@ -128,7 +138,8 @@ impl<'a> EngineBuilder<'a> {
         self,
         mut application: impl FnMut(&SessionId) -> Box<dyn Application>,
     ) -> Result<Engine, EngineError> {
-        let Self { settings, admit, open_store } = self;
+        let Self { settings, admit, open_store, io } = self;
+        let io = io.unwrap_or_else(|| Arc::new(System));
         affinity::check(settings).map_err(EngineError::Settings)?;
         let admit = admit.map(|admit| -> AdmitTo {
             Box::new(move |id, sessions| {
@@ -136,6 +147,6 @@ impl<'a> EngineBuilder<'a> {
             })
         });
         let owner = |id: &SessionId, sessions: &Arc<Registry>| Owner::of(application(id), sessions);
-        Engine::start_with(settings, Extras { admit, open_store }, &mut { owner })
+        Engine::start_with(settings, Extras { admit, open_store, io }, &mut { owner })
     }
 }

@@ -10,7 +10,6 @@ use transfix_codec::{Body, Timestamp};
 use transfix_session::{SendError, SessionId, State};
 use transfix_store::StoreError;
 
-use crate::clock;
 use crate::drive::shared::Shared;
 use crate::drive::worker::drives;
 use crate::link::Link;
@@ -125,7 +124,7 @@ impl SessionHandle {
             match shared.link.try_lock() {
                 Ok(link) if link.core.must_queue() => queues = true,
                 Ok(mut link) => {
-                    let sent = link.send(clock::now(), &shared.queue, msg_type, fill);
+                    let sent = link.send(shared.io.now(), &shared.queue, msg_type, fill);
                     let is_over =
                         link.is_up() && shared.waiting.note(link.core.waiting_bytes(&shared.queue));
                     if is_over || link.core.journal.has_failed() {
@@ -157,13 +156,17 @@ impl SessionHandle {
     fn queue_offline(&self, msg_type: &[u8], body: &[u8]) -> Result<Sent, SendError> {
         let shared = &*self.shared;
         let fill = |whole: &mut Body<'_>| _ = whole.fields_unchecked(body);
-        let until_ns = clock::monotonic_ns() + LOCK_WAIT_NS;
+        let until_ns = shared.io.monotonic_ns() + LOCK_WAIT_NS;
         let mut link = loop {
             match shared.link.try_lock() {
                 Ok(link) => break link,
                 Err(TryLockError::Poisoned(_)) => return Err(SendError::Failed),
-                Err(TryLockError::WouldBlock) if !drives() && clock::monotonic_ns() < until_ns => {
-                    std::thread::yield_now();
+                Err(TryLockError::WouldBlock)
+                    if !drives() && shared.io.monotonic_ns() < until_ns =>
+                {
+                    if !shared.io.gives_way() {
+                        std::thread::yield_now();
+                    }
                 }
                 Err(TryLockError::WouldBlock) => {
                     let bytes = shared.queue.push(msg_type, fill)?.bytes;
@@ -172,7 +175,7 @@ impl SessionHandle {
                 }
             }
         };
-        let sent = link.send_or_queue(clock::now(), &shared.queue, msg_type, fill);
+        let sent = link.send_or_queue(shared.io.now(), &shared.queue, msg_type, fill);
         if link.core.outgoing.is_first_to_expire() || link.core.journal.has_failed() {
             shared.call_worker();
         }

@@ -10,7 +10,6 @@ use transfix_session::{
 };
 
 use crate::api::handle::SessionHandle;
-use crate::clock;
 use crate::link::{Down, Link};
 
 impl SessionHandle {
@@ -27,9 +26,9 @@ impl SessionHandle {
         }
         self.with_link(|link| {
             // What the caller has sent before goes out before.
-            link.core.send_queued(clock::now(), &self.shared.queue);
+            link.core.send_queued(self.shared.io.now(), &self.shared.queue);
             // A link that fails now is closed by its worker's next turn.
-            let waits = link.logout(clock::now(), text).unwrap_or(false);
+            let waits = link.logout(self.shared.io.now(), text).unwrap_or(false);
             if !waits && link.is_up() {
                 link.core.cut = Some(Disconnect::Operator);
             }
@@ -204,7 +203,7 @@ impl SessionHandle {
             let count = link.core.outgoing.list(&self.shared.queue).len();
             link.core.outgoing.clear(&self.shared.queue);
             // A link that fails is closed by its worker, which sees a failed store too.
-            match link.flush(clock::now()) {
+            match link.flush(self.shared.io.now()) {
                 Err(Down::Store(_)) => Err(OperateError::Failed),
                 _ => Ok(count),
             }
@@ -230,7 +229,7 @@ impl SessionHandle {
             if link.core.journal.has_failed() {
                 return Err(OperateError::Failed);
             }
-            let now = clock::now();
+            let now = self.shared.io.now();
             act(&mut link.core.session, now, &mut link.core.out)?;
             // As in log_out: the worker closes a link that fails.
             match link.flush(now) {
@@ -243,7 +242,7 @@ impl SessionHandle {
     fn note(&self, text: &str) {
         if !self.shared.link.is_poisoned() {
             // A store that fails here fails again when the numbers are put.
-            self.with_link(|link| drop(link.core.journal.note(clock::now(), text)));
+            self.with_link(|link| drop(link.core.journal.note(self.shared.io.now(), text)));
         }
     }
 }

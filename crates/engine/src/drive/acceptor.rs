@@ -16,9 +16,8 @@ use tracing::field::DisplayValue;
 use transfix_codec::shown::Shown;
 use transfix_codec::{CheckSumPolicy, FieldIndex, Frame, Limits, Message, frame, raw, tag};
 use transfix_session::{BeginString, Offer};
-use transfix_transport::{Events, Interest, Poll, Stream, TcpStream, Token, Waker};
+use transfix_transport::{Interest, Stream, Token};
 
-use crate::clock;
 use crate::drive::admission::{Admission, Answer};
 use crate::drive::destination::{Destination, Entrance, Key};
 use crate::drive::slot::drain;
@@ -26,6 +25,7 @@ use crate::drive::stranger_lines::Lines;
 use crate::drive::template::{Creator, Maker};
 use crate::drive::waiting_room::{RoomLimits, Waiting, WaitingRoom};
 use crate::drive::worker::{Command, Knock, Mailbox};
+use crate::io::{Io, Poll, Waker};
 use crate::link::Arrival;
 use crate::link::refusal::Refusal;
 use crate::observe::repeats::tell;
@@ -61,13 +61,13 @@ enum Found {
 /// Ends an acceptor from outside.
 pub(crate) struct AcceptorDoor {
     stop: AtomicBool,
-    waker: Arc<Waker>,
+    waker: Waker,
 }
 
 impl AcceptorDoor {
     pub(crate) fn close(&self) {
         self.stop.store(true, Ordering::Release);
-        let _ = self.waker.wake();
+        (self.waker)();
     }
 }
 
@@ -80,7 +80,8 @@ struct Judged {
 
 /// Listeners and the connections that have not logged on yet.
 pub(crate) struct Acceptor {
-    poll: Poll,
+    io: Arc<dyn Io>,
+    poll: Box<dyn Poll>,
     door: Arc<AcceptorDoor>,
     entrances: Vec<Entrance>,
     sessions: HashMap<Key, Vec<Destination>>,
@@ -105,15 +106,17 @@ impl Acceptor {
         sessions: HashMap<Key, Vec<Destination>>,
         (creator, maker): (Creator, Maker),
         limits: RoomLimits,
+        io: &Arc<dyn Io>,
     ) -> io::Result<Self> {
-        let poll = Poll::new()?;
-        let waker = Arc::new(Waker::new(poll.registry(), WAKE)?);
+        let poll = io.poll()?;
+        let waker = poll.waker(WAKE)?;
         for (i, entrance) in entrances.iter_mut().enumerate() {
             entrance.listener.register(poll.registry(), Token(i))?;
         }
         Ok(Self {
+            io: Arc::clone(io),
             poll,
-            admission: Admission::new(maker, Arc::clone(&waker)),
+            admission: Admission::new(maker, Waker::clone(&waker), io),
             door: Arc::new(AcceptorDoor { stop: AtomicBool::new(false), waker }),
             next_token: entrances.len(),
             entrances,
@@ -137,22 +140,18 @@ impl Acceptor {
     /// # Errors
     /// If the system has failed at the wait. It may go on all the same.
     pub(crate) fn run(&mut self) -> io::Result<()> {
-        let mut events = Events::with_capacity(64);
+        let mut ready = Vec::new();
         // After a panic: what was reported then is not reported again.
         self.accept_at = Some(0);
         while !self.door.stop.load(Ordering::Acquire) {
-            let now = clock::monotonic_ns();
+            let now = self.io.monotonic_ns();
             let judged = self.judged.values().map(|judged| judged.waiting.until_ns).min();
             let until = [self.room.deadline(), judged, self.accept_at, self.lines.deadline()];
             let until = until.into_iter().flatten().min();
             let timeout = until.map(|at| Duration::from_nanos(at.saturating_sub(now)));
-            if let Err(error) = self.poll.poll(&mut events, timeout)
-                && error.kind() != io::ErrorKind::Interrupted
-            {
-                return Err(error);
-            }
-            for event in &events {
-                match event.token() {
+            self.poll.wait(&mut ready, timeout)?;
+            for event in ready.drain(..) {
+                match event.token {
                     WAKE => {}
                     Token(i) if i < self.entrances.len() => self.accept(i),
                     Token(token) => self.read(token),
@@ -161,7 +160,7 @@ impl Acceptor {
             while let Some(answer) = self.admission.answer() {
                 self.answered(answer);
             }
-            let now = clock::monotonic_ns();
+            let now = self.io.monotonic_ns();
             if self.accept_at.is_some_and(|at| now >= at) {
                 self.accept_at = None;
                 (0..self.entrances.len()).for_each(|i| self.accept(i));
@@ -193,8 +192,11 @@ impl Acceptor {
                 Ok(None) => return,
                 Err(error) => {
                     let why = "a connection could not be accepted";
-                    tell!(self.lines, None, Ended, error, peer = NOBODY, %error, why);
-                    self.accept_at = Some(clock::monotonic_ns() + ACCEPT_PAUSE_NS);
+                    tell!(
+                        self.lines, (self.io.monotonic_ns(), None),
+                        Ended, error, peer = NOBODY, %error, why
+                    );
+                    self.accept_at = Some(self.io.monotonic_ns() + ACCEPT_PAUSE_NS);
                     return;
                 }
             };
@@ -204,13 +206,13 @@ impl Acceptor {
                 continue;
             }
             let address = stream.peer_addr().map(|peer| peer.ip());
-            let until_ns = clock::monotonic_ns() + wait_ns;
+            let until_ns = self.io.monotonic_ns() + wait_ns;
             let waiting = Waiting { stream, address, group, read: Vec::new(), until_ns };
             if let Some(gone) = self.room.add(token, waiting) {
                 let why = "closed: too many connections without a Logon(A), and this one is old";
                 tell!(
                     self.lines,
-                    gone.address,
+                    (self.io.monotonic_ns(), gone.address),
                     Refused,
                     warn,
                     peer = gone.address.map(display),
@@ -250,7 +252,10 @@ impl Acceptor {
             Frame::Partial => self.room.put_back(token, waiting),
             Frame::Garbled { reason, .. } => {
                 let (peer, why) = (waiting.address, "closed: the first bytes are no message");
-                tell!(self.lines, peer, Garbled, warn, peer = peer.map(display), %reason, why);
+                tell!(
+                    self.lines, (self.io.monotonic_ns(), peer),
+                    Garbled, warn, peer = peer.map(display), %reason, why
+                );
             }
         }
     }
@@ -282,7 +287,7 @@ impl Acceptor {
                 let why = "closed: there is one already, which has not been looked at yet";
                 tell!(
                     self.lines,
-                    waiting.address,
+                    (self.io.monotonic_ns(), waiting.address),
                     Refused,
                     warn,
                     peer = waiting.address.map(display),
@@ -294,7 +299,7 @@ impl Acceptor {
                 let why = "closed: its first Logon(A) is still being judged";
                 tell!(
                     self.lines,
-                    waiting.address,
+                    (self.io.monotonic_ns(), waiting.address),
                     Refused,
                     warn,
                     peer = waiting.address.map(display),
@@ -305,7 +310,7 @@ impl Acceptor {
             (Found::Candidate(ticket, answer_ns), Some(key)) => {
                 let mut waiting = waiting;
                 // Long enough for the application's answer, or for ours in its place.
-                let until_ns = clock::monotonic_ns() + answer_ns + ANSWER_MARGIN_NS;
+                let until_ns = self.io.monotonic_ns() + answer_ns + ANSWER_MARGIN_NS;
                 waiting.until_ns = waiting.until_ns.max(until_ns);
                 // Its further bytes are the session's.
                 if waiting.stream.deregister(self.poll.registry()).is_ok() {
@@ -317,7 +322,7 @@ impl Acceptor {
                 let why = "closed: no Logon(A) of a session of these settings";
                 tell!(
                     self.lines,
-                    waiting.address,
+                    (self.io.monotonic_ns(), waiting.address),
                     Refused,
                     warn,
                     peer = waiting.address.map(display),
@@ -337,7 +342,7 @@ impl Acceptor {
     ) {
         // One that was judged is not registered any more.
         let _ = waiting.stream.deregister(self.poll.registry());
-        let arrival = Arrival { stream: Box::new(waiting.stream), read: waiting.read, offer };
+        let arrival = Arrival { stream: waiting.stream, read: waiting.read, offer };
         mailbox.post(Command::Attach { slot, arrival, knock });
     }
 
@@ -368,7 +373,10 @@ impl Acceptor {
                 let (ticket, started) = self.admission.judge(candidate);
                 if let Err(error) = started {
                     let why = "a Logon(A) waits: no thread to judge it";
-                    tell!(self.lines, None, Remark, error, peer = NOBODY, %error, why);
+                    tell!(
+                        self.lines, (self.io.monotonic_ns(), None),
+                        Remark, error, peer = NOBODY, %error, why
+                    );
                 }
                 Found::Candidate(ticket, answer_ns)
             }
@@ -376,7 +384,15 @@ impl Acceptor {
                 if is_full {
                     let max = self.creator.created_max;
                     let why = "no further session is made";
-                    tell!(self.lines, None, NotRouted, warn, peer = NOBODY, max, why);
+                    tell!(
+                        self.lines,
+                        (self.io.monotonic_ns(), None),
+                        NotRouted,
+                        warn,
+                        peer = NOBODY,
+                        max,
+                        why
+                    );
                 }
                 Found::Nobody
             }
@@ -405,26 +421,29 @@ impl Acceptor {
                 let theirs = key.map(|(.., theirs)| theirs).unwrap_or_default();
                 let theirs = Shown::new(theirs.as_bytes());
                 let why = "judging a Logon(A) took longer than its connection may wait";
-                tell!(self.lines, None, Refused, warn, peer = NOBODY, counterparty = %theirs, why);
+                tell!(
+                    self.lines, (self.io.monotonic_ns(), None),
+                    Refused, warn, peer = NOBODY, counterparty = %theirs, why
+                );
             }
         }
     }
 
     fn refuse(&mut self, judged: Judged, refusal: &Refusal) {
         let Judged { mut waiting, asked, .. } = judged;
-        say_last(&mut waiting.stream, &refusal.answer);
+        say_last(&mut *waiting.stream, &refusal.answer);
         // It may have the CompIDs in it, and what the application says.
         let reason = Shown::cut(refusal.why.as_bytes(), REASON_BYTES_MAX);
         let why = "closed: its Logon(A) was refused";
         tell!(
-            self.lines, waiting.address, Refused, warn,
+            self.lines, (self.io.monotonic_ns(), waiting.address), Refused, warn,
             peer = waiting.address.map(display), asked, %reason, why
         );
     }
 }
 
 /// Sends what fits into the socket, which is empty, and ends the connection behind it.
-fn say_last(stream: &mut TcpStream, answer: &[u8]) {
+fn say_last(stream: &mut dyn Stream, answer: &[u8]) {
     // Who is refused and has gone already misses nothing.
     let _ = stream.write(answer);
     let _ = stream.shutdown();

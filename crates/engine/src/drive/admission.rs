@@ -11,13 +11,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
 
 use transfix_session::Offer;
-use transfix_transport::Waker;
 
 use crate::drive::shared::Shared;
 use crate::drive::template::{Candidate, Maker};
+use crate::io::{Io, Waker};
 use crate::link::refusal::Refusal;
 
 /// Logons that are judged at once; further ones wait for one of these.
@@ -44,7 +43,8 @@ pub(crate) struct Admission {
     line: Arc<Mutex<Line>>,
     /// The engine ends: nothing more is made.
     closed: Arc<AtomicBool>,
-    waker: Arc<Waker>,
+    waker: Waker,
+    io: Arc<dyn Io>,
     sender: Sender<Answer>,
     answers: Receiver<Answer>,
     next_ticket: u64,
@@ -52,13 +52,14 @@ pub(crate) struct Admission {
 
 impl Admission {
     /// `waker` is rung when an answer is there.
-    pub(crate) fn new(maker: Maker, waker: Arc<Waker>) -> Self {
+    pub(crate) fn new(maker: Maker, waker: Waker, io: &Arc<dyn Io>) -> Self {
         let (sender, answers) = channel();
         Self {
             maker: Arc::new(maker),
             line: Arc::default(),
             closed: Arc::default(),
             waker,
+            io: Arc::clone(io),
             sender,
             answers,
             next_ticket: 0,
@@ -84,10 +85,10 @@ impl Admission {
             work(&maker, &line, &closed, |answer| {
                 // Nobody waits any more at the end of the engine.
                 let _ = sender.send(answer);
-                let _ = waker.wake();
+                waker();
             })
         };
-        let started = thread::Builder::new().name("tfx-admit".to_owned()).spawn(run);
+        let started = self.io.spawn("tfx-admit".to_owned(), Box::new(run));
         if started.is_err() {
             self.line.lock().unwrap_or_else(PoisonError::into_inner).threads -= 1;
         }

@@ -5,9 +5,9 @@ use std::sync::atomic::AtomicBool;
 
 use transfix_codec::{CheckSumPolicy, Message, tag};
 use transfix_session::{BeginString, SubIds};
-use transfix_transport::Listener;
 
 use crate::drive::worker::Mailbox;
+use crate::io::Listener;
 
 /// Where it came in (the group of the listener), and BeginString(8), TargetCompID(56) and
 /// SenderCompID(49) of the Logon(A).
@@ -51,7 +51,7 @@ impl Destination {
 /// The listeners of one setting: an address may name several.
 pub(crate) struct Entrance {
     pub(crate) group: usize,
-    pub(crate) listener: Listener,
+    pub(crate) listener: Box<dyn Listener>,
     /// How long a connection may wait for its first message.
     pub(crate) wait_ns: u64,
 }

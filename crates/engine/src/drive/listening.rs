@@ -5,10 +5,11 @@ use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 
 use transfix_session::SessionId;
-use transfix_transport::{Listener, SocketOptions};
+use transfix_transport::SocketOptions;
 
 use crate::drive::destination::{Destination, Entrance, Key};
 use crate::error::{EngineError, io_error};
+use crate::io::Io;
 use crate::settings::SessionSettings;
 
 /// The listeners of an engine. Sessions with the same address share them.
@@ -23,7 +24,11 @@ pub(crate) struct Listening {
 impl Listening {
     /// Listens at an acceptor's address, unless another session does already. Answers with its
     /// group.
-    pub(crate) fn add(&mut self, settings: &SessionSettings) -> Result<usize, EngineError> {
+    pub(crate) fn add(
+        &mut self,
+        settings: &SessionSettings,
+        io: &dyn Io,
+    ) -> Result<usize, EngineError> {
         let known = self.addresses.iter().position(|address| *address == settings.address);
         let group = known.unwrap_or(self.addresses.len());
         self.group_of.insert(settings.id(), group);
@@ -45,7 +50,7 @@ impl Listening {
             found.truncate(1);
         }
         let bound: io::Result<Vec<_>> =
-            found.into_iter().map(|address| Listener::bind(address, &options)).collect();
+            found.into_iter().map(|address| io.listen(address, &options)).collect();
         for listener in bound.map_err(io_error(what))? {
             self.entrances.push(Entrance { group, listener, wait_ns });
         }

@@ -8,6 +8,7 @@ use transfix_store::{Store, StoreError};
 
 use crate::drive::shared::Shared;
 use crate::drive::waiting::WaitingTotal;
+use crate::io::{Io, System};
 use crate::link::rule_book::RuleBook;
 use crate::observe::protocol_log::ProtocolLogs;
 use crate::settings::SessionSettings;
@@ -28,8 +29,8 @@ struct Created {
 }
 
 /// All sessions of an engine. It does not keep them alive: links hold the registry.
-#[derive(Default)]
 pub(crate) struct Registry {
+    pub(crate) io: Arc<dyn Io>,
     pub(crate) rule_book: Arc<RuleBook>,
     pub(crate) logs: ProtocolLogs,
     pub(crate) waiting: Arc<WaitingTotal>,
@@ -40,6 +41,21 @@ pub(crate) struct Registry {
     created: RwLock<Created>,
     /// The first ones by version and counterparty, for messages to third parties.
     counterparties: OnceLock<HashMap<Counterparty, Weak<Shared>>>,
+}
+
+impl Default for Registry {
+    fn default() -> Self {
+        Self {
+            io: Arc::new(System),
+            rule_book: Arc::default(),
+            logs: ProtocolLogs::default(),
+            waiting: Arc::default(),
+            open_store: None,
+            sessions: OnceLock::new(),
+            created: RwLock::default(),
+            counterparties: OnceLock::new(),
+        }
+    }
 }
 
 impl Registry {

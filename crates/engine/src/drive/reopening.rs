@@ -4,13 +4,12 @@
 //! Invariant: the thread has ended when this is dropped, so that nobody else holds the store.
 
 use std::sync::Arc;
-use std::thread::{self, JoinHandle};
 
 use transfix_session::Now;
 use transfix_store::StoreError;
 
-use crate::clock;
 use crate::drive::shared::Shared;
+use crate::io::Job;
 
 /// Time before the first attempt; each further one waits twice as long as the one before.
 const FIRST_NS: u64 = 1_000_000_000;
@@ -29,7 +28,7 @@ enum Step {
     /// Try at this moment of the monotonic clock.
     At(u64),
     /// Look at this moment whether it is done.
-    Runs(JoinHandle<Result<(), StoreError>>, u64),
+    Runs(Job<Result<(), StoreError>>, u64),
 }
 
 impl Default for Reopening {
@@ -74,9 +73,9 @@ impl Reopening {
         match std::mem::replace(&mut self.step, Step::Nothing) {
             Step::Nothing => {}
             Step::At(_) => {
-                let shared = Arc::clone(shared);
-                let thread = thread::Builder::new().name("store-reopen".to_owned());
-                match thread.spawn(move || reopen(&shared)) {
+                let of_thread = Arc::clone(shared);
+                let name = "store-reopen".to_owned();
+                match Job::spawn(&*shared.io, name, move || reopen(&of_thread)) {
                     Ok(thread) => self.step = Step::Runs(thread, now_ns + LOOK_NS),
                     Err(_) => self.plan(now_ns),
                 }
@@ -85,12 +84,12 @@ impl Reopening {
                 self.step = Step::Runs(thread, now_ns + LOOK_NS);
             }
             Step::Runs(thread, _) => match thread.join() {
-                Ok(Ok(())) => return true,
-                Ok(Err(error)) => {
+                Some(Ok(())) => return true,
+                Some(Err(error)) => {
                     shared.with_core(|core| core.events.store_not_opened(now, &error));
                     self.plan(now_ns);
                 }
-                Err(_) => {
+                None => {
                     shared.with_core(|core| core.events.reopening_panicked(now));
                     self.plan(now_ns);
                 }
@@ -110,7 +109,7 @@ impl Drop for Reopening {
 
 fn reopen(shared: &Shared) -> Result<(), StoreError> {
     let mut link = shared.lock();
-    link.reopen(clock::now(), &shared.queue)?;
+    link.reopen(shared.io.now(), &shared.queue)?;
     // What a panic may have left half done is made anew.
     shared.link.clear_poison();
     Ok(())

@@ -1,7 +1,7 @@
 //! What the worker of a session and those who send into it share.
 
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, LockResult, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use transfix_codec::CheckSumPolicy;
 use transfix_session::SessionId;
@@ -9,6 +9,7 @@ use transfix_session::SessionId;
 use crate::drive::bell::{Bell, Wake};
 use crate::drive::registry::Registry;
 use crate::drive::waiting::Waiting;
+use crate::io::Io;
 use crate::link::Link;
 use crate::link::core::Core;
 use crate::link::queue::SendQueue;
@@ -32,6 +33,7 @@ pub(crate) struct Shared {
     /// An operator wants the session back, or connected, without a further wait.
     pub(crate) hurry: AtomicBool,
     pub(crate) after_panic: AfterPanic,
+    pub(crate) io: Arc<dyn Io>,
     /// All sessions of the engine, to find the one in which most waits.
     pub(crate) registry: Arc<Registry>,
 }
@@ -40,7 +42,19 @@ impl Shared {
     /// The lock of the session. A thread that panicked with it may have left half a turn behind:
     /// the worker finds that out for itself.
     pub(crate) fn lock(&self) -> MutexGuard<'_, Link> {
-        self.link.lock().unwrap_or_else(PoisonError::into_inner)
+        self.sound_link().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The lock of the session, unless a thread has panicked with it.
+    pub(crate) fn sound_link(&self) -> LockResult<MutexGuard<'_, Link>> {
+        loop {
+            match self.link.try_lock() {
+                Ok(link) => return Ok(link),
+                Err(TryLockError::Poisoned(poisoned)) => return Err(poisoned),
+                Err(TryLockError::WouldBlock) if self.io.gives_way() => {}
+                Err(TryLockError::WouldBlock) => return self.link.lock(),
+            }
+        }
     }
 
     /// The session has a worker, which `wake` calls: for others, and for its store.

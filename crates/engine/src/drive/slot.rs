@@ -7,11 +7,11 @@ use std::sync::{Arc, MutexGuard};
 
 use transfix_session::{Disconnect, Now, SendError, SessionId};
 use transfix_store::StoreError;
-use transfix_transport::{Connecting, Interest, Registry, SocketOptions, Stream, Token, connect};
+use transfix_transport::{Interest, Registry, SocketOptions, Stream, Token};
 
-use crate::clock;
 use crate::drive::reopening::Reopening;
 use crate::drive::shared::Shared;
+use crate::io::Connecting;
 use crate::link::{Arrival, Down, Link, Turn};
 use crate::schedule::Interval;
 use crate::settings::{AfterPanic, Offline};
@@ -104,7 +104,7 @@ pub(crate) struct Connector {
 enum ConnectorState {
     /// Try again at this moment of the monotonic clock.
     At(u64),
-    Connecting(Connecting, u64),
+    Connecting(Box<dyn Connecting>, u64),
     Up,
 }
 
@@ -188,7 +188,7 @@ impl Slot {
         if has_failed {
             // Its store could not be opened at the start.
             slot.failed = true;
-            slot.reopening.plan(clock::monotonic_ns());
+            slot.reopening.plan(slot.shared.io.monotonic_ns());
         }
         slot
     }
@@ -202,7 +202,7 @@ impl Slot {
             return Ok(());
         }
         self.clocks_ns = clocks_ns;
-        let mut link = self.shared.link.lock().map_err(|_| Down::Panicked)?;
+        let mut link = self.shared.sound_link().map_err(|_| Down::Panicked)?;
         let Some(hours) = &mut link.core.options.hours else { return Ok(()) };
         // Where windows touch, the next one is open at the end of this one.
         let same = hours.stays() || hours.at(now.utc) == self.window;
@@ -226,7 +226,7 @@ impl Slot {
 
     /// Sees to the store, and to the messages that wait, while there is no connection.
     fn look_at_store(&mut self, now: Now) -> Result<(), Down> {
-        let mut link = self.shared.link.lock().map_err(|_| Down::Panicked)?;
+        let mut link = self.shared.sound_link().map_err(|_| Down::Panicked)?;
         link.core.events.tell_untold(now);
         link.core.look_what_is_safe().map_err(Down::Store)?;
         self.untold_at = link.core.events.deadline();
@@ -267,12 +267,12 @@ impl Slot {
 
     pub(crate) fn turn(&self) -> Result<Turn, Down> {
         // A panic in the middle of a turn or of a send may have left half a message in the outbox.
-        let mut link = self.shared.link.lock().map_err(|_| Down::Panicked)?;
+        let mut link = self.shared.sound_link().map_err(|_| Down::Panicked)?;
         let shared = &self.shared;
         if shared.waiting.must_close() {
             return Err(Down::Session(Disconnect::MemoryLimit));
         }
-        let turn = link.turn(&shared.queue, clock::now)?;
+        let turn = link.turn(&shared.queue, || shared.io.now())?;
         if !turn.progress || !shared.waiting.note(link.core.waiting_bytes(&shared.queue)) {
             return Ok(turn);
         }
@@ -294,7 +294,7 @@ impl Slot {
     /// Does what is due. Returns whether a turn is to follow at once.
     pub(crate) fn tick(&mut self, now: Now) -> Result<bool, Down> {
         self.look_at_schedule(now)?;
-        let mut link = self.shared.link.lock().map_err(|_| Down::Panicked)?;
+        let mut link = self.shared.sound_link().map_err(|_| Down::Panicked)?;
         let is_due = link.core.next_deadline().is_some_and(|at| now.monotonic_ns >= at);
         if is_due { link.tick(now, &self.shared.queue) } else { Ok(false) }
     }
@@ -319,7 +319,7 @@ impl Slot {
         &mut self,
         now: Now,
         mut arrival: Arrival,
-        registry: Option<(&Registry, Token)>,
+        registry: Option<(Registry<'_>, Token)>,
     ) -> Result<(), Down> {
         if self.failed {
             if let Ok(mut link) = self.shared.link.try_lock() {
@@ -366,7 +366,7 @@ impl Slot {
     pub(crate) fn dial(
         &mut self,
         now: Now,
-        registry: &Registry,
+        registry: Registry<'_>,
         token: Token,
         waits: bool,
     ) -> Result<(), Down> {
@@ -398,7 +398,8 @@ impl Slot {
                 }
                 let address = dial.addresses[dial.next % dial.addresses.len()];
                 dial.next += 1;
-                let mut connecting = connect(address, None, &dial.options).map_err(Down::Io)?;
+                let mut connecting =
+                    self.shared.io.connect(address, &dial.options).map_err(Down::Io)?;
                 connecting.register(registry, token, Interest::WRITABLE).map_err(Down::Io)?;
                 let until = now.monotonic_ns + CONNECT_TIMEOUT_NS;
                 dial.state = ConnectorState::Connecting(connecting, until);
@@ -411,7 +412,7 @@ impl Slot {
                     return if late { Err(error()) } else { Ok(()) };
                 };
                 dial.state = ConnectorState::Up;
-                let mut stream: Box<dyn Stream> = Box::new(stream);
+                let mut stream = stream;
                 // From here on the link registers it, for reading too, if it is to wait at all.
                 stream.deregister(registry).map_err(Down::Io)?;
                 self.attach(now, Arrival::fresh(stream), waits.then_some((registry, token)))?;
@@ -425,7 +426,7 @@ impl Slot {
     }
 
     /// The link is down: closes it and plans the next attempt.
-    pub(crate) fn down(&mut self, why: &Down, now: Now, registry: &Registry) {
+    pub(crate) fn down(&mut self, why: &Down, now: Now, registry: Registry<'_>) {
         match why {
             Down::Session(_) => {}
             // Once in a row of attempts: who waits for a counterparty sees why, not how often.

@@ -6,7 +6,6 @@
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 
-use crate::clock;
 use crate::drive::waiting_room::source;
 use crate::observe::repeats::{Cause, Repeats};
 
@@ -33,13 +32,13 @@ pub(crate) struct Lines {
 }
 
 impl Lines {
-    /// Whether a line about this address may be written; if so, how many were left out before.
-    pub(crate) fn tell(&mut self, address: Option<IpAddr>, cause: Cause) -> Option<u64> {
-        let now_ns = clock::monotonic_ns();
-        self.tell_at(now_ns, address, cause)
-    }
-
-    fn tell_at(&mut self, now_ns: u64, address: Option<IpAddr>, cause: Cause) -> Option<u64> {
+    /// Whether a line about this address may be written at this moment; if so, how many were left
+    /// out before.
+    pub(crate) fn tell(
+        &mut self,
+        (now_ns, address): (u64, Option<IpAddr>),
+        cause: Cause,
+    ) -> Option<u64> {
         let told = self.counted(now_ns, address, cause);
         if told.is_none() {
             self.untold_at_ns.get_or_insert(now_ns + UNTOLD_NS);
@@ -101,7 +100,7 @@ mod tests {
     /// Lines that a thousand new addresses make at this moment.
     fn flood(lines: &mut Lines, now_ns: u64, from: u32) -> usize {
         let address = |i: u32| Some(IpAddr::V4(Ipv4Addr::from(from + i)));
-        let told = (0..1_000).map(|i| lines.tell_at(now_ns, address(i), Cause::Garbled));
+        let told = (0..1_000).map(|i| lines.tell((now_ns, address(i)), Cause::Garbled));
         told.flatten().count()
     }
 
@@ -109,7 +108,7 @@ mod tests {
     fn many_addresses_have_few_lines_together() {
         let mut lines = Lines::default();
         assert_eq!(flood(&mut lines, SECOND_NS, 0), 100);
-        assert_eq!(lines.tell_at(SECOND_NS + ONE_MORE_NS, None, Cause::Refused), Some(900));
+        assert_eq!(lines.tell((SECOND_NS + ONE_MORE_NS, None), Cause::Refused), Some(900));
         assert_eq!(flood(&mut lines, SECOND_NS + ONE_MORE_NS, 1_000), 0);
         assert_eq!(flood(&mut lines, 2 * SECOND_NS, 2_000), 9);
     }
@@ -118,11 +117,11 @@ mod tests {
     fn one_address_leaves_lines_to_the_others() {
         let mut lines = Lines::default();
         let (flooding, other) = ("2001:db8::1".parse().unwrap(), "192.0.2.1".parse().unwrap());
-        let all = (0..10_000).map(|_| lines.tell_at(0, Some(flooding), Cause::Refused));
+        let all = (0..10_000).map(|_| lines.tell((0, Some(flooding)), Cause::Refused));
         assert_eq!(all.flatten().count(), 10);
         let same_network = "2001:db8::2:1".parse().unwrap();
-        assert_eq!(lines.tell_at(0, Some(same_network), Cause::Refused), None);
-        assert_eq!(lines.tell_at(0, Some(other), Cause::Refused), Some(0));
+        assert_eq!(lines.tell((0, Some(same_network)), Cause::Refused), None);
+        assert_eq!(lines.tell((0, Some(other)), Cause::Refused), Some(0));
     }
 
     #[test]
@@ -131,7 +130,7 @@ mod tests {
         assert_eq!(lines.deadline(), None);
         for n in 0..10 {
             let address = Some(IpAddr::V4(Ipv4Addr::from(n)));
-            let told = (0..11).map(|_| lines.tell_at(SECOND_NS, address, Cause::Garbled));
+            let told = (0..11).map(|_| lines.tell((SECOND_NS, address), Cause::Garbled));
             assert_eq!(told.flatten().count(), 10);
         }
         assert_eq!(lines.deadline(), Some(SECOND_NS + UNTOLD_NS));

@@ -8,11 +8,11 @@
 use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, Ipv6Addr};
 
-use transfix_transport::TcpStream;
+use transfix_transport::Stream;
 
 /// A connection without a Logon(A).
 pub(crate) struct Waiting {
-    pub(crate) stream: TcpStream,
+    pub(crate) stream: Box<dyn Stream>,
     pub(crate) address: Option<IpAddr>,
     /// The place where it came in.
     pub(crate) group: usize,
@@ -118,7 +118,7 @@ impl WaitingRoom {
 
 #[cfg(test)]
 mod tests {
-    use transfix_transport::{Listener, SocketOptions};
+    use transfix_transport::{Listener, SocketOptions, TcpStream};
 
     use super::*;
 
@@ -142,6 +142,7 @@ mod tests {
             let to = self.listener.local_addr().unwrap();
             let stream = std::net::TcpStream::connect(to).unwrap();
             let stream = TcpStream::from_std(stream, &SocketOptions::default()).unwrap();
+            let stream = Box::new(stream);
             let address = Some(from.parse().unwrap());
             let read = b"8".to_vec();
             self.next += 1;

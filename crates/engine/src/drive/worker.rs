@@ -13,16 +13,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use transfix_session::{Disconnect, Now};
-use transfix_transport::{Events, Poll, Registry, Token, Waker};
+use transfix_transport::{Registry, Token};
 
-use crate::clock;
 use crate::drive::deadlines::Deadlines;
 use crate::drive::slot::{SessionOutcome, Slot};
+use crate::io::{Io, Poll, Ready, Waker};
 use crate::link::{Arrival, Down, Turn};
 use crate::settings::Offline;
 
 const WAKE: Token = Token(usize::MAX);
-const EVENTS: usize = 256;
 /// Turns of a spinning worker between two looks at the timers.
 const TURNS_PER_TICK: u32 = 64;
 
@@ -90,8 +89,7 @@ impl Mailbox {
 
     /// Ends the worker's wait; without effect on one that spins, which looks by itself.
     fn wake(&self) {
-        // Only a closed eventfd fails, and then there is nobody to wake.
-        let _ = self.waker.wake();
+        (self.waker)();
     }
 
     fn take(&self) -> Vec<Command> {
@@ -114,8 +112,10 @@ pub(crate) fn drives() -> bool {
 
 /// The sessions of one thread.
 pub(crate) struct Worker {
-    poll: Poll,
-    events: Events,
+    io: Arc<dyn Io>,
+    poll: Box<dyn Poll>,
+    /// Memory for what is ready.
+    ready: Vec<Ready>,
     mailbox: Arc<Mailbox>,
     slots: Vec<Slot>,
     spins: bool,
@@ -142,9 +142,9 @@ struct Stop {
 }
 
 impl Worker {
-    pub(crate) fn new(slots: Vec<Slot>, spins: bool) -> io::Result<Self> {
-        let poll = Poll::new()?;
-        let waker = Waker::new(poll.registry(), WAKE)?;
+    pub(crate) fn new(slots: Vec<Slot>, spins: bool, io: &Arc<dyn Io>) -> io::Result<Self> {
+        let poll = io.poll()?;
+        let waker = poll.waker(WAKE)?;
         let mailbox = Mailbox {
             commands: Mutex::default(),
             pending: AtomicBool::new(false),
@@ -153,8 +153,9 @@ impl Worker {
             waker,
         };
         let mut worker = Self {
+            io: Arc::clone(io),
             poll,
-            events: Events::with_capacity(EVENTS),
+            ready: Vec::new(),
             mailbox: Arc::new(mailbox),
             slots,
             spins,
@@ -195,7 +196,7 @@ impl Worker {
     /// Looks at everything first. After a panic in this thread: what was ready then is not reported
     /// again.
     fn begin(&mut self) {
-        self.events = Events::with_capacity(EVENTS);
+        self.ready.clear();
         self.again.clear();
         self.slots.iter_mut().for_each(|slot| slot.due = false);
         for i in 0..self.slots.len() {
@@ -229,14 +230,14 @@ impl Worker {
     /// Whether the stop is over: all links are down, or the deadline has passed.
     pub(crate) fn is_done(&self) -> bool {
         self.stop.as_ref().is_some_and(|stop| {
-            self.slots.iter().all(|slot| !slot.up) || clock::monotonic_ns() >= stop.until_ns
+            self.slots.iter().all(|slot| !slot.up) || self.io.monotonic_ns() >= stop.until_ns
         })
     }
 
     /// Outcomes of the stop; what is still connected is cut.
     pub(crate) fn finish(&mut self) -> Vec<SessionOutcome> {
         let was_up = self.stop.take().map_or_else(Vec::new, |stop| stop.was_up);
-        let now = clock::now();
+        let now = self.io.now();
         let mut outcomes = Vec::new();
         for (i, slot) in self.slots.iter_mut().enumerate() {
             outcomes.push(slot.outcome(was_up.get(i).copied().unwrap_or(slot.up)));
@@ -273,9 +274,9 @@ impl Worker {
         let progress = if spinning { self.spin() } else { self.wait(may_wait) };
         self.turns = self.turns.wrapping_add(1);
         // A polled worker may be called seldom: it goes by the time, not by its turns.
-        let due = !may_wait && clock::monotonic_ns() >= self.tick_at;
+        let due = !may_wait && self.io.monotonic_ns() >= self.tick_at;
         if !spinning || due || self.turns.is_multiple_of(TURNS_PER_TICK) {
-            self.tick_at = clock::monotonic_ns() + TICK_NS;
+            self.tick_at = self.io.monotonic_ns() + TICK_NS;
             if spinning {
                 self.handed_over();
                 // No turn notes deadlines while it spins: all are looked at.
@@ -295,7 +296,7 @@ impl Worker {
     }
 
     fn wait(&mut self, may_wait: bool) -> bool {
-        let now = clock::monotonic_ns();
+        let now = self.io.monotonic_ns();
         let idle = self.again.is_empty() && may_wait;
         let deadline = self.deadlines.next();
         let until = self.stop.as_ref().map_or(deadline, |stop| deadline.min(stop.until_ns));
@@ -305,19 +306,21 @@ impl Worker {
             // Rounded up to the kernel's milliseconds, or the last of them would be spun away.
             ns => Some(Duration::from_nanos(ns.next_multiple_of(1_000_000))),
         };
-        let mut events = std::mem::replace(&mut self.events, Events::with_capacity(0));
-        if let Err(error) = self.poll.poll(&mut events, timeout)
-            && error.kind() != io::ErrorKind::Interrupted
-        {
+        let mut events = std::mem::take(&mut self.ready);
+        if let Err(error) = self.poll.wait(&mut events, timeout) {
             self.failed = Some(error);
         }
-        let woken = events.iter().any(|e| e.token() == WAKE);
-        for event in events.iter().filter(|e| e.token() != WAKE) {
-            let i = event.token().0;
-            self.slots[i].read_closed |= event.is_read_closed();
+        let mut woken = false;
+        for event in events.drain(..) {
+            if event.token == WAKE {
+                woken = true;
+                continue;
+            }
+            let i = event.token.0;
+            self.slots[i].read_closed |= event.is_read_closed;
             self.call(i);
         }
-        self.events = events;
+        self.ready = events;
         let mut ready = std::mem::take(&mut self.again);
         for i in ready.drain(..) {
             self.slots[i].due = false;
@@ -341,7 +344,7 @@ impl Worker {
                 self.call(i);
             }
         } else {
-            self.dial(i, clock::now());
+            self.dial(i, self.io.now());
         }
     }
 
@@ -400,7 +403,7 @@ impl Worker {
     }
 
     fn down(&mut self, i: usize, why: &Down) {
-        down(&mut self.slots[i], why, clock::now(), self.poll.registry());
+        down(&mut self.slots[i], why, self.io.now(), self.poll.registry());
         self.note_deadline(i);
     }
 
@@ -411,7 +414,7 @@ impl Worker {
     }
 
     fn timers(&mut self) {
-        let now = clock::now();
+        let now = self.io.now();
         // Those that are due now: what a session notes meanwhile is for the next round.
         let mut due = std::mem::take(&mut self.due);
         due.extend(std::iter::from_fn(|| self.deadlines.take_due(now.monotonic_ns)));
@@ -436,7 +439,7 @@ impl Worker {
             match command {
                 Command::Attach { slot, arrival, knock } => {
                     drop(knock);
-                    let now = clock::now();
+                    let now = self.io.now();
                     let registry = (!self.spins).then(|| (self.poll.registry(), Token(slot)));
                     let was_up = self.slots[slot].up;
                     let attach = |slot: &mut Slot| slot.attach(now, arrival, registry);
@@ -463,7 +466,7 @@ impl Worker {
     fn begin_stop(&mut self, until_ns: u64, text: &str) {
         let was_up = self.slots.iter().map(|slot| slot.up).collect();
         self.stop = Some(Stop { until_ns, was_up });
-        let now = clock::now();
+        let now = self.io.now();
         for i in 0..self.slots.len() {
             match guarded(&mut self.slots[i], |slot| slot.begin_stop(now, text)) {
                 Ok(_) => self.note_deadline(i),
@@ -478,7 +481,7 @@ fn guarded<T>(slot: &mut Slot, act: impl FnOnce(&mut Slot) -> Result<T, Down>) -
     catch_unwind(AssertUnwindSafe(|| act(slot))).unwrap_or(Err(Down::Panicked))
 }
 
-fn down(slot: &mut Slot, why: &Down, now: Now, registry: &Registry) {
+fn down(slot: &mut Slot, why: &Down, now: Now, registry: Registry<'_>) {
     // The application hears of the end, and may panic once more.
     let told = guarded(slot, |slot| {
         slot.down(why, now, registry);

@@ -20,6 +20,7 @@ use std::time::Duration;
 use transfix_codec::{Frame, Limits, Timestamp, frame};
 
 use crate::affinity::pin_to_cpu;
+use crate::io::System;
 use crate::observe::supervised::supervise;
 use crate::settings::ThreadLost;
 use crate::settings::log::LogSettings;
@@ -145,7 +146,7 @@ impl ProtocolLogs {
                     tracing::error!(cpu, %error, "the log's thread cannot be pinned");
                 }
                 let mut logs = Vec::new();
-                supervise(lost, || {
+                supervise(lost, &System, || {
                     run(&door, &mut logs);
                     Ok(())
                 });

@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
 use std::time::Duration;
 
-use crate::clock;
+use crate::io::Io;
 use crate::observe::repeats::{Cause, Repeats};
 use crate::settings::ThreadLost;
 
@@ -14,7 +14,11 @@ const PAUSE: Duration = Duration::from_millis(100);
 
 /// Runs what a thread is for. `run` goes on after a panic, or an error of the system, from what it
 /// finds: it must leave nothing half done behind that the rest relies on.
-pub(crate) fn supervise<T>(lost: ThreadLost, mut run: impl FnMut() -> io::Result<T>) -> T {
+pub(crate) fn supervise<T>(
+    lost: ThreadLost,
+    io: &dyn Io,
+    mut run: impl FnMut() -> io::Result<T>,
+) -> T {
     let mut lines = Repeats::default();
     loop {
         let error = match catch_unwind(AssertUnwindSafe(&mut run)) {
@@ -28,17 +32,17 @@ pub(crate) fn supervise<T>(lost: ThreadLost, mut run: impl FnMut() -> io::Result
             Ok(Err(error)) => Some(error),
             Err(_) => None,
         };
-        tell(lost, error.as_ref(), &mut lines);
+        tell(lost, (error.as_ref(), io.monotonic_ns()), &mut lines);
         if lost == ThreadLost::Abort {
             std::process::abort();
         }
-        thread::park_timeout(PAUSE);
+        io.sleep(PAUSE);
     }
 }
 
 /// Whoever listens to events may be what has panicked. `error`: `None` after a panic.
-fn tell(lost: ThreadLost, error: Option<&io::Error>, lines: &mut Repeats) {
-    let Some(left_out) = lines.tell(clock::monotonic_ns(), Cause::Ended) else { return };
+fn tell(lost: ThreadLost, (error, now_ns): (Option<&io::Error>, u64), lines: &mut Repeats) {
+    let Some(left_out) = lines.tell(now_ns, Cause::Ended) else { return };
     let left_out = (left_out > 0).then_some(left_out);
     let told = catch_unwind(AssertUnwindSafe(|| {
         let current = thread::current();
@@ -69,11 +73,12 @@ fn tell(lost: ThreadLost, error: Option<&io::Error>, lines: &mut Repeats) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::io::System;
 
     #[test]
     fn what_has_panicked_goes_on() {
         let mut runs = 0;
-        let done = supervise(ThreadLost::Restart, || {
+        let done = supervise(ThreadLost::Restart, &System, || {
             runs += 1;
             assert!(runs > 2, "a bug");
             Ok(runs)
@@ -84,7 +89,7 @@ mod tests {
     #[test]
     fn so_does_what_the_system_has_failed() {
         let mut runs = 0;
-        let done = supervise(ThreadLost::Restart, || {
+        let done = supervise(ThreadLost::Restart, &System, || {
             runs += 1;
             if runs > 2 { Ok(runs) } else { Err(io::ErrorKind::OutOfMemory.into()) }
         });

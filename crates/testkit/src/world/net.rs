@@ -351,15 +351,15 @@ impl Stream for SimStream {
         self.net()?.write(self.side, bytes)
     }
 
-    fn register(&mut self, _: &Registry, _: Token, _: Interest) -> io::Result<()> {
+    fn register(&mut self, _: Registry<'_>, _: Token, _: Interest) -> io::Result<()> {
         Ok(())
     }
 
-    fn reregister(&mut self, _: &Registry, _: Token, _: Interest) -> io::Result<()> {
+    fn reregister(&mut self, _: Registry<'_>, _: Token, _: Interest) -> io::Result<()> {
         Ok(())
     }
 
-    fn deregister(&mut self, _: &Registry) -> io::Result<()> {
+    fn deregister(&mut self, _: Registry<'_>) -> io::Result<()> {
         Ok(())
     }
 

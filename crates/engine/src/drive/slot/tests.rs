@@ -12,6 +12,7 @@ use crate::api::application::{Application, SessionRef};
 use crate::api::owner::Owner;
 use crate::assemble::open;
 use crate::drive::registry::Registry as Sessions;
+use crate::io::{Io, System};
 use crate::link::answers::BusinessReject;
 use crate::link::rule_book::RuleBook;
 use crate::schedule::ScheduleSettings;
@@ -144,7 +145,7 @@ fn sent(far: &mut MemoryStream) -> String {
 
 #[test]
 fn a_clock_that_jumps_into_another_window_ends_the_session_at_the_next_tick() {
-    let now = clock::now();
+    let now = System.now();
     let later = |utc_ns: u64, monotonic_ns: u64| Now {
         utc: transfix_codec::Timestamp(now.utc.0 + utc_ns as i64),
         monotonic_ns: now.monotonic_ns + monotonic_ns,
@@ -180,9 +181,9 @@ fn a_refused_logon_slows_the_next_try_down() {
 fn an_operator_does_not_wait_for_the_pause_of_refused_logons() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
-    let poll = transfix_transport::Poll::new().unwrap();
+    let poll = System.poll().unwrap();
     let mut dial = Connector::new(vec![address], SocketOptions::default(), (1_000, 60_000));
-    let now = clock::now();
+    let now = System.now();
     (dial.refusals, dial.state) = (9, ConnectorState::At(now.monotonic_ns + 60 * SECOND));
     let mut slot = Slot::new(shared(&session(Role::Initiator)), Some(dial));
     let tries = |slot: &mut Slot| {
@@ -197,8 +198,8 @@ fn an_operator_does_not_wait_for_the_pause_of_refused_logons() {
 
 #[test]
 fn lines_left_out_of_a_session_without_a_connection_are_told_in_time() {
-    let now = clock::now();
-    let poll = transfix_transport::Poll::new().unwrap();
+    let now = System.now();
+    let poll = System.poll().unwrap();
     let mut slot = Slot::new(shared(&session(Role::Acceptor)), None);
     slot.shared.enabled.store(false, Ordering::Release);
     for n in 0..11 {
@@ -213,7 +214,7 @@ fn lines_left_out_of_a_session_without_a_connection_are_told_in_time() {
 
 #[test]
 fn a_turn_takes_so_many_messages_of_the_queue_and_the_next_ones_the_rest() {
-    let (slot, mut far) = with_short_turns(clock::now(), 0, Deaf, |_| ());
+    let (slot, mut far) = with_short_turns(System.now(), 0, Deaf, |_| ());
     while slot.turn().unwrap().again {}
     queue(&slot, 23);
     let mut turns = Vec::new();
@@ -232,7 +233,7 @@ fn a_turn_takes_so_many_messages_of_the_queue_and_the_next_ones_the_rest() {
 fn what_comes_in_does_not_keep_the_queue_from_being_sent_nor_the_other_way_round() {
     let office = Office::default();
     office.open.store(true, Ordering::Release);
-    let (slot, mut far) = with_short_turns(clock::now(), 99, office.clone(), |_| ());
+    let (slot, mut far) = with_short_turns(System.now(), 99, office.clone(), |_| ());
     queue(&slot, 100);
     let mut sent = 0;
     for turn in 1..40 {
@@ -249,7 +250,7 @@ fn what_comes_in_does_not_keep_the_queue_from_being_sent_nor_the_other_way_round
 
 #[test]
 fn a_tick_offers_so_many_messages_again_and_the_next_ones_the_rest() {
-    let (now, office) = (clock::now(), Office::default());
+    let (now, office) = (System.now(), Office::default());
     let (mut slot, _far) = with_short_turns(now, 17, office.clone(), |s| {
         s.unavailable.retries = 9;
         s.unavailable.delay_ms = 1_000;
@@ -267,7 +268,7 @@ fn a_tick_offers_so_many_messages_again_and_the_next_ones_the_rest() {
 
 #[test]
 fn a_tick_sends_so_many_messages_of_the_queue_and_turns_send_the_rest() {
-    let now = clock::now();
+    let now = System.now();
     let (mut slot, mut far) = with_short_turns(now, 0, Deaf, |s| s.queue.queue_pause_ms = 10_000);
     while slot.turn().unwrap().again {}
     queue(&slot, 12);
@@ -285,7 +286,7 @@ fn a_tick_sends_so_many_messages_of_the_queue_and_turns_send_the_rest() {
 
 #[test]
 fn a_look_stores_so_many_messages_without_a_connection_and_the_next_ones_the_rest() {
-    let (now, poll) = (clock::now(), transfix_transport::Poll::new().unwrap());
+    let (now, poll) = (System.now(), System.poll().unwrap());
     let mut settings = session(Role::Acceptor);
     settings.threads.turn_messages_max = 5;
     settings.queue.offline = Offline::Store;

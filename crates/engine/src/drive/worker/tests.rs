@@ -12,6 +12,7 @@ use crate::api::application::{Application, SessionRef};
 use crate::api::owner::Owner;
 use crate::assemble::open;
 use crate::drive::registry::Registry as Sessions;
+use crate::io::System;
 use crate::link::answers::BusinessReject;
 use crate::link::rule_book::RuleBook;
 use crate::settings::{Durability, SessionSettings};
@@ -33,7 +34,7 @@ fn frame(msg_type: &[u8], seq: u64, body: &[u8]) -> Vec<u8> {
     let mut frame = FrameWriter::new(&mut out, b"FIX.4.4", msg_type);
     frame.raw(b"49=THEM\x0156=US\x01");
     frame.header_uint(tag::MSG_SEQ_NUM, seq);
-    frame.header_timestamp(tag::SENDING_TIME, clock::now().utc, Precision::Millis);
+    frame.header_timestamp(tag::SENDING_TIME, System.now().utc, Precision::Millis);
     frame.raw(body);
     frame.finish().unwrap();
     out
@@ -50,7 +51,7 @@ fn a_session_that_is_flooded_has_one_turn_a_round() {
     let sessions = Arc::new(Sessions::new(Arc::new(RuleBook::default())));
     let shared =
         Arc::new(open(&settings, Owner::of(Box::new(Deaf), &sessions), &sessions).unwrap());
-    let mut worker = Worker::new(vec![Slot::new(shared, None)], false).unwrap();
+    let mut worker = Worker::new(vec![Slot::new(shared, None)], false, &sessions.io).unwrap();
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let mut far = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     let near = listener.accept().unwrap().0;
