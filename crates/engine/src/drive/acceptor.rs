@@ -175,6 +175,11 @@ impl Acceptor {
         Ok(())
     }
 
+    /// What bounds a line about this address.
+    fn at(&self, address: Option<IpAddr>) -> (u64, Option<IpAddr>) {
+        (self.io.monotonic_ns(), address)
+    }
+
     /// How many lines about strangers were left out.
     fn tell_untold(&mut self) {
         for (what, left_out) in self.lines.take_untold() {
@@ -193,7 +198,7 @@ impl Acceptor {
                 Err(error) => {
                     let why = "a connection could not be accepted";
                     tell!(
-                        self.lines, (self.io.monotonic_ns(), None),
+                        self.lines, self.at(None),
                         Ended, error, peer = NOBODY, %error, why
                     );
                     self.accept_at = Some(self.io.monotonic_ns() + ACCEPT_PAUSE_NS);
@@ -212,7 +217,7 @@ impl Acceptor {
                 let why = "closed: too many connections without a Logon(A), and this one is old";
                 tell!(
                     self.lines,
-                    (self.io.monotonic_ns(), gone.address),
+                    self.at(gone.address),
                     Refused,
                     warn,
                     peer = gone.address.map(display),
@@ -253,7 +258,7 @@ impl Acceptor {
             Frame::Garbled { reason, .. } => {
                 let (peer, why) = (waiting.address, "closed: the first bytes are no message");
                 tell!(
-                    self.lines, (self.io.monotonic_ns(), peer),
+                    self.lines, self.at(peer),
                     Garbled, warn, peer = peer.map(display), %reason, why
                 );
             }
@@ -287,7 +292,7 @@ impl Acceptor {
                 let why = "closed: there is one already, which has not been looked at yet";
                 tell!(
                     self.lines,
-                    (self.io.monotonic_ns(), waiting.address),
+                    self.at(waiting.address),
                     Refused,
                     warn,
                     peer = waiting.address.map(display),
@@ -299,7 +304,7 @@ impl Acceptor {
                 let why = "closed: its first Logon(A) is still being judged";
                 tell!(
                     self.lines,
-                    (self.io.monotonic_ns(), waiting.address),
+                    self.at(waiting.address),
                     Refused,
                     warn,
                     peer = waiting.address.map(display),
@@ -322,7 +327,7 @@ impl Acceptor {
                 let why = "closed: no Logon(A) of a session of these settings";
                 tell!(
                     self.lines,
-                    (self.io.monotonic_ns(), waiting.address),
+                    self.at(waiting.address),
                     Refused,
                     warn,
                     peer = waiting.address.map(display),
@@ -374,7 +379,7 @@ impl Acceptor {
                 if let Err(error) = started {
                     let why = "a Logon(A) waits: no thread to judge it";
                     tell!(
-                        self.lines, (self.io.monotonic_ns(), None),
+                        self.lines, self.at(None),
                         Remark, error, peer = NOBODY, %error, why
                     );
                 }
@@ -384,15 +389,7 @@ impl Acceptor {
                 if is_full {
                     let max = self.creator.created_max;
                     let why = "no further session is made";
-                    tell!(
-                        self.lines,
-                        (self.io.monotonic_ns(), None),
-                        NotRouted,
-                        warn,
-                        peer = NOBODY,
-                        max,
-                        why
-                    );
+                    tell!(self.lines, self.at(None), NotRouted, warn, peer = NOBODY, max, why);
                 }
                 Found::Nobody
             }
@@ -422,7 +419,7 @@ impl Acceptor {
                 let theirs = Shown::new(theirs.as_bytes());
                 let why = "judging a Logon(A) took longer than its connection may wait";
                 tell!(
-                    self.lines, (self.io.monotonic_ns(), None),
+                    self.lines, self.at(None),
                     Refused, warn, peer = NOBODY, counterparty = %theirs, why
                 );
             }
@@ -436,7 +433,7 @@ impl Acceptor {
         let reason = Shown::cut(refusal.why.as_bytes(), REASON_BYTES_MAX);
         let why = "closed: its Logon(A) was refused";
         tell!(
-            self.lines, (self.io.monotonic_ns(), waiting.address), Refused, warn,
+            self.lines, self.at(waiting.address), Refused, warn,
             peer = waiting.address.map(display), asked, %reason, why
         );
     }

@@ -8,7 +8,7 @@ use std::io::{BufRead, BufReader, ErrorKind, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
 use transfix::{Timestamp, clock};
@@ -19,6 +19,10 @@ use crate::loopback::Wire;
 
 /// How long something expected may take.
 const PATIENCE: Duration = Duration::from_millis(1_500);
+/// How long an answer of the program may take.
+const ANSWER: Duration = Duration::from_secs(30);
+/// Starts of the program before it counts as broken.
+const STARTS_MAX: usize = 5;
 /// It connects again after a second or two.
 const CONNECT_NS_MAX: u64 = 5_000_000_000;
 /// How long nothing must come for silence.
@@ -131,7 +135,20 @@ struct Process {
 }
 
 impl Process {
+    /// Another program may take the port before this one does, and rarely QuickFIX hangs while it
+    /// starts: then it is started again.
     fn start(program: &Path, scenario: &Scenario, lines: &str) -> Self {
+        for _ in 1..STARTS_MAX {
+            match Self::try_start(program, scenario, lines) {
+                Ok(process) => return process,
+                Err(error) => println!("QuickFIX is started again: {error}"),
+            }
+        }
+        let last = Self::try_start(program, scenario, lines);
+        last.unwrap_or_else(|error| panic!("{} does not start: {error}", program.display()))
+    }
+
+    fn try_start(program: &Path, scenario: &Scenario, lines: &str) -> Result<Self, String> {
         let socket = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = socket.local_addr().unwrap().port();
         let (listener, where_to) = match scenario.side {
@@ -166,23 +183,27 @@ impl Process {
         let delivered = Vec::new();
         let mut process =
             Self { child, stdin, lines: received, port, listener, delivered, _folder: folder };
-        process.answer();
-        process
+        process.answer()?;
+        Ok(process)
     }
 
     /// Sends a line; answers what it said but `done`.
     fn ask(&mut self, line: &str) -> String {
         writeln!(self.stdin, "{line}").unwrap();
-        self.answer()
+        self.answer().unwrap_or_else(|error| panic!("after {line}: {error}"))
     }
 
-    fn answer(&mut self) -> String {
+    fn answer(&mut self) -> Result<String, String> {
         let mut said = String::new();
         loop {
-            let line = self.lines.recv_timeout(Duration::from_secs(30)).unwrap();
+            let line = match self.lines.recv_timeout(ANSWER) {
+                Ok(line) => line,
+                Err(RecvTimeoutError::Timeout) => return Err("QuickFIX says nothing".to_owned()),
+                Err(RecvTimeoutError::Disconnected) => return Err("QuickFIX has ended".to_owned()),
+            };
             match line.split_once(' ').unwrap_or((&line, "")) {
-                ("done", _) => return said,
-                ("refused", _) => return line,
+                ("done", _) => return Ok(said),
+                ("refused", _) => return Ok(line),
                 ("app", message) => self.delivered.push(message.replace('|', "\x01").into()),
                 _ => said = line,
             }
