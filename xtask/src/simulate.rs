@@ -16,7 +16,7 @@ const USAGE: &str = "usage: cargo xtask simulate [--seed N] [--worlds M] [--kind
        cargo xtask simulate --faults | --fault NAME
 
 kinds: links, crashes, disks, resets, damage, clocks, operators, mixed, applications, schedules,
-forgeries, hostile; without one each seed has its own";
+forgeries, hostile, engines; without one each seed has its own";
 
 /// Runs worlds, or the deliberate faults.
 ///

@@ -9,6 +9,8 @@
 pub mod alloc;
 pub mod delayed;
 pub mod disk;
+#[cfg(feature = "world")]
+mod engines;
 pub mod laws;
 pub mod plain;
 pub mod random;

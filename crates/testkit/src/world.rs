@@ -25,6 +25,7 @@ use transfix::{BeginString, Disconnect, State};
 use transfix_session::Session;
 
 use crate::disk::{Ailment, Crash, End, SimDisk};
+use crate::engines;
 use crate::random::Random;
 use disk::{Disk, Fuse};
 use evil::Mallory;
@@ -84,10 +85,10 @@ pub struct Ground {
 /// If a law is broken.
 #[must_use]
 pub fn run(ground: &Ground, seed: u64, kind: Kind, trace: &Trace) -> Summary {
-    if kind == Kind::Hostile {
-        hostile::run(ground, seed, trace)
-    } else {
-        run_honest(ground, seed, kind, trace)
+    match kind {
+        Kind::Hostile => hostile::run(ground, seed, trace),
+        Kind::Engines => engines::run(seed, trace),
+        _ => run_honest(ground, seed, kind, trace),
     }
 }
 

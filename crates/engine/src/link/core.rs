@@ -484,9 +484,12 @@ impl Core {
         if let Some(seq) = self.delivery.forget_numbered() {
             self.session.set_next_num_in(seq);
         }
+        // What the application has sent before it panicked in a turn is not lost with the turn: it
+        // goes out after the next logon. In other turns all of it is in the store already.
+        let put = self.put_entries(now);
         self.session.disconnected(&mut self.out);
         self.note_state();
-        let noted = self.journal.note_end(now, reason);
+        let noted = put.and_then(|()| self.journal.note_end(now, reason));
         // A reset that this end brings; a store that has failed keeps the session down anyway.
         self.send_queued(now, queue);
         let kept = noted.and_then(|()| self.put_queued(now, queue));

@@ -44,11 +44,13 @@ pub enum Kind {
     Forgeries,
     /// A counterparty that follows no rule.
     Hostile,
+    /// Whole engines with their threads.
+    Engines,
 }
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Links,
         Self::Crashes,
         Self::Disks,
@@ -61,6 +63,7 @@ impl Kind {
         Self::Schedules,
         Self::Forgeries,
         Self::Hostile,
+        Self::Engines,
     ];
 
     /// The kind of a seed.
@@ -85,6 +88,7 @@ impl Kind {
             Self::Schedules => "schedules",
             Self::Forgeries => "forgeries",
             Self::Hostile => "hostile",
+            Self::Engines => "engines",
         }
     }
 

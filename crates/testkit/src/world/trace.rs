@@ -23,7 +23,11 @@ impl Trace {
         Self(Some(Arc::new(Mutex::new(Lines { max, lines: VecDeque::new() }))))
     }
 
-    pub(super) fn add(&self, now: u64, line: impl FnOnce() -> String) {
+    pub(crate) const fn is_kept(&self) -> bool {
+        self.0.is_some()
+    }
+
+    pub(crate) fn add(&self, now: u64, line: impl FnOnce() -> String) {
         let Some(lines) = &self.0 else { return };
         let mut lines = lines.lock().unwrap_or_else(PoisonError::into_inner);
         if lines.lines.len() >= lines.max.max(1) {

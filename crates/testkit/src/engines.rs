@@ -1,0 +1,515 @@
+//! Whole engines in a simulated world: their threads, their acceptor and connectors, sessions of
+//! templates, handles of other threads, stops, kills and restarts, from a seed.
+//!
+//! Two engines speak to each other over a simulated network; side 0 connects, side 1 accepts.
+//! Laws: those about messages (`ledger`); the threads never stand while something is to be done,
+//! nor run for nothing; once the faults have ceased all sessions are logged on and all messages
+//! arrive within a bound; while nothing happens nobody is disconnected; a stop takes no longer than
+//! it may, and logs out in good order; a connection without a Logon(A) is closed in time.
+
+mod app;
+mod io;
+mod ledger;
+mod machine;
+mod net;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use transfix::simulated::io::Io;
+use transfix::{
+    BeginString, Durability, Engine, Mode, Offline, Outcome, Role, SendMode, SessionHandle,
+    SessionId, SessionSettings, Settings, State,
+};
+use transfix_session::Disconnect;
+use transfix_store::{FileStore, Options, Store, StoreError};
+use transfix_transport::{SocketOptions, Stream};
+
+use crate::disk::{Ailment, Crash, SimDisk};
+use crate::random::Random;
+use crate::world::{Summary, Trace};
+use app::App;
+use io::{Process, START_UTC_NS};
+use ledger::{Board, Lost, Odds};
+use machine::{MS, Machine, SECOND};
+use net::Weather;
+
+const ADDRESS: &str = "10.0.0.1:5001";
+/// Threads that send, for each side.
+const SENDERS: u64 = 2;
+/// How long a stop may take.
+const STOP_MS: u64 = 5_000;
+/// Time after which all is well once the faults have ceased.
+const REST_MAX: u64 = 300 * SECOND;
+
+/// Runs the world of this seed to its end.
+///
+/// # Panics
+/// If a law is broken.
+#[must_use]
+pub(crate) fn run(seed: u64, trace: &Trace) -> Summary {
+    let mut world = World::new(seed, trace);
+    world.start(1);
+    world.start(0);
+    for _ in 0..world.actions {
+        let pause_ms = 1 + world.random.below(1_000) as u64;
+        world.machine.sleep(pause_ms * MS);
+        world.check();
+        world.act();
+    }
+    world.rest();
+    world.stand_idle();
+    world.end()
+}
+
+/// A running engine and what belongs to it.
+struct Running {
+    engine: Engine,
+    handles: Vec<SessionHandle>,
+    senders: Vec<usize>,
+    is_over: Arc<AtomicBool>,
+    process: usize,
+}
+
+/// Two engines and what lies between them.
+struct World {
+    random: Random,
+    machine: Arc<Machine>,
+    board: Arc<Board>,
+    settings: [Settings; 2],
+    ids: [Arc<Vec<SessionId>>; 2],
+    disks: Disks,
+    running: [Option<Running>; 2],
+    /// Engines that were killed: their threads end with the world.
+    killed: Vec<Running>,
+    processes: usize,
+    actions: usize,
+    strangers: Vec<Box<dyn Stream>>,
+    summary: Summary,
+}
+
+/// The disks of both sides, one for each session.
+#[derive(Clone)]
+struct Disks(Arc<Mutex<BTreeMap<(usize, String), SimDisk>>>);
+
+impl Disks {
+    fn of(&self, side: usize, id: &SessionId) -> SimDisk {
+        let mut disks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let number = disks.len() as u64;
+        let made = || SimDisk::new(Random::new(number), Box::new(|| ()));
+        disks.entry((side, id.to_string())).or_insert_with(made).clone()
+    }
+
+    fn open(&self, side: usize, id: &SessionId) -> Result<Box<dyn Store>, StoreError> {
+        let options = Options { segment_bytes_first: 16 << 10, ..Options::default() };
+        let begun_ns = START_UTC_NS.unsigned_abs();
+        let disk = self.of(side, id);
+        let opened = FileStore::open_on(disk, Path::new("/store"), options, begun_ns);
+        opened.map(|(store, _)| Box::new(store) as Box<dyn Store>)
+    }
+}
+
+impl World {
+    fn new(seed: u64, trace: &Trace) -> Self {
+        let mut random = Random::new(seed);
+        let switch_one_in = [1, 2, 5, 20][random.below(4)];
+        let machine = Machine::new(random.next(), switch_one_in, trace.clone());
+        let sessions = 1 + random.below(4);
+        let created = random.below(3);
+        let odds = Odds {
+            answer: [0, 3][random.below(2)],
+            route: [0, 4][random.below(2)],
+            panic: [0, 0, 40][random.below(3)],
+            later: [0, 2][random.below(2)],
+        };
+        let ids = [0, 1].map(|side| {
+            let name = |n| if n < sessions { format!("C{n}") } else { format!("T{n}") };
+            let all = (0..sessions + created).map(|n| match side {
+                0 => SessionId::new(BeginString::Fix44, &name(n), "VENUE"),
+                _ => SessionId::new(BeginString::Fix44, "VENUE", &name(n)),
+            });
+            Arc::new(all.collect::<Vec<_>>())
+        });
+        let settings = settings(&mut random, &ids, sessions);
+        let weather = Weather {
+            delay_ms_max: [1, 50, 400][random.below(3)],
+            capacity: [300, 4_000, 1 << 20][random.below(3)],
+            short_one_in: [0, 3][random.below(2)],
+        };
+        machine.state().net.weather = weather;
+        machine.say(|| format!("{sessions} sessions, {created} of a template, {weather:?}"));
+        Self {
+            actions: 5 + random.below(25),
+            board: Board::new(&machine, sessions + created, odds),
+            random,
+            machine,
+            settings,
+            ids,
+            disks: Disks(Arc::default()),
+            running: [None, None],
+            killed: Vec::new(),
+            processes: 0,
+            strangers: Vec::new(),
+            summary: Summary::default(),
+        }
+    }
+
+    /// Ends the world if a law is broken.
+    fn check(&mut self) {
+        if let Some(law) = self.machine.broken() {
+            self.tear_down();
+            panic!("{law}");
+        }
+    }
+
+    /// All threads end.
+    fn tear_down(&mut self) {
+        self.machine.set_free();
+        self.strangers.clear();
+        let all = self.running.iter_mut().filter_map(Option::take).chain(self.killed.drain(..));
+        for running in all {
+            running.is_over.store(true, Ordering::Release);
+            drop(running.handles);
+            drop(running.engine);
+            running.senders.iter().for_each(|sender| self.machine.join(*sender));
+        }
+    }
+
+    fn start(&mut self, side: usize) {
+        self.processes += 1;
+        let process = Process { machine: Arc::clone(&self.machine), number: self.processes };
+        self.machine.say(|| format!("side {side} starts as process {}", process.number));
+        let (board, disks, ids) = (&self.board, &self.disks, &self.ids[side]);
+        let app = {
+            let (board, others) = (Arc::clone(board), Arc::clone(ids));
+            move |id: &SessionId| {
+                let session = others.iter().position(|other| other == id)?;
+                let (board, others) = (Arc::clone(&board), Arc::clone(&others));
+                Some(Box::new(App { board, side, session, others })
+                    as Box<dyn transfix::Application>)
+            }
+        };
+        let (admitted, disks) = (app.clone(), disks.clone());
+        let started = Engine::builder(&self.settings[side])
+            .io(Arc::new(process.clone()))
+            .stores(move |settings, _| disks.open(side, &settings.id()).map(Some))
+            .admit(admitted)
+            .start(|id| app(id).unwrap_or_else(|| panic!("nobody knows {id}")));
+        let engine = started.unwrap_or_else(|error| panic!("side {side} does not start: {error}"));
+        let is_over = Arc::new(AtomicBool::new(false));
+        let handles: Vec<_> = engine.sessions().collect();
+        let senders = self.start_senders(side, &process, &handles, &is_over);
+        let process = process.number;
+        self.running[side] = Some(Running { engine, handles, senders, is_over, process });
+    }
+
+    /// Threads that send through handles, and one that answers Logons which wait for it.
+    fn start_senders(
+        &mut self,
+        side: usize,
+        process: &Process,
+        handles: &[SessionHandle],
+        is_over: &Arc<AtomicBool>,
+    ) -> Vec<usize> {
+        let mut senders = Vec::new();
+        for source in 1..=SENDERS {
+            let (board, ids) = (Arc::clone(&self.board), Arc::clone(&self.ids[side]));
+            let (handles, is_over) = (handles.to_vec(), Arc::clone(is_over));
+            let machine = Arc::clone(&self.machine);
+            senders.push(Box::new(move || {
+                while !is_over.load(Ordering::Acquire) && !machine.is_free() {
+                    machine.sleep((1 + machine.below(300) as u64) * MS);
+                    let Some(handle) = handles.get(machine.below(handles.len().max(1))) else {
+                        return;
+                    };
+                    let session = ids.iter().position(|id| id == handle.id()).unwrap_or(0);
+                    for _ in 0..1 + machine.below(4) {
+                        app::send(&board, (side, session), handle, source);
+                    }
+                }
+            }) as Box<dyn FnOnce() + Send>);
+        }
+        let (board, machine) = (Arc::clone(&self.board), Arc::clone(&self.machine));
+        let is_over = Arc::clone(is_over);
+        senders.push(Box::new(move || {
+            while !is_over.load(Ordering::Acquire) && !machine.is_free() {
+                machine.sleep((1 + machine.below(200) as u64) * MS);
+                let question = &board.questions[side];
+                let question = question.lock().unwrap_or_else(PoisonError::into_inner).pop();
+                if let Some(question) = question {
+                    // Some are forgotten, which is a refusal.
+                    if machine.below(6) > 0 { question.accept() } else { drop(question) }
+                }
+            }
+        }));
+        let mut tasks = Vec::new();
+        for (n, run) in senders.into_iter().enumerate() {
+            let name = format!("sender-{n}");
+            let task = self.machine.spawn(process.number, name, run);
+            tasks.push(task.unwrap_or_else(|error| panic!("no thread: {error}")));
+        }
+        tasks
+    }
+
+    fn act(&mut self) {
+        let side = self.random.below(2);
+        match self.random.below(12) {
+            0 => self.kill(side),
+            1 => self.restart(side),
+            2 | 3 => {
+                let (one_in, is_silent) = (1 + self.random.below(3), self.random.below(3) == 0);
+                let mut state = self.machine.state();
+                let now_ns = state.now_ns;
+                let cut = state.net.cut(now_ns, one_in, is_silent);
+                drop(state);
+                self.machine.say(|| format!("{cut} connections are cut, silently: {is_silent}"));
+            }
+            4..=6 => self.operate(side),
+            7 => self.ail(side),
+            8 => self.send_stranger(),
+            _ => {}
+        }
+    }
+
+    /// The process ends at once, and is started again.
+    fn kill(&mut self, side: usize) {
+        let Some(running) = self.running[side].take() else { return };
+        self.machine.say(|| format!("side {side} is killed"));
+        self.summary.crashes += 1;
+        self.machine.kill(running.process);
+        self.killed.push(running);
+        self.board.questions[side].lock().unwrap_or_else(PoisonError::into_inner).clear();
+        for (session, id) in self.ids[side].iter().enumerate() {
+            let disk = self.disks.of(side, id);
+            disk.ail(None);
+            disk.restart(Crash::Process);
+            let store = self.disks.open(side, id);
+            let store = store.unwrap_or_else(|error| panic!("after a kill: {id}: {error}"));
+            let numbers = store.numbers();
+            let numbers = (numbers.next_in, numbers.next_out);
+            self.board.undo((side, session), numbers, Lost::Process);
+        }
+        let pause_ms = self.random.below(5_000) as u64;
+        self.machine.sleep(pause_ms * MS);
+        self.start(side);
+    }
+
+    /// An orderly stop, and a start.
+    fn restart(&mut self, side: usize) {
+        for id in self.ids[side].iter() {
+            self.disks.of(side, id).ail(None);
+        }
+        self.stop(side);
+        let pause_ms = self.random.below(2_000) as u64;
+        self.machine.sleep(pause_ms * MS);
+        self.start(side);
+    }
+
+    fn stop(&mut self, side: usize) -> Vec<Outcome> {
+        let Some(running) = self.running[side].take() else { return Vec::new() };
+        let begun_ns = self.machine.now_ns();
+        self.machine.say(|| format!("side {side} stops"));
+        let outcomes = running.engine.stop(STOP_MS);
+        let took_ms = (self.machine.now_ns() - begun_ns) / MS;
+        if took_ms > STOP_MS + 1_000 {
+            self.machine.breaks(|| format!("the stop of side {side} took {took_ms} ms"));
+        }
+        running.is_over.store(true, Ordering::Release);
+        running.senders.iter().for_each(|sender| self.machine.join(*sender));
+        self.machine.say(|| format!("side {side} has stopped: {outcomes:?}"));
+        self.check();
+        outcomes.into_iter().map(|outcome| outcome.outcome).collect()
+    }
+
+    /// Does by hand what operators do.
+    fn operate(&mut self, side: usize) {
+        let what = self.random.below(6);
+        let Some(running) = &self.running[side] else { return };
+        let handle = &running.handles[self.random.below(running.handles.len())];
+        self.machine.say(|| format!("side {side}: operator {what} at {}", handle.id()));
+        // Whether it is done depends on the state.
+        let _ = match what {
+            0 => handle.log_out("for a while"),
+            1 => handle.disconnect(),
+            2 => handle.revive(),
+            3 => handle.test_request("by hand"),
+            4 => handle.request_resend(1, 0),
+            _ => handle.log_on(),
+        };
+    }
+
+    fn ail(&mut self, side: usize) {
+        let session = self.random.below(self.ids[side].len());
+        let ailment = [None, Some(Ailment::ReadOnly), Some(Ailment::Full)][self.random.below(3)];
+        self.machine.say(|| format!("side {side}, session {session}: {ailment:?}"));
+        self.disks.of(side, &self.ids[side][session]).ail(ailment);
+    }
+
+    /// Somebody connects who has nothing to say, or says nonsense.
+    fn send_stranger(&mut self) {
+        let stranger = Process { machine: Arc::clone(&self.machine), number: 0 };
+        let address = ADDRESS.parse().unwrap_or_else(|_| panic!("{ADDRESS} is an address"));
+        let Ok(mut connecting) = stranger.connect(address, &SocketOptions::default()) else {
+            return;
+        };
+        self.machine.sleep(SECOND);
+        let Ok(Some(mut stream)) = connecting.finish() else { return };
+        let words: &[u8] = match self.random.below(3) {
+            0 => b"",
+            1 => b"GET / HTTP/1.1\r\n\r\n",
+            _ => b"8=FIX.4.4\x019=40\x0135=A\x0149=NOBODY\x01",
+        };
+        let _ = stream.write(words);
+        self.strangers.push(stream);
+    }
+
+    /// The faults cease: all is well within a bound.
+    fn rest(&mut self) {
+        self.machine.say(|| "the faults cease".to_owned());
+        *self.board.odds.lock().unwrap_or_else(PoisonError::into_inner) = Odds::default();
+        self.machine.state().net.weather =
+            Weather { delay_ms_max: 1, capacity: 1 << 20, short_one_in: 0 };
+        for side in [0, 1] {
+            for id in self.ids[side].iter() {
+                self.disks.of(side, id).ail(None);
+            }
+            let Some(running) = &self.running[side] else { continue };
+            for handle in &running.handles {
+                let _ = handle.log_on();
+            }
+            running.is_over.store(true, Ordering::Release);
+        }
+        let until_ns = self.machine.now_ns() + REST_MAX;
+        while !self.is_well() {
+            self.machine.sleep(SECOND);
+            self.check();
+            if self.machine.now_ns() > until_ns {
+                let missing = self.board.missing();
+                let stand = self.machine.state().stand();
+                let states = self.states();
+                self.machine.breaks(|| {
+                    format!("all is not well: {states:?}, missing {missing:?}; {stand}")
+                });
+                self.check();
+            }
+        }
+    }
+
+    fn states(&self) -> Vec<(SessionId, State, usize)> {
+        let all = self.running.iter().flatten().flat_map(|running| running.engine.sessions());
+        all.map(|handle| (handle.id().clone(), handle.state(), handle.queued_bytes())).collect()
+    }
+
+    fn is_well(&self) -> bool {
+        let up = |side: usize| {
+            let running = self.running[side].as_ref();
+            let up = running.map_or(0, |running| {
+                running.engine.sessions().filter(SessionHandle::is_logged_on).count()
+            });
+            up == self.ids[side].len()
+        };
+        up(0) && up(1) && self.board.missing().is_empty()
+    }
+
+    /// Nothing happens: nobody is disconnected, and the threads sleep.
+    fn stand_idle(&mut self) {
+        // What the applications were told while the last sessions came up.
+        self.machine.sleep(2 * SECOND);
+        let ends = *self.board.ends.lock().unwrap_or_else(PoisonError::into_inner);
+        let passes = self.machine.passes();
+        self.machine.sleep(60 * SECOND);
+        self.check();
+        let ended = *self.board.ends.lock().unwrap_or_else(PoisonError::into_inner) - ends;
+        if ended > 0 {
+            self.machine.breaks(|| format!("{ended} connections end though nothing happens"));
+        }
+        let spins = self.settings.iter().flat_map(|settings| &settings.sessions);
+        let spins = spins.filter(|session| session.threads.mode == Mode::Spin).count();
+        let passes = self.machine.passes() - passes;
+        // Heartbeats every second, both ways, with some looks at the clock each.
+        let bound = 60 * 200 * self.ids[0].len() as u64;
+        if spins == 0 && passes > bound {
+            self.machine.breaks(|| format!("{passes} steps while nothing happens"));
+        }
+        for stranger in &mut self.strangers {
+            let mut words = [0; 1_000];
+            let is_over = loop {
+                match stranger.read(&mut words) {
+                    Ok(0) => break true,
+                    Ok(_) => {}
+                    Err(error) => break error.kind() != std::io::ErrorKind::WouldBlock,
+                }
+            };
+            if !is_over {
+                self.machine.breaks(|| "a stranger's connection is never closed".to_owned());
+            }
+        }
+        self.check();
+    }
+
+    fn end(mut self) -> Summary {
+        let first = self.random.below(2);
+        let outcomes = self.stop(first);
+        // Who is answered may write once more to an end that has closed already: TCP then drops the
+        // answer.
+        let fair = |outcome: &Outcome| {
+            use Disconnect::{LinkLost, LoggedOut};
+            matches!(outcome, Outcome::Ended(LoggedOut | LinkLost))
+        };
+        if !outcomes.iter().all(fair) {
+            self.machine.breaks(|| format!("a stop without reason to hurry: {outcomes:?}"));
+        }
+        self.stop(1 - first);
+        let missing = self.board.missing();
+        if !missing.is_empty() {
+            self.machine.breaks(|| format!("after the stop are missing {missing:?}"));
+        }
+        self.check();
+        self.summary.delivered = self.board.delivered();
+        self.summary.ended_ns = self.machine.now_ns();
+        self.summary.verdicts = *self.board.ends.lock().unwrap_or_else(PoisonError::into_inner);
+        self.summary.connections = self.machine.state().net.connections();
+        self.tear_down();
+        self.summary
+    }
+}
+
+/// The settings of both engines; sessions beyond `fixed` come by a template.
+fn settings(random: &mut Random, ids: &[Arc<Vec<SessionId>>; 2], fixed: usize) -> [Settings; 2] {
+    let heart_bt_int_s = [1, 5, 30][random.below(3)];
+    [0, 1].map(|side| {
+        let mut all: Vec<SessionId> = ids[side].to_vec();
+        if side == 1 {
+            all.truncate(fixed);
+            all.push(SessionId::new(BeginString::Fix44, "VENUE", "*"));
+        }
+        let role = [Role::Initiator, Role::Acceptor][side];
+        let sessions = all.iter().map(|id| {
+            let mut settings = SessionSettings::new(role, id, ADDRESS);
+            settings.protocol.heart_bt_int_s = heart_bt_int_s;
+            settings.validation.validate = false;
+            settings.store.durability = Durability::Process;
+            settings.socket.reconnect_interval_ms = 500 + random.below(2_000) as u32;
+            settings.socket.reconnect_interval_max_ms = 4_000;
+            settings.queue.offline =
+                [Offline::Refuse, Offline::Refuse, Offline::Store, Offline::Queue][random.below(4)];
+            settings.threads.send = [SendMode::Direct, SendMode::Queued][random.below(2)];
+            settings.threads.turn_messages_max = [1, 3, 100][random.below(3)];
+            if id.target_comp_id.as_ref() != "*" {
+                settings.threads.mode =
+                    [Mode::Pool, Mode::Pool, Mode::Dedicated, Mode::Spin][random.below(4)];
+            }
+            settings
+        });
+        let mut settings = Settings { sessions: sessions.collect(), ..empty() };
+        settings.engine.workers = 1 + random.below(3);
+        settings
+    })
+}
+
+fn empty() -> Settings {
+    let id = SessionId::new(BeginString::Fix44, "US", "THEM");
+    Settings { sessions: Vec::new(), ..Settings::of(SessionSettings::new(Role::Acceptor, &id, "")) }
+}

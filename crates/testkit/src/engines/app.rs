@@ -1,0 +1,153 @@
+//! The applications of the engines of a world.
+
+use std::panic::resume_unwind;
+use std::sync::{Arc, PoisonError};
+
+use transfix::{
+    Application, Body, BusinessReject, Direction, Disconnection, LogonAttempt, LogonRefusal,
+    Message, SendError, Sent, SessionHandle, SessionId, SessionRef, Undone, Unsendable, tag,
+};
+
+use super::ledger::{Board, CALLBACK, Lost};
+
+/// First source of messages that come from the callbacks of other sessions.
+const ROUTED: u64 = 8;
+
+/// The application of one side of one session.
+pub(super) struct App {
+    pub(super) board: Arc<Board>,
+    pub(super) side: usize,
+    pub(super) session: usize,
+    /// Identities of all sessions of this side.
+    pub(super) others: Arc<Vec<SessionId>>,
+}
+
+impl App {
+    const fn mine(&self) -> (usize, usize) {
+        (self.side, self.session)
+    }
+
+    fn answer(&self, session: &mut SessionRef<'_>) {
+        let id = self.board.with(self.mine(), |ledger| ledger.draw(CALLBACK));
+        let sent = session.send("D", |body| fill(body, id));
+        self.board.machine.say(|| {
+            format!("side {} answers by {id} in session {}: {sent:?}", self.side, self.session)
+        });
+        match sent {
+            Ok(seq) => self.board.with(self.mine(), |ledger| ledger.accept(id, Some(seq))),
+            Err(_) => self.board.with(self.mine(), |ledger| ledger.refuse(id)),
+        }
+    }
+
+    fn route(&self, session: &SessionRef<'_>) {
+        let to = self.board.machine.below(self.others.len());
+        if to == self.session {
+            return;
+        }
+        if let Some(handle) = session.other(&self.others[to]) {
+            send(&self.board, (self.side, to), &handle, ROUTED + self.session as u64);
+        }
+    }
+}
+
+/// Sends the next message of this source.
+pub(super) fn send(board: &Board, at: (usize, usize), handle: &SessionHandle, source: u64) {
+    let id = board.with(at, |ledger| ledger.draw(source));
+    let sent = handle.send("D", |body| fill(body, id));
+    board.machine.say(|| format!("side {} sends {id} in session {}: {sent:?}", at.0, at.1));
+    board.with(at, |ledger| match sent {
+        Ok(Sent::Direct(seq) | Sent::Stored(seq)) => ledger.accept(id, Some(seq)),
+        Ok(_) => ledger.accept(id, None),
+        // It may be in the store, or not.
+        Err(SendError::Failed) => {}
+        Err(_) => ledger.refuse(id),
+    });
+}
+
+fn fill(body: &mut Body<'_>, id: u64) {
+    body.uint(tag::CL_ORD_ID, id);
+}
+
+/// The id in the body of a message.
+fn id_of(body: &[u8]) -> u64 {
+    let digits = body.iter().skip(3).take_while(|byte| **byte != 1);
+    digits.fold(0, |id, digit| 10 * id + u64::from(digit - b'0'))
+}
+
+impl Application for App {
+    fn on_message(
+        &mut self,
+        message: &Message<'_>,
+        session: &mut SessionRef<'_>,
+    ) -> Result<(), BusinessReject> {
+        if message.msg_type() != "D" {
+            return Ok(());
+        }
+        let id = message.uint(tag::CL_ORD_ID)?;
+        let seq = message.uint(tag::MSG_SEQ_NUM)?;
+        self.board
+            .machine
+            .say(|| format!("side {} gets {id} as {seq} in session {}", self.side, self.session));
+        self.board.deliver(self.mine(), id, seq);
+        let odds = self.board.odds();
+        if self.board.chance(odds.answer) {
+            self.answer(session);
+        }
+        if self.board.chance(odds.route) {
+            self.route(session);
+        }
+        if self.board.chance(odds.panic) {
+            self.board.machine.say(|| format!("side {} panics at {id}", self.side));
+            // Without the words of a panic, which nobody is to read.
+            resume_unwind(Box::new(()));
+        }
+        Ok(())
+    }
+
+    fn judge_logon(
+        &mut self,
+        _: &Message<'_>,
+        attempt: &mut LogonAttempt<'_>,
+    ) -> Result<(), LogonRefusal> {
+        if self.board.chance(self.board.odds().later) {
+            let questions = &self.board.questions[self.side];
+            questions.lock().unwrap_or_else(PoisonError::into_inner).push(attempt.answer_later());
+        }
+        Ok(())
+    }
+
+    fn on_undone(&mut self, undone: &Undone, session: &mut SessionRef<'_>) {
+        let numbers = session.next_numbers();
+        self.board.machine.say(|| {
+            format!("side {} goes on with {numbers:?} in session {}", self.side, self.session)
+        });
+        // Messages of the queue that had numbers already are among those that never left.
+        let lost = if undone.sent.is_empty() { Lost::Turn } else { Lost::Queued };
+        self.board.undo(self.mine(), numbers, lost);
+    }
+
+    fn wants_wire(&self) -> bool {
+        self.board.machine.is_traced()
+    }
+
+    fn on_wire(&mut self, direction: Direction, frame: &[u8], _: &mut SessionRef<'_>) {
+        self.board.machine.say(|| {
+            let text = String::from_utf8_lossy(frame).replace('\x01', "|");
+            format!("side {}, session {} {direction:?}: {text:.300}", self.side, self.session)
+        });
+    }
+
+    fn on_unsent(&mut self, unsent: &Unsendable<'_>, _: &mut SessionRef<'_>) {
+        let id = id_of(unsent.body);
+        self.board.machine.say(|| format!("side {} gets back {id}", self.side));
+        self.board.with(self.mine(), |ledger| ledger.give_back(id));
+    }
+
+    fn on_disconnect(&mut self, end: &Disconnection<'_>, _: &mut SessionRef<'_>) {
+        let reason = end.reason;
+        self.board
+            .machine
+            .say(|| format!("side {}, session {}: {reason}", self.side, self.session));
+        *self.board.ends.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+    }
+}

@@ -1,0 +1,214 @@
+//! What was sent, and what has become of it: the laws about messages.
+//!
+//! Invariants: a message that a session has accepted is delivered once, and in the order of its
+//! source, or given back; one that was refused never arrives. Of those that were in the memory of a
+//! process that was killed, or in a turn that was undone, either may be true.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use transfix::LogonAnswer;
+
+use super::machine::Machine;
+
+/// Sources of messages; each has its own order.
+pub(super) const SOURCES: u64 = 32;
+/// Those that are sent inside a callback of their own session.
+pub(super) const CALLBACK: u64 = 0;
+
+/// What a session goes on without.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Lost {
+    /// What callbacks have done in a turn.
+    Turn,
+    /// That, and messages that the turn has taken from the queue.
+    Queued,
+    /// All that the process had in its memory.
+    Process,
+}
+
+/// Messages of one side of one session.
+#[derive(Debug, Default)]
+pub(super) struct Ledger {
+    next: u64,
+    /// Their MsgSeqNum(34), if it is known.
+    accepted: BTreeMap<u64, Option<u64>>,
+    /// Those that may arrive, or not.
+    maybe: BTreeSet<u64>,
+    refused: BTreeSet<u64>,
+    returned: BTreeSet<u64>,
+    /// In the order of their delivery, with MsgSeqNum(34).
+    delivered: Vec<(u64, u64)>,
+}
+
+impl Ledger {
+    /// The id of the next message of this source, which is being sent.
+    pub(super) fn draw(&mut self, source: u64) -> u64 {
+        self.next += 1;
+        let id = self.next * SOURCES + source;
+        self.maybe.insert(id);
+        id
+    }
+
+    /// The session has taken it, and may have given it a number.
+    pub(super) fn accept(&mut self, id: u64, seq: Option<u64>) {
+        // It may have been given back meanwhile.
+        if self.maybe.remove(&id) {
+            self.accepted.insert(id, seq);
+        }
+    }
+
+    pub(super) fn refuse(&mut self, id: u64) {
+        self.maybe.remove(&id);
+        self.refused.insert(id);
+    }
+
+    pub(super) fn give_back(&mut self, id: u64) {
+        self.maybe.remove(&id);
+        self.accepted.remove(&id);
+        self.returned.insert(id);
+    }
+
+    /// The other side's application has it.
+    fn deliver(&mut self, id: u64, seq: u64) -> Result<(), String> {
+        if self.delivered.iter().any(|(other, _)| *other == id) {
+            return Err(format!("{id} is delivered twice, with number {seq}"));
+        }
+        if self.refused.contains(&id) || self.returned.contains(&id) {
+            return Err(format!("{id} is delivered, but was refused or given back"));
+        }
+        let same = |other: u64| other % SOURCES == id % SOURCES;
+        let last = self.delivered.iter().rev().find(|(other, _)| same(*other));
+        if last.is_some_and(|(last, _)| *last > id) {
+            return Err(format!("{id} is delivered after {last:?} of the same source"));
+        }
+        self.delivered.push((id, seq));
+        Ok(())
+    }
+
+    /// Its sender goes on with this number.
+    fn undo_sent(&mut self, next_out: u64, lost: Lost) -> Result<(), String> {
+        for (id, seq) in std::mem::take(&mut self.accepted) {
+            let is_undone = seq.is_some_and(|seq| seq >= next_out);
+            if is_undone && id % SOURCES != CALLBACK {
+                return Err(format!(
+                    "{id} was stored with {seq:?}, and is lost: {next_out} is next"
+                ));
+            }
+            if is_undone || (lost != Lost::Turn && seq.is_none()) {
+                self.maybe.insert(id);
+            } else {
+                self.accepted.insert(id, seq);
+            }
+        }
+        if lost == Lost::Process {
+            self.maybe.append(&mut self.returned);
+        }
+        Ok(())
+    }
+
+    /// Its receiver expects this number.
+    fn undo_delivered(&mut self, next_in: u64) {
+        self.delivered.retain(|(_, seq)| *seq < next_in);
+    }
+
+    /// Those that were accepted and have not arrived.
+    fn missing(&self) -> Vec<u64> {
+        let delivered: BTreeSet<u64> = self.delivered.iter().map(|(id, _)| *id).collect();
+        self.accepted.keys().filter(|id| !delivered.contains(id)).copied().collect()
+    }
+}
+
+/// The ledgers of all sessions, both sides of each.
+pub(super) struct Board {
+    pub(super) machine: Arc<Machine>,
+    ledgers: Mutex<Vec<[Ledger; 2]>>,
+    /// Questions about Logons that wait for an answer.
+    pub(super) questions: [Mutex<Vec<LogonAnswer>>; 2],
+    pub(super) odds: Mutex<Odds>,
+    /// Ends of connections that applications were told of.
+    pub(super) ends: Mutex<u64>,
+}
+
+/// How often applications do something, one in so many; 0 for never.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Odds {
+    pub(super) answer: usize,
+    pub(super) route: usize,
+    pub(super) panic: usize,
+    pub(super) later: usize,
+}
+
+impl Board {
+    pub(super) fn new(machine: &Arc<Machine>, sessions: usize, odds: Odds) -> Arc<Self> {
+        let mut ledgers = Vec::new();
+        ledgers.resize_with(sessions, Default::default);
+        Arc::new(Self {
+            machine: Arc::clone(machine),
+            ledgers: Mutex::new(ledgers),
+            questions: Default::default(),
+            odds: Mutex::new(odds),
+            ends: Mutex::default(),
+        })
+    }
+
+    fn ledgers(&self) -> MutexGuard<'_, Vec<[Ledger; 2]>> {
+        self.ledgers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Looks at the messages that this side of a session sends.
+    pub(super) fn with<T>(
+        &self,
+        (side, session): (usize, usize),
+        look: impl FnOnce(&mut Ledger) -> T,
+    ) -> T {
+        look(&mut self.ledgers()[session][side])
+    }
+
+    pub(super) fn odds(&self) -> Odds {
+        *self.odds.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn chance(&self, one_in: usize) -> bool {
+        one_in > 0 && self.machine.below(one_in) == 0
+    }
+
+    fn judge(&self, (side, session): (usize, usize), judged: Result<(), String>) {
+        if let Err(why) = judged {
+            self.machine.breaks(|| format!("session {session}, sent by side {side}: {why}"));
+        }
+    }
+
+    /// The application of this side has got message `id`.
+    pub(super) fn deliver(&self, (side, session): (usize, usize), id: u64, seq: u64) {
+        let sender = (1 - side, session);
+        let judged = self.with(sender, |ledger| ledger.deliver(id, seq));
+        self.judge(sender, judged);
+    }
+
+    /// This side of a session goes on with these numbers, in and out.
+    pub(super) fn undo(
+        &self,
+        (side, session): (usize, usize),
+        (next_in, next_out): (u64, u64),
+        lost: Lost,
+    ) {
+        self.with((1 - side, session), |ledger| ledger.undo_delivered(next_in));
+        let judged = self.with((side, session), |ledger| ledger.undo_sent(next_out, lost));
+        self.judge((side, session), judged);
+    }
+
+    /// How many messages have arrived.
+    pub(super) fn delivered(&self) -> u64 {
+        self.ledgers().iter().flatten().map(|ledger| ledger.delivered.len() as u64).sum()
+    }
+
+    /// Messages that have not arrived, by session and sender.
+    pub(super) fn missing(&self) -> Vec<(usize, usize, Vec<u64>)> {
+        let ledgers = self.ledgers();
+        let all = ledgers.iter().enumerate().flat_map(|(session, sides)| {
+            sides.iter().enumerate().map(move |(side, ledger)| (session, side, ledger.missing()))
+        });
+        all.filter(|(_, _, missing)| !missing.is_empty()).collect()
+    }
+}

@@ -1,0 +1,465 @@
+//! The threads and the time of a world: one thread runs at a time, and a seed chooses which one
+//! goes on where it may be interrupted.
+//!
+//! The threads are real ones, so that the code of an engine runs as it stands; each but one waits
+//! for its turn. Another one may go on at each look at a clock, each read and write, each wait,
+//! and each lock that somebody else has. Time stands still but for a microsecond or two at each of
+//! these; when all wait, it jumps to what happens next.
+//!
+//! Invariants: between two such places nobody else runs; a world that is over sets all free, so that
+//! its threads end.
+
+use std::cell::Cell;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::Thread;
+use std::time::Duration;
+
+use transfix::simulated::io::Ready;
+use transfix_transport::Token;
+
+use super::net::Net;
+use crate::random::Random;
+use crate::world::Trace;
+
+pub(super) const MS: u64 = 1_000_000;
+pub(super) const SECOND: u64 = 1_000 * MS;
+/// Looks in a row, at the clock or for bytes, which led to nothing: then a thread is taken to spin.
+const LOOKS_MAX: u32 = 200;
+/// Places where another thread may go on: beyond so many the world stands.
+const PASSES_MAX: u64 = 20_000_000;
+
+thread_local! {
+    /// Which thread of its world this is.
+    static ME: Cell<usize> = const { Cell::new(0) };
+}
+
+/// What a thread waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Status {
+    Runs,
+    /// Something at this place, until this moment.
+    Waits(u64, Option<usize>),
+    /// The end of this thread.
+    Joins(usize),
+    Ended,
+}
+
+struct Task {
+    name: String,
+    process: usize,
+    status: Status,
+    baton: Arc<Baton>,
+    looks: u32,
+}
+
+/// A thread's turn.
+#[derive(Default)]
+struct Baton {
+    is_here: AtomicBool,
+    thread: Mutex<Option<Thread>>,
+}
+
+impl Baton {
+    fn give(&self) {
+        self.is_here.store(true, Ordering::Release);
+        if let Some(thread) = &*self.thread.lock().unwrap_or_else(PoisonError::into_inner) {
+            thread.unpark();
+        }
+    }
+
+    fn wait(&self) {
+        while !self.is_here.swap(false, Ordering::AcqRel) {
+            std::thread::park();
+        }
+    }
+}
+
+/// Where a thread waits for readiness.
+#[derive(Default)]
+struct Place {
+    pending: Vec<Ready>,
+}
+
+/// All that a world knows of its threads, and the network between them.
+pub(super) struct State {
+    pub(super) random: Random,
+    pub(super) now_ns: u64,
+    pub(super) net: Net,
+    tasks: Vec<Task>,
+    places: Vec<Place>,
+    /// Processes that were killed.
+    killed: Vec<usize>,
+    current: usize,
+    switch_one_in: usize,
+    passes: u64,
+    broken: Option<String>,
+}
+
+/// The machine that all processes of a world run on.
+pub(super) struct Machine {
+    state: Mutex<State>,
+    is_free: AtomicBool,
+    trace: Trace,
+}
+
+impl Machine {
+    /// The thread that calls is the first one of the world.
+    pub(super) fn new(seed: u64, switch_one_in: usize, trace: Trace) -> Arc<Self> {
+        let mut random = Random::new(seed);
+        let net = Net::new(Random::new(random.next()));
+        ME.set(0);
+        let first = Task {
+            name: "world".to_owned(),
+            process: 0,
+            status: Status::Runs,
+            baton: baton_of(std::thread::current()),
+            looks: 0,
+        };
+        let state = State {
+            random,
+            now_ns: SECOND,
+            net,
+            tasks: vec![first],
+            places: Vec::new(),
+            killed: Vec::new(),
+            current: 0,
+            switch_one_in,
+            passes: 0,
+            broken: None,
+        };
+        let (state, is_free) = (Mutex::new(state), AtomicBool::new(false));
+        Arc::new(Self { state, is_free, trace })
+    }
+
+    /// A number below `end`, by the seed.
+    pub(super) fn below(&self, end: usize) -> usize {
+        self.state().random.below(end)
+    }
+
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn say(&self, what: impl FnOnce() -> String) {
+        if self.is_free() {
+            return;
+        }
+        let now_ns = self.state().now_ns;
+        self.trace.add(now_ns, what);
+    }
+
+    /// Whether somebody reads what is said.
+    pub(super) const fn is_traced(&self) -> bool {
+        self.trace.is_kept()
+    }
+
+    pub(super) fn now_ns(&self) -> u64 {
+        self.state().now_ns
+    }
+
+    pub(super) fn passes(&self) -> u64 {
+        self.state().passes
+    }
+
+    /// A law is broken: the first one counts.
+    pub(super) fn breaks(&self, law: impl FnOnce() -> String) {
+        if !self.is_free() {
+            self.state().broken.get_or_insert_with(law);
+        }
+    }
+
+    pub(super) fn broken(&self) -> Option<String> {
+        self.state().broken.clone()
+    }
+
+    /// The world is over, and judged: its threads run as they like.
+    pub(super) fn set_free(&self) {
+        self.is_free.store(true, Ordering::Release);
+        let batons: Vec<_> =
+            self.state().tasks.iter().map(|task| Arc::clone(&task.baton)).collect();
+        batons.iter().for_each(|baton| baton.give());
+    }
+
+    pub(super) fn is_free(&self) -> bool {
+        self.is_free.load(Ordering::Acquire)
+    }
+
+    /// A look at the clock, at which another thread may go on.
+    pub(super) fn clock(&self) -> u64 {
+        self.pass();
+        let mut state = self.state();
+        if self.is_free() {
+            // What somebody waits for comes soon.
+            state.now_ns += SECOND;
+        }
+        state.now_ns
+    }
+
+    /// Another thread may go on here.
+    pub(super) fn pass(&self) {
+        if self.is_free() {
+            return std::thread::yield_now();
+        }
+        let mut state = self.state();
+        state.passes += 1;
+        let took = 200 + state.random.below(2_000) as u64;
+        state.move_on(took);
+        let me = ME.get();
+        state.tasks[me].looks += 1;
+        let spins = state.tasks[me].looks >= LOOKS_MAX;
+        let one_in = state.switch_one_in;
+        if spins || state.random.below(one_in) == 0 {
+            self.switch(state);
+        }
+    }
+
+    /// Another thread goes on here, if one can.
+    pub(super) fn give_way(&self) -> bool {
+        if self.is_free() {
+            return false;
+        }
+        let mut state = self.state();
+        state.passes += 1;
+        state.move_on(1_000);
+        // Who has what this one waits for may be taken to spin.
+        state.tasks.iter_mut().for_each(|task| task.looks = 0);
+        self.switch(state);
+        true
+    }
+
+    /// This thread has done something: it does not spin.
+    pub(super) fn has_acted(&self) {
+        self.state().tasks[ME.get()].looks = 0;
+    }
+
+    /// Waits until this moment, or until something is ready at this place.
+    pub(super) fn wait(&self, until_ns: u64, place: Option<usize>) {
+        if self.is_free() {
+            std::thread::park_timeout(Duration::from_micros(100));
+            return;
+        }
+        let mut state = self.state();
+        state.passes += 1;
+        state.move_on(0);
+        let me = ME.get();
+        state.tasks[me].looks = 0;
+        let is_ready = place.is_some_and(|place| !state.places[place].pending.is_empty());
+        // Now and then a wait ends without a reason.
+        let ends = until_ns <= state.now_ns || is_ready || state.random.below(200) == 0;
+        if !ends {
+            state.tasks[me].status = Status::Waits(until_ns, place);
+        }
+        self.switch(state);
+    }
+
+    pub(super) fn sleep(&self, ns: u64) {
+        let until_ns = self.now_ns() + ns;
+        while self.now_ns() < until_ns && !self.is_free() {
+            self.wait(until_ns, None);
+        }
+    }
+
+    /// Gives the turn to somebody, and comes back when it is this thread's again.
+    fn switch(&self, mut state: MutexGuard<'_, State>) {
+        let me = ME.get();
+        let next = state.pick();
+        if me == 0 && state.broken.is_some() {
+            // What this thread waits for may never come.
+            drop(state);
+            return self.set_free();
+        }
+        if next == me {
+            return;
+        }
+        state.current = next;
+        let (theirs, mine) =
+            (Arc::clone(&state.tasks[next].baton), Arc::clone(&state.tasks[me].baton));
+        drop(state);
+        theirs.give();
+        mine.wait();
+    }
+
+    pub(super) fn spawn(
+        self: &Arc<Self>,
+        process: usize,
+        name: String,
+        run: Box<dyn FnOnce() + Send>,
+    ) -> std::io::Result<usize> {
+        let mut state = self.state();
+        let task = state.tasks.len();
+        let baton = Arc::new(Baton::default());
+        let (machine, mine) = (Arc::clone(self), Arc::clone(&baton));
+        let thread = std::thread::Builder::new().name(name.clone()).spawn(move || {
+            ME.set(task);
+            mine.wait();
+            let _end = End { machine: &machine, task };
+            run();
+        })?;
+        *baton.thread.lock().unwrap_or_else(PoisonError::into_inner) =
+            Some(thread.thread().clone());
+        let status = Status::Runs;
+        state.tasks.push(Task { name, process, status, baton: Arc::clone(&baton), looks: 0 });
+        drop(state);
+        if self.is_free() {
+            baton.give();
+        }
+        Ok(task)
+    }
+
+    pub(super) fn has_ended(&self, task: usize) -> bool {
+        self.pass();
+        self.state().tasks[task].status == Status::Ended
+    }
+
+    /// Waits for the end of a thread.
+    pub(super) fn join(&self, task: usize) {
+        loop {
+            let mut state = self.state();
+            if state.tasks[task].status == Status::Ended {
+                return;
+            }
+            if self.is_free() {
+                drop(state);
+                std::thread::park_timeout(Duration::from_micros(100));
+                continue;
+            }
+            state.tasks[ME.get()].status = Status::Joins(task);
+            self.switch(state);
+        }
+    }
+
+    pub(super) fn place(&self) -> usize {
+        let mut state = self.state();
+        state.places.push(Place::default());
+        state.places.len() - 1
+    }
+
+    pub(super) fn ring(&self, place: usize, token: Token) {
+        self.state().notify(place, Ready { token, is_read_closed: false });
+    }
+
+    pub(super) fn take_ready(&self, place: usize, ready: &mut Vec<Ready>) {
+        ready.append(&mut self.state().places[place].pending);
+    }
+
+    /// Ends a process: its threads never go on, its connections break.
+    pub(super) fn kill(&self, process: usize) {
+        let mut state = self.state();
+        state.killed.push(process);
+        let now_ns = state.now_ns;
+        state.net.kill(now_ns, process);
+    }
+}
+
+impl State {
+    /// Time goes by, and what comes by then happens.
+    fn move_on(&mut self, ns: u64) {
+        self.now_ns += ns;
+        for (place, ready) in self.net.advance(self.now_ns) {
+            self.notify(place, ready);
+        }
+    }
+
+    /// Something is ready there: whoever waits for it can go on.
+    pub(super) fn notify(&mut self, place: usize, ready: Ready) {
+        let pending = &mut self.places[place].pending;
+        match pending.iter_mut().find(|known| known.token == ready.token) {
+            Some(known) => known.is_read_closed |= ready.is_read_closed,
+            None => pending.push(ready),
+        }
+        for task in &mut self.tasks {
+            if matches!(task.status, Status::Waits(_, at) if at == Some(place)) {
+                task.status = Status::Runs;
+            }
+        }
+    }
+
+    fn is_alive(&self, task: &Task) -> bool {
+        !self.killed.contains(&task.process)
+    }
+
+    /// Who goes on.
+    fn pick(&mut self) -> usize {
+        loop {
+            self.move_on(0);
+            if self.passes > PASSES_MAX {
+                let stand = self.stand();
+                self.broken.get_or_insert_with(|| format!("the threads run and run: {stand}"));
+            }
+            if self.broken.is_some() {
+                // The thread of the world says so.
+                self.tasks[0].status = Status::Runs;
+                return 0;
+            }
+            let now_ns = self.now_ns;
+            for i in 0..self.tasks.len() {
+                let is_over = match self.tasks[i].status {
+                    Status::Waits(until_ns, _) => until_ns <= now_ns,
+                    Status::Joins(task) => self.tasks[task].status == Status::Ended,
+                    _ => false,
+                };
+                if is_over {
+                    self.tasks[i].status = Status::Runs;
+                }
+            }
+            let all = || self.tasks.iter().enumerate().filter(|(_, task)| self.is_alive(task));
+            let runs = |task: &Task| task.status == Status::Runs;
+            let busy = |task: &Task| runs(task) && task.looks < LOOKS_MAX;
+            let can: Vec<usize> = all().filter(|(_, t)| busy(t)).map(|(i, _)| i).collect();
+            if !can.is_empty() {
+                let next = self.random.below(can.len());
+                return can[next];
+            }
+            let waits = all().filter_map(|(_, task)| match task.status {
+                Status::Waits(until_ns, _) => Some(until_ns),
+                _ => None,
+            });
+            let next_ns = waits.chain(self.net.next_ns()).min();
+            let spins: Vec<usize> = all().filter(|(_, task)| runs(task)).map(|(i, _)| i).collect();
+            match next_ns.filter(|at| *at < u64::MAX) {
+                Some(at) => self.move_on(at.saturating_sub(now_ns)),
+                None if !spins.is_empty() => self.move_on(MS),
+                None => {
+                    let stand = self.stand();
+                    self.broken.get_or_insert(format!("nothing will ever happen: {stand}"));
+                }
+            }
+            // Those that spin look again.
+            spins.iter().for_each(|&i| self.tasks[i].looks = 0);
+        }
+    }
+
+    /// What each thread does.
+    pub(super) fn stand(&self) -> String {
+        let alive = self.tasks.iter().filter(|task| self.is_alive(task));
+        let alive = alive.filter(|task| task.status != Status::Ended);
+        let one = |task: &Task| format!("{}/{}: {:?}", task.process, task.name, task.status);
+        alive.map(one).collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// Says that a thread has ended, also by a panic.
+struct End<'m> {
+    machine: &'m Machine,
+    task: usize,
+}
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        let mut state = self.machine.state();
+        state.tasks[self.task].status = Status::Ended;
+        if self.machine.is_free() {
+            return;
+        }
+        let next = state.pick();
+        state.current = next;
+        let baton = Arc::clone(&state.tasks[next].baton);
+        drop(state);
+        baton.give();
+    }
+}
+
+fn baton_of(thread: Thread) -> Arc<Baton> {
+    Arc::new(Baton { is_here: AtomicBool::new(false), thread: Mutex::new(Some(thread)) })
+}

@@ -1,0 +1,400 @@
+//! The network of a world: listeners, connections, bytes under way.
+//!
+//! Readiness is reported as by epoll, edge-triggered: once for each change, and at the registration
+//! for what is there already. Invariant: bytes of one direction arrive in order, without loss, up
+//! to the end of the connection.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::io;
+use std::net::SocketAddr;
+
+use transfix::simulated::io::Ready;
+use transfix_transport::{Interest, Token};
+
+use super::machine::MS;
+use crate::random::Random;
+
+/// What a reader gets.
+#[derive(Debug)]
+enum Packet {
+    Bytes(Vec<u8>),
+    /// The other end sends nothing more.
+    Fin,
+    /// The connection is broken: what has not been read is gone.
+    Reset,
+}
+
+#[derive(Debug)]
+enum Event {
+    Arrives,
+    /// A connection reaches this address.
+    Connects(SocketAddr),
+}
+
+/// How far a connection is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Connecting,
+    Up,
+    Refused,
+}
+
+/// One end of a connection; the other one is its neighbour.
+struct End {
+    process: usize,
+    phase: Phase,
+    flight: VecDeque<(u64, Packet)>,
+    inbox: VecDeque<u8>,
+    has_fin: bool,
+    is_reset: bool,
+    /// The process has it still.
+    is_open: bool,
+    has_shut_down: bool,
+    wants_room: bool,
+    registered: Option<(usize, Token, Interest)>,
+}
+
+/// A place where connections come in.
+struct Listening {
+    process: usize,
+    waiting: VecDeque<usize>,
+    registered: Option<(usize, Token)>,
+}
+
+/// How the network is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Weather {
+    pub(super) delay_ms_max: usize,
+    pub(super) capacity: usize,
+    /// One read or write in so many is short.
+    pub(super) short_one_in: usize,
+}
+
+/// The network.
+pub(super) struct Net {
+    random: Random,
+    pub(super) weather: Weather,
+    ends: Vec<End>,
+    listeners: BTreeMap<SocketAddr, Listening>,
+    events: BinaryHeap<Reverse<(u64, u64)>>,
+    what: BTreeMap<u64, (usize, Event)>,
+    next_event: u64,
+    /// Connections over which nothing comes any more.
+    dead: Vec<usize>,
+    /// What is ready, to be told at the next look.
+    told: Told,
+}
+
+/// Who is to be told of what.
+type Told = Vec<(usize, Ready)>;
+
+impl Net {
+    pub(super) fn new(random: Random) -> Self {
+        let weather = Weather { delay_ms_max: 1, capacity: 1 << 16, short_one_in: 0 };
+        Self {
+            random,
+            weather,
+            ends: Vec::new(),
+            listeners: BTreeMap::new(),
+            events: BinaryHeap::new(),
+            what: BTreeMap::new(),
+            next_event: 0,
+            dead: Vec::new(),
+            told: Vec::new(),
+        }
+    }
+
+    fn after(&mut self, at_ns: u64, end: usize, event: Event) {
+        self.next_event += 1;
+        self.events.push(Reverse((at_ns, self.next_event)));
+        self.what.insert(self.next_event, (end, event));
+    }
+
+    fn delay_ns(&mut self) -> u64 {
+        MS / 20 + self.random.below(self.weather.delay_ms_max.max(1) * 100) as u64 * MS / 100
+    }
+
+    pub(super) fn next_ns(&self) -> Option<u64> {
+        self.events.peek().map(|Reverse((at_ns, _))| *at_ns)
+    }
+
+    /// What has happened by then; returns what is ready, and where.
+    pub(super) fn advance(&mut self, now_ns: u64) -> Vec<(usize, Ready)> {
+        let mut told = std::mem::take(&mut self.told);
+        while self.next_ns().is_some_and(|at_ns| at_ns <= now_ns) {
+            let Some(Reverse((_, number))) = self.events.pop() else { break };
+            let Some((end, event)) = self.what.remove(&number) else { continue };
+            match event {
+                Event::Arrives => self.arrives(end, now_ns, &mut told),
+                Event::Connects(address) => self.connects(end, address, &mut told),
+            }
+        }
+        told
+    }
+
+    fn arrives(&mut self, end: usize, now_ns: u64, told: &mut Told) {
+        let end = &mut self.ends[end];
+        while end.flight.front().is_some_and(|(at_ns, _)| *at_ns <= now_ns) {
+            match end.flight.pop_front().map(|(_, packet)| packet) {
+                Some(Packet::Bytes(bytes)) => end.inbox.extend(bytes),
+                Some(Packet::Fin) => end.has_fin = true,
+                Some(Packet::Reset) => {
+                    end.is_reset = true;
+                    end.inbox.clear();
+                }
+                None => break,
+            }
+        }
+        let is_reset = end.is_reset;
+        told.extend(end.ready(|interest| interest.is_readable() || is_reset));
+    }
+
+    fn connects(&mut self, end: usize, address: SocketAddr, told: &mut Told) {
+        let listener = self.listeners.get_mut(&address).filter(|_| self.ends[end].is_open);
+        match listener {
+            Some(listener) => {
+                listener.waiting.push_back(end + 1);
+                let ready = |(place, token)| (place, Ready { token, is_read_closed: false });
+                told.extend(listener.registered.map(ready));
+                self.ends[end + 1].process = listener.process;
+                self.ends[end + 1].is_open = true;
+                self.ends[end].phase = Phase::Up;
+                self.ends[end + 1].phase = Phase::Up;
+            }
+            None => self.ends[end].phase = Phase::Refused,
+        }
+        told.extend(self.ends[end].ready(|_| true));
+    }
+
+    pub(super) fn connect(&mut self, now_ns: u64, process: usize, address: SocketAddr) -> usize {
+        let end = self.ends.len();
+        self.ends.extend([End::new(process, true), End::new(process, false)]);
+        let at_ns = now_ns + self.delay_ns();
+        self.after(at_ns, end, Event::Connects(address));
+        end
+    }
+
+    /// Whether a connection is there.
+    pub(super) fn is_up(&self, end: usize) -> io::Result<bool> {
+        match self.ends[end].phase {
+            Phase::Connecting => Ok(false),
+            Phase::Up => Ok(true),
+            Phase::Refused => Err(io::ErrorKind::ConnectionRefused.into()),
+        }
+    }
+
+    pub(super) fn listen(&mut self, process: usize, address: SocketAddr) -> io::Result<()> {
+        if self.listeners.contains_key(&address) {
+            return Err(io::ErrorKind::AddrInUse.into());
+        }
+        let listening = Listening { process, waiting: VecDeque::new(), registered: None };
+        self.listeners.insert(address, listening);
+        Ok(())
+    }
+
+    pub(super) fn unlisten(&mut self, now_ns: u64, process: usize, address: SocketAddr) {
+        let of_process = |listener: &Listening| listener.process == process;
+        if self.listeners.get(&address).is_some_and(of_process)
+            && let Some(listener) = self.listeners.remove(&address)
+        {
+            listener.waiting.into_iter().for_each(|end| self.close(now_ns, end));
+        }
+    }
+
+    pub(super) fn register_listener(&mut self, address: SocketAddr, place: (usize, Token)) {
+        let Some(listener) = self.listeners.get_mut(&address) else { return };
+        listener.registered = Some(place);
+        if !listener.waiting.is_empty() {
+            self.told.push((place.0, Ready { token: place.1, is_read_closed: false }));
+        }
+    }
+
+    pub(super) fn accept(&mut self, process: usize, address: SocketAddr) -> Option<usize> {
+        let listener = self.listeners.get_mut(&address)?;
+        (listener.process == process).then(|| listener.waiting.pop_front())?
+    }
+
+    pub(super) fn register(&mut self, end: usize, place: usize, token: Token, interest: Interest) {
+        let end = &mut self.ends[end];
+        end.registered = Some((place, token, interest));
+        let is_readable = !end.inbox.is_empty() || end.has_fin || end.is_reset;
+        let writes = interest.is_writable() && end.phase != Phase::Connecting;
+        let ready = end.ready(|interest| writes || (is_readable && interest.is_readable()));
+        self.told.extend(ready);
+    }
+
+    pub(super) fn deregister(&mut self, end: usize) {
+        self.ends[end].registered = None;
+    }
+
+    pub(super) fn read(&mut self, end: usize, buf: &mut [u8]) -> io::Result<usize> {
+        let is_short = self.is_short();
+        let short = 1 + self.random.below(buf.len().max(1));
+        let other = end ^ 1;
+        let end = &mut self.ends[end];
+        if end.is_reset || !end.is_open {
+            return Err(io::ErrorKind::ConnectionReset.into());
+        }
+        if end.inbox.is_empty() {
+            return if end.has_fin { Ok(0) } else { Err(io::ErrorKind::WouldBlock.into()) };
+        }
+        let most = if is_short { short } else { buf.len() };
+        let n = most.min(buf.len()).min(end.inbox.len());
+        for (to, byte) in buf.iter_mut().zip(end.inbox.drain(..n)) {
+            *to = byte;
+        }
+        let other = &mut self.ends[other];
+        if std::mem::take(&mut other.wants_room) {
+            self.told.extend(other.ready(|interest| interest.is_writable()));
+        }
+        Ok(n)
+    }
+
+    pub(super) fn write(&mut self, now_ns: u64, end: usize, bytes: &[u8]) -> io::Result<usize> {
+        let from = &self.ends[end];
+        if from.is_reset || !from.is_open || from.has_shut_down {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        }
+        let room = self.weather.capacity.saturating_sub(self.ends[end ^ 1].under_way());
+        let most = if self.is_short() { 1 + self.random.below(bytes.len().max(1)) } else { room };
+        let n = bytes.len().min(room).min(most);
+        if n == 0 && !bytes.is_empty() {
+            self.ends[end].wants_room = true;
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        self.send(now_ns, end, Packet::Bytes(bytes[..n].to_vec()));
+        Ok(n)
+    }
+
+    fn is_short(&mut self) -> bool {
+        let one_in = self.weather.short_one_in;
+        one_in > 0 && self.random.below(one_in) == 0
+    }
+
+    /// Sends to the other end, behind what is under way.
+    fn send(&mut self, now_ns: u64, from: usize, packet: Packet) {
+        let to = from ^ 1;
+        if self.dead.contains(&(to / 2)) {
+            return;
+        }
+        if !self.ends[to].is_open {
+            // What nobody reads is answered by a reset.
+            if matches!(packet, Packet::Bytes(_)) {
+                self.reset(now_ns, from);
+            }
+            return;
+        }
+        let last_ns = self.ends[to].flight.back().map_or(0, |(at_ns, _)| *at_ns);
+        let at_ns = (now_ns + self.delay_ns()).max(last_ns);
+        self.ends[to].flight.push_back((at_ns, packet));
+        self.after(at_ns, to, Event::Arrives);
+    }
+
+    /// This end learns that its connection is broken.
+    fn reset(&mut self, now_ns: u64, end: usize) {
+        let at_ns = now_ns + self.delay_ns();
+        self.ends[end].flight.clear();
+        self.ends[end].flight.push_back((at_ns, Packet::Reset));
+        self.after(at_ns, end, Event::Arrives);
+    }
+
+    pub(super) fn shut_down(&mut self, now_ns: u64, end: usize) -> io::Result<()> {
+        if self.ends[end].is_reset || !self.ends[end].is_open {
+            return Err(io::ErrorKind::NotConnected.into());
+        }
+        if !std::mem::replace(&mut self.ends[end].has_shut_down, true) {
+            self.send(now_ns, end, Packet::Fin);
+        }
+        Ok(())
+    }
+
+    /// The process gives the connection up. As with TCP, what it has not read breaks it, and what
+    /// it wrote last is lost.
+    pub(super) fn close(&mut self, now_ns: u64, end: usize) {
+        if !std::mem::replace(&mut self.ends[end].is_open, false) {
+            return;
+        }
+        self.ends[end].registered = None;
+        let is_unread = !self.ends[end].inbox.is_empty();
+        let had_shut_down = self.ends[end].has_shut_down;
+        if self.dead.contains(&(end / 2)) {
+            return;
+        }
+        if is_unread && self.ends[end ^ 1].is_open {
+            self.reset(now_ns, end ^ 1);
+        } else if !had_shut_down {
+            self.send(now_ns, end, Packet::Fin);
+        }
+    }
+
+    /// One connection in so many breaks, or stays without a byte arriving. Returns how many.
+    pub(super) fn cut(&mut self, now_ns: u64, one_in: usize, is_silent: bool) -> usize {
+        let mut cut = 0;
+        for connection in 0..self.ends.len() / 2 {
+            let ends = [2 * connection, 2 * connection + 1];
+            let is_up = ends.iter().all(|end| self.ends[*end].is_open && !self.ends[*end].is_reset);
+            // Strangers belong to no process: their connections are to be ended by others.
+            let is_stranger = self.ends[ends[0]].process == 0;
+            if !is_up || is_stranger || self.random.below(one_in) > 0 {
+                continue;
+            }
+            cut += 1;
+            for end in ends {
+                self.ends[end].flight.clear();
+                if !is_silent {
+                    self.reset(now_ns, end);
+                }
+            }
+            self.dead.push(connection);
+        }
+        cut
+    }
+
+    /// A process has ended, and with it what it had.
+    pub(super) fn kill(&mut self, now_ns: u64, process: usize) {
+        self.listeners.retain(|_, listener| listener.process != process);
+        for end in 0..self.ends.len() {
+            if self.ends[end].process == process {
+                self.close(now_ns, end);
+            }
+        }
+    }
+
+    /// Connections that were made.
+    pub(super) const fn connections(&self) -> u64 {
+        self.ends.len() as u64 / 2
+    }
+}
+
+impl End {
+    const fn new(process: usize, is_open: bool) -> Self {
+        Self {
+            process,
+            phase: Phase::Connecting,
+            flight: VecDeque::new(),
+            inbox: VecDeque::new(),
+            has_fin: false,
+            is_reset: false,
+            is_open,
+            has_shut_down: false,
+            wants_room: false,
+            registered: None,
+        }
+    }
+
+    fn under_way(&self) -> usize {
+        let flight = self.flight.iter().map(|(_, packet)| match packet {
+            Packet::Bytes(bytes) => bytes.len(),
+            _ => 0,
+        });
+        self.inbox.len() + flight.sum::<usize>()
+    }
+
+    /// An event for whoever waits for this end, if it is of interest.
+    fn ready(&self, is_wanted: impl Fn(Interest) -> bool) -> Option<(usize, Ready)> {
+        let (place, token, interest) = self.registered?;
+        let is_read_closed = self.has_fin || self.is_reset;
+        is_wanted(interest).then_some((place, Ready { token, is_read_closed }))
+    }
+}
