@@ -27,6 +27,7 @@ mod gap;
 mod garbled;
 mod header;
 mod logon;
+mod logon_fault;
 mod offer;
 mod operate;
 mod outbox;
@@ -47,6 +48,7 @@ pub use config::{
     OutOfRange, ProtocolConfig, ResendConfig, ResetPolicy, Role, Secret, SessionId, SubIds,
     Throttle, ThrottleAction, TimingConfig, TooLow, TooLowAtLogon,
 };
+pub use logon_fault::LogonFault;
 pub use offer::Offer;
 pub use outbox::{Entry, Kind, Outbox, ResetCause};
 pub use reset::{Reset, ResetEvent};

@@ -6,6 +6,7 @@ use crate::config::{
     ApplVerId, BeginString, LogonConfig, MSG_SEQ_NUM_MAX, Now, Role, TooLowAtLogon,
 };
 use crate::gap::Sign;
+use crate::logon_fault::LogonFault;
 use crate::offer::Offer;
 use crate::outbox::{Outbox, ResetCause};
 use crate::received::Received;
@@ -23,11 +24,11 @@ enum Refusal {
     Spoken(Disconnect),
 }
 
-const fn spoken(why: &'static str) -> Refusal {
+const fn spoken(why: LogonFault) -> Refusal {
     Refusal::Spoken(Disconnect::LogonRefused(why))
 }
 
-const fn silent(why: &'static str) -> Refusal {
+const fn silent(why: LogonFault) -> Refusal {
     Refusal::Silent(Disconnect::LogonRefused(why))
 }
 
@@ -286,34 +287,34 @@ impl Session {
     }
 
     fn terms(&self, now: Now, message: &Received<'_, '_>) -> Result<Offer, Refusal> {
-        let seq = message.seq.map_err(|_| silent("MsgSeqNum(34) is missing"))?;
+        let seq = message.seq.map_err(|_| silent(LogonFault::MsgSeqNumMissing))?;
         if seq > MSG_SEQ_NUM_MAX {
-            return Err(silent("MsgSeqNum(34) is too large"));
+            return Err(silent(LogonFault::MsgSeqNumTooHigh));
         }
-        self.check_comp_ids(message).map_err(|_| silent("CompID problem"))?;
-        self.check_sending_time(now, message).map_err(|_| silent("SendingTime(52) is off"))?;
         // Before anything that tells a stranger how this session is set up.
+        self.check_comp_ids(message).map_err(|_| silent(LogonFault::CompId))?;
+        self.check_sending_time(now, message).map_err(|_| silent(LogonFault::SendingTime))?;
         if !self.is_live() && !self.has_credentials(message) {
-            return Err(spoken("Username(553) or Password(554) is wrong"));
+            return Err(spoken(LogonFault::Credentials));
         }
         let policy = &self.config.logon;
         let encrypts = message.raw(tag::ENCRYPT_METHOD).is_some_and(|v| v != b"0");
         if encrypts && policy.check_encrypt_method {
-            return Err(spoken("EncryptMethod(98) must be 0, encryption is not supported"));
+            return Err(spoken(LogonFault::EncryptMethod));
         }
         let heart_bt_int_s = self.heart_bt_int_s(message)?;
         let resets = message
             .flag(tag::RESET_SEQ_NUM_FLAG)
-            .map_err(|_| spoken("ResetSeqNumFlag(141) must be Y or N"))?;
+            .map_err(|_| spoken(LogonFault::ResetSeqNumFlag))?;
         let resets = resets && self.config.id.begin_string.has_reset_flag();
         // FIX Session: the reset takes effect with the Logon(A) itself.
         if resets && seq != 1 {
-            return Err(spoken("MsgSeqNum(34) must be 1 with ResetSeqNumFlag(141)=Y"));
+            return Err(spoken(LogonFault::ResetWithoutOne));
         }
         if let Some(is_test) = policy.test_message_indicator
             && message.flag(tag::TEST_MESSAGE_INDICATOR) != Ok(is_test)
         {
-            return Err(spoken("TestMessageIndicator(464) is not that of this session"));
+            return Err(spoken(LogonFault::TestMessageIndicator));
         }
         let message_bytes_max = message.uint(tag::MAX_MESSAGE_SIZE).ok().filter(|n| *n > 0);
         let message_bytes_max = message_bytes_max.and_then(|n| usize::try_from(n).ok());
@@ -352,17 +353,17 @@ impl Session {
             .uint(tag::HEART_BT_INT)
             .ok()
             .and_then(|s| u32::try_from(s).ok())
-            .ok_or_else(|| spoken("HeartBtInt(108) must be seconds, 0 or more"))?;
+            .ok_or_else(|| spoken(LogonFault::HeartBtInt))?;
         let timing = &self.config.timing;
         let max = Some(timing.heart_bt_int_s_max).filter(|max| *max > 0).unwrap_or(u32::MAX);
         match self.config.role {
             Role::Acceptor if !(timing.heart_bt_int_s_min..=max).contains(&seconds) => {
-                Err(spoken("HeartBtInt(108) is out of the range of this session"))
+                Err(spoken(LogonFault::HeartBtIntOutOfRange))
             }
             Role::Initiator
                 if timing.same_heart_bt_int && seconds != self.config.protocol.heart_bt_int_s =>
             {
-                Err(spoken("HeartBtInt(108) is not what was asked for"))
+                Err(spoken(LogonFault::HeartBtIntChanged))
             }
             _ => Ok(seconds),
         }
@@ -376,7 +377,7 @@ impl Session {
         }
         match message.uint(tag::NEXT_EXPECTED_MSG_SEQ_NUM) {
             Ok(next @ 1..) => Ok(Some(next)),
-            _ => Err(spoken("NextExpectedMsgSeqNum(789) must be a number, 1 or more")),
+            _ => Err(spoken(LogonFault::NextExpectedMsgSeqNum)),
         }
     }
 
@@ -390,12 +391,12 @@ impl Session {
         }
         let named = message
             .uint(tag::DEFAULT_APPL_VER_ID)
-            .map_err(|_| silent("DefaultApplVerID(1137) is missing"))?;
+            .map_err(|_| silent(LogonFault::DefaultApplVerIdMissing))?;
         let named = u8::try_from(named).ok().map(ApplVerId).filter(|id| id.dictionary().is_some());
         match (named, self.config.protocol.default_appl_ver_id) {
-            (None, _) => Err(spoken("DefaultApplVerID(1137) is unknown")),
+            (None, _) => Err(spoken(LogonFault::DefaultApplVerIdUnknown)),
             (Some(named), Some(ours)) if named != ours => {
-                Err(spoken("DefaultApplVerID(1137) is not the one of this session"))
+                Err(spoken(LogonFault::DefaultApplVerIdOther))
             }
             (named, _) => Ok(named),
         }
@@ -452,9 +453,9 @@ impl Session {
                 self.write_logout(now, "", None, out);
                 Verdict::Disconnect(Disconnect::LoggedOut)
             }
-            State::LogonSent | State::LogonAwaited | State::Disconnected => Verdict::Disconnect(
-                Disconnect::LogonRefused("the counterparty answered with Logout(5)"),
-            ),
+            State::LogonSent | State::LogonAwaited | State::Disconnected => {
+                Verdict::Disconnect(Disconnect::LogonRefused(LogonFault::AnsweredByLogout))
+            }
         }
     }
 }
