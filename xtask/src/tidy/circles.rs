@@ -28,6 +28,8 @@ const LAYERS: &[(&str, &[&str])] = &[(
         "schedule",
         "error",
         "clock",
+        "print",
+        "json",
     ],
 )];
 
