@@ -179,11 +179,13 @@ impl Session {
         matches!(self.state, State::Active | State::LogoutSent)
     }
 
+    /// Carries out the reset that the Logon(A) or an acceptor's own settings ask for.
     fn apply_reset(&mut self, terms: &mut Offer, out: &mut Outbox) {
         let live = self.is_live();
         let unasked = terms.resets && !terms.answers_reset;
         if live && !unasked {
-            // The answer to our own reset in mid-session: ours has begun with our Logon(A).
+            // The Logon(A) answers our reset in mid-session. Our own numbers have started again
+            // with the Logon(A) that asked for it; now theirs do.
             self.next_num_in = 1;
             self.gap.give_up();
         } else if live || unasked {
@@ -197,9 +199,10 @@ impl Session {
         }
     }
 
-    /// A reset has crossed our Logout(5). The answer to one of ours counts as ever; theirs is taken
-    /// and ends the connection, since nothing but the answer, which must not follow a Logout(5),
-    /// could have our number 1.
+    /// Takes a Logon(A) with ResetSeqNumFlag(141)=Y that has crossed our Logout(5). If it answers a
+    /// reset of ours, it counts as usual. If it asks for a reset, both numbers start again and the
+    /// connection ends: our number 1 belongs to the Logon(A) that would answer, and no Logon(A) may
+    /// follow our Logout(5).
     fn reset_at_the_end(&mut self, terms: &Offer, out: &mut Outbox) -> Verdict {
         if terms.answers_reset {
             self.next_num_in = 2;
@@ -231,7 +234,7 @@ impl Session {
         if let Some(received) = terms.next_expected.filter(|theirs| *theirs > next) {
             return Some(Disconnect::NextExpectedTooHigh { next, received });
         }
-        // Behind all that may refuse it: a refused Logon(A) moves nothing.
+        // After all checks, since a refused Logon(A) must not move the expected number.
         self.next_num_in = expected.min(received);
         None
     }
@@ -258,7 +261,7 @@ impl Session {
         }
         if answers {
             self.write_logon(now, Numbering::of(terms.resets), out);
-            // Some initiators answer a reset that they find in our answer.
+            // We reset by our answer. Some initiators answer that by one more Logon(A).
             if terms.unaware {
                 self.resets.transition(ResetEvent::AnswerAsks);
             }
@@ -277,7 +280,8 @@ impl Session {
         }
         let last = self.next_num_out - 1;
         match terms.next_expected {
-            // What a Logon(A) in answer says is behind by that answer.
+            // `last` is our Logon(A). If it is the answer, the counterparty's Logon(A) was written
+            // before it and cannot name a higher number.
             Some(begin) if begin < last || (!answers && begin == last) => {
                 Verdict::LoggedOnThenResend { begin, end: last }
             }
@@ -286,14 +290,15 @@ impl Session {
         }
     }
 
+    /// What the Logon(A) proposes, if it is good but for its numbers.
     fn terms(&self, now: Now, message: &Received<'_, '_>) -> Result<Offer, Refusal> {
         let seq = message.seq.map_err(|_| silent(LogonFault::MsgSeqNumMissing))?;
         if seq > MSG_SEQ_NUM_MAX {
             return Err(silent(LogonFault::MsgSeqNumTooHigh));
         }
-        // Before anything that tells a stranger how this session is set up.
         self.check_comp_ids(message).map_err(|_| silent(LogonFault::CompId))?;
         self.check_sending_time(now, message).map_err(|_| silent(LogonFault::SendingTime))?;
+        // Credentials come before all whose refusal tells a stranger how this session is set up.
         if !self.is_live() && !self.has_credentials(message) {
             return Err(spoken(LogonFault::Credentials));
         }
@@ -338,7 +343,8 @@ impl Session {
         })
     }
 
-    /// The dictionary comes last: what is wrong with the terms has a better reason.
+    /// Checks the Logon(A) by the dictionary. This check is the last one, because a refusal for bad
+    /// terms explains more than a reason of the dictionary does.
     fn check_logon(&self, message: &Message<'_>) -> Result<(), Refusal> {
         let refused = |reject| Refusal::Spoken(Disconnect::LogonInvalid(reject));
         if let Some(field) = message.longer_than(self.config.protocol.field_bytes_max) {
@@ -408,7 +414,7 @@ impl Session {
         let heart_bt_int_s = self.timers.heart_bt_int_s();
         let next_expected = self.exchanges_next_expected().then_some(self.next_num_in);
         let appl_ver_id = self.appl_ver_id;
-        // Not borrowed from the session, which writes the message.
+        // Taken out while the session, borrowed as a whole, writes the message.
         let config = std::mem::take(&mut self.config.logon);
         let fields = std::mem::take(&mut self.logon_fields);
         self.write_admin(now, b"A", out, |body| {
@@ -442,8 +448,9 @@ impl Session {
 
     /// Logout(5) ends the session even from above a gap, which is asked for after the next logon.
     pub(crate) fn on_logout(&mut self, now: Now, seq: u64, out: &mut Outbox) -> Verdict {
-        // One that refuses our Logon(A) may have taken a number or not: a gap is asked for after
-        // the next logon, a number too low could not be mended.
+        // Nobody knows whether a Logout(5) that refuses our Logon(A) has used a number of the
+        // counterparty. We do not count it: if it has used one, we ask for it after the next logon.
+        // If we counted one that has used none, the next Logon(A) would be too low for ever.
         if seq == self.next_num_in && self.state != State::LogonSent {
             self.next_num_in += 1;
         }
@@ -460,7 +467,7 @@ impl Session {
     }
 }
 
-/// Who we are, as far as the version has fields for it.
+/// Writes the fields that prove who we are, as far as the version has them.
 fn write_credentials(body: &mut Body<'_>, config: &LogonConfig, version: BeginString) {
     if let Some(is_test) = config.test_message_indicator {
         body.boolean(tag::TEST_MESSAGE_INDICATOR, is_test);
