@@ -4,7 +4,7 @@
 use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
-use transfix_codec::json::{Writer, read, tags_of};
+use transfix::json::{Writer, read, tags_of};
 use transfix_codec::{FieldIndex, Limits};
 use transfix_dictionary::{Dictionary, standard};
 use transfix_fuzz::{parse, take_apart, wrap};

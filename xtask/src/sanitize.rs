@@ -14,8 +14,7 @@ use crate::fuzz::host;
 use crate::{Outcome, root};
 
 /// The tests that look at bytes: those of the crate itself, and properties of any frame.
-const TESTS: &[&str] =
-    &["--lib", "--test", "plain", "--test", "properties", "--test", "draft", "--test", "json"];
+const TESTS: &[&str] = &["--lib", "--test", "plain", "--test", "properties", "--test", "draft"];
 /// What has to do with unsafe code.
 const UNSAFE_TESTS: &str = "scan";
 

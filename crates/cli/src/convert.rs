@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use transfix::codec::json::{self, JsonError, JsonProblem};
 use transfix::codec::{CheckSumPolicy, FieldIndex, SOH};
 use transfix::dictionary::Dictionary;
+use transfix::json::{self, JsonError, JsonProblem};
 use transfix::{Mask, Tag};
 
 use crate::input::{

@@ -11,9 +11,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use transfix::Mask;
-use transfix::codec::print::{self, Palette};
 use transfix::codec::shown::Shown;
 use transfix::codec::{CheckSumPolicy, FieldIndex};
+use transfix::print::{self, Palette};
 
 use crate::input::{
     self, Choice, Delimiter, Dictionaries, Failure, Found, Masking, Place, Sink, Wrong, failed,

@@ -2,8 +2,9 @@
 
 use std::io::Write;
 
-use transfix::codec::{CheckSumPolicy, FieldIndex, print};
+use transfix::codec::{CheckSumPolicy, FieldIndex};
 use transfix::dictionary::{Dictionary, standard};
+use transfix::print;
 use transfix::{ApplVerId, BeginString, Direction, Mask, Message, Timestamp};
 
 /// Prints a line for the user.

@@ -1,17 +1,19 @@
 //! Exact decimals: mantissa and scale, so that 298.075 stays 298.075 and 100.00 keeps its zeros.
 //!
-//! Invariant: at most 18 digits stand after the point; whatever makes a [`Decimal`] sees to it.
+//! Invariants: at most 18 digits stand after the point, and zero has no sign; whatever makes a
+//! [`Decimal`] sees to it.
 
 use core::cmp::Ordering;
 use core::fmt::{self, Write};
 use core::str::FromStr;
 
+use crate::encode::text::Short;
 use crate::value;
 
 #[cfg(test)]
 mod tests;
 
-/// The float family of FIX: `mantissa / 10^scale`.
+/// The float family of FIX: `mantissa / 10^scale`, where the mantissa has 64 bits and a sign.
 ///
 /// Equality compares the number and its scale: `1.0` and `1.00` differ as text and here. The
 /// numbers alone are compared by [`Decimal::cmp_value`]. Sums and products are exact or `None`.
@@ -29,14 +31,17 @@ mod tests;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub struct Decimal {
-    pub(crate) mantissa: i64,
+    /// The mantissa without its sign.
+    pub(crate) digits: u64,
     pub(crate) scale: u8,
+    /// Never of zero: equal numbers of one scale have equal fields.
+    pub(crate) negative: bool,
 }
 
 const SCALE_MAX: usize = 18;
-/// Longest text whose digits fit into a mantissa whatever they are.
-const SHORT: usize = 18;
-/// Sign, 19 digits, point and a leading zero.
+/// Longest text whose digits fit into 64 bits whatever they are.
+const SHORT: usize = 19;
+/// Sign, 20 digits and point. A leading zero stands before at most 18 digits.
 const TEXT_MAX: usize = 22;
 
 impl Decimal {
@@ -47,21 +52,30 @@ impl Decimal {
     #[must_use]
     pub const fn new(mantissa: i64, scale: u8) -> Self {
         assert!(scale as usize <= SCALE_MAX, "a Decimal has at most 18 digits after the point");
-        Self { mantissa, scale }
+        Self { digits: mantissa.unsigned_abs(), scale, negative: mantissa < 0 }
     }
 
-    /// `mantissa / 10^scale`.
+    /// `mantissa / 10^scale`; takes what [`Decimal::mantissa`] returns.
     ///
     /// # Errors
-    /// If `scale` is above 18.
-    pub const fn try_new(mantissa: i64, scale: u8) -> Result<Self, OutOfRange> {
-        if scale as usize > SCALE_MAX { Err(OutOfRange) } else { Ok(Self { mantissa, scale }) }
+    /// If the mantissa needs more than 64 bits beside its sign, or `scale` is above 18.
+    pub const fn try_new(mantissa: i128, scale: u8) -> Result<Self, OutOfRange> {
+        Self::signed(mantissa < 0, mantissa.unsigned_abs(), scale)
+    }
+
+    /// As [`Decimal::try_new`], from a sign and a magnitude.
+    const fn signed(negative: bool, magnitude: u128, scale: u8) -> Result<Self, OutOfRange> {
+        if magnitude > u64::MAX as u128 || scale as usize > SCALE_MAX {
+            return Err(OutOfRange);
+        }
+        Ok(Self { digits: magnitude as u64, scale, negative: negative && magnitude != 0 })
     }
 
     /// All digits, with the sign.
     #[must_use]
-    pub const fn mantissa(self) -> i64 {
-        self.mantissa
+    pub const fn mantissa(self) -> i128 {
+        let digits = self.digits as i128;
+        if self.negative { -digits } else { digits }
     }
 
     /// Digits after the point, 0 to 18.
@@ -71,7 +85,8 @@ impl Decimal {
     }
 
     /// Reads a float: optional minus sign, digits, optional point; no exponent, no plus sign.
-    /// `None` if malformed, if the digits exceed an `i64`, or if more than 18 follow the point.
+    /// `None` if malformed, if the digits exceed a `u64`, or if more than 18 follow the point.
+    /// A zero loses its sign.
     #[must_use]
     #[inline]
     pub fn parse(value: &[u8]) -> Option<Self> {
@@ -83,13 +98,11 @@ impl Decimal {
             return long(negative, text);
         }
         // Most have less than eight characters: measured faster than a word at a time.
-        let (mut mantissa, mut point) = (0_i64, None);
+        let (mut digits, mut point) = (0_u64, None);
         for (at, &b) in text.iter().enumerate() {
             match b {
-                // Eighteen digits fit.
-                b'0'..=b'9' => {
-                    mantissa = mantissa.wrapping_mul(10).wrapping_add(i64::from(b & 0x0f));
-                }
+                // Nineteen digits fit.
+                b'0'..=b'9' => digits = digits.wrapping_mul(10).wrapping_add(u64::from(b & 0x0f)),
                 b'.' if point.is_none() => point = Some(at),
                 _ => return None,
             }
@@ -98,8 +111,7 @@ impl Decimal {
         if text.len() == usize::from(point.is_some()) {
             return None;
         }
-        let mantissa = if negative { mantissa.wrapping_neg() } else { mantissa };
-        Some(Self { mantissa, scale: scale as u8 })
+        Some(Self { digits, scale: scale as u8, negative: negative & (digits != 0) })
     }
 
     /// The nearest `f64`, for display and statistics; never for what goes back on the wire.
@@ -109,7 +121,8 @@ impl Decimal {
         for _ in 0..self.scale {
             divisor *= 10.0;
         }
-        self.mantissa as f64 / divisor
+        let number = self.digits as f64 / divisor;
+        if self.negative { -number } else { number }
     }
 
     /// Compares the numbers, whatever their scales: `1.0` and `1.00` are equal here.
@@ -124,26 +137,29 @@ impl Decimal {
     #[must_use]
     pub fn checked_add(self, other: Self) -> Option<Self> {
         let scale = self.scale.max(other.scale);
-        exact(self.at_scale(scale) + other.at_scale(scale), scale)
+        exact_sum(self.at_scale(scale) + other.at_scale(scale), scale)
     }
 
     /// The exact difference; see [`Decimal::checked_add`].
     #[must_use]
     pub fn checked_sub(self, other: Self) -> Option<Self> {
         let scale = self.scale.max(other.scale);
-        exact(self.at_scale(scale) - other.at_scale(scale), scale)
+        exact_sum(self.at_scale(scale) - other.at_scale(scale), scale)
     }
 
     /// The exact product, with the scales of both together, or a smaller one if it fits only then;
     /// `None` if no scale lets it fit.
     #[must_use]
     pub fn checked_mul(self, other: Self) -> Option<Self> {
-        exact(i128::from(self.mantissa) * i128::from(other.mantissa), self.scale + other.scale)
+        // The product of two magnitudes has up to 128 bits: an i128 has no room for them.
+        let magnitude = u128::from(self.digits) * u128::from(other.digits);
+        exact(self.negative != other.negative, magnitude, self.scale + other.scale)
     }
 
-    /// The mantissa for a scale that is not smaller. 63 bits and 18 digits more are 123 bits.
+    /// The mantissa for a scale that is not smaller. 64 bits and 18 digits more are 124 bits, so
+    /// that the sum of two fits as well.
     fn at_scale(self, scale: u8) -> i128 {
-        i128::from(self.mantissa) * 10_i128.pow(u32::from(scale - self.scale))
+        self.mantissa() * 10_i128.pow(u32::from(scale - self.scale))
     }
 
     /// With at most that many digits after the point, rounded half to even.
@@ -151,19 +167,27 @@ impl Decimal {
         if scale >= self.scale {
             return self;
         }
+        // At most 10^18, so that twice the rest fits.
         let unit = 10_u64.pow(u32::from(self.scale - scale));
-        let digits = self.mantissa.unsigned_abs();
-        let (whole, rest) = (digits / unit, digits % unit);
+        let (whole, rest) = (self.digits / unit, self.digits % unit);
         // Of a half, an odd number is rounded up.
         let up = rest * 2 + whole % 2 > unit;
-        // A tenth of 63 bits at most.
-        let digits = (whole + u64::from(up)) as i64;
-        Self { mantissa: if self.mantissa < 0 { -digits } else { digits }, scale }
+        // A tenth of 64 bits at most.
+        let digits = whole + u64::from(up);
+        Self { digits, scale, negative: self.negative && digits != 0 }
+    }
+
+    /// The text, if it is no longer than most are.
+    #[inline(always)]
+    pub(crate) fn short(self) -> Option<Short> {
+        // One comparison for the scale and the sign: with the sign, no scale is short.
+        let scale = usize::from(self.scale) | usize::from(self.negative) << 8;
+        Short::decimal(self.digits, scale)
     }
 
     /// Writes the text into `buffer` and returns it.
     pub(crate) fn text(self, buffer: &mut [u8; TEXT_MAX]) -> &[u8] {
-        let mut rest = self.mantissa.unsigned_abs();
+        let mut rest = self.digits;
         let mut at = TEXT_MAX;
         let mut written = 0;
         while written <= usize::from(self.scale) || rest > 0 {
@@ -176,7 +200,7 @@ impl Decimal {
             rest /= 10;
             written += 1;
         }
-        if self.mantissa < 0 {
+        if self.negative {
             at -= 1;
             buffer[at] = b'-';
         }
@@ -198,60 +222,75 @@ fn long(negative: bool, text: &[u8]) -> Option<Decimal> {
         return None;
     }
     let read = |digits: &[u8]| if digits.is_empty() { Some(0) } else { value::uint(digits) };
-    let number =
+    let digits =
         read(whole)?.checked_mul(10_u64.pow(part.len() as u32))?.checked_add(read(part)?)?;
-    let mantissa =
-        if negative { 0_i64.checked_sub_unsigned(number)? } else { i64::try_from(number).ok()? };
-    Some(Decimal { mantissa, scale: part.len() as u8 })
+    Some(Decimal { digits, scale: part.len() as u8, negative: negative && digits != 0 })
 }
 
 /// `mantissa / 10^scale` with the greatest scale that fits.
-fn exact(mut mantissa: i128, mut scale: u8) -> Option<Decimal> {
+fn exact_sum(mantissa: i128, scale: u8) -> Option<Decimal> {
+    exact(mantissa < 0, mantissa.unsigned_abs(), scale)
+}
+
+/// The same from a sign and a magnitude.
+fn exact(negative: bool, mut magnitude: u128, mut scale: u8) -> Option<Decimal> {
     loop {
-        let fitting = i64::try_from(mantissa).ok();
-        if let Some(Ok(decimal)) = fitting.map(|mantissa| Decimal::try_new(mantissa, scale)) {
+        if let Ok(decimal) = Decimal::signed(negative, magnitude, scale) {
             return Some(decimal);
         }
-        if scale == 0 || mantissa % 10 != 0 {
+        if scale == 0 || !magnitude.is_multiple_of(10) {
             return None;
         }
-        (mantissa, scale) = (mantissa / 10, scale - 1);
+        (magnitude, scale) = (magnitude / 10, scale - 1);
     }
 }
 
 impl From<i64> for Decimal {
+    #[inline]
     fn from(mantissa: i64) -> Self {
-        Self { mantissa, scale: 0 }
+        Self::new(mantissa, 0)
     }
 }
 
-/// Whole numbers that always fit.
+impl From<u64> for Decimal {
+    #[inline]
+    fn from(mantissa: u64) -> Self {
+        Self { digits: mantissa, scale: 0, negative: false }
+    }
+}
+
+/// The other whole numbers that fit into one of these two. Rust has no `usize` and `isize` of more
+/// than 64 bits.
 macro_rules! from_whole {
-    ($($whole:ty)*) => {$(
+    ($of:ty: $($whole:ty)*) => {$(
         impl From<$whole> for Decimal {
+            #[inline]
             fn from(mantissa: $whole) -> Self {
-                Self::from(i64::from(mantissa))
+                const { assert!(<$whole>::BITS <= 64) };
+                Self::from(mantissa as $of)
             }
         }
     )*};
 }
 
-from_whole!(i8 i16 i32 u8 u16 u32);
+from_whole!(i64: i8 i16 i32 isize);
+from_whole!(u64: u8 u16 u32 usize);
 
-/// Whole numbers that fit if they are not beyond 63 bits.
-macro_rules! try_from_whole {
-    ($($whole:ty)*) => {$(
-        impl TryFrom<$whole> for Decimal {
-            type Error = OutOfRange;
+impl TryFrom<i128> for Decimal {
+    type Error = OutOfRange;
 
-            fn try_from(mantissa: $whole) -> Result<Self, OutOfRange> {
-                i64::try_from(mantissa).map(Self::from).map_err(|_| OutOfRange)
-            }
-        }
-    )*};
+    fn try_from(mantissa: i128) -> Result<Self, OutOfRange> {
+        Self::try_new(mantissa, 0)
+    }
 }
 
-try_from_whole!(u64 usize isize i128 u128);
+impl TryFrom<u128> for Decimal {
+    type Error = OutOfRange;
+
+    fn try_from(mantissa: u128) -> Result<Self, OutOfRange> {
+        Self::signed(false, mantissa, 0)
+    }
+}
 
 /// Reads what [`Decimal::parse`] reads.
 impl FromStr for Decimal {
@@ -303,13 +342,17 @@ impl Write for Text {
     }
 }
 
-/// A number that no [`Decimal`] can say: more than 63 bits, or more than 18 digits after the point.
+/// A number that no [`Decimal`] can say (more than 64 bits beside the sign, or more than 18 digits
+/// after the point), or a time that no [`Timestamp`](crate::Timestamp) can say.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct OutOfRange;
 
 impl fmt::Display for OutOfRange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the number needs more than 63 bits, or 18 digits after the point; round it")
+        f.write_str(
+            "out of range: a Decimal has at most 64 bits and 18 digits after the point (round it), \
+             a Timestamp is in the years 1677 to 2262",
+        )
     }
 }
 
@@ -329,7 +372,7 @@ pub struct NotADecimal;
 impl fmt::Display for NotADecimal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(
-            "not a decimal: write a minus sign if any, digits that fit into 63 bits and a point \
+            "not a decimal: write a minus sign if any, digits that fit into 64 bits and a point \
              with at most 18 of them behind it",
         )
     }
@@ -348,7 +391,8 @@ impl core::error::Error for NotADecimal {}
 #[cfg(feature = "rust_decimal")]
 impl From<Decimal> for rust_decimal::Decimal {
     fn from(decimal: Decimal) -> Self {
-        Self::new(decimal.mantissa, u32::from(decimal.scale))
+        // It holds 96 bits and 28 digits after the point.
+        Self::from_i128_with_scale(decimal.mantissa(), u32::from(decimal.scale))
     }
 }
 
@@ -358,9 +402,8 @@ impl TryFrom<rust_decimal::Decimal> for Decimal {
     type Error = OutOfRange;
 
     fn try_from(number: rust_decimal::Decimal) -> Result<Self, OutOfRange> {
-        let mantissa = i64::try_from(number.mantissa()).map_err(|_| OutOfRange)?;
         let scale = u8::try_from(number.scale()).map_err(|_| OutOfRange)?;
-        Self::try_new(mantissa, scale)
+        Self::try_new(number.mantissa(), scale)
     }
 }
 
@@ -381,6 +424,6 @@ impl fmt::Display for Decimal {
         }
         text.write_str(&"000000000000000000"[..zeros])?;
         let text = core::str::from_utf8(&text.bytes[..text.length]).unwrap_or_default();
-        f.pad_integral(number.mantissa >= 0, "", text)
+        f.pad_integral(!number.negative, "", text)
     }
 }

@@ -217,7 +217,12 @@ impl<'b> Body<'b> {
     /// An int value.
     #[inline]
     pub fn int(&mut self, tag: Tag, value: i64) -> &mut Self {
-        self.decimal(tag, Decimal::from(value))
+        let head = self.head(tag);
+        // A negative value is beyond what is short.
+        match Short::decimal(value as u64, 0) {
+            Some(text) => self.put(head, text),
+            None => self.put_long(head, Decimal::from(value).text(&mut Decimal::text_buffer())),
+        }
     }
 
     /// A float, Qty, Price, Amt or Percentage value, with exactly its scale.
@@ -328,7 +333,7 @@ impl<'b> Body<'b> {
 
     #[inline]
     pub(crate) fn put_decimal(&mut self, head: Head, value: Decimal) -> &mut Self {
-        match Short::decimal(value.mantissa as u64, value.scale as usize) {
+        match value.short() {
             Some(text) => self.put(head, text),
             None => {
                 let mut buffer = Decimal::text_buffer();

@@ -177,8 +177,9 @@ impl Members for MessageLayout {
     }
 }
 
-/// Where the entry ends that begins at `begin`.
-pub(crate) fn entry_end<M: Members + ?Sized>(tags: &[Tag], begin: usize, members: &M) -> usize {
+/// Where the entry of a group ends that begins at `begin` of `tags`: before the next delimiter, or
+/// the first tag that is no member.
+pub fn entry_end<M: Members + ?Sized>(tags: &[Tag], begin: usize, members: &M) -> usize {
     let delimiter = members.delimiter();
     let mut at = begin;
     while let Some(&tag) = tags.get(at)
@@ -193,8 +194,8 @@ pub(crate) fn entry_end<M: Members + ?Sized>(tags: &[Tag], begin: usize, members
     at
 }
 
-/// Where the entries end that begin at `begin`.
-pub(crate) fn group_end<M: Members + ?Sized>(tags: &[Tag], begin: usize, members: &M) -> usize {
+/// Where the entries of a group end whose first one begins at `begin` of `tags`.
+pub fn group_end<M: Members + ?Sized>(tags: &[Tag], begin: usize, members: &M) -> usize {
     let mut at = begin;
     while at < tags.len() && Some(tags[at]) == members.delimiter() {
         at = entry_end(tags, at, members);

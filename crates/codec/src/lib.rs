@@ -67,7 +67,6 @@ pub mod error;
 pub mod fields;
 pub mod frame;
 pub mod group;
-pub mod json;
 pub mod message;
 // Unit tests go without them, which halves the time of their build: they are tried in tests/.
 #[cfg(all(feature = "typed", not(test)))]
@@ -75,7 +74,6 @@ mod messages;
 pub mod msg_type;
 mod precision;
 pub mod prepared;
-pub mod print;
 pub mod raw;
 #[allow(unsafe_code, reason = "vectors: see the safety notes there")]
 pub mod scan;

@@ -373,7 +373,7 @@ impl<'p> Patch<'p> {
     #[inline(always)]
     pub fn decimal(mut self, value: Decimal) -> Self {
         let tag = self.next();
-        match Short::decimal(value.mantissa as u64, value.scale as usize) {
+        match value.short() {
             Some(text) => self.put(text),
             None => self.long(tag, value.text(&mut Decimal::text_buffer())),
         }

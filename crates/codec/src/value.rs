@@ -71,7 +71,7 @@ pub(crate) fn is_uint(value: &[u8]) -> bool {
 }
 
 /// Whether a value has the form of a float, however many digits it has: FIX sets no limit to
-/// them, while a [`Decimal`](crate::Decimal) holds 18.
+/// them, while a [`Decimal`](crate::Decimal) holds 64 bits.
 #[cold]
 #[inline(never)]
 pub(crate) fn is_float(value: &[u8]) -> bool {
@@ -316,7 +316,7 @@ mod tests {
         #[test]
         fn what_is_read_has_the_form(text in "-?[0-9.+]{0,20}") {
             let text = text.as_bytes();
-            // Up to 18 digits are read; what has the form and more of them is not.
+            // Up to 18 digits are read as each of the three types; more of them may be too many.
             let is_short = text.len() <= 18;
             for (is_read, has_form) in [
                 (int(text).is_some(), is_int(text)),

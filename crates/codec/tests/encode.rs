@@ -87,15 +87,15 @@ proptest! {
     fn numbers_are_written(tag in tags(), value in numbers(), negative in any::<bool>(),
         scale in 0_u8..=18, digits_min in 1_usize..=8)
     {
-        let mantissa = (value >> 1) as i64;
-        let mantissa = if negative { mantissa.wrapping_neg() } else { mantissa };
-        let decimal = Decimal::new(mantissa, scale);
+        let sign = if negative { -1 } else { 1 };
+        let int = (value >> 1) as i64 * sign;
+        let decimal = Decimal::try_new(i128::from(value) * i128::from(sign), scale).unwrap();
         let text = written(Precision::Millis, |body| {
-            body.uint(tag, value).int(tag, mantissa).decimal(tag, decimal);
+            body.uint(tag, value).int(tag, int).decimal(tag, decimal);
             body.padded(tag, value, digits_min);
         });
         let expected = format!(
-            "{tag}={value}\x01{tag}={mantissa}\x01{tag}={}\x01{tag}={value:0digits_min$}\x01",
+            "{tag}={value}\x01{tag}={int}\x01{tag}={}\x01{tag}={value:0digits_min$}\x01",
             plain_decimal(decimal)
         );
         prop_assert_eq!(text, expected);
@@ -228,10 +228,15 @@ fn the_ends_of_the_range() {
             assert_eq!(text, format!("60={}\x01", plain_time(nanos, precision)));
         }
     }
-    let widest = [Decimal::new(i64::MIN, 18), Decimal::new(i64::MAX, 0), Decimal::new(0, 18)];
-    for value in widest {
+    let max = i128::from(u64::MAX);
+    for (mantissa, scale) in [(-max, 18), (-max, 0), (max, 18), (max, 0), (0, 18), (-1, 0)] {
+        let value = Decimal::try_new(mantissa, scale).unwrap();
         let text = written(Precision::Millis, |b| _ = b.decimal(tag::PRICE, value));
         assert_eq!(text, format!("44={}\x01", plain_decimal(value)));
+    }
+    for value in [i64::MIN, i64::MAX, -1, 0, 9_999_999, 10_000_000] {
+        let text = written(Precision::Millis, |b| _ = b.int(tag::PRICE, value));
+        assert_eq!(text, format!("44={value}\x01"));
     }
 }
 

@@ -133,11 +133,11 @@ fn plain_decimal(text: &[u8]) -> Option<Decimal> {
         [b'-', rest @ ..] => (-1, rest),
         rest => (1, rest),
     };
-    let (mut mantissa, mut point, mut count) = (0_i64, None, 0_usize);
+    let (mut magnitude, mut point, mut count) = (0_u64, None, 0_usize);
     for &b in digits {
         match b {
             b'0'..=b'9' => {
-                mantissa = mantissa.checked_mul(10)?.checked_add(sign * i64::from(b - b'0'))?;
+                magnitude = magnitude.checked_mul(10)?.checked_add(u64::from(b - b'0'))?;
                 count += 1;
             }
             b'.' if point.is_none() => point = Some(count),
@@ -145,7 +145,8 @@ fn plain_decimal(text: &[u8]) -> Option<Decimal> {
         }
     }
     let scale = point.map_or(0, |point| count - point);
-    (count > 0 && scale <= 18).then(|| Decimal::new(mantissa, scale as u8))
+    let decimal = Decimal::try_new(sign * i128::from(magnitude), u8::try_from(scale).ok()?);
+    decimal.ok().filter(|_| count > 0)
 }
 
 /// The standard's grammar, part by part.

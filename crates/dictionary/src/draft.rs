@@ -14,7 +14,7 @@ use crate::model::{Index, NOWHERE, by_length};
 use crate::nearest::nearest;
 use crate::{
     Category, Component, Condition, Conditional, Dictionary, DictionaryError, Field, Flat, Group,
-    Kind, Member, Message, Problem,
+    Member, MemberKind, Message, Problem,
 };
 
 /// A dictionary as it is written.
@@ -341,7 +341,7 @@ impl<'d> Resolver<'d> {
             let kind = match &member.kind {
                 DraftKind::Field(tag) => {
                     self.check_defined(*tag, member.line)?;
-                    Kind::Field(*tag)
+                    MemberKind::Field(*tag)
                 }
                 DraftKind::Group { count_tag, members } => {
                     self.check_defined(*count_tag, member.line)?;
@@ -350,13 +350,13 @@ impl<'d> Resolver<'d> {
                         let element = format!("group {count_tag}");
                         return Err(self.draft.error(member.line, element, Problem::EmptyGroup));
                     }
-                    Kind::Group(Group { count_tag: *count_tag, members })
+                    MemberKind::Group(Group { count_tag: *count_tag, members })
                 }
                 DraftKind::Component(name) => {
                     let Some(&place) = self.places.get(name.as_str()) else {
                         return Err(self.unknown_component(name, member.line));
                     };
-                    Kind::Component(self.component(place, depth, member.line)?)
+                    MemberKind::Component(self.component(place, depth, member.line)?)
                 }
             };
             let text = member.required_if.as_ref();

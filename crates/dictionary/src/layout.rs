@@ -9,7 +9,7 @@
 use core::slice;
 use std::sync::Arc;
 
-use crate::{Condition, Kind, Member};
+use crate::{Condition, Member, MemberKind};
 
 /// Walks members with their components dissolved, in the published order.
 #[derive(Clone, Debug)]
@@ -71,9 +71,9 @@ impl<'a> Iterator for Flat<'a> {
             };
             let need = parents.of(member);
             let (tag, group) = match &member.kind {
-                Kind::Field(tag) => (*tag, None),
-                Kind::Group(group) => (group.count_tag, Some(group.members.as_slice())),
-                Kind::Component(component) => {
+                MemberKind::Field(tag) => (*tag, None),
+                MemberKind::Group(group) => (group.count_tag, Some(group.members.as_slice())),
+                MemberKind::Component(component) => {
                     self.open.push((component.members.iter(), need));
                     continue;
                 }
@@ -173,12 +173,12 @@ mod tests {
     use crate::{Component, Group};
 
     fn field(tag: u32, required: bool) -> Member {
-        Member { required, required_if: None, kind: Kind::Field(tag) }
+        Member { required, required_if: None, kind: MemberKind::Field(tag) }
     }
 
     fn component(required: bool, members: Vec<Member>) -> Member {
         let component = Arc::new(Component { name: "C".into(), members });
-        Member { required, required_if: None, kind: Kind::Component(component) }
+        Member { required, required_if: None, kind: MemberKind::Component(component) }
     }
 
     #[test]
@@ -213,7 +213,7 @@ mod tests {
     fn layout_of_nested_groups_and_repeated_fields() {
         let group = |count_tag, members| {
             let group = Group { count_tag, members };
-            Member { required: true, required_if: None, kind: Kind::Group(group) }
+            Member { required: true, required_if: None, kind: MemberKind::Group(group) }
         };
         let legs = group(555, vec![field(600, true), group(539, vec![field(524, false)])]);
         let layout = Layout::of(&[field(11, true), legs, field(9, false), field(11, false)]);

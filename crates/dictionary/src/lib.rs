@@ -54,7 +54,7 @@ pub use draft::{Draft, DraftComponent, DraftConditional, DraftKind, DraftMember,
 pub use error::{DictionaryError, Problem};
 pub use layout::{Flat, FlatMember, Layout, Place};
 pub use model::{
-    Category, Code, Component, Conditional, Dictionary, Field, Group, Kind, Member, Message,
+    Category, Code, Component, Conditional, Dictionary, Field, Group, Member, MemberKind, Message,
 };
 pub use nearest::nearest;
 #[cfg(feature = "xml")]

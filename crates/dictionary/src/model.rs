@@ -115,12 +115,12 @@ pub struct Member {
     /// When it must be present although `required` is not set.
     pub required_if: Option<Arc<Condition>>,
     /// What the member is.
-    pub kind: Kind,
+    pub kind: MemberKind,
 }
 
 /// What a member is.
 #[derive(Clone, Debug)]
-pub enum Kind {
+pub enum MemberKind {
     /// A field, by its tag.
     Field(u32),
     /// A repeating group.

@@ -6,7 +6,7 @@ use core::fmt;
 use std::fmt::Write;
 
 use crate::nearest::nearest;
-use crate::{Category, Dictionary, Field, Flat, Kind, Member, Message};
+use crate::{Category, Dictionary, Field, Flat, Member, MemberKind, Message};
 
 /// A dictionary has nothing of this name.
 #[derive(Clone, PartialEq, Eq)]
@@ -188,7 +188,7 @@ fn groups(dictionary: &Dictionary, tag: u32) -> Vec<(String, &[Member])> {
 /// on their own.
 fn find_groups<'d>(members: &'d [Member], tag: u32, found: &mut impl FnMut(&'d [Member])) {
     for member in members {
-        if let Kind::Group(group) = &member.kind {
+        if let MemberKind::Group(group) = &member.kind {
             if group.count_tag == tag {
                 found(&group.members);
             }
@@ -240,9 +240,9 @@ fn rows_of(dictionary: &Dictionary, members: &[Member], depth: usize, rows: &mut
     let indent = "  ".repeat(depth);
     for member in members {
         let (label, kind, inner): (String, String, &[Member]) = match &member.kind {
-            Kind::Field(tag) => (name(*tag), kind_of(dictionary.field(*tag)), &[]),
-            Kind::Group(group) => (name(group.count_tag), "group".into(), &group.members),
-            Kind::Component(component) => {
+            MemberKind::Field(tag) => (name(*tag), kind_of(dictionary.field(*tag)), &[]),
+            MemberKind::Group(group) => (name(group.count_tag), "group".into(), &group.members),
+            MemberKind::Component(component) => {
                 (component.name.clone(), "component".into(), &component.members)
             }
         };

@@ -55,8 +55,10 @@ mod drive;
 mod engine;
 mod error;
 mod io;
+pub mod json;
 mod link;
 mod observe;
+pub mod print;
 pub mod schedule;
 mod settings;
 pub mod simulated;
@@ -111,9 +113,9 @@ pub use transfix_codec::{
 };
 pub use transfix_dictionary as dictionary;
 pub use transfix_session::{
-    ApplVerId, BeginString, Disconnect, HeaderChange, Key, LogonConfig, MSG_SEQ_NUM_MAX, Now,
-    NumbersConfig, OperateError, OutOfRange, ProtocolConfig, Remark, ResendConfig, ResetPolicy,
-    Role, Secret, SendError, SessionId, State, SubIds, Throttle, ThrottleAction, TimingConfig,
-    TooLow, TooLowAtLogon,
+    ApplVerId, BeginString, Disconnect, HeaderChange, Key, LogonConfig, LogonFault,
+    MSG_SEQ_NUM_MAX, Now, NumbersConfig, OperateError, OutOfRange, ProtocolConfig, Remark,
+    ResendConfig, ResetPolicy, Role, Secret, SendError, SessionId, State, SubIds, Throttle,
+    ThrottleAction, TimingConfig, TooLow, TooLowAtLogon,
 };
 pub use transfix_store as store;

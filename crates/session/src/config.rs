@@ -34,8 +34,9 @@ pub enum Role {
     Acceptor,
 }
 
-/// The highest MsgSeqNum(34) and NewSeqNo(36) that is taken: a million messages a second for
-/// thirty years do not reach it, and what lies above would leave no number to go on with.
+/// The highest MsgSeqNum(34) and NewSeqNo(36) that a session accepts. A million messages a second
+/// for thirty years do not reach it; a number near the end of 64 bits would leave no number to go
+/// on with.
 pub const MSG_SEQ_NUM_MAX: u64 = 1_000_000_000_000_000;
 
 /// The moment of a call, taken by the driver: one clock for the wire, one for timing.
@@ -50,9 +51,9 @@ pub struct Now {
 /// Everything that a session is told at its start.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Who we are and to whom we speak.
+    /// Version, CompIDs and all else that tells this session from others.
     pub id: SessionId,
-    /// Who connects.
+    /// Whether this side connects or listens.
     pub role: Role,
     /// Heartbeats, resets, limits, timeouts.
     pub protocol: ProtocolConfig,
@@ -60,7 +61,7 @@ pub struct Config {
     pub logon: LogonConfig,
     /// Numbers that are not the expected ones.
     pub numbers: NumbersConfig,
-    /// Asking for lost messages, and answering those who ask.
+    /// How lost messages are asked for, and how much is sent again.
     pub resend: ResendConfig,
     /// Heartbeats and silence.
     pub timing: TimingConfig,
@@ -81,7 +82,7 @@ impl Config {
         }
     }
 
-    /// Digits of the times that the session sends.
+    /// The precision of the times that the session sends.
     #[must_use]
     pub fn precision(&self) -> Precision {
         self.protocol.precision.unwrap_or_else(|| self.id.begin_string.precision())

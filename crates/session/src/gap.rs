@@ -1,22 +1,24 @@
-//! Messages above a gap: kept within bounds until their turn comes, and when to ask for the rest.
+//! A gap: numbers of the counterparty's messages that are missing, and the early messages above
+//! them, which are kept until their turn comes.
 //!
-//! Invariant: at most the configured count and bytes are kept; what does not fit is dropped and
-//! asked for again, since its number is still missing when the gap below it is closed; one request
-//! is open at a time, and one without an effect is repeated after the configured time, never
-//! sooner: the ResendRequest(2) or a part of its answer may have been garbled on the way, and
-//! nothing else would ever tell.
+//! Invariants:
+//! - At most the configured count and bytes are kept. A message that does not fit is dropped, and
+//!   asked for again: its number is still missing when the gap below it is closed.
+//! - One request is open at a time. If it has no effect, it is repeated after the configured time,
+//!   never sooner. Without that a session would wait for ever: the ResendRequest(2) or a part of
+//!   the answer may have been garbled on the way, and no other message would tell.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::config::ResendConfig;
 
-/// What has shown that something is missing.
+/// The kind of message that has shown that something is missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sign {
-    /// An early message.
+    /// A message above the expected number.
     Message,
-    /// An early ResendRequest(2): never a reason to ask once more, or two sides that send redundant
-    /// requests would do so for ever.
+    /// A ResendRequest(2) above the expected number. It causes no redundant request: two sides
+    /// that send such would answer each other's requests by requests for ever.
     Request,
 }
 
@@ -27,7 +29,7 @@ pub(crate) enum Ask {
     Nothing,
     /// Ask for the messages from the expected one to `end`, or all that follow.
     For { end: Option<u64> },
-    /// It was asked for as often as the settings allow.
+    /// End the session: the gap was asked for as often as the settings allow.
     GiveUp,
 }
 
@@ -45,7 +47,7 @@ struct Request {
     covers_to: u64,
 }
 
-/// The gap of one direction, and what waits above it.
+/// What is missing of the counterparty's messages, and the messages kept above it.
 #[derive(Debug)]
 pub(crate) struct Gap {
     policy: ResendConfig,
@@ -53,24 +55,26 @@ pub(crate) struct Gap {
     held_bytes: usize,
     messages_max: usize,
     bytes_max: usize,
-    /// Kept messages whose turn was passed over.
+    /// Number of kept messages that are not delivered, since a SequenceReset(4) or a reset of both
+    /// numbers has passed over them; counted until they are reported.
     passed_over: u64,
     /// The highest number known to be missing; 0 for no gap.
     missing_to: u64,
-    /// Early messages that were dealt with at once and count when their turn comes: the Logon(A),
-    /// and each ResendRequest(2). Were they asked for again, two sides that ask for definite ranges
-    /// would go on asking for each other's requests for ever.
+    /// Numbers of early messages that were dealt with at once and count when their turn comes: the
+    /// Logon(A), and each ResendRequest(2). They are not asked for again: two sides that ask for
+    /// definite ranges would ask for each other's requests for ever.
     settled: BTreeSet<u64>,
     request: Option<Request>,
-    /// BeginSeqNo(7) of the first request for this gap; 0 for none. Answers to requests that are
-    /// settled may still be on their way.
+    /// Lowest BeginSeqNo(7) of all requests for this gap; 0 for none. Answers to earlier requests
+    /// may still be on their way when another one is open.
     asked_from: u64,
     /// The expected number to which the last SequenceReset-GapFill(4) has led; 0 for none.
     filled_to: u64,
-    /// The expected number when it last moved, since when it stands, and how often it was asked
-    /// for since.
+    /// The expected number when it last moved.
     next_num_in: u64,
+    /// When it last moved or was last asked for.
     since_ns: u64,
+    /// How often it was asked for again since it last moved.
     repeats: u32,
 }
 
@@ -112,9 +116,9 @@ impl Gap {
         self.filled_to = 0;
     }
 
-    /// A SequenceReset-GapFill(4) from `seq` on ends where the expected number is now.
+    /// Notes that a SequenceReset-GapFill(4) with MsgSeqNum(34) `seq` has led to `next_num_in`.
     pub(crate) fn note_filled(&mut self, seq: u64, next_num_in: u64) {
-        // One from before the open request answers an earlier one.
+        // A gap fill that begins below the open request answers an earlier request.
         if self.request.as_ref().is_some_and(|request| seq >= request.begin) {
             self.filled_to = next_num_in;
         }
@@ -126,7 +130,8 @@ impl Gap {
         self.missing_to == 0 && self.settled.is_empty() && self.held.is_empty()
     }
 
-    /// An early message: all from `next_num_in` to `missing_to` is missing.
+    /// An early message has shown that all from `next_num_in` to `missing_to` is missing. Returns
+    /// what to ask for.
     pub(crate) fn early(
         &mut self,
         now_ns: u64,
@@ -142,8 +147,8 @@ impl Gap {
         self.ask_again(now_ns)
     }
 
-    /// An early message that was dealt with at once: it counts by itself when its turn comes.
-    /// Returns whether there was room to remember it.
+    /// Notes that the early message `seq` was dealt with at once: it counts when its turn comes,
+    /// without being asked for. Returns whether there was room to remember it.
     pub(crate) fn settle(&mut self, seq: u64) -> bool {
         let room = self.settled.len() < SETTLED_MAX;
         if room {
@@ -152,7 +157,7 @@ impl Gap {
         room
     }
 
-    /// An early message that was not dealt with after all.
+    /// Takes [`Gap::settle`] back: the early message `seq` was not dealt with after all.
     pub(crate) fn unsettle(&mut self, seq: u64) {
         self.settled.remove(&seq);
     }
@@ -162,7 +167,8 @@ impl Gap {
         self.asked_from > 0 && seq >= self.asked_from
     }
 
-    /// The gap was asked for by other means than a ResendRequest(2).
+    /// Notes that our NextExpectedMsgSeqNum(789) has asked for the gap, in place of a
+    /// ResendRequest(2).
     pub(crate) fn note_asked(&mut self, now_ns: u64, next_num_in: u64, missing_to: u64) {
         self.missing_to = self.missing_to.max(missing_to);
         self.note_progress(now_ns, next_num_in);
@@ -171,7 +177,8 @@ impl Gap {
         self.since_ns = now_ns;
     }
 
-    /// The next number to be expected when all up to `next_num_in` - 1 has come.
+    /// The next number to be expected when all up to `next_num_in` - 1 has come: behind the early
+    /// messages that were dealt with and follow.
     pub(crate) fn expected(&mut self, next_num_in: u64) -> u64 {
         let mut next = next_num_in;
         while let Some(seq) = self.settled.first().copied().filter(|seq| *seq <= next) {
@@ -181,8 +188,8 @@ impl Gap {
         next
     }
 
-    /// The expected number is now `next_num_in`: forgets what is below, closes the gap or goes on
-    /// with it.
+    /// The expected number is now `next_num_in`: forgets the kept messages below it, and closes the
+    /// gap or returns what to ask for next.
     pub(crate) fn advance(&mut self, now_ns: u64, next_num_in: u64) -> Ask {
         while let Some(entry) = self.held.first_entry().filter(|e| *e.key() < next_num_in) {
             self.held_bytes -= entry.remove().len();
@@ -235,9 +242,10 @@ impl Gap {
         }
     }
 
-    /// Whether the part up to `end` has come. Some engines give EndSeqNo(16) itself as the
-    /// NewSeqNo(36) of their last SequenceReset-GapFill(4), and send nothing more: where further
-    /// parts follow, the next one begins there.
+    /// Whether the part up to `end` has come. Some engines write EndSeqNo(16) itself, not the
+    /// number after it, as NewSeqNo(36) of their last SequenceReset-GapFill(4), and send nothing
+    /// more. If further parts follow, that counts as the end of this one: the next request begins
+    /// with EndSeqNo(16).
     const fn has_reached(&self, end: u64) -> bool {
         let filled = self.next_num_in == end && self.filled_to == end && end < self.missing_to;
         self.next_num_in > end || filled
@@ -258,7 +266,8 @@ impl Gap {
         Ask::For { end }
     }
 
-    /// The next of several requests, unless a kept message has its turn first.
+    /// Asks from the expected number on, unless that message is kept already: then its turn comes
+    /// first.
     fn ask_next(&mut self, now_ns: u64) -> Ask {
         if self.held.contains_key(&self.next_num_in) {
             return Ask::Nothing;
@@ -303,7 +312,8 @@ impl Gap {
         !self.held.is_empty() && self.held.contains_key(&next_num_in)
     }
 
-    /// The numbers begin again: what was kept of the old ones is not delivered, and counted.
+    /// Both numbers start again at 1: the kept messages have old numbers, so they are not delivered
+    /// but counted as passed over.
     pub(crate) fn give_up(&mut self) {
         self.passed_over += self.held.len() as u64;
         self.clear();
@@ -311,7 +321,7 @@ impl Gap {
 
     /// The kept message with the expected number.
     pub(crate) fn take(&mut self, next_num_in: u64) -> Option<Vec<u8>> {
-        // Mostly nothing is held: no search.
+        // Mostly no message is kept: then nothing is searched.
         if self.held.is_empty() {
             return None;
         }

@@ -1,5 +1,5 @@
-//! Garbled messages that are answered by Reject(3), where a session wants that: by the standard
-//! they are passed over.
+//! Answers garbled messages by Reject(3), where the settings want that. FIX Session: a garbled
+//! message is passed over.
 
 use std::cmp::Ordering;
 
@@ -14,9 +14,9 @@ use crate::state::State;
 use crate::verdict::Verdict;
 
 impl Session {
-    /// Takes in a frame whose BodyLength(9) is right and which is garbled all the same: it is
-    /// rejected and counts, as far as it says which number it has. Everything else of it is
-    /// passed over.
+    /// Takes in a garbled frame whose BodyLength(9) is right. If it has the expected MsgSeqNum(34),
+    /// it is answered by Reject(3), and its number counts. If its number is above that, what is
+    /// missing is asked for, the frame included. Any other garbled frame is passed over.
     pub fn receive_garbled(
         &mut self,
         now: Now,

@@ -12,7 +12,7 @@ use crate::session::Session;
 use crate::state::{Event, State};
 use crate::verdict::{Disconnect, Remark, Verdict};
 
-/// Routing fields that go back reversed: OnBehalfOf* received becomes DeliverTo* sent.
+/// Routing fields that a Reject(3) returns reversed: OnBehalfOf* received becomes DeliverTo* sent.
 const REVERSE_ROUTE: [(Tag, Tag); 6] = [
     (tag::ON_BEHALF_OF_COMP_ID, tag::DELIVER_TO_COMP_ID),
     (tag::ON_BEHALF_OF_SUB_ID, tag::DELIVER_TO_SUB_ID),
@@ -29,12 +29,13 @@ pub(crate) struct Rejected<'m, 'a> {
     pub(crate) seq: u64,
     /// RefMsgType(372); empty if it cannot be read.
     pub(crate) msg_type: MsgType<'m>,
-    /// The message, if it can be read as one: its route goes back.
+    /// The message, if it could be parsed: Reject(3) returns its routing fields.
     pub(crate) message: Option<&'m Message<'a>>,
 }
 
 impl Session {
-    /// SenderCompID(49), TargetCompID(56), SendingTime(52), and OrigSendingTime(122) of a PossDup.
+    /// Checks SenderCompID(49), TargetCompID(56), SendingTime(52), and OrigSendingTime(122) of a
+    /// message with PossDupFlag(43)=Y.
     pub(crate) fn check_header(
         &mut self,
         now: Now,
@@ -47,14 +48,15 @@ impl Session {
         if !message.was_held {
             self.check_sending_time(now, message)?;
         }
-        // A SequenceReset(4) has no original to be later than.
+        // A SequenceReset(4) stands for other messages: it has no original that was sent before.
         if message.poss_dup? && message.class != Class::SequenceReset {
             self.check_orig_sending_time(message)?;
         }
         Ok(())
     }
 
-    /// FIX Session: a PossDup carries OrigSendingTime(122), not later than its SendingTime(52).
+    /// FIX Session: a message with PossDupFlag(43)=Y has OrigSendingTime(122), not later than its
+    /// SendingTime(52).
     pub(crate) fn check_orig_sending_time(&self, message: &Message<'_>) -> Result<(), Reject> {
         let required = self.config.resend.orig_sending_time_required;
         if !required && message.raw(tag::ORIG_SENDING_TIME).is_none() {
@@ -67,8 +69,8 @@ impl Session {
         Ok(())
     }
 
-    /// Whether the CompIDs stand where they stood in the last message, and are right: mostly the
-    /// header of a counterparty looks always the same, and nothing must be sought.
+    /// Whether the CompIDs are right and stand where they stood in the last message. Most
+    /// counterparties write all headers alike, so that no field must be searched for.
     #[inline]
     fn has_usual_comp_ids(&self, message: &Message<'_>) -> bool {
         let known = |(n, field): &(usize, Vec<u8>)| {
@@ -100,7 +102,7 @@ impl Session {
     pub(crate) fn check_sending_time(&self, now: Now, message: &Message<'_>) -> Result<(), Reject> {
         let off = match message.timestamp(tag::SENDING_TIME) {
             Ok(sent) => now.utc.since(sent).unsigned_abs(),
-            // Centuries off, and no fault of its form.
+            // A time that no Timestamp can hold has the right form, and is off by centuries.
             Err(_) if message.raw(tag::SENDING_TIME).is_some_and(is_beyond_our_range) => u64::MAX,
             Err(reject) => return Err(reject),
         };
@@ -136,7 +138,8 @@ impl Session {
         Verdict::Handled
     }
 
-    /// Writes Reject(3) for `message`, unless it is one itself: that counts, and nothing goes back.
+    /// Writes Reject(3) for `message`, unless that is a Reject(3) itself: then its number counts,
+    /// and nothing is sent.
     pub fn reject(&mut self, now: Now, message: &Message<'_>, reject: Reject, out: &mut Outbox) {
         let seq = message.msg_seq_num().unwrap_or(0);
         let rejected = Rejected { seq, msg_type: message.msg_type(), message: Some(message) };
@@ -152,7 +155,7 @@ impl Session {
     ) {
         let begin_string = self.config.id.begin_string;
         let Rejected { seq, msg_type, message } = rejected;
-        // FIX Session: two sides that fault each other's would reject rejects for ever.
+        // Two sides that find fault with each other's Reject(3) would reject rejects for ever.
         if msg_type == b"3" {
             self.remark = Some(Remark::FaultyReject(reject));
             return;
@@ -182,7 +185,7 @@ impl Session {
     }
 
     /// Writes BusinessMessageReject(j) for `message`, or Reject(3) up to FIX 4.1, which lack it.
-    /// A BusinessMessageReject(j) itself is never rejected so.
+    /// A BusinessMessageReject(j) itself is not rejected.
     /// `reason` is BusinessRejectReason(380): 0 other, 3 unsupported message type, and so on.
     pub fn business_reject(
         &mut self,
@@ -191,7 +194,7 @@ impl Session {
         (reason, text): (u16, &str),
         out: &mut Outbox,
     ) {
-        // Two sides that do not take each other's would reject rejects for ever.
+        // Two sides that find fault with each other's would reject rejects for ever.
         if message.msg_type() == b"j" {
             return;
         }
@@ -219,7 +222,8 @@ impl Session {
         assert!(written.is_ok(), "a Reject(3) of ours is wrong: {written:?}");
     }
 
-    /// Writes Logout(5) of our own accord; `ending` is why, if not the application's wish.
+    /// Writes Logout(5). `ending` is why this side ends the session; `None` if the application
+    /// wished it, or the counterparty has sent Logout(5) first.
     pub(crate) fn write_logout(
         &mut self,
         now: Now,
@@ -254,15 +258,16 @@ fn is_beyond_our_range(value: &[u8]) -> bool {
     }
 }
 
-/// RefTagID(371): also what the counterparty took for a tag and is none, such as -1.
+/// The value of RefTagID(371): the tag at fault, or the number that stood in place of a tag, such
+/// as -1.
 fn ref_tag_id(message: Option<&Message<'_>>, reject: Reject) -> Option<i64> {
     let malformed = || validate::malformed_tag(message?).and_then(value::int);
     let invalid = reject.reason == RejectReason::InvalidTagNumber;
     reject.tag.map(|tag| i64::from(tag.0)).or_else(|| invalid.then(malformed).flatten())
 }
 
-/// Gives a value of the counterparty back, if it may stand in a message of ours: it is whatever
-/// the counterparty has sent, and a message of the session layer must never be wrong.
+/// Returns a value of the counterparty to it in a message of ours. A value that is empty or has a
+/// delimiter is left out: with it our own message would be wrong.
 pub(crate) fn echo(body: &mut Body<'_>, tag: Tag, value: &[u8]) {
     if !value.is_empty() && !value.contains(&SOH) {
         body.bytes(tag, value);
@@ -279,7 +284,8 @@ fn reverse_route(body: &mut Body<'_>, message: &Message<'_>, begin_string: Begin
     }
 }
 
-/// Text(58), if it is not empty, cut at the first delimiter that a user may have put in.
+/// Writes Text(58), unless it is empty. A user may have put a delimiter into it: the text is cut
+/// there.
 fn write_text(body: &mut Body<'_>, text: std::fmt::Arguments<'_>) {
     let text = text.to_string();
     let text = text.split('\x01').next().unwrap_or_default();

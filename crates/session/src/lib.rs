@@ -11,15 +11,15 @@
 //!         Deliver            give it to the application, then call receive for the next
 //!         Resend{begin,end}  read the store; resend() each message, gap_fill() each hole
 //!         Disconnect(reason) write the outbox, close the link, call disconnected(outbox)
-//!     take_held()                                  after each receive, until it answers None
-//!     take_remark()                                the same; what it answers is for the log
+//!     take_held()                                  after each receive, until it returns None
+//!     take_remark()                                the same; what it returns is for the log
 //!     tick(now, outbox) -> Verdict                 at the latest at next_deadline()
 //!     store outbox.entries() and stored_num_in(), then write outbox.bytes() to the link
 //! }
 //! ```
 //!
-//! Invariants: numbers never go back but by a reset that both sides agreed on; each outbound number
-//! is used once; an application message is delivered once, in the order of MsgSeqNum(34).
+//! Invariants: numbers go back only by a reset that both sides agreed on; each outbound number is
+//! used once; an application message is delivered once, in the order of MsgSeqNum(34).
 #![forbid(unsafe_code)]
 
 mod config;
@@ -27,6 +27,7 @@ mod gap;
 mod garbled;
 mod header;
 mod logon;
+mod logon_fault;
 mod offer;
 mod operate;
 mod outbox;
@@ -47,6 +48,7 @@ pub use config::{
     OutOfRange, ProtocolConfig, ResendConfig, ResetPolicy, Role, Secret, SessionId, SubIds,
     Throttle, ThrottleAction, TimingConfig, TooLow, TooLowAtLogon,
 };
+pub use logon_fault::LogonFault;
 pub use offer::Offer;
 pub use outbox::{Entry, Kind, Outbox, ResetCause};
 pub use reset::{Reset, ResetEvent};

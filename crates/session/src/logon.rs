@@ -6,6 +6,7 @@ use crate::config::{
     ApplVerId, BeginString, LogonConfig, MSG_SEQ_NUM_MAX, Now, Role, TooLowAtLogon,
 };
 use crate::gap::Sign;
+use crate::logon_fault::LogonFault;
 use crate::offer::Offer;
 use crate::outbox::{Outbox, ResetCause};
 use crate::received::Received;
@@ -23,11 +24,11 @@ enum Refusal {
     Spoken(Disconnect),
 }
 
-const fn spoken(why: &'static str) -> Refusal {
+const fn spoken(why: LogonFault) -> Refusal {
     Refusal::Spoken(Disconnect::LogonRefused(why))
 }
 
-const fn silent(why: &'static str) -> Refusal {
+const fn silent(why: LogonFault) -> Refusal {
     Refusal::Silent(Disconnect::LogonRefused(why))
 }
 
@@ -178,11 +179,13 @@ impl Session {
         matches!(self.state, State::Active | State::LogoutSent)
     }
 
+    /// Carries out the reset that the Logon(A) or an acceptor's own settings ask for.
     fn apply_reset(&mut self, terms: &mut Offer, out: &mut Outbox) {
         let live = self.is_live();
         let unasked = terms.resets && !terms.answers_reset;
         if live && !unasked {
-            // The answer to our own reset in mid-session: ours has begun with our Logon(A).
+            // The Logon(A) answers our reset in mid-session. Our own numbers have started again
+            // with the Logon(A) that asked for it; now theirs do.
             self.next_num_in = 1;
             self.gap.give_up();
         } else if live || unasked {
@@ -196,9 +199,10 @@ impl Session {
         }
     }
 
-    /// A reset has crossed our Logout(5). The answer to one of ours counts as ever; theirs is taken
-    /// and ends the connection, since nothing but the answer, which must not follow a Logout(5),
-    /// could have our number 1.
+    /// Takes a Logon(A) with ResetSeqNumFlag(141)=Y that has crossed our Logout(5). If it answers a
+    /// reset of ours, it counts as usual. If it asks for a reset, both numbers start again and the
+    /// connection ends: our number 1 belongs to the Logon(A) that would answer, and no Logon(A) may
+    /// follow our Logout(5).
     fn reset_at_the_end(&mut self, terms: &Offer, out: &mut Outbox) -> Verdict {
         if terms.answers_reset {
             self.next_num_in = 2;
@@ -230,7 +234,7 @@ impl Session {
         if let Some(received) = terms.next_expected.filter(|theirs| *theirs > next) {
             return Some(Disconnect::NextExpectedTooHigh { next, received });
         }
-        // Behind all that may refuse it: a refused Logon(A) moves nothing.
+        // After all checks, since a refused Logon(A) must not move the expected number.
         self.next_num_in = expected.min(received);
         None
     }
@@ -257,7 +261,7 @@ impl Session {
         }
         if answers {
             self.write_logon(now, Numbering::of(terms.resets), out);
-            // Some initiators answer a reset that they find in our answer.
+            // We reset by our answer. Some initiators answer that by one more Logon(A).
             if terms.unaware {
                 self.resets.transition(ResetEvent::AnswerAsks);
             }
@@ -276,7 +280,8 @@ impl Session {
         }
         let last = self.next_num_out - 1;
         match terms.next_expected {
-            // What a Logon(A) in answer says is behind by that answer.
+            // `last` is our Logon(A). If it is the answer, the counterparty's Logon(A) was written
+            // before it and cannot name a higher number.
             Some(begin) if begin < last || (!answers && begin == last) => {
                 Verdict::LoggedOnThenResend { begin, end: last }
             }
@@ -285,35 +290,36 @@ impl Session {
         }
     }
 
+    /// What the Logon(A) proposes, if it is good but for its numbers.
     fn terms(&self, now: Now, message: &Received<'_, '_>) -> Result<Offer, Refusal> {
-        let seq = message.seq.map_err(|_| silent("MsgSeqNum(34) is missing"))?;
+        let seq = message.seq.map_err(|_| silent(LogonFault::MsgSeqNumMissing))?;
         if seq > MSG_SEQ_NUM_MAX {
-            return Err(silent("MsgSeqNum(34) is too large"));
+            return Err(silent(LogonFault::MsgSeqNumTooHigh));
         }
-        self.check_comp_ids(message).map_err(|_| silent("CompID problem"))?;
-        self.check_sending_time(now, message).map_err(|_| silent("SendingTime(52) is off"))?;
-        // Before anything that tells a stranger how this session is set up.
+        self.check_comp_ids(message).map_err(|_| silent(LogonFault::CompId))?;
+        self.check_sending_time(now, message).map_err(|_| silent(LogonFault::SendingTime))?;
+        // Credentials come before all whose refusal tells a stranger how this session is set up.
         if !self.is_live() && !self.has_credentials(message) {
-            return Err(spoken("Username(553) or Password(554) is wrong"));
+            return Err(spoken(LogonFault::Credentials));
         }
         let policy = &self.config.logon;
         let encrypts = message.raw(tag::ENCRYPT_METHOD).is_some_and(|v| v != b"0");
         if encrypts && policy.check_encrypt_method {
-            return Err(spoken("EncryptMethod(98) must be 0, encryption is not supported"));
+            return Err(spoken(LogonFault::EncryptMethod));
         }
         let heart_bt_int_s = self.heart_bt_int_s(message)?;
         let resets = message
             .flag(tag::RESET_SEQ_NUM_FLAG)
-            .map_err(|_| spoken("ResetSeqNumFlag(141) must be Y or N"))?;
+            .map_err(|_| spoken(LogonFault::ResetSeqNumFlag))?;
         let resets = resets && self.config.id.begin_string.has_reset_flag();
         // FIX Session: the reset takes effect with the Logon(A) itself.
         if resets && seq != 1 {
-            return Err(spoken("MsgSeqNum(34) must be 1 with ResetSeqNumFlag(141)=Y"));
+            return Err(spoken(LogonFault::ResetWithoutOne));
         }
         if let Some(is_test) = policy.test_message_indicator
             && message.flag(tag::TEST_MESSAGE_INDICATOR) != Ok(is_test)
         {
-            return Err(spoken("TestMessageIndicator(464) is not that of this session"));
+            return Err(spoken(LogonFault::TestMessageIndicator));
         }
         let message_bytes_max = message.uint(tag::MAX_MESSAGE_SIZE).ok().filter(|n| *n > 0);
         let message_bytes_max = message_bytes_max.and_then(|n| usize::try_from(n).ok());
@@ -337,7 +343,8 @@ impl Session {
         })
     }
 
-    /// The dictionary comes last: what is wrong with the terms has a better reason.
+    /// Checks the Logon(A) by the dictionary. This check is the last one, because a refusal for bad
+    /// terms explains more than a reason of the dictionary does.
     fn check_logon(&self, message: &Message<'_>) -> Result<(), Refusal> {
         let refused = |reject| Refusal::Spoken(Disconnect::LogonInvalid(reject));
         if let Some(field) = message.longer_than(self.config.protocol.field_bytes_max) {
@@ -352,17 +359,17 @@ impl Session {
             .uint(tag::HEART_BT_INT)
             .ok()
             .and_then(|s| u32::try_from(s).ok())
-            .ok_or_else(|| spoken("HeartBtInt(108) must be seconds, 0 or more"))?;
+            .ok_or_else(|| spoken(LogonFault::HeartBtInt))?;
         let timing = &self.config.timing;
         let max = Some(timing.heart_bt_int_s_max).filter(|max| *max > 0).unwrap_or(u32::MAX);
         match self.config.role {
             Role::Acceptor if !(timing.heart_bt_int_s_min..=max).contains(&seconds) => {
-                Err(spoken("HeartBtInt(108) is out of the range of this session"))
+                Err(spoken(LogonFault::HeartBtIntOutOfRange))
             }
             Role::Initiator
                 if timing.same_heart_bt_int && seconds != self.config.protocol.heart_bt_int_s =>
             {
-                Err(spoken("HeartBtInt(108) is not what was asked for"))
+                Err(spoken(LogonFault::HeartBtIntChanged))
             }
             _ => Ok(seconds),
         }
@@ -376,7 +383,7 @@ impl Session {
         }
         match message.uint(tag::NEXT_EXPECTED_MSG_SEQ_NUM) {
             Ok(next @ 1..) => Ok(Some(next)),
-            _ => Err(spoken("NextExpectedMsgSeqNum(789) must be a number, 1 or more")),
+            _ => Err(spoken(LogonFault::NextExpectedMsgSeqNum)),
         }
     }
 
@@ -390,12 +397,12 @@ impl Session {
         }
         let named = message
             .uint(tag::DEFAULT_APPL_VER_ID)
-            .map_err(|_| silent("DefaultApplVerID(1137) is missing"))?;
+            .map_err(|_| silent(LogonFault::DefaultApplVerIdMissing))?;
         let named = u8::try_from(named).ok().map(ApplVerId).filter(|id| id.dictionary().is_some());
         match (named, self.config.protocol.default_appl_ver_id) {
-            (None, _) => Err(spoken("DefaultApplVerID(1137) is unknown")),
+            (None, _) => Err(spoken(LogonFault::DefaultApplVerIdUnknown)),
             (Some(named), Some(ours)) if named != ours => {
-                Err(spoken("DefaultApplVerID(1137) is not the one of this session"))
+                Err(spoken(LogonFault::DefaultApplVerIdOther))
             }
             (named, _) => Ok(named),
         }
@@ -407,7 +414,7 @@ impl Session {
         let heart_bt_int_s = self.timers.heart_bt_int_s();
         let next_expected = self.exchanges_next_expected().then_some(self.next_num_in);
         let appl_ver_id = self.appl_ver_id;
-        // Not borrowed from the session, which writes the message.
+        // Taken out while the session, borrowed as a whole, writes the message.
         let config = std::mem::take(&mut self.config.logon);
         let fields = std::mem::take(&mut self.logon_fields);
         self.write_admin(now, b"A", out, |body| {
@@ -441,8 +448,9 @@ impl Session {
 
     /// Logout(5) ends the session even from above a gap, which is asked for after the next logon.
     pub(crate) fn on_logout(&mut self, now: Now, seq: u64, out: &mut Outbox) -> Verdict {
-        // One that refuses our Logon(A) may have taken a number or not: a gap is asked for after
-        // the next logon, a number too low could not be mended.
+        // Nobody knows whether a Logout(5) that refuses our Logon(A) has used a number of the
+        // counterparty. We do not count it: if it has used one, we ask for it after the next logon.
+        // If we counted one that has used none, the next Logon(A) would be too low for ever.
         if seq == self.next_num_in && self.state != State::LogonSent {
             self.next_num_in += 1;
         }
@@ -452,14 +460,14 @@ impl Session {
                 self.write_logout(now, "", None, out);
                 Verdict::Disconnect(Disconnect::LoggedOut)
             }
-            State::LogonSent | State::LogonAwaited | State::Disconnected => Verdict::Disconnect(
-                Disconnect::LogonRefused("the counterparty answered with Logout(5)"),
-            ),
+            State::LogonSent | State::LogonAwaited | State::Disconnected => {
+                Verdict::Disconnect(Disconnect::LogonRefused(LogonFault::AnsweredByLogout))
+            }
         }
     }
 }
 
-/// Who we are, as far as the version has fields for it.
+/// Writes the fields that prove who we are, as far as the version has them.
 fn write_credentials(body: &mut Body<'_>, config: &LogonConfig, version: BeginString) {
     if let Some(is_test) = config.test_message_indicator {
         body.boolean(tag::TEST_MESSAGE_INDICATOR, is_test);

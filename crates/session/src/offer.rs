@@ -11,15 +11,16 @@ pub struct Offer {
     pub(crate) appl_ver_id: Option<ApplVerId>,
     /// DefaultCstmApplVerID(1408).
     pub(crate) cstm_appl_ver_id: Option<Box<[u8]>>,
-    /// It has a password that only the counterparty knows.
+    /// Whether the Logon(A) has a password that only the counterparty knows.
     pub(crate) is_proven: bool,
+    /// Whether both numbers start again at 1 with it.
     pub(crate) resets: bool,
-    /// It is the answer to a reset of ours.
+    /// Whether it answers a reset of ours.
     pub(crate) answers_reset: bool,
-    /// It does not ask for the reset with which we answer it.
+    /// Whether we answer it by a reset that it does not ask for.
     pub(crate) unaware: bool,
     /// MaxMessageSize(383).
     pub(crate) message_bytes_max: usize,
-    /// NextExpectedMsgSeqNum(789), if it is to be honoured.
+    /// NextExpectedMsgSeqNum(789), if the settings want it honoured.
     pub(crate) next_expected: Option<u64>,
 }

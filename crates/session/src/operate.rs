@@ -18,10 +18,10 @@ fn checked(number: u64) -> Result<u64, OperateError> {
 
 impl Session {
     /// Sends a ResendRequest(2) for the counterparty's messages `begin` to `end`; 0 for all that
-    /// follow. What comes again is taken as the duplicates that they are.
+    /// follow. Messages that had come before are passed over as duplicates.
     ///
     /// # Errors
-    /// If it was not sent: only a logged-on session does.
+    /// If nothing was sent: a number is out of range, or the session is not logged on.
     pub fn request_resend(
         &mut self,
         now: Now,
@@ -45,7 +45,7 @@ impl Session {
     /// Sends a TestRequest(1) with this TestReqID(112).
     ///
     /// # Errors
-    /// If it was not sent: only a logged-on session does.
+    /// If nothing was sent: the session must be logged on.
     pub fn test_request(
         &mut self,
         now: Now,
@@ -62,7 +62,8 @@ impl Session {
     /// between is given up.
     ///
     /// # Errors
-    /// If it was not sent: not if that would lead backwards, and only by a logged-on session.
+    /// If nothing was sent: the session must be logged on, and `new_seq_no` be above our next
+    /// number.
     pub fn sequence_reset(
         &mut self,
         now: Now,
@@ -101,7 +102,7 @@ impl Session {
         self.resets.numbers_set();
         self.next_num_in = next;
         self.at_connection.0 = next;
-        // What is missing now shows at the next early message.
+        // If messages are missing now, the next early one shows it.
         self.gap.clear();
     }
 

@@ -1,4 +1,4 @@
-//! One received message: by its number first, then by what it says.
+//! Takes in received messages: MsgSeqNum(34) first, then header and dictionary, then MsgType(35).
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -16,13 +16,14 @@ use crate::verdict::{Disconnect, Verdict};
 
 impl Session {
     /// Takes one message in; what it makes us send is in `out` afterwards.
-    /// Call [`Session::take_held`] after it, until that answers `None`.
+    /// Call [`Session::take_held`] after it, until that returns `None`.
     pub fn receive(&mut self, now: Now, message: &Message<'_>, out: &mut Outbox) -> Verdict {
         let verdict = self.by_state(now, &Received::new(message, false), out);
         self.after(now, verdict, out)
     }
 
-    /// What every message is followed by: the gap goes on, and an end is remembered.
+    /// Ends each call that took a message or a tick: asks for more of a gap, and remembers why the
+    /// session ends.
     #[inline]
     pub(crate) fn after(&mut self, now: Now, verdict: Verdict, out: &mut Outbox) -> Verdict {
         if self.gap.is_quiet() && !matches!(verdict, Verdict::Disconnect(_)) {
@@ -54,8 +55,8 @@ impl Session {
         }
         match (self.state, message.class) {
             (State::Disconnected, _) => return Verdict::Handled,
-            // FIX Session: a Logon(A) is never sent again; one that was is a duplicate like any
-            // other.
+            // FIX Session: a Logon(A) is never sent again. One with PossDupFlag(43)=Y on a live
+            // session is taken as any other duplicate is.
             (State::Active | State::LogoutSent, Class::Logon) if message.poss_dup == Ok(true) => {}
             (_, Class::Logon) => return self.on_logon(now, message, out),
             (State::LogonSent, Class::Logout) => {}
@@ -132,7 +133,8 @@ impl Session {
         }
     }
 
-    /// Header first: a message of somebody else is not worth validating.
+    /// Checks a message by its header, then by the dictionary: a message with wrong CompIDs is
+    /// rejected for these, whatever else is wrong with it.
     fn check(&mut self, now: Now, message: &Received<'_, '_>) -> Result<(), Reject> {
         self.check_header(now, message)?;
         if let Some(field) = message.longer_than(self.config.protocol.field_bytes_max) {
@@ -197,7 +199,8 @@ impl Session {
         Ok(verdict)
     }
 
-    /// Counts a new message of a type that comes in limited numbers.
+    /// Counts a new message if the settings limit its type. Returns what to do if it is one too
+    /// many.
     #[inline]
     fn too_many(&mut self, now: Now, message: &Received<'_, '_>) -> Option<ThrottleAction> {
         if message.poss_dup == Ok(true) || message.was_held {
@@ -229,11 +232,11 @@ impl Session {
         if message.class == Class::Logout {
             return self.on_logout(now, seq, out);
         }
-        // FIX Session: a ResendRequest(2) above a gap is answered at once, or both sides wait for
-        // each other.
+        // FIX Session: a ResendRequest(2) above a gap is answered at once, or two sides with a gap
+        // each would wait for each other.
         let asks = message.class == Class::ResendRequest && self.check_header(now, message).is_ok();
         let kept = if asks { self.gap.settle(seq) } else { self.keep(now, seq, message) };
-        // What cannot be kept is missing too.
+        // A message that cannot be kept is missing too.
         let missing_to = if kept { seq - 1 } else { seq };
         let sign = if asks { Sign::Request } else { Sign::Message };
         if let Err(why) = self.request_gap(now, (missing_to, sign), out) {
@@ -243,7 +246,8 @@ impl Session {
             match self.resend_range(message) {
                 Ok(Some(Verdict::Disconnect(why))) => return self.end(now, why, out),
                 Ok(Some(resend)) => return resend,
-                // Rejected, or passed over, when its turn comes.
+                // The request is bad, or is not answered: it is rejected or passed over when its
+                // turn comes.
                 Ok(None) | Err(_) => {
                     self.gap.unsettle(seq);
                     self.keep(now, seq, message);
@@ -253,8 +257,9 @@ impl Session {
         Verdict::Held
     }
 
-    /// Keeps an early message, which is judged by its time of arrival: late already, it is asked
-    /// for again and comes with a new time.
+    /// Keeps an early message; returns whether it is kept. SendingTime(52) is judged now, when the
+    /// message arrives. If it is off, the message is not kept: it is asked for with the gap, and
+    /// comes again with a new time.
     fn keep(&mut self, now: Now, seq: u64, message: &Received<'_, '_>) -> bool {
         self.check_sending_time(now, message).is_ok() && self.gap.hold(seq, message.bytes())
     }
@@ -279,7 +284,7 @@ impl Session {
             true => self.check_comp_ids(message),
             false => Ok(()),
         };
-        // A SequenceReset(4) has no original to be later than.
+        // A SequenceReset(4) stands for other messages: it has no original that was sent before.
         let original = || match message.class {
             Class::SequenceReset => Ok(()),
             _ => self.check_orig_sending_time(message),
@@ -290,8 +295,9 @@ impl Session {
         }
     }
 
-    /// A possible duplicate is passed over, but for a gap fill that answers our request and ends
-    /// above the expected number: its beginning has come by other ways.
+    /// Passes over a possible duplicate, unless it is a SequenceReset-GapFill(4) that answers our
+    /// request and ends above the expected number. Its beginning has come otherwise, for instance
+    /// in answer to an earlier request; the rest of it counts.
     fn low_gap_fill(
         &mut self,
         now: Now,
@@ -321,7 +327,7 @@ impl Session {
         out: &mut Outbox,
     ) -> Result<(), Reject> {
         let id = match message.raw(tag::TEST_REQ_ID) {
-            // Whoever takes fields without a value gives them back as they came.
+            // A session that accepts empty values returns an empty one.
             Some(b"") if !self.checks.session.empty_values => b"",
             _ => message.required(tag::TEST_REQ_ID)?,
         };
@@ -346,14 +352,14 @@ impl Session {
                 self.write_logout(now, &text, Some(why), out);
                 Verdict::Handled
             }
-            // Their answer to our Logout(5) may well carry the wrong version again.
+            // The answer to our Logout(5) may have the wrong version as well.
             State::LogoutSent | State::Disconnected => Verdict::Handled,
             _ => Verdict::Disconnect(why),
         }
     }
 }
 
-/// Why a MsgSeqNum(34) cannot be read: it is not there, no number, or beyond all that we count.
+/// Why a MsgSeqNum(34) cannot be read: it is missing, is no number, or needs more than 64 bits.
 fn unreadable_number(message: &Received<'_, '_>) -> Disconnect {
     match message.raw(tag::MSG_SEQ_NUM) {
         Some(digits) if !digits.is_empty() && digits.iter().all(u8::is_ascii_digit) => {
@@ -365,7 +371,7 @@ fn unreadable_number(message: &Received<'_, '_>) -> Disconnect {
 
 /// The versions that messages of a FIXT session may have.
 struct Versions<'s> {
-    /// Rules by the version that they are for, beside the session's own.
+    /// The rules of each version, by the value that names it; the session's own are not among them.
     listed: &'s [(Box<[u8]>, Arc<Rules>)],
     own: Option<ApplVerId>,
     own_custom: Option<&'s [u8]>,
@@ -379,7 +385,7 @@ impl<'s> Versions<'s> {
             self.listed.iter().find(|(known, _)| **known == *version).map(|(_, rules)| rules)
         };
         let unknown = |tag| Reject::new(RejectReason::UnsupportedApplVersion, tag);
-        // FIXT: CstmApplVerID(1129) is the finer of the two.
+        // FIXT: CstmApplVerID(1129) says more than ApplVerID(1128), so it decides.
         if let Some(version) = named(tag::CSTM_APPL_VER_ID) {
             return match listed(version) {
                 None if self.own_custom != Some(version) => Err(unknown(tag::CSTM_APPL_VER_ID)),

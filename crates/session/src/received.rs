@@ -1,4 +1,4 @@
-//! One message, with what is asked of it again and again.
+//! A received message, with the fields that several steps need: each is read once.
 
 use std::ops::Deref;
 
@@ -14,7 +14,7 @@ pub(crate) enum Class {
     SequenceReset,
     Logout,
     Logon,
-    /// It is not its own: the application gets it.
+    /// All others: the application gets them.
     Application,
 }
 
@@ -41,7 +41,7 @@ pub(crate) struct Received<'m, 'a> {
     pub(crate) seq: Result<u64, Reject>,
     /// Whether it has PossDupFlag(43)=Y.
     pub(crate) poss_dup: Result<bool, Reject>,
-    /// It was kept above a gap, and has its turn now.
+    /// Whether it was kept above a gap until now, when its turn has come.
     pub(crate) was_held: bool,
 }
 

@@ -1,7 +1,7 @@
-//! How a session resets its numbers, and what it owes to a reset whose answer is lost.
+//! How a session resets both numbers, and how it goes on after a reset whose answer is lost.
 //!
-//! Invariant: a reset counts for the store at once; until the counterparty has proven that it has
-//! taken it, the store is to keep 1 as the number expected next.
+//! Invariant: a reset is journalled at once. Until the counterparty has proven that it has taken
+//! the reset, the store keeps 1 as the number expected next.
 
 use crate::config::{Now, Role};
 use crate::outbox::{Entry, Outbox, ResetCause};
@@ -33,21 +33,22 @@ impl Session {
     }
 
     /// The number expected next as a store is to keep it: 1 while a reset of ours
-    /// [is not proven](Self::awaits_reset). A process that goes on from 1 with our Logon(A) still
-    /// the last word knows by that to [ask again](Self::reset_at_next_logon).
+    /// [is not proven](Self::awaits_reset). A process that starts from such a store finds 1 there
+    /// and our Logon(A) as the last message sent: so it knows that it has to
+    /// [ask again](Self::reset_at_next_logon).
     #[must_use]
     pub fn stored_num_in(&self) -> u64 {
         if self.awaits_reset() { 1 } else { self.next_num_in }
     }
 
-    /// Whether nobody knows yet that the counterparty has taken a reset of ours: until then the
-    /// number expected next may be one of the old numbering, to which nothing leads back. What is
-    /// to be kept of it is 1.
+    /// Whether the counterparty has still to prove that it has taken a reset of ours. Until then
+    /// the number expected next may be one of the old numbering, which must not outlive the
+    /// connection: the store keeps 1 in its place.
     #[must_use]
     pub fn awaits_reset(&self) -> bool {
         match self.resets.state() {
             Reset::UnderWay => true,
-            // Proven by the message that follows our answer.
+            // The message that follows our answer proves it.
             Reset::Answered => self.next_num_in == 2 && self.is_live(),
             Reset::Settled | Reset::Asked | Reset::Unproven => false,
         }
@@ -58,9 +59,9 @@ impl Session {
         self.resets.state() == Reset::Asked || self.awaits_reset()
     }
 
-    /// Whether an acceptor must ask for a reset once more: an operator wants it, or nobody knows
-    /// whether the counterparty has taken the last one. Then the number of its Logon(A) tells:
-    /// below the old one it is one of the new numbering.
+    /// Whether an acceptor must ask for a reset by its answer to a Logon(A) with this number: an
+    /// operator wants it, or the counterparty has not taken the last reset. It has taken it if its
+    /// number is below the one that was expected of the old numbering.
     pub(crate) fn still_resets(&self, seq: u64) -> bool {
         let resets = &self.resets;
         let has_flag = self.config.id.begin_string.has_reset_flag();
@@ -79,7 +80,8 @@ impl Session {
     /// ResetSeqNumFlag(141)=Y and number 1; the counterparty's numbers start again with its answer.
     ///
     /// # Errors
-    /// If it was not sent: not before FIX 4.1, and not while one is under way.
+    /// If nothing was sent: the session must be logged on, the version be FIX 4.1 or later, and no
+    /// other reset be under way.
     pub fn reset_in_session(&mut self, now: Now, out: &mut Outbox) -> Result<(), OperateError> {
         self.resets.begins_at_ns = None;
         if !self.config.id.begin_string.has_reset_flag() {
@@ -93,7 +95,7 @@ impl Session {
         }
         let next_num_in = self.next_num_in;
         self.reset_numbers(ResetCause::InSession, out);
-        // What is under way to us still has the old numbers.
+        // Messages that are on their way to us still have the old numbers.
         self.next_num_in = next_num_in;
         let timeout_ns = u64::from(self.config.protocol.logon_timeout_ms) * 1_000_000;
         self.resets.begin(now.monotonic_ns.saturating_add(timeout_ns));
@@ -117,7 +119,8 @@ impl Session {
     pub(crate) fn reset_numbers(&mut self, cause: ResetCause, out: &mut Outbox) {
         self.resets.numbers_set();
         self.gap.give_up();
-        // One by the schedule is kept in any case: it is the moment that counts.
+        // A reset by the schedule is journalled even if both numbers are 1: the store keeps its
+        // moment.
         let moved = (self.next_num_in, self.next_num_out) != (1, 1);
         if moved || cause == ResetCause::Schedule {
             self.next_num_in = 1;
@@ -126,7 +129,7 @@ impl Session {
         }
     }
 
-    /// The link is gone, and with it a reset that is not proven: both numbers stand as if the
+    /// The link is gone. If a reset of ours is not proven yet, both numbers go on as if the
     /// counterparty had taken it.
     pub(crate) fn lose_reset(&mut self) {
         if self.awaits_reset() {

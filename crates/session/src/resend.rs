@@ -11,8 +11,8 @@ use crate::state::State;
 use crate::verdict::{Disconnect, Verdict};
 
 impl Session {
-    /// All from the expected number to that of `missing` is missing: asks for it, once a gap, and
-    /// again if nothing of it comes.
+    /// All from the expected number to the one in `missing` is missing: asks for it, unless it has
+    /// been asked for lately.
     pub(crate) fn request_gap(
         &mut self,
         now: Now,
@@ -23,8 +23,8 @@ impl Session {
         self.ask(now, ask, out)
     }
 
-    /// The expected number may have moved: counts a Logon(A) whose turn has come, and goes on with
-    /// the gap.
+    /// The expected number may have moved: counts early messages that were dealt with and have
+    /// their turn now, and asks for more of the gap if needed.
     pub(crate) fn pursue_gap(&mut self, now: Now, out: &mut Outbox) -> Result<(), Disconnect> {
         self.next_num_in = self.gap.expected(self.next_num_in);
         let ask = self.gap.advance(now.monotonic_ns, self.next_num_in);
@@ -33,7 +33,8 @@ impl Session {
 
     fn ask(&mut self, now: Now, ask: Ask, out: &mut Outbox) -> Result<(), Disconnect> {
         match ask {
-            // After our Logout(5) too: the numbers may be reset before there is another chance.
+            // After our Logout(5) too: if the numbers are reset at the end of the connection, the
+            // missing messages cannot be asked for later.
             Ask::For { end } if matches!(self.state, State::Active | State::LogoutSent) => {
                 let begin = self.next_num_in;
                 let end = end.unwrap_or_else(|| self.config.id.begin_string.open_end());
@@ -47,8 +48,8 @@ impl Session {
         Ok(())
     }
 
-    /// What a ResendRequest(2) asks for; `None` if it is not answered: for numbers that we have not
-    /// used yet.
+    /// What a ResendRequest(2) asks for. `None` if it is not answered: it asks for numbers that we
+    /// have not used yet, or the settings pass over one with PossDupFlag(43)=Y.
     pub(crate) fn resend_range(
         &mut self,
         message: &Received<'_, '_>,
@@ -86,7 +87,8 @@ impl Session {
     pub fn resend(&mut self, now: Now, stored: &Message<'_>, out: &mut Outbox) {
         let (seq, precision) = (stored.msg_seq_num().unwrap_or(0), self.precision);
         let mut frame = self.begin_old(now, (stored.msg_type().as_bytes(), seq), out);
-        // FIX Session: not later than SendingTime(52). Ours is, if our clock has gone back since.
+        // FIX Session: OrigSendingTime(122) is not later than SendingTime(52). The stored time is
+        // later if our clock has gone back since.
         if stored.timestamp(tag::SENDING_TIME).is_ok_and(|original| original > now.utc) {
             frame.header_timestamp(tag::ORIG_SENDING_TIME, now.utc, precision);
         } else {
@@ -120,7 +122,7 @@ impl Session {
         self.timers.sent(now);
     }
 
-    /// SequenceReset-GapFill with the expected number.
+    /// Takes a SequenceReset-GapFill(4) that has the expected number.
     pub(crate) fn on_gap_fill(&mut self, message: &Message<'_>) -> Result<(), Reject> {
         let new_seq_no = message.uint(tag::NEW_SEQ_NO)?;
         if new_seq_no <= self.next_num_in || self.is_too_far(new_seq_no) {
@@ -131,7 +133,8 @@ impl Session {
         Ok(())
     }
 
-    /// SequenceReset-Reset: moves the expected number forward, whatever the message's own number.
+    /// Takes a SequenceReset-Reset(4): it moves the expected number forward, whatever its own
+    /// MsgSeqNum(34) is.
     pub(crate) fn on_sequence_reset(&mut self, message: &Message<'_>) -> Result<(), Reject> {
         let new_seq_no = message.uint(tag::NEW_SEQ_NO)?;
         if new_seq_no < self.next_num_in || self.is_too_far(new_seq_no) {
@@ -141,8 +144,8 @@ impl Session {
         Ok(())
     }
 
-    /// Whether a NewSeqNo(36) is too far ahead: a slip of the keyboard there would leave the
-    /// session deaf to all that comes after.
+    /// Whether a NewSeqNo(36) is too far ahead. If a mistyped one were taken, all messages after it
+    /// would have numbers that are too low.
     const fn is_too_far(&self, new_seq_no: u64) -> bool {
         let ahead = new_seq_no.saturating_sub(self.next_num_in);
         new_seq_no > MSG_SEQ_NUM_MAX || ahead > self.config.numbers.sequence_reset_max

@@ -1,5 +1,5 @@
-//! Resets of both numbers by ResetSeqNumFlag(141): where one stands, and every transition, on one
-//! page.
+//! Resets of both numbers by ResetSeqNumFlag(141): the states of a reset and every transition
+//! between them, on one page.
 //!
 //! The side that asks for a reset sends a Logon(A) with ResetSeqNumFlag(141)=Y and MsgSeqNum(34)
 //! 1; the answer is a Logon(A) of the same kind. We ask in three places: in the Logon(A) that
@@ -40,7 +40,7 @@ pub enum ResetEvent {
     LogonAccepted,
     /// The numbers were set or reset otherwise: by an operator, a schedule, the settings.
     NumbersSet,
-    /// The link is closed, by whomever.
+    /// The link is closed, by either side or the network.
     LinkClosed,
 }
 
@@ -83,15 +83,15 @@ impl ResetEvent {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Resets {
     state: Reset,
-    /// The next Logon(A) of ours is to ask for one.
+    /// Whether our next Logon(A) is to ask for a reset.
     pub(crate) is_wanted: bool,
-    /// The last process ended in a connection whose end was to reset the numbers.
+    /// Whether the last process ended in a connection whose end should have reset the numbers.
     pub(crate) is_due: bool,
-    /// Of an unproven one: the number that was expected next when the link was lost.
+    /// While a reset is unproven: the number that was expected next when the link was lost.
     pub(crate) before: u64,
-    /// When one is to begin in mid-session, on the monotonic clock.
+    /// When the settings want a reset in mid-session, on the monotonic clock.
     pub(crate) begins_at_ns: Option<u64>,
-    /// Until when the answer to one under way may come.
+    /// Until when the answer to a reset under way may come, on the monotonic clock.
     answer_until_ns: u64,
 }
 
@@ -116,7 +116,7 @@ impl Resets {
         (self.state == Reset::UnderWay).then_some(self.answer_until_ns)
     }
 
-    /// One begins in mid-session.
+    /// A reset begins in mid-session.
     pub(crate) fn begin(&mut self, answer_until_ns: u64) {
         self.transition(ResetEvent::Begins);
         self.answer_until_ns = answer_until_ns;
@@ -128,7 +128,7 @@ impl Resets {
         self.is_wanted = false;
     }
 
-    /// The numbers were set otherwise.
+    /// The numbers were set or reset by other means than a Logon(A).
     pub(crate) fn numbers_set(&mut self) {
         self.transition(ResetEvent::NumbersSet);
         self.is_due = false;

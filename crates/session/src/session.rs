@@ -29,7 +29,8 @@ pub struct Session {
     pub(crate) next_num_out: u64,
     /// SenderCompID(49), TargetCompID(56) and their delimiters, as every message carries them.
     pub(crate) comp_ids: Vec<u8>,
-    /// The CompIDs of the counterparty's messages as whole fields, and where they stood last.
+    /// SenderCompID(49) and TargetCompID(56) of the counterparty's messages: the place of each in
+    /// the last message, and the whole field as it must be.
     pub(crate) their_comp_ids: [(usize, Vec<u8>); 2],
     /// SubIDs and LocationIDs of ours, as they stand in each message.
     pub(crate) sub_ids: Vec<u8>,
@@ -59,15 +60,17 @@ pub struct Session {
     pub(crate) version_rules: Vec<(Box<[u8]>, Arc<Rules>)>,
     pub(crate) checks: Checks,
     pub(crate) scratch: Scratch,
-    /// What is to be told about the last message.
+    /// What an operator should know of the last message.
     pub(crate) remark: Option<Remark>,
-    /// The next numbers inbound and outbound when the link came up, or as they were set since.
+    /// The next numbers, inbound and outbound, when the link came up, or as an operator has set
+    /// them since.
     pub(crate) at_connection: (u64, u64),
-    /// A Logon(A) was accepted in this connection.
+    /// Whether a Logon(A) was accepted in this connection.
     pub(crate) was_active: bool,
     /// Why the driver was told to close the link.
     pub(crate) ended: Option<Disconnect>,
-    /// The last ResendRequest(2) of the counterparty, and how often it came in a row.
+    /// BeginSeqNo(7) and EndSeqNo(16) of the counterparty's last ResendRequest(2), and how often it
+    /// came in a row.
     pub(crate) asked: (u64, u64, u32),
     /// MaxMessageSize(383) of the counterparty, for messages of the application.
     pub(crate) message_bytes_max: usize,
@@ -181,8 +184,8 @@ impl Session {
         self.asked.2
     }
 
-    /// What an operator should know of the last message and of what it has led to: ask until there
-    /// is none.
+    /// What an operator should know of the last message and of what it has led to. Call it until it
+    /// returns `None`.
     #[inline]
     pub fn take_remark(&mut self) -> Option<Remark> {
         match self.gap.take_passed_over() {
@@ -245,7 +248,7 @@ impl Session {
         self.ended = None;
         self.was_active = false;
         self.message_bytes_max = usize::MAX;
-        // Until a Logon(A) is answered: the one that asked may be lost on the way.
+        // An initiator asks in each Logon(A) until one is answered: any of them may be lost.
         let asks = self.config.role == Role::Initiator
             && self.config.id.begin_string.has_reset_flag()
             && self.resets.is_wanted;
@@ -280,8 +283,9 @@ impl Session {
         out.clear();
         let policy = self.config.protocol.reset_on;
         let ended = self.ended.take();
-        // Who is refused may be a stranger, who must not make us forget what was sent, or the
-        // numbers that an operator has set. What the refusal itself has used comes back.
+        // A counterparty that was refused may be a stranger. It must not make us forget what was
+        // sent, or the numbers that an operator has set. If both numbers were 1 before, there is
+        // nothing to forget, and the number that the refusal has used is free again.
         let is_known = self.was_active || self.config.role == Role::Initiator;
         let fault = self.was_active && ended.is_some_and(|why| why.is_error());
         if (policy.disconnect && (is_known || self.at_connection == (1, 1)))
@@ -373,8 +377,8 @@ impl Session {
         self.state.ready()
     }
 
-    /// Begins an orderly end: writes Logout(5) if logged on, and not to end silently.
-    /// Returns whether the counterparty's Logout(5) is to be waited for.
+    /// Begins an orderly end: writes Logout(5), if the session is logged on and the settings do not
+    /// want a silent end. Returns whether the counterparty's Logout(5) is to be waited for.
     pub fn logout(&mut self, now: Now, text: &str, out: &mut Outbox) -> bool {
         if self.state == State::Active && !self.config.protocol.silent_disconnect {
             self.write_logout(now, text, None, out);
@@ -382,7 +386,8 @@ impl Session {
         self.state == State::LogoutSent
     }
 
-    /// Begins a frame that is no new message: resent, or in place of others.
+    /// Begins a frame with an old number: a message that is sent again, or a gap fill in place of
+    /// messages.
     pub(crate) fn begin_old<'b>(
         &self,
         now: Now,
@@ -453,7 +458,8 @@ impl Session {
         Ok(self.note_written(now, kind, range, out))
     }
 
-    /// A new frame with our next number, which is not used yet.
+    /// Encodes a frame with our next number, which counts as used only by
+    /// [`Self::note_written`].
     fn encode(
         &mut self,
         now: Now,
@@ -472,7 +478,7 @@ impl Session {
         frame.finish()
     }
 
-    /// The frame stays: it is to be journalled, and its number is used.
+    /// Keeps the new frame: enters it for the journal, and uses its number.
     fn note_written(&mut self, now: Now, kind: Kind, range: Range<usize>, out: &mut Outbox) -> u64 {
         let seq = self.next_num_out;
         out.entries.push(Entry::Frame { seq, kind, range });

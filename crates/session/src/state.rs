@@ -7,7 +7,8 @@
 //! [`LogoutSent`](State::LogoutSent) until the answer comes or the time for it is over. Losing the
 //! link leads back to `Disconnected` from everywhere.
 //!
-//! Gaps and unanswered test requests are no states: they overlay `Active` and `LogoutSent`.
+//! Gaps and unanswered TestRequest(1)s are no states: they come and go while the session is
+//! `Active` or `LogoutSent`.
 
 use crate::verdict::SendError;
 
@@ -38,7 +39,7 @@ pub enum Event {
     LogonAccepted,
     /// We send Logout(5) of our own accord.
     LogoutSent,
-    /// The link is closed, by whomever.
+    /// The link is closed, by either side or the network.
     LinkClosed,
 }
 

@@ -1,4 +1,4 @@
-//! Counts application messages by type within intervals.
+//! Counts application messages by MsgType(35) within intervals, for the limits of the settings.
 
 use crate::config::{Throttle, ThrottleAction};
 
@@ -22,7 +22,7 @@ impl Throttles {
         Self { limits: throttles.iter().map(limit).collect() }
     }
 
-    /// Counts a message; says what is to be done if it is one too many.
+    /// Counts a message; returns what is to be done if it is one too many.
     #[inline]
     pub(crate) fn count(&mut self, now_ns: u64, msg_type: &[u8]) -> Option<ThrottleAction> {
         let of_type = |limit: &&mut Limit| limit.throttle.msg_type.as_bytes() == msg_type;

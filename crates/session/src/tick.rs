@@ -1,4 +1,5 @@
-//! What is due at a moment: Heartbeat(0), TestRequest(1), resets of the settings, ends of waits.
+//! What is due at a moment: Heartbeat(0), TestRequest(1), a reset that the settings want, the end
+//! of a wait.
 
 use transfix_codec::tag;
 
@@ -15,7 +16,7 @@ impl Session {
         let t = &self.timers;
         match self.state {
             State::Disconnected => None,
-            // The driver says how long the application may take to answer.
+            // The application judges the Logon(A): the driver limits the time for that.
             State::LogonAwaited | State::LogonSent if self.offer.is_some() => None,
             State::LogonAwaited | State::LogonSent => {
                 Some(t.logon_until(self.config.protocol.logon_timeout_ms))
@@ -52,7 +53,7 @@ impl Session {
             return Verdict::Disconnect(Disconnect::LogonTimeout);
         }
         if due(self.resets.begins_at_ns) {
-            // A session that cannot reset now goes on with its numbers.
+            // If a reset is not possible now, the session goes on with its numbers.
             let _ = self.reset_in_session(now, out);
         } else if due(t.silence_at()) {
             if t.is_given_up() {

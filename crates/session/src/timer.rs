@@ -1,8 +1,9 @@
-//! When something is due, as pure functions of what has happened when.
+//! Computes when something is due, from when the last things happened.
 //!
-//! Heartbeat(0) after HeartBtInt(108) without sending; TestRequest(1) after that and a margin
-//! without receiving; disconnection if nothing comes in the same time again, 20 s at the most.
-//! FIX Session leaves the margin, "reasonable transmission time", to both sides: by default 20 %.
+//! Heartbeat(0) is due when nothing was sent for HeartBtInt(108); TestRequest(1) when nothing was
+//! received for that time and a margin; disconnection when nothing comes for as long again, 20 s at
+//! the most. FIX Session leaves the margin, "reasonable transmission time", to both sides: ours is
+//! 20 % by default.
 
 use crate::config::{Now, TimingConfig};
 
@@ -67,7 +68,7 @@ impl Timers {
         self.logout_sent = now.monotonic_ns;
     }
 
-    /// How long silence is borne before a TestRequest(1), and again after it.
+    /// How long the counterparty may be silent before a TestRequest(1), and again after it.
     const fn patience(&self) -> u64 {
         let margin = match self.policy.margin_ms {
             0 => (self.heart_bt_int / 100).saturating_mul(self.policy.margin_percent as u64),
@@ -76,19 +77,19 @@ impl Timers {
         self.heart_bt_int.saturating_add(margin)
     }
 
-    /// When the answer to a TestRequest(1) is waited for no longer.
+    /// When the wait for the answer to a TestRequest(1) ends.
     fn unanswered_at(&self) -> Option<u64> {
         let sent = self.test_request_sent?;
         let wait = u64::from(self.policy.test_request_wait_ms) * MS;
         Some(sent.saturating_add(self.patience().min(wait)))
     }
 
-    /// When a counterparty that has sent nothing since is asked whether it lives.
+    /// When a TestRequest(1) is due, if the counterparty sends nothing until then.
     const fn patience_ends_at(&self) -> u64 {
         self.last_received.saturating_add(self.patience())
     }
 
-    /// When silence is to be acted upon.
+    /// When the next step against silence is due: TestRequest(1), or the disconnection.
     pub(crate) fn silence_at(&self) -> Option<u64> {
         let watched = self.policy.watch_silence && self.heart_bt_int > 0;
         watched.then(|| self.unanswered_at().unwrap_or(self.patience_ends_at()))

@@ -6,6 +6,7 @@ use std::fmt;
 use transfix_codec::{Misuse, Reject};
 
 use crate::config::{BeginString, MSG_SEQ_NUM_MAX};
+use crate::logon_fault::LogonFault;
 
 /// The answer of the session to one message or tick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,8 +115,8 @@ pub enum Disconnect {
     LogonTimeout,
     /// The first message was not a Logon(A).
     FirstMessageNotLogon,
-    /// The Logon(A) was refused; the text says why.
-    LogonRefused(&'static str),
+    /// The Logon(A) was refused.
+    LogonRefused(LogonFault),
     /// The Logon(A) is not as the dictionary wants it.
     LogonInvalid(Reject),
     /// The application refused the Logon(A); Logout(5) has its reason.
@@ -191,7 +192,7 @@ impl Disconnect {
             Self::LogoutTimeout => 102,
             Self::LogonTimeout => 103,
             Self::FirstMessageNotLogon => 104,
-            Self::LogonRefused(_) => 105,
+            Self::LogonRefused(why) => why.as_u16(),
             Self::LogonInvalid(_) => 106,
             Self::LogonDenied => 107,
             Self::SecondLogon => 108,

@@ -6,7 +6,7 @@
 
 use std::env;
 
-use transfix_testkit::world::{self, Ground, Kind, Summary, Trace};
+use transfix_testkit::world::{self, Ground, Summary, Trace, WorldKind};
 
 const SEEDS: u64 = 2_000;
 
@@ -33,7 +33,7 @@ fn every_world_obeys_its_laws() {
     let mut total = Summary::default();
     for seed in seeds {
         let seed = Seed(seed);
-        total.add(&world::run(&ground, seed.0, Kind::of(seed.0), &Trace::default()));
+        total.add(&world::run(&ground, seed.0, WorldKind::of(seed.0), &Trace::default()));
     }
     println!("{total:?}");
     let tried = total.crashes.min(total.requests).min(total.verdicts).min(total.connections);
@@ -44,7 +44,7 @@ fn every_world_obeys_its_laws() {
 #[test]
 fn a_seed_repeats_its_world() {
     let ground = Ground::default();
-    for kind in Kind::ALL {
+    for kind in WorldKind::ALL {
         let traces = [Trace::last(100_000), Trace::last(100_000)];
         let [first, second] =
             traces.each_ref().map(|trace| (world::run(&ground, 7, kind, trace), trace.lines()));

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use transfix_testkit::world::{self, Ground, Kind, Summary, Trace};
+use transfix_testkit::world::{self, Ground, Summary, Trace, WorldKind};
 
 /// Worlds that a thread takes at a time.
 const CHUNK: u64 = 64;
@@ -17,7 +17,7 @@ const LINES: usize = 60;
 struct Args {
     seed: u64,
     worlds: u64,
-    kind: Option<Kind>,
+    kind: Option<WorldKind>,
     lines: usize,
 }
 
@@ -30,7 +30,7 @@ fn parse() -> Option<Args> {
             "--seed" => parsed.seed = value.parse().ok()?,
             "--worlds" => parsed.worlds = value.parse().ok()?,
             "--lines" => parsed.lines = value.parse().ok()?,
-            "--kind" => parsed.kind = Some(Kind::parse(&value)?),
+            "--kind" => parsed.kind = Some(WorldKind::parse(&value)?),
             _ => return None,
         }
     }
@@ -67,7 +67,7 @@ fn main() -> ExitCode {
     eprintln!("\r{done} worlds in {seconds:.1} s, {:.0} each second", done as f64 / seconds);
     println!("{:?}", found.total);
     let Some((seed, why)) = found.broken else { return ExitCode::SUCCESS };
-    let kind = args.kind.unwrap_or(Kind::of(seed));
+    let kind = args.kind.unwrap_or(WorldKind::of(seed));
     let trace = Trace::last(args.lines);
     let again = caught(&ground, seed, kind, &trace);
     println!("{}", trace.lines().join("\n"));
@@ -92,7 +92,8 @@ fn work(args: &Args, ground: &Ground, next: &AtomicU64, done: &AtomicU64, found:
         let mut total = Summary::default();
         for n in begin..(begin + CHUNK).min(args.worlds) {
             let seed = args.seed + n;
-            match caught(ground, seed, args.kind.unwrap_or(Kind::of(seed)), &Trace::default()) {
+            match caught(ground, seed, args.kind.unwrap_or(WorldKind::of(seed)), &Trace::default())
+            {
                 Ok(summary) => total.add(&summary),
                 Err(why) => {
                     let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
@@ -111,7 +112,7 @@ fn work(args: &Args, ground: &Ground, next: &AtomicU64, done: &AtomicU64, found:
     }
 }
 
-fn caught(ground: &Ground, seed: u64, kind: Kind, trace: &Trace) -> Result<Summary, String> {
+fn caught(ground: &Ground, seed: u64, kind: WorldKind, trace: &Trace) -> Result<Summary, String> {
     let run = AssertUnwindSafe(|| world::run(ground, seed, kind, trace));
     panic::catch_unwind(run).map_err(|why| {
         let text = why.downcast_ref::<String>().map(String::as_str);

@@ -34,7 +34,7 @@ use observer::Observer;
 use plan::Plan;
 use side::{Outcome, Side};
 
-pub use plan::Kind;
+pub use plan::WorldKind;
 pub use trace::Trace;
 
 const SECOND: u64 = 1_000 * MS;
@@ -84,15 +84,15 @@ pub struct Ground {
 /// # Panics
 /// If a law is broken.
 #[must_use]
-pub fn run(ground: &Ground, seed: u64, kind: Kind, trace: &Trace) -> Summary {
+pub fn run(ground: &Ground, seed: u64, kind: WorldKind, trace: &Trace) -> Summary {
     match kind {
-        Kind::Hostile => hostile::run(ground, seed, trace),
-        Kind::Engines => engines::run(seed, trace),
+        WorldKind::Hostile => hostile::run(ground, seed, trace),
+        WorldKind::Engines => engines::run(seed, trace),
         _ => run_honest(ground, seed, kind, trace),
     }
 }
 
-fn run_honest(ground: &Ground, seed: u64, kind: Kind, trace: &Trace) -> Summary {
+fn run_honest(ground: &Ground, seed: u64, kind: WorldKind, trace: &Trace) -> Summary {
     let mut random = Random::new(seed);
     let plan = Plan::draw(&mut random, kind);
     let mut world = World::new(ground, plan, random, trace.clone());

@@ -9,7 +9,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use transfix_dictionary::{Dictionary, Flat, Kind, Member};
+use transfix_dictionary::{Dictionary, Flat, Member, MemberKind};
 
 /// Required components that hold nothing that must be there, and rightly so.
 const RIGHT: &[(&[&str], &str, &str)] = &[
@@ -178,9 +178,9 @@ fn hollow_in<'d>(
 ) {
     for member in members {
         match &member.kind {
-            Kind::Field(_) => {}
-            Kind::Group(group) => hollow_in(&group.members, msg_type, found),
-            Kind::Component(component) => {
+            MemberKind::Field(_) => {}
+            MemberKind::Group(group) => hollow_in(&group.members, msg_type, found),
+            MemberKind::Component(component) => {
                 if member.required && !Flat::of(&component.members).any(|inner| inner.required) {
                     found.entry(&component.name).or_default().insert(msg_type);
                 }

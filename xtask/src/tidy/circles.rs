@@ -29,6 +29,8 @@ const LAYERS: &[(&str, &[&str])] = &[(
         "error",
         "io",
         "clock",
+        "print",
+        "json",
     ],
 )];
 

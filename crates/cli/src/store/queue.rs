@@ -38,7 +38,7 @@ pub(crate) struct Args {
 }
 
 /// A message that waits.
-struct Waiting {
+struct Queued {
     ticket: u64,
     time_ns: u64,
     bytes: Vec<u8>,
@@ -63,13 +63,13 @@ pub(super) fn run(args: &Args) -> ExitCode {
 }
 
 /// What waits, by the journal alone: an engine may have the store open.
-fn read(dir: &Path) -> Result<VecDeque<Waiting>, StoreError> {
-    let mut all: VecDeque<Waiting> = VecDeque::new();
+fn read(dir: &Path) -> Result<VecDeque<Queued>, StoreError> {
+    let mut all: VecDeque<Queued> = VecDeque::new();
     for entry in journal::read(dir)? {
         let entry = entry?;
         match entry.event {
             Event::Queued { ticket, bytes } => {
-                all.push_back(Waiting { ticket, time_ns: entry.time_ns, bytes });
+                all.push_back(Queued { ticket, time_ns: entry.time_ns, bytes });
             }
             Event::Unqueued(last) => {
                 while all.front().is_some_and(|waiting| waiting.ticket <= last) {
@@ -82,8 +82,8 @@ fn read(dir: &Path) -> Result<VecDeque<Waiting>, StoreError> {
     Ok(all)
 }
 
-fn list(all: &VecDeque<Waiting>, mask: Option<&Mask>) -> Result<ExitCode, Failure> {
-    for Waiting { ticket, time_ns, bytes } in all {
+fn list(all: &VecDeque<Queued>, mask: Option<&Mask>) -> Result<ExitCode, Failure> {
+    for Queued { ticket, time_ns, bytes } in all {
         let bytes = mask.map_or(Cow::Borrowed(&bytes[..]), |mask| mask.message(bytes));
         say(format!("{ticket} {} {}", moment(*time_ns), shown(&bytes)))?;
     }

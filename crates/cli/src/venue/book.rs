@@ -107,11 +107,11 @@ impl Order {
         let Some(millionths) = self.notional.checked_div(i128::from(self.traded)) else {
             return Decimal::new(0, 0);
         };
-        let mut average = Decimal::new(i64::try_from(millionths).unwrap_or(i64::MAX), 6);
-        while average.scale() > 0 && average.mantissa() % 10 == 0 {
-            average = Decimal::new(average.mantissa() / 10, average.scale() - 1);
+        let (mut mantissa, mut scale) = (i64::try_from(millionths).unwrap_or(i64::MAX), 6);
+        while scale > 0 && mantissa % 10 == 0 {
+            (mantissa, scale) = (mantissa / 10, scale - 1);
         }
-        average
+        Decimal::new(mantissa, scale)
     }
 }
 
@@ -178,7 +178,9 @@ impl Book {
         }
         let wrong = match () {
             () if !is_new => Some("duplicate ClOrdID(11)"),
-            () if order.quantity <= 0 => Some("OrderQty(38) must be whole and above 0"),
+            () if order.quantity <= 0 => {
+                Some("OrderQty(38) must be whole, above 0 and below 9 * 10^18")
+            }
             () if !limit => Some("only limit orders, OrdType(40)=2"),
             () if order.price.mantissa() <= 0 => Some("Price(44) must be above 0"),
             () if !is_in_ticks(order.price) => {
@@ -254,20 +256,21 @@ impl Book {
 
 /// Millionths, so that prices of any usual scale compare.
 fn ticks(price: Decimal) -> i128 {
-    let (mantissa, scale) = (i128::from(price.mantissa()), u32::from(price.scale()));
+    let (mantissa, scale) = (price.mantissa(), u32::from(price.scale()));
     if scale <= 6 { mantissa * 10_i128.pow(6 - scale) } else { mantissa / 10_i128.pow(scale - 6) }
 }
 
 /// Whether the price is a whole number of millionths of 63 bits: then the sum of all trades of an
 /// order, whose quantity has 63 bits too, fits into 127, and so does AvgPx(6).
 fn is_in_ticks(price: Decimal) -> bool {
-    let beyond = 10_i64.pow(u32::from(price.scale().saturating_sub(6)));
+    let beyond = 10_i128.pow(u32::from(price.scale().saturating_sub(6)));
     price.mantissa() % beyond == 0 && (1..=i128::from(i64::MAX)).contains(&ticks(price))
 }
 
 fn whole(quantity: Decimal) -> Option<i64> {
-    let unit = 10_i64.checked_pow(u32::from(quantity.scale()))?;
-    (quantity.mantissa() % unit == 0).then_some(quantity.mantissa() / unit)
+    let unit = 10_i128.pow(u32::from(quantity.scale()));
+    let (units, rest) = (quantity.mantissa() / unit, quantity.mantissa() % unit);
+    if rest == 0 { i64::try_from(units).ok() } else { None }
 }
 
 #[cfg(test)]
@@ -341,14 +344,15 @@ mod tests {
         assert_eq!(take(&mut book, "F", "11=y|41=a|"), ["y a: no such order in the book"]);
         for (id, quantity, price, why) in [
             ("a", "1", "1", "duplicate ClOrdID(11)"),
-            ("b", "0", "1", "OrderQty(38) must be whole and above 0"),
-            ("c", "1.5", "1", "OrderQty(38) must be whole and above 0"),
+            ("b", "0", "1", "OrderQty(38) must be whole, above 0"),
+            ("c", "1.5", "1", "OrderQty(38) must be whole, above 0"),
+            ("e", "18446744073709551615", "1", "OrderQty(38) must be whole, above 0"),
             ("d", "1", "-1", "Price(44) must be above 0"),
         ] {
             let got = order(&mut book, id, 1, quantity, price);
             assert!(got[0].contains(why), "{got:?}");
         }
-        assert_eq!(book.orders(), 5);
+        assert_eq!(book.orders(), 6);
     }
     #[test]
     fn no_id_is_given_out_twice() {
@@ -364,7 +368,7 @@ mod tests {
     }
 
     /// Numbers at the ends of what a field can say, and texts that are no numbers.
-    const EXTREMES: [&str; 27] = [
+    const EXTREMES: [&str; 29] = [
         "0",
         "-0",
         "1",
@@ -378,6 +382,8 @@ mod tests {
         "9223372036854775807",
         "-9223372036854775808",
         "9223372036854775808",
+        "18446744073709551615",
+        "-18446744073709551615",
         "922337203685477580.7",
         "9.223372036854775807",
         "9223372036854.775807",

@@ -14,27 +14,27 @@ pub struct DraftEntry<'d, M: ?Sized> {
     draft: &'d mut MessageDraft,
     members: &'d M,
     begin: usize,
-    kind: Kind,
+    part: Part,
 }
 
-/// What a [`DraftEntry`] is part of.
+/// Which part of a draft a [`DraftEntry`] is.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    /// Nothing: any field may stand in it but those of its groups' entries, new ones come last.
+enum Part {
+    /// The message: any field may stand in it but those of its groups' entries, new ones come last.
     Message,
-    /// A group: members only, in the published order, the delimiter first.
-    Group,
+    /// An entry of a group: members only, in the published order, the delimiter first.
+    Entry,
 }
 
 impl<'d, M: Members + ?Sized> DraftEntry<'d, M> {
     pub(super) const fn whole(draft: &'d mut MessageDraft, members: &'d M) -> Self {
-        Self { draft, members, begin: 0, kind: Kind::Message }
+        Self { draft, members, begin: 0, part: Part::Message }
     }
 
     fn end(&self) -> usize {
-        match self.kind {
-            Kind::Message => self.draft.run.tags.len(),
-            Kind::Group => entry_end(&self.draft.run.tags, self.begin, self.members),
+        match self.part {
+            Part::Message => self.draft.run.tags.len(),
+            Part::Entry => entry_end(&self.draft.run.tags, self.begin, self.members),
         }
     }
 
@@ -77,10 +77,10 @@ impl<'d, M: Members + ?Sized> DraftEntry<'d, M> {
         if self.members.position(tag).is_some() {
             return Ok(());
         }
-        match (self.kind, self.members.group_of(tag)) {
-            (Kind::Group, _) => Err(Misuse::NotInEntry(tag)),
-            (Kind::Message, Some(group)) => Err(Misuse::GroupMember { tag, group }),
-            (Kind::Message, None) => Ok(()),
+        match (self.part, self.members.group_of(tag)) {
+            (Part::Entry, _) => Err(Misuse::NotInEntry(tag)),
+            (Part::Message, Some(group)) => Err(Misuse::GroupMember { tag, group }),
+            (Part::Message, None) => Ok(()),
         }
     }
 
@@ -91,11 +91,11 @@ impl<'d, M: Members + ?Sized> DraftEntry<'d, M> {
     /// If the field delimits the entry; if it is not there, but belongs to the entries of a group
     /// of the message.
     pub fn remove(&mut self, tag: Tag) -> Result<bool, Misuse> {
-        if self.kind == Kind::Group && self.members.delimiter() == Some(tag) {
+        if self.part == Part::Entry && self.members.delimiter() == Some(tag) {
             return Err(Misuse::EntryDelimiter(tag));
         }
         let Some(place) = self.find(tag) else {
-            let is_here = self.kind == Kind::Group || self.members.group(tag).is_some();
+            let is_here = self.part == Part::Entry || self.members.group(tag).is_some();
             return if is_here { Ok(false) } else { self.check_own(tag).map(|()| false) };
         };
         let is_half = place.len() == 1;
@@ -215,14 +215,14 @@ impl<'d, M: Members + ?Sized> DraftEntry<'d, M> {
     fn place_of(&self, tag: Tag) -> Range<usize> {
         let tags = &self.draft.run.tags;
         let position = self.members.position(tag);
-        let at = match self.kind {
-            Kind::Group => {
+        let at = match self.part {
+            Part::Entry => {
                 let mut units = self.units();
                 let later = units.find(|unit| self.members.position(tags[unit.start]) >= position);
                 later.map_or(self.end(), |unit| unit.start)
             }
             // Not behind a group whose last entry would take it for its own.
-            Kind::Message => {
+            Part::Message => {
                 let takes = |members: &M::Entry| {
                     members.position(tag).is_some() || members.group_of(tag).is_some()
                 };
@@ -277,7 +277,7 @@ impl<M: Members + ?Sized> DraftGroup<'_, M> {
     /// The n-th entry, counted from 0.
     pub fn entry(&mut self, n: usize) -> Option<DraftEntry<'_, M>> {
         let begin = self.places().nth(n)?.start;
-        Some(DraftEntry { draft: self.draft, members: self.members, begin, kind: Kind::Group })
+        Some(DraftEntry { draft: self.draft, members: self.members, begin, part: Part::Entry })
     }
 
     /// Adds an entry behind the others; `value` is that of the delimiter.
@@ -345,7 +345,7 @@ impl<M: Members + ?Sized> DraftGroup<'_, M> {
         let end = group_end(&run.tags, self.at + 1, self.members);
         run.splice(end..end, &spare.fields());
         self.recount();
-        DraftEntry { draft: self.draft, members: self.members, begin: end, kind: Kind::Group }
+        DraftEntry { draft: self.draft, members: self.members, begin: end, part: Part::Entry }
     }
 
     fn recount(&mut self) {

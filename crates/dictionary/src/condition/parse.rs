@@ -17,11 +17,11 @@ pub(super) fn parse<'d>(text: &str, find: Find<'_, 'd>) -> Result<Condition, Bad
 /// A word of a condition and where it stands.
 struct Word {
     at: usize,
-    kind: Kind,
+    kind: WordKind,
 }
 
 #[derive(Clone, PartialEq, Eq)]
-enum Kind {
+enum WordKind {
     /// A name, number, keyword or operator.
     Bare(String),
     /// Text in quotes.
@@ -49,23 +49,23 @@ fn words(text: &str) -> Result<Vec<Word>, BadCondition> {
                 at += 1;
                 continue;
             }
-            ['^', ..] => (Kind::Code(rest[1..=name_at(1)].iter().collect()), 1 + name_at(1)),
+            ['^', ..] => (WordKind::Code(rest[1..=name_at(1)].iter().collect()), 1 + name_at(1)),
             [quote @ ('\'' | '"'), quoted @ ..] => {
                 let Some(len) = quoted.iter().position(|c| c == quote) else {
                     return Err(BadCondition { at, why: "the quote has no end".to_owned() });
                 };
-                (Kind::Quoted(quoted[..len].iter().collect()), len + 2)
+                (WordKind::Quoted(quoted[..len].iter().collect()), len + 2)
             }
             ['-', digit, ..] if digit.is_ascii_digit() => {
-                (Kind::Bare(rest[..=name_at(1)].iter().collect()), 1 + name_at(1))
+                (WordKind::Bare(rest[..=name_at(1)].iter().collect()), 1 + name_at(1))
             }
             [letter, ..] if is_name(letter) => {
-                (Kind::Bare(rest[..name_at(0)].iter().collect()), name_at(0))
+                (WordKind::Bare(rest[..name_at(0)].iter().collect()), name_at(0))
             }
             ['=' | '!' | '<' | '>', '=', ..] | ['&', '&', ..] | ['|', '|', ..] => {
-                (Kind::Bare(rest[..2].iter().collect()), 2)
+                (WordKind::Bare(rest[..2].iter().collect()), 2)
             }
-            [other, ..] => (Kind::Bare(other.to_string()), 1),
+            [other, ..] => (WordKind::Bare(other.to_string()), 1),
             [] => break,
         };
         words.push(Word { at, kind });
@@ -161,23 +161,23 @@ impl<'d> Parser<'_, 'd> {
             return Err(self.error("a value is expected here"));
         };
         let value = match &word.kind {
-            Kind::Quoted(text) => text.clone(),
-            Kind::Code(name) => match code(field, name) {
+            WordKind::Quoted(text) => text.clone(),
+            WordKind::Code(name) => match code(field, name) {
                 Some(value) => value.to_owned(),
                 None => {
                     let why = format!("{}({}) has no code '{name}'", field.name, field.tag);
                     return Err(word.error(why));
                 }
             },
-            Kind::Bare(text) if is_number(text) => text.clone(),
-            Kind::Bare(_) => return Ok(Operand::Field(self.field()?.tag)),
+            WordKind::Bare(text) if is_number(text) => text.clone(),
+            WordKind::Bare(_) => return Ok(Operand::Field(self.field()?.tag)),
         };
         self.next += 1;
         Ok(Operand::Value(value))
     }
 
     fn field(&mut self) -> Result<&'d Field, BadCondition> {
-        let Some(Word { kind: Kind::Bare(text), .. }) = self.words.get(self.next) else {
+        let Some(Word { kind: WordKind::Bare(text), .. }) = self.words.get(self.next) else {
             return Err(self.error("a field is expected here"));
         };
         // Score names a field of the same message by `this.`.
@@ -194,7 +194,7 @@ impl<'d> Parser<'_, 'd> {
 
     fn takes(&mut self, any: &[&str]) -> bool {
         let is_meant = |word: &Word| match &word.kind {
-            Kind::Bare(text) => any.contains(&text.as_str()),
+            WordKind::Bare(text) => any.contains(&text.as_str()),
             _ => false,
         };
         let taken = self.words.get(self.next).is_some_and(is_meant);

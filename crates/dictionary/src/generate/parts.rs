@@ -5,7 +5,7 @@ use std::mem::replace;
 
 use super::names::snake;
 use super::plan::{Named, Part, Plan};
-use crate::{Component, Kind, Member};
+use crate::{Component, Member, MemberKind};
 
 /// A member with its names.
 pub(super) enum Item<'p, 'd> {
@@ -41,20 +41,20 @@ impl<'d> Plan<'d> {
         let mut items = Vec::with_capacity(members.len());
         for member in members {
             match &member.kind {
-                Kind::Field(tag) => {
+                MemberKind::Field(tag) => {
                     let named = self.named(*tag);
                     if taken.insert(named.method.clone()) {
                         items.push(Item::Field { named, required: member.required });
                     }
                 }
-                Kind::Group(group) => {
+                MemberKind::Group(group) => {
                     let named = self.named(group.count_tag);
                     if taken.insert(named.method.clone()) {
                         let (module, members) = (group_module(named), &*group.members);
                         items.push(Item::Group { named, module, members });
                     }
                 }
-                Kind::Component(component) => {
+                MemberKind::Component(component) => {
                     let part = &self.components[&*component.name];
                     let mut method = snake(&part.view);
                     if self.fields.values().any(|named| named.method == method) {
@@ -107,8 +107,8 @@ impl<'d> Walk<'_, 'd> {
         for member in members {
             let required = member.required && parents_required;
             match &member.kind {
-                Kind::Field(tag) => self.field(*tag, required),
-                Kind::Group(group) => {
+                MemberKind::Field(tag) => self.field(*tag, required),
+                MemberKind::Group(group) => {
                     let begins_entry = self.begins_entry();
                     if (required || begins_entry) && self.seen.insert(group.count_tag) {
                         let named = self.plan.named(group.count_tag);
@@ -116,7 +116,7 @@ impl<'d> Walk<'_, 'd> {
                         self.required.push(Required::Group { named, module });
                     }
                 }
-                Kind::Component(component) => {
+                MemberKind::Component(component) => {
                     let part = &self.plan.components[&*component.name];
                     let path = format!("components::{}::", part.module);
                     self.members(&component.members, required, &path);

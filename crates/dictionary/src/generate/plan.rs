@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use super::names::{constant, pascal, snake, unused};
 use super::types::{CodeKind, Type, plain};
-use crate::{Component, Dictionary, Field, Kind, Member, Message, Unknown, nearest};
+use crate::{Component, Dictionary, Field, Member, MemberKind, Message, Unknown, nearest};
 
 /// What is to be written.
 pub(super) struct Plan<'d> {
@@ -143,12 +143,12 @@ impl<'d> Used<'d> {
     fn see(&mut self, members: &'d [Member]) {
         for member in members {
             match &member.kind {
-                Kind::Field(tag) => _ = self.tags.insert(*tag),
-                Kind::Group(group) => {
+                MemberKind::Field(tag) => _ = self.tags.insert(*tag),
+                MemberKind::Group(group) => {
                     self.tags.insert(group.count_tag);
                     self.see(&group.members);
                 }
-                Kind::Component(component) => self.component(component),
+                MemberKind::Component(component) => self.component(component),
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Tests of the reader of the QuickFIX family's layout, and of resolving what it read.
 
-use crate::{DataType, Dictionary, Draft, Flat, Kind, Problem};
+use crate::{DataType, Dictionary, Draft, Flat, MemberKind, Problem};
 
 /// A dictionary around these messages and components, with fields A(1) to D(4) and NoG(10).
 fn wrapped(messages: &str, components: &str) -> String {
@@ -87,7 +87,7 @@ fn groups_nest_and_components_are_shared() {
         Flat::of(flat[1].group.unwrap()).map(|member| (member.tag, member.required)).collect();
     assert_eq!(entry, [(3, false), (4, false)]);
     assert_eq!(dictionary.length_tag(4), Some(3));
-    let Kind::Component(outer) = &dictionary.message("M").unwrap().members[0].kind else {
+    let MemberKind::Component(outer) = &dictionary.message("M").unwrap().members[0].kind else {
         panic!("the first member is a component");
     };
     assert!(std::ptr::eq(&raw const **outer, dictionary.component("Outer").unwrap()));

@@ -27,7 +27,7 @@ use crate::settings::log::LogSettings;
 use ring::Producer;
 use writer::SessionLog;
 
-pub(crate) use ring::Kind;
+pub(crate) use ring::LineKind;
 
 /// Where a session puts its messages. Each call copies the bytes, and does nothing else.
 pub(crate) struct Tap {
@@ -36,7 +36,7 @@ pub(crate) struct Tap {
 
 impl Tap {
     /// A message received, or bytes that are none. Returns how many lines were lost: 0 or 1.
-    pub(crate) fn received(&mut self, time: Timestamp, what: Kind, bytes: &[u8]) -> u64 {
+    pub(crate) fn received(&mut self, time: Timestamp, what: LineKind, bytes: &[u8]) -> u64 {
         self.ring.push(time, what, bytes)
     }
 
@@ -46,7 +46,7 @@ impl Tap {
         let limits = Limits { message_bytes_max: usize::MAX };
         let mut lost = 0;
         while let Frame::Whole(end) = frame::split(bytes, limits) {
-            lost += self.ring.push(time, Kind::Outbound, &bytes[..end]);
+            lost += self.ring.push(time, LineKind::Outbound, &bytes[..end]);
             bytes = &bytes[end..];
         }
         lost
@@ -57,7 +57,7 @@ impl Tap {
 /// behind the write, so that the counterparty does not wait for it.
 pub(crate) struct Received {
     /// `None` without a log.
-    places: Option<Vec<(Kind, Range<usize>)>>,
+    places: Option<Vec<(LineKind, Range<usize>)>>,
 }
 
 impl Received {
@@ -68,14 +68,14 @@ impl Received {
     /// A whole message; `is_known`: an earlier turn has had it here already.
     pub(crate) fn message(&mut self, place: Range<usize>, is_known: bool) {
         if let Some(places) = self.places.as_mut().filter(|_| !is_known) {
-            places.push((Kind::Inbound, place));
+            places.push((LineKind::Inbound, place));
         }
     }
 
     /// Bytes that are no sound message.
     pub(crate) fn garbled(&mut self, place: Range<usize>) {
         if let Some(places) = &mut self.places {
-            places.push((Kind::Garbled, place));
+            places.push((LineKind::Garbled, place));
         }
     }
 
@@ -93,7 +93,7 @@ pub(crate) struct Unlogged<'a> {
 
 impl Unlogged<'_> {
     /// Everything noted since the last call.
-    pub(crate) fn take(&mut self) -> impl Iterator<Item = (Kind, &[u8])> {
+    pub(crate) fn take(&mut self) -> impl Iterator<Item = (LineKind, &[u8])> {
         let places = self.received.places.iter_mut().flat_map(|places| places.drain(..));
         places.map(|(kind, place)| (kind, &self.buffer[place]))
     }

@@ -1,4 +1,4 @@
-//! Who speaks: the version of the session layer, that of the application, and the identity.
+//! Which session it is: the version of the session layer, that of the application, and the CompIDs.
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! What our Logon(A) says besides the terms, and what we ask of theirs.
+//! Which fields our Logon(A) has beside those of the standard, and which ones the counterparty's
+//! must have.
 
 use std::fmt;
 
@@ -23,7 +24,8 @@ impl Secret {
     pub fn is(&self, given: &[u8]) -> bool {
         let ours = self.0.as_bytes();
         let mut difference = u8::from(ours.len() != given.len());
-        // As many steps as the counterparty has sent bytes, whatever ours is.
+        // The number of steps depends on the length of `given` alone: the time that they take does
+        // not tell the length of ours.
         for (n, byte) in given.iter().enumerate() {
             let own = ours.get(n % ours.len().max(1)).copied().unwrap_or_default();
             difference |= own ^ byte;
@@ -105,7 +107,7 @@ fn is_value(text: &str) -> bool {
 
 impl<'de> Deserialize<'de> for Secret {
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-        // The error must not show it.
+        // The error of a text that is refused must not show the text.
         let text = given(d)?;
         Ok(Self(text.unwrap_or_default()))
     }

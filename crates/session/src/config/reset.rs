@@ -21,7 +21,7 @@ macro_rules! events {
             pub const KEYS: &[Key] = &[$(Key {
                 name: stringify!($event),
                 about: concat!($($about),*),
-                // A word that is left out.
+                // By default the list does not have the word.
                 default: Some(""),
                 range: (None, None),
             }),*];

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use transfix_codec::{Tag, tag};
 use transfix_session::{
-    BeginString, Config, Disconnect, LogonConfig, Role, Secret, SendError, SubIds, TooLowAtLogon,
-    Verdict,
+    BeginString, Config, Disconnect, LogonConfig, LogonFault, Role, Secret, SendError, SubIds,
+    TooLowAtLogon, Verdict,
 };
 
 use crate::counterparty::World;
 
-fn refused(why: &'static str) -> Verdict {
+const fn refused(why: LogonFault) -> Verdict {
     Verdict::Disconnect(Disconnect::LogonRefused(why))
 }
 
@@ -55,7 +55,7 @@ fn fields_that_the_application_adds() {
 
 #[test]
 fn test_and_production_do_not_meet() {
-    let why = "TestMessageIndicator(464) is not that of this session";
+    let why = LogonFault::TestMessageIndicator;
     let table = [
         (None, "", true),
         (None, "|464=Y", true),
@@ -90,7 +90,7 @@ fn a_quiet_session_refuses_without_a_word() {
         let mut w =
             World::new(Role::Acceptor, BeginString::Fix44, |config| config.logon.quiet = quiet);
         let verdict = w.receive("35=A|34=1|98=0|108=-1");
-        assert_eq!(verdict, refused("HeartBtInt(108) must be seconds, 0 or more"));
+        assert_eq!(verdict, refused(LogonFault::HeartBtInt));
         assert_eq!(w.sent().len(), answers);
         let mut w =
             World::new(Role::Acceptor, BeginString::Fix44, |config| config.logon.quiet = quiet);
@@ -157,7 +157,7 @@ fn gate(password: Option<&str>) -> World {
 
 #[test]
 fn an_acceptor_wants_the_credentials_that_it_expects() {
-    let wrong = refused("Username(553) or Password(554) is wrong");
+    let wrong = refused(LogonFault::Credentials);
     for (password, given, verdict) in [
         (None, "", Verdict::LoggedOn),
         (None, "|553=any|554=thing", Verdict::LoggedOn),
@@ -211,7 +211,7 @@ fn a_refused_logon_takes_no_number_unless_its_password_is_right() {
 #[test]
 fn a_logout_that_refuses_our_logon_does_not_count() {
     let mut w = World::new(Role::Initiator, BeginString::Fix44, |_| ());
-    assert_eq!(w.receive("35=5|34=1|58=who are you?"), refused(ANSWERED_BY_LOGOUT));
+    assert_eq!(w.receive("35=5|34=1|58=who are you?"), refused(LogonFault::AnsweredByLogout));
     w.disconnect();
     w.connect();
     w.sent();
@@ -227,8 +227,6 @@ fn a_logout_that_refuses_our_logon_does_not_count() {
         assert_eq!(asked as u64, seq - 1);
     }
 }
-
-const ANSWERED_BY_LOGOUT: &str = "the counterparty answered with Logout(5)";
 
 /// Whatever the switches: a number that is none is never taken over.
 #[test]

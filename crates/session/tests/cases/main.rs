@@ -5,6 +5,7 @@ mod counterparty;
 mod garbled;
 mod logon;
 mod numbers;
+mod refusals;
 mod resend;
 mod resets;
 mod sending;

@@ -1,6 +1,6 @@
 //! The switches about heartbeats and silence.
 
-use transfix_session::{BeginString, Disconnect, Role, TimingConfig, Verdict};
+use transfix_session::{BeginString, Disconnect, LogonFault, Role, TimingConfig, Verdict};
 
 use crate::counterparty::{SECOND, World};
 
@@ -76,7 +76,7 @@ fn the_interval_of_an_acceptor() {
     assert_eq!(answer(|_| ()), (Verdict::LoggedOn, "35=A|34=1|98=0|108=30".to_owned()));
     let imposed = answer(|timing| timing.impose_heart_bt_int = true);
     assert_eq!(imposed, (Verdict::LoggedOn, "35=A|34=1|98=0|108=7".to_owned()));
-    let why = "HeartBtInt(108) is out of the range of this session";
+    let why = LogonFault::HeartBtIntOutOfRange;
     let refused = Verdict::Disconnect(Disconnect::LogonRefused(why));
     for (min, max, expected) in [
         (30, 30, Verdict::LoggedOn),

@@ -6,8 +6,8 @@
 //! and each lock that somebody else has. Time stands still but for a microsecond or two at each of
 //! these; when all wait, it jumps to what happens next.
 //!
-//! Invariants: between two such places nobody else runs; a world that is over sets all free, so that
-//! its threads end.
+//! Invariants: between two such places nobody else runs; a world that is over sets all free, so
+//! that its threads end.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};

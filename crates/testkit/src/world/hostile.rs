@@ -10,7 +10,7 @@ use transfix::{BeginString, Disconnect, MSG_SEQ_NUM_MAX, State};
 use super::evil::Mallory;
 use super::net::MS;
 use super::observer::Tolerance;
-use super::plan::{Kind, Plan};
+use super::plan::{Plan, WorldKind};
 use super::side::Outcome;
 use super::{Ground, SECOND, Summary, Trace, World};
 use crate::random::Random;
@@ -20,7 +20,7 @@ const ANSWERS_MAX: u64 = 4;
 
 pub(super) fn run(ground: &Ground, seed: u64, trace: &Trace) -> Summary {
     let mut random = Random::new(seed);
-    let mut plan = Plan::draw(&mut random, Kind::Hostile);
+    let mut plan = Plan::draw(&mut random, WorldKind::Hostile);
     plan.odds.operator_resets = true;
     // What is given is read at once, so that each answer has its cause.
     plan.weather.stall_ms_max = 0;

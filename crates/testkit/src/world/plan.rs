@@ -19,7 +19,7 @@ use crate::random::Random;
 
 /// What a world is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum WorldKind {
     /// Connections that cut, stall, fragment, fill up, are refused and go silent.
     Links,
     /// Processes that end at any moment, and come again.
@@ -48,7 +48,7 @@ pub enum Kind {
     Engines,
 }
 
-impl Kind {
+impl WorldKind {
     /// All kinds.
     pub const ALL: [Self; 13] = [
         Self::Links,
@@ -123,7 +123,7 @@ pub(super) struct Odds {
 
 /// All that is drawn before a world begins.
 pub(super) struct Plan {
-    pub(super) kind: Kind,
+    pub(super) kind: WorldKind,
     pub(super) settings: [SessionSettings; 2],
     pub(super) held: Held,
     pub(super) store: [Options; 2],
@@ -143,10 +143,10 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    pub(super) fn draw(random: &mut Random, kind: Kind) -> Self {
+    pub(super) fn draw(random: &mut Random, kind: WorldKind) -> Self {
         let versions = match kind {
             // Those that have BusinessMessageReject(j), which is sent again if it is lost.
-            Kind::Applications | Kind::Schedules => &BeginString::ALL[2..],
+            WorldKind::Applications | WorldKind::Schedules => &BeginString::ALL[2..],
             _ => &BeginString::ALL,
         };
         let begin_string = versions[random.below(versions.len())];
@@ -154,7 +154,8 @@ impl Plan {
         let in_session = InSession::draw(random, begin_string, kind);
         odds.in_session_resets = in_session.by_hand;
         odds.pause_h = usize::from(in_session.after_h != [0; 2]);
-        let wide_clocks = matches!(kind, Kind::Clocks | Kind::Mixed) && random.below(2) == 0;
+        let wide_clocks =
+            matches!(kind, WorldKind::Clocks | WorldKind::Mixed) && random.below(2) == 0;
         let mut settings = both_sides(random, (kind, begin_string), &in_session);
         let mut weather = weather(random, kind);
         if odds.jump > 0 && !wide_clocks {
@@ -170,7 +171,7 @@ impl Plan {
         let narrow = weather.fragment_one_in == 1 || weather.capacity < 1_000;
         let text_bytes_max = if narrow { 0 } else { [0, 100, 100, 2_000][random.below(4)] };
         let held = held(random, settings[0].resend);
-        let deny_one_in = if kind == Kind::Applications { [0, 3][random.below(2)] } else { 0 };
+        let deny_one_in = if kind == WorldKind::Applications { [0, 3][random.below(2)] } else { 0 };
         Self {
             kind,
             settings,
@@ -185,9 +186,13 @@ impl Plan {
             deny_one_in,
             // An answer that does not come in time is a refusal.
             later_one_in: if deny_one_in > 0 { [0, 2][random.below(2)] } else { 0 },
-            decline_one_in: if kind == Kind::Applications { [0, 2, 4][random.below(3)] } else { 0 },
+            decline_one_in: if kind == WorldKind::Applications {
+                [0, 2, 4][random.below(3)]
+            } else {
+                0
+            },
             text_bytes_max,
-            is_delayed: [(); 2].map(|()| kind == Kind::Crashes && random.below(3) == 0),
+            is_delayed: [(); 2].map(|()| kind == WorldKind::Crashes && random.below(3) == 0),
             jump_s_max: if wide_clocks { 100_000 } else { 50 },
         }
     }
@@ -246,11 +251,11 @@ impl Plan {
 /// What the settings of both sides say.
 fn both_sides(
     random: &mut Random,
-    (kind, begin_string): (Kind, BeginString),
+    (kind, begin_string): (WorldKind, BeginString),
     in_session: &InSession,
 ) -> [SessionSettings; 2] {
     let reset = match kind {
-        Kind::Resets | Kind::Mixed => policies(random, begin_string, kind),
+        WorldKind::Resets | WorldKind::Mixed => policies(random, begin_string, kind),
         _ => [ResetPolicy::NEVER; 2],
     };
     // Hours of heartbeats are to pass quickly.
@@ -288,10 +293,10 @@ fn both_sides(
         settings.queue.queued_bytes_max = [2_000, 1 << 20][random.below(2)];
         settings
     });
-    if kind == Kind::Applications {
+    if kind == WorldKind::Applications {
         burden(random, &mut settings);
     }
-    if kind == Kind::Schedules {
+    if kind == WorldKind::Schedules {
         let schedule = hours(random);
         settings.iter_mut().for_each(|settings| settings.schedule = Some(schedule.clone()));
     }
@@ -320,11 +325,11 @@ struct InSession {
 }
 
 impl InSession {
-    fn draw(random: &mut Random, begin_string: BeginString, kind: Kind) -> Self {
+    fn draw(random: &mut Random, begin_string: BeginString, kind: WorldKind) -> Self {
         // FIX 4.0 has no ResetSeqNumFlag(141).
         let wanted = match kind {
-            Kind::Resets | Kind::Operators => 2,
-            Kind::Mixed => 4,
+            WorldKind::Resets | WorldKind::Operators => 2,
+            WorldKind::Mixed => 4,
             _ => return Self::default(),
         };
         if begin_string == BeginString::Fix40 || random.below(wanted) > 0 {
@@ -400,7 +405,7 @@ fn burden(random: &mut Random, settings: &mut [SessionSettings; 2]) {
 }
 
 /// Policies by which both sides' numbers start again together, whatever befalls them.
-fn policies(random: &mut Random, begin_string: BeginString, kind: Kind) -> [ResetPolicy; 2] {
+fn policies(random: &mut Random, begin_string: BeginString, kind: WorldKind) -> [ResetPolicy; 2] {
     // What happens besides, on each side, where the next Logon(A) resets anyway.
     let mut more = |policy: ResetPolicy| ResetPolicy {
         logout: random.below(3) == 0,
@@ -411,7 +416,7 @@ fn policies(random: &mut Random, begin_string: BeginString, kind: Kind) -> [Rese
     let logon = [more(ResetPolicy::LOGON), more(ResetPolicy::LOGON)];
     let at_end = [more(ResetPolicy::DISCONNECT), more(ResetPolicy::DISCONNECT)];
     let by_initiator = [more(ResetPolicy::LOGON), more(ResetPolicy::NEVER)];
-    match random.below(if kind == Kind::Mixed { 8 } else { 4 }) {
+    match random.below(if kind == WorldKind::Mixed { 8 } else { 4 }) {
         0 => at_end,
         1 => logon,
         // FIX 4.0 has no ResetSeqNumFlag(141).
@@ -446,30 +451,30 @@ fn switches(random: &mut Random) -> (ResendConfig, NumbersConfig, TimingConfig) 
     (resend, numbers, timing)
 }
 
-fn odds(random: &mut Random, kind: Kind) -> Odds {
-    let has = |kinds: &[Kind]| kind == Kind::Mixed || kinds.contains(&kind);
-    let operator_resets = random.below(2) == 0 && has(&[Kind::Resets, Kind::Operators]);
+fn odds(random: &mut Random, kind: WorldKind) -> Odds {
+    let has = |kinds: &[WorldKind]| kind == WorldKind::Mixed || kinds.contains(&kind);
+    let operator_resets = random.below(2) == 0 && has(&[WorldKind::Resets, WorldKind::Operators]);
     let mut one_in = |usual: usize, wanted: bool| {
         let drawn = random.below(3);
         if wanted && drawn > 0 { usual } else { 0 }
     };
     Odds {
-        cut: one_in(12, kind != Kind::Damage),
+        cut: one_in(12, kind != WorldKind::Damage),
         close: one_in(20, true),
         logout: one_in(30, true),
         restart: one_in(30, true),
-        crash: match has(&[Kind::Crashes]) {
+        crash: match has(&[WorldKind::Crashes]) {
             true => 6,
-            false => one_in(15, matches!(kind, Kind::Applications | Kind::Schedules)),
+            false => one_in(15, matches!(kind, WorldKind::Applications | WorldKind::Schedules)),
         },
-        ail: if has(&[Kind::Disks]) { 6 } else { 0 },
-        jump: if has(&[Kind::Clocks]) { 6 } else { 0 },
-        operate: one_in(6, has(&[Kind::Operators, Kind::Resets])),
+        ail: if has(&[WorldKind::Disks]) { 6 } else { 0 },
+        jump: if has(&[WorldKind::Clocks]) { 6 } else { 0 },
+        operate: one_in(6, has(&[WorldKind::Operators, WorldKind::Resets])),
         operator_resets,
         in_session_resets: false,
         pause_h: 0,
         flood: one_in(20, true),
-        forge: if kind == Kind::Forgeries { 4 } else { 0 },
+        forge: if kind == WorldKind::Forgeries { 4 } else { 0 },
         unnoticed_ms_max: one_in(60_000, true),
     }
 }
@@ -483,13 +488,13 @@ fn options(random: &mut Random) -> Options {
     }
 }
 
-fn weather(random: &mut Random, kind: Kind) -> Weather {
+fn weather(random: &mut Random, kind: WorldKind) -> Weather {
     Weather {
         delay_ms_max: [1, 5, 20][random.below(3)],
         stall_ms_max: [0, 0, 15_000][random.below(3)],
         fragment_one_in: if random.below(20) == 0 { 1 } else { [0, 4][random.below(2)] },
         fragment_bytes_max: [1, 7, 20, 200][random.below(4)],
-        damage_one_in: if kind == Kind::Damage { 40 } else { 0 },
+        damage_one_in: if kind == WorldKind::Damage { 40 } else { 0 },
         capacity: [200, 3_000, 30_000, 1 << 20][random.below(4)],
     }
 }

@@ -10,14 +10,14 @@ use transfix_codec::Timestamp;
 
 /// What a line is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum LineKind {
     Inbound,
     Outbound,
     /// Received, and no sound message.
     Garbled,
 }
 
-impl Kind {
+impl LineKind {
     const ALL: [Self; 3] = [Self::Inbound, Self::Outbound, Self::Garbled];
 
     pub(super) const fn is_outbound(self) -> bool {
@@ -70,7 +70,7 @@ pub(super) struct Producer {
 impl Producer {
     /// Copies a line into the ring. Answers 1 if there was no room and it is lost, else 0.
     #[inline]
-    pub(super) fn push(&mut self, time: Timestamp, kind: Kind, bytes: &[u8]) -> u64 {
+    pub(super) fn push(&mut self, time: Timestamp, kind: LineKind, bytes: &[u8]) -> u64 {
         let ring = &*self.ring;
         let capacity = ring.words.len() as u64;
         let head = self.head + HEAD_WORDS + bytes.len().div_ceil(8) as u64;
@@ -120,7 +120,7 @@ impl Consumer {
     }
 
     /// Takes the oldest line; `bytes` is overwritten.
-    pub(super) fn pop(&mut self, bytes: &mut Vec<u8>) -> Option<(Timestamp, Kind)> {
+    pub(super) fn pop(&mut self, bytes: &mut Vec<u8>) -> Option<(Timestamp, LineKind)> {
         if self.fill().0 == 0 {
             return None;
         }
@@ -129,7 +129,7 @@ impl Consumer {
         let word = |at: u64| ring.words[(at & mask) as usize].load(Ordering::Relaxed);
         let (size, time) = (word(self.tail), word(self.tail + 1));
         let len = (size & ((1 << KIND_SHIFT) - 1)) as usize;
-        let kind = Kind::ALL[(size >> KIND_SHIFT) as usize];
+        let kind = LineKind::ALL[(size >> KIND_SHIFT) as usize];
         let begin = self.tail + HEAD_WORDS;
         let end = begin + len.div_ceil(8) as u64;
         bytes.clear();
@@ -160,7 +160,7 @@ mod tests {
         let (mut producer, mut consumer) = ring(512);
         let (mut bytes, mut sent, mut taken) = (Vec::new(), Vec::new(), 0);
         for n in 0..1_000 {
-            let kind = Kind::ALL[n as usize % 3];
+            let kind = LineKind::ALL[n as usize % 3];
             if producer.push(Timestamp(n as i64), kind, &line(n)) == 0 {
                 sent.push(n);
             }
@@ -168,7 +168,7 @@ mod tests {
                 while let Some((time, kind)) = consumer.pop(&mut bytes) {
                     let expected = sent[taken];
                     assert_eq!(time, Timestamp(expected as i64));
-                    assert_eq!(kind, Kind::ALL[expected as usize % 3]);
+                    assert_eq!(kind, LineKind::ALL[expected as usize % 3]);
                     assert_eq!(bytes, line(expected));
                     taken += 1;
                 }
@@ -184,10 +184,10 @@ mod tests {
     #[test]
     fn a_line_longer_than_the_ring_is_lost_and_the_next_one_is_not() {
         let (mut producer, mut consumer) = ring(512);
-        assert_eq!(producer.push(Timestamp(1), Kind::Outbound, &[7; 497]), 1);
-        assert_eq!(producer.push(Timestamp(2), Kind::Outbound, &[8; 496]), 0);
+        assert_eq!(producer.push(Timestamp(1), LineKind::Outbound, &[7; 497]), 1);
+        assert_eq!(producer.push(Timestamp(2), LineKind::Outbound, &[8; 496]), 0);
         let mut bytes = Vec::new();
-        assert_eq!(consumer.pop(&mut bytes), Some((Timestamp(2), Kind::Outbound)));
+        assert_eq!(consumer.pop(&mut bytes), Some((Timestamp(2), LineKind::Outbound)));
         assert_eq!(bytes, [8; 496]);
         assert_eq!(consumer.take_lost(), [0, 1]);
     }
@@ -198,7 +198,7 @@ mod tests {
         let (mut producer, mut consumer) = ring(4096);
         let sender = std::thread::spawn(move || {
             for n in 0..LINES {
-                while producer.push(Timestamp(n as i64), Kind::Inbound, &line(n)) == 1 {
+                while producer.push(Timestamp(n as i64), LineKind::Inbound, &line(n)) == 1 {
                     std::thread::yield_now();
                 }
             }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use transfix_codec::{Tag, shown};
 
 use super::file::{LogFile, Rolling};
-use super::ring::{Consumer, Kind};
+use super::ring::{Consumer, LineKind};
 use crate::clock;
 use crate::observe::mask;
 use crate::settings::log::{LogDirection, LogSettings};
@@ -54,7 +54,7 @@ impl SessionLog {
     pub(super) fn write_all(&mut self) -> bool {
         let (waiting, capacity) = self.lines.fill();
         while let Some((time, kind)) = self.lines.pop(&mut self.line) {
-            if kind == Kind::Garbled {
+            if kind == LineKind::Garbled {
                 mask::mask_garbled(&mut self.line, &self.mask);
             } else {
                 mask::mask(&mut self.line, &self.mask);
@@ -62,15 +62,16 @@ impl SessionLog {
             shown::escape_line(&mut self.line);
             let words = self.files.len() == 1;
             let label = match kind {
-                Kind::Inbound if words => " in",
-                Kind::Outbound if words => " out",
-                Kind::Garbled if words => " in garbled",
-                Kind::Garbled => " garbled",
+                LineKind::Inbound if words => " in",
+                LineKind::Outbound if words => " out",
+                LineKind::Garbled if words => " in garbled",
+                LineKind::Garbled => " garbled",
                 _ => "",
             };
             file(&mut self.files, kind).line(time, label, &self.line);
         }
-        for (kind, lost) in [Kind::Inbound, Kind::Outbound].into_iter().zip(self.lines.take_lost())
+        for (kind, lost) in
+            [LineKind::Inbound, LineKind::Outbound].into_iter().zip(self.lines.take_lost())
         {
             if lost > 0 {
                 file(&mut self.files, kind).missing(clock::now().utc, lost);
@@ -82,7 +83,7 @@ impl SessionLog {
 }
 
 /// That of the direction.
-fn file(files: &mut [LogFile], kind: Kind) -> &mut LogFile {
+fn file(files: &mut [LogFile], kind: LineKind) -> &mut LogFile {
     let at = usize::from(kind.is_outbound()).min(files.len() - 1);
     &mut files[at]
 }

@@ -1,7 +1,6 @@
 //! Bytes as base64, RFC 4648 section 4: the standard alphabet, with padding.
 
-use alloc::vec::Vec;
-use core::fmt::{self, Write};
+use std::fmt::{self, Write};
 
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
@@ -51,7 +50,6 @@ pub(super) fn read(text: &[u8], out: &mut Vec<u8>) -> Option<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use alloc::string::String;
 
     #[test]
     fn the_examples_of_the_standard() {

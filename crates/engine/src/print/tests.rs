@@ -1,14 +1,10 @@
 //! Messages as they are printed, as plain text.
 
-use alloc::format;
-use alloc::string::String;
-use alloc::vec::Vec;
-
 use proptest::prelude::*;
+use transfix_codec::{CheckSumPolicy, FieldIndex};
 use transfix_dictionary::{Dictionary, standard};
 
 use super::*;
-use crate::{CheckSumPolicy, FieldIndex};
 
 fn frame(fields: &[u8]) -> Vec<u8> {
     let mut bytes = b"8=FIX.4.4\x019=1\x0135=D\x01".to_vec();

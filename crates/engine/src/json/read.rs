@@ -3,11 +3,12 @@
 //! Invariants: no text makes it panic; objects and arrays nest up to [`DEPTH_MAX`]; after an error
 //! the output is as before.
 
-use alloc::vec::Vec;
-use core::fmt;
+use std::fmt;
+use std::io::Write;
+
+use transfix_codec::{SOH, Tag, data, raw, tag, value};
 
 use super::{BASE64, SECTIONS, base64};
-use crate::{SOH, Tag, data, raw, tag, value};
 
 /// Why a text is no message.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -114,7 +115,7 @@ impl fmt::Debug for JsonError {
     }
 }
 
-impl core::error::Error for JsonError {}
+impl std::error::Error for JsonError {}
 
 /// How deeply objects and arrays may nest; no dictionary comes near.
 const DEPTH_MAX: usize = 64;
@@ -128,8 +129,9 @@ const DEPTH_MAX: usize = 64;
 ///
 /// A value holds SOH only in a data field, as many bytes as its Length field right before it says:
 /// `data_fields` are such pairs of a dictionary beside those of the standard, as
-/// [`FieldIndex::set_data_fields`](crate::FieldIndex::set_data_fields) takes them. A Length field
-/// that says more is kept, unless the data field would take the fields after it for its own.
+/// [`FieldIndex::set_data_fields`](transfix_codec::FieldIndex::set_data_fields) takes them. A
+/// Length field that says more is kept, unless the data field would take the fields after it for
+/// its own.
 ///
 /// # Errors
 /// If the text is no such object; `out` is then as before.
@@ -220,10 +222,8 @@ impl<N: Fn(&str) -> Option<Tag>> Reader<'_, '_, N> {
             return Err(JsonProblem::Swallows(field.tag));
         }
         if lacks_length {
-            let mut number = itoa::Buffer::new();
-            let length = number.format(end - self.body).as_bytes();
-            let field = [&b"9="[..], length, &[SOH]];
-            self.out.splice(self.body..self.body, field.into_iter().flatten().copied());
+            let field = format!("9={}\x01", end - self.body);
+            self.out.splice(self.body..self.body, field.into_bytes());
         }
         if !is_whole {
             let sum = raw::check_sum(&self.out[self.begin..]);
@@ -257,7 +257,7 @@ impl<N: Fn(&str) -> Option<Tag>> Reader<'_, '_, N> {
         // Names wait behind the message until they are known.
         let end = self.out.len();
         self.string()?;
-        let name = core::str::from_utf8(&self.out[end..]).map_err(|_| JsonProblem::BadString)?;
+        let name = std::str::from_utf8(&self.out[end..]).map_err(|_| JsonProblem::BadString)?;
         let is_section = depth == DEPTH_MAX - 1 && SECTIONS.contains(&name);
         let tag = if name.is_empty() {
             Some(Tag(0))
@@ -313,9 +313,8 @@ impl<N: Fn(&str) -> Option<Tag>> Reader<'_, '_, N> {
             self.body = self.last;
         }
         if tag != Tag(0) {
-            let mut number = itoa::Buffer::new();
-            self.out.extend_from_slice(number.format(tag.0).as_bytes());
-            self.out.push(b'=');
+            // Writing to a Vec cannot fail.
+            let _ = write!(self.out, "{tag}=");
         }
     }
 
@@ -335,9 +334,8 @@ impl<N: Fn(&str) -> Option<Tag>> Reader<'_, '_, N> {
                 self.expect(b',', "a comma or the end of the array")?;
             }
         }
-        let mut number = itoa::Buffer::new();
-        let text = number.format(count).as_bytes();
-        self.out.splice(count_at..count_at, text.iter().copied());
+        let text = count.to_string();
+        self.out.splice(count_at..count_at, text.bytes());
         let values = self.overlong.iter_mut().map(|field| &mut field.value_at);
         for place in [&mut self.last, &mut self.body].into_iter().chain(values) {
             *place += if *place > count_at { text.len() } else { 0 };
@@ -399,7 +397,7 @@ impl<N: Fn(&str) -> Option<Tag>> Reader<'_, '_, N> {
             let rest = &self.text[self.at..];
             let plain = rest.iter().position(|&b| b == b'"' || b == b'\\' || b < b' ');
             let plain = plain.ok_or(JsonProblem::Unfinished)?;
-            let text = core::str::from_utf8(&rest[..plain]).map_err(|_| JsonProblem::BadString)?;
+            let text = std::str::from_utf8(&rest[..plain]).map_err(|_| JsonProblem::BadString)?;
             self.out.extend_from_slice(text.as_bytes());
             self.at += plain + 1;
             match rest[plain] {

@@ -12,9 +12,10 @@
 //! - a field without a valid tag is the member `""`, with all that stands before its delimiter.
 //!
 //! ```
-//! use transfix_codec::{CheckSumPolicy, FieldIndex, Message, json};
+//! use transfix::codec::{CheckSumPolicy, FieldIndex, Message};
+//! use transfix::{dictionary, json};
 //!
-//! let fix44 = transfix_dictionary::standard("FIX44").expect("a standard dictionary");
+//! let fix44 = dictionary::standard("FIX44").expect("a standard dictionary");
 //! let bytes = b"8=FIX.4.4\x019=33\x0135=D\x0111=1\x01453=1\x01448=A\x01447=D\x0154=1\x01\
 //!     10=220\x01";
 //! let mut index = FieldIndex::default();
@@ -35,15 +36,14 @@
 mod base64;
 mod read;
 
-use alloc::collections::BTreeMap;
-use alloc::vec::Vec;
-use core::fmt::{self, Write};
-use core::ops::Deref;
+use std::collections::BTreeMap;
+use std::fmt::{self, Write};
+use std::ops::Deref;
 
+use transfix_codec::group::{entry_end, group_end};
+use transfix_codec::{Fields, Members, Message, MessageLayout, Tag, raw, tag, value};
 use transfix_dictionary::Dictionary;
 
-use crate::group::{Members, MessageLayout, entry_end, group_end};
-use crate::{Fields, Message, Tag, raw, tag, value};
 pub use read::{JsonError, JsonProblem, read};
 
 /// The objects of a message with names, in their order.
@@ -72,7 +72,7 @@ impl Writer<&Dictionary> {
 
 impl<D: Deref<Target = Dictionary>> Writer<D> {
     /// Writes names, and groups as arrays. `session` gives header, trailer and its own messages;
-    /// see [`Rules::new`](crate::Rules::new).
+    /// see [`Rules::new`](transfix_codec::Rules::new).
     #[must_use]
     pub const fn named(session: D, application: D) -> Self {
         Self { dictionaries: Some((session, application)), layouts: BTreeMap::new() }
@@ -159,7 +159,7 @@ impl Skipped {
         };
         // A second CheckSum(10) before it would be taken for it.
         let is_alone = message.tags()[last - 1] != tag::CHECK_SUM;
-        let is_sum = message.value(last) == raw::check_sum(covered);
+        let is_sum = message.at(last).is_some_and(|field| field.value == raw::check_sum(covered));
         Self {
             body_length: length.is_some_and(|field| is_right(field.value)),
             check_sum: (is_alone && is_sum).then_some(last),
@@ -270,7 +270,7 @@ fn is_counted<M: Members + ?Sized>(count: &[u8], tags: &[Tag], members: &M) -> b
 }
 
 fn write_value(value: &[u8], out: &mut dyn Write) -> fmt::Result {
-    if let Ok(text) = core::str::from_utf8(value) {
+    if let Ok(text) = std::str::from_utf8(value) {
         return write_string(text, out);
     }
     write!(out, "{{\"{BASE64}\":\"")?;

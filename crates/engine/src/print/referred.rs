@@ -1,10 +1,11 @@
 //! Values that speak of another message: RefTagID(371), RefMsgType(372), and the Text(58) of a
 //! reject, in which tags and types are shown with their names.
 
-use core::fmt::{self, Write};
+use std::fmt::{self, Write};
+
+use transfix_codec::{Field, Tag, tag, value};
 
 use super::{Names, write_value};
-use crate::{Field, Tag, tag, value};
 
 /// Words behind which a text has a tag, as the engines of today write it.
 const TAG_WORDS: [&str; 8] =
@@ -24,7 +25,7 @@ pub(super) fn write_referred(
         tag::REF_TAG_ID => write_tag(names, field.value, gap, out),
         tag::REF_MSG_TYPE => write_type(names, field.value, gap, out),
         tag::TEXT if names.rejects => {
-            let Ok(text) = core::str::from_utf8(field.value) else { return Ok(false) };
+            let Ok(text) = std::str::from_utf8(field.value) else { return Ok(false) };
             write_text(names, text, out)?;
             Ok(true)
         }

@@ -7,26 +7,26 @@
 mod palette;
 mod referred;
 
-use core::fmt::{self, Write};
+use std::fmt::{self, Write};
 
+use transfix_codec::shown::Shown;
+use transfix_codec::{Field, Message, Tag, tag, value};
 use transfix_dictionary::{Dictionary, Flat, Member};
 
 pub use palette::Palette;
 use referred::write_referred;
 
-use crate::shown::Shown;
-use crate::{Field, Message, Tag, tag, value};
-
 /// Writes a message as header, body and trailer, one field a line, groups indented.
 ///
 /// Codes are shown by name, with the value behind. `session` gives the names of header, trailer
 /// and administrative messages, `application` those of the others; see
-/// [`Rules::new`](crate::Rules::new).
+/// [`Rules::new`](transfix_codec::Rules::new).
 ///
 /// ```
-/// use transfix_codec::{CheckSumPolicy, FieldIndex, Message, print};
+/// use transfix::codec::{CheckSumPolicy, FieldIndex, Message};
+/// use transfix::{dictionary, print};
 ///
-/// let fix44 = transfix_dictionary::standard("FIX44").expect("a standard dictionary");
+/// let fix44 = dictionary::standard("FIX44").expect("a standard dictionary");
 /// let bytes = b"8=FIX.4.4\x019=17\x0135=D\x0154=1\x019999=x\x0110=205\x01";
 /// let mut index = FieldIndex::default();
 /// let message = Message::parse(bytes, &mut index, CheckSumPolicy::Ignore)?;
@@ -43,7 +43,7 @@ use crate::{Field, Message, Tag, tag, value};
 ///     CheckSum (10): 205
 /// "#;
 /// assert_eq!(text, expected);
-/// # Ok::<(), transfix_codec::Garbled>(())
+/// # Ok::<(), transfix::codec::Garbled>(())
 /// ```
 ///
 /// # Errors
@@ -85,9 +85,10 @@ pub fn readable_in(
 /// Writes a message as one line: type, MsgSeqNum(34), direction and the fields of the body.
 ///
 /// ```
-/// use transfix_codec::{CheckSumPolicy, FieldIndex, Message, print};
+/// use transfix::codec::{CheckSumPolicy, FieldIndex, Message};
+/// use transfix::{dictionary, print};
 ///
-/// let fix44 = transfix_dictionary::standard("FIX44").expect("a standard dictionary");
+/// let fix44 = dictionary::standard("FIX44").expect("a standard dictionary");
 /// let bytes = b"8=FIX.4.4\x019=46\x0135=D\x0134=5\x0149=CLIENT\x0156=VENUE\x01\
 ///     11=1\x0154=1\x0138=100\x0110=000\x01";
 /// let mut index = FieldIndex::default();
@@ -95,7 +96,7 @@ pub fn readable_in(
 /// let mut line = String::new();
 /// print::one_line(&message, &fix44, &fix44, &mut line).expect("a String takes everything");
 /// assert_eq!(line, "NewOrderSingle(D) seq 5 CLIENT->VENUE  ClOrdID=1 Side=BUY OrderQty=100");
-/// # Ok::<(), transfix_codec::Garbled>(())
+/// # Ok::<(), transfix::codec::Garbled>(())
 /// ```
 ///
 /// # Errors
