@@ -44,6 +44,9 @@ const STOP_MS: u64 = 5_000;
 /// Time after which all is well once the faults have ceased.
 const REST_MAX: u64 = 300 * SECOND;
 
+/// After which silence is found: an interval of 30 s with its margin, and a TestRequest(1).
+const SILENCE_MAX: u64 = 70 * SECOND;
+
 /// Runs the world of this seed to its end.
 ///
 /// # Panics
@@ -381,6 +384,14 @@ impl World {
             }
             running.is_over.store(true, Ordering::Release);
         }
+        self.wait_until_well();
+        // A connection that is dead without a word is found by its silence alone.
+        self.machine.sleep(SILENCE_MAX);
+        self.check();
+        self.wait_until_well();
+    }
+
+    fn wait_until_well(&mut self) {
         let until_ns = self.machine.now_ns() + REST_MAX;
         while !self.is_well() {
             self.machine.sleep(SECOND);
