@@ -2,9 +2,10 @@
 //! feature. They obey the laws of every [`Store`](transfix_store::Store).
 //!
 //! A turn of a session is one commit and one transaction, which a thread of the store carries out;
-//! turns that come meanwhile are one transaction behind it. The bytes of a turn go to the socket when
-//! its transaction is done, so the server's distance is in every answer. What a commit outlives is what the server promises: PostgreSQL with
-//! `synchronous_commit = on` a power cut, Redis what its `appendfsync` says.
+//! turns that come meanwhile are one transaction behind it. The bytes of a turn go to the socket
+//! when its transaction is done, so the server's distance is in every answer. What a commit
+//! outlives is what the server promises: PostgreSQL with `synchronous_commit = on` a power cut,
+//! Redis what its `appendfsync` says.
 //!
 //! **One writer.** Opening a session's store takes it over: the process that had it is refused at
 //! its next commit, ends its session with the counterparty, and has sent nothing that was not
@@ -15,8 +16,8 @@
 //! **A server that does not answer** holds up its own session, not the others of the same thread:
 //! nothing is sent before it is saved. But what a counterparty asks to be sent again is read while
 //! the session's thread waits, for at most 5 s; then the session ends, and goes on by itself when
-//! the server is back. `open` sets 5 s for connecting and for each commit, unless its first argument
-//! says otherwise. At the end of the engine a store waits 5 s for what is not saved yet.
+//! the server is back. `open` sets 5 s for connecting and for each commit, unless its first
+//! argument says otherwise. At the end of the engine a store waits 5 s for what is not saved yet.
 //!
 //! ```no_run
 //! # use transfix::{Application, Engine, Settings, SessionId};

@@ -10,8 +10,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use crate::Wake;
+use crate::batch::Batch;
 use crate::disk::{Map, Syncer};
-use crate::file::Batch;
 use crate::tip::Mark;
 
 /// Which bytes of a segment are to be synced.

@@ -6,6 +6,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::batch::Batch;
 use crate::behind::Behind;
 use crate::disk::{Disk, Map};
 use crate::error::{Damage, StoreError};
@@ -26,24 +27,6 @@ use crate::retention::Keeper;
 use crate::segment::{self, Preparation, io_error};
 use crate::tip::{self, Mark, Tip};
 use crate::{Committed, Store, Wake};
-
-/// The records put since the last commit, at the end of the current segment.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Batch {
-    pub(crate) start: usize,
-    pub(crate) tail: usize,
-    /// The first record's length word, not written before the commit.
-    first_len: u32,
-    /// The last record, not sealed before it is known whether another follows.
-    last: usize,
-    last_len: u32,
-}
-
-impl Batch {
-    const fn empty(at: usize) -> Self {
-        Self { start: at, tail: at, first_len: 0, last: at, last_len: 0 }
-    }
-}
 
 /// Whether the retention's limit counts for the next segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

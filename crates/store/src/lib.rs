@@ -20,6 +20,7 @@
 //! # Ok::<(), transfix_store::StoreError>(())
 //! ```
 
+mod batch;
 mod behind;
 pub mod compress;
 mod disk;
