@@ -138,6 +138,8 @@ impl Mapped {
 /// Nanoseconds of a turn with so many messages, synced together, and of one sync of one page.
 fn power(dir: &Path) -> (f64, f64) {
     let mut store = fresh(dir, "power", options(Durability::Power));
+    let worker = thread::current();
+    store.wake_by(Arc::new(move || worker.unpark()));
     let mut file = File::create_new(dir.join("page")).unwrap();
     file.write_all(&vec![0; 64 << 20]).unwrap();
     file.sync_all().unwrap();
@@ -148,7 +150,11 @@ fn power(dir: &Path) -> (f64, f64) {
             seq += 1;
             put(&mut store, seq);
         }
-        store.commit().unwrap();
+        if let Committed::Pending(ticket) = store.commit().unwrap() {
+            while store.safe().unwrap() < ticket {
+                thread::park();
+            }
+        }
         ours.push(begun.elapsed().as_nanos() as f64);
         let begun = Instant::now();
         file.seek(SeekFrom::Start(at)).unwrap();

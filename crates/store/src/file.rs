@@ -614,7 +614,7 @@ impl<D: Disk> Store for FileStore<D> {
         }
         let Batch { start, tail, first_len, last, .. } = self.batch;
         if tail == start {
-            return self.last_committed();
+            return if self.behind.is_none() { Ok(Committed::Now) } else { self.last_committed() };
         }
         self.seal_last(END);
         let committed = if self.options.is_durable() {

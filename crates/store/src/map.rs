@@ -23,15 +23,21 @@ const PAGE: usize = 4096;
 /// A whole file, shared with the page cache: what is written survives the process.
 #[derive(Debug)]
 pub struct FileMap {
-    /// The bytes of `map`, which stay where they are.
+    /// The bytes of `file`, which stay where they are.
     start: *mut u8,
     len: usize,
-    map: Arc<MmapRaw>,
+    file: Arc<Mapped>,
+}
+
+/// A file that is mapped, and which one.
+#[derive(Debug)]
+struct Mapped {
+    map: MmapRaw,
     id: FileId,
 }
 
 // SAFETY: it owns the bytes, as a `Box<[u8]>` does: nobody else reads or writes them by way of
-// `map`, which only syncs and ends the mapping, from any thread.
+// `file`, which only syncs and ends the mapping, from any thread.
 unsafe impl Send for FileMap {}
 // SAFETY: as above; through a shared borrow the bytes are only read.
 unsafe impl Sync for FileMap {}
@@ -39,13 +45,14 @@ unsafe impl Sync for FileMap {}
 impl FileMap {
     /// Maps `file`, which must be open for reading and writing.
     pub(crate) fn of(file: &File) -> io::Result<Self> {
-        let map = Arc::new(MmapRaw::map_raw(file)?);
+        let map = MmapRaw::map_raw(file)?;
         let (start, len) = (map.as_mut_ptr(), map.len());
-        Ok(Self { start, len, map, id: FileId::of(&file.metadata()?) })
+        let id = FileId::of(&file.metadata()?);
+        Ok(Self { start, len, file: Arc::new(Mapped { map, id }) })
     }
 
-    pub(crate) const fn id(&self) -> FileId {
-        self.id
+    pub(crate) fn id(&self) -> FileId {
+        self.file.id
     }
 
     /// Makes every page from `start` on present and writable, so that later writes don't fault.
@@ -53,7 +60,7 @@ impl FileMap {
         // One call for all pages takes a fifth of the time of a fault for each; kernels before 5.14
         // don't know it.
         #[cfg(target_os = "linux")]
-        if self.map.advise_range(Advice::PopulateWrite, start, self.len - start).is_ok() {
+        if self.file.map.advise_range(Advice::PopulateWrite, start, self.len - start).is_ok() {
             return;
         }
         for at in (start..self.len).step_by(PAGE) {
@@ -78,18 +85,18 @@ impl Map for FileMap {
     fn settle(&mut self) {}
 
     fn syncer(&self) -> FileSyncer {
-        FileSyncer(Arc::clone(&self.map))
+        FileSyncer(Arc::clone(&self.file))
     }
 }
 
 /// Syncs a segment file while it is being written: what is written meanwhile may reach the device
 /// with it, or not. The bytes stay mapped until this is gone too.
 #[derive(Debug)]
-pub struct FileSyncer(Arc<MmapRaw>);
+pub struct FileSyncer(Arc<Mapped>);
 
 impl Syncer for FileSyncer {
     fn sync(&self, start: usize, end: usize) -> io::Result<()> {
-        self.0.flush_range(start, end - start)
+        self.0.map.flush_range(start, end - start)
     }
 }
 
@@ -97,7 +104,7 @@ impl Deref for FileMap {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        // SAFETY: `map` keeps these bytes mapped, and only `deref_mut` borrows them to write;
+        // SAFETY: `file` keeps these bytes mapped, and only `deref_mut` borrows them to write;
         // nobody truncates the file (see the head of this file), and other processes only read it.
         unsafe { slice::from_raw_parts(self.start, self.len) }
     }
