@@ -3,7 +3,8 @@
 //! that is opened, 10,000,000 if it is not given.
 //!
 //! Floors: copying the same bytes into a mapped file that is written already, and one fdatasync of
-//! one page. Slices of ours and of the floor take turns.
+//! one page, by one thread and by as many as there are sessions. Slices of ours and of the floor
+//! take turns.
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a benchmark speaks to its user")]
 #![allow(clippy::disallowed_methods, reason = "it measures time")]
 
@@ -12,9 +13,13 @@ use std::hint::black_box;
 use std::io::{Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Instant;
+use std::sync::Arc;
+use std::thread::{self, Thread};
+use std::time::{Duration, Instant};
 
-use transfix::store::{Disk, Durability, FileStore, Files, Kind, Options, Record, Store};
+use transfix::store::{
+    Committed, Disk, Durability, FileStore, Files, Kind, Options, Record, Store,
+};
 use transfix_testkit::temp::TempDir;
 
 const MESSAGE: [u8; 200] = [b'x'; 200];
@@ -23,6 +28,10 @@ const SLICES: usize = 101;
 /// Messages of one turn where one sync serves all of them.
 const GROUP: u64 = 64;
 const PEER_MESSAGES: &str = "200000";
+/// Sessions of one thread, each with a store of its own.
+const SESSIONS: usize = 32;
+/// How long one slice of messages a second is counted.
+const COUNTED: Duration = Duration::from_millis(500);
 
 fn main() {
     let mut args = std::env::args().skip(1).filter(|arg| arg != "--bench");
@@ -46,6 +55,7 @@ fn main() {
         sync / 1e3,
         group / sync
     );
+    side_by_side(dir.path());
     println!("read 1,000 for a resend: {:.0} ns each", read(dir.path()));
     open(dir.path(), messages);
     peers(dir.path());
@@ -128,6 +138,8 @@ impl Mapped {
 /// Nanoseconds of a turn with so many messages, synced together, and of one sync of one page.
 fn power(dir: &Path) -> (f64, f64) {
     let mut store = fresh(dir, "power", options(Durability::Power));
+    let worker = thread::current();
+    store.wake_by(Arc::new(move || worker.unpark()));
     let mut file = File::create_new(dir.join("page")).unwrap();
     file.write_all(&vec![0; 64 << 20]).unwrap();
     file.sync_all().unwrap();
@@ -138,7 +150,11 @@ fn power(dir: &Path) -> (f64, f64) {
             seq += 1;
             put(&mut store, seq);
         }
-        store.commit().unwrap();
+        if let Committed::Pending(ticket) = store.commit().unwrap() {
+            while store.safe().unwrap() < ticket {
+                thread::park();
+            }
+        }
         ours.push(begun.elapsed().as_nanos() as f64);
         let begun = Instant::now();
         file.seek(SeekFrom::Start(at)).unwrap();
@@ -148,6 +164,105 @@ fn power(dir: &Path) -> (f64, f64) {
         at += 16 << 10;
     }
     (median(ours), median(floor))
+}
+
+/// Prints the messages a second of one session and of several of one thread, each message synced
+/// before the session's next one, beside what the disk can do.
+fn side_by_side(dir: &Path) {
+    let (mut ours, mut floor) = ([Vec::new(), Vec::new()], [Vec::new(), Vec::new()]);
+    for round in 0..7 {
+        for (at, sessions) in [1, SESSIONS].into_iter().enumerate() {
+            let dir = dir.join(format!("side-{round}-{sessions}"));
+            ours[at].push(messages_a_second(&dir, sessions));
+            floor[at].push(syncs_a_second(&dir, sessions));
+            fs::remove_dir_all(dir).unwrap();
+        }
+    }
+    let [[one, many], [floor_one, floor_many]] = [ours, floor].map(|both| both.map(median));
+    println!(
+        "a message at a time, power, one thread: {one:.0}/s with 1 session, {many:.0}/s with \
+         {SESSIONS}: {:.1} x; floor, fdatasync in 1 and {SESSIONS} threads: {floor_one:.0}/s, \
+         {floor_many:.0}/s: {:.1} x; ours of the floor: {:.2}, {:.2}",
+        many / one,
+        floor_many / floor_one,
+        one / floor_one,
+        many / floor_many
+    );
+}
+
+/// One thread drives all sessions, as a worker does: what is not safe is left alone meanwhile.
+fn messages_a_second(dir: &Path, sessions: usize) -> f64 {
+    let segment = 1 << 20;
+    let options = Options {
+        durability: Durability::Power,
+        segment_bytes_first: segment,
+        segment_bytes_max: segment,
+    };
+    let worker: Thread = thread::current();
+    let mut stores: Vec<_> = (0..sessions)
+        .map(|n| {
+            let mut store = fresh(dir, &n.to_string(), options);
+            let worker = worker.clone();
+            store.wake_by(Arc::new(move || worker.unpark()));
+            // The ticket that it waits for, the next number, and the messages that are safe.
+            (store, None, 1, 0_u64)
+        })
+        .collect();
+    let begun = Instant::now();
+    while begun.elapsed() < COUNTED {
+        let mut is_idle = true;
+        for (store, waits, seq, safe) in &mut stores {
+            match *waits {
+                Some(ticket) if store.safe().unwrap() < ticket => continue,
+                Some(_) => *safe += 1,
+                None => {}
+            }
+            is_idle = false;
+            put(store, *seq);
+            *seq += 1;
+            *waits = match store.commit().unwrap() {
+                Committed::Pending(ticket) => Some(ticket),
+                Committed::Now => {
+                    *safe += 1;
+                    None
+                }
+            };
+        }
+        if is_idle {
+            thread::park();
+        }
+    }
+    let seconds = begun.elapsed().as_secs_f64();
+    stores.iter().map(|(.., safe)| *safe).sum::<u64>() as f64 / seconds
+}
+
+/// As many threads, each with a file of its own that it writes one page of and syncs, again and
+/// again.
+fn syncs_a_second(dir: &Path, threads: usize) -> f64 {
+    let files: Vec<_> = (0..threads)
+        .map(|n| {
+            let mut file = File::create_new(dir.join(format!("floor{n}"))).unwrap();
+            file.write_all(&vec![0; 1 << 20]).unwrap();
+            file.sync_all().unwrap();
+            file
+        })
+        .collect();
+    let begun = Instant::now();
+    let syncs: u64 = thread::scope(|scope| {
+        let count = |mut file: File| {
+            let mut syncs = 0;
+            while begun.elapsed() < COUNTED {
+                file.seek(SeekFrom::Start(syncs % 256 * 4096)).unwrap();
+                file.write_all(&MESSAGE).unwrap();
+                file.sync_data().unwrap();
+                syncs += 1;
+            }
+            syncs
+        };
+        let all: Vec<_> = files.into_iter().map(|file| scope.spawn(move || count(file))).collect();
+        all.into_iter().map(|thread| thread.join().unwrap()).sum()
+    });
+    syncs as f64 / begun.elapsed().as_secs_f64()
 }
 
 /// Nanoseconds of a message when a resend reads 1,000 in a row.

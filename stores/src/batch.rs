@@ -94,16 +94,39 @@ impl Batch {
         }
     }
 
+    /// Takes in what was committed behind it.
+    pub(crate) fn join(&mut self, later: Self) {
+        let Self { numbers, resets, hides_from, messages, unqueued, queued, notes, .. } = later;
+        if resets {
+            self.messages.clear();
+            (self.resets, self.hides_from) = (true, 0);
+        }
+        if hides_from > 0 {
+            self.hide_from(hides_from);
+        }
+        self.messages.extend(messages);
+        self.queued.retain(|ticket, _| *ticket > unqueued);
+        self.unqueued = self.unqueued.max(unqueued);
+        self.queued.extend(queued);
+        self.notes.extend(notes);
+        self.numbers = numbers;
+        self.is_empty = false;
+    }
+
     fn hide(&mut self, from: u64) {
         if from >= self.numbers.next_out {
             return;
         }
+        self.hide_from(from);
+    }
+
+    fn hide_from(&mut self, from: u64) {
+        self.hides_from = if self.hides_from == 0 { from } else { self.hides_from.min(from) };
         let beyond = (Direction::Outbound, from)..(Direction::Inbound, 0);
         let hidden: Vec<_> = self.messages.range(beyond).map(|(key, _)| *key).collect();
         for key in hidden {
             self.messages.remove(&key);
         }
-        self.hides_from = if self.hides_from == 0 { from } else { self.hides_from.min(from) };
     }
 }
 
@@ -129,6 +152,41 @@ mod tests {
                 (next_out, hides_from, left),
                 "{records:?}"
             );
+        }
+    }
+
+    #[test]
+    fn batches_that_are_joined_come_to_what_one_would() {
+        let out = |seq, bytes| Record::Outbound { seq, kind: Kind::Admin, bytes };
+        let queued = |ticket| Record::Queued { ticket, bytes: b"q" };
+        let all = [
+            out(5, b"a"),
+            queued(1),
+            out(6, b"b"),
+            out(5, b"c"),
+            Record::Unqueued(1),
+            queued(2),
+            Record::NextOut(9),
+            Record::NextOut(3),
+            Record::Reset,
+            out(1, b"d"),
+            Record::Note("n"),
+            Record::NextOut(1),
+            Record::Unqueued(7),
+            queued(1),
+        ];
+        for end in 1..=all.len() {
+            let numbers = Numbers { next_in: 1, next_out: 5, created_ns: 0 };
+            let mut one = Batch::new(numbers);
+            all[..end].iter().for_each(|record| one.add(1, record));
+            for middle in 0..=end {
+                let mut first = Batch::new(numbers);
+                all[..middle].iter().for_each(|record| first.add(1, record));
+                let mut second = Batch::new(first.numbers);
+                all[middle..end].iter().for_each(|record| second.add(1, record));
+                first.join(second);
+                assert_eq!(format!("{first:?}"), format!("{one:?}"), "{middle} of {end}");
+            }
         }
     }
 

@@ -2,10 +2,10 @@
 
 use std::fmt;
 
-use transfix_store::{Committed, Numbers, Record, Store, StoreError, Stored};
+use transfix_store::{Committed, Numbers, Record, Store, StoreError, Stored, Wake};
 
 use crate::batch::{Batch, Direction, Kept};
-use crate::taken_over;
+use crate::behind::Behind;
 use crate::window::{AHEAD, Window};
 
 /// What a server does for the store of one session.
@@ -42,14 +42,15 @@ pub enum Written {
 pub enum Taking {
     /// It is.
     Over,
-    /// It is only read.
-    Nothing,
+    /// Only what is ours already is taken anew: what we have asked for, and the server has not done
+    /// yet, is not done any more.
+    Again,
 }
 
 /// Keeps a session in a database; see [`PostgresStore`](crate::PostgresStore) and
 /// [`RedisStore`](crate::RedisStore).
 pub struct DatabaseStore<S> {
-    pub(crate) server: S,
+    behind: Behind<S>,
     name: String,
     numbers: Numbers,
     batch: Batch,
@@ -59,26 +60,45 @@ pub struct DatabaseStore<S> {
     poisoned: bool,
 }
 
-impl<S: Server> DatabaseStore<S> {
+impl<S: Server + 'static> DatabaseStore<S> {
     /// The store of this session on a server that has these numbers.
-    pub(crate) fn of(server: S, name: &str, numbers: Numbers) -> Self {
-        Self {
-            server,
+    pub(crate) fn of(server: S, name: &str, numbers: Numbers) -> Result<Self, StoreError> {
+        Ok(Self {
+            behind: Behind::start(server, name)?,
             name: name.to_owned(),
             numbers,
             batch: Batch::new(numbers),
             window: Window::default(),
             found: None,
             poisoned: false,
-        }
+        })
     }
 
     fn check(&self) -> Result<(), StoreError> {
         if self.poisoned { Err(StoreError::Poisoned) } else { Ok(()) }
     }
 
+    /// What the server says, unless something was not written before.
+    fn ask<T: Send + 'static>(
+        &mut self,
+        ask: impl FnOnce(&mut S) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.check()?;
+        let answer = self.behind.ask(ask);
+        let answer = self.behind.tickets().and(answer);
+        self.poisoned = answer.is_err();
+        answer
+    }
+
+    fn tickets(&mut self) -> Result<(u64, u64), StoreError> {
+        self.check()?;
+        self.behind.tickets().inspect_err(|_| self.poisoned = true)
+    }
+
     fn take(&mut self, taking: Taking) -> Result<(), StoreError> {
-        self.numbers = self.server.take(taking)?;
+        self.poisoned = true;
+        self.numbers = self.behind.ask(move |server| server.take(taking))?;
+        self.behind.begin_anew();
         self.batch = Batch::new(self.numbers);
         self.window.forget();
         // Whatever had failed: what is there now is known.
@@ -87,7 +107,7 @@ impl<S: Server> DatabaseStore<S> {
     }
 }
 
-impl<S: Server> Store for DatabaseStore<S> {
+impl<S: Server + 'static> Store for DatabaseStore<S> {
     fn numbers(&self) -> Numbers {
         self.numbers
     }
@@ -99,21 +119,28 @@ impl<S: Server> Store for DatabaseStore<S> {
     }
 
     fn commit(&mut self) -> Result<Committed, StoreError> {
-        self.check()?;
+        let (committed, safe) = self.tickets()?;
         if self.batch.is_empty() {
-            return Ok(Committed::Now);
+            let is_safe = safe == committed;
+            return Ok(if is_safe { Committed::Now } else { Committed::Pending(committed) });
         }
-        self.poisoned = true;
-        if self.server.write(&self.batch)? == Written::Nothing {
-            return Err(taken_over(&self.name));
-        }
-        self.poisoned = false;
         if self.batch.undoes() {
             self.window.forget();
         }
         self.numbers = self.batch.numbers;
-        self.batch = Batch::new(self.numbers);
-        Ok(Committed::Now)
+        let batch = std::mem::replace(&mut self.batch, Batch::new(self.numbers));
+        self.poisoned = true;
+        let ticket = self.behind.commit(batch)?;
+        self.poisoned = false;
+        Ok(Committed::Pending(ticket))
+    }
+
+    fn safe(&mut self) -> Result<u64, StoreError> {
+        self.tickets().map(|(_, safe)| safe)
+    }
+
+    fn wake_by(&mut self, wake: Wake) {
+        self.behind.wake_by(wake);
     }
 
     fn outbound(&mut self, seq: u64) -> Result<Option<Stored<'_>>, StoreError> {
@@ -123,28 +150,28 @@ impl<S: Server> Store for DatabaseStore<S> {
         }
         if !self.window.covers(seq) {
             let end = self.numbers.next_out;
-            let found = self.server.read(Direction::Outbound, (seq, end), AHEAD)?;
+            let read = move |server: &mut S| server.read(Direction::Outbound, (seq, end), AHEAD);
+            let found = self.ask(read)?;
             self.window.fill(seq, end, found);
         }
         Ok(self.window.find(seq).map(|kept| stored(seq, kept)))
     }
 
     fn inbound(&mut self, seq: u64) -> Result<Option<Stored<'_>>, StoreError> {
-        self.check()?;
         let only = (seq, seq.saturating_add(1));
-        self.found = self.server.read(Direction::Inbound, only, 1)?.pop();
+        self.found = self.ask(move |server| server.read(Direction::Inbound, only, 1))?.pop();
         Ok(self.found.as_ref().map(|(seq, kept)| stored(*seq, kept)))
     }
 
     fn queued(&mut self, ticket: u64) -> Result<Option<Stored<'_>>, StoreError> {
-        self.check()?;
-        self.found = self.server.read_queue(ticket)?;
+        self.found = self.ask(move |server| server.read_queue(ticket))?;
         Ok(self.found.as_ref().map(|(ticket, kept)| stored(*ticket, kept)))
     }
 
     fn reopen(&mut self) -> Result<(), StoreError> {
+        self.behind.give_up();
         // Who has taken it over keeps it.
-        self.take(Taking::Nothing)
+        self.take(Taking::Again)
     }
 
     fn refresh(&mut self) -> Result<(), StoreError> {

@@ -1,10 +1,11 @@
 //! Stores of FIX sessions in a database: [`PostgresStore`] and [`RedisStore`], each behind a cargo
 //! feature. They obey the laws of every [`Store`](transfix_store::Store).
 //!
-//! A turn of a session is one commit, one round trip to the server, and one transaction there. The
-//! session waits for it before its bytes go to the socket, so the server's distance is in every
-//! answer. What a commit outlives is what the server promises: PostgreSQL with
-//! `synchronous_commit = on` a power cut, Redis what its `appendfsync` says.
+//! A turn of a session is one commit and one transaction, which a thread of the store carries out;
+//! turns that come meanwhile are one transaction behind it. The bytes of a turn go to the socket
+//! when its transaction is done, so the server's distance is in every answer. What a commit
+//! outlives is what the server promises: PostgreSQL with `synchronous_commit = on` a power cut,
+//! Redis what its `appendfsync` says.
 //!
 //! **One writer.** Opening a session's store takes it over: the process that had it is refused at
 //! its next commit, ends its session with the counterparty, and has sent nothing that was not
@@ -12,9 +13,11 @@
 //! over when a counterparty has logged on to it, with the numbers of the other process; before that
 //! it only reads. Without, each of its commits is refused until it is started anew.
 //!
-//! **A server that does not answer** holds up the thread that drives the session, and its other
-//! sessions, until the time is over: `open` sets 5 s for connecting and for each commit, unless its
-//! first argument says otherwise. Give such sessions a thread of their own (`mode = "dedicated"`).
+//! **A server that does not answer** holds up its own session, not the others of the same thread:
+//! nothing is sent before it is saved. But what a counterparty asks to be sent again is read while
+//! the session's thread waits, for at most 5 s; then the session ends, and goes on by itself when
+//! the server is back. `open` sets 5 s for connecting and for each commit, unless its first
+//! argument says otherwise. At the end of the engine a store waits 5 s for what is not saved yet.
 //!
 //! ```no_run
 //! # use transfix::{Application, Engine, Settings, SessionId};
@@ -33,6 +36,7 @@
 //! ```
 
 mod batch;
+mod behind;
 mod database;
 mod window;
 

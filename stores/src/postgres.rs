@@ -18,6 +18,9 @@ const OPEN: &str = "\
 const TAKE_OVER: &str = "\
     UPDATE transfix_session SET writer = writer + 1 WHERE id = $1
     RETURNING id, writer, generation, next_in, next_out, created_ns";
+const TAKE_AGAIN: &str = "\
+    UPDATE transfix_session SET writer = writer + 1 WHERE id = $1 AND writer = $2
+    RETURNING id, writer, generation, next_in, next_out, created_ns";
 const READ_SESSION: &str = "\
     SELECT id, writer, generation, next_in, next_out, created_ns FROM transfix_session
     WHERE id = $1";
@@ -65,16 +68,23 @@ impl PostgresStore {
     /// [`StoreError::Own`] with what the server says.
     pub fn open(config: &str, name: &str, now_ns: u64) -> Result<Self, StoreError> {
         let config = limited(config.parse().map_err(failed)?);
-        let mut store = Self::over(connect(&config)?, name, now_ns)?;
-        store.server.config = Some(config);
-        Ok(store)
+        let client = connect(&config)?;
+        Self::open_over((client, Some(config)), name, now_ns)
     }
 
     /// The same over a connection of your own, with TLS for instance; it serves this store alone.
     ///
     /// # Errors
     /// As [`PostgresStore::open`].
-    pub fn over(mut client: Client, name: &str, now_ns: u64) -> Result<Self, StoreError> {
+    pub fn over(client: Client, name: &str, now_ns: u64) -> Result<Self, StoreError> {
+        Self::open_over((client, None), name, now_ns)
+    }
+
+    fn open_over(
+        (mut client, config): (Client, Option<Config>),
+        name: &str,
+        now_ns: u64,
+    ) -> Result<Self, StoreError> {
         let is_made: bool = client.query_one(IS_MADE, &[]).map_err(failed)?.get(0);
         if !is_made {
             let mut making = client.transaction().map_err(failed)?;
@@ -86,7 +96,7 @@ impl PostgresStore {
         let row = client.query_one(OPEN, &[&name, &signed(now_ns)?]).map_err(failed)?;
         let session = Session::of(&row, name)?;
         let server = Postgres {
-            config: None,
+            config,
             client,
             statements,
             name: name.to_owned(),
@@ -94,7 +104,7 @@ impl PostgresStore {
             writer: session.writer,
             generation: session.generation,
         };
-        Ok(Self::of(server, name, session.numbers))
+        Self::of(server, name, session.numbers)
     }
 }
 
@@ -106,13 +116,18 @@ impl Server for Postgres {
             self.client = connect(config)?;
             self.statements = Statements::of(&mut self.client)?;
         }
-        let query = match taking {
-            Taking::Over => TAKE_OVER,
-            Taking::Nothing => READ_SESSION,
+        let taken = match taking {
+            Taking::Over => self.client.query_opt(TAKE_OVER, &[&self.id]),
+            Taking::Again => self.client.query_opt(TAKE_AGAIN, &[&self.id, &self.writer]),
         };
-        let row = self.client.query_one(query, &[&self.id]).map_err(failed)?;
+        let taken = taken.map_err(failed)?;
+        let is_ours = taken.is_some();
+        let row = match taken {
+            Some(row) => row,
+            None => self.client.query_one(READ_SESSION, &[&self.id]).map_err(failed)?,
+        };
         let session = Session::of(&row, &self.name)?;
-        if taking == Taking::Over {
+        if is_ours {
             self.writer = session.writer;
         }
         self.generation = session.generation;

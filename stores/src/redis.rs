@@ -8,15 +8,19 @@ use crate::database::{DatabaseStore, Server, Taking, Written};
 use crate::{PATIENCE, failed, unreadable};
 
 const COMMIT: &str = include_str!("commit.lua");
-/// Makes the session if it is missing, and takes it over if ARGV[2] says so.
+/// Makes the session if it is missing, and takes it over, or only if its writer is ARGV[2] if that
+/// is one. The last answer says whether it is taken.
 const OPEN: &str = "\
     if redis.call('EXISTS', KEYS[1]) == 0 then
         redis.call('HSET', KEYS[1], 'writer', 0, 'next_in', 1, 'next_out', 1, 'created_ns', ARGV[1])
     end
-    if ARGV[2] == '1' then
+    local takes = ARGV[2] == '' or ARGV[2] == redis.call('HGET', KEYS[1], 'writer')
+    if takes then
         redis.call('HINCRBY', KEYS[1], 'writer', 1)
     end
-    return redis.call('HMGET', KEYS[1], 'writer', 'next_in', 'next_out', 'created_ns')";
+    local row = redis.call('HMGET', KEYS[1], 'writer', 'next_in', 'next_out', 'created_ns')
+    row[5] = takes and 1 or 0
+    return row";
 
 /// Kind and time before a message's bytes.
 const HEAD: usize = 17;
@@ -58,9 +62,8 @@ impl RedisStore {
     /// [`StoreError::Own`] with what the server says.
     pub fn open(url: &str, name: &str, now_ns: u64) -> Result<Self, StoreError> {
         let client = Client::open(url).map_err(failed)?;
-        let mut store = Self::over(connect(&client)?, name, now_ns)?;
-        store.server.client = Some(client);
-        Ok(store)
+        let connection = connect(&client)?;
+        Self::open_over((connection, Some(client)), name, now_ns)
     }
 
     /// The same over a connection of your own, with TLS for instance; it serves this store alone.
@@ -68,9 +71,17 @@ impl RedisStore {
     /// # Errors
     /// As [`RedisStore::open`].
     pub fn over(connection: Connection, name: &str, now_ns: u64) -> Result<Self, StoreError> {
+        Self::open_over((connection, None), name, now_ns)
+    }
+
+    fn open_over(
+        (connection, client): (Connection, Option<Client>),
+        name: &str,
+        now_ns: u64,
+    ) -> Result<Self, StoreError> {
         let key = |part: &str| format!("transfix:{{{name}}}{part}");
         let mut server = Redis {
-            client: None,
+            client,
             connection,
             is_cut: false,
             commit: Script::new(COMMIT),
@@ -81,7 +92,7 @@ impl RedisStore {
             opened_ns: now_ns,
         };
         let numbers = server.take(Taking::Over)?;
-        Ok(Self::of(server, name, numbers))
+        Self::of(server, name, numbers)
     }
 }
 
@@ -109,10 +120,11 @@ impl Server for Redis {
         }
         self.is_cut = true;
         let mut call = self.open.prepare_invoke();
-        call.key(&self.keys[0]).arg(self.opened_ns).arg(u8::from(taking == Taking::Over));
-        let row: (String, u64, u64, u64) = call.invoke(&mut self.connection).map_err(failed)?;
-        let (writer, next_in, next_out, created_ns) = row;
-        if taking == Taking::Over {
+        let from = if taking == Taking::Over { "" } else { &self.writer };
+        call.key(&self.keys[0]).arg(self.opened_ns).arg(from);
+        let row: (String, u64, u64, u64, u8) = call.invoke(&mut self.connection).map_err(failed)?;
+        let (writer, next_in, next_out, created_ns, is_ours) = row;
+        if is_ours == 1 {
             self.writer = writer;
         }
         self.is_cut = false;

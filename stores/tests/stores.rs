@@ -15,7 +15,7 @@ use transfix::{
     Application, BeginString, BusinessReject, Disconnection, Engine, Message, Precision, Role,
     SessionId, SessionRef, SessionSettings, Settings, clock, tag,
 };
-use transfix_store::{Kind, Record, Store};
+use transfix_store::{Committed, Kind, Record, Store, StoreError};
 use transfix_testkit::laws::{lasting_store_laws, store_laws};
 use transfix_testkit::temp::TempDir;
 
@@ -33,27 +33,36 @@ fn order(seq: u64) -> Record<'static> {
     Record::Outbound { seq, kind: Kind::Application, bytes: b"8=FIX.4.4" }
 }
 
+/// Commits, and waits until that is safe.
+fn commit(store: &mut dyn Store) -> Result<(), StoreError> {
+    let Committed::Pending(ticket) = store.commit()? else { return Ok(()) };
+    while store.safe()? < ticket {
+        std::thread::yield_now();
+    }
+    Ok(())
+}
+
 fn the_last_opener_writes(server: &impl Server) {
     let name = server.fresh_name();
     let mut first = server.open(&name, 1).unwrap();
     first.put(2, order(1)).unwrap();
-    first.commit().unwrap();
+    commit(&mut *first).unwrap();
     let mut second = server.open(&name, 3).unwrap();
     assert_eq!(second.numbers().next_out, 2);
     first.put(4, order(2)).unwrap();
-    let refused = first.commit().unwrap_err().to_string();
+    let refused = commit(&mut *first).unwrap_err().to_string();
     assert!(refused.contains("another process has taken this store over"), "{refused}");
     assert!(first.put(4, order(2)).is_err(), "poisoned");
     second.put(5, Record::NextIn(7)).unwrap();
-    second.commit().unwrap();
+    commit(&mut *second).unwrap();
     // Taken over again, with what the other one has done.
     first.refresh().unwrap();
     assert_eq!((first.numbers().next_in, first.numbers().next_out), (7, 2));
     assert!(first.outbound(1).unwrap().is_some() && first.outbound(2).unwrap().is_none());
     first.put(6, order(2)).unwrap();
-    first.commit().unwrap();
+    commit(&mut *first).unwrap();
     second.put(7, Record::NextIn(8)).unwrap();
-    assert!(second.commit().is_err());
+    assert!(commit(&mut *second).is_err());
 }
 
 /// The server goes away and comes back.
@@ -61,27 +70,27 @@ fn a_cut_connection_is_made_again(server: &impl Server) {
     let name = server.fresh_name();
     let mut store = server.open(&name, 1).unwrap();
     store.put(2, order(1)).unwrap();
-    store.commit().unwrap();
+    commit(&mut *store).unwrap();
     server.cut();
     store.put(3, order(2)).unwrap();
-    assert!(store.commit().is_err());
+    assert!(commit(&mut *store).is_err());
     assert!(store.outbound(1).is_err(), "nobody knows what is there");
     store.reopen().unwrap();
     assert_eq!(store.numbers().next_out, 2);
     store.put(4, order(2)).unwrap();
-    store.commit().unwrap();
+    commit(&mut *store).unwrap();
     assert!(store.outbound(2).unwrap().is_some());
     // Another process has it, and keeps it: what is there is read, and nothing written.
     server.cut();
     store.put(5, order(3)).unwrap();
-    assert!(store.commit().is_err());
+    assert!(commit(&mut *store).is_err());
     let mut other = server.open(&name, 6).unwrap();
     store.reopen().unwrap();
     assert_eq!(store.numbers().next_out, 3);
     store.put(7, order(3)).unwrap();
-    assert!(store.commit().is_err());
+    assert!(commit(&mut *store).is_err());
     other.put(8, order(3)).unwrap();
-    other.commit().unwrap();
+    commit(&mut *other).unwrap();
 }
 
 /// More than are read ahead at once.
@@ -92,13 +101,13 @@ fn a_long_resend_finds_all(server: &impl Server) {
         store.put(seq, Record::Outbound { seq, kind: Kind::Admin, bytes: &bytes }).unwrap();
     }
     store.put(1, Record::NextOut(1_200)).unwrap();
-    store.commit().unwrap();
+    commit(&mut *store).unwrap();
     for seq in 1..1_200 {
         let found = store.outbound(seq).unwrap().map(|found| found.bytes.to_vec());
         assert_eq!(found, (seq <= 1_000).then(|| seq.to_string().into_bytes()), "{seq}");
     }
     store.put(2, order(1_200)).unwrap();
-    store.commit().unwrap();
+    commit(&mut *store).unwrap();
     assert!(store.outbound(1_200).unwrap().is_some(), "written after what was read ahead");
 }
 
@@ -148,8 +157,17 @@ fn venue<S: Server + 'static>(server: &Arc<S>, name: &str) -> (Engine, Receiver<
 }
 
 fn client(dir: &TempDir, venue: &Engine, next_in: Option<u64>) -> (Engine, Receiver<String>) {
+    client_named("CLIENT", dir, venue, next_in)
+}
+
+fn client_named(
+    us: &str,
+    dir: &TempDir,
+    venue: &Engine,
+    next_in: Option<u64>,
+) -> (Engine, Receiver<String>) {
     let address = venue.listening()[0].to_string();
-    let mut session = settings(Role::Initiator, "CLIENT", "VENUE", &address);
+    let mut session = settings(Role::Initiator, us, "VENUE", &address);
     session.store.store_dir = dir.path().to_owned();
     if let Some(next) = next_in {
         let path = dir.path().join("FIX.4.4-CLIENT-VENUE");
@@ -232,6 +250,58 @@ fn engines_take_turns<S: Server + 'static>(server: &Arc<S>) {
     }
 }
 
+/// A server that is stopped holds up its own session alone, and what it has not done is done once
+/// when it goes on.
+fn a_stopped_server_holds_up_its_own_session<S: Server + 'static>(server: &Arc<S>) {
+    let dirs = [TempDir::new(), TempDir::new(), TempDir::new()];
+    let mut all = Settings::default();
+    // One thread for both.
+    all.engine.workers = 1;
+    for them in ["CLIENT", "OTHER"] {
+        let mut session = settings(Role::Acceptor, "VENUE", them, "127.0.0.1:0");
+        session.store.store_dir = dirs[0].path().to_owned();
+        session.store.refresh_on_logon = false;
+        all.sessions.push(session);
+    }
+    let (name, database) = (server.fresh_name(), Arc::clone(server));
+    let (sender, _seen_here) = channel();
+    let engine = Engine::builder(&all)
+        .stores(move |session, now_ns| match &*session.id().target_comp_id {
+            "CLIENT" => database.open(&name, now_ns).map(Some),
+            _ => Ok(None),
+        })
+        .start(|_| Box::new(Echo(sender.clone())));
+    let engine = engine.unwrap();
+    let (trader, seen) = client(&dirs[1], &engine, None);
+    let (other, other_seen) = client_named("OTHER", &dirs[2], &engine, None);
+    for seen in [&seen, &other_seen] {
+        expect(seen, &["logon"]);
+    }
+    let send = |engine: &Engine, id: &str| {
+        let handle = engine.sessions().next().unwrap();
+        handle.send("D", |order| _ = order.str(tag::CL_ORD_ID, id)).unwrap();
+    };
+    send(&trader, "a");
+    expect(&seen, &["a"]);
+    server.signal("STOP");
+    send(&trader, "b");
+    for n in 0..20 {
+        // Each of them finds the thread that has sent nothing of the other session.
+        let id = n.to_string();
+        send(&other, &id);
+        expect(&other_seen, &[&id]);
+    }
+    let early = seen.try_recv();
+    server.signal("CONT");
+    assert!(early.is_err(), "{early:?} is not saved");
+    send(&trader, "c");
+    expect(&seen, &["b", "c"]);
+    for engine in [trader, other, engine] {
+        engine.stop(5_000);
+    }
+    assert!(seen.try_recv().is_ok_and(|end| end != "b" && end != "c"), "once");
+}
+
 fn all(server: impl Server + 'static) {
     let server = Arc::new(server);
     laws(&*server);
@@ -239,6 +309,7 @@ fn all(server: impl Server + 'static) {
     a_long_resend_finds_all(&*server);
     a_cut_connection_is_made_again(&*server);
     engines_take_turns(&server);
+    a_stopped_server_holds_up_its_own_session(&server);
 }
 
 #[test]

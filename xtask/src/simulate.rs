@@ -6,6 +6,7 @@
 
 mod faults;
 mod list;
+mod threads;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

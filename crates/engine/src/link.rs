@@ -289,7 +289,7 @@ impl Link {
                 let mut unlogged = self.received.of_turn(self.inbox.buffer());
                 self.core.write(now, stream, &mut unlogged).map(|_| ())
             }
-            None => self.core.look_what_is_safe().map_err(Down::Store),
+            None => self.core.look_what_is_safe(now).map_err(Down::Store),
         }
     }
 

@@ -1,12 +1,16 @@
 //! A link driven by hand, through a restart.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
+use std::sync::Arc;
+use std::sync::mpsc::{Sender, channel};
+
 use transfix::simulated::rig::{Rig, Rules};
 use transfix::store::{FileStore, Options};
 use transfix::{
-    Application, BeginString, BusinessReject, Message, Now, Role, SessionId, SessionRef,
-    SessionSettings,
+    Application, BeginString, BusinessReject, Disconnect, Message, Now, Offline, Role, SessionId,
+    SessionRef, SessionSettings, Unsendable, Unsent, tag,
 };
+use transfix_testkit::delayed::{Delayed, Pace};
 use transfix_testkit::temp::TempDir;
 use transfix_transport::Stream;
 use transfix_transport::memory::pipe;
@@ -46,10 +50,71 @@ fn a_reset_that_nobody_has_answered_is_asked_for_again_after_a_restart() {
     };
     let mut rig = open();
     assert!(!first_words(&mut rig).contains("\x01141=Y\x01"));
-    rig.close(Now::default(), transfix::Disconnect::Application);
+    rig.close(Now::default(), Disconnect::Application);
     rig.operate(Now::default(), |session, _, _| session.reset_at_next_logon()).unwrap();
     assert!(first_words(&mut rig).contains("\x0134=1\x01"));
     drop(rig);
     let again = first_words(&mut open());
     assert!(again.contains("\x01141=Y\x01") && again.contains("\x0134=1\x01"), "{again}");
+}
+
+/// Tells what it gets back.
+struct Returns(Sender<Vec<u8>>);
+
+impl Application for Returns {
+    fn on_message(
+        &mut self,
+        _: &Message<'_>,
+        _: &mut SessionRef<'_>,
+    ) -> Result<(), BusinessReject> {
+        Ok(())
+    }
+
+    fn on_unsent(&mut self, message: &Unsendable<'_>, _: &mut SessionRef<'_>) {
+        self.0.send(message.body.to_vec()).unwrap();
+    }
+}
+
+/// A message is given back when no later process can send it any more, and not before: the process
+/// may end while the store has still to make safe that it waits no more.
+#[test]
+fn a_message_is_given_back_when_that_is_safe() {
+    let dir = TempDir::new();
+    let pace = Arc::new(Pace::default());
+    let id = SessionId::new(BeginString::Fix44, "VENUE", "CLIENT");
+    let mut settings = SessionSettings::new(Role::Acceptor, &id, "");
+    settings.queue.offline = Offline::Queue;
+    settings.queue.unsent = Unsent::Return;
+    let (sender, returned) = channel();
+    let open = || {
+        let (store, _) = FileStore::open(dir.path(), Options::default(), 0).unwrap();
+        let store = Box::new(Delayed::new(store, Arc::clone(&pace)).unwrap());
+        let application = Box::new(Returns(sender.clone()));
+        Rig::new(&settings, |_| (), store, application, &Rules::default()).unwrap()
+    };
+    let go_on = |rig: &Rig| {
+        pace.allow(u64::MAX);
+        rig.operate(Now::default(), |_, _, _| ()).unwrap();
+    };
+    let end = |rig: &mut Rig| {
+        rig.attach(Now::default(), Box::new(pipe(10_000).0)).unwrap();
+        rig.close(Now::default(), Disconnect::LinkLost);
+    };
+    let mut rig = open();
+    rig.send(Now::default(), b"D", |order| _ = order.str(tag::CL_ORD_ID, "a")).unwrap();
+    go_on(&rig);
+    end(&mut rig);
+    assert!(rig.queued().is_empty());
+    assert!(returned.try_recv().is_err(), "the store may still have it");
+    // The process ends: nobody was told, and the message waits as before.
+    drop(rig);
+    let mut rig = open();
+    assert_eq!(rig.queued().len(), 1);
+    end(&mut rig);
+    assert!(returned.try_recv().is_err());
+    go_on(&rig);
+    assert_eq!(returned.try_recv().unwrap(), b"11=a\x01");
+    drop(rig);
+    assert!(open().queued().is_empty());
+    assert!(returned.try_recv().is_err(), "once");
 }

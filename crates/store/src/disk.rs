@@ -18,6 +18,11 @@ pub trait Disk: Clone + fmt::Debug + Send + 'static {
     /// Whether the next segment may be made in a thread of its own.
     fn makes_ahead(&self) -> bool;
 
+    /// Whether a thread of its own may sync what was committed with power durability.
+    fn syncs_behind(&self) -> bool {
+        self.makes_ahead()
+    }
+
     /// Makes the directory and those above it, where they are missing.
     ///
     /// # Errors
@@ -130,6 +135,9 @@ pub trait Disk: Clone + fmt::Debug + Send + 'static {
 
 /// A whole file in memory. Its bytes are those of the file: what is written outlives the process.
 pub trait Map: DerefMut<Target = [u8]> + fmt::Debug + Send {
+    /// Syncs the file, also while the map is being written.
+    type Syncer: Syncer;
+
     /// Stores a length word behind everything written before it: whoever sees the word, even after
     /// this process was killed, sees the rest.
     fn publish(&mut self, at: usize, len: u32);
@@ -137,9 +145,23 @@ pub trait Map: DerefMut<Target = [u8]> + fmt::Debug + Send {
     /// Everything written so far comes before what is done to files next.
     fn settle(&mut self);
 
-    /// Returns once the range is on the device.
+    /// What syncs this file.
+    fn syncer(&self) -> Self::Syncer;
+
+    /// As [`Syncer::sync`].
+    ///
+    /// # Errors
+    /// As [`Syncer::sync`].
+    fn sync(&mut self, start: usize, end: usize) -> io::Result<()> {
+        self.syncer().sync(start, end)
+    }
+}
+
+/// Syncs a file that is mapped, in whatever thread.
+pub trait Syncer: fmt::Debug + Send + 'static {
+    /// Returns once what was published or settled in the range, before the call, is on the device.
     ///
     /// # Errors
     /// If the system refuses; what is on the device is not known then.
-    fn sync(&mut self, start: usize, end: usize) -> io::Result<()>;
+    fn sync(&self, start: usize, end: usize) -> io::Result<()>;
 }

@@ -6,6 +6,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::batch::Batch;
+use crate::behind::Behind;
 use crate::disk::{Disk, Map};
 use crate::error::{Damage, StoreError};
 use crate::files::Files;
@@ -23,26 +25,8 @@ use crate::recover::{self, Recovered, Wanted};
 use crate::repair::{self, Repaired};
 use crate::retention::Keeper;
 use crate::segment::{self, Preparation, io_error};
-use crate::tip::{self, Tip};
-use crate::{Committed, Store};
-
-/// The records put since the last commit, at the end of the current segment.
-#[derive(Clone, Copy, Debug)]
-struct Batch {
-    start: usize,
-    tail: usize,
-    /// The first record's length word, not written before the commit.
-    first_len: u32,
-    /// The last record, not sealed before it is known whether another follows.
-    last: usize,
-    last_len: u32,
-}
-
-impl Batch {
-    const fn empty(at: usize) -> Self {
-        Self { start: at, tail: at, first_len: 0, last: at, last_len: 0 }
-    }
-}
+use crate::tip::{self, Mark, Tip};
+use crate::{Committed, Store, Wake};
 
 /// Whether the retention's limit counts for the next segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,6 +78,8 @@ pub struct FileStore<D: Disk = Files> {
     batch: Batch,
     /// Of what was committed last.
     tip: Option<Tip>,
+    /// With power durability: what is committed and not safe yet.
+    behind: Option<Behind<D::Map>>,
     next: Option<Preparation<D>>,
     poisoned: bool,
     /// Of the last segment.
@@ -203,6 +189,7 @@ impl<D: Disk> FileStore<D> {
         };
         note_newest(&disk, dir, &options, &state.header)?;
         let batch = Batch::empty(state.tail);
+        let syncs_behind = options.is_durable() && disk.syncs_behind();
         let recover::State { ledger, segments, border, header, tip, .. } = state;
         let owner = if owner.is_nobody() { header.owner() } else { owner };
         let mut store = Self {
@@ -214,6 +201,7 @@ impl<D: Disk> FileStore<D> {
             border,
             batch,
             tip,
+            behind: syncs_behind.then(Behind::new),
             next: None,
             poisoned: false,
             header,
@@ -245,7 +233,8 @@ impl<D: Disk> FileStore<D> {
         let Some((mut state, _)) = recover::recover(disk, dir, wanted, durability)? else {
             return Err(io_error(dir, io::ErrorKind::NotFound.into()));
         };
-        tip::check(disk, dir, (self.tip, &self.ledger), &state)?;
+        let had = self.behind.as_ref().and_then(Behind::safe_mark);
+        tip::check(disk, dir, had.unwrap_or(Mark::of(self.tip, &self.ledger)), &state)?;
         if self.options.is_durable() {
             let (map, tail) = (state.segments.last(), state.tail);
             touch(&mut map[..tail]);
@@ -257,6 +246,9 @@ impl<D: Disk> FileStore<D> {
         (self.ledger, self.segments, self.border) = (ledger, segments, border);
         (self.header, self.seal) = (header, header.seal());
         self.batch = Batch::empty(tail);
+        if let Some(behind) = &mut self.behind {
+            behind.begin_anew();
+        }
         self.reserve_index();
         Ok(())
     }
@@ -270,6 +262,7 @@ impl<D: Disk> FileStore<D> {
     /// Goes on in a new segment with room for the batch and `size` bytes more.
     fn roll(&mut self, size: usize, limit: Limit) -> Result<(), StoreError> {
         self.check_places()?;
+        self.settle_behind()?;
         let number = self.segments.last_number() + 1;
         let (start, tail) = (self.batch.start, self.batch.tail);
         let needed = HEADER + (tail - start) + size;
@@ -415,6 +408,7 @@ impl<D: Disk> FileStore<D> {
         let Some(at) = at else { return Ok(None) };
         let map = &self.segments.maps[at as usize];
         let framed = format::read_record(&map[place.offset as usize..]);
+        let framed = framed.or_else(|| self.gathered(place));
         let Some(format::Framed { record, time_ns, .. }) = framed else { return Ok(None) };
         let (kind, bytes) = match record {
             Record::Outbound { kind, bytes, .. } | Record::Inbound { kind, bytes, .. } => {
@@ -424,6 +418,123 @@ impl<D: Disk> FileStore<D> {
             _ => return Ok(None),
         };
         Ok(Some(Stored { seq, kind, time_ns, bytes }))
+    }
+}
+
+impl<D: Disk> FileStore<D> {
+    /// Publishes the batch, whose records are sealed, and sees to its sync.
+    fn commit_to_device(&mut self) -> Result<Committed, StoreError> {
+        let batch = self.batch;
+        if self.behind.is_none() {
+            let map = self.segments.last();
+            map.publish(batch.start, batch.first_len);
+            let synced = map.sync(batch.start, batch.tail);
+            return synced.map(|()| Committed::Now).map_err(|source| self.sync_failed(source));
+        }
+        self.look_behind()?;
+        let last = Mark::of(self.tip, &self.ledger);
+        let Some(behind) = &mut self.behind else { return Ok(Committed::Now) };
+        behind.note_commit(last);
+        let ticket = behind.committed;
+        if behind.is_under_way() {
+            let gathered = behind.gathered.take();
+            let gathered = gathered.map_or(batch, |first| self.join(first, batch));
+            if let Some(behind) = &mut self.behind {
+                behind.gathered = Some(gathered);
+            }
+        } else {
+            let map = self.segments.last();
+            map.publish(batch.start, batch.first_len);
+            behind.begin(ticket, map, batch);
+        }
+        Ok(Committed::Pending(ticket))
+    }
+
+    /// What a commit of nothing returns.
+    fn last_committed(&mut self) -> Result<Committed, StoreError> {
+        self.look_behind()?;
+        match &self.behind {
+            Some(behind) if behind.safe < behind.committed => {
+                Ok(Committed::Pending(behind.committed))
+            }
+            _ => Ok(Committed::Now),
+        }
+    }
+
+    /// Makes one batch of two, neither of which is published.
+    fn join(&mut self, first: Batch, second: Batch) -> Batch {
+        let (map, seal) = (self.segments.last(), self.seal);
+        let begin = if first.last == first.start { BEGIN } else { 0 };
+        let place = &mut map[first.last..first.tail];
+        format::seal_record(place, first.last, first.last_len, begin, seal);
+        let size = format::record_size(second.first_len as usize - RECORD_HEADER);
+        let place = &mut map[second.start..second.start + size];
+        let end = format::flags(place) & END;
+        format::seal_record(place, second.start, second.first_len, end, seal);
+        // A reader that found the word before the new flags would take it for a batch.
+        map.publish(second.start, second.first_len);
+        Batch { tail: second.tail, last: second.last, last_len: second.last_len, ..first }
+    }
+
+    /// The first record of what is gathered, whose length word is not written yet.
+    #[cold]
+    fn gathered(&self, place: Place) -> Option<format::Framed<'_>> {
+        let gathered = self.behind.as_ref()?.gathered?;
+        let (segment, offset) = (u64::from(place.segment), place.offset as usize);
+        let is_it = segment == self.segments.last_number() && offset == gathered.start;
+        let map = self.segments.maps.last().filter(|_| is_it)?;
+        format::read_record_of(&map[offset..], gathered.first_len)
+    }
+
+    /// Takes note of a sync that is over, and begins the next one.
+    fn look_behind(&mut self) -> Result<(), StoreError> {
+        while let Some(behind) = &mut self.behind
+            && let Some(done) = behind.take_done()
+        {
+            if let Err(source) = done {
+                return Err(self.sync_failed(source));
+            }
+            let Some(batch) = behind.gathered.take() else { continue };
+            let (ticket, map) = (behind.committed, self.segments.last());
+            map.publish(batch.start, batch.first_len);
+            behind.begin(ticket, map, batch);
+        }
+        Ok(())
+    }
+
+    fn sync_failed(&mut self, source: io::Error) -> StoreError {
+        self.poisoned = true;
+        io_error(&segment::path(&self.dir, self.segments.last_number()), source)
+    }
+
+    /// Waits until all that is committed is on the device.
+    fn settle_behind(&mut self) -> Result<(), StoreError> {
+        while let Some(behind) = &self.behind
+            && behind.is_under_way()
+        {
+            behind.wait();
+            self.look_behind()?;
+        }
+        Ok(())
+    }
+
+    /// Waits for the end of a sync that is under way; what is committed behind it is given up.
+    fn abandon_behind(&mut self) {
+        if let Some(behind) = &mut self.behind {
+            behind.gathered = None;
+            behind.wait();
+            // What is safe is what the store is looked for again.
+            drop(behind.take_done());
+        }
+    }
+}
+
+impl<D: Disk> Drop for FileStore<D> {
+    /// Finishes what is committed, or the last numbers of an orderly end would be lost.
+    fn drop(&mut self) {
+        if !self.poisoned {
+            drop(self.settle_behind());
+        }
     }
 }
 
@@ -503,16 +614,15 @@ impl<D: Disk> Store for FileStore<D> {
         }
         let Batch { start, tail, first_len, last, .. } = self.batch;
         if tail == start {
-            return Ok(Committed::Now);
+            return if self.behind.is_none() { Ok(Committed::Now) } else { self.last_committed() };
         }
         self.seal_last(END);
-        self.segments.last().publish(start, first_len);
-        if self.options.is_durable()
-            && let Err(source) = self.segments.last().sync(start, tail)
-        {
-            self.poisoned = true;
-            return Err(io_error(&segment::path(&self.dir, self.segments.last_number()), source));
-        }
+        let committed = if self.options.is_durable() {
+            self.commit_to_device()?
+        } else {
+            self.segments.last().publish(start, first_len);
+            Committed::Now
+        };
         let resets = self.ledger.staged.iter().any(|change| matches!(change, Change::Reset { .. }));
         self.ledger.commit();
         let segment = self.segments.last_number() as u32;
@@ -525,13 +635,28 @@ impl<D: Disk> Store for FileStore<D> {
             self.segments.drop_before(first_needed(&self.ledger, self.border));
         }
         self.prepare_next();
-        Ok(Committed::Now)
+        Ok(committed)
+    }
+
+    fn safe(&mut self) -> Result<u64, StoreError> {
+        if self.poisoned {
+            return Err(StoreError::Poisoned);
+        }
+        self.look_behind()?;
+        Ok(self.behind.as_ref().map_or(0, |behind| behind.safe))
+    }
+
+    fn wake_by(&mut self, wake: Wake) {
+        if let Some(behind) = &self.behind {
+            behind.wake_by(wake);
+        }
     }
 
     fn reopen(&mut self) -> Result<(), StoreError> {
         self.poisoned = true;
-        // Threads that still make or move segments must not find their files gone.
+        // Threads that still make, sync or move segments must not find their files gone.
         self.next = None;
+        self.abandon_behind();
         self.settle_sweep();
         // The directory may be another one by now, and somebody else may have it.
         self.lock = None;

@@ -202,8 +202,18 @@ pub(crate) struct Framed<'a> {
 
 /// The record at the head of `file`, if there is one; its checksum is not looked at.
 pub(crate) fn read_record(file: &[u8]) -> Option<Framed<'_>> {
-    let header: &[u8; RECORD_HEADER] = file.first_chunk()?;
-    let len = u32_at(header, 0) as usize;
+    let header = file.first_chunk()?;
+    framed(file, header, u32_at(header, 0))
+}
+
+/// The same with the length word that it will have.
+pub(crate) fn read_record_of(file: &[u8], len: u32) -> Option<Framed<'_>> {
+    framed(file, file.first_chunk()?, len)
+}
+
+#[inline(always)]
+fn framed<'a>(file: &'a [u8], header: &[u8; RECORD_HEADER], len: u32) -> Option<Framed<'a>> {
+    let len = len as usize;
     let size = len.checked_next_multiple_of(ALIGN)?;
     if len < RECORD_HEADER || size > RECORD_MAX || size > file.len() {
         return None;

@@ -20,6 +20,8 @@
 //! # Ok::<(), transfix_store::StoreError>(())
 //! ```
 
+mod batch;
+mod behind;
 pub mod compress;
 mod disk;
 mod error;
@@ -46,11 +48,11 @@ mod segment;
 mod survey;
 mod tip;
 
-pub use disk::{Disk, Map};
+pub use disk::{Disk, Map, Syncer};
 pub use error::{Damage, StoreError};
 pub use file::FileStore;
 pub use files::{FileLock, Files};
-pub use map::FileMap;
+pub use map::{FileMap, FileSyncer};
 pub use memory::MemoryStore;
 pub use options::{Durability, Options};
 pub use record::{Kind, Numbers, Record, Stored};

@@ -7,13 +7,15 @@ use std::fs::{self, File};
 use std::io;
 use std::ops::{Deref, DerefMut};
 use std::os::unix::fs::MetadataExt as _;
+use std::slice;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 #[cfg(target_os = "linux")]
 use memmap2::Advice;
-use memmap2::MmapMut;
+use memmap2::MmapRaw;
 
-use crate::disk::Map;
+use crate::disk::{Map, Syncer};
 
 /// Smallest page of the machines we run on; touching more often than needed does no harm.
 const PAGE: usize = 4096;
@@ -21,21 +23,36 @@ const PAGE: usize = 4096;
 /// A whole file, shared with the page cache: what is written survives the process.
 #[derive(Debug)]
 pub struct FileMap {
-    bytes: MmapMut,
+    /// The bytes of `file`, which stay where they are.
+    start: *mut u8,
+    len: usize,
+    file: Arc<Mapped>,
+}
+
+/// A file that is mapped, and which one.
+#[derive(Debug)]
+struct Mapped {
+    map: MmapRaw,
     id: FileId,
 }
+
+// SAFETY: it owns the bytes, as a `Box<[u8]>` does: nobody else reads or writes them by way of
+// `file`, which only syncs and ends the mapping, from any thread.
+unsafe impl Send for FileMap {}
+// SAFETY: as above; through a shared borrow the bytes are only read.
+unsafe impl Sync for FileMap {}
 
 impl FileMap {
     /// Maps `file`, which must be open for reading and writing.
     pub(crate) fn of(file: &File) -> io::Result<Self> {
-        // SAFETY: nobody truncates the file while it is mapped (see the head of this file), and
-        // others only read it.
-        let bytes = unsafe { MmapMut::map_mut(file)? };
-        Ok(Self { bytes, id: FileId::of(&file.metadata()?) })
+        let map = MmapRaw::map_raw(file)?;
+        let (start, len) = (map.as_mut_ptr(), map.len());
+        let id = FileId::of(&file.metadata()?);
+        Ok(Self { start, len, file: Arc::new(Mapped { map, id }) })
     }
 
-    pub(crate) const fn id(&self) -> FileId {
-        self.id
+    pub(crate) fn id(&self) -> FileId {
+        self.file.id
     }
 
     /// Makes every page from `start` on present and writable, so that later writes don't fault.
@@ -43,19 +60,21 @@ impl FileMap {
         // One call for all pages takes a fifth of the time of a fault for each; kernels before 5.14
         // don't know it.
         #[cfg(target_os = "linux")]
-        if self.bytes.advise_range(Advice::PopulateWrite, start, self.len() - start).is_ok() {
+        if self.file.map.advise_range(Advice::PopulateWrite, start, self.len - start).is_ok() {
             return;
         }
-        for at in (start..self.bytes.len()).step_by(PAGE) {
-            let byte = std::hint::black_box(self.bytes[at]);
-            self.bytes[at] = byte;
+        for at in (start..self.len).step_by(PAGE) {
+            let byte = std::hint::black_box(self[at]);
+            self[at] = byte;
         }
     }
 }
 
 impl Map for FileMap {
+    type Syncer = FileSyncer;
+
     fn publish(&mut self, at: usize, len: u32) {
-        let word: &mut [u8; 4] = self.bytes[at..].first_chunk_mut().expect("room for a record");
+        let word: &mut [u8; 4] = self[at..].first_chunk_mut().expect("room for a record");
         let word = word.as_mut_ptr().cast::<u32>();
         assert!(word.is_aligned(), "records are aligned");
         // SAFETY: four bytes which this exclusive borrow of the map covers, aligned as asserted.
@@ -65,8 +84,19 @@ impl Map for FileMap {
     /// The map is the file already.
     fn settle(&mut self) {}
 
-    fn sync(&mut self, start: usize, end: usize) -> io::Result<()> {
-        self.bytes.flush_range(start, end - start)
+    fn syncer(&self) -> FileSyncer {
+        FileSyncer(Arc::clone(&self.file))
+    }
+}
+
+/// Syncs a segment file while it is being written: what is written meanwhile may reach the device
+/// with it, or not. The bytes stay mapped until this is gone too.
+#[derive(Debug)]
+pub struct FileSyncer(Arc<Mapped>);
+
+impl Syncer for FileSyncer {
+    fn sync(&self, start: usize, end: usize) -> io::Result<()> {
+        self.0.map.flush_range(start, end - start)
     }
 }
 
@@ -74,13 +104,16 @@ impl Deref for FileMap {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        &self.bytes
+        // SAFETY: `file` keeps these bytes mapped, and only `deref_mut` borrows them to write;
+        // nobody truncates the file (see the head of this file), and other processes only read it.
+        unsafe { slice::from_raw_parts(self.start, self.len) }
     }
 }
 
 impl DerefMut for FileMap {
     fn deref_mut(&mut self) -> &mut [u8] {
-        &mut self.bytes
+        // SAFETY: as above; the borrow of this value is exclusive.
+        unsafe { slice::from_raw_parts_mut(self.start, self.len) }
     }
 }
 

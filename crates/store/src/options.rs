@@ -9,7 +9,7 @@ use crate::header::HEADER;
 pub enum Durability {
     /// The end of the process, however it comes; not a power cut.
     Process,
-    /// A power cut: each commit waits for the device.
+    /// A power cut: a commit is safe when the device has it, which a thread of the store waits for.
     Power,
 }
 

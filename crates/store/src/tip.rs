@@ -10,6 +10,7 @@ use crate::error::StoreError;
 use crate::format;
 use crate::ledger::Ledger;
 use crate::place::Place;
+use crate::record::Numbers;
 use crate::recover::State;
 use crate::segment;
 
@@ -47,20 +48,35 @@ impl Tip {
     }
 }
 
+/// What a store was once a batch was committed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Mark {
+    tip: Option<Tip>,
+    numbers: Numbers,
+    /// The lowest and the highest ticket that wait.
+    waiting: Option<(u64, u64)>,
+}
+
+impl Mark {
+    pub(crate) fn of(tip: Option<Tip>, ledger: &Ledger<Place>) -> Self {
+        Self { tip, numbers: ledger.numbers, waiting: ledger.waiting.ends() }
+    }
+}
+
 /// Refuses a store that was read in the place of one whose last batch was this, if it is an older
 /// copy of it.
 pub(crate) fn check<D: Disk>(
     disk: &D,
     dir: &Path,
-    (tip, had): (Option<Tip>, &Ledger<Place>),
+    had: Mark,
     state: &State<D::Map>,
 ) -> Result<(), StoreError> {
     let has = &state.ledger;
     let is_behind = has.numbers.created_ns != had.numbers.created_ns
         || has.numbers.next_in < had.numbers.next_in
         || has.numbers.next_out < had.numbers.next_out
-        || has.waiting.ends() != had.waiting.ends();
-    let is_there = match tip {
+        || has.waiting.ends() != had.waiting;
+    let is_there = match had.tip {
         Some(tip) => tip.is_in_store(disk, dir, state),
         // Nothing was committed since the first segment there is was made.
         None => !is_behind,

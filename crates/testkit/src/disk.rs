@@ -11,9 +11,9 @@ use std::fs::TryLockError;
 use std::io;
 use std::ops::{Deref, DerefMut};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use transfix_store::{Disk, Durability, Map};
+use transfix_store::{Disk, Durability, Map, Syncer};
 
 use crate::random::Random;
 
@@ -83,12 +83,14 @@ struct State {
     ended: bool,
     ailment: Option<Ailment>,
     failed: bool,
+    /// How many syncs may take place; `None` for any, each in the thread that commits.
+    syncs: Option<u64>,
     on_end: Box<dyn Fn() + Send>,
 }
 
 /// A disk; clones are the same disk.
 #[derive(Clone)]
-pub struct SimDisk(Arc<Mutex<State>>);
+pub struct SimDisk(Arc<(Mutex<State>, Condvar)>);
 
 impl fmt::Debug for SimDisk {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -100,7 +102,7 @@ impl SimDisk {
     /// An empty disk; `on_end` is called when a fuse ends the process.
     #[must_use]
     pub fn new(random: Random, on_end: Box<dyn Fn() + Send>) -> Self {
-        Self(Arc::new(Mutex::new(State {
+        let state = Mutex::new(State {
             random,
             names: BTreeMap::new(),
             device_names: BTreeMap::new(),
@@ -115,12 +117,14 @@ impl SimDisk {
             ended: false,
             ailment: None,
             failed: false,
+            syncs: None,
             on_end,
-        })))
+        });
+        Self(Arc::new((state, Condvar::new())))
     }
 
     fn lock_state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Ends the process at the `events`-th operation from now on.
@@ -144,6 +148,20 @@ impl SimDisk {
     /// Makes the disk ill, or well.
     pub fn ail(&self, ailment: Option<Ailment>) {
         self.lock_state().ailment = ailment;
+    }
+
+    /// From now on stores that are opened sync what is committed in a thread of their own, and so
+    /// many of their syncs take place; the others hang until there is another number.
+    pub fn allow_syncs(&self, syncs: u64) {
+        self.lock_state().syncs = Some(syncs);
+        self.0.1.notify_all();
+    }
+
+    /// Lets so many more syncs take place.
+    pub fn allow_more_syncs(&self, syncs: u64) {
+        let mut state = self.lock_state();
+        state.syncs = state.syncs.map(|allowed| allowed.saturating_add(syncs));
+        self.0.1.notify_all();
     }
 
     /// Whether an operation has failed since the last start.
@@ -314,7 +332,46 @@ impl DerefMut for SimMap {
     }
 }
 
+/// Syncs a file as its process has written it.
+#[derive(Debug)]
+pub struct SimSyncer {
+    disk: SimDisk,
+    inode: u64,
+    generation: u64,
+    /// The thread of a store that syncs behind its session calls it.
+    is_behind: bool,
+}
+
+impl Syncer for SimSyncer {
+    fn sync(&self, start: usize, end: usize) -> io::Result<()> {
+        let mut state = self.disk.lock_state();
+        while self.is_behind && state.syncs == Some(0) {
+            state = self.disk.0.1.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        if self.is_behind {
+            state.syncs = state.syncs.map(|allowed| allowed - 1);
+        }
+        if state.generation != self.generation {
+            return Ok(());
+        }
+        if state.ailment == Some(Ailment::FailingSync) {
+            return state.fail(io::ErrorKind::Other);
+        }
+        if state.event() == Takes::All
+            && let Some(inode) = state.inodes.get_mut(&self.inode)
+        {
+            let start = start / SECTOR * SECTOR;
+            let end = end.next_multiple_of(SECTOR).min(inode.bytes.len());
+            inode.device.resize(inode.bytes.len(), 0);
+            inode.device[start..end].copy_from_slice(&inode.bytes[start..end]);
+        }
+        Ok(())
+    }
+}
+
 impl Map for SimMap {
+    type Syncer = SimSyncer;
+
     fn publish(&mut self, at: usize, len: u32) {
         let takes = self.state().map_or(Takes::Nothing, |mut state| state.event());
         // Torn, the word is not there yet: it comes last.
@@ -334,21 +391,13 @@ impl Map for SimMap {
         }
     }
 
+    fn syncer(&self) -> SimSyncer {
+        let (disk, inode, generation) = (self.disk.clone(), self.inode, self.generation);
+        SimSyncer { disk, inode, generation, is_behind: true }
+    }
+
     fn sync(&mut self, start: usize, end: usize) -> io::Result<()> {
-        let Some(mut state) = self.state() else { return Ok(()) };
-        if state.ailment == Some(Ailment::FailingSync) {
-            return state.fail(io::ErrorKind::Other);
-        }
-        if state.event() == Takes::All
-            && let Some(inode) = state.inodes.get_mut(&self.inode)
-        {
-            let start = start / SECTOR * SECTOR;
-            let end = end.next_multiple_of(SECTOR).min(self.bytes.len());
-            inode.bytes[start..end].copy_from_slice(&self.bytes[start..end]);
-            inode.device.resize(self.bytes.len(), 0);
-            inode.device[start..end].copy_from_slice(&self.bytes[start..end]);
-        }
-        Ok(())
+        SimSyncer { is_behind: false, ..self.syncer() }.sync(start, end)
     }
 }
 
@@ -359,6 +408,10 @@ impl Disk for SimDisk {
     /// Another thread's moment is chosen by nobody's seed.
     fn makes_ahead(&self) -> bool {
         false
+    }
+
+    fn syncs_behind(&self) -> bool {
+        self.lock_state().syncs.is_some()
     }
 
     fn create_dir(&self, _: &Path) -> io::Result<()> {

@@ -20,11 +20,41 @@ pub trait Server: Send + Sync {
     /// Cuts every connection.
     fn cut(&self);
 
+    /// The process of the server, or the first of them.
+    fn process(&self) -> u32;
+
+    /// Stops the server where it is, or lets it go on.
+    fn signal(&self, signal: &str) {
+        for process in family(self.process()) {
+            let process = process.to_string();
+            let status = Command::new("kill").args(["-s", signal, &process]).status().unwrap();
+            assert!(status.success());
+        }
+    }
+
     /// A session that nobody has opened yet.
     fn fresh_name(&self) -> String {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         format!("FIX.4.4:VENUE->CLIENT{}", NEXT.fetch_add(1, Ordering::Relaxed))
     }
+}
+
+/// A process and its children.
+fn family(first: u32) -> Vec<u32> {
+    let mut all = vec![first];
+    for entry in fs::read_dir("/proc").unwrap().flatten() {
+        let Some(process) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else {
+            continue;
+        };
+        let stat = fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
+        // Behind the name, which may hold anything: state, parent.
+        let behind = stat.rsplit(')').next().unwrap_or_default();
+        let parent = behind.split_whitespace().nth(1).and_then(|parent| parent.parse().ok());
+        if parent == Some(first) {
+            all.push(process);
+        }
+    }
+    all
 }
 
 /// PostgreSQL, as Debian packages it or on the path.
@@ -85,6 +115,11 @@ impl Server for Postgres {
                    WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()";
         let config = self.config();
         self.run("psql", &["-d", &config, "-c", sql]);
+    }
+
+    fn process(&self) -> u32 {
+        let file = fs::read_to_string(format!("{}/postmaster.pid", self.data())).unwrap();
+        file.lines().next().unwrap().parse().unwrap()
     }
 }
 
@@ -152,6 +187,10 @@ impl Server for Redis {
         command.arg("-s").arg(self.dir.path().join("socket"));
         let status = command.args(["client", "kill", "type", "normal"]).status().unwrap();
         assert!(status.success());
+    }
+
+    fn process(&self) -> u32 {
+        self.server.id()
     }
 }
 

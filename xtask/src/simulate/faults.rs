@@ -11,6 +11,7 @@ use std::process::Command;
 
 use super::build;
 use super::list::{FAULTS, Fault};
+use super::threads;
 use crate::{Outcome, root};
 
 /// What the program needs to be built.
@@ -18,12 +19,16 @@ const COPIED: &[&str] =
     &[".cargo", "Cargo.lock", "Cargo.toml", "bench", "crates", "dictionaries", "xtask"];
 const PROFILE: &str = "faults";
 
+fn all() -> impl Iterator<Item = &'static Fault> {
+    FAULTS.iter().chain(threads::FAULTS)
+}
+
 /// Tries the fault of this name, or all.
 pub(super) fn run(name: Option<&String>) -> Outcome {
     let faults: Vec<&Fault> =
-        FAULTS.iter().filter(|fault| name.is_none_or(|name| fault.name == name)).collect();
+        all().filter(|fault| name.is_none_or(|name| fault.name == name)).collect();
     if faults.is_empty() {
-        let names: Vec<&str> = FAULTS.iter().map(|fault| fault.name).collect();
+        let names: Vec<&str> = all().map(|fault| fault.name).collect();
         return Err(format!("no such fault; there are: {}", names.join(", ")));
     }
     let place = root().join("target/faults");
@@ -32,7 +37,7 @@ pub(super) fn run(name: Option<&String>) -> Outcome {
         let (from, to) = (root().join(part), copy.join(part));
         mirror(&from, &to).map_err(|error| format!("{}: {error}", from.display()))?;
     }
-    for fault in FAULTS {
+    for fault in all() {
         fault.applied(&copy)?;
     }
     let mut missed = Vec::new();
@@ -212,11 +217,11 @@ mod tests {
     /// Each fault still fits the sources, and its name is its own.
     #[test]
     fn every_fault_can_be_applied() {
-        for (n, fault) in FAULTS.iter().enumerate() {
+        for (n, fault) in all().enumerate() {
             let changed = fault.applied(&root()).unwrap();
             assert!(changed.iter().all(|(_, faulty, sound)| faulty != sound), "{}", fault.name);
-            assert!(FAULTS[..n].iter().all(|other| other.name != fault.name), "{}", fault.name);
+            assert!(all().take(n).all(|other| other.name != fault.name), "{}", fault.name);
         }
-        assert!(FAULTS.len() >= 20);
+        assert!(FAULTS.len() >= 20 && threads::FAULTS.len() >= 12);
     }
 }

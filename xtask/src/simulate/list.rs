@@ -13,7 +13,7 @@ pub(super) struct Fault {
 }
 
 const SESSION: &str = "session";
-const ENGINE: &str = "engine";
+pub(super) const ENGINE: &str = "engine";
 const STORE: &str = "store";
 
 /// All of them.
@@ -365,8 +365,9 @@ pub(super) const FAULTS: &[Fault] = &[
         name: "published-before-it-is-whole",
         changes: &[(
             STORE,
-            "self.seal_last(END);\n        self.segments.last().publish(start, first_len);",
-            "self.segments.last().publish(start, first_len);\n        self.seal_last(END);",
+            "self.seal_last(END);\n        let committed = if self.options.is_durable() {",
+            "if !self.options.is_durable() { self.segments.last().publish(start, first_len); }\n\
+                     self.seal_last(END);\n        let committed = if self.options.is_durable() {",
         )],
         kind: "crashes",
         worlds: 1_000,
@@ -375,8 +376,8 @@ pub(super) const FAULTS: &[Fault] = &[
         name: "power-without-sync",
         changes: &[(
             STORE,
-            "if self.options.is_durable()\n            && let Err",
-            "if tail == usize::MAX\n            && let Err",
+            "let synced = map.sync(batch.start, batch.tail);",
+            "let synced: io::Result<()> = Ok(());",
         )],
         kind: "crashes",
         worlds: 1_000,
@@ -397,9 +398,8 @@ pub(super) const FAULTS: &[Fault] = &[
         name: "failed-sync-taken-for-done",
         changes: &[(
             STORE,
-            "self.poisoned = true;\n            return Err(io_error(&segment::path(&self.dir, \
-             self.segments.last_number()), source));",
-            "let _ = source;",
+            "return synced.map(|()| Committed::Now).map_err(|source| self.sync_failed(source));",
+            "let _ = synced;\n            return Ok(Committed::Now);",
         )],
         kind: "disks",
         worlds: 2_000,

@@ -228,7 +228,7 @@ impl Slot {
     fn look_at_store(&mut self, now: Now) -> Result<(), Down> {
         let mut link = self.shared.sound_link().map_err(|_| Down::Panicked)?;
         link.core.events.tell_untold(now);
-        link.core.look_what_is_safe().map_err(Down::Store)?;
+        link.core.look_what_is_safe(now).map_err(Down::Store)?;
         self.untold_at = link.core.events.deadline();
         if link.core.journal.has_failed() {
             return Err(Down::Store(StoreError::Poisoned));
@@ -513,9 +513,9 @@ impl Slot {
         Err(Down::Session(Disconnect::Operator))
     }
 
-    /// The engine ends: tells how many lines were left out.
+    /// The engine ends: tells what could not be told before.
     pub(crate) fn tell_rest(&self) {
-        self.lock().core.events.tell_rest();
+        self.lock().core.tell_rest(|| self.shared.io.now());
     }
 
     pub(crate) fn outcome(&self, was_up: bool) -> SessionOutcome {

@@ -160,12 +160,13 @@ impl Core {
         self.options.index()
     }
 
-    /// Whether something waits to be sent, and can be as soon as store and socket let it.
+    /// Whether something waits for the store, or to be sent as soon as the socket takes it.
     pub(crate) fn waits(&self) -> bool {
         !self.out.bytes().is_empty()
             || self.replay.active
             || self.sends_more()
             || self.cut.is_some()
+            || !self.pending.is_empty()
     }
 
     /// Whether something waits to be sent, and can be as soon as the socket takes it.

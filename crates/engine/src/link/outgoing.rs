@@ -5,6 +5,8 @@
 
 mod backlog;
 
+use std::collections::VecDeque;
+
 use transfix_session::{Now, SendError, State};
 use transfix_store::{Numbers, Record, Store, StoreError};
 
@@ -18,11 +20,29 @@ const MS: u64 = 1_000_000;
 /// A message that is not sent, and why.
 pub(super) type GivenBack = (Left, SendError);
 
+/// What becomes of a message that was given back, if the store fails before that is safe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum IfLost {
+    /// It waits as before.
+    Waits,
+    /// It is given back when the store is open again, as is all that waits.
+    Returns,
+}
+
+/// Given back, which the application is told as soon as that is safe.
+struct Untold {
+    ticket: u64,
+    message: GivenBack,
+    if_lost: IfLost,
+}
+
 /// Messages that wait to be sent.
 pub(crate) struct Outgoing {
     options: QueueSettings,
     /// Taken from the queue of other threads, and not sent yet.
     backlog: Backlog,
+    /// Oldest first.
+    untold: VecDeque<Untold>,
     /// What waits is given back for this reason when the store is open again.
     returns: Option<SendError>,
     /// The last turn has ended before the queue did: the next one begins with it, or a
@@ -39,6 +59,7 @@ impl Outgoing {
         Self {
             options,
             backlog: Backlog::default(),
+            untold: VecDeque::new(),
             returns: None,
             is_first: false,
             is_held_back: false,
@@ -247,6 +268,45 @@ impl Outgoing {
         let kept: Vec<Left> = kept.map(|(left, _)| left).collect();
         let count = kept.len();
         self.backlog.put_back(kept);
+        count
+    }
+
+    /// The application is told of these as soon as this ticket is safe.
+    pub(super) fn tell_later(&mut self, ticket: u64, messages: Vec<GivenBack>, if_lost: IfLost) {
+        let untold = messages.into_iter().map(|message| Untold { ticket, message, if_lost });
+        self.untold.extend(untold);
+    }
+
+    pub(super) fn has_untold(&self) -> bool {
+        !self.untold.is_empty()
+    }
+
+    /// The next message that the application can be told of, since this ticket is safe.
+    pub(super) fn take_untold(&mut self, ticket: u64) -> Option<GivenBack> {
+        let first = self.untold.front()?;
+        let is_safe = first.ticket <= ticket;
+        is_safe.then(|| self.untold.pop_front()).flatten().map(|untold| untold.message)
+    }
+
+    /// The store has failed before it was safe that messages are given back: those that it may have
+    /// wait again. Returns how many; the others were never in it.
+    pub(super) fn put_back_untold(&mut self) -> usize {
+        let (mut back, mut others) = (Vec::new(), VecDeque::new());
+        for untold in self.untold.drain(..) {
+            if !untold.message.0.is_kept() {
+                others.push_back(untold);
+                continue;
+            }
+            if untold.if_lost == IfLost::Returns {
+                self.returns.get_or_insert(untold.message.1);
+            }
+            back.push(untold.message.0);
+        }
+        self.untold = others;
+        let count = back.len();
+        if count > 0 {
+            self.backlog.put_back(back);
+        }
         count
     }
 

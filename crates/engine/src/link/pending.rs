@@ -29,13 +29,15 @@ impl Pending {
         self.batches.is_empty()
     }
 
-    /// All is safe, with so many bytes in the outbox.
+    /// All is safe, with so many bytes in the outbox. Returns whether something was not before.
     #[inline]
-    pub(super) fn all_is_safe(&mut self, outbox_bytes: usize) {
+    pub(super) fn all_is_safe(&mut self, outbox_bytes: usize) -> bool {
         self.committed = outbox_bytes;
-        if !self.batches.is_empty() {
+        let was_pending = !self.batches.is_empty();
+        if was_pending {
             self.batches.clear();
         }
+        was_pending
     }
 
     /// A batch with the last of so many bytes in the outbox will be safe.

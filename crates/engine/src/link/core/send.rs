@@ -1,13 +1,17 @@
 //! Messages of the application on their way out: sent, stored for later, kept in the queue, or
 //! given back.
 
+use std::sync::Arc;
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
 use transfix_codec::Body;
 use transfix_session::{Now, SendError};
 use transfix_store::StoreError;
 
-use super::Core;
+use super::{Core, ENDING_NS_MAX};
 use crate::link::callbacks::Access;
-use crate::link::outgoing::GivenBack;
+use crate::link::outgoing::{GivenBack, IfLost};
 use crate::link::queue::SendQueue;
 use crate::link::sent::Sent;
 use crate::link::told::Unsendable;
@@ -122,7 +126,7 @@ impl Core {
             }
         }
         self.outgoing.note_taken(queue);
-        self.give_back(now, refused);
+        self.give_back(now, refused, IfLost::Waits);
     }
 
     /// Puts what waits for a logon into the store's batch.
@@ -172,40 +176,94 @@ impl Core {
     /// are counted down.
     pub(crate) fn expire_queued(&mut self, now: Now, left: &mut u32) {
         let expired = self.outgoing.take_expired(now, left);
-        self.give_back(now, expired);
+        self.give_back(now, expired, IfLost::Waits);
     }
 
-    /// Tells the application what is not sent. The store comes first: a later process must not send
-    /// what was given back. If it fails, those that it may have wait on.
-    fn give_back(&mut self, now: Now, mut messages: Vec<GivenBack>) {
+    /// Tells the application what is not sent, as soon as the store has made that safe: a later
+    /// process must not send what was given back. If the store fails, those that it may have wait
+    /// on.
+    fn give_back(&mut self, now: Now, mut messages: Vec<GivenBack>, if_lost: IfLost) {
         if messages.is_empty() {
             return;
         }
-        if self.commit(now).is_err() {
+        // What it was told before comes first.
+        let mut ticket = 0;
+        if self.commit(now).is_ok() {
+            ticket = self.pending.last_ticket();
+        } else {
             let count = self.outgoing.keep_waiting(&mut messages);
             if count > 0 {
                 self.events.not_given_back(now, count);
             }
         }
-        for (left, why) in messages {
-            self.events.given_back(now, why);
-            let unsent = Unsendable::new(&left.msg_type, &left.body, why);
-            let access = Access::look(&mut self.session, now);
-            self.delivery.application().on_unsent(&unsent, access);
+        if ticket > 0 {
+            self.outgoing.tell_later(ticket, messages, if_lost);
+            return;
         }
+        for unsent in messages {
+            self.tell_one_unsent(now, &unsent);
+        }
+    }
+
+    /// Tells the application what is not sent, where that is safe with this ticket or an earlier
+    /// one.
+    #[cold]
+    pub(super) fn tell_unsent(&mut self, now: Now, ticket: u64) {
+        while let Some(unsent) = self.outgoing.take_untold(ticket) {
+            self.tell_one_unsent(now, &unsent);
+        }
+    }
+
+    /// The store has failed before it was safe that messages are given back: those that it may have
+    /// wait again.
+    pub(super) fn put_back_untold(&mut self, now: Now) {
+        let count = self.outgoing.put_back_untold();
+        if count > 0 {
+            self.events.not_given_back(now, count);
+        }
+    }
+
+    fn tell_one_unsent(&mut self, now: Now, (left, why): &GivenBack) {
+        self.events.given_back(now, *why);
+        let unsent = Unsendable::new(&left.msg_type, &left.body, *why);
+        let access = Access::look(&mut self.session, now);
+        self.delivery.application().on_unsent(&unsent, access);
+    }
+
+    /// The engine ends: tells what is not sent when the store has made that safe, which is waited
+    /// for, and how many lines were left out.
+    pub(crate) fn tell_rest(&mut self, clock: impl Fn() -> Now) {
+        let until_ns = clock().monotonic_ns.saturating_add(ENDING_NS_MAX);
+        let (called, calls) = channel();
+        if self.outgoing.has_untold() && !self.journal.has_failed() {
+            // Nobody drives the session any more whom the store could call.
+            self.journal.wake_by(Arc::new(move || _ = called.send(())));
+        }
+        while self.outgoing.has_untold() {
+            let now = clock();
+            let left = Duration::from_nanos(until_ns.saturating_sub(now.monotonic_ns));
+            let is_over = self.journal.has_failed()
+                || self.look_what_is_safe(now).is_err()
+                || (self.outgoing.has_untold() && calls.recv_timeout(left).is_err());
+            if is_over {
+                self.put_back_untold(now);
+                self.tell_unsent(now, u64::MAX);
+            }
+        }
+        self.events.tell_rest();
     }
 
     /// Gives back what could not be given back before the store was open again.
     pub(super) fn return_late(&mut self, now: Now, queue: &SendQueue) {
         let late = self.outgoing.take_late();
-        self.give_back(now, late);
+        self.give_back(now, late, IfLost::Returns);
         self.outgoing.note_taken(queue);
     }
 
     /// Gives back to the application what waits in the queue, if it is not to be kept.
     pub(crate) fn return_unsent(&mut self, now: Now, queue: &SendQueue, why: SendError) {
         let Some(unsent) = self.outgoing.take_unsent(queue, why) else { return };
-        self.give_back(now, unsent);
+        self.give_back(now, unsent, IfLost::Returns);
         self.outgoing.note_taken(queue);
         if self.journal.has_failed() {
             let bytes = self.outgoing.return_later(why);

@@ -35,8 +35,11 @@ impl Core {
         self.note_state();
         match self.journal.commit()? {
             Committed::Now => {
-                self.pending.all_is_safe(self.out.bytes().len());
+                let was_pending = self.pending.all_is_safe(self.out.bytes().len());
                 self.outgoing.committed();
+                if was_pending {
+                    self.tell_unsent(now, u64::MAX);
+                }
             }
             Committed::Pending(ticket) => {
                 let numbers = self.journal.numbers();
@@ -48,7 +51,7 @@ impl Core {
     }
 
     /// Takes note of what the store has made safe since.
-    pub(crate) fn look_what_is_safe(&mut self) -> Result<(), StoreError> {
+    pub(crate) fn look_what_is_safe(&mut self, now: Now) -> Result<(), StoreError> {
         if self.pending.is_empty() {
             return Ok(());
         }
@@ -56,6 +59,7 @@ impl Core {
         if let Some(numbers) = self.pending.safe(ticket) {
             self.journal.note_safe(numbers, self.pending.is_empty());
             self.outgoing.committed_up_to(ticket);
+            self.tell_unsent(now, ticket);
         }
         Ok(())
     }
@@ -94,7 +98,7 @@ impl Core {
 
     /// Goes on from what another process has left in the store.
     pub(super) fn refresh(&mut self, now: Now) -> Result<(), StoreError> {
-        self.look_what_is_safe()?;
+        self.look_what_is_safe(now)?;
         self.journal.refresh()?;
         self.resume(now)?;
         self.open_window(now);
@@ -124,6 +128,7 @@ impl Core {
         if let Some(before) = before {
             self.outgoing.settle_uncommitted(before, self.journal.store())?;
         }
+        self.put_back_untold(now);
         let had = (self.session.next_num_in(), self.session.next_num_out());
         let was_ahead = before.is_none_or(|before| had != (before.next_in, before.next_out));
         if self.panicked {
@@ -140,6 +145,7 @@ impl Core {
         }
         // Behind the call, which may panic once more.
         self.panicked = false;
+        self.tell_unsent(now, u64::MAX);
         self.return_late(now, queue);
         Ok(())
     }

@@ -29,7 +29,7 @@ impl Core {
         stream: &mut dyn Stream,
         unlogged: &mut Unlogged<'_>,
     ) -> Result<bool, Down> {
-        self.look_what_is_safe().map_err(Down::Store)?;
+        self.look_what_is_safe(now).map_err(Down::Store)?;
         let mut filled = false;
         loop {
             let replays = self.replay.active && self.replay.barrier == 0;

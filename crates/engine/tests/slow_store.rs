@@ -1,0 +1,155 @@
+//! A store whose disk hangs holds up its own session alone: the others of its thread go on, and
+//! nothing of what is not on the device is on the wire.
+#![allow(clippy::unwrap_used, reason = "a failed test may panic")]
+
+use std::path::Path;
+use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
+use std::time::Duration;
+
+use transfix::store::{Durability, FileStore, Options};
+use transfix::{
+    Application, BeginString, BusinessReject, Engine, Message, Role, SessionId, SessionRef,
+    SessionSettings, Settings, tag,
+};
+use transfix_testkit::disk::{Ailment, SimDisk};
+use transfix_testkit::random::Random;
+
+const LONG: Duration = Duration::from_secs(60);
+
+/// Answers orders with reports, and tells what it sees.
+struct Echo(Sender<String>);
+
+impl Application for Echo {
+    fn on_message(
+        &mut self,
+        message: &Message<'_>,
+        session: &mut SessionRef<'_>,
+    ) -> Result<(), BusinessReject> {
+        let id = message.text(tag::CL_ORD_ID)?.to_owned();
+        if message.msg_type() == b"D" {
+            let _ = session.send("8", |report| _ = report.str(tag::CL_ORD_ID, &id));
+        }
+        let _ = self.0.send(id);
+        Ok(())
+    }
+
+    fn on_logon(&mut self, _: &mut SessionRef<'_>) {
+        let _ = self.0.send("logon".to_owned());
+    }
+}
+
+fn settings(role: Role, us: &str, them: &str, address: &str) -> SessionSettings {
+    let id = SessionId::new(BeginString::Fix44, us, them);
+    let mut settings = SessionSettings::new(role, &id, address);
+    settings.validation.validate = false;
+    settings.store.durability = transfix::Durability::Memory;
+    settings.socket.reconnect_interval_ms = 10;
+    settings
+}
+
+/// Two sessions in one thread: that with `SLOW` has its store on this disk.
+fn venue(disk: &SimDisk, seen: Sender<String>) -> Engine {
+    let mut all = Settings::default();
+    all.engine.workers = 1;
+    for them in ["SLOW", "OTHER"] {
+        all.sessions.push(settings(Role::Acceptor, "VENUE", them, "127.0.0.1:0"));
+    }
+    let disk = disk.clone();
+    let options = Options { durability: Durability::Power, ..Options::default() };
+    let engine = Engine::builder(&all)
+        .stores(move |session, now_ns| {
+            if &*session.id().target_comp_id != "SLOW" {
+                return Ok(None);
+            }
+            let opened = FileStore::open_on(disk.clone(), Path::new("/store"), options, now_ns);
+            Ok(Some(Box::new(opened?.0)))
+        })
+        .start(|_| Box::new(Echo(seen.clone())));
+    engine.unwrap()
+}
+
+struct Client {
+    engine: Engine,
+    seen: Receiver<String>,
+}
+
+impl Client {
+    fn start(us: &str, venue: &Engine) -> Self {
+        let address = venue.listening()[0].to_string();
+        let settings = Settings::of(settings(Role::Initiator, us, "VENUE", &address));
+        let (sender, seen) = channel();
+        let engine = Engine::start(&settings, |_| Box::new(Echo(sender.clone()))).unwrap();
+        let client = Self { engine, seen };
+        client.expect("logon");
+        client
+    }
+
+    fn send(&self, id: &str) {
+        let handle = self.engine.sessions().next().unwrap();
+        handle.send("D", |order| _ = order.str(tag::CL_ORD_ID, id)).unwrap();
+    }
+
+    fn expect(&self, expected: &str) {
+        assert_eq!(self.seen.recv_timeout(LONG).unwrap(), expected);
+    }
+}
+
+fn until(seen: &Receiver<String>, expected: &str) {
+    while seen.recv_timeout(LONG).unwrap() != expected {}
+}
+
+#[test]
+fn a_sync_that_hangs_holds_up_its_own_session_alone() {
+    let disk = SimDisk::new(Random::new(1), Box::new(|| ()));
+    disk.allow_syncs(u64::MAX);
+    let (sender, seen) = channel();
+    let venue = venue(&disk, sender);
+    let (slow, other) = (Client::start("SLOW", &venue), Client::start("OTHER", &venue));
+    slow.send("a");
+    slow.expect("a");
+    disk.allow_syncs(0);
+    for id in ["b", "c", "d"] {
+        slow.send(id);
+        until(&seen, id);
+    }
+    for n in 0..20 {
+        other.send(&n.to_string());
+        other.expect(&n.to_string());
+    }
+    assert_eq!(slow.seen.try_recv(), Err(TryRecvError::Empty), "nothing is on the device");
+    disk.allow_syncs(u64::MAX);
+    for id in ["b", "c", "d"] {
+        slow.expect(id);
+    }
+    for engine in [slow.engine, other.engine, venue] {
+        engine.stop(5_000);
+    }
+}
+
+/// What a failed sync may have lost was never sent: the counterparty sends it again, and gets one
+/// answer.
+#[test]
+fn nothing_is_lost_or_sent_twice_by_a_sync_that_fails() {
+    let disk = SimDisk::new(Random::new(1), Box::new(|| ()));
+    disk.allow_syncs(u64::MAX);
+    let (sender, seen) = channel();
+    let venue = venue(&disk, sender);
+    let slow = Client::start("SLOW", &venue);
+    disk.allow_syncs(0);
+    disk.ail(Some(Ailment::FailingSync));
+    slow.send("a");
+    until(&seen, "a");
+    disk.allow_syncs(u64::MAX);
+    while !disk.has_failed() {
+        std::thread::yield_now();
+    }
+    disk.ail(None);
+    // The connection ends, and the store is opened again.
+    slow.expect("logon");
+    slow.send("b");
+    slow.expect("a");
+    slow.expect("b");
+    for engine in [slow.engine, venue] {
+        engine.stop(5_000);
+    }
+}

@@ -1,0 +1,187 @@
+//! The syncs of a store with power durability, in a thread of its own: its session, and those that
+//! share a thread with it, go on meanwhile.
+//!
+//! **Invariants:** one batch at most is published and not known to be on the device, so a power cut
+//! leaves at most one unfinished batch, which is the last. What is committed meanwhile is gathered
+//! into one batch, so one sync serves all of it. After a failed sync nothing is synced any more.
+
+use std::io;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+
+use crate::Wake;
+use crate::batch::Batch;
+use crate::disk::{Map, Syncer};
+use crate::tip::Mark;
+
+/// Which bytes of a segment are to be synced.
+type Job<S> = (S, usize, usize);
+
+/// What the thread is asked, and what it answers.
+struct Line<S> {
+    state: Mutex<State<S>>,
+    changed: Condvar,
+}
+
+struct State<S> {
+    job: Option<Job<S>>,
+    done: Option<io::Result<()>>,
+    ends: bool,
+    wake: Option<Wake>,
+}
+
+impl<S: Syncer> Line<S> {
+    fn lock(&self) -> MutexGuard<'_, State<S>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wait<'a>(&'a self, state: MutexGuard<'a, State<S>>) -> MutexGuard<'a, State<S>> {
+        self.changed.wait(state).unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Syncs what it is given, until the store ends.
+    fn run(&self) {
+        let mut state = self.lock();
+        loop {
+            if let Some((syncer, start, end)) = state.job.take() {
+                drop(state);
+                let done = syncer.sync(start, end);
+                state = self.lock();
+                state.done = Some(done);
+                self.changed.notify_all();
+                let wake = state.wake.clone();
+                drop(state);
+                if let Some(wake) = wake {
+                    wake();
+                }
+                state = self.lock();
+            } else if state.ends {
+                return;
+            } else {
+                state = self.wait(state);
+            }
+        }
+    }
+}
+
+/// What is committed, and not known to be on the device.
+pub(crate) struct Behind<M: Map> {
+    line: Arc<Line<M::Syncer>>,
+    thread: Option<JoinHandle<()>>,
+    /// The ticket of the last batch that was committed.
+    pub(crate) committed: u64,
+    /// The ticket of the last batch that is safe.
+    pub(crate) safe: u64,
+    /// The ticket of the batch that is being synced.
+    under_way: Option<u64>,
+    /// The last batch that is safe, while a later one is not.
+    safe_mark: Option<Mark>,
+    /// The batch that is being synced, once a later one is committed.
+    under_way_mark: Option<Mark>,
+    /// Committed while another batch is being synced, and not published.
+    pub(crate) gathered: Option<Batch>,
+}
+
+impl<M: Map> std::fmt::Debug for Behind<M> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { committed, safe, .. } = self;
+        f.debug_struct("Behind").field("committed", committed).field("safe", safe).finish()
+    }
+}
+
+impl<M: Map> Behind<M> {
+    pub(crate) fn new() -> Self {
+        let state = State { job: None, done: None, ends: false, wake: None };
+        Self {
+            line: Arc::new(Line { state: Mutex::new(state), changed: Condvar::new() }),
+            thread: None,
+            committed: 0,
+            safe: 0,
+            under_way: None,
+            safe_mark: None,
+            under_way_mark: None,
+            gathered: None,
+        }
+    }
+
+    pub(crate) fn wake_by(&self, wake: Wake) {
+        self.line.lock().wake = Some(wake);
+    }
+
+    pub(crate) const fn is_under_way(&self) -> bool {
+        self.under_way.is_some()
+    }
+
+    /// The last batch that is known to be safe; `None` if all that were committed are.
+    pub(crate) const fn safe_mark(&self) -> Option<Mark> {
+        self.safe_mark
+    }
+
+    /// Begins to sync a batch that is published, the last one of this ticket. Without a thread it
+    /// is done at once.
+    pub(crate) fn begin(&mut self, ticket: u64, map: &M, batch: Batch) {
+        self.under_way = Some(ticket);
+        let job = (map.syncer(), batch.start, batch.tail);
+        if self.has_thread() {
+            self.line.lock().job = Some(job);
+            self.line.changed.notify_all();
+        } else {
+            let (syncer, start, end) = job;
+            let done = syncer.sync(start, end);
+            self.line.lock().done = Some(done);
+        }
+    }
+
+    fn has_thread(&mut self) -> bool {
+        if self.thread.as_ref().is_none_or(JoinHandle::is_finished) {
+            let line = Arc::clone(&self.line);
+            let thread = thread::Builder::new().name("store-sync".to_owned());
+            self.thread = thread.spawn(move || line.run()).ok();
+        }
+        self.thread.is_some()
+    }
+
+    /// A batch is committed behind the one that `last` marks, which was safe or is being synced.
+    pub(crate) fn note_commit(&mut self, last: Mark) {
+        self.committed += 1;
+        match self.under_way {
+            None => self.safe_mark = Some(last),
+            Some(_) => _ = self.under_way_mark.get_or_insert(last),
+        }
+    }
+
+    /// What the sync that was under way has come to, if it is over.
+    pub(crate) fn take_done(&mut self) -> Option<io::Result<()>> {
+        let done = self.line.lock().done.take()?;
+        let ticket = self.under_way.take();
+        Some(done.inspect(|()| {
+            self.safe = ticket.unwrap_or(self.safe);
+            self.safe_mark = self.under_way_mark.take();
+        }))
+    }
+
+    /// Waits for the end of a sync that is under way.
+    pub(crate) fn wait(&self) {
+        let mut state = self.line.lock();
+        while self.is_under_way() && state.done.is_none() {
+            state = self.line.wait(state);
+        }
+    }
+
+    /// The store is open again: what was not safe is in it or never will be.
+    pub(crate) fn begin_anew(&mut self) {
+        self.safe = self.committed;
+        (self.safe_mark, self.under_way_mark) = (None, None);
+    }
+}
+
+impl<M: Map> Drop for Behind<M> {
+    /// A thread that outlived the lock could sync what another process writes.
+    fn drop(&mut self) {
+        self.line.lock().ends = true;
+        self.line.changed.notify_all();
+        if let Some(thread) = self.thread.take() {
+            drop(thread.join());
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! The thread of a store, which alone speaks to the server: the session does not wait for what it
+//! writes, and for what it reads only so long.
+//!
+//! **Invariants:** the server is asked one thing after the other, so what is read has all that was
+//! committed before; what is committed while a transaction is under way is one transaction behind
+//! it; after a failure nothing is written before the store is open again.
+
+use std::io;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+
+use transfix_store::{StoreError, Wake};
+
+use crate::batch::Batch;
+use crate::database::{Server, Written};
+use crate::{PATIENCE, failed, taken_over};
+
+type Task<S> = Box<dyn FnOnce(&mut S) + Send>;
+
+/// A server behind its thread.
+pub(crate) struct Behind<S> {
+    tasks: Option<Sender<Task<S>>>,
+    /// Has an end when the thread has one.
+    end: Receiver<()>,
+    line: Arc<Mutex<Line>>,
+    name: String,
+    /// The ticket of the last batch that was committed.
+    committed: u64,
+}
+
+/// What session and thread both know.
+#[derive(Default)]
+struct Line {
+    is_writing: bool,
+    /// Committed while another batch is being written, and the ticket of the last of it.
+    gathered: Option<(u64, Batch)>,
+    /// The ticket of the last batch that is safe.
+    safe: u64,
+    /// Why a batch could not be written; nothing is until it is taken note of.
+    failure: Option<StoreError>,
+    wake: Option<Wake>,
+}
+
+fn lock(line: &Mutex<Line>) -> MutexGuard<'_, Line> {
+    line.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl<S: Server + 'static> Behind<S> {
+    pub(crate) fn start(mut server: S, name: &str) -> Result<Self, StoreError> {
+        let (tasks, taken) = channel::<Task<S>>();
+        let (ends, end) = channel();
+        let run = move || {
+            let _ends: Sender<()> = ends;
+            taken.iter().for_each(|task| task(&mut server));
+        };
+        thread::Builder::new().name("store-server".to_owned()).spawn(run).map_err(failed)?;
+        let (line, name) = (Arc::default(), name.to_owned());
+        Ok(Self { tasks: Some(tasks), end, line, name, committed: 0 })
+    }
+
+    pub(crate) fn wake_by(&self, wake: Wake) {
+        lock(&self.line).wake = Some(wake);
+    }
+
+    /// The tickets of the last batch that was committed, and of the last one that is safe.
+    pub(crate) fn tickets(&self) -> Result<(u64, u64), StoreError> {
+        let mut line = lock(&self.line);
+        line.failure.take().map_or(Ok((self.committed, line.safe)), Err)
+    }
+
+    /// Writes a batch behind all others. Returns its ticket.
+    pub(crate) fn commit(&mut self, batch: Batch) -> Result<u64, StoreError> {
+        self.committed += 1;
+        let ticket = self.committed;
+        let mut line = lock(&self.line);
+        if line.is_writing {
+            line.gathered = Some(match line.gathered.take() {
+                Some((_, mut first)) => {
+                    first.join(batch);
+                    (ticket, first)
+                }
+                None => (ticket, batch),
+            });
+            return Ok(ticket);
+        }
+        line.is_writing = true;
+        drop(line);
+        let (line, name) = (Arc::clone(&self.line), self.name.clone());
+        self.begin(move |server| write(server, &line, &name, (ticket, batch)))?;
+        Ok(ticket)
+    }
+
+    fn begin(&self, task: impl FnOnce(&mut S) + Send + 'static) -> Result<(), StoreError> {
+        let sent = self.tasks.as_ref().map(|tasks| tasks.send(Box::new(task)));
+        sent.and_then(Result::ok).ok_or(StoreError::Poisoned)
+    }
+
+    /// Asks the server, behind all that was committed.
+    pub(crate) fn ask<T: Send + 'static>(
+        &self,
+        ask: impl FnOnce(&mut S) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let (sender, answer) = channel();
+        self.begin(move |server| _ = sender.send(ask(server)))?;
+        answer.recv_timeout(PATIENCE).unwrap_or_else(|error| match error {
+            RecvTimeoutError::Timeout => Err(failed(io::Error::from(io::ErrorKind::TimedOut))),
+            RecvTimeoutError::Disconnected => Err(StoreError::Poisoned),
+        })
+    }
+
+    /// What is committed and not under way is given up.
+    pub(crate) fn give_up(&self) {
+        lock(&self.line).gathered = None;
+    }
+
+    /// The server was asked what it has: nothing is under way any more.
+    pub(crate) fn begin_anew(&self) {
+        let mut line = lock(&self.line);
+        (line.safe, line.failure) = (self.committed, None);
+    }
+}
+
+/// Writes the batch, and what is gathered meanwhile.
+fn write<S: Server>(server: &mut S, line: &Mutex<Line>, name: &str, first: (u64, Batch)) {
+    let mut next = Some(first);
+    while let Some((ticket, batch)) = next {
+        let written = match server.write(&batch) {
+            Ok(Written::Whole) => Ok(()),
+            Ok(Written::Nothing) => Err(taken_over(name)),
+            Err(error) => Err(error),
+        };
+        let mut line = lock(line);
+        match written {
+            Ok(()) => line.safe = ticket,
+            Err(error) => (line.failure, line.gathered) = (Some(error), None),
+        }
+        next = line.gathered.take();
+        line.is_writing = next.is_some();
+        let wake = line.wake.clone();
+        drop(line);
+        if let Some(wake) = wake {
+            wake();
+        }
+    }
+}
+
+impl<S> Drop for Behind<S> {
+    /// Finishes what is committed, unless the server takes too long.
+    fn drop(&mut self) {
+        self.tasks = None;
+        let _ = self.end.recv_timeout(PATIENCE);
+    }
+}

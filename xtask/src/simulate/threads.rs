@@ -1,0 +1,173 @@
+//! Deliberate faults in the threaded half of the engine: workers, acceptor, connectors, handles.
+//! Worlds of the kind `engines` must catch them.
+
+use super::list::{ENGINE, Fault};
+
+const KIND: &str = "engines";
+
+/// All of them.
+pub(super) const FAULTS: &[Fault] = &[
+    Fault {
+        name: "calls-without-waking",
+        changes: &[(
+            ENGINE,
+            ".push(slot);\n        }\n        self.wake();",
+            ".push(slot);\n        }",
+        )],
+        kind: KIND,
+        worlds: 200,
+    },
+    Fault {
+        name: "commands-without-waking",
+        changes: &[(
+            ENGINE,
+            "self.pending.store(true, Ordering::Release);\n        self.wake();",
+            "self.pending.store(true, Ordering::Release);",
+        )],
+        kind: KIND,
+        worlds: 200,
+    },
+    Fault {
+        name: "knock-that-stays",
+        changes: &[(
+            ENGINE,
+            "self.0.store(false, Ordering::Release);",
+            "self.0.store(true, Ordering::Release);",
+        )],
+        kind: KIND,
+        worlds: 200,
+    },
+    Fault {
+        name: "bell-that-rings-once",
+        changes: &[(ENGINE, "self.is_called.swap(false, Ordering::AcqRel);", "")],
+        kind: KIND,
+        worlds: 200,
+    },
+    Fault {
+        name: "queue-without-bell",
+        changes: &[(
+            ENGINE,
+            "} else if first {\n            shared.bell.ring();",
+            "} else if first {",
+        )],
+        kind: KIND,
+        worlds: 200,
+    },
+    Fault {
+        name: "deadline-forgotten-after-its-tick",
+        changes: &[(
+            ENGINE,
+            "Ok(false) => {}\n Err(why) => self.down(i, &why),\n }\n self.note_deadline(i);",
+            "Ok(false) => {}\n Err(why) => self.down(i, &why),\n }",
+        )],
+        kind: KIND,
+        worlds: 200,
+    },
+    Fault {
+        name: "later-deadline-in-place-of-the-earlier",
+        changes: &[(ENGINE, "if at < self.noted[session] {", "if at != self.noted[session] {")],
+        kind: KIND,
+        worlds: 200,
+    },
+    Fault {
+        name: "rest-of-a-turn-forgotten",
+        changes: &[(
+            ENGINE,
+            "self.slots[i].up && (turn.again || ends)",
+            "self.slots[i].up && ends",
+        )],
+        kind: KIND,
+        worlds: 400,
+    },
+    Fault {
+        name: "stop-without-logout",
+        changes: &[(
+            ENGINE,
+            "if link.logout(now, text)? {\n return Ok(());\n }\n // Connected",
+            "// Connected",
+        )],
+        kind: KIND,
+        worlds: 200,
+    },
+    Fault {
+        name: "connects-once",
+        changes: &[(
+            ENGINE,
+            "dial.state = ConnectorState::At(now.monotonic_ns + dial.wait_ns());",
+            "dial.state = ConnectorState::At(u64::MAX);",
+        )],
+        kind: KIND,
+        worlds: 200,
+    },
+    Fault {
+        name: "one-accepted-of-many",
+        changes: &[
+            (ENGINE, "const ACCEPTED_AT_ONCE: usize = 64;", "const ACCEPTED_AT_ONCE: usize = 1;"),
+            (
+                ENGINE,
+                "// There may be more of them, which no event reports again.\n        \
+                 self.accept_at = Some(0);",
+                "",
+            ),
+        ],
+        kind: KIND,
+        worlds: 400,
+    },
+    Fault {
+        name: "answer-of-a-judge-not-told",
+        changes: &[(
+            ENGINE,
+            "let _ = sender.send(answer);\n                waker();",
+            "let _ = sender.send(answer);",
+        )],
+        kind: KIND,
+        worlds: 400,
+    },
+    Fault {
+        name: "refused-once-and-for-ever",
+        changes: &[(
+            ENGINE,
+            "let key = self.making.remove(&ticket);",
+            "let key = self.making.get(&ticket).cloned();",
+        )],
+        kind: KIND,
+        worlds: 1_000,
+    },
+    Fault {
+        name: "panicked-and-never-sound-again",
+        changes: &[(ENGINE, "shared.link.clear_poison();", "")],
+        kind: KIND,
+        worlds: 400,
+    },
+    Fault {
+        name: "opened-again-in-vain-once",
+        changes: &[(
+            ENGINE,
+            "shared.with_core(|core| core.events.store_not_opened(now, &error));\n \
+             self.plan(now_ns);",
+            "shared.with_core(|core| core.events.store_not_opened(now, &error));",
+        )],
+        kind: KIND,
+        worlds: 1_000,
+    },
+    Fault {
+        name: "connection-nobody-waits-for",
+        changes: &[(
+            ENGINE,
+            "arrival.stream.register(registry, token, interest).map_err(Down::Io)?;",
+            "let _ = (registry, token, interest);",
+        )],
+        kind: KIND,
+        worlds: 200,
+    },
+    Fault {
+        name: "answer-lost-with-the-panic-behind-it",
+        changes: &[(
+            ENGINE,
+            "let put = self.put_entries(now);",
+            "let put = Ok::<(), StoreError>(());",
+        )],
+        kind: KIND,
+        worlds: 400,
+    },
+];
