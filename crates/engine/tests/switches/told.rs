@@ -24,7 +24,8 @@ enum Event {
     Ended(Disconnect, String),
 }
 
-/// Tells all that happens, answers each order, and panics at one that is named so.
+/// Tells all that happens, answers each order, and panics at one that is named so: before its
+/// answer, or behind it.
 struct Told(Sender<Event>);
 
 impl Application for Told {
@@ -39,6 +40,7 @@ impl Application for Told {
         if message.msg_type() == b"D" {
             let _ = session.send("8", |report| _ = report.str(tag::CL_ORD_ID, id));
         }
+        assert_ne!(id, "panic late", "a bug of the application");
         Ok(())
     }
 
@@ -259,6 +261,23 @@ fn a_session_that_has_panicked_comes_back_or_stays_down() {
         wire.send("35=D|34=6|11=b");
         assert_eq!(hall.next(), Event::Message("b".to_owned()));
     }
+}
+
+/// What `send` has taken is sent, whatever becomes of the callback behind it.
+#[test]
+fn an_answer_outlives_the_panic_behind_it() {
+    let hall = Hall::start(venue(|_| ()));
+    let mut wire = hall.log_on();
+    wire.send("35=D|34=2|11=panic late");
+    assert_eq!(hall.next(), Event::Message("panic late".to_owned()));
+    assert_eq!(wire.next(), "");
+    assert_eq!(hall.next(), Event::Ended(Disconnect::Panicked, String::new()));
+    let Event::Undone(undone) = hall.next() else { panic!("not told") };
+    assert!(undone.received.is_empty() && undone.sent.is_empty(), "{undone}");
+    let mut wire = hall.come_back(3);
+    wire.send("35=2|34=4|7=2|16=0");
+    let answer = wire.next();
+    assert!(answer.starts_with("35=8|34=2|43=Y|") && answer.ends_with("11=panic late"), "{answer}");
 }
 
 /// Panics at the first News(B) that a thread of the name [`SENDER`] writes. (A worker that is in
