@@ -64,8 +64,8 @@ pub(super) const FAULTS: &[Fault] = &[
         worlds: 200,
     },
     Fault {
-        name: "later-deadline-in-place-of-the-earlier",
-        changes: &[(ENGINE, "if at < self.noted[session] {", "if at != self.noted[session] {")],
+        name: "deadline-taken-for-noted",
+        changes: &[(ENGINE, "self.noted[session] = u64::MAX;", "")],
         kind: KIND,
         worlds: 200,
     },

@@ -15,6 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::Thread;
 use std::time::Duration;
 
+use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
 use transfix::simulated::io::Ready;
 use transfix_transport::Token;
 
@@ -101,14 +102,18 @@ pub(super) struct Machine {
     state: Mutex<State>,
     is_free: AtomicBool,
     trace: Trace,
+    /// Where the first thread may run before and behind the world.
+    cpus: Option<CpuSet>,
 }
 
 impl Machine {
-    /// The thread that calls is the first one of the world.
+    /// The thread that calls is the first one of the world. All of them stay on its CPU: only one
+    /// runs at a time, and another CPU would have to be woken for each change.
     pub(super) fn new(seed: u64, switch_one_in: usize, trace: Trace) -> Arc<Self> {
         let mut random = Random::new(seed);
         let net = Net::new(Random::new(random.next()));
         ME.set(0);
+        let cpus = stay_on_one_cpu();
         let first = Task {
             name: "world".to_owned(),
             process: 0,
@@ -129,7 +134,7 @@ impl Machine {
             broken: None,
         };
         let (state, is_free) = (Mutex::new(state), AtomicBool::new(false));
-        Arc::new(Self { state, is_free, trace })
+        Arc::new(Self { state, is_free, trace, cpus })
     }
 
     /// A number below `end`, by the seed.
@@ -179,6 +184,11 @@ impl Machine {
         let batons: Vec<_> =
             self.state().tasks.iter().map(|task| Arc::clone(&task.baton)).collect();
         batons.iter().for_each(|baton| baton.give());
+        if ME.get() == 0
+            && let Some(cpus) = &self.cpus
+        {
+            let _ = sched_setaffinity(None, cpus);
+        }
     }
 
     pub(super) fn is_free(&self) -> bool {
@@ -462,4 +472,13 @@ impl Drop for End<'_> {
 
 fn baton_of(thread: Thread) -> Arc<Baton> {
     Arc::new(Baton { is_here: AtomicBool::new(false), thread: Mutex::new(Some(thread)) })
+}
+
+/// Returns where the thread could run before. Where it is not allowed, worlds take longer.
+fn stay_on_one_cpu() -> Option<CpuSet> {
+    let before = sched_getaffinity(None).ok()?;
+    let mut one = CpuSet::new();
+    one.set(sched_getcpu());
+    sched_setaffinity(None, &one).ok()?;
+    Some(before)
 }

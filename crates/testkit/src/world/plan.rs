@@ -69,7 +69,7 @@ impl WorldKind {
     /// The kind of a seed. Whole engines have few: each takes as long as a hundred others.
     #[must_use]
     pub const fn of(seed: u64) -> Self {
-        if seed % 40 == 39 {
+        if seed % 80 == 79 {
             return Self::Engines;
         }
         Self::ALL[(seed % (Self::ALL.len() as u64 - 1)) as usize]
