@@ -15,7 +15,7 @@ use crate::drive::deferred::Deferred;
 use crate::drive::registry::Registry;
 use crate::drive::shared::Shared;
 use crate::drive::stores;
-use crate::drive::waiting::Waiting;
+use crate::drive::waiting::WaitingBytes;
 use crate::error::{EngineError, io_error};
 use crate::io::Io;
 use crate::link::Link;
@@ -167,7 +167,7 @@ pub(crate) fn assemble(
         io: Arc::clone(&registry.io),
         offline: settings.queue.offline,
         published,
-        waiting: Waiting::of(&registry.waiting),
+        waiting: WaitingBytes::of(&registry.waiting),
         closed: AtomicBool::new(false),
         enabled: AtomicBool::new(true),
         hurry: AtomicBool::new(false),

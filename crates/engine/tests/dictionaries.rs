@@ -10,7 +10,7 @@ use transfix::{
 };
 use transfix_testkit::temp::TempDir;
 
-const LONG: Duration = Duration::from_secs(20);
+const LONG: Duration = Duration::from_secs(300);
 
 /// Tells what it gets, and answers orders.
 struct Side {

@@ -27,7 +27,7 @@ use transfix::{
     ResetPolicy, Role, SessionHandle, SessionId, SessionRef, SessionSettings, Settings, tag,
 };
 
-const LONG: Duration = Duration::from_secs(20);
+const LONG: Duration = Duration::from_secs(300);
 const ORDERS: u64 = 100;
 
 struct Client {

@@ -9,7 +9,7 @@ use transfix::{
     Role, SessionId, SessionRef, SessionSettings, Settings, clock,
 };
 
-const LONG: Duration = Duration::from_secs(60);
+const LONG: Duration = Duration::from_secs(300);
 const WATCHED: Duration = Duration::from_secs(2);
 const POOLED: usize = 100;
 const DEDICATED: usize = 4;

@@ -14,7 +14,7 @@ use transfix::{
 use transfix_testkit::disk::{Ailment, SimDisk};
 use transfix_testkit::random::Random;
 
-const LONG: Duration = Duration::from_secs(60);
+const LONG: Duration = Duration::from_secs(300);
 
 /// Answers orders with reports, and tells what it sees.
 struct Echo(Sender<String>);

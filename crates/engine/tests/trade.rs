@@ -12,7 +12,7 @@ use transfix::{
 };
 
 /// Long enough for the slowest machine; no test waits that long unless it fails.
-const LONG: Duration = Duration::from_secs(20);
+const LONG: Duration = Duration::from_secs(300);
 
 /// What an application saw.
 #[derive(Debug, PartialEq, Eq)]

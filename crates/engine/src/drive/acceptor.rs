@@ -23,7 +23,7 @@ use crate::drive::destination::{Destination, Entrance, Key};
 use crate::drive::slot::drain;
 use crate::drive::stranger_lines::Lines;
 use crate::drive::template::{Creator, Maker};
-use crate::drive::waiting_room::{RoomLimits, Waiting, WaitingRoom};
+use crate::drive::waiting_room::{Newcomer, RoomLimits, WaitingRoom};
 use crate::drive::worker::{Command, Knock, Mailbox};
 use crate::io::{Io, Poll, Waker};
 use crate::link::Arrival;
@@ -73,7 +73,7 @@ impl AcceptorDoor {
 
 /// A connection whose Logon(A) is being judged.
 struct Judged {
-    waiting: Waiting,
+    waiting: Newcomer,
     key: Key,
     asked: String,
 }
@@ -212,7 +212,7 @@ impl Acceptor {
             }
             let address = stream.peer_addr().map(|peer| peer.ip());
             let until_ns = self.io.monotonic_ns() + wait_ns;
-            let waiting = Waiting { stream, address, group, read: Vec::new(), until_ns };
+            let waiting = Newcomer { stream, address, group, read: Vec::new(), until_ns };
             if let Some(gone) = self.room.add(token, waiting) {
                 let why = "closed: too many connections without a Logon(A), and this one is old";
                 tell!(
@@ -266,7 +266,7 @@ impl Acceptor {
     }
 
     /// Hands a connection over to the session that its first message names.
-    fn route(&mut self, waiting: Waiting, end: usize) {
+    fn route(&mut self, waiting: Newcomer, end: usize) {
         // Never the whole Logon(A): it may hold a password.
         let mut asked = String::from("a garbled message");
         let mut index = std::mem::take(&mut self.index);
@@ -340,7 +340,7 @@ impl Acceptor {
 
     fn hand_over(
         &self,
-        (mut waiting, offer): (Waiting, Option<Offer>),
+        (mut waiting, offer): (Newcomer, Option<Offer>),
         mailbox: &Mailbox,
         slot: usize,
         knock: Knock,

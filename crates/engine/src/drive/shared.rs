@@ -8,7 +8,7 @@ use transfix_session::SessionId;
 
 use crate::drive::bell::{Bell, Wake};
 use crate::drive::registry::Registry;
-use crate::drive::waiting::Waiting;
+use crate::drive::waiting::WaitingBytes;
 use crate::io::Io;
 use crate::link::Link;
 use crate::link::core::Core;
@@ -25,7 +25,7 @@ pub(crate) struct Shared {
     pub(crate) bell: Arc<Bell>,
     pub(crate) offline: Offline,
     pub(crate) published: Arc<Published>,
-    pub(crate) waiting: Waiting,
+    pub(crate) waiting: WaitingBytes,
     /// The engine has been stopped.
     pub(crate) closed: AtomicBool,
     /// Whether the session may be connected; the operator's wish.

@@ -154,6 +154,8 @@ pub(crate) struct Slot {
     reopening: Reopening,
     /// Logons of the session when the connection came up.
     logons: u64,
+    /// When the link has something to do even if no byte comes, as its last turn left it.
+    next_ns: Option<u64>,
     /// How far the wall clock was from the monotonic one at the last look at the schedule.
     clocks_ns: i64,
 }
@@ -178,6 +180,7 @@ impl Slot {
             read_closed: false,
             due: false,
             logons: 0,
+            next_ns: None,
             clocks_ns: 0,
         };
         let link = slot.lock();
@@ -265,7 +268,7 @@ impl Slot {
         self.shared.lock()
     }
 
-    pub(crate) fn turn(&self) -> Result<Turn, Down> {
+    pub(crate) fn turn(&mut self) -> Result<Turn, Down> {
         // A panic in the middle of a turn or of a send may have left half a message in the outbox.
         let mut link = self.shared.sound_link().map_err(|_| Down::Panicked)?;
         let shared = &self.shared;
@@ -273,6 +276,10 @@ impl Slot {
             return Err(Down::Session(Disconnect::MemoryLimit));
         }
         let turn = link.turn(&shared.queue, || shared.io.now())?;
+        if turn.progress {
+            // Under the lock that is taken anyway.
+            self.next_ns = link.core.next_deadline();
+        }
         if !turn.progress || !shared.waiting.note(link.core.waiting_bytes(&shared.queue)) {
             return Ok(turn);
         }
@@ -297,6 +304,11 @@ impl Slot {
         let mut link = self.shared.sound_link().map_err(|_| Down::Panicked)?;
         let is_due = link.core.next_deadline().is_some_and(|at| now.monotonic_ns >= at);
         if is_due { link.tick(now, &self.shared.queue) } else { Ok(false) }
+    }
+
+    /// As [`Slot::deadline`], after a turn that got on, and without the lock of the link.
+    pub(crate) fn deadline_after_turn(&self) -> Option<u64> {
+        self.next_ns.into_iter().chain(self.look_at).min()
     }
 
     /// When this slot has something to do even if no byte comes.

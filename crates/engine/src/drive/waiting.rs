@@ -29,13 +29,13 @@ const MUST_CLOSE: usize = 1 << (usize::BITS - 1);
 
 /// What waits in one session, as it was known after its last turn.
 #[derive(Debug, Default)]
-pub(crate) struct Waiting {
+pub(crate) struct WaitingBytes {
     /// Bytes that wait; the highest bit marks the session that must close to free memory.
     bytes: AtomicUsize,
     total: Arc<WaitingTotal>,
 }
 
-impl Waiting {
+impl WaitingBytes {
     pub(crate) fn of(total: &Arc<WaitingTotal>) -> Self {
         Self { total: Arc::clone(total), ..Self::default() }
     }
@@ -82,18 +82,18 @@ mod tests {
     #[test]
     fn counts_what_all_sessions_hold() {
         let total = Arc::new(WaitingTotal::new(100));
-        let [a, b] = [Waiting::of(&total), Waiting::of(&total)];
+        let [a, b] = [WaitingBytes::of(&total), WaitingBytes::of(&total)];
         assert!(!a.note(60) && !b.note(40) && a.may_be_over(1));
         assert!(b.note(41) && a.note(60));
         assert!(!a.note(0), "closed");
         assert_eq!((a.bytes(), b.bytes()), (0, 41));
-        let free = Waiting::default();
+        let free = WaitingBytes::default();
         assert!(!free.note(usize::MAX >> 1), "without a limit");
     }
 
     #[test]
     fn who_must_go_goes_once() {
-        let waiting = Waiting::of(&Arc::new(WaitingTotal::new(50)));
+        let waiting = WaitingBytes::of(&Arc::new(WaitingTotal::new(50)));
         waiting.note(60);
         waiting.close();
         assert!(waiting.note(70) && waiting.must_close() && waiting.bytes() == 70);

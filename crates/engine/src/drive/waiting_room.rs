@@ -11,7 +11,7 @@ use std::net::{IpAddr, Ipv6Addr};
 use transfix_transport::Stream;
 
 /// A connection without a Logon(A).
-pub(crate) struct Waiting {
+pub(crate) struct Newcomer {
     pub(crate) stream: Box<dyn Stream>,
     pub(crate) address: Option<IpAddr>,
     /// The place where it came in.
@@ -20,7 +20,7 @@ pub(crate) struct Waiting {
     pub(crate) until_ns: u64,
 }
 
-impl Waiting {
+impl Newcomer {
     fn source(&self) -> Option<IpAddr> {
         self.address.map(source)
     }
@@ -46,7 +46,7 @@ pub(crate) fn source(address: IpAddr) -> IpAddr {
 
 /// All that wait, the oldest first.
 pub(crate) struct WaitingRoom {
-    waiting: BTreeMap<usize, Waiting>,
+    waiting: BTreeMap<usize, Newcomer>,
     /// How many each source has.
     from: HashMap<Option<IpAddr>, usize>,
     limits: RoomLimits,
@@ -58,7 +58,7 @@ impl WaitingRoom {
     }
 
     /// Takes one in. Answers with the one that had to make room.
-    pub(crate) fn add(&mut self, token: usize, waiting: Waiting) -> Option<Waiting> {
+    pub(crate) fn add(&mut self, token: usize, waiting: Newcomer) -> Option<Newcomer> {
         let source = waiting.source();
         let crowded = self.from.get(&source).is_some_and(|n| *n >= self.limits.per_address_max);
         let gone = match (crowded, self.waiting.len() >= self.limits.max) {
@@ -72,12 +72,12 @@ impl WaitingRoom {
     }
 
     /// One that is still waiting after a look at it.
-    pub(crate) fn put_back(&mut self, token: usize, waiting: Waiting) {
+    pub(crate) fn put_back(&mut self, token: usize, waiting: Newcomer) {
         *self.from.entry(waiting.source()).or_default() += 1;
         self.waiting.insert(token, waiting);
     }
 
-    pub(crate) fn take(&mut self, token: usize) -> Option<Waiting> {
+    pub(crate) fn take(&mut self, token: usize) -> Option<Newcomer> {
         let waiting = self.waiting.remove(&token)?;
         let source = waiting.source();
         if let Some(count) = self.from.get_mut(&source) {
@@ -97,7 +97,7 @@ impl WaitingRoom {
     /// The oldest of the source with the most connections; of all such sources if these are equal.
     fn victim(&self) -> Option<usize> {
         let most = self.from.values().max()?;
-        let has_most = |waiting: &Waiting| self.from.get(&waiting.source()) == Some(most);
+        let has_most = |waiting: &Newcomer| self.from.get(&waiting.source()) == Some(most);
         self.waiting.iter().find(|(_, waiting)| has_most(waiting)).map(|(token, _)| *token)
     }
 
@@ -146,7 +146,7 @@ mod tests {
             let address = Some(from.parse().unwrap());
             let read = b"8".to_vec();
             self.next += 1;
-            self.room.add(self.next, Waiting { stream, address, group: 0, read, until_ns: 0 });
+            self.room.add(self.next, Newcomer { stream, address, group: 0, read, until_ns: 0 });
             self.next
         }
 

@@ -380,8 +380,12 @@ impl Worker {
         }
         match guarded(&mut self.slots[i], |slot| slot.turn()) {
             Ok(turn) => {
-                if turn.progress && !self.spins {
-                    self.note_deadline(i);
+                let deadline = self.slots[i].deadline_after_turn();
+                if turn.progress
+                    && !self.spins
+                    && let Some(at) = deadline
+                {
+                    self.deadlines.note(i, at);
                 }
                 turn
             }

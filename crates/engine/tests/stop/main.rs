@@ -18,7 +18,7 @@ use transfix_testkit::temp::TempDir;
 use counterparty::Counterparty;
 
 /// Long enough for the slowest machine; no test waits that long unless it fails.
-const LONG: Duration = Duration::from_secs(20);
+const LONG: Duration = Duration::from_secs(300);
 const LONG_MS: u64 = 20_000;
 const FIX44: BeginString = BeginString::Fix44;
 

@@ -214,7 +214,7 @@ fn lines_left_out_of_a_session_without_a_connection_are_told_in_time() {
 
 #[test]
 fn a_turn_takes_so_many_messages_of_the_queue_and_the_next_ones_the_rest() {
-    let (slot, mut far) = with_short_turns(System.now(), 0, Deaf, |_| ());
+    let (mut slot, mut far) = with_short_turns(System.now(), 0, Deaf, |_| ());
     while slot.turn().unwrap().again {}
     queue(&slot, 23);
     let mut turns = Vec::new();
@@ -233,7 +233,7 @@ fn a_turn_takes_so_many_messages_of_the_queue_and_the_next_ones_the_rest() {
 fn what_comes_in_does_not_keep_the_queue_from_being_sent_nor_the_other_way_round() {
     let office = Office::default();
     office.open.store(true, Ordering::Release);
-    let (slot, mut far) = with_short_turns(System.now(), 99, office.clone(), |_| ());
+    let (mut slot, mut far) = with_short_turns(System.now(), 99, office.clone(), |_| ());
     queue(&slot, 100);
     let mut sent = 0;
     for turn in 1..40 {
