@@ -380,10 +380,9 @@ impl Worker {
         }
         match guarded(&mut self.slots[i], |slot| slot.turn()) {
             Ok(turn) => {
-                let deadline = self.slots[i].deadline_after_turn();
                 if turn.progress
                     && !self.spins
-                    && let Some(at) = deadline
+                    && let Some(at) = self.slots[i].deadline_after_turn()
                 {
                     self.deadlines.note(i, at);
                 }
