@@ -100,30 +100,6 @@ pub(super) const FAULTS: &[Fault] = &[
         worlds: 200,
     },
     Fault {
-        name: "one-accepted-of-many",
-        changes: &[
-            (ENGINE, "const ACCEPTED_AT_ONCE: usize = 64;", "const ACCEPTED_AT_ONCE: usize = 1;"),
-            (
-                ENGINE,
-                "// There may be more of them, which no event reports again.\n        \
-                 self.accept_at = Some(0);",
-                "",
-            ),
-        ],
-        kind: KIND,
-        worlds: 400,
-    },
-    Fault {
-        name: "answer-of-a-judge-not-told",
-        changes: &[(
-            ENGINE,
-            "let _ = sender.send(answer);\n                waker();",
-            "let _ = sender.send(answer);",
-        )],
-        kind: KIND,
-        worlds: 400,
-    },
-    Fault {
         name: "refused-once-and-for-ever",
         changes: &[(
             ENGINE,
@@ -148,7 +124,7 @@ pub(super) const FAULTS: &[Fault] = &[
             "shared.with_core(|core| core.events.store_not_opened(now, &error));",
         )],
         kind: KIND,
-        worlds: 1_000,
+        worlds: 4_000,
     },
     Fault {
         name: "connection-nobody-waits-for",
@@ -162,11 +138,7 @@ pub(super) const FAULTS: &[Fault] = &[
     },
     Fault {
         name: "answer-lost-with-the-panic-behind-it",
-        changes: &[(
-            ENGINE,
-            "let put = self.put_entries(now);",
-            "let put = Ok::<(), StoreError>(());",
-        )],
+        changes: &[(ENGINE, "let put = self.put_entries(now);", "let put = Ok(());")],
         kind: KIND,
         worlds: 400,
     },
