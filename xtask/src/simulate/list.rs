@@ -363,12 +363,19 @@ pub(super) const FAULTS: &[Fault] = &[
     },
     Fault {
         name: "published-before-it-is-whole",
-        changes: &[(
-            STORE,
-            "self.seal_last(END);\n        let committed = if self.options.is_durable() {",
-            "if !self.options.is_durable() { self.segments.last().publish(start, first_len); }\n\
-                     self.seal_last(END);\n        let committed = if self.options.is_durable() {",
-        )],
+        changes: &[
+            (
+                STORE,
+                "self.seal_last(END);\n        let committed = if self.options.is_durable() {",
+                "if !self.options.is_durable() { self.segments.last().publish(start, first_len); }\n\
+                 self.seal_last(END);\n        let committed = if self.options.is_durable() {",
+            ),
+            (
+                STORE,
+                "self.segments.last().publish(start, first_len);\n            Committed::Now",
+                "Committed::Now",
+            ),
+        ],
         kind: "crashes",
         worlds: 1_000,
     },
