@@ -367,7 +367,8 @@ pub(super) const FAULTS: &[Fault] = &[
             (
                 STORE,
                 "self.seal_last(END);\n        let committed = if self.options.is_durable() {",
-                "if !self.options.is_durable() { self.segments.last().publish(start, first_len); }\n\
+                "if !self.options.is_durable() {\n \
+                 self.segments.last().publish(start, first_len);\n }\n\
                  self.seal_last(END);\n        let committed = if self.options.is_durable() {",
             ),
             (
