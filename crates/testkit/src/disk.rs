@@ -150,6 +150,12 @@ impl SimDisk {
         self.lock_state().ailment = ailment;
     }
 
+    /// Whether the disk has an ailment.
+    #[must_use]
+    pub fn is_ill(&self) -> bool {
+        self.lock_state().ailment.is_some()
+    }
+
     /// From now on stores that are opened sync what is committed in a thread of their own, and so
     /// many of their syncs take place; the others hang until there is another number.
     pub fn allow_syncs(&self, syncs: u64) {

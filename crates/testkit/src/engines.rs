@@ -21,7 +21,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use transfix::simulated::io::Io;
 use transfix::{
     BeginString, Durability, Engine, Mode, Offline, Outcome, Role, SendMode, SessionHandle,
-    SessionId, SessionSettings, Settings, State,
+    SessionId, SessionSettings, Settings, State, Unsent,
 };
 use transfix_session::Disconnect;
 use transfix_store::{FileStore, Options, Store, StoreError};
@@ -284,27 +284,39 @@ impl World {
         self.machine.kill(running.process);
         self.killed.push(running);
         self.board.questions[side].lock().unwrap_or_else(PoisonError::into_inner).clear();
-        for (session, id) in self.ids[side].iter().enumerate() {
-            let disk = self.disks.of(side, id);
-            disk.ail(None);
-            disk.restart(Crash::Process);
-            let store = self.disks.open(side, id);
-            let store = store.unwrap_or_else(|error| panic!("after a kill: {id}: {error}"));
-            let numbers = store.numbers();
-            let numbers = (numbers.next_in, numbers.next_out);
-            self.board.undo((side, session), numbers, Lost::Process);
+        for session in 0..self.ids[side].len() {
+            self.disks.of(side, &self.ids[side][session]).restart(Crash::Process);
+            self.lose_process(side, session);
         }
         let pause_ms = self.random.below(5_000) as u64;
         self.machine.sleep(pause_ms * MS);
         self.start(side);
     }
 
+    /// What a session has had in memory only is lost; its disk is healed.
+    fn lose_process(&self, side: usize, session: usize) {
+        let id = &self.ids[side][session];
+        self.disks.of(side, id).ail(None);
+        let store = self.disks.open(side, id);
+        let store = store.unwrap_or_else(|error| panic!("without a process: {id}: {error}"));
+        let numbers = (store.numbers().next_in, store.numbers().next_out);
+        self.board.undo((side, session), numbers, Lost::Process);
+    }
+
     /// An orderly stop, and a start.
     fn restart(&mut self, side: usize) {
-        for id in self.ids[side].iter() {
-            self.disks.of(side, id).ail(None);
+        let is_healed = self.random.below(3) > 0;
+        let mut ill = Vec::new();
+        for (session, id) in self.ids[side].iter().enumerate() {
+            let disk = self.disks.of(side, id);
+            match is_healed {
+                true => disk.ail(None),
+                false if disk.is_ill() => ill.push(session),
+                false => {}
+            }
         }
         self.stop(side);
+        ill.iter().for_each(|session| self.lose_process(side, *session));
         let pause_ms = self.random.below(2_000) as u64;
         self.machine.sleep(pause_ms * MS);
         self.start(side);
@@ -328,7 +340,7 @@ impl World {
 
     /// Does by hand what operators do.
     fn operate(&mut self, side: usize) {
-        let what = self.random.below(6);
+        let what = self.random.below(8);
         let Some(running) = &self.running[side] else { return };
         let handle = &running.handles[self.random.below(running.handles.len())];
         self.machine.say(|| format!("side {side}: operator {what} at {}", handle.id()));
@@ -339,6 +351,8 @@ impl World {
             2 => handle.revive(),
             3 => handle.test_request("by hand"),
             4 => handle.request_resend(1, 0),
+            5 => handle.hold_sending(),
+            6 => handle.release_sending(),
             _ => handle.log_on(),
         };
     }
@@ -380,6 +394,7 @@ impl World {
             }
             let Some(running) = &self.running[side] else { continue };
             for handle in &running.handles {
+                let _ = handle.release_sending();
                 let _ = handle.log_on();
             }
             running.is_over.store(true, Ordering::Release);
@@ -506,6 +521,7 @@ fn settings(random: &mut Random, ids: &[Arc<Vec<SessionId>>; 2], fixed: usize) -
             settings.socket.reconnect_interval_max_ms = 4_000;
             settings.queue.offline =
                 [Offline::Refuse, Offline::Refuse, Offline::Store, Offline::Queue][random.below(4)];
+            settings.queue.unsent = [Unsent::Keep, Unsent::Return][random.below(2)];
             settings.threads.send = [SendMode::Direct, SendMode::Queued][random.below(2)];
             settings.threads.turn_messages_max = [1, 3, 100][random.below(3)];
             if id.target_comp_id.as_ref() != "*" {

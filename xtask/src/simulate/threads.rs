@@ -81,13 +81,41 @@ pub(super) const FAULTS: &[Fault] = &[
     },
     Fault {
         name: "stop-without-logout",
-        changes: &[(
-            ENGINE,
-            "if link.logout(now, text)? {\n return Ok(());\n }\n // Connected",
-            "// Connected",
-        )],
+        changes: &[(ENGINE, "if !self.up || link.logout(now, text)? {", "if !self.up {")],
         kind: KIND,
         worlds: 200,
+    },
+    Fault {
+        name: "stop-that-forgets-what-waits",
+        changes: &[(
+            ENGINE,
+            "if self.options.unsent == Unsent::Keep && self.keeps_in_store() {",
+            "if self.options.unsent == Unsent::Keep {",
+        )],
+        kind: KIND,
+        worlds: 500,
+    },
+    Fault {
+        name: "stop-that-settles-no-doubt",
+        changes: &[(
+            ENGINE,
+            "let opened = self.reopen(now, queue);",
+            "let opened: Result<(), transfix_store::StoreError> = Ok(drop(queue));",
+        )],
+        kind: KIND,
+        worlds: 2_000,
+    },
+    Fault {
+        name: "queue-open-after-the-end",
+        changes: &[(ENGINE, "queue.close();\n        for _", "for _")],
+        kind: KIND,
+        worlds: 2_000,
+    },
+    Fault {
+        name: "stored-before-what-is-held-back",
+        changes: &[(ENGINE, "(waits && (active || self.stores(state)))", "(waits && active)")],
+        kind: KIND,
+        worlds: 500,
     },
     Fault {
         name: "connects-once",

@@ -86,8 +86,11 @@ pub trait Application: Send {
         let _ = (undone, session);
     }
 
-    /// A message that was handed over cannot be sent, or is given back at the end of a connection
-    /// (`unsent = "return"`).
+    /// A message that was handed over cannot be sent, or is given back: at the end of a connection
+    /// (`unsent = "return"`), or when the engine stops and it waits in memory alone. Each message
+    /// that [`SessionHandle::send`] took leaves with its number, stays in the store for a later
+    /// process, or comes here; of what was sent as the store failed, and cannot be opened again,
+    /// the log says how much it is.
     fn on_unsent(&mut self, message: &Unsendable<'_>, session: &mut SessionRef<'_>) {
         let _ = (message, session);
     }

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard};
 
-use transfix_session::{Disconnect, Now, SendError, SessionId};
+use transfix_session::{Disconnect, Now, SessionId};
 use transfix_store::StoreError;
 use transfix_transport::{Interest, Registry, SocketOptions, Stream, Token};
 
@@ -514,29 +514,36 @@ impl Slot {
         self.shared.closed.store(true, Ordering::Release);
         let mut link = self.lock();
         link.core.send_queued(now, &self.shared.queue);
-        if !self.up {
-            link.core.return_unsent(now, &self.shared.queue, SendError::Closed);
-            return link.core.keep_queued(now, &self.shared.queue).map_err(Down::Store);
-        }
-        if link.logout(now, text)? {
+        if !self.up || link.logout(now, text)? {
             return Ok(());
         }
         // Connected, but not logged on: nothing to wait for.
         Err(Down::Session(Disconnect::Operator))
     }
 
-    /// The engine ends: tells what could not be told before.
-    pub(crate) fn tell_rest(&self) {
-        self.lock().core.tell_rest(|| self.shared.io.now());
+    /// The engine ends: see [`Core::finish`](crate::link::core::Core::finish).
+    pub(crate) fn finish(&mut self) {
+        // With the end of an attempt that is under way.
+        self.reopening = Reopening::default();
+        self.lock().core.finish(&|| self.shared.io.now(), &self.shared.queue);
     }
 
-    pub(crate) fn outcome(&self, was_up: bool) -> SessionOutcome {
-        let outcome = match self.ended {
+    /// How much [`Slot::finish`] has left to do; less from one message to the next.
+    pub(crate) fn unsettled(&self) -> usize {
+        self.lock().core.outgoing.unsettled(&self.shared.queue)
+    }
+
+    pub(crate) fn outcome(&self, was_up: bool) -> Outcome {
+        match self.ended {
             _ if self.failed || self.ended == Some(Disconnect::StoreFailed) => Outcome::Failed,
             _ if !was_up => Outcome::NotConnected,
             Some(reason) => Outcome::Ended(reason),
             None => Outcome::DeadlinePassed,
-        };
+        }
+    }
+
+    /// With the numbers with which a later process goes on.
+    pub(crate) fn with_numbers(&self, outcome: Outcome) -> SessionOutcome {
         let link = self.lock();
         SessionOutcome {
             id: self.shared.id.clone(),

@@ -240,15 +240,12 @@ impl Worker {
         let now = self.io.now();
         let mut outcomes = Vec::new();
         for (i, slot) in self.slots.iter_mut().enumerate() {
-            outcomes.push(slot.outcome(was_up.get(i).copied().unwrap_or(slot.up)));
+            let outcome = slot.outcome(was_up.get(i).copied().unwrap_or(slot.up));
             if slot.up {
                 down(slot, &Down::Session(Disconnect::Operator), now, self.poll.registry());
             }
-            // Whoever listens to events may panic.
-            let _ = guarded(slot, |slot| {
-                slot.tell_rest();
-                Ok(())
-            });
+            finish(slot);
+            outcomes.push(slot.with_numbers(outcome));
         }
         outcomes
     }
@@ -482,6 +479,24 @@ impl Worker {
 /// A bug of ours or of the application ends its session; the others of the worker go on.
 fn guarded<T>(slot: &mut Slot, act: impl FnOnce(&mut Slot) -> Result<T, Down>) -> Result<T, Down> {
     catch_unwind(AssertUnwindSafe(|| act(slot))).unwrap_or(Err(Down::Panicked))
+}
+
+/// The engine ends. The application, or whoever listens to events, may panic: it is told of the next
+/// message all the same.
+fn finish(slot: &mut Slot) {
+    let mut left = slot.unsettled();
+    // Of all callbacks, `on_undone` alone leaves as much as there was, and is called once.
+    let mut may_stay = true;
+    let act = |slot: &mut Slot| {
+        slot.finish();
+        Ok(())
+    };
+    while guarded(slot, act).is_err() {
+        let before = std::mem::replace(&mut left, slot.unsettled());
+        if left >= before && !std::mem::replace(&mut may_stay, false) {
+            return;
+        }
+    }
 }
 
 fn down(slot: &mut Slot, why: &Down, now: Now, registry: Registry<'_>) {

@@ -3,6 +3,7 @@
 //! Invariant: [`Core::write`] finds everything journalled and committed.
 
 mod deliver;
+mod finish;
 mod logon;
 mod send;
 mod store;

@@ -125,6 +125,12 @@ impl Events {
         line!(self, now, NotSent, error, bytes, why);
     }
 
+    /// The engine ends without a word of the store about so many bytes of messages.
+    pub(super) fn left_in_doubt(&mut self, now: Now, bytes: usize) {
+        let why = "sent as the store failed: whether they were is known at the next start";
+        line!(self, now, NotSent, error, bytes, why);
+    }
+
     pub(super) fn queue_stays(&mut self, now: Now) {
         let why = "messages wait in the store, and are not sent without offline = \"queue\"";
         line!(self, now, NotSent, warn, why);

@@ -90,8 +90,8 @@ impl Outgoing {
     /// those that wait since before the logon go first.
     pub(super) fn must_queue(&self, state: State) -> bool {
         let active = state == State::Active;
-        let waits = active && (self.is_held_back || self.pause_until_ns.is_some());
-        waits || (!active && self.keeps_in_store())
+        let waits = self.is_held_back || self.pause_until_ns.is_some();
+        (waits && (active || self.stores(state))) || (!active && self.keeps_in_store())
     }
 
     /// Whether what waits goes on waiting.
@@ -281,6 +281,12 @@ impl Outgoing {
         !self.untold.is_empty()
     }
 
+    /// A measure of the messages of which it is still open what becomes of them: bytes of those
+    /// that wait or are in doubt, and 1 for each that is given back.
+    pub(crate) fn unsettled(&self, queue: &SendQueue) -> usize {
+        self.bytes(queue) + self.bytes_in_doubt() + self.untold.len()
+    }
+
     /// The next message that the application can be told of, since this ticket is safe.
     pub(super) fn take_untold(&mut self, ticket: u64) -> Option<GivenBack> {
         let first = self.untold.front()?;
@@ -349,6 +355,15 @@ impl Outgoing {
         Some(self.take_all(why))
     }
 
+    /// All that waits as the engine ends; `None` if it is kept in the store.
+    pub(super) fn take_rest(&mut self, queue: &SendQueue) -> Option<Vec<GivenBack>> {
+        if self.options.unsent == Unsent::Keep && self.keeps_in_store() {
+            return None;
+        }
+        self.backlog.fill(queue);
+        Some(self.take_all(SendError::Closed))
+    }
+
     fn take_all(&mut self, why: SendError) -> Vec<GivenBack> {
         let all = self.backlog.take_all();
         all.into_iter().map(|left| (left, why)).collect()
@@ -358,6 +373,11 @@ impl Outgoing {
     /// it is not known yet whether it was sent. Returns the bytes of the latter.
     pub(super) fn return_later(&mut self, why: SendError) -> usize {
         self.returns = Some(why);
+        self.bytes_in_doubt()
+    }
+
+    /// Bytes of what was sent last: if the store has failed, it is not known whether it has them.
+    pub(super) const fn bytes_in_doubt(&self) -> usize {
         self.backlog.uncommitted_bytes()
     }
 

@@ -1,9 +1,9 @@
 //! Messages handed over to a session by other threads while it is busy, in the order of arrival.
 //!
 //! Invariants: bounded by bytes; no allocation once the two buffers have grown; a message that was
-//! accepted stays until a logged-on session takes it.
+//! accepted stays until its session takes it; none is accepted once the queue is closed.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
 use transfix_codec::{Body, Misuse, MsgType, Precision};
@@ -20,6 +20,8 @@ pub(crate) struct SendQueue {
     len: AtomicUsize,
     /// Bytes that the session has taken and not sent.
     taken: AtomicUsize,
+    /// Nobody takes from it any more. Set and read under the lock.
+    is_closed: AtomicBool,
     bytes_max: usize,
     precision: Precision,
 }
@@ -47,7 +49,8 @@ impl SendQueue {
     pub(crate) const fn new(bytes_max: usize, precision: Precision) -> Self {
         let bytes = Mutex::new(Vec::new());
         let (len, taken) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        Self { bytes, len, taken, bytes_max, precision }
+        let is_closed = AtomicBool::new(false);
+        Self { bytes, len, taken, is_closed, bytes_max, precision }
     }
 
     /// How fine times are written.
@@ -95,6 +98,9 @@ impl SendQueue {
             return Err(Misuse::MsgType.into());
         }
         let mut bytes = self.lock();
+        if self.is_closed.load(Ordering::Relaxed) {
+            return Err(SendError::Closed);
+        }
         let begin = bytes.len();
         let taken = self.taken.load(Ordering::Relaxed);
         if begin + taken > self.bytes_max {
@@ -113,6 +119,12 @@ impl SendQueue {
         self.len.store(bytes.len(), Ordering::Release);
         // Said under the lock: the worker may have emptied the queue a moment ago.
         Ok(Pushed { bytes: bytes.len() + taken, at: begin, first: begin == 0 })
+    }
+
+    /// Takes no more messages: those that are there are the last.
+    pub(crate) fn close(&self) {
+        let _bytes = self.lock();
+        self.is_closed.store(true, Ordering::Relaxed);
     }
 
     /// Everything that waits, which goes on waiting.
@@ -200,5 +212,8 @@ mod tests {
         assert_eq!((two.msg_type, two.body), (&b"AE"[..], &b"58=second\x01"[..]));
         assert!(first(&taken[one.len + two.len..]).is_none());
         assert!(queue.push(b"D", |_| ()).unwrap().first, "the worker has emptied it");
+        queue.close();
+        assert_eq!(queue.push(b"D", |_| ()), Err(SendError::Closed));
+        assert!(queue.is_pending(), "what it took is there");
     }
 }

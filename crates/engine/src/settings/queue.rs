@@ -14,7 +14,8 @@ settings_table! {
         /// Time after which a message that waits for a logon (`offline = "queue"`) is given back to
         /// the application in place of being sent, in seconds; 0 for never.
         pub queue_expires_s: u32 = 0,
-        /// Messages that wait to be sent when the connection ends: `keep` or `return`.
+        /// Messages that wait to be sent when the connection ends: `keep` or `return`. When the
+        /// engine stops, those that no store keeps (`offline = "queue"`) go back in any case.
         pub unsent: Unsent = Unsent::Keep,
         /// Bytes that may wait for the counterparty before `send` answers "would block".
         #[least(1)]
@@ -41,7 +42,8 @@ pub enum Offline {
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Unsent {
-    /// They are sent after the next logon.
+    /// They are sent after the next logon. Those that are in memory alone when the engine stops go
+    /// back to the application.
     Keep,
     /// They go back to the application: [`crate::Application::on_unsent`].
     Return,

@@ -12,8 +12,8 @@ use transfix::store::{
 };
 use transfix::{
     Application, BusinessReject, Disconnect, Disconnection, Engine, Message, Offline, OperateError,
-    SendError, SendMode, Sent, SessionHandle, SessionRef, SessionSettings, Settings, Unsendable,
-    Unsent, tag,
+    Outcome, SendError, SendMode, Sent, SessionHandle, SessionRef, SessionSettings, Settings,
+    Unsendable, Unsent, tag,
 };
 use transfix_testkit::temp::TempDir;
 
@@ -243,6 +243,30 @@ fn what_was_sent_from_the_queue_and_not_committed_waits_or_comes_back() {
         }
         assert_quiet(&mut wire, seq);
         assert_eq!(venue.events.try_recv().ok(), None, "{unsent:?} {how}");
+    }
+}
+
+#[test]
+fn a_stop_settles_what_was_in_doubt() {
+    for (how, is_mended) in [(LOST, true), (FOUND, true), (LOST, false)] {
+        let settings = venue(|s| s.threads.send = SendMode::Queued);
+        let venue = Venue::start(settings, None, SOUND);
+        let _wire = logged_on(venue.engine.listening()[0]);
+        venue.fail(how);
+        assert!(matches!(send(&venue.session, "a"), Ok(Sent::Queued { .. })));
+        assert_eq!(venue.next_event(), Event::Ended(Disconnect::StoreFailed));
+        if is_mended {
+            venue.fail(SOUND);
+        }
+        let outcome = venue.engine.stop(1_000).remove(0);
+        let told: Vec<_> = venue.events.try_iter().collect();
+        let back = Event::Unsent("11=a\\x01".to_owned(), SendError::Closed);
+        match (how, is_mended) {
+            (LOST, true) => assert_eq!((told, outcome.next_num_out), (vec![back], 2)),
+            (_, true) => assert_eq!((told, outcome.next_num_out), (vec![], 3), "it has a number"),
+            // A later process may find it in the store.
+            (_, false) => assert_eq!((told, outcome.outcome), (vec![], Outcome::Failed)),
+        }
     }
 }
 

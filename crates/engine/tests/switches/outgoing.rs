@@ -114,6 +114,92 @@ fn what_was_not_sent_comes_back_at_the_end() {
     }
 }
 
+/// Memory ends with the engine, whatever `unsent` says of connections.
+#[test]
+fn what_waits_in_memory_alone_comes_back_at_the_end() {
+    for (offline, unsent, expected) in [
+        (Offline::Refuse, Unsent::Keep, 2),
+        (Offline::Refuse, Unsent::Return, 2),
+        (Offline::Store, Unsent::Keep, 2),
+        (Offline::Queue, Unsent::Keep, 0),
+    ] {
+        let (sender, returned) = channel();
+        let settings = venue(|s| (s.queue.offline, s.queue.unsent) = (offline, unsent));
+        let (engine, address) = start(vec![settings], || Returned(sender.clone()));
+        let handle = engine.sessions().next().unwrap();
+        let _wire = crate::logged_on(address);
+        handle.hold_sending().unwrap();
+        for id in ["a", "b"] {
+            assert!(matches!(send(&handle, id), Ok(Sent::Queued { .. })));
+        }
+        let _ = engine.stop(1);
+        let back: Vec<_> = returned.try_iter().map(|(line, _)| line).collect();
+        let lines = ["a", "b"].map(|id| format!("D|11={id}\\x01"));
+        assert_eq!(back, lines[..expected], "{offline:?} {unsent:?}");
+        assert_eq!(send(&handle, "c"), Err(SendError::Closed));
+    }
+}
+
+/// Tells which messages came back, and panics at each.
+struct Fragile(Sender<String>);
+
+impl Application for Fragile {
+    fn on_message(
+        &mut self,
+        _: &Message<'_>,
+        _: &mut SessionRef<'_>,
+    ) -> Result<(), BusinessReject> {
+        Ok(())
+    }
+
+    fn on_unsent(&mut self, unsent: &Unsendable<'_>, _: &mut SessionRef<'_>) {
+        self.0.send(unsent.body.escape_ascii().to_string()).unwrap();
+        panic!("at each message");
+    }
+}
+
+#[test]
+fn a_panic_at_a_message_that_comes_back_hides_none_of_the_others() {
+    let (sender, returned) = channel();
+    let (engine, address) = start(vec![venue(|_| ())], || Fragile(sender.clone()));
+    let handle = engine.sessions().next().unwrap();
+    let _wire = crate::logged_on(address);
+    handle.hold_sending().unwrap();
+    for id in ["a", "b", "c"] {
+        send(&handle, id).unwrap();
+    }
+    let _ = engine.stop(1);
+    let back: Vec<_> = returned.try_iter().collect();
+    assert_eq!(back, ["a", "b", "c"].map(|id| format!("11={id}\\x01")));
+}
+
+/// With `offline = "store"` a message may overtake none that waits either.
+#[test]
+fn what_is_held_back_keeps_its_order_without_a_connection() {
+    let settings = venue(|s| s.queue.offline = Offline::Store);
+    let (engine, address) = start(vec![settings], || Echo);
+    let handle = engine.sessions().next().unwrap();
+    let wire = crate::logged_on(address);
+    handle.hold_sending().unwrap();
+    send(&handle, "a").unwrap();
+    drop(wire);
+    while handle.is_logged_on() {
+        std::thread::yield_now();
+    }
+    assert!(matches!(send(&handle, "b"), Ok(Sent::Queued { .. })));
+    handle.release_sending().unwrap();
+    // One of them is stored at the latest with the next message.
+    send(&handle, "c").unwrap();
+    let mut wire = Wire::connect(address, BeginString::Fix44);
+    wire.send("35=A|34=2|98=0|108=30");
+    assert!(wire.next().starts_with("35=A|34="));
+    wire.send("35=2|34=3|7=2|16=0");
+    for id in ["a", "b", "c"] {
+        let order = wire.next();
+        assert!(order.ends_with(&format!("|11={id}")), "{order}");
+    }
+}
+
 /// A message longer than the counterparty takes was handed over before that was known.
 #[test]
 fn what_cannot_be_sent_comes_back_at_once() {

@@ -116,14 +116,12 @@ impl Application for App {
         Ok(())
     }
 
-    fn on_undone(&mut self, undone: &Undone, session: &mut SessionRef<'_>) {
+    fn on_undone(&mut self, _: &Undone, session: &mut SessionRef<'_>) {
         let numbers = session.next_numbers();
         self.board.machine.say(|| {
             format!("side {} goes on with {numbers:?} in session {}", self.side, self.session)
         });
-        // Messages of the queue that had numbers already are among those that never left.
-        let lost = if undone.sent.is_empty() { Lost::Turn } else { Lost::Queued };
-        self.board.undo(self.mine(), numbers, lost);
+        self.board.undo(self.mine(), numbers, Lost::Turn);
     }
 
     fn wants_wire(&self) -> bool {

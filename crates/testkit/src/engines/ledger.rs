@@ -2,7 +2,8 @@
 //!
 //! Invariants: a message that a session has accepted is delivered once, and in the order of its
 //! source, or given back; one that was refused never arrives. Of those that were in the memory of a
-//! process that was killed, or in a turn that was undone, either may be true.
+//! process that was killed, or stopped without its store, and of what callbacks have sent in a turn
+//! that was undone, either may be true.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,8 +22,6 @@ pub(super) const CALLBACK: u64 = 0;
 pub(super) enum Lost {
     /// What callbacks have done in a turn.
     Turn,
-    /// That, and messages that the turn has taken from the queue.
-    Queued,
     /// All that the process had in its memory.
     Process,
 }
@@ -95,14 +94,11 @@ impl Ledger {
                     "{id} was stored with {seq:?}, and is lost: {next_out} is next"
                 ));
             }
-            if is_undone || (lost != Lost::Turn && seq.is_none()) {
+            if is_undone || (lost == Lost::Process && seq.is_none()) {
                 self.maybe.insert(id);
             } else {
                 self.accepted.insert(id, seq);
             }
-        }
-        if lost == Lost::Process {
-            self.maybe.append(&mut self.returned);
         }
         Ok(())
     }

@@ -1,15 +1,11 @@
 //! Messages of the application on their way out: sent, stored for later, kept in the queue, or
 //! given back.
 
-use std::sync::Arc;
-use std::sync::mpsc::channel;
-use std::time::Duration;
-
 use transfix_codec::Body;
 use transfix_session::{Now, SendError};
 use transfix_store::StoreError;
 
-use super::{Core, ENDING_NS_MAX};
+use super::Core;
 use crate::link::callbacks::Access;
 use crate::link::outgoing::{GivenBack, IfLost};
 use crate::link::queue::SendQueue;
@@ -182,26 +178,24 @@ impl Core {
     /// Tells the application what is not sent, as soon as the store has made that safe: a later
     /// process must not send what was given back. If the store fails, those that it may have wait
     /// on.
-    fn give_back(&mut self, now: Now, mut messages: Vec<GivenBack>, if_lost: IfLost) {
+    pub(super) fn give_back(&mut self, now: Now, mut messages: Vec<GivenBack>, if_lost: IfLost) {
         if messages.is_empty() {
             return;
         }
         // What it was told before comes first.
-        let mut ticket = 0;
-        if self.commit(now).is_ok() {
-            ticket = self.pending.last_ticket();
+        let ticket = if self.commit(now).is_ok() {
+            self.pending.last_ticket()
         } else {
             let count = self.outgoing.keep_waiting(&mut messages);
             if count > 0 {
                 self.events.not_given_back(now, count);
             }
-        }
-        if ticket > 0 {
-            self.outgoing.tell_later(ticket, messages, if_lost);
-            return;
-        }
-        for unsent in messages {
-            self.tell_one_unsent(now, &unsent);
+            self.put_back_untold(now);
+            0
+        };
+        self.outgoing.tell_later(ticket, messages, if_lost);
+        if ticket == 0 {
+            self.tell_unsent(now, u64::MAX);
         }
     }
 
@@ -209,8 +203,11 @@ impl Core {
     /// one.
     #[cold]
     pub(super) fn tell_unsent(&mut self, now: Now, ticket: u64) {
-        while let Some(unsent) = self.outgoing.take_untold(ticket) {
-            self.tell_one_unsent(now, &unsent);
+        while let Some((left, why)) = self.outgoing.take_untold(ticket) {
+            self.events.given_back(now, why);
+            let unsent = Unsendable::new(&left.msg_type, &left.body, why);
+            let access = Access::look(&mut self.session, now);
+            self.delivery.application().on_unsent(&unsent, access);
         }
     }
 
@@ -221,36 +218,6 @@ impl Core {
         if count > 0 {
             self.events.not_given_back(now, count);
         }
-    }
-
-    fn tell_one_unsent(&mut self, now: Now, (left, why): &GivenBack) {
-        self.events.given_back(now, *why);
-        let unsent = Unsendable::new(&left.msg_type, &left.body, *why);
-        let access = Access::look(&mut self.session, now);
-        self.delivery.application().on_unsent(&unsent, access);
-    }
-
-    /// The engine ends: tells what is not sent when the store has made that safe, which is waited
-    /// for, and how many lines were left out.
-    pub(crate) fn tell_rest(&mut self, clock: impl Fn() -> Now) {
-        let until_ns = clock().monotonic_ns.saturating_add(ENDING_NS_MAX);
-        let (called, calls) = channel();
-        if self.outgoing.has_untold() && !self.journal.has_failed() {
-            // Nobody drives the session any more whom the store could call.
-            self.journal.wake_by(Arc::new(move || _ = called.send(())));
-        }
-        while self.outgoing.has_untold() {
-            let now = clock();
-            let left = Duration::from_nanos(until_ns.saturating_sub(now.monotonic_ns));
-            let is_over = self.journal.has_failed()
-                || self.look_what_is_safe(now).is_err()
-                || (self.outgoing.has_untold() && calls.recv_timeout(left).is_err());
-            if is_over {
-                self.put_back_untold(now);
-                self.tell_unsent(now, u64::MAX);
-            }
-        }
-        self.events.tell_rest();
     }
 
     /// Gives back what could not be given back before the store was open again.
