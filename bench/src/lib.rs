@@ -3,7 +3,6 @@
 //!
 //! `cargo bench` and `transfix bench` print what [`measure::run`] answers.
 
-pub mod hostile;
 pub mod measure;
 pub mod operation;
 pub mod ours;

@@ -70,19 +70,19 @@ fn verdict(counted: u64, recorded: u64) -> Outcome {
 
 fn build() -> Result<std::path::PathBuf, String> {
     let status = Command::new(env!("CARGO"))
-        .args(["build", "--release", "--package", "transfix-bench"])
+        .args(["build", "--release", "--package", "transfix-bench", "--example", "count"])
         .current_dir(root())
         .status()
         .map_err(|error| format!("cargo: {error}"))?;
     if !status.success() {
-        return Err("transfix-bench does not build".to_owned());
+        return Err("the counts of transfix-bench do not build".to_owned());
     }
     let target = std::env::var_os("CARGO_TARGET_DIR")
         .map_or_else(|| root().join("target"), std::path::PathBuf::from);
-    Ok(target.join("release/transfix-bench"))
+    Ok(target.join("release/examples/count"))
 }
 
-/// Operations of the codec: `transfix-bench codec OPERATION SET N`.
+/// Operations of the codec: `count codec OPERATION SET N`.
 const CODEC: [&str; 6] =
     ["decode", "decode-read", "decode-validate", "build-encode", "template", "validate-fix42"];
 

@@ -6,7 +6,7 @@
 //!
 //! [`session`] and [`transport`] are the crates below, for those who drive a session or a stream by
 //! hand, and [`io`] is what an engine asks of the world around it. They are no part of what stays
-//! the same from version to version, nor are [`rig`] and [`probe`].
+//! the same from version to version.
 //!
 //! ```
 //! use transfix::simulated::Simulation;
@@ -42,7 +42,7 @@
 pub mod io {
     pub use crate::io::{Connecting, Io, Listener, Poll, Ready, Thread, Waker};
 }
-pub mod probe;
+#[cfg(feature = "rig")]
 pub mod rig;
 
 pub use transfix_session as session;

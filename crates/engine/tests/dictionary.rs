@@ -5,7 +5,7 @@
 use std::sync::mpsc::{Sender, channel};
 
 use transfix::codec::{CheckSumPolicy, FieldIndex, FrameWriter};
-use transfix::simulated::probe::Probe;
+use transfix::simulated::Simulation;
 use transfix::{
     Application, BusinessReject, Message, Now, SessionRef, Settings, Tag, Timestamp, msg_type, tag,
 };
@@ -64,11 +64,12 @@ fn a_venues_data_field_and_its_checks() {
     let utc = Timestamp::parse(b"20261121-12:00:00").unwrap();
     let now = Now { utc, monotonic_ns: 1_000_000_000 };
     let (notes, received) = channel();
-    let mut probe = Probe::new(&settings.sessions[0], Box::new(Venue { notes }), now).unwrap();
-    let mut answer = vec![0; 4096];
+    let mut session =
+        Simulation::default().session(&settings.sessions[0], Box::new(Venue { notes })).unwrap();
+    session.connect(now);
     let mut turn = |bytes: &[u8]| {
-        let n = probe.turn(bytes, now, &mut answer);
-        answer[..n].to_vec()
+        session.receive(now, bytes);
+        session.take_output()
     };
     assert!(!turn(&frame(b"A", 1, "98=0|108=30|")).is_empty());
     let order = "11=1|55=EU|54=1|60=20261121-12:00:00|38=1|40=1|";

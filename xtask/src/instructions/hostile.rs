@@ -16,7 +16,7 @@ const LARGER: u64 = 4;
 /// grows with the square of the bytes has 400.
 const GROWTH_PERCENT: u64 = 150;
 
-/// Input for `transfix-bench hostile NAME BYTES`.
+/// Input for `count hostile NAME BYTES`.
 struct Shape {
     name: &'static str,
     /// Size of the smaller input, in bytes.

@@ -481,8 +481,8 @@ fn guarded<T>(slot: &mut Slot, act: impl FnOnce(&mut Slot) -> Result<T, Down>) -
     catch_unwind(AssertUnwindSafe(|| act(slot))).unwrap_or(Err(Down::Panicked))
 }
 
-/// The engine ends. The application, or whoever listens to events, may panic: it is told of the next
-/// message all the same.
+/// The engine ends. The application, or whoever listens to events, may panic: it is told of the
+/// next message all the same.
 fn finish(slot: &mut Slot) {
     let mut left = slot.unsettled();
     // Of all callbacks, `on_undone` alone leaves as much as there was, and is called once.

@@ -4,18 +4,21 @@
 //! callgrind they give instruction counts (`cargo xtask instructions`).
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command line speaks to its user")]
 
+mod hostile;
+mod probe;
+
 use std::process::ExitCode;
 
 use transfix::clock::monotonic_ns;
 use transfix::codec::FrameWriter;
-use transfix::simulated::probe::Probe;
 use transfix::{
     Application, BeginString, BusinessReject, Message, Now, Precision, Role, SessionId, SessionRef,
     SessionSettings, Timestamp, tag,
 };
-use transfix_bench::hostile;
 use transfix_bench::operation::{Operation, Set};
 use transfix_bench::ours::Ours;
+
+use probe::Probe;
 
 /// Answers each NewOrderSingle(D) with one ExecutionReport(8).
 struct Venue {
@@ -65,10 +68,8 @@ fn frame(out: &mut Vec<u8>, msg_type: &[u8], seq: u64, fields: &[u8]) {
 fn turns(n: u64, pause_ns: u64) -> Result<(), String> {
     let dir = std::env::temp_dir().join(format!("transfix-turn-{}", std::process::id()));
     let id = SessionId::new(BeginString::Fix42, "TW", "INCA");
-    let mut settings = SessionSettings::new(Role::Acceptor, &id, "127.0.0.1:0");
-    settings.store.store_dir.clone_from(&dir);
-    let mut probe = Probe::new(&settings, Box::new(Venue { ids: 0 }), now())
-        .map_err(|error| error.to_string())?;
+    let settings = SessionSettings::new(Role::Acceptor, &id, "127.0.0.1:0");
+    let mut probe = Probe::new(&dir, &settings, Box::new(Venue { ids: 0 }), now())?;
     let (mut bytes, mut answer) = (Vec::new(), vec![0; 4096]);
     frame(&mut bytes, b"A", 1, b"98=0\x01108=30\x01");
     if probe.turn(&bytes, now(), &mut answer) == 0 {
@@ -123,14 +124,14 @@ fn main() -> ExitCode {
         ["hostile", shape, n] => number(n).and_then(|n| hostile::run(shape, n as usize)).map(|n| {
             println!("{n} bytes");
         }),
-        _ => Err("usage: transfix-bench turn N | paced N | codec OPERATION SET N | \
+        _ => Err("usage: count turn N | paced N | codec OPERATION SET N | \
                   hostile SHAPE N"
             .to_owned()),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("transfix-bench: {error}");
+            eprintln!("count: {error}");
             ExitCode::FAILURE
         }
     }

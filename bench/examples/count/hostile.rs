@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use transfix::codec::{CheckSumPolicy, FieldIndex, Frame, Limits, Rules, Scratch, Switches};
 use transfix::codec::{frame, raw, shown};
-use transfix::simulated::probe::Probe;
+use transfix::simulated::{SimulatedSession, Simulation};
 use transfix::store::{FileStore, Options, Record, Store};
 use transfix::{
     Application, BeginString, BusinessReject, Durability, LogSettings, Message, Now, Role,
@@ -36,10 +36,7 @@ impl Application for Quiet {
 
 /// Input of about `bytes` bytes of the shape with this name: does what it costs, and returns how
 /// many bytes it had.
-///
-/// # Errors
-/// If there is no such shape, or it does not do what it is made for.
-pub fn run(shape: &str, bytes: usize) -> Result<usize, String> {
+pub(crate) fn run(shape: &str, bytes: usize) -> Result<usize, String> {
     match shape {
         "secrets-masked" => mask(&secrets(bytes)),
         "secrets-logon" => logon(&secrets(bytes), bytes),
@@ -147,21 +144,24 @@ fn mask(frame: &[u8]) -> Result<usize, String> {
     Ok(frame.len())
 }
 
-fn probe(search_garbled: bool, log: Option<LogSettings>) -> Result<Probe, String> {
+fn session(search_garbled: bool, log: Option<LogSettings>) -> Result<SimulatedSession, String> {
     let id = SessionId::new(BeginString::Fix44, "VENUE", "CLIENT");
     let mut settings = SessionSettings::new(Role::Acceptor, &id, "127.0.0.1:0");
     settings.store.durability = Durability::Memory;
     settings.validation.search_garbled = search_garbled;
     settings.log = log;
-    Probe::new(&settings, Box::new(Quiet), now()).map_err(|error| error.to_string())
+    let session = Simulation::default().session(&settings, Box::new(Quiet));
+    let mut session = session.map_err(|error| error.to_string())?;
+    session.connect(now());
+    Ok(session)
 }
 
 /// A first message, in pieces.
 fn logon(frame: &[u8], piece: usize) -> Result<usize, String> {
-    let mut probe = probe(false, None)?;
+    let mut session = session(false, None)?;
     measured(&mut || {
         for piece in frame.chunks(piece) {
-            black_box(probe.feed(piece, now()));
+            session.receive(now(), piece);
         }
     });
     Ok(frame.len())
@@ -169,7 +169,7 @@ fn logon(frame: &[u8], piece: usize) -> Result<usize, String> {
 
 /// Bytes into a session that is logged on.
 fn stream(bytes: &[u8], search_garbled: bool) -> Result<usize, String> {
-    into_session(bytes, probe(search_garbled, None)?)
+    into_session(bytes, session(search_garbled, None)?)
 }
 
 /// Bytes into a session that is logged on and has a protocol log.
@@ -178,7 +178,7 @@ fn logged(bytes: &[u8]) -> Result<usize, String> {
     let mut log = LogSettings::in_dir(&dir);
     // No line is lost, and no part of the work with it.
     log.buffer_bytes = 16 * bytes.len();
-    let fed = probe(false, Some(log)).and_then(|probe| into_session(bytes, probe));
+    let fed = session(false, Some(log)).and_then(|session| into_session(bytes, session));
     let fed = fed.and_then(|fed| {
         if logged_bytes(&dir) < fed as u64 / 2 {
             Err("the log is nearly empty".to_owned())
@@ -197,13 +197,16 @@ fn logged_bytes(dir: &Path) -> u64 {
     files.filter_map(|file| file.metadata().ok()).map(|file| file.len()).sum()
 }
 
-fn into_session(bytes: &[u8], mut probe: Probe) -> Result<usize, String> {
-    if !probe.feed(&message("A", &format!("34=1|{HEADER}98=0|108=30|")), now()) {
+fn into_session(bytes: &[u8], mut session: SimulatedSession) -> Result<usize, String> {
+    session.receive(now(), &message("A", &format!("34=1|{HEADER}98=0|108=30|")));
+    if session.take_output().is_empty() || session.ended().is_some() {
         return Err("no logon".to_owned());
     }
-    let mut is_up = false;
-    measured(&mut || is_up = probe.feed(bytes, now()));
-    if is_up { Ok(bytes.len()) } else { Err("the session has ended".to_owned()) }
+    measured(&mut || session.receive(now(), bytes));
+    match session.ended() {
+        None => Ok(bytes.len()),
+        Some(why) => Err(format!("the session has ended: {why}")),
+    }
 }
 
 fn scratch_dir() -> PathBuf {

@@ -1,0 +1,49 @@
+//! One session over a file store and a connection in memory, for counting what a turn of it costs.
+
+use std::path::Path;
+
+use transfix::simulated::rig::{Rig, Rules};
+use transfix::simulated::transport::Stream;
+use transfix::simulated::transport::memory::{MemoryStream, pipe};
+use transfix::store::{FileStore, Options};
+use transfix::{Application, Now, SessionSettings};
+
+/// Bytes that the connection holds in each direction.
+const PIPE_BYTES: usize = 1 << 20;
+
+/// A session driven by hand.
+pub(crate) struct Probe {
+    rig: Rig,
+    peer: MemoryStream,
+}
+
+impl Probe {
+    /// Opens a store in `dir`, and connects the session to memory.
+    pub(crate) fn new(
+        dir: &Path,
+        settings: &SessionSettings,
+        application: Box<dyn Application>,
+        now: Now,
+    ) -> Result<Self, String> {
+        let began_ns = now.utc.0.unsigned_abs();
+        let opened = FileStore::open(dir, Options::default(), began_ns);
+        let (store, _) = opened.map_err(|error| error.to_string())?;
+        let rules = Rules::default();
+        let mut rig = Rig::new(settings, |_| (), Box::new(store), application, &rules)?;
+        let (ours, peer) = pipe(PIPE_BYTES);
+        rig.attach(now, Box::new(ours)).map_err(|ended| format!("not connected: {ended:?}"))?;
+        Ok(Self { rig, peer })
+    }
+
+    /// Gives `bytes` to the session, takes one turn, and reads what it sends into `answer`. Returns
+    /// how many bytes that were; 0 too if the link went down.
+    // Never inlined: instruction counters collect between its entry and its return.
+    #[inline(never)]
+    pub(crate) fn turn(&mut self, bytes: &[u8], now: Now, answer: &mut [u8]) -> usize {
+        let _ = self.peer.write(bytes);
+        if self.rig.turn(now).is_err() {
+            return 0;
+        }
+        self.peer.read(answer).unwrap_or(0)
+    }
+}
