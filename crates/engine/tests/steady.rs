@@ -19,7 +19,7 @@ static ALLOCATOR: Counting = Counting;
 
 const LONG: Duration = Duration::from_secs(300);
 /// So many round trips in a row must do without an allocation in the whole process.
-const STRETCH: u64 = 5_000;
+const STRETCH: u64 = 2_000;
 /// So many are made at most to find them: segments of 1, 2 and 4 MiB are filled by then.
 const REPORTS_MAX: u64 = 30_000;
 

@@ -4,6 +4,7 @@
 //! its place by then, asks for none as early: neither opening the store nor a resend needs it.
 
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use crate::compress;
@@ -71,6 +72,34 @@ pub(crate) struct Keeper {
     /// The time of the last record.
     now_ns: u64,
     sweep: Option<JoinHandle<()>>,
+    wanted: Arc<Mutex<Wanted>>,
+}
+
+/// What the thread that moves and deletes is still to do.
+#[derive(Debug, Default)]
+struct Wanted {
+    /// The last word counts: it names all segments of those before.
+    next: Option<Unneeded>,
+    /// The thread takes it before it ends.
+    is_awaited: bool,
+}
+
+/// Segments that a store does not need.
+#[derive(Clone, Copy, Debug)]
+struct Unneeded {
+    /// The first one that it does.
+    end: u64,
+    /// Those whose newest record is older are deleted; none if 0.
+    delete_before_ns: u64,
+}
+
+impl Wanted {
+    /// What is to be done next; without it the thread ends.
+    fn take(wanted: &Mutex<Self>) -> Option<Unneeded> {
+        let mut wanted = wanted.lock().unwrap_or_else(PoisonError::into_inner);
+        wanted.is_awaited = wanted.next.is_some();
+        wanted.next.take()
+    }
 }
 
 impl Keeper {
@@ -105,7 +134,8 @@ impl<D: Disk> FileStore<D> {
     pub fn retain(&mut self, retention: Retention, now_ns: u64, report: fn(&StoreError)) {
         let first = self.segments.last().get(HEADER..).and_then(format::read_record);
         let begun_ns = first.map(|framed| framed.time_ns);
-        self.keeper = Some(Keeper { retention, report, begun_ns, now_ns, sweep: None });
+        let (sweep, wanted) = (None, Arc::default());
+        self.keeper = Some(Keeper { retention, report, begun_ns, now_ns, sweep, wanted });
         self.sweep(now_ns);
     }
 
@@ -179,33 +209,46 @@ impl<D: Disk> FileStore<D> {
     pub(crate) fn sweep(&mut self, now_ns: u64) {
         let Some(keeper) = &mut self.keeper else { return };
         let Retention { archive_dir, delete_after_ns, compress, .. } = &keeper.retention;
-        let is_busy = keeper.sweep.as_ref().is_some_and(|thread| !thread.is_finished());
         let does_nothing =
             archive_dir.is_none() && *delete_after_ns == 0 && *compress == Compress::Never;
-        if does_nothing || is_busy {
+        if does_nothing {
             return;
         }
         let Ok(newest) = SegmentHeader::decode(self.segments.last()) else { return };
         let sweep = Sweep {
             disk: self.disk.clone(),
             dir: self.dir.clone(),
-            needed: newest.reset_segment,
             archive_dir: archive_dir.clone(),
             compress: *compress,
-            delete_before_ns: match *delete_after_ns {
-                0 => 0,
-                age => now_ns.saturating_sub(age),
-            },
         };
+        let delete_before_ns = match *delete_after_ns {
+            0 => 0,
+            age => now_ns.saturating_sub(age),
+        };
+        let unneeded = Unneeded { end: newest.reset_segment, delete_before_ns };
         let report = keeper.report;
-        let run = move || sweep.run().unwrap_or_else(|error| report(&error));
-        if self.disk.makes_ahead() {
-            let thread = thread::Builder::new().name("store-archive".to_owned());
-            // Without a thread it waits for the next segment.
-            keeper.sweep = thread.spawn(run).ok();
-        } else {
-            run();
+        let run = move |unneeded| sweep.run(unneeded).unwrap_or_else(|error| report(&error));
+        if !self.disk.makes_ahead() {
+            return run(unneeded);
         }
+        let is_busy = keeper.sweep.as_ref().is_some_and(|thread| !thread.is_finished());
+        let mut wanted = keeper.wanted.lock().unwrap_or_else(PoisonError::into_inner);
+        wanted.next = Some(unneeded);
+        if std::mem::replace(&mut wanted.is_awaited, true) && is_busy {
+            return;
+        }
+        drop(wanted);
+        // It is at its end, if there is one.
+        keeper.settle();
+        let wanted = Arc::clone(&keeper.wanted);
+        let work = move || {
+            while let Some(unneeded) = Wanted::take(&wanted) {
+                run(unneeded);
+            }
+        };
+        let thread = thread::Builder::new().name("store-archive".to_owned());
+        // Without a thread it waits for the next segment.
+        keeper.sweep = thread.spawn(work).ok();
     }
 }
 
@@ -213,22 +256,19 @@ impl<D: Disk> FileStore<D> {
 struct Sweep<D> {
     disk: D,
     dir: PathBuf,
-    /// The first segment that is needed.
-    needed: u64,
     archive_dir: Option<PathBuf>,
     compress: Compress,
-    delete_before_ns: u64,
 }
 
 impl<D: Disk> Sweep<D> {
-    fn run(&self) -> Result<(), StoreError> {
+    fn run(&self, unneeded: Unneeded) -> Result<(), StoreError> {
         if let Some(archive) = &self.archive_dir {
-            self.move_to(archive)?;
+            self.move_to(archive, unneeded)?;
         }
         let dir = self.archive_dir.as_ref().unwrap_or(&self.dir);
-        self.delete(dir)?;
+        self.delete(dir, unneeded)?;
         if self.compress == Compress::Zstd {
-            for number in self.unneeded(dir)? {
+            for number in self.numbers(dir, unneeded)? {
                 let path = segment::path(dir, number);
                 if self.disk.len(&path).is_ok() {
                     self.disk.compress(&path).map_err(|source| io_error(&path, source))?;
@@ -238,14 +278,15 @@ impl<D: Disk> Sweep<D> {
         Ok(())
     }
 
-    fn delete(&self, dir: &Path) -> Result<(), StoreError> {
-        if self.delete_before_ns == 0 {
+    fn delete(&self, dir: &Path, unneeded: Unneeded) -> Result<(), StoreError> {
+        let delete_before_ns = unneeded.delete_before_ns;
+        if delete_before_ns == 0 {
             return Ok(());
         }
-        for number in self.unneeded(dir)? {
+        for number in self.numbers(dir, unneeded)? {
             let path = segment::path(dir, number);
             match self.newest_ns(&path)? {
-                Some(newest_ns) if newest_ns < self.delete_before_ns => {
+                Some(newest_ns) if newest_ns < delete_before_ns => {
                     for path in self.files(&path) {
                         self.disk.remove(&path).map_err(|source| io_error(&path, source))?;
                     }
@@ -257,9 +298,9 @@ impl<D: Disk> Sweep<D> {
         Ok(())
     }
 
-    fn move_to(&self, archive: &Path) -> Result<(), StoreError> {
+    fn move_to(&self, archive: &Path, unneeded: Unneeded) -> Result<(), StoreError> {
         self.disk.create_dir(archive).map_err(|source| io_error(archive, source))?;
-        for number in self.unneeded(&self.dir)? {
+        for number in self.numbers(&self.dir, unneeded)? {
             let to = segment::path(archive, number);
             let taken: Vec<_> = self.files(&to).collect();
             for from in self.files(&segment::path(&self.dir, number)) {
@@ -291,9 +332,9 @@ impl<D: Disk> Sweep<D> {
     }
 
     /// Numbers of segments there which the store does not need, wherever they lie.
-    fn unneeded(&self, dir: &Path) -> Result<Vec<u64>, StoreError> {
+    fn numbers(&self, dir: &Path, unneeded: Unneeded) -> Result<Vec<u64>, StoreError> {
         let mut numbers = segment::list(&self.disk, dir)?;
-        numbers.retain(|number| *number < self.needed);
+        numbers.retain(|number| *number < unneeded.end);
         Ok(numbers)
     }
 

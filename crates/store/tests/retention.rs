@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::Mutex;
 
 #[cfg(feature = "zstd")]
 use transfix_store::survey;
@@ -33,6 +34,29 @@ fn open(dir: &Path, retention: &Retention, now_ns: u64) -> FileStore {
     let (mut store, _) = FileStore::open(&dir.join("store"), options(), now_ns).unwrap();
     store.retain(retention.clone(), now_ns, fail);
     store
+}
+
+/// The thread that moves segments is slower than the burst that fills them.
+#[test]
+fn a_burst_leaves_no_segment_behind() {
+    static GATE: Mutex<()> = Mutex::new(());
+    let dir = TempDir::new();
+    let (store_dir, archive) = (dir.path().join("store"), dir.path().join("archive"));
+    fs::create_dir(&archive).unwrap();
+    // It cannot be moved, and the thread waits until somebody has heard of that.
+    let foreign = archive.join("00000000.seg");
+    fs::write(&foreign, b"of somebody else").unwrap();
+    let gate = GATE.lock().unwrap();
+    let (mut store, _) = FileStore::open(&store_dir, options(), 1).unwrap();
+    let retention = Retention { bytes_max: 4_000, ..archiving(dir.path()) };
+    store.retain(retention, 1, |_| drop(GATE.lock().unwrap()));
+    (0..400).for_each(|n| send(&mut store, n).unwrap());
+    fs::remove_file(foreign).unwrap();
+    drop(gate);
+    drop(store);
+    let (archived, kept) = (segments(&archive), segments(&store_dir));
+    assert_eq!([archived, kept.clone()].concat(), (0..=kept[3]).collect::<Vec<_>>());
+    assert_eq!(kept.len(), 4, "{kept:?}");
 }
 
 /// Lets the store do what it has not come to yet.

@@ -20,8 +20,10 @@ use super::latency::{Args, print_line};
 use super::pace::Pace;
 use super::s1::{Arrivals, Configuration, Order, Receiver, ReportForm, Sender, sample_frames};
 
-/// How long a side waits for the other.
+/// How long a side waits for the other to be there.
 const PATIENCE_NS: u64 = 30_000_000_000;
+/// How long it waits for an answer of the other, which may be on a machine with much to do.
+const ANSWER_NS: u64 = 300_000_000_000;
 /// Slices of a run: engine and floor in turn.
 const SLICES: usize = 10;
 
@@ -233,9 +235,10 @@ impl Trader {
     fn drive_until(
         &mut self,
         done: impl Fn(&Self) -> bool,
+        patience_ns: u64,
         otherwise: impl FnOnce(&Self) -> String,
     ) -> Result<(), String> {
-        let give_up = monotonic_ns() + PATIENCE_NS;
+        let give_up = monotonic_ns() + patience_ns;
         while !done(self) {
             self.engine.poll();
             if monotonic_ns() > give_up {
@@ -248,8 +251,14 @@ impl Trader {
     fn log_on(&mut self, address: &str) -> Result<(), String> {
         self.handle.log_on().map_err(|error| error.to_string())?;
         self.drive_until(
+            |this| this.handle.state() != State::Disconnected,
+            PATIENCE_NS,
+            |_| format!("no connection to {address}; start the acceptor first"),
+        )?;
+        self.drive_until(
             |this| this.handle.is_logged_on(),
-            |_| format!("no logon at {address}; start the acceptor first"),
+            ANSWER_NS,
+            |this| format!("no logon at {address}: the session is {:?}", this.handle.state()),
         )
     }
 
@@ -257,6 +266,7 @@ impl Trader {
         self.handle.log_out("").map_err(|error| error.to_string())?;
         self.drive_until(
             |this| this.handle.state() == State::Disconnected,
+            ANSWER_NS,
             |_| "the acceptor did not log out".to_owned(),
         )
     }
@@ -278,6 +288,7 @@ impl Trader {
         let reports = |this: &Self| this.arrivals.count.load(Ordering::Acquire);
         self.drive_until(
             |this| reports(this) >= first + n,
+            ANSWER_NS,
             |this| format!("{} of {} reports came", reports(this), first + n),
         )
     }

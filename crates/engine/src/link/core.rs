@@ -171,6 +171,7 @@ impl Core {
     }
 
     /// Whether something waits to be sent, and can be as soon as the socket takes it.
+    #[cfg(feature = "rig")]
     pub(crate) fn waits_for_socket(&self) -> bool {
         self.pending.writable(self.out.bytes().len()) > 0
             || self.replays_now()
