@@ -250,7 +250,7 @@ fn lines(text: &[u8]) -> usize {
     text.iter().filter(|&&b| b == b'\n').count()
 }
 
-/// One message; a line of its own if its delimiters are made readable. Answers why it cannot be
+/// One message; a line of its own if its delimiters are made readable. Returns why it cannot be
 /// written so, if a field holds what would be taken for a delimiter.
 fn write(
     message: &[u8],

@@ -95,14 +95,14 @@ impl<'a> Iterator for Flat<'a> {
 /// it once for each message and keep it.
 #[derive(Clone, Debug, Default)]
 pub struct Layout {
-    places: Vec<Place>,
+    places: Vec<LayoutField>,
     required: Vec<u32>,
     first: Option<u32>,
 }
 
 /// What a [`Layout`] says of one tag.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub struct LayoutField {
     /// The tag.
     pub tag: u32,
     /// The place in the published order, counted from 0.
@@ -119,11 +119,11 @@ impl Layout {
     /// The layout of these members.
     #[must_use]
     pub fn of(members: &[Member]) -> Self {
-        let mut places: Vec<Place> = Vec::new();
+        let mut places: Vec<LayoutField> = Vec::new();
         for (flat, position) in Flat::of(members).zip(0..) {
             let group = flat.group.map(Self::of);
             let required_if = flat.required_if.cloned();
-            places.push(Place {
+            places.push(LayoutField {
                 tag: flat.tag,
                 position,
                 required: flat.required,
@@ -142,13 +142,13 @@ impl Layout {
     /// What is said of that tag; nothing if it may not stand here.
     #[must_use]
     #[inline]
-    pub fn place(&self, tag: u32) -> Option<&Place> {
+    pub fn place(&self, tag: u32) -> Option<&LayoutField> {
         self.places.binary_search_by_key(&tag, |place| place.tag).ok().map(|i| &self.places[i])
     }
 
     /// All places, by tag.
     #[must_use]
-    pub fn places(&self) -> &[Place] {
+    pub fn places(&self) -> &[LayoutField] {
         &self.places
     }
 

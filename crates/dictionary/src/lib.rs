@@ -52,7 +52,7 @@ pub use condition::{BadCondition, Comparison, Condition, Operand};
 pub use data_type::DataType;
 pub use draft::{Draft, DraftComponent, DraftConditional, DraftKind, DraftMember, DraftMessage};
 pub use error::{DictionaryError, Problem};
-pub use layout::{Flat, FlatMember, Layout, Place};
+pub use layout::{Flat, FlatMember, Layout, LayoutField};
 pub use model::{
     Category, Code, Component, Conditional, Dictionary, Field, Group, Member, MemberKind, Message,
 };

@@ -12,10 +12,10 @@ use crate::assemble::{check_rules, judge, open, open_or_defer, tell_doubts};
 use crate::drive::acceptor::{Acceptor, AcceptorDoor};
 use crate::drive::descriptors;
 use crate::drive::destination::{Destination, Entrance, Key};
+use crate::drive::driven::{Connector, DrivenSession, SessionOutcome};
 use crate::drive::listening::{Listening, resolve, socket_options};
 use crate::drive::registry::{OpenStore, Registry};
 use crate::drive::shared::Shared;
-use crate::drive::slot::{Connector, SessionOutcome, Slot};
 use crate::drive::template::{Admit, Creator, Maker, Pool};
 use crate::drive::waiting::WaitingTotal;
 use crate::drive::waiting_room::RoomLimits;
@@ -53,16 +53,16 @@ pub struct Engine {
 /// Threads in the making: which sessions each worker has.
 #[derive(Default)]
 struct Plan {
-    pool: Vec<Vec<Slot>>,
-    own: Vec<(Slot, Mode, Option<usize>)>,
-    polled: Vec<Slot>,
+    pool: Vec<Vec<DrivenSession>>,
+    own: Vec<(DrivenSession, Mode, Option<usize>)>,
+    polled: Vec<DrivenSession>,
     /// Threads of the pool are started even without sessions.
     keeps_empty: bool,
 }
 
 impl Plan {
     /// Gives the n-th session to its thread.
-    fn add(&mut self, slot: Slot, session: &SessionSettings, n: usize) {
+    fn add(&mut self, slot: DrivenSession, session: &SessionSettings, n: usize) {
         match session.threads.mode {
             Mode::Pool => {
                 let workers = self.pool.len();
@@ -114,7 +114,7 @@ impl Engine {
                     None
                 }
             };
-            let slot = Slot::new(Arc::clone(&shared), connector);
+            let slot = DrivenSession::new(Arc::clone(&shared), connector);
             plan.add(slot, session, n);
             sessions.push(shared);
         }
@@ -145,7 +145,7 @@ impl Engine {
         Ok(engine)
     }
 
-    /// Answers with the mailboxes of the pool's workers, and how many sessions each has.
+    /// Returns the mailboxes of the pool's workers, and how many sessions each has.
     fn start_workers(
         &mut self,
         plan: Plan,
@@ -195,7 +195,7 @@ impl Engine {
 
     fn worker(
         &self,
-        slots: Vec<Slot>,
+        slots: Vec<DrivenSession>,
         spins: bool,
         destinations: &mut Vec<(SessionId, Destination)>,
     ) -> Result<Worker, EngineError> {

@@ -68,7 +68,7 @@ pub use api::application::{Application, SessionRef};
 pub use api::builder::EngineBuilder;
 pub use api::handle::SessionHandle;
 pub use api::logon::{LogonAnswer, LogonAttempt};
-pub use drive::slot::{Outcome, SessionOutcome};
+pub use drive::driven::{Outcome, SessionOutcome};
 pub use engine::Engine;
 pub use error::EngineError;
 pub use link::answers::{BusinessReject, Direction, LogonRefusal, Resend};

@@ -38,7 +38,7 @@ pub(super) fn run(args: &Args) -> ExitCode {
     code
 }
 
-/// Answers whether it is sound.
+/// Returns whether it is sound.
 fn verify(dir: &Path) -> Result<bool, Failure> {
     let survey = store::survey(existing(dir).map_err(Failure::Read)?);
     let survey = survey.map_err(|error| Failure::Read(error.to_string()))?;

@@ -3,7 +3,7 @@
 //! Invariant: walks end, as each step goes on in the message or in a dictionary without cycles.
 
 use super::codes::FieldRule;
-use super::tables::{Body, Layout, Level, NO_GROUP, Place, Tables};
+use super::tables::{Body, Layout, LayoutField, Level, NO_GROUP, Tables};
 use super::{Finding, Scratch, Switches, values};
 use crate::{Field, Fields, Reject, RejectReason, Tag, tag, value};
 
@@ -174,7 +174,7 @@ impl<'c, 'm> Check<'c, 'm> {
     }
 
     /// A group outside of others: how it is built is judged before what its entries say.
-    fn top_group(&mut self, count: Field<'m>, place: &Place) {
+    fn top_group(&mut self, count: Field<'m>, place: &LayoutField) {
         let begin = self.at;
         for pass in [Pass::Structure, Pass::Content] {
             (self.at, self.pass) = (begin, pass);
@@ -190,7 +190,7 @@ impl<'c, 'm> Check<'c, 'm> {
 
     /// Where the tag belongs, beginning with the section at hand.
     #[inline(always)]
-    fn find(&self, section: Section, tag: Tag) -> Option<(Section, &'c Place)> {
+    fn find(&self, section: Section, tag: Tag) -> Option<(Section, &'c LayoutField)> {
         use Section::{Body, Header, Trailer};
         // Nearly every field belongs to the section at hand: one look-up.
         if let Some(place) = self.place(section, tag) {
@@ -205,7 +205,7 @@ impl<'c, 'm> Check<'c, 'm> {
     }
 
     #[inline(always)]
-    fn place(&self, section: Section, tag: Tag) -> Option<&'c Place> {
+    fn place(&self, section: Section, tag: Tag) -> Option<&'c LayoutField> {
         let layout = match section {
             Section::Header => self.tables.header,
             Section::Body => self.body.layout,
@@ -252,7 +252,7 @@ impl<'c, 'm> Check<'c, 'm> {
     }
 
     /// Format and code of a value.
-    fn value(&mut self, field: Field<'m>, place: &Place) {
+    fn value(&mut self, field: Field<'m>, place: &LayoutField) {
         if field.value.is_empty() {
             return;
         }
@@ -296,7 +296,7 @@ impl<'c, 'm> Check<'c, 'm> {
 
     /// The entries that follow the NumInGroup field `count`. Groups nest as deep as the dictionary
     /// says, not as the message says.
-    fn group(&mut self, count: Field<'m>, place: &Place, outer: Option<&Level<'_>>) {
+    fn group(&mut self, count: Field<'m>, place: &LayoutField, outer: Option<&Level<'_>>) {
         let layout = &self.tables.layouts[place.group as usize];
         let level = Level { layout, begin: self.at, outer };
         let delimiter = self.delimiter(layout);

@@ -6,7 +6,7 @@
 
 use super::check::{Section, Stop};
 use super::codes::{FieldRule, Look};
-use super::tables::{Body, Layout, Level, NO_GROUP, Place, Tables};
+use super::tables::{Body, Layout, LayoutField, Level, NO_GROUP, Tables};
 use super::{Around, values};
 use crate::{Date, Field, Fields, Tag, TimeOfDay, Timestamp, value};
 
@@ -95,9 +95,9 @@ impl Sound<'_, '_> {
     }
 
     #[inline(always)]
-    fn is_value(&mut self, field: Field<'_>, place: &Place) -> bool {
+    fn is_value(&mut self, field: Field<'_>, place: &LayoutField) -> bool {
         let tables = self.tables;
-        let rule = |place: &Place| &tables.fields[place.field as usize];
+        let rule = |place: &LayoutField| &tables.fields[place.field as usize];
         match place.look {
             _ if field.value.is_empty() => false,
             Look::Text => true,
@@ -132,7 +132,7 @@ impl Sound<'_, '_> {
     }
 
     /// Whether as many sound entries follow as `count` says.
-    fn group(&mut self, count: Field<'_>, place: &Place, outer: Option<&Level<'_>>) -> bool {
+    fn group(&mut self, count: Field<'_>, place: &LayoutField, outer: Option<&Level<'_>>) -> bool {
         let layout = &self.tables.layouts[place.group as usize];
         // An overlay may leave a group no members: entries of no field would have no end.
         let left = (self.message.len() - self.at) as u64;

@@ -62,7 +62,7 @@ pub(super) enum Owner {
 /// What may stand in a message, header, trailer or group entry: a hash table by tag.
 #[derive(Debug)]
 pub(super) struct Layout {
-    slots: Box<[Place]>,
+    slots: Box<[LayoutField]>,
     shift: u32,
     /// The delimiter, if this is the entry of a group.
     pub(super) first: u32,
@@ -105,7 +105,7 @@ impl<'v> Level<'v> {
 
 /// One tag in a [`Layout`].
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
+pub(super) struct LayoutField {
     /// [`FieldRule::common_codes`]: at hand, so that the rule need not be fetched.
     codes: u64,
     tag: u32,
@@ -123,11 +123,11 @@ pub(super) struct Place {
     pub(super) required: bool,
 }
 
-/// [`Place::group`] of a field that counts nothing.
+/// [`LayoutField::group`] of a field that counts nothing.
 pub(super) const NO_GROUP: u32 = u32::MAX;
 /// The tag of a free slot; no message has it, as tags have nine digits at most.
 const FREE: u32 = u32::MAX;
-const EMPTY: Place = Place {
+const EMPTY: LayoutField = LayoutField {
     codes: 0,
     tag: FREE,
     field: 0,
@@ -138,7 +138,7 @@ const EMPTY: Place = Place {
     required: false,
 };
 
-impl Place {
+impl LayoutField {
     /// Whether the value is one of the usual codes.
     #[inline(always)]
     pub(super) const fn is_common_code(&self, value: &[u8]) -> bool {
@@ -265,7 +265,8 @@ impl Layout {
                 continue;
             }
             let mark_max = mark;
-            *place = Place { codes, tag, field, group, mark, mark_max, look, required: needed };
+            *place =
+                LayoutField { codes, tag, field, group, mark, mark_max, look, required: needed };
             if needed {
                 required.push((mark, tag));
             } else if let Some(condition) = flat.required_if {
@@ -318,7 +319,7 @@ impl Layout {
 
     /// What is said of that tag; nothing if it may not stand here.
     #[inline(always)]
-    pub(super) fn place(&self, tag: u32) -> Option<&Place> {
+    pub(super) fn place(&self, tag: u32) -> Option<&LayoutField> {
         let mut at = self.first_slot(tag);
         loop {
             let place = self.slots.get(at)?;

@@ -20,7 +20,7 @@ use transfix_transport::{Interest, Stream, Token};
 
 use crate::drive::admission::{Admission, Answer};
 use crate::drive::destination::{Destination, Entrance, Key};
-use crate::drive::slot::drain;
+use crate::drive::driven::drain;
 use crate::drive::stranger_lines::Lines;
 use crate::drive::template::{Creator, Maker};
 use crate::drive::waiting_room::{Newcomer, RoomLimits, WaitingRoom};
@@ -39,7 +39,7 @@ const ANSWER_MARGIN_NS: u64 = 1_000_000_000;
 const REASON_BYTES_MAX: usize = 300;
 /// Connections taken in at one entrance before the acceptor looks at what else there is.
 const ACCEPTED_AT_ONCE: usize = 64;
-/// The address of a line that is about no single one.
+/// For a line of the log that is about no single address.
 const NOBODY: Option<DisplayValue<IpAddr>> = None;
 /// Longest first message; a Logon(A) is far shorter.
 const FIRST_MESSAGE_BYTES: usize = 16 << 10;
@@ -175,19 +175,20 @@ impl Acceptor {
         Ok(())
     }
 
-    /// What bounds a line about this address.
+    /// The time, and the address by which the lines of the log are counted.
     fn at(&self, address: Option<IpAddr>) -> (u64, Option<IpAddr>) {
         (self.io.monotonic_ns(), address)
     }
 
-    /// How many lines about strangers were left out.
+    /// Says how many lines about strangers were left out.
     fn tell_untold(&mut self) {
         for (what, left_out) in self.lines.take_untold() {
             tracing::warn!(left_out, what, "lines about strangers were left out");
         }
     }
 
-    /// Takes in who waits at this entrance, so many at once: others wait for their turn too.
+    /// Accepts what waits at this entrance, up to [`ACCEPTED_AT_ONCE`]: the other entrances have
+    /// their turn too.
     fn accept(&mut self, i: usize) {
         for _ in 0..ACCEPTED_AT_ONCE {
             let Entrance { group, listener, wait_ns } = &self.entrances[i];
@@ -236,7 +237,7 @@ impl Acceptor {
         let (mut buffer, mut ended) = ([0; 4096], false);
         loop {
             match waiting.stream.read(&mut buffer) {
-                // What came before the end is looked at all the same.
+                // The end does not make the bytes before it worthless.
                 Ok(0) => {
                     ended = true;
                     break;
@@ -412,7 +413,7 @@ impl Acceptor {
                 self.creator.forget();
                 self.refuse(judged, &refusal);
             }
-            // The connection has waited long enough meanwhile.
+            // The judgement took too long: the connection is closed already.
             (_, None) => {
                 self.creator.forget();
                 let theirs = key.map(|(.., theirs)| theirs).unwrap_or_default();
@@ -441,7 +442,7 @@ impl Acceptor {
 
 /// Sends what fits into the socket, which is empty, and ends the connection behind it.
 fn say_last(stream: &mut dyn Stream, answer: &[u8]) {
-    // Who is refused and has gone already misses nothing.
+    // A counterparty that has gone already needs no answer.
     let _ = stream.write(answer);
     let _ = stream.shutdown();
     drain(stream);

@@ -41,7 +41,7 @@ struct Line {
 pub(crate) struct Admission {
     maker: Arc<Maker>,
     line: Arc<Mutex<Line>>,
-    /// The engine ends: nothing more is made.
+    /// The engine ends: no more sessions are made.
     closed: Arc<AtomicBool>,
     waker: Waker,
     io: Arc<dyn Io>,
@@ -66,8 +66,8 @@ impl Admission {
         }
     }
 
-    /// Lets a candidate be judged. Answers with its ticket, and why it waits for a thread that
-    /// others have, if there is no further one.
+    /// Has a candidate judged. Returns its ticket, and the error if no thread could be started for
+    /// it: then it waits for one that runs.
     pub(crate) fn judge(&mut self, candidate: Candidate) -> (u64, io::Result<()>) {
         let ticket = self.next_ticket;
         self.next_ticket += 1;
@@ -83,7 +83,7 @@ impl Admission {
         let sender = self.sender.clone();
         let run = move || {
             work(&maker, &line, &closed, |answer| {
-                // Nobody waits any more at the end of the engine.
+                // At the end of the engine nobody reads the answer.
                 let _ = sender.send(answer);
                 waker();
             })

@@ -19,12 +19,12 @@ pub(crate) struct Bell {
 }
 
 impl Bell {
-    /// The session has a worker, which `wake` calls.
+    /// The session has a worker: `wake` ends its wait.
     pub(crate) fn set(&self, wake: Wake) {
         assert!(self.wake.set(wake).is_ok(), "a session has one worker");
     }
 
-    /// Something other than a message waits for the worker.
+    /// Calls the worker for something other than a message.
     pub(crate) fn call(&self) {
         self.attention.store(true, Ordering::Release);
         self.ring();

@@ -14,7 +14,8 @@ use crate::settings::template::is_template;
 const OF_A_SESSION: u64 = 10;
 /// What the engine and the program around it need besides.
 const OF_THE_ENGINE: u64 = 64;
-/// Fewer waiting connections than that are no way in.
+/// So many connections may wait at least: with fewer, a handful of strangers would keep all others
+/// out.
 const WAITING_MIN: u64 = 16;
 
 /// Raises the limit as far as it goes, and says how many connections may wait for their Logon(A):

@@ -22,8 +22,8 @@ pub(crate) struct Listening {
 }
 
 impl Listening {
-    /// Listens at an acceptor's address, unless another session does already. Answers with its
-    /// group.
+    /// Listens at an acceptor's address, unless another session does already. Returns the group of
+    /// its listeners.
     pub(crate) fn add(
         &mut self,
         settings: &SessionSettings,

@@ -21,7 +21,7 @@ const NETWORK: &[(u32, &str)] = &[
     (0x0bd0_0bd0, "Lustre"),
     (0x0102_1997, "9P"),
 ];
-/// Behind it may be anything.
+/// A file system in user space: it may lie anywhere.
 const FUSE: u32 = 0x6573_5546;
 
 /// Refuses a store on a file system of the network, unless it is allowed there. Returns what the

@@ -57,14 +57,14 @@ impl Shared {
         }
     }
 
-    /// The session has a worker, which `wake` calls: for others, and for its store.
+    /// The session has a worker: `wake` ends its wait, when another thread or the store calls.
     pub(crate) fn belongs_to(&self, wake: Wake) {
         self.bell.set(wake);
         let bell = Arc::clone(&self.bell);
         self.with_core(|core| core.journal.wake_by(Arc::new(move || bell.call())));
     }
 
-    /// Something other than a message waits for the worker.
+    /// Calls the worker for something other than a message.
     pub(crate) fn call_worker(&self) {
         self.bell.call();
     }

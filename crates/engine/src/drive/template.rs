@@ -10,9 +10,9 @@ use std::sync::Arc;
 use transfix_session::{Offer, SessionId};
 
 use crate::drive::destination::{Destination, Key};
+use crate::drive::driven::DrivenSession;
 use crate::drive::registry::Registry;
 use crate::drive::shared::Shared;
-use crate::drive::slot::Slot;
 use crate::drive::worker::{Command, Mailbox};
 use crate::error::EngineError;
 use crate::link::callbacks::Callbacks;
@@ -131,7 +131,7 @@ impl Creator {
         // At most `created_sessions_max` times.
         tracing::info!(session = %shared.id, "made from a template");
         let (sub_ids, check_sum) = (Arc::clone(&shared.id.sub_ids), shared.check_sum());
-        mailbox.post(Command::Add(Box::new(Slot::new(shared, None))));
+        mailbox.post(Command::Add(Box::new(DrivenSession::new(shared, None))));
         let mailbox = Arc::clone(mailbox);
         Some(Destination { mailbox, slot, waits: Arc::default(), sub_ids, check_sum })
     }

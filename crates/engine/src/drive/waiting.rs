@@ -18,13 +18,13 @@ impl WaitingTotal {
         Self { bytes: AtomicUsize::new(0), max }
     }
 
-    /// Whether all sessions hold more than they may, were it `more` than is known.
+    /// Whether all sessions together hold too much, with `more` bytes that are not noted yet.
     fn is_over(&self, more: usize) -> bool {
         self.max > 0 && self.bytes.load(Ordering::Relaxed).saturating_add(more) > self.max
     }
 }
 
-/// The session is the one that must go: a mark beside the bytes.
+/// Marks, beside the bytes, a session that must be closed.
 const MUST_CLOSE: usize = 1 << (usize::BITS - 1);
 
 /// What waits in one session, as it was known after its last turn.
@@ -63,13 +63,13 @@ impl WaitingBytes {
         self.total.is_over(queued)
     }
 
-    /// Somebody found this session to be the one that must go: without effect if it has gone.
+    /// Marks this session as the one that must be closed; without effect if it has no connection.
     pub(crate) fn close(&self) {
         let marked = |known| (known > 0).then_some(known | MUST_CLOSE);
         let _ = self.bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, marked);
     }
 
-    /// Whether the session must go, until nothing waits.
+    /// Whether the session must be closed: until nothing waits in it.
     pub(crate) fn must_close(&self) -> bool {
         self.bytes.load(Ordering::Relaxed) & MUST_CLOSE != 0
     }

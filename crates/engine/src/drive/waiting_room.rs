@@ -57,7 +57,7 @@ impl WaitingRoom {
         Self { waiting: BTreeMap::new(), from: HashMap::new(), limits }
     }
 
-    /// Takes one in. Answers with the one that had to make room.
+    /// Takes a connection in. Returns the one that had to make room for it, if any.
     pub(crate) fn add(&mut self, token: usize, waiting: Newcomer) -> Option<Newcomer> {
         let source = waiting.source();
         let crowded = self.from.get(&source).is_some_and(|n| *n >= self.limits.per_address_max);
@@ -137,7 +137,7 @@ mod tests {
             Self { room: WaitingRoom::new(limits), listener, next: 0 }
         }
 
-        /// One that has sent a byte comes from there; answers with its token.
+        /// A connection that has sent a byte comes from this address. Returns its token.
         fn comes(&mut self, from: &str) -> usize {
             let to = self.listener.local_addr().unwrap();
             let stream = std::net::TcpStream::connect(to).unwrap();

@@ -16,7 +16,7 @@ use transfix_session::{Disconnect, Now};
 use transfix_transport::{Registry, Token};
 
 use crate::drive::deadlines::Deadlines;
-use crate::drive::slot::{SessionOutcome, Slot};
+use crate::drive::driven::{DrivenSession, SessionOutcome};
 use crate::io::{Io, Poll, Ready, Waker};
 use crate::link::{Arrival, Down, Turn};
 use crate::settings::Offline;
@@ -33,7 +33,7 @@ pub(crate) enum Command {
     /// A connection for the session in this slot.
     Attach { slot: usize, arrival: Arrival, knock: Knock },
     /// One more session, in the next slot.
-    Add(Box<Slot>),
+    Add(Box<DrivenSession>),
     /// Log out everywhere and end, at this moment of the monotonic clock at the latest.
     Stop { until_ns: u64, text: String },
 }
@@ -117,7 +117,7 @@ pub(crate) struct Worker {
     /// Memory for what is ready.
     ready: Vec<Ready>,
     mailbox: Arc<Mailbox>,
-    slots: Vec<Slot>,
+    slots: Vec<DrivenSession>,
     spins: bool,
     turns: u32,
     /// When a polled worker looks at its timers again.
@@ -142,7 +142,11 @@ struct Stop {
 }
 
 impl Worker {
-    pub(crate) fn new(slots: Vec<Slot>, spins: bool, io: &Arc<dyn Io>) -> io::Result<Self> {
+    pub(crate) fn new(
+        slots: Vec<DrivenSession>,
+        spins: bool,
+        io: &Arc<dyn Io>,
+    ) -> io::Result<Self> {
         let poll = io.poll()?;
         let waker = poll.waker(WAKE)?;
         let mailbox = Mailbox {
@@ -442,7 +446,7 @@ impl Worker {
                     let now = self.io.now();
                     let registry = (!self.spins).then(|| (self.poll.registry(), Token(slot)));
                     let was_up = self.slots[slot].up;
-                    let attach = |slot: &mut Slot| slot.attach(now, arrival, registry);
+                    let attach = |slot: &mut DrivenSession| slot.attach(now, arrival, registry);
                     match guarded(&mut self.slots[slot], attach) {
                         // It was refused, and the line about it may be left out and told later.
                         Ok(()) if was_up => self.note_deadline(slot),
@@ -477,17 +481,20 @@ impl Worker {
 }
 
 /// A bug of ours or of the application ends its session; the others of the worker go on.
-fn guarded<T>(slot: &mut Slot, act: impl FnOnce(&mut Slot) -> Result<T, Down>) -> Result<T, Down> {
+fn guarded<T>(
+    slot: &mut DrivenSession,
+    act: impl FnOnce(&mut DrivenSession) -> Result<T, Down>,
+) -> Result<T, Down> {
     catch_unwind(AssertUnwindSafe(|| act(slot))).unwrap_or(Err(Down::Panicked))
 }
 
 /// The engine ends. The application, or whoever listens to events, may panic: it is told of the
 /// next message all the same.
-fn finish(slot: &mut Slot) {
+fn finish(slot: &mut DrivenSession) {
     let mut left = slot.unsettled();
     // Of all callbacks, `on_undone` alone leaves as much as there was, and is called once.
     let mut may_stay = true;
-    let act = |slot: &mut Slot| {
+    let act = |slot: &mut DrivenSession| {
         slot.finish();
         Ok(())
     };
@@ -499,7 +506,7 @@ fn finish(slot: &mut Slot) {
     }
 }
 
-fn down(slot: &mut Slot, why: &Down, now: Now, registry: Registry<'_>) {
+fn down(slot: &mut DrivenSession, why: &Down, now: Now, registry: Registry<'_>) {
     // The application hears of the end, and may panic once more.
     let told = guarded(slot, |slot| {
         slot.down(why, now, registry);

@@ -20,8 +20,8 @@ const MS: u64 = 1_000_000;
 pub(super) enum Handling {
     /// The application gets it.
     Offer,
-    /// It is rejected: one too many. Not before its turn, since it is sent again together with
-    /// those before it after a new logon, and taken then.
+    /// It is rejected, since too many came at once (`throttle`). Not before its turn: if a new
+    /// logon comes first, it is sent again together with those before it, and is taken then.
     Reject,
 }
 

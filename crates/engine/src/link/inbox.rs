@@ -80,7 +80,7 @@ impl Inbox {
         std::mem::replace(&mut self.received, 0)
     }
 
-    /// One read. Answers the bytes read, and whether there may be more at once.
+    /// Reads once. Returns the bytes read, and whether there may be more at once.
     pub(crate) fn read(&mut self, stream: &mut dyn Stream) -> io::Result<(usize, bool)> {
         self.reserve(self.buffer.len() / 4);
         let n = stream.read(&mut self.buffer[self.end..])?;

@@ -14,8 +14,8 @@ use transfix_transport::Stream;
 use crate::api::application::Application;
 use crate::api::owner::Owner;
 use crate::assemble::{Parts, assemble};
+use crate::drive::driven::DrivenSession;
 use crate::drive::registry::Registry;
-use crate::drive::slot::Slot;
 use crate::link::sent::Sent;
 use crate::link::{Arrival, Down, Link};
 use crate::observe::counters::Counters;
@@ -84,7 +84,7 @@ pub struct Seen {
 
 /// A session with its store and its application, driven by hand. Not for production.
 pub struct Rig {
-    slot: Slot,
+    slot: DrivenSession,
 }
 
 impl Rig {
@@ -110,7 +110,7 @@ impl Rig {
         let hours = schedule.map_err(|error| error.to_string())?.map(Hours::new);
         let parts = Parts { config, data_fields, hours, store, log: None, application: owner };
         let shared = assemble(settings, parts, &rules.0).map_err(|error| error.to_string())?;
-        Ok(Self { slot: Slot::new(Arc::new(shared), None) })
+        Ok(Self { slot: DrivenSession::new(Arc::new(shared), None) })
     }
 
     fn link(&self) -> MutexGuard<'_, Link> {
@@ -150,7 +150,7 @@ impl Rig {
         Ok(self.slot.attach(now, Arrival::fresh(stream), None)?)
     }
 
-    /// One turn: at most one read, one commit, and the writes that the stream takes. Answers
+    /// One turn: at most one read, one commit, and the writes that the stream takes. Returns
     /// whether another one is due at once.
     ///
     /// # Errors

@@ -159,7 +159,7 @@ impl Venue {
         self.events.recv_timeout(LONG).unwrap()
     }
 
-    /// Logs on once the store is open again. Answers with the answer too.
+    /// Logs on once the store is open again. Returns the answer to the Logon(A) too.
     fn come_back(&self, seq: u64) -> (Wire, String) {
         insist(self.engine.listening()[0], &format!("35=A|34={seq}|98=0|108=30"))
     }

@@ -29,7 +29,7 @@ impl Application for Ends {
 }
 
 /// Sends to a counterparty that never reads: more than sockets hold, or until the session ends.
-/// Answers which sessions ended.
+/// Returns which sessions ended.
 fn flood(send: SendMode, waiting_bytes_max: usize) -> Vec<(String, Disconnect)> {
     const FLOOD: usize = 24 << 20;
     let sessions = ["CLIENT", "STALLED", "LIGHT"].map(|them| {

@@ -69,7 +69,7 @@ fn start(session: SessionSettings, path: &Path) -> Result<Engine, EngineError> {
         .start(|_| Box::new(Echo))
 }
 
-/// Logs on with this number, sends one order, logs out. Answers with what came.
+/// Logs on with this number, sends one order, logs out. Returns what came.
 fn day(address: SocketAddr, seq: u64) -> [String; 3] {
     let mut wire = Wire::connect(address, BeginString::Fix44);
     wire.send(&format!("35=A|34={seq}|98=0|108=30"));

@@ -78,9 +78,9 @@ impl Baton {
     }
 }
 
-/// Where a thread waits for readiness.
+/// What a thread polls: what is ready there and was not taken yet.
 #[derive(Default)]
-struct Place {
+struct Poller {
     pending: Vec<Ready>,
 }
 
@@ -90,7 +90,7 @@ pub(super) struct State {
     pub(super) now_ns: u64,
     pub(super) net: Net,
     tasks: Vec<Task>,
-    places: Vec<Place>,
+    places: Vec<Poller>,
     /// Processes that were killed.
     killed: Vec<usize>,
     current: usize,
@@ -343,7 +343,7 @@ impl Machine {
 
     pub(super) fn place(&self) -> usize {
         let mut state = self.state();
-        state.places.push(Place::default());
+        state.places.push(Poller::default());
         state.places.len() - 1
     }
 

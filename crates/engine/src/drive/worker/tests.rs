@@ -51,7 +51,8 @@ fn a_session_that_is_flooded_has_one_turn_a_round() {
     let sessions = Arc::new(Sessions::new(Arc::new(RuleBook::default())));
     let shared =
         Arc::new(open(&settings, Owner::of(Box::new(Deaf), &sessions), &sessions).unwrap());
-    let mut worker = Worker::new(vec![Slot::new(shared, None)], false, &sessions.io).unwrap();
+    let mut worker =
+        Worker::new(vec![DrivenSession::new(shared, None)], false, &sessions.io).unwrap();
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let mut far = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     let near = listener.accept().unwrap().0;

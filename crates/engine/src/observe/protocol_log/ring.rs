@@ -68,7 +68,7 @@ pub(super) struct Producer {
 }
 
 impl Producer {
-    /// Copies a line into the ring. Answers 1 if there was no room and it is lost, else 0.
+    /// Copies a line into the ring. Returns 1 if there was no room and it is lost, else 0.
     #[inline]
     pub(super) fn push(&mut self, time: Timestamp, kind: LineKind, bytes: &[u8]) -> u64 {
         let ring = &*self.ring;

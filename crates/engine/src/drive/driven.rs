@@ -128,7 +128,7 @@ impl Connector {
 }
 
 /// One session as its worker sees it.
-pub(crate) struct Slot {
+pub(crate) struct DrivenSession {
     pub(crate) shared: Arc<Shared>,
     dial: Option<Connector>,
     pub(crate) up: bool,
@@ -160,7 +160,7 @@ pub(crate) struct Slot {
     clocks_ns: i64,
 }
 
-impl Slot {
+impl DrivenSession {
     pub(crate) fn new(shared: Arc<Shared>, dial: Option<Connector>) -> Self {
         let (up, failed, ended, warned, closing) = (false, false, None, false, false);
         let (look_at, window, expires_at) = (None, None, None);
@@ -306,7 +306,7 @@ impl Slot {
         if is_due { link.tick(now, &self.shared.queue) } else { Ok(false) }
     }
 
-    /// As [`Slot::deadline`], after a turn that got on, and without the lock of the link.
+    /// As [`DrivenSession::deadline`], after a turn that got on, and without the lock of the link.
     pub(crate) fn deadline_after_turn(&self) -> Option<u64> {
         self.next_ns.into_iter().chain(self.look_at).min()
     }
@@ -528,7 +528,7 @@ impl Slot {
         self.lock().core.finish(&|| self.shared.io.now(), &self.shared.queue);
     }
 
-    /// How much [`Slot::finish`] has left to do; less from one message to the next.
+    /// How much [`DrivenSession::finish`] has left to do; less from one message to the next.
     pub(crate) fn unsettled(&self) -> usize {
         self.lock().core.outgoing.unsettled(&self.shared.queue)
     }

@@ -89,12 +89,12 @@ fn with_short_turns(
     orders: u64,
     application: impl Application + 'static,
     change: impl FnOnce(&mut SessionSettings),
-) -> (Slot, MemoryStream) {
+) -> (DrivenSession, MemoryStream) {
     let mut settings = session(Role::Acceptor);
     settings.threads.turn_messages_max = 5;
     settings.validation.validate = false;
     change(&mut settings);
-    let mut slot = Slot::new(shared_with(&settings, application), None);
+    let mut slot = DrivenSession::new(shared_with(&settings, application), None);
     let (near, far) = pipe(1 << 20);
     let mut read = frame(now, b"A", 1, b"98=0\x01108=30\x01");
     read.extend((2..orders + 2).flat_map(|seq| frame(now, b"D", seq, b"11=a\x01")));
@@ -102,7 +102,7 @@ fn with_short_turns(
     (slot, far)
 }
 
-fn queue(slot: &Slot, count: usize) {
+fn queue(slot: &DrivenSession, count: usize) {
     for _ in 0..count {
         slot.shared.queue.push(b"D", |order| _ = order.str(tag::CL_ORD_ID, "q")).unwrap();
     }
@@ -119,7 +119,7 @@ fn queued_and_sent(far: &mut MemoryStream) -> usize {
 }
 
 /// An acceptor whose window is a day, from midnight to midnight.
-fn logged_on(now: Now) -> (Slot, MemoryStream) {
+fn logged_on(now: Now) -> (DrivenSession, MemoryStream) {
     let mut settings = session(Role::Acceptor);
     let all_day = ScheduleSettings {
         from: Some("00:00".to_owned()),
@@ -127,7 +127,7 @@ fn logged_on(now: Now) -> (Slot, MemoryStream) {
         ..ScheduleSettings::in_zone("UTC")
     };
     settings.schedule = Some(all_day);
-    let mut slot = Slot::new(shared(&settings), None);
+    let mut slot = DrivenSession::new(shared(&settings), None);
     let (near, far) = pipe(1 << 16);
     let logon = frame(now, b"A", 1, b"98=0\x01108=30\x01");
     slot.attach(now, Arrival { read: logon, ..Arrival::fresh(Box::new(near)) }, None).unwrap();
@@ -185,8 +185,8 @@ fn an_operator_does_not_wait_for_the_pause_of_refused_logons() {
     let mut dial = Connector::new(vec![address], SocketOptions::default(), (1_000, 60_000));
     let now = System.now();
     (dial.refusals, dial.state) = (9, ConnectorState::At(now.monotonic_ns + 60 * SECOND));
-    let mut slot = Slot::new(shared(&session(Role::Initiator)), Some(dial));
-    let tries = |slot: &mut Slot| {
+    let mut slot = DrivenSession::new(shared(&session(Role::Initiator)), Some(dial));
+    let tries = |slot: &mut DrivenSession| {
         slot.dial(now, poll.registry(), Token(0), true).unwrap();
         !matches!(slot.dial.as_ref().unwrap().state, ConnectorState::At(_))
     };
@@ -200,7 +200,7 @@ fn an_operator_does_not_wait_for_the_pause_of_refused_logons() {
 fn lines_left_out_of_a_session_without_a_connection_are_told_in_time() {
     let now = System.now();
     let poll = System.poll().unwrap();
-    let mut slot = Slot::new(shared(&session(Role::Acceptor)), None);
+    let mut slot = DrivenSession::new(shared(&session(Role::Acceptor)), None);
     slot.shared.enabled.store(false, Ordering::Release);
     for n in 0..11 {
         assert_eq!(slot.deadline(), None, "{n} lines are written");
@@ -290,7 +290,7 @@ fn a_look_stores_so_many_messages_without_a_connection_and_the_next_ones_the_res
     let mut settings = session(Role::Acceptor);
     settings.threads.turn_messages_max = 5;
     settings.queue.offline = Offline::Store;
-    let mut slot = Slot::new(shared(&settings), None);
+    let mut slot = DrivenSession::new(shared(&settings), None);
     queue(&slot, 12);
     let mut looks = Vec::new();
     loop {
