@@ -7,11 +7,15 @@ use rustix::process::{Resource, getrlimit, setrlimit};
 use transfix_session::Role;
 
 use crate::error::EngineError;
-use crate::settings::Settings;
 use crate::settings::template::is_template;
+use crate::settings::{Durability, SessionSettings, Settings};
 
-/// What a session needs: its connection, its store with the next segment and an archive, its logs.
-const OF_A_SESSION: u64 = 10;
+/// What the connection of a session needs, and the one that takes its place.
+const OF_A_CONNECTION: u64 = 2;
+/// What its store needs, with the next segment and an archive.
+const OF_A_STORE: u64 = 5;
+/// What its protocol log needs, with the file that comes next.
+const OF_A_LOG: u64 = 3;
 /// What the engine and the program around it need besides.
 const OF_THE_ENGINE: u64 = 64;
 /// So many connections may wait at least: with fewer, a handful of strangers would keep all others
@@ -26,7 +30,10 @@ const WAITING_MIN: u64 = 16;
 /// If the limit does not do for the sessions of the settings.
 pub(crate) fn reserve(settings: &Settings) -> Result<usize, EngineError> {
     let (sessions, all) = (&settings.sessions, &settings.engine);
-    let created = if sessions.iter().any(is_template) { all.created_sessions_max } else { 0 };
+    let (templates, listed): (Vec<_>, Vec<_>) = sessions.iter().partition(|one| is_template(one));
+    let of_created = templates.into_iter().map(files_of).max().unwrap_or(0);
+    let created = of_created.saturating_mul(all.created_sessions_max as u64);
+    let needed = OF_THE_ENGINE + listed.iter().map(|session| files_of(session)).sum::<u64>();
     let accepts = sessions.iter().any(|session| session.role == Role::Acceptor);
     let wanted = if accepts { all.pending_connections_max } else { 0 };
     let mut limit = getrlimit(Resource::Nofile);
@@ -36,13 +43,23 @@ pub(crate) fn reserve(settings: &Settings) -> Result<usize, EngineError> {
         let _ = setrlimit(Resource::Nofile, limit);
     }
     match getrlimit(Resource::Nofile).current {
-        Some(files) => within(files, sessions.len() as u64, created as u64, wanted as u64),
+        Some(files) => within(files, (listed.len(), needed), created, wanted as u64),
         None => Ok(wanted),
     }
 }
 
-fn within(files: u64, sessions: u64, created: u64, wanted: u64) -> Result<usize, EngineError> {
-    let needed = OF_THE_ENGINE + sessions.saturating_mul(OF_A_SESSION);
+fn files_of(session: &SessionSettings) -> u64 {
+    let of_store = if session.store.durability == Durability::Memory { 0 } else { OF_A_STORE };
+    OF_A_CONNECTION + of_store + if session.log.is_some() { OF_A_LOG } else { 0 }
+}
+
+/// `needed`: by so many sessions and the engine; `created`: by all that templates may make.
+fn within(
+    files: u64,
+    (sessions, needed): (usize, u64),
+    created: u64,
+    wanted: u64,
+) -> Result<usize, EngineError> {
     let waiting_min = WAITING_MIN.min(wanted);
     let Some(room) = files.checked_sub(needed).filter(|room| *room >= waiting_min) else {
         let least = needed + waiting_min;
@@ -52,7 +69,7 @@ fn within(files: u64, sessions: u64, created: u64, wanted: u64) -> Result<usize,
         )));
     };
     // Sessions made from templates come one by one: strangers leave them most of what is left.
-    let reserved = created.saturating_mul(OF_A_SESSION).min(room / 4 * 3);
+    let reserved = created.min(room / 4 * 3);
     let left = room - reserved;
     if left < wanted {
         // Once: at the start.
@@ -69,6 +86,18 @@ fn within(files: u64, sessions: u64, created: u64, wanted: u64) -> Result<usize,
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::LogSettings;
+    use transfix_session::{BeginString, SessionId};
+
+    #[test]
+    fn a_session_in_memory_needs_its_connection_alone() {
+        let id = SessionId::new(BeginString::Fix44, "A", "B");
+        let mut session = SessionSettings::new(Role::Acceptor, &id, "");
+        session.log = Some(LogSettings::in_dir("log"));
+        assert_eq!(files_of(&session), 10);
+        (session.log, session.store.durability) = (None, Durability::Memory);
+        assert_eq!(files_of(&session), OF_A_CONNECTION);
+    }
 
     #[test]
     fn strangers_get_what_the_sessions_leave() {
@@ -83,7 +112,8 @@ mod tests {
             (1_024, 96, 0, 0, Some(0)),
             (1_024, 97, 0, 0, None),
         ] {
-            let left = within(files, sessions, created, wanted);
+            let needed = OF_THE_ENGINE + 10 * sessions as u64;
+            let left = within(files, (sessions, needed), 10 * created, wanted);
             assert_eq!(left.as_ref().ok(), expected.as_ref(), "{files} {sessions} {created}");
             if let Err(error) = left {
                 assert!(error.to_string().contains("ulimit -n"), "{error}");
