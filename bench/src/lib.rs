@@ -1,10 +1,11 @@
-//! Codec benchmarks: the messages, what is done with them, and the measuring of it beside the same
-//! work of other engines, slice by slice.
+//! The benchmarks: [`scenarios`] behind the verb `transfix bench`, and the codec's operations with
+//! their messages, measured beside the same work of other engines, slice by slice.
 //!
-//! `cargo bench` and `transfix bench` print what [`measure::run`] answers.
+//! `cargo bench` and `transfix bench codec` print what [`measure::run`] returns.
 
 pub mod measure;
 pub mod operation;
 pub mod ours;
 pub mod peer;
+pub mod scenarios;
 pub mod workload;

@@ -57,14 +57,7 @@ const CHECKS: &[Check] = &[
     },
     Check {
         name: "S1 beside its floor and its peer",
-        about: &[
-            "crates/session",
-            "crates/store",
-            "crates/transport",
-            "crates/engine",
-            "crates/cli/src/bench",
-            "bench",
-        ],
+        about: &["crates/session", "crates/store", "crates/transport", "crates/engine", "bench"],
         short: &["run --release -- bench latency --config optimized-hard-spin --self \
                   --messages 2000 --peers"],
         long: &["run --release -- bench latency --config optimized-hard-spin --self --peers"],

@@ -2,7 +2,7 @@
 
 mod relay;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
@@ -15,8 +15,9 @@ use transfix::{
     Settings, tag,
 };
 
+use transfix_bench::scenarios::demonstrate;
+
 use crate::audit::Audit;
-use crate::bench::{self, Configuration, ReportForm, Work, measure_in_child, plot, report};
 use crate::show::Show;
 use crate::venue::book::Ids;
 use crate::venue::{Venue, Watch};
@@ -41,7 +42,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> ExitCode {
-    match trade(args).and_then(|()| measure(args)) {
+    match trade(args).and_then(|()| demonstrate(args.messages)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("transfix demo: {error}");
@@ -282,58 +283,4 @@ fn new_order(body: &mut Body<'_>, n: u64, side: u8, (quantity, price): (i64, Dec
     body.uint(tag::CL_ORD_ID, n).str(tag::SYMBOL, "EU").char(tag::SIDE, side);
     body.timestamp(tag::TRANSACT_TIME, transfix::clock::now().utc).int(tag::ORDER_QTY, quantity);
     body.char(tag::ORD_TYPE, b'2').decimal(tag::PRICE, price);
-}
-
-/// How often a configuration is measured again that met noise.
-const REPEATS_MAX: usize = 2;
-
-/// Measures, and again while the floor comes out slower than the engine: the run with the least
-/// noise counts.
-fn measure_quietly(config: Configuration, work: Work) -> Result<bench::Measured, String> {
-    let mut best = measure_in_child(config, work)?;
-    for _ in 0..REPEATS_MAX {
-        if !best.report.ratio.is_noise() {
-            break;
-        }
-        println!("  the machine was disturbed while {} was measured; once more", config.name);
-        let again = measure_in_child(config, work)?;
-        if again.report.ratio.least() > best.report.ratio.least() {
-            best = again;
-        }
-    }
-    Ok(best)
-}
-
-fn measure(args: &Args) -> Result<(), String> {
-    println!(
-        "\nThe round trip of an order and its report, {} times at 1,000 a second, two processes:\n",
-        args.messages
-    );
-    let mut runs = Vec::new();
-    for name in ["default", "optimized-hard-spin"] {
-        let (messages, rate, report) = (args.messages, 1_000, ReportForm::Valid);
-        let work = Work { messages, rate, report, log: false };
-        runs.push(measure_quietly(Configuration::named(name)?, work)?);
-    }
-    println!("{}", report::table(runs.iter().map(|run| &run.report)));
-    if runs.iter().any(|run| run.report.ratio.is_noise()) {
-        println!("{}\n", report::NOISE_EXPLAINED);
-    }
-    let names: Vec<_> = runs.iter().map(bench::Measured::names).collect();
-    let series: Vec<(&str, &[u64])> = runs
-        .iter()
-        .zip(&names)
-        .flat_map(|(run, (engine, floor))| {
-            [(engine.as_str(), &run.engine[..]), (floor.as_str(), &run.floor[..])]
-        })
-        .collect();
-    let (csv, svg) = (PathBuf::from("latency.csv"), PathBuf::from("latency.svg"));
-    report::write_csv(&csv, &series).map_err(|error| format!("{}: {error}", csv.display()))?;
-    plot::draw(
-        &svg,
-        "Order round trip (S1): NewOrderSingle(D) to ExecutionReport(8), loopback",
-        &series,
-    )?;
-    println!("Raw values: {}; picture of the distribution: {}", csv.display(), svg.display());
-    Ok(())
 }

@@ -3,7 +3,6 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command line speaks to its user")]
 
 mod audit;
-mod bench;
 mod check;
 mod connect;
 mod convert;
@@ -25,6 +24,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use events::Rejects;
+use transfix_bench::scenarios;
 
 /// A FIX engine on the command line.
 #[derive(Debug, Parser)]
@@ -57,7 +57,7 @@ enum Verb {
     /// Run a client from a settings file, with commands from the keyboard.
     Connect(connect::Args),
     /// Measure a scenario against its floor and its peers.
-    Bench(bench::Args),
+    Bench(scenarios::Args),
     /// Show what FIX says: versions, messages, fields.
     Dictionary(dictionary::Args),
     /// Write typed messages of a dictionary as Rust, and a program around them.
@@ -94,7 +94,7 @@ fn main() -> ExitCode {
         Verb::Demo(args) => demo::run(&args),
         Verb::Serve(args) => serve::run(&args),
         Verb::Connect(args) => connect::run(&args),
-        Verb::Bench(args) => bench::run(&args),
+        Verb::Bench(args) => scenarios::run(&args),
         Verb::Dictionary(args) => dictionary::run(&args),
         Verb::Generate(args) => generate::run(&args),
         Verb::Print(args) => print::run(&args),

@@ -5,11 +5,11 @@
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
+use crate::measure::{self, Plan, Slice};
+use crate::operation::{Operation, Set};
+use crate::ours::Ours;
 use comfy_table::{CellAlignment, Table, presets};
 use serde::{Deserialize, Serialize};
-use transfix_bench::measure::{self, Plan, Slice};
-use transfix_bench::operation::{Operation, Set};
-use transfix_bench::ours::Ours;
 
 use super::child::Side;
 use super::codec::start_peers;

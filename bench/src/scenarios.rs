@@ -1,13 +1,16 @@
-//! `transfix bench`: the benchmark scenarios, each with its floor and its peers in the same run.
+//! The verb `bench` of the command line: the scenarios, each with its floor and its peers in the
+//! same run.
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command line speaks to its user")]
 
 mod child;
 mod codec;
+mod demonstration;
 mod floor;
 mod latency;
 mod pace;
 mod peer;
-pub(crate) mod plot;
-pub(crate) mod report;
+mod plot;
+mod report;
 mod roles;
 mod s1;
 mod validation;
@@ -16,8 +19,7 @@ use std::process::ExitCode;
 
 use clap::Subcommand;
 
-pub(crate) use latency::{Measured, Work, measure_in_child};
-pub(crate) use s1::{Configuration, ReportForm};
+pub use demonstration::demonstrate;
 
 /// Benchmark scenarios.
 #[derive(Debug, clap::Args)]
@@ -25,7 +27,7 @@ pub(crate) use s1::{Configuration, ReportForm};
   transfix bench latency --self --config optimized-hard-spin
   transfix bench codec --peers
   transfix bench validation --peers")]
-pub(crate) struct Args {
+pub struct Args {
     #[command(subcommand)]
     scenario: Scenario,
 }
@@ -40,7 +42,9 @@ enum Scenario {
     Validation(validation::Args),
 }
 
-pub(crate) fn run(args: &Args) -> ExitCode {
+/// Runs a scenario, and shows its figures.
+#[must_use]
+pub fn run(args: &Args) -> ExitCode {
     match &args.scenario {
         Scenario::Latency(args) => latency::run(args),
         Scenario::Codec(args) => codec::run(args),

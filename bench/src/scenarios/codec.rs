@@ -4,12 +4,12 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use crate::measure::{self, OURS, Plan, Series, Slice};
+use crate::operation::{Operation, Set};
+use crate::ours::Ours;
+use crate::peer::Peers;
 use comfy_table::{CellAlignment, Table, presets};
 use serde::Serialize;
-use transfix_bench::measure::{self, OURS, Plan, Series, Slice};
-use transfix_bench::operation::{Operation, Set};
-use transfix_bench::ours::Ours;
-use transfix_bench::peer::Peers;
 
 use super::latency::{at_least_one, peers_in, print_line};
 use super::report::Machine;
