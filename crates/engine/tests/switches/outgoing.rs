@@ -1,5 +1,6 @@
 //! Messages sent while nobody is logged on, and those that are given back.
 
+use std::collections::BTreeMap;
 use std::sync::mpsc::{Sender, channel};
 
 use transfix::{
@@ -62,12 +63,18 @@ fn threads_that_send_offline_at_once_lose_nothing() {
         if offline == Offline::Store {
             wire.send("35=2|34=2|7=1|16=0");
         }
-        let mut ids = Vec::new();
-        while ids.len() < 2 * EACH as usize {
+        // By MsgSeqNum(34): one that had not left the queue before the logon comes before those
+        // that are sent again, and once more among them.
+        let mut by_number = BTreeMap::new();
+        while by_number.len() < 2 * EACH as usize {
             let order = wire.next();
-            let id = order.split('|').find_map(|field| field.strip_prefix("11="));
-            ids.extend(id.map(str::to_owned));
+            let field = |tag| order.split('|').find_map(|field| field.strip_prefix(tag));
+            if let Some(id) = field("11=") {
+                let seq: u64 = field("34=").unwrap().parse().unwrap();
+                by_number.insert(seq, id.to_owned());
+            }
         }
+        let ids: Vec<_> = by_number.into_values().collect();
         for thread in ["0-", "1-"] {
             let of_thread: Vec<_> = ids.iter().filter(|id| id.starts_with(thread)).collect();
             assert_eq!(of_thread.len(), EACH as usize);
