@@ -93,7 +93,7 @@ const CHECKS: &[Check] = &[
 ];
 
 const ZSTD: &[&str] = &[
-    "test -p transfix-store --features zstd --test retention",
+    "test -p transfix-store --features zstd --test all retention",
     "test -p transfix --features zstd --test files log",
 ];
 

@@ -13,8 +13,8 @@ use serde_json::Value;
 use crate::fuzz::host;
 use crate::{Outcome, root};
 
-/// The tests that look at bytes: those of the crate itself, and properties of any frame.
-const TESTS: &[&str] = &["--lib", "--test", "plain", "--test", "properties", "--test", "draft"];
+/// The tests that look at bytes.
+const TESTS: &[&str] = &["--lib", "--test", "bytes"];
 /// What has to do with unsafe code.
 const UNSAFE_TESTS: &str = "scan";
 

@@ -10,10 +10,7 @@ use transfix_codec::{
     Scratch, Switches, Tag, raw, tag,
 };
 use transfix_dictionary::{Dictionary, Layout, standard};
-use transfix_testkit::alloc::{Counting, thread_allocations};
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
+use transfix_testkit::alloc::thread_allocations;
 
 static FIX44: LazyLock<Dictionary> = LazyLock::new(|| standard("FIX44").unwrap());
 

@@ -6,10 +6,7 @@ use transfix_codec::fix44::codes::{ExecInst, OrdType, PartyRole, Side};
 use transfix_codec::fix44::components::parties::no_party_ids;
 use transfix_codec::fix44::{NewOrderSingle, new_order_single};
 use transfix_codec::{CheckSumPolicy, Decimal, FieldIndex, Message, Precision, Timestamp};
-use transfix_testkit::alloc::{Counting, thread_allocations};
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
+use transfix_testkit::alloc::thread_allocations;
 
 /// Writes an order whose parties' fields come in the wrong order, and more than nine of them.
 fn write(out: &mut Vec<u8>) {

@@ -71,7 +71,7 @@ fn program() -> PathBuf {
     path.pop();
     path.pop();
     path.push("examples/conformance");
-    // `cargo test --test conformance` alone does not build it.
+    // `cargo test --test all conformance` alone does not build it.
     assert!(path.exists(), "cargo build -p transfix --example conformance first");
     path
 }

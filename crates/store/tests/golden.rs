@@ -1,5 +1,5 @@
 //! Files written by earlier versions stay readable, and today's bytes are the documented ones.
-//! `TRANSFIX_BLESS=1 cargo test -p transfix-store --test golden` writes the files anew.
+//! `TRANSFIX_BLESS=1 cargo test -p transfix-store --test all golden` writes the files anew.
 
 #![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
 

@@ -6,13 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use transfix_store::{Durability, FileStore, Kind, MemoryStore, Options, Record, Store};
-use transfix_testkit::alloc::{Counting, thread_allocations};
+use transfix_testkit::alloc::thread_allocations;
 use transfix_testkit::delayed::Delayed;
 use transfix_testkit::laws::{lasting_store_laws, store_laws};
 use transfix_testkit::temp::TempDir;
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
 
 #[test]
 fn memory() {

@@ -2,11 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
 
-use transfix_testkit::alloc::{Counting, thread_allocations};
+use transfix_testkit::alloc::thread_allocations;
 use transfix_transport::{Stream, memory};
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
 
 #[test]
 fn memory_streams_do_not_allocate() {

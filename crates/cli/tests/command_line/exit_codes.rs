@@ -7,7 +7,7 @@ use std::path::Path;
 use transfix::store::{FileStore, Kind, Options, Record, Store};
 use transfix_testkit::temp::TempDir;
 
-use crate::{expect, messages, run_in, session};
+use crate::command_line::{expect, messages, run_in, session};
 
 /// Files that the calls below name.
 fn files() -> TempDir {

@@ -8,8 +8,8 @@ use transfix::codec::FrameWriter;
 use transfix::store::{FileStore, Kind, Options, Record, Store};
 use transfix_testkit::temp::TempDir;
 
-use crate::run_in;
-use crate::running::{Program, venue};
+use crate::command_line::run_in;
+use crate::command_line::running::{Program, venue};
 
 /// The values that somebody may want to hide.
 const SECRETS: [&str; 4] = ["hush", "whisper", "KEY", "DESK"];

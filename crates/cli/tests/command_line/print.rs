@@ -5,7 +5,7 @@ use std::fs;
 use transfix::codec::FrameWriter;
 use transfix_testkit::temp::TempDir;
 
-use crate::{Run, run_in};
+use crate::command_line::{Run, run_in};
 
 /// A message of the type with these fields, delimited by `|`.
 fn message(msg_type: &str, seq: u32, time: &str, fields: &str) -> Vec<u8> {

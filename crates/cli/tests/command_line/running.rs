@@ -15,7 +15,7 @@ use transfix::store::journal;
 use transfix::{Message, tag};
 use transfix_testkit::temp::TempDir;
 
-use crate::{run_in, session};
+use crate::command_line::{run_in, session};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 

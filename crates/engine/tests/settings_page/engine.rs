@@ -35,7 +35,7 @@ pub(super) const OF_THE_ENGINE: &[(&str, &str, &str)] = &[
     ("log", LOG, "both_directions_rejected_and_garbled_with_secrets_masked"),
     (
         "queued_bytes_max",
-        "engine/tests/stop/main.rs",
+        "engine/tests/stop/mod.rs",
         "a_stalled_counterparty_fills_its_own_queue_only",
     ),
     ("turn_messages_max", TURNS, "a_burst_of_one_session_does_not_hold_up_the_others"),
@@ -107,7 +107,7 @@ const OWN_STORE: &str = "engine/tests/switches/own_store.rs";
 const QUEUE: &str = "engine/tests/switches/queue.rs";
 const RETENTION: &str = "store/tests/retention.rs";
 const SCHEDULE: &str = "engine/tests/schedule.rs";
-const SWITCHES: &str = "engine/tests/switches/main.rs";
+const SWITCHES: &str = "engine/tests/switches/mod.rs";
 const TCP: &str = "transport/tests/tcp.rs";
 const TEMPLATES: &str = "engine/tests/switches/templates.rs";
 const THREADS: &str = "engine/tests/threads.rs";

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use crate::root;
+use crate::settings_page::root;
 
 const PAGE: &str = "book/src/what-happened.md";
 const BEGIN: &str = "<!-- events: written by `cargo xtask docs` -->\n";

@@ -2,7 +2,7 @@
 
 use transfix::Settings;
 
-use crate::{PARTS, Part, fields};
+use crate::settings_page::{PARTS, Part, fields};
 
 const SESSION: &str = "[[session]]\nrole = \"initiator\"\nbegin_string = \"FIXT.1.1\"\n\
     sender_comp_id = \"A\"\ntarget_comp_id = \"B\"\naddress = \"127.0.0.1:9880\"\n\

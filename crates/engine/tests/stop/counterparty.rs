@@ -6,7 +6,7 @@ use std::net::{Shutdown, SocketAddr, TcpStream};
 use transfix::codec::{CheckSumPolicy, FieldIndex, Frame, FrameWriter, Limits, frame};
 use transfix::{BeginString, Body, Message, Precision, clock, tag};
 
-use crate::LONG;
+use crate::stop::LONG;
 
 /// A connection to the engine under test.
 pub(crate) struct Counterparty {

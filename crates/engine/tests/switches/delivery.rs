@@ -10,8 +10,8 @@ use transfix::{
 
 use transfix_testkit::temp::TempDir;
 
-use crate::wire::Wire;
-use crate::{Echo, logged_on, start, venue};
+use crate::switches::wire::Wire;
+use crate::switches::{Echo, logged_on, start, venue};
 
 /// Sends messages back once it has been asked so many times.
 struct Late {

@@ -17,9 +17,9 @@ use transfix::{
 };
 use transfix_testkit::temp::TempDir;
 
-use crate::reopening::insist;
-use crate::wire::Wire;
-use crate::{LONG, logged_on, venue};
+use crate::switches::reopening::insist;
+use crate::switches::wire::Wire;
+use crate::switches::{LONG, logged_on, venue};
 
 /// What becomes of the batch of a commit.
 const SOUND: u8 = 0;

@@ -10,7 +10,7 @@ use transfix::{
     Unsendable, Unsent, msg_type, tag,
 };
 
-use crate::{LONG, logged_on, start, venue};
+use crate::switches::{LONG, logged_on, start, venue};
 
 /// Tells that a message is here, and keeps its turn until it is let go.
 #[derive(Clone)]
@@ -57,7 +57,8 @@ fn a_session_is_seen_while_its_turn_runs() {
 #[test]
 fn a_panic_while_a_message_is_filled_loses_that_message_alone() {
     for mode in [SendMode::Direct, SendMode::Queued] {
-        let (engine, address) = start(vec![venue(|s| s.threads.send = mode)], || crate::Echo);
+        let (engine, address) =
+            start(vec![venue(|s| s.threads.send = mode)], || crate::switches::Echo);
         let handle = engine.sessions().next().unwrap();
         let mut wire = logged_on(address);
         let half = AssertUnwindSafe(|| {
@@ -75,7 +76,7 @@ fn a_panic_while_a_message_is_filled_loses_that_message_alone() {
 
 #[test]
 fn one_message_is_sent_while_another_is_filled() {
-    let (engine, address) = start(vec![venue(|_| ())], || crate::Echo);
+    let (engine, address) = start(vec![venue(|_| ())], || crate::switches::Echo);
     let handle = engine.sessions().next().unwrap();
     let mut wire = logged_on(address);
     let outer = handle.send("D", |order| {
@@ -90,7 +91,7 @@ fn one_message_is_sent_while_another_is_filled() {
 
 #[test]
 fn a_body_that_is_encoded_already_is_checked() {
-    let (engine, address) = start(vec![venue(|_| ())], || crate::Echo);
+    let (engine, address) = start(vec![venue(|_| ())], || crate::switches::Echo);
     let handle = engine.sessions().next().unwrap();
     assert_eq!(handle.send_encoded("D", b"11=A\x01"), Err(SendError::NotLoggedOn));
     let mut wire = logged_on(address);
@@ -114,7 +115,7 @@ fn a_body_that_is_encoded_already_is_checked() {
 
 #[test]
 fn an_operator_is_told_why_nothing_was_done() {
-    let (engine, address) = start(vec![venue(|_| ())], || crate::Echo);
+    let (engine, address) = start(vec![venue(|_| ())], || crate::switches::Echo);
     let handle = engine.sessions().next().unwrap();
     assert_eq!(handle.test_request("x"), Err(OperateError::NotLoggedOn));
     assert_eq!(handle.reset_in_session(), Err(OperateError::NotLoggedOn));
@@ -135,7 +136,7 @@ fn an_operator_is_told_why_nothing_was_done() {
     assert_eq!(handle.revive(), Err(OperateError::Closed));
 
     let old = |settings: &mut transfix::SessionSettings| settings.begin_string = BeginString::Fix40;
-    let (engine, _) = start(vec![venue(old)], || crate::Echo);
+    let (engine, _) = start(vec![venue(old)], || crate::switches::Echo);
     let handle = engine.sessions().next().unwrap();
     assert_eq!(handle.reset_at_next_logon(), Err(OperateError::NoResetFlag));
 }

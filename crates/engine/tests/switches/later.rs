@@ -9,7 +9,7 @@ use transfix::{
     Settings,
 };
 
-use crate::{Echo, LONG, Wire, start, venue};
+use crate::switches::{Echo, LONG, Wire, start, venue};
 
 /// Hands each answer over to the test, which gives it or keeps it.
 #[derive(Clone)]

@@ -8,8 +8,8 @@ use transfix::{
     SendError, SendMode, SessionId, SessionRef, Settings, tag,
 };
 
-use crate::wire::Wire;
-use crate::{Echo, LONG, venue};
+use crate::switches::wire::Wire;
+use crate::switches::{Echo, LONG, venue};
 
 /// Tells which session ended, and why.
 struct Ends(Sender<(String, Disconnect)>);

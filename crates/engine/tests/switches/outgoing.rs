@@ -8,8 +8,8 @@ use transfix::{
     Sent, SessionHandle, SessionRef, Unsendable, Unsent, tag,
 };
 
-use crate::wire::Wire;
-use crate::{Echo, start, venue};
+use crate::switches::wire::Wire;
+use crate::switches::{Echo, start, venue};
 
 fn send(handle: &SessionHandle, id: &str) -> Result<Sent, SendError> {
     handle.send("D", |order| _ = order.str(tag::CL_ORD_ID, id))
@@ -134,7 +134,7 @@ fn what_waits_in_memory_alone_comes_back_at_the_end() {
         let settings = venue(|s| (s.queue.offline, s.queue.unsent) = (offline, unsent));
         let (engine, address) = start(vec![settings], || Returned(sender.clone()));
         let handle = engine.sessions().next().unwrap();
-        let _wire = crate::logged_on(address);
+        let _wire = crate::switches::logged_on(address);
         handle.hold_sending().unwrap();
         for id in ["a", "b"] {
             assert!(matches!(send(&handle, id), Ok(Sent::Queued { .. })));
@@ -170,7 +170,7 @@ fn a_panic_at_a_message_that_comes_back_hides_none_of_the_others() {
     let (sender, returned) = channel();
     let (engine, address) = start(vec![venue(|_| ())], || Fragile(sender.clone()));
     let handle = engine.sessions().next().unwrap();
-    let _wire = crate::logged_on(address);
+    let _wire = crate::switches::logged_on(address);
     handle.hold_sending().unwrap();
     for id in ["a", "b", "c"] {
         send(&handle, id).unwrap();
@@ -186,7 +186,7 @@ fn what_is_held_back_keeps_its_order_without_a_connection() {
     let settings = venue(|s| s.queue.offline = Offline::Store);
     let (engine, address) = start(vec![settings], || Echo);
     let handle = engine.sessions().next().unwrap();
-    let wire = crate::logged_on(address);
+    let wire = crate::switches::logged_on(address);
     handle.hold_sending().unwrap();
     send(&handle, "a").unwrap();
     drop(wire);
@@ -217,7 +217,7 @@ fn what_cannot_be_sent_comes_back_at_once() {
     let mut wire = Wire::connect(address, BeginString::Fix44);
     wire.send("35=A|34=1|98=0|108=30|383=100");
     assert!(wire.next().starts_with("35=A|"));
-    let (_, why) = returned.recv_timeout(crate::LONG).unwrap();
+    let (_, why) = returned.recv_timeout(crate::switches::LONG).unwrap();
     assert_eq!(why, SendError::TooLong { bytes_max: 100 });
 }
 
@@ -225,7 +225,7 @@ fn what_cannot_be_sent_comes_back_at_once() {
 fn sending_is_held_back_and_goes_on() {
     let (engine, address) = start(vec![venue(|_| ())], || Echo);
     let handle = engine.sessions().next().unwrap();
-    let mut wire = crate::logged_on(address);
+    let mut wire = crate::switches::logged_on(address);
     handle.hold_sending().unwrap();
     for id in ["a", "b"] {
         assert!(matches!(send(&handle, id), Ok(Sent::Queued { .. })));
@@ -266,7 +266,7 @@ impl Application for Stale {
 fn the_application_chooses_what_is_sent_again() {
     let (engine, address) = start(vec![venue(|_| ())], || Stale);
     let handle = engine.sessions().next().unwrap();
-    let mut wire = crate::logged_on(address);
+    let mut wire = crate::switches::logged_on(address);
     for id in ["fresh", "stale", "last"] {
         send(&handle, id).unwrap();
         wire.next();
@@ -281,7 +281,7 @@ fn the_application_chooses_what_is_sent_again() {
 fn during_the_pause_after_a_logon_messages_keep_their_order() {
     let (engine, address) = start(vec![venue(|s| s.queue.queue_pause_ms = 300_000)], || Echo);
     let handle = engine.sessions().next().unwrap();
-    let _wire = crate::logged_on(address);
+    let _wire = crate::switches::logged_on(address);
     for id in ["a", "b"] {
         assert!(matches!(send(&handle, id), Ok(Sent::Queued { .. })));
     }
@@ -314,7 +314,7 @@ fn the_application_hears_of_a_resend_loop_and_may_end_it() {
         let (sender, told) = channel();
         let settings = venue(|s| s.resend.same_requests_max = same_requests_max);
         let (_engine, address) = start(vec![settings], || Patient(sender.clone()));
-        let mut wire = crate::logged_on(address);
+        let mut wire = crate::switches::logged_on(address);
         for seq in 2..5 {
             wire.send(&format!("35=2|34={seq}|7=1|16=1"));
         }
@@ -328,7 +328,7 @@ fn the_application_hears_of_a_resend_loop_and_may_end_it() {
 #[test]
 fn kept_messages_that_are_covered_are_counted() {
     let (engine, address) = start(vec![venue(|_| ())], || Echo);
-    let mut wire = crate::logged_on(address);
+    let mut wire = crate::switches::logged_on(address);
     wire.send("35=D|34=3|11=a");
     assert!(wire.next().starts_with("35=2|"));
     wire.send("35=4|34=2|123=Y|36=4");
@@ -367,7 +367,7 @@ fn a_callback_queues_into_its_own_session() {
     let settings = venue(|s| s.queue.offline = Offline::Queue);
     let (engine, address) = start(vec![settings], || FromWithin(handles.take().unwrap(), None));
     sender.send(engine.sessions().next().unwrap()).unwrap();
-    drop(crate::logged_on(address));
+    drop(crate::switches::logged_on(address));
     let mut wire = Wire::connect(address, BeginString::Fix44);
     loop {
         // The first connection may not have ended yet.

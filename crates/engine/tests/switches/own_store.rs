@@ -18,8 +18,8 @@ use transfix::{
 use transfix_testkit::laws::{lasting_store_laws, store_laws};
 use transfix_testkit::temp::TempDir;
 
-use crate::wire::Wire;
-use crate::{Echo, venue};
+use crate::switches::wire::Wire;
+use crate::switches::{Echo, venue};
 
 #[test]
 fn the_store_of_the_example_obeys_the_laws() {

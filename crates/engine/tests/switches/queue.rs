@@ -12,8 +12,8 @@ use transfix::{
 };
 use transfix_testkit::temp::TempDir;
 
-use crate::wire::Wire;
-use crate::{LONG, venue};
+use crate::switches::wire::Wire;
+use crate::switches::{LONG, venue};
 
 /// Tells which messages came back.
 struct Returned(Sender<(String, SendError)>);

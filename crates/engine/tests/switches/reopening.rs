@@ -12,8 +12,8 @@ use transfix::{
 };
 use transfix_testkit::temp::TempDir;
 
-use crate::wire::Wire;
-use crate::{Echo, logged_on, venue};
+use crate::switches::wire::Wire;
+use crate::switches::{Echo, logged_on, venue};
 
 /// A store on a disk that is full as long as somebody says so.
 struct Ailing {

@@ -11,8 +11,8 @@ use transfix::{
 };
 use transfix_testkit::temp::TempDir;
 
-use crate::wire::Wire;
-use crate::{Echo, start, venue};
+use crate::switches::wire::Wire;
+use crate::switches::{Echo, start, venue};
 
 fn template() -> SessionSettings {
     venue(|settings| settings.target_comp_id = "*".to_owned())

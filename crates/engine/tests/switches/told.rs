@@ -11,8 +11,8 @@ use transfix::{
     Undone, tag,
 };
 
-use crate::wire::Wire;
-use crate::{LONG, logged_on, venue};
+use crate::switches::wire::Wire;
+use crate::switches::{LONG, logged_on, venue};
 
 #[derive(Debug, PartialEq, Eq)]
 enum Event {
@@ -318,7 +318,7 @@ fn a_panic_in_the_thread_of_a_sender_takes_nobody_down_for_good() {
     let (ended, has_ended) = channel();
     let panics = Arc::new(AtomicBool::new(true));
     let shy = || Shy { panics: Arc::clone(&panics), ended: ended.clone() };
-    let (engine, address) = crate::start(vec![venue(|_| ())], shy);
+    let (engine, address) = crate::switches::start(vec![venue(|_| ())], shy);
     let session = engine.sessions().next().unwrap();
     let wire = logged_on(address);
     let sender = session.clone();

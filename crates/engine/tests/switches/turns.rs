@@ -8,8 +8,8 @@ use transfix::{
     Settings, tag,
 };
 
-use crate::wire::Wire;
-use crate::{LONG, venue};
+use crate::switches::wire::Wire;
+use crate::switches::{LONG, venue};
 
 /// Tells whose message came; at an order named `wait` it waits.
 struct Teller {

@@ -6,7 +6,7 @@ use std::net::{SocketAddr, TcpStream};
 use transfix::codec::{CheckSumPolicy, FieldIndex, Frame, FrameWriter, Limits, frame};
 use transfix::{BeginString, Message, Precision, clock, tag};
 
-use crate::LONG;
+use crate::switches::LONG;
 
 /// A connection to the engine under test, which is `VENUE`; the counterparty is `CLIENT`.
 pub(crate) struct Wire {

@@ -3,7 +3,7 @@
 use transfix_codec::Garbled;
 use transfix_session::{BeginString, State, Verdict};
 
-use crate::counterparty::World;
+use crate::cases::counterparty::World;
 
 fn receive(w: &mut World, frame: &str, garbled: Garbled) -> Verdict {
     let frame = frame.replace('|', "\x01");

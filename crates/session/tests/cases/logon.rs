@@ -8,7 +8,7 @@ use transfix_session::{
     TooLowAtLogon, Verdict,
 };
 
-use crate::counterparty::World;
+use crate::cases::counterparty::World;
 
 const fn refused(why: LogonFault) -> Verdict {
     Verdict::Disconnect(Disconnect::LogonRefused(why))

@@ -7,7 +7,7 @@ use transfix_session::{
     TooLowAtLogon, Verdict,
 };
 
-use crate::counterparty::{World, all_versions};
+use crate::cases::counterparty::{World, all_versions};
 
 fn numbers(w: &World) -> (u64, u64) {
     (w.session.next_num_in(), w.session.next_num_out())

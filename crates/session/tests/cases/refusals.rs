@@ -2,7 +2,7 @@
 
 use transfix_session::{BeginString, Config, Disconnect, LogonFault as Why, Role, Secret, Verdict};
 
-use crate::counterparty::World;
+use crate::cases::counterparty::World;
 
 const FIX44: BeginString = BeginString::Fix44;
 const FIXT11: BeginString = BeginString::Fixt11;

@@ -2,7 +2,7 @@
 
 use transfix_session::{BeginString, Disconnect, ResendConfig, Verdict};
 
-use crate::counterparty::World;
+use crate::cases::counterparty::World;
 
 const DEFAULT: ResendConfig = ResendConfig {
     request_max: 0,

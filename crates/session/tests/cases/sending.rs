@@ -5,7 +5,7 @@ use transfix_session::{
     BeginString, Disconnect, HeaderChange, SendError, State, Throttle, ThrottleAction, Verdict,
 };
 
-use crate::counterparty::World;
+use crate::cases::counterparty::World;
 
 const TOO_MANY: &str = "too many messages of this type";
 

@@ -7,7 +7,7 @@ use transfix_session::{
     ApplVerId, BeginString, Checks, Disconnect, ResetPolicy, Role, SendError, State, Verdict,
 };
 
-use crate::counterparty::{SECOND, World, all_versions};
+use crate::cases::counterparty::{SECOND, World, all_versions};
 
 #[test]
 fn logon_is_answered_with_the_same_terms() {

@@ -7,7 +7,7 @@ use std::fmt::Write;
 
 use transfix_session::{BeginString, Event, Role, State, Verdict};
 
-use crate::counterparty::World;
+use crate::cases::counterparty::World;
 
 const BOOK: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../book/src");
 

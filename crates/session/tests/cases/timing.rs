@@ -2,7 +2,7 @@
 
 use transfix_session::{BeginString, Disconnect, LogonFault, Role, TimingConfig, Verdict};
 
-use crate::counterparty::{SECOND, World};
+use crate::cases::counterparty::{SECOND, World};
 
 /// Seconds of silence at which something other than a Heartbeat(0) happens, until the end.
 fn silence(timing: TimingConfig) -> Vec<(u64, String)> {

@@ -11,7 +11,7 @@ use transfix_session::{
     ApplVerId, BeginString, Config, LogonConfig, NumbersConfig, ResetPolicy, Role, Secret, SubIds,
 };
 
-use crate::counterparty::World;
+use crate::cases::counterparty::World;
 
 fn everything(config: &mut Config) {
     config.id.sub_ids = Arc::new(SubIds {

@@ -1,0 +1,18 @@
+//! All tests of the engine that can share a process.
+
+mod conformance;
+mod dictionaries;
+mod dictionary;
+mod every_message;
+mod examples;
+mod found;
+mod json;
+mod queue_crash;
+mod rig;
+mod schedule;
+mod settings_page;
+mod slow_store;
+mod stop;
+mod switches;
+mod threads;
+mod trade;

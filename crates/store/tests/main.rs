@@ -1,0 +1,17 @@
+//! All tests of the store that can share a process.
+
+mod behind;
+mod crash;
+mod foreign;
+mod golden;
+mod laws;
+mod places;
+mod queue;
+mod recovery;
+mod retention;
+
+use transfix_testkit::alloc::Counting;
+
+/// Counts what each thread allocates.
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;

@@ -1,0 +1,11 @@
+//! All tests of streams, in one program.
+
+mod alloc;
+mod laws;
+mod tcp;
+
+use transfix_testkit::alloc::Counting;
+
+/// Counts what each thread allocates.
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
