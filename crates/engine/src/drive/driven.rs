@@ -525,7 +525,7 @@ impl DrivenSession {
     pub(crate) fn finish(&mut self) {
         // With the end of an attempt that is under way.
         self.reopening = Reopening::default();
-        self.lock().core.finish(&|| self.shared.io.now(), &self.shared.queue);
+        self.lock().core.finish(&*self.shared.io, &self.shared.queue);
     }
 
     /// How much [`DrivenSession::finish`] has left to do; less from one message to the next.
