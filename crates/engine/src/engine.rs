@@ -277,9 +277,10 @@ impl Engine {
     /// Stops accepting, sends Logout(5) to all counterparties at once, and ends when all have
     /// answered, at the latest after `deadline_ms` milliseconds. Everything sent is in the stores.
     ///
-    /// What waits in memory alone goes back to its application ([`Application::on_unsent`]). A store
-    /// that has failed is opened once more for that, which may take longer than the deadline: only
-    /// then is it known which of the last messages it has.
+    /// What waits in memory alone goes back by
+    /// [`Application::on_unsent`](crate::Application::on_unsent). A store that has failed is opened
+    /// once more for that, which may take longer than the deadline: only then is it known which of
+    /// the last messages it has.
     pub fn stop(mut self, deadline_ms: u64) -> Vec<SessionOutcome> {
         self.stop_all(deadline_ms)
     }
