@@ -123,17 +123,18 @@ impl Session {
         out: &mut Outbox,
     ) -> Verdict {
         self.reject(now, message, reject, out);
-        let ending = match reject.reason {
-            RejectReason::CompIdProblem => "CompID problem",
-            RejectReason::SendingTimeAccuracy => "SendingTime(52) accuracy problem",
+        let (why, text) = match reject.reason {
+            RejectReason::CompIdProblem => (Disconnect::CompId, "CompID problem"),
+            RejectReason::SendingTimeAccuracy => {
+                (Disconnect::SendingTime, "SendingTime(52) accuracy problem")
+            }
             _ => return Verdict::Handled,
         };
         if self.state == State::Active {
-            let why = Disconnect::BadHeader(ending);
             if self.config.protocol.silent_disconnect {
                 return Verdict::Disconnect(why);
             }
-            self.write_logout(now, ending, Some(why), out);
+            self.write_logout(now, text, Some(why), out);
         }
         Verdict::Handled
     }

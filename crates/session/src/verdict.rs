@@ -152,8 +152,10 @@ pub enum Disconnect {
     MsgSeqNumMissing,
     /// A MsgSeqNum(34) above [`MSG_SEQ_NUM_MAX`](crate::MSG_SEQ_NUM_MAX).
     MsgSeqNumTooHigh,
-    /// A message with a wrong CompID or SendingTime(52); the text says which.
-    BadHeader(&'static str),
+    /// A message with a wrong SenderCompID(49) or TargetCompID(56).
+    CompId,
+    /// A message whose SendingTime(52) is too far from this side's clock.
+    SendingTime,
     /// A message of another version than the session's.
     BeginString(BeginString),
     /// More messages of a type came than the session takes in a time.
@@ -203,7 +205,6 @@ impl Disconnect {
             Self::ResendLoop => 113,
             Self::MsgSeqNumMissing => 114,
             Self::MsgSeqNumTooHigh => 115,
-            Self::BadHeader(_) => 116,
             Self::BeginString(_) => 117,
             Self::Throttling => 118,
             Self::Stalled => 119,
@@ -217,6 +218,8 @@ impl Disconnect {
             Self::StoreFailed => 127,
             Self::Panicked => 128,
             Self::Schedule => 129,
+            Self::CompId => 130,
+            Self::SendingTime => 131,
         }
     }
 
@@ -240,7 +243,8 @@ impl fmt::Display for Disconnect {
             Self::FirstMessageNotLogon => f.write_str("the first message was not a Logon(A)"),
             Self::LogonRefused(why) => write!(f, "Logon(A) refused: {why}"),
             Self::LogonInvalid(reject) => write!(f, "Logon(A) refused: {reject}"),
-            Self::BadHeader(why) => write!(f, "a message had a {why}"),
+            Self::CompId => f.write_str("a message had a CompID problem"),
+            Self::SendingTime => f.write_str("a message had a SendingTime(52) accuracy problem"),
             Self::SecondLogon => f.write_str("a second Logon(A) came on a live session"),
             Self::MsgSeqNumTooLow { expected, received } => {
                 write!(f, "MsgSeqNum(34) too low, expecting {expected} but received {received}")

@@ -73,7 +73,7 @@ fn a_silent_end() {
         assert_eq!(w.receive("35=0|34=1"), Verdict::Disconnect(low));
         assert_eq!(w.sent().len(), answers);
         let mut w = active();
-        let bad = Verdict::Disconnect(Disconnect::BadHeader("CompID problem"));
+        let bad = Verdict::Disconnect(Disconnect::CompId);
         assert_eq!(w.receive("35=0|34=2|49=WHO") == bad, silent);
         assert_eq!(w.sent().len(), 1 + answers);
         // Theirs is answered all the same.
