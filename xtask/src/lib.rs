@@ -11,6 +11,7 @@ pub mod instructions;
 pub mod peers;
 pub mod sanitize;
 pub mod scenarios;
+pub mod sessions;
 pub mod simulate;
 pub mod tidy;
 

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use xtask::{
     Outcome, campaign, crash, dictionaries, docs, figures, fuzz, instructions, peers, sanitize,
-    scenarios, simulate, tidy,
+    scenarios, sessions, simulate, tidy,
 };
 
 const USAGE: &str = "usage: cargo xtask VERB
@@ -31,6 +31,8 @@ verbs:
   sanitize [--short]                     run the codec's tests under AddressSanitizer and others
   scenarios [--world W]... [--filter F]  play the scenarios of testdata/scenarios, in the worlds
                                          pure, loopback and quickfix
+  sessions [N] [--seconds S] [--durability memory|process]
+                                         measure a venue with many sessions that do little
   simulate [--seed N] [--worlds M] [--kind KIND] | --faults | --fault NAME
                                          run simulated worlds; show that faults are seen
   tidy                                   check the rules of the project's style";
@@ -50,6 +52,7 @@ fn main() -> ExitCode {
         "fuzz" => fuzz::run(args),
         "instructions" => instructions::run(args),
         "sanitize" => sanitize::run(args),
+        "sessions" => sessions::run(args),
         "simulate" => simulate::run(args),
         "tidy" => tidy::run(),
         _ => Err(USAGE.to_owned()),
