@@ -26,7 +26,7 @@ struct Check {
 const CHECKS: &[Check] = &[
     Check {
         name: "tests of what the feature zstd adds",
-        about: &["crates/store", "crates/engine/src/observe"],
+        about: &["crates/store", "crates/engine/src/observe", "crates/engine/tests/files"],
         short: ZSTD,
         long: ZSTD,
     },

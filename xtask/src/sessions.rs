@@ -136,6 +136,7 @@ fn measure(program: &Path, dir: &Path, wanted: &Wanted) -> Outcome {
     let text = format!("{beside}, {:.2} / {:.2} times as long", ratios.0, ratios.1);
     line("busy session beside them, p50 / p99", text);
 
+    others.all.push(busy);
     let (before, begin) = (venue.worker_cpu()?, Instant::now());
     let until = begin + Duration::from_secs(wanted.seconds);
     while Instant::now() < until {
@@ -146,7 +147,6 @@ fn measure(program: &Path, dir: &Path, wanted: &Wanted) -> Outcome {
     let share = used.as_secs_f64() / begin.elapsed().as_secs_f64() * 100.0;
     line("CPU of the worker, heartbeats every 30 s", format!("{share:.2} % of a core"));
 
-    others.all.push(busy);
     line("stop", seconds(venue.stop(&mut others.all)?));
     let mut again = Venue::start(program, &file)?;
     line("start from the stores of before", seconds(again.start));

@@ -40,7 +40,8 @@ pub(crate) struct Extras {
     pub(crate) io: Arc<dyn Io>,
 }
 
-/// A running engine. Dropped without [`Engine::stop`], it logs out everywhere without waiting.
+/// A running engine. Dropped without [`Engine::stop`], it logs out everywhere without waiting for the
+/// answers.
 pub struct Engine {
     sessions: Vec<Arc<Shared>>,
     registry: Arc<Registry>,
@@ -82,7 +83,7 @@ impl Engine {
     ) -> Result<Self, EngineError> {
         let Extras { admit, open_store, io } = extras;
         // Before anything is opened: the limit that a process finds is low.
-        let pending_max = descriptors::reserve(settings)?;
+        let pending_max = descriptors::reserve(settings, open_store.is_some())?;
         // A limit on the length of files is then an error of a store or log, as a full disk is.
         refuse_long_files_by_error();
         if admit.is_none() {

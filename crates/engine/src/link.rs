@@ -248,6 +248,10 @@ impl Link {
         msg_type: &[u8],
         fill: impl FnOnce(&mut Body<'_>),
     ) -> Result<Sent, SendError> {
+        // The engine may have been stopped while the caller was encoding.
+        if queue.is_closed() {
+            return Err(SendError::Closed);
+        }
         // What was handed over before goes out before.
         self.core.send_queued(now, queue);
         let sent = self.core.send(now, msg_type, fill);

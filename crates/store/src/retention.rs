@@ -78,9 +78,9 @@ pub(crate) struct Keeper {
 /// What the thread that moves and deletes is still to do.
 #[derive(Debug, Default)]
 struct Wanted {
-    /// The last word counts: it names all segments of those before.
+    /// Only the newest is kept: it covers the segments of all earlier ones.
     next: Option<Unneeded>,
-    /// The thread takes it before it ends.
+    /// A thread runs that looks at `next` once more before it ends.
     is_awaited: bool,
 }
 

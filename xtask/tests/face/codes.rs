@@ -25,7 +25,7 @@ Numbers below 100 are those of the standard: `RejectReason::as_u16` is SessionRe
 ";
 
 /// What the page says of a number whose variant is gone.
-const GONE: &str = "Not given any more.";
+const GONE: &str = "No longer used.";
 
 /// A type with numbers.
 struct Coded {

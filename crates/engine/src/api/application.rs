@@ -81,7 +81,8 @@ pub trait Application: Send {
     /// The session goes on from what its store has, after the store failed or the application
     /// panicked in the middle of a turn: forget what the messages in `undone` have led to, or build
     /// it anew from the journal. After a panic it is called in any case, since what the application
-    /// itself has in memory may be half changed. Called before the session connects again.
+    /// itself has in memory may be half changed. Called before the session connects again, or when
+    /// the engine stops.
     fn on_undone(&mut self, undone: &Undone, session: &mut SessionRef<'_>) {
         let _ = (undone, session);
     }
@@ -89,8 +90,10 @@ pub trait Application: Send {
     /// A message that was handed over cannot be sent, or is given back: at the end of a connection
     /// (`unsent = "return"`), or when the engine stops and it waits in memory alone. Each message
     /// that [`SessionHandle::send`] took leaves with its number, stays in the store for a later
-    /// process, or comes here; of what was sent as the store failed, and cannot be opened again,
-    /// the log says how much it is.
+    /// process (with `durability = "memory"` it ends with this one), or comes here. One that was
+    /// sent from a callback, and that the store has not kept, is among those of
+    /// [`Application::on_undone`]. If the store has failed and does not open at the stop, nobody
+    /// knows whether it has the messages sent last: the log says how many bytes they are.
     fn on_unsent(&mut self, message: &Unsendable<'_>, session: &mut SessionRef<'_>) {
         let _ = (message, session);
     }

@@ -8,10 +8,12 @@ use transfix_session::Role;
 
 use crate::error::EngineError;
 use crate::settings::template::is_template;
-use crate::settings::{Durability, SessionSettings, Settings};
+use crate::settings::{Durability, Mode, SessionSettings, Settings};
 
 /// What the connection of a session needs, and the one that takes its place.
 const OF_A_CONNECTION: u64 = 2;
+/// What a thread needs that waits in epoll: of the pool, or of a session.
+const OF_A_THREAD: u64 = 2;
 /// What its store needs, with the next segment and an archive.
 const OF_A_STORE: u64 = 5;
 /// What its protocol log needs, with the file that comes next.
@@ -28,12 +30,15 @@ const WAITING_MIN: u64 = 16;
 ///
 /// # Errors
 /// If the limit does not do for the sessions of the settings.
-pub(crate) fn reserve(settings: &Settings) -> Result<usize, EngineError> {
+pub(crate) fn reserve(settings: &Settings, has_own_stores: bool) -> Result<usize, EngineError> {
+    let files_of = |session: &SessionSettings| files_of(session, has_own_stores);
     let (sessions, all) = (&settings.sessions, &settings.engine);
     let (templates, listed): (Vec<_>, Vec<_>) = sessions.iter().partition(|one| is_template(one));
     let of_created = templates.into_iter().map(files_of).max().unwrap_or(0);
     let created = of_created.saturating_mul(all.created_sessions_max as u64);
-    let needed = OF_THE_ENGINE + listed.iter().map(|session| files_of(session)).sum::<u64>();
+    let of_threads = (all.workers as u64).saturating_mul(OF_A_THREAD);
+    let of_sessions = listed.iter().copied().map(files_of).sum::<u64>();
+    let needed = OF_THE_ENGINE + of_threads + of_sessions;
     let accepts = sessions.iter().any(|session| session.role == Role::Acceptor);
     let wanted = if accepts { all.pending_connections_max } else { 0 };
     let mut limit = getrlimit(Resource::Nofile);
@@ -48,9 +53,14 @@ pub(crate) fn reserve(settings: &Settings) -> Result<usize, EngineError> {
     }
 }
 
-fn files_of(session: &SessionSettings) -> u64 {
-    let of_store = if session.store.durability == Durability::Memory { 0 } else { OF_A_STORE };
-    OF_A_CONNECTION + of_store + if session.log.is_some() { OF_A_LOG } else { 0 }
+/// `has_own_stores`: the user's, which may be in files whatever the settings say.
+fn files_of(session: &SessionSettings, has_own_stores: bool) -> u64 {
+    let in_memory = session.store.durability == Durability::Memory && !has_own_stores;
+    let of_store = if in_memory { 0 } else { OF_A_STORE };
+    let has_thread = matches!(session.threads.mode, Mode::Dedicated | Mode::Spin);
+    let of_thread = if has_thread { OF_A_THREAD } else { 0 };
+    let of_log = if session.log.is_some() { OF_A_LOG } else { 0 };
+    OF_A_CONNECTION + of_thread + of_store + of_log
 }
 
 /// `needed`: by so many sessions and the engine; `created`: by all that templates may make.
@@ -94,9 +104,10 @@ mod tests {
         let id = SessionId::new(BeginString::Fix44, "A", "B");
         let mut session = SessionSettings::new(Role::Acceptor, &id, "");
         session.log = Some(LogSettings::in_dir("log"));
-        assert_eq!(files_of(&session), 10);
+        assert_eq!(files_of(&session, false), 10);
         (session.log, session.store.durability) = (None, Durability::Memory);
-        assert_eq!(files_of(&session), OF_A_CONNECTION);
+        assert_eq!(files_of(&session, false), OF_A_CONNECTION);
+        assert_eq!(files_of(&session, true), OF_A_CONNECTION + OF_A_STORE);
     }
 
     #[test]

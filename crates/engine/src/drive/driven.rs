@@ -522,10 +522,10 @@ impl DrivenSession {
     }
 
     /// The engine ends: see [`Core::finish`](crate::link::core::Core::finish).
-    pub(crate) fn finish(&mut self) {
-        // With the end of an attempt that is under way.
+    pub(crate) fn finish(&mut self, until_ns: u64) {
+        // Waits for a `store-reopen` thread that still runs.
         self.reopening = Reopening::default();
-        self.lock().core.finish(&*self.shared.io, &self.shared.queue);
+        self.lock().core.finish(&*self.shared.io, &self.shared.queue, until_ns);
     }
 
     /// How much [`DrivenSession::finish`] has left to do; less from one message to the next.
@@ -545,6 +545,7 @@ impl DrivenSession {
     /// With the numbers with which a later process goes on.
     pub(crate) fn with_numbers(&self, outcome: Outcome) -> SessionOutcome {
         let link = self.lock();
+        let outcome = if link.core.journal.has_failed() { Outcome::Failed } else { outcome };
         SessionOutcome {
             id: self.shared.id.clone(),
             outcome,

@@ -18,6 +18,7 @@ use transfix_transport::{Registry, Token};
 use crate::drive::deadlines::Deadlines;
 use crate::drive::driven::{DrivenSession, SessionOutcome};
 use crate::io::{Io, Poll, Ready, Waker};
+use crate::link::core::ENDING_NS_MAX;
 use crate::link::{Arrival, Down, Turn};
 use crate::settings::Offline;
 
@@ -27,6 +28,8 @@ const TURNS_PER_TICK: u32 = 64;
 
 /// Time between two looks at the timers of a polled worker.
 const TICK_NS: u64 = 1_000_000;
+/// Panics at the end of a session that do not get it on.
+const PANICS_BORNE_MAX: u32 = 8;
 
 /// What other threads ask of a worker.
 pub(crate) enum Command {
@@ -241,17 +244,23 @@ impl Worker {
     /// Outcomes of the stop; what is still connected is cut.
     pub(crate) fn finish(&mut self) -> Vec<SessionOutcome> {
         let was_up = self.stop.take().map_or_else(Vec::new, |stop| stop.was_up);
-        let now = self.io.now();
         let mut outcomes = Vec::new();
         for (i, slot) in self.slots.iter_mut().enumerate() {
-            let outcome = slot.outcome(was_up.get(i).copied().unwrap_or(slot.up));
+            outcomes.push(slot.outcome(was_up.get(i).copied().unwrap_or(slot.up)));
             if slot.up {
-                down(slot, &Down::Session(Disconnect::Operator), now, self.poll.registry());
+                let why = Down::Session(Disconnect::Operator);
+                down(slot, &why, self.io.now(), self.poll.registry());
             }
-            finish(slot);
-            outcomes.push(slot.with_numbers(outcome));
         }
-        outcomes
+        // One limit for all, whose stores work beside each other.
+        let until_ns = self.io.monotonic_ns().saturating_add(ENDING_NS_MAX);
+        let ended = self.slots.iter_mut().zip(outcomes);
+        ended
+            .map(|(slot, outcome)| {
+                finish(slot, until_ns);
+                slot.with_numbers(outcome)
+            })
+            .collect()
     }
 
     /// One round over commands, ready sockets and timers; returns whether anything happened.
@@ -490,17 +499,19 @@ fn guarded<T>(
 
 /// The engine ends. The application, or whoever listens to events, may panic: it is told of the
 /// next message all the same.
-fn finish(slot: &mut DrivenSession) {
+fn finish(slot: &mut DrivenSession, until_ns: u64) {
     let mut left = slot.unsettled();
-    // Of all callbacks, `on_undone` alone leaves as much as there was, and is called once.
-    let mut may_stay = true;
+    // A panic in `on_unsent` leaves one message less to tell. One in another callback, or in
+    // whoever listens to events, leaves as many: a few of these are borne, so that the loop ends.
+    let mut borne = 0;
     let act = |slot: &mut DrivenSession| {
-        slot.finish();
+        slot.finish(until_ns);
         Ok(())
     };
     while guarded(slot, act).is_err() {
         let before = std::mem::replace(&mut left, slot.unsettled());
-        if left >= before && !std::mem::replace(&mut may_stay, false) {
+        borne += u32::from(left >= before);
+        if borne > PANICS_BORNE_MAX {
             return;
         }
     }

@@ -43,7 +43,7 @@ const STALLED_BYTES: usize = 4 << 20;
 const OUTBOX_BYTES: usize = 64 << 10;
 /// How long a connection that is to end may wait for the store, which has still to make safe what
 /// is the last word on it.
-const ENDING_NS_MAX: u64 = 10_000_000_000;
+pub(crate) const ENDING_NS_MAX: u64 = 10_000_000_000;
 
 /// Limits and switches of a link.
 #[derive(Clone, Debug)]

@@ -114,9 +114,9 @@ impl Events {
         line!(self, now, NotSent, warn, seq, %why, "rejected, as the answer could not be sent");
     }
 
-    /// Messages stay in the queue, since the store may have them.
+    /// The store has failed, and may have these messages: they stay in the queue.
     pub(super) fn not_given_back(&mut self, now: Now, count: usize) {
-        line!(self, now, NotSent, error, count, "not given back: the store has failed");
+        line!(self, now, NotSent, error, count, "not given back: they wait again");
     }
 
     /// Whether so many bytes of messages are in the store is known when it is open again.
@@ -125,9 +125,9 @@ impl Events {
         line!(self, now, NotSent, error, bytes, why);
     }
 
-    /// The engine ends without a word of the store about so many bytes of messages.
+    /// The engine ends, and only the store can tell whether it has so many bytes of messages.
     pub(super) fn left_in_doubt(&mut self, now: Now, bytes: usize) {
-        let why = "sent as the store failed: whether they were is known at the next start";
+        let why = "in doubt: only the store can tell whether it has them";
         line!(self, now, NotSent, error, bytes, why);
     }
 

@@ -277,14 +277,10 @@ impl Outgoing {
         self.untold.extend(untold);
     }
 
-    pub(super) fn has_untold(&self) -> bool {
-        !self.untold.is_empty()
-    }
-
-    /// A measure of the messages of which it is still open what becomes of them: bytes of those
-    /// that wait or are in doubt, and 1 for each that is given back.
+    /// How much is not settled yet: bytes that wait or are in doubt, and 1 for each message still
+    /// to be told.
     pub(crate) fn unsettled(&self, queue: &SendQueue) -> usize {
-        self.bytes(queue) + self.bytes_in_doubt() + self.untold.len()
+        self.bytes(queue) + self.backlog.uncommitted_bytes() + self.untold.len()
     }
 
     /// The next message that the application can be told of, since this ticket is safe.
@@ -373,12 +369,21 @@ impl Outgoing {
     /// it is not known yet whether it was sent. Returns the bytes of the latter.
     pub(super) fn return_later(&mut self, why: SendError) -> usize {
         self.returns = Some(why);
-        self.bytes_in_doubt()
+        self.backlog.uncommitted_bytes()
     }
 
-    /// Bytes of what was sent last: if the store has failed, it is not known whether it has them.
-    pub(super) const fn bytes_in_doubt(&self) -> usize {
-        self.backlog.uncommitted_bytes()
+    /// Bytes of messages of which only the store can tell whether it has them: it has failed, or
+    /// not said yet that they are safe.
+    pub(super) fn bytes_in_doubt(&self, has_failed: bool) -> usize {
+        let untold = self.untold.iter().map(|untold| untold.message.0.body.len());
+        let waiting = if has_failed { self.backlog.uncertain_bytes() } else { 0 };
+        self.backlog.uncommitted_bytes() + untold.sum::<usize>() + waiting
+    }
+
+    /// What waits and was never given to the store.
+    pub(super) fn take_never_stored(&mut self) -> Vec<GivenBack> {
+        let all = self.backlog.take_unkept();
+        all.into_iter().map(|left| (left, SendError::Closed)).collect()
     }
 
     /// All that waits is given back when the store is open again, or it would fail at the same

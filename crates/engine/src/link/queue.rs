@@ -20,7 +20,8 @@ pub(crate) struct SendQueue {
     len: AtomicUsize,
     /// Bytes that the session has taken and not sent.
     taken: AtomicUsize,
-    /// Nobody takes from it any more. Set and read under the lock.
+    /// Nobody takes from it any more. Set under its lock and that of the link: either is enough to
+    /// read it.
     is_closed: AtomicBool,
     bytes_max: usize,
     precision: Precision,
@@ -125,6 +126,11 @@ impl SendQueue {
     pub(crate) fn close(&self) {
         let _bytes = self.lock();
         self.is_closed.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the session has ended with its engine.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.is_closed.load(Ordering::Relaxed)
     }
 
     /// Everything that waits, which goes on waiting.

@@ -15,7 +15,8 @@ settings_table! {
         /// the application in place of being sent, in seconds; 0 for never.
         pub queue_expires_s: u32 = 0,
         /// Messages that wait to be sent when the connection ends: `keep` or `return`. When the
-        /// engine stops, those that no store keeps (`offline = "queue"`) go back in any case.
+        /// engine stops, those that are not in the store go back in any case; only
+        /// `offline = "queue"` puts them there.
         pub unsent: Unsent = Unsent::Keep,
         /// Bytes that may wait for the counterparty before `send` answers "would block".
         #[least(1)]

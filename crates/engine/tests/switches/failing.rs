@@ -271,6 +271,22 @@ fn a_stop_settles_what_was_in_doubt() {
 }
 
 #[test]
+fn what_a_stop_finds_in_no_store_comes_back() {
+    let settings = venue(|s| s.queue.offline = Offline::Queue);
+    let venue = Venue::start(settings, None, SOUND);
+    let mut wire = logged_on(venue.engine.listening()[0]);
+    venue.session.hold_sending().unwrap();
+    assert!(matches!(send(&venue.session, "a"), Ok(Sent::Queued { .. })));
+    venue.fail(LOST);
+    wire.send("35=1|34=2|112=x");
+    assert_eq!(venue.next_event(), Event::Ended(Disconnect::StoreFailed));
+    let outcome = venue.engine.stop(1_000).remove(0);
+    assert_eq!(outcome.outcome, Outcome::Failed);
+    let back = Event::Unsent("11=a\\x01".to_owned(), SendError::Closed);
+    assert_eq!(venue.events.try_iter().collect::<Vec<_>>(), [back]);
+}
+
+#[test]
 fn what_waits_for_a_logon_outlives_a_failed_commit() {
     for (in_files, how) in [(false, LOST), (true, LOST), (true, FOUND)] {
         let dir = TempDir::new();

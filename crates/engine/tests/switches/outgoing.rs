@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::mpsc::{Sender, channel};
 
 use transfix::{
-    Application, BeginString, BusinessReject, Disconnection, Message, Offline, Resend, SendError,
-    Sent, SessionHandle, SessionRef, Unsendable, Unsent, tag,
+    Application, BeginString, BusinessReject, Disconnection, Durability, Message, Offline, Resend,
+    SendError, Sent, SessionHandle, SessionRef, Unsendable, Unsent, tag,
 };
+
+use transfix_testkit::temp::TempDir;
 
 use crate::switches::wire::Wire;
 use crate::switches::{Echo, start, venue};
@@ -167,17 +169,27 @@ impl Application for Fragile {
 
 #[test]
 fn a_panic_at_a_message_that_comes_back_hides_none_of_the_others() {
-    let (sender, returned) = channel();
-    let (engine, address) = start(vec![venue(|_| ())], || Fragile(sender.clone()));
-    let handle = engine.sessions().next().unwrap();
-    let _wire = crate::switches::logged_on(address);
-    handle.hold_sending().unwrap();
-    for id in ["a", "b", "c"] {
-        send(&handle, id).unwrap();
+    let expected = ["a", "b", "c"].map(|id| format!("11={id}\\x01"));
+    for offline in [Offline::Refuse, Offline::Queue] {
+        let dir = TempDir::new();
+        let (sender, returned) = channel();
+        let settings = venue(|s| {
+            (s.queue.offline, s.queue.unsent) = (offline, Unsent::Return);
+            s.store.durability = Durability::Process;
+            s.store.store_dir = dir.path().to_owned();
+        });
+        let (engine, address) = start(vec![settings], || Fragile(sender.clone()));
+        let handle = engine.sessions().next().unwrap();
+        let wire = (offline == Offline::Refuse).then(|| crate::switches::logged_on(address));
+        if wire.is_some() {
+            handle.hold_sending().unwrap();
+        }
+        for id in ["a", "b", "c"] {
+            send(&handle, id).unwrap();
+        }
+        let _ = engine.stop(1);
+        assert_eq!(returned.try_iter().collect::<Vec<_>>(), expected, "{offline:?}");
     }
-    let _ = engine.stop(1);
-    let back: Vec<_> = returned.try_iter().collect();
-    assert_eq!(back, ["a", "b", "c"].map(|id| format!("11={id}\\x01")));
 }
 
 /// With `offline = "store"` a message may overtake none that waits either.
@@ -195,7 +207,7 @@ fn what_is_held_back_keeps_its_order_without_a_connection() {
     }
     assert!(matches!(send(&handle, "b"), Ok(Sent::Queued { .. })));
     handle.release_sending().unwrap();
-    // One of them is stored at the latest with the next message.
+    // If the worker has not stored a and b yet, sending c does.
     send(&handle, "c").unwrap();
     let mut wire = Wire::connect(address, BeginString::Fix44);
     wire.send("35=A|34=2|98=0|108=30");

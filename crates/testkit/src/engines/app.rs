@@ -138,7 +138,10 @@ impl Application for App {
     fn on_unsent(&mut self, unsent: &Unsendable<'_>, _: &mut SessionRef<'_>) {
         let id = id_of(unsent.body);
         self.board.machine.say(|| format!("side {} gets back {id}", self.side));
-        self.board.with(self.mine(), |ledger| ledger.give_back(id));
+        self.board.give_back(self.mine(), id);
+        if self.board.chance(self.board.odds().panic) {
+            resume_unwind(Box::new(()));
+        }
     }
 
     fn on_disconnect(&mut self, end: &Disconnection<'_>, _: &mut SessionRef<'_>) {

@@ -62,10 +62,16 @@ impl Ledger {
         self.refused.insert(id);
     }
 
-    pub(super) fn give_back(&mut self, id: u64) {
+    fn give_back(&mut self, id: u64) -> Result<(), String> {
+        if self.delivered.iter().any(|(other, _)| *other == id) {
+            return Err(format!("{id} is given back, but was delivered"));
+        }
         self.maybe.remove(&id);
         self.accepted.remove(&id);
-        self.returned.insert(id);
+        match self.returned.insert(id) {
+            true => Ok(()),
+            false => Err(format!("{id} is given back twice")),
+        }
     }
 
     /// The other side's application has it.
@@ -180,6 +186,12 @@ impl Board {
         let sender = (1 - side, session);
         let judged = self.with(sender, |ledger| ledger.deliver(id, seq));
         self.judge(sender, judged);
+    }
+
+    /// The application of this side got a message of its own back.
+    pub(super) fn give_back(&self, at: (usize, usize), id: u64) {
+        let judged = self.with(at, |ledger| ledger.give_back(id));
+        self.judge(at, judged);
     }
 
     /// This side of a session goes on with these numbers, in and out.

@@ -27,7 +27,7 @@ pub(super) const MS: u64 = 1_000_000;
 pub(super) const SECOND: u64 = 1_000 * MS;
 /// Looks in a row, at the clock or for bytes, which led to nothing: then a thread is taken to spin.
 const LOOKS_MAX: u32 = 200;
-/// For so long at most a thread that spins does not look.
+/// Time that passes at most between two looks of a spinning thread.
 const SPIN_NS: u64 = 200 * MS;
 /// Places where another thread may go on: beyond so many the world stands.
 const PASSES_MAX: u64 = 20_000_000;
@@ -430,7 +430,7 @@ impl State {
             let next_ns = waits.chain(self.net.next_ns()).min();
             let spins: Vec<usize> = all().filter(|(_, task)| runs(task)).map(|(i, _)| i).collect();
             match next_ns.filter(|at| *at < u64::MAX) {
-                // Who spins sees the time that it is, not only what happens.
+                // A spinning thread reads the clock too: time must not jump far.
                 Some(at) if !spins.is_empty() => {
                     self.move_on(at.saturating_sub(now_ns).min(SPIN_NS))
                 }

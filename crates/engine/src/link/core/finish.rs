@@ -1,7 +1,8 @@
 //! The end of a session with its engine: nothing that was accepted is lost with the memory.
 //!
-//! Invariant: each message that waits is in the store, or given back; what neither can be said of,
-//! since the store has failed and cannot be opened, is in the log.
+//! Invariant: each message that waits is in the store, or given back; if the store has failed and
+//! does not open, or has not said that a batch is safe, the log says how many bytes of messages are
+//! in doubt.
 
 use std::sync::Arc;
 use std::sync::mpsc::channel;
@@ -9,33 +10,34 @@ use std::time::Duration;
 
 use transfix_session::Now;
 
-use super::{Core, ENDING_NS_MAX};
+use super::Core;
 use crate::io::Io;
 use crate::link::outgoing::IfLost;
 use crate::link::queue::SendQueue;
 
 impl Core {
     /// The engine ends, and the session has no connection any more. A store that has failed is
-    /// opened once more: only then is it known what it has of the messages that were sent last.
-    pub(crate) fn finish(&mut self, io: &dyn Io, queue: &SendQueue) {
+    /// opened once more: only then is it known what it has of the messages that were sent last. The
+    /// store is waited for until this moment of the monotonic clock.
+    pub(crate) fn finish(&mut self, io: &dyn Io, queue: &SendQueue, until_ns: u64) {
         queue.close();
         for _ in 0..2 {
-            let has_opened = self.open_at_last(io.now(), queue);
+            let is_open = self.open_again(io.now(), queue);
             self.leave_nothing(io.now(), queue);
-            self.wait_for_store(io);
-            if !has_opened || !self.journal.has_failed() {
+            self.wait_for_store(io, until_ns);
+            if !is_open || !self.journal.has_failed() {
                 break;
             }
         }
-        let bytes = self.outgoing.bytes_in_doubt();
-        if self.journal.has_failed() && bytes > 0 {
+        let bytes = self.outgoing.bytes_in_doubt(self.journal.has_failed());
+        if bytes > 0 {
             self.events.left_in_doubt(io.now(), bytes);
         }
         self.events.tell_rest();
     }
 
-    /// Whether the store is open, now at the latest.
-    fn open_at_last(&mut self, now: Now, queue: &SendQueue) -> bool {
+    /// Opens the store if it has failed. Returns whether it is open.
+    fn open_again(&mut self, now: Now, queue: &SendQueue) -> bool {
         if !self.journal.has_failed() {
             return true;
         }
@@ -51,31 +53,34 @@ impl Core {
         self.send_queued(now, queue);
         if let Some(rest) = self.outgoing.take_rest(queue) {
             self.give_back(now, rest, IfLost::Returns);
-            self.outgoing.note_taken(queue);
         }
-        // A failure is seen afterwards.
-        let _ = self.keep_queued(now, queue);
+        if self.keep_queued(now, queue).is_err() {
+            // What the store was never given it cannot have.
+            let never_stored = self.outgoing.take_never_stored();
+            self.give_back(now, never_stored, IfLost::Returns);
+        }
+        self.outgoing.note_taken(queue);
     }
 
     /// Waits until the store has made safe what it was given, and tells what can be told then.
-    fn wait_for_store(&mut self, io: &dyn Io) {
-        let waits = |core: &Self| core.outgoing.has_untold() || !core.pending.is_empty();
-        let until_ns = io.monotonic_ns().saturating_add(ENDING_NS_MAX);
+    fn wait_for_store(&mut self, io: &dyn Io, until_ns: u64) {
         let (called, calls) = channel();
-        if waits(self) && !self.journal.has_failed() {
-            // Nobody drives the session any more whom the store could call.
+        if !self.pending.is_empty() && !self.journal.has_failed() {
+            // The worker no longer looks at this session, so the store calls this thread.
             self.journal.wake_by(Arc::new(move || _ = called.send(())));
         }
-        while waits(self) {
+        loop {
             let now = io.now();
-            let left = Duration::from_nanos(until_ns.saturating_sub(now.monotonic_ns));
-            let mut is_called = |time| calls.recv_timeout(time).is_ok();
-            let is_over = self.journal.has_failed()
-                || self.look_what_is_safe(now).is_err()
-                || (waits(self) && !io.wait_in(left, &mut is_called));
-            if is_over {
+            if self.journal.has_failed() || self.look_what_is_safe(now).is_err() {
                 self.put_back_untold(now);
-                self.tell_unsent(now, u64::MAX);
+                return self.tell_unsent(now, u64::MAX);
+            }
+            if self.pending.is_empty() {
+                // Also what was left by a panic of the application at another message.
+                return self.tell_unsent(now, u64::MAX);
+            }
+            let left = Duration::from_nanos(until_ns.saturating_sub(now.monotonic_ns));
+            if !io.wait_in(left, &mut |time| calls.recv_timeout(time).is_ok()) {
                 return;
             }
         }

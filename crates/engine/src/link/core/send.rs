@@ -204,10 +204,11 @@ impl Core {
     #[cold]
     pub(super) fn tell_unsent(&mut self, now: Now, ticket: u64) {
         while let Some((left, why)) = self.outgoing.take_untold(ticket) {
-            self.events.given_back(now, why);
             let unsent = Unsendable::new(&left.msg_type, &left.body, why);
             let access = Access::look(&mut self.session, now);
             self.delivery.application().on_unsent(&unsent, access);
+            // Behind the call: whoever listens to events may panic.
+            self.events.given_back(now, why);
         }
     }
 

@@ -166,6 +166,20 @@ impl Backlog {
         Some(left)
     }
 
+    /// What was never put into the store, which is given up.
+    pub(super) fn take_unkept(&mut self) -> Vec<Left> {
+        let unkept = listed(&self.bytes[self.kept_to..], std::iter::empty()).collect();
+        self.bytes.truncate(self.kept_to);
+        unkept
+    }
+
+    /// Bytes of what was put into the store, if that has not committed it.
+    pub(super) fn uncertain_bytes(&self) -> usize {
+        let waiting = listed(self.bytes(), self.kept.iter().copied().map(Some));
+        let is_uncertain = |left: &Left| left.kept.is_some_and(|kept| !kept.is_certain);
+        waiting.filter(is_uncertain).map(|left| left.body.len()).sum()
+    }
+
     /// Everything, which is given up.
     pub(super) fn take_all(&mut self) -> Vec<Left> {
         std::iter::from_fn(|| self.take_first()).collect()
