@@ -40,8 +40,8 @@ pub(crate) struct Extras {
     pub(crate) io: Arc<dyn Io>,
 }
 
-/// A running engine. Dropped without [`Engine::stop`], it logs out everywhere without waiting for the
-/// answers.
+/// A running engine. Dropped without [`Engine::stop`], it logs out everywhere without waiting for
+/// the answers.
 pub struct Engine {
     sessions: Vec<Arc<Shared>>,
     registry: Arc<Registry>,
