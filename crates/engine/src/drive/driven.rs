@@ -311,7 +311,7 @@ impl DrivenSession {
         self.next_ns.into_iter().chain(self.look_at).min()
     }
 
-    /// When this slot has something to do even if no byte comes.
+    /// When this session has something to do even if no byte comes.
     pub(crate) fn deadline(&self) -> Option<u64> {
         let of_dial = match &self.dial {
             _ if self.failed => return self.reopening.deadline(),

@@ -496,7 +496,8 @@ impl Core {
         // A reset that this end brings; a store that has failed keeps the session down anyway.
         self.send_queued(now, queue);
         let kept = noted.and_then(|()| self.put_queued(now, queue));
-        // A store error is not lost here: `has_failed` reports it, and the slot closes the session.
+        // A store error is not lost here: `has_failed` reports it, and the worker takes the session
+        // down.
         let _ = kept.and_then(|()| self.commit(now));
         self.cut = None;
         self.outgoing.end_pause();

@@ -120,7 +120,7 @@ impl Rig {
     /// Where it stands.
     #[must_use]
     pub fn look(&self) -> Seen {
-        // Without a connection it is the worker that looks at the slot.
+        // Without a connection it is the worker that looks at the session.
         let next_deadline = if self.slot.up { self.slot.deadline() } else { None };
         let mut link = self.link();
         let has_answer = link.core.is_judging() && link.core.hears_answer();

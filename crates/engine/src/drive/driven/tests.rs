@@ -1,4 +1,4 @@
-//! A slot with clocks that the test sets, and how long an initiator waits.
+//! A driven session with clocks that the test sets, and how long an initiator waits.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
