@@ -69,6 +69,8 @@ use crate::settings::check;
 
 /// Bytes under way in each direction.
 const PIPE_BYTES: usize = 64 << 10;
+/// Bytes of one read of what a session sends.
+const READ_BYTES: usize = 4096;
 
 /// Makes sessions; they share the rules of their dictionaries.
 #[derive(Default)]
@@ -90,7 +92,8 @@ impl Simulation {
         let registry = Arc::new(Registry::new(Arc::clone(&self.rule_book)));
         let shared = Arc::new(open(settings, Owner::of(application, &registry), &registry)?);
         registry.fill(&[Arc::clone(&shared)]);
-        Ok(SimulatedSession { shared, far: None, output: Vec::new(), ended: None })
+        let (output, buffer) = (Vec::new(), vec![0; READ_BYTES]);
+        Ok(SimulatedSession { shared, far: None, output, buffer, ended: None })
     }
 }
 
@@ -100,6 +103,8 @@ pub struct SimulatedSession {
     /// The counterparty's end of the connection.
     far: Option<MemoryStream>,
     output: Vec<u8>,
+    /// Where reads of `far` go: filled with zeros once, not for each read.
+    buffer: Vec<u8>,
     ended: Option<Disconnect>,
 }
 
@@ -254,9 +259,8 @@ impl SimulatedSession {
 
     fn collect(&mut self) -> bool {
         let Some(far) = &mut self.far else { return false };
-        let mut buffer = [0; 4096];
-        let read = far.read(&mut buffer).unwrap_or(0);
-        self.output.extend_from_slice(&buffer[..read]);
+        let read = far.read(&mut self.buffer).unwrap_or(0);
+        self.output.extend_from_slice(&self.buffer[..read]);
         read > 0
     }
 }
