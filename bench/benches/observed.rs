@@ -1,7 +1,8 @@
 //! What a thread that reads state, numbers, times and counts of a session in a loop costs that
 //! session: `cargo bench -p transfix-bench --bench observed`.
 //!
-//! A plain socket sends an order a millisecond; the venue stores and sends a report for each.
+//! A plain socket sends an order 1 ms after each report; the venue stores and sends a report for
+//! each.
 //! Slices take turns in which nobody watches, a thread loops over a number of its own, and a thread
 //! reads all that a handle tells without a lock. The second one is the measure: a thread that loops
 //! takes a core from others, whatever it reads.

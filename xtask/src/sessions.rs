@@ -24,12 +24,13 @@ const USAGE: &str = "usage: cargo xtask sessions [N] [--seconds S] [--durability
 
 Starts `transfix serve` with N sessions (1,000 by default) on one worker, and a client for each.
 Prints how long the start took, from nothing and from the stores that it has left; the memory; one
-session that asks 1,000 times a second, alone and beside the others; the CPU time of the worker
-while each of them sends a heartbeat every 30 s, for S seconds (31 by default); and the stop.";
+session that asks again 1 ms after each answer, alone and beside the others; the CPU time of the
+worker while each of them sends a heartbeat every 30 s, for S seconds (31 by default); and the
+stop.";
 
 /// Seconds between heartbeats, as the Logon(A) has it.
 const HEART_BT_INT_S: u64 = 30;
-/// Requests of the busy session, and the time between them.
+/// Requests of the busy session, and the time from an answer to the next one.
 const ASKS: usize = 5_000;
 const PACE: Duration = Duration::from_millis(1);
 

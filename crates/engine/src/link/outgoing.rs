@@ -380,7 +380,7 @@ impl Outgoing {
         self.backlog.uncommitted_bytes() + untold.sum::<usize>() + waiting
     }
 
-    /// What waits and was never given to the store.
+    /// What waits and was never given to the store, which therefore cannot have it.
     pub(super) fn take_never_stored(&mut self) -> Vec<GivenBack> {
         let all = self.backlog.take_unkept();
         all.into_iter().map(|left| (left, SendError::Closed)).collect()
