@@ -7,6 +7,7 @@
 pub(crate) mod acceptor;
 pub(crate) mod admission;
 pub(crate) mod bell;
+pub(crate) mod connector;
 mod deadlines;
 pub(crate) mod deferred;
 pub(crate) mod descriptors;

@@ -121,8 +121,8 @@ pub(super) const FAULTS: &[Fault] = &[
         name: "connects-once",
         changes: &[(
             ENGINE,
-            "dial.state = ConnectorState::At(now.monotonic_ns + dial.wait_ns());",
-            "dial.state = ConnectorState::At(u64::MAX);",
+            "self.state = State::At(now_ns + self.wait_ns());",
+            "self.state = State::At(u64::MAX);",
         )],
         kind: KIND,
         worlds: 200,

@@ -1,17 +1,16 @@
 //! One session in its worker: the link behind its lock, and for an initiator the way to connect.
 
 use std::fmt;
-use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard};
 
 use transfix_session::{Disconnect, Now, SessionId};
 use transfix_store::StoreError;
-use transfix_transport::{Interest, Registry, SocketOptions, Stream, Token};
+use transfix_transport::{Interest, Registry, Stream, Token};
 
+use crate::drive::connector::{Connector, Ended};
 use crate::drive::reopening::Reopening;
 use crate::drive::shared::Shared;
-use crate::io::Connecting;
 use crate::link::{Arrival, Down, Link, Turn};
 use crate::schedule::Interval;
 use crate::settings::{AfterPanic, Offline};
@@ -19,8 +18,6 @@ use crate::settings::{AfterPanic, Offline};
 const MS: u64 = 1_000_000;
 /// A step of the wall clock after which the schedule is looked at again at once.
 const CLOCK_JUMP_NS: u64 = 1_000 * MS;
-/// How long a connection may take to be established.
-const CONNECT_TIMEOUT_NS: u64 = 10_000 * MS;
 
 /// Reads before a connection is closed, so that a counterparty that never stops cannot hold us up.
 const DRAIN_READS: usize = 64;
@@ -89,48 +86,10 @@ pub(crate) fn drain(stream: &mut dyn Stream) {
     }
 }
 
-/// The way of an initiator to its acceptor.
-pub(crate) struct Connector {
-    pub(crate) addresses: Vec<SocketAddr>,
-    pub(crate) options: SocketOptions,
-    interval_ns: u64,
-    interval_max_ns: u64,
-    /// Connections in a row whose Logon(A) was not accepted.
-    refusals: u32,
-    next: usize,
-    state: ConnectorState,
-}
-
-enum ConnectorState {
-    /// Try again at this moment of the monotonic clock.
-    At(u64),
-    Connecting(Box<dyn Connecting>, u64),
-    Up,
-}
-
-impl Connector {
-    pub(crate) const fn new(
-        addresses: Vec<SocketAddr>,
-        options: SocketOptions,
-        (interval_ms, interval_max_ms): (u32, u32),
-    ) -> Self {
-        let (interval_ns, interval_max_ns) = (interval_ms as u64 * MS, interval_max_ms as u64 * MS);
-        let state = ConnectorState::At(0);
-        Self { addresses, options, interval_ns, interval_max_ns, refusals: 0, next: 0, state }
-    }
-
-    /// Time before the next attempt. Each refused Logon(A) has used a number at this end: whoever
-    /// is refused again and again waits twice as long each time.
-    fn wait_ns(&self) -> u64 {
-        let doubled = self.interval_ns.saturating_mul(1 << self.refusals.min(32));
-        doubled.min(self.interval_max_ns.max(self.interval_ns))
-    }
-}
-
 /// One session as its worker sees it.
 pub(crate) struct DrivenSession {
     pub(crate) shared: Arc<Shared>,
-    dial: Option<Connector>,
+    connector: Option<Connector>,
     pub(crate) up: bool,
     /// The counterparty sends nothing more: what has come is still to be read.
     pub(crate) read_closed: bool,
@@ -161,12 +120,12 @@ pub(crate) struct DrivenSession {
 }
 
 impl DrivenSession {
-    pub(crate) fn new(shared: Arc<Shared>, dial: Option<Connector>) -> Self {
+    pub(crate) fn new(shared: Arc<Shared>, connector: Option<Connector>) -> Self {
         let (up, failed, ended, warned, closing) = (false, false, None, false, false);
         let (look_at, window, expires_at) = (None, None, None);
         let mut slot = Self {
             shared,
-            dial,
+            connector,
             up,
             failed,
             ended,
@@ -313,17 +272,16 @@ impl DrivenSession {
 
     /// When this session has something to do even if no byte comes.
     pub(crate) fn deadline(&self) -> Option<u64> {
-        let of_dial = match &self.dial {
+        let to_connect = match &self.connector {
             _ if self.failed => return self.reopening.deadline(),
             _ if self.up => {
                 let link = self.lock();
                 return link.core.next_deadline().into_iter().chain(self.look_at).min();
             }
-            Some(Connector { state: ConnectorState::At(at), .. }) if self.is_enabled() => Some(*at),
-            Some(Connector { state: ConnectorState::Connecting(_, until), .. }) => Some(*until),
-            _ => None,
+            Some(connector) => connector.deadline(self.is_enabled()),
+            None => None,
         };
-        [of_dial, self.expires_at, self.untold_at].into_iter().flatten().min()
+        [to_connect, self.expires_at, self.untold_at].into_iter().flatten().min()
     }
 
     /// Takes a connection that is established; `registry` is that of a worker that waits.
@@ -375,7 +333,7 @@ impl DrivenSession {
     }
 
     /// Moves an initiator on: begins to connect, or finds the connection established.
-    pub(crate) fn dial(
+    pub(crate) fn connect(
         &mut self,
         now: Now,
         registry: Registry<'_>,
@@ -393,48 +351,24 @@ impl DrivenSession {
         self.failed = false;
         self.look_at_schedule(now)?;
         self.look_at_store(now)?;
-        let (is_open, look_at) = (self.is_open(now), self.look_at);
-        let Some(dial) = self.dial.as_mut() else { return Ok(()) };
-        match &mut dial.state {
-            ConnectorState::Up => Ok(()),
-            ConnectorState::At(at) => {
-                if hurries {
-                    (*at, dial.refusals) = (now.monotonic_ns, 0);
-                }
-                if now.monotonic_ns < *at || !self.shared.enabled.load(Ordering::Acquire) {
-                    return Ok(());
-                }
-                if !is_open {
-                    *at = look_at.unwrap_or(now.monotonic_ns + dial.interval_ns);
-                    return Ok(());
-                }
-                let address = dial.addresses[dial.next % dial.addresses.len()];
-                dial.next += 1;
-                let mut connecting =
-                    self.shared.io.connect(address, &dial.options).map_err(Down::Io)?;
-                connecting.register(registry, token, Interest::WRITABLE).map_err(Down::Io)?;
-                let until = now.monotonic_ns + CONNECT_TIMEOUT_NS;
-                dial.state = ConnectorState::Connecting(connecting, until);
-                Ok(())
-            }
-            ConnectorState::Connecting(connecting, until) => {
-                let Some(stream) = connecting.finish().map_err(Down::Io)? else {
-                    let late = now.monotonic_ns >= *until;
-                    let error = || Down::Io(std::io::ErrorKind::TimedOut.into());
-                    return if late { Err(error()) } else { Ok(()) };
-                };
-                dial.state = ConnectorState::Up;
-                let mut stream = stream;
-                // From here on the link registers it, for reading too, if it is to wait at all.
-                stream.deregister(registry).map_err(Down::Io)?;
-                self.attach(now, Arrival::fresh(stream), waits.then_some((registry, token)))?;
-                if let Some(dial) = self.dial.as_mut().filter(|_| !self.up) {
-                    // Not wanted any more: logged out while the connection was under way.
-                    dial.state = ConnectorState::At(now.monotonic_ns + dial.interval_ns);
-                }
-                Ok(())
-            }
+        let (is_open, is_enabled) = (self.is_open(now), self.is_enabled());
+        let Some(connector) = self.connector.as_mut() else { return Ok(()) };
+        if hurries {
+            connector.hurry(now.monotonic_ns);
         }
+        if is_enabled && !is_open {
+            connector.put_off(now.monotonic_ns, self.look_at);
+        }
+        let may_begin = is_enabled && is_open;
+        let io = &*self.shared.io;
+        let connected = connector.advance(now.monotonic_ns, io, may_begin, (registry, token));
+        let Some(stream) = connected.map_err(Down::Io)? else { return Ok(()) };
+        self.attach(now, Arrival::fresh(stream), waits.then_some((registry, token)))?;
+        if let Some(connector) = self.connector.as_mut().filter(|_| !self.up) {
+            // Not wanted any more: logged out while the connection was under way.
+            connector.again(now.monotonic_ns);
+        }
+        Ok(())
     }
 
     /// The link is down: closes it and plans the next attempt.
@@ -468,14 +402,13 @@ impl DrivenSession {
         self.ended = Some(reason);
         let (was_up, logons) = (self.up, self.shared.published.counters.logons.get());
         self.up = false;
-        if let Some(dial) = &mut self.dial {
-            match (was_up, logons == self.logons) {
-                (true, true) => dial.refusals = dial.refusals.saturating_add(1),
-                (true, false) => dial.refusals = 0,
-                // Nobody was there, and no number was used.
-                (false, _) => {}
-            }
-            dial.state = ConnectorState::At(now.monotonic_ns + dial.wait_ns());
+        if let Some(connector) = &mut self.connector {
+            let ended = match (was_up, logons == self.logons) {
+                (true, true) => Ended::Refused,
+                (true, false) => Ended::AfterLogon,
+                (false, _) => Ended::Unconnected,
+            };
+            connector.down(now.monotonic_ns, ended);
         }
         // Last: it calls the application, which may panic.
         let mut link = self.lock();
@@ -508,9 +441,9 @@ impl DrivenSession {
         }
     }
 
-    /// Begins the stop: Logout(5) if logged on, no more dialling.
+    /// Begins the stop: Logout(5) if logged on, no further attempt to connect.
     pub(crate) fn begin_stop(&mut self, now: Now, text: &str) -> Result<(), Down> {
-        self.dial = None;
+        self.connector = None;
         self.shared.closed.store(true, Ordering::Release);
         let mut link = self.lock();
         link.core.send_queued(now, &self.shared.queue);

@@ -354,7 +354,7 @@ impl Worker {
                 self.call(i);
             }
         } else {
-            self.dial(i, self.io.now());
+            self.connect(i, self.io.now());
         }
     }
 
@@ -405,11 +405,11 @@ impl Worker {
         }
     }
 
-    fn dial(&mut self, i: usize, now: Now) {
+    fn connect(&mut self, i: usize, now: Now) {
         let waits = !self.spins;
         let registry = self.poll.registry();
         let token = Token(i);
-        match guarded(&mut self.slots[i], |slot| slot.dial(now, registry, token, waits)) {
+        match guarded(&mut self.slots[i], |slot| slot.connect(now, registry, token, waits)) {
             Ok(()) => self.note_deadline(i),
             Err(why) => self.down(i, &why),
         }
@@ -440,7 +440,7 @@ impl Worker {
                 }
                 self.note_deadline(i);
             } else if self.stop.is_none() {
-                self.dial(i, now);
+                self.connect(i, now);
             }
         }
         self.due = due;

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize};
 
 use transfix_codec::{FrameWriter, Precision, tag};
 use transfix_session::{BeginString, Role};
+use transfix_transport::SocketOptions;
 use transfix_transport::memory::{MemoryStream, pipe};
 
 use super::*;
@@ -161,39 +162,26 @@ fn a_clock_that_jumps_into_another_window_ends_the_session_at_the_next_tick() {
 }
 
 #[test]
-fn a_refused_logon_slows_the_next_try_down() {
-    let options = SocketOptions::default();
-    let mut dial = Connector::new(Vec::new(), options, (500, 3_000));
-    let mut waits = Vec::new();
-    for _ in 0..6 {
-        waits.push(dial.wait_ns() / MS);
-        dial.refusals += 1;
-    }
-    assert_eq!(waits, [500, 1_000, 2_000, 3_000, 3_000, 3_000]);
-    dial.refusals = u32::MAX;
-    assert_eq!(dial.wait_ns() / MS, 3_000);
-    let mut steady = Connector::new(Vec::new(), SocketOptions::default(), (500, 1));
-    steady.refusals = 9;
-    assert_eq!(steady.wait_ns() / MS, 500, "never faster than the interval");
-}
-
-#[test]
 fn an_operator_does_not_wait_for_the_pause_of_refused_logons() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let poll = System.poll().unwrap();
-    let mut dial = Connector::new(vec![address], SocketOptions::default(), (1_000, 60_000));
+    let options = SocketOptions::default();
+    let mut connector = Connector::new(vec![address], options, (1_000, 60_000));
     let now = System.now();
-    (dial.refusals, dial.state) = (9, ConnectorState::At(now.monotonic_ns + 60 * SECOND));
-    let mut slot = DrivenSession::new(shared(&session(Role::Initiator)), Some(dial));
-    let tries = |slot: &mut DrivenSession| {
-        slot.dial(now, poll.registry(), Token(0), true).unwrap();
-        !matches!(slot.dial.as_ref().unwrap().state, ConnectorState::At(_))
+    (0..9).for_each(|_| connector.down(now.monotonic_ns, Ended::Refused));
+    let mut slot = DrivenSession::new(shared(&session(Role::Initiator)), Some(connector));
+    // When it looks again, in seconds: at the next try, or when the attempt has taken too long.
+    let deadline = |slot: &mut DrivenSession| {
+        slot.connect(now, poll.registry(), Token(0), true).unwrap();
+        (slot.deadline().unwrap() - now.monotonic_ns) / SECOND
     };
-    assert!(!tries(&mut slot), "it waits");
+    assert_eq!(deadline(&mut slot), 60, "it waits");
     crate::SessionHandle { shared: Arc::clone(&slot.shared) }.log_on().unwrap();
-    assert!(tries(&mut slot));
-    assert_eq!(slot.dial.as_ref().unwrap().refusals, 0);
+    assert_eq!(deadline(&mut slot), 10, "it tries");
+    let connector = slot.connector.as_mut().unwrap();
+    connector.down(now.monotonic_ns, Ended::Refused);
+    assert_eq!(deadline(&mut slot), 2, "as after the first one that was refused");
 }
 
 #[test]
@@ -208,7 +196,7 @@ fn lines_left_out_of_a_session_without_a_connection_are_told_in_time() {
     }
     let at = slot.deadline().unwrap();
     assert_eq!(at, now.monotonic_ns + 10 * SECOND);
-    slot.dial(Now { monotonic_ns: at, ..now }, poll.registry(), Token(0), true).unwrap();
+    slot.connect(Now { monotonic_ns: at, ..now }, poll.registry(), Token(0), true).unwrap();
     assert_eq!(slot.deadline(), None, "it is told");
 }
 
@@ -294,7 +282,7 @@ fn a_look_stores_so_many_messages_without_a_connection_and_the_next_ones_the_res
     queue(&slot, 12);
     let mut looks = Vec::new();
     loop {
-        slot.dial(now, poll.registry(), Token(0), true).unwrap();
+        slot.connect(now, poll.registry(), Token(0), true).unwrap();
         looks.push(slot.shared.with_core(|core| core.session.next_num_out()));
         if slot.deadline().is_none() {
             break;
