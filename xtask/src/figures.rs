@@ -45,7 +45,8 @@ impl Records {
         Ok(Self {
             latency: json(LATENCY)?,
             codec: json(CODEC)?,
-            turn: turn.ok_or_else(|| format!("{INSTRUCTIONS} is not `turn COUNT`"))?,
+            turn: turn
+                .ok_or_else(|| format!("{INSTRUCTIONS} does not begin with `turn: COUNT`"))?,
         })
     }
 

@@ -1,5 +1,6 @@
-//! Micro-benchmarks, to be run under callgrind or a profiler. `turn N` takes N turns of a link and
-//! `codec OPERATION SET N` carries out one operation of the codec; both print ns for each.
+//! Micro-benchmarks, to be run under callgrind or a profiler. `turn N` takes N turns of a link,
+//! `codec OPERATION SET N` carries out one operation of the codec, and `store append N` and
+//! `store read N` put messages into a file store and read them back; all print ns for each.
 //! `hostile SHAPE N` takes in about N bytes made to cost much, and prints how many they were. Under
 //! callgrind they give instruction counts (`cargo xtask instructions`).
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command line speaks to its user")]
@@ -11,6 +12,7 @@ use std::process::ExitCode;
 
 use transfix::clock::monotonic_ns;
 use transfix::codec::FrameWriter;
+use transfix::store::{FileStore, Kind, Options, Record, Store, StoreError};
 use transfix::{
     Application, BeginString, BusinessReject, Message, Now, Precision, Role, SessionId, SessionRef,
     SessionSettings, Timestamp, tag,
@@ -110,6 +112,33 @@ fn codec(operation: &str, set: &str, n: u64) -> Result<(), String> {
     Ok(())
 }
 
+fn store(operation: &str, n: u64) -> Result<(), String> {
+    /// Those that are read again and again.
+    const MESSAGES: u64 = 1_000;
+    let dir = std::env::temp_dir().join(format!("transfix-store-{}", std::process::id()));
+    let told = |error: StoreError| error.to_string();
+    let (mut store, _) = FileStore::open(&dir, Options::default(), 0).map_err(told)?;
+    let put = |store: &mut FileStore, seq| {
+        let (kind, bytes) = (Kind::Application, &[b'x'; 200]);
+        store.put(0, Record::Outbound { seq, kind, bytes })?;
+        store.commit().map(drop)
+    };
+    (1..=MESSAGES).try_for_each(|seq| put(&mut store, seq)).map_err(told)?;
+    let (start, mut read) = (monotonic_ns(), 0);
+    for i in 0..n {
+        if operation == "append" {
+            put(&mut store, MESSAGES + 1 + i).map_err(told)?;
+        } else {
+            let stored = store.outbound(1 + i % MESSAGES).map_err(told)?;
+            read += stored.map_or(0, |stored| usize::from(stored.bytes[0]));
+        }
+    }
+    println!("{n} times {operation}, {} ns each; {read}", (monotonic_ns() - start) / n.max(1));
+    drop(store);
+    let _ = std::fs::remove_dir_all(&dir);
+    Ok(())
+}
+
 fn number(text: &str) -> Result<u64, String> {
     text.parse().map_err(|_| format!("{text} is no number"))
 }
@@ -121,11 +150,14 @@ fn main() -> ExitCode {
         // A turn a millisecond finds its code and data as far away as they are between orders.
         ["paced", n] => number(n).and_then(|n| turns(n, 1_000_000)),
         ["codec", operation, set, n] => number(n).and_then(|n| codec(operation, set, n)),
+        ["store", operation @ ("append" | "read"), n] => {
+            number(n).and_then(|n| store(operation, n))
+        }
         ["hostile", shape, n] => number(n).and_then(|n| hostile::run(shape, n as usize)).map(|n| {
             println!("{n} bytes");
         }),
         _ => Err("usage: count turn N | paced N | codec OPERATION SET N | \
-                  hostile SHAPE N"
+                  store append N | store read N | hostile SHAPE N"
             .to_owned()),
     };
     match done {

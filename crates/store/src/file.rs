@@ -407,18 +407,29 @@ impl<D: Disk> FileStore<D> {
         let at = u64::from(place.segment).checked_sub(self.segments.first);
         let Some(at) = at else { return Ok(None) };
         let map = &self.segments.maps[at as usize];
-        let framed = format::read_record(&map[place.offset as usize..]);
-        let framed = framed.or_else(|| self.gathered(place));
-        let Some(format::Framed { record, time_ns, .. }) = framed else { return Ok(None) };
-        let (kind, bytes) = match record {
-            Record::Outbound { kind, bytes, .. } | Record::Inbound { kind, bytes, .. } => {
-                (kind, bytes)
-            }
-            Record::Queued { bytes, .. } => (Kind::Application, bytes),
-            _ => return Ok(None),
-        };
-        Ok(Some(Stored { seq, kind, time_ns, bytes }))
+        Ok(match format::read_record(&map[place.offset as usize..]) {
+            Some(framed) => message(seq, framed),
+            None => self.gathered_message(seq, place),
+        })
     }
+
+    /// Apart from the way of all other messages, which is the shorter for it.
+    #[cold]
+    #[inline(never)]
+    fn gathered_message(&self, seq: u64, place: Place) -> Option<Stored<'_>> {
+        message(seq, self.gathered(place)?)
+    }
+}
+
+/// The message that a record has.
+#[inline(always)]
+fn message(seq: u64, framed: format::Framed<'_>) -> Option<Stored<'_>> {
+    let (kind, bytes) = match framed.record {
+        Record::Outbound { kind, bytes, .. } | Record::Inbound { kind, bytes, .. } => (kind, bytes),
+        Record::Queued { bytes, .. } => (Kind::Application, bytes),
+        _ => return None,
+    };
+    Some(Stored { seq, kind, time_ns: framed.time_ns, bytes })
 }
 
 impl<D: Disk> FileStore<D> {
@@ -477,7 +488,6 @@ impl<D: Disk> FileStore<D> {
     }
 
     /// The first record of what is gathered, whose length word is not written yet.
-    #[cold]
     fn gathered(&self, place: Place) -> Option<format::Framed<'_>> {
         let gathered = self.behind.as_ref()?.gathered?;
         let (segment, offset) = (u64::from(place.segment), place.offset as usize);

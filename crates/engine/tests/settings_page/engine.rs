@@ -7,7 +7,7 @@ pub(super) const OF_THE_ENGINE: &[(&str, &str, &str)] = &[
     ("target_comp_id", TEMPLATES, "without_a_template_nobody_else_gets_in"),
     ("qualifier", SWITCHES, "a_qualifier_tells_equal_sessions_apart"),
     ("reconnect_interval_ms", TRADE, "messages_lost_on_the_way_are_resent_after_the_next_logon"),
-    ("reconnect_interval_max_ms", SLOT, "a_refused_logon_slows_the_next_try_down"),
+    ("reconnect_interval_max_ms", CONNECTOR, "a_refused_logon_slows_the_next_try_down"),
     ("mode", TRADE, "every_version_and_mode_logs_on_trades_and_logs_out"),
     ("mode", TRADE, "polled_sessions_are_driven_by_the_application"),
     ("cpu", THREADS, "threads_are_as_many_as_wanted_and_where_they_are_wanted"),
@@ -96,7 +96,7 @@ pub(super) const OF_THE_ENGINE: &[(&str, &str, &str)] = &[
 const STRANGERS: &str = "engine/tests/strangers/main.rs";
 const LATER: &str = "engine/tests/switches/later.rs";
 const TURNS: &str = "engine/tests/switches/turns.rs";
-const SLOT: &str = "engine/src/drive/driven/tests.rs";
+const CONNECTOR: &str = "engine/src/drive/connector.rs";
 const TOLD: &str = "engine/tests/switches/told.rs";
 const DELIVERY: &str = "engine/tests/switches/delivery.rs";
 const DICTIONARIES: &str = "engine/tests/dictionaries.rs";
