@@ -96,6 +96,8 @@ pub(super) struct State {
     current: usize,
     switch_one_in: usize,
     passes: u64,
+    /// When what is under way must be over.
+    over_by_ns: u64,
     broken: Option<String>,
 }
 
@@ -133,6 +135,7 @@ impl Machine {
             current: 0,
             switch_one_in,
             passes: 0,
+            over_by_ns: u64::MAX,
             broken: None,
         };
         let (state, is_free) = (Mutex::new(state), AtomicBool::new(false));
@@ -163,6 +166,11 @@ impl Machine {
 
     pub(super) fn now_ns(&self) -> u64 {
         self.state().now_ns
+    }
+
+    /// What begins now is over by this moment, or the world stands; `u64::MAX` for never.
+    pub(super) fn must_be_over_by(&self, at_ns: u64) {
+        self.state().over_by_ns = at_ns;
     }
 
     pub(super) fn passes(&self) -> u64 {
@@ -395,7 +403,7 @@ impl State {
     fn pick(&mut self) -> usize {
         loop {
             self.move_on(0);
-            if self.passes > PASSES_MAX {
+            if self.passes > PASSES_MAX || self.now_ns > self.over_by_ns {
                 let stand = self.stand();
                 self.broken.get_or_insert_with(|| format!("the threads run and run: {stand}"));
             }
