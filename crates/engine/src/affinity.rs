@@ -4,6 +4,8 @@
 
 use std::io;
 
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
 use crate::settings::Settings;
 
 /// The CPUs of the machine as the system writes them, such as `0-3,8`.
@@ -14,12 +16,28 @@ const ONLINE: &str = "/sys/devices/system/cpu/online";
 /// # Errors
 /// If there is no such CPU, or it is not allowed.
 pub fn pin_to_cpu(cpu: usize) -> io::Result<()> {
-    let mut set = rustix::thread::CpuSet::new();
-    if cpu >= rustix::thread::CpuSet::MAX_CPU {
+    let mut set = CpuSet::new();
+    if cpu >= CpuSet::MAX_CPU {
         return Err(io::ErrorKind::InvalidInput.into());
     }
     set.set(cpu);
-    Ok(rustix::thread::sched_setaffinity(None, &set)?)
+    Ok(sched_setaffinity(None, &set)?)
+}
+
+/// What threads do first that help others: they run on these CPUs, or where the caller of this may
+/// run. A thread gets the CPUs of the one that starts it, which may be pinned to the one CPU on
+/// which nothing but a session is to run.
+pub(crate) fn of_helpers(cpus: &[usize]) -> impl Fn() + Send + Sync + 'static {
+    let named = cpus.iter().filter(|cpu| **cpu < CpuSet::MAX_CPU);
+    let mut set = CpuSet::new();
+    named.for_each(|cpu| set.set(*cpu));
+    let set = if cpus.is_empty() { sched_getaffinity(None) } else { Ok(set) };
+    move || {
+        let chosen = set.and_then(|set| sched_setaffinity(None, &set));
+        if let Err(error) = chosen {
+            tracing::error!(%error, "a thread that helps the stores cannot choose its CPUs");
+        }
+    }
 }
 
 /// Refuses a CPU that the machine lacks: its thread would run anywhere.
@@ -39,7 +57,9 @@ fn check_in(settings: &Settings, online: &str) -> Result<(), String> {
     }
     let engine = &settings.engine;
     let of_engine = engine.cpus.iter().map(|cpu| ("cpus", *cpu));
-    for (key, cpu) in of_engine.chain(engine.log_cpu.map(|cpu| ("log_cpu", cpu))) {
+    let of_helpers = engine.helper_cpus.iter().map(|cpu| ("helper_cpus", *cpu));
+    for (key, cpu) in of_engine.chain(of_helpers).chain(engine.log_cpu.map(|cpu| ("log_cpu", cpu)))
+    {
         if !is_known(cpu) {
             let place = settings.sessions.first().map(|session| session.engine_place(key));
             let place = place.unwrap_or_default();
@@ -75,6 +95,12 @@ mod tests {
             (
                 "[engine]\ncpus = [0, 999]",
                 Some("my.toml:9: [engine] cpus: 999 is no CPU: this machine has the CPUs 0-3,8"),
+            ),
+            (
+                "[engine]\nhelper_cpus = [5]",
+                Some(
+                    "my.toml:9: [engine] helper_cpus: 5 is no CPU: this machine has the CPUs 0-3,8",
+                ),
             ),
             (
                 "[engine]\n\nlog_cpu = 7",

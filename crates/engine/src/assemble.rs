@@ -109,7 +109,7 @@ fn open_store(
         let why = "refresh_on_logon needs a store of your own: nobody else writes the engine's";
         return Err(EngineError::Settings(format!("{id}: {why}")));
     }
-    stores::open(settings, now_ns).map_err(failed)
+    stores::open(settings, &registry.helpers, now_ns).map_err(failed)
 }
 
 /// What a session is put together from, besides its settings.

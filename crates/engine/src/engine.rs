@@ -3,11 +3,13 @@
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::thread;
 
 use transfix_session::{Role, SessionId};
+use transfix_store::Helpers;
 use transfix_transport::refuse_long_files_by_error;
 
-use crate::affinity::pin_to_cpu;
+use crate::affinity::{self, pin_to_cpu};
 use crate::assemble::{check_rules, judge, open, open_or_defer, tell_doubts};
 use crate::drive::acceptor::{Acceptor, AcceptorDoor};
 use crate::drive::connector::Connector;
@@ -40,6 +42,9 @@ pub(crate) struct Extras {
     pub(crate) open_store: Option<OpenStore>,
     pub(crate) io: Arc<dyn Io>,
 }
+
+/// Threads at most that make segments for the stores.
+const MAKERS_MAX: usize = 4;
 
 /// A running engine. Dropped without [`Engine::stop`], it logs out everywhere without waiting for
 /// the answers.
@@ -331,6 +336,9 @@ fn registry(
     registry.io = Arc::clone(io);
     registry.waiting = Arc::new(WaitingTotal::new(settings.waiting_bytes_max));
     registry.open_store = open_store;
+    let makers = thread::available_parallelism().map_or(1, usize::from).min(MAKERS_MAX);
+    registry.helpers = Arc::new(Helpers::new(makers, affinity::of_helpers(&settings.helper_cpus)));
+    registry.logs.helpers = Arc::clone(&registry.helpers);
     registry.logs.cpu = settings.log_cpu;
     registry.logs.lost = settings.thread_lost;
     registry

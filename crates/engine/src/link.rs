@@ -44,8 +44,6 @@ use crate::observe::protocol_log::Received;
 const ENDED: Down = Down::Session(Disconnect::LinkLost);
 /// Time after which the memory of a burst is given back.
 const TRIM_AFTER_NS: u64 = 1_000_000_000;
-/// First size of the receive buffer; it grows to hold the longest message.
-const INBOX_BYTES: usize = 64 << 10;
 
 /// What a turn has done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -87,7 +85,7 @@ pub(crate) struct Link {
 
 impl Link {
     pub(crate) fn new(core: Core) -> Self {
-        let (inbox, index) = (Inbox::new(INBOX_BYTES), core.index());
+        let (inbox, index) = (Inbox::default(), core.index());
         let received = Received::of(core.log.as_ref());
         Self { core, stream: None, inbox, unseen: false, received, index }
     }

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use std::fs;
 
 use transfix::{
-    Application, BeginString, BusinessReject, Durability, Engine, LogSettings, Message, Mode, Role,
-    SessionId, SessionRef, SessionSettings, Settings,
+    Application, BeginString, BusinessReject, Durability, Engine, LogSettings, Message, Mode,
+    Offline, Role, SessionId, SessionRef, SessionSettings, Settings, pin_to_cpu, tag,
 };
 use transfix_testkit::temp::TempDir;
 
@@ -30,15 +30,15 @@ fn cpus_of(task: &str) -> Option<String> {
     Some(cpus.trim().to_owned())
 }
 
-/// The engine's threads by name, with their CPUs.
-fn threads() -> BTreeMap<String, String> {
+/// The threads whose names begin so, with their CPUs.
+fn threads(beginning: &str) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     for task in fs::read_dir("/proc/self/task").unwrap() {
         let task = task.unwrap().file_name().into_string().unwrap();
         let comm = fs::read_to_string(format!("/proc/self/task/{task}/comm"));
         // One may have ended meanwhile.
         let (Ok(name), Some(cpus)) = (comm, cpus_of(&task)) else { continue };
-        if name.starts_with("tfx-") {
+        if name.starts_with(beginning) {
             found.insert(name.trim().to_owned(), cpus);
         }
     }
@@ -75,9 +75,40 @@ fn threads_are_as_many_as_wanted_and_where_they_are_wanted() {
             expected.map(|name| (name.to_owned(), cpus.to_owned())).into();
         expected.insert("tfx-accept".to_owned(), all.clone());
         // Each pins itself when it begins to run.
-        while threads() != expected {
+        while threads("tfx-") != expected {
             std::thread::yield_now();
         }
         drop(engine);
+    }
+}
+
+#[test]
+fn a_pinned_thread_does_not_pass_its_cpu_on_to_helpers() {
+    let all = cpus_of(&std::process::id().to_string()).unwrap();
+    let last: usize = all.rsplit([',', '-']).next().unwrap().parse().unwrap();
+    for (helper_cpus, expected) in [(Vec::new(), all.clone()), (vec![last], last.to_string())] {
+        let dir = TempDir::new();
+        let id = SessionId::new(BeginString::Fix44, "VENUE", "CLIENT");
+        let mut session = SessionSettings::new(Role::Acceptor, &id, "127.0.0.1:0");
+        session.store.store_dir = dir.path().to_owned();
+        session.queue.offline = Offline::Store;
+        let mut settings = Settings::of(session);
+        settings.engine.helper_cpus = helper_cpus;
+        let engine = Engine::start(&settings, |_| Box::new(Nothing)).unwrap();
+        let handle = engine.session(&id).unwrap();
+        // What it sends needs new segments, which somebody makes for it.
+        let sender = std::thread::spawn(move || {
+            pin_to_cpu(last).unwrap();
+            for _ in 0..200 {
+                handle.send("B", |news| _ = news.str(tag::TEXT, &"x".repeat(1_000))).unwrap();
+            }
+        });
+        sender.join().unwrap();
+        // Those of other tests end.
+        let helpers = || threads("store-").into_values().collect::<Vec<_>>();
+        while helpers().is_empty() || helpers().iter().any(|cpus| *cpus != expected) {
+            std::thread::yield_now();
+        }
+        engine.stop(0);
     }
 }

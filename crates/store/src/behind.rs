@@ -7,11 +7,12 @@
 
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::{self, JoinHandle};
+use std::thread::JoinHandle;
 
 use crate::Wake;
 use crate::batch::Batch;
 use crate::disk::{Map, Syncer};
+use crate::threads::Helpers;
 use crate::tip::Mark;
 
 /// Which bytes of a segment are to be synced.
@@ -119,10 +120,10 @@ impl<M: Map> Behind<M> {
 
     /// Begins to sync a batch that is published, the last one of this ticket. Without a thread it
     /// is done at once.
-    pub(crate) fn begin(&mut self, ticket: u64, map: &M, batch: Batch) {
+    pub(crate) fn begin(&mut self, ticket: u64, map: &M, batch: Batch, helpers: &Helpers) {
         self.under_way = Some(ticket);
         let job = (map.syncer(), batch.start, batch.tail);
-        if self.has_thread() {
+        if self.has_thread(helpers) {
             self.line.lock().job = Some(job);
             self.line.changed.notify_all();
         } else {
@@ -132,11 +133,10 @@ impl<M: Map> Behind<M> {
         }
     }
 
-    fn has_thread(&mut self) -> bool {
+    fn has_thread(&mut self, helpers: &Helpers) -> bool {
         if self.thread.as_ref().is_none_or(JoinHandle::is_finished) {
             let line = Arc::clone(&self.line);
-            let thread = thread::Builder::new().name("store-sync".to_owned());
-            self.thread = thread.spawn(move || line.run()).ok();
+            self.thread = helpers.spawn("store-sync", move || line.run()).ok();
         }
         self.thread.is_some()
     }

@@ -5,7 +5,9 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use crate::ahead::{Ahead, Has};
 use crate::batch::Batch;
 use crate::behind::Behind;
 use crate::disk::{Disk, Map};
@@ -24,7 +26,8 @@ use crate::record::{Kind, Numbers, Record, Stored};
 use crate::recover::{self, Recovered, Wanted};
 use crate::repair::{self, Repaired};
 use crate::retention::Keeper;
-use crate::segment::{self, Preparation, io_error};
+use crate::segment::{self, io_error};
+use crate::threads::Helpers;
 use crate::tip::{self, Mark, Tip};
 use crate::{Committed, Store, Wake};
 
@@ -80,7 +83,7 @@ pub struct FileStore<D: Disk = Files> {
     tip: Option<Tip>,
     /// With power durability: what is committed and not safe yet.
     behind: Option<Behind<D::Map>>,
-    next: Option<Preparation<D>>,
+    pub(crate) ahead: Ahead<D>,
     poisoned: bool,
     /// Of the last segment.
     header: SegmentHeader,
@@ -202,7 +205,7 @@ impl<D: Disk> FileStore<D> {
             batch,
             tip,
             behind: syncs_behind.then(Behind::new),
-            next: None,
+            ahead: Ahead::new(Arc::default()),
             poisoned: false,
             header,
             seal: header.seal(),
@@ -223,6 +226,11 @@ impl<D: Disk> FileStore<D> {
     /// next segment cannot be made beforehand.
     pub const fn report_to(&mut self, report: fn(&StoreError)) {
         self.report = report;
+    }
+
+    /// Has these make segments and sync from now on, instead of threads of the store's own.
+    pub fn help_by(&mut self, helpers: &Arc<Helpers>) {
+        self.ahead.help_by(Arc::clone(helpers));
     }
 
     /// Goes on from what is there, if it is the store that was open before.
@@ -265,14 +273,16 @@ impl<D: Disk> FileStore<D> {
         self.settle_behind()?;
         let number = self.segments.last_number() + 1;
         let (start, tail) = (self.batch.start, self.batch.tail);
-        let needed = HEADER + (tail - start) + size;
+        let (needed, has) = (HEADER + (tail - start) + size, self.has());
         let border = match limit {
-            Limit::Holds => self.first_kept(self.options.segment_bytes(number).max(needed))?,
+            Limit::Holds => {
+                self.first_kept(self.ahead.bytes_max(&self.options, &has).max(needed))?
+            }
             Limit::Ends => self.border,
         };
         let first = first_needed(&self.ledger, border);
-        let prepared = self.next.take().and_then(|mut next| next.finish());
-        let prepared = prepared.filter(|map| map.len() >= needed);
+        let place = (&self.disk, self.dir.as_path());
+        let made = self.ahead.take(place, &self.options, &has, needed)?;
         let numbers = self.ledger.numbers;
         let identity = Identity {
             salt: self.disk.random(),
@@ -292,8 +302,7 @@ impl<D: Disk> FileStore<D> {
             let synced = old.sync(start, tail);
             synced.map_err(|e| io_error(&segment::path(&self.dir, number - 1), e))?;
         }
-        let place = (prepared, needed);
-        let mut map = install(&self.disk, &self.dir, &self.options, &mut header, place)?;
+        let mut map = install(&self.disk, &self.dir, &self.options, &mut header, made)?;
         newest::write(&self.disk, &self.dir, &header)?;
         map[HEADER..HEADER + moved.len()].copy_from_slice(&moved);
         self.segments.maps.push(map);
@@ -379,6 +388,7 @@ impl<D: Disk> FileStore<D> {
             self.seal_last(0);
         }
         let at = self.batch.tail;
+        self.ahead.note(at, now_ns);
         let place = Place { segment: self.segments.last_number() as u32, offset: at as u32 };
         format::write_record(&mut self.segments.last()[at..at + size], now_ns, record);
         self.ledger.staged.push(change_of(record, place, now_ns));
@@ -388,14 +398,17 @@ impl<D: Disk> FileStore<D> {
     }
 
     fn prepare_next(&mut self) {
-        let is_near = self.batch.tail > self.segments.last().len() / 2 || self.is_rotation_near();
-        if self.disk.makes_ahead() && self.next.is_none() && is_near {
-            let number = self.segments.last_number() + 1;
-            let bytes = self.options.segment_bytes(number);
-            let path = segment::path_new(&self.dir, number);
-            let (durability, report) = (self.options.durability, self.report);
-            self.next = Some(Preparation::start(&self.disk, path, bytes, durability, report));
+        let (len, is_near) = (self.segments.last().len(), self.is_rotation_near());
+        if self.ahead.may_be_time(len, self.batch.tail) || is_near {
+            let has = self.has();
+            let place = (&self.disk, self.dir.as_path());
+            self.ahead.prepare(place, &self.options, &has, (is_near, self.report));
         }
+    }
+
+    fn has(&mut self) -> Has {
+        let (number, len) = (self.segments.last_number(), self.segments.last().len());
+        Has { number, held: self.segments.bytes(), len, tail: self.batch.tail }
     }
 
     fn stored(&self, seq: u64, place: Option<Place>) -> Result<Option<Stored<'_>>, StoreError> {
@@ -456,7 +469,7 @@ impl<D: Disk> FileStore<D> {
         } else {
             let map = self.segments.last();
             map.publish(batch.start, batch.first_len);
-            behind.begin(ticket, map, batch);
+            behind.begin(ticket, map, batch, self.ahead.helpers());
         }
         Ok(Committed::Pending(ticket))
     }
@@ -507,7 +520,7 @@ impl<D: Disk> FileStore<D> {
             let Some(batch) = behind.gathered.take() else { continue };
             let (ticket, map) = (behind.committed, self.segments.last());
             map.publish(batch.start, batch.first_len);
-            behind.begin(ticket, map, batch);
+            behind.begin(ticket, map, batch, self.ahead.helpers());
         }
         Ok(())
     }
@@ -559,7 +572,11 @@ fn begin<D: Disk>(
     let numbers = Numbers::fresh(now_ns);
     let identity = Ok(Identity { salt: disk.random(), store: disk.random(), before: 0, owner });
     let mut header = SegmentHeader { number: 0, reset_segment: 0, numbers, bytes: 0, identity };
-    let map = install(disk, dir, options, &mut header, (None, 0))?;
+    let from = segment::path_new(dir, 0);
+    let bytes = options.segment_bytes_within(0, 0);
+    let map = disk.make(&from, bytes, options.durability);
+    let map = map.map_err(|source| io_error(&from, source))?;
+    let map = install(disk, dir, options, &mut header, (map, from))?;
     let parent = dir.parent().filter(|path| !path.as_os_str().is_empty());
     if options.is_durable()
         && let Some(parent) = parent
@@ -665,7 +682,7 @@ impl<D: Disk> Store for FileStore<D> {
     fn reopen(&mut self) -> Result<(), StoreError> {
         self.poisoned = true;
         // Threads that still make, sync or move segments must not find their files gone.
-        self.next = None;
+        self.ahead.forget();
         self.abandon_behind();
         self.settle_sweep();
         // The directory may be another one by now, and somebody else may have it.

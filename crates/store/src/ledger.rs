@@ -126,7 +126,7 @@ pub(crate) struct Ledger<L> {
 
 impl<L: Copy> Ledger<L> {
     /// Batches up to this many records never allocate.
-    const STAGED_RESERVE: usize = 1024;
+    const STAGED_RESERVE: usize = 64;
 
     pub(crate) fn new(numbers: Numbers) -> Self {
         let staged = Vec::with_capacity(Self::STAGED_RESERVE);

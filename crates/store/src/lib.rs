@@ -20,6 +20,7 @@
 //! # Ok::<(), transfix_store::StoreError>(())
 //! ```
 
+mod ahead;
 mod batch;
 mod behind;
 pub mod compress;
@@ -46,6 +47,7 @@ mod retention;
 mod search;
 mod segment;
 mod survey;
+mod threads;
 mod tip;
 
 pub use disk::{Disk, Map, Syncer};
@@ -60,6 +62,7 @@ pub use recover::Recovered;
 pub use repair::Repaired;
 pub use retention::{Compress, Retention, WhenFull};
 pub use survey::{Fault, SegmentSurvey, Survey, survey};
+pub use threads::Helpers;
 
 /// When a batch is safe: when it outlives what the store's durability promises to outlive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 
 use std::fs::{File, TryLockError};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::disk::{Disk, Map as _};
 use crate::error::StoreError;
@@ -64,20 +64,15 @@ pub(crate) fn remove_unfinished(disk: &impl Disk, dir: &Path) -> Result<(), Stor
     Ok(())
 }
 
-/// Gives a segment its header and its final name. Makes it first, with room for `needed` bytes, if
-/// it is not prepared.
+/// Gives a segment its header and its final name.
 pub(crate) fn install<D: Disk>(
     disk: &D,
     dir: &Path,
     options: &Options,
     header: &mut SegmentHeader,
-    (prepared, needed): (Option<D::Map>, usize),
+    (mut map, from): (D::Map, PathBuf),
 ) -> Result<D::Map, StoreError> {
-    let durable = options.is_durable();
-    let (from, to) = (segment::path_new(dir, header.number), segment::path(dir, header.number));
-    let bytes = options.segment_bytes(header.number).max(needed);
-    let map = prepared.map_or_else(|| disk.make(&from, bytes, options.durability), Ok);
-    let mut map = map.map_err(|source| io_error(&from, source))?;
+    let (durable, to) = (options.is_durable(), segment::path(dir, header.number));
     header.bytes = map.len() as u64;
     map[..HEADER].copy_from_slice(&header.encode());
     map.settle();

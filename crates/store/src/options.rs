@@ -18,30 +18,36 @@ pub enum Durability {
 pub struct Options {
     /// What a commit outlives.
     pub durability: Durability,
-    /// Length of the first segment in bytes; each later one is four times as long as the one
-    /// before.
+    /// Length of the first segment in bytes. Each later one is four times as long as the one before
+    /// at most, and longer than 1 MiB only if half a second brings as much, or if the store holds
+    /// eight times as much.
     pub segment_bytes_first: usize,
     /// Length of a segment in bytes at most, unless one batch needs more.
     pub segment_bytes_max: usize,
 }
 
 impl Default for Options {
-    /// Process durability, segments from 1 MiB to 64 MiB.
+    /// Process durability, segments from 8 KiB to 64 MiB.
     fn default() -> Self {
         Self {
             durability: Durability::Process,
-            segment_bytes_first: 1 << 20,
+            segment_bytes_first: 8 << 10,
             segment_bytes_max: 64 << 20,
         }
     }
 }
 
 impl Options {
-    pub(crate) fn segment_bytes(&self, number: u64) -> usize {
+    /// The length of the segment with this number, of which not more is wanted than `allowed`.
+    pub(crate) fn segment_bytes_within(&self, number: u64, allowed: usize) -> usize {
         let shift = u32::try_from(number.saturating_mul(2)).unwrap_or(u32::MAX);
         let grown = 1_usize.checked_shl(shift).unwrap_or(usize::MAX);
-        let bytes = self.segment_bytes_first.saturating_mul(grown).min(self.segment_bytes_max);
-        bytes.clamp(SEGMENT_MIN, SEGMENT_MAX).next_multiple_of(format::ALIGN)
+        let grown = self.segment_bytes_first.saturating_mul(grown);
+        let wanted = grown.min(allowed.max(self.segment_bytes_first));
+        wanted
+            .min(self.segment_bytes_max)
+            .clamp(SEGMENT_MIN, SEGMENT_MAX)
+            .next_multiple_of(format::ALIGN)
     }
 
     pub(crate) const fn is_durable(&self) -> bool {

@@ -1,5 +1,7 @@
 //! Where records lie: in which segment, and where in it.
 
+use std::ops::DerefMut;
+
 use crate::ledger::{Change, Ledger};
 use crate::record::Record;
 
@@ -16,6 +18,13 @@ pub(crate) struct Segments<M> {
     /// The number of `maps[0]`.
     pub(crate) first: u64,
     pub(crate) maps: Vec<M>,
+}
+
+impl<M: DerefMut<Target = [u8]>> Segments<M> {
+    /// Of all that are in use.
+    pub(crate) fn bytes(&self) -> usize {
+        self.maps.iter().map(|map| map.len()).sum()
+    }
 }
 
 impl<M> Segments<M> {

@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::{self, JoinHandle};
+use std::thread::JoinHandle;
 
 use crate::compress;
 use crate::disk::Disk;
@@ -246,9 +246,8 @@ impl<D: Disk> FileStore<D> {
                 run(unneeded);
             }
         };
-        let thread = thread::Builder::new().name("store-archive".to_owned());
         // Without a thread it waits for the next segment.
-        keeper.sweep = thread.spawn(work).ok();
+        keeper.sweep = self.ahead.helpers().spawn("store-archive", work).ok();
     }
 }
 

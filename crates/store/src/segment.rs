@@ -2,12 +2,13 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::thread::{self, JoinHandle};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use crate::compress;
 use crate::disk::Disk;
 use crate::error::StoreError;
 use crate::options::Durability;
+use crate::threads::Helpers;
 
 /// What a compressed segment's name has behind the other's.
 const COMPRESSED: &str = ".zst";
@@ -69,47 +70,111 @@ pub(crate) fn io_error(path: &Path, source: io::Error) -> StoreError {
     StoreError::Io { path: path.to_path_buf(), source }
 }
 
-/// A segment that another thread is making.
+/// A segment that another thread is making, or will.
 #[derive(Debug)]
 pub(crate) struct Preparation<D: Disk> {
     disk: D,
-    thread: Option<JoinHandle<Option<D::Map>>>,
     path: PathBuf,
+    pub(crate) bytes: usize,
+    making: Arc<Making<D::Map>>,
+}
+
+#[derive(Debug)]
+struct Making<M> {
+    stage: Mutex<Stage<M>>,
+    changed: Condvar,
+}
+
+#[derive(Debug)]
+enum Stage<M> {
+    /// Nobody has begun.
+    Asked,
+    Begun,
+    /// With the segment, unless it could not be made.
+    Done(Option<M>),
+    /// It is not wanted any more, or it was taken.
+    Over,
+}
+
+impl<M> Making<M> {
+    fn lock(&self) -> MutexGuard<'_, Stage<M>> {
+        self.stage.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl<D: Disk> Preparation<D> {
-    /// Begins. What goes wrong is told to `report` at once; the segment is then made when it is
-    /// needed, as it is without a thread.
+    /// Asks for it. What goes wrong is told to `report` at once; the segment is then made when it
+    /// is needed, as it is if nobody has begun by then.
     pub(crate) fn start(
         disk: &D,
         path: PathBuf,
-        bytes: usize,
-        durability: Durability,
+        (bytes, durability): (usize, Durability),
+        helpers: &Helpers,
         report: fn(&StoreError),
     ) -> Self {
-        let name = "store-segment".to_owned();
-        let (maker, target) = (disk.clone(), path.clone());
+        let making = Making { stage: Mutex::new(Stage::Asked), changed: Condvar::new() };
+        let making = Arc::new(making);
+        let (maker, target, of_maker) = (disk.clone(), path.clone(), Arc::clone(&making));
         let make = move || {
+            match &mut *of_maker.lock() {
+                stage @ Stage::Asked => *stage = Stage::Begun,
+                _ => return,
+            }
+            let guard = Told { making: of_maker };
             let made = maker.make(&target, bytes, durability);
-            made.map_err(|source| report(&io_error(&target, source))).ok()
+            let made = made.map_err(|source| report(&io_error(&target, source))).ok();
+            *guard.making.lock() = Stage::Done(made);
         };
-        let thread = thread::Builder::new().name(name).spawn(make).ok();
-        Self { disk: disk.clone(), thread, path }
+        helpers.ask(bytes, Box::new(make));
+        Self { disk: disk.clone(), path, bytes, making }
     }
 
-    /// The segment, unless it could not be made; waits for it if it is still being made.
-    pub(crate) fn finish(&mut self) -> Option<D::Map> {
-        self.thread.take()?.join().ok()?
+    /// Whether it is being made, and not there yet.
+    pub(crate) fn is_under_way(&self) -> bool {
+        matches!(*self.making.lock(), Stage::Begun)
+    }
+
+    /// The segment, and where it is, unless it could not be made or nobody has begun; waits for it
+    /// if it is being made.
+    pub(crate) fn finish(mut self) -> Option<(D::Map, PathBuf)> {
+        let map = self.take()?;
+        Some((map, std::mem::take(&mut self.path)))
+    }
+
+    fn take(&mut self) -> Option<D::Map> {
+        let mut stage = self.making.lock();
+        while matches!(*stage, Stage::Begun) {
+            stage = self.making.changed.wait(stage).unwrap_or_else(PoisonError::into_inner);
+        }
+        match std::mem::replace(&mut *stage, Stage::Over) {
+            Stage::Done(made) => made,
+            Stage::Asked | Stage::Begun | Stage::Over => None,
+        }
     }
 }
 
 impl<D: Disk> Drop for Preparation<D> {
     /// A thread that outlived the lock could destroy another store's file.
     fn drop(&mut self) {
-        if let Some(thread) = self.thread.take() {
-            drop(thread.join());
+        if self.take().is_some() {
             // What is left behind is removed when the store is opened.
             drop(self.disk.remove(&self.path));
         }
+    }
+}
+
+/// Wakes who waits for a segment, also if making it panics.
+struct Told<M> {
+    making: Arc<Making<M>>,
+}
+
+impl<M> Drop for Told<M> {
+    fn drop(&mut self) {
+        let mut stage = self.making.lock();
+        if matches!(*stage, Stage::Begun) {
+            *stage = Stage::Done(None);
+        }
+        drop(stage);
+        self.making.changed.notify_all();
     }
 }

@@ -187,7 +187,9 @@ fn the_laws_of_stores_hold_while_every_sync_hangs() {
     store_laws(1, || {
         let disk = disk(1, 0);
         disks.push(disk.clone());
-        let options = Options { durability: Durability::Power, ..Options::default() };
+        // Its first segment does for all: where one ends, the store waits for the sync before.
+        let (durability, segment_bytes_first) = (Durability::Power, 1 << 20);
+        let options = Options { durability, segment_bytes_first, ..Options::default() };
         let store = open(&disk, options).unwrap();
         // Or the end of the store would wait.
         Box::new(Hanging { store, disk })

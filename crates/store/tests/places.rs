@@ -228,7 +228,9 @@ fn a_segment_that_cannot_be_made_beforehand_is_told_at_once() {
     while store.numbers().next_out < 12 {
         send(&mut store).unwrap();
     }
-    // It waits for the thread that makes the segment.
+    while REPORTS.lock().unwrap().is_empty() {
+        std::thread::yield_now();
+    }
     drop(store);
     let reports = REPORTS.lock().unwrap();
     assert_eq!(reports.len(), 1, "{reports:?}");

@@ -44,6 +44,9 @@ const STOP_MS: u64 = 5_000;
 /// Time after which all is well once the faults have ceased.
 const REST_MAX: u64 = 300 * SECOND;
 
+/// What takes no longer is done at once: two looks of a thread that spins, and some more.
+const AT_ONCE: u64 = 500 * MS;
+
 /// After which silence is found: an interval of 30 s with its margin, and a TestRequest(1).
 const SILENCE_MAX: u64 = 70 * SECOND;
 
@@ -64,6 +67,7 @@ pub(crate) fn run(seed: u64, trace: &Trace) -> Summary {
     }
     world.rest();
     world.stand_idle();
+    world.send_at_rest();
     world.end()
 }
 
@@ -474,6 +478,23 @@ impl World {
             if !is_over {
                 self.machine.breaks(|| "a stranger's connection is never closed".to_owned());
             }
+        }
+        self.check();
+    }
+
+    /// What a thread hands over while nothing happens is delivered at once: no heartbeat need come
+    /// first.
+    fn send_at_rest(&mut self) {
+        for (side, running) in self.running.iter().enumerate() {
+            for handle in running.iter().flat_map(|running| &running.handles) {
+                let session = self.ids[side].iter().position(|id| id == handle.id());
+                app::send(&self.board, (side, session.unwrap_or(0)), handle, 1);
+            }
+        }
+        self.machine.sleep(AT_ONCE);
+        let missing = self.board.missing();
+        if !missing.is_empty() {
+            self.machine.breaks(|| format!("nothing happens, and still are missing {missing:?}"));
         }
         self.check();
     }

@@ -8,14 +8,18 @@ use transfix_session::Role;
 
 use crate::error::EngineError;
 use crate::settings::template::is_template;
-use crate::settings::{Durability, Mode, SessionSettings, Settings};
+use crate::settings::{Mode, SessionSettings, Settings};
 
-/// What the connection of a session needs, and the one that takes its place.
-const OF_A_CONNECTION: u64 = 2;
+/// What the connection of a session needs.
+const OF_A_CONNECTION: u64 = 1;
+/// One in so many sessions has two at a time: the connection that ends, and the one that takes its
+/// place.
+const REPLACED_ONE_IN: u64 = 16;
 /// What a thread needs that waits in epoll: of the pool, or of a session.
 const OF_A_THREAD: u64 = 2;
-/// What its store needs, with the next segment and an archive.
-const OF_A_STORE: u64 = 5;
+/// What a store of the user's own may need. One of the engine's needs no file while it is open, and
+/// some while it makes a segment or archives one.
+const OF_AN_OWN_STORE: u64 = 5;
 /// What its protocol log needs, with the file that comes next.
 const OF_A_LOG: u64 = 3;
 /// What the engine and the program around it need besides.
@@ -38,7 +42,8 @@ pub(crate) fn reserve(settings: &Settings, has_own_stores: bool) -> Result<usize
     let created = of_created.saturating_mul(all.created_sessions_max as u64);
     let of_threads = (all.workers as u64).saturating_mul(OF_A_THREAD);
     let of_sessions = listed.iter().copied().map(files_of).sum::<u64>();
-    let needed = OF_THE_ENGINE + of_threads + of_sessions;
+    let of_changes = (listed.len() as u64).div_ceil(REPLACED_ONE_IN);
+    let needed = OF_THE_ENGINE + of_threads + of_sessions + of_changes;
     let accepts = sessions.iter().any(|session| session.role == Role::Acceptor);
     let wanted = if accepts { all.pending_connections_max } else { 0 };
     let mut limit = getrlimit(Resource::Nofile);
@@ -55,8 +60,7 @@ pub(crate) fn reserve(settings: &Settings, has_own_stores: bool) -> Result<usize
 
 /// `has_own_stores`: the user's, which may be in files whatever the settings say.
 fn files_of(session: &SessionSettings, has_own_stores: bool) -> u64 {
-    let in_memory = session.store.durability == Durability::Memory && !has_own_stores;
-    let of_store = if in_memory { 0 } else { OF_A_STORE };
+    let of_store = if has_own_stores { OF_AN_OWN_STORE } else { 0 };
     let has_thread = matches!(session.threads.mode, Mode::Dedicated | Mode::Spin);
     let of_thread = if has_thread { OF_A_THREAD } else { 0 };
     let of_log = if session.log.is_some() { OF_A_LOG } else { 0 };
@@ -100,14 +104,14 @@ mod tests {
     use transfix_session::{BeginString, SessionId};
 
     #[test]
-    fn a_session_in_memory_needs_its_connection_alone() {
+    fn a_session_needs_its_connection_alone() {
         let id = SessionId::new(BeginString::Fix44, "A", "B");
         let mut session = SessionSettings::new(Role::Acceptor, &id, "");
         session.log = Some(LogSettings::in_dir("log"));
-        assert_eq!(files_of(&session, false), 10);
-        (session.log, session.store.durability) = (None, Durability::Memory);
-        assert_eq!(files_of(&session, false), OF_A_CONNECTION);
-        assert_eq!(files_of(&session, true), OF_A_CONNECTION + OF_A_STORE);
+        assert_eq!(files_of(&session, false), OF_A_CONNECTION + OF_A_LOG);
+        session.log = None;
+        assert_eq!(files_of(&session, false), 1);
+        assert_eq!(files_of(&session, true), 1 + OF_AN_OWN_STORE);
     }
 
     #[test]

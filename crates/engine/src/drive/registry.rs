@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock, Weak};
 
 use transfix_session::{BeginString, SessionId};
-use transfix_store::{Store, StoreError};
+use transfix_store::{Helpers, Store, StoreError};
 
 use crate::drive::shared::Shared;
 use crate::drive::waiting::WaitingTotal;
@@ -33,6 +33,8 @@ pub(crate) struct Registry {
     pub(crate) io: Arc<dyn Io>,
     pub(crate) rule_book: Arc<RuleBook>,
     pub(crate) logs: ProtocolLogs,
+    /// Threads that help the stores.
+    pub(crate) helpers: Arc<Helpers>,
     pub(crate) waiting: Arc<WaitingTotal>,
     /// Opens stores of the user's own.
     pub(crate) open_store: Option<OpenStore>,
@@ -49,6 +51,7 @@ impl Default for Registry {
             io: Arc::new(System),
             rule_book: Arc::default(),
             logs: ProtocolLogs::default(),
+            helpers: Arc::default(),
             waiting: Arc::default(),
             open_store: None,
             sessions: OnceLock::new(),

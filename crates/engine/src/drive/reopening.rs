@@ -108,6 +108,7 @@ impl Drop for Reopening {
 }
 
 fn reopen(shared: &Shared) -> Result<(), StoreError> {
+    shared.registry.helpers.begin();
     let mut link = shared.lock();
     link.reopen(shared.io.now(), &shared.queue)?;
     // What a panic may have left half done is made anew.

@@ -1,6 +1,10 @@
 //! Opens the store that the settings of a session ask for.
 
-use transfix_store::{Compress, FileStore, MemoryStore, Options, Retention, Store, StoreError};
+use std::sync::Arc;
+
+use transfix_store::{
+    Compress, FileStore, Helpers, MemoryStore, Options, Retention, Store, StoreError,
+};
 
 use crate::drive::network;
 use crate::settings::retention::RetentionSettings;
@@ -11,7 +15,11 @@ const SEGMENT_BYTES_MAX: usize = 64 << 20;
 const HOUR_NS: u64 = 3_600_000_000_000;
 
 /// Opens the session's store.
-pub(crate) fn open(settings: &SessionSettings, now_ns: u64) -> Result<Box<dyn Store>, StoreError> {
+pub(crate) fn open(
+    settings: &SessionSettings,
+    helpers: &Arc<Helpers>,
+    now_ns: u64,
+) -> Result<Box<dyn Store>, StoreError> {
     let keep = &settings.retention;
     let durability = match settings.store.durability {
         Durability::Memory => {
@@ -41,8 +49,8 @@ pub(crate) fn open(settings: &SessionSettings, now_ns: u64) -> Result<Box<dyn St
         let store = path.display();
         tracing::warn!(%store, why, "the store may lie on a network file system");
     }
-    // At most once a segment, each of which is larger than the last up to a limit: 64 MiB, unless
-    // `retention.bytes_max` asks for less.
+    store.help_by(helpers);
+    // At most once a segment, which has some thousand messages where many come.
     store.report_to(|error| {
         tracing::warn!(%error, "the next segment of a store cannot be made beforehand");
     });

@@ -41,6 +41,8 @@ use crate::settings::{GarbledPolicy, QueueSettings, Unavailable};
 const STALLED_BYTES: usize = 4 << 20;
 /// First size of the send buffer; it grows up to the limit of queued bytes.
 const OUTBOX_BYTES: usize = 64 << 10;
+/// Its size at first: some ten messages.
+const OUTBOX_BYTES_FIRST: usize = 4 << 10;
 /// How long a connection that is to end may wait for the store, which has still to make safe what
 /// is the last word on it.
 pub(crate) const ENDING_NS_MAX: u64 = 10_000_000_000;
@@ -128,7 +130,7 @@ impl Core {
         Self {
             session: store::session_of(&mut journal, config),
             journal,
-            out: Outbox::with_capacity(OUTBOX_BYTES),
+            out: Outbox::with_capacity(OUTBOX_BYTES_FIRST),
             replay: Replay::new(options.index()),
             replay_ticket: 0,
             pending: Pending::default(),

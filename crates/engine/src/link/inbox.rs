@@ -7,23 +7,25 @@ use transfix_transport::Stream;
 
 use crate::link::queue::is_bulky;
 
+/// The size of the buffer of a counterparty that sends little at a time: some ten messages.
+const SMALL: usize = 4 << 10;
+/// The size that it grows to as reads fill it, and which it keeps.
+const USUAL: usize = 64 << 10;
+
 /// A growing window over one buffer; the front is given back without moving bytes where possible.
-#[derive(Debug)]
+/// There is no buffer before the first read.
+#[derive(Debug, Default)]
 pub(crate) struct Inbox {
     buffer: Vec<u8>,
     begin: usize,
     end: usize,
-    /// First size.
-    first: usize,
+    /// The last read filled the buffer: more came at once than it has room for.
+    is_short: bool,
     /// Bytes that came in since somebody asked for their number.
     received: usize,
 }
 
 impl Inbox {
-    pub(crate) fn new(bytes: usize) -> Self {
-        Self { buffer: vec![0; bytes], begin: 0, end: 0, first: bytes, received: 0 }
-    }
-
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.buffer[self.begin..self.end]
     }
@@ -52,7 +54,7 @@ impl Inbox {
         if self.is_bulky() {
             self.buffer.copy_within(self.begin..self.end, 0);
             (self.begin, self.end) = (0, self.end - self.begin);
-            self.buffer.truncate(self.first.max(2 * self.end));
+            self.buffer.truncate(USUAL.max(2 * self.end));
             self.buffer.shrink_to_fit();
         }
     }
@@ -82,11 +84,15 @@ impl Inbox {
 
     /// Reads once. Returns the bytes read, and whether there may be more at once.
     pub(crate) fn read(&mut self, stream: &mut dyn Stream) -> io::Result<(usize, bool)> {
-        self.reserve(self.buffer.len() / 4);
+        if self.is_short && self.buffer.len() < USUAL {
+            self.buffer.resize(4 * self.buffer.len(), 0);
+        }
+        self.reserve(self.buffer.len().max(SMALL) / 4);
         let n = stream.read(&mut self.buffer[self.end..])?;
         self.end += n;
         self.received += n;
-        Ok((n, self.end == self.buffer.len()))
+        self.is_short = self.end == self.buffer.len();
+        Ok((n, self.is_short))
     }
 
     /// Makes room for `n` bytes behind the window: a partial message moves to the front, and a
@@ -99,7 +105,7 @@ impl Inbox {
         self.end -= self.begin;
         self.begin = 0;
         if self.buffer.len() - self.end < n {
-            self.buffer.resize((self.end + n) * 2, 0);
+            self.buffer.resize(SMALL.max((self.end + n) * 2), 0);
         }
     }
 }

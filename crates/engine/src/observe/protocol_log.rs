@@ -19,6 +19,8 @@ use std::time::Duration;
 
 use transfix_codec::{Frame, Limits, Timestamp, frame};
 
+use transfix_store::Helpers;
+
 use crate::affinity::pin_to_cpu;
 use crate::io::System;
 use crate::observe::supervised::supervise;
@@ -120,6 +122,8 @@ struct Door {
 pub(crate) struct ProtocolLogs {
     /// CPU that the thread is pinned to.
     pub(crate) cpu: Option<usize>,
+    /// Without one it runs where those run.
+    pub(crate) helpers: Arc<Helpers>,
     /// What follows when it panics.
     pub(crate) lost: ThreadLost,
     door: Arc<Door>,
@@ -139,11 +143,15 @@ impl ProtocolLogs {
         let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
         if thread.is_none() {
             let (door, cpu, lost) = (Arc::clone(&self.door), self.cpu, self.lost);
+            let helpers = Arc::clone(&self.helpers);
             let run = move || {
-                if let Some(cpu) = cpu
-                    && let Err(error) = pin_to_cpu(cpu)
-                {
-                    tracing::error!(cpu, %error, "the log's thread cannot be pinned");
+                match cpu.map(|cpu| (cpu, pin_to_cpu(cpu))) {
+                    // The session's thread that starts it may be pinned.
+                    None => helpers.begin(),
+                    Some((_, Ok(()))) => {}
+                    Some((cpu, Err(error))) => {
+                        tracing::error!(cpu, %error, "the log's thread cannot be pinned");
+                    }
                 }
                 let mut logs = Vec::new();
                 supervise(lost, &System, || {

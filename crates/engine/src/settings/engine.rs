@@ -24,6 +24,10 @@ settings_table! {
         /// handed to the application. Beyond it the session with the most is disconnected. 0 for no
         /// limit.
         pub waiting_bytes_max: usize = 1 << 30,
+        /// CPUs that the threads may run on which help the stores: they make segments, sync,
+        /// archive, and open a store that has failed. Empty for those of the thread that starts the
+        /// engine. A thread that is pinned never passes its CPU on to them.
+        pub helper_cpus: Vec<usize> = Vec::new(),
         /// CPU that the thread of the protocol logs is pinned to.
         pub log_cpu: Option<usize> = None,
         /// What follows when a thread of the engine panics outside of a session: `restart` lets it

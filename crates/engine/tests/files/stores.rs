@@ -140,7 +140,7 @@ const DIR: &str = "TRANSFIX_LIMITED_STORE";
 #[test]
 fn child_with_a_limit() {
     let Some(dir) = env::var_os(DIR) else { return };
-    let bytes = Some(2 << 20);
+    let bytes = Some(100 << 10);
     setrlimit(Resource::Fsize, Rlimit { current: bytes, maximum: bytes }).unwrap();
     let mut settings = venue(dir.as_ref());
     settings.sessions.truncate(1);
@@ -150,7 +150,7 @@ fn child_with_a_limit() {
     let session = engine.sessions().next().unwrap();
     let text = "x".repeat(60_000);
     let sent = (0..60).find(|_| session.send("B", |news| _ = news.str(tag::TEXT, &text)).is_err());
-    assert!(sent.is_some_and(|sent| sent > 10), "{sent:?}");
+    assert!(sent.is_some_and(|sent| sent > 0), "{sent:?}");
     println!("refused: {}", session.store_failure().unwrap());
 }
 
@@ -164,8 +164,9 @@ fn a_limit_on_the_length_of_files_is_an_error_of_the_session() {
         .unwrap();
     let said = String::from_utf8_lossy(&child.stdout);
     assert!(child.status.success(), "{:?}: {said}", child.status);
-    assert!(said.contains("refused: store file ") && said.contains("00000001.new"), "{said}");
+    assert!(said.contains("refused: store file ") && said.contains(".new"), "{said}");
     let left = fs::read_dir(dir.path().join("FIX.4.4-VENUE-CLIENT")).unwrap();
     let left: Vec<_> = left.map(|entry| entry.unwrap().file_name()).collect();
-    assert_eq!(left.len(), 2, "no part of a segment: {left:?}");
+    let whole = |name: &&std::ffi::OsString| name.to_string_lossy().ends_with(".seg");
+    assert_eq!(left.iter().filter(whole).count() + 1, left.len(), "no part of one: {left:?}");
 }

@@ -80,6 +80,7 @@ pub(super) const OF_THE_ENGINE: &[(&str, &str, &str)] = &[
     ("dictionary.overlays", DICTIONARIES, "an_overlay_makes_a_field_legal_and_required"),
     ("[engine].workers", THREADS, "threads_are_as_many_as_wanted_and_where_they_are_wanted"),
     ("[engine].cpus", THREADS, "threads_are_as_many_as_wanted_and_where_they_are_wanted"),
+    ("[engine].helper_cpus", THREADS, "a_pinned_thread_does_not_pass_its_cpu_on_to_helpers"),
     ("[engine].log_cpu", THREADS, "threads_are_as_many_as_wanted_and_where_they_are_wanted"),
     ("[engine].pending_connections_max", SWITCHES, "connections_wait_in_limited_number"),
     (

@@ -128,6 +128,7 @@ fn a_burst_of_one_session_does_not_hold_up_the_others() {
         assert!(longest_run(&order_of(max, Burst::Reversed)) <= max as usize);
     }
     for burst in [Burst::InOrder, Burst::Outbound] {
-        assert_eq!(longest_run(&order_of(1_000, burst)), BURST);
+        // As many as one read brings.
+        assert!(longest_run(&order_of(1_000, burst)) > 20, "{burst:?}");
     }
 }

@@ -1,0 +1,144 @@
+//! The next segment, made ahead of time: when, and how large.
+//!
+//! Invariant: making a segment holds up messages by no more than a short one takes. What is not
+//! there when it is needed is not waited for: a short segment takes its place.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::disk::Disk;
+use crate::error::StoreError;
+use crate::options::Options;
+use crate::segment::{self, Preparation, io_error};
+use crate::threads::Helpers;
+
+/// A segment that is made while messages wait is this long at most, unless one batch needs more:
+/// it takes some 0.1 ms.
+const SHORT: usize = 256 << 10;
+/// However little comes, a segment may be as long as this: a store of few messages a second has few
+/// segments a day.
+const STEADY: usize = 1 << 20;
+/// A segment may be as long as what comes in this time, in nanoseconds.
+const BUSY_NS: u64 = 500_000_000;
+/// Or this part of what the store holds: so a large store has some dozens of segments, and never
+/// much room that it does not need.
+const PART_OF_HELD: usize = 8;
+/// What came in less time than this, in nanoseconds, is counted as if it had taken it.
+const ELAPSED_NS_MIN: u64 = 1_000_000;
+
+/// Of one store.
+#[derive(Debug)]
+pub(crate) struct Ahead<D: Disk> {
+    helpers: Arc<Helpers>,
+    next: Option<Preparation<D>>,
+    /// Where the first record lies that was put since the segment began or the store was opened,
+    /// and when that was.
+    begun: Option<(usize, u64)>,
+    now_ns: u64,
+}
+
+/// What the store has.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Has {
+    /// The number of the last segment.
+    pub(crate) number: u64,
+    /// Bytes of all segments in use, and of the last one.
+    pub(crate) held: usize,
+    pub(crate) len: usize,
+    /// Where the next record of the last one goes.
+    pub(crate) tail: usize,
+}
+
+impl<D: Disk> Ahead<D> {
+    pub(crate) fn new(helpers: Arc<Helpers>) -> Self {
+        Self { helpers, next: None, begun: None, now_ns: 0 }
+    }
+
+    pub(crate) fn help_by(&mut self, helpers: Arc<Helpers>) {
+        self.helpers = helpers;
+    }
+
+    pub(crate) const fn helpers(&self) -> &Arc<Helpers> {
+        &self.helpers
+    }
+
+    /// A record is put at this place.
+    pub(crate) fn note(&mut self, at: usize, now_ns: u64) {
+        self.now_ns = now_ns;
+        self.begun.get_or_insert((at, now_ns));
+    }
+
+    /// What comes in half a second.
+    fn busy_bytes(&self, has: &Has) -> usize {
+        let Some((at, begun_ns)) = self.begun else { return 0 };
+        let elapsed_ns = self.now_ns.saturating_sub(begun_ns).max(ELAPSED_NS_MIN);
+        let bytes = has.tail.saturating_sub(at) as u64;
+        usize::try_from(bytes.saturating_mul(BUSY_NS) / elapsed_ns).unwrap_or(usize::MAX)
+    }
+
+    /// The length of the segment behind the last one.
+    fn bytes(&self, options: &Options, has: &Has) -> usize {
+        let allowed = self.busy_bytes(has).max(has.held / PART_OF_HELD).max(STEADY);
+        options.segment_bytes_within(has.number + 1, allowed)
+    }
+
+    /// The length of the next segment at most.
+    pub(crate) fn bytes_max(&self, options: &Options, has: &Has) -> usize {
+        let prepared = self.next.as_ref().map_or(0, |next| next.bytes);
+        self.bytes(options, has).max(prepared)
+    }
+
+    /// Whether [`Ahead::prepare`] may have something to do: it is asked at each commit.
+    pub(crate) const fn may_be_time(&self, len: usize, tail: usize) -> bool {
+        self.next.is_none() && tail > len / 4
+    }
+
+    /// Has the next segment made if it is time to; `is_near` if its time comes, however empty the
+    /// last one is.
+    pub(crate) fn prepare(
+        &mut self,
+        (disk, dir): (&D, &Path),
+        options: &Options,
+        has: &Has,
+        (is_near, report): (bool, fn(&StoreError)),
+    ) {
+        // Who is busy asks earlier: it is a matter of milliseconds.
+        let from = if self.busy_bytes(has) > STEADY { has.len / 4 } else { has.len / 2 };
+        if self.next.is_none() && (has.tail > from || is_near) && disk.makes_ahead() {
+            let path = segment::path_new(dir, has.number + 1);
+            let order = (self.bytes(options, has), options.durability);
+            self.next = Some(Preparation::start(disk, path, order, &self.helpers, report));
+        }
+    }
+
+    /// The next segment with room for `needed` bytes, and the name that it has meanwhile.
+    pub(crate) fn take(
+        &mut self,
+        (disk, dir): (&D, &Path),
+        options: &Options,
+        has: &Has,
+        needed: usize,
+    ) -> Result<(D::Map, PathBuf), StoreError> {
+        self.begun = None;
+        let is_under_way = self.next.as_ref().is_some_and(Preparation::is_under_way);
+        let ready =
+            if is_under_way { None } else { self.next.take().and_then(Preparation::finish) };
+        if let Some((map, path)) = ready
+            && map.len() >= needed
+        {
+            return Ok((map, path));
+        }
+        let bytes = self.bytes(options, has);
+        let bytes = if disk.makes_ahead() { bytes.min(SHORT) } else { bytes };
+        // One that is under way has the other name.
+        let number = has.number + 1 + u64::from(is_under_way);
+        let path = segment::path_new(dir, number);
+        let made = disk.make(&path, bytes.max(needed), options.durability);
+        Ok((made.map_err(|source| io_error(&path, source))?, path))
+    }
+
+    /// Gives up the segment that is being made, and waits until nobody makes it.
+    pub(crate) fn forget(&mut self) {
+        (self.next, self.begun) = (None, None);
+    }
+}
