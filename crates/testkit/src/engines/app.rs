@@ -9,6 +9,7 @@ use transfix::{
 };
 
 use super::ledger::{Board, CALLBACK, Lost};
+use super::machine::MS;
 
 /// First source of messages that come from the callbacks of other sessions.
 const ROUTED: u64 = 8;
@@ -53,8 +54,16 @@ impl App {
 /// Sends the next message of this source.
 pub(super) fn send(board: &Board, at: (usize, usize), handle: &SessionHandle, source: u64) {
     let id = board.with(at, |ledger| ledger.draw(source));
-    let sent = handle.send("D", |body| fill(body, id));
-    board.machine.say(|| format!("side {} sends {id} in session {}: {sent:?}", at.0, at.1));
+    // Whoever writes the body may take its time; the engine may stop meanwhile.
+    let machine = &board.machine;
+    let pause_ms = if machine.below(8) == 0 { machine.below(300) as u64 } else { 0 };
+    let sent = handle.send("D", |body| {
+        if pause_ms > 0 {
+            machine.sleep(pause_ms * MS);
+        }
+        fill(body, id);
+    });
+    machine.say(|| format!("side {} sends {id} in session {}: {sent:?}", at.0, at.1));
     board.with(at, |ledger| match sent {
         Ok(Sent::Direct(seq) | Sent::Stored(seq)) => ledger.accept(id, Some(seq)),
         Ok(_) => ledger.accept(id, None),
@@ -139,6 +148,11 @@ impl Application for App {
         let id = id_of(unsent.body);
         self.board.machine.say(|| format!("side {} gets back {id}", self.side));
         self.board.give_back(self.mine(), id);
+        let machine = &self.board.machine;
+        if machine.below(16) == 0 {
+            // Others go on meanwhile, and find the session's lock taken.
+            machine.sleep(machine.below(20) as u64 * MS);
+        }
         if self.board.chance(self.board.odds().panic) {
             resume_unwind(Box::new(()));
         }
