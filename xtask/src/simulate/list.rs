@@ -429,8 +429,8 @@ pub(super) const FAULTS: &[Fault] = &[
             "if seq == self.next_num_in && self.state != State::LogonSent {",
             "if seq == self.next_num_in {",
         )],
-        kind: "operators",
-        worlds: 20_000,
+        kind: "applications",
+        worlds: 2_000,
     },
     Fault {
         name: "logout-above-a-gap-counts",
