@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::disk::Disk;
 use crate::error::StoreError;
 use crate::options::Options;
-use crate::segment::{self, Preparation, io_error};
+use crate::segment::{self, Asked, Preparation, io_error};
 use crate::threads::Helpers;
 
 /// A segment that is made while messages wait is this long at most, unless one batch needs more:
@@ -119,16 +119,18 @@ impl<D: Disk> Ahead<D> {
         has: &Has,
         needed: usize,
     ) -> Result<(D::Map, PathBuf), StoreError> {
-        self.begun = None;
-        let is_under_way = self.next.as_ref().is_some_and(Preparation::is_under_way);
-        let ready =
-            if is_under_way { None } else { self.next.take().and_then(Preparation::finish) };
-        if let Some((map, path)) = ready
-            && map.len() >= needed
-        {
-            return Ok((map, path));
-        }
         let bytes = self.bytes(options, has);
+        self.begun = None;
+        let asked = self.next.as_mut().map_or(Asked::Nothing, Preparation::look);
+        let is_under_way = matches!(asked, Asked::UnderWay);
+        if !is_under_way {
+            let path = self.next.take().map(Preparation::forget);
+            if let (Asked::Made(map), Some(path)) = (asked, path)
+                && map.len() >= needed
+            {
+                return Ok((map, path));
+            }
+        }
         let bytes = if disk.makes_ahead() { bytes.min(SHORT) } else { bytes };
         // One that is under way has the other name.
         let number = has.number + 1 + u64::from(is_under_way);

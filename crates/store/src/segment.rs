@@ -70,6 +70,14 @@ pub(crate) fn io_error(path: &Path, source: io::Error) -> StoreError {
     StoreError::Io { path: path.to_path_buf(), source }
 }
 
+/// What has become of a segment that was asked for.
+pub(crate) enum Asked<M> {
+    Made(M),
+    UnderWay,
+    /// Nobody had begun, or it could not be made.
+    Nothing,
+}
+
 /// A segment that another thread is making, or will.
 #[derive(Debug)]
 pub(crate) struct Preparation<D: Disk> {
@@ -129,16 +137,21 @@ impl<D: Disk> Preparation<D> {
         Self { disk: disk.clone(), path, bytes, making }
     }
 
-    /// Whether it is being made, and not there yet.
-    pub(crate) fn is_under_way(&self) -> bool {
-        matches!(*self.making.lock(), Stage::Begun)
+    /// What has become of it, without waiting. Unless it is under way, nobody makes it any more.
+    pub(crate) fn look(&mut self) -> Asked<D::Map> {
+        let mut stage = self.making.lock();
+        if matches!(*stage, Stage::Begun) {
+            return Asked::UnderWay;
+        }
+        match std::mem::replace(&mut *stage, Stage::Over) {
+            Stage::Done(Some(map)) => Asked::Made(map),
+            _ => Asked::Nothing,
+        }
     }
 
-    /// The segment, and where it is, unless it could not be made or nobody has begun; waits for it
-    /// if it is being made.
-    pub(crate) fn finish(mut self) -> Option<(D::Map, PathBuf)> {
-        let map = self.take()?;
-        Some((map, std::mem::take(&mut self.path)))
+    /// Where it is, for whoever has taken it.
+    pub(crate) fn forget(mut self) -> PathBuf {
+        std::mem::take(&mut self.path)
     }
 
     fn take(&mut self) -> Option<D::Map> {

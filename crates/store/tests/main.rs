@@ -1,5 +1,6 @@
 //! All tests of the store that can share a process.
 
+mod ahead;
 mod behind;
 mod crash;
 mod foreign;
