@@ -16,8 +16,11 @@ use crate::{Outcome, root};
 
 /// Turns counted, after as many uncounted ones of the logon and of growing buffers.
 const TURNS: u64 = 2_000;
-/// Growth that is let pass, in percent: compilers differ.
+/// Growth of a turn that is let pass, in percent: compilers differ.
 const MARGIN_PERCENT: u64 = 2;
+/// The same for parts of a turn: how many instructions a vectorized loop takes depends on where its
+/// bytes happen to lie, which another path of the sources is enough to change.
+const MARGIN_PERCENT_PART: u64 = 6;
 const RECORD: &str = "bench/instructions.txt";
 
 /// What is counted: its name, and the arguments of `count` before the number of times.
@@ -76,7 +79,8 @@ fn verdict(counts: &[(&str, u64)], record: &str) -> Outcome {
             .and_then(|count| count.parse().ok())
             .ok_or_else(|| format!("{RECORD} has no line `{name}: COUNT`; see --record"))?;
         let change = (*counted as f64 / recorded as f64 - 1.0) * 100.0;
-        let is_above = *counted > recorded + recorded * MARGIN_PERCENT / 100;
+        let margin = if *name == "turn" { MARGIN_PERCENT } else { MARGIN_PERCENT_PART };
+        let is_above = *counted > recorded + recorded * margin / 100;
         has_grown |= is_above;
         let mark = if is_above { "  <- above the margin" } else { "" };
         lines.push(format!(
@@ -86,8 +90,8 @@ fn verdict(counts: &[(&str, u64)], record: &str) -> Outcome {
     let table = lines.join("\n");
     if has_grown {
         return Err(format!(
-            "{table}\nthe margin is {MARGIN_PERCENT} %; find what has grown, or accept it with \
-             `cargo xtask instructions --record`"
+            "{table}\nthe margin is {MARGIN_PERCENT} %, {MARGIN_PERCENT_PART} % for parts; find what \
+             has grown, or accept it with `cargo xtask instructions --record`"
         ));
     }
     Ok(table)
@@ -141,12 +145,12 @@ mod tests {
     fn growth_beyond_the_margin_fails() {
         let judge = |turn, read| verdict(&[("turn", turn), ("store read", read)], RECORDED);
         const RECORDED: &str = "turn: 1000\nstore read: 100\n";
-        assert!(judge(1_020, 102).is_ok());
+        assert!(judge(1_020, 106).is_ok());
         assert!(judge(900, 90).is_ok());
         assert!(
             judge(1_021, 100).unwrap_err().contains("1021, recorded   1000 (+2.1 %)  <- above")
         );
-        assert!(judge(1_000, 103).is_err());
+        assert!(judge(1_000, 107).is_err());
         assert!(verdict(&[("decode", 1)], RECORDED).is_err(), "nothing is recorded for it");
     }
 }

@@ -99,7 +99,7 @@ fn settings(dir: &Path, wanted: &Wanted) -> String {
     let mut text = format!(
         "[engine]\nworkers = 1\n\n[defaults]\nrole = \"acceptor\"\nbegin_string = \"FIX.4.4\"\n\
          sender_comp_id = \"VENUE\"\naddress = \"127.0.0.1:0\"\nstore_dir = {:?}\n\
-         durability = {:?}\nsegment_bytes = 65536\nsending_time_tolerance_s = 0\n",
+         durability = {:?}\nsending_time_tolerance_s = 0\n",
         dir.join("store"),
         wanted.durability
     );

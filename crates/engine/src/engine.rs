@@ -28,7 +28,7 @@ use crate::io::{Io, Job};
 use crate::link::callbacks::Callbacks;
 use crate::observe::supervised::supervise;
 use crate::settings::template::is_template;
-use crate::settings::{EngineSettings, Mode, SessionSettings, Settings, check};
+use crate::settings::{Durability, EngineSettings, Mode, SessionSettings, Settings, check};
 
 /// Makes the owner of a session of these sessions.
 pub(crate) type MakeOwner<'m> = dyn FnMut(&SessionId, &Arc<Registry>) -> Box<dyn Callbacks> + 'm;
@@ -95,7 +95,9 @@ impl Engine {
         if admit.is_none() {
             check_no_template(settings)?;
         }
-        let registry = Arc::new(registry(&settings.engine, open_store, &io));
+        let in_files = |session: &SessionSettings| session.store.durability != Durability::Memory;
+        let has_files = settings.sessions.iter().any(in_files);
+        let registry = Arc::new(registry(&settings.engine, has_files, open_store, &io));
         let mut sessions = Vec::new();
         let mut listening = Listening::default();
         let mut templates = Vec::new();
@@ -327,8 +329,10 @@ impl Drop for Engine {
     }
 }
 
+/// `has_files`: some store is in files.
 fn registry(
     settings: &EngineSettings,
+    has_files: bool,
     open_store: Option<OpenStore>,
     io: &Arc<dyn Io>,
 ) -> Registry {
@@ -338,6 +342,9 @@ fn registry(
     registry.open_store = open_store;
     let makers = thread::available_parallelism().map_or(1, usize::from).min(MAKERS_MAX);
     registry.helpers = Arc::new(Helpers::new(makers, affinity::of_helpers(&settings.helper_cpus)));
+    if registry.open_store.is_none() && has_files {
+        registry.helpers.start();
+    }
     registry.logs.helpers = Arc::clone(&registry.helpers);
     registry.logs.cpu = settings.log_cpu;
     registry.logs.lost = settings.thread_lost;

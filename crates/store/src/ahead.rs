@@ -20,11 +20,9 @@ const SHORT: usize = 256 << 10;
 const STEADY: usize = 1 << 20;
 /// A segment may be as long as what comes in this time, in nanoseconds.
 const BUSY_NS: u64 = 500_000_000;
-/// Or this part of what the store holds: so a large store has some dozens of segments, and never
-/// much room that it does not need.
-const PART_OF_HELD: usize = 8;
-/// What came in less time than this, in nanoseconds, is counted as if it had taken it.
-const ELAPSED_NS_MIN: u64 = 1_000_000;
+/// What came in less time than this, in nanoseconds, is counted as if it had taken it: one long
+/// message says nothing of the next ones.
+const ELAPSED_NS_MIN: u64 = 50_000_000;
 
 /// Of one store.
 #[derive(Debug)]
@@ -42,9 +40,8 @@ pub(crate) struct Ahead<D: Disk> {
 pub(crate) struct Has {
     /// The number of the last segment.
     pub(crate) number: u64,
-    /// Bytes of all segments in use, and of the last one.
+    /// Bytes of all segments in use.
     pub(crate) held: usize,
-    pub(crate) len: usize,
     /// Where the next record of the last one goes.
     pub(crate) tail: usize,
 }
@@ -64,21 +61,27 @@ impl<D: Disk> Ahead<D> {
 
     /// A record is put at this place.
     pub(crate) fn note(&mut self, at: usize, now_ns: u64) {
+        if now_ns < self.now_ns {
+            // The clock was set back.
+            self.begun = None;
+        }
         self.now_ns = now_ns;
         self.begun.get_or_insert((at, now_ns));
     }
 
     /// What comes in half a second.
-    fn busy_bytes(&self, has: &Has) -> usize {
+    fn busy_bytes(&self, tail: usize) -> usize {
         let Some((at, begun_ns)) = self.begun else { return 0 };
         let elapsed_ns = self.now_ns.saturating_sub(begun_ns).max(ELAPSED_NS_MIN);
-        let bytes = has.tail.saturating_sub(at) as u64;
+        let bytes = tail.saturating_sub(at) as u64;
         usize::try_from(bytes.saturating_mul(BUSY_NS) / elapsed_ns).unwrap_or(usize::MAX)
     }
 
     /// The length of the segment behind the last one.
     fn bytes(&self, options: &Options, has: &Has) -> usize {
-        let allowed = self.busy_bytes(has).max(has.held / PART_OF_HELD).max(STEADY);
+        // What the store holds: so a large store has some dozens of segments, each of which takes
+        // one of the mappings that a process may have (`vm.max_map_count`).
+        let allowed = self.busy_bytes(has.tail).max(has.held).max(STEADY);
         options.segment_bytes_within(has.number + 1, allowed)
     }
 
@@ -88,23 +91,23 @@ impl<D: Disk> Ahead<D> {
         self.bytes(options, has).max(prepared)
     }
 
-    /// Whether [`Ahead::prepare`] may have something to do: it is asked at each commit.
-    pub(crate) const fn may_be_time(&self, len: usize, tail: usize) -> bool {
-        self.next.is_none() && tail > len / 4
+    /// Whether it is time to have the next segment made, asked at each commit; `is_near` if its
+    /// time comes, however empty the last one is.
+    pub(crate) fn is_time(&self, len: usize, tail: usize, is_near: bool) -> bool {
+        // Who is busy asks earlier: it is a matter of milliseconds.
+        let is_used = || tail > len / 2 || (tail > len / 4 && self.busy_bytes(tail) > STEADY);
+        self.next.is_none() && (is_near || is_used())
     }
 
-    /// Has the next segment made if it is time to; `is_near` if its time comes, however empty the
-    /// last one is.
+    /// Has the next segment made.
     pub(crate) fn prepare(
         &mut self,
         (disk, dir): (&D, &Path),
         options: &Options,
         has: &Has,
-        (is_near, report): (bool, fn(&StoreError)),
+        report: fn(&StoreError),
     ) {
-        // Who is busy asks earlier: it is a matter of milliseconds.
-        let from = if self.busy_bytes(has) > STEADY { has.len / 4 } else { has.len / 2 };
-        if self.next.is_none() && (has.tail > from || is_near) && disk.makes_ahead() {
+        if disk.makes_ahead() {
             let path = segment::path_new(dir, has.number + 1);
             let order = (self.bytes(options, has), options.durability);
             self.next = Some(Preparation::start(disk, path, order, &self.helpers, report));
@@ -125,10 +128,12 @@ impl<D: Disk> Ahead<D> {
         let is_under_way = matches!(asked, Asked::UnderWay);
         if !is_under_way {
             let path = self.next.take().map(Preparation::forget);
-            if let (Asked::Made(map), Some(path)) = (asked, path)
-                && map.len() >= needed
-            {
-                return Ok((map, path));
+            if let (Asked::Made(map), Some(path)) = (asked, path) {
+                if map.len() >= needed {
+                    return Ok((map, path));
+                }
+                // Too short for this message. What is left behind is removed when the store opens.
+                drop(disk.remove(&path));
             }
         }
         let bytes = if disk.makes_ahead() { bytes.min(SHORT) } else { bytes };

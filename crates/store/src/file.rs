@@ -399,16 +399,16 @@ impl<D: Disk> FileStore<D> {
 
     fn prepare_next(&mut self) {
         let (len, is_near) = (self.segments.last().len(), self.is_rotation_near());
-        if self.ahead.may_be_time(len, self.batch.tail) || is_near {
+        if self.ahead.is_time(len, self.batch.tail, is_near) {
             let has = self.has();
             let place = (&self.disk, self.dir.as_path());
-            self.ahead.prepare(place, &self.options, &has, (is_near, self.report));
+            self.ahead.prepare(place, &self.options, &has, self.report);
         }
     }
 
-    fn has(&mut self) -> Has {
-        let (number, len) = (self.segments.last_number(), self.segments.last().len());
-        Has { number, held: self.segments.bytes(), len, tail: self.batch.tail }
+    fn has(&self) -> Has {
+        let (number, held) = (self.segments.last_number(), self.segments.bytes());
+        Has { number, held, tail: self.batch.tail }
     }
 
     fn stored(&self, seq: u64, place: Option<Place>) -> Result<Option<Stored<'_>>, StoreError> {

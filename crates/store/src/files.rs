@@ -167,40 +167,69 @@ fn copy_to(from: &Path, to: &Path) -> io::Result<()> {
 
 /// The lock on a store's directory.
 ///
-/// On Linux it needs no descriptor, of which a process has few for ten thousand stores: flock(2)
-/// ties the lock to the open file, which lasts as long as a page of it is mapped (mmap(2): closing
-/// the descriptor does not unmap). A child process does not get the page, so the lock ends with its
-/// owner.
+/// On the usual file systems of Linux it needs no descriptor, of which a process has few for ten
+/// thousand stores: flock(2) ties the lock to the open file, which lasts as long as a page of it is
+/// mapped (mmap(2): closing the descriptor does not unmap). A child process does not get the page.
+/// Elsewhere the file stays open: overlayfs, for one, maps another file than the locked one.
 #[derive(Debug)]
 pub struct FileLock {
     id: FileId,
-    #[cfg(target_os = "linux")]
-    _page: MmapRaw,
-    #[cfg(not(target_os = "linux"))]
-    file: File,
+    hold: Hold,
 }
+
+/// What keeps the file locked.
+#[derive(Debug)]
+enum Hold {
+    #[cfg(target_os = "linux")]
+    Page {
+        _page: MmapRaw,
+    },
+    File(File),
+}
+
+/// File systems whose mapped pages keep the file open that was mapped, as statfs(2) names them:
+/// ext2 to ext4, XFS, btrfs, tmpfs.
+#[cfg(target_os = "linux")]
+const MAPS_KEEP_FILES: [u32; 4] = [0xef53, 0x5846_5342, 0x9123_683e, 0x0102_1994];
 
 impl FileLock {
-    #[cfg(target_os = "linux")]
-    fn of(file: File) -> io::Result<Self> {
-        let id = FileId::of(&file.metadata()?);
-        // Nothing is read there: the file may be empty.
-        let page = MmapOptions::new().len(1).map_raw(&file)?;
-        page.advise(Advice::DontFork)?;
-        Ok(Self { id, _page: page })
+    /// Whether the lock of a store in this directory, which need not be there yet, takes one of the
+    /// files that a process may have open.
+    #[must_use]
+    pub fn needs_file(dir: &Path) -> bool {
+        #[cfg(target_os = "linux")]
+        for dir in dir.ancestors() {
+            let dir = if dir.as_os_str().is_empty() { Path::new(".") } else { dir };
+            if let Ok(found) = rustix::fs::statfs(dir) {
+                // The type has another width on each machine; its numbers have 32 bits.
+                return !MAPS_KEEP_FILES.contains(&(found.f_type as u32));
+            }
+        }
+        _ = dir;
+        true
     }
 
-    #[cfg(not(target_os = "linux"))]
     fn of(file: File) -> io::Result<Self> {
-        Ok(Self { id: FileId::of(&file.metadata()?), file })
+        let id = FileId::of(&file.metadata()?);
+        #[cfg(target_os = "linux")]
+        if MAPS_KEEP_FILES.contains(&(rustix::fs::fstatfs(&file)?.f_type as u32)) {
+            // Nothing is read there: the file may be empty.
+            let page = MmapOptions::new().len(1).map_raw(&file)?;
+            page.advise(Advice::DontFork)?;
+            return Ok(Self { id, hold: Hold::Page { _page: page } });
+        }
+        Ok(Self { id, hold: Hold::File(file) })
     }
 }
 
-#[cfg(not(target_os = "linux"))]
 impl Drop for FileLock {
     /// The lock ends here even if a child process that was just started has the file as well.
     fn drop(&mut self) {
-        drop(self.file.unlock());
+        match &self.hold {
+            #[cfg(target_os = "linux")]
+            Hold::Page { .. } => {}
+            Hold::File(file) => drop(file.unlock()),
+        }
     }
 }
 
@@ -223,23 +252,48 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_lock_ends_with_its_owner_though_a_child_has_the_file() {
+    fn a_lock_ends_with_its_owner() {
         let path = std::env::temp_dir().join(format!("transfix-lock-{}", std::process::id()));
         let lock = Files.lock(&path).unwrap();
-        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
         assert!(matches!(Files.lock(&path), Err(TryLockError::WouldBlock)));
         drop(lock);
         let again = Files.lock(&path).unwrap();
         assert!(matches!(Files.lock(&path), Err(TryLockError::WouldBlock)));
         drop(again);
-        child.kill().unwrap();
-        child.wait().unwrap();
+        fs::remove_file(path).unwrap();
+    }
+
+    #[test]
+    fn a_lock_that_keeps_its_file_ends_though_a_child_has_the_file() {
+        let path = std::env::temp_dir().join(format!("transfix-kept-{}", std::process::id()));
+        let file = File::create(&path).unwrap();
+        file.try_lock().unwrap();
+        // What a child has between its start and its exec: the same open file.
+        let child = file.try_clone().unwrap();
+        let id = FileId::of(&file.metadata().unwrap());
+        drop(FileLock { id, hold: Hold::File(file) });
+        let again = Files.lock(&path).unwrap();
+        drop(child);
+        assert!(matches!(Files.lock(&path), Err(TryLockError::WouldBlock)));
+        drop(again);
         fs::remove_file(path).unwrap();
     }
 
     #[cfg(target_os = "linux")]
     #[test]
+    fn file_systems_that_are_not_known_keep_the_file_open() {
+        // Its maps may well keep files, but nobody has looked.
+        assert!(FileLock::needs_file(Path::new("/proc/self/nothing/there")));
+        assert!(FileLock::needs_file(Path::new("")) == FileLock::needs_file(Path::new(".")));
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
     fn a_lock_needs_no_descriptor() {
+        if FileLock::needs_file(&std::env::temp_dir()) {
+            // Its file system is none of those whose maps keep files.
+            return;
+        }
         let path = std::env::temp_dir().join(format!("transfix-held-{}", std::process::id()));
         let lock = Files.lock(&path).unwrap();
         let open = |fd: &fs::DirEntry| fs::read_link(fd.path()).is_ok_and(|target| target == path);

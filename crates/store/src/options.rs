@@ -18,9 +18,9 @@ pub enum Durability {
 pub struct Options {
     /// What a commit outlives.
     pub durability: Durability,
-    /// Length of the first segment in bytes. Each later one is four times as long as the one before
-    /// at most, and longer than 1 MiB only if half a second brings as much, or if the store holds
-    /// eight times as much.
+    /// Length of the first segment in bytes. The next ones are up to 16 and 256 times as long, and
+    /// so on; longer than 1 MiB only if half a second brings as much, or if the store holds as much
+    /// already.
     pub segment_bytes_first: usize,
     /// Length of a segment in bytes at most, unless one batch needs more.
     pub segment_bytes_max: usize,
@@ -40,7 +40,7 @@ impl Default for Options {
 impl Options {
     /// The length of the segment with this number, of which not more is wanted than `allowed`.
     pub(crate) fn segment_bytes_within(&self, number: u64, allowed: usize) -> usize {
-        let shift = u32::try_from(number.saturating_mul(2)).unwrap_or(u32::MAX);
+        let shift = u32::try_from(number.saturating_mul(4)).unwrap_or(u32::MAX);
         let grown = 1_usize.checked_shl(shift).unwrap_or(usize::MAX);
         let grown = self.segment_bytes_first.saturating_mul(grown);
         let wanted = grown.min(allowed.max(self.segment_bytes_first));

@@ -8,6 +8,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::fmt;
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
@@ -83,7 +84,9 @@ impl Queue {
             }
             if let Some(Reverse(job)) = state.jobs.pop() {
                 drop(state);
-                (job.run)();
+                // A disk of the user's own may panic: the panic has been printed, and whoever needs
+                // the segment makes it.
+                drop(catch_unwind(AssertUnwindSafe(job.run)));
                 state = self.lock();
             } else {
                 state.idle += 1;
@@ -139,13 +142,24 @@ impl Helpers {
         self.queue.changed.notify_one();
     }
 
-    fn start_one_more(&self) {
+    /// Starts all threads that make segments. Else they start when they are needed, which costs the
+    /// thread of a session some 50 µs, and they begin to run where that one may.
+    pub fn start(&self) {
+        while self.start_one_more() {}
+    }
+
+    /// Returns whether there was room for one more, and it runs.
+    fn start_one_more(&self) -> bool {
         let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
-        if threads.len() < self.threads_max {
-            let queue = Arc::clone(&self.queue);
-            // Without one, whoever needs the segment makes it.
-            threads.extend(self.spawn("store-segment", move || queue.run()));
+        if threads.len() >= self.threads_max {
+            return false;
         }
+        let queue = Arc::clone(&self.queue);
+        // Without one, whoever needs the segment makes it.
+        let started = self.spawn("store-segment", move || queue.run());
+        let is_started = started.is_ok();
+        threads.extend(started);
+        is_started
     }
 }
 
@@ -168,7 +182,6 @@ impl Drop for Helpers {
         self.queue.changed.notify_all();
         let threads = self.threads.get_mut().unwrap_or_else(PoisonError::into_inner);
         for thread in threads.drain(..) {
-            // A panic has been reported by whoever waited for the segment.
             drop(thread.join());
         }
     }

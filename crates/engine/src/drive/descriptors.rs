@@ -5,10 +5,12 @@
 
 use rustix::process::{Resource, getrlimit, setrlimit};
 use transfix_session::Role;
+use transfix_store::FileLock;
 
 use crate::error::EngineError;
+use crate::settings::retention::RetentionSettings;
 use crate::settings::template::is_template;
-use crate::settings::{Mode, SessionSettings, Settings};
+use crate::settings::{Durability, Mode, SessionSettings, Settings};
 
 /// What the connection of a session needs.
 const OF_A_CONNECTION: u64 = 1;
@@ -17,9 +19,10 @@ const OF_A_CONNECTION: u64 = 1;
 const REPLACED_ONE_IN: u64 = 16;
 /// What a thread needs that waits in epoll: of the pool, or of a session.
 const OF_A_THREAD: u64 = 2;
-/// What a store of the user's own may need. One of the engine's needs no file while it is open, and
-/// some while it makes a segment or archives one.
+/// What a store of the user's own may need.
 const OF_AN_OWN_STORE: u64 = 5;
+/// What a store needs while it archives: many may do so at the same moment.
+const OF_AN_ARCHIVE: u64 = 3;
 /// What its protocol log needs, with the file that comes next.
 const OF_A_LOG: u64 = 3;
 /// What the engine and the program around it need besides.
@@ -60,7 +63,14 @@ pub(crate) fn reserve(settings: &Settings, has_own_stores: bool) -> Result<usize
 
 /// `has_own_stores`: the user's, which may be in files whatever the settings say.
 fn files_of(session: &SessionSettings, has_own_stores: bool) -> u64 {
-    let of_store = if has_own_stores { OF_AN_OWN_STORE } else { 0 };
+    let is_in_files = session.store.durability != Durability::Memory;
+    let of_store = match () {
+        () if has_own_stores => OF_AN_OWN_STORE,
+        () if is_in_files => u64::from(FileLock::needs_file(&session.store.store_dir)),
+        () => 0,
+    };
+    let archives = is_in_files && session.retention != RetentionSettings::default();
+    let of_store = of_store + if archives { OF_AN_ARCHIVE } else { 0 };
     let has_thread = matches!(session.threads.mode, Mode::Dedicated | Mode::Spin);
     let of_thread = if has_thread { OF_A_THREAD } else { 0 };
     let of_log = if session.log.is_some() { OF_A_LOG } else { 0 };
@@ -107,10 +117,17 @@ mod tests {
     fn a_session_needs_its_connection_alone() {
         let id = SessionId::new(BeginString::Fix44, "A", "B");
         let mut session = SessionSettings::new(Role::Acceptor, &id, "");
+        session.store.durability = Durability::Memory;
         session.log = Some(LogSettings::in_dir("log"));
         assert_eq!(files_of(&session, false), OF_A_CONNECTION + OF_A_LOG);
         session.log = None;
         assert_eq!(files_of(&session, false), 1);
+        session.store.durability = Durability::Process;
+        let of_lock = u64::from(FileLock::needs_file(&session.store.store_dir));
+        assert_eq!(files_of(&session, false), 1 + of_lock);
+        session.retention.delete_after_days = 7;
+        assert_eq!(files_of(&session, false), 1 + of_lock + OF_AN_ARCHIVE);
+        session.retention = RetentionSettings::default();
         assert_eq!(files_of(&session, true), 1 + OF_AN_OWN_STORE);
     }
 

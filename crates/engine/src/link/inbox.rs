@@ -84,8 +84,8 @@ impl Inbox {
 
     /// Reads once. Returns the bytes read, and whether there may be more at once.
     pub(crate) fn read(&mut self, stream: &mut dyn Stream) -> io::Result<(usize, bool)> {
-        if self.is_short && self.buffer.len() < USUAL {
-            self.buffer.resize(4 * self.buffer.len(), 0);
+        if std::mem::take(&mut self.is_short) && self.buffer.len() < USUAL {
+            self.buffer.resize(USUAL.min(4 * self.buffer.len()), 0);
         }
         self.reserve(self.buffer.len().max(SMALL) / 4);
         let n = stream.read(&mut self.buffer[self.end..])?;

@@ -26,10 +26,10 @@ settings_table! {
         /// once it has found the Logon(A) good: for a store of your own that another process may
         /// have written since; the engine's own stores have one writer.
         pub refresh_on_logon: bool = false,
-        /// Size of the store's first segment in bytes. Each further one is up to four times as
-        /// large as the one before; larger than 1 MiB only if half a second fills it, or if the
-        /// store holds eight times as much; 64 MiB at most. They are made ahead of time, in threads
-        /// of their own. Large enough, no segment is ever made while trading.
+        /// Size of the store's first segment in bytes. The next ones are up to 16 and 256 times as
+        /// large, and so on; larger than 1 MiB only if half a second fills it, or if the store
+        /// holds as much already; 64 MiB at most. They are made ahead of time, in threads of their
+        /// own. Large enough, no segment is ever made while trading.
         #[least(4_096)]
         pub segment_bytes: usize = 8 << 10,
     }

@@ -140,7 +140,7 @@ const DIR: &str = "TRANSFIX_LIMITED_STORE";
 #[test]
 fn child_with_a_limit() {
     let Some(dir) = env::var_os(DIR) else { return };
-    let bytes = Some(100 << 10);
+    let bytes = Some(200 << 10);
     setrlimit(Resource::Fsize, Rlimit { current: bytes, maximum: bytes }).unwrap();
     let mut settings = venue(dir.as_ref());
     settings.sessions.truncate(1);
