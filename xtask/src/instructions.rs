@@ -90,8 +90,8 @@ fn verdict(counts: &[(&str, u64)], record: &str) -> Outcome {
     let table = lines.join("\n");
     if has_grown {
         return Err(format!(
-            "{table}\nthe margin is {MARGIN_PERCENT} %, {MARGIN_PERCENT_PART} % for parts; find what \
-             has grown, or accept it with `cargo xtask instructions --record`"
+            "{table}\nthe margin is {MARGIN_PERCENT} %, {MARGIN_PERCENT_PART} % for parts; find \
+             what has grown, or accept it with `cargo xtask instructions --record`"
         ));
     }
     Ok(table)
