@@ -1,7 +1,8 @@
 //! The next segment, made ahead of time: when, and how large.
 //!
-//! Invariant: making a segment holds up messages by no more than a short one takes. What is not
-//! there when it is needed is not waited for: a short segment takes its place.
+//! Invariant: making a segment holds up messages by no more than a short one takes, with power
+//! durability until the device has it. What is not there when it is needed is not waited for: a
+//! short segment takes its place.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

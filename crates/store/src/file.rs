@@ -228,7 +228,8 @@ impl<D: Disk> FileStore<D> {
         self.report = report;
     }
 
-    /// Has these make segments and sync from now on, instead of threads of the store's own.
+    /// Has these make segments from now on, instead of a thread of the store's own. The threads
+    /// that sync and archive stay its own, and begin as these do ([`Helpers::new`]).
     pub fn help_by(&mut self, helpers: &Arc<Helpers>) {
         self.ahead.help_by(Arc::clone(helpers));
     }

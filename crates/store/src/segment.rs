@@ -153,23 +153,14 @@ impl<D: Disk> Preparation<D> {
     pub(crate) fn forget(mut self) -> PathBuf {
         std::mem::take(&mut self.path)
     }
-
-    fn take(&mut self) -> Option<D::Map> {
-        let mut stage = self.making.lock();
-        while matches!(*stage, Stage::Begun) {
-            stage = self.making.changed.wait(stage).unwrap_or_else(PoisonError::into_inner);
-        }
-        match std::mem::replace(&mut *stage, Stage::Over) {
-            Stage::Done(made) => made,
-            Stage::Asked | Stage::Begun | Stage::Over => None,
-        }
-    }
 }
 
 impl<D: Disk> Drop for Preparation<D> {
     /// A thread that outlived the lock could destroy another store's file.
     fn drop(&mut self) {
-        if self.take().is_some() {
+        let (stage, changed) = (self.making.lock(), &self.making.changed);
+        drop(changed.wait_while(stage, |stage| matches!(stage, Stage::Begun)));
+        if let Asked::Made(_) = self.look() {
             // What is left behind is removed when the store is opened.
             drop(self.disk.remove(&self.path));
         }

@@ -219,6 +219,15 @@ mod tests {
     }
 
     #[test]
+    fn a_panic_costs_no_helper() {
+        let helpers = Helpers::default();
+        helpers.ask(1, Box::new(|| std::panic::resume_unwind(Box::new(()))));
+        let (done, is_done) = channel();
+        helpers.ask(1, Box::new(move || done.send(()).unwrap()));
+        is_done.recv().unwrap();
+    }
+
+    #[test]
     fn helpers_begin_as_they_are_told_and_are_no_more_than_allowed() {
         let (told, heard) = channel();
         let helpers = Helpers::new(2, move || told.send(thread::current().id()).unwrap());

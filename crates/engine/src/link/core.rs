@@ -39,7 +39,7 @@ use crate::settings::{GarbledPolicy, QueueSettings, Unavailable};
 
 /// Answers of the session layer that may wait beyond the limit of applications.
 const STALLED_BYTES: usize = 4 << 20;
-/// First size of the send buffer; it grows up to the limit of queued bytes.
+/// What the send buffer keeps when a burst is over; it grows up to the limit of queued bytes.
 const OUTBOX_BYTES: usize = 64 << 10;
 /// Its size at first: some ten messages.
 const OUTBOX_BYTES_FIRST: usize = 4 << 10;
