@@ -7,6 +7,7 @@ mod circles;
 mod code;
 mod edges;
 mod links;
+mod locks;
 mod source;
 mod tracked;
 
@@ -48,7 +49,7 @@ pub fn run() -> Outcome {
     list(&root, "", &ignored, &mut files)?;
     files.sort();
     let (mut violations, mut pages) = (Vec::new(), BTreeMap::new());
-    let mut sources = BTreeMap::new();
+    let (mut sources, mut locks) = (BTreeMap::new(), BTreeMap::new());
     for file in &files {
         let bytes = fs::read(root.join(file)).map_err(|error| format!("{file}: {error}"))?;
         // What isn't UTF-8 is no text.
@@ -58,12 +59,16 @@ pub fn run() -> Outcome {
                 pages.insert(file.clone(), text);
             } else if file.ends_with(".rs") {
                 sources.insert(file.clone(), text);
+            } else if file.ends_with("/Cargo.lock") {
+                locks.insert(file.clone(), text);
             }
         }
     }
     links::check(&pages, &files, &mut violations);
     tracked::check(&tracked::files(&root), &mut violations);
-    edges::check(&edges::metadata()?, &mut violations)?;
+    let metadata = edges::metadata()?;
+    edges::check(&metadata, &mut violations)?;
+    locks::check(&locks, &metadata, &mut violations);
     let circles = circles::check(&sources, &mut violations);
     if violations.is_empty() {
         let told: Vec<String> =
