@@ -13,6 +13,7 @@ mod plot;
 mod report;
 mod roles;
 mod s1;
+mod throughput;
 mod validation;
 
 use std::process::ExitCode;
@@ -25,6 +26,7 @@ pub use demonstration::demonstrate;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   transfix bench latency --self --config optimized-hard-spin
+  transfix bench throughput --self --sessions 1,32
   transfix bench codec --peers
   transfix bench validation --peers")]
 pub struct Args {
@@ -36,6 +38,8 @@ pub struct Args {
 enum Scenario {
     /// Order round trip (S1): an order and its report, paced, between two processes.
     Latency(latency::Args),
+    /// Throughput: orders and reports as fast as they go, and paced, by the number of sessions.
+    Throughput(throughput::Args),
     /// Order codec (S2a): NewOrderSingle(D) to bytes and back, in memory.
     Codec(codec::Args),
     /// Validation (S4b): one message validated against FIX 4.2 and FIX 4.4, in memory.
@@ -47,6 +51,7 @@ enum Scenario {
 pub fn run(args: &Args) -> ExitCode {
     match &args.scenario {
         Scenario::Latency(args) => latency::run(args),
+        Scenario::Throughput(args) => throughput::run(args),
         Scenario::Codec(args) => codec::run(args),
         Scenario::Validation(args) => validation::run(args),
     }

@@ -1,6 +1,7 @@
 // The round trip of NewOrderSingle(D) -> ExecutionReport(8), FIX 4.2, on QuickFIX C++: paced, open
 // loop. t1 is taken before the order's fields are set, t2 at the entry of the callback that gets
 // the parsed report. The options and the output are in ../README.md.
+#include "execution_report.hpp"
 #include "settings.hpp"
 
 #include <Application.h>
@@ -11,7 +12,6 @@
 #include <SocketInitiator.h>
 #include <ThreadedSocketAcceptor.h>
 #include <ThreadedSocketInitiator.h>
-#include <fix42/ExecutionReport.h>
 #include <fix42/NewOrderSingle.h>
 
 #include <algorithm>
@@ -74,7 +74,7 @@ public:
   }
   void fromApp(const FIX::Message& message, const FIX::SessionID& id) noexcept override {
     try {
-      report(static_cast<const FIX42::NewOrderSingle&>(message), id);
+      peer::report(static_cast<const FIX42::NewOrderSingle&>(message), id, ++orders_, valid_);
     } catch (const std::exception& error) {
       std::fprintf(stderr, "qf_latency: %s\n", error.what());
       _exit(1);
@@ -87,47 +87,6 @@ public:
   }
 
 private:
-  void report(const FIX42::NewOrderSingle& order, const FIX::SessionID& id) {
-    FIX::SenderCompID sender;
-    FIX::TargetCompID target;
-    FIX::ClOrdID cl_ord_id;
-    FIX::Symbol symbol;
-    FIX::Side side;
-    FIX::OrdType ord_type;
-    FIX::Price price;
-    FIX::OrderQty order_qty;
-    FIX::TimeInForce time_in_force;
-    order.getHeader().getField(sender);
-    order.getHeader().getField(target);
-    order.get(cl_ord_id);
-    order.get(symbol);
-    order.get(side);
-    order.get(ord_type);
-    if (ord_type == FIX::OrdType_LIMIT) order.get(price);
-    order.get(order_qty);
-    if (order.isSet(time_in_force)) order.get(time_in_force);
-
-    const std::string number = std::to_string(++orders_);
-    FIX42::ExecutionReport report;
-    report.set(cl_ord_id);
-    report.set(price);
-    report.set(order_qty);
-    report.set(FIX::TransactTime(peer::now(), 3));
-    report.set(FIX::ExecID(number));
-    report.set(FIX::OrderID(number));
-    report.set(FIX::LeavesQty(order_qty));
-    if (valid_) {
-      report.set(FIX::ExecTransType(FIX::ExecTransType_NEW));
-      report.set(FIX::ExecType(FIX::ExecType_NEW));
-      report.set(FIX::OrdStatus(FIX::OrdStatus_NEW));
-      report.set(symbol);
-      report.set(side);
-      report.set(FIX::CumQty(0));
-      report.set(FIX::AvgPx(0));
-    }
-    FIX::Session::sendToTarget(report, id);
-  }
-
   bool valid_;
   long orders_ = 0;
   std::int64_t cpu_begin_ns_ = 0;

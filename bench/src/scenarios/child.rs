@@ -1,6 +1,6 @@
 //! One side of a benchmark in a process of its own: read line by line, ended with its owner.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
 /// A running side.
@@ -29,6 +29,23 @@ impl Side {
             Ok(_) => Ok(line.trim_end().to_owned()),
             Err(error) => Err(error.to_string()),
         }
+    }
+
+    /// Says a line to it; its command has piped its standard input.
+    pub(super) fn say(&mut self, line: &str) -> Result<(), String> {
+        let input = self.child.stdin.as_mut().ok_or("no standard input")?;
+        writeln!(input, "{line}").map_err(|error| format!("{}: {error}", self.name))
+    }
+
+    /// CPU time of all its threads that live, in nanoseconds.
+    pub(super) fn cpu_ns(&self) -> u64 {
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", self.child.id()));
+        let of = |task: std::fs::DirEntry| {
+            // proc(5): the first number is the time on a CPU.
+            let text = std::fs::read_to_string(task.path().join("schedstat")).ok()?;
+            text.split(' ').next()?.parse::<u64>().ok()
+        };
+        tasks.into_iter().flatten().flatten().filter_map(of).sum()
     }
 
     /// Waits for its end, which comes by itself after its last line.

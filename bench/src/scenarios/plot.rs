@@ -1,6 +1,7 @@
-//! The picture of a distribution: percentile curves, one a series, as SVG.
+//! Pictures as SVG: the distribution of times as percentile curves, one a series; costs as lines.
 //!
-//! Invariant: all curves end at the same percentile, the worst that the shortest series can tell.
+//! Invariant: all percentile curves end at the same one, the worst that the shortest series can
+//! tell.
 
 use std::path::Path;
 
@@ -16,9 +17,27 @@ const MARKS: [(f64, &str); 3] = [(0.50, "p50"), (0.95, "p95"), (0.99, "p99")];
 
 /// Draws latency (µs) over percentile; the axis stretches towards the worst, as in .hgrm plots.
 pub(crate) fn draw(path: &Path, title: &str, series: &[(&str, &[u64])]) -> Result<(), String> {
+    let root = SVGBackend::new(path, (960, 640)).into_drawing_area();
+    draw_in(root, [title, &about()], series).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+/// Draws lines over an axis with logarithmic steps, their height from 0 on.
+pub(crate) fn lines(
+    path: &Path,
+    title: &str,
+    axes: [&str; 2],
+    lines: &[(&str, &[(f64, f64)])],
+) -> Result<(), String> {
+    let root = SVGBackend::new(path, (960, 640)).into_drawing_area();
+    lines_in(root, [title, &about()], axes, lines)
+        .map_err(|error| format!("{}: {error}", path.display()))
+}
+
+/// The day and the machine.
+fn about() -> String {
     let machine = Machine::this();
     let day = transfix::clock::now().utc.to_string();
-    let about = format!(
+    format!(
         "{}-{}-{}; {}, {} CPUs, kernel {}",
         &day[..4],
         &day[4..6],
@@ -26,9 +45,7 @@ pub(crate) fn draw(path: &Path, title: &str, series: &[(&str, &[u64])]) -> Resul
         machine.cpu_model,
         machine.cpus,
         machine.kernel
-    );
-    let root = SVGBackend::new(path, (960, 640)).into_drawing_area();
-    draw_in(root, [title, &about], series).map_err(|error| format!("{}: {error}", path.display()))
+    )
 }
 
 /// Height of a line of the legend, in pixels.
@@ -90,6 +107,46 @@ fn draw_in(
         let dots = dots.into_iter().flatten().map(|dot| Circle::new(dot, 3, color.filled()));
         chart.draw_series(dots)?;
         chart.draw_series(LineSeries::new(curve, color.stroke_width(2)))?;
+    }
+    root.present()?;
+    Ok(())
+}
+
+fn lines_in(
+    root: Area<'_>,
+    [title, about]: [&str; 2],
+    [x_desc, y_desc]: [&str; 2],
+    lines: &[(&str, &[(f64, f64)])],
+) -> Result<(), Box<dyn std::error::Error>> {
+    let points = || lines.iter().flat_map(|(_, points)| points.iter().copied());
+    let least = points().map(|(x, _)| x).fold(f64::MAX, f64::min);
+    let most = points().map(|(x, _)| x).fold(least * 10.0, f64::max);
+    let highest = points().map(|(_, y)| y).fold(0.0, f64::max) * 1.1;
+
+    root.fill(&WHITE)?;
+    let area = root.titled(title, ("sans-serif", 20))?.titled(about, ("sans-serif", 13))?;
+    let (legend, chart_area) = area.split_vertically(LEGEND_LINE * lines.len() as i32 + 12);
+    let mut chart = ChartBuilder::on(&chart_area)
+        .margin(16)
+        .x_label_area_size(48)
+        .y_label_area_size(64)
+        .build_cartesian_2d((least..most * 1.2).log_scale(), 0.0..highest)?;
+    chart
+        .configure_mesh()
+        .x_desc(x_desc)
+        .y_desc(y_desc)
+        .x_label_formatter(&|x| format!("{x:.0}"))
+        .y_label_formatter(&|y| format!("{y:.0}"))
+        .draw()?;
+    for ((n, (name, points)), color) in (0..).zip(lines).zip(COLORS.iter().cycle()) {
+        let y = 12 + n * LEGEND_LINE;
+        legend.draw(&PathElement::new([(80, y + 7), (104, y + 7)], color.stroke_width(2)))?;
+        let all: Vec<_> = points.iter().map(|(_, y)| format!("{y:.0}")).collect();
+        let label = format!("{name}: {}", all.join(", "));
+        legend.draw(&Text::new(label, (112, y), ("sans-serif", 13)))?;
+        let dots = points.iter().map(|point| Circle::new(*point, 3, color.filled()));
+        chart.draw_series(dots)?;
+        chart.draw_series(LineSeries::new(points.iter().copied(), color.stroke_width(2)))?;
     }
     root.present()?;
     Ok(())

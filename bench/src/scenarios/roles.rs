@@ -87,10 +87,10 @@ fn engine(
 }
 
 /// A store of the benchmark, removed at its end.
-struct StoreDir(PathBuf);
+pub(super) struct StoreDir(pub(super) PathBuf);
 
 impl StoreDir {
-    fn new() -> Result<Self, String> {
+    pub(super) fn new() -> Result<Self, String> {
         let name = format!("transfix-bench-{}-{}", std::process::id(), monotonic_ns());
         let path = std::env::temp_dir().join(name);
         std::fs::create_dir_all(&path).map_err(|e| format!("{}: {e}", path.display()))?;

@@ -122,8 +122,12 @@ impl Order {
             template.fill(body).uint(id).timestamp(now).uint(quantity).done();
             return;
         }
-        body.uint(tag::CL_ORD_ID, id)
-            .char(tag::HANDL_INST, b'1')
+        Self::write_rest(body.uint(tag::CL_ORD_ID, id), quantity, now);
+    }
+
+    /// What follows ClOrdID(11).
+    pub(crate) fn write_rest(body: &mut Body<'_>, quantity: u64, now: Timestamp) {
+        body.char(tag::HANDL_INST, b'1')
             .str(tag::SYMBOL, "EU")
             .char(tag::SIDE, b'1')
             .timestamp(tag::TRANSACT_TIME, now)

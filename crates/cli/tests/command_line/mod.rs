@@ -407,6 +407,37 @@ fn assert_written(dir: &Path) {
 }
 
 #[test]
+fn bench_throughput_measures_all_sides_by_the_number_of_sessions() {
+    let dir = TempDir::new();
+    let args = "bench throughput --self --sessions 1,3 --slices 1 --slice-ms 50 --rate 1000";
+    let args: Vec<&str> = args.split(' ').collect();
+    let run = run_in(dir.path(), &[&args[..], &["--json"]].concat(), b"");
+    assert_eq!(run.code, 0, "{run:?}");
+    let report: Value = serde_json::from_str(&run.out).unwrap();
+    assert_eq!(report["scenario"], "throughput");
+    for (n, sessions) in [(0, 1), (1, 3)] {
+        let of = &report["runs"][n];
+        assert_eq!(of["sessions"], sessions);
+        for side in ["floor", "transfix-file", "transfix-memory"] {
+            for load in ["full", "paced"] {
+                for figure in ["orders_per_s", "cpu_ns_per_order", "p50_ns", "p999_ns"] {
+                    let figure = &of["sides"][side][load][figure];
+                    assert!(figure.as_f64().unwrap() > 0.0, "{side} {load}: {report}");
+                }
+            }
+        }
+        assert!(of["sides"]["transfix-file"]["ratio"]["orders"].is_number(), "{report}");
+    }
+    assert!(fs::read_to_string(dir.path().join("throughput.svg")).unwrap().contains("<svg"));
+    // What another engine cannot is told, and the rest is measured.
+    let none = dir.path().to_str().unwrap();
+    let run = run_in(dir.path(), &[&args[..], &["--peers", none]].concat(), b"");
+    assert_eq!(run.code, 0, "{run:?}");
+    assert!(run.out.contains("not run: QuickFIX C++, file store: "), "{run:?}");
+    assert!(run.out.contains("qf_throughput is not there"), "{run:?}");
+}
+
+#[test]
 fn demo_loses_nothing() {
     let dir = TempDir::new();
     let run = run_in(dir.path(), &["demo", "--burst", "500", "--messages", "100"], b"");
@@ -417,7 +448,9 @@ fn demo_loses_nothing() {
 
 #[test]
 fn peers_in_a_directory_that_is_not_there_are_an_error() {
-    for scenario in [&["codec"][..], &["validation"], &["latency", "--self"]] {
+    for scenario in
+        [&["codec"][..], &["validation"], &["latency", "--self"], &["throughput", "--self"]]
+    {
         let args = [&["bench"][..], scenario, &["--peers", "no/such/directory"]].concat();
         let run = expect(1, &args);
         assert!(run.err.contains("no/such/directory: no directory"), "{run:?}");

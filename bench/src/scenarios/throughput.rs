@@ -1,0 +1,218 @@
+//! Throughput: orders and their reports as fast as one thread of the engine answers them, and at a
+//! steady pace, by the number of sessions; beside its floor and QuickFIX C++.
+//!
+//! Each side is a process of its own with a client of its own; they take turns, slice by slice.
+
+mod client;
+mod figures;
+mod floor;
+mod orders;
+mod side;
+mod venue;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+use clap::value_parser;
+use transfix::{Durability, pin_to_cpu};
+
+use super::latency::{at_least_one, peers_in, print_line};
+use super::report::Machine;
+use super::roles::StoreDir;
+use client::Task;
+use figures::{Report, Run};
+use side::{Kind, Side};
+
+/// Orders and reports as fast as one thread of the engine answers them, by the number of sessions.
+#[derive(Debug, Clone, clap::Args)]
+#[command(after_help = "Examples:
+  transfix bench throughput --self
+  transfix bench throughput --self --sessions 32 --peers --json
+
+One sender (CPU 0) keeps orders under way in all sessions; one thread of the engine (CPU 1)
+validates each, stores it, and stores and sends its ExecutionReport(8). The floor, measured in the
+same run, waits with epoll, finds messages by their BodyLength(9) and writes as many bytes once a
+read. Then all of it again at a steady pace. Engine, floor and peers take turns.
+Exit code: 0 done, 1 the run failed, 2 wrong usage.")]
+pub(crate) struct Args {
+    /// Start all processes here, over loopback.
+    #[arg(long = "self", required_unless_present = "role")]
+    both: bool,
+    /// Numbers of sessions, one run each.
+    #[arg(long, value_delimiter = ',', default_value = "1,32,1000,10000",
+          value_parser = at_least_one)]
+    sessions: Vec<usize>,
+    /// Orders under way in each session at full speed; never more than 2,048 in all, as far as each
+    /// session has one.
+    #[arg(long, default_value_t = 64, value_parser = at_least_one)]
+    window: usize,
+    /// Orders a second at the steady pace, in all sessions together.
+    #[arg(long, default_value_t = 10_000, value_parser = value_parser!(u64).range(1..=1_000_000))]
+    rate: u64,
+    /// Slices of each side; the figures are medians over them.
+    #[arg(long, default_value_t = 5, value_parser = at_least_one)]
+    slices: usize,
+    /// Length of a slice in milliseconds.
+    #[arg(long, default_value_t = 1_000, value_parser = value_parser!(u64).range(1..))]
+    slice_ms: u64,
+    /// Also run QuickFIX C++, from this directory or where `cargo xtask peers build` puts it,
+    /// beside this program's own.
+    #[arg(long, value_name = "DIR", num_args = 0..=1)]
+    peers: Option<Option<PathBuf>>,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
+    /// Where the picture of the cost by the number of sessions is drawn.
+    #[arg(long, default_value = "throughput.svg")]
+    svg: PathBuf,
+    /// The part of this process.
+    #[arg(long, value_enum, hide = true)]
+    role: Option<Role>,
+    /// Where the client connects to.
+    #[arg(long, hide = true, default_value = "")]
+    address: String,
+    /// Where the stores are.
+    #[arg(long, hide = true, default_value = ".")]
+    store: PathBuf,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Role {
+    Client,
+    Floor,
+    File,
+    Memory,
+}
+
+/// CPUs of the sender and of the side under test, where there are two.
+const CPUS: [usize; 2] = [0, 1];
+/// Orders under way in all sessions.
+const UNDER_WAY: usize = 2_048;
+/// Descriptors of a process beside those of its sessions.
+const OTHER_FILES: usize = 64;
+
+pub(crate) fn run(args: &Args) -> ExitCode {
+    let done = match args.role {
+        None => run_all(args),
+        Some(role) => play(args, role),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("transfix bench throughput: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// What a process does that [`run_all`] has started.
+fn play(args: &Args, role: Role) -> Result<(), String> {
+    let sessions = args.sessions.first().copied().unwrap_or(1);
+    let has_two = std::thread::available_parallelism().is_ok_and(|cpus| cpus.get() > 1);
+    let pin = |cpu: usize| match has_two {
+        true => pin_to_cpu(cpu).map_err(|error| format!("CPU {cpu}: {error}")),
+        false => Ok(()),
+    };
+    let venue =
+        |durability| venue::run(sessions, durability, &args.store, has_two.then_some(CPUS[1]));
+    match role {
+        Role::Client => {
+            pin(CPUS[0])?;
+            client::run(&args.address, sessions)
+        }
+        Role::Floor => {
+            pin(CPUS[1])?;
+            floor::run()
+        }
+        Role::File => venue(Durability::Process),
+        Role::Memory => venue(Durability::Memory),
+    }
+}
+
+/// This program in another part.
+fn role(role: &str, sessions: usize) -> Result<Command, String> {
+    let program = std::env::current_exe().map_err(|error| error.to_string())?;
+    let mut command = Command::new(program);
+    command.args(["bench", "throughput", "--role", role, "--sessions", &sessions.to_string()]);
+    Ok(command)
+}
+
+fn run_all(args: &Args) -> Result<(), String> {
+    let peers = args.peers.as_ref().map(|dir| peers_in(dir.as_deref())).transpose()?;
+    let mut runs = Vec::new();
+    for &sessions in &args.sessions {
+        runs.push(run_with(args, sessions, peers.as_deref())?);
+    }
+    let settings = serde_json::json!({
+        "window": args.window,
+        "under_way_max": UNDER_WAY,
+        "rate_per_s": args.rate,
+        "slices": args.slices,
+        "slice_ms": args.slice_ms,
+        "workers": 1,
+        "validation": true,
+        "durability": "process",
+    });
+    let report =
+        Report { scenario: "throughput".to_owned(), runs, machine: Machine::this(), settings };
+    report.draw(&args.svg)?;
+    if args.json {
+        return print_line(&serde_json::to_string(&report).map_err(|error| error.to_string())?);
+    }
+    print_line(&report.to_string())?;
+    print_line(&format!("Picture of the cost by the number of sessions: {}", args.svg.display()))
+}
+
+/// All sides with so many sessions.
+fn run_with(args: &Args, sessions: usize, peers: Option<&Path>) -> Result<Run, String> {
+    open_files(sessions)?;
+    let window = args.window.min((UNDER_WAY / sessions).max(1));
+    let ns = args.slice_ms * 1_000_000;
+    let tasks = [Task::Full { window, ns }, Task::Paced { rate: args.rate, ns }];
+    let mut kinds = vec![Kind::Floor, Kind::TransfixFile, Kind::TransfixMemory];
+    if peers.is_some() {
+        kinds.extend([Kind::QuickfixFile, Kind::QuickfixMemory]);
+    }
+    let stores: Vec<StoreDir> = kinds.iter().map(|_| StoreDir::new()).collect::<Result<_, _>>()?;
+    let mut run = Run::new(sessions, window);
+    let mut sides = Vec::new();
+    for (kind, store) in kinds.into_iter().zip(&stores) {
+        eprint!("\r\x1b[K{sessions} sessions: {} starts", kind.name());
+        match Side::start(kind, sessions, &store.0, peers) {
+            Ok(side) => sides.push(side),
+            // What another engine cannot is a result; what ours or the floor cannot is none.
+            Err(error) if kind.is_peer() => run.not_run.push(format!("{}: {error}", kind.name())),
+            Err(error) => return Err(format!("{}: {error}", kind.name())),
+        }
+    }
+    // The first slice warms up.
+    for slice in 0..=args.slices {
+        for side in &mut sides {
+            for task in tasks {
+                let name = side.kind.name();
+                eprint!("\r\x1b[K{sessions} sessions: slice {slice} of {}, {name}", args.slices);
+                let measured = side.slice(task).map_err(|error| format!("{name}: {error}"))?;
+                if slice > 0 {
+                    run.add(side.kind, task, &measured)?;
+                }
+            }
+        }
+    }
+    eprint!("\r\x1b[K");
+    run.end();
+    Ok(run)
+}
+
+/// Makes room for a descriptor for each session, as far as this process may.
+fn open_files(sessions: usize) -> Result<(), String> {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    // A session may have a file beside its socket.
+    let needed = (2 * sessions + OTHER_FILES) as u64;
+    if current.is_some_and(|current| current < needed) {
+        let raised = maximum.map_or(needed, |maximum| maximum.min(needed));
+        let limit = Rlimit { current: Some(raised), maximum };
+        setrlimit(Resource::Nofile, limit).map_err(|error| format!("ulimit -n: {error}"))?;
+    }
+    Ok(())
+}

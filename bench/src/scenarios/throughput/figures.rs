@@ -1,0 +1,286 @@
+//! What was measured: medians over the slices, the table, the JSON object, the picture.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::Path;
+
+use comfy_table::{CellAlignment, Table, presets};
+use hdrhistogram::Histogram;
+use serde::Serialize;
+
+use super::super::plot;
+use super::super::report::{Machine, us};
+use super::client::Task;
+use super::side::{Kind, Slice};
+
+/// All runs, as `--json` prints them. The form is documented in BENCHMARKS.md and stays.
+#[derive(Serialize)]
+pub(super) struct Report {
+    pub(super) scenario: String,
+    pub(super) runs: Vec<Run>,
+    pub(super) machine: Machine,
+    pub(super) settings: serde_json::Value,
+}
+
+/// All sides with one number of sessions.
+#[derive(Serialize)]
+pub(super) struct Run {
+    sessions: usize,
+    /// Orders under way in each session at full speed.
+    window: usize,
+    sides: BTreeMap<Kind, Figures>,
+    /// Sides that could not run, and why.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) not_run: Vec<String>,
+    #[serde(skip)]
+    slices: BTreeMap<Kind, Slices>,
+}
+
+#[derive(Default)]
+struct Slices {
+    full: Series,
+    paced: Series,
+}
+
+/// What the slices of one side and load had.
+#[derive(Default)]
+struct Series {
+    orders_per_s: Vec<f64>,
+    cpu_ns_per_order: Vec<f64>,
+    /// Percentiles of each slice, in the order of [`QUANTILES`].
+    times_ns: [Vec<f64>; QUANTILES.len()],
+}
+
+/// What is told of the times of a slice; the last one is the maximum.
+const QUANTILES: [f64; 4] = [0.5, 0.99, 0.999, 1.0];
+
+/// One side.
+#[derive(Serialize)]
+struct Figures {
+    /// As fast as it goes.
+    full: LoadFigures,
+    /// At a steady pace.
+    paced: LoadFigures,
+    /// This side over the floor; none for the floor.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ratio: Option<Ratio>,
+}
+
+/// Medians over the slices, of their percentiles too: a machine that others share is disturbed for
+/// some of them. The maximum is that of all.
+#[derive(Clone, Copy, Serialize)]
+struct LoadFigures {
+    orders_per_s: f64,
+    /// CPU time of the side under test.
+    cpu_ns_per_order: f64,
+    p50_ns: u64,
+    p99_ns: u64,
+    p999_ns: u64,
+    max_ns: u64,
+}
+
+/// How many times the floor's.
+#[derive(Clone, Copy, Serialize)]
+struct Ratio {
+    /// Orders a second at full speed: the higher, the better.
+    orders: f64,
+    /// Time from order to report at full speed that 99 in 100 keep.
+    p99: f64,
+    /// The same at the steady pace.
+    paced_p99: f64,
+    /// CPU time of an order at the steady pace.
+    paced_cpu: f64,
+}
+
+impl Run {
+    pub(super) fn new(sessions: usize, window: usize) -> Self {
+        let (sides, slices) = (BTreeMap::new(), BTreeMap::new());
+        Self { sessions, window, sides, not_run: Vec::new(), slices }
+    }
+
+    /// Adds a slice.
+    pub(super) fn add(&mut self, kind: Kind, task: Task, slice: &Slice) -> Result<(), String> {
+        let slices = self.slices.entry(kind).or_default();
+        let series = match task {
+            Task::Full { .. } => &mut slices.full,
+            Task::Paced { .. } => &mut slices.paced,
+        };
+        let orders = slice.load.orders.max(1) as f64;
+        series.orders_per_s.push(orders * 1e9 / slice.load.ns.max(1) as f64);
+        series.cpu_ns_per_order.push(slice.cpu_ns as f64 / orders);
+        let mut times = Histogram::<u64>::new(3).map_err(|error| error.to_string())?;
+        for &(ns, n) in &slice.load.times {
+            times.record_n(ns, n).map_err(|error| error.to_string())?;
+        }
+        for (all, quantile) in series.times_ns.iter_mut().zip(QUANTILES) {
+            all.push(times.value_at_quantile(quantile) as f64);
+        }
+        Ok(())
+    }
+
+    /// All slices have been added.
+    pub(super) fn end(&mut self) {
+        let floor = self.slices.get(&Kind::Floor).map(|s| (s.full.figures(), s.paced.figures()));
+        for (kind, slices) in &self.slices {
+            let (full, paced) = (slices.full.figures(), slices.paced.figures());
+            let over = |a: f64, b: f64| (a / b.max(f64::MIN_POSITIVE) * 1_000.0).round() / 1_000.0;
+            let ratio = floor.filter(|_| *kind != Kind::Floor).map(|(floor, paced_floor)| Ratio {
+                orders: over(full.orders_per_s, floor.orders_per_s),
+                p99: over(full.p99_ns as f64, floor.p99_ns as f64),
+                paced_p99: over(paced.p99_ns as f64, paced_floor.p99_ns as f64),
+                paced_cpu: over(paced.cpu_ns_per_order, paced_floor.cpu_ns_per_order),
+            });
+            self.sides.insert(*kind, Figures { full, paced, ratio });
+        }
+    }
+}
+
+impl Series {
+    fn figures(&self) -> LoadFigures {
+        let [p50, p99, p999, max] = &self.times_ns;
+        LoadFigures {
+            orders_per_s: median(&self.orders_per_s).round(),
+            cpu_ns_per_order: median(&self.cpu_ns_per_order).round(),
+            p50_ns: median(p50) as u64,
+            p99_ns: median(p99) as u64,
+            p999_ns: median(p999) as u64,
+            max_ns: max.iter().copied().fold(0.0, f64::max) as u64,
+        }
+    }
+}
+
+fn median(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted.get(sorted.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
+impl Report {
+    /// Draws the cost of an order by the number of sessions.
+    pub(super) fn draw(&self, path: &Path) -> Result<(), String> {
+        let mut lines: BTreeMap<Kind, Vec<(f64, f64)>> = BTreeMap::new();
+        for run in &self.runs {
+            for (kind, figures) in &run.sides {
+                let point = (run.sessions as f64, figures.full.cpu_ns_per_order);
+                lines.entry(*kind).or_default().push(point);
+            }
+        }
+        let lines: Vec<_> = lines.iter().map(|(kind, points)| (kind.name(), &points[..])).collect();
+        let axes = ["sessions (logarithmic)", "CPU time of an order and its report, ns"];
+        plot::lines(path, "Cost of an order at full speed by the number of sessions", axes, &lines)
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut table = Table::new();
+        table.load_style(presets::UTF8_HORIZONTAL_ONLY);
+        let rate = self.settings["rate_per_s"].as_u64().unwrap_or(0);
+        table.set_header([
+            "times in µs".to_owned(),
+            "orders/s".to_owned(),
+            "of floor".to_owned(),
+            "CPU ns".to_owned(),
+            "p50".to_owned(),
+            "p99".to_owned(),
+            "p99.9".to_owned(),
+            "max".to_owned(),
+            format!("at {rate}/s: CPU ns"),
+            "p50".to_owned(),
+            "p99".to_owned(),
+            "p99/floor".to_owned(),
+        ]);
+        for run in &self.runs {
+            let (sessions, window) = (run.sessions, run.window);
+            let plural = if sessions == 1 { "" } else { "s" };
+            table.add_row([format!("{sessions} session{plural}, {window} under way in each")]);
+            for (kind, side) in &run.sides {
+                let (full, paced) = (&side.full, &side.paced);
+                let ratio = |pick: fn(&Ratio) -> f64| {
+                    side.ratio.as_ref().map_or_else(String::new, |r| format!("{:.2}", pick(r)))
+                };
+                table.add_row([
+                    format!("  {}", kind.name()),
+                    format!("{:.0}", full.orders_per_s),
+                    ratio(|r| r.orders),
+                    format!("{:.0}", full.cpu_ns_per_order),
+                    us(full.p50_ns),
+                    us(full.p99_ns),
+                    us(full.p999_ns),
+                    us(full.max_ns),
+                    format!("{:.0}", paced.cpu_ns_per_order),
+                    us(paced.p50_ns),
+                    us(paced.p99_ns),
+                    ratio(|r| r.paced_p99),
+                ]);
+            }
+            for why in &run.not_run {
+                table.add_row([format!("  not run: {why}")]);
+            }
+        }
+        for column in table.column_iter_mut().skip(1) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+        write!(f, "{table}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::client::Load;
+    use super::*;
+
+    fn run() -> Run {
+        let mut run = Run::new(32, 64);
+        for (kind, orders) in [(Kind::Floor, 1_000), (Kind::TransfixFile, 600)] {
+            // One slice of three met a bad moment.
+            for (orders, worst) in [(orders, 9_000), (orders / 10, 90_000), (orders, 8_000)] {
+                let times = vec![(1_000, 90), (2_000, 9), (worst, 1)];
+                let load = Load { orders, ns: 1_000_000_000, times };
+                let slice = Slice { load, cpu_ns: 2 * orders };
+                for task in [Task::Full { window: 64, ns: 1 }, Task::Paced { rate: 9, ns: 1 }] {
+                    run.add(kind, task, &slice).unwrap();
+                }
+            }
+        }
+        run.not_run.push("QuickFIX C++, file store: too many open files".to_owned());
+        run.end();
+        run
+    }
+
+    #[test]
+    fn figures_are_medians_of_slices_and_ratios_are_to_the_floor() {
+        let run = run();
+        let json = serde_json::to_value(&run).unwrap();
+        let ours = &json["sides"]["transfix-file"];
+        assert_eq!(ours["ratio"]["orders"], 0.6);
+        assert_eq!(ours["ratio"]["paced_p99"], 1.0);
+        let full = &ours["full"];
+        assert_eq!(
+            (full["orders_per_s"].as_f64(), full["p99_ns"].as_u64()),
+            (Some(600.0), Some(2_000))
+        );
+        let max = full["max_ns"].as_u64().unwrap();
+        assert!((90_000..91_000).contains(&max), "{max}");
+        assert!(json["sides"]["floor"]["ratio"].is_null());
+    }
+
+    #[test]
+    fn the_table_and_the_picture_say_what_they_show() {
+        let settings = serde_json::json!({ "rate_per_s": 10_000 });
+        let (runs, machine) = (vec![run()], Machine::this());
+        let report = Report { scenario: "throughput".to_owned(), runs, machine, settings };
+        let text = report.to_string();
+        for expected in ["32 sessions, 64 under way in each", "at 10000/s", "0.60", "not run: Qui"]
+        {
+            assert!(text.contains(expected), "{expected}: {text}");
+        }
+        let dir = transfix_testkit::temp::TempDir::new();
+        let path = dir.path().join("throughput.svg");
+        report.draw(&path).unwrap();
+        let picture = std::fs::read_to_string(&path).unwrap();
+        for expected in ["sessions (logarithmic)", "transfix, file store: 2", " CPUs, kernel "] {
+            assert!(picture.contains(expected), "{expected}");
+        }
+    }
+}

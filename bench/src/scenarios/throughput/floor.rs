@@ -1,0 +1,114 @@
+//! The floor: one thread that waits in the kernel for all sockets, finds messages by their
+//! BodyLength(9), and answers each with as many bytes as a report has; one write a read.
+
+use std::io::{self, Read, Write};
+use std::net::{TcpListener, TcpStream};
+
+use rustix::buffer::spare_capacity;
+use rustix::event::epoll;
+
+use super::super::s1;
+use super::orders::Frames;
+
+/// One socket.
+struct Link {
+    stream: TcpStream,
+    orders: Frames,
+    /// What the socket has not taken yet.
+    left: Vec<u8>,
+}
+
+/// Which event is the listener's.
+const LISTENER: u64 = u64::MAX;
+
+/// Prints its address, and answers until the process is ended.
+pub(super) fn run() -> Result<(), String> {
+    serve().map_err(|error| format!("floor: {error}"))
+}
+
+fn serve() -> io::Result<()> {
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    listener.set_nonblocking(true)?;
+    println!("{}", listener.local_addr()?);
+    let poll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+    epoll::add(&poll, &listener, epoll::EventData::new_u64(LISTENER), epoll::EventFlags::IN)?;
+    let (_, report) = s1::sample_frames(s1::ReportForm::Valid);
+    let mut links: Vec<Option<Link>> = Vec::new();
+    let (mut input, mut output) = (vec![0; 64 << 10], Vec::new());
+    let mut ready = Vec::with_capacity(1_024);
+    loop {
+        ready.clear();
+        epoll::wait(&poll, spare_capacity(&mut ready), None)?;
+        for event in &ready {
+            let number = event.data.u64();
+            if number == LISTENER {
+                while let Ok((stream, _)) = listener.accept() {
+                    stream.set_nodelay(true)?;
+                    stream.set_nonblocking(true)?;
+                    let data = epoll::EventData::new_u64(links.len() as u64);
+                    let either = epoll::EventFlags::IN | epoll::EventFlags::OUT;
+                    epoll::add(&poll, &stream, data, either | epoll::EventFlags::ET)?;
+                    let (orders, left) = (Frames::default(), Vec::new());
+                    links.push(Some(Link { stream, orders, left }));
+                }
+                continue;
+            }
+            let slot = &mut links[number as usize];
+            let Some(link) = slot else { continue };
+            if !link.answer(&mut input, &mut output, &report)? {
+                *slot = None;
+            }
+        }
+    }
+}
+
+impl Link {
+    /// Answers what has come; false once the other side has gone.
+    fn answer(
+        &mut self,
+        input: &mut [u8],
+        output: &mut Vec<u8>,
+        report: &[u8],
+    ) -> io::Result<bool> {
+        if !self.flush()? {
+            return Ok(true);
+        }
+        loop {
+            let n = match self.stream.read(input) {
+                Ok(0) => return Ok(false),
+                Ok(n) => n,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(true),
+                Err(error) if error.kind() == io::ErrorKind::ConnectionReset => return Ok(false),
+                Err(error) => return Err(error),
+            };
+            output.clear();
+            for _ in 0..self.orders.count(&input[..n])? {
+                output.extend_from_slice(report);
+            }
+            let taken = taken(&mut self.stream, output)?;
+            self.left.extend_from_slice(&output[taken..]);
+            // A short read has emptied the socket.
+            if !self.left.is_empty() || n < input.len() {
+                return Ok(true);
+            }
+        }
+    }
+
+    /// Whether nothing is left to write.
+    fn flush(&mut self) -> io::Result<bool> {
+        if !self.left.is_empty() {
+            let taken = taken(&mut self.stream, &self.left)?;
+            self.left.drain(..taken);
+        }
+        Ok(self.left.is_empty())
+    }
+}
+
+/// How many bytes the socket takes.
+fn taken(stream: &mut TcpStream, bytes: &[u8]) -> io::Result<usize> {
+    match stream.write(bytes) {
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(0),
+        Err(error) if error.kind() == io::ErrorKind::ConnectionReset => Ok(bytes.len()),
+        taken => taken,
+    }
+}

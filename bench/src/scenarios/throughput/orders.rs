@@ -1,0 +1,223 @@
+//! The messages of this scenario as bytes: those that are sent, and the counting of those that
+//! come.
+
+use std::io;
+
+use transfix::codec::FrameWriter;
+use transfix::{Precision, Timestamp, tag};
+
+use super::super::s1;
+
+/// SenderCompID(49) of the side under test.
+pub(super) const VENUE: &str = "VENUE";
+
+/// SenderCompID(49) of session `n`.
+pub(super) fn client(n: usize) -> String {
+    format!("C{n}")
+}
+
+/// The messages of one session, in the order in which they are sent.
+///
+/// An order is that of S1; only its numbers differ from one to the next, and are patched into bytes
+/// that are made once a slice.
+pub(super) struct Orders {
+    name: String,
+    /// MsgSeqNum(34) of the last one.
+    seq: u64,
+    frame: Vec<u8>,
+    /// Where the digits of MsgSeqNum(34), ClOrdID(11) and CheckSum(10) begin.
+    places: [usize; 3],
+    /// How many digits a number has in `frame`.
+    digits: usize,
+    /// Sum of all bytes in front of the CheckSum(10), numbers left out.
+    sum: u32,
+    stamp: Timestamp,
+}
+
+impl Orders {
+    pub(super) fn new(n: usize) -> Self {
+        Self {
+            name: client(n),
+            seq: 0,
+            frame: Vec::new(),
+            places: [0; 3],
+            digits: 0,
+            sum: 0,
+            stamp: Timestamp::default(),
+        }
+    }
+
+    /// The Logon(A), with a HeartBtInt(108) that never comes to pass.
+    pub(super) fn logon(&mut self, now: Timestamp) -> Vec<u8> {
+        self.seq += 1;
+        let mut out = Vec::new();
+        let mut frame = FrameWriter::new(&mut out, b"FIX.4.2", b"A");
+        frame.raw(format!("49={}\x0156={VENUE}\x01", self.name).as_bytes());
+        frame.header_uint(tag::MSG_SEQ_NUM, self.seq);
+        frame.header_timestamp(tag::SENDING_TIME, now, Precision::Millis);
+        frame.raw(b"98=0\x01108=3600\x01");
+        // Ours and well formed.
+        let _ = frame.finish();
+        out
+    }
+
+    /// All that follow were sent at this moment.
+    pub(super) fn stamp(&mut self, now: Timestamp) {
+        self.stamp = now;
+        self.digits = 0;
+    }
+
+    /// Appends the next order.
+    pub(super) fn next(&mut self, out: &mut Vec<u8>) {
+        self.seq += 1;
+        let digits = self.seq.ilog10() as usize + 1;
+        if digits != self.digits {
+            self.make(digits);
+        }
+        let begin = out.len();
+        out.extend_from_slice(&self.frame);
+        let frame = &mut out[begin..];
+        let (mut left, mut sum) = (self.seq, self.sum);
+        for i in (0..digits).rev() {
+            let digit = b'0' + (left % 10) as u8;
+            left /= 10;
+            sum += 2 * u32::from(digit);
+            frame[self.places[0] + i] = digit;
+            frame[self.places[1] + i] = digit;
+        }
+        let sum = (sum % 256) as u8;
+        let digits = [sum / 100, sum / 10 % 10, sum % 10].map(|digit| b'0' + digit);
+        frame[self.places[2]..][..3].copy_from_slice(&digits);
+    }
+
+    fn make(&mut self, digits: usize) {
+        let number = "0".repeat(digits);
+        self.frame.clear();
+        let mut frame = FrameWriter::new(&mut self.frame, b"FIX.4.2", b"D");
+        frame.raw(format!("49={}\x0156={VENUE}\x0134={number}\x01", self.name).as_bytes());
+        frame.header_timestamp(tag::SENDING_TIME, self.stamp, Precision::Millis);
+        frame.raw(format!("11={number}\x01").as_bytes());
+        s1::Order::write_rest(frame.body(Precision::Millis), 5, self.stamp);
+        // Ours and well formed.
+        let _ = frame.finish();
+        let place = |field: String| {
+            let found = self.frame.windows(field.len()).position(|bytes| bytes == field.as_bytes());
+            found.map_or(0, |at| at + 4)
+        };
+        let check_sum = self.frame.len() - 4;
+        self.places =
+            [place(format!("\x0134={number}")), place(format!("\x0111={number}")), check_sum];
+        let covered = &self.frame[..check_sum - 3];
+        let all: u32 = covered.iter().map(|byte| u32::from(*byte)).sum();
+        self.sum = all - 2 * digits as u32 * u32::from(b'0');
+        self.digits = digits;
+    }
+}
+
+/// Counts the messages that come, by their BodyLength(9).
+#[derive(Default)]
+pub(super) struct Frames {
+    /// Bytes of the message that has begun, which are still to come.
+    rest: usize,
+    /// The beginning of a message whose BodyLength(9) has not come whole.
+    head: Vec<u8>,
+}
+
+impl Frames {
+    /// The number of messages that end in these bytes.
+    pub(super) fn count(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let (mut at, mut messages) = (0, 0);
+        if !self.head.is_empty() {
+            let known = self.head.len();
+            self.head.extend_from_slice(&bytes[..bytes.len().min(HEAD_BYTES)]);
+            let Some(length) = length(&self.head)? else { return Ok(0) };
+            self.head.clear();
+            self.rest = length - known;
+        }
+        loop {
+            if self.rest > bytes.len() - at {
+                self.rest -= bytes.len() - at;
+                return Ok(messages);
+            }
+            at += self.rest;
+            messages += usize::from(self.rest > 0);
+            self.rest = 0;
+            if at == bytes.len() {
+                return Ok(messages);
+            }
+            match length(&bytes[at..])? {
+                Some(length) => self.rest = length,
+                None => {
+                    self.head.extend_from_slice(&bytes[at..]);
+                    return Ok(messages);
+                }
+            }
+        }
+    }
+}
+
+/// No beginning up to BodyLength(9) is longer.
+const HEAD_BYTES: usize = 32;
+
+/// The length of the message that begins here; none if its BodyLength(9) is not whole.
+fn length(bytes: &[u8]) -> io::Result<Option<usize>> {
+    let head = &bytes[..bytes.len().min(HEAD_BYTES)];
+    let soh = |from: usize| head[from..].iter().position(|byte| *byte == 1).map(|at| from + at);
+    let Some((begin, end)) = soh(0).and_then(|first| Some((first + 3, soh(first + 1)?))) else {
+        return if head.len() < HEAD_BYTES { Ok(None) } else { Err(no_frame(head)) };
+    };
+    let digits = head.get(begin..end).and_then(|digits| std::str::from_utf8(digits).ok());
+    let body: usize = digits.and_then(|text| text.parse().ok()).ok_or_else(|| no_frame(head))?;
+    // The body, the SOH in front of it, and "10=nnn" with its SOH.
+    Ok(Some(end + 1 + body + 7))
+}
+
+fn no_frame(head: &[u8]) -> io::Error {
+    io::Error::other(format!("not the beginning of a message: {}", head.escape_ascii()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use transfix::Message;
+    use transfix::codec::{CheckSumPolicy, FieldIndex};
+
+    #[test]
+    fn each_order_is_whole_and_has_the_next_number() {
+        let mut orders = Orders::new(7);
+        let now = Timestamp::parse(b"20261121-12:00:00.123").unwrap();
+        let mut all = orders.logon(now);
+        orders.stamp(now);
+        for _ in 0..120 {
+            orders.next(&mut all);
+        }
+        let (mut index, mut rest, mut seq) = (FieldIndex::default(), &all[..], 0);
+        while !rest.is_empty() {
+            let bytes = length(rest).unwrap().unwrap();
+            let message =
+                Message::parse(&rest[..bytes], &mut index, CheckSumPolicy::Verify).unwrap();
+            seq += 1;
+            assert_eq!(message.uint(tag::MSG_SEQ_NUM).unwrap(), seq);
+            assert_eq!(message.raw(tag::SENDER_COMP_ID).unwrap(), b"C7");
+            if seq > 1 {
+                assert_eq!(message.uint(tag::CL_ORD_ID).unwrap(), seq);
+                assert_eq!(message.raw(tag::SYMBOL).unwrap(), b"EU");
+            }
+            rest = &rest[bytes..];
+        }
+        assert_eq!(seq, 121);
+    }
+
+    #[test]
+    fn messages_are_counted_wherever_they_are_cut() {
+        let mut orders = Orders::new(0);
+        let mut all = orders.logon(Timestamp::default());
+        (0..3).for_each(|_| orders.next(&mut all));
+        for step in 1..all.len() {
+            let mut frames = Frames::default();
+            let counted = all.chunks(step).map(|bytes| frames.count(bytes).unwrap());
+            assert_eq!(counted.sum::<usize>(), 4, "{step} bytes at once");
+        }
+        assert!(Frames::default().count(b"HTTP/1.1 400 Bad Request\r\nServer: x\r\n").is_err());
+    }
+}

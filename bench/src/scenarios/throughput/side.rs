@@ -1,0 +1,124 @@
+//! One side of the comparison: the process under test, and the process that sends to it.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use serde::Serialize;
+
+use super::super::child::Side as Process;
+use super::client::{Load, Task};
+
+/// Who answers the orders.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Kind {
+    /// Bare sockets.
+    Floor,
+    /// This engine with files for stores.
+    TransfixFile,
+    /// This engine with stores in memory.
+    TransfixMemory,
+    /// QuickFIX C++ with files for stores.
+    QuickfixFile,
+    /// QuickFIX C++ with stores in memory.
+    QuickfixMemory,
+}
+
+impl Kind {
+    /// Whether it is another engine.
+    pub(super) const fn is_peer(self) -> bool {
+        matches!(self, Self::QuickfixFile | Self::QuickfixMemory)
+    }
+
+    /// How the table names it.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Floor => "floor: bare sockets",
+            Self::TransfixFile => "transfix, file store",
+            Self::TransfixMemory => "transfix, memory store",
+            Self::QuickfixFile => "QuickFIX C++, file store",
+            Self::QuickfixMemory => "QuickFIX C++, memory store",
+        }
+    }
+}
+
+/// Two processes.
+pub(super) struct Side {
+    pub(super) kind: Kind,
+    client: Process,
+    venue: Process,
+}
+
+/// A slice as it was measured.
+pub(super) struct Slice {
+    pub(super) load: Load,
+    /// CPU time of the side under test, all its threads.
+    pub(super) cpu_ns: u64,
+}
+
+impl Side {
+    /// Starts the side under test, and logs on as many sessions.
+    pub(super) fn start(
+        kind: Kind,
+        sessions: usize,
+        store: &Path,
+        peers: Option<&Path>,
+    ) -> Result<Self, String> {
+        let mut venue = Process::start(kind.name(), &mut venue(kind, sessions, store, peers)?)?;
+        let address = venue.line()?;
+        let mut command = super::role("client", sessions)?;
+        command.args(["--address", &address]).stdin(Stdio::piped());
+        let mut client = Process::start("the sending side", &mut command)?;
+        client.line()?;
+        Ok(Self { kind, client, venue })
+    }
+
+    /// Measures one slice.
+    pub(super) fn slice(&mut self, task: Task) -> Result<Slice, String> {
+        let before = self.venue.cpu_ns();
+        self.client.say(&serde_json::to_string(&task).map_err(|error| error.to_string())?)?;
+        let load = self.client.line()?;
+        let cpu_ns = self.venue.cpu_ns().saturating_sub(before);
+        let load = serde_json::from_str(&load).map_err(|error| format!("{load}: {error}"))?;
+        Ok(Slice { load, cpu_ns })
+    }
+}
+
+fn venue(
+    kind: Kind,
+    sessions: usize,
+    store: &Path,
+    peers: Option<&Path>,
+) -> Result<Command, String> {
+    let mut command = match kind {
+        Kind::Floor => super::role("floor", sessions)?,
+        Kind::TransfixFile => super::role("file", sessions)?,
+        Kind::TransfixMemory => super::role("memory", sessions)?,
+        Kind::QuickfixFile | Kind::QuickfixMemory => {
+            let program = peers.ok_or("QuickFIX needs its directory")?.join("qf_throughput");
+            if !program.exists() {
+                let shown = program.display();
+                return Err(format!("{shown} is not there; `cargo xtask peers build` builds it"));
+            }
+            Command::new(program)
+        }
+    };
+    if kind.is_peer() {
+        let (name, text) =
+            transfix::dictionary::standard_text("FIX42").map_err(|error| error.to_string())?;
+        let dictionary = store.join(format!("{name}.xml"));
+        std::fs::write(&dictionary, text)
+            .map_err(|error| format!("{}: {error}", dictionary.display()))?;
+        command.args(["--sessions", &sessions.to_string()]);
+        command.arg("--dictionary").arg(dictionary).arg("--store");
+        if kind == Kind::QuickfixFile {
+            command.arg(store)
+        } else {
+            command.arg("memory")
+        };
+    } else {
+        command.arg("--store").arg(store);
+    }
+    command.stdin(Stdio::piped());
+    Ok(command)
+}

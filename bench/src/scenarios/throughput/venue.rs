@@ -1,0 +1,39 @@
+//! The side under test that is ours: an acceptor with so many sessions on one thread of the pool,
+//! which validates each order, stores it and its report, and sends the report.
+
+use std::path::Path;
+
+use transfix::{BeginString, Durability, Engine, Role, SessionId, SessionSettings, Settings};
+
+use super::super::s1::{Receiver, ReportForm};
+use super::orders::{VENUE, client};
+
+/// Prints its address, and serves until its standard input ends.
+pub(super) fn run(
+    sessions: usize,
+    durability: Durability,
+    store: &Path,
+    cpu: Option<usize>,
+) -> Result<(), String> {
+    let mut settings = Settings::default();
+    settings.engine.workers = 1;
+    settings.engine.cpus = cpu.into_iter().collect();
+    // All come from one address.
+    settings.engine.pending_connections_max = sessions.max(1_000);
+    settings.engine.pending_per_address_max = sessions.max(1_000);
+    for n in 0..sessions {
+        let id = SessionId::new(BeginString::Fix42, VENUE, &client(n));
+        let mut session = SessionSettings::new(Role::Acceptor, &id, "127.0.0.1:0");
+        session.store.durability = durability;
+        session.store.store_dir = store.to_owned();
+        settings.sessions.push(session);
+    }
+    let application = |_: &SessionId| -> Box<dyn transfix::Application> {
+        Box::new(Receiver::new(true, ReportForm::Valid))
+    };
+    let engine = Engine::start(&settings, application).map_err(|error| error.to_string())?;
+    println!("{}", engine.listening()[0]);
+    let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
+    engine.stop(0);
+    Ok(())
+}
