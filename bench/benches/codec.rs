@@ -2,17 +2,16 @@
 //! transfix-bench --bench codec`. Allocations are counted, and ours must make none.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a benchmark speaks to its user")]
 
+#[path = "../examples/count/typed.rs"]
+mod typed;
+
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use transfix::fix44::codes::{HandlInst, OrdType, SecurityType, Side, TimeInForce};
-use transfix::fix44::new_order_single::Required;
-use transfix::{Body, Timestamp};
 use transfix_bench::measure::{self, OURS, Plan, Series, Slice};
 use transfix_bench::operation::{Operation, Set};
 use transfix_bench::ours::Ours;
 use transfix_bench::peer::Peers;
-use transfix_bench::workload::Order;
 use transfix_testkit::alloc::{Counting, thread_allocations};
 
 #[global_allocator]
@@ -37,7 +36,7 @@ fn main() -> ExitCode {
 
 fn run() -> Result<(), String> {
     let mut ours = Ours::new()?;
-    ours.set_typed(write_typed)?;
+    ours.set_typed(typed::TYPED)?;
     check_allocations(&mut ours)?;
     let mut peers = Peers::start(&peers_folder()?, &ours)?;
     let series = measure::run(&mut ours, &mut peers, PLAN)?;
@@ -47,40 +46,6 @@ fn run() -> Result<(), String> {
         println!("{line}");
     }
     Ok(())
-}
-
-/// The order by the typed builder of FIX 4.4, which writes the required fields first.
-fn write_typed(order: &Order, body: &mut Body<'_>, now: Timestamp) {
-    let required = Required {
-        cl_ord_id: &order.cl_ord_id,
-        symbol: &order.symbol,
-        side: if order.side == b'1' { Side::Buy } else { Side::Sell },
-        transact_time: now,
-        ord_type: if order.price.is_some() { OrdType::Limit } else { OrdType::Market },
-    };
-    let mut writer = required.write(body);
-    writer.account(&order.account).handl_inst(HandlInst::AutomatedExecutionNoIntervention);
-    writer.order_qty_data().order_qty(order.order_qty);
-    if let Some(price) = order.price {
-        writer.price(price);
-    }
-    if let Some(text) = &order.text {
-        writer.text(text);
-    }
-    writer.time_in_force(match order.time_in_force {
-        b'0' => TimeInForce::Day,
-        b'1' => TimeInForce::GoodTillCancel,
-        b'3' => TimeInForce::ImmediateOrCancel,
-        _ => TimeInForce::FillOrKill,
-    });
-    let mut instrument = writer.instrument();
-    instrument.security_desc(&order.security_desc);
-    instrument.security_type(match order.security_type {
-        "OPT" => SecurityType::Option,
-        "FUT" => SecurityType::Future,
-        "CS" => SecurityType::CommonStock,
-        _ => SecurityType::ForeignExchangeContract,
-    });
 }
 
 /// Once buffers have grown, nothing may allocate.

@@ -89,7 +89,7 @@ fn contests(ours: &Ours, peers: &Peers, plan: Plan<'_>) -> Vec<Contest> {
     let mut contests = Vec::new();
     for &operation in plan.operations {
         for &set in plan.sets {
-            if operation.is_s4b() && set == Set::Varied {
+            if operation.is_single() && set == Set::Varied {
                 continue;
             }
             let contest = |peer, engine: &str| {
@@ -158,7 +158,7 @@ mod tests {
             // Encode is the peers' alone; S4b has one set.
             let known = Operation::ALL.into_iter().filter(|operation| ours.knows(*operation));
             let expected: usize =
-                known.map(|operation| if operation.is_s4b() { 1 } else { 2 }).sum();
+                known.map(|operation| if operation.is_single() { 1 } else { 2 }).sum();
             assert!(expected >= 6 * 2 + 2);
             assert_eq!(series.len(), expected);
             assert!(series.iter().all(|s| s.ns.len() == 3 && s.median_ns() > 0.0));

@@ -23,6 +23,19 @@ pub enum Operation {
     TypedEncode,
     /// Five values of a prepared message written anew, with length and checksum.
     Template,
+    /// Frame and CheckSum(10) verified, no index: what a router or a logger needs.
+    Whole,
+    /// A Heartbeat(0): frame, index, CheckSum(10) verified.
+    Heartbeat,
+    /// The same as `DecodeRead`, with the getters of the version.
+    TypedRead,
+    /// A MarketDataSnapshotFullRefresh(W) of twenty entries, already decoded: one walk over its
+    /// fields, each read with its type.
+    Walk,
+    /// The same, entry by entry with the dictionary's layout, each field by its tag.
+    Groups,
+    /// The same with the getters of the version.
+    TypedGroups,
     /// The message of S4b, already decoded, validated against FIX42.
     Validate42,
     /// The same against FIX44.
@@ -31,7 +44,7 @@ pub enum Operation {
 
 impl Operation {
     /// All, in the order of the tables.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 18] = [
         Self::Floor,
         Self::Decode,
         Self::DecodeAvx2,
@@ -42,6 +55,12 @@ impl Operation {
         Self::TypedEncode,
         Self::Encode,
         Self::Template,
+        Self::Whole,
+        Self::Heartbeat,
+        Self::TypedRead,
+        Self::Walk,
+        Self::Groups,
+        Self::TypedGroups,
         Self::Validate42,
         Self::Validate44,
     ];
@@ -60,6 +79,12 @@ impl Operation {
             Self::BuildEncode => "build-encode",
             Self::TypedEncode => "typed-encode",
             Self::Template => "template",
+            Self::Whole => "whole",
+            Self::Heartbeat => "heartbeat",
+            Self::TypedRead => "typed-read",
+            Self::Walk => "walk",
+            Self::Groups => "groups",
+            Self::TypedGroups => "typed-groups",
             Self::Validate42 => "validate-fix42",
             Self::Validate44 => "validate-fix44",
         }
@@ -78,15 +103,24 @@ impl Operation {
         match self {
             Self::Template => Self::Encode,
             Self::TypedEncode => Self::BuildEncode,
+            Self::TypedRead => Self::DecodeRead,
             Self::DecodeAvx2 | Self::DecodeSse2 => Self::Decode,
             other => other,
         }
     }
 
-    /// Whether it works on the message of S4b alone, so that there is one set.
+    /// Whether it works on one message of its own, so that there is one set.
     #[must_use]
-    pub const fn is_s4b(self) -> bool {
-        matches!(self, Self::Validate42 | Self::Validate44)
+    pub const fn is_single(self) -> bool {
+        matches!(
+            self,
+            Self::Heartbeat
+                | Self::Walk
+                | Self::Groups
+                | Self::TypedGroups
+                | Self::Validate42
+                | Self::Validate44
+        )
     }
 }
 

@@ -4,12 +4,13 @@ use std::hint::black_box;
 
 use transfix::clock::monotonic_ns;
 use transfix::codec::scan::Simd;
-use transfix::codec::{CheckSumPolicy, FieldIndex, Frame, Limits, Prepared, Rules, Scratch};
-use transfix::codec::{Switches, encode::Header, frame};
-use transfix::{Body, Message, Misuse, Precision, Tag, Timestamp, dictionary, tag};
+use transfix::codec::{CheckSumPolicy, Field, FieldIndex, Frame, Limits, Prepared, Rules, Scratch};
+use transfix::codec::{Members, MessageLayout, Switches, TimeOfDay, encode::Header, frame, value};
+use transfix::{Body, Decimal, Message, Misuse, Precision, Tag, Timestamp};
+use transfix::{dictionary, tag};
 
 use crate::operation::{Operation, Set};
-use crate::workload::{EPOCH, Order, S4B};
+use crate::workload::{ENTRIES, EPOCH, Order, S4B, heartbeat, snapshot};
 
 /// What the session writes into each header beside MsgSeqNum(34) and SendingTime(52).
 const HEADER: &[u8] = b"49=A12345B\x0150=2DEFGH4\x0156=COMPARO\x0157=G\x01142=AU,SY\x01";
@@ -30,12 +31,24 @@ pub struct Ours {
     sse2: FieldIndex,
     scratch: Scratch,
     out: Vec<u8>,
-    /// Writes the body with the typed builder, which not every build of this crate has.
-    typed: Option<WriteTyped>,
+    /// The typed messages of FIX 4.4, which not every build of this crate has.
+    typed: Option<Typed>,
+    heartbeat: Vec<u8>,
+    snapshot: Vec<u8>,
+    /// Layout of the snapshot.
+    layout: MessageLayout,
 }
 
-/// Writes an order's body with the typed builder.
-pub type WriteTyped = fn(&Order, &mut Body<'_>, Timestamp);
+/// What the typed messages of FIX 4.4 do.
+#[derive(Clone, Copy)]
+pub struct Typed {
+    /// Writes an order's body.
+    pub write: fn(&Order, &mut Body<'_>, Timestamp),
+    /// Reads the body of an order as [`Operation::DecodeRead`] does.
+    pub read: fn(&Message<'_>) -> usize,
+    /// Reads a snapshot entry by entry as [`Operation::Groups`] does.
+    pub read_entries: fn(&Message<'_>) -> usize,
+}
 
 struct Messages {
     orders: Vec<Order>,
@@ -59,6 +72,8 @@ impl Ours {
             let standard = dictionary::standard(name).map_err(|error| error.to_string())?;
             Ok::<_, String>(Rules::new(&standard, &standard))
         };
+        let fix44 = dictionary::standard("FIX44").map_err(|error| error.to_string())?;
+        let layout = MessageLayout::new(&fix44, &fix44, "W");
         let mut ours = Self {
             fixed: Messages::of(vec![Order::of_page()]),
             varied: Messages::of(Order::varied()),
@@ -72,6 +87,9 @@ impl Ours {
             scratch: Scratch::default(),
             out: Vec::with_capacity(4096),
             typed: None,
+            heartbeat: heartbeat(),
+            snapshot: snapshot(),
+            layout: layout.ok_or("FIX44 has no snapshot")?,
         };
         ours.check()?;
         Ok(ours)
@@ -88,7 +106,9 @@ impl Ours {
     pub fn knows(&self, operation: Operation) -> bool {
         match operation {
             Operation::Encode => false,
-            Operation::TypedEncode => self.typed.is_some(),
+            Operation::TypedEncode | Operation::TypedRead | Operation::TypedGroups => {
+                self.typed.is_some()
+            }
             Operation::DecodeAvx2 => Simd::Avx2.is_available(),
             Operation::DecodeSse2 => Simd::Sse2.is_available(),
             _ => true,
@@ -105,6 +125,8 @@ impl Ours {
     /// Carries `operation` out `n` times; nanoseconds that they took together.
     pub fn run(&mut self, operation: Operation, set: Set, n: u64) -> u64 {
         let Self { fixed, varied, header, prepared, fix42, fix44, scratch, out, typed, .. } = self;
+        let (heartbeat, snapshot, layout) = (&self.heartbeat[..], &self.snapshot[..], &self.layout);
+        let typed = typed.unwrap_or(Typed { write: Order::write, read, read_entries: walk });
         let index = match operation {
             Operation::DecodeAvx2 => &mut self.avx2,
             Operation::DecodeSse2 => &mut self.sse2,
@@ -127,10 +149,19 @@ impl Ours {
                 time(n, |i| build(header, out, (order_of(i), i), Order::write))
             }
             Operation::TypedEncode => {
-                let write = typed.unwrap_or(Order::write);
-                time(n, |i| build(header, out, (order_of(i), i), write))
+                time(n, |i| build(header, out, (order_of(i), i), typed.write))
             }
             Operation::Template => time(n, |i| patch(prepared, order_of(i), i).len()),
+            Operation::Whole => {
+                time(n, |i| frame::verified(black_box(frame_of(i)), Limits::default()))
+            }
+            Operation::Heartbeat => time(n, |_| decode(heartbeat, index).is_some()),
+            Operation::TypedRead => {
+                time(n, |i| decode(frame_of(i), index).map(|m| (typed.read)(&m)))
+            }
+            Operation::Walk => read_decoded(snapshot, index, n, walk),
+            Operation::Groups => read_decoded(snapshot, index, n, |m| read_entries(m, layout)),
+            Operation::TypedGroups => read_decoded(snapshot, index, n, typed.read_entries),
             Operation::Validate42 => validate(fix42, (index, scratch), n),
             Operation::Validate44 => validate(fix44, (index, scratch), n),
         }
@@ -142,6 +173,11 @@ impl Ours {
                 self.check_one(set, i)?;
             }
         }
+        decode(&self.heartbeat, &mut self.index).ok_or("the Heartbeat(0) does not decode")?;
+        let message = decode(&self.snapshot, &mut self.index).ok_or("no snapshot")?;
+        if [walk(&message), read_entries(&message, &self.layout)] != [6 * ENTRIES; 2] {
+            return Err("the snapshot is not read whole".to_owned());
+        }
         let message = decode(S4B, &mut self.index).ok_or("S4b does not decode")?;
         let mut judge =
             |rules: &Rules| rules.check(&message, &Switches::default(), &mut self.scratch);
@@ -152,11 +188,12 @@ impl Ours {
         }
     }
 
-    /// Sets the typed builder, and checks what it writes.
+    /// Sets the typed messages, and checks what they write and read.
     ///
     /// # Errors
-    /// If another message comes out.
-    pub fn set_typed(&mut self, write: WriteTyped) -> Result<(), String> {
+    /// If that is something else than without types.
+    pub fn set_typed(&mut self, typed: Typed) -> Result<(), String> {
+        let Typed { write, read: read_typed, read_entries } = typed;
         for order in self.fixed.orders.iter().chain(&self.varied.orders) {
             let (mut typed, mut plain) = (Vec::new(), Vec::new());
             build(&mut self.header, &mut typed, (order, 0), write);
@@ -170,7 +207,17 @@ impl Ours {
                 return Err(format!("typed: {}", typed.escape_ascii()));
             }
         }
-        self.typed = Some(write);
+        for bytes in self.fixed.frames.iter().chain(&self.varied.frames) {
+            let message = decode(bytes, &mut self.index).ok_or("a frame does not decode")?;
+            if read_typed(&message) != read(&message) {
+                return Err(format!("typed: {message} is not read whole"));
+            }
+        }
+        let message = decode(&self.snapshot, &mut self.index).ok_or("no snapshot")?;
+        if read_entries(&message) != walk(&message) {
+            return Err("typed: the snapshot is not read whole".to_owned());
+        }
+        self.typed = Some(typed);
         Ok(())
     }
 
@@ -228,16 +275,61 @@ fn decode<'a>(bytes: &'a [u8], index: &'a mut FieldIndex) -> Option<Message<'a>>
 fn read(message: &Message<'_>) -> usize {
     let mut there = 0_usize;
     let mut note = |is_there: bool| there = there.wrapping_add(usize::from(is_there));
-    note(black_box(message.timestamp(tag::TRANSACT_TIME)).is_ok());
-    note(black_box(message.decimal(tag::ORDER_QTY)).is_ok());
-    note(black_box(message.decimal(tag::PRICE)).is_ok());
+    note(black_box(&message.timestamp(tag::TRANSACT_TIME)).is_ok());
+    note(black_box(&message.decimal(tag::ORDER_QTY)).is_ok());
+    note(black_box(&message.decimal(tag::PRICE)).is_ok());
     for text in [tag::ACCOUNT, tag::CL_ORD_ID, tag::SYMBOL, tag::TEXT, Tag(107), Tag(167)] {
-        note(black_box(message.text(text)).is_ok());
+        note(black_box(&message.text(text)).is_ok());
     }
     for char in [tag::HANDL_INST, tag::ORD_TYPE, tag::SIDE, tag::TIME_IN_FORCE] {
-        note(black_box(message.char(char)).is_ok());
+        note(black_box(&message.char(char)).is_ok());
     }
     there
+}
+
+/// Reads a message again and again that is decoded once.
+fn read_decoded(
+    bytes: &[u8],
+    index: &mut FieldIndex,
+    n: u64,
+    read: impl Fn(&Message<'_>) -> usize,
+) -> u64 {
+    // Checked when everything was made ready.
+    let Some(message) = decode(bytes, index) else { return 0 };
+    time(n, |_| read(black_box(&message)))
+}
+
+/// Reads all fields of the snapshot's entries as they come, and counts those that are sound.
+fn walk(message: &Message<'_>) -> usize {
+    let mut sound = 0_usize;
+    for Field { tag, value } in message.fields() {
+        let is_sound = match tag {
+            Tag(269) => black_box(&value::char(value)).is_some(),
+            Tag(270 | 271) => black_box(&Decimal::parse(value)).is_some(),
+            Tag(15) => black_box(&value::currency(value)).is_some(),
+            Tag(273) => black_box(&TimeOfDay::parse(value)).is_some(),
+            Tag(290) => black_box(&value::int(value)).is_some(),
+            _ => false,
+        };
+        sound = sound.wrapping_add(usize::from(is_sound));
+    }
+    sound
+}
+
+/// The same entry by entry, each field by its tag.
+fn read_entries(message: &Message<'_>, layout: &MessageLayout) -> usize {
+    let mut sound = 0_usize;
+    let mut note = |is_sound: bool| sound = sound.wrapping_add(usize::from(is_sound));
+    let Some(members) = layout.group(Tag(268)) else { return 0 };
+    for entry in message.entries(Tag(268), members) {
+        note(black_box(&entry.char(Tag(269))).is_ok());
+        note(black_box(&entry.decimal(Tag(270))).is_ok());
+        note(black_box(&entry.currency(Tag(15))).is_ok());
+        note(black_box(&entry.decimal(Tag(271))).is_ok());
+        note(black_box(&entry.time_of_day(Tag(273))).is_ok());
+        note(black_box(&entry.int(Tag(290))).is_ok());
+    }
+    sound
 }
 
 fn moment(i: u64) -> Timestamp {

@@ -22,6 +22,47 @@ const SECURITY_TYPE: Tag = Tag(167);
 /// The first of the moments that messages carry: 2026-11-21 12:00:00.123.
 pub const EPOCH: Timestamp = Timestamp(1_795_262_400_123_000_000);
 
+/// A Heartbeat(0) of 80 bytes.
+///
+/// # Panics
+/// Never: the values are ours and well formed.
+#[must_use]
+pub fn heartbeat() -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut frame = FrameWriter::new(&mut out, b"FIX.4.4", b"0");
+    frame.raw(b"34=1078\x0149=A12345B\x0152=20261121-12:00:00.123\x0156=COMPARO\x01");
+    frame.finish().expect("a workload of ours cannot be wrong");
+    out
+}
+
+/// Entries of the [`snapshot`].
+pub const ENTRIES: usize = 20;
+
+/// A MarketDataSnapshotFullRefresh(W) of [`ENTRIES`] entries with six fields each.
+///
+/// # Panics
+/// Never: the values are ours and well formed.
+#[must_use]
+pub fn snapshot() -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut frame = FrameWriter::new(&mut out, b"FIX.4.4", b"W");
+    frame.raw(b"34=1078\x0149=A12345B\x0152=20261121-12:00:00.123\x0156=COMPARO\x01");
+    frame.raw(b"262=R1\x0155=EUR/USD\x01268=20\x01");
+    for i in 0..ENTRIES {
+        let (side, level) = (i % 2, i / 2);
+        let entry = format!(
+            "269={side}\x01270=1.0{}\x0115=EUR\x01271={}000000\x01273=12:00:00.1{level:02}\x01\
+             290={}\x01",
+            850 - 3 * level + side,
+            1 + i % 7,
+            level + 1
+        );
+        frame.raw(entry.as_bytes());
+    }
+    frame.finish().expect("a workload of ours cannot be wrong");
+    out
+}
+
 /// The order's own fields, and the header's as far as they differ from message to message.
 #[derive(Clone, Debug)]
 pub struct Order {

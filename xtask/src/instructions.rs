@@ -38,6 +38,12 @@ const COUNTED: &[(&str, &[&str])] = &[
     ("build-encode varied", &["codec", "build-encode", "varied"]),
     ("template", &["codec", "template", "fixed"]),
     ("template varied", &["codec", "template", "varied"]),
+    ("whole", &["codec", "whole", "fixed"]),
+    ("heartbeat", &["codec", "heartbeat", "fixed"]),
+    ("typed-read", &["codec", "typed-read", "fixed"]),
+    ("walk", &["codec", "walk", "fixed"]),
+    ("groups", &["codec", "groups", "fixed"]),
+    ("typed-groups", &["codec", "typed-groups", "fixed"]),
     ("validate-fix42", &["codec", "validate-fix42", "fixed"]),
 ];
 

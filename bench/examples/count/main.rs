@@ -7,6 +7,7 @@
 
 mod hostile;
 mod probe;
+mod typed;
 
 use std::process::ExitCode;
 
@@ -107,7 +108,9 @@ fn codec(operation: &str, set: &str, n: u64) -> Result<(), String> {
     let operation =
         Operation::named(operation).ok_or_else(|| format!("no operation {operation}"))?;
     let set = Set::named(set).ok_or_else(|| format!("no set {set}"))?;
-    let ns = Ours::new()?.run(operation, set, n);
+    let mut ours = Ours::new()?;
+    ours.set_typed(typed::TYPED)?;
+    let ns = ours.run(operation, set, n);
     println!("{n} times {}, {} ns each", operation.name(), ns / n.max(1));
     Ok(())
 }

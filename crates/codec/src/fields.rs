@@ -139,6 +139,7 @@ impl<'a> Fields<'a> {
     /// # Panics
     /// If `n` is above `m`, or there are not so many fields.
     #[must_use]
+    #[inline]
     pub fn slice(&self, n: usize, m: usize) -> Self {
         Self {
             bytes: self.bytes,
@@ -209,17 +210,20 @@ impl<'a> Fields<'a> {
     ///
     /// # Errors
     /// Reason 1 if absent, 4 if empty.
+    #[inline]
     pub fn required(&self, tag: Tag) -> Result<&'a [u8], Reject> {
         match self.raw(tag) {
-            None => Err(Reject::new(RejectReason::RequiredTagMissing, tag)),
-            Some([]) => Err(Reject::new(RejectReason::TagWithoutValue, tag)),
-            Some(value) => Ok(value),
+            Some(value) if !value.is_empty() => Ok(value),
+            found => Err(nothing(tag, found.is_some())),
         }
     }
 
+    #[inline(always)]
     fn typed<T>(&self, tag: Tag, parse: impl Fn(&'a [u8]) -> Option<T>) -> Result<T, Reject> {
-        let value = self.required(tag)?;
-        parse(value).ok_or(Reject::new(RejectReason::IncorrectDataFormat, tag))
+        match self.raw(tag) {
+            Some(value) if !value.is_empty() => parse(value).ok_or_else(|| malformed(tag)),
+            found => Err(nothing(tag, found.is_some())),
+        }
     }
 
     /// A value that may be absent, by the getter of its type.
@@ -253,6 +257,7 @@ impl<'a> Fields<'a> {
     ///
     /// # Errors
     /// See the type.
+    #[inline]
     pub fn text(&self, tag: Tag) -> Result<&'a str, Reject> {
         self.typed(tag, scan::text)
     }
@@ -261,6 +266,7 @@ impl<'a> Fields<'a> {
     ///
     /// # Errors
     /// See the type.
+    #[inline]
     pub fn int(&self, tag: Tag) -> Result<i64, Reject> {
         self.typed(tag, value::int)
     }
@@ -269,6 +275,7 @@ impl<'a> Fields<'a> {
     ///
     /// # Errors
     /// See the type.
+    #[inline]
     pub fn uint(&self, tag: Tag) -> Result<u64, Reject> {
         self.typed(tag, value::uint)
     }
@@ -277,6 +284,7 @@ impl<'a> Fields<'a> {
     ///
     /// # Errors
     /// See the type.
+    #[inline]
     pub fn char(&self, tag: Tag) -> Result<u8, Reject> {
         self.typed(tag, value::char)
     }
@@ -285,6 +293,7 @@ impl<'a> Fields<'a> {
     ///
     /// # Errors
     /// See the type.
+    #[inline]
     pub fn boolean(&self, tag: Tag) -> Result<bool, Reject> {
         self.typed(tag, value::boolean)
     }
@@ -293,6 +302,7 @@ impl<'a> Fields<'a> {
     ///
     /// # Errors
     /// Reasons 4 and 6.
+    #[inline]
     pub fn flag(&self, tag: Tag) -> Result<bool, Reject> {
         if self.raw(tag).is_none() { Ok(false) } else { self.boolean(tag) }
     }
@@ -301,6 +311,7 @@ impl<'a> Fields<'a> {
     ///
     /// # Errors
     /// See the type.
+    #[inline]
     pub fn decimal(&self, tag: Tag) -> Result<Decimal, Reject> {
         self.typed(tag, Decimal::parse)
     }
@@ -309,6 +320,7 @@ impl<'a> Fields<'a> {
     ///
     /// # Errors
     /// See the type.
+    #[inline]
     pub fn day_of_month(&self, tag: Tag) -> Result<u8, Reject> {
         self.typed(tag, value::day_of_month)
     }
@@ -317,6 +329,7 @@ impl<'a> Fields<'a> {
     ///
     /// # Errors
     /// See the type.
+    #[inline]
     pub fn chars(
         &self,
         tag: Tag,
@@ -328,6 +341,7 @@ impl<'a> Fields<'a> {
     ///
     /// # Errors
     /// See the type.
+    #[inline]
     pub fn words(
         &self,
         tag: Tag,
@@ -339,6 +353,7 @@ impl<'a> Fields<'a> {
     ///
     /// # Errors
     /// See the type.
+    #[inline]
     pub fn country(&self, tag: Tag) -> Result<&'a str, Reject> {
         self.typed(tag, value::country)
     }
@@ -347,6 +362,7 @@ impl<'a> Fields<'a> {
     ///
     /// # Errors
     /// See the type.
+    #[inline]
     pub fn currency(&self, tag: Tag) -> Result<&'a str, Reject> {
         self.typed(tag, value::currency)
     }
@@ -355,6 +371,7 @@ impl<'a> Fields<'a> {
     ///
     /// # Errors
     /// See the type.
+    #[inline]
     pub fn language(&self, tag: Tag) -> Result<&'a str, Reject> {
         self.typed(tag, value::language)
     }
@@ -363,6 +380,7 @@ impl<'a> Fields<'a> {
     ///
     /// # Errors
     /// See the type.
+    #[inline]
     pub fn exchange(&self, tag: Tag) -> Result<&'a str, Reject> {
         self.typed(tag, value::exchange)
     }
@@ -371,6 +389,7 @@ impl<'a> Fields<'a> {
     ///
     /// # Errors
     /// See the type.
+    #[inline]
     pub fn tenor(&self, tag: Tag) -> Result<Tenor, Reject> {
         self.typed(tag, Tenor::parse)
     }
@@ -379,6 +398,7 @@ impl<'a> Fields<'a> {
     ///
     /// # Errors
     /// See the type.
+    #[inline]
     pub fn month_year(&self, tag: Tag) -> Result<MonthYear, Reject> {
         self.typed(tag, MonthYear::parse)
     }
@@ -387,6 +407,7 @@ impl<'a> Fields<'a> {
     ///
     /// # Errors
     /// See the type.
+    #[inline]
     pub fn date(&self, tag: Tag) -> Result<Date, Reject> {
         self.typed(tag, Date::parse)
     }
@@ -395,6 +416,7 @@ impl<'a> Fields<'a> {
     ///
     /// # Errors
     /// See the type.
+    #[inline]
     pub fn time_of_day(&self, tag: Tag) -> Result<TimeOfDay, Reject> {
         self.typed(tag, TimeOfDay::parse)
     }
@@ -403,6 +425,7 @@ impl<'a> Fields<'a> {
     ///
     /// # Errors
     /// See the type.
+    #[inline]
     pub fn tz_time_only(&self, tag: Tag) -> Result<TzTimeOnly, Reject> {
         self.typed(tag, TzTimeOnly::parse)
     }
@@ -411,6 +434,7 @@ impl<'a> Fields<'a> {
     ///
     /// # Errors
     /// See the type.
+    #[inline]
     pub fn tz_timestamp(&self, tag: Tag) -> Result<TzTimestamp, Reject> {
         self.typed(tag, TzTimestamp::parse)
     }
@@ -420,7 +444,22 @@ impl<'a> Fields<'a> {
     ///
     /// # Errors
     /// See the type.
+    #[inline]
     pub fn timestamp(&self, tag: Tag) -> Result<Timestamp, Reject> {
         self.typed(tag, Timestamp::parse)
     }
+}
+
+/// What is wrong with a field that is not there, or is there without a value.
+#[cold]
+pub(crate) const fn nothing(tag: Tag, is_there: bool) -> Reject {
+    let reason =
+        if is_there { RejectReason::TagWithoutValue } else { RejectReason::RequiredTagMissing };
+    Reject::new(reason, tag)
+}
+
+/// What is wrong with a value that is not of its type.
+#[cold]
+pub(crate) const fn malformed(tag: Tag) -> Reject {
+    Reject::new(RejectReason::IncorrectDataFormat, tag)
 }

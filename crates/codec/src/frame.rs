@@ -55,6 +55,32 @@ pub fn split(bytes: &[u8], limits: Limits) -> Frame {
     }
 }
 
+/// As [`split`], and verifies CheckSum(10): for a program that passes messages on, or keeps them,
+/// and reads no fields.
+///
+/// ```
+/// use transfix_codec::{Frame, Garbled, Limits, frame};
+///
+/// let heartbeat = b"8=FIX.4.4\x019=5\x0135=0\x0110=163\x01";
+/// assert_eq!(frame::verified(heartbeat, Limits::default()), Frame::Whole(26));
+/// let damaged = b"8=FIX.4.4\x019=5\x0135=1\x0110=163\x01";
+/// let garbled = Frame::Garbled { skip: 26, reason: Garbled::CheckSum };
+/// assert_eq!(frame::verified(damaged, Limits::default()), garbled);
+/// ```
+#[must_use]
+#[inline]
+pub fn verified(bytes: &[u8], limits: Limits) -> Frame {
+    let found = split(bytes, limits);
+    let Frame::Whole(end) = found else { return found };
+    let (summed, trailer) = bytes[..end].split_at(end - TRAILER_LEN);
+    // All three are digits, or the message would not be whole.
+    let said = trailer[3..6].iter().fold(0, |said, digit| 10 * said + u32::from(digit & 0x0f));
+    match said == u32::from(crate::scan::sum(summed)) {
+        true => found,
+        false => Frame::Garbled { skip: end, reason: Garbled::CheckSum },
+    }
+}
+
 /// Where the first message begins whose CheckSum(10) is right, or which has not come whole yet,
 /// within the first `covered` bytes but not at their start: what a message with a BodyLength(9)
 /// that is too long has taken along.

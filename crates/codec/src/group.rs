@@ -46,6 +46,11 @@ pub trait Members {
     /// What the entries of the group consist of that the field `count` opens, if it does.
     fn group(&self, count: Tag) -> Option<&Self::Entry>;
 
+    /// [`Members::position`] and [`Members::group`] at once.
+    fn member(&self, tag: Tag) -> Option<(u32, Option<&Self::Entry>)> {
+        Some((self.position(tag)?, self.group(tag)))
+    }
+
     /// The first group, nested ones included, whose entries may have the field: its NumInGroup.
     fn group_of(&self, tag: Tag) -> Option<Tag>;
 }
@@ -73,6 +78,11 @@ impl Members for Layout {
 
     fn group(&self, count: Tag) -> Option<&Self> {
         self.place(count.0)?.group.as_ref()
+    }
+
+    #[inline]
+    fn member(&self, tag: Tag) -> Option<(u32, Option<&Self>)> {
+        self.place(tag.0).map(|place| (place.position, place.group.as_ref()))
     }
 
     fn group_of(&self, tag: Tag) -> Option<Tag> {
@@ -184,10 +194,10 @@ pub fn entry_end<M: Members + ?Sized>(tags: &[Tag], begin: usize, members: &M) -
     let mut at = begin;
     while let Some(&tag) = tags.get(at)
         && (at == begin || Some(tag) != delimiter)
-        && members.position(tag).is_some()
+        && let Some((_, nested)) = members.member(tag)
     {
         at += 1;
-        if let Some(nested) = members.group(tag) {
+        if let Some(nested) = nested {
             at = group_end(tags, at, nested);
         }
     }
@@ -208,19 +218,21 @@ pub struct Entries<'a, 'm, M: ?Sized> {
     rest: Fields<'a>,
     left: usize,
     members: &'m M,
+    /// The tags of the entry before: mostly the next one has the same.
+    before: &'a [Tag],
 }
 
 impl<'a, 'm, M: Members + ?Sized> Entries<'a, 'm, M> {
     pub(crate) fn new(scope: Fields<'a>, count: Tag, members: &'m M) -> Self {
         let Groups { rest, left, .. } = Groups::new(scope, count, count);
-        Self { rest, left, members }
+        Self { rest, left, members, before: &[] }
     }
 }
 
 impl<M: ?Sized> Clone for Entries<'_, '_, M> {
     fn clone(&self) -> Self {
-        let Self { rest, left, members } = *self;
-        Self { rest, left, members }
+        let Self { rest, left, members, before } = *self;
+        Self { rest, left, members, before }
     }
 }
 
@@ -233,11 +245,23 @@ impl<'a, M: Members + ?Sized> Iterator for Entries<'a, '_, M> {
             return None;
         }
         self.left -= 1;
-        let end = entry_end(tags, 0, self.members);
+        let end = match same_entry(tags, self.before) {
+            Some(end) => end,
+            None => entry_end(tags, 0, self.members),
+        };
+        self.before = &tags[..end];
         let entry = self.rest.slice(0, end);
         self.rest = self.rest.slice(end, tags.len());
         Some(entry)
     }
+}
+
+/// Where the entry at the beginning of `tags` ends, if it has the same tags as the one `before`,
+/// and the next one begins behind it.
+#[inline]
+pub(crate) fn same_entry(tags: &[Tag], before: &[Tag]) -> Option<usize> {
+    let next = *tags.get(before.len())?;
+    (next == *before.first()? && tags.starts_with(before)).then_some(before.len())
 }
 
 /// Looks for what is wrong with the group that `count` opens, nested groups included.
@@ -280,13 +304,13 @@ fn check_entry<M: Members + ?Sized>(entry: &Fields<'_>, members: &M) -> Result<(
     let mut before: Option<(u32, Tag)> = None;
     let mut at = 0;
     while let Some(&tag) = tags.get(at) {
-        let position = members.position(tag).unwrap_or(UNKNOWN);
+        let (position, nested) = members.member(tag).unwrap_or((UNKNOWN, None));
         if let Some((_, after)) = before.filter(|(last, _)| *last >= position) {
             return Err(GroupFault::Order { tag, after });
         }
         before = Some((position, tag));
         at += 1;
-        if let Some(nested) = members.group(tag) {
+        if let Some(nested) = nested {
             at = group_end(tags, at, nested);
         }
     }

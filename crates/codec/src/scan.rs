@@ -197,7 +197,7 @@ pub fn sum(bytes: &[u8]) -> u8 {
 }
 
 /// Where the first of `tags` that is `tag` stands.
-#[inline]
+#[inline(always)]
 pub(crate) fn position(tags: &[Tag], tag: Tag) -> Option<usize> {
     #[cfg(target_arch = "x86_64")]
     return x86::position(tags, tag);

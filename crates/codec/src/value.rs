@@ -7,7 +7,7 @@
 
 use core::fmt;
 
-use crate::digits;
+use crate::{digits, scan};
 
 /// An int: optional minus sign, digits. `None` if malformed or beyond 64 bits.
 #[must_use]
@@ -128,12 +128,12 @@ pub fn language(value: &[u8]) -> Option<&str> {
 #[must_use]
 pub fn exchange(value: &[u8]) -> Option<&str> {
     let is_graphic = !value.is_empty() && value.iter().all(u8::is_ascii_graphic);
-    core::str::from_utf8(value).ok().filter(|_| is_graphic)
+    scan::text(value).filter(|_| is_graphic)
 }
 
 fn letters(value: &[u8], count: usize) -> Option<&str> {
     let is_alphabetic = value.len() == count && value.iter().all(u8::is_ascii_alphabetic);
-    core::str::from_utf8(value).ok().filter(|_| is_alphabetic)
+    scan::text(value).filter(|_| is_alphabetic)
 }
 
 /// A MultipleCharValue: graphic characters with one blank between them.

@@ -4,7 +4,7 @@
 use proptest::prelude::*;
 use transfix_codec::{
     CheckSumPolicy, FieldIndex, Frame, FrameWriter, Garbled, Limits, Message, Misuse, Precision,
-    SOH, Tag, frame, tag,
+    SOH, Tag, frame, group::entry_end, tag,
 };
 
 type Fields = Vec<(u32, Vec<u8>)>;
@@ -105,6 +105,60 @@ proptest! {
         let sound = frame::split(&bad, Limits::default()) == Frame::Whole(bad.len())
             && Message::parse(&bad, &mut FieldIndex::default(), CheckSumPolicy::Verify).is_ok();
         prop_assert!(!sound);
+    }
+}
+
+/// The entries of a group as their tags say alone, each ended by [`entry_end`].
+fn entries_by_end(tags: &[Tag], mut begin: usize, count: usize, members: &[Tag]) -> Vec<Vec<Tag>> {
+    let mut entries = Vec::new();
+    while entries.len() < count && tags.get(begin) == members.first() {
+        let end = entry_end(tags, begin, members);
+        entries.push(tags[begin..end].to_vec());
+        begin = end;
+    }
+    entries
+}
+
+proptest! {
+    /// Entries that are like the one before end where they would end by themselves.
+    #[test]
+    fn entries_end_where_their_members_say(
+        tags in prop::collection::vec(
+            prop_oneof![3 => Just(269), 4 => 270_u32..272, 1 => Just(55)],
+            0..24,
+        ),
+        count in 0_usize..10,
+        repeated in 1_usize..4,
+    ) {
+        let members = [269, 270, 271].map(Tag);
+        let body: String = tags.repeat(repeated).iter().map(|tag| format!("{tag}=1\x01")).collect();
+        let bytes = message_with(format!("268={count}\x01{body}").as_bytes());
+        let mut index = FieldIndex::default();
+        let message = Message::parse(&bytes, &mut index, CheckSumPolicy::Verify).unwrap();
+        let begin = message.position(Tag(268)).unwrap() + 1;
+        let expected = entries_by_end(message.tags(), begin, count, &members);
+        let found = message.entries(Tag(268), &members[..]).map(|entry| entry.tags().to_vec());
+        prop_assert_eq!(found.collect::<Vec<_>>(), expected);
+    }
+
+    /// A message that is verified is one that can be read, and the other way round.
+    #[test]
+    fn verified_is_what_can_be_read(fields in fields(), at in 0_usize..400, byte in any::<u8>()) {
+        let mut bytes = encode(&fields);
+        let at = at % bytes.len();
+        bytes[at] = byte;
+        let found = frame::verified(&bytes, Limits::default());
+        let Frame::Whole(end) = frame::split(&bytes, Limits::default()) else {
+            prop_assert_eq!(found, frame::split(&bytes, Limits::default()));
+            return Ok(());
+        };
+        let mut index = FieldIndex::default();
+        let read = Message::parse(&bytes[..end], &mut index, CheckSumPolicy::Verify);
+        let skipped = Frame::Garbled { skip: end, reason: Garbled::CheckSum };
+        let is_wrong = matches!(read, Err(Garbled::CheckSum));
+        // A message of another fault has perhaps a wrong sum too.
+        let is_judged = found == if is_wrong { skipped } else { Frame::Whole(end) };
+        prop_assert!(is_judged || (read.is_err() && !is_wrong));
     }
 }
 

@@ -95,7 +95,12 @@ impl<'a> Iterator for Flat<'a> {
 /// it once for each message and keep it.
 #[derive(Clone, Debug, Default)]
 pub struct Layout {
+    /// By tag.
     places: Vec<LayoutField>,
+    /// A hash table of the tags: one more than the place of each, or 0. At least half is free.
+    slots: Box<[u32]>,
+    /// How far a hash is shifted to be a slot.
+    shift: u32,
     required: Vec<u32>,
     first: Option<u32>,
 }
@@ -113,6 +118,12 @@ pub struct LayoutField {
     pub required_if: Option<Arc<Condition>>,
     /// The layout of one entry, if the tag counts the entries of a group.
     pub group: Option<Layout>,
+}
+
+/// The first slot of a tag.
+#[inline(always)]
+const fn hash(tag: u32, shift: u32) -> usize {
+    (tag.wrapping_mul(0x9E37_79B1) >> shift) as usize
 }
 
 impl Layout {
@@ -136,14 +147,33 @@ impl Layout {
         // FIX 4.3 and 5.0 publish some fields twice in one message: the first place counts.
         places.sort_by_key(|place| (place.tag, place.position));
         places.dedup_by_key(|place| place.tag);
-        Self { places, required, first }
+        let size = (places.len() * 2).next_power_of_two().max(2);
+        let shift = 32 - size.trailing_zeros();
+        let mut slots = vec![0; size].into_boxed_slice();
+        for (place, number) in places.iter().zip(1..) {
+            let mut slot = hash(place.tag, shift);
+            while slots[slot] != 0 {
+                slot = (slot + 1) % size;
+            }
+            slots[slot] = number;
+        }
+        Self { places, slots, shift, required, first }
     }
 
     /// What is said of that tag; nothing if it may not stand here.
     #[must_use]
     #[inline]
     pub fn place(&self, tag: u32) -> Option<&LayoutField> {
-        self.places.binary_search_by_key(&tag, |place| place.tag).ok().map(|i| &self.places[i])
+        let mut slot = hash(tag, self.shift);
+        loop {
+            // A default layout has neither places nor slots.
+            let number = *self.slots.get(slot)? as usize;
+            let place = self.places.get(number.checked_sub(1)?)?;
+            if place.tag == tag {
+                return Some(place);
+            }
+            slot = (slot + 1) & (self.slots.len() - 1);
+        }
     }
 
     /// All places, by tag.
@@ -171,6 +201,22 @@ mod tests {
 
     use super::*;
     use crate::{Component, Group};
+
+    #[test]
+    fn each_tag_has_its_place_and_no_other_has_one() {
+        let looked_up = |layout: &Layout| {
+            for place in layout.places() {
+                let found = layout.place(place.tag).unwrap();
+                assert_eq!((found.tag, found.position), (place.tag, place.position));
+            }
+            let has = |tag| layout.places().iter().any(|place| place.tag == tag);
+            assert!((0..1_200).all(|tag| layout.place(tag).is_some() == has(tag)));
+        };
+        looked_up(&Layout::default());
+        looked_up(&Layout::of(&[]));
+        let many: Vec<Member> = (1..400).map(|tag| field(tag * 3, false)).collect();
+        (1..many.len()).step_by(7).for_each(|n| looked_up(&Layout::of(&many[..n])));
+    }
 
     fn field(tag: u32, required: bool) -> Member {
         Member { required, required_if: None, kind: MemberKind::Field(tag) }

@@ -261,32 +261,73 @@ pub(super) fn sum_avx2(bytes: &[u8]) -> u8 {
     unsafe { blocks::sum::<Avx2>(bytes) }
 }
 
-/// Where the first of `tags` that is `tag` stands: sixteen at once, then four.
-#[inline]
+/// Where the first of `tags` that is `tag` stands. The few of a group's entry are looked at here.
+#[inline(always)]
 pub(super) fn position(tags: &[Tag], tag: Tag) -> Option<usize> {
-    let (sixteens, rest) = tags.as_chunks::<16>();
-    let (fours, ones) = rest.as_chunks::<4>();
-    // SAFETY: every x86-64 has SSE2; a Tag is a u32, and the loads are of four of them.
-    unsafe {
-        let sought = _mm_set1_epi32(tag.0 as i32);
-        let equal = |four: *const Tag| _mm_cmpeq_epi32(_mm_loadu_si128(four.cast()), sought);
-        for (n, chunk) in sixteens.iter().enumerate() {
-            let at = chunk.as_ptr();
-            let low = _mm_packs_epi32(equal(at), equal(at.add(4)));
-            let high = _mm_packs_epi32(equal(at.add(8)), equal(at.add(12)));
-            let found = _mm_movemask_epi8(_mm_packs_epi16(low, high));
-            if found != 0 {
-                return Some(n.wrapping_mul(16).wrapping_add(found.trailing_zeros() as usize));
-            }
-        }
-        let before = tags.len() - rest.len();
-        for (n, chunk) in fours.iter().enumerate() {
-            let found = _mm_movemask_ps(_mm_castsi128_ps(equal(chunk.as_ptr())));
-            if found != 0 {
-                return Some(before + n.wrapping_mul(4) + found.trailing_zeros() as usize);
-            }
-        }
+    if !(4..=8).contains(&tags.len()) {
+        return position_among(tags, tag);
     }
-    let found = ones.iter().position(|&other| other == tag);
-    found.map(|n| tags.len() - ones.len() + n)
+    let last = tags.len() - 4;
+    // SAFETY: every x86-64 has SSE2; the loads begin four tags before the end at the latest.
+    let found = unsafe { four(tags, 0, tag) | four(tags, last, tag) << last };
+    (found != 0).then(|| found.trailing_zeros() as usize)
+}
+
+/// The same of any number of tags: sixteen at once. The last loads overlap those in front of them,
+/// so that nothing is left for a loop.
+fn position_among(tags: &[Tag], tag: Tag) -> Option<usize> {
+    let Some(last) = tags.len().checked_sub(16) else {
+        let Some(last) = tags.len().checked_sub(4) else {
+            return tags.iter().position(|&other| other == tag);
+        };
+        // SAFETY: as above; the first two loads end with the eighth tag, or with the last one.
+        let found = unsafe {
+            let second = last.min(4);
+            let third = last.saturating_sub(4);
+            four(tags, 0, tag)
+                | four(tags, second, tag) << second
+                | four(tags, third, tag) << third
+                | four(tags, last, tag) << last
+        };
+        return (found != 0).then(|| found.trailing_zeros() as usize);
+    };
+    let mut at = 0;
+    loop {
+        // SAFETY: as above; `at` is sixteen tags before the end at the latest.
+        let found = unsafe {
+            let low = _mm_packs_epi32(equal(tags, at, tag), equal(tags, at + 4, tag));
+            let high = _mm_packs_epi32(equal(tags, at + 8, tag), equal(tags, at + 12, tag));
+            _mm_movemask_epi8(_mm_packs_epi16(low, high))
+        };
+        if found != 0 {
+            return Some(at + found.trailing_zeros() as usize);
+        }
+        if at == last {
+            return None;
+        }
+        at = (at + 16).min(last);
+    }
+}
+
+/// All bits set where one of the four tags from `at` on is `tag`.
+///
+/// # Safety
+/// There are four tags from `at` on.
+#[inline(always)]
+unsafe fn equal(tags: &[Tag], at: usize, tag: Tag) -> __m128i {
+    // SAFETY: a Tag is a u32, and the caller says that there are four.
+    unsafe {
+        let four = _mm_loadu_si128(tags.as_ptr().add(at).cast());
+        _mm_cmpeq_epi32(four, _mm_set1_epi32(tag.0 as i32))
+    }
+}
+
+/// The same, one bit for each tag.
+///
+/// # Safety
+/// As for [`equal`].
+#[inline(always)]
+unsafe fn four(tags: &[Tag], at: usize, tag: Tag) -> u32 {
+    // SAFETY: the caller's.
+    unsafe { _mm_movemask_ps(_mm_castsi128_ps(equal(tags, at, tag))) as u32 }
 }

@@ -3,7 +3,8 @@
 use core::marker::PhantomData;
 
 use super::View;
-use crate::{Fields, Tag, value};
+use crate::group::same_entry;
+use crate::{Fields, Tag, scan, value};
 
 /// A view over one entry of a group.
 pub trait Entry<'a>: View<'a> {
@@ -19,6 +20,8 @@ pub struct Entries<'a, E> {
     rest: Fields<'a>,
     count: usize,
     left: usize,
+    /// The tags of the entry before: mostly the next one has the same.
+    before: &'a [Tag],
     entry: PhantomData<fn() -> E>,
 }
 
@@ -30,7 +33,8 @@ impl<'a, E: Entry<'a>> Entries<'a, E> {
         let entries = at.and_then(|at| value::uint(scope.value(at))).unwrap_or(0);
         let count = usize::try_from(entries).unwrap_or(usize::MAX);
         let rest = scope.slice(at.map_or(scope.len(), |at| at + 1), scope.len());
-        Self { rest, count, left: count.min(scope.len()), entry: PhantomData }
+        let left = count.min(scope.len());
+        Self { rest, count, left, before: &[], entry: PhantomData }
     }
 
     /// The value of the NumInGroup field, 0 if it is absent; the entries that really follow may be
@@ -38,6 +42,15 @@ impl<'a, E: Entry<'a>> Entries<'a, E> {
     #[must_use]
     pub const fn announced(&self) -> usize {
         self.count
+    }
+}
+
+impl<'a, E: Entry<'a>> Entries<'a, E> {
+    /// Where the entry at the beginning of `tags` ends.
+    fn end(&self, tags: &[Tag], delimiter: Tag) -> usize {
+        // Between two delimiters all belongs to the entry, also what the dictionary lacks.
+        let next = if self.left > 0 { scan::position(&tags[1..], delimiter) } else { None };
+        next.map_or_else(|| end(tags, E::MEMBERS), |at| at + 1)
     }
 }
 
@@ -51,10 +64,11 @@ impl<'a, E: Entry<'a>> Iterator for Entries<'a, E> {
             return None;
         }
         self.left -= 1;
-        // Between two delimiters all belongs to the entry, also what the dictionary lacks.
-        let next = || tags[1..].iter().position(|tag| tag.0 == *delimiter).map(|at| at + 1);
-        let next = if self.left > 0 { next() } else { None };
-        let end = next.unwrap_or_else(|| end(tags, E::MEMBERS));
+        let end = match same_entry(tags, self.before).filter(|_| self.left > 0) {
+            Some(end) => end,
+            None => self.end(tags, Tag(*delimiter)),
+        };
+        self.before = &tags[..end];
         let entry = self.rest.slice(0, end);
         self.rest = self.rest.slice(end, tags.len());
         Some(E::of(entry))
