@@ -16,7 +16,7 @@ use crate::drive::connector::Connector;
 use crate::drive::descriptors;
 use crate::drive::destination::{Destination, Entrance, Key};
 use crate::drive::driven::{DrivenSession, SessionOutcome};
-use crate::drive::listening::{Listening, resolve, socket_options};
+use crate::drive::listening::{Listening, outgoing};
 use crate::drive::registry::{OpenStore, Registry};
 use crate::drive::shared::Shared;
 use crate::drive::template::{Admit, Creator, Maker, Pool};
@@ -358,8 +358,8 @@ fn check_no_template(settings: &Settings) -> Result<(), EngineError> {
 }
 
 fn connector(settings: &SessionSettings) -> Result<Connector, EngineError> {
-    let addresses = resolve(settings)?;
+    let (addresses, options) = outgoing(settings)?;
     let intervals =
         (settings.socket.reconnect_interval_ms, settings.socket.reconnect_interval_max_ms);
-    Ok(Connector::new(addresses, socket_options(settings), intervals))
+    Ok(Connector::new(addresses, options, intervals))
 }

@@ -207,7 +207,7 @@ impl Io for System {
         remote: SocketAddr,
         options: &SocketOptions,
     ) -> io::Result<Box<dyn Connecting>> {
-        Ok(Box::new(transfix_transport::connect(remote, None, options)?))
+        Ok(Box::new(transfix_transport::connect(remote, options)?))
     }
 
     fn listen(

@@ -138,6 +138,23 @@ fn every_version_and_mode_logs_on_trades_and_logs_out() {
 }
 
 #[test]
+fn an_initiator_connects_from_its_local_address() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let id = SessionId::new(BeginString::Fix44, "CLIENT", "VENUE");
+    let address = listener.local_addr().unwrap().to_string();
+    let mut settings = SessionSettings::new(Role::Initiator, &id, &address);
+    settings.store.durability = Durability::Memory;
+    // The whole of 127.0.0.0/8 is this host.
+    settings.socket.local_address = "127.0.0.2".to_owned();
+    settings.socket.tcp_keepalive_s = 30;
+    settings.socket.dscp = Some(46);
+    let client = Side::start(settings, false);
+    let (_stream, from) = listener.accept().unwrap();
+    assert_eq!(from.ip(), std::net::Ipv4Addr::new(127, 0, 0, 2));
+    client.engine.stop(0);
+}
+
+#[test]
 fn queued_sends_keep_their_order() {
     let venue = Side::start(acceptor(BeginString::Fix44, Mode::Pool), true);
     let mut settings = initiator(BeginString::Fix44, Mode::Dedicated, &venue);

@@ -9,21 +9,17 @@ use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
 use crate::{Registry, SocketOptions, TcpStream};
 
-/// Starts a connection to `remote`, from `local` if given (port 0: any).
+/// Starts a connection to `remote`.
 ///
 /// # Errors
 /// If the operating system refuses at once. A refusal by the other side comes from
 /// [`Connecting::finish`].
-pub fn connect(
-    remote: SocketAddr,
-    local: Option<SocketAddr>,
-    options: &SocketOptions,
-) -> io::Result<Connecting> {
+pub fn connect(remote: SocketAddr, options: &SocketOptions) -> io::Result<Connecting> {
     let socket = Socket::new(Domain::for_address(remote), Type::STREAM, Some(Protocol::TCP))?;
     socket.set_nonblocking(true)?;
     options.apply_before(&socket)?;
     options.apply(&SockRef::from(&socket))?;
-    if let Some(local) = local {
+    if let Some(local) = options.local {
         socket.set_reuse_address(options.reuse_address)?;
         socket.bind(&local.into())?;
     }
@@ -33,7 +29,7 @@ pub fn connect(
         Err(error) => return Err(error),
     }
     let socket = mio::net::TcpStream::from_std(socket.into());
-    Ok(Connecting { stream: Some(TcpStream { socket }) })
+    Ok(Connecting { stream: Some(TcpStream { socket, quick_ack: options.quick_ack }) })
 }
 
 fn is_in_progress(error: &io::Error) -> bool {

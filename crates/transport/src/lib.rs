@@ -12,7 +12,7 @@
 //!
 //! let options = SocketOptions::default();
 //! let listener = Listener::bind("127.0.0.1:0".parse()?, &options)?;
-//! let mut connecting = connect(listener.local_addr()?, None, &options)?;
+//! let mut connecting = connect(listener.local_addr()?, &options)?;
 //! let mut client = loop {
 //!     if let Some(stream) = connecting.finish()? {
 //!         break stream;

@@ -45,7 +45,10 @@ impl Listener {
         loop {
             match self.socket.accept() {
                 Ok((socket, _)) => match self.options.apply(&SockRef::from(&socket)) {
-                    Ok(()) => return Ok(Some(TcpStream { socket })),
+                    Ok(()) => {
+                        let quick_ack = self.options.quick_ack;
+                        return Ok(Some(TcpStream { socket, quick_ack }));
+                    }
                     // The counterparty may be gone already; the next one is as good.
                     Err(error) if is_gone(&error) => {}
                     Err(error) => return Err(error),

@@ -1,9 +1,10 @@
 //! Settings of a socket, the same for connecting and accepted ones.
 
 use std::io;
+use std::net::SocketAddr;
 use std::time::Duration;
 
-use socket2::{SockRef, Socket, TcpKeepalive};
+use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
 
 /// How a socket is set up. `None` leaves the system's own setting.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,10 +17,24 @@ pub struct SocketOptions {
     pub receive_buffer_bytes: Option<usize>,
     /// TCP keepalive: idle time before the first probe.
     pub keepalive: Option<Duration>,
-    /// SO_BUSY_POLL in microseconds: the kernel spins on the device queue for that long.
+    /// Time between two probes.
+    pub keepalive_interval: Option<Duration>,
+    /// Probes without an answer after which the connection is lost.
+    pub keepalive_probes: Option<u32>,
+    /// TCP_USER_TIMEOUT: how long bytes sent may lack an acknowledgement. Linux alone has it.
+    pub user_timeout: Option<Duration>,
+    /// TCP_QUICKACK: what is received is acknowledged at once. The system forgets it, so it is
+    /// said again after each read, which costs a call. Linux alone has it.
+    pub quick_ack: bool,
+    /// SO_BUSY_POLL in microseconds: the kernel spins on the device queue for that long. Linux
+    /// alone has it, and lets privileged programs alone raise it.
     pub busy_poll_us: Option<u32>,
+    /// The differentiated services code point (RFC 2474), 0 to 63, of all packets.
+    pub dscp: Option<u8>,
     /// SO_LINGER: closing waits this long for unsent bytes; zero resets the connection.
     pub linger: Option<Duration>,
+    /// Where outgoing connections come from; port 0 takes any free port.
+    pub local: Option<SocketAddr>,
     /// SO_REUSEADDR on listeners: a restart need not wait for old connections. On by default.
     pub reuse_address: bool,
     /// Connections a listener lets wait to be accepted.
@@ -33,8 +48,14 @@ impl Default for SocketOptions {
             send_buffer_bytes: None,
             receive_buffer_bytes: None,
             keepalive: None,
+            keepalive_interval: None,
+            keepalive_probes: None,
+            user_timeout: None,
+            quick_ack: false,
             busy_poll_us: None,
+            dscp: None,
             linger: None,
+            local: None,
             reuse_address: true,
             backlog: 1024,
         }
@@ -57,14 +78,54 @@ impl SocketOptions {
     pub(crate) fn apply(&self, socket: &SockRef<'_>) -> io::Result<()> {
         socket.set_tcp_nodelay(self.nodelay)?;
         if let Some(idle) = self.keepalive {
-            socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(idle))?;
+            let mut keepalive = TcpKeepalive::new().with_time(idle);
+            if let Some(interval) = self.keepalive_interval {
+                keepalive = keepalive.with_interval(interval);
+            }
+            if let Some(probes) = self.keepalive_probes {
+                keepalive = keepalive.with_retries(probes);
+            }
+            socket.set_tcp_keepalive(&keepalive)?;
         }
         if self.linger.is_some() {
             socket.set_linger(self.linger)?;
         }
+        if let Some(dscp) = self.dscp {
+            // The lowest two bits of the octet are the network's, for congestion.
+            let octet = u32::from(dscp) << 2;
+            match socket.local_addr()?.is_ipv6() {
+                true => socket.set_tclass_v6(octet)?,
+                false => socket.set_tos_v4(octet)?,
+            }
+        }
         #[cfg(target_os = "linux")]
-        if let Some(busy_poll_us) = self.busy_poll_us {
-            socket.set_busy_poll(busy_poll_us)?;
+        {
+            if self.user_timeout.is_some() {
+                socket.set_tcp_user_timeout(self.user_timeout)?;
+            }
+            if let Some(busy_poll_us) = self.busy_poll_us {
+                socket.set_busy_poll(busy_poll_us)?;
+            }
+            if self.quick_ack {
+                socket.set_tcp_quickack(true)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Asks the system whether it takes all this for a socket of that address's family; `local` is
+    /// bound as well.
+    ///
+    /// # Errors
+    /// What it refuses, such as [`SocketOptions::busy_poll_us`] without the privilege.
+    pub fn check(&self, address: SocketAddr) -> io::Result<()> {
+        let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+        self.apply_before(&socket)?;
+        self.apply(&SockRef::from(&socket))?;
+        if let Some(mut local) = self.local {
+            // The port may be in use by a connection that is still there.
+            local.set_port(0);
+            socket.bind(&local.into())?;
         }
         Ok(())
     }

@@ -13,6 +13,8 @@ use crate::{Registry, SocketOptions, Stream};
 #[derive(Debug)]
 pub struct TcpStream {
     pub(crate) socket: mio::net::TcpStream,
+    /// Whether TCP_QUICKACK is said again after each read.
+    pub(crate) quick_ack: bool,
 }
 
 impl TcpStream {
@@ -23,7 +25,8 @@ impl TcpStream {
     pub fn from_std(socket: std::net::TcpStream, options: &SocketOptions) -> io::Result<Self> {
         socket.set_nonblocking(true)?;
         options.apply(&SockRef::from(&socket))?;
-        Ok(Self { socket: mio::net::TcpStream::from_std(socket) })
+        let socket = mio::net::TcpStream::from_std(socket);
+        Ok(Self { socket, quick_ack: options.quick_ack })
     }
 
     /// This side's address.
@@ -43,11 +46,24 @@ impl TcpStream {
     }
 }
 
+#[cfg(unix)]
+impl std::os::fd::AsFd for TcpStream {
+    fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
 impl Stream for TcpStream {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         loop {
             match self.socket.read(buf) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Ok(n) if self.quick_ack => {
+                    // Only the peer's wait for its acknowledgement would be longer.
+                    #[cfg(target_os = "linux")]
+                    let _ = SockRef::from(&self.socket).set_tcp_quickack(true);
+                    return Ok(n);
+                }
                 result => return result,
             }
         }

@@ -7,7 +7,7 @@ use transfix_transport::{Listener, SocketOptions, Stream, TcpStream, connect, me
 
 fn tcp_pair(options: &SocketOptions) -> (TcpStream, TcpStream) {
     let listener = Listener::bind("127.0.0.1:0".parse().unwrap(), options).unwrap();
-    let mut connecting = connect(listener.local_addr().unwrap(), None, options).unwrap();
+    let mut connecting = connect(listener.local_addr().unwrap(), options).unwrap();
     let client = loop {
         if let Some(stream) = connecting.finish().unwrap() {
             break stream;

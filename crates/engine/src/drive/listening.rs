@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
+use std::time::Duration;
 
 use transfix_session::SessionId;
 use transfix_transport::SocketOptions;
@@ -40,12 +41,12 @@ impl Listening {
             }
             return Ok(group);
         }
-        let options = socket_options(settings);
         let place = settings.place("address");
         let what = format!("{place}{}: listening at {}", settings.id(), settings.address);
         // A name such as localhost stands for several addresses. With port 0 the system picks a
         // port for each, so only the first one is bound.
         let mut found = resolve(settings)?;
+        let options = socket_options(settings, found[0], None)?;
         if found.iter().any(|address| address.port() == 0) {
             found.truncate(1);
         }
@@ -84,18 +85,66 @@ impl Listening {
     }
 }
 
-pub(crate) fn socket_options(settings: &SessionSettings) -> SocketOptions {
+/// How the session's sockets are set up; the system has been asked whether it takes all of it.
+fn socket_options(
+    settings: &SessionSettings,
+    address: SocketAddr,
+    local: Option<SocketAddr>,
+) -> Result<SocketOptions, EngineError> {
+    let socket = &settings.socket;
     let size = |bytes: usize| (bytes > 0).then_some(bytes);
-    SocketOptions {
-        nodelay: settings.socket.tcp_nodelay,
-        send_buffer_bytes: size(settings.socket.tcp_send_buffer_bytes),
-        receive_buffer_bytes: size(settings.socket.tcp_receive_buffer_bytes),
+    let count = |count: u32| (count > 0).then_some(count);
+    let seconds = |s: u32| count(s).map(|s| Duration::from_secs(s.into()));
+    let options = SocketOptions {
+        nodelay: socket.tcp_nodelay,
+        send_buffer_bytes: size(socket.tcp_send_buffer_bytes),
+        receive_buffer_bytes: size(socket.tcp_receive_buffer_bytes),
+        keepalive: seconds(socket.tcp_keepalive_s),
+        keepalive_interval: seconds(socket.tcp_keepalive_interval_s),
+        keepalive_probes: count(socket.tcp_keepalive_probes),
+        user_timeout: count(socket.tcp_user_timeout_ms).map(|ms| Duration::from_millis(ms.into())),
+        quick_ack: socket.tcp_quick_ack,
+        linger: socket.tcp_reset_on_close.then_some(Duration::ZERO),
+        busy_poll_us: count(socket.busy_poll_us),
+        dscp: socket.dscp,
+        local,
         ..SocketOptions::default()
+    };
+    // A session as most are needs no socket to find out.
+    if options != SocketOptions::default() {
+        let what = format!("{}{}: socket options", settings.place("address"), settings.id());
+        options.check(address).map_err(io_error(what))?;
     }
+    Ok(options)
+}
+
+/// Where an initiator connects to, and how.
+pub(crate) fn outgoing(
+    settings: &SessionSettings,
+) -> Result<(Vec<SocketAddr>, SocketOptions), EngineError> {
+    let mut addresses = resolve(settings)?;
+    let text = &*settings.socket.local_address;
+    if text.is_empty() {
+        let options = socket_options(settings, addresses[0], None)?;
+        return Ok((addresses, options));
+    }
+    let place = settings.place("local_address");
+    let what = || format!("{place}{}: local_address {text}", settings.id());
+    // With a port, or without.
+    let found = text.to_socket_addrs().or_else(|_| (text, 0).to_socket_addrs());
+    let mut found = found.map_err(io_error(what()))?;
+    let is_reached =
+        |local: &SocketAddr| addresses.iter().any(|to| to.is_ipv4() == local.is_ipv4());
+    let Some(local) = found.find(is_reached) else {
+        return Err(io_error(what())(io::ErrorKind::AddrNotAvailable.into()));
+    };
+    addresses.retain(|to| to.is_ipv4() == local.is_ipv4());
+    let options = socket_options(settings, addresses[0], Some(local))?;
+    Ok((addresses, options))
 }
 
 /// Names are resolved once, here: a worker never waits for a name server.
-pub(crate) fn resolve(settings: &SessionSettings) -> Result<Vec<SocketAddr>, EngineError> {
+fn resolve(settings: &SessionSettings) -> Result<Vec<SocketAddr>, EngineError> {
     let place = settings.place("address");
     let what = || format!("{place}{}: address {}", settings.id(), settings.address);
     let found: Vec<_> = settings.address.to_socket_addrs().map_err(io_error(what()))?.collect();
@@ -103,4 +152,76 @@ pub(crate) fn resolve(settings: &SessionSettings) -> Result<Vec<SocketAddr>, Eng
         return Err(io_error(what())(io::ErrorKind::AddrNotAvailable.into()));
     }
     Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use transfix_session::{BeginString, Role};
+
+    use super::*;
+
+    fn session(address: &str) -> SessionSettings {
+        let id = SessionId::new(BeginString::Fix44, "A", "B");
+        SessionSettings::new(Role::Initiator, &id, address)
+    }
+
+    #[test]
+    fn each_key_of_the_socket_is_an_option() {
+        let mut settings = session("127.0.0.1:1");
+        let (_, options) = outgoing(&settings).unwrap();
+        assert_eq!(options, SocketOptions::default());
+        settings.socket.tcp_nodelay = false;
+        settings.socket.tcp_send_buffer_bytes = 10_000;
+        settings.socket.tcp_receive_buffer_bytes = 20_000;
+        settings.socket.tcp_keepalive_s = 30;
+        settings.socket.tcp_keepalive_interval_s = 7;
+        settings.socket.tcp_keepalive_probes = 4;
+        settings.socket.tcp_user_timeout_ms = 1_500;
+        settings.socket.tcp_quick_ack = true;
+        settings.socket.tcp_reset_on_close = true;
+        settings.socket.dscp = Some(46);
+        let seconds = Duration::from_secs;
+        let expected = SocketOptions {
+            nodelay: false,
+            send_buffer_bytes: Some(10_000),
+            receive_buffer_bytes: Some(20_000),
+            keepalive: Some(seconds(30)),
+            keepalive_interval: Some(seconds(7)),
+            keepalive_probes: Some(4),
+            user_timeout: Some(Duration::from_millis(1_500)),
+            quick_ack: true,
+            linger: Some(Duration::ZERO),
+            dscp: Some(46),
+            ..SocketOptions::default()
+        };
+        assert_eq!(outgoing(&settings).unwrap().1, expected);
+        // Whether this process may raise it is the system's to say, and it is asked at the start.
+        settings.socket.busy_poll_us = 50;
+        let of_busy_poll = outgoing(&settings).map(|(_, options)| options.busy_poll_us);
+        let options = SocketOptions { busy_poll_us: Some(50), ..expected };
+        match options.check(([127, 0, 0, 1], 1).into()) {
+            Ok(()) => assert_eq!(of_busy_poll.unwrap(), Some(50)),
+            Err(_) => assert!(of_busy_poll.unwrap_err().to_string().contains("socket options")),
+        }
+    }
+
+    #[test]
+    fn a_local_address_chooses_the_family_of_the_remote_one() {
+        // A name of both families, on most hosts.
+        let mut settings = session("localhost:1");
+        for (local, expected) in [("127.0.0.2", "127.0.0.2:0"), ("127.0.0.2:5", "127.0.0.2:5")] {
+            settings.socket.local_address = local.to_owned();
+            let (addresses, options) = outgoing(&settings).unwrap();
+            assert_eq!(options.local, expected.parse().ok());
+            assert!(!addresses.is_empty() && addresses.iter().all(SocketAddr::is_ipv4));
+        }
+        for (to, wrong) in
+            [("127.0.0.1:1", "::1"), ("127.0.0.1:1", "192.0.2.1"), ("127.0.0.1:1", "no host")]
+        {
+            let mut settings = session(to);
+            settings.socket.local_address = wrong.to_owned();
+            let error = outgoing(&settings).unwrap_err().to_string();
+            assert!(error.starts_with("FIX.4.4:A->B: "), "{error}");
+        }
+    }
 }

@@ -12,6 +12,8 @@ use crate::settings::retention;
 use crate::settings::template;
 use crate::settings::{Mode, Offline, SessionSettings};
 
+/// The highest differentiated services code point, which has six bits.
+const DSCP_MAX: u8 = 63;
 /// Longest CompID, SubID or LocationID.
 const ID_BYTES_MAX: usize = 255;
 
@@ -46,9 +48,10 @@ pub(crate) fn find_wrong(session: &SessionSettings) -> Result<(), Wrong> {
     }
     type Check = fn(&SessionSettings) -> Result<(), String>;
     // Each with the key that it is about, if that is one.
-    let all: [(&str, Check); 14] = [
+    let all: [(&str, Check); 15] = [
         ("", identity),
         ("address", address),
+        ("", socket),
         ("", ranges),
         ("throttles", throttles),
         ("", versions),
@@ -201,6 +204,25 @@ fn threads(session: &SessionSettings) -> Result<(), String> {
     ))
 }
 
+fn socket(session: &SessionSettings) -> Result<(), String> {
+    let socket = &session.socket;
+    if let Some(dscp) = socket.dscp.filter(|dscp| *dscp > DSCP_MAX) {
+        return Err(format!("dscp is 0 to {DSCP_MAX}, not {dscp}"));
+    }
+    let is_about_probes = socket.tcp_keepalive_interval_s > 0 || socket.tcp_keepalive_probes > 0;
+    if is_about_probes && socket.tcp_keepalive_s == 0 {
+        return Err("tcp_keepalive_interval_s and tcp_keepalive_probes say how TCP keepalive is \
+             done; tcp_keepalive_s says after which idle time it begins, and is missing"
+            .to_owned());
+    }
+    if session.role == Role::Acceptor && !socket.local_address.is_empty() {
+        return Err("local_address is where an initiator connects from; an acceptor listens at \
+             `address`"
+            .to_owned());
+    }
+    Ok(())
+}
+
 fn throttles(session: &SessionSettings) -> Result<(), String> {
     for (n, throttle) in session.protocol.throttles.iter().enumerate() {
         let msg_type = &throttle.msg_type;
@@ -341,6 +363,10 @@ mod tests {
         refused(|s| s.protocol.reset_after_h = 24, "no reset in mid-session");
         refused(|s| s.queue.queue_expires_s = 60, "needs offline = \"queue\"");
         refused(|s| s.timing.margin_percent = 1_001, "timing.margin_percent is at most 1000, not");
+        refused(|s| s.socket.dscp = Some(64), "dscp is 0 to 63, not 64");
+        refused(|s| s.socket.tcp_keepalive_probes = 3, "tcp_keepalive_s says after which idle");
+        refused(|s| s.socket.tcp_keepalive_interval_s = 3, "tcp_keepalive_s says after which idle");
+        refused(|s| s.socket.local_address = "::1".into(), "where an initiator connects from");
         refused(|s| s.socket.reconnect_interval_ms = 0, "reconnect_interval_ms is at least 1, not");
         refused(|s| s.retention.when_full = BeyondLimit::Refuse, "needs bytes_max");
         refused(|s| s.retention.archive_dir = Some("".into()), "must not be empty");

@@ -3,7 +3,8 @@
 use transfix_session::settings_table;
 
 settings_table! {
-    /// How a session connects.
+    /// How a session connects. Acceptors at the same address share a listener: how its connections
+    /// are set up is said by the first of them.
     #[derive(PartialEq, Eq)]
     pub struct SocketSettings {
         /// Time between attempts of an initiator to connect, in milliseconds.
@@ -19,5 +20,33 @@ settings_table! {
         pub tcp_send_buffer_bytes: usize = 0,
         /// The same of the socket's other buffer, for what is received.
         pub tcp_receive_buffer_bytes: usize = 0,
+        /// Idle time in seconds after which the system begins to ask whether the counterparty's
+        /// host is still there (TCP keepalive); 0 for never. Heartbeat(0) asks more than that, the
+        /// session; this one keeps firewalls from forgetting a connection before its logon.
+        pub tcp_keepalive_s: u32 = 0,
+        /// Time between two such questions in seconds; 0 for the system's choice.
+        pub tcp_keepalive_interval_s: u32 = 0,
+        /// Questions without an answer after which the connection is lost; 0 for the system's
+        /// choice.
+        pub tcp_keepalive_probes: u32 = 0,
+        /// How long bytes sent may go without an acknowledgement before the system gives the
+        /// connection up, in milliseconds (TCP_USER_TIMEOUT, Linux); 0 for the system's choice,
+        /// which is many minutes.
+        pub tcp_user_timeout_ms: u32 = 0,
+        /// TCP_QUICKACK (Linux): whether what comes is acknowledged at once. It costs a call after
+        /// each read, and helps a counterparty that waits for acknowledgements (Nagle).
+        pub tcp_quick_ack: bool = false,
+        /// Whether a connection of ours is closed by a reset (SO_LINGER with no time): what was not
+        /// sent yet is lost, and so is what the counterparty has not read. A linger with a time is
+        /// not offered, since closing would hold up the thread for as long.
+        pub tcp_reset_on_close: bool = false,
+        /// How long the kernel polls the network card when a read finds nothing, in microseconds
+        /// (SO_BUSY_POLL, Linux, with the privilege CAP_NET_ADMIN); 0 for the system's choice.
+        pub busy_poll_us: u32 = 0,
+        /// The differentiated services code point of all packets (RFC 2474), 0 to 63: 46 is
+        /// "expedited forwarding".
+        pub dscp: Option<u8> = None,
+        /// Where an initiator connects from: `host` or `host:port`. Empty for the system's choice.
+        pub local_address: String = String::new(),
     }
 }

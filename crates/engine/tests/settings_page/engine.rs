@@ -42,6 +42,16 @@ pub(super) const OF_THE_ENGINE: &[(&str, &str, &str)] = &[
     ("tcp_nodelay", TCP, "options_reach_both_ends"),
     ("tcp_send_buffer_bytes", TCP, "options_reach_both_ends"),
     ("tcp_receive_buffer_bytes", TCP, "options_reach_both_ends"),
+    ("tcp_keepalive_s", TCP, "options_reach_both_ends"),
+    ("tcp_keepalive_interval_s", TCP, "options_reach_both_ends"),
+    ("tcp_keepalive_probes", TCP, "options_reach_both_ends"),
+    ("tcp_user_timeout_ms", TCP, "options_reach_both_ends"),
+    ("tcp_quick_ack", TCP, "quick_acknowledgements_outlive_a_read"),
+    ("tcp_reset_on_close", TCP, "options_reach_both_ends"),
+    ("busy_poll_us", LISTENING, "each_key_of_the_socket_is_an_option"),
+    ("dscp", TCP, "options_reach_both_ends"),
+    ("local_address", LISTENING, "a_local_address_chooses_the_family_of_the_remote_one"),
+    ("local_address", TRADE, "an_initiator_connects_from_its_local_address"),
     ("retention.archive_dir", RETENTION, "only_segments_from_before_the_last_reset_are_archived"),
     ("retention.delete_after_days", RETENTION, "what_is_old_enough_and_not_needed_is_deleted"),
     ("retention.rotate_every_h", RETENTION, "a_new_day_begins_a_new_segment"),
@@ -97,6 +107,7 @@ pub(super) const OF_THE_ENGINE: &[(&str, &str, &str)] = &[
 const STRANGERS: &str = "engine/tests/strangers/main.rs";
 const LATER: &str = "engine/tests/switches/later.rs";
 const TURNS: &str = "engine/tests/switches/turns.rs";
+const LISTENING: &str = "engine/src/drive/listening.rs";
 const CONNECTOR: &str = "engine/src/drive/connector.rs";
 const TOLD: &str = "engine/tests/switches/told.rs";
 const DELIVERY: &str = "engine/tests/switches/delivery.rs";
