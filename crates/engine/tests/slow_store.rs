@@ -6,10 +6,10 @@ use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::time::Duration;
 
-use transfix::store::{Durability, FileStore, Options};
+use transfix::store::{Durability, FileStore, Options, Store, StoreError};
 use transfix::{
-    Application, BeginString, BusinessReject, Engine, Message, Role, SessionId, SessionRef,
-    SessionSettings, Settings, tag,
+    Application, BeginString, BusinessReject, Disconnect, Engine, Message, Outcome, Role,
+    SessionId, SessionRef, SessionSettings, Settings, tag,
 };
 use transfix_testkit::disk::{Ailment, SimDisk};
 use transfix_testkit::random::Random;
@@ -47,6 +47,10 @@ fn settings(role: Role, us: &str, them: &str, address: &str) -> SessionSettings 
     settings
 }
 
+fn options() -> Options {
+    Options { durability: Durability::Power, ..Options::default() }
+}
+
 /// Two sessions in one thread: that with `SLOW` has its store on this disk.
 fn venue(disk: &SimDisk, seen: Sender<String>) -> Engine {
     let mut all = Settings::default();
@@ -55,7 +59,7 @@ fn venue(disk: &SimDisk, seen: Sender<String>) -> Engine {
         all.sessions.push(settings(Role::Acceptor, "VENUE", them, "127.0.0.1:0"));
     }
     let disk = disk.clone();
-    let options = Options { durability: Durability::Power, ..Options::default() };
+    let options = options();
     let engine = Engine::builder(&all)
         .stores(move |session, now_ns| {
             if &*session.id().target_comp_id != "SLOW" {
@@ -150,6 +154,39 @@ fn nothing_is_lost_or_sent_twice_by_a_sync_that_fails() {
     slow.expect("a");
     slow.expect("b");
     for engine in [slow.engine, venue] {
+        engine.stop(5_000);
+    }
+}
+
+/// A device that never answers: the engine ends all the same, the session has failed, and whoever
+/// wants its store finds it taken until the device has done what it was asked for.
+#[test]
+fn a_device_that_never_answers_does_not_hold_up_the_stop() {
+    let disk = SimDisk::new(Random::new(1), Box::new(|| ()));
+    disk.allow_syncs(u64::MAX);
+    let (sender, seen) = channel();
+    let venue = venue(&disk, sender);
+    let (slow, other) = (Client::start("SLOW", &venue), Client::start("OTHER", &venue));
+    disk.allow_syncs(0);
+    slow.send("a");
+    until(&seen, "a");
+    let outcomes = venue.stop(100);
+    let outcome_of =
+        |them| &outcomes.iter().find(|of| &*of.id.target_comp_id == them).unwrap().outcome;
+    assert_eq!(*outcome_of("SLOW"), Outcome::Failed);
+    assert_eq!(*outcome_of("OTHER"), Outcome::Ended(Disconnect::LoggedOut));
+    let open = || FileStore::open_on(disk.clone(), Path::new("/store"), options(), 0);
+    assert!(matches!(open(), Err(StoreError::Locked { .. })), "the device still has it");
+    disk.allow_syncs(u64::MAX);
+    let store = loop {
+        match open() {
+            Ok((store, _)) => break store,
+            Err(StoreError::Locked { .. }) => std::thread::yield_now(),
+            Err(error) => panic!("{error}"),
+        }
+    };
+    assert!(store.numbers().next_in > 1);
+    for engine in [slow.engine, other.engine] {
         engine.stop(5_000);
     }
 }

@@ -210,7 +210,7 @@ fn the_laws_of_stores_hold_on_this_disk() {
 /// mended the store opens and goes on.
 #[test]
 fn an_ailing_disk_is_told_and_left() {
-    for ailment in [Ailment::Full, Ailment::FailingSync, Ailment::ReadOnly] {
+    for ailment in [Ailment::Full, Ailment::FailingSync, Ailment::ReadOnly, Ailment::Gone] {
         let (expected, _) = undisturbed(Durability::Power);
         let disk = SimDisk::new(Random::new(1), Box::new(|| ()));
         let mut store = open(&disk, Durability::Power).unwrap();
@@ -239,7 +239,7 @@ fn an_ailing_disk_is_told_and_left() {
 #[test]
 fn a_store_is_open_again_once_its_disk_is_mended() {
     for durability in [Durability::Process, Durability::Power] {
-        for ailment in [Ailment::Full, Ailment::FailingSync, Ailment::ReadOnly] {
+        for ailment in [Ailment::Full, Ailment::FailingSync, Ailment::ReadOnly, Ailment::Gone] {
             if (durability, ailment) == (Durability::Process, Ailment::FailingSync) {
                 continue;
             }

@@ -49,6 +49,8 @@ pub enum Ailment {
     FailingSync,
     /// Nothing can be made, renamed or removed.
     ReadOnly,
+    /// The device is gone: nothing can be opened either.
+    Gone,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -464,6 +466,7 @@ impl Disk for SimDisk {
         match state.ailment {
             Some(Ailment::Full) => return state.fail(io::ErrorKind::StorageFull),
             Some(Ailment::ReadOnly) => return state.fail(io::ErrorKind::ReadOnlyFilesystem),
+            Some(Ailment::Gone) => return state.fail(io::ErrorKind::NotConnected),
             Some(Ailment::FailingSync) if durability == Durability::Power => {
                 return state.fail(io::ErrorKind::Other);
             }
@@ -482,7 +485,10 @@ impl Disk for SimDisk {
     }
 
     fn open(&self, path: &Path) -> io::Result<SimMap> {
-        let state = self.lock_state();
+        let mut state = self.lock_state();
+        if state.ailment == Some(Ailment::Gone) {
+            return state.fail(io::ErrorKind::NotConnected);
+        }
         let inode = state.inode(path)?;
         let bytes = state.inodes.get(&inode).map_or_else(Vec::new, |inode| inode.bytes.clone());
         Ok(SimMap { disk: self.clone(), inode, generation: state.generation, bytes })
@@ -510,8 +516,10 @@ impl Disk for SimDisk {
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         let mut state = self.lock_state();
-        if state.ailment == Some(Ailment::ReadOnly) {
-            return state.fail(io::ErrorKind::ReadOnlyFilesystem);
+        match state.ailment {
+            Some(Ailment::ReadOnly) => return state.fail(io::ErrorKind::ReadOnlyFilesystem),
+            Some(Ailment::Gone) => return state.fail(io::ErrorKind::NotConnected),
+            _ => {}
         }
         if state.event() == Takes::All {
             let inode = state.inode(from)?;
@@ -522,8 +530,10 @@ impl Disk for SimDisk {
 
     fn remove(&self, path: &Path) -> io::Result<()> {
         let mut state = self.lock_state();
-        if state.ailment == Some(Ailment::ReadOnly) {
-            return state.fail(io::ErrorKind::ReadOnlyFilesystem);
+        match state.ailment {
+            Some(Ailment::ReadOnly) => return state.fail(io::ErrorKind::ReadOnlyFilesystem),
+            Some(Ailment::Gone) => return state.fail(io::ErrorKind::NotConnected),
+            _ => {}
         }
         if state.event() == Takes::All {
             state.name(Naming::Removed(path.to_path_buf()));

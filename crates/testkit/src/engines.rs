@@ -366,7 +366,8 @@ impl World {
 
     fn ail(&mut self, side: usize) {
         let session = self.random.below(self.ids[side].len());
-        let ailment = [None, Some(Ailment::ReadOnly), Some(Ailment::Full)][self.random.below(3)];
+        let all = [Ailment::ReadOnly, Ailment::Full, Ailment::Gone];
+        let ailment = all.get(self.random.below(all.len() + 1)).copied();
         self.machine.say(|| format!("side {side}, session {session}: {ailment:?}"));
         self.disks.of(side, &self.ids[side][session]).ail(ailment);
     }

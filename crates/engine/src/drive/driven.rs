@@ -456,9 +456,14 @@ impl DrivenSession {
 
     /// The engine ends: see [`Core::finish`](crate::link::core::Core::finish).
     pub(crate) fn finish(&mut self, until_ns: u64) {
-        // Waits for a `store-reopen` thread that still runs.
-        self.reopening = Reopening::default();
         self.lock().core.finish(&*self.shared.io, &self.shared.queue, until_ns);
+    }
+
+    /// The engine ends: waits for a `store-reopen` thread that still runs. Returns whether the
+    /// session is free.
+    pub(crate) fn settle(&mut self, until_ns: u64) -> bool {
+        self.reopening.settle(&*self.shared.io, until_ns);
+        !self.reopening.is_left()
     }
 
     /// How much [`DrivenSession::finish`] has left to do; less from one message to the next.
@@ -477,14 +482,16 @@ impl DrivenSession {
 
     /// With the numbers with which a later process goes on.
     pub(crate) fn with_numbers(&self, outcome: Outcome) -> SessionOutcome {
+        let id = self.shared.id.clone();
+        if self.reopening.is_left() {
+            let (next_num_in, next_num_out) = self.shared.published.next_numbers();
+            return SessionOutcome { id, outcome: Outcome::Failed, next_num_in, next_num_out };
+        }
         let link = self.lock();
         let outcome = if link.core.journal.has_failed() { Outcome::Failed } else { outcome };
-        SessionOutcome {
-            id: self.shared.id.clone(),
-            outcome,
-            next_num_in: link.core.session.next_num_in(),
-            next_num_out: link.core.session.next_num_out(),
-        }
+        let session = &link.core.session;
+        let (next_num_in, next_num_out) = (session.next_num_in(), session.next_num_out());
+        SessionOutcome { id, outcome, next_num_in, next_num_out }
     }
 }
 

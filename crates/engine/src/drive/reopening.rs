@@ -1,15 +1,17 @@
 //! Bringing back a session whose store has failed, or which has panicked, in a thread of its own:
 //! reading a large store takes time, and the other sessions of the worker must not wait for it.
 //!
-//! Invariant: the thread has ended when this is dropped, so that nobody else holds the store.
+//! Invariant: as long as the thread runs, it has the lock of the session, and nobody else has the
+//! store.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use transfix_session::Now;
 use transfix_store::StoreError;
 
 use crate::drive::shared::Shared;
-use crate::io::Job;
+use crate::io::{Io, Job};
 
 /// Time before the first attempt; each further one waits twice as long as the one before.
 const FIRST_NS: u64 = 1_000_000_000;
@@ -29,6 +31,8 @@ enum Step {
     At(u64),
     /// Look at this moment whether it is done.
     Runs(Job<Result<(), StoreError>>, u64),
+    /// The engine has ended, and the attempt has not.
+    Left,
 }
 
 impl Default for Reopening {
@@ -59,9 +63,30 @@ impl Reopening {
     /// When [`Reopening::advance`] must be called at the latest, on the monotonic clock.
     pub(crate) const fn deadline(&self) -> Option<u64> {
         match self.step {
-            Step::Nothing => None,
+            Step::Nothing | Step::Left => None,
             Step::At(at) | Step::Runs(_, at) => Some(at),
         }
+    }
+
+    /// The engine ends: waits until this moment of the monotonic clock for an attempt that is under
+    /// way. One that is not over then is left to itself.
+    pub(crate) fn settle(&mut self, io: &dyn Io, until_ns: u64) {
+        let Step::Runs(thread, _) = std::mem::replace(&mut self.step, Step::Nothing) else {
+            return;
+        };
+        while !thread.is_finished() {
+            let left = until_ns.saturating_sub(io.monotonic_ns());
+            if left == 0 {
+                self.step = Step::Left;
+                return;
+            }
+            io.sleep(Duration::from_nanos(left.min(LOOK_NS)));
+        }
+    }
+
+    /// Whether an attempt was left to itself, which has the lock of the session.
+    pub(crate) const fn is_left(&self) -> bool {
+        matches!(self.step, Step::Left)
     }
 
     /// Does what is due. Returns whether the store is open again.
@@ -71,7 +96,7 @@ impl Reopening {
             return false;
         }
         match std::mem::replace(&mut self.step, Step::Nothing) {
-            Step::Nothing => {}
+            Step::Nothing | Step::Left => {}
             Step::At(_) => {
                 let of_thread = Arc::clone(shared);
                 let name = "store-reopen".to_owned();
@@ -96,14 +121,6 @@ impl Reopening {
             },
         }
         false
-    }
-}
-
-impl Drop for Reopening {
-    fn drop(&mut self) {
-        if let Step::Runs(thread, _) = std::mem::replace(&mut self.step, Step::Nothing) {
-            drop(thread.join());
-        }
     }
 }
 

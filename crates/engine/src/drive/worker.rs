@@ -500,6 +500,9 @@ fn guarded<T>(
 /// The engine ends. The application, or whoever listens to events, may panic: it is told of the
 /// next message all the same.
 fn finish(slot: &mut DrivenSession, until_ns: u64) {
+    if !slot.settle(until_ns) {
+        return;
+    }
     let mut left = slot.unsettled();
     // A panic in `on_unsent` leaves one message less to tell. One in another callback, or in
     // whoever listens to events, leaves as many: a few of these are borne, so that the loop ends.

@@ -252,6 +252,11 @@ impl Journal {
         self.store.abandon();
     }
 
+    /// Gives up the store, which has not made safe in time what was committed.
+    pub(super) fn leave(&mut self) -> Box<dyn Store> {
+        self.store.leave()
+    }
+
     /// Opens the store again.
     pub(super) fn reopen(&mut self) -> Result<(), StoreError> {
         self.store.reopen()

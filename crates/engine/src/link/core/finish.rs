@@ -2,7 +2,7 @@
 //!
 //! Invariant: each message that waits is in the store, or given back; if the store has failed and
 //! does not open, or has not said that a batch is safe, the log says how many bytes of messages are
-//! in doubt.
+//! in doubt. A device that never answers holds up nobody: its store is left to a thread.
 
 use std::sync::Arc;
 use std::sync::mpsc::channel;
@@ -34,6 +34,11 @@ impl Core {
             self.events.left_in_doubt(io.now(), bytes);
         }
         self.events.tell_rest();
+        if !self.pending.is_empty() && !self.journal.has_failed() {
+            // Its lock stays taken as long as the device has something to do for it.
+            let store = self.journal.leave();
+            drop(io.spawn("store-close".to_owned(), Box::new(move || drop(store))));
+        }
     }
 
     /// Opens the store if it has failed. Returns whether it is open.

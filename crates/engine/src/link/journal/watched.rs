@@ -3,8 +3,10 @@
 //!
 //! Invariant: the error that made it fail is logged, once; what follows from it is not.
 
+use std::io;
+
 use transfix_session::{Disconnect, SessionId};
-use transfix_store::{Committed, Numbers, Record, Store, StoreError, Stored, Wake};
+use transfix_store::{Committed, MemoryStore, Numbers, Record, Store, StoreError, Stored, Wake};
 
 /// What is known of a failure.
 #[derive(Clone, Copy, Debug)]
@@ -51,6 +53,15 @@ impl WatchedStore {
             self.failure = Some(Failure { numbers, is_too_large: false });
             self.cause = Disconnect::Panicked.to_string();
         }
+    }
+
+    /// Gives the store up, which has not made safe in time what was committed: whoever drops it
+    /// waits for it.
+    pub(super) fn leave(&mut self) -> Box<dyn Store> {
+        let text = "the device has not answered in time; nobody knows whether it has what was \
+                    committed last";
+        self.fail(&StoreError::Own(io::Error::new(io::ErrorKind::TimedOut, text)));
+        std::mem::replace(&mut self.store, Box::new(MemoryStore::new(1, 0)))
     }
 
     fn fail_after(&mut self, numbers: Numbers, error: &StoreError) {

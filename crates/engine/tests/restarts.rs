@@ -1,0 +1,96 @@
+//! An engine that is started and stopped a thousand times in one process leaves nothing behind: no
+//! memory, no thread, no descriptor. A process of its own, since all of it is counted.
+#![allow(clippy::unwrap_used, reason = "a failed test may panic")]
+#![cfg(target_os = "linux")]
+
+use std::fs;
+use std::path::Path;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
+
+use transfix::{
+    Application, BeginString, BusinessReject, Disconnect, Engine, Message, Outcome, Role,
+    SessionId, SessionRef, SessionSettings, Settings, tag,
+};
+use transfix_testkit::temp::TempDir;
+
+const RESTARTS: usize = 1_000;
+/// The first ones make what stays: buffers of the allocator, of threads, of the system.
+const FIRST: usize = 100;
+const LONG: Duration = Duration::from_secs(300);
+/// What the rest may add: less than 2,000 bytes each, the allocator's own unrest.
+const KIB_MAX: usize = 1_700;
+
+/// Answers orders, and tells when it logs on and what comes.
+struct Echo(Sender<String>);
+
+impl Application for Echo {
+    fn on_message(
+        &mut self,
+        message: &Message<'_>,
+        session: &mut SessionRef<'_>,
+    ) -> Result<(), BusinessReject> {
+        let id = message.text(tag::CL_ORD_ID)?.to_owned();
+        if message.msg_type() == b"D" {
+            session.send("8", |report| _ = report.str(tag::CL_ORD_ID, &id))?;
+        }
+        let _ = self.0.send(id);
+        Ok(())
+    }
+
+    fn on_logon(&mut self, _: &mut SessionRef<'_>) {
+        let _ = self.0.send("logon".to_owned());
+    }
+}
+
+fn start(
+    role: Role,
+    [us, them]: [&str; 2],
+    address: &str,
+    dir: &Path,
+) -> (Engine, Receiver<String>) {
+    let (sender, seen) = channel();
+    // The smallest dictionary, which each start reads.
+    let id = SessionId::new(BeginString::Fix40, us, them);
+    let mut settings = SessionSettings::new(role, &id, address);
+    settings.validation.validate = false;
+    settings.store.store_dir = dir.to_owned();
+    settings.socket.reconnect_interval_ms = 1;
+    let engine = Engine::start(&Settings::of(settings), |_| Box::new(Echo(sender.clone())));
+    (engine.unwrap(), seen)
+}
+
+/// Both sides start, log on, trade once, and end in order.
+fn live(dir: &Path) {
+    let (venue, _seen) = start(Role::Acceptor, ["VENUE", "CLIENT"], "127.0.0.1:0", dir);
+    let address = venue.listening()[0].to_string();
+    let (client, seen) = start(Role::Initiator, ["CLIENT", "VENUE"], &address, dir);
+    assert_eq!(seen.recv_timeout(LONG).unwrap(), "logon");
+    let handle = client.sessions().next().unwrap();
+    handle.send("D", |order| _ = order.str(tag::CL_ORD_ID, "a")).unwrap();
+    assert_eq!(seen.recv_timeout(LONG).unwrap(), "a");
+    let outcomes = client.stop(20_000);
+    assert_eq!(outcomes[0].outcome, Outcome::Ended(Disconnect::LoggedOut));
+    venue.stop(20_000);
+}
+
+/// Memory in KiB, threads and descriptors of this process.
+fn held() -> [usize; 3] {
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let of = |key: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(key)).unwrap();
+        line.trim().trim_end_matches(" kB").parse().unwrap()
+    };
+    [of("VmRSS:"), of("Threads:"), fs::read_dir("/proc/self/fd").unwrap().count()]
+}
+
+#[test]
+fn a_thousand_restarts_leave_nothing_behind() {
+    let dir = TempDir::new();
+    (0..FIRST).for_each(|_| live(dir.path()));
+    let [memory, threads, files] = held();
+    (FIRST..RESTARTS).for_each(|_| live(dir.path()));
+    let [memory_now, threads_now, files_now] = held();
+    assert_eq!((threads_now, files_now), (threads, files));
+    assert!(memory_now < memory + KIB_MAX, "{memory} KiB have become {memory_now}");
+}
