@@ -14,6 +14,7 @@ pub(crate) mod descriptors;
 pub(crate) mod destination;
 pub(crate) mod driven;
 pub(crate) mod listening;
+pub(crate) mod mappings;
 mod network;
 pub(crate) mod registry;
 mod reopening;

@@ -17,6 +17,7 @@ use crate::drive::descriptors;
 use crate::drive::destination::{Destination, Entrance, Key};
 use crate::drive::driven::{DrivenSession, SessionOutcome};
 use crate::drive::listening::{Listening, outgoing};
+use crate::drive::mappings;
 use crate::drive::registry::{OpenStore, Registry};
 use crate::drive::shared::Shared;
 use crate::drive::template::{Admit, Creator, Maker, Pool};
@@ -132,6 +133,7 @@ impl Engine {
         {
             return Err(first);
         }
+        mappings::check(settings.sessions.iter().filter(|session| in_files(session)).count());
         registry.fill(&sessions);
         let mut engine = Self {
             sessions,

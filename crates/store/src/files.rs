@@ -10,7 +10,7 @@ use memmap2::{Advice, MmapOptions, MmapRaw};
 
 use crate::compress;
 use crate::disk::Disk;
-use crate::map::{FileId, FileMap};
+use crate::map::{FileId, FileMap, no_mapping};
 use crate::options::Durability;
 use crate::owner_only::{create_dir, for_owner};
 
@@ -214,7 +214,7 @@ impl FileLock {
         #[cfg(target_os = "linux")]
         if MAPS_KEEP_FILES.contains(&(rustix::fs::fstatfs(&file)?.f_type as u32)) {
             // Nothing is read there: the file may be empty.
-            let page = MmapOptions::new().len(1).map_raw(&file)?;
+            let page = MmapOptions::new().len(1).map_raw(&file).map_err(no_mapping)?;
             page.advise(Advice::DontFork)?;
             return Ok(Self { id, hold: Hold::Page { _page: page } });
         }

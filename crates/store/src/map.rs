@@ -42,10 +42,20 @@ unsafe impl Send for FileMap {}
 // SAFETY: as above; through a shared borrow the bytes are only read.
 unsafe impl Sync for FileMap {}
 
+/// Says which limit it may be that the system means: it has one word for two.
+pub(crate) fn no_mapping(error: io::Error) -> io::Error {
+    if error.kind() != io::ErrorKind::OutOfMemory {
+        return error;
+    }
+    let text = "no memory, or no further memory mapping; Linux allows a process as many as \
+                vm.max_map_count says";
+    io::Error::new(io::ErrorKind::OutOfMemory, text)
+}
+
 impl FileMap {
     /// Maps `file`, which must be open for reading and writing.
     pub(crate) fn of(file: &File) -> io::Result<Self> {
-        let map = MmapRaw::map_raw(file)?;
+        let map = MmapRaw::map_raw(file).map_err(no_mapping)?;
         let (start, len) = (map.as_mut_ptr(), map.len());
         let id = FileId::of(&file.metadata()?);
         Ok(Self { start, len, file: Arc::new(Mapped { map, id }) })
@@ -127,5 +137,18 @@ pub(crate) struct FileId {
 impl FileId {
     pub(crate) fn of(metadata: &fs::Metadata) -> Self {
         Self { device: metadata.dev(), inode: metadata.ino() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_that_the_system_does_not_name_is_named() {
+        // ENOMEM, and another one.
+        let told = |number| no_mapping(io::Error::from_raw_os_error(number)).to_string();
+        assert!(told(12).contains("vm.max_map_count"), "{}", told(12));
+        assert!(told(13).contains("os error 13"), "{}", told(13));
     }
 }

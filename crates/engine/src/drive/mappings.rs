@@ -1,0 +1,59 @@
+//! Memory mappings: how many of those that the process may have the stores leave.
+//!
+//! Each segment of a store is one, its lock is another, and one that is synced or made ahead is cut
+//! in parts. Linux allows 65,530 unless it is told otherwise.
+
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
+
+/// With fewer stores nobody comes near the limit.
+const STORES_MIN: usize = 1_000;
+
+/// Warns if more than half of the mappings are used, once, at the start: stores grow.
+pub(crate) fn check(stores: usize) {
+    if stores < STORES_MIN {
+        return;
+    }
+    // Where the system tells neither, it has no such limit.
+    let (Some(used), Some(limit)) = (used(), limit()) else { return };
+    if is_near(used, limit) {
+        tracing::warn!(
+            used,
+            limit,
+            "more than half of the memory mappings are used, and stores take more as they grow; \
+             raise the limit (sysctl vm.max_map_count)"
+        );
+    }
+}
+
+const fn is_near(used: usize, limit: usize) -> bool {
+    used > limit / 2
+}
+
+/// How many mappings this process has.
+fn used() -> Option<usize> {
+    let maps = File::open("/proc/self/maps").ok()?;
+    Some(BufReader::new(maps).lines().map_while(Result::ok).count())
+}
+
+/// How many a process may have.
+fn limit() -> Option<usize> {
+    fs::read_to_string("/proc/sys/vm/max_map_count").ok()?.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_that_has_used_half_of_its_mappings_is_near_the_limit() {
+        assert!(!is_near(32_765, 65_530) && is_near(32_766, 65_530));
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn the_system_tells_both() {
+        let (used, limit) = (used().unwrap(), limit().unwrap());
+        assert!(used > 10 && used < limit, "{used} of {limit}");
+    }
+}
