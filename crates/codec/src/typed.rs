@@ -67,8 +67,8 @@ pub fn check(message: &Message<'_>, msg_type: MsgType<'_>) -> Result<(), Reject>
     Err(Reject::new(RejectReason::InvalidMsgType, tag::MSG_TYPE))
 }
 
-/// A text of less than eight bytes as a number: its bytes, the first one lowest, and its length on
-/// top. Longer ones are all 0, which no other is but for the empty one.
+/// A text of one to seven bytes as a number: its bytes, the first one lowest, and its length on
+/// top. Of an empty text, and of a longer one, it is 0.
 ///
 /// ```
 /// use transfix_codec::typed::word;

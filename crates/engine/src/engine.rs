@@ -291,9 +291,9 @@ impl Engine {
     /// What waits in memory alone goes back by
     /// [`Application::on_unsent`](crate::Application::on_unsent). A store that has failed is opened
     /// once more for that, which may take longer than the deadline: only then is it known which of
-    /// the last messages it has. A store is waited for, 10 s at most beyond the deadline: one whose
-    /// device has not answered then is left to a thread (`store-close`), which keeps its lock, and
-    /// its session ends as [`Outcome::Failed`](crate::Outcome::Failed).
+    /// the last messages it has. A sync is waited for, 10 s at most beyond the deadline: a store
+    /// whose device has not answered then is left to a thread (`store-close`), which keeps its
+    /// lock, and its session ends as [`Outcome::Failed`](crate::Outcome::Failed).
     pub fn stop(mut self, deadline_ms: u64) -> Vec<SessionOutcome> {
         self.stop_all(deadline_ms)
     }

@@ -20,6 +20,8 @@ use super::orders::{Frames, Orders};
 
 /// How long an answer may take.
 const PATIENCE_NS: u64 = 60_000_000_000;
+/// Orders sent at a pace before reports are read again.
+const SENT_AT_ONCE: u64 = 64;
 /// Bytes read from a socket at once.
 const READ_BYTES: usize = 256 << 10;
 
@@ -35,7 +37,9 @@ pub(super) enum Task {
 /// What was measured in one slice.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Load {
-    /// Orders answered.
+    /// Orders answered, also behind the end of the time.
+    pub(super) answered: u64,
+    /// Orders answered in the time.
     pub(super) orders: u64,
     /// In so many nanoseconds.
     pub(super) ns: u64,
@@ -100,13 +104,13 @@ impl Client {
         let now = clock::now().utc;
         self.sessions.iter_mut().for_each(|session| session.orders.stamp(now));
         let mut times = Histogram::new_with_bounds(1, PATIENCE_NS, 3).map_err(io::Error::other)?;
-        let (orders, ns) = match task {
+        let (orders, answered, ns) = match task {
             Task::Full { window, ns } => self.full(window, ns, &mut times)?,
             Task::Paced { rate, ns } => self.paced(rate, ns, &mut times)?,
         };
         let seen = times.iter_recorded();
         let times = seen.map(|time| (time.value_iterated_to(), time.count_at_value())).collect();
-        Ok(Load { orders, ns, times })
+        Ok(Load { answered, orders, ns, times })
     }
 
     fn full(
@@ -114,12 +118,13 @@ impl Client {
         window: usize,
         ns: u64,
         times: &mut Histogram<u64>,
-    ) -> io::Result<(u64, u64)> {
+    ) -> io::Result<(u64, u64, u64)> {
         let begun = monotonic_ns();
         for n in 0..self.sessions.len() {
             self.send(n, window, monotonic_ns())?;
         }
-        let (mut answered, mut under_way) = (0, window * self.sessions.len());
+        let (mut in_time, mut answered) = (0, 0);
+        let mut under_way = window * self.sessions.len();
         let mut took = None;
         while under_way > 0 {
             let mut got = 0;
@@ -132,21 +137,29 @@ impl Client {
                 }
             }
             under_way -= got;
+            answered += got as u64;
             if took.is_none() {
-                answered += got as u64;
+                in_time = answered;
                 took = Some(monotonic_ns() - begun).filter(|took| *took >= ns);
             }
         }
-        Ok((answered, took.unwrap_or(ns)))
+        Ok((in_time, answered, took.unwrap_or(ns)))
     }
 
-    fn paced(&mut self, rate: u64, ns: u64, times: &mut Histogram<u64>) -> io::Result<(u64, u64)> {
+    fn paced(
+        &mut self,
+        rate: u64,
+        ns: u64,
+        times: &mut Histogram<u64>,
+    ) -> io::Result<(u64, u64, u64)> {
         let orders = (u128::from(rate) * u128::from(ns) / 1_000_000_000) as u64;
         let begun = monotonic_ns();
         let (mut sent, mut answered) = (0, 0);
         while answered < orders {
             let due = |i| begun + (u128::from(i) * 1_000_000_000 / u128::from(rate)) as u64;
-            while sent < orders && due(sent) <= monotonic_ns() {
+            // Reports are read in between, however late the next orders are.
+            let most = sent + SENT_AT_ONCE;
+            while sent < orders.min(most) && due(sent) <= monotonic_ns() {
                 self.send(sent as usize % self.sessions.len(), 1, due(sent))?;
                 sent += 1;
             }
@@ -154,7 +167,7 @@ impl Client {
                 answered += self.receive(n, times)? as u64;
             }
         }
-        Ok((orders, monotonic_ns() - begun))
+        Ok((orders, orders, monotonic_ns() - begun))
     }
 
     /// The sessions whose reports have come; waits for some if asked to.
@@ -178,10 +191,14 @@ impl Client {
             session.under_way.push_back(due_ns);
         }
         let mut rest = &self.output[..];
+        let give_up = monotonic_ns() + PATIENCE_NS;
         while !rest.is_empty() {
+            if monotonic_ns() > give_up {
+                return Err(io::Error::new(io::ErrorKind::TimedOut, "nobody reads the orders"));
+            }
             match session.stream.write(rest) {
                 Ok(n) => rest = &rest[n..],
-                // The other side reads on, whatever we do.
+                // What is under way in a session fits into the buffers between.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 Err(error) => return Err(error),
             }

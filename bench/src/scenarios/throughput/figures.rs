@@ -107,7 +107,7 @@ impl Run {
         };
         let orders = slice.load.orders.max(1) as f64;
         series.orders_per_s.push(orders * 1e9 / slice.load.ns.max(1) as f64);
-        series.cpu_ns_per_order.push(slice.cpu_ns as f64 / orders);
+        series.cpu_ns_per_order.push(slice.cpu_ns as f64 / slice.load.answered.max(1) as f64);
         let mut times = Histogram::<u64>::new(3).map_err(|error| error.to_string())?;
         for &(ns, n) in &slice.load.times {
             times.record_n(ns, n).map_err(|error| error.to_string())?;
@@ -236,8 +236,9 @@ mod tests {
             // One slice of three met a bad moment.
             for (orders, worst) in [(orders, 9_000), (orders / 10, 90_000), (orders, 8_000)] {
                 let times = vec![(1_000, 90), (2_000, 9), (worst, 1)];
-                let load = Load { orders, ns: 1_000_000_000, times };
-                let slice = Slice { load, cpu_ns: 2 * orders };
+                let answered = 2 * orders;
+                let load = Load { answered, orders, ns: 1_000_000_000, times };
+                let slice = Slice { load, cpu_ns: 4 * orders };
                 for task in [Task::Full { window: 64, ns: 1 }, Task::Paced { rate: 9, ns: 1 }] {
                     run.add(kind, task, &slice).unwrap();
                 }

@@ -23,6 +23,11 @@ const LISTENER: u64 = u64::MAX;
 
 /// Prints its address, and answers until the process is ended.
 pub(super) fn run() -> Result<(), String> {
+    // It ends with whoever started it, as the other parts do.
+    std::thread::spawn(|| {
+        let _ = io::copy(&mut io::stdin(), &mut io::sink());
+        std::process::exit(0);
+    });
     serve().map_err(|error| format!("floor: {error}"))
 }
 

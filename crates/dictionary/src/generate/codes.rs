@@ -103,10 +103,10 @@ fn code_set(text: &mut Text, name: &str, (kind, codes): &Set<'_>) {
 }
 
 /// Compares texts as numbers, which takes a few steps among a hundred of them; one after the other
-/// where they are too long for that.
+/// where they are too long for that, or empty, which no number tells from those.
 fn cases_of_text(text: &mut Text, cases: &[(String, String, &str)]) {
     let (short, long): (Vec<_>, Vec<_>) =
-        cases.iter().partition(|(_, _, value)| value.len() < WORD_BYTES);
+        cases.iter().partition(|(_, _, value)| (1..WORD_BYTES).contains(&value.len()));
     text.open("match super::t::word(code) {");
     for (case, literal, value) in short {
         let number = word(value);

@@ -445,6 +445,10 @@ impl DrivenSession {
     pub(crate) fn begin_stop(&mut self, now: Now, text: &str) -> Result<(), Down> {
         self.connector = None;
         self.shared.closed.store(true, Ordering::Release);
+        if self.reopening.is_under_way() {
+            // It has failed, and has no connection; its lock may never be free.
+            return Ok(());
+        }
         let mut link = self.lock();
         link.core.send_queued(now, &self.shared.queue);
         if !self.up || link.logout(now, text)? {
@@ -464,6 +468,12 @@ impl DrivenSession {
     pub(crate) fn settle(&mut self, until_ns: u64) -> bool {
         self.reopening.settle(&*self.shared.io, until_ns);
         !self.reopening.is_left()
+    }
+
+    /// Whether the store has made safe all that it was given, or has failed.
+    pub(crate) fn is_settled(&mut self) -> bool {
+        let now = self.shared.io.now();
+        !self.reopening.is_under_way() && self.lock().core.is_settled(now)
     }
 
     /// How much [`DrivenSession::finish`] has left to do; less from one message to the next.

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::time::Duration;
 
 use transfix_session::SessionId;
@@ -130,8 +130,11 @@ pub(crate) fn outgoing(
     }
     let place = settings.place("local_address");
     let what = || format!("{place}{}: local_address {text}", settings.id());
-    // With a port, or without.
-    let found = text.to_socket_addrs().or_else(|_| (text, 0).to_socket_addrs());
+    let found = match text.parse::<IpAddr>() {
+        // Of IPv6 too: what stands behind its last colon is no port.
+        Ok(address) => Ok(vec![SocketAddr::new(address, 0)].into_iter()),
+        Err(_) => text.to_socket_addrs().or_else(|_| (text, 0).to_socket_addrs()),
+    };
     let mut found = found.map_err(io_error(what()))?;
     let is_reached =
         |local: &SocketAddr| addresses.iter().any(|to| to.is_ipv4() == local.is_ipv4());
@@ -215,9 +218,12 @@ mod tests {
             assert_eq!(options.local, expected.parse().ok());
             assert!(!addresses.is_empty() && addresses.iter().all(SocketAddr::is_ipv4));
         }
-        for (to, wrong) in
-            [("127.0.0.1:1", "::1"), ("127.0.0.1:1", "192.0.2.1"), ("127.0.0.1:1", "no host")]
-        {
+        for (to, wrong) in [
+            ("[::1]:1", "2001:db8::1:25"),
+            ("127.0.0.1:1", "::1"),
+            ("127.0.0.1:1", "192.0.2.1"),
+            ("127.0.0.1:1", "no host"),
+        ] {
             let mut settings = session(to);
             settings.socket.local_address = wrong.to_owned();
             let error = outgoing(&settings).unwrap_err().to_string();

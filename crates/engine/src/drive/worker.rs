@@ -30,6 +30,8 @@ const TURNS_PER_TICK: u32 = 64;
 const TICK_NS: u64 = 1_000_000;
 /// Panics at the end of a session that do not get it on.
 const PANICS_BORNE_MAX: u32 = 8;
+/// Time between two looks at stores that have something to do at the end.
+const LOOK: Duration = Duration::from_millis(1);
 
 /// What other threads ask of a worker.
 pub(crate) enum Command {
@@ -252,12 +254,21 @@ impl Worker {
                 down(slot, &why, self.io.now(), self.poll.registry());
             }
         }
-        // One limit for all, whose stores work beside each other.
+        // One limit for all, whose stores work beside each other. A store that has answered by then
+        // gets as long again for what it is given last.
         let until_ns = self.io.monotonic_ns().saturating_add(ENDING_NS_MAX);
+        // Each is looked at: that is what lets a store begin its next sync.
+        let mut settled = || self.slots.iter_mut().fold(true, |all, slot| slot.is_settled() & all);
+        while !settled() && self.io.monotonic_ns() < until_ns {
+            self.io.sleep(LOOK);
+        }
+        let io = Arc::clone(&self.io);
         let ended = self.slots.iter_mut().zip(outcomes);
         ended
             .map(|(slot, outcome)| {
-                finish(slot, until_ns);
+                let longer = io.monotonic_ns().saturating_add(ENDING_NS_MAX);
+                let is_settled = slot.is_settled();
+                finish(slot, if is_settled { longer } else { until_ns });
                 slot.with_numbers(outcome)
             })
             .collect()

@@ -2,7 +2,7 @@
 //!
 //! Invariant: each message that waits is in the store, or given back; if the store has failed and
 //! does not open, or has not said that a batch is safe, the log says how many bytes of messages are
-//! in doubt. A device that never answers holds up nobody: its store is left to a thread.
+//! in doubt. A sync that never ends holds up nobody: its store is left to a thread.
 
 use std::sync::Arc;
 use std::sync::mpsc::channel;
@@ -39,6 +39,11 @@ impl Core {
             let store = self.journal.leave();
             drop(io.spawn("store-close".to_owned(), Box::new(move || drop(store))));
         }
+    }
+
+    /// Whether the store has made safe all that it was given, or has failed.
+    pub(crate) fn is_settled(&mut self, now: Now) -> bool {
+        self.journal.has_failed() || self.look_what_is_safe(now).is_err() || self.pending.is_empty()
     }
 
     /// Opens the store if it has failed. Returns whether it is open.
