@@ -11,6 +11,7 @@ use transfix_codec::{CheckSumPolicy, FieldIndex, Limits, Message, Tag};
 use transfix_session::{Config, Offer, Outbox, Session, Verdict};
 use transfix_store::{Store, StoreError};
 
+use crate::drive::bench::{Bench, Pooled};
 use crate::drive::deferred::Deferred;
 use crate::drive::registry::Registry;
 use crate::drive::shared::Shared;
@@ -151,7 +152,18 @@ pub(crate) fn assemble(
         data_fields,
     };
     let rules = session_rules(settings, registry);
-    let mut core = Core::new(config, store, application, rules, options);
+    let line = registry.line.as_ref().filter(|_| settings.application.in_pool);
+    let owner: (Box<dyn Callbacks>, _) = match line {
+        Some(line) => {
+            let limits = (settings.application, options.turn_messages_max);
+            let session = (id.clone(), Arc::clone(registry));
+            let bench = Bench::of((application, options.index()), limits, session, line);
+            let desk = Arc::clone(bench.desk());
+            (Box::new(Pooled(bench)), Some(desk))
+        }
+        None => (application, None),
+    };
+    let mut core = Core::new(config, store, owner, rules, options);
     core.log = log;
     core.restore_queued(registry.io.now())?;
     core.note_state();

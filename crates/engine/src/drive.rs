@@ -7,12 +7,14 @@
 pub(crate) mod acceptor;
 pub(crate) mod admission;
 pub(crate) mod bell;
+pub(crate) mod bench;
 pub(crate) mod connector;
 mod deadlines;
 pub(crate) mod deferred;
 pub(crate) mod descriptors;
 pub(crate) mod destination;
 pub(crate) mod driven;
+pub(crate) mod line;
 pub(crate) mod listening;
 pub(crate) mod mappings;
 mod network;

@@ -16,6 +16,7 @@ use crate::drive::connector::Connector;
 use crate::drive::descriptors;
 use crate::drive::destination::{Destination, Entrance, Key};
 use crate::drive::driven::{DrivenSession, SessionOutcome};
+use crate::drive::line::Line;
 use crate::drive::listening::{Listening, outgoing};
 use crate::drive::mappings;
 use crate::drive::registry::{OpenStore, Registry};
@@ -46,6 +47,9 @@ pub(crate) struct Extras {
 
 /// Threads at most that make segments for the stores.
 const MAKERS_MAX: usize = 4;
+
+/// How long applications in threads of their own may take to hear the last that they are told.
+const LAST_WORDS_NS_MAX: u64 = 1_000_000_000;
 
 /// A running engine. Dropped without [`Engine::stop`], it logs out everywhere without waiting for
 /// the answers.
@@ -98,7 +102,7 @@ impl Engine {
         }
         let in_files = |session: &SessionSettings| session.store.durability != Durability::Memory;
         let has_files = settings.sessions.iter().any(in_files);
-        let registry = Arc::new(registry(&settings.engine, has_files, open_store, &io));
+        let registry = Arc::new(registry(&settings.engine, has_files, open_store, &io)?);
         let mut sessions = Vec::new();
         let mut listening = Listening::default();
         let mut templates = Vec::new();
@@ -322,6 +326,11 @@ impl Engine {
         for (_, job) in self.threads.drain(..) {
             outcomes.extend(job.join().unwrap_or_default());
         }
+        if let Some(line) = &self.registry.line {
+            // What applications are told last. Workers have waited for those that were busy.
+            let io = &*self.registry.io;
+            line.stop(io, io.monotonic_ns().saturating_add(LAST_WORDS_NS_MAX));
+        }
         self.registry.logs.stop();
         outcomes
     }
@@ -339,8 +348,9 @@ fn registry(
     has_files: bool,
     open_store: Option<OpenStore>,
     io: &Arc<dyn Io>,
-) -> Registry {
+) -> Result<Registry, EngineError> {
     let mut registry = Registry::default();
+    registry.line = Line::start(settings, io).map_err(io_error("thread tfx-app"))?;
     registry.io = Arc::clone(io);
     registry.waiting = Arc::new(WaitingTotal::new(settings.waiting_bytes_max));
     registry.open_store = open_store;
@@ -352,7 +362,7 @@ fn registry(
     registry.logs.helpers = Arc::clone(&registry.helpers);
     registry.logs.cpu = settings.log_cpu;
     registry.logs.lost = settings.thread_lost;
-    registry
+    Ok(registry)
 }
 
 fn check_no_template(settings: &Settings) -> Result<(), EngineError> {

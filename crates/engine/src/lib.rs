@@ -81,9 +81,9 @@ pub use settings::file::SettingsError;
 pub use settings::log::{LogDirection, LogSettings};
 pub use settings::retention::{BeyondLimit, RetentionSettings};
 pub use settings::{
-    AfterPanic, Durability, EngineSettings, GarbledPolicy, Mode, Offline, QueueSettings, SendMode,
-    SessionSettings, Settings, SocketSettings, StoreSettings, ThreadLost, ThreadSettings,
-    Unavailable, UnavailableAction, Unsent, ValidationSettings,
+    AfterPanic, ApplicationSettings, Durability, EngineSettings, GarbledPolicy, Mode, Offline,
+    QueueSettings, SendMode, SessionSettings, Settings, SocketSettings, StoreSettings, ThreadLost,
+    ThreadSettings, Unavailable, UnavailableAction, Unsent, ValidationSettings, WhenFull,
 };
 
 pub use transfix_codec as codec;

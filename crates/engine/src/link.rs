@@ -13,6 +13,7 @@ pub(crate) mod answers;
 pub(crate) mod callbacks;
 pub(crate) mod core;
 pub(crate) mod delivery;
+pub(crate) mod desk;
 pub(crate) mod down;
 pub(crate) mod events;
 mod inbox;
@@ -30,7 +31,7 @@ pub(crate) mod told;
 use std::io;
 
 use transfix_codec::{Body, FieldIndex, Frame, Garbled, Message, frame};
-use transfix_session::{Disconnect, Now, Offer, SendError, Verdict};
+use transfix_session::{Disconnect, HeaderChange, Now, Offer, SendError, Verdict};
 use transfix_store::StoreError;
 use transfix_transport::Stream;
 
@@ -122,20 +123,23 @@ impl Link {
         // In a thread that sends, which has told its caller.
         core.journal.check().map_err(Down::Store)?;
         // While the application judges a Logon(A), this and what follows wait in inbox and kernel.
-        let waits = core.is_judging() && !core.hears_answer();
-        let had = std::mem::take(unseen) || (core.is_judging() && !waits);
+        let judges = core.is_judging() && !core.hears_answer();
+        // So they wait for an application that has as much before it as may be.
+        let (is_behind, has_news) = (core.is_behind(), core.has_news());
+        let waits = judges || is_behind;
+        let had = !is_behind && (std::mem::take(unseen) || (core.is_judging() && !judges));
         let mut left = core.options.turn_messages_max;
         // 1 read, unless the last turn has left something: what is not read yet waits in the kernel
-        let (read, again) = if had || waits { (0, had) } else { read(inbox, &mut **stream)? };
-        if read == 0 && !had && !core.waits() && !queue.is_pending() {
+        let (read, again) = if had || waits { (0, had) } else { read(core, inbox, &mut **stream)? };
+        if read == 0 && !had && !core.waits() && !queue.is_pending() && !has_news {
             return Ok(Turn { progress: false, again });
         }
         let now = clock();
         let queue_first = core.begin_with_queue(now, queue, &mut left);
         // What the last turn has left of the messages kept above a gap comes before all else.
-        let mut outcome = core.act_on_held(now, &mut left);
+        let mut outcome = core.hear(now).and_then(|()| core.act_on_held(now, &mut left));
         while outcome.is_ok() && !waits && !inbox.bytes().is_empty() {
-            if left == 0 {
+            if left == 0 || core.is_behind() {
                 // The other sessions of the worker have their turn first.
                 *unseen = true;
                 break;
@@ -157,9 +161,7 @@ impl Link {
                             outcome = core.act(now, &message, verdict, &mut left);
                         }
                         Err(reason) => {
-                            end = core.lost_with(inbox, end);
-                            received.garbled(inbox.range(end));
-                            outcome = core.garbled_frame(now, &inbox.bytes()[..end], reason);
+                            (end, outcome) = lose(core, (inbox, received), now, (end, reason));
                         }
                     }
                     inbox.consume(end);
@@ -170,9 +172,8 @@ impl Link {
                 }
             }
         }
-        *unseen |= left == 0 && core.session.holds_next();
-        core.end_with_queue(now, queue, &mut left, queue_first);
-        core.put_queued(now, queue).map_err(Down::Store)?;
+        *unseen |= (left == 0 || is_behind) && core.session.holds_next();
+        core.end_with_queue(now, queue, &mut left, queue_first).map_err(Down::Store)?;
         // 7 store
         core.commit(now).map_err(Down::Store)?;
         // 8 write
@@ -185,10 +186,12 @@ impl Link {
         if let Err(why) = outcome {
             return core.end(now, why).map(|()| Turn { progress: true, again: false });
         }
-        let again = again || more || *unseen || core.sends_more();
+        // The worker is called when the application has had enough.
+        let goes_on = (is_behind || *unseen) && !core.is_behind();
+        let again = again || more || goes_on || core.sends_more();
         self.note_bulk(now);
         // A counterparty that has hung up is looked at when the application has answered.
-        Ok(Turn { progress: !waits, again })
+        Ok(Turn { progress: !waits || has_news, again })
     }
 
     /// Writes the last words of a connection, as far as the store has made them safe.
@@ -261,6 +264,44 @@ impl Link {
         }
     }
 
+    /// Sends for the application that is called in a thread of its own, who holds the lock: as in
+    /// a callback, it goes out when that has returned.
+    pub(crate) fn send_now(
+        &mut self,
+        now: Now,
+        queue: &SendQueue,
+        msg_type: &[u8],
+        change: Option<HeaderChange>,
+        fill: &mut dyn FnMut(&mut Body<'_>),
+    ) -> Result<u64, SendError> {
+        if queue.is_closed() {
+            return Err(SendError::Closed);
+        }
+        // A message that it has rejected is answered before.
+        self.note_had(now).map_err(|_| SendError::Failed)?;
+        // What was handed over before goes out before.
+        self.core.send_queued(now, queue);
+        self.core.send_now(now, msg_type, change, fill)
+    }
+
+    /// Takes note of what the application has had in a thread of its own: one commit with what it
+    /// has sent, and one write.
+    pub(crate) fn keep_had(&mut self, now: Now) -> Result<(), Down> {
+        self.note_had(now)?;
+        self.flush(now)
+    }
+
+    fn note_had(&mut self, now: Now) -> Result<(), Down> {
+        match self.core.hear(now) {
+            // The worker's next turn ends the connection.
+            Err(Down::Session(why)) => self.core.cut = Some(why),
+            // The worker's next turn finds it again.
+            Ok(()) | Err(Down::Panicked) => {}
+            failed => return failed,
+        }
+        Ok(())
+    }
+
     /// Sends, or takes the message into the queue: as handles do, in the thread that drives the
     /// session.
     pub(crate) fn send_or_queue(
@@ -326,6 +367,18 @@ impl Link {
     }
 }
 
+/// A frame is no sound message. Returns how many bytes go with it.
+fn lose(
+    core: &mut Core,
+    (inbox, received): (&mut Inbox, &mut Received),
+    now: Now,
+    (end, reason): (usize, Garbled),
+) -> (usize, Result<(), Down>) {
+    let end = core.lost_with(inbox, end);
+    received.garbled(inbox.range(end));
+    (end, core.garbled_frame(now, &inbox.bytes()[..end], reason))
+}
+
 /// Passes over bytes that are no message.
 fn pass_over(
     core: &mut Core,
@@ -340,8 +393,10 @@ fn pass_over(
 }
 
 /// Reads once. Returns the bytes read, and whether there may be more at once.
-fn read(inbox: &mut Inbox, stream: &mut dyn Stream) -> Result<(usize, bool), Down> {
+fn read(core: &Core, inbox: &mut Inbox, stream: &mut dyn Stream) -> Result<(usize, bool), Down> {
     match inbox.read(stream) {
+        // What the application has not had yet, it may answer.
+        Ok((0, _)) if !core.delivery.rests() => Ok((0, false)),
         Ok((0, _)) => Err(ENDED),
         Ok(read) => Ok(read),
         Err(e) if e.kind() == io::ErrorKind::WouldBlock => Ok((0, false)),

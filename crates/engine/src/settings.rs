@@ -25,6 +25,7 @@
 
 use std::path::Path;
 
+pub(crate) mod application;
 pub(crate) mod check;
 pub(crate) mod dictionary_source;
 pub(crate) mod engine;
@@ -41,6 +42,7 @@ pub(crate) mod threads;
 pub(crate) mod validation;
 mod words;
 
+pub use application::{ApplicationSettings, WhenFull};
 pub use engine::{EngineSettings, ThreadLost};
 pub use queue::{Offline, QueueSettings, Unavailable, UnavailableAction, Unsent};
 pub use session::SessionSettings;

@@ -109,7 +109,7 @@ impl Application for Client {
 fn start(
     role: Role,
     address: &str,
-    (mode, durability): (Mode, Durability),
+    (mode, durability, application_threads): (Mode, Durability, usize),
     dir: &TempDir,
     application: Box<dyn Application>,
 ) -> Engine {
@@ -124,12 +124,14 @@ fn start(
     // Its thread allocates nothing either.
     settings.log = Some(LogSettings::in_dir(dir.path().join("log")));
     let mut application = Some(application);
-    Engine::start(&Settings::of(settings), |_| application.take().unwrap()).unwrap()
+    let mut settings = Settings::of(settings);
+    settings.engine.application_threads = application_threads;
+    Engine::start(&settings, |_| application.take().unwrap()).unwrap()
 }
 
 /// The longest stretch of round trips without an allocation, as far as it was looked for.
-fn longest(mode: Mode, durability: Durability, way: Way) -> u64 {
-    let (dir, how) = (TempDir::new(), (mode, durability));
+fn longest(how: (Mode, Durability, usize), way: Way) -> u64 {
+    let dir = TempDir::new();
     let report = Template::new("8", |t| {
         t.slot(tag::ORDER_ID).slot(tag::CL_ORD_ID).slot(tag::EXEC_ID);
         t.fields(b"150=0\x0139=0\x0155=EUR/USD\x0154=1\x0138=100\x01151=100\x0114=0\x016=0\x01");
@@ -154,14 +156,15 @@ fn longest(mode: Mode, durability: Durability, way: Way) -> u64 {
 #[test]
 fn nothing_is_allocated_in_steady_state() {
     let cases = [
-        (Mode::Pool, Durability::Memory, Way::Callback),
-        (Mode::Pool, Durability::Process, Way::Callback),
-        (Mode::Pool, Durability::Memory, Way::Queue),
-        (Mode::Dedicated, Durability::Process, Way::Callback),
-        (Mode::Spin, Durability::Process, Way::Callback),
+        ((Mode::Pool, Durability::Memory, 0), Way::Callback),
+        ((Mode::Pool, Durability::Process, 0), Way::Callback),
+        ((Mode::Pool, Durability::Memory, 0), Way::Queue),
+        ((Mode::Dedicated, Durability::Process, 0), Way::Callback),
+        ((Mode::Spin, Durability::Process, 0), Way::Callback),
+        ((Mode::Pool, Durability::Process, 2), Way::Callback),
     ];
-    for (mode, durability, way) in cases {
-        let longest = longest(mode, durability, way);
-        assert_eq!(longest, STRETCH, "the longest stretch: {mode:?}, {durability:?}, {way:?}");
+    for (how, way) in cases {
+        let longest = longest(how, way);
+        assert_eq!(longest, STRETCH, "the longest stretch: {how:?}, {way:?}");
     }
 }

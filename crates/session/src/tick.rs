@@ -30,6 +30,11 @@ impl Session {
         }
     }
 
+    /// What the counterparty sends is left unread for now: its silence means nothing.
+    pub const fn note_unread(&mut self, now: Now) {
+        self.timers.received(now);
+    }
+
     /// Does what is due at `now`: Heartbeat(0), TestRequest(1), or the end of a wait.
     pub fn tick(&mut self, now: Now, out: &mut Outbox) -> Verdict {
         if self.next_deadline().is_none_or(|at| now.monotonic_ns < at) {

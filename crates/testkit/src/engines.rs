@@ -189,12 +189,13 @@ impl World {
         let process = Process { machine: Arc::clone(&self.machine), number: self.processes };
         self.machine.say(|| format!("side {side} starts as process {}", process.number));
         let (board, disks, ids) = (&self.board, &self.disks, &self.ids[side]);
+        let is_pooled = self.settings[side].engine.application_threads > 0;
         let app = {
             let (board, others) = (Arc::clone(board), Arc::clone(ids));
             move |id: &SessionId| {
                 let session = others.iter().position(|other| other == id)?;
                 let (board, others) = (Arc::clone(&board), Arc::clone(&others));
-                Some(Box::new(App { board, side, session, others })
+                Some(Box::new(App { board, side, session, others, is_pooled })
                     as Box<dyn transfix::Application>)
             }
         };
@@ -549,6 +550,7 @@ fn settings(random: &mut Random, ids: &[Arc<Vec<SessionId>>; 2], fixed: usize) -
             settings.queue.unsent = [Unsent::Keep, Unsent::Return][random.below(2)];
             settings.threads.send = [SendMode::Direct, SendMode::Queued][random.below(2)];
             settings.threads.turn_messages_max = [1, 3, 100][random.below(3)];
+            settings.application.messages_max = [1, 4, 1_000][random.below(3)];
             if id.target_comp_id.as_ref() != "*" {
                 settings.threads.mode =
                     [Mode::Pool, Mode::Pool, Mode::Dedicated, Mode::Spin][random.below(4)];
@@ -557,6 +559,7 @@ fn settings(random: &mut Random, ids: &[Arc<Vec<SessionId>>; 2], fixed: usize) -
         });
         let mut settings = Settings { sessions: sessions.collect(), ..empty() };
         settings.engine.workers = 1 + random.below(3);
+        settings.engine.application_threads = [0, 0, 1, 2][random.below(4)];
         settings
     })
 }

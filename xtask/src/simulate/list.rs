@@ -488,8 +488,8 @@ pub(super) const FAULTS: &[Fault] = &[
         name: "logon-offered-and-forgotten",
         changes: &[(
             ENGINE,
-            "|| (core.is_judging() && !waits);",
-            "|| (core.is_judging() && !waits && core.options.limits.message_bytes_max == 0);",
+            "|| (core.is_judging() && !judges));",
+            "|| (core.is_judging() && !judges && core.options.limits.message_bytes_max == 0));",
         )],
         kind: "applications",
         worlds: 2_000,
@@ -526,7 +526,7 @@ pub(super) const FAULTS: &[Fault] = &[
     },
     Fault {
         name: "full-queue-forgotten",
-        changes: &[(ENGINE, "*unseen || core.sends_more()", "*unseen")],
+        changes: &[(ENGINE, "|| goes_on || core.sends_more();", "|| goes_on;")],
         kind: "applications",
         worlds: 60_000,
     },

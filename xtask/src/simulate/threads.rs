@@ -170,4 +170,40 @@ pub(super) const FAULTS: &[Fault] = &[
         kind: KIND,
         worlds: 400,
     },
+    Fault {
+        name: "counts-while-the-application-has-it",
+        changes: &[(
+            ENGINE,
+            "had.chain(state.running.flatten()).chain(waiting)",
+            "had.chain(waiting)",
+        )],
+        kind: KIND,
+        worlds: 2_000,
+    },
+    Fault {
+        name: "asked-again-while-the-application-has-it",
+        changes: &[(ENGINE, "|| (self.session.awaits_logon() && !self.delivery.rests())", "")],
+        kind: KIND,
+        worlds: 2_000,
+    },
+    Fault {
+        name: "application-held-still-for-good",
+        changes: &[(
+            ENGINE,
+            "if std::mem::take(&mut state.wanted) {\n self.schedule(state);\n }",
+            "let _ = &mut state;",
+        )],
+        kind: KIND,
+        worlds: 1_000,
+    },
+    Fault {
+        name: "session-gone-before-its-application",
+        changes: &[(
+            ENGINE,
+            "Some(session) => line.push((bench, session)),",
+            "Some(_) => line.push((bench, Arc::new(()))),",
+        )],
+        kind: KIND,
+        worlds: 1_000,
+    },
 ];

@@ -152,27 +152,27 @@ impl<'a> SessionRef<'a> {
     /// Identity of this session.
     #[must_use]
     pub fn id(&self) -> &SessionId {
-        &self.access.session.config().id
+        self.access.id()
     }
 
     /// Where the session stands.
     #[must_use]
-    pub const fn state(&self) -> State {
-        self.access.session.state()
+    pub fn state(&self) -> State {
+        self.access.state()
     }
 
     /// The next numbers, as [`SessionHandle::next_numbers`] has them: the one expected from the
     /// counterparty, and ours.
     #[must_use]
-    pub const fn next_numbers(&self) -> (u64, u64) {
-        (self.access.session.next_num_in(), self.access.session.next_num_out())
+    pub fn next_numbers(&self) -> (u64, u64) {
+        self.access.next_numbers()
     }
 
     /// DefaultApplVerID(1137) in force: agreed in the Logon(A), or of the settings; `None` before
     /// FIXT.1.1.
     #[must_use]
-    pub const fn appl_ver_id(&self) -> Option<ApplVerId> {
-        self.access.session.appl_ver_id()
+    pub fn appl_ver_id(&self) -> Option<ApplVerId> {
+        self.access.appl_ver_id()
     }
 
     /// The moment at which the bytes now being handled were read.

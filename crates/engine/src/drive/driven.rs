@@ -110,6 +110,8 @@ pub(crate) struct DrivenSession {
     expires_at: Option<u64>,
     /// When lines that were left out are told while there is no connection.
     untold_at: Option<u64>,
+    /// An initiator whose application is not done with the last connection.
+    is_behind: bool,
     reopening: Reopening,
     /// Logons of the session when the connection came up.
     logons: u64,
@@ -135,6 +137,7 @@ impl DrivenSession {
             window,
             expires_at,
             untold_at: None,
+            is_behind: false,
             reopening: Reopening::default(),
             read_closed: false,
             due: false,
@@ -191,6 +194,11 @@ impl DrivenSession {
         let mut link = self.shared.sound_link().map_err(|_| Down::Panicked)?;
         link.core.events.tell_untold(now);
         link.core.look_what_is_safe(now).map_err(Down::Store)?;
+        if link.core.has_news() {
+            link.core.hear(now)?;
+            link.flush(now)?;
+        }
+        self.is_behind = self.connector.is_some() && !link.core.delivery.rests();
         self.untold_at = link.core.events.deadline();
         if link.core.journal.has_failed() {
             return Err(Down::Store(StoreError::Poisoned));
@@ -278,6 +286,8 @@ impl DrivenSession {
                 let link = self.lock();
                 return link.core.next_deadline().into_iter().chain(self.look_at).min();
             }
+            // The worker is called when the application is done with the last connection.
+            Some(_) if self.is_behind => None,
             Some(connector) => connector.deadline(self.is_enabled()),
             None => None,
         };
@@ -352,7 +362,10 @@ impl DrivenSession {
         self.look_at_schedule(now)?;
         self.look_at_store(now)?;
         let (is_open, is_enabled) = (self.is_open(now), self.is_enabled());
-        let Some(connector) = self.connector.as_mut() else { return Ok(()) };
+        let is_behind = self.is_behind;
+        let Some(connector) = self.connector.as_mut().filter(|_| !is_behind) else {
+            return Ok(());
+        };
         if hurries {
             connector.hurry(now.monotonic_ns);
         }

@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock, Weak};
 use transfix_session::{BeginString, SessionId};
 use transfix_store::{Helpers, Store, StoreError};
 
+use crate::drive::line::Line;
 use crate::drive::shared::Shared;
 use crate::drive::waiting::WaitingTotal;
 use crate::io::{Io, System};
@@ -36,6 +37,8 @@ pub(crate) struct Registry {
     /// Threads that help the stores.
     pub(crate) helpers: Arc<Helpers>,
     pub(crate) waiting: Arc<WaitingTotal>,
+    /// Threads in which applications are called, if there are any.
+    pub(crate) line: Option<Arc<Line>>,
     /// Opens stores of the user's own.
     pub(crate) open_store: Option<OpenStore>,
     sessions: OnceLock<HashMap<SessionId, Weak<Shared>>>,
@@ -53,6 +56,7 @@ impl Default for Registry {
             logs: ProtocolLogs::default(),
             helpers: Arc::default(),
             waiting: Arc::default(),
+            line: None,
             open_store: None,
             sessions: OnceLock::new(),
             created: RwLock::default(),

@@ -2,7 +2,8 @@
 
 use transfix_codec::{Body, Message, MsgType};
 use transfix_session::{
-    BeginString, Disconnect, HeaderChange, Now, Outbox, SendError, Session, SessionId,
+    ApplVerId, BeginString, Disconnect, HeaderChange, Now, Outbox, SendError, Session, SessionId,
+    State,
 };
 
 use crate::link::answers::{BusinessReject, Direction, Resend};
@@ -10,7 +11,9 @@ use crate::link::judging::Judgement;
 use crate::link::told::{Disconnection, Rejected, Undone, Unsendable};
 
 /// The owner of one session. The methods are those of [`Application`](crate::Application), which
-/// says what they mean; a link calls them with its session in hand.
+/// says what they mean; a link calls them with its session in hand. Where the owner is called in
+/// threads of its own, messages go to its desk; those of these methods that only tell something go
+/// there too, and those that ask something are called only where the owner is free.
 pub(crate) trait Callbacks: Send {
     fn on_message(
         &mut self,
@@ -43,10 +46,16 @@ pub(crate) trait Callbacks: Send {
 
 /// The session while its owner is called.
 pub(crate) struct Access<'a> {
-    pub(crate) session: &'a mut Session,
     pub(crate) now: Now,
-    /// None where the owner is only told or asked something.
-    pub(crate) acts: Option<Acts<'a>>,
+    reach: Reach<'a>,
+}
+
+enum Reach<'a> {
+    /// The caller has the session in hand. `acts`: none where the owner is only told or asked
+    /// something.
+    InHand { session: &'a mut Session, acts: Option<Acts<'a>> },
+    /// The owner is called in a thread of its own, and the session goes on meanwhile.
+    Elsewhere { session: &'a dyn Remote, acts: bool },
 }
 
 /// What it takes to send, and to end the connection.
@@ -56,34 +65,116 @@ pub(crate) struct Acts<'a> {
     pub(crate) cut: &'a mut Option<Disconnect>,
 }
 
+/// A session as a thread reaches it that does not drive it.
+pub(crate) trait Remote {
+    fn id(&self) -> &SessionId;
+    fn state(&self) -> State;
+    /// The next numbers, inbound and outbound.
+    fn next_numbers(&self) -> (u64, u64);
+    fn appl_ver_id(&self) -> Option<ApplVerId>;
+
+    /// Sends at once, as a callback of the session's own thread does.
+    fn send(
+        &self,
+        msg_type: &[u8],
+        change: Option<HeaderChange>,
+        fill: &mut dyn FnMut(&mut Body<'_>),
+    ) -> Result<u64, SendError>;
+    fn logout(&self, text: &str);
+    fn disconnect(&self);
+}
+
 impl<'a> Access<'a> {
+    /// For a call in which the owner may send.
+    pub(crate) const fn act(session: &'a mut Session, now: Now, acts: Acts<'a>) -> Self {
+        Self { now, reach: Reach::InHand { session, acts: Some(acts) } }
+    }
+
     /// For a call in which nothing is sent: a frame is being written, or there is no connection.
     pub(crate) const fn look(session: &'a mut Session, now: Now) -> Self {
-        Self { session, now, acts: None }
+        Self { now, reach: Reach::InHand { session, acts: None } }
+    }
+
+    /// For a call in a thread that does not drive the session. `acts`: the owner may send.
+    pub(crate) const fn from_elsewhere(session: &'a dyn Remote, now: Now, acts: bool) -> Self {
+        Self { now, reach: Reach::Elsewhere { session, acts } }
     }
 
     /// The same for another call.
     pub(crate) const fn again(&mut self) -> Access<'_> {
-        let acts = match &mut self.acts {
-            Some(Acts { out, queued_bytes_max, cut }) => {
-                Some(Acts { out, queued_bytes_max: *queued_bytes_max, cut })
+        let reach = match &mut self.reach {
+            Reach::InHand { session, acts } => {
+                let acts = match acts {
+                    Some(Acts { out, queued_bytes_max, cut }) => {
+                        Some(Acts { out, queued_bytes_max: *queued_bytes_max, cut })
+                    }
+                    None => None,
+                };
+                Reach::InHand { session, acts }
             }
-            None => None,
+            Reach::Elsewhere { session, acts } => {
+                Reach::Elsewhere { session: *session, acts: *acts }
+            }
         };
-        Access { session: self.session, now: self.now, acts }
+        Access { now: self.now, reach }
     }
 
+    /// Whether the owner may send.
+    pub(crate) const fn may_act(&self) -> bool {
+        match &self.reach {
+            Reach::InHand { acts, .. } => acts.is_some(),
+            Reach::Elsewhere { acts, .. } => *acts,
+        }
+    }
+
+    pub(crate) fn id(&self) -> &SessionId {
+        match &self.reach {
+            Reach::InHand { session, .. } => &session.config().id,
+            Reach::Elsewhere { session, .. } => session.id(),
+        }
+    }
+
+    pub(crate) fn state(&self) -> State {
+        match &self.reach {
+            Reach::InHand { session, .. } => session.state(),
+            Reach::Elsewhere { session, .. } => session.state(),
+        }
+    }
+
+    pub(crate) fn next_numbers(&self) -> (u64, u64) {
+        match &self.reach {
+            Reach::InHand { session, .. } => (session.next_num_in(), session.next_num_out()),
+            Reach::Elsewhere { session, .. } => session.next_numbers(),
+        }
+    }
+
+    pub(crate) fn appl_ver_id(&self) -> Option<ApplVerId> {
+        match &self.reach {
+            Reach::InHand { session, .. } => session.appl_ver_id(),
+            Reach::Elsewhere { session, .. } => session.appl_ver_id(),
+        }
+    }
+
+    #[inline]
     pub(crate) fn send(
         &mut self,
         msg_type: impl AsRef<[u8]>,
         fill: impl FnOnce(&mut Body<'_>),
     ) -> Result<u64, SendError> {
-        let acts = self.acts.as_mut().ok_or(SendError::NotHere)?;
-        let queued_bytes = acts.out.bytes().len();
-        if queued_bytes > acts.queued_bytes_max {
-            return Err(SendError::WouldBlock { queued_bytes });
+        match &mut self.reach {
+            Reach::InHand { session, acts } => {
+                let acts = acts.as_mut().ok_or(SendError::NotHere)?;
+                let queued_bytes = acts.out.bytes().len();
+                if queued_bytes > acts.queued_bytes_max {
+                    return Err(SendError::WouldBlock { queued_bytes });
+                }
+                session.send(self.now, msg_type, acts.out, fill)
+            }
+            Reach::Elsewhere { session, acts: true } => {
+                session.send(msg_type.as_ref(), None, &mut once(fill))
+            }
+            Reach::Elsewhere { acts: false, .. } => Err(SendError::NotHere),
         }
-        self.session.send(self.now, msg_type, acts.out, fill)
     }
 
     pub(crate) fn send_with(
@@ -92,21 +183,57 @@ impl<'a> Access<'a> {
         change: HeaderChange,
         fill: impl FnOnce(&mut Body<'_>),
     ) -> Result<u64, SendError> {
-        let acts = self.acts.as_mut().ok_or(SendError::NotHere)?;
-        self.session.send_with(self.now, msg_type, change, acts.out, fill)
+        match &mut self.reach {
+            Reach::InHand { session, acts } => {
+                let acts = acts.as_mut().ok_or(SendError::NotHere)?;
+                session.send_with(self.now, msg_type, change, acts.out, fill)
+            }
+            Reach::Elsewhere { session, acts: true } => {
+                session.send(msg_type.as_ref(), Some(change), &mut once(fill))
+            }
+            Reach::Elsewhere { acts: false, .. } => Err(SendError::NotHere),
+        }
     }
 
     pub(crate) fn logout(&mut self, text: &str) -> Result<(), SendError> {
-        let acts = self.acts.as_mut().ok_or(SendError::NotHere)?;
-        if !self.session.logout(self.now, text, acts.out) {
-            *acts.cut = Some(Disconnect::Application);
+        match &mut self.reach {
+            Reach::InHand { session, acts } => {
+                let acts = acts.as_mut().ok_or(SendError::NotHere)?;
+                if !session.logout(self.now, text, acts.out) {
+                    *acts.cut = Some(Disconnect::Application);
+                }
+                Ok(())
+            }
+            Reach::Elsewhere { session, acts: true } => {
+                session.logout(text);
+                Ok(())
+            }
+            Reach::Elsewhere { acts: false, .. } => Err(SendError::NotHere),
         }
-        Ok(())
     }
 
     pub(crate) fn disconnect(&mut self) -> Result<(), SendError> {
-        let acts = self.acts.as_mut().ok_or(SendError::NotHere)?;
-        *acts.cut = Some(Disconnect::Application);
-        Ok(())
+        match &mut self.reach {
+            Reach::InHand { acts, .. } => {
+                let acts = acts.as_mut().ok_or(SendError::NotHere)?;
+                *acts.cut = Some(Disconnect::Application);
+                Ok(())
+            }
+            Reach::Elsewhere { session, acts: true } => {
+                session.disconnect();
+                Ok(())
+            }
+            Reach::Elsewhere { acts: false, .. } => Err(SendError::NotHere),
+        }
+    }
+}
+
+/// What fills a message once, where the compiler cannot know that it is called once.
+fn once(fill: impl FnOnce(&mut Body<'_>)) -> impl FnMut(&mut Body<'_>) {
+    let mut fill = Some(fill);
+    move |body| {
+        if let Some(fill) = fill.take() {
+            fill(body);
+        }
     }
 }

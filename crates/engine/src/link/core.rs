@@ -21,6 +21,7 @@ use transfix_store::Store;
 use crate::link::answers::Direction;
 use crate::link::callbacks::{Access, Callbacks};
 use crate::link::delivery::{Delivery, Handling};
+use crate::link::desk::Desk;
 use crate::link::down::Down;
 use crate::link::events::Events;
 use crate::link::inbox::Inbox;
@@ -117,11 +118,12 @@ pub(crate) struct Core {
 }
 
 impl Core {
-    /// A session that goes on from what its store has.
+    /// A session that goes on from what its store has. An application that is called in threads of
+    /// its own has a desk.
     pub(crate) fn new(
         config: Config,
         store: Box<dyn Store>,
-        application: Box<dyn Callbacks>,
+        (application, desk): (Box<dyn Callbacks>, Option<Arc<Desk>>),
         rules: SessionRules,
         options: LinkOptions,
     ) -> Self {
@@ -138,7 +140,7 @@ impl Core {
             held_index: options.index(),
             search_budget: SearchBudget::new(options.limits),
             outgoing: Outgoing::new(options.queue),
-            delivery: Delivery::new(application, options.unavailable),
+            delivery: Delivery::new(application, desk, options.unavailable),
             events: Events::of(id),
             options,
             published: Arc::default(),
@@ -206,6 +208,14 @@ impl Core {
         }
         self.outgoing.trim();
         self.held_index.trim();
+    }
+
+    /// Whether nothing is taken from the counterparty before the application has had more: it has
+    /// as much before it as may be, or a new connection begins and it is not done with the last
+    /// one.
+    #[inline]
+    pub(crate) fn is_behind(&self) -> bool {
+        self.delivery.is_behind() || (self.session.awaits_logon() && !self.delivery.rests())
     }
 
     /// MsgSeqNum(34) of the message that is being handled, or was last.
@@ -292,6 +302,7 @@ impl Core {
 
     fn act_on_all_held(&mut self, now: Now, left: &mut u32) -> Result<(), Down> {
         while *left > 0
+            && !self.is_behind()
             && let Some(held) = self.session.take_held()
         {
             *left -= 1;
@@ -422,7 +433,12 @@ impl Core {
         if self.judging.give_up(now.monotonic_ns) {
             self.events.logon_unanswered(now);
         }
+        self.hear(now)?;
+        self.delivery.go_on(now);
         self.offer_again(now, left)?;
+        if self.is_behind() {
+            self.session.note_unread(now);
+        }
         match self.session.tick(now, &mut self.out) {
             Verdict::Disconnect(reason) => Err(Down::Session(reason)),
             _ => Ok(()),
@@ -485,6 +501,8 @@ impl Core {
             (Disconnect::LinkLost, State::LogonSent) => Disconnect::LogonUnanswered,
             _ => reason,
         };
+        // What brought the connection down comes first; a panic is found again.
+        let _ = self.hear(now);
         // What the application has not taken is asked for again.
         if let Some(seq) = self.delivery.forget_numbered() {
             self.session.set_next_num_in(seq);
@@ -505,6 +523,9 @@ impl Core {
         self.outgoing.end_pause();
         self.shown = 0;
         self.replay.clear();
+        if let Some(desk) = self.delivery.desk() {
+            desk.release();
+        }
         let text = self.logout_text.take();
         let end = Disconnection::new(reason, text.as_deref());
         self.events.ended(now, &end);

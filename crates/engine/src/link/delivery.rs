@@ -4,12 +4,14 @@
 //! wait too.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use transfix_codec::Message;
 use transfix_session::Now;
 
 use crate::link::answers::{BusinessReject, Direction};
 use crate::link::callbacks::{Access, Callbacks};
+use crate::link::desk::Desk;
 use crate::observe::mask::masked;
 use crate::settings::{Unavailable, UnavailableAction};
 
@@ -49,6 +51,8 @@ pub(super) enum Offered {
 pub(crate) struct Delivery {
     application: Box<dyn Callbacks>,
     wants_wire: bool,
+    /// Where messages are put for an application that is called in threads of its own.
+    desk: Option<Arc<Desk>>,
     policy: Unavailable,
     postponed: VecDeque<Postponed>,
     /// Bytes of the messages that wait.
@@ -60,10 +64,15 @@ pub(crate) struct Delivery {
 }
 
 impl Delivery {
-    pub(super) fn new(application: Box<dyn Callbacks>, policy: Unavailable) -> Self {
+    /// `desk`: of an application that is called in threads of its own.
+    pub(super) fn new(
+        application: Box<dyn Callbacks>,
+        desk: Option<Arc<Desk>>,
+        policy: Unavailable,
+    ) -> Self {
         let wants_wire = application.wants_wire();
         let postponed = VecDeque::new();
-        Self { application, wants_wire, policy, postponed, bytes: 0, offers: 0, at_ns: 0 }
+        Self { application, wants_wire, desk, policy, postponed, bytes: 0, offers: 0, at_ns: 0 }
     }
 
     pub(super) fn application(&mut self) -> &mut dyn Callbacks {
@@ -82,7 +91,13 @@ impl Delivery {
 
     /// Offers a message whose turn it is.
     pub(super) fn offer(&mut self, message: &Message<'_>, access: Access<'_>) -> Offered {
-        match self.application.on_message(message, access) {
+        let answer = self.application.on_message(message, access);
+        self.judge(answer)
+    }
+
+    /// What follows from the application's answer.
+    pub(super) fn judge(&self, answer: Result<(), BusinessReject>) -> Offered {
+        match answer {
             Ok(()) => Offered::Taken,
             Err(reject) if !reject.is_not_available() => Offered::Rejected(reject),
             Err(_) if self.offers < self.policy.retries => Offered::Later,
@@ -94,14 +109,35 @@ impl Delivery {
         }
     }
 
+    /// Where messages are put for an application that is called in threads of its own.
+    pub(super) const fn desk(&self) -> Option<&Arc<Desk>> {
+        self.desk.as_ref()
+    }
+
+    /// Whether the application has had everything that it was handed, or is called in the thread
+    /// that drives the session. If not, the worker is called when it has.
+    pub(crate) fn rests(&self) -> bool {
+        self.desk.as_ref().is_none_or(|desk| desk.is_idle())
+    }
+
+    /// Whether an application that is called in threads of its own has nothing to do.
+    pub(super) fn stands_still(&self) -> bool {
+        self.desk.as_ref().is_none_or(|desk| desk.stands_still())
+    }
+
+    /// Whether nothing more is to be read before the application has had more.
+    pub(crate) fn is_behind(&self) -> bool {
+        self.desk.as_ref().is_some_and(|desk| desk.waits_when_full() && desk.is_full())
+    }
+
     /// Whether messages wait for the application.
     pub(super) fn has_postponed(&self) -> bool {
         !self.postponed.is_empty()
     }
 
     /// Bytes of the messages that wait.
-    pub(super) const fn bytes(&self) -> usize {
-        self.bytes
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes + self.desk.as_ref().map_or(0, |desk| desk.bytes())
     }
 
     /// Lets a message wait behind the others. Returns whether there is room for it: so many
@@ -137,7 +173,24 @@ impl Delivery {
 
     /// When the first message that waits is offered again, on the monotonic clock.
     pub(super) fn deadline(&self) -> Option<u64> {
-        self.has_postponed().then_some(self.at_ns)
+        let Some(desk) = &self.desk else { return self.has_postponed().then_some(self.at_ns) };
+        let waits_for_time = desk.is_halted() || (self.has_postponed() && desk.is_idle());
+        waits_for_time.then_some(self.at_ns)
+    }
+
+    /// Lets the application have the message once more that it was not available for, if it is time
+    /// to.
+    pub(super) fn go_on(&self, now: Now) {
+        if let Some(desk) = self.desk.as_ref().filter(|desk| desk.is_halted())
+            && now.monotonic_ns >= self.at_ns
+        {
+            desk.go_on();
+        }
+    }
+
+    /// The application has had a message that was handed over.
+    pub(super) const fn was_taken(&mut self) {
+        self.offers = 0;
     }
 
     /// The first message that waits was taken: the next one is offered at once.
@@ -157,18 +210,29 @@ impl Delivery {
     /// The lowest number of a message that has not been taken yet; those of before a reset have
     /// none.
     pub(super) fn first_seq(&self) -> Option<u64> {
+        let handed_over = self.desk.as_ref().and_then(|desk| desk.first_seq());
+        handed_over.or_else(|| self.first_postponed())
+    }
+
+    fn first_postponed(&self) -> Option<u64> {
         self.postponed.iter().map(|waiting| waiting.seq).find(|seq| *seq > 0)
     }
 
     /// The numbers have been reset: those of the messages mean nothing any more.
     pub(super) fn forget_numbers(&mut self) {
         self.postponed.iter_mut().for_each(|waiting| waiting.seq = 0);
+        if let Some(desk) = &self.desk {
+            desk.forget_numbers();
+        }
     }
 
     /// Drops what is asked for again after the next logon. Returns the number that it begins with.
     /// Messages of before a reset are nowhere else any more: they go on waiting.
     pub(super) fn forget_numbered(&mut self) -> Option<u64> {
         let seq = self.first_seq()?;
+        if let Some(desk) = &self.desk {
+            desk.forget_numbered();
+        }
         self.postponed.retain(|waiting| waiting.seq == 0);
         self.offers = 0;
         self.bytes = self.postponed.iter().map(|waiting| waiting.bytes.len()).sum();
@@ -178,6 +242,9 @@ impl Delivery {
     /// A panic may have left half a change: all that waits is asked for again.
     pub(super) fn clear(&mut self) {
         self.postponed.clear();
+        if let Some(desk) = &self.desk {
+            desk.clear();
+        }
         (self.bytes, self.offers) = (0, 0);
     }
 }

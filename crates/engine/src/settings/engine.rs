@@ -11,6 +11,13 @@ settings_table! {
         pub workers: usize = 2,
         /// CPUs that the pool's threads are pinned to, in turn; empty for none.
         pub cpus: Vec<usize> = Vec::new(),
+        /// Threads in which the applications of the sessions are called, so that one that takes its
+        /// time holds up no session. Of one session one thing at a time, in its order. By default
+        /// none: each is called in the thread that drives its session.
+        pub application_threads: usize = 0,
+        /// How long these threads look for work before they sleep, in microseconds; a thread that
+        /// looks uses its CPU.
+        pub application_spin_us: u32 = 0,
         /// Connections that may wait for their Logon(A) at once.
         pub pending_connections_max: usize = 1_000,
         /// Connections that may wait for their Logon(A) from one address (of IPv6: one /64

@@ -9,6 +9,7 @@ use transfix_session::{
 };
 
 use crate::schedule::ScheduleSettings;
+use crate::settings::application::ApplicationSettings;
 use crate::settings::log::LogSettings;
 use crate::settings::queue::{QueueSettings, Unavailable};
 use crate::settings::retention::RetentionSettings;
@@ -68,6 +69,9 @@ settings_table! {
         /// What becomes of messages that the application is not available for, as a table. See
         /// [`Unavailable`].
         pub unavailable: Unavailable = Unavailable::default(),
+        /// How messages are handed to an application that is called in threads of its own, as a
+        /// table. See [`ApplicationSettings`].
+        pub application: ApplicationSettings = ApplicationSettings::default(),
         /// When the session may be connected, such as `{ zone = "Europe/London", days = "mon-fri",
         /// from = "08:00", to = "16:30" }`; `transfix schedule` prints the times. By
         /// default always.

@@ -88,6 +88,17 @@ pub(super) const OF_THE_ENGINE: &[(&str, &str, &str)] = &[
         "of_several_scenarios_one_is_taken",
     ),
     ("dictionary.overlays", DICTIONARIES, "an_overlay_makes_a_field_legal_and_required"),
+    ("application", APPLICATION, "more_than_may_wait_holds_up_or_ends_the_connection"),
+    ("application.in_pool", APPLICATION, "an_application_may_stay_with_its_session"),
+    ("application.messages_max", APPLICATION, "more_than_may_wait_holds_up_or_ends_the_connection"),
+    ("application.bytes_max", APPLICATION, "more_than_may_wait_holds_up_or_ends_the_connection"),
+    ("application.when_full", APPLICATION, "more_than_may_wait_holds_up_or_ends_the_connection"),
+    (
+        "[engine].application_threads",
+        APPLICATION,
+        "a_slow_application_holds_up_neither_its_session_nor_the_others",
+    ),
+    ("[engine].application_spin_us", APPLICATION, "threads_that_look_for_work_find_it"),
     ("[engine].workers", THREADS, "threads_are_as_many_as_wanted_and_where_they_are_wanted"),
     ("[engine].cpus", THREADS, "threads_are_as_many_as_wanted_and_where_they_are_wanted"),
     ("[engine].helper_cpus", THREADS, "a_pinned_thread_does_not_pass_its_cpu_on_to_helpers"),
@@ -104,6 +115,7 @@ pub(super) const OF_THE_ENGINE: &[(&str, &str, &str)] = &[
     ("[engine].waiting_bytes_max", MEMORY, "the_heaviest_session_makes_room"),
 ];
 
+const APPLICATION: &str = "engine/tests/switches/application_threads.rs";
 const STRANGERS: &str = "engine/tests/strangers/main.rs";
 const LATER: &str = "engine/tests/switches/later.rs";
 const TURNS: &str = "engine/tests/switches/turns.rs";

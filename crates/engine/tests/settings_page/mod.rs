@@ -17,9 +17,10 @@ use std::path::Path;
 use toml::de::{DeTable, DeValue};
 use transfix::schedule::{ScheduleSettings, WindowSettings};
 use transfix::{
-    DictionarySource, EngineSettings, Key, LogSettings, LogonConfig, NumbersConfig, ProtocolConfig,
-    QueueSettings, ResendConfig, ResetPolicy, RetentionSettings, SessionSettings, SocketSettings,
-    StoreSettings, ThreadSettings, Throttle, TimingConfig, Unavailable, ValidationSettings,
+    ApplicationSettings, DictionarySource, EngineSettings, Key, LogSettings, LogonConfig,
+    NumbersConfig, ProtocolConfig, QueueSettings, ResendConfig, ResetPolicy, RetentionSettings,
+    SessionSettings, SocketSettings, StoreSettings, ThreadSettings, Throttle, TimingConfig,
+    Unavailable, ValidationSettings,
 };
 
 /// A part of the page: its title, what introduces it, its keys, and the way to them: from
@@ -72,6 +73,9 @@ const PARTS: &[Part] = &[
          \"reject\" }]`"),
     part!(Unavailable at ["unavailable"]: "`unavailable`",
         "`unavailable = { retries = 3, delay_ms = 500, then = \"reject\" }`"),
+    part!(ApplicationSettings at ["application"]: "`application`",
+        "`application = { messages_max = 1000, when_full = \"disconnect\" }`. See \
+         [Threads](threads.md)."),
     part!(RetentionSettings at ["retention"]: "`retention`",
         "`retention = { archive_dir = \"archive\", rotate_every_h = 24, delete_after_days = 90 }`. \
          See [Retention](retention.md)."),

@@ -21,6 +21,8 @@ pub(super) struct App {
     pub(super) session: usize,
     /// Identities of all sessions of this side.
     pub(super) others: Arc<Vec<SessionId>>,
+    /// It is called in a thread of its own: to be told of each frame too would change the world.
+    pub(super) is_pooled: bool,
 }
 
 impl App {
@@ -134,7 +136,7 @@ impl Application for App {
     }
 
     fn wants_wire(&self) -> bool {
-        self.board.machine.is_traced()
+        self.board.machine.is_traced() && !self.is_pooled
     }
 
     fn on_wire(&mut self, direction: Direction, frame: &[u8], _: &mut SessionRef<'_>) {

@@ -3,13 +3,16 @@
 //! Invariant: the journal does not count a message that waits for the application: after a crash or
 //! a disconnection it is asked for again.
 
+use std::sync::Arc;
+
 use transfix_codec::{Body, CheckSumPolicy, Message, MsgType, Tag, tag};
-use transfix_session::{BeginString, Disconnect, Now, Verdict};
+use transfix_session::{BeginString, Disconnect, Now, State, Verdict};
 
 use super::Core;
 use crate::link::answers::BusinessReject;
 use crate::link::callbacks::{Access, Acts, Callbacks};
 use crate::link::delivery::{Delivery, Handling, Offered};
+use crate::link::desk::{Desk, Had, Stopped};
 use crate::link::down::Down;
 use crate::link::told::Rejected;
 
@@ -22,6 +25,8 @@ enum Delivered {
     Done,
     /// It is to be offered again.
     Later,
+    /// It is not its turn: others are still with the application.
+    Behind,
 }
 
 impl Core {
@@ -33,15 +38,12 @@ impl Core {
     ) -> T {
         // Whoever hears of a message from the application finds its number taken.
         self.note_state();
-        let access = Access {
-            session: &mut self.session,
-            now,
-            acts: Some(Acts {
-                out: &mut self.out,
-                queued_bytes_max: self.outgoing.options().queued_bytes_max,
-                cut: &mut self.cut,
-            }),
+        let acts = Acts {
+            out: &mut self.out,
+            queued_bytes_max: self.outgoing.options().queued_bytes_max,
+            cut: &mut self.cut,
         };
+        let access = Access::act(&mut self.session, now, acts);
         call(&mut self.delivery, access)
     }
 
@@ -68,6 +70,7 @@ impl Core {
                 self.delivery.offer_later(now);
                 self.postpone(message, handling)
             }
+            Ok(Delivered::Behind) => self.postpone(message, handling),
             Err(down) => {
                 // Not taken: it comes again after the next logon.
                 self.postpone(message, handling)?;
@@ -97,9 +100,89 @@ impl Core {
                     self.put_entries(now).map_err(Down::Store)?;
                 }
                 Delivered::Later => self.delivery.offer_later(now),
+                Delivered::Behind => break,
             }
         }
         Ok(())
+    }
+
+    /// Takes note of what the application has had since, where it is called in threads of its own.
+    #[inline]
+    pub(crate) fn hear(&mut self, now: Now) -> Result<(), Down> {
+        match self.delivery.desk() {
+            Some(desk) if desk.take_news() => self.hear_from(now, &Arc::clone(desk)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether the application has had something that was not taken note of.
+    #[inline]
+    pub(crate) fn has_news(&self) -> bool {
+        self.delivery.desk().is_some_and(|desk| desk.has_news())
+    }
+
+    #[inline(never)]
+    fn hear_from(&mut self, now: Now, desk: &Desk) -> Result<(), Down> {
+        while let Some(had) = desk.take_had() {
+            self.note_had(now, desk, had)?;
+        }
+        match desk.stopped() {
+            None => {}
+            Some(Stopped::Panicked(seq)) => {
+                self.expected = seq;
+                return Err(Down::Panicked);
+            }
+            Some(Stopped::NotAvailable(reject)) => self.not_available(now, desk, reject)?,
+        }
+        self.put_entries(now).map_err(Down::Store)
+    }
+
+    /// The application was not available for the first message that it was handed over.
+    fn not_available(&mut self, now: Now, desk: &Desk, reject: BusinessReject) -> Result<(), Down> {
+        let passed_over = match self.delivery.judge(Err(reject)) {
+            Offered::Later => {
+                self.delivery.offer_later(now);
+                return Ok(());
+            }
+            Offered::GivenUp => return Err(self.give_up(now)),
+            Offered::Rejected(reject) => desk.pass_over(Some(reject)),
+            Offered::Taken => desk.pass_over(None),
+        };
+        passed_over.map_or(Ok(()), |had| self.note_had(now, desk, had))
+    }
+
+    /// The application has had a message in a thread of its own.
+    fn note_had(&mut self, now: Now, desk: &Desk, had: Had) -> Result<(), Down> {
+        self.delivery.was_taken();
+        let is_connected = self.session.state() != State::Disconnected;
+        if had.reject.is_some() && !is_connected {
+            // Who sent it could not be told: it comes again after the next logon.
+            return Ok(());
+        }
+        let mut put = Ok(());
+        if had.reject.is_some() || self.journal.keeps().inbound {
+            let mut index = std::mem::take(&mut self.held_index);
+            if let Ok(message) = Message::parse(&had.bytes, &mut index, CheckSumPolicy::Ignore) {
+                if let Some(reject) = &had.reject {
+                    self.reject(now, &message, reject);
+                }
+                put = self.journal.put_inbound(now, &message).map_err(Down::Store);
+            }
+            self.held_index = index;
+        }
+        // The connection ended before the application had had it.
+        if had.seq > 0 && had.seq == self.session.next_num_in() {
+            self.session.set_next_num_in(had.seq + 1);
+        }
+        desk.give_back(had.bytes);
+        put
+    }
+
+    /// The application was offered a message often enough.
+    fn give_up(&mut self, now: Now) -> Down {
+        let why = Disconnect::ApplicationNotAvailable;
+        self.session.logout(now, &why.to_string(), &mut self.out);
+        Down::Session(why)
     }
 
     /// It is the turn of this message.
@@ -109,13 +192,20 @@ impl Core {
         message: &Message<'_>,
         handling: Handling,
     ) -> Result<Delivered, Down> {
+        let is_behind = !self.delivery.rests();
         if handling == Handling::Reject {
+            if is_behind {
+                return Ok(Delivered::Behind);
+            }
             self.session.refuse_throttled(now, message, &mut self.out);
             return Ok(Delivered::Done);
         }
         let closed = self.options.hours.as_mut().and_then(|hours| hours.refusal(now.utc));
         // A reject cannot be rejected: who was refused must learn it at any hour.
         if let Some(text) = closed.filter(|_| message.msg_type() != b"j") {
+            if is_behind {
+                return Ok(Delivered::Behind);
+            }
             let text = text.to_owned().into();
             self.reject(now, message, &BusinessReject { text, ..BusinessReject::not_available() });
             return Ok(Delivered::Done);
@@ -123,17 +213,27 @@ impl Core {
         if self.options.routes
             && let Some(to) = message.raw(tag::DELIVER_TO_COMP_ID).filter(|to| !to.is_empty())
         {
+            if is_behind {
+                return Ok(Delivered::Behind);
+            }
             self.route(now, message, to);
+        } else if let Some(desk) = self.delivery.desk() {
+            if desk.is_full() {
+                return match desk.waits_when_full() {
+                    true => Ok(Delivered::Behind),
+                    false => Err(self.give_up(now)),
+                };
+            }
+            let seq = self.number_of(message);
+            self.note_state();
+            desk.hand_over(now, seq, message.bytes());
+            return Ok(Delivered::Done);
         } else {
             match self.call(now, |delivery, access| delivery.offer(message, access)) {
                 Offered::Taken => {}
                 Offered::Rejected(reject) => self.reject(now, message, &reject),
                 Offered::Later => return Ok(Delivered::Later),
-                Offered::GivenUp => {
-                    let why = Disconnect::ApplicationNotAvailable;
-                    self.session.logout(now, &why.to_string(), &mut self.out);
-                    return Err(Down::Session(why));
-                }
+                Offered::GivenUp => return Err(self.give_up(now)),
             }
         }
         self.journal.put_inbound(now, message).map_err(Down::Store)?;
@@ -149,15 +249,21 @@ impl Core {
     }
 
     fn postpone(&mut self, message: &Message<'_>, handling: Handling) -> Result<(), Down> {
-        let seq = match self.session.awaits_reset() {
-            true => 0,
-            false => message.msg_seq_num().unwrap_or(1),
-        };
+        let seq = self.number_of(message);
         let config = self.session.config();
         let room = (config.protocol.held_messages_max, config.protocol.held_bytes_max);
         match self.delivery.postpone((seq, message), handling, room) {
             true => Ok(()),
             false => Err(Down::Session(Disconnect::ApplicationNotAvailable)),
+        }
+    }
+
+    /// The number of a message that waits; 0 if that means nothing once the numbers are reset,
+    /// which is under way.
+    fn number_of(&self, message: &Message<'_>) -> u64 {
+        match self.session.awaits_reset() {
+            true => 0,
+            false => message.msg_seq_num().unwrap_or(1),
         }
     }
 

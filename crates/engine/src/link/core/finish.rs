@@ -41,9 +41,15 @@ impl Core {
         }
     }
 
-    /// Whether the store has made safe all that it was given, or has failed.
+    /// Whether the application has had all that it was handed, and the store has made safe what it
+    /// was given, or has failed.
     pub(crate) fn is_settled(&mut self, now: Now) -> bool {
-        self.journal.has_failed() || self.look_what_is_safe(now).is_err() || self.pending.is_empty()
+        // What it has had since counts; a panic or a store that fails is found below.
+        let _ = self.hear(now);
+        let is_safe = self.journal.has_failed()
+            || self.look_what_is_safe(now).is_err()
+            || self.pending.is_empty();
+        self.delivery.stands_still() && is_safe
     }
 
     /// Opens the store if it has failed. Returns whether it is open.

@@ -2,11 +2,11 @@
 //! given back.
 
 use transfix_codec::Body;
-use transfix_session::{Now, SendError};
+use transfix_session::{HeaderChange, Now, SendError};
 use transfix_store::StoreError;
 
 use super::Core;
-use crate::link::callbacks::Access;
+use crate::link::callbacks::{Access, Acts};
 use crate::link::outgoing::{GivenBack, IfLost};
 use crate::link::queue::SendQueue;
 use crate::link::sent::Sent;
@@ -34,6 +34,34 @@ impl Core {
             return sent.map(Sent::Stored);
         }
         self.session.send(now, msg_type, &mut self.out, fill).map(Sent::Direct)
+    }
+
+    /// Sends for the application, as one of its callbacks does.
+    pub(crate) fn send_now(
+        &mut self,
+        now: Now,
+        msg_type: &[u8],
+        change: Option<HeaderChange>,
+        fill: &mut dyn FnMut(&mut Body<'_>),
+    ) -> Result<u64, SendError> {
+        if self.journal.has_failed() {
+            return Err(SendError::Failed);
+        }
+        let mut access = self.access(now);
+        match change {
+            None => access.send(msg_type, fill),
+            Some(change) => access.send_with(msg_type, change, fill),
+        }
+    }
+
+    /// The session in the hands of a callback that may send.
+    pub(super) fn access(&mut self, now: Now) -> Access<'_> {
+        let acts = Acts {
+            out: &mut self.out,
+            queued_bytes_max: self.outgoing.options().queued_bytes_max,
+            cut: &mut self.cut,
+        };
+        Access::act(&mut self.session, now, acts)
     }
 
     /// Whether a message must take its place in the queue: it is kept for the next logon, or others
@@ -72,8 +100,9 @@ impl Core {
         self.outgoing.is_first()
     }
 
-    /// Sends from the queue at the end of a turn. One that began with it lets the next turn begin
-    /// with what has come in.
+    /// Sends from the queue at the end of a turn, and puts the rest that waits for a logon into the
+    /// store's batch. A turn that began with the queue lets the next one begin with what has come
+    /// in.
     #[inline(always)]
     pub(crate) fn end_with_queue(
         &mut self,
@@ -81,11 +110,12 @@ impl Core {
         queue: &SendQueue,
         left: &mut u32,
         began_with_queue: bool,
-    ) {
+    ) -> Result<(), StoreError> {
         self.send_some(now, queue, left);
         if began_with_queue {
             self.outgoing.had_turn();
         }
+        self.put_queued(now, queue)
     }
 
     #[inline(never)]

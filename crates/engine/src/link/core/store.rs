@@ -174,6 +174,7 @@ impl Core {
         let undone =
             Undone { received: kept.0..had.0.max(kept.0), sent: kept.1..had.1.max(kept.1) };
         self.events.undone(now, &undone);
+        self.note_state();
         let access = Access::look(&mut self.session, now);
         self.delivery.application().on_undone(&undone, access);
     }

@@ -40,19 +40,10 @@ impl Core {
                 if filled {
                     return Ok(true);
                 }
+                if !self.fill_replay(now)? {
+                    return Ok(false);
+                }
                 filled = true;
-                let (store, application) = (self.journal.store(), self.delivery.application());
-                let filled = self.replay.fill(now, &mut self.session, store, application);
-                filled.map_err(Down::Store)?;
-                self.note_missing(now);
-                if self.delivery.wants_wire() {
-                    let access = Access::look(&mut self.session, now);
-                    show_frames(&mut self.delivery, self.replay.out.bytes(), access);
-                }
-                if let Some(log) = &mut self.log {
-                    let lost = log.outbound(now.utc, self.replay.out.bytes());
-                    self.published.counters.not_logged.add(lost);
-                }
                 continue;
             }
             let bytes = next_bytes(&self.out, &self.replay, &self.pending);
@@ -92,6 +83,31 @@ impl Core {
                 self.replay.barrier = self.replay.barrier.saturating_sub(n);
             }
         }
+    }
+
+    /// Encodes the next chunk of a replay. The application is asked about each message: returns
+    /// whether it is free. Where it is called in threads of its own, the worker is called when it
+    /// is.
+    fn fill_replay(&mut self, now: Now) -> Result<bool, Down> {
+        if !self.delivery.desk().is_none_or(|desk| desk.want()) {
+            return Ok(false);
+        }
+        let (store, application) = (self.journal.store(), self.delivery.application());
+        let filled = self.replay.fill(now, &mut self.session, store, application);
+        if let Some(desk) = self.delivery.desk() {
+            desk.release();
+        }
+        filled.map_err(Down::Store)?;
+        self.note_missing(now);
+        if self.delivery.wants_wire() {
+            let access = Access::look(&mut self.session, now);
+            show_frames(&mut self.delivery, self.replay.out.bytes(), access);
+        }
+        if let Some(log) = &mut self.log {
+            let lost = log.outbound(now.utc, self.replay.out.bytes());
+            self.published.counters.not_logged.add(lost);
+        }
+        Ok(true)
     }
 
     /// Logs what was received and is not logged yet.

@@ -1,0 +1,341 @@
+//! An application that is called in threads of its own: what a link hands over lies on its desk,
+//! and a thread of the [`Line`](crate::drive::line::Line) comes and calls it.
+//!
+//! Invariants: the application is called by one thread at a time; no thread of a worker waits for
+//! it; whoever waits for the lock of a link does not have that of an application which a link asks.
+
+use std::cell::RefCell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError, Weak};
+
+use transfix_codec::{Body, CheckSumPolicy, FieldIndex, Message, MsgType};
+use transfix_session::{ApplVerId, BeginString, HeaderChange, SendError, SessionId, State};
+
+use crate::drive::line::{Line, Visited};
+use crate::drive::registry::Registry;
+use crate::drive::shared::Shared;
+use crate::link::answers::{BusinessReject, Direction, Resend};
+use crate::link::callbacks::{Access, Callbacks, Remote};
+use crate::link::desk::{Call, Desk, Item, Made, Work};
+use crate::link::judging::Judgement;
+use crate::link::told::{Disconnection, Rejected, Undone, Unsendable};
+use crate::settings::ApplicationSettings;
+
+/// Time after which what the application has sent goes out though there is more for it to do.
+const REPORT_NS: u64 = 100_000;
+
+/// The application of one session.
+pub(crate) struct Bench {
+    seat: Mutex<Seat>,
+    desk: Arc<Desk>,
+    /// Calls in one visit of a thread, before those that wait in line have their turn.
+    visit_max: u32,
+    id: SessionId,
+    registry: Arc<Registry>,
+    /// Found once, in the registry.
+    session: OnceLock<Weak<Shared>>,
+}
+
+/// What whoever calls the application has in hand.
+struct Seat {
+    application: Box<dyn Callbacks>,
+    index: FieldIndex,
+    /// Memory for what the application sends.
+    body: Vec<u8>,
+}
+
+impl Bench {
+    /// Gives this application a bench. `index`: memory for the index of messages of its session.
+    pub(crate) fn of(
+        (application, index): (Box<dyn Callbacks>, FieldIndex),
+        (limits, visit_max): (ApplicationSettings, u32),
+        (id, registry): (SessionId, Arc<Registry>),
+        line: &Arc<Line>,
+    ) -> Arc<Self> {
+        let seat = Mutex::new(Seat { application, index, body: Vec::new() });
+        let (desk, session) = (Arc::new(Desk::new(limits)), OnceLock::new());
+        let bench = Arc::new(Self { seat, desk, visit_max, id, registry, session });
+        let (line, of_desk) = (Arc::clone(line), Arc::downgrade(&bench));
+        bench.desk.run_by(Box::new(move || {
+            let Some(bench) = of_desk.upgrade() else { return };
+            match bench.session() {
+                Some(session) => line.push((bench, session)),
+                None => bench.desk.leave(),
+            }
+        }));
+        bench
+    }
+
+    pub(crate) const fn desk(&self) -> &Arc<Desk> {
+        &self.desk
+    }
+
+    /// The session that it belongs to, as long as that is there.
+    fn session(&self) -> Option<Arc<Shared>> {
+        if let Some(session) = self.session.get() {
+            return session.upgrade();
+        }
+        let session = self.registry.find(&self.id)?;
+        let _ = self.session.set(Arc::downgrade(&session));
+        Some(session)
+    }
+
+    /// A panic of the application costs its session alone.
+    fn seat(&self) -> MutexGuard<'_, Seat> {
+        self.seat.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns whether the session's worker is to be called.
+    fn serve(&self, session: &Shared, item: Item) -> bool {
+        let acts = item.acts;
+        let (work, parts) = item.into_parts();
+        let is_message = matches!(work, Work::Message);
+        let called = catch_unwind(AssertUnwindSafe(|| {
+            let mut seat = self.seat();
+            let Seat { application, index, body } = &mut *seat;
+            let remote = Elsewhere { session, body: RefCell::new(body) };
+            let (bytes, now, _) = &parts;
+            let access = Access::from_elsewhere(&remote, *now, acts);
+            call(&mut **application, (work, bytes), index, access)
+        }));
+        self.desk.end(is_message, parts, called.unwrap_or(Made::Panicked))
+    }
+
+    /// Lets the session take note of what the application has had, and send what it has sent, with
+    /// one commit and one write: here, if it is free.
+    fn report(&self, session: &Shared, calls: bool) {
+        let heard = match session.link.try_lock() {
+            _ if calls || !self.desk.has_news() => !calls,
+            Ok(mut link) => {
+                let kept = link.keep_had(session.io.now());
+                kept.is_ok() && link.core.cut.is_none() && !self.desk.has_news()
+            }
+            Err(TryLockError::WouldBlock | TryLockError::Poisoned(_)) => false,
+        };
+        if !heard {
+            session.call_worker();
+        }
+    }
+}
+
+impl Visited for Bench {
+    fn visit(&self) -> bool {
+        // Without its session nobody hears what the application makes of it.
+        let Some(session) = self.session() else {
+            self.desk.leave();
+            return false;
+        };
+        let (mut served, mut calls) = (0, false);
+        let mut reported_ns = session.io.monotonic_ns();
+        while served < self.visit_max
+            && let Some(item) = self.desk.begin()
+        {
+            calls |= self.serve(&session, item);
+            served += 1;
+            let now_ns = session.io.monotonic_ns();
+            if now_ns.saturating_sub(reported_ns) > REPORT_NS {
+                self.report(&session, std::mem::take(&mut calls));
+                reported_ns = now_ns;
+            }
+        }
+        self.report(&session, calls);
+        served == self.visit_max && self.desk.pause()
+    }
+}
+
+fn call(
+    application: &mut dyn Callbacks,
+    (work, bytes): (Work, &[u8]),
+    index: &mut FieldIndex,
+    access: Access<'_>,
+) -> Made {
+    match work {
+        Work::Call(call) => call(application, access),
+        Work::Wire(direction) => application.on_wire(direction, bytes, access),
+        // Both were whole and sound when they came.
+        Work::Admin => {
+            if let Ok(message) = Message::parse(bytes, index, CheckSumPolicy::Ignore) {
+                application.on_admin(&message, access);
+            }
+        }
+        Work::Message => {
+            if let Ok(message) = Message::parse(bytes, index, CheckSumPolicy::Ignore)
+                && let Err(reject) = application.on_message(&message, access)
+            {
+                return Made::Rejected(reject);
+            }
+        }
+    }
+    Made::Had
+}
+
+/// A session as its application reaches it from a thread of its own.
+struct Elsewhere<'a> {
+    session: &'a Shared,
+    body: RefCell<&'a mut Vec<u8>>,
+}
+
+impl Remote for Elsewhere<'_> {
+    fn id(&self) -> &SessionId {
+        &self.session.id
+    }
+
+    fn state(&self) -> State {
+        self.session.published.state()
+    }
+
+    fn next_numbers(&self) -> (u64, u64) {
+        self.session.published.next_numbers()
+    }
+
+    fn appl_ver_id(&self) -> Option<ApplVerId> {
+        self.session.with_core(|core| core.session.appl_ver_id())
+    }
+
+    fn send(
+        &self,
+        msg_type: &[u8],
+        change: Option<HeaderChange>,
+        fill: &mut dyn FnMut(&mut Body<'_>),
+    ) -> Result<u64, SendError> {
+        let session = self.session;
+        let mut body = self.body.borrow_mut();
+        body.clear();
+        // Before anything is locked: it may take its time.
+        Body::detached(&mut body, session.queue.precision(), fill).map_err(SendError::Misuse)?;
+        let mut whole = |message: &mut Body<'_>| _ = message.fields_unchecked(&body);
+        let mut link = session.sound_link().map_err(|_| SendError::Failed)?;
+        let now = session.io.now();
+        // It is stored and written when the application has returned, or by whoever sends next.
+        let sent = link.send_now(now, &session.queue, msg_type, change, &mut whole);
+        let is_over = link.is_up() && session.waiting.note(link.core.waiting_bytes(&session.queue));
+        if is_over || link.core.journal.has_failed() || link.core.cut.is_some() {
+            session.call_worker();
+        }
+        sent
+    }
+
+    fn logout(&self, text: &str) {
+        let mut link = self.session.lock();
+        link.core.send_queued(self.session.io.now(), &self.session.queue);
+        // A link that fails now is closed by its worker's next turn.
+        let waits = link.logout(self.session.io.now(), text).unwrap_or(false);
+        drop(link);
+        if !waits {
+            self.disconnect();
+        }
+        // The time for an answer begins.
+        self.session.call_worker();
+    }
+
+    fn disconnect(&self) {
+        let mut link = self.session.lock();
+        if link.is_up() {
+            link.core.cut = Some(transfix_session::Disconnect::Application);
+        }
+        drop(link);
+        self.session.call_worker();
+    }
+}
+
+/// The application as its link knows it: what it is told goes to its desk; what it is asked, it is
+/// asked here, where it is free.
+pub(crate) struct Pooled(pub(crate) Arc<Bench>);
+
+impl Pooled {
+    fn tell(&self, access: &Access<'_>, call: Call) {
+        self.0.desk.tell(access.now, Work::Call(call), b"", access.may_act());
+    }
+}
+
+impl Callbacks for Pooled {
+    fn on_message(
+        &mut self,
+        message: &Message<'_>,
+        access: Access<'_>,
+    ) -> Result<(), BusinessReject> {
+        let seq = message.msg_seq_num().unwrap_or(0);
+        self.0.desk.hand_over(access.now, seq, message.bytes());
+        Ok(())
+    }
+
+    fn judge_logon(&mut self, logon: &Message<'_>, id: &SessionId) -> Judgement {
+        self.0.seat().application.judge_logon(logon, id)
+    }
+
+    fn fill_logon(&mut self, logon: &mut Body<'_>, access: Access<'_>) {
+        self.0.seat().application.fill_logon(logon, access);
+    }
+
+    fn on_logon(&mut self, access: Access<'_>) {
+        self.tell(&access, Box::new(|application, access| application.on_logon(access)));
+    }
+
+    fn on_reset(&mut self, access: Access<'_>) {
+        self.tell(&access, Box::new(|application, access| application.on_reset(access)));
+    }
+
+    fn on_reject(&mut self, rejected: &Rejected<'_>, access: Access<'_>) {
+        let (by, seq, reason, tag) = (rejected.by, rejected.seq, rejected.reason, rejected.tag);
+        let msg_type = rejected.msg_type.as_bytes().to_vec();
+        let (id, text) = (rejected.id.to_vec(), rejected.text.to_vec());
+        let call: Call = Box::new(move |application, access| {
+            let (msg_type, id, text) = (MsgType::of(&msg_type), &id, &text);
+            application.on_reject(&Rejected { by, seq, msg_type, reason, tag, id, text }, access);
+        });
+        self.tell(&access, call);
+    }
+
+    fn on_undone(&mut self, undone: &Undone, access: Access<'_>) {
+        let undone = undone.clone();
+        let call: Call = Box::new(move |app, access| app.on_undone(&undone, access));
+        self.tell(&access, call);
+    }
+
+    fn on_unsent(&mut self, message: &Unsendable<'_>, access: Access<'_>) {
+        let (msg_type, body) = (message.msg_type.as_bytes().to_vec(), message.body.to_vec());
+        let why = message.why;
+        let call: Call = Box::new(move |application, access| {
+            application.on_unsent(&Unsendable::new(&msg_type, &body, why), access);
+        });
+        self.tell(&access, call);
+    }
+
+    fn on_disconnect(&mut self, end: &Disconnection<'_>, access: Access<'_>) {
+        let (reason, text) = (end.reason, end.text.map(<[u8]>::to_vec));
+        let call: Call = Box::new(move |application, access| {
+            application.on_disconnect(&Disconnection::new(reason, text.as_deref()), access);
+        });
+        self.tell(&access, call);
+    }
+
+    fn on_resend(&mut self, message: &Message<'_>, access: Access<'_>) -> Resend {
+        self.0.seat().application.on_resend(message, access)
+    }
+
+    fn on_resend_loop(&mut self, times: u32, access: Access<'_>) {
+        let call: Call = Box::new(move |app, access| app.on_resend_loop(times, access));
+        self.tell(&access, call);
+    }
+
+    fn wants_wire(&self) -> bool {
+        self.0.seat().application.wants_wire()
+    }
+
+    fn on_wire(&mut self, direction: Direction, frame: &[u8], access: Access<'_>) {
+        self.0.desk.tell(access.now, Work::Wire(direction), frame, access.may_act());
+    }
+
+    fn on_admin(&mut self, message: &Message<'_>, access: Access<'_>) {
+        self.0.desk.tell(access.now, Work::Admin, message.bytes(), access.may_act());
+    }
+
+    fn pass_on(
+        &self,
+        to: (BeginString, &str),
+        msg_type: MsgType<'_>,
+        fill: &mut dyn FnMut(&mut Body<'_>),
+    ) -> Option<Result<(), SendError>> {
+        self.0.seat().application.pass_on(to, msg_type, fill)
+    }
+}

@@ -1,0 +1,185 @@
+//! The threads in which applications are called, and the line of those that have something to do.
+//!
+//! Invariants: each application stands in line once; a thread that has nothing to do sleeps.
+
+use std::any::Any;
+use std::collections::VecDeque;
+use std::io;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use transfix_transport::Token;
+
+use crate::io::{Io, Job, Poll, Waker};
+use crate::observe::supervised::supervise;
+use crate::settings::EngineSettings;
+
+const WAKE: Token = Token(usize::MAX);
+/// Time between two looks at threads that are to end.
+const LOOK: Duration = Duration::from_millis(1);
+
+/// An application that may stand in line.
+pub(crate) trait Visited: Send + Sync {
+    /// Calls the application for what there is. Returns whether there is more.
+    fn visit(&self) -> bool;
+}
+
+/// The line, and the threads that serve it.
+pub(crate) struct Line {
+    state: Mutex<State>,
+    /// How many stand in line: looked at without the lock.
+    len: AtomicUsize,
+    wakers: OnceLock<Vec<Waker>>,
+    spin_ns: u64,
+    threads: Mutex<Vec<Job<()>>>,
+}
+
+/// Who stands in line, and what is to be there as long as it does.
+type Place = (Arc<dyn Visited>, Arc<dyn Any + Send + Sync>);
+
+#[derive(Default)]
+struct State {
+    places: VecDeque<Place>,
+    /// Threads that sleep.
+    asleep: Vec<usize>,
+    stops: bool,
+}
+
+impl Line {
+    /// Starts the threads, as many as the settings want; `None` for none.
+    ///
+    /// # Errors
+    /// If the system has no further ones.
+    pub(crate) fn start(
+        settings: &EngineSettings,
+        io: &Arc<dyn Io>,
+    ) -> io::Result<Option<Arc<Self>>> {
+        if settings.application_threads == 0 {
+            return Ok(None);
+        }
+        let line = Arc::new(Self {
+            state: Mutex::default(),
+            len: AtomicUsize::new(0),
+            wakers: OnceLock::new(),
+            spin_ns: u64::from(settings.application_spin_us) * 1_000,
+            threads: Mutex::default(),
+        });
+        let (mut wakers, mut polls) = (Vec::new(), Vec::new());
+        for _ in 0..settings.application_threads {
+            let poll = io.poll()?;
+            wakers.push(poll.waker(WAKE)?);
+            polls.push(poll);
+        }
+        let _ = line.wakers.set(wakers);
+        for (n, mut poll) in polls.into_iter().enumerate() {
+            let (of_thread, lost) = (Arc::clone(&line), settings.thread_lost);
+            let own_io = Arc::clone(io);
+            let job = Job::spawn(&**io, format!("tfx-app-{n}"), move || {
+                let serve = || of_thread.serve(n, &mut *poll, &*own_io);
+                supervise(lost, &*own_io, serve)
+            });
+            match job {
+                Ok(job) => line.threads().push(job),
+                Err(error) => {
+                    line.end();
+                    return Err(error);
+                }
+            }
+        }
+        Ok(Some(line))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn threads(&self) -> MutexGuard<'_, Vec<Job<()>>> {
+        self.threads.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wake(&self, thread: Option<usize>) {
+        let waker = thread.and_then(|n| self.wakers.get()?.get(n));
+        if let Some(waker) = waker {
+            waker();
+        }
+    }
+
+    /// One more has something to do. Its session stays as long as it stands in line.
+    pub(crate) fn push(&self, place: Place) {
+        let mut state = self.lock();
+        state.places.push_back(place);
+        self.len.store(state.places.len(), Ordering::Release);
+        let asleep = state.asleep.pop();
+        drop(state);
+        self.wake(asleep);
+    }
+
+    /// Who is next. Without anybody the n-th thread is one that sleeps; `Err` if it is to end.
+    fn next(&self, n: usize) -> Result<Option<Place>, ()> {
+        let mut state = self.lock();
+        let next = state.places.pop_front();
+        self.len.store(state.places.len(), Ordering::Release);
+        state.asleep.retain(|asleep| *asleep != n);
+        if next.is_none() {
+            if state.stops {
+                return Err(());
+            }
+            state.asleep.push(n);
+        }
+        Ok(next)
+    }
+
+    fn serve(self: &Arc<Self>, n: usize, poll: &mut dyn Poll, io: &dyn Io) -> io::Result<()> {
+        let mut ready = Vec::new();
+        loop {
+            match self.next(n) {
+                Ok(Some(place)) => {
+                    if place.0.visit() {
+                        self.push(place);
+                    }
+                    self.spin(io);
+                }
+                Ok(None) => {
+                    poll.wait(&mut ready, None)?;
+                    ready.clear();
+                }
+                Err(()) => return Ok(()),
+            }
+        }
+    }
+
+    /// Looks for work for a while before the thread sleeps.
+    fn spin(&self, io: &dyn Io) {
+        if self.spin_ns == 0 {
+            return;
+        }
+        let until_ns = io.monotonic_ns() + self.spin_ns;
+        while self.len.load(Ordering::Acquire) == 0 && io.monotonic_ns() < until_ns {
+            std::hint::spin_loop();
+        }
+    }
+
+    /// The threads end when nobody stands in line any more.
+    fn end(&self) {
+        self.lock().stops = true;
+        for n in 0..self.wakers.get().map_or(0, Vec::len) {
+            self.wake(Some(n));
+        }
+    }
+
+    /// Ends the threads, and waits for them until this moment of the monotonic clock. One whose
+    /// application does not return is left to it.
+    pub(crate) fn stop(&self, io: &dyn Io, until_ns: u64) {
+        self.end();
+        let threads = std::mem::take(&mut *self.threads());
+        while threads.iter().any(|job| !job.is_finished()) && io.monotonic_ns() < until_ns {
+            io.sleep(LOOK);
+        }
+        let left = threads.iter().filter(|job| !job.is_finished()).count();
+        if left > 0 {
+            tracing::warn!(left, "applications have not returned: their threads are left to them");
+        }
+        threads.into_iter().filter(Job::is_finished).for_each(|job| _ = job.join());
+    }
+}

@@ -1,0 +1,432 @@
+//! What is handed over to an application that is called in threads of its own, and what it has made
+//! of that.
+//!
+//! Invariants: the application is called for one thing at a time, and in the order in which they
+//! came; a message counts as taken when the link has heard that the application has had it.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+
+use transfix_session::Now;
+
+use crate::link::answers::{BusinessReject, Direction};
+use crate::link::callbacks::{Access, Callbacks};
+use crate::settings::{ApplicationSettings, WhenFull};
+
+/// Buffers that are kept for further messages.
+const SPARE_MAX: usize = 64;
+/// What is kept of a buffer at most.
+const SPARE_BYTES_MAX: usize = 16 << 10;
+
+/// A call of an application, to be made later.
+pub(crate) type Call = Box<dyn FnOnce(&mut dyn Callbacks, Access<'_>) + Send>;
+
+/// What the application is called for.
+pub(crate) enum Work {
+    Message,
+    Admin,
+    Wire(Direction),
+    Call(Call),
+}
+
+/// Something for the application.
+pub(crate) struct Item {
+    pub(crate) work: Work,
+    /// The message, if it is one.
+    pub(crate) bytes: Vec<u8>,
+    /// When it was read, or came about.
+    pub(crate) now: Now,
+    /// Whether the application may send when it is called.
+    pub(crate) acts: bool,
+    /// Number of a message; 0 if that means nothing any more.
+    seq: u64,
+    epoch: u32,
+}
+
+/// What the application has made of something.
+pub(crate) enum Made {
+    /// It has had it.
+    Had,
+    Rejected(BusinessReject),
+    /// It has panicked.
+    Panicked,
+}
+
+/// A message that the application has had.
+pub(crate) struct Had {
+    pub(crate) seq: u64,
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) reject: Option<BusinessReject>,
+}
+
+/// What the link is to know besides messages that were had.
+pub(crate) enum Stopped {
+    /// The application is not available for the first message that waits.
+    NotAvailable(BusinessReject),
+    /// It has panicked at the message with this number; 0 if it was at none.
+    Panicked(u64),
+}
+
+#[derive(Default)]
+struct State {
+    waiting: VecDeque<Item>,
+    /// The application is called: for a message with this number, or for something else.
+    running: Option<Option<u64>>,
+    had: VecDeque<Had>,
+    /// The first that waits is a message that the application is not available for.
+    halted: bool,
+    refusal: Option<BusinessReject>,
+    panicked: Option<u64>,
+    /// Bytes of what waits.
+    bytes: usize,
+    /// As many wait as may, and half of them have not been had since.
+    is_full: bool,
+    /// A thread of the pool has it, or will.
+    scheduled: bool,
+    /// The link wants to ask the application something.
+    wanted: bool,
+    /// The worker is to be called when there is room again.
+    awaits_room: bool,
+    /// The worker is to be called when the application is called for nothing more.
+    awaits_rest: bool,
+    /// What belongs to an earlier one means nothing any more.
+    epoch: u32,
+    spare: Vec<Vec<u8>>,
+}
+
+/// What lies between a link and an application that is called elsewhere.
+pub(crate) struct Desk {
+    state: Mutex<State>,
+    /// Something for the link is here.
+    news: AtomicBool,
+    limits: ApplicationSettings,
+    /// Lets a thread of the pool come.
+    runner: OnceLock<Box<dyn Fn() + Send + Sync>>,
+}
+
+impl Desk {
+    pub(crate) fn new(limits: ApplicationSettings) -> Self {
+        let (state, runner) = (Mutex::default(), OnceLock::new());
+        Self { state, news: AtomicBool::new(false), limits, runner }
+    }
+
+    /// Who lets a thread come that calls [`Desk::begin`].
+    pub(crate) fn run_by(&self, runner: Box<dyn Fn() + Send + Sync>) {
+        assert!(self.runner.set(runner).is_ok(), "a desk has one pool");
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Nothing in here panics half way.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lets a thread come if there is something to do and none is on its way.
+    fn schedule(&self, mut state: MutexGuard<'_, State>) {
+        if state.scheduled || !state.can_go_on() {
+            return;
+        }
+        state.scheduled = true;
+        drop(state);
+        if let Some(runner) = self.runner.get() {
+            runner();
+        }
+    }
+
+    /// Hands over a message with this number; 0 if that means nothing.
+    pub(crate) fn hand_over(&self, now: Now, seq: u64, message: &[u8]) {
+        self.put(now, (Work::Message, seq), message, true);
+    }
+
+    /// Lets the application be told of a message, or of a frame on the wire.
+    pub(crate) fn tell(&self, now: Now, work: Work, bytes: &[u8], acts: bool) {
+        self.put(now, (work, 0), bytes, acts);
+    }
+
+    fn put(&self, now: Now, (work, seq): (Work, u64), from: &[u8], acts: bool) {
+        let mut state = self.lock();
+        let mut bytes = state.spare.pop().unwrap_or_default();
+        bytes.clear();
+        bytes.extend_from_slice(from);
+        state.bytes += bytes.len();
+        let epoch = state.epoch;
+        state.waiting.push_back(Item { work, bytes, now, acts, seq, epoch });
+        let ApplicationSettings { messages_max, bytes_max, .. } = self.limits;
+        state.is_full |= state.waiting.len() >= messages_max || state.bytes >= bytes_max;
+        self.schedule(state);
+    }
+
+    /// What the application is to be called for next. `None` ends the visit of this thread.
+    pub(crate) fn begin(&self) -> Option<Item> {
+        let mut state = self.lock();
+        if !state.can_go_on() {
+            state.scheduled = false;
+            return None;
+        }
+        let item = state.waiting.pop_front()?;
+        state.bytes -= item.bytes.len();
+        state.running = Some(matches!(item.work, Work::Message).then_some(item.seq));
+        Some(item)
+    }
+
+    /// The application was called for this, which was the next. Returns whether the worker is to be
+    /// called.
+    pub(crate) fn end(&self, is_message: bool, item: (Vec<u8>, Now, u32), made: Made) -> bool {
+        let (bytes, now, epoch) = item;
+        let mut state = self.lock();
+        let seq = state.running.take().flatten().unwrap_or(0);
+        let is_old = epoch != state.epoch;
+        let mut is_news = is_message;
+        match made {
+            _ if is_old => state.keep(bytes),
+            Made::Panicked => {
+                state.panicked = Some(seq);
+                (is_news, state.awaits_rest) = (true, true);
+                // It counts, or it would come again, and again.
+                if is_message {
+                    state.had.push_back(Had { seq, bytes, reject: None });
+                }
+            }
+            _ if !is_message => state.keep(bytes),
+            Made::Rejected(reject) if reject.is_not_available() => {
+                (state.halted, state.awaits_rest) = (true, true);
+                state.refusal = Some(reject);
+                state.bytes += bytes.len();
+                let work = Work::Message;
+                state.waiting.push_front(Item { work, bytes, now, acts: true, seq, epoch });
+            }
+            Made::Rejected(reject) => {
+                state.had.push_back(Had { seq, bytes, reject: Some(reject) });
+            }
+            Made::Had => state.had.push_back(Had { seq, bytes, reject: None }),
+        }
+        let ApplicationSettings { messages_max, bytes_max, .. } = self.limits;
+        if state.waiting.len() <= messages_max / 2 && state.bytes <= bytes_max / 2 {
+            state.is_full = false;
+        }
+        if is_news {
+            self.news.store(true, Ordering::Release);
+        }
+        let has_room = state.awaits_room && !state.is_full;
+        let rests = state.awaits_rest && !state.can_go_on();
+        state.awaits_room &= !has_room;
+        state.awaits_rest &= !rests;
+        has_room || rests
+    }
+
+    /// Lets this thread go on elsewhere first. Returns whether it is to come again.
+    pub(crate) fn pause(&self) -> bool {
+        let mut state = self.lock();
+        state.scheduled = state.can_go_on();
+        state.scheduled
+    }
+
+    /// No thread is here or on its way any more, whatever there is to do.
+    pub(crate) fn leave(&self) {
+        self.lock().scheduled = false;
+    }
+
+    /// Whether there is something that the link has not heard.
+    #[inline]
+    pub(crate) fn has_news(&self) -> bool {
+        self.news.load(Ordering::Acquire)
+    }
+
+    /// The link hears all that there is now.
+    pub(crate) fn take_news(&self) -> bool {
+        self.has_news() && self.news.swap(false, Ordering::AcqRel)
+    }
+
+    /// The next message that the application has had.
+    pub(crate) fn take_had(&self) -> Option<Had> {
+        self.lock().had.pop_front()
+    }
+
+    /// Gives the memory of a message back.
+    pub(crate) fn give_back(&self, bytes: Vec<u8>) {
+        self.lock().keep(bytes);
+    }
+
+    /// Why the application is called for nothing more.
+    pub(crate) fn stopped(&self) -> Option<Stopped> {
+        let mut state = self.lock();
+        match state.panicked {
+            Some(seq) => {
+                // Until the session begins anew.
+                self.news.store(true, Ordering::Release);
+                Some(Stopped::Panicked(seq))
+            }
+            None => state.refusal.take().map(Stopped::NotAvailable),
+        }
+    }
+
+    /// Whether a message waits for an application that is not available.
+    pub(crate) fn is_halted(&self) -> bool {
+        self.lock().halted
+    }
+
+    /// The application gets the message once more that it was not available for.
+    pub(crate) fn go_on(&self) {
+        let mut state = self.lock();
+        state.halted = false;
+        self.schedule(state);
+    }
+
+    /// The message that the application was not available for is passed over.
+    pub(crate) fn pass_over(&self, reject: Option<BusinessReject>) -> Option<Had> {
+        let mut state = self.lock();
+        if !std::mem::take(&mut state.halted) {
+            return None;
+        }
+        let first = state.waiting.pop_front()?;
+        state.bytes -= first.bytes.len();
+        self.schedule(state);
+        Some(Had { seq: first.seq, bytes: first.bytes, reject })
+    }
+
+    /// Whether the application has had everything, and the link has heard of it. If not, the worker
+    /// is called when it has.
+    pub(crate) fn is_idle(&self) -> bool {
+        let mut state = self.lock();
+        let is_idle = state.is_idle();
+        state.awaits_rest |= !is_idle;
+        is_idle
+    }
+
+    /// Whether the application is called for nothing, and nothing comes after that by itself.
+    pub(crate) fn stands_still(&self) -> bool {
+        let state = self.lock();
+        state.running.is_none() && state.had.is_empty() && !state.can_go_on()
+    }
+
+    /// Whether as many wait as may. If so, the worker is called when there is room.
+    pub(crate) fn is_full(&self) -> bool {
+        let mut state = self.lock();
+        let is_full = state.is_full;
+        state.awaits_room |= is_full;
+        is_full
+    }
+
+    /// Whether no more is to be read while [`Desk::is_full`].
+    pub(crate) fn waits_when_full(&self) -> bool {
+        self.limits.when_full == WhenFull::Wait
+    }
+
+    /// Bytes of what waits.
+    pub(crate) fn bytes(&self) -> usize {
+        self.lock().bytes
+    }
+
+    /// The link asks the application something. Returns whether that is free: it stays so until
+    /// [`Desk::release`]. If not, the worker is called when it is.
+    pub(crate) fn want(&self) -> bool {
+        let mut state = self.lock();
+        state.wanted = true;
+        let is_free = state.running.is_none();
+        state.awaits_rest |= !is_free;
+        is_free
+    }
+
+    /// The link has asked what it wanted.
+    pub(crate) fn release(&self) {
+        let mut state = self.lock();
+        if std::mem::take(&mut state.wanted) {
+            self.schedule(state);
+        }
+    }
+
+    /// The lowest number of a message that does not count as taken yet; those of before a reset
+    /// have none.
+    pub(crate) fn first_seq(&self) -> Option<u64> {
+        let state = self.lock();
+        let had = state.had.iter().map(|had| had.seq);
+        let waiting = state.waiting.iter().map(|item| item.seq);
+        had.chain(state.running.flatten()).chain(waiting).find(|seq| *seq > 0)
+    }
+
+    /// The numbers have been reset: those of the messages mean nothing any more.
+    pub(crate) fn forget_numbers(&self) {
+        let mut state = self.lock();
+        state.waiting.iter_mut().for_each(|item| item.seq = 0);
+        state.had.iter_mut().for_each(|had| had.seq = 0);
+        state.forget_running();
+    }
+
+    /// Drops what waits and is asked for again after the next logon.
+    pub(crate) fn forget_numbered(&self) {
+        let mut state = self.lock();
+        let is_halted_dropped = state.waiting.front().is_some_and(|first| first.seq > 0);
+        let mut kept = std::mem::take(&mut state.waiting);
+        kept.retain_mut(|item| {
+            let stays = item.seq == 0;
+            if !stays {
+                state.bytes -= item.bytes.len();
+                let bytes = std::mem::take(&mut item.bytes);
+                state.keep(bytes);
+            }
+            stays
+        });
+        state.waiting = kept;
+        state.is_full = false;
+        if is_halted_dropped {
+            (state.halted, state.refusal) = (false, None);
+        }
+        self.schedule(state);
+    }
+
+    /// All messages are asked for again, and what the application still does means nothing. What it
+    /// is to be told stays.
+    pub(crate) fn clear(&self) {
+        let mut state = self.lock();
+        state.epoch = state.epoch.wrapping_add(1);
+        let epoch = state.epoch;
+        state.waiting.retain_mut(|item| {
+            item.epoch = epoch;
+            !matches!(item.work, Work::Message)
+        });
+        state.had.clear();
+        state.forget_running();
+        state.bytes = state.waiting.iter().map(|item| item.bytes.len()).sum();
+        (state.halted, state.wanted, state.is_full) = (false, false, false);
+        (state.refusal, state.panicked) = (None, None);
+        self.schedule(state);
+    }
+}
+
+impl State {
+    /// Whether the application can be called for something.
+    fn can_go_on(&self) -> bool {
+        let Some(first) = self.waiting.front() else { return false };
+        // Who has panicked is told of the end all the same.
+        let has_panicked = self.panicked.is_some() && matches!(first.work, Work::Message);
+        !(self.halted || self.wanted || has_panicked)
+    }
+
+    /// The number of the message that the application is called for means nothing any more.
+    const fn forget_running(&mut self) {
+        if let Some(Some(seq)) = &mut self.running {
+            *seq = 0;
+        }
+    }
+
+    fn is_idle(&self) -> bool {
+        self.waiting.is_empty()
+            && self.running.is_none()
+            && self.had.is_empty()
+            && self.panicked.is_none()
+    }
+
+    /// Keeps the memory of a message for a further one.
+    fn keep(&mut self, bytes: Vec<u8>) {
+        if self.spare.len() < SPARE_MAX && (1..=SPARE_BYTES_MAX).contains(&bytes.capacity()) {
+            self.spare.push(bytes);
+        }
+    }
+}
+
+impl Item {
+    /// What [`Desk::end`] needs of it, when the work is taken out.
+    pub(crate) fn into_parts(self) -> (Work, (Vec<u8>, Now, u32)) {
+        (self.work, (self.bytes, self.now, self.epoch))
+    }
+}

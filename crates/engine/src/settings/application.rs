@@ -1,0 +1,36 @@
+//! The table `application`: what may wait for an application that is called in threads of its own.
+
+use serde::{Deserialize, Serialize};
+use transfix_session::settings_table;
+
+settings_table! {
+    /// `application`: how messages are handed to an application that is called in threads of its
+    /// own. There are some if `application_threads` of `[engine]` says so.
+    #[derive(Copy, Serialize, PartialEq, Eq)]
+    pub struct ApplicationSettings {
+        /// Whether the application is called in the threads of `application_threads`; if not, in
+        /// the thread that drives the session.
+        pub in_pool: bool = true,
+        /// Messages that may wait for the application.
+        #[least(1)]
+        pub messages_max: usize = 10_000,
+        /// Bytes of messages that may wait for the application.
+        #[least(1)]
+        pub bytes_max: usize = 4 << 20,
+        /// What follows when more come: `wait`, `disconnect`.
+        pub when_full: WhenFull = WhenFull::Wait,
+    }
+}
+
+/// What follows when as many messages wait for the application as may.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum WhenFull {
+    /// Nothing more is read before the application has had half of them: TCP holds the counterparty
+    /// back. Heartbeat(0) goes out as ever, and its silence is no fault.
+    Wait,
+    /// Logout(5) and disconnection; what the application has not had comes again after the next
+    /// logon.
+    Disconnect,
+}
