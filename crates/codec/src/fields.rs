@@ -45,6 +45,11 @@ impl<'a> Fields<'a> {
         Self { bytes, tags, values, starts }
     }
 
+    /// Where the fields stand: tags, values, starts.
+    pub(crate) const fn places(&self) -> (&'a [Tag], &'a [u32], &'a [u32]) {
+        (self.tags, self.values, self.starts)
+    }
+
     /// The fields as they stand on the wire, each with its delimiter.
     #[must_use]
     pub fn bytes(&self) -> &'a [u8] {

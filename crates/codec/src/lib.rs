@@ -72,6 +72,7 @@ pub mod message;
 #[cfg(all(feature = "typed", not(test)))]
 mod messages;
 pub mod msg_type;
+pub mod owned;
 mod precision;
 pub mod prepared;
 pub mod raw;
@@ -98,6 +99,7 @@ pub use message::Message;
 #[cfg(all(feature = "typed", not(test)))]
 pub use messages::*;
 pub use msg_type::MsgType;
+pub use owned::OwnedMessage;
 pub use precision::Precision;
 pub use prepared::{Prepared, PreparedLayout};
 pub use scan::{CheckSumPolicy, FieldIndex};

@@ -25,6 +25,11 @@ impl<'a> Message<'a> {
         Ok(Self { fields: index.fill(frame, check_sum)? })
     }
 
+    /// The message with these fields, which begin with BeginString(8), BodyLength(9), MsgType(35).
+    pub(crate) const fn of(fields: Fields<'a>) -> Self {
+        Self { fields }
+    }
+
     /// MsgType(35).
     #[must_use]
     #[inline]

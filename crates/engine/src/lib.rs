@@ -108,8 +108,8 @@ pub use transfix_codec::fixlatest;
 #[cfg(feature = "fixt11")]
 pub use transfix_codec::fixt11;
 pub use transfix_codec::{
-    Body, Decimal, Field, Message, Misuse, MsgType, Precision, Reject, RejectReason, Tag, Template,
-    Timestamp, msg_type, tag,
+    Body, Decimal, Field, Message, Misuse, MsgType, OwnedMessage, Precision, Reject, RejectReason,
+    Tag, Template, Timestamp, msg_type, tag,
 };
 pub use transfix_dictionary as dictionary;
 pub use transfix_session::{
