@@ -220,6 +220,9 @@ fn socket(session: &SessionSettings) -> Result<(), String> {
              `address`"
             .to_owned());
     }
+    if session.role == Role::Initiator && socket.reuse_port {
+        return Err("reuse_port is about listening, which an initiator does not do".to_owned());
+    }
     Ok(())
 }
 
@@ -367,6 +370,7 @@ mod tests {
         refused(|s| s.socket.tcp_keepalive_probes = 3, "tcp_keepalive_s says after which idle");
         refused(|s| s.socket.tcp_keepalive_interval_s = 3, "tcp_keepalive_s says after which idle");
         refused(|s| s.socket.local_address = "::1".into(), "where an initiator connects from");
+        refused(|s| (s.role, s.socket.reuse_port) = (Role::Initiator, true), "about listening");
         refused(|s| s.socket.reconnect_interval_ms = 0, "reconnect_interval_ms is at least 1, not");
         refused(|s| s.retention.when_full = BeyondLimit::Refuse, "needs bytes_max");
         refused(|s| s.retention.archive_dir = Some("".into()), "must not be empty");

@@ -52,6 +52,7 @@ pub(super) const OF_THE_ENGINE: &[(&str, &str, &str)] = &[
     ("dscp", TCP, "options_reach_both_ends"),
     ("local_address", LISTENING, "a_local_address_chooses_the_family_of_the_remote_one"),
     ("local_address", TRADE, "an_initiator_connects_from_its_local_address"),
+    ("reuse_port", TRADE, "engines_share_a_port_if_all_of_them_say_so"),
     ("retention.archive_dir", RETENTION, "only_segments_from_before_the_last_reset_are_archived"),
     ("retention.delete_after_days", RETENTION, "what_is_old_enough_and_not_needed_is_deleted"),
     ("retention.rotate_every_h", RETENTION, "a_new_day_begins_a_new_segment"),
