@@ -10,6 +10,7 @@ pub(super) const OF_THE_ENGINE: &[(&str, &str, &str)] = &[
     ("reconnect_interval_max_ms", CONNECTOR, "a_refused_logon_slows_the_next_try_down"),
     ("mode", TRADE, "every_version_and_mode_logs_on_trades_and_logs_out"),
     ("mode", TRADE, "polled_sessions_are_driven_by_the_application"),
+    ("spin_us", WORKER, "a_worker_looks_for_a_while_before_it_sleeps"),
     ("cpu", THREADS, "threads_are_as_many_as_wanted_and_where_they_are_wanted"),
     ("schedule", SCHEDULE, "connects_and_logs_out_by_its_windows_and_begins_at_1_in_each"),
     ("after_panic", TOLD, "a_session_that_has_panicked_comes_back_or_stays_down"),
@@ -123,6 +124,7 @@ const SCHEDULE: &str = "engine/tests/schedule.rs";
 const SWITCHES: &str = "engine/tests/switches/mod.rs";
 const TCP: &str = "transport/tests/tcp.rs";
 const TEMPLATES: &str = "engine/tests/switches/templates.rs";
+const WORKER: &str = "engine/src/drive/worker/tests.rs";
 const THREADS: &str = "engine/tests/threads.rs";
 const TRADE: &str = "engine/tests/trade.rs";
 const WINDOWS: &str = "engine/src/schedule/tests.rs";
