@@ -52,6 +52,10 @@ pub(crate) struct Args {
     /// CPU of the initiator's session where it has a thread beside the one that paces; default 1.
     #[arg(long, conflicts_with = "both")]
     pub(super) session_cpu: Option<usize>,
+    /// For how long the threads of both sides look at their sockets before they sleep, in
+    /// microseconds; the floor sleeps at once. Not for optimized-hard-spin, which never sleeps.
+    #[arg(long, default_value_t = 0)]
+    spin_us: u32,
     /// Write the protocol log on both sides.
     #[arg(long)]
     pub(super) log: bool,
@@ -105,6 +109,8 @@ impl Measured {
 }
 
 pub(crate) fn run(args: &Args) -> ExitCode {
+    let config = Configuration { spin_us: args.spin_us, ..args.config };
+    let args = &Args { config, ..args.clone() };
     let done = match args.role {
         None => run_both(args),
         Some(Role::Acceptor) => acceptor(args),
@@ -177,6 +183,7 @@ pub(crate) fn measure_in_child(config: Configuration, work: Work) -> Result<Meas
         messages,
         rate,
         report,
+        spin_us: config.spin_us,
         log,
         cpu: None,
         session_cpu: None,
@@ -200,6 +207,7 @@ fn side(
         .args(["bench", "latency", "--role", role, "--config", config.name])
         .args(["--address", address, "--report", form])
         .args(["--messages", &work.messages.to_string(), "--rate", &work.rate.to_string()])
+        .args(["--spin-us", &config.spin_us.to_string()])
         .args(work.log.then_some("--log"))
         .env(HAND_OVER, "1");
     Side::start(role, &mut command)
@@ -215,6 +223,7 @@ fn measured(config: Configuration, args: &Args, raw: &Raw, acceptor: Cpu) -> Mea
         "prepared": config.prepared,
         "affinity": config.affinity,
         "mode": config.mode,
+        "spin_us": config.spin_us,
         "validation": if args.report == ReportForm::Valid { "both sides" } else { "acceptor" },
         "store": "file, mapped, durability process",
         "protocol_log": args.log,

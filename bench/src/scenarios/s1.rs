@@ -20,6 +20,8 @@ pub(crate) struct Configuration {
     pub(crate) affinity: bool,
     pub(crate) mode: Mode,
     pub(crate) pool_workers: usize,
+    /// For how long a thread that waits looks at its sockets before it sleeps.
+    pub(crate) spin_us: u32,
 }
 
 impl Configuration {
@@ -31,6 +33,7 @@ impl Configuration {
             affinity: false,
             mode: Mode::Pool,
             pool_workers: 10,
+            spin_us: 0,
         },
         Self {
             name: "aggressive",
@@ -39,6 +42,7 @@ impl Configuration {
             affinity: false,
             mode: Mode::Dedicated,
             pool_workers: 1,
+            spin_us: 0,
         },
         Self {
             name: "balanced",
@@ -47,6 +51,7 @@ impl Configuration {
             affinity: true,
             mode: Mode::Dedicated,
             pool_workers: 1,
+            spin_us: 0,
         },
         Self {
             name: "optimized-hard-spin",
@@ -55,6 +60,7 @@ impl Configuration {
             affinity: true,
             mode: Mode::Spin,
             pool_workers: 1,
+            spin_us: 0,
         },
     ];
 
@@ -86,6 +92,7 @@ impl Configuration {
             (Mode::Spin, Role::Initiator) => Mode::Polled,
             (mode, _) => mode,
         };
+        session.threads.spin_us = self.spin_us;
         session
     }
 }

@@ -178,6 +178,7 @@ pub(crate) fn assemble(
         bell: Arc::default(),
         io: Arc::clone(&registry.io),
         offline: settings.queue.offline,
+        spin_us: settings.threads.spin_us,
         published,
         waiting: WaitingBytes::of(&registry.waiting),
         closed: AtomicBool::new(false),

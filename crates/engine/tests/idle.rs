@@ -33,7 +33,7 @@ impl Application for Idler {
     }
 }
 
-fn start(role: Role, address: &str) -> (Engine, Receiver<()>) {
+fn start(role: Role, address: &str, spin_us: u32) -> (Engine, Receiver<()>) {
     let session = |n: usize| {
         let (venue, client) = ("VENUE".to_owned(), format!("CLIENT{n}"));
         let (ours, theirs) = if role == Role::Acceptor { (venue, client) } else { (client, venue) };
@@ -41,6 +41,7 @@ fn start(role: Role, address: &str) -> (Engine, Receiver<()>) {
         let mut session = SessionSettings::new(role, &id, address);
         session.store.durability = Durability::Memory;
         session.threads.mode = if n < POOLED { Mode::Pool } else { Mode::Dedicated };
+        session.threads.spin_us = spin_us;
         session.socket.reconnect_interval_ms = 10;
         session
     };
@@ -53,8 +54,16 @@ fn start(role: Role, address: &str) -> (Engine, Receiver<()>) {
 
 #[test]
 fn idle_sessions_use_no_cpu() {
-    let (venue, at_venue) = start(Role::Acceptor, "127.0.0.1:0");
-    let (client, at_client) = start(Role::Initiator, &venue.listening()[0].to_string());
+    // A worker that looks at its sockets before it sleeps does sleep.
+    for spin_us in [0, 1_000] {
+        idle(spin_us);
+    }
+}
+
+fn idle(spin_us: u32) {
+    let (venue, at_venue) = start(Role::Acceptor, "127.0.0.1:0", spin_us);
+    let address = venue.listening()[0].to_string();
+    let (client, at_client) = start(Role::Initiator, &address, spin_us);
     for logged_on in [&at_venue, &at_client] {
         for _ in 0..POOLED + DEDICATED {
             logged_on.recv_timeout(LONG).unwrap();

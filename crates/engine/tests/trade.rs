@@ -56,6 +56,19 @@ impl Application for Recorder {
     }
 }
 
+/// What refuses all messages.
+struct Nothing;
+
+impl Application for Nothing {
+    fn on_message(
+        &mut self,
+        _: &Message<'_>,
+        _: &mut SessionRef<'_>,
+    ) -> Result<(), BusinessReject> {
+        Err(BusinessReject::unsupported())
+    }
+}
+
 struct Side {
     engine: Engine,
     id: SessionId,
@@ -152,6 +165,35 @@ fn an_initiator_connects_from_its_local_address() {
     let (_stream, from) = listener.accept().unwrap();
     assert_eq!(from.ip(), std::net::Ipv4Addr::new(127, 0, 0, 2));
     client.engine.stop(0);
+}
+
+#[test]
+fn engines_share_a_port_if_all_of_them_say_so() {
+    let settings = |role, client: &str, address: &str| {
+        let (us, them) = if role == Role::Acceptor { ("VENUE", client) } else { (client, "VENUE") };
+        let id = SessionId::new(BeginString::Fix44, us, them);
+        let mut settings = SessionSettings::new(role, &id, address);
+        settings.store.durability = Durability::Memory;
+        settings.socket.reuse_port = role == Role::Acceptor;
+        settings.socket.reconnect_interval_ms = 5;
+        settings.socket.reconnect_interval_max_ms = 5;
+        settings
+    };
+    let first = Side::start(settings(Role::Acceptor, "A", "127.0.0.1:0"), false);
+    let address = first.engine.listening()[0].to_string();
+    let second = Side::start(settings(Role::Acceptor, "B", &address), false);
+    assert_eq!(second.engine.listening(), first.engine.listening());
+    let mut alone = settings(Role::Acceptor, "C", &address);
+    alone.socket.reuse_port = false;
+    let refused = Engine::start(&Settings::of(alone), |_| Box::new(Nothing));
+    assert!(refused.err().unwrap().to_string().contains(&address));
+    // The system does not know who waits for which Logon(A): one that comes to the wrong engine is
+    // refused, and tried again.
+    let clients = ["A", "B"].map(|client| settings(Role::Initiator, client, &address));
+    for client in clients.map(|settings| Side::start(settings, false)) {
+        assert_eq!(client.seen.iter().find(|seen| *seen == Seen::Logon), Some(Seen::Logon));
+        client.engine.stop(LONG.as_millis() as u64);
+    }
 }
 
 #[test]

@@ -29,6 +29,10 @@ impl Listener {
             socket.set_only_v6(true)?;
         }
         socket.set_reuse_address(options.reuse_address)?;
+        #[cfg(unix)]
+        if options.reuse_port {
+            socket.set_reuse_port(true)?;
+        }
         options.apply_before(&socket)?;
         socket.bind(&address.into())?;
         socket.listen(i32::try_from(options.backlog).unwrap_or(i32::MAX))?;

@@ -37,6 +37,9 @@ pub struct SocketOptions {
     pub local: Option<SocketAddr>,
     /// SO_REUSEADDR on listeners: a restart need not wait for old connections. On by default.
     pub reuse_address: bool,
+    /// SO_REUSEPORT on listeners: several, of several processes too, may have one address, and the
+    /// system spreads connections over them. Unix alone has it.
+    pub reuse_port: bool,
     /// Connections a listener lets wait to be accepted.
     pub backlog: u32,
 }
@@ -57,6 +60,7 @@ impl Default for SocketOptions {
             linger: None,
             local: None,
             reuse_address: true,
+            reuse_port: false,
             backlog: 1024,
         }
     }

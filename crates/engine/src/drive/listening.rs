@@ -108,6 +108,7 @@ fn socket_options(
         busy_poll_us: count(socket.busy_poll_us),
         dscp: socket.dscp,
         local,
+        reuse_port: socket.reuse_port,
         ..SocketOptions::default()
     };
     // A session as most are needs no socket to find out.
@@ -183,6 +184,7 @@ mod tests {
         settings.socket.tcp_quick_ack = true;
         settings.socket.tcp_reset_on_close = true;
         settings.socket.dscp = Some(46);
+        settings.socket.reuse_port = true;
         let seconds = Duration::from_secs;
         let expected = SocketOptions {
             nodelay: false,
@@ -195,6 +197,7 @@ mod tests {
             quick_ack: true,
             linger: Some(Duration::ZERO),
             dscp: Some(46),
+            reuse_port: true,
             ..SocketOptions::default()
         };
         assert_eq!(outgoing(&settings).unwrap().1, expected);

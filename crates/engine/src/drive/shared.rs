@@ -24,6 +24,8 @@ pub(crate) struct Shared {
     pub(crate) send_mode: SendMode,
     pub(crate) bell: Arc<Bell>,
     pub(crate) offline: Offline,
+    /// For how long its worker looks at its sockets before it sleeps.
+    pub(crate) spin_us: u32,
     pub(crate) published: Arc<Published>,
     pub(crate) waiting: WaitingBytes,
     /// The engine has been stopped.

@@ -1,6 +1,7 @@
 //! A thread that drives sessions: waits in epoll or spins, and takes each through its turns.
 //!
-//! Invariants: an idle worker that waits uses no CPU: it sleeps until bytes, a command or a timer;
+//! Invariants: an idle worker that waits uses no CPU: it sleeps until bytes, a command or a timer,
+//! though it may look at its sockets for `spin_us` before it goes to sleep;
 //! what a round costs goes by the sessions that have something to do, not by those that there are,
 //! but for a worker that spins, which has few.
 
@@ -30,6 +31,9 @@ const TURNS_PER_TICK: u32 = 64;
 const TICK_NS: u64 = 1_000_000;
 /// Panics at the end of a session that do not get it on.
 const PANICS_BORNE_MAX: u32 = 8;
+/// More looks than a machine can take in a microsecond: in a world whose clock stands still, they
+/// end a spin.
+const LOOKS_PER_US: u64 = 64;
 /// Time between two looks at stores that have something to do at the end.
 const LOOK: Duration = Duration::from_millis(1);
 
@@ -124,6 +128,12 @@ pub(crate) struct Worker {
     mailbox: Arc<Mailbox>,
     slots: Vec<DrivenSession>,
     spins: bool,
+    /// For how long it looks at its sockets after the last thing that happened, before it sleeps.
+    spin_us: u32,
+    /// When that time is over.
+    spin_until: u64,
+    /// Something has happened since the last look at the clock.
+    has_progress: bool,
     turns: u32,
     /// When a polled worker looks at its timers again.
     tick_at: u64,
@@ -166,8 +176,11 @@ impl Worker {
             poll,
             ready: Vec::new(),
             mailbox: Arc::new(mailbox),
+            spin_us: slots.iter().map(|slot| slot.shared.spin_us).max().unwrap_or(0),
             slots,
             spins,
+            spin_until: 0,
+            has_progress: false,
             turns: 0,
             tick_at: 0,
             deadlines: Deadlines::default(),
@@ -321,16 +334,15 @@ impl Worker {
         let idle = self.again.is_empty() && may_wait;
         let deadline = self.deadlines.next();
         let until = self.stop.as_ref().map_or(deadline, |stop| deadline.min(stop.until_ns));
-        let timeout = match until.saturating_sub(now) {
-            _ if !idle => Some(Duration::ZERO),
-            _ if until == u64::MAX => None,
-            // Rounded up to the kernel's milliseconds, or the last of them would be spun away.
-            ns => Some(Duration::from_nanos(ns.next_multiple_of(1_000_000))),
-        };
         let mut events = std::mem::take(&mut self.ready);
-        if let Err(error) = self.poll.wait(&mut events, timeout) {
+        let waited = match idle {
+            true => self.wait_for_sockets(&mut events, now, until),
+            false => self.poll.wait(&mut events, Some(Duration::ZERO)),
+        };
+        if let Err(error) = waited {
             self.failed = Some(error);
         }
+        self.has_progress |= !idle || !events.is_empty();
         let mut woken = false;
         for event in events.drain(..) {
             if event.token == WAKE {
@@ -354,6 +366,36 @@ impl Worker {
             self.handed_over();
         }
         true
+    }
+
+    /// Waits until something is ready, or until this moment; looks without waiting first, for as
+    /// long as the settings say.
+    fn wait_for_sockets(
+        &mut self,
+        events: &mut Vec<Ready>,
+        mut now: u64,
+        until: u64,
+    ) -> io::Result<()> {
+        if self.spin_us > 0 {
+            if std::mem::take(&mut self.has_progress) {
+                self.spin_until = now.saturating_add(u64::from(self.spin_us) * 1_000);
+            }
+            let mut looks = u64::from(self.spin_us) * LOOKS_PER_US;
+            while now < self.spin_until.min(until) && looks > 0 {
+                self.poll.wait(events, Some(Duration::ZERO))?;
+                if !events.is_empty() {
+                    return Ok(());
+                }
+                now = self.io.monotonic_ns();
+                looks -= 1;
+            }
+        }
+        let timeout = match until.saturating_sub(now) {
+            _ if until == u64::MAX => None,
+            // Rounded up to the kernel's milliseconds, or the last of them would be spun away.
+            ns => Some(Duration::from_nanos(ns.next_multiple_of(1_000_000))),
+        };
+        self.poll.wait(events, timeout)
     }
 
     fn ready(&mut self, i: usize) {
@@ -478,6 +520,7 @@ impl Worker {
                     }
                 }
                 Command::Add(slot) => {
+                    self.spin_us = self.spin_us.max(slot.shared.spin_us);
                     self.slots.push(*slot);
                     self.mailbox.call(self.slots.len() - 1);
                     self.deadlines.note(self.slots.len() - 1, 0);

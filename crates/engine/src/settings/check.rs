@@ -190,8 +190,15 @@ fn queue(session: &SessionSettings) -> Result<(), String> {
     Ok(())
 }
 
-/// Only a thread that belongs to the session alone can be pinned for it.
 fn threads(session: &SessionSettings) -> Result<(), String> {
+    let never_sleeps = matches!(session.threads.mode, Mode::Spin | Mode::Polled);
+    if never_sleeps && session.threads.spin_us > 0 {
+        return Err(
+            "spin_us needs mode = \"pool\" or \"dedicated\": in the others no thread sleeps"
+                .to_owned(),
+        );
+    }
+    // Only a thread that belongs to the session alone can be pinned for it.
     let mode = match session.threads.mode {
         Mode::Pool => "pool",
         Mode::Polled => "polled",
@@ -219,6 +226,9 @@ fn socket(session: &SessionSettings) -> Result<(), String> {
         return Err("local_address is where an initiator connects from; an acceptor listens at \
              `address`"
             .to_owned());
+    }
+    if session.role == Role::Initiator && socket.reuse_port {
+        return Err("reuse_port is about listening, which an initiator does not do".to_owned());
     }
     Ok(())
 }
@@ -367,6 +377,11 @@ mod tests {
         refused(|s| s.socket.tcp_keepalive_probes = 3, "tcp_keepalive_s says after which idle");
         refused(|s| s.socket.tcp_keepalive_interval_s = 3, "tcp_keepalive_s says after which idle");
         refused(|s| s.socket.local_address = "::1".into(), "where an initiator connects from");
+        let spins = |s: &mut SessionSettings| {
+            (s.threads.mode, s.threads.spin_us) = (Mode::Spin, 50);
+        };
+        refused(spins, "in the others no thread sleeps");
+        refused(|s| (s.role, s.socket.reuse_port) = (Role::Initiator, true), "about listening");
         refused(|s| s.socket.reconnect_interval_ms = 0, "reconnect_interval_ms is at least 1, not");
         refused(|s| s.retention.when_full = BeyondLimit::Refuse, "needs bytes_max");
         refused(|s| s.retention.archive_dir = Some("".into()), "must not be empty");

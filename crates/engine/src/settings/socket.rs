@@ -48,5 +48,9 @@ settings_table! {
         pub dscp: Option<u8> = None,
         /// Where an initiator connects from: `host` or `host:port`. Empty for the system's choice.
         pub local_address: String = String::new(),
+        /// SO_REUSEPORT of an acceptor: whether several engines, of several processes too, may
+        /// listen at one address, if all of them say so. The system gives each connection to any
+        /// of them, whatever its Logon(A) says.
+        pub reuse_port: bool = false,
     }
 }

@@ -10,6 +10,7 @@ pub(super) const OF_THE_ENGINE: &[(&str, &str, &str)] = &[
     ("reconnect_interval_max_ms", CONNECTOR, "a_refused_logon_slows_the_next_try_down"),
     ("mode", TRADE, "every_version_and_mode_logs_on_trades_and_logs_out"),
     ("mode", TRADE, "polled_sessions_are_driven_by_the_application"),
+    ("spin_us", WORKER, "a_worker_looks_for_a_while_before_it_sleeps"),
     ("cpu", THREADS, "threads_are_as_many_as_wanted_and_where_they_are_wanted"),
     ("schedule", SCHEDULE, "connects_and_logs_out_by_its_windows_and_begins_at_1_in_each"),
     ("after_panic", TOLD, "a_session_that_has_panicked_comes_back_or_stays_down"),
@@ -52,6 +53,7 @@ pub(super) const OF_THE_ENGINE: &[(&str, &str, &str)] = &[
     ("dscp", TCP, "options_reach_both_ends"),
     ("local_address", LISTENING, "a_local_address_chooses_the_family_of_the_remote_one"),
     ("local_address", TRADE, "an_initiator_connects_from_its_local_address"),
+    ("reuse_port", TRADE, "engines_share_a_port_if_all_of_them_say_so"),
     ("retention.archive_dir", RETENTION, "only_segments_from_before_the_last_reset_are_archived"),
     ("retention.delete_after_days", RETENTION, "what_is_old_enough_and_not_needed_is_deleted"),
     ("retention.rotate_every_h", RETENTION, "a_new_day_begins_a_new_segment"),
@@ -134,6 +136,7 @@ const SCHEDULE: &str = "engine/tests/schedule.rs";
 const SWITCHES: &str = "engine/tests/switches/mod.rs";
 const TCP: &str = "transport/tests/tcp.rs";
 const TEMPLATES: &str = "engine/tests/switches/templates.rs";
+const WORKER: &str = "engine/src/drive/worker/tests.rs";
 const THREADS: &str = "engine/tests/threads.rs";
 const TRADE: &str = "engine/tests/trade.rs";
 const WINDOWS: &str = "engine/src/schedule/tests.rs";

@@ -2,6 +2,7 @@
 
 use std::io::Write;
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 
 use transfix_codec::{FrameWriter, Precision, tag};
 use transfix_session::{BeginString, Role, SessionId};
@@ -40,19 +41,23 @@ fn frame(msg_type: &[u8], seq: u64, body: &[u8]) -> Vec<u8> {
     out
 }
 
+/// A worker that waits, with one session.
+fn worker(change: impl FnOnce(&mut SessionSettings)) -> Worker {
+    let id = SessionId::new(BeginString::Fix44, "US", "THEM");
+    let mut settings = SessionSettings::new(Role::Acceptor, &id, "");
+    settings.store.durability = Durability::Memory;
+    change(&mut settings);
+    let sessions = Arc::new(Sessions::new(Arc::new(RuleBook::default())));
+    let shared =
+        Arc::new(open(&settings, Owner::of(Box::new(Deaf), &sessions), &sessions).unwrap());
+    Worker::new(vec![DrivenSession::new(shared, None)], false, &sessions.io).unwrap()
+}
+
 /// More comes in each round than a turn takes: the session is in the list once all the same, or it
 /// would have one more turn a round with each event.
 #[test]
 fn a_session_that_is_flooded_has_one_turn_a_round() {
-    let id = SessionId::new(BeginString::Fix44, "US", "THEM");
-    let mut settings = SessionSettings::new(Role::Acceptor, &id, "");
-    settings.store.durability = Durability::Memory;
-    settings.threads.turn_messages_max = 1;
-    let sessions = Arc::new(Sessions::new(Arc::new(RuleBook::default())));
-    let shared =
-        Arc::new(open(&settings, Owner::of(Box::new(Deaf), &sessions), &sessions).unwrap());
-    let mut worker =
-        Worker::new(vec![DrivenSession::new(shared, None)], false, &sessions.io).unwrap();
+    let mut worker = worker(|settings| settings.threads.turn_messages_max = 1);
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let mut far = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     let near = listener.accept().unwrap().0;
@@ -72,4 +77,94 @@ fn a_session_that_is_flooded_has_one_turn_a_round() {
     }
     let came = worker.slots[0].shared.published.counters.messages_in.get();
     assert!((20..=102).contains(&came), "{came} messages in a hundred rounds of one");
+}
+
+/// Counts how often a worker looks at its sockets, and how often it would sleep.
+struct Sleepless {
+    sockets: Box<dyn Poll>,
+    looks: Arc<AtomicUsize>,
+    sleeps: Arc<AtomicUsize>,
+}
+
+impl Poll for Sleepless {
+    fn registry(&self) -> Registry<'_> {
+        self.sockets.registry()
+    }
+
+    fn wait(&mut self, ready: &mut Vec<Ready>, time: Option<Duration>) -> io::Result<()> {
+        let is_look = time == Some(Duration::ZERO);
+        let count = if is_look { &self.looks } else { &self.sleeps };
+        count.fetch_add(1, Ordering::Relaxed);
+        self.sockets.wait(ready, Some(Duration::ZERO))
+    }
+
+    fn waker(&self, token: Token) -> io::Result<Waker> {
+        self.sockets.waker(token)
+    }
+}
+
+/// Rounds of a worker: how often it looks in each, and whether it goes to sleep.
+struct Rounds {
+    worker: Worker,
+    looks: Arc<AtomicUsize>,
+    sleeps: Arc<AtomicUsize>,
+}
+
+impl Rounds {
+    fn of_spin_us(spin_us: u32) -> Self {
+        let mut worker = worker(|settings| settings.threads.spin_us = spin_us);
+        // The first round sees to a session that is new.
+        worker.run_once(false);
+        let [looks, sleeps] = [(); 2].map(|()| Arc::<AtomicUsize>::default());
+        let nobody = System.poll().unwrap();
+        let sockets = std::mem::replace(&mut worker.poll, nobody);
+        let (to_looks, to_sleeps) = (Arc::clone(&looks), Arc::clone(&sleeps));
+        worker.poll = Box::new(Sleepless { sockets, looks: to_looks, sleeps: to_sleeps });
+        Self { worker, looks, sleeps }
+    }
+
+    fn next(&mut self) -> (usize, usize) {
+        self.worker.run_once(true);
+        (self.looks.swap(0, Ordering::Relaxed), self.sleeps.swap(0, Ordering::Relaxed))
+    }
+}
+
+#[test]
+fn a_worker_looks_for_a_while_before_it_sleeps() {
+    let mut rounds = Rounds::of_spin_us(2_000);
+    rounds.worker.mailbox().wake();
+    // It was woken, and looks for as long as is wanted; then it sleeps, and looks no more.
+    rounds.next();
+    let (looks, sleeps) = rounds.next();
+    assert!(looks > 0 && sleeps == 1, "{looks} looks, {sleeps} sleeps");
+    for _ in 0..3 {
+        assert_eq!(rounds.next(), (0, 1));
+    }
+    // Whoever is woken meanwhile does not sleep.
+    rounds.worker.mailbox().wake();
+    assert_eq!(rounds.next(), (0, 1), "the first wait after a sleep");
+    rounds.worker.mailbox().wake();
+    assert_eq!(rounds.next(), (1, 0));
+}
+
+#[test]
+fn a_look_ends_at_a_deadline_too() {
+    let mut rounds = Rounds::of_spin_us(u32::MAX);
+    rounds.worker.mailbox().wake();
+    rounds.next();
+    let soon = System.monotonic_ns() + 1_000_000;
+    rounds.worker.deadlines.note(0, soon);
+    let (looks, _) = rounds.next();
+    assert!(looks > 0);
+    assert!(System.monotonic_ns() >= soon && rounds.worker.deadlines.next() > soon);
+}
+
+#[test]
+fn a_worker_sleeps_at_once_by_default() {
+    let mut rounds = Rounds::of_spin_us(0);
+    for _ in 0..3 {
+        rounds.worker.mailbox().wake();
+        assert_eq!(rounds.next(), (0, 1));
+        assert_eq!(rounds.next(), (0, 1));
+    }
 }

@@ -1,0 +1,156 @@
+//! What `spin_us` gains: a thread that looks at its sockets for a while before it sleeps need not
+//! be woken. `cargo bench -p transfix-bench --bench awake`.
+//!
+//! A plain socket, which spins, sends an order as soon as the report is there; slices take turns
+//! between venues that wait in different ways, and floors: the same bytes, answered by a bare
+//! thread that waits in epoll, or looks there again and again.
+#![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a benchmark speaks to its user")]
+#![allow(clippy::disallowed_methods, reason = "it measures time")]
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::event::{Timespec, epoll};
+use transfix::codec::FrameWriter;
+use transfix::{
+    Application, BeginString, BusinessReject, Durability, Engine, Message, Precision, Role,
+    SessionId, SessionRef, SessionSettings, Settings, clock, pin_to_cpu, tag,
+};
+
+const ORDERS: usize = 2_000;
+const ROUNDS: usize = 31;
+const CLIENT_CPU: usize = 0;
+const VENUE_CPU: usize = 1;
+
+/// Sends the text of each order back.
+struct Venue;
+
+impl Application for Venue {
+    fn on_message(
+        &mut self,
+        order: &Message<'_>,
+        session: &mut SessionRef<'_>,
+    ) -> Result<(), BusinessReject> {
+        let text = order.required(tag::TEXT)?;
+        session.send("B", |report| _ = report.bytes(tag::TEXT, text))?;
+        Ok(())
+    }
+}
+
+fn main() {
+    // Threads that look at the same CPU keep each other from it.
+    let _ = pin_to_cpu(CLIENT_CPU);
+    let venues = [0, 50].map(venue);
+    let [sleeps, looks] = [false, true].map(echo);
+    let addresses = [sleeps, venues[0].listening()[0], looks, venues[1].listening()[0]];
+    let names = ["floor: sleeps", "pool, spin_us = 0", "floor: looks", "pool, spin_us = 50"];
+    let mut clients = addresses.map(Client::new);
+    let mut found = names.map(|_| (Vec::new(), Vec::new()));
+    for round in 0..ROUNDS {
+        for (client, (p50, p99)) in clients.iter_mut().zip(&mut found) {
+            let mut ns: Vec<_> = (0..ORDERS).map(|_| client.round_trip()).collect();
+            ns.sort_unstable();
+            // The first one warms up.
+            if round > 0 {
+                p50.push(ns[ns.len() / 2]);
+                p99.push(ns[ns.len() * 99 / 100]);
+            }
+        }
+    }
+    println!("medians of {} slices of {ORDERS} round trips, in µs", ROUNDS - 1);
+    for (name, (p50, p99)) in names.iter().zip(&mut found) {
+        println!("{name:<24} p50 {:>7.1}  p99 {:>7.1}", us(p50), us(p99));
+    }
+}
+
+fn us(ns: &mut [u64]) -> f64 {
+    ns.sort_unstable();
+    ns[ns.len() / 2] as f64 / 1_000.0
+}
+
+fn venue(spin_us: u32) -> Engine {
+    let id = SessionId::new(BeginString::Fix44, "VENUE", "CLIENT");
+    let mut settings = SessionSettings::new(Role::Acceptor, &id, "127.0.0.1:0");
+    settings.store.durability = Durability::Memory;
+    settings.validation.validate = false;
+    settings.threads.spin_us = spin_us;
+    let mut settings = Settings::of(settings);
+    settings.engine.cpus = vec![VENUE_CPU];
+    Engine::start(&settings, |_| Box::new(Venue)).unwrap()
+}
+
+/// A bare thread that sends back what it gets. One that looks all the time sleeps too when nothing
+/// has come for 50 µs, so that it takes no core from the others.
+fn echo(looks: bool) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    thread::spawn(move || {
+        let _ = pin_to_cpu(VENUE_CPU);
+        let mut stream = listener.accept().unwrap().0;
+        stream.set_nodelay(true).unwrap();
+        let epoll = epoll::create(epoll::CreateFlags::empty()).unwrap();
+        let (data, flags) = (epoll::EventData::new_u64(0), epoll::EventFlags::IN);
+        epoll::add(&epoll, &stream, data, flags).unwrap();
+        let mut events = [epoll::Event { flags, data }];
+        let mut bytes = [0; 4096];
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        loop {
+            let begun = Instant::now();
+            let is_late = || begun.elapsed() >= Duration::from_micros(50);
+            while looks && epoll::wait(&epoll, &mut events[..], Some(&now)) == Ok(0) && !is_late() {
+            }
+            epoll::wait(&epoll, &mut events[..], None).unwrap();
+            let n = stream.read(&mut bytes).unwrap();
+            if n == 0 {
+                return;
+            }
+            stream.write_all(&bytes[..n]).unwrap();
+        }
+    });
+    address
+}
+
+struct Client {
+    socket: TcpStream,
+    next_num_out: u64,
+}
+
+impl Client {
+    fn new(address: SocketAddr) -> Self {
+        let socket = TcpStream::connect(address).unwrap();
+        socket.set_nodelay(true).unwrap();
+        socket.set_nonblocking(true).unwrap();
+        let mut client = Self { socket, next_num_out: 1 };
+        client.ask("A", b"98=0\x01108=3600\x01");
+        client
+    }
+
+    /// Nanoseconds until the answer is there.
+    fn round_trip(&mut self) -> u64 {
+        let begun = Instant::now();
+        self.ask("B", b"58=a text of some forty bytes, as they are\x01");
+        begun.elapsed().as_nanos() as u64
+    }
+
+    /// Sends one message and waits for the answer, which comes in one piece.
+    fn ask(&mut self, msg_type: &str, fields: &[u8]) {
+        let mut out = Vec::new();
+        let mut frame = FrameWriter::new(&mut out, b"FIX.4.4", msg_type.as_bytes());
+        frame.raw(b"49=CLIENT\x0156=VENUE\x01");
+        frame.header_uint(tag::MSG_SEQ_NUM, self.next_num_out);
+        frame.header_timestamp(tag::SENDING_TIME, clock::now().utc, Precision::Millis);
+        frame.raw(fields);
+        frame.finish().unwrap();
+        self.next_num_out += 1;
+        self.socket.write_all(&out).unwrap();
+        let mut answer = [0; 4096];
+        loop {
+            match self.socket.read(&mut answer) {
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+                n => return assert!(n.unwrap() > 0, "the venue has closed"),
+            }
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! The socket calls of an engine, counted in every mode: what runs under a library for kernel
+//! bypass must use plain calls alone, and few of them for a message.
+//!
+//! The engine is another process, this program once more, with a library that counts before the
+//! system's own.
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "the child says where it listens")]
+#![cfg(all(target_os = "linux", target_env = "gnu"))]
+
+mod counted;
+mod counterparty;
+
+use std::io::{BufRead, BufReader, Read};
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::{env, io, thread};
+
+use transfix::{
+    Application, BeginString, BusinessReject, Durability, Engine, Message, Mode, Role, SessionId,
+    SessionRef, SessionSettings, Settings, tag,
+};
+use transfix_testkit::temp::TempDir;
+
+use counted::{Calls, Counter};
+use counterparty::Counterparty;
+
+const PLAN: &str = "TRANSFIX_COUNTED";
+/// Messages whose calls are counted, each answered before the next one is sent.
+const MESSAGES: u64 = 500;
+const WARM_UP: u64 = 20;
+/// Calls under way when the counts are read, those of timers, and the last ones of the thread that
+/// has accepted the connection.
+const SLACK: u64 = 10;
+/// All that messages may cost.
+const HOT: [&str; 3] = ["recv", "send", "epoll_wait"];
+
+/// With `spin_us`.
+const MODES: [(&str, Mode, u32); 5] = [
+    ("pool", Mode::Pool, 0),
+    ("awake", Mode::Pool, 10_000_000),
+    ("dedicated", Mode::Dedicated, 0),
+    ("spin", Mode::Spin, 0),
+    ("polled", Mode::Polled, 0),
+];
+
+/// All that a process with an engine may use, from its start on; the libraries for kernel bypass
+/// know them all. `poll` is the Rust runtime's: one call, about standard input and output.
+const PLAIN: &[&str] = &[
+    "socket",
+    "bind",
+    "listen",
+    "accept4",
+    "connect",
+    "shutdown",
+    "close",
+    "setsockopt",
+    "getsockopt",
+    "getsockname",
+    "getpeername",
+    "fcntl",
+    "ioctl",
+    "poll",
+    "epoll_create1",
+    "epoll_ctl",
+    "epoll_wait",
+    "recv",
+    "send",
+];
+
+/// Answers each message by one.
+struct Echo;
+
+impl Application for Echo {
+    fn on_message(
+        &mut self,
+        message: &Message<'_>,
+        session: &mut SessionRef<'_>,
+    ) -> Result<(), BusinessReject> {
+        let text = message.text(tag::TEXT)?;
+        session.send("B", |news| _ = news.str(tag::TEXT, text))?;
+        Ok(())
+    }
+}
+
+/// The engine whose calls are counted. Does nothing in a usual run of the tests.
+#[test]
+fn child() {
+    let Ok(plan) = env::var(PLAN) else { return };
+    let [role, mode, address] = &plan.split('|').collect::<Vec<_>>()[..] else { panic!() };
+    let role = if *role == "acceptor" { Role::Acceptor } else { Role::Initiator };
+    let id = SessionId::new(BeginString::Fix44, "ENGINE", "OTHER");
+    let mut session = SessionSettings::new(role, &id, address);
+    session.store.durability = Durability::Memory;
+    session.validation.validate = false;
+    let (_, mode, spin_us) = *MODES.iter().find(|known| known.0 == *mode).unwrap();
+    (session.threads.mode, session.threads.spin_us) = (mode, spin_us);
+    let polled = session.threads.mode == Mode::Polled;
+    let mut engine = Engine::start(&Settings::of(session), |_| Box::new(Echo)).unwrap();
+    if let Some(address) = engine.listening().first() {
+        println!("at {address}");
+    }
+    // A parent that is gone ends the child too.
+    let parent = thread::spawn(|| io::stdin().read_line(&mut String::new()).unwrap_or(0));
+    while polled && !parent.is_finished() {
+        if !engine.poll() {
+            thread::yield_now();
+        }
+    }
+    parent.join().unwrap();
+}
+
+/// The child, which ends when it is dropped.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        drop(self.0.stdin.take());
+        let _ = self.0.wait();
+    }
+}
+
+fn start(plan: &str, library: &Path, counter: &Counter) -> (Running, BufReader<ChildStdout>) {
+    let mut child = Command::new(env::current_exe().unwrap())
+        .args(["--exact", "child", "--nocapture"])
+        .env(PLAN, plan)
+        .env("LD_PRELOAD", library)
+        .env(counted::CALLS, counter.path())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let said = BufReader::new(child.stdout.take().unwrap());
+    (Running(child), said)
+}
+
+/// What the engine has called for the messages, and what from its start on.
+fn count(role: &str, mode: &str, library: &Path, dir: &Path) -> (Calls, Calls) {
+    let counter = Counter::in_dir(dir);
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let theirs = listener.local_addr().unwrap().to_string();
+    let address = if role == "acceptor" { "127.0.0.1:0" } else { &theirs };
+    let (running, mut said) = start(&format!("{role}|{mode}|{address}"), library, &counter);
+    let mut counterparty = if role == "acceptor" {
+        let mut lines = said.by_ref().lines().map_while(Result::ok);
+        let address = lines.find_map(|line| Some(line.split_once("at ")?.1.to_owned())).unwrap();
+        Counterparty::connects(&address)
+    } else {
+        Counterparty::accepts(&listener)
+    };
+    for _ in 0..WARM_UP {
+        counterparty.ping();
+    }
+    let before = counter.calls();
+    for _ in 0..MESSAGES {
+        counterparty.ping();
+    }
+    let all = counter.calls();
+    drop(running);
+    // What the child says at its end is read, or it would fail to say it.
+    drop(said);
+    (all.since(&before), all)
+}
+
+#[test]
+fn plain_calls_alone_and_few_of_them() {
+    let dir = TempDir::new();
+    let library = counted::build(dir.path());
+    println!("calls for {MESSAGES} messages, each answered by one, and those that found nothing:");
+    for role in ["acceptor", "initiator"] {
+        for (mode, ..) in MODES {
+            let (calls, all) = count(role, mode, &library, dir.path());
+            println!("{role:9} {mode:9} {calls}\n{:19} of {all}", "");
+            assert!(all.names().all(|name| PLAIN.contains(&name)), "not plain: {all}");
+            check(mode, &calls);
+        }
+    }
+}
+
+/// What a message costs in this mode.
+fn check(mode: &str, calls: &Calls) {
+    let [recv, send, epoll] = HOT.map(|name| calls.of(name));
+    let mut others = calls.names().filter(|name| !HOT.contains(name));
+    assert!(others.all(|name| calls.of(name).calls <= SLACK), "{mode}: {calls}");
+    assert_eq!(send.calls, MESSAGES, "{mode}: one send for each answer: {calls}");
+    let reads = recv.calls.saturating_sub(recv.empty);
+    assert!(reads.abs_diff(MESSAGES) <= SLACK, "{mode}: one read for each message: {calls}");
+    if matches!(mode, "pool" | "dedicated" | "awake") {
+        // A read that does not fill the buffer is known to be the last: none is made in vain.
+        assert!(recv.empty <= SLACK, "{mode}: {calls}");
+        let waits = if mode == "awake" { epoll.calls - epoll.empty } else { epoll.calls };
+        assert!(waits <= MESSAGES + SLACK, "{mode}: {calls}");
+    } else {
+        // Nobody waits: reads that find nothing are as many as there is time for.
+        assert!(epoll.calls <= SLACK, "{mode}: {calls}");
+    }
+}
