@@ -7,6 +7,7 @@ use transfix_session::{
 
 use crate::link::answers::{BusinessReject, Direction, Resend};
 use crate::link::judging::Judgement;
+use crate::link::points::Points;
 use crate::link::told::{Disconnection, Rejected, Undone, Unsendable};
 
 /// The owner of one session. The methods are those of [`Application`](crate::Application), which
@@ -54,6 +55,7 @@ pub(crate) struct Acts<'a> {
     pub(crate) out: &'a mut Outbox,
     pub(crate) queued_bytes_max: usize,
     pub(crate) cut: &'a mut Option<Disconnect>,
+    pub(crate) points: &'a mut Points,
 }
 
 impl<'a> Access<'a> {
@@ -65,8 +67,8 @@ impl<'a> Access<'a> {
     /// The same for another call.
     pub(crate) const fn again(&mut self) -> Access<'_> {
         let acts = match &mut self.acts {
-            Some(Acts { out, queued_bytes_max, cut }) => {
-                Some(Acts { out, queued_bytes_max: *queued_bytes_max, cut })
+            Some(Acts { out, queued_bytes_max, cut, points }) => {
+                Some(Acts { out, queued_bytes_max: *queued_bytes_max, cut, points })
             }
             None => None,
         };
@@ -83,7 +85,11 @@ impl<'a> Access<'a> {
         if queued_bytes > acts.queued_bytes_max {
             return Err(SendError::WouldBlock { queued_bytes });
         }
-        self.session.send(self.now, msg_type, acts.out, fill)
+        let sent = self.session.send(self.now, msg_type, acts.out, fill);
+        if sent.is_ok() {
+            acts.points.encoded(self.now);
+        }
+        sent
     }
 
     pub(crate) fn send_with(
@@ -93,7 +99,11 @@ impl<'a> Access<'a> {
         fill: impl FnOnce(&mut Body<'_>),
     ) -> Result<u64, SendError> {
         let acts = self.acts.as_mut().ok_or(SendError::NotHere)?;
-        self.session.send_with(self.now, msg_type, change, acts.out, fill)
+        let sent = self.session.send_with(self.now, msg_type, change, acts.out, fill);
+        if sent.is_ok() {
+            acts.points.encoded(self.now);
+        }
+        sent
     }
 
     pub(crate) fn logout(&mut self, text: &str) -> Result<(), SendError> {

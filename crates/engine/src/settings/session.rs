@@ -68,6 +68,9 @@ settings_table! {
         /// What becomes of messages that the application is not available for, as a table. See
         /// [`Unavailable`].
         pub unavailable: Unavailable = Unavailable::default(),
+        /// Whether it is measured how long messages take on their way through the session (see
+        /// [`crate::SessionHandle::latency`]).
+        pub latency_points: bool = true,
         /// When the session may be connected, such as `{ zone = "Europe/London", days = "mon-fri",
         /// from = "08:00", to = "16:30" }`; `transfix schedule` prints the times. By
         /// default always.

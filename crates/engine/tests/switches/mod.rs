@@ -4,6 +4,7 @@
 mod delivery;
 mod failing;
 mod handles;
+mod latency;
 mod later;
 mod memory;
 mod outgoing;

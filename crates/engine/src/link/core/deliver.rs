@@ -40,6 +40,7 @@ impl Core {
                 out: &mut self.out,
                 queued_bytes_max: self.outgoing.options().queued_bytes_max,
                 cut: &mut self.cut,
+                points: &mut self.points,
             }),
         };
         call(&mut self.delivery, access)
@@ -125,7 +126,10 @@ impl Core {
         {
             self.route(now, message, to);
         } else {
-            match self.call(now, |delivery, access| delivery.offer(message, access)) {
+            self.points.called(now);
+            let offered = self.call(now, |delivery, access| delivery.offer(message, access));
+            self.points.returned(now);
+            match offered {
                 Offered::Taken => {}
                 Offered::Rejected(reject) => self.reject(now, message, &reject),
                 Offered::Later => return Ok(Delivered::Later),
