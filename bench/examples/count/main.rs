@@ -1,4 +1,5 @@
 //! Micro-benchmarks, to be run under callgrind or a profiler. `turn N` takes N turns of a link,
+//! `points N` as many with latency points and without them, in slices that take turns;
 //! `codec OPERATION SET N` carries out one operation of the codec, and `store append N` and
 //! `store read N` put messages into a file store and read them back; all print ns for each.
 //! `hostile SHAPE N` takes in about N bytes made to cost much, and prints how many they were. Under
@@ -9,6 +10,7 @@ mod hostile;
 mod probe;
 mod typed;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use transfix::clock::monotonic_ns;
@@ -68,39 +70,99 @@ fn frame(out: &mut Vec<u8>, msg_type: &[u8], seq: u64, fields: &[u8]) {
     let _ = frame.finish();
 }
 
-fn turns(n: u64, pause_ns: u64) -> Result<(), String> {
-    let dir = std::env::temp_dir().join(format!("transfix-turn-{}", std::process::id()));
-    let id = SessionId::new(BeginString::Fix42, "TW", "INCA");
-    let settings = SessionSettings::new(Role::Acceptor, &id, "127.0.0.1:0");
-    let mut probe = Probe::new(&dir, &settings, Box::new(Venue { ids: 0 }), now())?;
-    let (mut bytes, mut answer) = (Vec::new(), vec![0; 4096]);
-    frame(&mut bytes, b"A", 1, b"98=0\x01108=30\x01");
-    if probe.turn(&bytes, now(), &mut answer) == 0 {
-        return Err("no logon".to_owned());
-    }
-    // All orders are encoded beforehand: only turns are counted.
-    let order = b"11=5000\x0121=1\x0155=EU\x0154=1\x0160=20261121-12:00:00.123\x0140=2\x0138=5\x01\
-        59=0\x0144=30\x01";
-    let orders: Vec<Vec<u8>> = (0..n)
-        .map(|i| {
+/// A venue that is logged on, and orders for it, encoded beforehand: only turns are counted.
+struct Turns {
+    probe: Probe,
+    orders: Vec<Vec<u8>>,
+    answer: Vec<u8>,
+    dir: PathBuf,
+}
+
+impl Turns {
+    fn new(n: u64, latency_points: bool) -> Result<Self, String> {
+        let name = format!("transfix-turn-{latency_points}-{}", std::process::id());
+        let dir = std::env::temp_dir().join(name);
+        let id = SessionId::new(BeginString::Fix42, "TW", "INCA");
+        let mut settings = SessionSettings::new(Role::Acceptor, &id, "127.0.0.1:0");
+        settings.latency_points = latency_points;
+        let mut probe = Probe::new(&dir, &settings, Box::new(Venue { ids: 0 }), now())?;
+        let (mut bytes, mut answer) = (Vec::new(), vec![0; 4096]);
+        frame(&mut bytes, b"A", 1, b"98=0\x01108=30\x01");
+        if probe.turn(&bytes, now(), &mut answer) == 0 {
+            return Err("no logon".to_owned());
+        }
+        let order = b"11=5000\x0121=1\x0155=EU\x0154=1\x0160=20261121-12:00:00.123\x0140=2\x01\
+            38=5\x0159=0\x0144=30\x01";
+        let orders = (0..n).map(|i| {
             frame(&mut bytes, b"D", i + 2, order);
             bytes.clone()
-        })
-        .collect();
-    let mut ns = 0;
-    for order in &orders {
+        });
+        let orders = orders.collect();
+        Ok(Self { probe, orders, answer, dir })
+    }
+
+    /// Nanoseconds of a turn with this order, `pause_ns` after the last one.
+    fn take(&mut self, n: usize, pause_ns: u64) -> Result<u64, String> {
         let due = monotonic_ns() + pause_ns;
         while monotonic_ns() < due {
             std::hint::spin_loop();
         }
         let start = monotonic_ns();
-        if probe.turn(order, now(), &mut answer) == 0 {
+        if self.probe.turn(&self.orders[n], now(), &mut self.answer) == 0 {
             return Err("no report".to_owned());
         }
-        ns += monotonic_ns() - start;
+        Ok(monotonic_ns() - start)
+    }
+}
+
+impl Drop for Turns {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.dir);
+    }
+}
+
+fn turns(n: u64, pause_ns: u64) -> Result<(), String> {
+    let (mut turns, mut ns) = (Turns::new(n, true)?, 0);
+    for i in 0..turns.orders.len() {
+        ns += turns.take(i, pause_ns)?;
     }
     println!("{n} turns, {} ns each", ns / n.max(1));
-    let _ = std::fs::remove_dir_all(&dir);
+    Ok(())
+}
+
+/// Turns of each slice.
+const SLICE: usize = 1_000;
+
+/// What latency points cost: slices with them and without them take turns, and the median of the
+/// differences counts.
+fn points(n: u64) -> Result<(), String> {
+    let mut sides = [Turns::new(n, true)?, Turns::new(n, false)?];
+    let mut found = Vec::new();
+    for first in (0..n as usize).step_by(SLICE) {
+        let slice = first..(first + SLICE).min(n as usize);
+        let mut means = [0.0; 2];
+        for (side, mean) in sides.iter_mut().zip(&mut means) {
+            let mut ns = 0;
+            for i in slice.clone() {
+                ns += side.take(i, 0)?;
+            }
+            *mean = ns as f64 / slice.len() as f64;
+        }
+        found.push(means);
+    }
+    let median = |value: fn(&[f64; 2]) -> f64| {
+        let mut values: Vec<f64> = found.iter().map(value).collect();
+        values.sort_unstable_by(f64::total_cmp);
+        values.get(values.len() / 2).copied().unwrap_or_default()
+    };
+    let cost = median(|[with, without]| with - without);
+    let (with, without) = (median(|[with, _]| *with), median(|[_, without]| *without));
+    let latency = sides[0].probe.latency();
+    let stages = latency.stages().filter(|(_, times)| times.count() >= n).count();
+    let each = cost / stages.max(1) as f64;
+    println!("a turn with points {with:.0} ns, without {without:.0} ns: {cost:.0} ns more");
+    println!("{stages} stages measured in each turn, {each:.1} ns each");
+    print!("{latency}");
     Ok(())
 }
 
@@ -152,6 +214,7 @@ fn main() -> ExitCode {
         ["turn", n] => number(n).and_then(|n| turns(n, 0)),
         // A turn a millisecond finds its code and data as far away as they are between orders.
         ["paced", n] => number(n).and_then(|n| turns(n, 1_000_000)),
+        ["points", n] => number(n).and_then(points),
         ["codec", operation, set, n] => number(n).and_then(|n| codec(operation, set, n)),
         ["store", operation @ ("append" | "read"), n] => {
             number(n).and_then(|n| store(operation, n))
@@ -159,7 +222,7 @@ fn main() -> ExitCode {
         ["hostile", shape, n] => number(n).and_then(|n| hostile::run(shape, n as usize)).map(|n| {
             println!("{n} bytes");
         }),
-        _ => Err("usage: count turn N | paced N | codec OPERATION SET N | \
+        _ => Err("usage: count turn N | paced N | points N | codec OPERATION SET N | \
                   store append N | store read N | hostile SHAPE N"
             .to_owned()),
     };

@@ -6,7 +6,7 @@ use transfix::simulated::rig::{Rig, Rules};
 use transfix::simulated::transport::Stream;
 use transfix::simulated::transport::memory::{MemoryStream, pipe};
 use transfix::store::{FileStore, Options};
-use transfix::{Application, Now, SessionSettings};
+use transfix::{Application, Latency, Now, SessionSettings};
 
 /// Bytes that the connection holds in each direction.
 const PIPE_BYTES: usize = 1 << 20;
@@ -45,5 +45,10 @@ impl Probe {
             return 0;
         }
         self.peer.read(answer).unwrap_or(0)
+    }
+
+    /// How long messages have taken.
+    pub(crate) fn latency(&self) -> Latency {
+        self.rig.latency()
     }
 }

@@ -11,6 +11,7 @@ use transfix_codec::{CheckSumPolicy, FieldIndex, Limits, Message, Tag};
 use transfix_session::{Config, Offer, Outbox, Session, Verdict};
 use transfix_store::{Store, StoreError};
 
+use crate::clock::Ticks;
 use crate::drive::bench::{Bench, Pooled};
 use crate::drive::deferred::Deferred;
 use crate::drive::registry::Registry;
@@ -24,6 +25,7 @@ use crate::link::callbacks::Callbacks;
 use crate::link::core::{Core, LinkOptions};
 use crate::link::journal::Keeps;
 use crate::link::judging::{self, Answer, Judgement};
+use crate::link::points::Source;
 use crate::link::queue::SendQueue;
 use crate::link::refusal::Refusal;
 use crate::link::rule_book::SessionRules;
@@ -150,6 +152,7 @@ pub(crate) fn assemble(
         routes: settings.route_third_party,
         logon_answer_ms: settings.logon_answer_ms,
         data_fields,
+        points: points(settings, registry),
     };
     let rules = session_rules(settings, registry);
     let line = registry.line.as_ref().filter(|_| settings.application.in_pool);
@@ -168,7 +171,7 @@ pub(crate) fn assemble(
     core.restore_queued(registry.io.now())?;
     core.note_state();
     let published = Arc::clone(&core.published);
-    let queue = SendQueue::new(settings.queue.queued_bytes_max, precision);
+    let queue = SendQueue::new(settings.queue.queued_bytes_max, precision, core.points.source());
     core.outgoing.note_taken(&queue);
     Ok(Shared {
         id,
@@ -187,6 +190,15 @@ pub(crate) fn assemble(
         after_panic: settings.threads.after_panic,
         registry: Arc::clone(registry),
     })
+}
+
+/// Where the session's latency points take their time from.
+fn points(settings: &SessionSettings, registry: &Registry) -> Source {
+    match settings.latency_points {
+        false => Source::Off,
+        true if registry.io.has_counter() => Source::Machine(Ticks::of_machine()),
+        true => Source::Told,
+    }
 }
 
 /// The rules by which the session's messages are judged.

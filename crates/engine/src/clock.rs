@@ -1,6 +1,7 @@
 //! The only place where the engine reads a clock: wall time for the wire, monotonic for timing.
 
 use std::cell::Cell;
+use std::sync::OnceLock;
 
 use rustix::time::{ClockId, Timespec, clock_gettime};
 use transfix_codec::Timestamp;
@@ -42,6 +43,139 @@ pub fn process_cpu_ns() -> u64 {
     nanoseconds(clock_gettime(ClockId::ProcessCPUTime)).unsigned_abs()
 }
 
+/// Where Linux says which clock it takes the time from.
+#[cfg(target_arch = "x86_64")]
+const CLOCK_SOURCE: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+/// How long the counter is compared with the clock, once a process: an error of 20 ns in each of
+/// the two readings is then 20 millionths.
+const CALIBRATION_NS: u64 = 2_000_000;
+/// Readings of which the closest pair counts: the thread may have lost its CPU between two.
+const PAIRS: usize = 8;
+/// Bits behind the point of [`Ticks::ns_per_tick`].
+const FRACTION: u32 = 32;
+
+static TICKS: OnceLock<Ticks> = OnceLock::new();
+
+/// Measures short times: by the processor's counter where the system itself trusts it (some 7 ns a
+/// reading), otherwise by the monotonic clock (some 25 ns).
+///
+/// The counter is that of x86-64 (TSC). Linux takes the time from it only if it runs evenly, never
+/// stops, and is the same on all processors, so two threads may read the two ends of a time. A
+/// reading is not ordered with the instructions around it: the processor may move it by a few
+/// nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Ticks {
+    has_counter: bool,
+    ns_per_tick: u64,
+}
+
+impl Ticks {
+    /// Those of this machine. The first call in a process calibrates the counter, 2 ms.
+    pub(crate) fn of_machine() -> Self {
+        *TICKS.get_or_init(|| {
+            if is_counter_trusted() { Self::calibrated() } else { Self::NANOSECONDS }
+        })
+    }
+
+    /// Those of the monotonic clock.
+    pub(crate) const NANOSECONDS: Self = Self { has_counter: false, ns_per_tick: 1 << FRACTION };
+
+    fn calibrated() -> Self {
+        let (from, begun_ns) = pair();
+        while monotonic_ns() < begun_ns + CALIBRATION_NS {
+            std::hint::spin_loop();
+        }
+        let (to, ended_ns) = pair();
+        let ns = u128::from(ended_ns - begun_ns) << FRACTION;
+        let per_tick = ns.checked_div(u128::from(to.saturating_sub(from)));
+        // A counter that stands still is none.
+        per_tick.map_or(Self::NANOSECONDS, |per_tick| Self {
+            has_counter: true,
+            ns_per_tick: u64::try_from(per_tick).unwrap_or(u64::MAX),
+        })
+    }
+
+    /// This moment, in ticks from an unknown start.
+    #[inline]
+    pub(crate) fn read(self) -> u64 {
+        if self.has_counter { counter() } else { monotonic_ns() }
+    }
+
+    /// So many ticks in nanoseconds.
+    #[inline]
+    pub(crate) const fn ns(self, ticks: u64) -> u64 {
+        ((ticks as u128 * self.ns_per_tick as u128) >> FRACTION) as u64
+    }
+}
+
+/// The counter and the monotonic clock at the same moment.
+fn pair() -> (u64, u64) {
+    let pairs = (0..PAIRS).map(|_| {
+        let before = counter();
+        let ns = monotonic_ns();
+        let took = counter().saturating_sub(before);
+        (took, (before + took / 2, ns))
+    });
+    pairs.min().map_or((0, 0), |(_, pair)| pair)
+}
+
+#[cfg(target_arch = "x86_64")]
+fn is_counter_trusted() -> bool {
+    std::fs::read_to_string(CLOCK_SOURCE).is_ok_and(|source| source.trim() == "tsc")
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+const fn is_counter_trusted() -> bool {
+    false
+}
+
+#[cfg(target_arch = "x86_64")]
+#[inline]
+fn counter() -> u64 {
+    safe_arch::read_timestamp_counter()
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn counter() -> u64 {
+    monotonic_ns()
+}
+
 const fn nanoseconds(time: Timespec) -> i64 {
     time.tv_sec * 1_000_000_000 + time.tv_nsec
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ticks_become_nanoseconds() {
+        let by_three = Ticks { has_counter: true, ns_per_tick: (1 << FRACTION) / 3 };
+        for (ticks, per_tick, ns) in [
+            (0, Ticks::NANOSECONDS, 0),
+            (1, Ticks::NANOSECONDS, 1),
+            (u64::MAX >> 1, Ticks::NANOSECONDS, u64::MAX >> 1),
+            (3_000_000, by_three, 999_999),
+            // 100 days.
+            (3 * 8_640_000_000_000_000, by_three, 8_639_999_997_988_343),
+        ] {
+            assert_eq!(per_tick.ns(ticks), ns, "{ticks}");
+        }
+    }
+
+    #[test]
+    fn the_counter_agrees_with_the_clock() {
+        let ticks = Ticks::of_machine();
+        assert_eq!(ticks, Ticks::of_machine());
+        let (from_ns, from) = (monotonic_ns(), ticks.read());
+        while monotonic_ns() < from_ns + 5_000_000 {
+            std::hint::spin_loop();
+        }
+        let (to, to_ns) = (ticks.read(), monotonic_ns());
+        let inner = ticks.ns(to - from);
+        // The readings of the clock lie outside.
+        let outer = to_ns - from_ns;
+        assert!(inner <= outer + outer / 100, "{inner} ns of {outer} ns");
+        assert!(inner > 0, "it moves");
+    }
 }

@@ -60,6 +60,8 @@ pub struct Engine {
     threads: Vec<(Arc<Mailbox>, Job<Vec<SessionOutcome>>)>,
     polled: Option<Worker>,
     acceptor: Option<(Arc<AcceptorDoor>, Job<()>)>,
+    /// The stop is to tell how long messages have taken.
+    tells_latency: bool,
 }
 
 /// Threads in the making: which sessions each worker has.
@@ -146,6 +148,7 @@ impl Engine {
             threads: Vec::new(),
             polled: None,
             acceptor: None,
+            tells_latency: settings.engine.latency_at_stop,
         };
         // Sessions made from templates start later: keep a worker that has no session yet.
         plan.keeps_empty = !templates.is_empty();
@@ -331,6 +334,9 @@ impl Engine {
             let io = &*self.registry.io;
             line.stop(io, io.monotonic_ns().saturating_add(LAST_WORDS_NS_MAX));
         }
+        if std::mem::take(&mut self.tells_latency) {
+            self.all().for_each(|session| tell_latency(&session));
+        }
         self.registry.logs.stop();
         outcomes
     }
@@ -339,6 +345,17 @@ impl Engine {
 impl Drop for Engine {
     fn drop(&mut self) {
         self.stop_all(0);
+    }
+}
+
+/// Tells how long messages have taken in each stage of a session that had any.
+fn tell_latency(session: &Shared) {
+    let latency = session.published.latency();
+    for (stage, times) in latency.stages().filter(|(_, times)| times.count() > 0) {
+        let (count, max_ns) = (times.count(), times.max_ns());
+        let [p50_ns, p99_ns, p999_ns] = [50.0, 99.0, 99.9].map(|p| times.percentile_ns(p));
+        tracing::info!(session = %session.id, %stage, count, p50_ns, p99_ns, p999_ns, max_ns,
+            "latency");
     }
 }
 

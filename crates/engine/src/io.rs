@@ -75,6 +75,12 @@ pub trait Io: Send + Sync {
     fn gives_way(&self) -> bool {
         false
     }
+
+    /// Whether the latency points may read the machine's own counter. In another world they take
+    /// the time that [`Io::now`] has said last, and ask for none.
+    fn has_counter(&self) -> bool {
+        false
+    }
 }
 
 /// Something that was registered is ready.
@@ -224,6 +230,10 @@ impl Io for System {
 
     fn sleep(&self, time: Duration) {
         thread::park_timeout(time);
+    }
+
+    fn has_counter(&self) -> bool {
+        true
     }
 }
 

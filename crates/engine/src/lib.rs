@@ -75,6 +75,7 @@ pub use link::answers::{BusinessReject, Direction, LogonRefusal, Resend};
 pub use link::sent::Sent;
 pub use link::told::{Disconnection, Rejected, RejectedBy, Undone, Unsendable};
 pub use observe::counters::Counters;
+pub use observe::latency::{Latency, LatencyHistogram, LatencyStage};
 pub use observe::mask::{Mask, masked};
 pub use settings::dictionary_source::DictionarySource;
 pub use settings::file::SettingsError;

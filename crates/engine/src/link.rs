@@ -21,6 +21,7 @@ pub(crate) mod journal;
 pub(crate) mod judging;
 pub(crate) mod outgoing;
 mod pending;
+pub(crate) mod points;
 pub(crate) mod queue;
 pub(crate) mod refusal;
 mod replay;
@@ -134,7 +135,7 @@ impl Link {
         if read == 0 && !had && !core.waits() && !queue.is_pending() && !has_news {
             return Ok(Turn { progress: false, again });
         }
-        let now = clock();
+        let now = core.points.begin(&core.published, core.out.bytes().len(), clock);
         let queue_first = core.begin_with_queue(now, queue, &mut left);
         // What the last turn has left of the messages kept above a gap comes before all else.
         let mut outcome = core.hear(now).and_then(|()| core.act_on_held(now, &mut left));
@@ -255,7 +256,7 @@ impl Link {
         }
         // What was handed over before goes out before.
         self.core.send_queued(now, queue);
-        let sent = self.core.send(now, msg_type, fill);
+        let sent = self.core.send_put(now, msg_type, fill);
         // A link that fails here is closed by its worker's next turn. A message
         // that was stored is accepted: it is sent again after the next logon.
         match self.flush(now) {

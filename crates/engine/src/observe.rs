@@ -4,6 +4,7 @@
 //! Here belongs what is written by a session and read by somebody else, without the session's lock.
 
 pub(crate) mod counters;
+pub(crate) mod latency;
 pub(crate) mod mask;
 pub(crate) mod protocol_log;
 pub(crate) mod published;

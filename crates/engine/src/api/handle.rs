@@ -16,6 +16,7 @@ use crate::link::Link;
 use crate::link::queue::Pushed;
 use crate::link::sent::Sent;
 use crate::observe::counters::Counters;
+use crate::observe::latency::Latency;
 use crate::settings::{Offline, SendMode};
 
 /// Memory for bodies that a thread keeps: enough for any usual message.
@@ -169,7 +170,7 @@ impl SessionHandle {
                     }
                 }
                 Err(TryLockError::WouldBlock) => {
-                    let bytes = shared.queue.push(msg_type, fill)?.bytes;
+                    let bytes = shared.queue.push_offline(msg_type, fill)?.bytes;
                     shared.call_worker();
                     return Ok(Sent::Queued { bytes });
                 }
@@ -186,6 +187,13 @@ impl SessionHandle {
     #[must_use]
     pub fn counters(&self) -> Counters {
         self.shared.published.counters.now()
+    }
+
+    /// How long messages have taken on their way through the session since the engine was started,
+    /// by the stages of [`LatencyStage`](crate::LatencyStage). Empty with `latency_points = false`.
+    #[must_use]
+    pub fn latency(&self) -> Latency {
+        self.shared.published.latency()
     }
 
     /// The next numbers in and out, as of the last turn, or of the message that the application has

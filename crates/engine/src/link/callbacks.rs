@@ -8,6 +8,7 @@ use transfix_session::{
 
 use crate::link::answers::{BusinessReject, Direction, Resend};
 use crate::link::judging::Judgement;
+use crate::link::points::Points;
 use crate::link::told::{Disconnection, Rejected, Undone, Unsendable};
 
 /// The owner of one session. The methods are those of [`Application`](crate::Application), which
@@ -63,6 +64,16 @@ pub(crate) struct Acts<'a> {
     pub(crate) out: &'a mut Outbox,
     pub(crate) queued_bytes_max: usize,
     pub(crate) cut: &'a mut Option<Disconnect>,
+    pub(crate) points: &'a mut Points,
+}
+
+impl Acts<'_> {
+    #[inline]
+    fn note_encoded(&mut self, now: Now, sent: &Result<u64, SendError>) {
+        if sent.is_ok() {
+            self.points.encoded(now);
+        }
+    }
 }
 
 /// A session as a thread reaches it that does not drive it.
@@ -105,8 +116,8 @@ impl<'a> Access<'a> {
         let reach = match &mut self.reach {
             Reach::InHand { session, acts } => {
                 let acts = match acts {
-                    Some(Acts { out, queued_bytes_max, cut }) => {
-                        Some(Acts { out, queued_bytes_max: *queued_bytes_max, cut })
+                    Some(Acts { out, queued_bytes_max, cut, points }) => {
+                        Some(Acts { out, queued_bytes_max: *queued_bytes_max, cut, points })
                     }
                     None => None,
                 };
@@ -168,7 +179,9 @@ impl<'a> Access<'a> {
                 if queued_bytes > acts.queued_bytes_max {
                     return Err(SendError::WouldBlock { queued_bytes });
                 }
-                session.send(self.now, msg_type, acts.out, fill)
+                let sent = session.send(self.now, msg_type, acts.out, fill);
+                acts.note_encoded(self.now, &sent);
+                sent
             }
             Reach::Elsewhere { session, acts: true } => {
                 session.send(msg_type.as_ref(), None, &mut once(fill))
@@ -186,7 +199,9 @@ impl<'a> Access<'a> {
         match &mut self.reach {
             Reach::InHand { session, acts } => {
                 let acts = acts.as_mut().ok_or(SendError::NotHere)?;
-                session.send_with(self.now, msg_type, change, acts.out, fill)
+                let sent = session.send_with(self.now, msg_type, change, acts.out, fill);
+                acts.note_encoded(self.now, &sent);
+                sent
             }
             Reach::Elsewhere { session, acts: true } => {
                 session.send(msg_type.as_ref(), Some(change), &mut once(fill))

@@ -29,6 +29,7 @@ use crate::link::journal::{Journal, Keeps};
 use crate::link::judging::{Asked, Judging};
 use crate::link::outgoing::Outgoing;
 use crate::link::pending::Pending;
+use crate::link::points::{Points, Source};
 use crate::link::queue::{SendQueue, is_bulky};
 use crate::link::replay::Replay;
 use crate::link::rule_book::SessionRules;
@@ -67,6 +68,8 @@ pub(crate) struct LinkOptions {
     pub(crate) logon_answer_ms: u32,
     /// Data fields that the dictionaries define, each after its Length field.
     pub(crate) data_fields: Vec<(Tag, Tag)>,
+    /// Where the time of the latency points comes from.
+    pub(crate) points: Source,
 }
 
 impl LinkOptions {
@@ -93,6 +96,7 @@ pub(crate) struct Core {
     /// The last batch that was pending when the replay began.
     replay_ticket: u64,
     pending: Pending,
+    pub(crate) points: Points,
     /// Why the connection ends as soon as the store has made safe what is still to be written, and
     /// when it ends in any case, on the monotonic clock.
     ending: Option<(Disconnect, u64)>,
@@ -136,6 +140,7 @@ impl Core {
             replay: Replay::new(options.index()),
             replay_ticket: 0,
             pending: Pending::default(),
+            points: Points::of(options.points),
             ending: None,
             held_index: options.index(),
             search_budget: SearchBudget::new(options.limits),
@@ -208,6 +213,7 @@ impl Core {
         }
         self.outgoing.trim();
         self.held_index.trim();
+        self.points.trim();
     }
 
     /// Whether nothing is taken from the counterparty before the application has had more: it has
@@ -253,6 +259,7 @@ impl Core {
         self.logout_text = None;
         self.judging = Judging::default();
         self.pending.begin_anew();
+        self.points.reset();
         self.ending = None;
         // An acceptor does so when it has found the Logon(A) good: what a stranger begins must not
         // take the store from the process that has it.
@@ -286,7 +293,9 @@ impl Core {
             self.delivery.show(Direction::Inbound, message.bytes(), access);
         }
         self.note_remarks(now);
-        self.act_on_one(now, message, verdict)?;
+        let acted = self.act_on_one(now, message, verdict);
+        self.points.acted(now);
+        acted?;
         self.act_on_held(now, left)
     }
 
@@ -338,7 +347,10 @@ impl Core {
             Verdict::Held => {}
             // Not the application's: duplicates and rejected messages end here.
             Verdict::Handled if message.msg_type().is_application() => {}
-            Verdict::Handled => self.with_application(now, |app, s| app.on_admin(message, s)),
+            Verdict::Handled => {
+                self.points.heard(message);
+                self.with_application(now, |app, s| app.on_admin(message, s));
+            }
             Verdict::LoggedOn => self.logged_on(now, message)?,
             Verdict::Reset => self.reset(now, message)?,
             Verdict::LoggedOnThenResend { begin, end } => {

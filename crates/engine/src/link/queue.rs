@@ -9,8 +9,10 @@ use std::sync::{Mutex, MutexGuard};
 use transfix_codec::{Body, Misuse, MsgType, Precision};
 use transfix_session::SendError;
 
-/// Length of the body, length of MsgType(35).
-const HEAD: usize = 5;
+use crate::link::points::Source;
+
+/// When it was handed over, length of the body, length of MsgType(35).
+const HEAD: usize = 13;
 
 /// A bounded queue of messages without header and trailer.
 #[derive(Debug)]
@@ -25,6 +27,7 @@ pub(crate) struct SendQueue {
     is_closed: AtomicBool,
     bytes_max: usize,
     precision: Precision,
+    points: Source,
 }
 
 /// What became of the queue by one more message.
@@ -42,16 +45,18 @@ pub(crate) struct Pushed {
 pub(crate) struct Queued<'a> {
     pub(crate) msg_type: &'a [u8],
     pub(crate) body: &'a [u8],
+    /// When it was handed over, by the latency points; 0 if that is not known.
+    pub(crate) put: u64,
     /// Bytes that it took in the buffer.
     pub(crate) len: usize,
 }
 
 impl SendQueue {
-    pub(crate) const fn new(bytes_max: usize, precision: Precision) -> Self {
+    pub(crate) const fn new(bytes_max: usize, precision: Precision, points: Source) -> Self {
         let bytes = Mutex::new(Vec::new());
         let (len, taken) = (AtomicUsize::new(0), AtomicUsize::new(0));
         let is_closed = AtomicBool::new(false);
-        Self { bytes, len, taken, is_closed, bytes_max, precision }
+        Self { bytes, len, taken, is_closed, bytes_max, precision, points }
     }
 
     /// How fine times are written.
@@ -89,9 +94,27 @@ impl SendQueue {
         trim(&mut self.lock());
     }
 
-    /// Adds a message.
+    /// Adds a message that is to be sent at once: how long it takes to the socket is measured.
     pub(crate) fn push(
         &self,
+        msg_type: &[u8],
+        fill: impl FnOnce(&mut Body<'_>),
+    ) -> Result<Pushed, SendError> {
+        self.push_at(self.points.here(), msg_type, fill)
+    }
+
+    /// Adds a message that waits for a logon.
+    pub(crate) fn push_offline(
+        &self,
+        msg_type: &[u8],
+        fill: impl FnOnce(&mut Body<'_>),
+    ) -> Result<Pushed, SendError> {
+        self.push_at(0, msg_type, fill)
+    }
+
+    fn push_at(
+        &self,
+        put: u64,
         msg_type: &[u8],
         fill: impl FnOnce(&mut Body<'_>),
     ) -> Result<Pushed, SendError> {
@@ -115,8 +138,9 @@ impl SendQueue {
             return Err(SendError::Misuse(misuse));
         }
         let length = (bytes.len() - body_begin) as u32;
-        bytes[begin..begin + 4].copy_from_slice(&length.to_le_bytes());
-        bytes[begin + 4] = msg_type.len() as u8;
+        bytes[begin..begin + 8].copy_from_slice(&put.to_le_bytes());
+        bytes[begin + 8..begin + 12].copy_from_slice(&length.to_le_bytes());
+        bytes[begin + 12] = msg_type.len() as u8;
         self.len.store(bytes.len(), Ordering::Release);
         // Said under the lock: the worker may have emptied the queue a moment ago.
         Ok(Pushed { bytes: bytes.len() + taken, at: begin, first: begin == 0 })
@@ -174,8 +198,9 @@ pub(crate) fn trim(bytes: &mut Vec<u8>) {
     }
 }
 
-/// Adds a message to a taken buffer.
+/// Adds a message to a taken buffer: one that waits for a logon.
 pub(crate) fn put(taken: &mut Vec<u8>, msg_type: &[u8], body: &[u8]) {
+    taken.extend_from_slice(&[0; 8]);
     taken.extend_from_slice(&(body.len() as u32).to_le_bytes());
     taken.push(msg_type.len() as u8);
     taken.extend_from_slice(msg_type);
@@ -185,9 +210,11 @@ pub(crate) fn put(taken: &mut Vec<u8>, msg_type: &[u8], body: &[u8]) {
 /// The first message in a taken buffer.
 pub(crate) fn first(taken: &[u8]) -> Option<Queued<'_>> {
     let (head, rest) = taken.split_first_chunk::<HEAD>()?;
-    let body = u32::from_le_bytes([head[0], head[1], head[2], head[3]]) as usize;
-    let (msg_type, rest) = rest.split_at(usize::from(head[4]));
-    Some(Queued { msg_type, body: &rest[..body], len: HEAD + msg_type.len() + body })
+    let [p0, p1, p2, p3, p4, p5, p6, p7, b0, b1, b2, b3, msg_type] = *head;
+    let put = u64::from_le_bytes([p0, p1, p2, p3, p4, p5, p6, p7]);
+    let body = u32::from_le_bytes([b0, b1, b2, b3]) as usize;
+    let (msg_type, rest) = rest.split_at(usize::from(msg_type));
+    Some(Queued { msg_type, body: &rest[..body], put, len: HEAD + msg_type.len() + body })
 }
 
 #[cfg(test)]
@@ -197,7 +224,7 @@ mod tests {
 
     #[test]
     fn keeps_order_and_bound() {
-        let queue = SendQueue::new(20, Precision::Millis);
+        let queue = SendQueue::new(36, Precision::Millis, Source::Off);
         assert!(!queue.is_pending());
         assert!(queue.push(b"D", |b| _ = b.str(tag::CL_ORD_ID, "1")).unwrap().first);
         let misuse = queue.push(b"D", |b| _ = b.str(tag::CL_ORD_ID, ""));
@@ -208,7 +235,7 @@ mod tests {
             assert_eq!(refused.unwrap_err(), SendError::Misuse(Misuse::MsgType));
         }
         let full = queue.push(b"D", |_| ());
-        assert_eq!(full, Err(SendError::WouldBlock { queued_bytes: 28 }));
+        assert_eq!(full, Err(SendError::WouldBlock { queued_bytes: 44 }));
         let mut taken = Vec::new();
         queue.take(&mut taken);
         assert!(!queue.is_pending());

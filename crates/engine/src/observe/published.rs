@@ -5,11 +5,13 @@
 //! the other may be of two turns.
 
 use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use transfix_codec::Timestamp;
 use transfix_session::{Session, State};
 
 use crate::observe::counters::LiveCounters;
+use crate::observe::latency::{Latency, Recorder};
 
 /// A session as others see it.
 #[derive(Debug, Default)]
@@ -21,6 +23,8 @@ pub(crate) struct Published {
     received_ns: AtomicI64,
     sent_ns: AtomicI64,
     pub(crate) counters: LiveCounters,
+    /// Made at the first turn: most of the sessions of a large venue may never be connected.
+    latency: OnceLock<Arc<Recorder>>,
 }
 
 impl Published {
@@ -54,6 +58,15 @@ impl Published {
     pub(crate) fn sent(&self, at: Timestamp) {
         self.counters.messages_out.add(1);
         self.sent_ns.store(at.0, Ordering::Relaxed);
+    }
+
+    /// Where the session counts its times.
+    pub(crate) fn recorder(&self) -> Arc<Recorder> {
+        Arc::clone(self.latency.get_or_init(|| Arc::new(Recorder::new())))
+    }
+
+    pub(crate) fn latency(&self) -> Latency {
+        self.latency.get().map(|recorder| recorder.now()).unwrap_or_default()
     }
 
     pub(crate) fn last_received(&self) -> Option<Timestamp> {

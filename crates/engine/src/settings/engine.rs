@@ -37,6 +37,9 @@ settings_table! {
         pub helper_cpus: Vec<usize> = Vec::new(),
         /// CPU that the thread of the protocol logs is pinned to.
         pub log_cpu: Option<usize> = None,
+        /// Whether the stop of the engine tells how long messages took on their way through each
+        /// session: the event `latency`, one for each stage.
+        pub latency_at_stop: bool = false,
         /// What follows when a thread of the engine panics outside of a session: `restart` lets it
         /// go on, `abort` ends the process at once.
         pub thread_lost: ThreadLost = ThreadLost::Restart,

@@ -72,6 +72,9 @@ settings_table! {
         /// How messages are handed to an application that is called in threads of its own, as a
         /// table. See [`ApplicationSettings`].
         pub application: ApplicationSettings = ApplicationSettings::default(),
+        /// Whether it is measured how long messages take on their way through the session (see
+        /// [`crate::SessionHandle::latency`]).
+        pub latency_points: bool = true,
         /// When the session may be connected, such as `{ zone = "Europe/London", days = "mon-fri",
         /// from = "08:00", to = "16:30" }`; `transfix schedule` prints the times. By
         /// default always.

@@ -19,6 +19,7 @@ use crate::drive::registry::Registry;
 use crate::link::sent::Sent;
 use crate::link::{Arrival, Down, Link};
 use crate::observe::counters::Counters;
+use crate::observe::latency::Latency;
 use crate::schedule::{Hours, Schedule};
 use crate::settings::SessionSettings;
 
@@ -140,6 +141,13 @@ impl Rig {
             held: session.held(),
             counters: self.slot.shared.published.counters.now(),
         }
+    }
+
+    /// How long messages have taken on the machine, as [`crate::SessionHandle::latency`] says; what
+    /// is told as `now` has no part in it.
+    #[must_use]
+    pub fn latency(&self) -> Latency {
+        self.slot.shared.published.latency()
     }
 
     /// Takes a fresh connection, or drops it if the schedule allows none now.

@@ -12,6 +12,7 @@ pub(super) const OF_THE_ENGINE: &[(&str, &str, &str)] = &[
     ("mode", TRADE, "polled_sessions_are_driven_by_the_application"),
     ("spin_us", WORKER, "a_worker_looks_for_a_while_before_it_sleeps"),
     ("cpu", THREADS, "threads_are_as_many_as_wanted_and_where_they_are_wanted"),
+    ("latency_points", LATENCY, "without_points_nothing_is_measured"),
     ("schedule", SCHEDULE, "connects_and_logs_out_by_its_windows_and_begins_at_1_in_each"),
     ("after_panic", TOLD, "a_session_that_has_panicked_comes_back_or_stays_down"),
     ("send", TRADE, "queued_sends_keep_their_order"),
@@ -114,11 +115,13 @@ pub(super) const OF_THE_ENGINE: &[(&str, &str, &str)] = &[
     ("[engine].pending_per_address_max", STRANGERS, "an_address_has_room_of_its_own"),
     ("[engine].thread_lost", STRANGERS, "a_thread_that_panics_goes_on"),
     ("[engine].thread_lost", STRANGERS, "or_ends_the_process_if_the_settings_say_so"),
+    ("[engine].latency_at_stop", LATENCY, "the_stop_tells_if_it_is_asked"),
     ("[engine].waiting_bytes_max", MEMORY, "the_heaviest_session_makes_room"),
 ];
 
 const APPLICATION: &str = "engine/tests/switches/application_threads.rs";
 const STRANGERS: &str = "engine/tests/strangers/main.rs";
+const LATENCY: &str = "engine/tests/switches/latency.rs";
 const LATER: &str = "engine/tests/switches/later.rs";
 const TURNS: &str = "engine/tests/switches/turns.rs";
 const LISTENING: &str = "engine/src/drive/listening.rs";

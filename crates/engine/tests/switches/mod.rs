@@ -5,6 +5,7 @@ mod application_threads;
 mod delivery;
 mod failing;
 mod handles;
+mod latency;
 mod later;
 mod memory;
 mod outgoing;

@@ -175,13 +175,13 @@ fn all_that_waits_counts_to_the_limit() {
     let accepted =
         |process: &Process| (0..50).take_while(|_| process.send("0123456789").is_ok()).count();
     let process = Process::start(settings());
-    assert_eq!(accepted(&process), 6, "each takes 20 bytes, and the last one passes the limit");
-    assert!(matches!(process.send("x"), Err(SendError::WouldBlock { queued_bytes: 120 })));
+    assert_eq!(accepted(&process), 4, "each takes 28 bytes, and the last one passes the limit");
+    assert!(matches!(process.send("x"), Err(SendError::WouldBlock { queued_bytes: 112 })));
     process.stop();
     let process = Process::start(settings());
     assert_eq!(accepted(&process), 0);
     process.session().clear_queued().unwrap();
-    assert_eq!(accepted(&process), 6);
+    assert_eq!(accepted(&process), 4);
 }
 
 /// Seconds after noon.

@@ -42,6 +42,7 @@ impl Core {
             out: &mut self.out,
             queued_bytes_max: self.outgoing.options().queued_bytes_max,
             cut: &mut self.cut,
+            points: &mut self.points,
         };
         let access = Access::act(&mut self.session, now, acts);
         call(&mut self.delivery, access)
@@ -229,7 +230,10 @@ impl Core {
             desk.hand_over(now, seq, message.bytes());
             return Ok(Delivered::Done);
         } else {
-            match self.call(now, |delivery, access| delivery.offer(message, access)) {
+            self.points.called(now);
+            let offered = self.call(now, |delivery, access| delivery.offer(message, access));
+            self.points.returned(now);
+            match offered {
                 Offered::Taken => {}
                 Offered::Rejected(reject) => self.reject(now, message, &reject),
                 Offered::Later => return Ok(Delivered::Later),

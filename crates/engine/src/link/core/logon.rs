@@ -16,6 +16,7 @@ impl Core {
     /// be given once more, when [`Core::hears_answer`].
     #[inline]
     pub(crate) fn receive(&mut self, now: Now, message: &Message<'_>) -> Verdict {
+        self.points.found(now);
         if message.msg_type() == b"A" && self.session.awaits_logon() {
             return self.receive_logon(now, message);
         }

@@ -60,8 +60,22 @@ impl Core {
             out: &mut self.out,
             queued_bytes_max: self.outgoing.options().queued_bytes_max,
             cut: &mut self.cut,
+            points: &mut self.points,
         };
         Access::act(&mut self.session, now, acts)
+    }
+
+    /// The same for a handle: how long the message takes to the socket is measured.
+    pub(crate) fn send_put(
+        &mut self,
+        now: Now,
+        msg_type: &[u8],
+        fill: impl FnOnce(&mut Body<'_>),
+    ) -> Result<Sent, SendError> {
+        let (put, from) = (self.points.source().at(now), self.out.bytes().len());
+        let sent = self.send(now, msg_type, fill);
+        self.points.put(put, (from, self.out.bytes().len()));
+        sent
     }
 
     /// Whether a message must take its place in the queue: it is kept for the next logon, or others
@@ -128,8 +142,9 @@ impl Core {
         let stores = self.outgoing.stores(state);
         let mut refused = Vec::new();
         while let Some(message) = self.outgoing.next(queue, self.out.bytes().len(), left) {
-            let (msg_type, body) = (message.msg_type, message.body);
+            let (msg_type, body, put) = (message.msg_type, message.body, message.put);
             let (session, out) = (&mut self.session, &mut self.out);
+            let from = out.bytes().len();
             let fill = |b: &mut Body<'_>| _ = b.fields_unchecked(body);
             let sent = match stores {
                 true => session.send_offline(now, msg_type, out, fill),
@@ -142,6 +157,8 @@ impl Core {
                 if stored.is_err() {
                     break;
                 }
+            } else {
+                self.points.put(put, (from, self.out.bytes().len()));
             }
             match sent {
                 Ok(seq) => self.outgoing.sent(seq),
@@ -177,7 +194,7 @@ impl Core {
         fill: impl FnOnce(&mut Body<'_>),
     ) -> Result<usize, SendError> {
         let before = self.outgoing.taken_bytes();
-        let pushed = queue.push(msg_type, fill)?;
+        let pushed = queue.push_offline(msg_type, fill)?;
         if self.keep_queued(now, queue).is_err() {
             self.outgoing.refuse(queue, before + pushed.at);
             return Err(SendError::Failed);

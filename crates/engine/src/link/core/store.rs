@@ -71,6 +71,7 @@ impl Core {
     }
 
     pub(super) fn put_entries(&mut self, now: Now) -> Result<(), StoreError> {
+        self.points.note_requests(&self.out);
         let Self { journal, out, published, replay, delivery, .. } = self;
         journal.put_entries(now, out, published, || {
             replay.stop();
@@ -124,6 +125,7 @@ impl Core {
         // What it did not take was never on the wire.
         self.out.clear();
         self.pending.clear();
+        self.points.reset();
         let before = self.journal.numbers_before_failure();
         if let Some(before) = before {
             self.outgoing.settle_uncommitted(before, self.journal.store())?;

@@ -29,6 +29,7 @@ impl Core {
         stream: &mut dyn Stream,
         unlogged: &mut Unlogged<'_>,
     ) -> Result<bool, Down> {
+        self.points.committed(now, self.out.bytes().len());
         self.look_what_is_safe(now).map_err(Down::Store)?;
         let mut filled = false;
         loop {
@@ -74,9 +75,7 @@ impl Core {
                 self.replay.out.consume(n);
             } else {
                 let is_all = n == self.out.bytes().len();
-                self.out.consume(n);
-                self.pending.written(n);
-                self.shown = self.shown.saturating_sub(n);
+                self.note_written(now, n);
                 if is_all && !self.replay.active {
                     return Ok(false);
                 }
@@ -108,6 +107,15 @@ impl Core {
             self.published.counters.not_logged.add(lost);
         }
         Ok(true)
+    }
+
+    /// The socket has taken so many bytes of new frames.
+    #[inline]
+    fn note_written(&mut self, now: Now, n: usize) {
+        self.out.consume(n);
+        self.pending.written(n);
+        self.points.written(now, n);
+        self.shown = self.shown.saturating_sub(n);
     }
 
     /// Logs what was received and is not logged yet.

@@ -1,0 +1,354 @@
+//! Where a session looks at the time while its messages take their way, and what it makes of it.
+//!
+//! Invariants: one look a message and stage, and none if nobody wants to know; nothing that the
+//! session does depends on what was measured. A session in a simulated world takes the time that
+//! the world has told it.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use transfix_codec::{Message, raw, tag};
+use transfix_session::{Entry, Kind, Now, Outbox};
+
+use crate::clock::Ticks;
+use crate::observe::latency::{LatencyStage, Recorder};
+use crate::observe::published::Published;
+
+/// Times that are kept until the turn has written: counting them there holds up no answer, and
+/// takes half the time of counting each by itself.
+const MEASURED: usize = 16;
+/// Room for messages that wait to be written, which is kept when a burst is over.
+const WAITING_KEPT: usize = 64;
+
+/// Where the time of the points comes from.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) enum Source {
+    /// Nothing is measured.
+    #[default]
+    Off,
+    /// The world says what time it is, and it stands still for the length of a turn.
+    Told,
+    /// The machine.
+    Machine(Ticks),
+}
+
+impl Source {
+    /// This moment, in ticks; 0 if nothing is measured.
+    #[inline]
+    pub(crate) fn at(self, now: Now) -> u64 {
+        match self {
+            Self::Off => 0,
+            Self::Told => now.monotonic_ns,
+            Self::Machine(ticks) => ticks.read(),
+        }
+    }
+
+    /// The same where nobody has said what time it is; 0 too if only a world could.
+    #[inline]
+    pub(crate) fn here(self) -> u64 {
+        match self {
+            Self::Off | Self::Told => 0,
+            Self::Machine(ticks) => ticks.read(),
+        }
+    }
+
+    /// What makes nanoseconds of ticks.
+    const fn scale(self) -> Ticks {
+        match self {
+            Self::Machine(ticks) => ticks,
+            Self::Off | Self::Told => Ticks::NANOSECONDS,
+        }
+    }
+}
+
+/// Frames in the outbox of which is to be measured when the socket has taken them.
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    /// Bytes that the socket has taken then, since the connection began.
+    end: u64,
+    since: Since,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Since {
+    /// When it was handed over.
+    Put(u64),
+    /// When the turn was committed, and when it had read.
+    Turn(u64, u64),
+}
+
+/// The last TestRequest(1) of ours.
+#[derive(Debug, Default)]
+struct Asked {
+    /// Its TestReqID(112).
+    id: Vec<u8>,
+    /// Where it ends, as [`Waiting::end`] says; 0 once it is written.
+    end: u64,
+    /// When it was written; 0 if none waits for its answer.
+    at: u64,
+}
+
+/// The points of one session. A time of 0 stands for one that is not known.
+pub(crate) struct Points {
+    source: Source,
+    recorder: Option<Arc<Recorder>>,
+    /// When the turn has read.
+    read: u64,
+    /// The last point of the turn.
+    last: u64,
+    /// When the message was found that has no other point yet.
+    found: u64,
+    /// When the application was called.
+    called: u64,
+    /// The turn has had a sound message.
+    had_message: bool,
+    /// Where the outbox ended when the turn began, and by how much messages of other threads have
+    /// made it longer since.
+    begun_at: u64,
+    put_bytes: u64,
+    /// Bytes that the socket has taken since the connection began.
+    written: u64,
+    /// Oldest first; no more than there are messages in the outbox.
+    waiting: VecDeque<Waiting>,
+    asked: Asked,
+    /// Times in ticks that are not counted yet.
+    measured: [(LatencyStage, u64); MEASURED],
+    measured_len: usize,
+}
+
+impl Points {
+    pub(crate) fn of(source: Source) -> Self {
+        Self {
+            source,
+            recorder: None,
+            read: 0,
+            last: 0,
+            found: 0,
+            called: 0,
+            had_message: false,
+            begun_at: 0,
+            put_bytes: 0,
+            written: 0,
+            waiting: VecDeque::new(),
+            asked: Asked::default(),
+            measured: [(LatencyStage::Found, 0); MEASURED],
+            measured_len: 0,
+        }
+    }
+
+    pub(crate) const fn source(&self) -> Source {
+        self.source
+    }
+
+    const fn is_off(&self) -> bool {
+        matches!(self.source, Source::Off)
+    }
+
+    /// A turn begins: it has read, and asks the clock.
+    #[inline]
+    pub(crate) fn begin(
+        &mut self,
+        published: &Published,
+        outbox_bytes: usize,
+        clock: impl FnOnce() -> Now,
+    ) -> Now {
+        let read = self.source.here();
+        let now = clock();
+        if !self.is_off() {
+            self.read = if read == 0 { self.source.at(now) } else { read };
+            (self.last, self.found, self.had_message) = (self.read, 0, false);
+            (self.begun_at, self.put_bytes) = (self.written + outbox_bytes as u64, 0);
+            if self.recorder.is_none() {
+                self.recorder = Some(published.recorder());
+            }
+        }
+        now
+    }
+
+    /// A sound message is found.
+    #[inline]
+    pub(crate) fn found(&mut self, now: Now) {
+        self.found = self.source.at(now);
+    }
+
+    /// The application is called with a message.
+    #[inline]
+    pub(crate) fn called(&mut self, now: Now) {
+        let at = self.source.at(now);
+        if self.found > 0 {
+            self.judged(at);
+            self.record(LatencyStage::ReadToCallback, self.read, at);
+        }
+        (self.called, self.last) = (at, at);
+    }
+
+    /// A message that was sent in a callback is encoded.
+    #[inline]
+    pub(crate) fn encoded(&mut self, now: Now) {
+        if self.called > 0 {
+            let at = self.source.at(now);
+            self.record(LatencyStage::Encoded, self.last, at);
+            self.last = at;
+        }
+    }
+
+    /// The application has returned.
+    #[inline]
+    pub(crate) fn returned(&mut self, now: Now) {
+        let at = self.source.at(now);
+        self.record(LatencyStage::Callback, self.called, at);
+        (self.called, self.last) = (0, at);
+    }
+
+    /// The message is dealt with.
+    #[inline]
+    pub(crate) fn acted(&mut self, now: Now) {
+        if self.found > 0 {
+            self.judged(self.source.at(now));
+        }
+    }
+
+    #[inline]
+    fn judged(&mut self, at: u64) {
+        self.record(LatencyStage::Found, self.last, self.found);
+        self.record(LatencyStage::Session, self.found, at);
+        (self.last, self.found, self.had_message) = (at, 0, true);
+    }
+
+    /// The turn is committed, with so many bytes in the outbox; it ends for the points but for what
+    /// is to be written.
+    #[inline]
+    pub(crate) fn committed(&mut self, now: Now, outbox_bytes: usize) {
+        if self.had_message {
+            let at = self.source.at(now);
+            self.record(LatencyStage::Committed, self.last, at);
+            let end = self.written + outbox_bytes as u64;
+            if self.begun_at + self.put_bytes < end {
+                self.waiting.push_back(Waiting { end, since: Since::Turn(at, self.read) });
+            }
+            self.had_message = false;
+        }
+        self.last = 0;
+        if outbox_bytes == 0 {
+            self.count();
+        }
+    }
+
+    /// A message that was handed over then has made the outbox longer: from so many bytes to so
+    /// many.
+    pub(crate) fn put(&mut self, at: u64, (from, to): (usize, usize)) {
+        self.put_bytes += to.saturating_sub(from) as u64;
+        if at > 0 && from < to {
+            let end = self.written + to as u64;
+            self.waiting.push_back(Waiting { end, since: Since::Put(at) });
+        }
+    }
+
+    /// The socket has taken so many bytes of the outbox.
+    #[inline]
+    pub(crate) fn written(&mut self, now: Now, bytes: usize) {
+        self.written += bytes as u64;
+        let is_next =
+            |waiting: Option<&Waiting>, written| waiting.is_some_and(|w| w.end <= written);
+        if !is_next(self.waiting.front(), self.written) && self.asked.end == 0 {
+            return;
+        }
+        let at = self.source.at(now);
+        while is_next(self.waiting.front(), self.written)
+            && let Some(waiting) = self.waiting.pop_front()
+        {
+            match waiting.since {
+                Since::Put(put) => self.record(LatencyStage::PutToWritten, put, at),
+                Since::Turn(committed, read) => {
+                    self.record(LatencyStage::Written, committed, at);
+                    self.record(LatencyStage::ReadToWritten, read, at);
+                }
+            }
+        }
+        if self.asked.end > 0 && self.asked.end <= self.written {
+            (self.asked.end, self.asked.at) = (0, at);
+        }
+        self.count();
+    }
+
+    /// Looks for a TestRequest(1) among what the session layer has written and nobody has put into
+    /// the store yet.
+    #[inline]
+    pub(crate) fn note_requests(&mut self, out: &Outbox) {
+        if self.is_off() {
+            return;
+        }
+        for written in out.entries() {
+            if let Entry::Frame { kind: Kind::Admin, range, .. } = written {
+                self.note_request(&out.bytes()[range.clone()], range.end);
+            }
+        }
+    }
+
+    #[cold]
+    fn note_request(&mut self, frame: &[u8], end: usize) {
+        let mut fields = raw::fields(frame).skip(2);
+        if fields.next().is_some_and(|field| field.tag == tag::MSG_TYPE && field.value == b"1")
+            && let Some(id) = fields.find(|field| field.tag == tag::TEST_REQ_ID)
+        {
+            self.asked.id.clear();
+            self.asked.id.extend_from_slice(id.value);
+            (self.asked.end, self.asked.at) = (self.written + end as u64, 0);
+        }
+    }
+
+    /// A message of the session layer has come: it may be the answer to our TestRequest(1).
+    pub(crate) fn heard(&mut self, message: &Message<'_>) {
+        if self.asked.at > 0
+            && message.msg_type() == b"0"
+            && message.raw(tag::TEST_REQ_ID) == Some(&self.asked.id[..])
+        {
+            self.record(LatencyStage::TestRequest, self.asked.at, self.read);
+            self.asked.at = 0;
+        }
+    }
+
+    /// The outbox is empty, and what was measured of the last connection is over.
+    pub(crate) fn reset(&mut self) {
+        self.count();
+        (self.read, self.last, self.found, self.called) = (0, 0, 0, 0);
+        (self.had_message, self.written) = (false, 0);
+        self.waiting.clear();
+        (self.asked.end, self.asked.at) = (0, 0);
+    }
+
+    /// Gives back the memory of a burst that is over.
+    pub(crate) fn trim(&mut self) {
+        self.waiting.shrink_to(WAITING_KEPT);
+    }
+
+    /// Keeps a time both of whose ends are known.
+    #[inline]
+    fn record(&mut self, stage: LatencyStage, from: u64, to: u64) {
+        if from == 0 {
+            return;
+        }
+        // The counters of two processors may differ by a few ticks.
+        let time = (stage, to.saturating_sub(from));
+        if let Some(place) = self.measured.get_mut(self.measured_len) {
+            *place = time;
+            self.measured_len += 1;
+        } else {
+            self.count();
+            self.measured[0] = time;
+            self.measured_len = 1;
+        }
+    }
+
+    /// Counts what was kept.
+    #[inline(never)]
+    fn count(&mut self) {
+        let measured = &self.measured[..std::mem::take(&mut self.measured_len)];
+        if let Some(recorder) = &self.recorder {
+            let scale = self.source.scale();
+            for (stage, ticks) in measured {
+                recorder.record(*stage, scale.ns(*ticks));
+            }
+        }
+    }
+}

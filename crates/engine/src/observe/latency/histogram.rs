@@ -1,0 +1,227 @@
+//! A snapshot of the times of one stage, with the buckets of HdrHistogram.
+//!
+//! Invariant: a bucket is at most a thirty-second part of its values wide; buckets follow each
+//! other without a gap, up to [`NS_MAX`].
+
+use std::fmt::Write;
+
+/// Buckets between two powers of two.
+pub(super) const SLOTS: usize = 32;
+const SLOT_BITS: u32 = SLOTS.trailing_zeros();
+/// The longest time that is told apart from longer ones: some 1,100 s.
+pub(super) const NS_MAX: u64 = (1 << 40) - 1;
+/// Powers of two with buckets of their own: the first two hold times below 64 ns, exactly.
+pub(super) const GROUPS: usize = 36;
+
+/// The bucket of a time, which is at most [`NS_MAX`], counted through all groups.
+#[inline]
+pub(super) const fn bucket_of(ns: u64) -> usize {
+    let power = (ns | SLOTS as u64).ilog2() - SLOT_BITS;
+    power as usize * SLOTS + (ns >> power) as usize
+}
+
+/// The least time of a bucket.
+const fn lowest(bucket: usize) -> u64 {
+    let power = (bucket / SLOTS).saturating_sub(1);
+    ((bucket - power * SLOTS) as u64) << power
+}
+
+/// The greatest time of a bucket.
+const fn highest(bucket: usize) -> u64 {
+    lowest(bucket + 1) - 1
+}
+
+/// How often each time was measured.
+///
+/// Times are told apart to 3 %: those below 64 ns exactly, above in 32 steps from one power of two
+/// to the next, which are buckets of HdrHistogram. The greatest one is exact. Times above 1,100 s
+/// count as that.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LatencyHistogram {
+    /// The buckets that are not empty, the shortest time first, and how often each was met.
+    counts: Vec<(u16, u64)>,
+    max_ns: u64,
+}
+
+impl LatencyHistogram {
+    /// `counts`: buckets in their order, none of them empty.
+    pub(super) const fn new(counts: Vec<(u16, u64)>, max_ns: u64) -> Self {
+        Self { counts, max_ns }
+    }
+
+    /// How many times were measured.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.counts.iter().map(|(_, count)| count).sum()
+    }
+
+    /// The shortest time, as far as it is told apart from shorter ones; 0 if there is none.
+    #[must_use]
+    pub fn min_ns(&self) -> u64 {
+        self.counts.first().map_or(0, |(bucket, _)| lowest((*bucket).into()))
+    }
+
+    /// The longest time; 0 if there is none.
+    #[must_use]
+    pub const fn max_ns(&self) -> u64 {
+        self.max_ns
+    }
+
+    /// The mean, each time taken as the middle of its bucket; 0 if there is none.
+    #[must_use]
+    pub fn mean_ns(&self) -> f64 {
+        let middle = |bucket: usize| (lowest(bucket) + highest(bucket)) as f64 / 2.0;
+        let sum: f64 =
+            self.counts.iter().map(|(bucket, n)| middle((*bucket).into()) * *n as f64).sum();
+        sum / self.count().max(1) as f64
+    }
+
+    /// The time that so many percent of the times do not exceed, such as 99.9; 0 if there is none.
+    /// It is never too short, and at most 3 % too long.
+    #[must_use]
+    pub fn percentile_ns(&self, percent: f64) -> u64 {
+        let wanted = (percent.clamp(0.0, 100.0) / 100.0 * self.count() as f64).ceil() as u64;
+        let mut seen = 0;
+        let found = self.counts.iter().find(|(_, count)| {
+            seen += count;
+            seen >= wanted
+        });
+        found.map_or(0, |(bucket, _)| highest((*bucket).into()).min(self.max_ns))
+    }
+
+    /// The buckets that are not empty, the shortest time first: the greatest time of the bucket,
+    /// and how many times fell into it.
+    ///
+    /// They go into a histogram of the crate `hdrhistogram` as they are:
+    ///
+    /// ```
+    /// # fn show(times: &transfix::LatencyHistogram) -> Result<(), Box<dyn std::error::Error>> {
+    /// let mut histogram = hdrhistogram::Histogram::<u64>::new(2)?;
+    /// for (ns, count) in times.buckets() {
+    ///     histogram.record_n(ns, count)?;
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn buckets(&self) -> impl Iterator<Item = (u64, u64)> {
+        let time = |bucket: usize| highest(bucket).min(self.max_ns);
+        self.counts.iter().map(move |(bucket, count)| (time((*bucket).into()), *count))
+    }
+
+    /// The text that HdrHistogram writes, and its plotter reads (`.hgrm`): values in microseconds,
+    /// a line for each bucket that is not empty.
+    #[must_use]
+    pub fn to_hgrm(&self) -> String {
+        let mut text = "       Value     Percentile TotalCount 1/(1-Percentile)\n\n".to_owned();
+        let (count, mut seen, mut squares) = (self.count(), 0, 0.0);
+        let (us, mean) = (|ns: u64| ns as f64 / 1_000.0, self.mean_ns());
+        for (ns, n) in self.buckets() {
+            seen += n;
+            squares += (ns as f64 - mean).powi(2) * n as f64;
+            let share = seen as f64 / count as f64;
+            // Writing into a text does not fail.
+            let _ = write!(text, "{:12.3} {share:2.12} {seen:10}", us(ns));
+            let _ = match seen < count {
+                true => writeln!(text, " {:14.2}", 1.0 / (1.0 - share)),
+                false => writeln!(text),
+            };
+        }
+        let deviation = (squares / count.max(1) as f64).sqrt();
+        let (mean, deviation, max) = (mean / 1_000.0, deviation / 1_000.0, us(self.max_ns));
+        let _ = writeln!(text, "#[Mean    = {mean:12.3}, StdDeviation   = {deviation:12.3}]");
+        let _ = writeln!(text, "#[Max     = {max:12.3}, Total count    = {count:12}]");
+        let _ = writeln!(text, "#[Buckets = {GROUPS:12}, SubBuckets     = {SLOTS:12}]");
+        text
+    }
+
+    /// The times measured since an earlier snapshot. Of the longest one it is known only to 3 %,
+    /// unless it is the longest of all.
+    pub(super) fn since(&self, earlier: &Self) -> Self {
+        let before = |bucket: u16| {
+            let found = earlier.counts.binary_search_by_key(&bucket, |(bucket, _)| *bucket);
+            found.map_or(0, |at| earlier.counts[at].1)
+        };
+        let counts = self.counts.iter().map(|(bucket, n)| (*bucket, n - before(*bucket).min(*n)));
+        let counts: Vec<_> = counts.filter(|(_, n)| *n > 0).collect();
+        let max_ns = counts.last().map_or(0, |(bucket, _)| highest((*bucket).into()));
+        Self { counts, max_ns: max_ns.min(self.max_ns) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn histogram(times: &[u64]) -> LatencyHistogram {
+        let mut buckets: Vec<_> = times.iter().map(|ns| bucket_of(*ns) as u16).collect();
+        buckets.sort_unstable();
+        let counts = buckets.chunk_by(|a, b| a == b).map(|same| (same[0], same.len() as u64));
+        LatencyHistogram::new(counts.collect(), times.iter().copied().max().unwrap_or(0))
+    }
+
+    #[test]
+    fn buckets_follow_each_other_and_are_narrow() {
+        assert_eq!((lowest(0), highest(0)), (0, 0));
+        for bucket in 0..GROUPS * SLOTS {
+            let (low, high) = (lowest(bucket), highest(bucket));
+            assert_eq!((bucket_of(low), bucket_of(high)), (bucket, bucket));
+            assert!((high - low) * SLOTS as u64 <= low, "{low} to {high}");
+            assert_eq!(lowest(bucket + 1), high + 1);
+        }
+        assert_eq!(highest(GROUPS * SLOTS - 1), NS_MAX);
+    }
+
+    #[test]
+    fn percentiles_are_those_of_hdrhistogram() {
+        let mut times: Vec<u64> = (0..2_000_u64).map(|n| n * n % 77_777 * n).collect();
+        times.push(5_000_000_000);
+        let ours = histogram(&times);
+        let mut theirs = hdrhistogram::Histogram::<u64>::new(4).unwrap();
+        times.iter().for_each(|ns| theirs.record(*ns).unwrap());
+        assert_eq!((ours.count(), ours.max_ns()), (theirs.len(), 5_000_000_000));
+        for percent in [0.0, 1.0, 25.0, 50.0, 90.0, 99.0, 99.9, 100.0] {
+            let (found, exact) = (ours.percentile_ns(percent), theirs.value_at_percentile(percent));
+            let bucket = bucket_of(exact);
+            let range = lowest(bucket)..=highest(bucket);
+            assert!(range.contains(&found), "p{percent}: {found}, exactly {exact}");
+        }
+        let (mean, exact) = (ours.mean_ns(), theirs.mean());
+        assert!((mean - exact).abs() < exact * 0.02, "{mean}, exactly {exact}");
+        let mut copy = hdrhistogram::Histogram::<u64>::new(2).unwrap();
+        ours.buckets().for_each(|(ns, count)| copy.record_n(ns, count).unwrap());
+        assert_eq!(copy.len(), ours.count());
+    }
+
+    #[test]
+    fn nothing_measured_is_zero_everywhere() {
+        let none = LatencyHistogram::default();
+        assert_eq!((none.count(), none.min_ns(), none.max_ns()), (0, 0, 0));
+        assert_eq!((none.percentile_ns(50.0), none.mean_ns()), (0, 0.0));
+        assert!(none.to_hgrm().contains("Total count    =            0"));
+    }
+
+    #[test]
+    fn what_came_since_is_the_difference() {
+        let (early, late) = (histogram(&[10, 10, 900_000]), histogram(&[10, 10, 10, 777, 900_000]));
+        let since = late.since(&early);
+        assert_eq!(since, LatencyHistogram { counts: since.counts.clone(), max_ns: 783 });
+        assert_eq!(since.buckets().collect::<Vec<_>>(), [(10, 1), (783, 1)]);
+        assert_eq!(late.since(&late), LatencyHistogram::default());
+    }
+
+    #[test]
+    fn the_text_is_that_of_hdrhistogram() {
+        let text = histogram(&[1_000, 1_000, 1_000, 60_000]).to_hgrm();
+        assert_eq!(
+            text,
+            "       Value     Percentile TotalCount 1/(1-Percentile)
+
+       1.007 0.750000000000          3           4.00
+      60.000 1.000000000000          4
+#[Mean    =       15.726, StdDeviation   =       25.545]
+#[Max     =       60.000, Total count    =            4]
+#[Buckets =           36, SubBuckets     =           32]
+"
+        );
+    }
+}

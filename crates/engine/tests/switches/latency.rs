@@ -1,0 +1,219 @@
+//! How long messages take on their way: each is counted in each stage, and in none if nobody wants
+//! to know. Times themselves are compared with each other alone.
+
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use transfix::{
+    Engine, Latency, LatencyStage, Offline, SendMode, SessionHandle, Settings, clock, tag,
+};
+
+use crate::switches::{Echo, LONG, logged_on, start, venue};
+
+/// How often each stage was measured, in the order of `LatencyStage::ALL`.
+fn counts(latency: &Latency) -> [u64; 10] {
+    LatencyStage::ALL.map(|stage| latency.stage(stage).count())
+}
+
+/// Waits until this stage was measured so often: the counterparty has an answer before its writer
+/// has counted it.
+fn latency_after(session: &SessionHandle, stage: LatencyStage, count: u64) -> Latency {
+    let until_ns = clock::monotonic_ns() + LONG.as_nanos() as u64;
+    loop {
+        let latency = session.latency();
+        if latency.stage(stage).count() >= count || clock::monotonic_ns() > until_ns {
+            return latency;
+        }
+        std::thread::yield_now();
+    }
+}
+
+fn session(engine: &Engine) -> SessionHandle {
+    engine.sessions().next().unwrap()
+}
+
+const ORDERS: u64 = 20;
+
+#[test]
+fn each_message_is_measured_in_each_stage() {
+    let (engine, address) = start(vec![venue(|_| ())], || Echo);
+    let session = session(&engine);
+    assert_eq!(session.latency(), Latency::default());
+    let mut wire = logged_on(address);
+    for n in 2..2 + ORDERS {
+        wire.send(&format!("35=D|34={n}|11=A"));
+        assert!(wire.next().starts_with("35=D|"));
+    }
+    wire.send("35=5|34=22");
+    assert!(wire.next().starts_with("35=5|"));
+    drop(engine);
+    let (all, latency) = (session.counters().messages_in, session.latency());
+    assert_eq!(all, ORDERS + 2);
+    // Found, session, callback, encoded, committed, written, then the sums.
+    let expected = [all, all, ORDERS, ORDERS, all, all, ORDERS, all, 0, 0];
+    assert_eq!(counts(&latency), expected, "\n{latency}");
+}
+
+#[test]
+fn the_stages_of_a_turn_follow_each_other() {
+    use LatencyStage::*;
+    let (engine, address) = start(vec![venue(|_| ())], || Echo);
+    let session = session(&engine);
+    let mut wire = logged_on(address);
+    for n in 1..=ORDERS {
+        let before = latency_after(&session, ReadToWritten, n);
+        wire.send(&format!("35=D|34={}|11=A", n + 1));
+        wire.next();
+        let one = latency_after(&session, ReadToWritten, n + 1).since(&before);
+        assert_eq!(counts(&one), [1, 1, 1, 1, 1, 1, 1, 1, 0, 0], "\n{one}");
+        // The least that each may have been is no more than the whole was.
+        for (parts, whole) in [
+            (&[Found, Session][..], ReadToCallback),
+            (&[Encoded], Callback),
+            (&[Found, Session, Callback, Committed, Written], ReadToWritten),
+            (&[ReadToCallback, Callback, Committed, Written], ReadToWritten),
+        ] {
+            let sum: u64 = parts.iter().map(|stage| one.stage(*stage).min_ns()).sum();
+            assert!(sum <= one.stage(whole).max_ns(), "{parts:?}, {whole}:\n{one}");
+        }
+    }
+}
+
+#[test]
+fn messages_of_a_burst_are_measured_one_by_one() {
+    let (engine, address) = start(vec![venue(|_| ())], || Echo);
+    let session = session(&engine);
+    let mut wire = logged_on(address);
+    let before = latency_after(&session, LatencyStage::Written, 1);
+    // The last one first: it is kept above the gap, and delivered from there.
+    let seqs = [vec![1 + ORDERS], (2..1 + ORDERS).collect()].concat();
+    let orders = seqs.iter().map(|n| wire.frame(&format!("35=D|34={n}|11=A")));
+    let orders = orders.collect::<Vec<_>>().concat();
+    wire.write(&orders);
+    assert!(wire.next().starts_with("35=2|"));
+    for _ in 0..ORDERS {
+        assert!(wire.next().starts_with("35=D|"));
+    }
+    drop(engine);
+    let burst = session.latency().since(&before);
+    let [found, judged, callback, encoded, committed, written, to_callback, to_written, ..] =
+        counts(&burst);
+    assert_eq!((found, judged, callback, encoded), (ORDERS, ORDERS, ORDERS, ORDERS), "\n{burst}");
+    assert_eq!(to_callback, ORDERS - 1, "one was not called for in the turn that read it");
+    assert!((1..=ORDERS).contains(&committed), "\n{burst}");
+    assert_eq!((written, to_written), (committed, committed), "\n{burst}");
+}
+
+#[test]
+fn sends_of_other_threads_are_measured_from_the_put_to_the_socket() {
+    for (mode, offline) in [(SendMode::Direct, Offline::Refuse), (SendMode::Queued, Offline::Queue)]
+    {
+        let settings = venue(|s| {
+            s.threads.send = mode;
+            s.queue.offline = offline;
+        });
+        let (engine, address) = start(vec![settings], || Echo);
+        let session = session(&engine);
+        let send = || session.send("D", |order| _ = order.str(tag::CL_ORD_ID, "A"));
+        // How long it waits for a logon is no latency.
+        let early = u64::from(send().is_ok());
+        let mut wire = logged_on(address);
+        for _ in 0..early {
+            assert!(wire.next().starts_with("35=D|"));
+        }
+        for _ in 0..ORDERS {
+            send().unwrap();
+        }
+        for _ in 0..ORDERS {
+            assert!(wire.next().starts_with("35=D|"));
+        }
+        drop(engine);
+        let latency = session.latency();
+        assert_eq!(latency.stage(LatencyStage::PutToWritten).count(), ORDERS, "{mode:?}");
+        // No message but the Logon(A) has come, and no callback has sent any.
+        for stage in [LatencyStage::Encoded, LatencyStage::Callback, LatencyStage::TestRequest] {
+            assert_eq!(latency.stage(stage).count(), 0, "{mode:?}, {stage}");
+        }
+        assert_eq!(latency.stage(LatencyStage::Written).count(), 1, "{mode:?}:\n{latency}");
+    }
+}
+
+#[test]
+fn a_test_request_is_measured_until_its_heartbeat() {
+    let (engine, address) = start(vec![venue(|_| ())], || Echo);
+    let session = session(&engine);
+    let mut wire = logged_on(address);
+    let answered = |latency: &Latency| latency.stage(LatencyStage::TestRequest).count();
+    for (seq, id) in [(2, "a"), (5, "b")] {
+        let before = answered(&session.latency());
+        session.test_request(id).unwrap();
+        assert!(wire.next().ends_with(&format!("|112={id}")));
+        wire.send(&format!("35=0|34={seq}"));
+        wire.send(&format!("35=0|34={}|112=other", seq + 1));
+        wire.send(&format!("35=0|34={}|112={id}", seq + 2));
+        let latency = latency_after(&session, LatencyStage::TestRequest, before + 1);
+        assert_eq!(answered(&latency), before + 1);
+    }
+    // Nobody has asked for it again.
+    wire.send("35=0|34=8|112=b");
+    wire.send("35=1|34=9|112=c");
+    assert!(wire.next().starts_with("35=0|"));
+    assert_eq!(answered(&session.latency()), 2);
+}
+
+#[test]
+fn without_points_nothing_is_measured() {
+    let (engine, address) = start(vec![venue(|s| s.latency_points = false)], || Echo);
+    let session = session(&engine);
+    let mut wire = logged_on(address);
+    wire.send("35=D|34=2|11=A");
+    assert!(wire.next().starts_with("35=D|"));
+    session.send("D", |order| _ = order.str(tag::CL_ORD_ID, "A")).unwrap();
+    assert!(wire.next().starts_with("35=D|"));
+    drop(engine);
+    assert_eq!(session.counters().messages_in, 2);
+    assert_eq!(session.latency(), Latency::default());
+}
+
+/// Lines of the log.
+#[derive(Clone, Default)]
+struct Lines(Arc<Mutex<Vec<u8>>>);
+
+impl io::Write for Lines {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn the_stop_tells_if_it_is_asked() {
+    for asked in [true, false] {
+        let mut settings = Settings::of(venue(|_| ()));
+        settings.engine.latency_at_stop = asked;
+        let engine = Engine::start(&settings, |_| Box::new(Echo)).unwrap();
+        let mut wire = logged_on(engine.listening()[0]);
+        wire.send("35=D|34=2|11=A");
+        assert!(wire.next().starts_with("35=D|"));
+        let lines = Lines::default();
+        let of_writer = lines.clone();
+        let subscriber = tracing_subscriber::fmt()
+            .with_writer(move || of_writer.clone())
+            .with_ansi(false)
+            .finish();
+        tracing::subscriber::with_default(subscriber, || engine.stop(0));
+        let bytes = lines.0.lock().unwrap().clone();
+        let told = String::from_utf8(bytes).unwrap();
+        for stage in LatencyStage::ALL {
+            let is_told =
+                told.contains(&format!("latency session=FIX.4.4:VENUE->CLIENT stage={stage} "));
+            let has_times =
+                !matches!(stage, LatencyStage::PutToWritten | LatencyStage::TestRequest);
+            assert_eq!(is_told, asked && has_times, "{stage}:\n{told}");
+        }
+    }
+}
