@@ -141,12 +141,13 @@ fn points(n: u64) -> Result<(), String> {
     for first in (0..n as usize).step_by(SLICE) {
         let slice = first..(first + SLICE).min(n as usize);
         let mut means = [0.0; 2];
-        for (side, mean) in sides.iter_mut().zip(&mut means) {
+        // Each of them is the first one every second time.
+        for side in [found.len() % 2, 1 - found.len() % 2] {
             let mut ns = 0;
             for i in slice.clone() {
-                ns += side.take(i, 0)?;
+                ns += sides[side].take(i, 0)?;
             }
-            *mean = ns as f64 / slice.len() as f64;
+            means[side] = ns as f64 / slice.len() as f64;
         }
         found.push(means);
     }

@@ -37,9 +37,9 @@ impl Source {
     #[inline]
     pub(crate) fn at(self, now: Now) -> u64 {
         match self {
-            Self::Off => 0,
-            Self::Told => now.monotonic_ns,
             Self::Machine(ticks) => ticks.read(),
+            Self::Told => now.monotonic_ns,
+            Self::Off => 0,
         }
     }
 
@@ -47,8 +47,8 @@ impl Source {
     #[inline]
     pub(crate) fn here(self) -> u64 {
         match self {
-            Self::Off | Self::Told => 0,
             Self::Machine(ticks) => ticks.read(),
+            Self::Told | Self::Off => 0,
         }
     }
 
@@ -108,7 +108,8 @@ pub(crate) struct Points {
     put_bytes: u64,
     /// Bytes that the socket has taken since the connection began.
     written: u64,
-    /// Oldest first; no more than there are messages in the outbox.
+    /// The oldest one, and those behind it; no more than there are messages in the outbox.
+    first: Option<Waiting>,
     waiting: VecDeque<Waiting>,
     asked: Asked,
     /// Times in ticks that are not counted yet.
@@ -129,6 +130,7 @@ impl Points {
             begun_at: 0,
             put_bytes: 0,
             written: 0,
+            first: None,
             waiting: VecDeque::new(),
             asked: Asked::default(),
             measured: [(LatencyStage::Found, 0); MEASURED],
@@ -224,7 +226,7 @@ impl Points {
             self.record(LatencyStage::Committed, self.last, at);
             let end = self.written + outbox_bytes as u64;
             if self.begun_at + self.put_bytes < end {
-                self.waiting.push_back(Waiting { end, since: Since::Turn(at, self.read) });
+                self.wait(Waiting { end, since: Since::Turn(at, self.read) });
             }
             self.had_message = false;
         }
@@ -240,7 +242,17 @@ impl Points {
         self.put_bytes += to.saturating_sub(from) as u64;
         if at > 0 && from < to {
             let end = self.written + to as u64;
-            self.waiting.push_back(Waiting { end, since: Since::Put(at) });
+            self.wait(Waiting { end, since: Since::Put(at) });
+        }
+    }
+
+    /// Most of the time only one waits, for the write that follows at once.
+    #[inline]
+    fn wait(&mut self, waiting: Waiting) {
+        if self.first.is_none() {
+            self.first = Some(waiting);
+        } else {
+            self.waiting.push_back(waiting);
         }
     }
 
@@ -248,16 +260,13 @@ impl Points {
     #[inline]
     pub(crate) fn written(&mut self, now: Now, bytes: usize) {
         self.written += bytes as u64;
-        let is_next =
-            |waiting: Option<&Waiting>, written| waiting.is_some_and(|w| w.end <= written);
-        if !is_next(self.waiting.front(), self.written) && self.asked.end == 0 {
+        if self.first.is_none() && self.asked.end == 0 {
             return;
         }
         let at = self.source.at(now);
-        while is_next(self.waiting.front(), self.written)
-            && let Some(waiting) = self.waiting.pop_front()
-        {
-            match waiting.since {
+        while let Some(first) = self.first.filter(|first| first.end <= self.written) {
+            self.first = if self.waiting.is_empty() { None } else { self.waiting.pop_front() };
+            match first.since {
                 Since::Put(put) => self.record(LatencyStage::PutToWritten, put, at),
                 Since::Turn(committed, read) => {
                     self.record(LatencyStage::Written, committed, at);
@@ -313,6 +322,7 @@ impl Points {
         self.count();
         (self.read, self.last, self.found, self.called) = (0, 0, 0, 0);
         (self.had_message, self.written) = (false, 0);
+        self.first = None;
         self.waiting.clear();
         (self.asked.end, self.asked.at) = (0, 0);
     }

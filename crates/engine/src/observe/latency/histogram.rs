@@ -10,8 +10,8 @@ pub(super) const SLOTS: usize = 32;
 const SLOT_BITS: u32 = SLOTS.trailing_zeros();
 /// The longest time that is told apart from longer ones: some 1,100 s.
 pub(super) const NS_MAX: u64 = (1 << 40) - 1;
-/// Powers of two with buckets of their own: the first two hold times below 64 ns, exactly.
-pub(super) const GROUPS: usize = 36;
+/// Stretches of so many buckets; the first two hold times below 64 ns, exactly.
+const GROUPS: usize = 36;
 
 /// The bucket of a time, which is at most [`NS_MAX`], counted through all groups.
 #[inline]
@@ -35,7 +35,7 @@ const fn highest(bucket: usize) -> u64 {
 ///
 /// Times are told apart to 3 %: those below 64 ns exactly, above in 32 steps from one power of two
 /// to the next, which are buckets of HdrHistogram. The greatest one is exact. Times above 1,100 s
-/// count as that.
+/// count as that, those below 1 ns as 1 ns.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LatencyHistogram {
     /// The buckets that are not empty, the shortest time first, and how often each was met.
