@@ -96,6 +96,10 @@ impl Application for App {
         }
         let id = message.uint(tag::CL_ORD_ID)?;
         let seq = message.uint(tag::MSG_SEQ_NUM)?;
+        if self.is_pooled && self.board.machine.below(16) == 0 {
+            // Whatever happens meanwhile, it has not had the message yet.
+            self.board.machine.sleep(self.board.machine.below(200) as u64 * MS);
+        }
         self.board
             .machine
             .say(|| format!("side {} gets {id} as {seq} in session {}", self.side, self.session));
