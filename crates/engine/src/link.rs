@@ -239,7 +239,9 @@ impl Link {
             return self.core.end(now, why).map(|()| false);
         }
         let has_answer = self.core.is_judging() && self.core.hears_answer();
-        Ok(has_answer || self.core.sends_more())
+        // There may be room before the application again.
+        let goes_on = self.unseen && !self.core.is_behind();
+        Ok(has_answer || goes_on || self.core.sends_more())
     }
 
     /// Sends in the thread of the caller, who holds the lock.
@@ -397,7 +399,7 @@ fn pass_over(
 fn read(core: &Core, inbox: &mut Inbox, stream: &mut dyn Stream) -> Result<(usize, bool), Down> {
     match inbox.read(stream) {
         // What the application has not had yet, it may answer.
-        Ok((0, _)) if !core.delivery.rests() => Ok((0, false)),
+        Ok((0, _)) if !core.delivery.stands_still() => Ok((0, false)),
         Ok((0, _)) => Err(ENDED),
         Ok(read) => Ok(read),
         Err(e) if e.kind() == io::ErrorKind::WouldBlock => Ok((0, false)),

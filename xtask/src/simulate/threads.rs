@@ -182,7 +182,11 @@ pub(super) const FAULTS: &[Fault] = &[
     },
     Fault {
         name: "asked-again-while-the-application-has-it",
-        changes: &[(ENGINE, "|| (self.session.awaits_logon() && !self.delivery.rests())", "")],
+        changes: &[(
+            ENGINE,
+            "|| (self.session.awaits_logon() && !self.delivery.stands_still())",
+            "",
+        )],
         kind: KIND,
         worlds: 2_000,
     },

@@ -198,7 +198,7 @@ impl DrivenSession {
             link.core.hear(now)?;
             link.flush(now)?;
         }
-        self.is_behind = self.connector.is_some() && !link.core.delivery.rests();
+        self.is_behind = self.connector.is_some() && !link.core.delivery.stands_still();
         self.untold_at = link.core.events.deadline();
         if link.core.journal.has_failed() {
             return Err(Down::Store(StoreError::Poisoned));

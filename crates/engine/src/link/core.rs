@@ -221,7 +221,7 @@ impl Core {
     /// one.
     #[inline]
     pub(crate) fn is_behind(&self) -> bool {
-        self.delivery.is_behind() || (self.session.awaits_logon() && !self.delivery.rests())
+        self.delivery.is_behind() || (self.session.awaits_logon() && !self.delivery.stands_still())
     }
 
     /// MsgSeqNum(34) of the message that is being handled, or was last.
@@ -296,6 +296,9 @@ impl Core {
         let acted = self.act_on_one(now, message, verdict);
         self.points.acted(now);
         acted?;
+        if self.delivery.is_over() {
+            return Err(self.give_up(now));
+        }
         self.act_on_held(now, left)
     }
 

@@ -120,14 +120,20 @@ impl Delivery {
         self.desk.as_ref().is_none_or(|desk| desk.is_idle())
     }
 
-    /// Whether an application that is called in threads of its own has nothing to do.
-    pub(super) fn stands_still(&self) -> bool {
+    /// Whether an application that is called in threads of its own does nothing, and will not by
+    /// itself. If not, the worker is called when it is so.
+    pub(crate) fn stands_still(&self) -> bool {
         self.desk.as_ref().is_none_or(|desk| desk.stands_still())
     }
 
     /// Whether nothing more is to be read before the application has had more.
     pub(crate) fn is_behind(&self) -> bool {
         self.desk.as_ref().is_some_and(|desk| desk.waits_when_full() && desk.is_full())
+    }
+
+    /// Whether more waits for the application than may, and the connection is to end.
+    pub(super) fn is_over(&self) -> bool {
+        self.desk.as_ref().is_some_and(|desk| !desk.waits_when_full() && desk.is_over())
     }
 
     /// Whether messages wait for the application.

@@ -14,10 +14,13 @@ use crate::link::answers::{BusinessReject, Direction};
 use crate::link::callbacks::{Access, Callbacks};
 use crate::settings::{ApplicationSettings, WhenFull};
 
-/// Buffers that are kept for further messages.
+/// Buffers that are kept for further messages, in a burst and when it is over.
 const SPARE_MAX: usize = 64;
+const SPARE_AT_REST: usize = 8;
 /// What is kept of a buffer at most.
-const SPARE_BYTES_MAX: usize = 16 << 10;
+const SPARE_BYTES_MAX: usize = 4 << 10;
+/// Room for what waits, which is kept when a burst is over.
+const WAITING_KEPT: usize = 256;
 
 /// A call of an application, to be made later.
 pub(crate) type Call = Box<dyn FnOnce(&mut dyn Callbacks, Access<'_>) + Send>;
@@ -161,6 +164,7 @@ impl Desk {
         let mut state = self.lock();
         if !state.can_go_on() {
             state.scheduled = false;
+            state.trim();
             return None;
         }
         let item = state.waiting.pop_front()?;
@@ -200,10 +204,7 @@ impl Desk {
             }
             Made::Had => state.had.push_back(Had { seq, bytes, reject: None }),
         }
-        let ApplicationSettings { messages_max, bytes_max, .. } = self.limits;
-        if state.waiting.len() <= messages_max / 2 && state.bytes <= bytes_max / 2 {
-            state.is_full = false;
-        }
+        state.note_room(self.limits);
         if is_news {
             self.news.store(true, Ordering::Release);
         }
@@ -280,6 +281,7 @@ impl Desk {
         }
         let first = state.waiting.pop_front()?;
         state.bytes -= first.bytes.len();
+        state.note_room(self.limits);
         self.schedule(state);
         Some(Had { seq: first.seq, bytes: first.bytes, reject })
     }
@@ -293,10 +295,21 @@ impl Desk {
         is_idle
     }
 
-    /// Whether the application is called for nothing, and nothing comes after that by itself.
+    /// Whether the application is called for nothing, the link has heard of all that it has had,
+    /// and nothing comes after that by itself: what it is not available for may wait. If not, the
+    /// worker is called when it is so.
     pub(crate) fn stands_still(&self) -> bool {
+        let mut state = self.lock();
+        let stands = state.running.is_none() && state.had.is_empty() && !state.can_go_on();
+        state.awaits_rest |= !stands;
+        stands
+    }
+
+    /// Whether more waits than may.
+    pub(crate) fn is_over(&self) -> bool {
         let state = self.lock();
-        state.running.is_none() && state.had.is_empty() && !state.can_go_on()
+        let ApplicationSettings { messages_max, bytes_max, .. } = self.limits;
+        state.waiting.len() > messages_max || state.bytes > bytes_max
     }
 
     /// Whether as many wait as may. If so, the worker is called when there is room.
@@ -414,6 +427,23 @@ impl State {
             && self.running.is_none()
             && self.had.is_empty()
             && self.panicked.is_none()
+    }
+
+    /// There is room again when half of what may wait is done.
+    fn note_room(&mut self, limits: ApplicationSettings) {
+        let ApplicationSettings { messages_max, bytes_max, .. } = limits;
+        if self.waiting.len() <= messages_max / 2 && self.bytes <= bytes_max / 2 {
+            self.is_full = false;
+        }
+    }
+
+    /// Gives back the memory of a burst that is over.
+    fn trim(&mut self) {
+        if self.waiting.is_empty() && self.waiting.capacity() > WAITING_KEPT {
+            self.waiting = VecDeque::new();
+            self.had.shrink_to(WAITING_KEPT);
+            self.spare.truncate(SPARE_AT_REST);
+        }
     }
 
     /// Keeps the memory of a message for a further one.

@@ -42,6 +42,7 @@ impl Application for Slow {
             "wait" => self.gate.lock().unwrap().recv_timeout(LONG).unwrap(),
             "hang" => self.gate.lock().unwrap().recv_timeout(8 * LONG).unwrap(),
             "panic" => panic!("a bug of the application"),
+            "busy" => return Err(BusinessReject::not_available()),
             "reject" => return Err(BusinessReject::new(6, "not you")),
             _ => {}
         }
@@ -240,6 +241,51 @@ fn more_than_may_wait_holds_up_or_ends_the_connection() {
         // Read when there was room, and answered by the session layer itself.
         assert!(seen[7..].iter().any(|line| line.ends_with("|112=x")), "{seen:?}");
     }
+}
+
+/// It is asked again, and what comes behind waits, however little room there is.
+#[test]
+fn an_application_that_is_not_available_is_asked_again() {
+    let unavailable = venue(|s| {
+        (s.unavailable.retries, s.unavailable.delay_ms) = (2, 1);
+        s.application.messages_max = 1;
+    });
+    let rig = Rig::start(vec![unavailable], 1);
+    let mut wire = rig.wire();
+    for (seq, id) in [(2, "a"), (3, "busy"), (4, "c"), (5, "busy"), (6, "e")] {
+        wire.send(&format!("35=D|34={seq}|11={id}"));
+    }
+    for id in ["a", "busy", "busy", "busy", "c", "busy", "busy", "busy", "e"] {
+        rig.expect(id);
+    }
+    let refused = "372=D|380=4|58=Application not available";
+    for expected in [
+        "35=8|34=2|11=a",
+        &format!("35=j|34=3|45=3|{refused}"),
+        "35=8|34=4|11=c",
+        &format!("35=j|34=5|45=5|{refused}"),
+        "35=8|34=6|11=e",
+    ] {
+        assert_eq!(wire.next(), expected);
+    }
+}
+
+/// Also of what the application is only told.
+#[test]
+fn a_flood_of_heartbeats_does_not_pile_up() {
+    let flooded = venue(|s| {
+        (s.application.messages_max, s.application.when_full) = (50, WhenFull::Disconnect);
+    });
+    let rig = Rig::start(vec![flooded], 1);
+    let mut wire = rig.wire();
+    wire.send("35=D|34=2|11=wait");
+    rig.expect("wait");
+    for seq in 3..60 {
+        wire.send(&format!("35=0|34={seq}"));
+    }
+    assert_eq!(wire.next(), "35=5|34=2|58=application not available");
+    rig.open();
+    rig.expect("end: application not available");
 }
 
 #[test]

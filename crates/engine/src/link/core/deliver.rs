@@ -180,7 +180,7 @@ impl Core {
     }
 
     /// The application was offered a message often enough.
-    fn give_up(&mut self, now: Now) -> Down {
+    pub(super) fn give_up(&mut self, now: Now) -> Down {
         let why = Disconnect::ApplicationNotAvailable;
         self.session.logout(now, &why.to_string(), &mut self.out);
         Down::Session(why)
