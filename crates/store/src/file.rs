@@ -15,7 +15,7 @@ use crate::error::{Damage, StoreError};
 use crate::files::Files;
 use crate::format::{self, BEGIN, END, RECORD_HEADER, RECORD_MAX, Seal};
 use crate::header::{HEADER, Identity, Owner, SegmentHeader};
-use crate::ledger::{Change, Ledger};
+use crate::ledger::{CHUNK, Change, Ledger};
 use crate::newest::{self, LOCK};
 use crate::opening::{
     hold, install, lock, lock_existing, note_newest, remove_unfinished, sync_dir,
@@ -44,8 +44,8 @@ const BATCH_MAX: usize = 256 << 20;
 /// The smallest page of memory that a system has.
 const PAGE_BYTES: usize = 4096;
 
-/// The index is grown beforehand for records of this size.
-const RECORD_BYTES_USUAL: usize = 128;
+/// The index is grown beforehand for records of this size, as far as one chunk of it goes.
+const RECORD_BYTES_USUAL: usize = 160;
 
 /// Keeps everything in a directory of its own, which one process at a time can have open.
 ///
@@ -263,7 +263,8 @@ impl<D: Disk> FileStore<D> {
     }
 
     fn reserve_index(&mut self) {
-        let records = self.segments.last().len() / RECORD_BYTES_USUAL;
+        let room = self.segments.last().len().saturating_sub(HEADER);
+        let records = (room / RECORD_BYTES_USUAL).min(CHUNK);
         self.ledger.outbound.reserve(records);
         self.ledger.inbound.reserve(records);
     }

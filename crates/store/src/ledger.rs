@@ -3,9 +3,13 @@
 //!
 //! **Invariant:** only `commit` and `apply` change what is visible.
 
-use std::collections::VecDeque;
-
+use crate::index::Index;
 use crate::record::Numbers;
+
+/// Entries of a chunk of an index, as a power of two: 64 KiB in a store of files.
+const CHUNK_BITS: u32 = 12;
+/// Entries of a chunk.
+pub(crate) const CHUNK: usize = 1 << CHUNK_BITS;
 
 /// One record, reduced to what it does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,86 +37,6 @@ impl<L> Change<L> {
     }
 }
 
-/// Where the message of each number lies, in ascending order of numbers.
-#[derive(Debug)]
-pub(crate) struct Index<L> {
-    entries: VecDeque<(u64, L)>,
-}
-
-impl<L: Copy> Index<L> {
-    const fn new() -> Self {
-        Self { entries: VecDeque::new() }
-    }
-
-    pub(crate) fn reserve(&mut self, entries: usize) {
-        self.entries.reserve(entries);
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        self.entries.len()
-    }
-
-    pub(crate) fn first(&self) -> Option<L> {
-        self.entries.front().map(|entry| entry.1)
-    }
-
-    pub(crate) fn forget_first(&mut self) {
-        self.entries.pop_front();
-    }
-
-    pub(crate) fn find(&self, seq: u64) -> Option<L> {
-        let position = self.position(seq).ok()?;
-        Some(self.entries[position].1)
-    }
-
-    /// The lowest number from this one on.
-    pub(crate) fn find_from(&self, seq: u64) -> Option<(u64, L)> {
-        let position = self.position(seq).unwrap_or_else(|position| position);
-        self.entries.get(position).copied()
-    }
-
-    /// The lowest and the highest number.
-    pub(crate) fn ends(&self) -> Option<(u64, u64)> {
-        Some((self.entries.front()?.0, self.entries.back()?.0))
-    }
-
-    fn forget_to(&mut self, seq: u64) {
-        while self.entries.front().is_some_and(|first| first.0 <= seq) {
-            self.entries.pop_front();
-        }
-    }
-
-    /// Numbers follow one another almost always, so the distance from the first one is the place.
-    fn position(&self, seq: u64) -> Result<usize, usize> {
-        let Some(first) = self.entries.front() else { return Err(0) };
-        if let Some(distance) = seq.checked_sub(first.0)
-            && let Ok(guess) = usize::try_from(distance)
-            && self.entries.get(guess).is_some_and(|entry| entry.0 == seq)
-        {
-            return Ok(guess);
-        }
-        self.entries.binary_search_by_key(&seq, |entry| entry.0)
-    }
-
-    fn insert(&mut self, seq: u64, place: L) {
-        if self.entries.back().is_none_or(|last| last.0 < seq) {
-            self.entries.push_back((seq, place));
-            return;
-        }
-        match self.position(seq) {
-            Ok(position) => self.entries[position].1 = place,
-            Err(position) => self.entries.insert(position, (seq, place)),
-        }
-    }
-
-    fn hide_from(&mut self, seq: u64) {
-        if self.entries.back().is_some_and(|last| last.0 >= seq) {
-            let keep = self.position(seq).unwrap_or_else(|position| position);
-            self.entries.truncate(keep);
-        }
-    }
-}
-
 /// Numbers and places as of the last commit, and the changes waiting for the next one.
 #[derive(Debug)]
 pub(crate) struct Ledger<L> {
@@ -129,8 +53,13 @@ impl<L: Copy> Ledger<L> {
     const STAGED_RESERVE: usize = 64;
 
     pub(crate) fn new(numbers: Numbers) -> Self {
+        Self::of_chunks(numbers, CHUNK_BITS)
+    }
+
+    /// With this power of two as the entries of a chunk of each index.
+    pub(crate) fn of_chunks(numbers: Numbers, chunk_bits: u32) -> Self {
         let staged = Vec::with_capacity(Self::STAGED_RESERVE);
-        let (outbound, inbound, waiting) = (Index::new(), Index::new(), Index::new());
+        let [outbound, inbound, waiting] = [(); 3].map(|()| Index::new(chunk_bits));
         Self { numbers, outbound, inbound, waiting, staged }
     }
 
@@ -151,8 +80,8 @@ impl<L: Copy> Ledger<L> {
             Change::Inbound(seq, place) => self.inbound.insert(seq, place),
             Change::NextOut(seq) => self.outbound.hide_from(seq),
             Change::Reset { .. } => {
-                self.outbound.entries.clear();
-                self.inbound.entries.clear();
+                self.outbound.clear();
+                self.inbound.clear();
             }
             Change::Queued(ticket, place) => self.waiting.insert(ticket, place),
             Change::Unqueued(ticket) => self.waiting.forget_to(ticket),
@@ -170,7 +99,7 @@ mod tests {
         ledger.staged.extend_from_slice(changes);
         ledger.commit();
         assert_eq!(ledger.numbers.next_out, next_out, "{changes:?}");
-        let all: Vec<_> = ledger.outbound.entries.iter().copied().collect();
+        let all: Vec<_> = (0..found.len() + 1).filter_map(|n| ledger.outbound.get(n)).collect();
         assert_eq!(all, found, "{changes:?}");
         for (seq, place) in found {
             assert_eq!(ledger.outbound.find(*seq), Some(*place), "{changes:?}");

@@ -30,6 +30,7 @@ mod file;
 mod files;
 mod format;
 mod header;
+mod index;
 pub mod journal;
 mod ledger;
 mod lineup;

@@ -3,7 +3,8 @@
 //! **Invariant:** after `new` nothing is allocated, except by a batch of over a thousand records.
 
 use crate::error::StoreError;
-use crate::ledger::{Change, Index, Ledger};
+use crate::index::Index;
+use crate::ledger::{Change, Ledger};
 use crate::record::{Kind, Numbers, Record, Stored};
 use crate::retention::WhenFull;
 use crate::{Committed, Store};
@@ -54,9 +55,11 @@ impl MemoryStore {
     pub fn bounded(capacity_bytes: usize, when_full: WhenFull, now_ns: u64) -> Self {
         assert!(capacity_bytes > 0 && u32::try_from(capacity_bytes).is_ok(), "capacity_bytes");
         let entries_max = (capacity_bytes / Self::MESSAGE_BYTES_MIN).max(16);
-        let mut ledger = Ledger::new(Numbers::fresh(now_ns));
-        ledger.outbound.reserve(entries_max);
-        ledger.inbound.reserve(entries_max);
+        // One chunk more than are full at once: the first one may be half forgotten.
+        let chunk_bits = (entries_max / 8).max(16).ilog2();
+        let mut ledger = Ledger::of_chunks(Numbers::fresh(now_ns), chunk_bits);
+        ledger.outbound.reserve(entries_max + (1 << chunk_bits));
+        ledger.inbound.reserve(entries_max + (1 << chunk_bits));
         Self {
             ledger,
             ring: vec![0; capacity_bytes].into_boxed_slice(),

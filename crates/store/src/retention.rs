@@ -13,7 +13,7 @@ use crate::error::StoreError;
 use crate::file::FileStore;
 use crate::format;
 use crate::header::{HEADER, SegmentHeader};
-use crate::ledger::Index;
+use crate::index::Index;
 use crate::place::{Place, first_needed};
 use crate::segment::{self, io_error};
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use transfix_store::{Durability, FileStore, Kind, MemoryStore, Options, Record, Store};
-use transfix_testkit::alloc::thread_allocations;
+use transfix_testkit::alloc::{thread_allocations, thread_largest_allocation};
 use transfix_testkit::delayed::Delayed;
 use transfix_testkit::laws::{lasting_store_laws, store_laws};
 use transfix_testkit::temp::TempDir;
@@ -84,4 +84,26 @@ fn messages_do_not_allocate() {
     let options = Options { segment_bytes_first: 4 << 20, ..Options::default() };
     let (mut store, _) = FileStore::open(dir.path(), options, 7).unwrap();
     assert_eq!(allocations(&mut store), 0, "as long as no segment is made");
+}
+
+/// However many messages there are, a message never pays for moving or making room for all of them.
+#[test]
+fn what_a_put_allocates_is_bounded() {
+    const MESSAGES: u64 = 300_000;
+    // A chunk of the index, for each direction; the list of the chunks; a new segment, which this
+    // thread may have to make itself.
+    const AT_ONCE_MAX: u64 = 100;
+    const LARGEST_MAX: usize = 64 << 10;
+    let dir = TempDir::new();
+    let (mut store, _) = FileStore::open(dir.path(), Options::default(), 7).unwrap();
+    let _ = thread_largest_allocation();
+    for seq in 1..=MESSAGES {
+        let before = thread_allocations();
+        store.put(7, Record::Outbound { seq, kind: Kind::Admin, bytes: b"35=0" }).unwrap();
+        store.put(7, Record::Inbound { seq, kind: Kind::Admin, bytes: b"35=0" }).unwrap();
+        store.commit().unwrap();
+        let (made, largest) = (thread_allocations() - before, thread_largest_allocation());
+        assert!(made <= AT_ONCE_MAX, "{made} allocations at {seq}");
+        assert!(largest <= LARGEST_MAX, "{largest} bytes at {seq}");
+    }
 }

@@ -23,6 +23,7 @@ static LIVE: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
     static MINE: Cell<u64> = const { Cell::new(0) };
+    static LARGEST: Cell<usize> = const { Cell::new(0) };
 }
 
 /// The system's allocator, counting. Make it a test's `#[global_allocator]`.
@@ -34,6 +35,7 @@ fn count(bytes: usize) {
     LIVE.fetch_add(bytes, Ordering::Relaxed);
     // While a thread ends its counter may be gone; nobody asks for it any more.
     let _ = MINE.try_with(|mine| mine.set(mine.get() + 1));
+    let _ = LARGEST.try_with(|largest| largest.set(largest.get().max(bytes)));
 }
 
 // SAFETY: every call goes to the system's allocator as it came; counting never allocates.
@@ -68,6 +70,12 @@ unsafe impl GlobalAlloc for Counting {
 #[must_use]
 pub fn thread_allocations() -> u64 {
     MINE.with(Cell::get)
+}
+
+/// Bytes of the largest allocation by this thread since the last call; one that grows counts whole.
+#[must_use]
+pub fn thread_largest_allocation() -> usize {
+    LARGEST.take()
 }
 
 /// Allocations by all threads since the process began.

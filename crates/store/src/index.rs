@@ -1,0 +1,203 @@
+//! Where the message of each number lies: a list in chunks, so that what a put costs is bounded
+//! however many messages there are.
+//!
+//! Invariants: entries are never moved to make room at the end, but for those of a first chunk that
+//! is still small; chunks before the last one in use are full; a chunk whose entries are forgotten
+//! is used again behind the others.
+
+/// Where the message of each number lies, in ascending order of numbers.
+#[derive(Debug)]
+pub(crate) struct Index<L> {
+    chunks: Vec<Vec<(u64, L)>>,
+    /// Entries of a chunk, as a power of two.
+    chunk_bits: u32,
+    /// Entries at the beginning of the first chunk that are forgotten.
+    head: usize,
+    len: usize,
+    /// The lowest number; any if there is none.
+    first: u64,
+    /// One more than the highest number; 0 if there is none.
+    end: u64,
+}
+
+impl<L: Copy> Index<L> {
+    /// With this power of two as the entries of a chunk.
+    pub(crate) const fn new(chunk_bits: u32) -> Self {
+        Self { chunks: Vec::new(), chunk_bits, head: 0, len: 0, first: 0, end: 0 }
+    }
+
+    const fn chunk_len(&self) -> usize {
+        1 << self.chunk_bits
+    }
+
+    /// Makes room for so many more, of which chunks beyond the first are as long as any.
+    pub(crate) fn reserve(&mut self, entries: usize) {
+        let (begin, end) = (self.head + self.len, self.head + self.len + entries);
+        for chunk in begin >> self.chunk_bits..end.div_ceil(self.chunk_len()) {
+            let wanted = (end - (chunk << self.chunk_bits)).min(self.chunk_len());
+            self.make_room(chunk, wanted);
+        }
+    }
+
+    /// The chunk is there and takes so many entries.
+    fn make_room(&mut self, chunk: usize, entries: usize) {
+        match self.chunks.get_mut(chunk) {
+            Some(chunk) if chunk.capacity() >= entries => {}
+            Some(chunk) => chunk.reserve_exact(entries - chunk.len()),
+            None if chunk == 0 => {
+                // Most stores never need a second one.
+                self.chunks.reserve_exact(1);
+                self.chunks.push(Vec::with_capacity(entries));
+            }
+            None => self.chunks.push(Vec::with_capacity(self.chunk_len())),
+        }
+    }
+
+    pub(crate) const fn len(&self) -> usize {
+        self.len
+    }
+
+    /// The entry at this place, which must be below `len`.
+    fn at(&self, place: usize) -> (u64, L) {
+        let place = self.head + place;
+        self.chunks[place >> self.chunk_bits][place & (self.chunk_len() - 1)]
+    }
+
+    fn at_mut(&mut self, place: usize) -> &mut (u64, L) {
+        let (place, mask) = (self.head + place, self.chunk_len() - 1);
+        &mut self.chunks[place >> self.chunk_bits][place & mask]
+    }
+
+    pub(crate) fn get(&self, place: usize) -> Option<(u64, L)> {
+        (place < self.len).then(|| self.at(place))
+    }
+
+    pub(crate) fn first(&self) -> Option<L> {
+        self.get(0).map(|entry| entry.1)
+    }
+
+    pub(crate) fn forget_first(&mut self) {
+        if self.len == 0 {
+            return;
+        }
+        (self.head, self.len) = (self.head + 1, self.len - 1);
+        if self.len == 0 {
+            return self.clear();
+        }
+        if self.head == self.chunk_len() {
+            self.head = 0;
+            self.chunks[0].clear();
+            self.chunks.rotate_left(1);
+        }
+        self.first = self.at(0).0;
+    }
+
+    /// Forgets all; the memory stays.
+    pub(crate) fn clear(&mut self) {
+        self.chunks.iter_mut().for_each(Vec::clear);
+        (self.head, self.len, self.end) = (0, 0, 0);
+    }
+
+    pub(crate) fn find(&self, seq: u64) -> Option<L> {
+        // Numbers follow one another almost always, so the distance from the first one is the
+        // place.
+        let distance = usize::try_from(seq.wrapping_sub(self.first)).ok()?;
+        match self.get(distance) {
+            Some((found, place)) if found == seq => Some(place),
+            _ => self.position(seq).ok().map(|position| self.at(position).1),
+        }
+    }
+
+    /// The lowest number from this one on.
+    pub(crate) fn find_from(&self, seq: u64) -> Option<(u64, L)> {
+        self.get(self.position(seq).unwrap_or_else(|position| position))
+    }
+
+    /// The lowest and the highest number.
+    pub(crate) fn ends(&self) -> Option<(u64, u64)> {
+        (self.len > 0).then(|| (self.first, self.end - 1))
+    }
+
+    pub(crate) fn forget_to(&mut self, seq: u64) {
+        while self.len > 0 && self.first <= seq {
+            self.forget_first();
+        }
+    }
+
+    /// The place of the number, or the one where it would be.
+    fn position(&self, seq: u64) -> Result<usize, usize> {
+        let (mut from, mut to) = (0, self.len);
+        while from < to {
+            let middle = from.midpoint(to);
+            match self.at(middle).0.cmp(&seq) {
+                std::cmp::Ordering::Less => from = middle + 1,
+                std::cmp::Ordering::Equal => return Ok(middle),
+                std::cmp::Ordering::Greater => to = middle,
+            }
+        }
+        Err(from)
+    }
+
+    pub(crate) fn insert(&mut self, seq: u64, place: L) {
+        if seq >= self.end {
+            return self.push((seq, place));
+        }
+        match self.position(seq) {
+            Ok(position) => self.at_mut(position).1 = place,
+            Err(position) => self.insert_at(position, (seq, place)),
+        }
+    }
+
+    fn push(&mut self, entry: (u64, L)) {
+        let end = self.head + self.len;
+        let (chunk, used) = (end >> self.chunk_bits, end & (self.chunk_len() - 1));
+        if self.chunks.get(chunk).is_none_or(|chunk| chunk.capacity() == used) {
+            self.make_room(chunk, (2 * used).clamp(4, self.chunk_len()));
+        }
+        self.chunks[chunk].push(entry);
+        if self.len == 0 {
+            self.first = entry.0;
+        }
+        self.len += 1;
+        self.end = entry.0 + 1;
+    }
+
+    /// Numbers come out of their order seldom, and near the end then.
+    fn insert_at(&mut self, position: usize, mut entry: (u64, L)) {
+        let place = self.head + position;
+        let (mut chunk, mut at) = (place >> self.chunk_bits, place & (self.chunk_len() - 1));
+        // The last entry of each full chunk goes to the next one.
+        while let Some(full) = self.chunks.get_mut(chunk)
+            && full.len() == 1 << self.chunk_bits
+            && let Some(last) = full.pop()
+        {
+            full.insert(at, entry);
+            (entry, chunk, at) = (last, chunk + 1, 0);
+        }
+        let used = self.chunks.get(chunk).map_or(0, Vec::len);
+        self.make_room(chunk, (used + 1).next_power_of_two().min(self.chunk_len()));
+        self.chunks[chunk].insert(at, entry);
+        self.len += 1;
+        self.first = self.at(0).0;
+    }
+
+    pub(crate) fn hide_from(&mut self, seq: u64) {
+        if seq >= self.end {
+            return;
+        }
+        self.len = self.position(seq).unwrap_or_else(|position| position);
+        if self.len == 0 {
+            return self.clear();
+        }
+        self.end = self.at(self.len - 1).0 + 1;
+        let end = self.head + self.len;
+        let (chunk, used) = (end >> self.chunk_bits, end & (self.chunk_len() - 1));
+        if let Some(last) = self.chunks.get_mut(chunk) {
+            last.truncate(used);
+        }
+        self.chunks.iter_mut().skip(chunk + 1).for_each(Vec::clear);
+    }
+}
+
+#[cfg(test)]
+mod tests;
