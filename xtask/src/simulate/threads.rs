@@ -181,16 +181,6 @@ pub(super) const FAULTS: &[Fault] = &[
         worlds: 2_000,
     },
     Fault {
-        name: "asked-again-while-the-application-has-it",
-        changes: &[(
-            ENGINE,
-            "|| (self.session.awaits_logon() && !self.delivery.stands_still())",
-            "",
-        )],
-        kind: KIND,
-        worlds: 2_000,
-    },
-    Fault {
         name: "application-held-still-for-good",
         changes: &[(
             ENGINE,
