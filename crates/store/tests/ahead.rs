@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex};
 
 use transfix_store::{
-    Disk, Durability, FileLock, FileMap, FileStore, Files, Kind, Options, Record, Store,
+    Disk, Durability, FileLock, FileMap, FileStore, Files, Helpers, Kind, Options, Record, Store,
 };
 use transfix_testkit::temp::TempDir;
 
@@ -199,4 +199,30 @@ fn segments_are_as_long_as_what_comes_asks_for() {
     // 100 MB a second.
     let busy = lengths(20_000, SECOND / 100_000);
     assert!(busy[2] > mib && busy[3] > 8 * mib, "{busy:?}");
+}
+
+/// How nice a thread of this process is, as the system says.
+#[cfg(target_os = "linux")]
+fn nice_of(thread: &Path) -> i32 {
+    let stat = fs::read_to_string(thread.join("stat")).unwrap();
+    // Behind the name, which may hold anything, stands the state as the third field.
+    let (_, rest) = stat.rsplit_once(") ").unwrap();
+    rest.split(' ').nth(19 - 3).unwrap().parse().unwrap()
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn threads_that_make_segments_give_way_to_those_of_sessions() {
+    let (sender, started) = std::sync::mpsc::channel();
+    let this = || Path::new("/proc").join(fs::read_link("/proc/thread-self").unwrap());
+    let helpers = Helpers::new(2, move || sender.send(this()).unwrap());
+    helpers.start();
+    let own = nice_of(&this());
+    for thread in [started.recv().unwrap(), started.recv().unwrap()] {
+        // It says where it is before it does anything else.
+        while nice_of(&thread) != (own + 10).min(19) {
+            std::thread::yield_now();
+        }
+    }
+    assert_eq!(nice_of(&this()), own);
 }
