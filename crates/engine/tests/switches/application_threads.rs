@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use transfix::{
     Application, BeginString, BusinessReject, Disconnect, Disconnection, Durability, Engine,
-    Message, Resend, SessionRef, SessionSettings, Settings, Undone, WhenFull, tag,
+    Message, Resend, SessionRef, SessionSettings, Settings, State, Undone, WhenFull, tag,
 };
 use transfix_testkit::temp::TempDir;
 
@@ -106,6 +106,13 @@ impl Rig {
         assert_eq!(self.told.recv_timeout(LONG).unwrap(), what);
     }
 
+    /// The connection has ended for the session too, not only for its counterparty.
+    fn is_over(&self) {
+        while self.engine.sessions().next().unwrap().state() != State::Disconnected {
+            std::thread::yield_now();
+        }
+    }
+
     fn open(&self) {
         self.open.send(()).unwrap();
     }
@@ -189,6 +196,7 @@ fn what_the_application_has_not_had_comes_again() {
     assert_eq!(wire.next(), "35=0|34=2|112=x");
     wire.send("35=5|34=5");
     assert_eq!(wire.next(), "35=5|34=3");
+    rig.is_over();
     let mut wire = Wire::connect(rig.engine.listening()[0], BeginString::Fix44);
     wire.send("35=A|34=6|98=0|108=30");
     rig.open();
@@ -228,6 +236,7 @@ fn more_than_may_wait_holds_up_or_ends_the_connection() {
         wire.send("35=1|34=12|112=x");
         if when_full == WhenFull::Disconnect {
             assert_eq!(wire.next(), "35=5|34=2|58=application not available");
+            rig.is_over();
             rig.open();
             rig.expect("end: application not available");
             continue;
@@ -284,6 +293,7 @@ fn a_flood_of_heartbeats_does_not_pile_up() {
         wire.send(&format!("35=0|34={seq}"));
     }
     assert_eq!(wire.next(), "35=5|34=2|58=application not available");
+    rig.is_over();
     rig.open();
     rig.expect("end: application not available");
 }
