@@ -169,7 +169,7 @@ pub(crate) fn assemble(
     let mut core = Core::new(config, store, owner, rules, options);
     core.log = log;
     core.restore_queued(registry.io.now())?;
-    core.note_state();
+    core.note_state(registry.io.now());
     let published = Arc::clone(&core.published);
     let queue = SendQueue::new(settings.queue.queued_bytes_max, precision, core.points.source());
     core.outgoing.note_taken(&queue);
@@ -178,6 +178,8 @@ pub(crate) fn assemble(
         link: Mutex::new(Link::new(core)),
         queue,
         send_mode: settings.threads.send,
+        queue_when_full: settings.queue.queue_when_full,
+        queue_wait_ns: u64::from(settings.queue.queue_wait_ms) * 1_000_000,
         bell: Arc::default(),
         io: Arc::clone(&registry.io),
         offline: settings.queue.offline,

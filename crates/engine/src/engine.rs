@@ -24,13 +24,17 @@ use crate::drive::shared::Shared;
 use crate::drive::template::{Admit, Creator, Maker, Pool};
 use crate::drive::waiting::WaitingTotal;
 use crate::drive::waiting_room::RoomLimits;
+use crate::drive::watching::Watching;
 use crate::drive::worker::{Command, Mailbox, Worker};
 use crate::error::{EngineError, io_error};
 use crate::io::{Io, Job};
 use crate::link::callbacks::Callbacks;
+use crate::observe::called::Watch;
 use crate::observe::supervised::supervise;
 use crate::settings::template::is_template;
-use crate::settings::{Durability, EngineSettings, Mode, SessionSettings, Settings, check};
+use crate::settings::{
+    Durability, EngineSettings, Mode, SessionSettings, Settings, ThreadLost, check,
+};
 
 /// Makes the owner of a session of these sessions.
 pub(crate) type MakeOwner<'m> = dyn FnMut(&SessionId, &Arc<Registry>) -> Box<dyn Callbacks> + 'm;
@@ -60,6 +64,7 @@ pub struct Engine {
     threads: Vec<(Arc<Mailbox>, Job<Vec<SessionOutcome>>)>,
     polled: Option<Worker>,
     acceptor: Option<(Arc<AcceptorDoor>, Job<()>)>,
+    watching: Option<Watching>,
     /// The stop is to tell how long messages have taken.
     tells_latency: bool,
 }
@@ -148,6 +153,7 @@ impl Engine {
             threads: Vec::new(),
             polled: None,
             acceptor: None,
+            watching: watching(settings.engine.thread_lost, &registry)?,
             tells_latency: settings.engine.latency_at_stop,
         };
         // Sessions made from templates start later: keep a worker that has no session yet.
@@ -156,9 +162,8 @@ impl Engine {
         let workers = engine.start_workers(plan, settings, &mut destinations)?;
         if !listening.entrances.is_empty() {
             let keys = listening.keys(destinations);
-            let admit = engine.admit(admit);
             let (ways_in, all) = ((listening.entrances, pending_max), &settings.engine);
-            engine.start_acceptor(all, ways_in, keys, (templates, admit, workers))?;
+            engine.start_acceptor(all, ways_in, keys, (templates, engine.admit(admit), workers))?;
         }
         Ok(engine)
     }
@@ -334,6 +339,9 @@ impl Engine {
             let io = &*self.registry.io;
             line.stop(io, io.monotonic_ns().saturating_add(LAST_WORDS_NS_MAX));
         }
+        if let Some(watching) = self.watching.take() {
+            watching.stop();
+        }
         if std::mem::take(&mut self.tells_latency) {
             self.all().for_each(|session| tell_latency(&session));
         }
@@ -359,6 +367,10 @@ fn tell_latency(session: &Shared) {
     }
 }
 
+fn watching(lost: ThreadLost, registry: &Registry) -> Result<Option<Watching>, EngineError> {
+    Watching::start(&registry.watch, lost, &registry.io).map_err(io_error("thread tfx-watch"))
+}
+
 /// `has_files`: some store is in files.
 fn registry(
     settings: &EngineSettings,
@@ -369,6 +381,7 @@ fn registry(
     let mut registry = Registry::default();
     registry.line = Line::start(settings, io).map_err(io_error("thread tfx-app"))?;
     registry.io = Arc::clone(io);
+    registry.watch = Arc::new(Watch::new(settings.slow_callback_ms));
     registry.waiting = Arc::new(WaitingTotal::new(settings.waiting_bytes_max));
     registry.open_store = open_store;
     let makers = thread::available_parallelism().map_or(1, usize::from).min(MAKERS_MAX);

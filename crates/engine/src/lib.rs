@@ -83,8 +83,9 @@ pub use settings::log::{LogDirection, LogSettings};
 pub use settings::retention::{BeyondLimit, RetentionSettings};
 pub use settings::{
     AfterPanic, ApplicationSettings, Durability, EngineSettings, GarbledPolicy, Mode, Offline,
-    QueueSettings, SendMode, SessionSettings, Settings, SocketSettings, StoreSettings, ThreadLost,
-    ThreadSettings, Unavailable, UnavailableAction, Unsent, ValidationSettings, WhenFull,
+    QueueSettings, QueueWhenFull, SendMode, SessionSettings, Settings, SlowConsumer,
+    SocketSettings, StoreSettings, ThreadLost, ThreadSettings, Unavailable, UnavailableAction,
+    Unsent, ValidationSettings, WhenFull,
 };
 
 pub use transfix_codec as codec;

@@ -27,6 +27,7 @@ pub(crate) mod refusal;
 mod replay;
 pub(crate) mod rule_book;
 pub(crate) mod sent;
+mod slow;
 pub(crate) mod told;
 
 use std::io;

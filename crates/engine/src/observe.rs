@@ -3,6 +3,7 @@
 //!
 //! Here belongs what is written by a session and read by somebody else, without the session's lock.
 
+pub(crate) mod called;
 pub(crate) mod counters;
 pub(crate) mod latency;
 pub(crate) mod mask;

@@ -44,7 +44,9 @@ mod words;
 
 pub use application::{ApplicationSettings, WhenFull};
 pub use engine::{EngineSettings, ThreadLost};
-pub use queue::{Offline, QueueSettings, Unavailable, UnavailableAction, Unsent};
+pub use queue::{
+    Offline, QueueSettings, QueueWhenFull, SlowConsumer, Unavailable, UnavailableAction, Unsent,
+};
 pub use session::SessionSettings;
 pub use socket::SocketSettings;
 pub use store::{Durability, StoreSettings};

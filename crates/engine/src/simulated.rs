@@ -90,7 +90,8 @@ impl Simulation {
     ) -> Result<SimulatedSession, EngineError> {
         check::check(settings).map_err(EngineError::Settings)?;
         let registry = Arc::new(Registry::new(Arc::clone(&self.rule_book)));
-        let shared = Arc::new(open(settings, Owner::of(application, &registry), &registry)?);
+        let owner = Owner::of(application, &settings.id(), &registry);
+        let shared = Arc::new(open(settings, owner, &registry)?);
         registry.fill(&[Arc::clone(&shared)]);
         let (output, buffer) = (Vec::new(), vec![0; READ_BYTES]);
         Ok(SimulatedSession { shared, far: None, output, buffer, ended: None })

@@ -73,7 +73,9 @@ fn threads_are_as_many_as_wanted_and_where_they_are_wanted() {
         let expected = ["tfx-ALONE", "tfx-log", "tfx-pool-0", "tfx-pool-1"];
         let mut expected: BTreeMap<_, _> =
             expected.map(|name| (name.to_owned(), cpus.to_owned())).into();
-        expected.insert("tfx-accept".to_owned(), all.clone());
+        for name in ["tfx-accept", "tfx-watch"] {
+            expected.insert(name.to_owned(), all.clone());
+        }
         // Each pins itself when it begins to run.
         while threads("tfx-") != expected {
             std::thread::yield_now();

@@ -24,7 +24,8 @@ pub enum State {
     LogonSent,
     /// Logged on: application messages flow.
     Active,
-    /// We sent Logout(5) first and wait for the answer; no new application message is taken.
+    /// We sent Logout(5): first, and wait for the answer, or as the answer, and the connection ends
+    /// at once. No new application message is taken.
     LogoutSent,
 }
 

@@ -160,7 +160,7 @@ pub enum Disconnect {
     BeginString(BeginString),
     /// More messages of a type came than the session takes in a time.
     Throttling,
-    /// The counterparty sends and does not read: too much waits for it.
+    /// The counterparty does not read what is sent: too much waits for it.
     Stalled,
     /// All sessions together hold more bytes in memory than they may, and this one the most.
     MemoryLimit,
@@ -269,7 +269,7 @@ impl fmt::Display for Disconnect {
                 write!(f, "BeginString(8) of a message is not {expected}")
             }
             Self::Throttling => f.write_str("too many messages of one type in a time"),
-            Self::Stalled => f.write_str("the counterparty sends but does not read"),
+            Self::Stalled => f.write_str("the counterparty does not read what is sent"),
             Self::MemoryLimit => {
                 f.write_str("too much waits in memory, and the most in this session")
             }

@@ -20,8 +20,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use transfix::simulated::io::Io;
 use transfix::{
-    BeginString, Durability, Engine, Mode, Offline, Outcome, Role, SendMode, SessionHandle,
-    SessionId, SessionSettings, Settings, State, Unsent,
+    BeginString, Durability, Engine, Mode, Offline, Outcome, QueueWhenFull, Role, SendMode,
+    SessionHandle, SessionId, SessionSettings, Settings, SlowConsumer, State, Unsent,
 };
 use transfix_session::Disconnect;
 use transfix_store::{FileStore, Options, Store, StoreError};
@@ -195,8 +195,14 @@ impl World {
             move |id: &SessionId| {
                 let session = others.iter().position(|other| other == id)?;
                 let (board, others) = (Arc::clone(&board), Arc::clone(&others));
-                Some(Box::new(App { board, side, session, others, is_pooled })
-                    as Box<dyn transfix::Application>)
+                Some(Box::new(App {
+                    board,
+                    side,
+                    session,
+                    others,
+                    is_pooled,
+                    state: State::Disconnected,
+                }) as Box<dyn transfix::Application>)
             }
         };
         let (admitted, disks) = (app.clone(), disks.clone());
@@ -551,6 +557,19 @@ fn settings(random: &mut Random, ids: &[Arc<Vec<SessionId>>; 2], fixed: usize) -
             settings.threads.send = [SendMode::Direct, SendMode::Queued][random.below(2)];
             settings.threads.turn_messages_max = [1, 3, 100][random.below(3)];
             settings.application.messages_max = [1, 4, 1_000][random.below(3)];
+            if random.below(4) == 0 {
+                settings.queue.queued_bytes_max = 1_000;
+                settings.queue.queue_when_full =
+                    [QueueWhenFull::Refuse, QueueWhenFull::Wait, QueueWhenFull::Disconnect]
+                        [random.below(3)];
+                settings.queue.queue_wait_ms = [5, 500][random.below(2)];
+            }
+            if random.below(4) == 0 {
+                settings.queue.slow_consumer_bytes = 300;
+                settings.queue.slow_consumer_ms = [0, 50, 2_000][random.below(3)];
+                settings.queue.slow_consumer =
+                    [SlowConsumer::Tell, SlowConsumer::Disconnect][random.below(2)];
+            }
             if id.target_comp_id.as_ref() != "*" {
                 settings.threads.mode =
                     [Mode::Pool, Mode::Pool, Mode::Dedicated, Mode::Spin][random.below(4)];
@@ -560,6 +579,7 @@ fn settings(random: &mut Random, ids: &[Arc<Vec<SessionId>>; 2], fixed: usize) -
         let mut settings = Settings { sessions: sessions.collect(), ..empty() };
         settings.engine.workers = 1 + random.below(3);
         settings.engine.application_threads = [0, 0, 1, 2][random.below(4)];
+        settings.engine.slow_callback_ms = [0, 0, 0, 1_000][random.below(4)];
         settings
     })
 }

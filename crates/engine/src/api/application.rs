@@ -15,8 +15,8 @@ use crate::link::told::{Disconnection, Rejected, Undone, Unsendable};
 ///
 /// Each callback has the session as its last argument, and can look at it there, and find other
 /// sessions. Those that only tell or ask something send nothing: [`SessionRef::send`] says
-/// [`SendError::NotHere`] in `fill_logon`, `on_undone`, `on_unsent`, `on_disconnect`, `on_resend`
-/// and `on_wire`.
+/// [`SendError::NotHere`] in `fill_logon`, `on_undone`, `on_unsent`, `on_disconnect`, `on_resend`,
+/// `on_state` and `on_wire`.
 pub trait Application: Send {
     /// An application message, in order. Answer with [`SessionRef::send`]; what is sent here is
     /// stored and written together with all else of the same read.
@@ -135,6 +135,20 @@ pub trait Application: Send {
     /// An administrative message of the counterparty, after the session layer has dealt with it.
     fn on_admin(&mut self, message: &Message<'_>, session: &mut SessionRef<'_>) {
         let _ = (message, session);
+    }
+
+    /// The session was in the state `from`, and is in `to` now. Called for each change, in their
+    /// order, and before any other callback that the change brings; [`State`] shows which ones
+    /// there are.
+    fn on_state(&mut self, from: State, to: State, session: &mut SessionRef<'_>) {
+        let _ = (from, to, session);
+    }
+
+    /// The counterparty takes its messages too slowly: more than `slow_consumer_bytes` have waited
+    /// to be written for `slow_consumer_ms`. Called once more, with `false`, when half of that is
+    /// left; not if the connection ends before. May send, and may end the connection.
+    fn on_slow_consumer(&mut self, is_slow: bool, session: &mut SessionRef<'_>) {
+        let _ = (is_slow, session);
     }
 }
 

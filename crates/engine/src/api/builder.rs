@@ -143,10 +143,11 @@ impl<'a> EngineBuilder<'a> {
         affinity::check(settings).map_err(EngineError::Settings)?;
         let admit = admit.map(|admit| -> AdmitTo {
             Box::new(move |id, sessions| {
-                admit(id).map(|application| Owner::of(application, sessions))
+                admit(id).map(|application| Owner::of(application, id, sessions))
             })
         });
-        let owner = |id: &SessionId, sessions: &Arc<Registry>| Owner::of(application(id), sessions);
+        let owner =
+            |id: &SessionId, sessions: &Arc<Registry>| Owner::of(application(id), id, sessions);
         Engine::start_with(settings, Extras { admit, open_store, io }, &mut { owner })
     }
 }

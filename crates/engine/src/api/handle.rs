@@ -10,8 +10,8 @@ use transfix_codec::{Body, Timestamp};
 use transfix_session::{SendError, SessionId, State};
 use transfix_store::StoreError;
 
+use crate::drive::drives::drives;
 use crate::drive::shared::Shared;
-use crate::drive::worker::drives;
 use crate::link::Link;
 use crate::link::queue::Pushed;
 use crate::link::sent::Sent;
@@ -64,6 +64,9 @@ impl SessionHandle {
     /// session is free at that moment; otherwise, and with `send = "queued"`, it is handed over to
     /// the session's worker. Messages of one thread keep their order either way.
     ///
+    /// It never waits for the counterparty: where more than `queued_bytes_max` wait to be sent, it
+    /// refuses, unless `queue_when_full` says to wait, for so long at most, or to disconnect.
+    ///
     /// # Errors
     /// [`SendError`]: the message was not taken.
     pub fn send(
@@ -113,6 +116,15 @@ impl SessionHandle {
 
     /// Hands over a body that is whole.
     fn hand_over(&self, msg_type: &[u8], body: &[u8]) -> Result<Sent, SendError> {
+        match self.try_hand_over(msg_type, body) {
+            Err(full @ SendError::WouldBlock { .. }) => {
+                self.shared.when_full(full, || self.try_hand_over(msg_type, body))
+            }
+            sent => sent,
+        }
+    }
+
+    fn try_hand_over(&self, msg_type: &[u8], body: &[u8]) -> Result<Sent, SendError> {
         let shared = &*self.shared;
         if shared.offline == Offline::Queue && !self.is_logged_on() {
             return self.queue_offline(msg_type, body);
@@ -128,7 +140,8 @@ impl SessionHandle {
                     let sent = link.send(shared.io.now(), &shared.queue, msg_type, fill);
                     let is_over =
                         link.is_up() && shared.waiting.note(link.core.waiting_bytes(&shared.queue));
-                    if is_over || link.core.journal.has_failed() {
+                    let is_slow = link.core.slow.calls_worker();
+                    if is_over || is_slow || link.core.journal.has_failed() {
                         shared.call_worker();
                     }
                     return sent;
@@ -239,7 +252,7 @@ impl SessionHandle {
     pub(crate) fn with_link<T>(&self, use_link: impl FnOnce(&mut Link) -> T) -> T {
         let mut link = self.shared.lock();
         let used = use_link(&mut link);
-        link.core.note_state();
+        link.core.note_state(self.shared.io.now());
         if link.core.journal.has_failed() {
             self.shared.call_worker();
         }

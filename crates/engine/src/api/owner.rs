@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use transfix_codec::{Body, Message, MsgType};
-use transfix_session::{BeginString, SendError, SessionId};
+use transfix_session::{BeginString, SendError, SessionId, State};
 
 use crate::api::application::{Application, SessionRef};
 use crate::api::handle::SessionHandle;
@@ -13,27 +13,34 @@ use crate::link::answers::{BusinessReject, Direction, Resend};
 use crate::link::callbacks::{Access, Callbacks};
 use crate::link::judging::Judgement;
 use crate::link::told::{Disconnection, Rejected, Undone, Unsendable};
+use crate::observe::called::{Callback, Called};
 
 /// An application, and the sessions that it can find from its callbacks.
 pub(crate) struct Owner {
     application: Box<dyn Application>,
+    /// For whoever looks for callbacks that do not return.
+    called: Arc<Called>,
     sessions: Arc<Registry>,
 }
 
 impl Owner {
-    /// The owner of a session of an engine that has these sessions.
+    /// The owner of this session, of an engine that has these sessions.
     pub(crate) fn of(
         application: Box<dyn Application>,
+        id: &SessionId,
         sessions: &Arc<Registry>,
     ) -> Box<dyn Callbacks> {
-        Box::new(Self { application, sessions: Arc::clone(sessions) })
+        let called = sessions.watch.add(id);
+        Box::new(Self { application, called, sessions: Arc::clone(sessions) })
     }
 
     fn call<T>(
         &mut self,
+        callback: Callback,
         access: Access<'_>,
         call: impl FnOnce(&mut dyn Application, &mut SessionRef<'_>) -> T,
     ) -> T {
+        let _running = self.called.begin(callback);
         call(&mut *self.application, &mut SessionRef::new(access, &self.sessions))
     }
 }
@@ -44,12 +51,16 @@ impl Callbacks for Owner {
         message: &Message<'_>,
         access: Access<'_>,
     ) -> Result<(), BusinessReject> {
-        self.call(access, |application, session| application.on_message(message, session))
+        self.call(Callback::OnMessage, access, |application, session| {
+            application.on_message(message, session)
+        })
     }
 
     fn judge_logon(&mut self, logon: &Message<'_>, id: &SessionId) -> Judgement {
         let mut attempt = LogonAttempt::new(id, &self.sessions);
+        let running = self.called.begin(Callback::JudgeLogon);
         let judged = self.application.judge_logon(logon, &mut attempt);
+        drop(running);
         match (judged, attempt.into_later()) {
             (Ok(()), Some(answer)) => Judgement::Later(answer),
             (judged, _) => Judgement::Now(judged),
@@ -57,39 +68,53 @@ impl Callbacks for Owner {
     }
 
     fn fill_logon(&mut self, logon: &mut Body<'_>, access: Access<'_>) {
-        self.call(access, |application, session| application.fill_logon(logon, session));
+        self.call(Callback::FillLogon, access, |application, session| {
+            application.fill_logon(logon, session)
+        });
     }
 
     fn on_logon(&mut self, access: Access<'_>) {
-        self.call(access, |application, session| application.on_logon(session));
+        self.call(Callback::OnLogon, access, |application, session| application.on_logon(session));
     }
 
     fn on_reset(&mut self, access: Access<'_>) {
-        self.call(access, |application, session| application.on_reset(session));
+        self.call(Callback::OnReset, access, |application, session| application.on_reset(session));
     }
 
     fn on_reject(&mut self, rejected: &Rejected<'_>, access: Access<'_>) {
-        self.call(access, |application, session| application.on_reject(rejected, session));
+        self.call(Callback::OnReject, access, |application, session| {
+            application.on_reject(rejected, session)
+        });
     }
 
     fn on_undone(&mut self, undone: &Undone, access: Access<'_>) {
-        self.call(access, |application, session| application.on_undone(undone, session));
+        self.call(Callback::OnUndone, access, |application, session| {
+            application.on_undone(undone, session)
+        });
     }
 
     fn on_unsent(&mut self, message: &Unsendable<'_>, access: Access<'_>) {
-        self.call(access, |application, session| application.on_unsent(message, session));
+        self.call(Callback::OnUnsent, access, |application, session| {
+            application.on_unsent(message, session)
+        });
     }
 
     fn on_disconnect(&mut self, end: &Disconnection<'_>, access: Access<'_>) {
-        self.call(access, |application, session| application.on_disconnect(end, session));
+        self.call(Callback::OnDisconnect, access, |application, session| {
+            application.on_disconnect(end, session)
+        });
     }
 
     fn on_resend(&mut self, message: &Message<'_>, access: Access<'_>) -> Resend {
-        self.call(access, |application, session| application.on_resend(message, session))
+        self.call(Callback::OnResend, access, |application, session| {
+            application.on_resend(message, session)
+        })
     }
 
     fn on_resend_loop(&mut self, times: u32, access: Access<'_>) {
-        self.call(access, |application, session| application.on_resend_loop(times, session));
+        self.call(Callback::OnResendLoop, access, |application, session| {
+            application.on_resend_loop(times, session)
+        });
     }
 
     fn wants_wire(&self) -> bool {
@@ -97,11 +122,26 @@ impl Callbacks for Owner {
     }
 
     fn on_wire(&mut self, direction: Direction, frame: &[u8], access: Access<'_>) {
-        self.call(access, |application, session| application.on_wire(direction, frame, session));
+        self.call(Callback::OnWire, access, |application, session| {
+            application.on_wire(direction, frame, session)
+        });
     }
 
     fn on_admin(&mut self, message: &Message<'_>, access: Access<'_>) {
-        self.call(access, |application, session| application.on_admin(message, session));
+        self.call(Callback::OnAdmin, access, |application, session| {
+            application.on_admin(message, session)
+        });
+    }
+
+    fn on_state(&mut self, from: State, to: State, access: Access<'_>) {
+        self.call(Callback::OnState, access, |app, session| app.on_state(from, to, session));
+    }
+
+    fn on_slow_consumer(&mut self, is_slow: bool, access: Access<'_>) {
+        let call = |app: &mut dyn Application, session: &mut SessionRef<'_>| {
+            app.on_slow_consumer(is_slow, session);
+        };
+        self.call(Callback::OnSlowConsumer, access, call);
     }
 
     fn pass_on(

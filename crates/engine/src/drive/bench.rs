@@ -108,7 +108,9 @@ impl Bench {
             _ if calls || !self.desk.has_news() => !calls,
             Ok(mut link) => {
                 let kept = link.keep_had(session.io.now());
-                kept.is_ok() && link.core.cut.is_none() && !self.desk.has_news()
+                let is_slow = link.core.slow.calls_worker();
+                let goes_on = !is_slow && link.core.cut.is_none();
+                kept.is_ok() && goes_on && !self.desk.has_news()
             }
             Err(TryLockError::WouldBlock | TryLockError::Poisoned(_)) => false,
         };
@@ -175,6 +177,28 @@ struct Elsewhere<'a> {
     body: RefCell<&'a mut Vec<u8>>,
 }
 
+impl Elsewhere<'_> {
+    /// Sends a body that is whole.
+    fn send_whole(
+        &self,
+        msg_type: &[u8],
+        change: Option<HeaderChange>,
+        body: &[u8],
+    ) -> Result<u64, SendError> {
+        let session = self.session;
+        let mut whole = |message: &mut Body<'_>| _ = message.fields_unchecked(body);
+        let mut link = session.sound_link().map_err(|_| SendError::Failed)?;
+        let now = session.io.now();
+        // It is stored and written when the application has returned, or by whoever sends next.
+        let sent = link.send_now(now, &session.queue, msg_type, change, &mut whole);
+        let is_over = link.is_up() && session.waiting.note(link.core.waiting_bytes(&session.queue));
+        if is_over || link.core.journal.has_failed() || link.core.cut.is_some() {
+            session.call_worker();
+        }
+        sent
+    }
+}
+
 impl Remote for Elsewhere<'_> {
     fn id(&self) -> &SessionId {
         &self.session.id
@@ -203,16 +227,12 @@ impl Remote for Elsewhere<'_> {
         body.clear();
         // Before anything is locked: it may take its time.
         Body::detached(&mut body, session.queue.precision(), fill).map_err(SendError::Misuse)?;
-        let mut whole = |message: &mut Body<'_>| _ = message.fields_unchecked(&body);
-        let mut link = session.sound_link().map_err(|_| SendError::Failed)?;
-        let now = session.io.now();
-        // It is stored and written when the application has returned, or by whoever sends next.
-        let sent = link.send_now(now, &session.queue, msg_type, change, &mut whole);
-        let is_over = link.is_up() && session.waiting.note(link.core.waiting_bytes(&session.queue));
-        if is_over || link.core.journal.has_failed() || link.core.cut.is_some() {
-            session.call_worker();
+        match self.send_whole(msg_type, change, &body) {
+            Err(full @ SendError::WouldBlock { .. }) => {
+                session.when_full(full, || self.send_whole(msg_type, change, &body))
+            }
+            sent => sent,
         }
-        sent
     }
 
     fn logout(&self, text: &str) {
@@ -328,6 +348,14 @@ impl Callbacks for Pooled {
 
     fn on_admin(&mut self, message: &Message<'_>, access: Access<'_>) {
         self.0.desk.tell(access.now, Work::Admin, message.bytes(), access.may_act());
+    }
+
+    fn on_state(&mut self, from: State, to: State, access: Access<'_>) {
+        self.tell(&access, Box::new(move |app, access| app.on_state(from, to, access)));
+    }
+
+    fn on_slow_consumer(&mut self, is_slow: bool, access: Access<'_>) {
+        self.tell(&access, Box::new(move |app, access| app.on_slow_consumer(is_slow, access)));
     }
 
     fn pass_on(

@@ -11,6 +11,7 @@ use crate::drive::shared::Shared;
 use crate::drive::waiting::WaitingTotal;
 use crate::io::{Io, System};
 use crate::link::rule_book::RuleBook;
+use crate::observe::called::Watch;
 use crate::observe::protocol_log::ProtocolLogs;
 use crate::settings::SessionSettings;
 
@@ -37,6 +38,8 @@ pub(crate) struct Registry {
     /// Threads that help the stores.
     pub(crate) helpers: Arc<Helpers>,
     pub(crate) waiting: Arc<WaitingTotal>,
+    /// Looks for callbacks that do not return.
+    pub(crate) watch: Arc<Watch>,
     /// Threads in which applications are called, if there are any.
     pub(crate) line: Option<Arc<Line>>,
     /// Opens stores of the user's own.
@@ -56,6 +59,7 @@ impl Default for Registry {
             logs: ProtocolLogs::default(),
             helpers: Arc::default(),
             waiting: Arc::default(),
+            watch: Arc::default(),
             line: None,
             open_store: None,
             sessions: OnceLock::new(),

@@ -2,11 +2,13 @@
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, LockResult, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::time::Duration;
 
 use transfix_codec::CheckSumPolicy;
-use transfix_session::SessionId;
+use transfix_session::{Disconnect, SendError, SessionId};
 
 use crate::drive::bell::{Bell, Wake};
+use crate::drive::drives::drives;
 use crate::drive::registry::Registry;
 use crate::drive::waiting::WaitingBytes;
 use crate::io::Io;
@@ -14,7 +16,10 @@ use crate::link::Link;
 use crate::link::core::Core;
 use crate::link::queue::SendQueue;
 use crate::observe::published::Published;
-use crate::settings::{AfterPanic, Offline, SendMode};
+use crate::settings::{AfterPanic, Offline, QueueWhenFull, SendMode};
+
+/// Time between two looks of a sender that waits for room.
+const ROOM_LOOK: Duration = Duration::from_millis(1);
 
 /// What handle and worker of one session share.
 pub(crate) struct Shared {
@@ -24,6 +29,9 @@ pub(crate) struct Shared {
     pub(crate) send_mode: SendMode,
     pub(crate) bell: Arc<Bell>,
     pub(crate) offline: Offline,
+    pub(crate) queue_when_full: QueueWhenFull,
+    /// How long a send waits for room, if it does.
+    pub(crate) queue_wait_ns: u64,
     /// For how long its worker looks at its sockets before it sleeps.
     pub(crate) spin_us: u32,
     pub(crate) published: Arc<Published>,
@@ -69,6 +77,44 @@ impl Shared {
     /// Calls the worker for something other than a message.
     pub(crate) fn call_worker(&self) {
         self.bell.call();
+    }
+
+    /// Does what the settings say when as much waits to be sent as may. `again` sends once more.
+    #[cold]
+    pub(crate) fn when_full<T>(
+        &self,
+        mut full: SendError,
+        mut again: impl FnMut() -> Result<T, SendError>,
+    ) -> Result<T, SendError> {
+        match self.queue_when_full {
+            QueueWhenFull::Refuse => {}
+            // It may have the lock of a session, and others wait for it in any case.
+            QueueWhenFull::Wait if drives() => {}
+            QueueWhenFull::Wait => {
+                // What a callback in a thread of its own has sent may not be written yet.
+                self.call_worker();
+                let until_ns = self.io.monotonic_ns().saturating_add(self.queue_wait_ns);
+                while self.io.monotonic_ns() < until_ns {
+                    self.io.sleep(ROOM_LOOK);
+                    match again() {
+                        Err(still @ SendError::WouldBlock { .. }) => full = still,
+                        sent => return sent,
+                    }
+                }
+            }
+            QueueWhenFull::Disconnect => {
+                let link = match drives() {
+                    true => self.link.try_lock().ok(),
+                    false => self.sound_link().ok(),
+                };
+                if let Some(mut link) = link.filter(|link| link.is_up()) {
+                    link.core.cut = Some(Disconnect::Stalled);
+                    drop(link);
+                    self.call_worker();
+                }
+            }
+        }
+        Err(full)
     }
 
     /// Whether CheckSum(10) of what it receives is verified.

@@ -5,7 +5,6 @@
 //! what a round costs goes by the sessions that have something to do, not by those that there are,
 //! but for a worker that spins, which has few.
 
-use std::cell::Cell;
 use std::collections::VecDeque;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -18,6 +17,7 @@ use transfix_transport::{Registry, Token};
 
 use crate::drive::deadlines::Deadlines;
 use crate::drive::driven::{DrivenSession, SessionOutcome};
+use crate::drive::drives;
 use crate::io::{Io, Poll, Ready, Waker};
 use crate::link::core::ENDING_NS_MAX;
 use crate::link::{Arrival, Down, Turn};
@@ -110,15 +110,6 @@ impl Mailbox {
     }
 }
 
-thread_local! {
-    static DRIVES: Cell<bool> = const { Cell::new(false) };
-}
-
-/// Whether this thread drives sessions: it may be in a callback now, with the lock of one.
-pub(crate) fn drives() -> bool {
-    DRIVES.get()
-}
-
 /// The sessions of one thread.
 pub(crate) struct Worker {
     io: Arc<dyn Io>,
@@ -204,7 +195,7 @@ impl Worker {
     /// # Errors
     /// If the system has failed at the wait. It may go on all the same.
     pub(crate) fn run(&mut self) -> io::Result<Vec<SessionOutcome>> {
-        DRIVES.set(true);
+        drives::begin();
         self.begin();
         while !self.is_done() {
             self.run_once(true);
@@ -293,10 +284,7 @@ impl Worker {
             return self.round(true);
         }
         // The application's own thread, for so long.
-        let drove = DRIVES.replace(true);
-        let progress = self.round(false);
-        DRIVES.set(drove);
-        progress
+        drives::during(|| self.round(false))
     }
 
     fn round(&mut self, may_wait: bool) -> bool {

@@ -10,6 +10,7 @@ use crate::link::answers::{BusinessReject, Direction, Resend};
 use crate::link::judging::Judgement;
 use crate::link::points::Points;
 use crate::link::told::{Disconnection, Rejected, Undone, Unsendable};
+use crate::settings::{QueueSettings, QueueWhenFull};
 
 /// The owner of one session. The methods are those of [`Application`](crate::Application), which
 /// says what they mean; a link calls them with its session in hand. Where the owner is called in
@@ -34,6 +35,8 @@ pub(crate) trait Callbacks: Send {
     fn wants_wire(&self) -> bool;
     fn on_wire(&mut self, direction: Direction, frame: &[u8], access: Access<'_>);
     fn on_admin(&mut self, message: &Message<'_>, access: Access<'_>);
+    fn on_state(&mut self, from: State, to: State, access: Access<'_>);
+    fn on_slow_consumer(&mut self, is_slow: bool, access: Access<'_>);
 
     /// Sends a message into the session of this version with that counterparty; `None` if there is
     /// none.
@@ -62,12 +65,21 @@ enum Reach<'a> {
 /// What it takes to send, and to end the connection.
 pub(crate) struct Acts<'a> {
     pub(crate) out: &'a mut Outbox,
-    pub(crate) queued_bytes_max: usize,
+    pub(crate) queue: &'a QueueSettings,
     pub(crate) cut: &'a mut Option<Disconnect>,
     pub(crate) points: &'a mut Points,
 }
 
 impl Acts<'_> {
+    /// More waits than may.
+    #[cold]
+    fn is_full(&mut self, queued_bytes: usize) -> SendError {
+        if self.queue.queue_when_full == QueueWhenFull::Disconnect {
+            *self.cut = Some(Disconnect::Stalled);
+        }
+        SendError::WouldBlock { queued_bytes }
+    }
+
     #[inline]
     fn note_encoded(&mut self, now: Now, sent: &Result<u64, SendError>) {
         if sent.is_ok() {
@@ -116,8 +128,8 @@ impl<'a> Access<'a> {
         let reach = match &mut self.reach {
             Reach::InHand { session, acts } => {
                 let acts = match acts {
-                    Some(Acts { out, queued_bytes_max, cut, points }) => {
-                        Some(Acts { out, queued_bytes_max: *queued_bytes_max, cut, points })
+                    Some(Acts { out, queue, cut, points }) => {
+                        Some(Acts { out, queue, cut, points })
                     }
                     None => None,
                 };
@@ -176,8 +188,8 @@ impl<'a> Access<'a> {
             Reach::InHand { session, acts } => {
                 let acts = acts.as_mut().ok_or(SendError::NotHere)?;
                 let queued_bytes = acts.out.bytes().len();
-                if queued_bytes > acts.queued_bytes_max {
-                    return Err(SendError::WouldBlock { queued_bytes });
+                if queued_bytes > acts.queue.queued_bytes_max {
+                    return Err(acts.is_full(queued_bytes));
                 }
                 let sent = session.send(self.now, msg_type, acts.out, fill);
                 acts.note_encoded(self.now, &sent);

@@ -33,6 +33,7 @@ use crate::link::points::{Points, Source};
 use crate::link::queue::{SendQueue, is_bulky};
 use crate::link::replay::Replay;
 use crate::link::rule_book::SessionRules;
+use crate::link::slow::Slow;
 use crate::link::told::Disconnection;
 use crate::observe::protocol_log::Tap;
 use crate::observe::published::Published;
@@ -109,6 +110,10 @@ pub(crate) struct Core {
     /// The connection is to end for this reason: the application or an operator wants it.
     pub(crate) cut: Option<Disconnect>,
     judging: Judging,
+    /// Whether the counterparty takes too slowly what is sent.
+    pub(crate) slow: Slow,
+    /// The state that the application was told of last.
+    told_state: State,
     /// The number expected before the message that is being handled.
     expected: u64,
     /// Text(58) of the counterparty's Logout(5) in this connection.
@@ -147,6 +152,7 @@ impl Core {
             outgoing: Outgoing::new(options.queue),
             delivery: Delivery::new(application, desk, options.unavailable),
             events: Events::of(id),
+            slow: Slow::of(&options.queue),
             options,
             published: Arc::default(),
             log: None,
@@ -154,6 +160,7 @@ impl Core {
             shown: 0,
             cut: None,
             judging: Judging::default(),
+            told_state: State::Disconnected,
             expected: 0,
             logout_text: None,
             trim_at_ns: None,
@@ -434,6 +441,7 @@ impl Core {
             self.trim_at_ns,
             tells,
             self.judging.deadline(),
+            self.slow.deadline(),
         ];
         session.into_iter().chain(others.into_iter().flatten()).min()
     }
@@ -451,6 +459,9 @@ impl Core {
         self.hear(now)?;
         self.delivery.go_on(now);
         self.offer_again(now, left)?;
+        if let Some(is_slow) = self.slow.due(now) {
+            self.tell_slow(now, is_slow)?;
+        }
         if self.is_behind() {
             self.session.note_unread(now);
         }
@@ -486,6 +497,15 @@ impl Core {
         }
     }
 
+    fn tell_slow(&mut self, now: Now, is_slow: bool) -> Result<(), Down> {
+        self.events.slow_consumer(now, is_slow, self.out.bytes().len());
+        if is_slow && self.slow.disconnects() {
+            return Err(Down::Session(Disconnect::Stalled));
+        }
+        self.with_application(now, |app, s| app.on_slow_consumer(is_slow, s));
+        self.cut.take().map_or(Ok(()), |reason| Err(Down::Session(reason)))
+    }
+
     fn note_remarks(&mut self, now: Now) {
         while let Some(remark) = self.session.take_remark() {
             self.events.remark(now, remark);
@@ -505,9 +525,21 @@ impl Core {
         }
     }
 
-    /// Lets others see where the session stands.
-    pub(crate) fn note_state(&self) {
+    /// Lets others see where the session stands, and tells the application if that is a new state.
+    #[inline]
+    pub(crate) fn note_state(&mut self, now: Now) {
         self.published.note(&self.session);
+        if self.session.state() != self.told_state {
+            self.tell_state(now);
+        }
+    }
+
+    #[inline(never)]
+    fn tell_state(&mut self, now: Now) {
+        let to = self.session.state();
+        let from = std::mem::replace(&mut self.told_state, to);
+        let access = Access::look(&mut self.session, now);
+        self.delivery.application().on_state(from, to, access);
     }
 
     /// The connection has ended.
@@ -526,7 +558,7 @@ impl Core {
         // goes out after the next logon. In other turns all of it is in the store already.
         let put = self.put_entries(now);
         self.session.disconnected(&mut self.out);
-        self.note_state();
+        self.note_state(now);
         let noted = put.and_then(|()| self.journal.note_end(now, reason));
         // A reset that this end brings; a store that has failed keeps the session down anyway.
         self.send_queued(now, queue);
@@ -536,6 +568,7 @@ impl Core {
         let _ = kept.and_then(|()| self.commit(now));
         self.cut = None;
         self.outgoing.end_pause();
+        self.slow.reset();
         self.shown = 0;
         self.replay.clear();
         if let Some(desk) = self.delivery.desk() {

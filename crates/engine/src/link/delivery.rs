@@ -220,6 +220,12 @@ impl Delivery {
         handed_over.or_else(|| self.first_postponed())
     }
 
+    /// The highest number of a message that an application in a thread of its own has had, or has
+    /// now, and that has not been taken yet.
+    pub(super) fn last_seq(&self) -> Option<u64> {
+        self.desk.as_ref().and_then(|desk| desk.last_seq())
+    }
+
     fn first_postponed(&self) -> Option<u64> {
         self.postponed.iter().map(|waiting| waiting.seq).find(|seq| *seq > 0)
     }

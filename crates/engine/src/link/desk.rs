@@ -357,6 +357,14 @@ impl Desk {
         had.chain(state.running.flatten()).chain(waiting).find(|seq| *seq > 0)
     }
 
+    /// The highest number of a message that the application has had, or is called for, and that
+    /// does not count as taken yet.
+    pub(crate) fn last_seq(&self) -> Option<u64> {
+        let state = self.lock();
+        let had = state.had.iter().map(|had| had.seq);
+        had.chain(state.running.flatten()).filter(|seq| *seq > 0).max()
+    }
+
     /// The numbers have been reset: those of the messages mean nothing any more.
     pub(crate) fn forget_numbers(&self) {
         let mut state = self.lock();

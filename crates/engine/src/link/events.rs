@@ -109,6 +109,15 @@ impl Events {
         line!(self, now, NotSent, warn, %why, "not sent, and given back");
     }
 
+    /// More has waited to be written than may, for too long; or no more.
+    pub(super) fn slow_consumer(&mut self, now: Now, is_slow: bool, bytes: usize) {
+        if is_slow {
+            line!(self, now, Slow, warn, bytes, "the counterparty takes its messages slowly");
+        } else {
+            line!(self, now, Slow, info, bytes, "the counterparty has caught up");
+        }
+    }
+
     /// A message of the counterparty is rejected, since its answer could not be sent.
     pub(super) fn not_answered(&mut self, now: Now, seq: u64, why: SendError) {
         line!(self, now, NotSent, warn, seq, %why, "rejected, as the answer could not be sent");

@@ -163,17 +163,12 @@ mod tests {
 
     /// MsgSeqNum(34) and NewSeqNo(36) of the gap fill that the replay writes from an empty store.
     fn filled(replay: &mut Replay, next_num_out: u64) -> Option<(u64, u64)> {
-        let config = Config::new(SessionId::new(BeginString::Fix44, "A", "B"), Role::Acceptor);
+        let id = SessionId::new(BeginString::Fix44, "A", "B");
+        let mut owner = Owner::of(Box::new(Nobody), &id, &Arc::default());
+        let config = Config::new(id, Role::Acceptor);
         let mut session = Session::new(config, 1, next_num_out);
         let mut store = MemoryStore::new(1_000, 0);
-        replay
-            .fill(
-                Now::default(),
-                &mut session,
-                &mut store,
-                &mut *Owner::of(Box::new(Nobody), &Arc::default()),
-            )
-            .unwrap();
+        replay.fill(Now::default(), &mut session, &mut store, &mut *owner).unwrap();
         let bytes = replay.out.bytes().to_vec();
         replay.out.consume(bytes.len());
         let mut index = FieldIndex::default();

@@ -67,10 +67,12 @@ pub(crate) enum Cause {
     NotLogged,
     /// A closed file of the protocol log is not compressed.
     NotCompressed,
+    /// The counterparty takes its messages slowly.
+    Slow,
 }
 
 impl Cause {
-    const COUNT: usize = 17;
+    const COUNT: usize = 18;
     const ALL: [Self; Self::COUNT] = [
         Self::Garbled,
         Self::Remark,
@@ -89,6 +91,7 @@ impl Cause {
         Self::NotRolled,
         Self::NotLogged,
         Self::NotCompressed,
+        Self::Slow,
     ];
 
     const fn name(self) -> &'static str {
@@ -110,6 +113,7 @@ impl Cause {
             Self::NotRolled => "log is not rolled",
             Self::NotLogged => "lines of the log are lost",
             Self::NotCompressed => "log is not compressed",
+            Self::Slow => "slow consumers",
         }
     }
 }

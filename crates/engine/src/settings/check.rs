@@ -48,7 +48,7 @@ pub(crate) fn find_wrong(session: &SessionSettings) -> Result<(), Wrong> {
     }
     type Check = fn(&SessionSettings) -> Result<(), String>;
     // Each with the key that it is about, if that is one.
-    let all: [(&str, Check); 15] = [
+    let all: [(&str, Check); 16] = [
         ("", identity),
         ("address", address),
         ("", socket),
@@ -60,6 +60,7 @@ pub(crate) fn find_wrong(session: &SessionSettings) -> Result<(), Wrong> {
         ("", resets),
         ("", recovery),
         ("queue_expires_s", queue),
+        ("slow_consumer_bytes", slow_consumer),
         ("log", log),
         ("retention", retention::check),
         ("mode", template::check),
@@ -158,6 +159,8 @@ fn ranges(session: &SessionSettings) -> Result<(), String> {
         ("", session.threads.check_ranges()),
         ("", session.socket.check_ranges()),
         ("timing.", timing.check_ranges()),
+        ("application.", session.application.check_ranges()),
+        ("unavailable.", session.unavailable.check_ranges()),
     ] {
         checked.map_err(|wrong| format!("{table}{wrong}"))?;
     }
@@ -186,6 +189,18 @@ fn recovery(session: &SessionSettings) -> Result<(), String> {
 fn queue(session: &SessionSettings) -> Result<(), String> {
     if session.queue.queue_expires_s > 0 && session.queue.offline != Offline::Queue {
         return Err("queue_expires_s needs offline = \"queue\": nothing waits without".to_owned());
+    }
+    Ok(())
+}
+
+fn slow_consumer(session: &SessionSettings) -> Result<(), String> {
+    let queue = &session.queue;
+    if queue.slow_consumer_bytes >= queue.queued_bytes_max {
+        return Err(format!(
+            "slow_consumer_bytes = {} must be less than queued_bytes_max = {}: more never waits to \
+             be written",
+            queue.slow_consumer_bytes, queue.queued_bytes_max
+        ));
     }
     Ok(())
 }
@@ -372,6 +387,8 @@ mod tests {
         );
         refused(|s| s.protocol.reset_after_h = 24, "no reset in mid-session");
         refused(|s| s.queue.queue_expires_s = 60, "needs offline = \"queue\"");
+        refused(|s| s.application.messages_max = 0, "application.messages_max");
+        refused(|s| s.queue.slow_consumer_bytes = 16 << 20, "must be less than queued_bytes_max");
         refused(|s| s.timing.margin_percent = 1_001, "timing.margin_percent is at most 1000, not");
         refused(|s| s.socket.dscp = Some(64), "dscp is 0 to 63, not 64");
         refused(|s| s.socket.tcp_keepalive_probes = 3, "tcp_keepalive_s says after which idle");

@@ -37,6 +37,10 @@ settings_table! {
         pub helper_cpus: Vec<usize> = Vec::new(),
         /// CPU that the thread of the protocol logs is pinned to.
         pub log_cpu: Option<usize> = None,
+        /// Time after which a callback of an application that has not returned is told, in
+        /// milliseconds: the event `a callback has not returned` names the session and the
+        /// callback. 0 for never.
+        pub slow_callback_ms: u32 = 1_000,
         /// Whether the stop of the engine tells how long messages took on their way through each
         /// session: the event `latency`, one for each stage.
         pub latency_at_stop: bool = false,

@@ -21,7 +21,45 @@ settings_table! {
         /// Bytes that may wait for the counterparty before `send` answers "would block".
         #[least(1)]
         pub queued_bytes_max: usize = 16 << 20,
+        /// What follows when more is sent while so many bytes wait: `refuse`, `wait`,
+        /// `disconnect`.
+        pub queue_when_full: QueueWhenFull = QueueWhenFull::Refuse,
+        /// How long `send` waits for room with `queue_when_full = "wait"`, in milliseconds.
+        pub queue_wait_ms: u32 = 1_000,
+        /// Bytes that the counterparty's socket may leave unwritten: above it, the counterparty is
+        /// a slow consumer if it stays so for `slow_consumer_ms`. Less than `queued_bytes_max`; 0
+        /// for never.
+        pub slow_consumer_bytes: usize = 0,
+        /// For how long more than `slow_consumer_bytes` must wait, in milliseconds.
+        pub slow_consumer_ms: u32 = 1_000,
+        /// What becomes of a slow consumer: `tell`, `disconnect`.
+        pub slow_consumer: SlowConsumer = SlowConsumer::Tell,
     }
+}
+
+/// What follows when a message is sent while `queued_bytes_max` wait for the counterparty.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum QueueWhenFull {
+    /// `send` answers "would block".
+    Refuse,
+    /// [`crate::SessionHandle::send`] waits for room, `queue_wait_ms` at most. A thread that drives
+    /// sessions never waits: in a callback there, `send` refuses.
+    Wait,
+    /// `send` answers "would block", and the connection ends: the counterparty does not read.
+    Disconnect,
+}
+
+/// What becomes of a counterparty that takes its messages too slowly.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum SlowConsumer {
+    /// The log and the application are told: [`crate::Application::on_slow_consumer`].
+    Tell,
+    /// The connection ends as well.
+    Disconnect,
 }
 
 /// What becomes of a message that is sent while the session has no connection.

@@ -106,7 +106,7 @@ impl Rig {
         let mut config = settings.config();
         adjust(&mut config);
         let data_fields = compiled.data_fields().to_vec();
-        let owner = Owner::of(application, &rules.0);
+        let owner = Owner::of(application, &settings.id(), &rules.0);
         let schedule = settings.schedule.as_ref().map(Schedule::new).transpose();
         let hours = schedule.map_err(|error| error.to_string())?.map(Hours::new);
         let parts = Parts { config, data_fields, hours, store, log: None, application: owner };

@@ -40,6 +40,12 @@ pub(super) const OF_THE_ENGINE: &[(&str, &str, &str)] = &[
         "engine/tests/stop/mod.rs",
         "a_stalled_counterparty_fills_its_own_queue_only",
     ),
+    ("queue_when_full", PRESSURE, "a_full_queue_refuses_waits_or_disconnects"),
+    ("queue_when_full", PRESSURE, "a_callback_that_finds_no_room_does_not_hold_up_its_thread"),
+    ("queue_wait_ms", PRESSURE, "a_full_queue_refuses_waits_or_disconnects"),
+    ("slow_consumer_bytes", PRESSURE, "a_slow_consumer_is_told_until_it_has_caught_up"),
+    ("slow_consumer_ms", PRESSURE, "a_slow_consumer_is_disconnected_if_wanted"),
+    ("slow_consumer", PRESSURE, "a_slow_consumer_is_disconnected_if_wanted"),
     ("turn_messages_max", TURNS, "a_burst_of_one_session_does_not_hold_up_the_others"),
     ("tcp_nodelay", TCP, "options_reach_both_ends"),
     ("tcp_send_buffer_bytes", TCP, "options_reach_both_ends"),
@@ -115,6 +121,7 @@ pub(super) const OF_THE_ENGINE: &[(&str, &str, &str)] = &[
     ("[engine].pending_per_address_max", STRANGERS, "an_address_has_room_of_its_own"),
     ("[engine].thread_lost", STRANGERS, "a_thread_that_panics_goes_on"),
     ("[engine].thread_lost", STRANGERS, "or_ends_the_process_if_the_settings_say_so"),
+    ("[engine].slow_callback_ms", STRANGERS, "a_callback_that_does_not_return_is_named"),
     ("[engine].latency_at_stop", LATENCY, "the_stop_tells_if_it_is_asked"),
     ("[engine].waiting_bytes_max", MEMORY, "the_heaviest_session_makes_room"),
 ];
@@ -132,6 +139,7 @@ const DICTIONARIES: &str = "engine/tests/dictionaries.rs";
 const LOG: &str = "engine/tests/files/log.rs";
 const MEMORY: &str = "engine/tests/switches/memory.rs";
 const OUTGOING: &str = "engine/tests/switches/outgoing.rs";
+const PRESSURE: &str = "engine/tests/switches/pressure.rs";
 const OWN_STORE: &str = "engine/tests/switches/own_store.rs";
 const QUEUE: &str = "engine/tests/switches/queue.rs";
 const RETENTION: &str = "store/tests/retention.rs";

@@ -10,6 +10,7 @@ use std::net::SocketAddr;
 use std::process::Command;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use transfix::codec::shown::is_hidden;
@@ -543,5 +544,68 @@ fn check_lines(name: &str, lines: &[String]) {
     for line in lines {
         assert!(line.len() < 1_000, "{name}: {} bytes in a line", line.len());
         assert!(!line.contains(is_hidden), "{name}: {line:?}");
+    }
+}
+
+/// Keeps each message until it is let go.
+struct Blocked(Arc<Mutex<Receiver<()>>>);
+
+impl Application for Blocked {
+    fn on_message(
+        &mut self,
+        _: &Message<'_>,
+        _: &mut SessionRef<'_>,
+    ) -> Result<(), BusinessReject> {
+        self.0.lock().unwrap().recv().unwrap();
+        Ok(())
+    }
+}
+
+/// Waits until an event has this text.
+fn wait_for_event(text: &str) -> String {
+    loop {
+        let found = events::take().into_iter().find(|line| line.contains(text));
+        match found {
+            Some(line) => return line,
+            None => std::thread::yield_now(),
+        }
+    }
+}
+
+#[test]
+fn a_callback_that_does_not_return_is_named() {
+    let _alone = alone();
+    for application_threads in [0, 1] {
+        let (go, may_go) = channel();
+        let may_go = Arc::new(Mutex::new(may_go));
+        let mut settings = Settings::of(venue("CLIENT"));
+        settings.engine.application_threads = application_threads;
+        settings.engine.slow_callback_ms = 20;
+        let engine = Engine::start(&settings, |_| Box::new(Blocked(Arc::clone(&may_go)))).unwrap();
+        // Goes before the engine if the test fails.
+        let go = go;
+        let mut socket = logs_on(engine.listening()[0], "CLIENT");
+        let mut news = |seq| {
+            let rest = "148=news\x0133=1\x0158=text\x01";
+            let news = socket.frame("CLIENT", "B", seq, rest);
+            socket.write(&news);
+        };
+        news(2);
+        let line = wait_for_event("a callback has not returned");
+        let who = "session=FIX.4.4:VENUE->CLIENT callback=\"on_message\" ms=";
+        assert!(line.contains(who), "{line}");
+        let (_keep, nothing) = channel::<()>();
+        assert!(nothing.recv_timeout(Duration::from_millis(60)).is_err());
+        let again = events::take().into_iter().any(|line| line.contains("has not returned"));
+        assert!(!again, "told once");
+        go.send(()).unwrap();
+        assert!(wait_for_event("a slow callback has returned").contains(who));
+        // One that takes its time, but not for so long, is nobody's business.
+        go.send(()).unwrap();
+        news(3);
+        socket.log_out_at("CLIENT", 4);
+        drop(engine);
+        let told = events::take();
+        assert!(!told.iter().any(|line| line.contains("a callback")), "{told:?}");
     }
 }

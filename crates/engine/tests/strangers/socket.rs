@@ -55,8 +55,13 @@ impl Socket {
     }
 
     /// Logs out, and waits for the end.
-    pub(crate) fn log_out(mut self, client: &str) {
-        let logout = self.frame(client, "5", 2, "");
+    pub(crate) fn log_out(self, client: &str) {
+        self.log_out_at(client, 2);
+    }
+
+    /// The same with this number.
+    pub(crate) fn log_out_at(mut self, client: &str, seq: u64) {
+        let logout = self.frame(client, "5", seq, "");
         self.write(&logout);
         while !self.next().is_empty() {}
     }

@@ -5,7 +5,7 @@ use std::sync::{Arc, PoisonError};
 
 use transfix::{
     Application, Body, BusinessReject, Direction, Disconnection, LogonAttempt, LogonRefusal,
-    Message, SendError, Sent, SessionHandle, SessionId, SessionRef, Undone, Unsendable, tag,
+    Message, SendError, Sent, SessionHandle, SessionId, SessionRef, State, Undone, Unsendable, tag,
 };
 
 use super::ledger::{Board, CALLBACK, Lost};
@@ -23,6 +23,8 @@ pub(super) struct App {
     pub(super) others: Arc<Vec<SessionId>>,
     /// It is called in a thread of its own: to be told of each frame too would change the world.
     pub(super) is_pooled: bool,
+    /// The state that it was told of last.
+    pub(super) state: State,
 }
 
 impl App {
@@ -131,12 +133,28 @@ impl Application for App {
         Ok(())
     }
 
-    fn on_undone(&mut self, _: &Undone, session: &mut SessionRef<'_>) {
-        let numbers = session.next_numbers();
+    fn on_undone(&mut self, undone: &Undone, session: &mut SessionRef<'_>) {
+        let mut numbers = session.next_numbers();
+        if self.is_pooled {
+            // The session has gone on meanwhile, and may have taken note of more messages.
+            let nothing = undone.received.is_empty();
+            numbers.0 = if nothing { u64::MAX } else { undone.received.start };
+        }
         self.board.machine.say(|| {
             format!("side {} goes on with {numbers:?} in session {}", self.side, self.session)
         });
         self.board.undo(self.mine(), numbers, Lost::Turn);
+    }
+
+    fn on_state(&mut self, from: State, to: State, _: &mut SessionRef<'_>) {
+        let before = std::mem::replace(&mut self.state, to);
+        if before != from || from == to {
+            let (side, session) = self.mine();
+            self.board.machine.breaks(|| {
+                let what = format!("{from:?} to {to:?} behind {before:?}");
+                format!("side {side} is told of {what} in session {session}")
+            });
+        }
     }
 
     fn wants_wire(&self) -> bool {

@@ -69,7 +69,8 @@ fn shared(settings: &SessionSettings) -> Arc<Shared> {
 
 fn shared_with(settings: &SessionSettings, application: impl Application + 'static) -> Arc<Shared> {
     let sessions = Arc::new(Sessions::new(Arc::new(RuleBook::default())));
-    Arc::new(open(settings, Owner::of(Box::new(application), &sessions), &sessions).unwrap())
+    let owner = Owner::of(Box::new(application), &settings.id(), &sessions);
+    Arc::new(open(settings, owner, &sessions).unwrap())
 }
 
 fn frame(now: Now, msg_type: &[u8], seq: u64, body: &[u8]) -> Vec<u8> {

@@ -48,8 +48,8 @@ fn worker(change: impl FnOnce(&mut SessionSettings)) -> Worker {
     settings.store.durability = Durability::Memory;
     change(&mut settings);
     let sessions = Arc::new(Sessions::new(Arc::new(RuleBook::default())));
-    let shared =
-        Arc::new(open(&settings, Owner::of(Box::new(Deaf), &sessions), &sessions).unwrap());
+    let owner = Owner::of(Box::new(Deaf), &id, &sessions);
+    let shared = Arc::new(open(&settings, owner, &sessions).unwrap());
     Worker::new(vec![DrivenSession::new(shared, None)], false, &sessions.io).unwrap()
 }
 

@@ -37,10 +37,10 @@ impl Core {
         call: impl FnOnce(&mut Delivery, Access<'_>) -> T,
     ) -> T {
         // Whoever hears of a message from the application finds its number taken.
-        self.note_state();
+        self.note_state(now);
         let acts = Acts {
             out: &mut self.out,
-            queued_bytes_max: self.outgoing.options().queued_bytes_max,
+            queue: self.outgoing.options(),
             cut: &mut self.cut,
             points: &mut self.points,
         };
@@ -105,6 +105,19 @@ impl Core {
             }
         }
         Ok(())
+    }
+
+    /// Puts a message on the desk of an application that is called in threads of its own.
+    fn hand_over(&mut self, now: Now, message: &Message<'_>) -> Result<Delivered, Down> {
+        // Before the message: the new state is told to whom it is handed over.
+        self.note_state(now);
+        let seq = self.number_of(message);
+        match self.delivery.desk() {
+            Some(desk) if !desk.is_full() => desk.hand_over(now, seq, message.bytes()),
+            Some(desk) if !desk.waits_when_full() => return Err(self.give_up(now)),
+            _ => return Ok(Delivered::Behind),
+        }
+        Ok(Delivered::Done)
     }
 
     /// Takes note of what the application has had since, where it is called in threads of its own.
@@ -218,17 +231,8 @@ impl Core {
                 return Ok(Delivered::Behind);
             }
             self.route(now, message, to);
-        } else if let Some(desk) = self.delivery.desk() {
-            if desk.is_full() {
-                return match desk.waits_when_full() {
-                    true => Ok(Delivered::Behind),
-                    false => Err(self.give_up(now)),
-                };
-            }
-            let seq = self.number_of(message);
-            self.note_state();
-            desk.hand_over(now, seq, message.bytes());
-            return Ok(Delivered::Done);
+        } else if self.delivery.desk().is_some() {
+            return self.hand_over(now, message);
         } else {
             self.points.called(now);
             let offered = self.call(now, |delivery, access| delivery.offer(message, access));

@@ -117,7 +117,7 @@ impl Core {
         noted.map_err(Down::Store)?;
         self.published.counters.logons.add(1);
         self.outgoing.begin_pause(now);
-        self.note_state();
+        self.note_state(now);
         // Once more: DefaultCstmApplVerID(1408) is agreed now.
         self.choose_rules(now, self.session.appl_ver_id());
         self.events.logged_on(now);

@@ -58,7 +58,7 @@ impl Core {
     pub(super) fn access(&mut self, now: Now) -> Access<'_> {
         let acts = Acts {
             out: &mut self.out,
-            queued_bytes_max: self.outgoing.options().queued_bytes_max,
+            queue: self.outgoing.options(),
             cut: &mut self.cut,
             points: &mut self.points,
         };

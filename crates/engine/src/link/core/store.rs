@@ -32,7 +32,7 @@ impl Core {
         if let Some(gone) = self.outgoing.take_gone() {
             self.journal.put(now, gone)?;
         }
-        self.note_state();
+        self.note_state(now);
         match self.journal.commit()? {
             Committed::Now => {
                 let was_pending = self.pending.all_is_safe(self.out.bytes().len());
@@ -131,9 +131,11 @@ impl Core {
             self.outgoing.settle_uncommitted(before, self.journal.store())?;
         }
         self.put_back_untold(now);
-        let had = (self.session.next_num_in(), self.session.next_num_out());
+        let mut had = (self.session.next_num_in(), self.session.next_num_out());
         let was_ahead = before.is_none_or(|before| had != (before.next_in, before.next_out));
         if self.panicked {
+            let last = self.delivery.last_seq();
+            had.0 = had.0.max(last.map_or(0, |last| last + 1));
             self.renew();
         }
         self.resume(now)?;
@@ -166,7 +168,7 @@ impl Core {
         self.delivery.clear();
         self.cut = None;
         self.shown = 0;
-        self.note_state();
+        self.published.note(&self.session);
     }
 
     /// Tells the application that the session goes on from its store, after it had these next
@@ -176,7 +178,7 @@ impl Core {
         let undone =
             Undone { received: kept.0..had.0.max(kept.0), sent: kept.1..had.1.max(kept.1) };
         self.events.undone(now, &undone);
-        self.note_state();
+        self.note_state(now);
         let access = Access::look(&mut self.session, now);
         self.delivery.application().on_undone(&undone, access);
     }

@@ -31,6 +31,19 @@ impl Core {
     ) -> Result<bool, Down> {
         self.points.committed(now, self.out.bytes().len());
         self.look_what_is_safe(now).map_err(Down::Store)?;
+        let more = self.write_what_is_safe(now, stream, unlogged)?;
+        // How much the socket has not taken of it.
+        let left = self.pending.writable(self.out.bytes().len());
+        self.slow.note(now, left + self.replay.out.bytes().len());
+        Ok(more)
+    }
+
+    fn write_what_is_safe(
+        &mut self,
+        now: Now,
+        stream: &mut dyn Stream,
+        unlogged: &mut Unlogged<'_>,
+    ) -> Result<bool, Down> {
         let mut filled = false;
         loop {
             let replays = self.replay.active && self.replay.barrier == 0;

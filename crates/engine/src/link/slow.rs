@@ -1,0 +1,152 @@
+//! Whether a counterparty takes its messages too slowly.
+//!
+//! Invariant: what is found is told in a tick, where the application may act on it.
+
+use transfix_session::Now;
+
+use crate::settings::{QueueSettings, SlowConsumer};
+
+const MS: u64 = 1_000_000;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// Not more waits than may.
+    InTime,
+    /// More waits than may, since this moment of the monotonic clock.
+    Behind(u64),
+    /// It was so for long enough, and the application knows.
+    Slow,
+    /// Half of it is left, and the application does not know yet.
+    CaughtUp,
+}
+
+/// Bytes that wait to be written, and for how long there have been too many.
+#[derive(Debug)]
+pub(crate) struct Slow {
+    /// 0 for no limit.
+    bytes_max: usize,
+    after_ns: u64,
+    then: SlowConsumer,
+    stage: Stage,
+    has_new_deadline: bool,
+}
+
+impl Slow {
+    pub(super) fn of(queue: &QueueSettings) -> Self {
+        Self {
+            bytes_max: queue.slow_consumer_bytes,
+            after_ns: u64::from(queue.slow_consumer_ms) * MS,
+            then: queue.slow_consumer,
+            stage: Stage::InTime,
+            has_new_deadline: false,
+        }
+    }
+
+    /// So many bytes wait to be written.
+    #[inline]
+    pub(super) fn note(&mut self, now: Now, bytes: usize) {
+        if self.bytes_max > 0 {
+            self.note_some(now, bytes);
+        }
+    }
+
+    fn note_some(&mut self, now: Now, bytes: usize) {
+        let is_above = bytes > self.bytes_max;
+        let next = match self.stage {
+            Stage::InTime if is_above => Stage::Behind(now.monotonic_ns),
+            Stage::Behind(_) if !is_above => Stage::InTime,
+            Stage::Slow if bytes <= self.bytes_max / 2 => Stage::CaughtUp,
+            Stage::CaughtUp if is_above => Stage::Slow,
+            same => same,
+        };
+        self.has_new_deadline |= next != self.stage;
+        self.stage = next;
+    }
+
+    /// Whether the worker has to look at [`Slow::deadline`] once more, if it was not its own turn.
+    #[inline]
+    pub(crate) fn calls_worker(&mut self) -> bool {
+        std::mem::take(&mut self.has_new_deadline)
+    }
+
+    /// When [`Slow::due`] has something to say, on the monotonic clock.
+    pub(super) const fn deadline(&self) -> Option<u64> {
+        match self.stage {
+            Stage::Behind(since_ns) => Some(since_ns.saturating_add(self.after_ns)),
+            Stage::CaughtUp => Some(0),
+            Stage::InTime | Stage::Slow => None,
+        }
+    }
+
+    /// Whether the counterparty is slow now, where the application is to be told.
+    pub(super) fn due(&mut self, now: Now) -> Option<bool> {
+        let is_due = self.deadline().is_some_and(|at| now.monotonic_ns >= at);
+        is_due.then(|| {
+            let is_slow = matches!(self.stage, Stage::Behind(_));
+            self.stage = if is_slow { Stage::Slow } else { Stage::InTime };
+            is_slow
+        })
+    }
+
+    /// Whether the connection of a slow counterparty ends.
+    pub(super) fn disconnects(&self) -> bool {
+        self.then == SlowConsumer::Disconnect
+    }
+
+    /// The connection has ended.
+    pub(super) const fn reset(&mut self) {
+        self.stage = Stage::InTime;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(ms: u64) -> Now {
+        Now { monotonic_ns: ms * MS, ..Now::default() }
+    }
+
+    fn slow(bytes: usize) -> Slow {
+        let mut queue = QueueSettings::default();
+        (queue.slow_consumer_bytes, queue.slow_consumer_ms) = (bytes, 100);
+        Slow::of(&queue)
+    }
+
+    #[test]
+    fn is_slow_when_too_much_has_waited_for_long() {
+        let mut slow = slow(1_000);
+        slow.note(at(0), 1_000);
+        assert_eq!((slow.deadline(), slow.calls_worker()), (None, false));
+        slow.note(at(1), 1_001);
+        assert_eq!((slow.deadline(), slow.calls_worker()), (Some(101 * MS), true));
+        slow.note(at(50), 900);
+        assert_eq!(slow.deadline(), None, "in time again");
+        slow.note(at(60), 5_000);
+        slow.note(at(90), 9_000);
+        assert_eq!(slow.due(at(159)), None);
+        assert_eq!(
+            (slow.due(at(160)), slow.due(at(170)), slow.deadline()),
+            (Some(true), None, None)
+        );
+        slow.note(at(180), 501);
+        assert_eq!(slow.deadline(), None, "half of it must be left");
+        slow.note(at(190), 500);
+        assert_eq!(slow.deadline(), Some(0));
+        slow.note(at(191), 2_000);
+        assert_eq!(slow.due(at(191)), None, "slow as before, and told already");
+        slow.note(at(192), 0);
+        assert_eq!((slow.due(at(192)), slow.due(at(193))), (Some(false), None));
+    }
+
+    #[test]
+    fn nobody_is_slow_without_a_limit_or_a_connection() {
+        let mut free = slow(0);
+        free.note(at(0), usize::MAX);
+        assert_eq!(free.deadline(), None);
+        let mut ended = slow(1);
+        ended.note(at(0), 2);
+        ended.reset();
+        assert_eq!(ended.due(at(1_000)), None);
+    }
+}

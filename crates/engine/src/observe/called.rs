@@ -1,0 +1,236 @@
+//! Callbacks that do not return: which session and which callback, for the log.
+//!
+//! Invariants: an application that is called pays for two stores and reads no clock; each call that
+//! takes too long is told once, and once more when it has returned.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use transfix_session::SessionId;
+
+const MS: u64 = 1_000_000;
+/// Looks at all callbacks within the time after which one is told.
+const LOOKS: u64 = 2;
+
+/// A method of [`Application`](crate::Application).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Callback {
+    OnMessage = 1,
+    JudgeLogon,
+    FillLogon,
+    OnLogon,
+    OnReset,
+    OnReject,
+    OnUndone,
+    OnUnsent,
+    OnDisconnect,
+    OnResend,
+    OnResendLoop,
+    OnWire,
+    OnAdmin,
+    OnState,
+    OnSlowConsumer,
+}
+
+/// By their numbers.
+const NAMES: [&str; 16] = [
+    "none",
+    "on_message",
+    "judge_logon",
+    "fill_logon",
+    "on_logon",
+    "on_reset",
+    "on_reject",
+    "on_undone",
+    "on_unsent",
+    "on_disconnect",
+    "on_resend",
+    "on_resend_loop",
+    "on_wire",
+    "on_admin",
+    "on_state",
+    "on_slow_consumer",
+];
+
+/// What an application is called for now. It is called for one thing at a time.
+#[derive(Debug)]
+pub(crate) struct Called {
+    id: SessionId,
+    /// The number of the call, times 256, and the callback that runs; 0 for none.
+    call: AtomicU64,
+}
+
+impl Called {
+    fn now(&self) -> u64 {
+        self.call.load(Ordering::Relaxed)
+    }
+
+    /// The application is called, until what this returns is dropped.
+    #[inline]
+    pub(crate) fn begin(&self, callback: Callback) -> Running<'_> {
+        let call = (self.now() | 0xff).wrapping_add(1);
+        self.call.store(call | callback as u64, Ordering::Relaxed);
+        Running { called: self, call }
+    }
+}
+
+/// A callback that runs. A panic ends it as well.
+pub(crate) struct Running<'a> {
+    called: &'a Called,
+    call: u64,
+}
+
+impl Drop for Running<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.called.call.store(self.call, Ordering::Relaxed);
+    }
+}
+
+/// A call that was seen, and since when.
+#[derive(Clone, Copy, Debug, Default)]
+struct Seen {
+    call: u64,
+    since_ns: u64,
+    is_told: bool,
+}
+
+/// All applications of an engine, and the calls that were seen at the last look.
+#[derive(Debug, Default)]
+pub(crate) struct Watch {
+    all: Mutex<Vec<(Weak<Called>, Seen)>>,
+    /// After so long a call is told; 0 for never.
+    slow_ns: u64,
+}
+
+/// What a look has found about one callback.
+#[derive(Debug, PartialEq, Eq)]
+struct Slow {
+    id: SessionId,
+    callback: &'static str,
+    ms: u64,
+    has_returned: bool,
+}
+
+impl Watch {
+    pub(crate) fn new(slow_callback_ms: u32) -> Self {
+        Self { all: Mutex::default(), slow_ns: u64::from(slow_callback_ms) * MS }
+    }
+
+    /// Time between two looks; `None` if nobody is to look.
+    pub(crate) fn interval_ns(&self) -> Option<u64> {
+        (self.slow_ns > 0).then(|| (self.slow_ns / LOOKS).max(MS))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<(Weak<Called>, Seen)>> {
+        self.all.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// One more application, that of this session.
+    pub(crate) fn add(&self, id: &SessionId) -> Arc<Called> {
+        let called = Arc::new(Called { id: id.clone(), call: AtomicU64::new(0) });
+        if self.slow_ns > 0 {
+            self.lock().push((Arc::downgrade(&called), Seen::default()));
+        }
+        called
+    }
+
+    /// Tells of calls that take too long, and of those that did and have returned.
+    pub(crate) fn look(&self, now_ns: u64) {
+        for slow in self.find(now_ns) {
+            let Slow { id, callback, ms, has_returned } = slow;
+            if has_returned {
+                tracing::warn!(session = %id, callback, ms, "a slow callback has returned");
+            } else {
+                tracing::warn!(session = %id, callback, ms, "a callback has not returned");
+            }
+        }
+    }
+
+    fn find(&self, now_ns: u64) -> Vec<Slow> {
+        let mut found = Vec::new();
+        self.lock().retain_mut(|(called, seen)| {
+            let Some(called) = called.upgrade() else { return false };
+            let call = called.now();
+            let ms = now_ns.saturating_sub(seen.since_ns) / MS;
+            let slow = |has_returned| {
+                let callback = NAMES.get((seen.call & 0xff) as usize).copied().unwrap_or("?");
+                Slow { id: called.id.clone(), callback, ms, has_returned }
+            };
+            if call != seen.call {
+                found.extend(seen.is_told.then(|| slow(true)));
+                *seen = Seen { call, since_ns: now_ns, is_told: false };
+            } else if call & 0xff != 0 && !seen.is_told && ms * MS >= self.slow_ns {
+                found.push(slow(false));
+                seen.is_told = true;
+            }
+            true
+        });
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use transfix_session::BeginString;
+
+    fn found(watch: &Watch, now_ms: u64) -> Vec<(&'static str, u64, bool)> {
+        let found = watch.find(now_ms * MS);
+        found.into_iter().map(|slow| (slow.callback, slow.ms, slow.has_returned)).collect()
+    }
+
+    #[test]
+    fn tells_of_a_call_once_and_of_its_return() {
+        let watch = Watch::new(1_000);
+        let called = watch.add(&SessionId::new(BeginString::Fix44, "US", "THEM"));
+        assert_eq!(watch.interval_ns(), Some(500 * MS));
+        assert_eq!(found(&watch, 0), []);
+        let call = called.begin(Callback::OnWire);
+        assert_eq!(found(&watch, 500), [], "seen for the first time");
+        assert_eq!(found(&watch, 1_400), []);
+        assert_eq!(found(&watch, 1_500), [("on_wire", 1_000, false)]);
+        assert_eq!(found(&watch, 9_000), [], "once");
+        drop(call);
+        let other = called.begin(Callback::OnMessage);
+        assert_eq!(found(&watch, 9_500), [("on_wire", 9_000, true)]);
+        drop(other);
+        let same = called.begin(Callback::OnMessage);
+        assert_eq!(found(&watch, 11_000), [], "another call than at the last look");
+        drop(same);
+        assert_eq!(found(&watch, 12_000), []);
+        assert_eq!(found(&watch, 20_000), [], "nothing runs");
+        drop(called);
+        assert_eq!(found(&watch, 21_000), []);
+        assert!(watch.lock().is_empty());
+    }
+
+    #[test]
+    fn a_panic_ends_a_call() {
+        let watch = Watch::new(10);
+        let called = watch.add(&SessionId::new(BeginString::Fix44, "US", "THEM"));
+        let of_panic = Arc::clone(&called);
+        let panicked = std::thread::spawn(move || {
+            let _call = of_panic.begin(Callback::OnLogon);
+            std::panic::resume_unwind(Box::new("on purpose"));
+        });
+        assert!(panicked.join().is_err());
+        assert_eq!(called.now() & 0xff, 0);
+    }
+
+    #[test]
+    fn nobody_looks_without_a_time() {
+        let watch = Watch::new(0);
+        let _called = watch.add(&SessionId::new(BeginString::Fix44, "US", "THEM"));
+        assert_eq!(watch.interval_ns(), None);
+        assert!(watch.lock().is_empty());
+    }
+
+    #[test]
+    fn each_callback_has_its_name() {
+        assert_eq!(NAMES[Callback::OnMessage as usize], "on_message");
+        assert_eq!(NAMES[Callback::OnState as usize], "on_state");
+        assert_eq!(NAMES.len(), Callback::OnSlowConsumer as usize + 1);
+    }
+}
