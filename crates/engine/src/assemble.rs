@@ -22,7 +22,7 @@ use crate::error::{EngineError, io_error};
 use crate::io::Io;
 use crate::link::Link;
 use crate::link::callbacks::Callbacks;
-use crate::link::core::{Core, LinkOptions};
+use crate::link::core::{BatchLimits, Core, LinkOptions};
 use crate::link::journal::Keeps;
 use crate::link::judging::{self, Answer, Judgement};
 use crate::link::points::Source;
@@ -141,6 +141,7 @@ pub(crate) fn assemble(
             CheckSumPolicy::Ignore
         },
         turn_messages_max: settings.threads.turn_messages_max,
+        batch: batch_limits(settings),
         keeps: Keeps {
             outbound: settings.store.keep_outbound,
             inbound: settings.store.keep_inbound,
@@ -191,6 +192,14 @@ pub(crate) fn assemble(
         hurry: AtomicBool::new(false),
         after_panic: settings.threads.after_panic,
         registry: Arc::clone(registry),
+    })
+}
+
+fn batch_limits(settings: &SessionSettings) -> Option<BatchLimits> {
+    let (messages, bytes) = (settings.threads.batch_messages_max, settings.threads.batch_bytes_max);
+    (messages > 0 || bytes > 0).then(|| BatchLimits {
+        messages_max: if messages > 0 { messages.into() } else { u64::MAX },
+        bytes_max: if bytes > 0 { bytes } else { usize::MAX },
     })
 }
 

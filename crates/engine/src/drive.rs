@@ -6,6 +6,7 @@
 
 pub(crate) mod acceptor;
 pub(crate) mod admission;
+pub(crate) mod balance;
 pub(crate) mod bell;
 pub(crate) mod bench;
 pub(crate) mod connector;
@@ -17,6 +18,7 @@ pub(crate) mod driven;
 pub(crate) mod drives;
 pub(crate) mod line;
 pub(crate) mod listening;
+pub(crate) mod mailbox;
 pub(crate) mod mappings;
 mod network;
 pub(crate) mod registry;

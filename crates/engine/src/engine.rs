@@ -12,20 +12,22 @@ use transfix_transport::refuse_long_files_by_error;
 use crate::affinity::{self, pin_to_cpu};
 use crate::assemble::{check_rules, judge, open, open_or_defer, tell_doubts};
 use crate::drive::acceptor::{Acceptor, AcceptorDoor};
+use crate::drive::balance::{Balance, PoolLimits, Shares};
 use crate::drive::connector::Connector;
 use crate::drive::descriptors;
 use crate::drive::destination::{Destination, Entrance, Key};
 use crate::drive::driven::{DrivenSession, SessionOutcome};
 use crate::drive::line::Line;
 use crate::drive::listening::{Listening, outgoing};
+use crate::drive::mailbox::{Mailbox, Pool};
 use crate::drive::mappings;
 use crate::drive::registry::{OpenStore, Registry};
 use crate::drive::shared::Shared;
-use crate::drive::template::{Admit, Creator, Maker, Pool};
+use crate::drive::template::{Admit, Creator, Maker};
 use crate::drive::waiting::WaitingTotal;
 use crate::drive::waiting_room::RoomLimits;
 use crate::drive::watching::Watching;
-use crate::drive::worker::{Command, Mailbox, Worker};
+use crate::drive::worker::Worker;
 use crate::error::{EngineError, io_error};
 use crate::io::{Io, Job};
 use crate::link::callbacks::Callbacks;
@@ -80,12 +82,13 @@ struct Plan {
 }
 
 impl Plan {
-    /// Gives the n-th session to its thread.
-    fn add(&mut self, slot: DrivenSession, session: &SessionSettings, n: usize) {
+    /// Gives a session to its thread, in the pool to the one with the fewest.
+    fn add(&mut self, slot: DrivenSession, session: &SessionSettings) {
         match session.threads.mode {
             Mode::Pool => {
-                let workers = self.pool.len();
-                self.pool[n % workers].push(slot);
+                if let Some(fewest) = self.pool.iter_mut().min_by_key(|slots| slots.len()) {
+                    fewest.push(slot);
+                }
             }
             Mode::Polled => self.polled.push(slot),
             mode => self.own.push((slot, mode, session.threads.cpu)),
@@ -116,7 +119,7 @@ impl Engine {
         let mut plan = Plan::default();
         let mut refused = Vec::new();
         plan.pool.resize_with(settings.engine.workers.max(1), Vec::new);
-        for (n, session) in settings.sessions.iter().enumerate() {
+        for session in &settings.sessions {
             check::check(session).map_err(EngineError::Settings)?;
             if is_template(session) {
                 check_rules(session, &registry)?;
@@ -136,7 +139,7 @@ impl Engine {
                 }
             };
             let slot = DrivenSession::new(Arc::clone(&shared), connector);
-            plan.add(slot, session, n);
+            plan.add(slot, session);
             sessions.push(shared);
         }
         if refused.len() == settings.sessions.len()
@@ -168,7 +171,7 @@ impl Engine {
         Ok(engine)
     }
 
-    /// Returns the mailboxes of the pool's workers, and how many sessions each has.
+    /// Returns the mailboxes of the pool's workers.
     fn start_workers(
         &mut self,
         plan: Plan,
@@ -186,18 +189,21 @@ impl Engine {
             jobs.push((format!("tfx-pool-{n}"), slots, false, cpu));
         }
         let pool_size = jobs.len();
+        let (shared_pool, limits) = (Pool::default(), pool_limits(&settings.engine));
         let mut pool = Vec::new();
         for (slot, mode, cpu) in plan.own {
             let name = format!("tfx-{}", slot.shared.id.target_comp_id);
             jobs.push((name, vec![slot], mode == Mode::Spin, cpu));
         }
         for (n, (name, slots, spins, cpu)) in jobs.into_iter().enumerate() {
-            let sessions = slots.len();
             let mut worker = self.worker(slots, spins, destinations)?;
             let lost = settings.engine.thread_lost;
             let mailbox = Arc::clone(worker.mailbox());
             if n < pool_size {
-                pool.push((Arc::clone(&mailbox), sessions));
+                pool.push(Arc::clone(&mailbox));
+                if pool_size > 1 && limits.interval_ns > 0 {
+                    worker.share(Balance::new(&shared_pool, n, limits));
+                }
             }
             let (what, io) = (format!("thread {name}"), Arc::clone(&self.registry.io));
             let job = Job::spawn(&*self.registry.io, name, move || {
@@ -213,7 +219,8 @@ impl Engine {
         if !plan.polled.is_empty() {
             self.polled = Some(self.worker(plan.polled, true, destinations)?);
         }
-        Ok(pool)
+        let _ = shared_pool.set(pool);
+        Ok(shared_pool)
     }
 
     fn worker(
@@ -225,14 +232,8 @@ impl Engine {
         let shared: Vec<_> = slots.iter().map(|slot| Arc::clone(&slot.shared)).collect();
         let worker = Worker::new(slots, spins, &self.registry.io).map_err(io_error("epoll"))?;
         for (slot, shared) in shared.into_iter().enumerate() {
-            let mailbox = Arc::clone(worker.mailbox());
-            let sub_ids = Arc::clone(&shared.id.sub_ids);
-            let check_sum = shared.check_sum();
-            let to = Arc::clone(&mailbox);
-            let waits = Arc::default();
-            let destination = Destination { mailbox: to, slot, waits, sub_ids, check_sum };
-            destinations.push((shared.id.clone(), destination));
-            shared.belongs_to(Box::new(move || mailbox.call(slot)));
+            shared.belongs_to(worker.mailbox().door(), slot);
+            destinations.push((shared.id.clone(), Destination::of(&shared)));
         }
         Ok(worker)
     }
@@ -255,7 +256,8 @@ impl Engine {
             open: Box::new(move |settings, owner| open(settings, owner, &of_open)),
         };
         let created_max = all.created_sessions_max;
-        let creator = Creator { templates, registry, workers, created: 0, created_max };
+        let shares = Shares::new(pool_limits(all));
+        let creator = Creator { templates, registry, workers, shares, created: 0, created_max };
         let limits = RoomLimits { max, per_address_max: all.pending_per_address_max };
         let acceptor = Acceptor::new(entrances, keys, (creator, maker), limits, &io);
         let (mut acceptor, lost) = (acceptor.map_err(io_error("epoll"))?, all.thread_lost);
@@ -313,18 +315,17 @@ impl Engine {
     fn stop_all(&mut self, deadline_ms: u64) -> Vec<SessionOutcome> {
         let until_ns =
             self.registry.io.monotonic_ns().saturating_add(deadline_ms.saturating_mul(1_000_000));
-        let stop = || Command::Stop { until_ns, text: String::new() };
         if let Some((door, job)) = self.acceptor.take() {
             door.close();
             // A thread that panicked has nothing to say at the end.
             let _ = job.join();
         }
         for (mailbox, _) in &self.threads {
-            mailbox.post(stop());
+            mailbox.stop(until_ns, String::new());
         }
         let mut outcomes = Vec::new();
         if let Some(mut worker) = self.polled.take() {
-            worker.mailbox().post(stop());
+            worker.mailbox().stop(until_ns, String::new());
             worker.run_once(false);
             while !worker.is_done() {
                 worker.run_once(false);
@@ -393,6 +394,11 @@ fn registry(
     registry.logs.cpu = settings.log_cpu;
     registry.logs.lost = settings.thread_lost;
     Ok(registry)
+}
+
+const fn pool_limits(settings: &EngineSettings) -> PoolLimits {
+    let interval_ns = settings.rebalance_ms as u64 * 1_000_000;
+    PoolLimits { interval_ns, hot_percent: settings.hot_worker_percent }
 }
 
 fn check_no_template(settings: &Settings) -> Result<(), EngineError> {

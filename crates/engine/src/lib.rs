@@ -65,6 +65,7 @@ pub mod simulated;
 
 pub use affinity::pin_to_cpu;
 pub use api::application::{Application, SessionRef};
+pub use api::batch::{Batch, BatchSent};
 pub use api::builder::EngineBuilder;
 pub use api::handle::SessionHandle;
 pub use api::logon::{LogonAnswer, LogonAttempt};

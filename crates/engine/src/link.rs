@@ -35,7 +35,7 @@ use std::io;
 use transfix_codec::{Body, FieldIndex, Frame, Garbled, Message, frame};
 use transfix_session::{Disconnect, HeaderChange, Now, Offer, SendError, Verdict};
 use transfix_store::StoreError;
-use transfix_transport::Stream;
+use transfix_transport::{Interest, Registry, Stream, Token};
 
 use crate::link::core::Core;
 pub(crate) use crate::link::down::Down;
@@ -44,6 +44,8 @@ use crate::link::queue::SendQueue;
 use crate::link::sent::Sent;
 use crate::observe::protocol_log::Received;
 
+/// What a link is told of its socket.
+pub(crate) const INTEREST: Interest = Interest::READABLE.add(Interest::WRITABLE);
 const ENDED: Down = Down::Session(Disconnect::LinkLost);
 /// Time after which the memory of a burst is given back.
 const TRIM_AFTER_NS: u64 = 1_000_000_000;
@@ -108,6 +110,19 @@ impl Link {
         self.flush(now)
     }
 
+    /// The connection is reported to this worker no more. Returns whether there is one that was.
+    pub(crate) fn leave(&mut self, registry: Registry<'_>) -> bool {
+        self.stream.as_mut().is_some_and(|stream| stream.deregister(registry).is_ok())
+    }
+
+    /// The connection is reported to this worker, with what has come meanwhile.
+    pub(crate) fn enter(&mut self, registry: Registry<'_>, token: Token) -> Result<(), Down> {
+        match &mut self.stream {
+            Some(stream) => stream.register(registry, token, INTEREST).map_err(Down::Io),
+            None => Ok(()),
+        }
+    }
+
     /// One turn of the data's way: at most one read and so many messages, one commit, and the
     /// writes that the socket takes. `clock` is asked once, after the read. `Err` means that the
     /// link must be closed.
@@ -166,7 +181,7 @@ impl Link {
                             (end, outcome) = lose(core, (inbox, received), now, (end, reason));
                         }
                     }
-                    inbox.consume(end);
+                    pass(core, (inbox, received), (now, end), &mut **stream)?;
                 }
                 Frame::Partial => break,
                 Frame::Garbled { skip, reason } => {
@@ -189,8 +204,8 @@ impl Link {
             return core.end(now, why).map(|()| Turn { progress: true, again: false });
         }
         // The worker is called when the application has had enough.
-        let goes_on = (is_behind || *unseen) && !core.is_behind();
-        let again = again || more || goes_on || core.sends_more();
+        let goes_on = core.sends_more() || ((is_behind || *unseen) && !core.is_behind());
+        let again = again || more || goes_on;
         self.note_bulk(now);
         // A counterparty that has hung up is looked at when the application has answered.
         Ok(Turn { progress: !waits || has_news, again })
@@ -266,6 +281,55 @@ impl Link {
             Err(Down::Store(_)) => Err(SendError::Failed),
             _ => sent,
         }
+    }
+
+    /// The same with several messages, of each its MsgType(35) and its body: one commit and one
+    /// write, unless that is more than a batch may have. `sent` is told what became of each that
+    /// was taken.
+    pub(crate) fn send_batch<'b>(
+        &mut self,
+        now: Now,
+        queue: &SendQueue,
+        messages: impl Iterator<Item = (&'b [u8], &'b [u8])>,
+        sent: &mut Vec<Sent>,
+    ) -> Result<(), SendError> {
+        if queue.is_closed() {
+            return Err(SendError::Closed);
+        }
+        self.core.send_queued(now, queue);
+        let (mut outcome, mut flushed) = (Ok(()), 0);
+        for (msg_type, body) in messages {
+            let fill = |whole: &mut Body<'_>| _ = whole.fields_unchecked(body);
+            match self.core.send_put(now, msg_type, fill) {
+                Ok(one) => sent.push(one),
+                Err(why) => {
+                    outcome = Err(why);
+                    break;
+                }
+            }
+            if self.core.is_batch_full() {
+                self.flush_batch(now, sent, flushed)?;
+                flushed = sent.len();
+            }
+        }
+        self.flush_batch(now, sent, flushed)?;
+        outcome
+    }
+
+    /// Stores and writes what was sent of a batch since so many messages; those are taken back if
+    /// the store fails.
+    fn flush_batch(
+        &mut self,
+        now: Now,
+        sent: &mut Vec<Sent>,
+        flushed: usize,
+    ) -> Result<(), SendError> {
+        // A link that fails otherwise is closed by its worker's next turn, as with one message.
+        if let Err(Down::Store(_)) = self.flush(now) {
+            sent.truncate(flushed);
+            return Err(SendError::Failed);
+        }
+        Ok(())
     }
 
     /// Sends for the application that is called in a thread of its own, who holds the lock: as in
@@ -369,6 +433,23 @@ impl Link {
         self.trim(queue);
         Some(stream)
     }
+}
+
+/// A message of so many bytes is done with. What the turn has sent so far is stored and written if
+/// it is as much as a batch may have.
+#[inline]
+fn pass(
+    core: &mut Core,
+    (inbox, received): (&mut Inbox, &mut Received),
+    (now, end): (Now, usize),
+    stream: &mut dyn Stream,
+) -> Result<(), Down> {
+    inbox.consume(end);
+    if core.is_batch_full() {
+        core.commit(now).map_err(Down::Store)?;
+        core.write(now, stream, &mut received.of_turn(inbox.buffer()))?;
+    }
+    Ok(())
 }
 
 /// A frame is no sound message. Returns how many bytes go with it.

@@ -544,6 +544,8 @@ fn settings(random: &mut Random, ids: &[Arc<Vec<SessionId>>; 2], fixed: usize) -
             all.push(SessionId::new(BeginString::Fix44, "VENUE", "*"));
         }
         let role = [Role::Initiator, Role::Acceptor][side];
+        // Sessions that share workers go from one to another.
+        let all_share = random.below(2) == 0;
         let sessions = all.iter().map(|id| {
             let mut settings = SessionSettings::new(role, id, ADDRESS);
             settings.protocol.heart_bt_int_s = heart_bt_int_s;
@@ -570,14 +572,16 @@ fn settings(random: &mut Random, ids: &[Arc<Vec<SessionId>>; 2], fixed: usize) -
                 settings.queue.slow_consumer =
                     [SlowConsumer::Tell, SlowConsumer::Disconnect][random.below(2)];
             }
-            if id.target_comp_id.as_ref() != "*" {
+            if id.target_comp_id.as_ref() != "*" && !all_share {
                 settings.threads.mode =
                     [Mode::Pool, Mode::Pool, Mode::Dedicated, Mode::Spin][random.below(4)];
             }
             settings
         });
         let mut settings = Settings { sessions: sessions.collect(), ..empty() };
-        settings.engine.workers = 1 + random.below(3);
+        settings.engine.workers = if all_share { 2 } else { 1 + random.below(3) };
+        settings.engine.rebalance_ms = [0, 1, 20, 1_000][random.below(4)];
+        settings.engine.hot_worker_percent = [0, 0, 10, 70][random.below(4)];
         settings.engine.application_threads = [0, 0, 1, 2][random.below(4)];
         settings.engine.slow_callback_ms = [0, 0, 0, 1_000][random.below(4)];
         settings

@@ -526,7 +526,7 @@ pub(super) const FAULTS: &[Fault] = &[
     },
     Fault {
         name: "full-queue-forgotten",
-        changes: &[(ENGINE, "|| goes_on || core.sends_more();", "|| goes_on;")],
+        changes: &[(ENGINE, "let goes_on = core.sends_more() ||", "let goes_on =")],
         kind: "applications",
         worlds: 60_000,
     },

@@ -10,6 +10,7 @@ use transfix_codec::{Body, Timestamp};
 use transfix_session::{SendError, SessionId, State};
 use transfix_store::StoreError;
 
+use crate::api::batch::{Batch, BatchSent};
 use crate::drive::drives::drives;
 use crate::drive::shared::Shared;
 use crate::link::Link;
@@ -98,6 +99,54 @@ impl SessionHandle {
         self.hand_over(msg_type.as_ref(), body)
     }
 
+    /// An empty batch for messages of this session.
+    #[must_use]
+    pub fn batch(&self) -> Batch {
+        Batch::new(self.shared.queue.precision())
+    }
+
+    /// Sends all messages of a batch in their order, as [`SessionHandle::send`] does each, with one
+    /// commit of the store and one write where the caller's thread does it; `batch_messages_max`
+    /// and `batch_bytes_max` of the settings divide it. Then no message of anybody else comes
+    /// between them. The session is busy for so long.
+    pub fn send_batch(&self, batch: &Batch) -> BatchSent {
+        let mut sent = Vec::with_capacity(batch.len());
+        let refused = self.send_all(batch, &mut sent).err();
+        BatchSent { sent, refused }
+    }
+
+    fn send_all(&self, batch: &Batch, sent: &mut Vec<Sent>) -> Result<(), SendError> {
+        self.may_send()?;
+        let shared = &*self.shared;
+        if shared.send_mode == SendMode::Direct
+            && self.is_logged_on()
+            && let Ok(mut link) = shared.link.try_lock()
+            && !link.core.must_queue()
+        {
+            let all = link.send_batch(shared.io.now(), &shared.queue, batch.messages(), sent);
+            self.note_sent(&mut link);
+            drop(link);
+            match all {
+                // There may be room later.
+                Err(SendError::WouldBlock { .. }) => {}
+                all => return all,
+            }
+        }
+        for (msg_type, body) in batch.messages().skip(sent.len()) {
+            sent.push(self.hand_over(msg_type, body)?);
+        }
+        Ok(())
+    }
+
+    /// Messages were sent in this thread: the worker is called if they leave it something to do.
+    fn note_sent(&self, link: &mut Link) {
+        let shared = &*self.shared;
+        let is_over = link.is_up() && shared.waiting.note(link.core.waiting_bytes(&shared.queue));
+        if is_over || link.core.slow.calls_worker() || link.core.journal.has_failed() {
+            shared.call_worker();
+        }
+    }
+
     /// Whether a message may be taken at all: nothing is encoded in vain.
     fn may_send(&self) -> Result<(), SendError> {
         let shared = &*self.shared;
@@ -138,12 +187,7 @@ impl SessionHandle {
                 Ok(link) if link.core.must_queue() => queues = true,
                 Ok(mut link) => {
                     let sent = link.send(shared.io.now(), &shared.queue, msg_type, fill);
-                    let is_over =
-                        link.is_up() && shared.waiting.note(link.core.waiting_bytes(&shared.queue));
-                    let is_slow = link.core.slow.calls_worker();
-                    if is_over || is_slow || link.core.journal.has_failed() {
-                        shared.call_worker();
-                    }
+                    self.note_sent(&mut link);
                     return sent;
                 }
                 Err(TryLockError::Poisoned(_)) => return Err(SendError::Failed),

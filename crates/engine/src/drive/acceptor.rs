@@ -19,12 +19,12 @@ use transfix_session::{BeginString, Offer};
 use transfix_transport::{Interest, Stream, Token};
 
 use crate::drive::admission::{Admission, Answer};
+use crate::drive::bell::Knock;
 use crate::drive::destination::{Destination, Entrance, Key};
 use crate::drive::driven::drain;
 use crate::drive::stranger_lines::Lines;
 use crate::drive::template::{Creator, Maker};
 use crate::drive::waiting_room::{Newcomer, RoomLimits, WaitingRoom};
-use crate::drive::worker::{Command, Knock, Mailbox};
 use crate::io::{Io, Poll, Waker};
 use crate::link::Arrival;
 use crate::link::refusal::Refusal;
@@ -46,8 +46,8 @@ const FIRST_MESSAGE_BYTES: usize = 16 << 10;
 
 /// Whose connection it is.
 enum Found {
-    /// That of a session in this slot of a worker.
-    Session(Arc<Mailbox>, usize, Knock),
+    /// That of a session, which is told by this.
+    Session(Knock),
     /// That of a session where another one waits.
     Busy,
     /// That of somebody whom a template fits, who is judged under this ticket, for so long at most.
@@ -286,9 +286,7 @@ impl Acceptor {
         };
         self.index = index;
         match (found, named) {
-            (Found::Session(mailbox, slot, knock), _) => {
-                self.hand_over((waiting, None), &mailbox, slot, knock);
-            }
+            (Found::Session(knock), _) => self.hand_over((waiting, None), knock),
             (Found::Busy, _) => {
                 let why = "closed: there is one already, which has not been looked at yet";
                 tell!(
@@ -339,17 +337,11 @@ impl Acceptor {
         }
     }
 
-    fn hand_over(
-        &self,
-        (mut waiting, offer): (Newcomer, Option<Offer>),
-        mailbox: &Mailbox,
-        slot: usize,
-        knock: Knock,
-    ) {
+    fn hand_over(&self, (mut waiting, offer): (Newcomer, Option<Offer>), knock: Knock) {
         // One that was judged is not registered any more.
         let _ = waiting.stream.deregister(self.poll.registry());
         let arrival = Arrival { stream: waiting.stream, read: waiting.read, offer };
-        mailbox.post(Command::Attach { slot, arrival, knock });
+        knock.hand_over(arrival);
     }
 
     /// Whose Logon(A) it is: the session whose SubIDs fit best, of equals one, or a new one.
@@ -360,10 +352,7 @@ impl Acceptor {
             .filter(|to| is_sound || to.check_sum == CheckSumPolicy::Ignore)
             .filter_map(|to| Some((to.fit(message)?, to)))
             .max_by_key(|(fit, _)| *fit)
-            .map(|(_, to)| match Knock::at(&to.waits) {
-                Some(knock) => Found::Session(Arc::clone(&to.mailbox), to.slot, knock),
-                None => Found::Busy,
-            });
+            .map(|(_, to)| Knock::at(&to.bell).map_or(Found::Busy, Found::Session));
         if let Some(best) = best {
             return best;
         }
@@ -403,9 +392,9 @@ impl Acceptor {
         let key = self.making.remove(&ticket);
         match (made, self.judged.remove(&ticket)) {
             (Ok((shared, offer)), Some(Judged { waiting, key, .. })) => {
-                let Some(to) = self.creator.place(shared, ticket) else { return };
-                if let Some(knock) = Knock::at(&to.waits) {
-                    self.hand_over((waiting, Some(offer)), &to.mailbox, to.slot, knock);
+                let Some(to) = self.creator.place(shared) else { return };
+                if let Some(knock) = Knock::at(&to.bell) {
+                    self.hand_over((waiting, Some(offer)), knock);
                 }
                 self.sessions.insert(key, vec![to]);
             }

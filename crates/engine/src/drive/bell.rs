@@ -1,27 +1,75 @@
-//! Calls the worker of a session, from any thread.
+//! Calls the worker of a session, from any thread, wherever the session is driven now.
 //!
-//! Invariant: it holds nothing of the session, so that whoever keeps it keeps no session alive.
+//! Invariants: it holds nothing of the session, so that whoever keeps it keeps no session alive; a
+//! session that goes to another worker loses no call, for that one looks at it when it takes it in;
+//! one connection at a time waits for the session.
 
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Wakes the worker of a session from its wait.
-pub(crate) type Wake = Box<dyn Fn() + Send + Sync>;
+use crate::link::Arrival;
+
+/// The slot of a session that is on its way to a worker.
+pub(crate) const UNDER_WAY: usize = usize::MAX;
+
+/// The way into a worker.
+pub(crate) trait Door: Send + Sync {
+    /// Something waits for the session in this slot.
+    fn call(&self, slot: usize);
+
+    /// A connection for a session of this worker.
+    fn attach(&self, arrival: Arrival, knock: Knock);
+}
+
+/// Where a session is driven.
+struct Place {
+    door: Arc<dyn Door>,
+    slot: usize,
+}
 
 /// What calls the worker, once it is known.
 #[derive(Default)]
 pub(crate) struct Bell {
-    wake: OnceLock<Wake>,
+    place: Mutex<Option<Place>>,
     /// The worker was called, and has not looked at the session since.
     is_called: AtomicBool,
     /// Something other than a message waits for the worker.
     attention: AtomicBool,
+    /// A connection waits for the worker.
+    has_knocked: AtomicBool,
 }
 
 impl Bell {
-    /// The session has a worker: `wake` ends its wait.
-    pub(crate) fn set(&self, wake: Wake) {
-        assert!(self.wake.set(wake).is_ok(), "a session has one worker");
+    fn place(&self) -> MutexGuard<'_, Option<Place>> {
+        self.place.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The session is driven behind this door from now on.
+    pub(crate) fn set(&self, door: Arc<dyn Door>, slot: usize) {
+        *self.place() = Some(Place { door, slot });
+    }
+
+    /// The session goes behind this door if `give` succeeds, which runs while nobody can ask where
+    /// it is.
+    pub(crate) fn set_after<E>(
+        &self,
+        door: Arc<dyn Door>,
+        give: impl FnOnce() -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut place = self.place();
+        give()?;
+        *place = Some(Place { door, slot: UNDER_WAY });
+        Ok(())
+    }
+
+    /// The session's slot in its worker.
+    pub(crate) fn slot(&self) -> usize {
+        self.place().as_ref().map_or(UNDER_WAY, |place| place.slot)
+    }
+
+    /// The place, free of the lock: whoever is behind the door may wait.
+    fn found(&self) -> Option<(Arc<dyn Door>, usize)> {
+        self.place().as_ref().map(|place| (Arc::clone(&place.door), place.slot))
     }
 
     /// Calls the worker for something other than a message.
@@ -33,10 +81,13 @@ impl Bell {
     /// Calls the worker, unless it was called and has not looked yet: while it is busy, no list of
     /// calls grows.
     pub(crate) fn ring(&self) {
-        if let Some(wake) = self.wake.get()
-            && !self.is_called.swap(true, Ordering::AcqRel)
-        {
-            wake();
+        if self.is_called.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        match self.found() {
+            Some((door, slot)) => door.call(slot),
+            // It has no worker yet, which looks at it when it has.
+            None => self.is_called.store(false, Ordering::Release),
         }
     }
 
@@ -45,5 +96,34 @@ impl Bell {
     pub(crate) fn answer(&self) -> bool {
         self.is_called.swap(false, Ordering::AcqRel);
         self.attention.load(Ordering::Acquire) && self.attention.swap(false, Ordering::AcqRel)
+    }
+}
+
+/// A connection that waits for the worker of its session: one at a time, or those of a worker that
+/// is busy pile up. Over when it is dropped.
+pub(crate) struct Knock(Arc<Bell>);
+
+impl Knock {
+    /// `None` if another one waits already.
+    pub(crate) fn at(bell: &Arc<Bell>) -> Option<Self> {
+        let is_first = !bell.has_knocked.swap(true, Ordering::AcqRel);
+        is_first.then(|| Self(Arc::clone(bell)))
+    }
+
+    pub(crate) const fn bell(&self) -> &Arc<Bell> {
+        &self.0
+    }
+
+    /// Hands the connection to the worker.
+    pub(crate) fn hand_over(self, arrival: Arrival) {
+        if let Some((door, _)) = self.0.found() {
+            door.attach(arrival, self);
+        }
+    }
+}
+
+impl Drop for Knock {
+    fn drop(&mut self) {
+        self.0.has_knocked.store(false, Ordering::Release);
     }
 }

@@ -1,12 +1,12 @@
 //! Where connections come in, and to which session they go.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use transfix_codec::{CheckSumPolicy, Message, tag};
 use transfix_session::{BeginString, SubIds};
 
-use crate::drive::worker::Mailbox;
+use crate::drive::bell::Bell;
+use crate::drive::shared::Shared;
 use crate::io::Listener;
 
 /// Where it came in (the group of the listener), and BeginString(8), TargetCompID(56) and
@@ -15,10 +15,8 @@ pub(crate) type Key = (usize, BeginString, String, String);
 
 /// Where the connections of one acceptor session go.
 pub(crate) struct Destination {
-    pub(crate) mailbox: Arc<Mailbox>,
-    pub(crate) slot: usize,
-    /// Whether a connection waits there, which the worker has not looked at.
-    pub(crate) waits: Arc<AtomicBool>,
+    /// Leads to the session's worker.
+    pub(crate) bell: Arc<Bell>,
     /// The session's SubIDs and LocationIDs.
     pub(crate) sub_ids: Arc<SubIds>,
     /// Whether its messages must have the right CheckSum(10), the first one too.
@@ -26,6 +24,11 @@ pub(crate) struct Destination {
 }
 
 impl Destination {
+    pub(crate) fn of(shared: &Shared) -> Self {
+        let (bell, sub_ids) = (Arc::clone(&shared.bell), Arc::clone(&shared.id.sub_ids));
+        Self { bell, sub_ids, check_sum: shared.check_sum() }
+    }
+
     /// How well the SubIDs and LocationIDs of a Logon(A) fit: one more for each that is the same,
     /// `None` if one is another. What either side does not name fits anything.
     pub(crate) fn fit(&self, message: &Message<'_>) -> Option<usize> {

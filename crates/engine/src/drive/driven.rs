@@ -6,12 +6,12 @@ use std::sync::{Arc, MutexGuard};
 
 use transfix_session::{Disconnect, Now, SessionId};
 use transfix_store::StoreError;
-use transfix_transport::{Interest, Registry, Stream, Token};
+use transfix_transport::{Registry, Stream, Token};
 
 use crate::drive::connector::{Connector, Ended};
 use crate::drive::reopening::Reopening;
 use crate::drive::shared::Shared;
-use crate::link::{Arrival, Down, Link, Turn};
+use crate::link::{Arrival, Down, INTEREST, Link, Turn};
 use crate::schedule::Interval;
 use crate::settings::{AfterPanic, Offline};
 
@@ -322,8 +322,7 @@ impl DrivenSession {
             return Ok(());
         }
         if let Some((registry, token)) = registry {
-            let interest = Interest::READABLE | Interest::WRITABLE;
-            arrival.stream.register(registry, token, interest).map_err(Down::Io)?;
+            arrival.stream.register(registry, token, INTEREST).map_err(Down::Io)?;
         }
         let logons = link.core.published.counters.logons.get();
         let attached = link.attach(now, arrival);
@@ -340,6 +339,22 @@ impl DrivenSession {
         self.window = window;
         self.ended = None;
         attached
+    }
+
+    /// Leaves its worker in the middle of its connection. Returns whether it may: one that has
+    /// none, or has failed, stays.
+    pub(crate) fn leave(&mut self, registry: Registry<'_>) -> bool {
+        self.up
+            && !self.failed
+            && self.shared.sound_link().is_ok_and(|mut link| link.leave(registry))
+    }
+
+    /// Comes to a worker that waits, with its connection if it has one.
+    pub(crate) fn enter(&mut self, registry: Registry<'_>, token: Token) -> Result<(), Down> {
+        if !self.up {
+            return Ok(());
+        }
+        self.shared.sound_link().map_err(|_| Down::Panicked)?.enter(registry, token)
     }
 
     /// Moves an initiator on: begins to connect, or finds the connection established.

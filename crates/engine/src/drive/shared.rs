@@ -7,7 +7,7 @@ use std::time::Duration;
 use transfix_codec::CheckSumPolicy;
 use transfix_session::{Disconnect, SendError, SessionId};
 
-use crate::drive::bell::{Bell, Wake};
+use crate::drive::bell::{Bell, Door};
 use crate::drive::drives::drives;
 use crate::drive::registry::Registry;
 use crate::drive::waiting::WaitingBytes;
@@ -67,9 +67,9 @@ impl Shared {
         }
     }
 
-    /// The session has a worker: `wake` ends its wait, when another thread or the store calls.
-    pub(crate) fn belongs_to(&self, wake: Wake) {
-        self.bell.set(wake);
+    /// The session has a worker, in which it is in this slot: another thread or the store may call.
+    pub(crate) fn belongs_to(&self, door: Arc<dyn Door>, slot: usize) {
+        self.bell.set(door, slot);
         let bell = Arc::clone(&self.bell);
         self.with_core(|core| core.journal.wake_by(Arc::new(move || bell.call())));
     }

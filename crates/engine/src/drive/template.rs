@@ -9,11 +9,13 @@ use std::sync::Arc;
 
 use transfix_session::{Offer, SessionId};
 
+use crate::drive::balance::Shares;
+use crate::drive::bell::UNDER_WAY;
 use crate::drive::destination::{Destination, Key};
 use crate::drive::driven::DrivenSession;
+use crate::drive::mailbox::{Mailbox, Pool};
 use crate::drive::registry::Registry;
 use crate::drive::shared::Shared;
-use crate::drive::worker::{Command, Mailbox};
 use crate::error::EngineError;
 use crate::link::callbacks::Callbacks;
 use crate::link::refusal::Refusal;
@@ -31,9 +33,6 @@ pub(crate) type Judge = Box<
 /// Opens a session.
 pub(crate) type Open =
     Box<dyn Fn(&SessionSettings, Box<dyn Callbacks>) -> Result<Shared, EngineError> + Send + Sync>;
-
-/// The workers of the pool, and how many sessions each has.
-pub(crate) type Pool = Vec<(Arc<Mailbox>, usize)>;
 
 /// Somebody whom a template fits.
 pub(crate) struct Candidate {
@@ -82,6 +81,8 @@ pub(crate) struct Creator {
     pub(crate) templates: Vec<(usize, SessionSettings)>,
     pub(crate) registry: Arc<Registry>,
     pub(crate) workers: Pool,
+    /// How busy these are.
+    pub(crate) shares: Shares,
     /// Sessions made, and those that are being made.
     pub(crate) created: usize,
     pub(crate) created_max: usize,
@@ -118,21 +119,22 @@ impl Creator {
         self.created -= 1;
     }
 
-    /// Gives a session that was made to a worker.
-    pub(crate) fn place(&mut self, shared: Shared, turn: u64) -> Option<Destination> {
+    /// Gives a session that was made to the worker that has the fewest, of those that have not too
+    /// much to do if there are any. `None` if all are to stop.
+    pub(crate) fn place(&mut self, shared: Shared) -> Option<Destination> {
         let shared = Arc::new(shared);
-        let turn = (turn % self.workers.len() as u64) as usize;
-        let (mailbox, slots) = self.workers.get_mut(turn)?;
-        let slot = *slots;
-        *slots += 1;
-        let bell = Arc::clone(mailbox);
-        shared.belongs_to(Box::new(move || bell.call(slot)));
+        let pool = self.workers.get()?;
+        self.shares.look(self.registry.io.monotonic_ns(), pool);
+        let shares = &self.shares;
+        let key = |(n, worker): &(usize, &Arc<Mailbox>)| (shares.is_hot(*n), worker.sessions());
+        let (_, worker) = pool.iter().enumerate().min_by_key(key)?;
+        shared.belongs_to(worker.door(), UNDER_WAY);
         self.registry.add(&shared);
         // At most `created_sessions_max` times.
         tracing::info!(session = %shared.id, "made from a template");
-        let (sub_ids, check_sum) = (Arc::clone(&shared.id.sub_ids), shared.check_sum());
-        mailbox.post(Command::Add(Box::new(DrivenSession::new(shared, None))));
-        let mailbox = Arc::clone(mailbox);
-        Some(Destination { mailbox, slot, waits: Arc::default(), sub_ids, check_sum })
+        let destination = Destination::of(&shared);
+        worker.add(Box::new(DrivenSession::new(shared, None))).ok()?;
+        worker.wake();
+        Some(destination)
     }
 }

@@ -5,20 +5,23 @@
 //! what a round costs goes by the sessions that have something to do, not by those that there are,
 //! but for a worker that spins, which has few.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use slab::Slab;
 use transfix_session::{Disconnect, Now};
 use transfix_transport::{Registry, Token};
 
+use crate::drive::balance::Balance;
+use crate::drive::bell::{Door, Knock};
 use crate::drive::deadlines::Deadlines;
 use crate::drive::driven::{DrivenSession, SessionOutcome};
 use crate::drive::drives;
-use crate::io::{Io, Poll, Ready, Waker};
+use crate::drive::mailbox::{Command, Mailbox};
+use crate::io::{Io, Poll, Ready};
 use crate::link::core::ENDING_NS_MAX;
 use crate::link::{Arrival, Down, Turn};
 use crate::settings::Offline;
@@ -37,79 +40,6 @@ const LOOKS_PER_US: u64 = 64;
 /// Time between two looks at stores that have something to do at the end.
 const LOOK: Duration = Duration::from_millis(1);
 
-/// What other threads ask of a worker.
-pub(crate) enum Command {
-    /// A connection for the session in this slot.
-    Attach { slot: usize, arrival: Arrival, knock: Knock },
-    /// One more session, in the next slot.
-    Add(Box<DrivenSession>),
-    /// Log out everywhere and end, at this moment of the monotonic clock at the latest.
-    Stop { until_ns: u64, text: String },
-}
-
-/// A connection that waits for the worker of its session: one at a time, or those of a worker that
-/// is busy pile up. Over when it is dropped.
-pub(crate) struct Knock(Arc<AtomicBool>);
-
-impl Knock {
-    /// `None` if another one waits already.
-    pub(crate) fn at(waits: &Arc<AtomicBool>) -> Option<Self> {
-        let is_first = !waits.swap(true, Ordering::AcqRel);
-        is_first.then(|| Self(Arc::clone(waits)))
-    }
-}
-
-impl Drop for Knock {
-    fn drop(&mut self) {
-        self.0.store(false, Ordering::Release);
-    }
-}
-
-/// The door of a worker.
-pub(crate) struct Mailbox {
-    commands: Mutex<Vec<Command>>,
-    pending: AtomicBool,
-    /// Slots of which somebody wants something, besides commands.
-    called: Mutex<Vec<usize>>,
-    /// The worker spins, and looks at all its slots by itself.
-    spins: bool,
-    waker: Waker,
-}
-
-impl Mailbox {
-    pub(crate) fn post(&self, command: Command) {
-        self.commands.lock().unwrap_or_else(PoisonError::into_inner).push(command);
-        self.pending.store(true, Ordering::Release);
-        self.wake();
-    }
-
-    /// Something waits for the session in this slot.
-    pub(crate) fn call(&self, slot: usize) {
-        if !self.spins {
-            self.called.lock().unwrap_or_else(PoisonError::into_inner).push(slot);
-        }
-        self.wake();
-    }
-
-    /// Exchanges the slots that were called for an empty list, whose memory is used again.
-    fn exchange_called(&self, empty: &mut Vec<usize>) {
-        std::mem::swap(&mut *self.called.lock().unwrap_or_else(PoisonError::into_inner), empty);
-    }
-
-    /// Ends the worker's wait; without effect on one that spins, which looks by itself.
-    fn wake(&self) {
-        (self.waker)();
-    }
-
-    fn take(&self) -> Vec<Command> {
-        // Looked at in each turn of a spinning worker: a load is cheaper than a swap.
-        if !self.pending.load(Ordering::Acquire) || !self.pending.swap(false, Ordering::AcqRel) {
-            return Vec::new();
-        }
-        std::mem::take(&mut *self.commands.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-}
-
 /// The sessions of one thread.
 pub(crate) struct Worker {
     io: Arc<dyn Io>,
@@ -117,7 +47,9 @@ pub(crate) struct Worker {
     /// Memory for what is ready.
     ready: Vec<Ready>,
     mailbox: Arc<Mailbox>,
-    slots: Vec<DrivenSession>,
+    slots: Slab<DrivenSession>,
+    /// What it knows of the other workers of its pool, if sessions may go from one to another.
+    balance: Option<Balance>,
     spins: bool,
     /// For how long it looks at its sockets after the last thing that happened, before it sleeps.
     spin_us: u32,
@@ -144,7 +76,8 @@ pub(crate) struct Worker {
 
 struct Stop {
     until_ns: u64,
-    was_up: Vec<bool>,
+    /// Slots that had a connection when it began.
+    was_up: BTreeSet<usize>,
 }
 
 impl Worker {
@@ -155,20 +88,15 @@ impl Worker {
     ) -> io::Result<Self> {
         let poll = io.poll()?;
         let waker = poll.waker(WAKE)?;
-        let mailbox = Mailbox {
-            commands: Mutex::default(),
-            pending: AtomicBool::new(false),
-            called: Mutex::default(),
-            spins,
-            waker,
-        };
+        let mailbox = Mailbox::new(spins, slots.len(), waker);
         let mut worker = Self {
             io: Arc::clone(io),
             poll,
             ready: Vec::new(),
             mailbox: Arc::new(mailbox),
             spin_us: slots.iter().map(|slot| slot.shared.spin_us).max().unwrap_or(0),
-            slots,
+            slots: slots.into_iter().enumerate().collect(),
+            balance: None,
             spins,
             spin_until: 0,
             has_progress: false,
@@ -184,6 +112,11 @@ impl Worker {
         };
         worker.look_at_all();
         Ok(worker)
+    }
+
+    /// It is one of a pool, in which sessions may go from one worker to another.
+    pub(crate) fn share(&mut self, balance: Balance) {
+        self.balance = Some(balance);
     }
 
     pub(crate) fn mailbox(&self) -> &Arc<Mailbox> {
@@ -211,24 +144,20 @@ impl Worker {
     fn begin(&mut self) {
         self.ready.clear();
         self.again.clear();
-        self.slots.iter_mut().for_each(|slot| slot.due = false);
-        for i in 0..self.slots.len() {
-            if self.slots[i].up {
-                self.call(i);
+        for (i, slot) in &mut self.slots {
+            slot.due = slot.up;
+            if slot.up {
+                self.again.push(i);
             }
         }
-        self.mailbox
-            .called
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .extend(0..self.slots.len());
+        self.mailbox.call_all(self.slots.iter().map(|(i, _)| i));
         self.handed_over();
         self.look_at_all();
     }
 
     /// All sessions are due.
     fn look_at_all(&mut self) {
-        for i in 0..self.slots.len() {
+        for (i, _) in &self.slots {
             self.deadlines.note(i, 0);
         }
     }
@@ -243,16 +172,17 @@ impl Worker {
     /// Whether the stop is over: all links are down, or the deadline has passed.
     pub(crate) fn is_done(&self) -> bool {
         self.stop.as_ref().is_some_and(|stop| {
-            self.slots.iter().all(|slot| !slot.up) || self.io.monotonic_ns() >= stop.until_ns
+            self.slots.iter().all(|(_, slot)| !slot.up) || self.io.monotonic_ns() >= stop.until_ns
         })
     }
 
     /// Outcomes of the stop; what is still connected is cut.
     pub(crate) fn finish(&mut self) -> Vec<SessionOutcome> {
-        let was_up = self.stop.take().map_or_else(Vec::new, |stop| stop.was_up);
+        let stop = self.stop.take();
         let mut outcomes = Vec::new();
-        for (i, slot) in self.slots.iter_mut().enumerate() {
-            outcomes.push(slot.outcome(was_up.get(i).copied().unwrap_or(slot.up)));
+        for (i, slot) in &mut self.slots {
+            let was_up = stop.as_ref().map_or(slot.up, |stop| stop.was_up.contains(&i));
+            outcomes.push(slot.outcome(was_up));
             if slot.up {
                 let why = Down::Session(Disconnect::Operator);
                 down(slot, &why, self.io.now(), self.poll.registry());
@@ -262,14 +192,15 @@ impl Worker {
         // gets as long again for what it is given last.
         let until_ns = self.io.monotonic_ns().saturating_add(ENDING_NS_MAX);
         // Each is looked at: that is what lets a store begin its next sync.
-        let mut settled = || self.slots.iter_mut().fold(true, |all, slot| slot.is_settled() & all);
+        let mut settled =
+            || self.slots.iter_mut().fold(true, |all, (_, slot)| slot.is_settled() & all);
         while !settled() && self.io.monotonic_ns() < until_ns {
             self.io.sleep(LOOK);
         }
         let io = Arc::clone(&self.io);
         let ended = self.slots.iter_mut().zip(outcomes);
         ended
-            .map(|(slot, outcome)| {
+            .map(|((_, slot), outcome)| {
                 let longer = io.monotonic_ns().saturating_add(ENDING_NS_MAX);
                 let is_settled = slot.is_settled();
                 finish(slot, if is_settled { longer } else { until_ns });
@@ -292,7 +223,7 @@ impl Worker {
         if self.is_done() {
             return true;
         }
-        let spinning = self.spins && (!may_wait || self.slots.iter().any(|slot| slot.up));
+        let spinning = self.spins && (!may_wait || self.slots.iter().any(|(_, slot)| slot.up));
         let progress = if spinning { self.spin() } else { self.wait(may_wait) };
         self.turns = self.turns.wrapping_add(1);
         // A polled worker may be called seldom: it goes by the time, not by its turns.
@@ -319,6 +250,7 @@ impl Worker {
 
     fn wait(&mut self, may_wait: bool) -> bool {
         let now = self.io.monotonic_ns();
+        self.rest(now);
         let idle = self.again.is_empty() && may_wait;
         let deadline = self.deadlines.next();
         let until = self.stop.as_ref().map_or(deadline, |stop| deadline.min(stop.until_ns));
@@ -330,6 +262,7 @@ impl Worker {
         if let Err(error) = waited {
             self.failed = Some(error);
         }
+        let mut began_ns = self.work();
         self.has_progress |= !idle || !events.is_empty();
         let mut woken = false;
         for event in events.drain(..) {
@@ -338,7 +271,9 @@ impl Worker {
                 continue;
             }
             let i = event.token.0;
-            self.slots[i].read_closed |= event.is_read_closed;
+            // It may have left with what was reported.
+            let Some(slot) = self.slots.get_mut(i) else { continue };
+            slot.read_closed |= event.is_read_closed;
             self.call(i);
         }
         self.ready = events;
@@ -346,6 +281,11 @@ impl Worker {
         for i in ready.drain(..) {
             self.slots[i].due = false;
             self.ready(i);
+            if let Some(balance) = &mut self.balance {
+                let now = self.io.monotonic_ns();
+                balance.note_turn(i, now.saturating_sub(began_ns));
+                began_ns = now;
+            }
         }
         // The list goes back with its memory, and with what the turns have added to it.
         ready.append(&mut self.again);
@@ -354,6 +294,67 @@ impl Worker {
             self.handed_over();
         }
         true
+    }
+
+    /// Nothing is left to do now. A worker of a pool that has had too much to do gives sessions
+    /// away.
+    fn rest(&mut self, now: u64) {
+        let Some(balance) = &mut self.balance else { return };
+        self.mailbox.rests(now);
+        if self.stop.is_none()
+            && let Some((to, slots)) = balance.gift(now)
+        {
+            slots.into_iter().for_each(|i| self.give(i, &to));
+        }
+    }
+
+    /// There is something to do; returns the time, if somebody wants it.
+    fn work(&self) -> u64 {
+        if self.balance.is_none() {
+            return 0;
+        }
+        let now = self.io.monotonic_ns();
+        self.mailbox.works(now);
+        now
+    }
+
+    /// Gives the session in this slot to another worker, in the middle of its connection.
+    fn give(&mut self, i: usize, to: &Arc<Mailbox>) {
+        let may_go = |slot: &mut DrivenSession| slot.leave(self.poll.registry());
+        if !self.slots.get_mut(i).is_some_and(may_go) {
+            return;
+        }
+        let session = Box::new(self.slots.remove(i));
+        self.again.retain(|other| *other != i);
+        let (bell, id) = (Arc::clone(&session.shared.bell), session.shared.id.clone());
+        match bell.set_after(to.door(), || to.add(session)) {
+            Ok(()) => {
+                self.mailbox.has_lost_one();
+                to.wake();
+                tracing::info!(session = %id, "given to a worker that has less to do");
+            }
+            // That one is to stop, and so is this one.
+            Err(session) => self.take_in(*session),
+        }
+    }
+
+    /// One more session, a new one or one that is in the middle of its connection.
+    fn take_in(&mut self, mut session: DrivenSession) {
+        self.spin_us = self.spin_us.max(session.shared.spin_us);
+        session.due = false;
+        let i = self.slots.insert(session);
+        let slot = &mut self.slots[i];
+        let entered = slot.enter(self.poll.registry(), Token(i));
+        // Behind this, who calls it calls here; who has called it elsewhere is answered now.
+        slot.shared.bell.set(self.mailbox.door(), i);
+        if slot.up {
+            self.call(i);
+        }
+        self.mailbox.call(i);
+        self.deadlines.note(i, 0);
+        if let Err(why) = entered {
+            self.down(i, &why);
+        }
     }
 
     /// Waits until something is ready, or until this moment; looks without waiting first, for as
@@ -403,19 +404,16 @@ impl Worker {
     fn handed_over(&mut self) {
         let mut called = std::mem::take(&mut self.called);
         match self.spins {
-            true => called.extend(0..self.slots.len()),
+            true => called.extend(self.slots.iter().map(|(i, _)| i)),
             false => self.mailbox.exchange_called(&mut called),
         }
         for i in called.drain(..) {
-            // A session that is made now may be called before its slot is there, which is looked at
-            // when it comes.
-            if i >= self.slots.len() {
-                continue;
-            }
-            let shared = &self.slots[i].shared;
+            // It may be on its way to this worker, which looks at it when it comes, or have left.
+            let Some(slot) = self.slots.get(i) else { continue };
+            let shared = &slot.shared;
             // First: whoever calls from here on calls again.
             let called = shared.bell.answer();
-            let takes = self.slots[i].up || shared.offline != Offline::Refuse;
+            let takes = slot.up || shared.offline != Offline::Refuse;
             if called || (takes && shared.queue.is_pending()) {
                 self.ready(i);
                 // A Logout(5), for instance, makes the session's next deadline earlier.
@@ -473,6 +471,9 @@ impl Worker {
         let mut due = std::mem::take(&mut self.due);
         due.extend(std::iter::from_fn(|| self.deadlines.take_due(now.monotonic_ns)));
         for i in due.drain(..) {
+            if !self.slots.contains(i) {
+                continue;
+            }
             if self.slots[i].up {
                 match guarded(&mut self.slots[i], |slot| slot.tick(now)) {
                     Ok(true) => self.call(i),
@@ -491,38 +492,41 @@ impl Worker {
         self.orders.extend(self.mailbox.take());
         while let Some(command) = self.orders.pop_front() {
             match command {
-                Command::Attach { slot, arrival, knock } => {
-                    drop(knock);
-                    let now = self.io.now();
-                    let registry = (!self.spins).then(|| (self.poll.registry(), Token(slot)));
-                    let was_up = self.slots[slot].up;
-                    let attach = |slot: &mut DrivenSession| slot.attach(now, arrival, registry);
-                    match guarded(&mut self.slots[slot], attach) {
-                        // It was refused, and the line about it may be left out and told later.
-                        Ok(()) if was_up => self.note_deadline(slot),
-                        Ok(()) => {
-                            self.note_deadline(slot);
-                            self.ready(slot);
-                        }
-                        Err(why) => self.down(slot, &why),
-                    }
-                }
-                Command::Add(slot) => {
-                    self.spin_us = self.spin_us.max(slot.shared.spin_us);
-                    self.slots.push(*slot);
-                    self.mailbox.call(self.slots.len() - 1);
-                    self.deadlines.note(self.slots.len() - 1, 0);
-                }
+                Command::Attach { arrival, knock } => self.attach(arrival, knock),
+                Command::Add(session) => self.take_in(*session),
                 Command::Stop { until_ns, text } => self.begin_stop(until_ns, &text),
             }
         }
     }
 
+    fn attach(&mut self, arrival: Arrival, knock: Knock) {
+        let (i, bell) = (knock.bell().slot(), knock.bell());
+        if !self.slots.get(i).is_some_and(|slot| Arc::ptr_eq(&slot.shared.bell, bell)) {
+            // It has gone to another worker, or is on its way to this one, behind this command.
+            return knock.hand_over(arrival);
+        }
+        drop(knock);
+        let now = self.io.now();
+        let registry = (!self.spins).then(|| (self.poll.registry(), Token(i)));
+        let was_up = self.slots[i].up;
+        let attach = |slot: &mut DrivenSession| slot.attach(now, arrival, registry);
+        match guarded(&mut self.slots[i], attach) {
+            // It was refused, and the line about it may be left out and told later.
+            Ok(()) if was_up => self.note_deadline(i),
+            Ok(()) => {
+                self.note_deadline(i);
+                self.ready(i);
+            }
+            Err(why) => self.down(i, &why),
+        }
+    }
+
     fn begin_stop(&mut self, until_ns: u64, text: &str) {
-        let was_up = self.slots.iter().map(|slot| slot.up).collect();
+        let was_up = self.slots.iter().filter(|(_, slot)| slot.up).map(|(i, _)| i).collect();
         self.stop = Some(Stop { until_ns, was_up });
         let now = self.io.now();
-        for i in 0..self.slots.len() {
+        let slots: Vec<usize> = self.slots.iter().map(|(i, _)| i).collect();
+        for i in slots {
             match guarded(&mut self.slots[i], |slot| slot.begin_stop(now, text)) {
                 Ok(_) => self.note_deadline(i),
                 Err(why) => self.down(i, &why),

@@ -50,12 +50,21 @@ const OUTBOX_BYTES_FIRST: usize = 4 << 10;
 /// is the last word on it.
 pub(crate) const ENDING_NS_MAX: u64 = 10_000_000_000;
 
+/// How much is stored and written at once.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BatchLimits {
+    pub(crate) messages_max: u64,
+    pub(crate) bytes_max: usize,
+}
+
 /// Limits and switches of a link.
 #[derive(Clone, Debug)]
 pub(crate) struct LinkOptions {
     pub(crate) limits: Limits,
     pub(crate) check_sum: CheckSumPolicy,
     pub(crate) turn_messages_max: u32,
+    /// `None`: all that one turn has.
+    pub(crate) batch: Option<BatchLimits>,
     pub(crate) keeps: Keeps,
     pub(crate) queue: QueueSettings,
     /// Whether somebody else may have written the store since the last connection.

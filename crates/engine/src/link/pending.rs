@@ -75,6 +75,11 @@ impl Pending {
         self.batches.front().map_or(outbox_bytes, |first| first.begin.min(outbox_bytes))
     }
 
+    /// How many of so many bytes in the outbox are not committed.
+    pub(super) const fn uncommitted(&self, outbox_bytes: usize) -> usize {
+        outbox_bytes.saturating_sub(self.committed)
+    }
+
     /// So many bytes of the outbox are written.
     #[inline]
     pub(super) fn written(&mut self, bytes: usize) {

@@ -11,6 +11,12 @@ settings_table! {
         pub workers: usize = 2,
         /// CPUs that the pool's threads are pinned to, in turn; empty for none.
         pub cpus: Vec<usize> = Vec::new(),
+        /// Time between two looks at how busy the threads of the pool are, in milliseconds. One
+        /// that has too much to do gives sessions to the one that has least, without an end of
+        /// their connections. 0: sessions stay where they are.
+        pub rebalance_ms: u32 = 1_000,
+        /// Share of its time in percent beyond which a thread of the pool has too much to do.
+        pub hot_worker_percent: u32 = 70,
         /// Threads in which the applications of the sessions are called, so that one that takes its
         /// time holds up no session. Of one session one thing at a time, in its order. By default
         /// none: each is called in the thread that drives its session.

@@ -141,6 +141,9 @@ fn parse_ours(path: &Path, text: &str) -> Result<Settings, SettingsError> {
                 if settings.engine.workers == 0 {
                     return Err(wrong("workers is at least 1"));
                 }
+                if settings.engine.hot_worker_percent > 100 {
+                    return Err(wrong("hot_worker_percent is 100 at most"));
+                }
             }
             "defaults" => match value.into_inner() {
                 DeValue::Table(table) => defaults = table,

@@ -25,6 +25,12 @@ settings_table! {
         /// sessions of its thread.
         #[least(1)]
         pub turn_messages_max: u32 = 128,
+        /// Messages sent that are stored and written at once, while a turn or a batch
+        /// (`send_batch`) goes on: a lower number lets the first answers to a burst leave earlier,
+        /// and costs one commit and one system call more for each so many. 0 for no limit.
+        pub batch_messages_max: u32 = 0,
+        /// The same in bytes of frames. 0 for no limit.
+        pub batch_bytes_max: usize = 0,
         /// What becomes of the session when its application panics: `revive` or `end`.
         pub after_panic: AfterPanic = AfterPanic::Revive,
     }

@@ -12,6 +12,8 @@ pub(super) const OF_THE_ENGINE: &[(&str, &str, &str)] = &[
     ("mode", TRADE, "polled_sessions_are_driven_by_the_application"),
     ("spin_us", WORKER, "a_worker_looks_for_a_while_before_it_sleeps"),
     ("cpu", THREADS, "threads_are_as_many_as_wanted_and_where_they_are_wanted"),
+    ("batch_messages_max", BATCHES, "answers_leave_before_the_turn_is_over_if_a_batch_is_full"),
+    ("batch_bytes_max", BATCHES, "answers_leave_before_the_turn_is_over_if_a_batch_is_full"),
     ("latency_points", LATENCY, "without_points_nothing_is_measured"),
     ("schedule", SCHEDULE, "connects_and_logs_out_by_its_windows_and_begins_at_1_in_each"),
     ("after_panic", TOLD, "a_session_that_has_panicked_comes_back_or_stays_down"),
@@ -109,6 +111,8 @@ pub(super) const OF_THE_ENGINE: &[(&str, &str, &str)] = &[
     ),
     ("[engine].application_spin_us", APPLICATION, "threads_that_look_for_work_find_it"),
     ("[engine].workers", THREADS, "threads_are_as_many_as_wanted_and_where_they_are_wanted"),
+    ("[engine].rebalance_ms", MOVING, "sessions_stay_where_they_are_if_the_settings_say_so"),
+    ("[engine].hot_worker_percent", MOVING, "a_session_goes_to_a_calmer_worker_without_a_gap"),
     ("[engine].cpus", THREADS, "threads_are_as_many_as_wanted_and_where_they_are_wanted"),
     ("[engine].helper_cpus", THREADS, "a_pinned_thread_does_not_pass_its_cpu_on_to_helpers"),
     ("[engine].log_cpu", THREADS, "threads_are_as_many_as_wanted_and_where_they_are_wanted"),
@@ -127,6 +131,8 @@ pub(super) const OF_THE_ENGINE: &[(&str, &str, &str)] = &[
 ];
 
 const APPLICATION: &str = "engine/tests/switches/application_threads.rs";
+const BATCHES: &str = "engine/tests/switches/batches.rs";
+const MOVING: &str = "engine/tests/switches/moving.rs";
 const STRANGERS: &str = "engine/tests/strangers/main.rs";
 const LATENCY: &str = "engine/tests/switches/latency.rs";
 const LATER: &str = "engine/tests/switches/later.rs";

@@ -2,12 +2,14 @@
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 mod application_threads;
+mod batches;
 mod delivery;
 mod failing;
 mod handles;
 mod latency;
 mod later;
 mod memory;
+mod moving;
 mod outgoing;
 mod own_store;
 mod pressure;

@@ -2,18 +2,18 @@
 
 use std::io::Write;
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use transfix_codec::{FrameWriter, Precision, tag};
 use transfix_session::{BeginString, Role, SessionId};
-use transfix_transport::{SocketOptions, TcpStream};
+use transfix_transport::{Registry, SocketOptions, TcpStream};
 
 use super::*;
 use crate::api::application::{Application, SessionRef};
 use crate::api::owner::Owner;
 use crate::assemble::open;
 use crate::drive::registry::Registry as Sessions;
-use crate::io::System;
+use crate::io::{System, Waker};
 use crate::link::answers::BusinessReject;
 use crate::link::rule_book::RuleBook;
 use crate::settings::{Durability, SessionSettings};
@@ -50,7 +50,48 @@ fn worker(change: impl FnOnce(&mut SessionSettings)) -> Worker {
     let sessions = Arc::new(Sessions::new(Arc::new(RuleBook::default())));
     let owner = Owner::of(Box::new(Deaf), &id, &sessions);
     let shared = Arc::new(open(&settings, owner, &sessions).unwrap());
-    Worker::new(vec![DrivenSession::new(shared, None)], false, &sessions.io).unwrap()
+    let slots = vec![DrivenSession::new(Arc::clone(&shared), None)];
+    let worker = Worker::new(slots, false, &sessions.io).unwrap();
+    shared.belongs_to(worker.mailbox().door(), 0);
+    worker
+}
+
+/// The worker's session has a connection now, of which this is the other end.
+fn log_on(worker: &mut Worker) -> std::net::TcpStream {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let far = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let near = listener.accept().unwrap().0;
+    let stream = Box::new(TcpStream::from_std(near, &SocketOptions::default()).unwrap());
+    let read = frame(b"A", 1, b"98=0\x01108=30\x01");
+    let arrival = Arrival { read, ..Arrival::fresh(stream) };
+    let bell = Arc::clone(&worker.slots[0].shared.bell);
+    Knock::at(&bell).unwrap().hand_over(arrival);
+    worker.run_once(true);
+    far
+}
+
+#[test]
+fn a_worker_that_is_to_stop_takes_no_session() {
+    for stops in [false, true] {
+        let mut worker = worker(|_| ());
+        let mut far = log_on(&mut worker);
+        let mut calm = Worker::new(Vec::new(), false, &worker.io).unwrap();
+        let to = Arc::clone(calm.mailbox());
+        if stops {
+            to.stop(u64::MAX, String::new());
+        }
+        worker.give(0, &to);
+        calm.run_once(false);
+        let [has, has_not] =
+            if stops { [&mut worker, &mut calm] } else { [&mut calm, &mut worker] };
+        assert_eq!((has.slots.len(), has_not.slots.len()), (1, 0));
+        assert_eq!((has.mailbox().sessions(), has_not.mailbox().sessions()), (1, 0));
+        far.write_all(&frame(b"D", 2, b"11=a\x01")).unwrap();
+        let shared = Arc::clone(&has.slots[0].shared);
+        while shared.published.next_numbers().0 < 3 {
+            has.run_once(true);
+        }
+    }
 }
 
 /// More comes in each round than a turn takes: the session is in the list once all the same, or it
@@ -58,15 +99,7 @@ fn worker(change: impl FnOnce(&mut SessionSettings)) -> Worker {
 #[test]
 fn a_session_that_is_flooded_has_one_turn_a_round() {
     let mut worker = worker(|settings| settings.threads.turn_messages_max = 1);
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let mut far = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-    let near = listener.accept().unwrap().0;
-    let stream = Box::new(TcpStream::from_std(near, &SocketOptions::default()).unwrap());
-    let read = frame(b"A", 1, b"98=0\x01108=30\x01");
-    let arrival = Arrival { read, ..Arrival::fresh(stream) };
-    let knock = Knock::at(&Arc::default()).unwrap();
-    worker.mailbox().post(Command::Attach { slot: 0, arrival, knock });
-    worker.run_once(true);
+    let mut far = log_on(&mut worker);
     let mut seq = 2;
     for round in 0..100 {
         let orders = (0..4).flat_map(|n| frame(b"D", seq + n, b"11=a\x01"));

@@ -5,7 +5,7 @@
 use transfix_session::{Config, Now, Session};
 use transfix_store::{Committed, StoreError};
 
-use super::Core;
+use super::{BatchLimits, Core};
 use crate::link::callbacks::Access;
 use crate::link::journal::Journal;
 use crate::link::queue::SendQueue;
@@ -48,6 +48,20 @@ impl Core {
             }
         }
         Ok(())
+    }
+
+    /// Whether the frames that are not committed yet are as many as are to be stored and written at
+    /// once.
+    #[inline]
+    pub(crate) fn is_batch_full(&self) -> bool {
+        let batch = self.options.batch;
+        let uncommitted = |limit: BatchLimits| {
+            let bytes = self.pending.uncommitted(self.out.bytes().len());
+            let committed = self.journal.numbers().next_out;
+            let messages = self.session.next_num_out().saturating_sub(committed);
+            bytes >= limit.bytes_max || messages >= limit.messages_max
+        };
+        batch.is_some_and(uncommitted)
     }
 
     /// Takes note of what the store has made safe since.

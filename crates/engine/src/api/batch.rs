@@ -1,0 +1,88 @@
+//! Messages that are sent together.
+
+use std::fmt;
+
+use transfix_codec::{Body, Misuse, Precision};
+use transfix_session::SendError;
+
+use crate::link::sent::Sent;
+
+/// Messages of one session that are sent together: made by
+/// [`SessionHandle::batch`](crate::SessionHandle::batch), sent by
+/// [`SessionHandle::send_batch`](crate::SessionHandle::send_batch), as often as wanted.
+#[derive(Clone)]
+pub struct Batch {
+    bytes: Vec<u8>,
+    /// Where MsgType(35) and body of each message end.
+    ends: Vec<(usize, usize)>,
+    precision: Precision,
+}
+
+impl Batch {
+    pub(crate) const fn new(precision: Precision) -> Self {
+        Self { bytes: Vec::new(), ends: Vec::new(), precision }
+    }
+
+    /// Adds an application message; `fill` writes its fields.
+    ///
+    /// # Errors
+    /// [`Misuse`]: the message is not added.
+    pub fn add(
+        &mut self,
+        msg_type: impl AsRef<[u8]>,
+        fill: impl FnOnce(&mut Body<'_>),
+    ) -> Result<(), Misuse> {
+        // What a panic in `fill` has left behind.
+        let begin = self.ends.last().map_or(0, |(_, end)| *end);
+        self.bytes.truncate(begin);
+        self.bytes.extend_from_slice(msg_type.as_ref());
+        let body = self.bytes.len();
+        Body::detached(&mut self.bytes, self.precision, fill)?;
+        self.ends.push((body, self.bytes.len()));
+        Ok(())
+    }
+
+    /// How many messages there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// Takes all messages out. The memory is used again.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.ends.clear();
+    }
+
+    /// MsgType(35) and body of each message.
+    pub(crate) fn messages(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        let mut begin = 0;
+        self.ends.iter().map(move |(body, end)| {
+            let message = (&self.bytes[begin..*body], &self.bytes[*body..*end]);
+            begin = *end;
+            message
+        })
+    }
+}
+
+impl fmt::Debug for Batch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Batch").field("len", &self.len()).finish_non_exhaustive()
+    }
+}
+
+/// What became of the messages of a [`Batch`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[must_use]
+pub struct BatchSent {
+    /// Of the first messages of the batch, those that were taken, what became of each.
+    pub sent: Vec<Sent>,
+    /// Why the one behind them was not taken; none that follows it was. `None` if all were taken.
+    pub refused: Option<SendError>,
+}

@@ -1,0 +1,153 @@
+//! Which worker of a pool has too much to do, and what it gives away.
+//!
+//! Invariants: a worker gives away what it has itself, and never so much that the other one has
+//! more than it afterwards; what a look costs goes by the sessions that had something to do.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::drive::mailbox::{Mailbox, Pool};
+
+/// Sessions at most that a worker gives away at once.
+const GIVEN_MAX: usize = 64;
+
+/// How often a pool is looked at, and when a worker of it has too much to do.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PoolLimits {
+    pub(crate) interval_ns: u64,
+    pub(crate) hot_percent: u32,
+}
+
+/// How busy the workers of a pool were between two looks at them.
+pub(crate) struct Shares {
+    limits: PoolLimits,
+    /// The last look, and how long each had worked then.
+    before: (u64, Vec<u64>),
+    /// How long each has worked between the last two.
+    busy_ns: Vec<u64>,
+    took_ns: u64,
+}
+
+impl Shares {
+    pub(crate) const fn new(limits: PoolLimits) -> Self {
+        Self { limits, before: (0, Vec::new()), busy_ns: Vec::new(), took_ns: 0 }
+    }
+
+    /// Looks at all of them if it is time to, and returns whether it has.
+    pub(crate) fn look(&mut self, now_ns: u64, pool: &[Arc<Mailbox>]) -> bool {
+        let (at_ns, before) = &self.before;
+        let interval_ns = self.limits.interval_ns;
+        let is_early = !before.is_empty() && now_ns < at_ns.saturating_add(interval_ns);
+        if is_early || interval_ns == 0 {
+            return false;
+        }
+        let after: Vec<u64> = pool.iter().map(|worker| worker.busy_ns(now_ns)).collect();
+        self.busy_ns = after.iter().zip(before).map(|(b, a)| b.saturating_sub(*a)).collect();
+        self.took_ns = now_ns.saturating_sub(*at_ns);
+        self.before = (now_ns, after);
+        !self.busy_ns.is_empty()
+    }
+
+    pub(crate) fn is_hot(&self, worker: usize) -> bool {
+        let busy_ns = self.busy_ns.get(worker).copied().unwrap_or(0);
+        let most_ns = self.took_ns / 100 * u64::from(self.limits.hot_percent);
+        busy_ns > most_ns
+    }
+
+    /// To whom the n-th worker gives, and how much of its time: half of what it has worked more
+    /// than the calmest one, so that the two change places at no time.
+    fn gift(&self, worker: usize) -> Option<(usize, u64)> {
+        let mine_ns = *self.busy_ns.get(worker)?;
+        let (calmest, least_ns) = self.busy_ns.iter().enumerate().min_by_key(|(_, ns)| **ns)?;
+        // A gap that is worth the way.
+        let is_calm = *least_ns <= mine_ns / 4 * 3;
+        (is_calm && self.is_hot(worker)).then(|| (calmest, (mine_ns - least_ns) / 2))
+    }
+}
+
+/// What one worker of a pool knows of itself and of the others.
+pub(crate) struct Balance {
+    pool: Pool,
+    worker: usize,
+    shares: Shares,
+    /// How long each session had its turn since the last look.
+    turns_ns: BTreeMap<usize, u64>,
+}
+
+impl Balance {
+    /// The n-th worker of this pool.
+    pub(crate) fn new(pool: &Pool, worker: usize, limits: PoolLimits) -> Self {
+        let (pool, shares) = (Arc::clone(pool), Shares::new(limits));
+        Self { pool, worker, shares, turns_ns: BTreeMap::new() }
+    }
+
+    /// The session in this slot had its turn for so long.
+    pub(crate) fn note_turn(&mut self, slot: usize, took_ns: u64) {
+        *self.turns_ns.entry(slot).or_default() += took_ns;
+    }
+
+    /// Whom to give which slots, the heaviest first, if it is time to look, the worker has too much
+    /// to do and another one less.
+    pub(crate) fn gift(&mut self, now_ns: u64) -> Option<(Arc<Mailbox>, Vec<usize>)> {
+        let pool = self.pool.get()?;
+        if !self.shares.look(now_ns, pool) {
+            return None;
+        }
+        let turns = std::mem::take(&mut self.turns_ns);
+        let (to, ns) = self.shares.gift(self.worker)?;
+        let slots = fitting(turns, ns);
+        (!slots.is_empty()).then(|| (Arc::clone(&pool[to]), slots))
+    }
+}
+
+/// Slots that take so much time together at most, the heaviest first.
+fn fitting(turns: BTreeMap<usize, u64>, mut left_ns: u64) -> Vec<usize> {
+    let mut turns: Vec<(usize, u64)> = turns.into_iter().collect();
+    turns.sort_by_key(|(slot, ns)| (Reverse(*ns), *slot));
+    let mut slots = Vec::new();
+    for (slot, ns) in turns {
+        if ns > 0 && ns <= left_ns && slots.len() < GIVEN_MAX {
+            left_ns -= ns;
+            slots.push(slot);
+        }
+    }
+    slots
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const S: u64 = 1_000_000_000;
+
+    fn shares(busy_ns: &[u64], hot_percent: u32) -> Shares {
+        let mut shares = Shares::new(PoolLimits { interval_ns: S, hot_percent });
+        (shares.busy_ns, shares.took_ns) = (busy_ns.to_vec(), S);
+        shares
+    }
+
+    #[test]
+    fn who_is_hot_gives_the_calmest_half_of_the_gap() {
+        let shares_of = |hot| shares(&[S / 10 * 8, S / 10 * 4, S / 10 * 2], hot);
+        assert_eq!(shares_of(70).gift(0), Some((2, S / 10 * 3)));
+        assert_eq!(shares_of(70).gift(1), None, "it is not hot");
+        assert_eq!(shares_of(80).gift(0), None, "it is not hot");
+        assert_eq!(shares_of(0).gift(2), None, "it is the calmest");
+        assert_eq!(shares(&[S, S / 10 * 9], 70).gift(0), None, "all have as much to do");
+        assert!(shares_of(70).is_hot(0) && !shares_of(70).is_hot(1));
+        assert_eq!(shares(&[], 70).gift(0), None);
+    }
+
+    #[test]
+    fn what_fits_goes_the_heaviest_first() {
+        let turns = |all: &[(usize, u64)]| all.iter().copied().collect::<BTreeMap<_, _>>();
+        let all = turns(&[(3, 700), (5, 200), (8, 0), (9, 100)]);
+        assert_eq!(fitting(all.clone(), 350), [5, 9], "the heaviest is more than the gap");
+        assert_eq!(fitting(all.clone(), 1_000), [3, 5, 9]);
+        assert_eq!(fitting(all, 99), [0; 0]);
+        let many: Vec<_> = (0..1_000).map(|slot| (slot, 1)).collect();
+        assert_eq!(fitting(turns(&many), 500).len(), GIVEN_MAX);
+        assert_eq!(fitting(turns(&[]), 0), [0; 0]);
+    }
+}

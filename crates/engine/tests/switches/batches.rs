@@ -1,0 +1,238 @@
+//! Messages that are stored and written together, and how many of them.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+
+use transfix::store::{Committed, MemoryStore, Numbers, Record, Store, StoreError, Stored};
+use transfix::{
+    Application, Batch, BusinessReject, Engine, Message, Offline, SendError, SendMode, Sent,
+    SessionHandle, SessionRef, SessionSettings, Settings, tag,
+};
+
+use crate::switches::wire::Wire;
+use crate::switches::{LONG, logged_on, venue};
+
+/// Answers each order; waits in the one named `wait` before it does.
+struct Gated(Arc<Mutex<Receiver<()>>>);
+
+impl Application for Gated {
+    fn on_message(
+        &mut self,
+        message: &Message<'_>,
+        session: &mut SessionRef<'_>,
+    ) -> Result<(), BusinessReject> {
+        let id = message.text(tag::CL_ORD_ID)?;
+        if id == "wait" {
+            self.0.lock().unwrap().recv_timeout(LONG).unwrap();
+        }
+        let _ = session.send("D", |order| _ = order.str(tag::CL_ORD_ID, id));
+        Ok(())
+    }
+}
+
+fn gated(change: impl FnOnce(&mut SessionSettings)) -> (Engine, Sender<()>) {
+    let (open, gate) = channel();
+    let gate = Arc::new(Mutex::new(gate));
+    let settings = Settings::of(venue(change));
+    let engine = Engine::start(&settings, |_| Box::new(Gated(Arc::clone(&gate)))).unwrap();
+    (engine, open)
+}
+
+/// Sends orders of these names at once.
+fn burst(wire: &mut Wire, from: u64, names: &[&str]) {
+    let orders = names.iter().zip(from..);
+    let frames: Vec<u8> =
+        orders.flat_map(|(name, seq)| wire.frame(&format!("35=D|34={seq}|11={name}"))).collect();
+    wire.write(&frames);
+}
+
+#[test]
+fn answers_leave_before_the_turn_is_over_if_a_batch_is_full() {
+    for limit in [
+        (|s: &mut SessionSettings| s.threads.batch_messages_max = 2) as fn(&mut SessionSettings),
+        |s| s.threads.batch_bytes_max = 120,
+    ] {
+        let (engine, open) = gated(limit);
+        let mut wire = logged_on(engine.listening()[0]);
+        burst(&mut wire, 2, &["a", "b", "wait", "c"]);
+        // The gate is closed yet.
+        assert_eq!(wire.next(), "35=D|34=2|11=a");
+        assert_eq!(wire.next(), "35=D|34=3|11=b");
+        open.send(()).unwrap();
+        assert_eq!(wire.next(), "35=D|34=4|11=wait");
+        assert_eq!(wire.next(), "35=D|34=5|11=c");
+    }
+}
+
+/// Counts commits that had something new.
+struct Counting {
+    store: MemoryStore,
+    puts: bool,
+    commits: Arc<AtomicU64>,
+    fails: Arc<AtomicU64>,
+}
+
+impl Store for Counting {
+    fn numbers(&self) -> Numbers {
+        self.store.numbers()
+    }
+
+    fn put(&mut self, now_ns: u64, record: Record<'_>) -> Result<(), StoreError> {
+        self.puts = true;
+        self.store.put(now_ns, record)
+    }
+
+    fn commit(&mut self) -> Result<Committed, StoreError> {
+        if std::mem::take(&mut self.puts) {
+            self.commits.fetch_add(1, Ordering::Relaxed);
+            if self.fails.load(Ordering::Relaxed) == self.commits.load(Ordering::Relaxed) {
+                return Err(StoreError::Own(std::io::Error::other("full")));
+            }
+        }
+        self.store.commit()
+    }
+
+    fn outbound(&mut self, seq: u64) -> Result<Option<Stored<'_>>, StoreError> {
+        self.store.outbound(seq)
+    }
+
+    fn inbound(&mut self, seq: u64) -> Result<Option<Stored<'_>>, StoreError> {
+        self.store.inbound(seq)
+    }
+
+    fn reopen(&mut self) -> Result<(), StoreError> {
+        self.store.reopen()
+    }
+}
+
+struct Shop {
+    engine: Engine,
+    wire: Wire,
+    commits: Arc<AtomicU64>,
+    fails: Arc<AtomicU64>,
+}
+
+impl Shop {
+    fn open(change: impl FnOnce(&mut SessionSettings)) -> Self {
+        let [commits, fails] = [(); 2].map(|()| Arc::new(AtomicU64::new(0)));
+        let counts = (Arc::clone(&commits), Arc::clone(&fails));
+        let (_, gate) = channel();
+        let gate = Arc::new(Mutex::new(gate));
+        let engine = Engine::builder(&Settings::of(venue(change)))
+            .stores(move |_, _| {
+                let (commits, fails) = (Arc::clone(&counts.0), Arc::clone(&counts.1));
+                let store = MemoryStore::new(1 << 20, 1);
+                Ok(Some(Box::new(Counting { store, puts: false, commits, fails })))
+            })
+            .start(move |_| Box::new(Gated(Arc::clone(&gate))))
+            .unwrap();
+        let wire = logged_on(engine.listening()[0]);
+        // Its turn is over when somebody else has the lock.
+        engine.sessions().next().unwrap().sent_message(1).unwrap();
+        Self { engine, wire, commits, fails }
+    }
+
+    fn handle(&self) -> SessionHandle {
+        self.engine.sessions().next().unwrap()
+    }
+
+    fn commits(&self) -> u64 {
+        self.commits.load(Ordering::Relaxed)
+    }
+}
+
+fn batch_of(handle: &SessionHandle, count: u64) -> Batch {
+    let mut batch = handle.batch();
+    for n in 0..count {
+        batch.add("B", |news| _ = news.uint(tag::TEXT, n)).unwrap();
+    }
+    assert_eq!(batch.len() as u64, count);
+    batch
+}
+
+#[test]
+fn a_batch_has_one_commit_unless_it_is_divided() {
+    for (messages_max, commits) in [(0, 1), (4, 3), (10, 1)] {
+        let mut shop = Shop::open(|s| s.threads.batch_messages_max = messages_max);
+        let handle = shop.handle();
+        let before = shop.commits();
+        let sent = handle.send_batch(&batch_of(&handle, 10));
+        assert_eq!(sent.refused, None);
+        assert_eq!(sent.sent, (2..12).map(Sent::Direct).collect::<Vec<_>>());
+        assert_eq!(shop.commits() - before, commits);
+        for n in 0..10 {
+            assert_eq!(shop.wire.next(), format!("35=B|34={}|58={n}", n + 2));
+        }
+    }
+}
+
+#[test]
+fn what_the_store_has_not_taken_of_a_batch_was_not_sent() {
+    let shop = Shop::open(|s| s.threads.batch_messages_max = 4);
+    let handle = shop.handle();
+    shop.fails.store(shop.commits() + 2, Ordering::Relaxed);
+    let sent = handle.send_batch(&batch_of(&handle, 10));
+    assert_eq!(sent.sent, (2..6).map(Sent::Direct).collect::<Vec<_>>());
+    assert_eq!(sent.refused, Some(SendError::Failed));
+}
+
+#[test]
+fn a_batch_keeps_its_order_in_every_mode() {
+    for send in [SendMode::Direct, SendMode::Queued] {
+        let mut shop = Shop::open(|s| s.threads.send = send);
+        let handle = shop.handle();
+        let mut batch = batch_of(&handle, 3);
+        for round in 0..50 {
+            let sent = handle.send_batch(&batch);
+            assert_eq!((sent.sent.len(), sent.refused), (3, None));
+            let queued = sent.sent.iter().all(|sent| matches!(sent, Sent::Queued { .. }));
+            assert_eq!(queued, send == SendMode::Queued);
+            for n in 0..3 {
+                assert_eq!(shop.wire.next(), format!("35=B|34={}|58={n}", 2 + round * 3 + n));
+            }
+        }
+        batch.clear();
+        assert!(batch.is_empty());
+        assert_eq!(handle.send_batch(&batch), handle.send_batch(&handle.batch()));
+    }
+}
+
+#[test]
+fn what_is_refused_of_a_batch_is_told() {
+    let mut shop = Shop::open(|_| ());
+    let handle = shop.handle();
+    let mut batch = batch_of(&handle, 1);
+    // One that is no application message, and one that has a field of the header.
+    batch.add("0", |_| ()).unwrap();
+    batch.add("B", |news| _ = news.str(tag::TEXT, "never")).unwrap();
+    assert!(batch.add("B", |news| _ = news.str(tag::SENDER_COMP_ID, "x")).is_err());
+    assert_eq!(batch.len(), 3);
+    let sent = handle.send_batch(&batch);
+    assert_eq!(sent.sent, [Sent::Direct(2)]);
+    assert!(matches!(sent.refused, Some(SendError::Misuse(_))), "{sent:?}");
+    assert_eq!(shop.wire.next(), "35=B|34=2|58=0");
+    shop.wire.send("35=5|34=2");
+    assert_eq!(shop.wire.next(), "35=5|34=3");
+    assert_eq!(shop.wire.next(), "");
+    while handle.is_logged_on() {
+        std::thread::yield_now();
+    }
+    let sent = handle.send_batch(&batch_of(&handle, 2));
+    assert_eq!((sent.sent.len(), sent.refused), (0, Some(SendError::NotLoggedOn)));
+}
+
+#[test]
+fn a_batch_without_a_connection_is_stored_if_the_settings_say_so() {
+    let mut shop = Shop::open(|s| s.queue.offline = Offline::Store);
+    let handle = shop.handle();
+    shop.wire.end();
+    assert_eq!(shop.wire.next(), "");
+    while handle.is_logged_on() {
+        std::thread::yield_now();
+    }
+    // The worker is done with the end of the connection.
+    handle.sent_message(1).unwrap();
+    let sent = handle.send_batch(&batch_of(&handle, 2));
+    assert_eq!((sent.sent, sent.refused), (vec![Sent::Stored(2), Sent::Stored(3)], None));
+}

@@ -1,0 +1,159 @@
+//! Sessions that go from one worker of the pool to another in the middle of their connections.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use transfix::{
+    Application, BeginString, BusinessReject, Disconnect, Engine, Message, Outcome, SessionRef,
+    Settings, tag,
+};
+
+use crate::switches::venue;
+use crate::switches::wire::Wire;
+
+type Threads = Arc<Mutex<HashMap<String, String>>>;
+
+/// Echoes, and notes the thread that drives each session.
+struct Noting(Threads);
+
+impl Application for Noting {
+    fn on_message(
+        &mut self,
+        message: &Message<'_>,
+        session: &mut SessionRef<'_>,
+    ) -> Result<(), BusinessReject> {
+        let thread = thread::current().name().unwrap_or("?").to_owned();
+        let whose = session.id().target_comp_id.to_string();
+        self.0.lock().unwrap().insert(whose, thread);
+        let id = message.text(tag::CL_ORD_ID)?;
+        let _ = session.send("D", |order| _ = order.str(tag::CL_ORD_ID, id));
+        Ok(())
+    }
+}
+
+/// One counterparty, which checks that the numbers of what it gets have no gap.
+struct Counterparty {
+    name: String,
+    wire: Wire,
+    sent: u64,
+    had: u64,
+}
+
+impl Counterparty {
+    fn log_on(to: std::net::SocketAddr, name: &str) -> Self {
+        let mut wire = Wire::connect(to, BeginString::Fix44);
+        wire.send(&format!("35=A|34=1|49={name}|98=0|108=30"));
+        assert!(wire.next().starts_with("35=A|34=1|"));
+        Self { name: name.to_owned(), wire, sent: 1, had: 1 }
+    }
+
+    /// Reads one message; returns whether it is the echo of this order.
+    fn next(&mut self, order: Option<u64>) -> bool {
+        self.had += 1;
+        let line = self.wire.next();
+        let expected = format!("34={}|", self.had);
+        assert!(line.contains(&expected), "{}: {line}, not {expected}", self.name);
+        order.is_some_and(|order| line.ends_with(&format!("|11={order}")))
+    }
+
+    fn order(&mut self) {
+        self.sent += 1;
+        let (sent, name) = (self.sent, &self.name);
+        self.wire.send(&format!("35=D|34={sent}|49={name}|11={sent}"));
+        while !self.next(Some(sent)) {}
+    }
+
+    fn log_out(&mut self) {
+        let (sent, name) = (self.sent + 1, &self.name);
+        self.wire.send(&format!("35=5|34={sent}|49={name}"));
+        while self.wire.next().starts_with("35=B|") {
+            self.had += 1;
+        }
+        assert_eq!(self.wire.next(), "", "nothing comes behind the Logout(5)");
+    }
+}
+
+const NAMES: [&str; 3] = ["C0", "C1", "C2"];
+
+fn settings(rebalance_ms: u32) -> Settings {
+    let sessions = NAMES.map(|name| venue(|s| s.target_comp_id = name.to_owned()));
+    let mut settings = Settings { sessions: sessions.to_vec(), ..Settings::default() };
+    (settings.engine.workers, settings.engine.hot_worker_percent) = (2, 0);
+    settings.engine.rebalance_ms = rebalance_ms;
+    settings
+}
+
+/// Two sessions that share a thread, by what was seen last.
+fn neighbours(threads: &Threads) -> (usize, usize) {
+    let threads = threads.lock().unwrap();
+    let shares = |(a, b): &(usize, usize)| threads[NAMES[*a]] == threads[NAMES[*b]];
+    [(0, 1), (0, 2), (1, 2)].into_iter().find(shares).expect("three sessions have two threads")
+}
+
+#[test]
+fn a_session_goes_to_a_calmer_worker_without_a_gap() {
+    let threads = Threads::default();
+    let engine = Engine::start(&settings(5), |_| Box::new(Noting(Arc::clone(&threads)))).unwrap();
+    let to = engine.listening()[0];
+    let mut all = NAMES.map(|name| Counterparty::log_on(to, name));
+    all.iter_mut().for_each(Counterparty::order);
+    let handles: Vec<_> = engine.sessions().collect();
+    let is_over = Arc::new(AtomicBool::new(false));
+    let sender = thread::spawn({
+        let (handles, is_over) = (handles.clone(), Arc::clone(&is_over));
+        move || {
+            while !is_over.load(Ordering::Relaxed) {
+                for handle in &handles {
+                    handle.send("B", |news| _ = news.str(tag::TEXT, "x")).unwrap();
+                }
+                thread::yield_now();
+            }
+        }
+    });
+    for _ in 0..6 {
+        let (a, b) = neighbours(&threads);
+        let of = |i: usize| threads.lock().unwrap()[NAMES[i]].clone();
+        while of(a) == of(b) {
+            all[a].order();
+            all[b].order();
+            // They read what they are sent meanwhile too.
+            all.iter_mut().for_each(Counterparty::order);
+        }
+    }
+    is_over.store(true, Ordering::Relaxed);
+    sender.join().unwrap();
+    for (handle, counterparty) in handles.iter().zip(&mut all) {
+        counterparty.order();
+        assert_eq!(handle.counters().logons, 1, "one connection all the time");
+    }
+    // It is found where it is now: a second connection is refused, and one after its end is taken.
+    all[0].log_out();
+    let mut again = Wire::connect(to, BeginString::Fix44);
+    again.send(&format!("35=A|34={}|49=C0|98=0|108=30", all[0].sent + 2));
+    assert!(again.next().starts_with("35=A|"));
+    drop((all, again));
+    for ended in engine.stop(10_000) {
+        let is_over =
+            matches!(ended.outcome, Outcome::NotConnected | Outcome::Ended(Disconnect::LinkLost));
+        assert!(is_over, "{ended:?}");
+    }
+}
+
+#[test]
+fn sessions_stay_where_they_are_if_the_settings_say_so() {
+    let threads = Threads::default();
+    let engine = Engine::start(&settings(0), |_| Box::new(Noting(Arc::clone(&threads)))).unwrap();
+    let mut all = NAMES.map(|name| Counterparty::log_on(engine.listening()[0], name));
+    all.iter_mut().for_each(Counterparty::order);
+    let at_first = threads.lock().unwrap().clone();
+    // C0 and C2 share a worker, and the other one has nothing to do.
+    for _ in 0..2_000 {
+        all[0].order();
+        all[2].order();
+    }
+    all[1].order();
+    assert_eq!(*threads.lock().unwrap(), at_first);
+    assert!(at_first[NAMES[0]] == at_first[NAMES[2]] && at_first[NAMES[0]] != at_first[NAMES[1]]);
+}
