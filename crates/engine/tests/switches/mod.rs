@@ -10,6 +10,7 @@ mod later;
 mod memory;
 mod outgoing;
 mod own_store;
+mod pool;
 mod pressure;
 mod queue;
 mod reopening;
