@@ -110,9 +110,22 @@ impl Engine {
         if admit.is_none() {
             check_no_template(settings)?;
         }
-        let in_files = |session: &SessionSettings| session.store.durability != Durability::Memory;
         let has_files = settings.sessions.iter().any(in_files);
         let registry = Arc::new(registry(&settings.engine, has_files, open_store, &io)?);
+        let started = Self::start_over(settings, &registry, (admit, pending_max), owner);
+        if started.is_err() {
+            end_line(&registry);
+        }
+        started
+    }
+
+    fn start_over(
+        settings: &Settings,
+        registry: &Arc<Registry>,
+        (admit, pending_max): (Option<AdmitTo>, usize),
+        owner: &mut MakeOwner<'_>,
+    ) -> Result<Self, EngineError> {
+        let io = &registry.io;
         let mut sessions = Vec::new();
         let mut listening = Listening::default();
         let mut templates = Vec::new();
@@ -122,19 +135,19 @@ impl Engine {
         for session in &settings.sessions {
             check::check(session).map_err(EngineError::Settings)?;
             if is_template(session) {
-                check_rules(session, &registry)?;
-                tell_doubts(session, &registry);
-                templates.push((listening.add(session, &*io)?, session.clone()));
+                check_rules(session, registry)?;
+                tell_doubts(session, registry);
+                templates.push((listening.add(session, &**io)?, session.clone()));
                 continue;
             }
-            let (shared, why) = open_or_defer(session, owner(&session.id(), &registry), &registry)?;
-            tell_doubts(session, &registry);
+            let (shared, why) = open_or_defer(session, owner(&session.id(), registry), registry)?;
+            tell_doubts(session, registry);
             refused.extend(why);
             let shared = Arc::new(shared);
             let connector = match session.role {
                 Role::Initiator => Some(connector(session)?),
                 Role::Acceptor => {
-                    listening.add(session, &*io)?;
+                    listening.add(session, &**io)?;
                     None
                 }
             };
@@ -147,16 +160,16 @@ impl Engine {
         {
             return Err(first);
         }
-        mappings::check(settings.sessions.iter().filter(|session| in_files(session)).count());
+        mappings::check(settings.sessions.iter().filter(|s| in_files(s)).count());
         registry.fill(&sessions);
         let mut engine = Self {
             sessions,
-            registry: Arc::clone(&registry),
+            registry: Arc::clone(registry),
             listening: listening.bound()?,
             threads: Vec::new(),
             polled: None,
             acceptor: None,
-            watching: watching(settings.engine.thread_lost, &registry)?,
+            watching: watching(settings.engine.thread_lost, registry)?,
             tells_latency: settings.engine.latency_at_stop,
         };
         // Sessions made from templates start later: keep a worker that has no session yet.
@@ -335,11 +348,8 @@ impl Engine {
         for (_, job) in self.threads.drain(..) {
             outcomes.extend(job.join().unwrap_or_default());
         }
-        if let Some(line) = &self.registry.line {
-            // What applications are told last. Workers have waited for those that were busy.
-            let io = &*self.registry.io;
-            line.stop(io, io.monotonic_ns().saturating_add(LAST_WORDS_NS_MAX));
-        }
+        // What applications are told last. Workers have waited for those that were busy.
+        end_line(&self.registry);
         if let Some(watching) = self.watching.take() {
             watching.stop();
         }
@@ -366,6 +376,19 @@ fn tell_latency(session: &Shared) {
         tracing::info!(session = %session.id, %stage, count, p50_ns, p99_ns, p999_ns, max_ns,
             "latency");
     }
+}
+
+/// Ends the threads in which applications are called.
+fn end_line(registry: &Registry) {
+    if let Some(line) = &registry.line {
+        let io = &*registry.io;
+        line.stop(io, io.monotonic_ns().saturating_add(LAST_WORDS_NS_MAX));
+    }
+}
+
+/// Whether its store is in files.
+fn in_files(session: &SessionSettings) -> bool {
+    session.store.durability != Durability::Memory
 }
 
 fn watching(lost: ThreadLost, registry: &Registry) -> Result<Option<Watching>, EngineError> {

@@ -349,7 +349,10 @@ impl Link {
         self.note_had(now).map_err(|_| SendError::Failed)?;
         // What was handed over before goes out before.
         self.core.send_queued(now, queue);
-        self.core.send_now(now, msg_type, change, fill)
+        let sent = self.core.send_now(now, msg_type, change, fill);
+        // Who has sent sees which number is the next.
+        self.core.note_state(now);
+        sent
     }
 
     /// Takes note of what the application has had in a thread of its own: one commit with what it

@@ -4,6 +4,7 @@
 #![cfg(target_os = "linux")]
 
 use std::fs;
+use std::net::TcpListener;
 use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
@@ -17,6 +18,8 @@ use transfix_testkit::temp::TempDir;
 const RESTARTS: usize = 1_000;
 /// The first ones make what stays: buffers of the allocator, of threads, of the system.
 const FIRST: usize = 100;
+/// So many starts come to nothing.
+const STARTS_IN_VAIN: usize = 10;
 const LONG: Duration = Duration::from_secs(300);
 /// What the rest may add: less than 2,000 bytes each, the allocator's own unrest.
 const KIB_MAX: usize = 1_700;
@@ -74,6 +77,18 @@ fn live(dir: &Path) {
     venue.stop(20_000);
 }
 
+/// An engine does not start, since its address is taken.
+fn start_in_vain(dir: &Path) {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let id = SessionId::new(BeginString::Fix40, "VENUE", "CLIENT");
+    let mut settings = SessionSettings::new(Role::Acceptor, &id, &address);
+    settings.store.store_dir = dir.to_owned();
+    let mut settings = Settings::of(settings);
+    settings.engine.application_threads = 2;
+    assert!(Engine::start(&settings, |_| Box::new(Echo(channel().0))).is_err());
+}
+
 /// Memory in KiB, threads and descriptors of this process.
 fn held() -> [usize; 3] {
     let status = fs::read_to_string("/proc/self/status").unwrap();
@@ -90,6 +105,7 @@ fn a_thousand_restarts_leave_nothing_behind() {
     (0..FIRST).for_each(|_| live(dir.path()));
     let [memory, threads, files] = held();
     (FIRST..RESTARTS).for_each(|_| live(dir.path()));
+    (0..STARTS_IN_VAIN).for_each(|_| start_in_vain(dir.path()));
     let [memory_now, threads_now, files_now] = held();
     assert_eq!((threads_now, files_now), (threads, files));
     assert!(memory_now < memory + KIB_MAX, "{memory} KiB have become {memory_now}");

@@ -351,8 +351,9 @@ impl Session {
         Ok(seq)
     }
 
-    /// Gives a new application message its number while no link is up: it must be journalled, is
-    /// never written, and goes out when the counterparty asks for it after the next logon.
+    /// Gives a new application message its number while nothing of it can be written: no link is
+    /// up, or its Logon(A) is still to come, or Logout(5) was sent. It must be journalled, and goes
+    /// out when the counterparty asks for it after the next logon.
     ///
     /// # Errors
     /// [`SendError`]; nothing was written then.
@@ -363,10 +364,12 @@ impl Session {
         out: &mut Outbox,
         fill: impl FnOnce(&mut Body<'_>),
     ) -> Result<u64, SendError> {
-        if self.state != State::Disconnected {
-            return Err(SendError::NotLoggedOn);
+        match self.state {
+            State::Disconnected | State::LogonAwaited | State::LogoutSent => {
+                self.write_application(now, msg_type.as_ref(), out, fill)
+            }
+            State::Active | State::LogonSent => Err(SendError::NotLoggedOn),
         }
-        self.write_application(now, msg_type.as_ref(), out, fill)
     }
 
     /// Whether the session takes application messages now.

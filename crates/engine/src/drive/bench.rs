@@ -21,7 +21,8 @@ use crate::link::judging::Judgement;
 use crate::link::told::{Disconnection, Rejected, Undone, Unsendable};
 use crate::settings::ApplicationSettings;
 
-/// Time after which what the application has sent goes out though there is more for it to do.
+/// Time after which what the application has sent goes out though there is more for it to do, and
+/// after which others that wait in line have their turn.
 const REPORT_NS: u64 = 100_000;
 
 /// The application of one session.
@@ -93,7 +94,7 @@ impl Bench {
         let called = catch_unwind(AssertUnwindSafe(|| {
             let mut seat = self.seat();
             let Seat { application, index, body } = &mut *seat;
-            let remote = Elsewhere { session, body: RefCell::new(body) };
+            let remote = Elsewhere { session, desk: &self.desk, body: RefCell::new(body) };
             let (bytes, now, _) = &parts;
             let access = Access::from_elsewhere(&remote, *now, acts);
             call(&mut **application, (work, bytes), index, access)
@@ -108,9 +109,11 @@ impl Bench {
             _ if calls || !self.desk.has_news() => !calls,
             Ok(mut link) => {
                 let kept = link.keep_had(session.io.now());
+                let waiting = link.core.waiting_bytes(&session.queue);
+                let is_over = link.is_up() && session.waiting.note(waiting);
                 let is_slow = link.core.slow.calls_worker();
-                let goes_on = !is_slow && link.core.cut.is_none();
-                kept.is_ok() && goes_on && !self.desk.has_news()
+                let goes_on = !is_slow && !is_over && link.core.cut.is_none();
+                kept.is_ok() && goes_on && !self.desk.has_news() && !self.desk.owes_call()
             }
             Err(TryLockError::WouldBlock | TryLockError::Poisoned(_)) => false,
         };
@@ -118,30 +121,46 @@ impl Bench {
             session.call_worker();
         }
     }
+
+    /// Calls the application for what there is, and for as long as no other waits in line. Returns
+    /// whether there is more.
+    fn serve_some(&self, session: &Shared, line: &Line) -> bool {
+        let (mut served, mut calls) = (0, false);
+        let mut reported_ns = session.io.monotonic_ns();
+        while served < self.visit_max {
+            let Some(item) = self.desk.begin() else {
+                self.report(session, calls);
+                return false;
+            };
+            calls |= self.serve(session, item);
+            served += 1;
+            let now_ns = session.io.monotonic_ns();
+            if now_ns.saturating_sub(reported_ns) > REPORT_NS {
+                if line.is_waited_in() {
+                    break;
+                }
+                self.report(session, std::mem::take(&mut calls));
+                reported_ns = now_ns;
+            }
+        }
+        self.report(session, calls);
+        self.desk.pause()
+    }
 }
 
 impl Visited for Bench {
-    fn visit(&self) -> bool {
+    fn visit(&self, line: &Line) -> bool {
         // Without its session nobody hears what the application makes of it.
         let Some(session) = self.session() else {
             self.desk.leave();
             return false;
         };
-        let (mut served, mut calls) = (0, false);
-        let mut reported_ns = session.io.monotonic_ns();
-        while served < self.visit_max
-            && let Some(item) = self.desk.begin()
-        {
-            calls |= self.serve(&session, item);
-            served += 1;
-            let now_ns = session.io.monotonic_ns();
-            if now_ns.saturating_sub(reported_ns) > REPORT_NS {
-                self.report(&session, std::mem::take(&mut calls));
-                reported_ns = now_ns;
-            }
-        }
-        self.report(&session, calls);
-        served == self.visit_max && self.desk.pause()
+        catch_unwind(AssertUnwindSafe(|| self.serve_some(&session, line))).unwrap_or_else(|_| {
+            // A store, or whoever listens to events, with the lock of the session: its worker finds
+            // that, and the other sessions go on.
+            session.call_worker();
+            self.desk.pause()
+        })
     }
 }
 
@@ -174,6 +193,7 @@ fn call(
 /// A session as its application reaches it from a thread of its own.
 struct Elsewhere<'a> {
     session: &'a Shared,
+    desk: &'a Desk,
     body: RefCell<&'a mut Vec<u8>>,
 }
 
@@ -191,6 +211,7 @@ impl Elsewhere<'_> {
         let now = session.io.now();
         // It is stored and written when the application has returned, or by whoever sends next.
         let sent = link.send_now(now, &session.queue, msg_type, change, &mut whole);
+        self.desk.note_sent();
         let is_over = link.is_up() && session.waiting.note(link.core.waiting_bytes(&session.queue));
         if is_over || link.core.journal.has_failed() || link.core.cut.is_some() {
             session.call_worker();

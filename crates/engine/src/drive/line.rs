@@ -21,8 +21,9 @@ const LOOK: Duration = Duration::from_millis(1);
 
 /// An application that may stand in line.
 pub(crate) trait Visited: Send + Sync {
-    /// Calls the application for what there is. Returns whether there is more.
-    fn visit(&self) -> bool;
+    /// Calls the application for what there is, in a thread of this line. Returns whether there is
+    /// more.
+    fn visit(&self, line: &Line) -> bool;
 }
 
 /// The line, and the threads that serve it.
@@ -130,12 +131,17 @@ impl Line {
         Ok(next)
     }
 
+    /// Whether somebody has something to do that no thread has begun.
+    pub(crate) fn is_waited_in(&self) -> bool {
+        self.len.load(Ordering::Acquire) > 0
+    }
+
     fn serve(self: &Arc<Self>, n: usize, poll: &mut dyn Poll, io: &dyn Io) -> io::Result<()> {
         let mut ready = Vec::new();
         loop {
             match self.next(n) {
                 Ok(Some(place)) => {
-                    if place.0.visit() {
+                    if place.0.visit(self) {
                         self.push(place);
                     }
                     self.spin(io);
@@ -155,7 +161,7 @@ impl Line {
             return;
         }
         let until_ns = io.monotonic_ns() + self.spin_ns;
-        while self.len.load(Ordering::Acquire) == 0 && io.monotonic_ns() < until_ns {
+        while !self.is_waited_in() && io.monotonic_ns() < until_ns {
             std::hint::spin_loop();
         }
     }

@@ -226,6 +226,20 @@ impl Delivery {
         self.desk.as_ref().and_then(|desk| desk.last_seq())
     }
 
+    /// Whether an application in a thread of its own is called for a message that has not been
+    /// taken yet.
+    pub(super) fn answers(&self) -> bool {
+        self.desk.as_ref().is_some_and(|desk| desk.answers())
+    }
+
+    /// What an application in a thread of its own has answered may be lost: the message that it has
+    /// now does not count. Returns its number.
+    pub(super) fn undo(&self) -> Option<u64> {
+        let last = self.last_seq()?;
+        self.desk.as_ref()?.undo();
+        Some(last)
+    }
+
     fn first_postponed(&self) -> Option<u64> {
         self.postponed.iter().map(|waiting| waiting.seq).find(|seq| *seq > 0)
     }

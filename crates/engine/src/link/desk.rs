@@ -83,6 +83,8 @@ struct State {
     panicked: Option<u64>,
     /// Bytes of what waits.
     bytes: usize,
+    /// How many messages and frames wait: calls do not count, of which there are few.
+    messages: usize,
     /// As many wait as may, and half of them have not been had since.
     is_full: bool,
     /// A thread of the pool has it, or will.
@@ -151,11 +153,12 @@ impl Desk {
         let mut bytes = state.spare.pop().unwrap_or_default();
         bytes.clear();
         bytes.extend_from_slice(from);
-        state.bytes += bytes.len();
         let epoch = state.epoch;
-        state.waiting.push_back(Item { work, bytes, now, acts, seq, epoch });
+        let item = Item { work, bytes, now, acts, seq, epoch };
+        state.count(&item);
+        state.waiting.push_back(item);
         let ApplicationSettings { messages_max, bytes_max, .. } = self.limits;
-        state.is_full |= state.waiting.len() >= messages_max || state.bytes >= bytes_max;
+        state.is_full |= state.messages >= messages_max || state.bytes >= bytes_max;
         self.schedule(state);
     }
 
@@ -168,7 +171,7 @@ impl Desk {
             return None;
         }
         let item = state.waiting.pop_front()?;
-        state.bytes -= item.bytes.len();
+        state.discount(&item);
         state.running = Some(matches!(item.work, Work::Message).then_some(item.seq));
         Some(item)
     }
@@ -195,9 +198,10 @@ impl Desk {
             Made::Rejected(reject) if reject.is_not_available() => {
                 (state.halted, state.awaits_rest) = (true, true);
                 state.refusal = Some(reject);
-                state.bytes += bytes.len();
                 let work = Work::Message;
-                state.waiting.push_front(Item { work, bytes, now, acts: true, seq, epoch });
+                let item = Item { work, bytes, now, acts: true, seq, epoch };
+                state.count(&item);
+                state.waiting.push_front(item);
             }
             Made::Rejected(reject) => {
                 state.had.push_back(Had { seq, bytes, reject: Some(reject) });
@@ -231,6 +235,11 @@ impl Desk {
     #[inline]
     pub(crate) fn has_news(&self) -> bool {
         self.news.load(Ordering::Acquire)
+    }
+
+    /// The application has sent something, which waits to be stored and written.
+    pub(crate) fn note_sent(&self) {
+        self.news.store(true, Ordering::Release);
     }
 
     /// The link hears all that there is now.
@@ -280,7 +289,7 @@ impl Desk {
             return None;
         }
         let first = state.waiting.pop_front()?;
-        state.bytes -= first.bytes.len();
+        state.discount(&first);
         state.note_room(self.limits);
         self.schedule(state);
         Some(Had { seq: first.seq, bytes: first.bytes, reject })
@@ -300,16 +309,27 @@ impl Desk {
     /// worker is called when it is so.
     pub(crate) fn stands_still(&self) -> bool {
         let mut state = self.lock();
-        let stands = state.running.is_none() && state.had.is_empty() && !state.can_go_on();
+        let stands = state.stands_still();
         state.awaits_rest |= !stands;
         stands
+    }
+
+    /// Whether the worker waits for what has come about meanwhile: that there is room, or that the
+    /// link has heard of all that the application has had. It is to be called then.
+    pub(crate) fn owes_call(&self) -> bool {
+        let mut state = self.lock();
+        let has_room = state.awaits_room && !state.is_full;
+        let rests = state.awaits_rest && state.stands_still();
+        state.awaits_room &= !has_room;
+        state.awaits_rest &= !rests;
+        has_room || rests
     }
 
     /// Whether more waits than may.
     pub(crate) fn is_over(&self) -> bool {
         let state = self.lock();
         let ApplicationSettings { messages_max, bytes_max, .. } = self.limits;
-        state.waiting.len() > messages_max || state.bytes > bytes_max
+        state.messages > messages_max || state.bytes > bytes_max
     }
 
     /// Whether as many wait as may. If so, the worker is called when there is room.
@@ -365,6 +385,16 @@ impl Desk {
         had.chain(state.running.flatten()).filter(|seq| *seq > 0).max()
     }
 
+    /// Whether the application is called for a message with a number.
+    pub(crate) fn answers(&self) -> bool {
+        matches!(self.lock().running, Some(Some(1..)))
+    }
+
+    /// What the application has had, or is called for, does not count, and comes again.
+    pub(crate) fn undo(&self) {
+        self.lock().undo();
+    }
+
     /// The numbers have been reset: those of the messages mean nothing any more.
     pub(crate) fn forget_numbers(&self) {
         let mut state = self.lock();
@@ -381,7 +411,7 @@ impl Desk {
         kept.retain_mut(|item| {
             let stays = item.seq == 0;
             if !stays {
-                state.bytes -= item.bytes.len();
+                state.discount(item);
                 let bytes = std::mem::take(&mut item.bytes);
                 state.keep(bytes);
             }
@@ -399,15 +429,16 @@ impl Desk {
     /// is to be told stays.
     pub(crate) fn clear(&self) {
         let mut state = self.lock();
-        state.epoch = state.epoch.wrapping_add(1);
-        let epoch = state.epoch;
-        state.waiting.retain_mut(|item| {
-            item.epoch = epoch;
-            !matches!(item.work, Work::Message)
+        state.undo();
+        let mut kept = std::mem::take(&mut state.waiting);
+        kept.retain(|item| {
+            let stays = !matches!(item.work, Work::Message);
+            if !stays {
+                state.discount(item);
+            }
+            stays
         });
-        state.had.clear();
-        state.forget_running();
-        state.bytes = state.waiting.iter().map(|item| item.bytes.len()).sum();
+        state.waiting = kept;
         (state.halted, state.wanted, state.is_full) = (false, false, false);
         (state.refusal, state.panicked) = (None, None);
         self.schedule(state);
@@ -430,6 +461,18 @@ impl State {
         }
     }
 
+    /// What the application has had, or is called for, means nothing any more.
+    fn undo(&mut self) {
+        self.epoch = self.epoch.wrapping_add(1);
+        self.waiting.iter_mut().for_each(|item| item.epoch = self.epoch);
+        self.had.clear();
+        self.forget_running();
+    }
+
+    fn stands_still(&self) -> bool {
+        self.running.is_none() && self.had.is_empty() && !self.can_go_on()
+    }
+
     fn is_idle(&self) -> bool {
         self.waiting.is_empty()
             && self.running.is_none()
@@ -437,10 +480,20 @@ impl State {
             && self.panicked.is_none()
     }
 
+    fn count(&mut self, item: &Item) {
+        self.bytes += item.bytes.len();
+        self.messages += usize::from(item.counts());
+    }
+
+    fn discount(&mut self, item: &Item) {
+        self.bytes -= item.bytes.len();
+        self.messages -= usize::from(item.counts());
+    }
+
     /// There is room again when half of what may wait is done.
     fn note_room(&mut self, limits: ApplicationSettings) {
         let ApplicationSettings { messages_max, bytes_max, .. } = limits;
-        if self.waiting.len() <= messages_max / 2 && self.bytes <= bytes_max / 2 {
+        if self.messages <= messages_max / 2 && self.bytes <= bytes_max / 2 {
             self.is_full = false;
         }
     }
@@ -463,6 +516,11 @@ impl State {
 }
 
 impl Item {
+    /// Whether it is one of those of which so many may wait.
+    const fn counts(&self) -> bool {
+        !matches!(self.work, Work::Call(_))
+    }
+
     /// What [`Desk::end`] needs of it, when the work is taken out.
     pub(crate) fn into_parts(self) -> (Work, (Vec<u8>, Now, u32)) {
         (self.work, (self.bytes, self.now, self.epoch))

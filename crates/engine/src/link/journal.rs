@@ -257,6 +257,11 @@ impl Journal {
         self.store.leave()
     }
 
+    /// Gives the store back, since the engine has ended.
+    pub(super) fn retire(&mut self) -> Box<dyn Store> {
+        self.store.retire()
+    }
+
     /// Opens the store again.
     pub(super) fn reopen(&mut self) -> Result<(), StoreError> {
         self.store.reopen()

@@ -201,12 +201,12 @@ fn what_the_application_has_not_had_comes_again() {
     wire.send("35=A|34=6|98=0|108=30");
     rig.open();
     rig.expect("end: logged out");
-    assert_eq!(wire.next(), "35=A|34=4|98=0|108=30");
-    assert_eq!(wire.next(), "35=2|34=5|7=3|16=0", "all from the first that it has not had");
+    assert_eq!(wire.next(), "35=A|34=5|98=0|108=30", "4 is the answer to the first");
+    assert_eq!(wire.next(), "35=2|34=6|7=3|16=0", "all from the first that it has not had");
     rig.expect("logon of CLIENT");
     wire.send("35=D|34=3|43=Y|122=20261118-10:00:00|11=b");
     rig.expect("b");
-    assert_eq!(wire.next(), "35=8|34=6|11=b");
+    assert_eq!(wire.next(), "35=8|34=7|11=b");
     drop(rig);
     // The process ends while the application has a message.
     let rig = Rig::start(vec![durable], 1);

@@ -12,6 +12,7 @@ mod memory;
 mod moving;
 mod outgoing;
 mod own_store;
+mod pool;
 mod pressure;
 mod queue;
 mod reopening;

@@ -168,9 +168,10 @@ impl Core {
     /// The application has had a message in a thread of its own.
     fn note_had(&mut self, now: Now, desk: &Desk, had: Had) -> Result<(), Down> {
         self.delivery.was_taken();
-        let is_connected = self.session.state() != State::Disconnected;
+        let is_connected = matches!(self.session.state(), State::Active | State::LogoutSent);
         if had.reject.is_some() && !is_connected {
             // Who sent it could not be told: it comes again after the next logon.
+            desk.give_back(had.bytes);
             return Ok(());
         }
         let mut put = Ok(());

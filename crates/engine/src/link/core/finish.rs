@@ -38,6 +38,10 @@ impl Core {
             // Its lock stays taken as long as the device has something to do for it.
             let store = self.journal.leave();
             drop(io.spawn("store-close".to_owned(), Box::new(move || drop(store))));
+        } else if !self.delivery.stands_still() {
+            // It keeps its session for as long as it does not return, and a later engine needs the
+            // store.
+            drop(self.journal.retire());
         }
     }
 

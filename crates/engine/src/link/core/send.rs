@@ -2,7 +2,7 @@
 //! given back.
 
 use transfix_codec::Body;
-use transfix_session::{HeaderChange, Now, SendError};
+use transfix_session::{HeaderChange, Now, Outbox, SendError};
 use transfix_store::StoreError;
 
 use super::Core;
@@ -47,11 +47,32 @@ impl Core {
         if self.journal.has_failed() {
             return Err(SendError::Failed);
         }
+        if change.is_none() && self.session.ready().is_err() && self.delivery.answers() {
+            return self.send_late(now, msg_type, fill);
+        }
         let mut access = self.access(now);
         match change {
             None => access.send(msg_type, fill),
             Some(change) => access.send_with(msg_type, change, fill),
         }
+    }
+
+    /// Gives a number to what the application sends for a message of a connection that has ended
+    /// meanwhile: it is stored and not written, as if it had been lost with the connection.
+    fn send_late(
+        &mut self,
+        now: Now,
+        msg_type: &[u8],
+        fill: &mut dyn FnMut(&mut Body<'_>),
+    ) -> Result<u64, SendError> {
+        self.put_entries(now).map_err(|_| SendError::Failed)?;
+        let mut late = Outbox::default();
+        let sent = self.session.send_offline(now, msg_type, &mut late, fill);
+        // Of the outbox nothing else is touched: Logout(5) may wait in it.
+        std::mem::swap(&mut self.out, &mut late);
+        let kept = self.put_entries(now);
+        std::mem::swap(&mut self.out, &mut late);
+        kept.map_err(|_| SendError::Failed).and(sent)
     }
 
     /// The session in the hands of a callback that may send.

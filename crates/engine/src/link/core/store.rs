@@ -153,6 +153,9 @@ impl Core {
             self.renew();
         }
         self.resume(now)?;
+        if !self.panicked && had.1 > self.journal.put_numbers().1 {
+            had.0 = had.0.max(self.delivery.undo().map_or(0, |last| last + 1));
+        }
         if self.journal.is_too_large() {
             self.outgoing.return_too_large();
         }

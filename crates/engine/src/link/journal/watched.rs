@@ -25,11 +25,14 @@ pub(super) struct WatchedStore {
     safe_numbers: Option<Numbers>,
     /// Why it has failed, in words.
     cause: String,
+    /// It was given back.
+    is_retired: bool,
 }
 
 impl WatchedStore {
     pub(super) const fn new(store: Box<dyn Store>, id: SessionId) -> Self {
-        Self { store, id, failure: None, safe_numbers: None, cause: String::new() }
+        let (failure, safe_numbers) = (None, None);
+        Self { store, id, failure, safe_numbers, cause: String::new(), is_retired: false }
     }
 
     /// Why it takes nothing now.
@@ -61,6 +64,12 @@ impl WatchedStore {
         let text = "the device has not answered in time; nobody knows whether it has what was \
                     committed last";
         self.fail(&StoreError::Own(io::Error::new(io::ErrorKind::TimedOut, text)));
+        self.retire()
+    }
+
+    /// The engine has ended: nothing more is put.
+    pub(super) fn retire(&mut self) -> Box<dyn Store> {
+        self.is_retired = true;
         std::mem::replace(&mut self.store, Box::new(MemoryStore::new(1, 0)))
     }
 
@@ -94,8 +103,8 @@ impl WatchedStore {
 
     const fn check(&self) -> Result<(), StoreError> {
         match self.failure {
-            None => Ok(()),
-            Some(_) => Err(StoreError::Poisoned),
+            None if !self.is_retired => Ok(()),
+            _ => Err(StoreError::Poisoned),
         }
     }
 }
