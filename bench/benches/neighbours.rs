@@ -72,6 +72,7 @@ fn venue(application_threads: usize) -> Engine {
         let id = SessionId::new(BeginString::Fix44, "VENUE", client);
         let mut settings = SessionSettings::new(Role::Acceptor, &id, "127.0.0.1:0");
         settings.store.durability = Durability::Memory;
+        settings.validation.validate = false;
         settings
     });
     let mut settings = Settings { sessions: sessions.to_vec(), ..Settings::default() };

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::io;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -177,6 +177,7 @@ pub(crate) fn assemble(
     Ok(Shared {
         id,
         link: Mutex::new(Link::new(core)),
+        wishes: AtomicUsize::new(0),
         queue,
         send_mode: settings.threads.send,
         queue_when_full: settings.queue.queue_when_full,

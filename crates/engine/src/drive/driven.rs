@@ -19,6 +19,9 @@ const MS: u64 = 1_000_000;
 /// A step of the wall clock after which the schedule is looked at again at once.
 const CLOCK_JUMP_NS: u64 = 1_000 * MS;
 
+/// Turns of a spinning worker that it leaves to others at most: some ten microseconds.
+const GIVEN_WAY_MAX: u32 = 1_000;
+
 /// Reads before a connection is closed, so that a counterparty that never stops cannot hold us up.
 const DRAIN_READS: usize = 64;
 
@@ -96,6 +99,8 @@ pub(crate) struct DrivenSession {
     /// It is in the worker's list for the next round.
     pub(crate) due: bool,
     pub(crate) failed: bool,
+    /// Turns in a row that it has left to others.
+    given_way: u32,
     ended: Option<Disconnect>,
     /// The failure of the connection has been told since the last one that stood.
     warned: bool,
@@ -141,6 +146,7 @@ impl DrivenSession {
             reopening: Reopening::default(),
             read_closed: false,
             due: false,
+            given_way: 0,
             logons: 0,
             next_ns: None,
             clocks_ns: 0,
@@ -233,6 +239,13 @@ impl DrivenSession {
 
     fn lock(&self) -> MutexGuard<'_, Link> {
         self.shared.lock()
+    }
+
+    /// Whether a worker that spins leaves the session to who waits for its lock; not for ever.
+    pub(crate) fn gives_way(&mut self) -> bool {
+        let gives_way = self.shared.is_wanted() && self.given_way < GIVEN_WAY_MAX;
+        self.given_way = if gives_way { self.given_way + 1 } else { 0 };
+        gives_way
     }
 
     pub(crate) fn turn(&mut self) -> Result<Turn, Down> {

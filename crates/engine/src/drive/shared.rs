@@ -1,6 +1,7 @@
 //! What the worker of a session and those who send into it share.
 
-use std::sync::atomic::AtomicBool;
+use std::hint;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, LockResult, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
@@ -21,10 +22,31 @@ use crate::settings::{AfterPanic, Offline, QueueWhenFull, SendMode};
 /// Time between two looks of a sender that waits for room.
 const ROOM_LOOK: Duration = Duration::from_millis(1);
 
+/// Looks at a lock before a thread sleeps until it is free: longer than a turn takes.
+const LOCK_LOOKS: u32 = 1_000;
+
+/// Somebody waits for a lock, until this is dropped.
+struct Wish<'a>(&'a AtomicUsize);
+
+impl<'a> Wish<'a> {
+    fn of(wishes: &'a AtomicUsize) -> Self {
+        wishes.fetch_add(1, Ordering::Relaxed);
+        Self(wishes)
+    }
+}
+
+impl Drop for Wish<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 /// What handle and worker of one session share.
 pub(crate) struct Shared {
     pub(crate) id: SessionId,
     pub(crate) link: Mutex<Link>,
+    /// How many wait for that lock.
+    pub(crate) wishes: AtomicUsize,
     pub(crate) queue: SendQueue,
     pub(crate) send_mode: SendMode,
     pub(crate) bell: Arc<Bell>,
@@ -57,14 +79,29 @@ impl Shared {
 
     /// The lock of the session, unless a thread has panicked with it.
     pub(crate) fn sound_link(&self) -> LockResult<MutexGuard<'_, Link>> {
-        loop {
+        let mut wish = None;
+        for _ in 0..LOCK_LOOKS {
             match self.link.try_lock() {
                 Ok(link) => return Ok(link),
                 Err(TryLockError::Poisoned(poisoned)) => return Err(poisoned),
-                Err(TryLockError::WouldBlock) if self.io.gives_way() => {}
-                Err(TryLockError::WouldBlock) => return self.link.lock(),
+                Err(TryLockError::WouldBlock) => {}
+            }
+            wish.get_or_insert_with(|| Wish::of(&self.wishes));
+            if !self.io.gives_way() {
+                hint::spin_loop();
             }
         }
+        match self.io.gives_way() {
+            true => self.sound_link(),
+            false => self.link.lock(),
+        }
+    }
+
+    /// Whether somebody waits for the lock of the session. A thread that takes it again and again
+    /// leaves it to him: he would find it taken whenever he is woken.
+    #[inline]
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.wishes.load(Ordering::Relaxed) > 0
     }
 
     /// The session has a worker, in which it is in this slot: another thread or the store may call.

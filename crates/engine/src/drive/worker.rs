@@ -243,7 +243,9 @@ impl Worker {
     fn spin(&mut self) -> bool {
         let mut progress = false;
         for i in 0..self.slots.len() {
-            progress |= self.turn(i).progress;
+            if !self.slots[i].gives_way() {
+                progress |= self.turn(i).progress;
+            }
         }
         progress
     }

@@ -1,0 +1,163 @@
+//! What it costs to call the application, and to send, in another thread than the one that reads:
+//! `cargo bench -p transfix-bench --bench apart`.
+//!
+//! One thread is client and session at once: it writes an order into a loopback socket, drives the
+//! session (mode `polled`) until the report is there, and reads it. So two CPUs are enough for a
+//! thread of the application that looks for work all the time. Slices take turns between a session
+//! that calls its application itself, one whose application has such a thread, which also sends,
+//! and a floor: a number that two threads pass to each other.
+#![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a benchmark speaks to its user")]
+#![allow(clippy::disallowed_methods, reason = "it measures time")]
+
+use std::hint::spin_loop;
+use std::io::{ErrorKind, Read, Write};
+use std::net::TcpStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::Instant;
+
+use transfix::codec::FrameWriter;
+use transfix::{
+    Application, BeginString, BusinessReject, Durability, Engine, Message, Mode, Precision, Role,
+    SessionId, SessionRef, SessionSettings, Settings, clock, tag,
+};
+
+const ORDERS: usize = 2_000;
+const ROUNDS: usize = 31;
+
+/// Sends the text of each order back, and says when it was called.
+struct Venue(Called);
+
+/// When the application was called last, in nanoseconds of the monotonic clock.
+type Called = Arc<AtomicU64>;
+
+impl Application for Venue {
+    fn on_message(
+        &mut self,
+        order: &Message<'_>,
+        session: &mut SessionRef<'_>,
+    ) -> Result<(), BusinessReject> {
+        self.0.store(clock::monotonic_ns(), Ordering::Release);
+        let text = order.required(tag::TEXT)?;
+        session.send("B", |report| _ = report.bytes(tag::TEXT, text))?;
+        Ok(())
+    }
+}
+
+struct Both {
+    engine: Engine,
+    called: Called,
+    socket: TcpStream,
+    next_num_out: u64,
+}
+
+impl Both {
+    fn new(application_threads: usize) -> Self {
+        let id = SessionId::new(BeginString::Fix44, "VENUE", "CLIENT");
+        let mut settings = SessionSettings::new(Role::Acceptor, &id, "127.0.0.1:0");
+        settings.store.durability = Durability::Memory;
+        settings.validation.validate = false;
+        settings.threads.mode = Mode::Polled;
+        let mut settings = Settings::of(settings);
+        settings.engine.application_threads = application_threads;
+        settings.engine.application_spin_us = 50_000;
+        let called = Called::default();
+        let engine = Engine::start(&settings, |_| Box::new(Venue(Arc::clone(&called)))).unwrap();
+        let socket = TcpStream::connect(engine.listening()[0]).unwrap();
+        socket.set_nodelay(true).unwrap();
+        socket.set_nonblocking(true).unwrap();
+        let mut both = Self { engine, called, socket, next_num_out: 1 };
+        both.ask("A", b"98=0\x01108=3600\x01");
+        both
+    }
+
+    /// Sends one message, and drives the session until the answer is there.
+    fn ask(&mut self, msg_type: &str, fields: &[u8]) {
+        let mut out = Vec::new();
+        let mut frame = FrameWriter::new(&mut out, b"FIX.4.4", msg_type.as_bytes());
+        frame.raw(b"49=CLIENT\x0156=VENUE\x01");
+        frame.header_uint(tag::MSG_SEQ_NUM, self.next_num_out);
+        frame.header_timestamp(tag::SENDING_TIME, clock::now().utc, Precision::Millis);
+        frame.raw(fields);
+        frame.finish().unwrap();
+        self.next_num_out += 1;
+        self.socket.write_all(&out).unwrap();
+        let mut answer = [0; 4096];
+        loop {
+            self.engine.poll();
+            match self.socket.read(&mut answer) {
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+                n => return assert!(n.unwrap() > 0, "the venue has closed"),
+            }
+        }
+    }
+
+    /// Medians: from the write of an order to the callback, and of the whole round trip.
+    fn slice(&mut self) -> [f64; 2] {
+        let [mut calls, mut trips] = [Vec::new(), Vec::new()];
+        for _ in 0..ORDERS {
+            let begun = clock::monotonic_ns();
+            self.ask("B", b"58=a text of some forty bytes, as they are\x01");
+            trips.push((clock::monotonic_ns() - begun) as f64);
+            calls.push((self.called.load(Ordering::Acquire) - begun) as f64);
+        }
+        [median(calls), median(trips)]
+    }
+}
+
+/// Half of the time that a number takes to another thread and back.
+fn floor() -> f64 {
+    let number = Arc::new(AtomicU64::new(0));
+    let other = Arc::clone(&number);
+    let count = 2 * ORDERS as u64;
+    let thread = thread::spawn(move || {
+        for n in (1..count).step_by(2) {
+            while other.load(Ordering::Acquire) != n {
+                spin_loop();
+            }
+            other.store(n + 1, Ordering::Release);
+        }
+    });
+    let mut ns: Vec<u64> = (0..count)
+        .step_by(2)
+        .map(|n| {
+            let begun = Instant::now();
+            number.store(n + 1, Ordering::Release);
+            while number.load(Ordering::Acquire) != n + 2 {
+                spin_loop();
+            }
+            begun.elapsed().as_nanos() as u64
+        })
+        .collect();
+    thread.join().unwrap();
+    ns.sort_unstable();
+    ns[ns.len() / 2] as f64 / 2.0
+}
+
+fn main() {
+    let mut floors = Vec::new();
+    let mut found = [Vec::new(), Vec::new()];
+    for round in 0..ROUNDS {
+        let passed = floor();
+        // One at a time: a thread that looks for work would keep the other from the CPU.
+        let slices = [0, 1].map(|application_threads| Both::new(application_threads).slice());
+        // The first one warms up.
+        if round > 0 {
+            floors.push(passed);
+            found.iter_mut().zip(slices).for_each(|(all, slice)| all.push(slice));
+        }
+    }
+    println!("medians of {} slices of {ORDERS} orders, in ns", ROUNDS - 1);
+    println!("floor: a number to another thread    {:>7.0}", median(floors));
+    for (all, name) in found.iter().zip(["called by the session", "called in another thread"]) {
+        let [to_callback, whole] =
+            [0, 1].map(|n| median(all.iter().map(|slice| slice[n]).collect()));
+        println!("{name:<26} write to callback {to_callback:>7.0}  round trip {whole:>7.0}");
+    }
+}
+
+fn median(mut all: Vec<f64>) -> f64 {
+    all.sort_unstable_by(f64::total_cmp);
+    all[all.len() / 2]
+}
