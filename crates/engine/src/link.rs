@@ -189,7 +189,7 @@ impl Link {
             return core.end(now, why).map(|()| Turn { progress: true, again: false });
         }
         // The worker is called when the application has had enough.
-        let goes_on = (is_behind || *unseen) && !core.is_behind();
+        let goes_on = core.goes_on_reading(now, is_behind || *unseen);
         let again = again || more || goes_on || core.sends_more();
         self.note_bulk(now);
         // A counterparty that has hung up is looked at when the application has answered.

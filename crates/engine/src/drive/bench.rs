@@ -25,6 +25,9 @@ use crate::settings::ApplicationSettings;
 /// after which others that wait in line have their turn.
 const REPORT_NS: u64 = 100_000;
 
+/// Memory for what the application sends, which is kept when a burst is over.
+const BODY_BYTES_KEPT: usize = 64 << 10;
+
 /// The application of one session.
 pub(crate) struct Bench {
     seat: Mutex<Seat>,
@@ -377,6 +380,16 @@ impl Callbacks for Pooled {
 
     fn on_slow_consumer(&mut self, is_slow: bool, access: Access<'_>) {
         self.tell(&access, Box::new(move |app, access| app.on_slow_consumer(is_slow, access)));
+    }
+
+    fn trim(&mut self) {
+        // Who is called now gives its memory back another time.
+        if let Ok(mut seat) = self.0.seat.try_lock() {
+            let Seat { index, body, .. } = &mut *seat;
+            index.trim();
+            body.clear();
+            body.shrink_to(BODY_BYTES_KEPT);
+        }
     }
 
     fn pass_on(

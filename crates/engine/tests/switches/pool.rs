@@ -168,6 +168,25 @@ fn what_any_callback_has_sent_goes_out_when_it_has_returned() {
     assert_eq!(wire.next(), "35=8|34=3|11=welcome");
 }
 
+/// Who has had a message before waits no longer than for the look at callbacks that take long.
+#[test]
+fn an_answer_does_not_wait_for_the_callbacks_behind_it() {
+    let mut settings = Settings::of(venue(|_| ()));
+    settings.engine.slow_callback_ms = 20;
+    let stage = Stage::set(settings);
+    let mut wire = stage.log_on("CLIENT");
+    for (seq, id) in [(2, "wait"), (3, "send"), (4, "wait")] {
+        wire.send(&format!("35=D|34={seq}|11={id}"));
+    }
+    wire.send("35=1|34=5|112=x");
+    assert_eq!(wire.next(), "35=0|34=2|112=x");
+    let (messages, bytes) = stage.session("CLIENT").waiting_for_application();
+    assert!(messages == 3 && bytes > 200, "{messages} of {bytes} bytes");
+    stage.open();
+    assert_eq!(wire.next(), "35=8|34=3|11=send");
+    stage.open();
+}
+
 #[test]
 fn a_callback_sees_the_number_that_it_has_used() {
     let stage = Stage::set(Settings::of(venue(|_| ())));
