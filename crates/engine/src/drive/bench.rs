@@ -111,7 +111,7 @@ impl Bench {
         let heard = match session.link.try_lock() {
             _ if calls || !self.desk.has_news() => !calls,
             Ok(mut link) => {
-                let kept = link.keep_had(session.io.now());
+                let kept = link.flush(session.io.now());
                 let waiting = link.core.waiting_bytes(&session.queue);
                 let is_over = link.is_up() && session.waiting.note(waiting);
                 let is_slow = link.core.slow.calls_worker();
