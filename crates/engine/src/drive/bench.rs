@@ -161,8 +161,9 @@ impl Visited for Bench {
         catch_unwind(AssertUnwindSafe(|| self.serve_some(&session, line))).unwrap_or_else(|_| {
             // A store, or whoever listens to events, with the lock of the session: its worker finds
             // that, and the other sessions go on.
+            let goes_on = self.desk.give_up();
             session.call_worker();
-            self.desk.pause()
+            goes_on
         })
     }
 }

@@ -241,6 +241,16 @@ impl Desk {
         state.scheduled
     }
 
+    /// A thread has panicked here, outside of the application: the session is to begin anew before
+    /// further messages. Returns whether there is more all the same.
+    pub(crate) fn give_up(&self) -> bool {
+        let mut state = self.lock();
+        state.panicked.get_or_insert(0);
+        self.news.store(true, Ordering::Release);
+        state.scheduled = state.can_go_on();
+        state.scheduled
+    }
+
     /// No thread is here or on its way any more, whatever there is to do.
     pub(crate) fn leave(&self) {
         self.lock().scheduled = false;

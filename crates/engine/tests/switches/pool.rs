@@ -504,18 +504,21 @@ fn a_message_does_not_count_whose_answer_the_store_has_lost() {
 fn a_store_that_panics_in_a_thread_of_the_applications_costs_its_session_alone() {
     let (stage, does) = badly_stored(Settings::of(venue(|_| ())));
     let mut wire = stage.log_on("CLIENT");
-    wire.send("35=D|34=2|11=wait send");
-    stage.expect("wait send");
+    wire.send("35=D|34=2|11=linger wait send");
+    stage.expect("linger wait send");
+    wire.send("35=D|34=3|11=not before it is back");
+    wire.send("35=1|34=4|112=x");
+    assert_eq!(wire.next(), "35=0|34=2|112=x");
     does.panics.store(true, Ordering::SeqCst);
     stage.open();
-    stage.expect("sent 2, next 3");
+    stage.expect("sent 3, next 4");
     assert_eq!(wire.next(), "");
     stage.expect("end: the application or the engine panicked");
     stage.session("CLIENT").revive().unwrap();
     // The end of the connection has made safe what the panic has left.
-    stage.expect("undone 3..3 3..3");
+    stage.expect("undone 3..3 4..4");
     let (mut wire, logon) = insist(stage.engine.listening()[0], "35=A|34=3|98=0|108=30");
-    assert_eq!(logon, "35=A|34=3|98=0|108=30");
+    assert_eq!(logon, "35=A|34=4|98=0|108=30");
     stage.expect("logon of CLIENT");
     wire.send("35=D|34=4|11=a");
     stage.expect("a");
