@@ -1,6 +1,6 @@
 //! What a session costs its neighbours on the same worker that floods, or whose callbacks take
-//! their time: `cargo bench -p transfix-bench --bench neighbours`. What one costs them that asks for
-//! a million messages again is measured by `--bench resend`.
+//! their time: `cargo bench -p transfix-bench --bench neighbours`. What one costs them that asks
+//! for a million messages again is measured by `--bench resend`.
 //!
 //! A quiet client sends an order 1 ms after each report. A loud one does nothing, or sends as fast
 //! as its venue reads, or sends an order each millisecond for which the application takes 200 µs.
@@ -160,7 +160,7 @@ impl Client {
     }
 
     /// Is loud until it is told that it is over.
-    fn is_loud(mut self, how: Loud, is_over: &AtomicBool) {
+    fn make_noise(mut self, how: Loud, is_over: &AtomicBool) {
         if how == Loud::Silent {
             return;
         }
@@ -192,7 +192,7 @@ fn slice(address: SocketAddr, how: Loud) -> Vec<u64> {
     let loud = Client::new("LOUD", address);
     let is_over = Arc::new(AtomicBool::new(false));
     let told = Arc::clone(&is_over);
-    let loud = thread::spawn(move || loud.is_loud(how, &told));
+    let loud = thread::spawn(move || loud.make_noise(how, &told));
     let round_trip = |_| {
         thread::sleep(PACE);
         let begun = Instant::now();

@@ -23,6 +23,7 @@ use crate::io::Io;
 use crate::link::Link;
 use crate::link::callbacks::Callbacks;
 use crate::link::core::{BatchLimits, Core, LinkOptions};
+use crate::link::desk::Desk;
 use crate::link::journal::Keeps;
 use crate::link::judging::{self, Answer, Judgement};
 use crate::link::points::Source;
@@ -157,7 +158,7 @@ pub(crate) fn assemble(
     };
     let rules = session_rules(settings, registry);
     let line = registry.line.as_ref().filter(|_| settings.application.in_pool);
-    let owner: (Box<dyn Callbacks>, _) = match line {
+    let owner: (Box<dyn Callbacks>, Option<Arc<Desk>>) = match line {
         Some(line) => {
             let limits = (settings.application, options.turn_messages_max);
             let session = (id.clone(), Arc::clone(registry));
@@ -167,6 +168,7 @@ pub(crate) fn assemble(
         }
         None => (application, None),
     };
+    let desk = owner.1.clone();
     let mut core = Core::new(config, store, owner, rules, options);
     core.log = log;
     core.restore_queued(registry.io.now())?;
@@ -188,6 +190,7 @@ pub(crate) fn assemble(
         spin_us: settings.threads.spin_us,
         published,
         waiting: WaitingBytes::of(&registry.waiting),
+        desk,
         closed: AtomicBool::new(false),
         enabled: AtomicBool::new(true),
         hurry: AtomicBool::new(false),

@@ -391,8 +391,8 @@ fn in_files(session: &SessionSettings) -> bool {
     session.store.durability != Durability::Memory
 }
 
-fn watching(lost: ThreadLost, registry: &Registry) -> Result<Option<Watching>, EngineError> {
-    Watching::start(&registry.watch, lost, &registry.io).map_err(io_error("thread tfx-watch"))
+fn watching(lost: ThreadLost, registry: &Arc<Registry>) -> Result<Option<Watching>, EngineError> {
+    Watching::start(registry, lost).map_err(io_error("thread tfx-watch"))
 }
 
 /// `has_files`: some store is in files.

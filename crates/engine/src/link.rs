@@ -204,7 +204,7 @@ impl Link {
             return core.end(now, why).map(|()| Turn { progress: true, again: false });
         }
         // The worker is called when the application has had enough.
-        let goes_on = core.sends_more() || ((is_behind || *unseen) && !core.is_behind());
+        let goes_on = core.sends_more() || core.goes_on_reading(now, is_behind || *unseen);
         let again = again || more || goes_on;
         self.note_bulk(now);
         // A counterparty that has hung up is looked at when the application has answered.
@@ -355,13 +355,7 @@ impl Link {
         sent
     }
 
-    /// Takes note of what the application has had in a thread of its own: one commit with what it
-    /// has sent, and one write.
-    pub(crate) fn keep_had(&mut self, now: Now) -> Result<(), Down> {
-        self.note_had(now)?;
-        self.flush(now)
-    }
-
+    /// Takes note of what the application has had in a thread of its own.
     fn note_had(&mut self, now: Now) -> Result<(), Down> {
         match self.core.hear(now) {
             // The worker's next turn ends the connection.
@@ -395,7 +389,10 @@ impl Link {
         Ok(waits)
     }
 
+    /// One commit, and one write: of what the application has sent in a thread of its own together
+    /// with what it has had.
     pub(crate) fn flush(&mut self, now: Now) -> Result<(), Down> {
+        self.note_had(now)?;
         self.core.commit(now).map_err(Down::Store)?;
         match self.stream.as_deref_mut() {
             // The turn that began a replay goes on with it, or the socket's next event does.

@@ -3,6 +3,7 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 use transfix::codec::FrameWriter;
@@ -26,6 +27,21 @@ impl Application for Deaf {
         _: &Message<'_>,
         _: &mut SessionRef<'_>,
     ) -> Result<(), BusinessReject> {
+        Ok(())
+    }
+}
+
+/// Waits with its first message until somebody says so.
+struct Waiting(Receiver<()>);
+
+impl Application for Waiting {
+    fn on_message(
+        &mut self,
+        _: &Message<'_>,
+        _: &mut SessionRef<'_>,
+    ) -> Result<(), BusinessReject> {
+        // An error as soon as nobody can say so any more.
+        let _ = self.0.recv();
         Ok(())
     }
 }
@@ -129,4 +145,32 @@ fn memory_comes_back() {
     for reader in readers {
         reader.join().unwrap();
     }
+    before_an_application();
+}
+
+/// Thousands of messages wait for an application in a thread of its own.
+fn before_an_application() {
+    const MESSAGES: usize = 8_000;
+    let id = SessionId::new(BeginString::Fix44, "VENUE", "CLIENT");
+    let mut settings = SessionSettings::new(Role::Acceptor, &id, "127.0.0.1:0");
+    settings.store.durability = Durability::Memory;
+    settings.validation.validate = false;
+    let mut settings = Settings::of(settings);
+    settings.engine.application_threads = 1;
+    let (go, may_go) = channel();
+    let mut application = Some(Waiting(may_go));
+    let engine = Engine::start(&settings, |_| Box::new(application.take().unwrap())).unwrap();
+    let mut client = Client::log_on(engine.listening()[0], "CLIENT");
+    let before = live_bytes();
+    let body = format!("58={}\x01", "x".repeat(200));
+    (0..MESSAGES).for_each(|_| client.send("B", body.as_bytes()));
+    let session = engine.sessions().next().unwrap();
+    // One of them is with the application.
+    while session.waiting_for_application().0 < MESSAGES - 1 {
+        std::thread::yield_now();
+    }
+    let highest = live_bytes();
+    drop(go);
+    comes_back("what waited for the application", before, highest);
+    assert_eq!(session.waiting_for_application(), (0, 0));
 }

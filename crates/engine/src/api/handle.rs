@@ -284,6 +284,14 @@ impl SessionHandle {
         self.shared.queue.waiting()
     }
 
+    /// How many messages and frames wait for the application where it is called in threads of its
+    /// own (`application_threads`), and their bytes; `messages_max` and `bytes_max` of
+    /// `application` are their limits. What it is called for now does not count.
+    #[must_use]
+    pub fn waiting_for_application(&self) -> (usize, usize) {
+        self.shared.desk.as_ref().map_or((0, 0), |desk| desk.waiting())
+    }
+
     /// A message that was sent under this MsgSeqNum(34), as the store has it. Waits for the end of
     /// a turn.
     ///

@@ -25,6 +25,9 @@ use crate::settings::ApplicationSettings;
 /// after which others that wait in line have their turn.
 const REPORT_NS: u64 = 100_000;
 
+/// Memory for what the application sends, which is kept when a burst is over.
+const BODY_BYTES_KEPT: usize = 64 << 10;
+
 /// The application of one session.
 pub(crate) struct Bench {
     seat: Mutex<Seat>,
@@ -108,7 +111,7 @@ impl Bench {
         let heard = match session.link.try_lock() {
             _ if calls || !self.desk.has_news() => !calls,
             Ok(mut link) => {
-                let kept = link.keep_had(session.io.now());
+                let kept = link.flush(session.io.now());
                 let waiting = link.core.waiting_bytes(&session.queue);
                 let is_over = link.is_up() && session.waiting.note(waiting);
                 let is_slow = link.core.slow.calls_worker();
@@ -158,8 +161,9 @@ impl Visited for Bench {
         catch_unwind(AssertUnwindSafe(|| self.serve_some(&session, line))).unwrap_or_else(|_| {
             // A store, or whoever listens to events, with the lock of the session: its worker finds
             // that, and the other sessions go on.
+            let goes_on = self.desk.give_up();
             session.call_worker();
-            self.desk.pause()
+            goes_on
         })
     }
 }
@@ -377,6 +381,16 @@ impl Callbacks for Pooled {
 
     fn on_slow_consumer(&mut self, is_slow: bool, access: Access<'_>) {
         self.tell(&access, Box::new(move |app, access| app.on_slow_consumer(is_slow, access)));
+    }
+
+    fn trim(&mut self) {
+        // Who is called now gives its memory back another time.
+        if let Ok(mut seat) = self.0.seat.try_lock() {
+            let Seat { index, body, .. } = &mut *seat;
+            index.trim();
+            body.clear();
+            body.shrink_to(BODY_BYTES_KEPT);
+        }
     }
 
     fn pass_on(

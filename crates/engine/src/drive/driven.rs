@@ -204,13 +204,12 @@ impl DrivenSession {
             link.core.hear(now)?;
             link.flush(now)?;
         }
-        self.is_behind = self.connector.is_some() && !link.core.delivery.stands_still();
         self.untold_at = link.core.events.deadline();
         if link.core.journal.has_failed() {
             return Err(Down::Store(StoreError::Poisoned));
         }
         let mut left = link.core.options.turn_messages_max;
-        match self.shared.offline {
+        let looked = match self.shared.offline {
             Offline::Refuse => Ok(()),
             Offline::Store => {
                 link.core.send_some(now, &self.shared.queue, &mut left);
@@ -224,7 +223,10 @@ impl DrivenSession {
                 self.expires_at = link.core.outgoing.deadline(now);
                 Ok(())
             }
-        }
+        };
+        // Last: it may have been told what is not sent.
+        self.is_behind = self.connector.is_some() && !link.core.delivery.stands_still();
+        looked
     }
 
     /// Whether the schedule allows a connection now.
@@ -332,6 +334,12 @@ impl DrivenSession {
             let untold_at = link.core.events.deadline();
             drop(link);
             self.untold_at = untold_at;
+            return Ok(());
+        }
+        // Another thread's send may have told the application something since the look at it.
+        if self.connector.is_some() && !link.core.delivery.stands_still() {
+            drop(link);
+            self.is_behind = true;
             return Ok(());
         }
         if let Some((registry, token)) = registry {

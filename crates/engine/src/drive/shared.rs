@@ -15,6 +15,7 @@ use crate::drive::waiting::WaitingBytes;
 use crate::io::Io;
 use crate::link::Link;
 use crate::link::core::Core;
+use crate::link::desk::Desk;
 use crate::link::queue::SendQueue;
 use crate::observe::published::Published;
 use crate::settings::{AfterPanic, Offline, QueueWhenFull, SendMode};
@@ -58,6 +59,8 @@ pub(crate) struct Shared {
     pub(crate) spin_us: u32,
     pub(crate) published: Arc<Published>,
     pub(crate) waiting: WaitingBytes,
+    /// What waits for an application that is called in threads of its own.
+    pub(crate) desk: Option<Arc<Desk>>,
     /// The engine has been stopped.
     pub(crate) closed: AtomicBool,
     /// Whether the session may be connected; the operator's wish.

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use transfix_transport::Token;
 
-use crate::io::{Io, Job, Waker};
-use crate::observe::called::Watch;
+use crate::drive::registry::Registry;
+use crate::io::{Job, Waker};
 use crate::observe::supervised::supervise;
 use crate::settings::ThreadLost;
 
@@ -26,21 +26,23 @@ impl Watching {
     ///
     /// # Errors
     /// If the system has no further one.
-    pub(crate) fn start(
-        watch: &Arc<Watch>,
-        lost: ThreadLost,
-        io: &Arc<dyn Io>,
-    ) -> io::Result<Option<Self>> {
-        let Some(interval_ns) = watch.interval_ns() else { return Ok(None) };
+    pub(crate) fn start(registry: &Arc<Registry>, lost: ThreadLost) -> io::Result<Option<Self>> {
+        let io = &registry.io;
+        let Some(interval_ns) = registry.watch.interval_ns() else { return Ok(None) };
         let mut poll = io.poll()?;
         let (waker, ends) = (poll.waker(WAKE)?, Arc::new(AtomicBool::new(false)));
-        let (watch, of_thread, own_io) = (Arc::clone(watch), Arc::clone(&ends), Arc::clone(io));
+        let (registry, of_thread) = (Arc::clone(registry), Arc::clone(&ends));
         let mut look = move || {
             let mut ready = Vec::new();
             while !of_thread.load(Ordering::Acquire) {
                 poll.wait(&mut ready, Some(Duration::from_nanos(interval_ns)))?;
                 ready.clear();
-                watch.look(own_io.monotonic_ns());
+                registry.watch.look(registry.io.monotonic_ns(), |id| {
+                    // What its application has had and sent before may still wait for a thread.
+                    if let Some(session) = registry.find(id) {
+                        session.call_worker();
+                    }
+                });
             }
             Ok(())
         };

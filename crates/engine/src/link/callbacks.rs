@@ -38,6 +38,9 @@ pub(crate) trait Callbacks: Send {
     fn on_state(&mut self, from: State, to: State, access: Access<'_>);
     fn on_slow_consumer(&mut self, is_slow: bool, access: Access<'_>);
 
+    /// Gives back the memory of a burst that is over.
+    fn trim(&mut self) {}
+
     /// Sends a message into the session of this version with that counterparty; `None` if there is
     /// none.
     fn pass_on(

@@ -121,6 +121,8 @@ pub(crate) struct Core {
     judging: Judging,
     /// Whether the counterparty takes too slowly what is sent.
     pub(crate) slow: Slow,
+    /// It was told that as much waits for the application as may.
+    is_told_full: bool,
     /// The state that the application was told of last.
     told_state: State,
     /// The number expected before the message that is being handled.
@@ -162,6 +164,7 @@ impl Core {
             delivery: Delivery::new(application, desk, options.unavailable),
             events: Events::of(id),
             slow: Slow::of(&options.queue),
+            is_told_full: false,
             options,
             published: Arc::default(),
             log: None,
@@ -217,6 +220,7 @@ impl Core {
         is_bulky(self.out.capacity(), self.out.bytes().len())
             || is_bulky(replayed.capacity(), replayed.bytes().len())
             || self.outgoing.is_bulky()
+            || self.delivery.is_bulky()
             || self.held_index.is_bulky()
     }
 
@@ -228,6 +232,7 @@ impl Core {
             }
         }
         self.outgoing.trim();
+        self.delivery.trim();
         self.held_index.trim();
         self.points.trim();
     }
@@ -238,6 +243,20 @@ impl Core {
     #[inline]
     pub(crate) fn is_behind(&self) -> bool {
         self.delivery.is_behind() || (self.session.awaits_logon() && !self.delivery.stands_still())
+    }
+
+    /// Whether a turn that has left something unread goes on with it at once. Tells when it does
+    /// not, since as much waits for the application as may, and when there is room again.
+    pub(crate) fn goes_on_reading(&mut self, now: Now, has_left: bool) -> bool {
+        if has_left || self.is_told_full {
+            let is_full = self.delivery.is_behind();
+            match (is_full, std::mem::replace(&mut self.is_told_full, is_full)) {
+                (true, false) => self.events.application_full(now, self.delivery.waiting()),
+                (false, true) => self.events.application_has_room(now, self.delivery.waiting()),
+                _ => {}
+            }
+        }
+        has_left && !self.is_behind()
     }
 
     /// MsgSeqNum(34) of the message that is being handled, or was last.

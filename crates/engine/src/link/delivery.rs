@@ -136,9 +136,29 @@ impl Delivery {
         self.desk.as_ref().is_some_and(|desk| !desk.waits_when_full() && desk.is_over())
     }
 
+    /// Whether a burst has left memory behind.
+    #[inline]
+    pub(super) fn is_bulky(&self) -> bool {
+        self.desk.as_ref().is_some_and(|desk| desk.is_bulky())
+    }
+
+    /// Gives back the memory of a burst that is over.
+    pub(super) fn trim(&mut self) {
+        if let Some(desk) = &self.desk {
+            desk.trim();
+        }
+        self.application.trim();
+    }
+
     /// Whether messages wait for the application.
     pub(super) fn has_postponed(&self) -> bool {
         !self.postponed.is_empty()
+    }
+
+    /// How many messages and frames wait for an application in threads of its own, and their
+    /// bytes.
+    pub(super) fn waiting(&self) -> (usize, usize) {
+        self.desk.as_ref().map_or((0, 0), |desk| desk.waiting())
     }
 
     /// Bytes of the messages that wait.

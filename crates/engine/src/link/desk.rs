@@ -14,11 +14,13 @@ use crate::link::answers::{BusinessReject, Direction};
 use crate::link::callbacks::{Access, Callbacks};
 use crate::settings::{ApplicationSettings, WhenFull};
 
-/// Buffers that are kept for further messages, in a burst and when it is over.
-const SPARE_MAX: usize = 64;
+/// Buffers that are kept for further messages, and their bytes together: as many as a few turns
+/// hand over.
+const SPARE_MAX: usize = 1_024;
+const SPARE_BYTES_MAX: usize = 1 << 20;
+/// What is kept of them when a burst is over.
 const SPARE_AT_REST: usize = 8;
-/// What is kept of a buffer at most.
-const SPARE_BYTES_MAX: usize = 4 << 10;
+const SPARE_BYTES_AT_REST: usize = 32 << 10;
 /// Room for what waits, which is kept when a burst is over.
 const WAITING_KEPT: usize = 256;
 
@@ -98,6 +100,10 @@ struct State {
     /// What belongs to an earlier one means nothing any more.
     epoch: u32,
     spare: Vec<Vec<u8>>,
+    /// Bytes that the spare buffers have room for.
+    spare_bytes: usize,
+    /// The memory of a burst is given back as soon as nothing waits.
+    trims: bool,
 }
 
 /// What lies between a link and an application that is called elsewhere.
@@ -105,6 +111,8 @@ pub(crate) struct Desk {
     state: Mutex<State>,
     /// Something for the link is here.
     news: AtomicBool,
+    /// Far more has waited than usual, and the memory for it is still here.
+    is_bulky: AtomicBool,
     limits: ApplicationSettings,
     /// Lets a thread of the pool come.
     runner: OnceLock<Box<dyn Fn() + Send + Sync>>,
@@ -113,7 +121,8 @@ pub(crate) struct Desk {
 impl Desk {
     pub(crate) fn new(limits: ApplicationSettings) -> Self {
         let (state, runner) = (Mutex::default(), OnceLock::new());
-        Self { state, news: AtomicBool::new(false), limits, runner }
+        let (news, is_bulky) = (AtomicBool::new(false), AtomicBool::new(false));
+        Self { state, news, is_bulky, limits, runner }
     }
 
     /// Who lets a thread come that calls [`Desk::begin`].
@@ -151,6 +160,7 @@ impl Desk {
     fn put(&self, now: Now, (work, seq): (Work, u64), from: &[u8], acts: bool) {
         let mut state = self.lock();
         let mut bytes = state.spare.pop().unwrap_or_default();
+        state.spare_bytes -= bytes.capacity();
         bytes.clear();
         bytes.extend_from_slice(from);
         let epoch = state.epoch;
@@ -159,6 +169,9 @@ impl Desk {
         state.waiting.push_back(item);
         let ApplicationSettings { messages_max, bytes_max, .. } = self.limits;
         state.is_full |= state.messages >= messages_max || state.bytes >= bytes_max;
+        if state.waiting.len() > WAITING_KEPT || state.bytes > SPARE_BYTES_AT_REST {
+            self.is_bulky.store(true, Ordering::Relaxed);
+        }
         self.schedule(state);
     }
 
@@ -167,7 +180,9 @@ impl Desk {
         let mut state = self.lock();
         if !state.can_go_on() {
             state.scheduled = false;
-            state.trim();
+            if state.trims {
+                self.trim_now(&mut state);
+            }
             return None;
         }
         let item = state.waiting.pop_front()?;
@@ -222,6 +237,16 @@ impl Desk {
     /// Lets this thread go on elsewhere first. Returns whether it is to come again.
     pub(crate) fn pause(&self) -> bool {
         let mut state = self.lock();
+        state.scheduled = state.can_go_on();
+        state.scheduled
+    }
+
+    /// A thread has panicked here, outside of the application: the session is to begin anew before
+    /// further messages. Returns whether there is more all the same.
+    pub(crate) fn give_up(&self) -> bool {
+        let mut state = self.lock();
+        state.panicked.get_or_insert(0);
+        self.news.store(true, Ordering::Release);
         state.scheduled = state.can_go_on();
         state.scheduled
     }
@@ -343,6 +368,32 @@ impl Desk {
     /// Whether no more is to be read while [`Desk::is_full`].
     pub(crate) fn waits_when_full(&self) -> bool {
         self.limits.when_full == WhenFull::Wait
+    }
+
+    /// Whether a burst has left memory behind.
+    #[inline]
+    pub(crate) fn is_bulky(&self) -> bool {
+        self.is_bulky.load(Ordering::Relaxed)
+    }
+
+    /// Gives back the memory of a burst as soon as it is over.
+    pub(crate) fn trim(&self) {
+        let mut state = self.lock();
+        state.trims = true;
+        self.trim_now(&mut state);
+    }
+
+    fn trim_now(&self, state: &mut State) {
+        if state.waiting.is_empty() && state.running.is_none() {
+            state.trim();
+            self.is_bulky.store(false, Ordering::Relaxed);
+        }
+    }
+
+    /// How many messages and frames wait, and their bytes.
+    pub(crate) fn waiting(&self) -> (usize, usize) {
+        let state = self.lock();
+        (state.messages, state.bytes)
     }
 
     /// Bytes of what waits.
@@ -500,16 +551,21 @@ impl State {
 
     /// Gives back the memory of a burst that is over.
     fn trim(&mut self) {
-        if self.waiting.is_empty() && self.waiting.capacity() > WAITING_KEPT {
-            self.waiting = VecDeque::new();
-            self.had.shrink_to(WAITING_KEPT);
-            self.spare.truncate(SPARE_AT_REST);
+        self.trims = false;
+        self.waiting.shrink_to(WAITING_KEPT);
+        self.had.shrink_to(WAITING_KEPT);
+        while self.spare.len() > SPARE_AT_REST || self.spare_bytes > SPARE_BYTES_AT_REST {
+            let Some(bytes) = self.spare.pop() else { break };
+            self.spare_bytes -= bytes.capacity();
         }
+        self.spare.shrink_to(SPARE_AT_REST);
     }
 
     /// Keeps the memory of a message for a further one.
     fn keep(&mut self, bytes: Vec<u8>) {
-        if self.spare.len() < SPARE_MAX && (1..=SPARE_BYTES_MAX).contains(&bytes.capacity()) {
+        let all = self.spare_bytes + bytes.capacity();
+        if bytes.capacity() > 0 && self.spare.len() < SPARE_MAX && all <= SPARE_BYTES_MAX {
+            self.spare_bytes = all;
             self.spare.push(bytes);
         }
     }
@@ -524,5 +580,67 @@ impl Item {
     /// What [`Desk::end`] needs of it, when the work is taken out.
     pub(crate) fn into_parts(self) -> (Work, (Vec<u8>, Now, u32)) {
         (self.work, (self.bytes, self.now, self.epoch))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn desk() -> Desk {
+        Desk::new(ApplicationSettings { messages_max: 10_000, ..ApplicationSettings::default() })
+    }
+
+    /// The application is called for the next message, and has had it.
+    fn serve(desk: &Desk) -> bool {
+        let item = desk.begin().expect("something waits");
+        let (work, parts) = item.into_parts();
+        desk.end(matches!(work, Work::Message), parts, Made::Had)
+    }
+
+    /// Who finds the application done, and the link not yet told, is called when that is told by
+    /// another thread.
+    #[test]
+    fn the_worker_is_called_when_the_link_has_heard_of_everything() {
+        for waits in [Desk::is_idle, Desk::stands_still] {
+            let desk = desk();
+            desk.hand_over(Now::default(), 2, b"order");
+            assert!(!serve(&desk), "nobody waits");
+            assert!(!waits(&desk), "nobody has heard of it");
+            assert!(!desk.owes_call());
+            assert!(desk.take_news() && desk.take_had().is_some());
+            assert!(desk.owes_call(), "now");
+            assert!(!desk.owes_call(), "once");
+            assert!(waits(&desk));
+        }
+    }
+
+    #[test]
+    fn a_burst_leaves_little_memory() {
+        for bytes in [100, 8 << 10] {
+            let desk = desk();
+            let burst = || {
+                (2..700).for_each(|seq| desk.hand_over(Now::default(), seq, &vec![0; bytes]));
+                assert!(desk.is_bulky());
+                // Not while there is more.
+                desk.trim();
+                assert!(desk.is_bulky() && desk.waiting() == (698, 698 * bytes));
+                (2..700).for_each(|_| assert!(!serve(&desk)));
+                while let Some(had) = desk.take_had() {
+                    desk.give_back(had.bytes);
+                }
+                let state = desk.lock();
+                assert!(state.spare_bytes <= SPARE_BYTES_MAX);
+                assert_eq!(state.spare_bytes, state.spare.iter().map(Vec::capacity).sum::<usize>());
+            };
+            burst();
+            burst();
+            assert!(desk.begin().is_none(), "the end of a visit");
+            assert!(!desk.is_bulky());
+            let state = desk.lock();
+            assert!(state.spare.len() <= SPARE_AT_REST);
+            assert!(state.spare_bytes <= SPARE_BYTES_AT_REST, "{}", state.spare_bytes);
+            assert!(state.waiting.capacity() + state.had.capacity() <= 4 * WAITING_KEPT);
+        }
     }
 }

@@ -109,6 +109,16 @@ impl Events {
         line!(self, now, NotSent, warn, %why, "not sent, and given back");
     }
 
+    /// So many messages and bytes wait for the application, and nothing more is read.
+    pub(super) fn application_full(&mut self, now: Now, (messages, bytes): (usize, usize)) {
+        line!(self, now, Full, warn, messages, bytes, "as much waits for the application as may");
+    }
+
+    /// So many still do, and reading goes on.
+    pub(super) fn application_has_room(&mut self, now: Now, (messages, bytes): (usize, usize)) {
+        line!(self, now, Full, info, messages, bytes, "there is room before the application");
+    }
+
     /// More has waited to be written than may, for too long; or no more.
     pub(super) fn slow_consumer(&mut self, now: Now, is_slow: bool, bytes: usize) {
         if is_slow {

@@ -1,7 +1,8 @@
 //! The answer to a ResendRequest(2): a bounded, resumable cursor over the store.
 //!
 //! Invariant: what was sent before the request goes out first, then the replay, then what has been
-//! sent since, each number once as new; a replay never holds more than one chunk in memory.
+//! sent since, each number once as new; a replay never holds more than one chunk in memory. While
+//! the application cannot be asked what is to be sent again, what has been sent since goes on.
 
 use std::collections::VecDeque;
 
@@ -78,6 +79,17 @@ impl Replay {
         self.pending.clear();
         self.gap_begin = None;
         self.next = self.end + 1;
+    }
+
+    /// Whether the application is to be asked about messages, or a gap fill is to be written.
+    pub(crate) const fn has_more(&self) -> bool {
+        self.next <= self.end
+    }
+
+    /// The application cannot be asked yet: these `live_bytes` of the outbox, which end with the
+    /// number `last`, go out before what is still to be sent again.
+    pub(crate) fn put_off(&mut self, last: u64, live_bytes: usize) {
+        (self.last, self.barrier) = (last, live_bytes);
     }
 
     pub(crate) fn clear(&mut self) {

@@ -69,10 +69,12 @@ pub(crate) enum Cause {
     NotCompressed,
     /// The counterparty takes its messages slowly.
     Slow,
+    /// As much waits for the application as may.
+    Full,
 }
 
 impl Cause {
-    const COUNT: usize = 18;
+    const COUNT: usize = 19;
     const ALL: [Self; Self::COUNT] = [
         Self::Garbled,
         Self::Remark,
@@ -92,6 +94,7 @@ impl Cause {
         Self::NotLogged,
         Self::NotCompressed,
         Self::Slow,
+        Self::Full,
     ];
 
     const fn name(self) -> &'static str {
@@ -114,6 +117,7 @@ impl Cause {
             Self::NotLogged => "lines of the log are lost",
             Self::NotCompressed => "log is not compressed",
             Self::Slow => "slow consumers",
+            Self::Full => "waits for the application",
         }
     }
 }

@@ -573,6 +573,30 @@ fn wait_for_event(text: &str) -> String {
 }
 
 #[test]
+fn an_application_that_has_as_much_before_it_as_may_be_is_told_of() {
+    let _alone = alone();
+    let (go, may_go) = channel();
+    let may_go = Arc::new(Mutex::new(may_go));
+    let mut session = venue("CLIENT");
+    session.application.messages_max = 2;
+    let mut settings = Settings::of(session);
+    settings.engine.application_threads = 1;
+    let engine = Engine::start(&settings, |_| Box::new(Blocked(Arc::clone(&may_go)))).unwrap();
+    let go = go;
+    let mut socket = logs_on(engine.listening()[0], "CLIENT");
+    let frames =
+        (2..9).map(|seq| socket.frame("CLIENT", "B", seq, "148=news\x0133=1\x0158=text\x01"));
+    let news = frames.collect::<Vec<_>>().concat();
+    socket.write(&news);
+    let line = wait_for_event("as much waits for the application as may");
+    assert!(line.contains("session=FIX.4.4:VENUE->CLIENT messages="), "{line}");
+    (2..9).for_each(|_| go.send(()).unwrap());
+    let line = wait_for_event("there is room before the application");
+    assert!(line.contains("session=FIX.4.4:VENUE->CLIENT messages="), "{line}");
+    socket.log_out_at("CLIENT", 9);
+}
+
+#[test]
 fn a_callback_that_does_not_return_is_named() {
     let _alone = alone();
     for application_threads in [0, 1] {

@@ -2,7 +2,7 @@
 //! that fail, others that wait.
 
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -56,6 +56,14 @@ impl Application for Actor {
                     Ok(seq) => format!("sent {seq}, next {}", session.next_numbers().1),
                     Err(error) => format!("not sent: {error}"),
                 }),
+                "cross" => {
+                    send(session, id)?;
+                    for to in ["CLIENT", "OTHER"] {
+                        let to = SessionId::new(BeginString::Fix44, "VENUE", to);
+                        let to = session.other(&to).unwrap();
+                        to.send("B", |news| _ = news.str(tag::TEXT, id))?;
+                    }
+                }
                 "reject" => return Err(BusinessReject::new(6, "not you")),
                 "linger" => {
                     let until_ns = clock::monotonic_ns() + 2_000_000;
@@ -168,6 +176,26 @@ fn what_any_callback_has_sent_goes_out_when_it_has_returned() {
     assert_eq!(wire.next(), "35=8|34=3|11=welcome");
 }
 
+/// Who has had a message before waits no longer than for the look at callbacks that take long.
+#[test]
+fn an_answer_does_not_wait_for_the_callbacks_behind_it() {
+    let mut settings = Settings::of(venue(|_| ()));
+    settings.engine.slow_callback_ms = 20;
+    let stage = Stage::set(settings);
+    let mut wire = stage.log_on("CLIENT");
+    for (seq, id) in [(2, "wait"), (3, "send"), (4, "wait")] {
+        wire.send(&format!("35=D|34={seq}|11={id}"));
+    }
+    wire.send("35=1|34=5|112=x");
+    assert_eq!(wire.next(), "35=0|34=2|112=x");
+    stage.expect("wait");
+    let (messages, bytes) = stage.session("CLIENT").waiting_for_application();
+    assert!(messages == 3 && bytes > 200, "{messages} of {bytes} bytes");
+    stage.open();
+    assert_eq!(wire.next(), "35=8|34=3|11=send");
+    stage.open();
+}
+
 #[test]
 fn a_callback_sees_the_number_that_it_has_used() {
     let stage = Stage::set(Settings::of(venue(|_| ())));
@@ -198,6 +226,77 @@ fn a_reject_of_an_earlier_connection_does_not_come_before_the_logon() {
     stage.expect("end: logged out");
     assert_eq!(wire.next(), "35=A|34=3|98=0|108=30");
     assert_eq!(wire.next(), "35=2|34=4|7=2|16=0");
+}
+
+/// The application is asked what may be sent again when it is free, and the session goes on.
+#[test]
+fn a_session_whose_application_takes_its_time_answers_during_a_resend() {
+    let stage = Stage::set(Settings::of(venue(|_| ())));
+    let mut wire = stage.log_on("CLIENT");
+    wire.send("35=D|34=2|11=send");
+    assert_eq!(wire.next(), "35=8|34=2|11=send");
+    wire.send("35=D|34=3|11=wait");
+    for told in ["send", "sent 2, next 3", "wait"] {
+        stage.expect(told);
+    }
+    wire.send("35=2|34=4|7=2|16=0");
+    for seq in 5..8 {
+        wire.send(&format!("35=1|34={seq}|112=alive?"));
+        assert_eq!(wire.next(), format!("35=0|34={}|112=alive?", seq - 2));
+    }
+    // What was sent meanwhile may be asked for as well.
+    wire.send("35=2|34=8|7=4|16=5");
+    stage.open();
+    let again = wire.next();
+    assert!(again.starts_with("35=8|34=2|43=Y|"), "{again}");
+    assert!(wire.next().starts_with("35=4|34=4|43=Y|"));
+    wire.send("35=1|34=9|112=alive?");
+    assert_eq!(wire.next(), "35=0|34=6|112=alive?");
+}
+
+/// Neither twice, nor out of their order.
+#[test]
+fn what_waits_is_not_handed_over_again() {
+    let stage = Stage::set(Settings::of(venue(|_| ())));
+    let mut wire = stage.log_on("CLIENT");
+    wire.send("35=D|34=2|11=wait");
+    wire.send("35=D|34=3|11=a");
+    for (seq, id) in [(2, "wait"), (3, "a")] {
+        wire.send(&format!("35=D|34={seq}|43=Y|122=20261118-10:00:00|11={id}"));
+    }
+    wire.send("35=4|34=4|123=Y|36=10");
+    wire.send("35=D|34=10|11=b");
+    wire.send("35=1|34=11|112=x");
+    assert_eq!(wire.next(), "35=0|34=2|112=x");
+    stage.open();
+    for told in ["wait", "a", "b"] {
+        stage.expect(told);
+    }
+    wire.send("35=D|34=12|11=c");
+    stage.expect("c");
+}
+
+/// In every way that there is, also into each other: nobody waits for the other's lock.
+#[test]
+fn callbacks_send_in_all_ways_at_once() {
+    const ORDERS: usize = 200;
+    let mut settings =
+        Settings { sessions: vec![venue(|_| ()), other(|_| ())], ..Settings::default() };
+    settings.engine.application_threads = 2;
+    let stage = Stage::set(settings);
+    let mut wires = ["CLIENT", "OTHER"].map(|client| (client, stage.log_on(client)));
+    for seq in 2..2 + ORDERS {
+        for (client, wire) in &mut wires {
+            wire.send(&format!("35=D|34={seq}|49={client}|11=cross"));
+        }
+    }
+    for (client, wire) in &mut wires {
+        // One by the callback's session, one by its handle, one from the other session.
+        for seq in 2..2 + 3 * ORDERS {
+            let line = wire.next();
+            assert!(line.contains(&format!("|34={seq}|")), "{client}: {line}");
+        }
+    }
 }
 
 /// As if it had been sent in the session's own thread just before the connection ended.
@@ -288,11 +387,20 @@ fn who_has_much_to_do_does_not_hold_up_those_who_have_little() {
     assert!(before < 10, "{before} messages of the one before the other's first");
 }
 
+/// What a store does, and what it has.
+#[derive(Clone, Default)]
+struct Behaviour {
+    fails: Arc<AtomicBool>,
+    /// Once, in a thread of the applications.
+    panics: Arc<AtomicBool>,
+    /// The next number in of the last commit.
+    next_in: Arc<AtomicU64>,
+}
+
 /// A store that fails, or panics, as long as somebody says so.
 struct Bad {
     store: MemoryStore,
-    fails: Arc<AtomicBool>,
-    panics: Arc<AtomicBool>,
+    does: Behaviour,
 }
 
 impl Store for Bad {
@@ -306,11 +414,14 @@ impl Store for Bad {
 
     fn commit(&mut self) -> Result<Committed, StoreError> {
         let is_of_pool = thread::current().name() == Some("tfx-app-0");
-        assert!(!(is_of_pool && self.panics.swap(false, Ordering::SeqCst)), "a bug of the store");
-        match self.fails.load(Ordering::SeqCst) {
-            true => Err(StoreError::Own(io::ErrorKind::StorageFull.into())),
-            false => self.store.commit(),
+        let panics = is_of_pool && self.does.panics.swap(false, Ordering::SeqCst);
+        assert!(!panics, "a bug of the store");
+        if self.does.fails.load(Ordering::SeqCst) {
+            return Err(StoreError::Own(io::ErrorKind::StorageFull.into()));
         }
+        let committed = self.store.commit();
+        self.does.next_in.store(self.store.numbers().next_in, Ordering::SeqCst);
+        committed
     }
 
     fn outbound(&mut self, seq: u64) -> Result<Option<Stored<'_>>, StoreError> {
@@ -322,36 +433,59 @@ impl Store for Bad {
     }
 
     fn reopen(&mut self) -> Result<(), StoreError> {
-        match self.fails.load(Ordering::SeqCst) {
+        match self.does.fails.load(Ordering::SeqCst) {
             true => Err(StoreError::Poisoned),
             false => self.store.reopen(),
         }
     }
 }
 
-/// A stage over such a store, and its two switches: it fails, it panics once.
-fn badly_stored() -> (Stage, Arc<AtomicBool>, Arc<AtomicBool>) {
-    let [fails, panics] = [(); 2].map(|()| Arc::new(AtomicBool::new(false)));
-    let (of_store, once) = (Arc::clone(&fails), Arc::clone(&panics));
-    let stage = Stage::with(Settings::of(venue(|_| ())), false, move |_| {
-        let (fails, panics) = (Arc::clone(&of_store), Arc::clone(&once));
-        Some(Box::new(Bad { store: MemoryStore::new(1 << 20, 1), fails, panics }))
+/// A stage over such a store.
+fn badly_stored(settings: Settings) -> (Stage, Behaviour) {
+    let does = Behaviour::default();
+    let of_store = does.clone();
+    let stage = Stage::with(settings, false, move |_| {
+        let (store, does) = (MemoryStore::new(1 << 20, 1), of_store.clone());
+        Some(Box::new(Bad { store, does }))
     });
-    (stage, fails, panics)
+    (stage, does)
+}
+
+/// Whoever writes it.
+#[test]
+fn an_answer_is_stored_together_with_the_number_of_its_message() {
+    let mut settings = Settings::of(venue(|_| ()));
+    // Nobody is called for the second one that waits.
+    settings.engine.slow_callback_ms = 0;
+    let (stage, does) = badly_stored(settings);
+    let mut wire = stage.log_on("CLIENT");
+    for (seq, id) in [(2, "wait"), (3, "send"), (4, "wait")] {
+        wire.send(&format!("35=D|34={seq}|11={id}"));
+    }
+    wire.send("35=1|34=5|112=x");
+    assert_eq!(wire.next(), "35=0|34=2|112=x");
+    stage.open();
+    for told in ["wait", "send", "sent 3, next 4", "wait"] {
+        stage.expect(told);
+    }
+    stage.session("CLIENT").send("B", |news| _ = news.str(tag::TEXT, "news")).unwrap();
+    assert_eq!(wire.next(), "35=8|34=3|11=send");
+    assert_eq!(does.next_in.load(Ordering::SeqCst), 4, "the one that is answered is taken");
+    stage.open();
 }
 
 /// Its answer is lost with the store's batch, so the message must come again.
 #[test]
 fn a_message_does_not_count_whose_answer_the_store_has_lost() {
-    let (stage, fails, _) = badly_stored();
+    let (stage, does) = badly_stored(Settings::of(venue(|_| ())));
     let mut wire = stage.log_on("CLIENT");
     wire.send("35=D|34=2|11=send wait");
     stage.expect("send wait");
     stage.expect("sent 2, next 3");
-    fails.store(true, Ordering::SeqCst);
+    does.fails.store(true, Ordering::SeqCst);
     wire.send("35=1|34=3|112=x");
     assert_eq!(wire.next(), "", "nothing is sent that is not stored");
-    fails.store(false, Ordering::SeqCst);
+    does.fails.store(false, Ordering::SeqCst);
     let session = stage.session("CLIENT");
     session.revive().unwrap();
     while session.store_failure().is_some() {
@@ -368,20 +502,23 @@ fn a_message_does_not_count_whose_answer_the_store_has_lost() {
 /// It costs the session alone, wherever the engine is when the store panics.
 #[test]
 fn a_store_that_panics_in_a_thread_of_the_applications_costs_its_session_alone() {
-    let (stage, _, panics) = badly_stored();
+    let (stage, does) = badly_stored(Settings::of(venue(|_| ())));
     let mut wire = stage.log_on("CLIENT");
-    wire.send("35=D|34=2|11=wait send");
-    stage.expect("wait send");
-    panics.store(true, Ordering::SeqCst);
+    wire.send("35=D|34=2|11=linger wait send");
+    stage.expect("linger wait send");
+    wire.send("35=D|34=3|11=not before it is back");
+    wire.send("35=1|34=4|112=x");
+    assert_eq!(wire.next(), "35=0|34=2|112=x");
+    does.panics.store(true, Ordering::SeqCst);
     stage.open();
-    stage.expect("sent 2, next 3");
+    stage.expect("sent 3, next 4");
     assert_eq!(wire.next(), "");
     stage.expect("end: the application or the engine panicked");
     stage.session("CLIENT").revive().unwrap();
     // The end of the connection has made safe what the panic has left.
-    stage.expect("undone 3..3 3..3");
+    stage.expect("undone 3..3 4..4");
     let (mut wire, logon) = insist(stage.engine.listening()[0], "35=A|34=3|98=0|108=30");
-    assert_eq!(logon, "35=A|34=3|98=0|108=30");
+    assert_eq!(logon, "35=A|34=4|98=0|108=30");
     stage.expect("logon of CLIENT");
     wire.send("35=D|34=4|11=a");
     stage.expect("a");

@@ -54,10 +54,11 @@ impl Core {
                 if filled {
                     return Ok(true);
                 }
-                if !self.fill_replay(now)? {
+                if self.fill_replay(now)? {
+                    filled = true;
+                } else if !self.put_off_replay() {
                     return Ok(false);
                 }
-                filled = true;
                 continue;
             }
             let bytes = next_bytes(&self.out, &self.replay, &self.pending);
@@ -101,7 +102,8 @@ impl Core {
     /// whether it is free. Where it is called in threads of its own, the worker is called when it
     /// is.
     fn fill_replay(&mut self, now: Now) -> Result<bool, Down> {
-        if !self.delivery.desk().is_none_or(|desk| desk.want()) {
+        let asks = self.replay.has_more();
+        if asks && !self.delivery.desk().is_none_or(|desk| desk.want()) {
             return Ok(false);
         }
         let (store, application) = (self.journal.store(), self.delivery.application());
@@ -120,6 +122,21 @@ impl Core {
             self.published.counters.not_logged.add(lost);
         }
         Ok(true)
+    }
+
+    /// The application takes its time, and the session goes on meanwhile: the counterparty may ask
+    /// whether it is alive. Returns whether something goes out before the replay.
+    fn put_off_replay(&mut self) -> bool {
+        let live_bytes = self.out.bytes().len();
+        if live_bytes == 0 {
+            return false;
+        }
+        self.replay.put_off(self.session.next_num_out() - 1, live_bytes);
+        if let Some(desk) = self.delivery.desk() {
+            // The socket may be full, and then nothing is asked for long.
+            desk.release();
+        }
+        true
     }
 
     /// The socket has taken so many bytes of new frames.
