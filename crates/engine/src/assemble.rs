@@ -20,7 +20,6 @@ use crate::drive::stores;
 use crate::drive::waiting::WaitingBytes;
 use crate::error::{EngineError, io_error};
 use crate::io::Io;
-use crate::link::Link;
 use crate::link::callbacks::Callbacks;
 use crate::link::core::{Core, LinkOptions};
 use crate::link::journal::Keeps;
@@ -29,9 +28,10 @@ use crate::link::points::Source;
 use crate::link::queue::SendQueue;
 use crate::link::refusal::Refusal;
 use crate::link::rule_book::SessionRules;
+use crate::link::{Link, REST_AFTER_NS};
 use crate::observe::protocol_log::Tap;
 use crate::schedule::{Hours, Schedule};
-use crate::settings::SessionSettings;
+use crate::settings::{Mode, SessionSettings};
 
 /// Windows of a schedule that the log names at the start.
 const WINDOWS_TOLD: usize = 3;
@@ -153,6 +153,7 @@ pub(crate) fn assemble(
         logon_answer_ms: settings.logon_answer_ms,
         data_fields,
         points: points(settings, registry),
+        rest_after_ns: rest_after_ns(settings.threads.mode),
     };
     let rules = session_rules(settings, registry);
     let line = registry.line.as_ref().filter(|_| settings.application.in_pool);
@@ -192,6 +193,14 @@ pub(crate) fn assemble(
         after_panic: settings.threads.after_panic,
         registry: Arc::clone(registry),
     })
+}
+
+/// After which pause a session gives back memory: one with a thread of its own, never.
+const fn rest_after_ns(mode: Mode) -> u64 {
+    match mode {
+        Mode::Pool => REST_AFTER_NS,
+        _ => u64::MAX,
+    }
 }
 
 /// Where the session's latency points take their time from.
