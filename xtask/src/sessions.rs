@@ -1,37 +1,48 @@
-//! `cargo xtask sessions N`: how a venue carries many sessions: its start, its memory, its CPU time
-//! while nothing but heartbeats comes, a busy session beside the idle ones, its stop.
+//! `cargo xtask sessions N`: how a venue carries many sessions: its start, its memory, its files,
+//! its CPU time while nothing but heartbeats comes, a busy session beside the idle ones, its stop;
+//! and what a million messages take.
 //!
-//! The busy session is measured alone first: an absolute time says nothing on a machine that others
-//! use too.
+//! An absolute time says nothing on a machine that others use too: beside each stands that of a
+//! floor, a bare server that sends the same bytes back over as many sockets, measured in turn with
+//! it.
 #![allow(clippy::disallowed_methods, reason = "it measures time")]
 
 mod client;
+mod files;
+mod million;
+mod others;
+mod server;
 
 use std::fmt::Write as _;
 use std::fs;
-use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Resource, Signal, getrlimit, kill_process, setrlimit};
+use rustix::process::{Resource, getrlimit, setrlimit};
 
 use crate::{Outcome, root};
 use client::Client;
+use others::Others;
+use server::{Server, disk_kib};
 
 const USAGE: &str = "usage: cargo xtask sessions [N] [--seconds S] [--durability memory|process]
+                            [--messages M]
 
-Starts `transfix serve` with N sessions (1,000 by default) on one worker, and a client for each.
-Prints how long the start took, from nothing and from the stores that it has left; the memory; one
-session that asks again 1 ms after each answer, alone and beside the others; the CPU time of the
-worker while each of them sends a heartbeat every 30 s, for S seconds (31 by default); and the
-stop.";
+Starts `transfix serve` with N sessions (1,000 by default) on one worker, a floor (a bare server
+that sends the same bytes back), and a client for each of their sockets.
+Prints how long the start took, from nothing and from the stores that it has left; memory, disk,
+descriptors and mappings of a session; one session that asks again 1 ms after each answer, alone
+and beside the others; the CPU time while each of them sends a heartbeat every 30 s, for S seconds
+(31 by default); the stop; and what M orders (1,000,000 by default) through one session take.";
 
 /// Seconds between heartbeats, as the Logon(A) has it.
 const HEART_BT_INT_S: u64 = 30;
-/// Requests of the busy session, and the time from an answer to the next one.
+/// Requests of the busy session, slices of them in which venue and floor take turns, and the time
+/// from an answer to the next request.
 const ASKS: usize = 5_000;
+const SLICES: usize = 10;
 const PACE: Duration = Duration::from_millis(1);
 
 /// What was asked for.
@@ -40,6 +51,7 @@ struct Wanted {
     sessions: usize,
     seconds: u64,
     durability: String,
+    messages: u64,
 }
 
 /// Measures.
@@ -62,12 +74,14 @@ pub fn run(args: &[String]) -> Outcome {
 }
 
 fn parse(args: &[String]) -> Result<Option<Wanted>, String> {
-    let mut wanted = Wanted { sessions: 1_000, seconds: 31, durability: "process".to_owned() };
+    let durability = "process".to_owned();
+    let mut wanted = Wanted { sessions: 1_000, seconds: 31, durability, messages: 1_000_000 };
     let mut args = args.iter().map(String::as_str);
     while let Some(arg) = args.next() {
         match arg {
             "--help" => return Ok(None),
             "--seconds" => wanted.seconds = number(args.next())?,
+            "--messages" => wanted.messages = number(args.next())?,
             "--durability" => {
                 let words = ["memory", "process"];
                 let word = args.next().filter(|word| words.contains(word)).ok_or(USAGE)?;
@@ -109,50 +123,152 @@ fn settings(dir: &Path, wanted: &Wanted) -> String {
     text
 }
 
+/// The store of the busy session.
+const BUSY: &str = "FIX.4.4-VENUE-C0";
+
+/// What is printed, line by line.
+struct Report(String);
+
+impl Report {
+    fn line(&mut self, what: &str, value: &str) {
+        let _ = writeln!(self.0, "{what:<44} {value}");
+    }
+
+    /// A figure of the venue beside that of the floor.
+    fn beside(&mut self, what: &str, venue: Percentiles, floor: Percentiles) {
+        let ratio = |a: Duration, b: Duration| a.as_secs_f64() / b.as_secs_f64().max(1e-9);
+        let (p50, p99) = (ratio(venue.p50, floor.p50), ratio(venue.p99, floor.p99));
+        self.line(what, &format!("{venue}; floor {floor}; ratio {p50:.2} / {p99:.2}"));
+    }
+}
+
 fn measure(program: &Path, dir: &Path, wanted: &Wanted) -> Outcome {
     let file = dir.join("venue.toml");
     fs::write(&file, settings(dir, wanted)).map_err(|error| error.to_string())?;
-    let mut report = format!("{} sessions, durability {}\n", wanted.sessions, wanted.durability);
-    let mut line = |what: &str, value: String| report += &format!("{what:<44} {value}\n");
+    let title = format!("{} sessions, durability {}\n", wanted.sessions, wanted.durability);
+    let mut report = Report(title);
 
-    let mut venue = Venue::start(program, &file)?;
-    line("start", seconds(venue.start));
-    let begun_kib = venue.memory_kib()?;
-    line("memory, nobody logged on", format!("{} MiB", begun_kib / 1024));
+    let (one, n) = (alone(program, dir, wanted)?, wanted.sessions);
+    let mut servers = [Server::venue(program, &file)?, Server::floor(program)?];
+    let bare = files::make_and_read(&dir.join("bare"), n).map_err(|error| error.to_string())?;
+    let than = |start, bare| format!("{}; floor, bare files {}", seconds(start), seconds(bare));
+    report.line("start from nothing", &than(servers[0].start, bare[0]));
+    let text = format!("{} KiB; floor {} KiB", one[0], one[1]);
+    report.line("memory of the program with one session", &text);
+    let begun_kib = servers[0].memory_kib("VmRSS")?;
+    report.line("memory of a session before its first logon", &kib(each(begun_kib, one[0], n)));
+    let disk = disk_kib(&dir.join("store")) as f64 / n as f64;
+    report.line("disk of a session before its first logon", &kib(disk));
 
-    let mut busy = Client::log_on(&venue.address, "C0", HEART_BT_INT_S)?;
-    let alone = ask(&mut busy, &mut Others::default())?;
-    line("busy session alone, p50 / p99", alone.to_string());
-
-    let begin = Instant::now();
-    let mut others = Others::log_on(&venue.address, wanted.sessions)?;
-    line("logons of all others, one after the other", seconds(begin.elapsed()));
-    let memory_kib = venue.memory_kib()?;
-    let each = memory_kib.saturating_sub(begun_kib) / wanted.sessions.max(1) as u64;
-    line("memory", format!("{} MiB, {each} KiB more for each that logged on", memory_kib / 1024));
-
-    let beside = ask(&mut busy, &mut others)?;
-    let ratio = |a: Duration, b: Duration| a.as_secs_f64() / b.as_secs_f64().max(1e-9);
-    let ratios = (ratio(beside.p50, alone.p50), ratio(beside.p99, alone.p99));
-    let text = format!("{beside}, {:.2} / {:.2} times as long", ratios.0, ratios.1);
-    line("busy session beside them, p50 / p99", text);
-
-    others.all.push(busy);
-    let (before, begin) = (venue.worker_cpu()?, Instant::now());
+    let mut others = log_on(&mut report, &servers, wanted)?;
+    let (before, begin) = (cpu(&servers)?, Instant::now());
     let until = begin + Duration::from_secs(wanted.seconds);
     while Instant::now() < until {
-        others.send_due()?;
+        others.iter_mut().try_for_each(Others::send_due)?;
         thread::sleep(PACE);
     }
-    let used = venue.worker_cpu()? - before;
-    let share = used.as_secs_f64() / begin.elapsed().as_secs_f64() * 100.0;
-    line("CPU of the worker, heartbeats every 30 s", format!("{share:.2} % of a core"));
+    let (after, elapsed) = (cpu(&servers)?, begin.elapsed().as_secs_f64());
+    let [venue, floor] = [0, 1].map(|n| (after[n] - before[n]).as_secs_f64() / elapsed * 100.0);
+    let ratio = venue / floor.max(1e-9);
+    let text = format!("{venue:.2} % of a core; floor {floor:.2} %; ratio {ratio:.2}");
+    report.line("CPU, each sends a heartbeat every 30 s", &text);
+    sizes(&mut report, &servers, n, one)?;
+    let busy_kib = disk_kib(&dir.join("store").join(BUSY));
+    let disk = each(disk_kib(&dir.join("store")), busy_kib, n);
+    report.line("disk of an idle session then", &kib(disk));
 
-    line("stop", seconds(venue.stop(&mut others.all)?));
-    let mut again = Venue::start(program, &file)?;
-    line("start from the stores of before", seconds(again.start));
+    let [venue, floor] = &mut servers;
+    report.line("stop", &seconds(venue.stop(&mut others[0].all)?));
+    floor.end();
+    let mut again = Server::venue(program, &file)?;
+    report.line("start from the stores of before", &than(again.start, bare[1]));
     again.stop(&mut [])?;
-    Ok(report.trim_end().to_owned())
+    for (what, value) in million::measure(program, dir, wanted.messages)? {
+        report.line(&what, &value);
+    }
+    Ok(report.0.trim_end().to_owned())
+}
+
+/// The share of each session but the busy one, whose is taken away; not a number if there is no
+/// other.
+fn each(all: u64, of_busy: u64, sessions: usize) -> f64 {
+    match sessions {
+        1 => f64::NAN,
+        _ => all.saturating_sub(of_busy) as f64 / (sessions - 1) as f64,
+    }
+}
+
+fn kib(kib: f64) -> String {
+    if kib.is_nan() { "none".to_owned() } else { format!("{kib:.1} KiB") }
+}
+
+/// Memory of venue and floor with one session that is logged on, in KiB.
+fn alone(program: &Path, dir: &Path, wanted: &Wanted) -> Result<[u64; 2], String> {
+    let one = Wanted { sessions: 1, durability: wanted.durability.clone(), ..*wanted };
+    let (file, dir) = (dir.join("one.toml"), dir.join("one"));
+    fs::write(&file, settings(&dir, &one)).map_err(|error| error.to_string())?;
+    let mut servers = [Server::venue(program, &file)?, Server::floor(program)?];
+    let log_on = |n: usize| Client::log_on(&servers[n].address, "C0", HEART_BT_INT_S);
+    let (client, _of_floor) = (log_on(0)?, log_on(1)?);
+    let memory = [servers[0].memory_kib("VmRSS")?, servers[1].memory_kib("VmRSS")?];
+    servers[0].stop(&mut [client])?;
+    Ok(memory)
+}
+
+/// All sessions log on, of venue and floor; the busy ones are measured before and after.
+fn log_on(
+    report: &mut Report,
+    servers: &[Server; 2],
+    wanted: &Wanted,
+) -> Result<[Others; 2], String> {
+    let busy = |n: usize| Client::log_on(&servers[n].address, "C0", HEART_BT_INT_S);
+    let mut busy = [busy(0)?, busy(1)?];
+    let [venue, floor] = ask(&mut busy, &mut [Others::default(), Others::default()])?;
+    report.beside("busy session alone, p50 / p99", venue, floor);
+    let begin = Instant::now();
+    let of_venue = Others::log_on(&servers[0].address, wanted.sessions, HEART_BT_INT_S)?;
+    let took = begin.elapsed();
+    let begin = Instant::now();
+    let of_floor = Others::log_on(&servers[1].address, wanted.sessions, HEART_BT_INT_S)?;
+    let text = format!("{}; floor {}", seconds(took), seconds(begin.elapsed()));
+    report.line("logons of all others, one after the other", &text);
+    let mut others = [of_venue, of_floor];
+    let [venue, floor] = ask(&mut busy, &mut others)?;
+    report.beside("busy session beside them, p50 / p99", venue, floor);
+    for (others, busy) in others.iter_mut().zip(busy) {
+        others.all.push(busy);
+    }
+    Ok(others)
+}
+
+/// Memory, descriptors and mappings of the sessions, all of which are logged on.
+fn sizes(
+    report: &mut Report,
+    [venue, floor]: &[Server; 2],
+    n: usize,
+    one: [u64; 2],
+) -> Result<(), String> {
+    let [all, of_floor] = [venue.memory_kib("VmRSS")?, floor.memory_kib("VmRSS")?];
+    let of_busy = venue.mapped_kib(BUSY)?;
+    let (memory, of_floor) = (each(all, one[0] + of_busy, n), each(of_floor, one[1], n));
+    let mapped = each(venue.mapped_kib("")?, of_busy, n);
+    let text = format!(
+        "{}, of which mapped files {}; floor {}; all {} MiB",
+        kib(memory),
+        kib(mapped),
+        kib(of_floor),
+        all / 1024
+    );
+    report.line("memory of an idle session", &text);
+    let share = |count: usize| format!("{:.2}", count as f64 / n as f64);
+    let text = format!("{}; floor {}", share(venue.descriptors()?), share(floor.descriptors()?));
+    report.line("descriptors of a session", &text);
+    report.line("memory mappings of a session", &share(venue.mappings()?));
+    Ok(())
+}
+
+fn cpu(servers: &[Server; 2]) -> Result<[Duration; 2], String> {
+    Ok([servers[0].cpu()?, servers[1].cpu()?])
 }
 
 fn seconds(time: Duration) -> String {
@@ -173,129 +289,18 @@ impl std::fmt::Display for Percentiles {
     }
 }
 
-/// Asks again and again, while the others send what is due.
-fn ask(busy: &mut Client, others: &mut Others) -> Result<Percentiles, String> {
-    let mut all = Vec::with_capacity(ASKS);
-    for _ in 0..ASKS {
-        others.send_due()?;
-        thread::sleep(PACE);
-        all.push(busy.ask()?);
-    }
-    all.sort_unstable();
-    Ok(Percentiles { p50: all[ASKS / 2], p99: all[ASKS * 99 / 100] })
-}
-
-/// The clients that do nothing but live.
-#[derive(Default)]
-struct Others {
-    all: Vec<Client>,
-    /// Whose heartbeat is next.
-    next: usize,
-    due: Option<Instant>,
-}
-
-impl Others {
-    fn log_on(address: &str, sessions: usize) -> Result<Self, String> {
-        let log_on = |n| Client::log_on(address, &format!("C{n}"), HEART_BT_INT_S);
-        let all: Result<Vec<_>, _> = (1..sessions).map(log_on).collect();
-        Ok(Self { all: all?, next: 0, due: Some(Instant::now()) })
-    }
-
-    /// Their heartbeats lie evenly between two of the same client.
-    fn send_due(&mut self) -> Result<(), String> {
-        let Some(mut due) = self.due.filter(|_| !self.all.is_empty()) else { return Ok(()) };
-        let step = Duration::from_secs(HEART_BT_INT_S) / self.all.len() as u32;
-        while due <= Instant::now() {
-            self.all[self.next].beat()?;
-            self.next = (self.next + 1) % self.all.len();
-            due += step;
-        }
-        self.due = Some(due);
-        Ok(())
-    }
-}
-
-/// The program under test.
-struct Venue {
-    child: Child,
-    address: String,
-    /// From its start to the moment at which it listens.
-    start: Duration,
-}
-
-impl Venue {
-    fn start(program: &Path, settings: &Path) -> Result<Self, String> {
-        let begin = Instant::now();
-        let child = Command::new(program)
-            .args(["serve", "--quiet"])
-            .arg(settings)
-            .stdout(Stdio::piped())
-            .spawn();
-        let mut child = child.map_err(|error| format!("{}: {error}", program.display()))?;
-        let mut lines = BufReader::new(child.stdout.take().ok_or("no output")?).lines();
-        let address = loop {
-            let Some(Ok(line)) = lines.next() else {
-                let _ = child.wait();
-                return Err("the venue did not start".to_owned());
-            };
-            if let Some(address) = line.strip_prefix("listening at ") {
-                break address.to_owned();
-            }
-        };
-        // It ends with the program.
-        thread::spawn(move || lines.for_each(drop));
-        Ok(Self { child, address, start: begin.elapsed() })
-    }
-
-    fn read(&self, file: &str) -> Result<String, String> {
-        let path = format!("/proc/{}/{file}", self.child.id());
-        fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))
-    }
-
-    fn memory_kib(&self) -> Result<u64, String> {
-        let status = self.read("status")?;
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-        let kib = line.and_then(|line| line.trim().strip_suffix(" kB")?.parse().ok());
-        kib.ok_or_else(|| "no VmRSS".to_owned())
-    }
-
-    /// CPU time of the threads that drive sessions.
-    fn worker_cpu(&self) -> Result<Duration, String> {
-        let tasks = format!("/proc/{}/task", self.child.id());
-        let mut ns = 0;
-        for task in fs::read_dir(tasks).map_err(|error| error.to_string())?.flatten() {
-            let read = |file| fs::read_to_string(task.path().join(file)).unwrap_or_default();
-            if read("comm").starts_with("tfx-pool") {
-                // proc(5): the first number is the time on a CPU, in nanoseconds.
-                let text = read("schedstat");
-                ns += text.split(' ').next().and_then(|n| n.parse::<u64>().ok()).unwrap_or(0);
-            }
-        }
-        Ok(Duration::from_nanos(ns))
-    }
-
-    /// Asks it to stop, and answers for these clients. Returns how long that took.
-    fn stop(&mut self, clients: &mut [Client]) -> Result<Duration, String> {
-        let begin = Instant::now();
-        let pid = Pid::from_raw(self.child.id() as i32).ok_or("no process")?;
-        kill_process(pid, Signal::TERM).map_err(|error| error.to_string())?;
-        for client in clients {
-            client.answer_logout()?;
-        }
-        let status = self.child.wait().map_err(|error| error.to_string())?;
-        match status.success() {
-            true => Ok(begin.elapsed()),
-            false => Err(format!("the venue ended with {status}")),
+/// Asks again and again, venue and floor in turn, while the others of both send what is due.
+fn ask(busy: &mut [Client; 2], others: &mut [Others; 2]) -> Result<[Percentiles; 2], String> {
+    let mut all = [Vec::with_capacity(ASKS), Vec::with_capacity(ASKS)];
+    for slice in 0..2 * SLICES {
+        for _ in 0..ASKS / SLICES {
+            others.iter_mut().try_for_each(Others::send_due)?;
+            thread::sleep(PACE);
+            all[slice % 2].push(busy[slice % 2].ask()?);
         }
     }
-}
-
-impl Drop for Venue {
-    fn drop(&mut self) {
-        // After an error; one that was stopped has gone.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+    all.iter_mut().for_each(|times| times.sort_unstable());
+    Ok(all.map(|times| Percentiles { p50: times[ASKS / 2], p99: times[ASKS * 99 / 100] }))
 }
 
 #[cfg(test)]
@@ -303,11 +308,18 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_busy_session_counts_for_nobody() {
+        assert_eq!(kib(each(1_000, 100, 10)), "100.0 KiB");
+        assert_eq!(kib(each(1_000, 2_000, 10)), "0.0 KiB");
+        assert_eq!(kib(each(1_000, 100, 1)), "none");
+    }
+
+    #[test]
     fn arguments() {
         let parsed =
             |text: &str| parse(&text.split_whitespace().map(str::to_owned).collect::<Vec<_>>());
-        let wanted = parsed("200 --seconds 5 --durability memory").unwrap().unwrap();
-        assert_eq!((wanted.sessions, wanted.seconds), (200, 5));
+        let wanted = parsed("200 --seconds 5 --durability memory --messages 7").unwrap().unwrap();
+        assert_eq!((wanted.sessions, wanted.seconds, wanted.messages), (200, 5, 7));
         assert_eq!(wanted.durability, "memory");
         assert_eq!(parsed("--help"), Ok(None));
         for wrong in ["0", "many", "--seconds", "--durability power"] {

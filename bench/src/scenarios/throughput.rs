@@ -74,6 +74,9 @@ pub(crate) struct Args {
     /// Where the stores are.
     #[arg(long, hide = true, default_value = ".")]
     store: PathBuf,
+    /// The floor sends back what has come, on whichever CPU.
+    #[arg(long, hide = true)]
+    echo: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -120,9 +123,10 @@ fn play(args: &Args, role: Role) -> Result<(), String> {
             pin(CPUS[0])?;
             client::run(&args.address, sessions)
         }
+        Role::Floor if args.echo => floor::run(floor::Answer::Same),
         Role::Floor => {
             pin(CPUS[1])?;
-            floor::run()
+            floor::run(floor::Answer::Report)
         }
         Role::File => venue(Durability::Process),
         Role::Memory => venue(Durability::Memory),

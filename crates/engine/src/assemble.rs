@@ -20,7 +20,6 @@ use crate::drive::stores;
 use crate::drive::waiting::WaitingBytes;
 use crate::error::{EngineError, io_error};
 use crate::io::Io;
-use crate::link::Link;
 use crate::link::callbacks::Callbacks;
 use crate::link::core::{BatchLimits, Core, LinkOptions};
 use crate::link::desk::Desk;
@@ -30,9 +29,10 @@ use crate::link::points::Source;
 use crate::link::queue::SendQueue;
 use crate::link::refusal::Refusal;
 use crate::link::rule_book::SessionRules;
+use crate::link::{Link, REST_AFTER_NS};
 use crate::observe::protocol_log::Tap;
 use crate::schedule::{Hours, Schedule};
-use crate::settings::SessionSettings;
+use crate::settings::{Mode, SessionSettings};
 
 /// Windows of a schedule that the log names at the start.
 const WINDOWS_TOLD: usize = 3;
@@ -155,6 +155,7 @@ pub(crate) fn assemble(
         logon_answer_ms: settings.logon_answer_ms,
         data_fields,
         points: points(settings, registry),
+        rest_after_ns: rest_after_ns(settings.threads.mode),
     };
     let rules = session_rules(settings, registry);
     let line = registry.line.as_ref().filter(|_| settings.application.in_pool);
@@ -205,6 +206,14 @@ fn batch_limits(settings: &SessionSettings) -> Option<BatchLimits> {
         messages_max: if messages > 0 { messages.into() } else { u64::MAX },
         bytes_max: if bytes > 0 { bytes } else { usize::MAX },
     })
+}
+
+/// After which pause a session gives back memory: one with a thread of its own, never.
+const fn rest_after_ns(mode: Mode) -> u64 {
+    match mode {
+        Mode::Pool => REST_AFTER_NS,
+        _ => u64::MAX,
+    }
 }
 
 /// Where the session's latency points take their time from.

@@ -49,6 +49,9 @@ pub(crate) const INTEREST: Interest = Interest::READABLE.add(Interest::WRITABLE)
 const ENDED: Down = Down::Session(Disconnect::LinkLost);
 /// Time after which the memory of a burst is given back.
 const TRIM_AFTER_NS: u64 = 1_000_000_000;
+/// A session that shares its thread and has had no turn for so long keeps no memory between this
+/// turn and the next one, which takes it anew in less than 1 µs.
+pub(crate) const REST_AFTER_NS: u64 = 250_000_000;
 
 /// What a turn has done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -86,13 +89,15 @@ pub(crate) struct Link {
     /// What is not logged yet.
     received: Received,
     index: FieldIndex,
+    /// When the last turn had something to do, on the monotonic clock.
+    last_turn_ns: u64,
 }
 
 impl Link {
     pub(crate) fn new(core: Core) -> Self {
         let (inbox, index) = (Inbox::default(), core.index());
         let received = Received::of(core.log.as_ref());
-        Self { core, stream: None, inbox, unseen: false, received, index }
+        Self { core, stream: None, inbox, unseen: false, received, index, last_turn_ns: 0 }
     }
 
     pub(crate) const fn is_up(&self) -> bool {
@@ -131,7 +136,7 @@ impl Link {
         queue: &SendQueue,
         clock: impl FnOnce() -> Now,
     ) -> Result<Turn, Down> {
-        let Self { core, stream: Some(stream), inbox, index, unseen, received } = self else {
+        let Self { core, stream: Some(stream), inbox, index, unseen, received, .. } = self else {
             return Ok(Turn::default());
         };
         if core.ending().is_some() {
@@ -206,7 +211,7 @@ impl Link {
         // The worker is called when the application has had enough.
         let goes_on = core.sends_more() || core.goes_on_reading(now, is_behind || *unseen);
         let again = again || more || goes_on;
-        self.note_bulk(now);
+        self.note_memory(now);
         // A counterparty that has hung up is looked at when the application has answered.
         Ok(Turn { progress: !waits || has_news, again })
     }
@@ -218,6 +223,31 @@ impl Link {
             Some(reason) => Err(Down::Session(reason)),
             None => Ok(Turn::default()),
         }
+    }
+
+    /// Sees to the memory that a turn has left.
+    #[inline]
+    fn note_memory(&mut self, now: Now) {
+        let last_ns = std::mem::replace(&mut self.last_turn_ns, now.monotonic_ns);
+        if now.monotonic_ns.saturating_sub(last_ns) > self.core.options.rest_after_ns {
+            self.rest();
+        }
+        self.note_bulk(now);
+    }
+
+    /// Gives back what the next turn makes anew: what one session of a thread gives back, the next
+    /// one takes, and finds it in the processor's cache.
+    #[cold]
+    fn rest(&mut self) {
+        self.inbox.rest();
+        self.index = self.core.index();
+        self.core.session.rest();
+    }
+
+    /// Bytes of the receive buffer between two turns.
+    #[cfg(test)]
+    pub(crate) fn inbox_bytes(&self) -> usize {
+        self.inbox.buffer().len()
     }
 
     /// Plans to give memory back if a burst has left far more than is used.

@@ -67,7 +67,7 @@ impl Outbox {
     /// An empty outbox with room for `bytes`.
     #[must_use]
     pub fn with_capacity(bytes: usize) -> Self {
-        Self { bytes: Vec::with_capacity(bytes), entries: Vec::with_capacity(16) }
+        Self { bytes: Vec::with_capacity(bytes), entries: Vec::with_capacity(4) }
     }
 
     /// All frames that have not been taken away yet, back to back.

@@ -235,8 +235,16 @@ impl Session {
     pub fn set_logon_fields(&mut self, fill: impl FnOnce(&mut Body<'_>)) -> Result<(), Misuse> {
         let mut fields = Vec::new();
         Body::detached(&mut fields, self.precision, fill)?;
+        // They last as long as the session; mostly there are none.
+        fields.shrink_to_fit();
         self.logon_fields = fields;
         Ok(())
+    }
+
+    /// Gives back memory that the check of the next message makes anew. Call it between two
+    /// messages, when a pause is expected.
+    pub fn rest(&mut self) {
+        self.scratch = Scratch::default();
     }
 
     /// A link is up: the initiator writes its Logon(A), the acceptor begins to wait for one.

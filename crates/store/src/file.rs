@@ -46,6 +46,8 @@ const PAGE_BYTES: usize = 4096;
 
 /// The index is grown beforehand for records of this size, as far as one chunk of it goes.
 const RECORD_BYTES_USUAL: usize = 160;
+/// Unless there are fewer in the segment.
+const RESERVED_MIN: usize = 64;
 
 /// Keeps everything in a directory of its own, which one process at a time can have open.
 ///
@@ -265,6 +267,10 @@ impl<D: Disk> FileStore<D> {
     fn reserve_index(&mut self) {
         let room = self.segments.last().len().saturating_sub(HEADER);
         let records = (room / RECORD_BYTES_USUAL).min(CHUNK);
+        if records < RESERVED_MIN {
+            // It grows in small steps, and not at all in a store of which nothing is asked.
+            return;
+        }
         self.ledger.outbound.reserve(records);
         self.ledger.inbound.reserve(records);
     }

@@ -49,8 +49,8 @@ pub(crate) struct Ledger<L> {
 }
 
 impl<L: Copy> Ledger<L> {
-    /// Batches up to this many records never allocate.
-    const STAGED_RESERVE: usize = 64;
+    /// The records of a usual turn; the memory grows with the largest batch, and stays.
+    const STAGED_FIRST: usize = 8;
 
     pub(crate) fn new(numbers: Numbers) -> Self {
         Self::of_chunks(numbers, CHUNK_BITS)
@@ -58,7 +58,7 @@ impl<L: Copy> Ledger<L> {
 
     /// With this power of two as the entries of a chunk of each index.
     pub(crate) fn of_chunks(numbers: Numbers, chunk_bits: u32) -> Self {
-        let staged = Vec::with_capacity(Self::STAGED_RESERVE);
+        let staged = Vec::with_capacity(Self::STAGED_FIRST);
         let [outbound, inbound, waiting] = [(); 3].map(|()| Index::new(chunk_bits));
         Self { numbers, outbound, inbound, waiting, staged }
     }

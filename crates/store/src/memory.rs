@@ -18,6 +18,9 @@ struct Place {
     time_ns: u64,
 }
 
+/// Batches up to this many records never allocate.
+const STAGED_RESERVE: usize = 64;
+
 /// Keeps nothing beyond the process; holds the newest messages up to a bound of bytes.
 #[derive(Debug)]
 pub struct MemoryStore {
@@ -60,6 +63,7 @@ impl MemoryStore {
         let mut ledger = Ledger::of_chunks(Numbers::fresh(now_ns), chunk_bits);
         ledger.outbound.reserve(entries_max + (1 << chunk_bits));
         ledger.inbound.reserve(entries_max + (1 << chunk_bits));
+        ledger.staged.reserve_exact(STAGED_RESERVE);
         Self {
             ledger,
             ring: vec![0; capacity_bytes].into_boxed_slice(),

@@ -1,5 +1,6 @@
 //! The floor: one thread that waits in the kernel for all sockets, finds messages by their
-//! BodyLength(9), and answers each with as many bytes as a report has; one write a read.
+//! BodyLength(9), and answers each with as many bytes as a report has, or with the message itself;
+//! one write a read.
 
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -18,26 +19,36 @@ struct Link {
     left: Vec<u8>,
 }
 
+/// What a message is answered with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Answer {
+    /// A report.
+    Report,
+    /// The same message.
+    Same,
+}
+
 /// Which event is the listener's.
 const LISTENER: u64 = u64::MAX;
 
 /// Prints its address, and answers until the process is ended.
-pub(super) fn run() -> Result<(), String> {
+pub(super) fn run(answer: Answer) -> Result<(), String> {
     // It ends with whoever started it, as the other parts do.
     std::thread::spawn(|| {
         let _ = io::copy(&mut io::stdin(), &mut io::sink());
         std::process::exit(0);
     });
-    serve().map_err(|error| format!("floor: {error}"))
+    serve(answer).map_err(|error| format!("floor: {error}"))
 }
 
-fn serve() -> io::Result<()> {
+fn serve(answer: Answer) -> io::Result<()> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     listener.set_nonblocking(true)?;
     println!("{}", listener.local_addr()?);
     let poll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
     epoll::add(&poll, &listener, epoll::EventData::new_u64(LISTENER), epoll::EventFlags::IN)?;
     let (_, report) = s1::sample_frames(s1::ReportForm::Valid);
+    let report = (answer == Answer::Report).then_some(&report[..]);
     let mut links: Vec<Option<Link>> = Vec::new();
     let (mut input, mut output) = (vec![0; 64 << 10], Vec::new());
     let mut ready = Vec::with_capacity(1_024);
@@ -60,7 +71,7 @@ fn serve() -> io::Result<()> {
             }
             let slot = &mut links[number as usize];
             let Some(link) = slot else { continue };
-            if !link.answer(&mut input, &mut output, &report)? {
+            if !link.answer(&mut input, &mut output, report)? {
                 *slot = None;
             }
         }
@@ -68,12 +79,13 @@ fn serve() -> io::Result<()> {
 }
 
 impl Link {
-    /// Answers what has come; false once the other side has gone.
+    /// Answers what has come, with the same if there is no report; false once the other side has
+    /// gone.
     fn answer(
         &mut self,
         input: &mut [u8],
         output: &mut Vec<u8>,
-        report: &[u8],
+        report: Option<&[u8]>,
     ) -> io::Result<bool> {
         if !self.flush()? {
             return Ok(true);
@@ -87,8 +99,10 @@ impl Link {
                 Err(error) => return Err(error),
             };
             output.clear();
-            for _ in 0..self.orders.count(&input[..n])? {
-                output.extend_from_slice(report);
+            let messages = self.orders.count(&input[..n])?;
+            match report {
+                Some(report) => (0..messages).for_each(|_| output.extend_from_slice(report)),
+                None => output.extend_from_slice(&input[..n]),
             }
             let taken = taken(&mut self.stream, output)?;
             self.left.extend_from_slice(&output[taken..]);

@@ -44,8 +44,8 @@ use crate::settings::{GarbledPolicy, QueueSettings, Unavailable};
 const STALLED_BYTES: usize = 4 << 20;
 /// What the send buffer keeps when a burst is over; it grows up to the limit of queued bytes.
 const OUTBOX_BYTES: usize = 64 << 10;
-/// Its size at first: some ten messages.
-const OUTBOX_BYTES_FIRST: usize = 4 << 10;
+/// Its size at first: a few messages, which is all that an idle session has at a time.
+const OUTBOX_BYTES_FIRST: usize = 1 << 10;
 /// How long a connection that is to end may wait for the store, which has still to make safe what
 /// is the last word on it.
 pub(crate) const ENDING_NS_MAX: u64 = 10_000_000_000;
@@ -80,6 +80,8 @@ pub(crate) struct LinkOptions {
     pub(crate) data_fields: Vec<(Tag, Tag)>,
     /// Where the time of the latency points comes from.
     pub(crate) points: Source,
+    /// After so long without a turn the next one leaves no memory.
+    pub(crate) rest_after_ns: u64,
 }
 
 impl LinkOptions {

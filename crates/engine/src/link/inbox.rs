@@ -59,6 +59,13 @@ impl Inbox {
         }
     }
 
+    /// Gives back all memory if nothing is in it.
+    pub(crate) fn rest(&mut self) {
+        if self.begin == self.end {
+            self.buffer = Vec::new();
+        }
+    }
+
     /// Whether it has far more memory than it uses.
     pub(crate) const fn is_bulky(&self) -> bool {
         is_bulky(self.buffer.len(), self.end - self.begin)

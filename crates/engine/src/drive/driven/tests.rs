@@ -17,7 +17,7 @@ use crate::io::{Io, System};
 use crate::link::answers::BusinessReject;
 use crate::link::rule_book::RuleBook;
 use crate::schedule::ScheduleSettings;
-use crate::settings::{Durability, SessionSettings};
+use crate::settings::{Durability, Mode, SessionSettings};
 
 const SECOND: u64 = 1_000_000_000;
 const DAY: u64 = 86_400 * SECOND;
@@ -291,4 +291,34 @@ fn a_look_stores_so_many_messages_without_a_connection_and_the_next_ones_the_res
         assert_eq!(slot.deadline(), Some(now.monotonic_ns));
     }
     assert_eq!(looks, [6, 11, 13]);
+}
+
+#[test]
+fn a_session_of_a_pool_that_rests_keeps_no_receive_buffer() {
+    // Milliseconds since the last message, and whether its buffer stays: with a thread of its own
+    // it does; a message of which only a part is there stays too.
+    for (mode, turns) in [
+        (Mode::Pool, [(1, true), (249, true), (251, false), (1, true), (9_000, false)]),
+        (Mode::Dedicated, [(1, true), (249, true), (251, true), (1, true), (9_000, true)]),
+    ] {
+        let mut now = Now { monotonic_ns: DAY, ..System.now() };
+        let (mut slot, mut far) =
+            with_short_turns(now, 0, Deaf, |settings| settings.threads.mode = mode);
+        slot.turn().unwrap();
+        let mut take = |bytes: &[u8], ms: u64| {
+            far.write(bytes).unwrap();
+            now.monotonic_ns += ms * 1_000_000;
+            let mut link = slot.shared.lock();
+            link.turn(&slot.shared.queue, || now).unwrap();
+            link.inbox_bytes() > 0
+        };
+        take(&frame(System.now(), b"0", 2, b""), 0);
+        for (seq, (ms, stays)) in (3..).zip(turns) {
+            assert_eq!(take(&frame(System.now(), b"0", seq, b""), ms), stays, "{mode:?}, {seq}");
+        }
+        let next = frame(System.now(), b"0", 8, b"");
+        assert!(take(&next[..30], 9_000), "{mode:?}");
+        take(&next[30..], 9_000);
+        assert_eq!(slot.shared.lock().core.session.next_num_in(), 9);
+    }
 }

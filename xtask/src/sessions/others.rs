@@ -1,0 +1,41 @@
+//! The clients that do nothing but live.
+
+use std::time::{Duration, Instant};
+
+use super::client::Client;
+
+/// Clients of one server.
+#[derive(Default)]
+pub(super) struct Others {
+    pub(super) all: Vec<Client>,
+    /// Whose heartbeat is next.
+    next: usize,
+    due: Option<Instant>,
+    heart_bt_int_s: u64,
+}
+
+impl Others {
+    /// All but the first session.
+    pub(super) fn log_on(
+        address: &str,
+        sessions: usize,
+        heart_bt_int_s: u64,
+    ) -> Result<Self, String> {
+        let log_on = |n| Client::log_on(address, &format!("C{n}"), heart_bt_int_s);
+        let all: Result<Vec<_>, _> = (1..sessions).map(log_on).collect();
+        Ok(Self { all: all?, next: 0, due: Some(Instant::now()), heart_bt_int_s })
+    }
+
+    /// Their heartbeats lie evenly between two of the same client.
+    pub(super) fn send_due(&mut self) -> Result<(), String> {
+        let Some(mut due) = self.due.filter(|_| !self.all.is_empty()) else { return Ok(()) };
+        let step = Duration::from_secs(self.heart_bt_int_s) / self.all.len() as u32;
+        while due <= Instant::now() {
+            self.all[self.next].beat()?;
+            self.next = (self.next + 1) % self.all.len();
+            due += step;
+        }
+        self.due = Some(due);
+        Ok(())
+    }
+}

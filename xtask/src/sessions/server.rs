@@ -1,0 +1,162 @@
+//! A program that is measured, and what the system says of its size.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::client::Client;
+
+/// A venue, or the floor.
+pub(super) struct Server {
+    child: Child,
+    pub(super) address: String,
+    /// From its start to the moment at which it listens.
+    pub(super) start: Duration,
+}
+
+impl Server {
+    pub(super) fn venue(program: &Path, settings: &Path) -> Result<Self, String> {
+        let mut command = Command::new(program);
+        command.args(["serve", "--quiet"]).arg(settings);
+        Self::start(command, "listening at ")
+    }
+
+    /// A bare thread that waits in epoll, finds messages by their BodyLength(9), and sends back
+    /// what has come.
+    pub(super) fn floor(program: &Path) -> Result<Self, String> {
+        let mut command = Command::new(program);
+        command.args(["bench", "throughput", "--role", "floor", "--echo"]);
+        Self::start(command, "")
+    }
+
+    /// `told` stands before the address in the line that has it.
+    pub(super) fn start(mut command: Command, told: &str) -> Result<Self, String> {
+        let begin = Instant::now();
+        let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+        let mut child = child.map_err(|error| format!("{command:?}: {error}"))?;
+        let mut lines = BufReader::new(child.stdout.take().ok_or("no output")?).lines();
+        let address = loop {
+            let Some(Ok(line)) = lines.next() else {
+                let _ = child.wait();
+                return Err(format!("{command:?} did not start"));
+            };
+            if let Some(address) = line.strip_prefix(told) {
+                break address.to_owned();
+            }
+        };
+        // It ends with the program.
+        thread::spawn(move || lines.for_each(drop));
+        Ok(Self { child, address, start: begin.elapsed() })
+    }
+
+    fn path(&self, file: &str) -> String {
+        format!("/proc/{}/{file}", self.child.id())
+    }
+
+    fn read(&self, file: &str) -> Result<String, String> {
+        let path = self.path(file);
+        fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))
+    }
+
+    /// What `/proc/PID/status` says under this name.
+    pub(super) fn memory_kib(&self, name: &str) -> Result<u64, String> {
+        let status = self.read("status")?;
+        let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+        let kib = line.and_then(|line| line.trim().strip_suffix(" kB")?.parse().ok());
+        kib.ok_or_else(|| format!("no {name}"))
+    }
+
+    /// Mapped pages in memory, of segments whose path has this in it.
+    pub(super) fn mapped_kib(&self, path: &str) -> Result<u64, String> {
+        let (mut kib, mut is_store) = (0, false);
+        for line in self.read("smaps")?.lines() {
+            // proc(5): a mapping begins with its addresses, and ends its line with the file.
+            if line.split(' ').next().is_some_and(|word| word.contains('-')) {
+                let is_segment = line.ends_with(".seg") || line.ends_with(".new");
+                is_store = is_segment && line.contains(path);
+            } else if let Some(rss) = line.strip_prefix("Rss:").filter(|_| is_store) {
+                kib += rss.trim().trim_end_matches(" kB").parse().unwrap_or(0);
+            }
+        }
+        Ok(kib)
+    }
+
+    pub(super) fn mappings(&self) -> Result<usize, String> {
+        Ok(self.read("maps")?.lines().count())
+    }
+
+    pub(super) fn descriptors(&self) -> Result<usize, String> {
+        let path = self.path("fd");
+        Ok(fs::read_dir(&path).map_err(|error| format!("{path}: {error}"))?.count())
+    }
+
+    /// CPU time of all threads that live.
+    pub(super) fn cpu(&self) -> Result<Duration, String> {
+        let mut ns = 0;
+        let path = self.path("task");
+        for task in fs::read_dir(&path).map_err(|error| format!("{path}: {error}"))?.flatten() {
+            // proc(5): the first number is the time on a CPU, in nanoseconds.
+            let text = fs::read_to_string(task.path().join("schedstat")).unwrap_or_default();
+            ns += text.split(' ').next().and_then(|n| n.parse::<u64>().ok()).unwrap_or(0);
+        }
+        Ok(Duration::from_nanos(ns))
+    }
+
+    /// Asks it to stop, and answers for these clients. Returns how long that took.
+    pub(super) fn stop(&mut self, clients: &mut [Client]) -> Result<Duration, String> {
+        let begin = Instant::now();
+        let pid = Pid::from_raw(self.child.id() as i32).ok_or("no process")?;
+        kill_process(pid, Signal::TERM).map_err(|error| error.to_string())?;
+        for client in clients {
+            client.answer_logout()?;
+        }
+        let status = self.child.wait().map_err(|error| error.to_string())?;
+        match status.success() {
+            true => Ok(begin.elapsed()),
+            false => Err(format!("the venue ended with {status}")),
+        }
+    }
+
+    /// Ends what has no orderly end.
+    pub(super) fn end(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // After an error; one that was stopped has gone.
+        self.end();
+    }
+}
+
+/// What a directory and all in it take of the disk.
+pub(super) fn disk_kib(path: &Path) -> u64 {
+    // Blocks of 512 bytes, whatever those of the file system are.
+    let own = fs::symlink_metadata(path).map_or(0, |found| found.blocks() / 2);
+    let entries = fs::read_dir(path).into_iter().flatten().flatten();
+    own + entries.map(|entry| disk_kib(&entry.path())).sum::<u64>()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_disk_counts_all_that_lies_there() {
+        let dir = std::env::temp_dir().join(format!("transfix-disk-{}", std::process::id()));
+        fs::create_dir_all(dir.join("within")).unwrap();
+        let empty = disk_kib(&dir);
+        fs::write(dir.join("within/file"), [1; 100_000]).unwrap();
+        assert!((98..=128).contains(&(disk_kib(&dir) - empty)));
+        fs::remove_dir_all(&dir).unwrap();
+        assert_eq!(disk_kib(&dir), 0);
+    }
+}
