@@ -32,8 +32,8 @@ use text::Short;
 const BODY_LENGTH_DIGITS: usize = 3;
 /// `10=ddd` and the delimiter.
 const TRAILER_LEN: usize = 7;
-/// The end of BeginString(8), and BodyLength(9) to be patched.
-const BODY_LENGTH_ROOM: &[u8] = b"\x019=000\x01";
+/// The end of BeginString(8), BodyLength(9) to be patched, the head of MsgType(35).
+const BODY_LENGTH_ROOM: &[u8; 10] = b"\x019=000\x0135=";
 /// `35=`.
 const MSG_TYPE_HEAD: usize = 3;
 
@@ -52,10 +52,9 @@ impl<'b> FrameWriter<'b> {
     pub fn new(out: &'b mut Vec<u8>, begin_string: &[u8], msg_type: impl AsRef<[u8]>) -> Self {
         let begin = out.len();
         let mut tail = Tail::open(out);
-        tail.slice(b"8=");
+        tail.store(b"8=", 2);
         tail.slice(begin_string);
-        tail.slice(BODY_LENGTH_ROOM);
-        tail.slice(b"35=");
+        tail.store(BODY_LENGTH_ROOM, BODY_LENGTH_ROOM.len());
         let (counted, misuse) = write_msg_type(&mut tail, msg_type.as_ref());
         let body = Body { tail, precision: Precision::default(), misuse, minute: Minute::FIRST };
         Self { body, begin, counted }

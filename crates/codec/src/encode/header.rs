@@ -44,7 +44,6 @@ impl Header {
         start.extend_from_slice(b"8=");
         start.extend_from_slice(begin_string);
         start.extend_from_slice(BODY_LENGTH_ROOM);
-        start.extend_from_slice(b"35=");
         Self {
             start: Piece::new(&start),
             constant: Piece::new(constant),
