@@ -4,6 +4,7 @@
 //! beyond the input; each call that does not answer [`Frame::Partial`] makes progress.
 
 use crate::encode::text::three;
+use crate::scan::prefetch;
 use crate::{Garbled, SOH, digits};
 
 /// Limits that protect the receiver.
@@ -50,6 +51,7 @@ const BODY_LENGTH_DIGITS_MAX: usize = 9;
 #[must_use]
 #[inline]
 pub fn split(bytes: &[u8], limits: Limits) -> Frame {
+    prefetch(bytes);
     match whole(bytes) {
         Some(end) if end <= limits.message_bytes_max => Frame::Whole(end),
         _ => look(bytes, limits),
