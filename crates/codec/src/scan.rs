@@ -218,6 +218,15 @@ pub(crate) fn position(tags: &[Tag], tag: Tag) -> Option<usize> {
     return tags.iter().position(|&other| other == tag);
 }
 
+/// Whether the first of `tags` are those.
+#[inline(always)]
+pub(crate) fn begin_with(tags: &[Tag], those: &[Tag]) -> bool {
+    #[cfg(target_arch = "x86_64")]
+    return x86::begin_with(tags, those);
+    #[cfg(not(target_arch = "x86_64"))]
+    return tags.starts_with(those);
+}
+
 /// The value as text, if it is UTF-8.
 #[inline]
 pub(crate) fn text(value: &[u8]) -> Option<&str> {
