@@ -56,6 +56,8 @@ pub struct Prepared {
     finished: bool,
     precision: Precision,
     minute: Minute,
+    /// Nanoseconds of a minute and their text: the times of one message are mostly the same.
+    millis: (u64, u64),
 }
 
 #[derive(Clone, Debug)]
@@ -173,6 +175,7 @@ impl Prepared {
             finished: false,
             precision,
             minute: Minute::FIRST,
+            millis: (0, millis(0)),
             image,
         })
     }
@@ -395,7 +398,10 @@ impl<'p> Patch<'p> {
             let text = &rest.to_le_bytes()[..len];
             (self.at, self.sum) = write_long(self.prepared, self.at, self.sum, text);
         } else {
-            self.put(Short { word: millis(nanos), len: 6 });
+            if self.prepared.millis.0 != nanos {
+                self.prepared.millis = (nanos, millis(nanos));
+            }
+            self.put(Short { word: self.prepared.millis.1, len: 6 });
         }
         self
     }
