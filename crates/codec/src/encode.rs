@@ -6,6 +6,7 @@
 //!
 //! Invariant: after a [`Misuse`] the buffer is exactly as before.
 
+mod field;
 mod head;
 mod header;
 pub(crate) mod moment;
@@ -25,14 +26,14 @@ pub use header::Header;
 use moment::Minute;
 use piece::Piece;
 use tail::Tail;
-use text::{EIGHT_DIGITS, Short};
+use text::Short;
 
 /// Digits reserved for BodyLength(9): most messages are 100 to 999 bytes long.
 const BODY_LENGTH_DIGITS: usize = 3;
 /// `10=ddd` and the delimiter.
 const TRAILER_LEN: usize = 7;
-/// The end of BeginString(8), and BodyLength(9) to be patched.
-const BODY_LENGTH_ROOM: &[u8] = b"\x019=000\x01";
+/// The end of BeginString(8), BodyLength(9) to be patched, the head of MsgType(35).
+const BODY_LENGTH_ROOM: &[u8; 10] = b"\x019=000\x0135=";
 /// `35=`.
 const MSG_TYPE_HEAD: usize = 3;
 
@@ -51,26 +52,11 @@ impl<'b> FrameWriter<'b> {
     pub fn new(out: &'b mut Vec<u8>, begin_string: &[u8], msg_type: impl AsRef<[u8]>) -> Self {
         let begin = out.len();
         let mut tail = Tail::open(out);
-        tail.slice(b"8=");
+        tail.store(b"8=", 2);
         tail.slice(begin_string);
-        tail.slice(BODY_LENGTH_ROOM);
-        tail.slice(b"35=");
-        Self::after_start(tail, begin, msg_type.as_ref(), Minute::FIRST)
-    }
-
-    /// All up to `35=` is there.
-    #[inline(always)]
-    fn after_start(mut tail: Tail<'b>, begin: usize, msg_type: &[u8], minute: Minute) -> Self {
-        let counted = tail.end().wrapping_sub(MSG_TYPE_HEAD);
-        let misuse = (!MsgType::of(msg_type).is_valid()).then_some(Misuse::MsgType);
-        match msg_type {
-            [one] => tail.store(&[*one, SOH], 2),
-            _ => {
-                tail.slice(msg_type);
-                tail.store(&[SOH], 1);
-            }
-        }
-        let body = Body { tail, precision: Precision::default(), misuse, minute };
+        tail.store(BODY_LENGTH_ROOM, BODY_LENGTH_ROOM.len());
+        let (counted, misuse) = write_msg_type(&mut tail, msg_type.as_ref());
+        let body = Body { tail, precision: Precision::default(), misuse, minute: Minute::FIRST };
         Self { body, begin, counted }
     }
 
@@ -103,18 +89,32 @@ impl<'b> FrameWriter<'b> {
     /// # Errors
     /// The first [`Misuse`] of the body; the buffer is then as before.
     #[inline(always)]
-    pub fn finish(self) -> Result<Range<usize>, Misuse> {
-        let Self { body: Body { mut tail, misuse, .. }, begin, counted } = self;
-        if let Some(misuse) = misuse {
+    pub fn finish(mut self) -> Result<Range<usize>, Misuse> {
+        let Self { body: Body { tail, misuse, .. }, begin, counted } = &mut self;
+        let (begin, counted) = (*begin, *counted);
+        if let Some(misuse) = *misuse {
             tail.cut(begin);
             return Err(misuse);
         }
-        patch_body_length(&mut tail, counted);
+        patch_body_length(tail, counted);
         let digits = text::three(u64::from(sum(tail.written(begin))));
         let trailer = u64::from_le_bytes(*b"10=\0\0\0\x01\0") | digits << 24;
         tail.store(&trailer.to_le_bytes(), TRAILER_LEN);
         Ok(begin..tail.end())
     }
+}
+
+/// Writes MsgType(35) behind its head; returns where what BodyLength(9) counts begins.
+#[inline(always)]
+fn write_msg_type(tail: &mut Tail<'_>, msg_type: &[u8]) -> (usize, Option<Misuse>) {
+    let counted = tail.end().wrapping_sub(MSG_TYPE_HEAD);
+    if let [one] = msg_type {
+        tail.store(&[*one, SOH], 2);
+    } else {
+        tail.slice(msg_type);
+        tail.store(&[SOH], 1);
+    }
+    (counted, (!MsgType::of(msg_type).is_valid()).then_some(Misuse::MsgType))
 }
 
 /// Writes BodyLength(9) before `counted`.
@@ -171,14 +171,15 @@ impl<'b> Body<'b> {
     }
 
     /// A String value, or any value already in its wire form.
-    #[inline]
+    #[inline(always)]
     pub fn bytes(&mut self, tag: Tag, value: &[u8]) -> &mut Self {
         let head = self.head(tag);
-        self.put_bytes(head, tag, value)
+        self.put_bytes(head, tag, value);
+        self
     }
 
     /// A String value.
-    #[inline]
+    #[inline(always)]
     pub fn str(&mut self, tag: Tag, value: &str) -> &mut Self {
         self.bytes(tag, value.as_bytes())
     }
@@ -190,28 +191,32 @@ impl<'b> Body<'b> {
             self.blame(Misuse::DelimiterInValue(tag));
         }
         let head = self.head(tag);
-        self.put(head, Short::char(value))
+        self.tail.byte(head, value);
+        self
     }
 
     /// A Boolean value.
     #[inline(always)]
     pub fn boolean(&mut self, tag: Tag, value: bool) -> &mut Self {
         let head = self.head(tag);
-        self.put(head, Short::char(if value { b'Y' } else { b'N' }))
+        self.tail.byte(head, if value { b'Y' } else { b'N' });
+        self
     }
 
     /// A SeqNum, Length or NumInGroup value.
-    #[inline]
+    #[inline(always)]
     pub fn uint(&mut self, tag: Tag, value: u64) -> &mut Self {
         let head = self.head(tag);
-        self.put_uint(head, value, 1)
+        self.put_uint(head, value, 1);
+        self
     }
 
     /// The same with leading zeros up to `digits_min` digits, at most 8.
-    #[inline]
+    #[inline(always)]
     pub fn padded(&mut self, tag: Tag, value: u64, digits_min: usize) -> &mut Self {
         let head = self.head(tag);
-        self.put_uint(head, value, digits_min)
+        self.put_uint(head, value, digits_min);
+        self
     }
 
     /// An int value.
@@ -220,23 +225,26 @@ impl<'b> Body<'b> {
         let head = self.head(tag);
         // A negative value is beyond what is short.
         match Short::decimal(value as u64, 0) {
-            Some(text) => self.put(head, text),
-            None => self.put_long(head, Decimal::from(value).text(&mut Decimal::text_buffer())),
+            Some(text) => self.tail.short(head, text),
+            None => self.tail.long(head, Decimal::from(value).text(&mut Decimal::text_buffer())),
         }
+        self
     }
 
     /// A float, Qty, Price, Amt or Percentage value, with exactly its scale.
-    #[inline]
+    #[inline(always)]
     pub fn decimal(&mut self, tag: Tag, value: Decimal) -> &mut Self {
         let head = self.head(tag);
-        self.put_decimal(head, value)
+        self.put_decimal(head, value);
+        self
     }
 
     /// A UTCTimestamp value, with the precision of the session.
-    #[inline]
+    #[inline(always)]
     pub fn timestamp(&mut self, tag: Tag, value: Timestamp) -> &mut Self {
         let head = self.head(tag);
-        self.put_timestamp(head, value, self.precision)
+        self.put_timestamp(head, value, self.precision);
+        self
     }
 
     /// A data field after its Length field; `value` may hold any byte. The two belong together by
@@ -251,7 +259,8 @@ impl<'b> Body<'b> {
         }
         self.uint(length, value.len() as u64);
         let head = self.head(data);
-        self.put_long(head, value)
+        self.tail.long(head, value);
+        self
     }
 
     /// Whole fields already encoded, each ended by its delimiter, such as those of another message.
@@ -292,82 +301,47 @@ impl<'b> Body<'b> {
         Head::of(tag, &mut self.tail)
     }
 
-    /// A whole field of at most 14 bytes: head, text and delimiter are one store.
-    #[inline(always)]
-    fn put(&mut self, head: Head, text: Short) -> &mut Self {
-        let field = u128::from(head.word) | text.delimited() << (8 * head.len as u32 % 64);
-        self.tail.store(&field.to_le_bytes(), head.len.wrapping_add(text.len).wrapping_add(1));
-        self
-    }
-
     #[inline]
-    pub(crate) fn put_bytes(&mut self, head: Head, tag: Tag, value: &[u8]) -> &mut Self {
+    pub(crate) fn put_bytes(&mut self, head: Head, tag: Tag, value: &[u8]) {
         if let Some(text) = text::load_short(value) {
-            if text::has_delimiter(text.word) {
-                self.blame(Misuse::DelimiterInValue(tag));
+            if !text::has_delimiter(text.word) {
+                return self.tail.short(head, text);
             }
-            return self.put(head, text);
+        } else if let Some(ends) = text::load_more(value)
+            && !ends.into_iter().any(text::has_delimiter)
+        {
+            return self.tail.more(head, ends, value.len());
         }
-        match text::load_more(value) {
-            Some(word) if !text::has_delimiter_more(word) => {
-                head.write(&mut self.tail);
-                self.tail.store(&word.to_le_bytes(), value.len());
-                self.tail.store(&[SOH], 1);
-                return self;
-            }
-            _ if value.is_empty() => self.blame(Misuse::EmptyValue(tag)),
-            _ if value.contains(&SOH) => self.blame(Misuse::DelimiterInValue(tag)),
-            _ => (),
+        self.put_long(head, tag, value);
+    }
+
+    /// A value that is long, or wrong.
+    #[inline(never)]
+    fn put_long(&mut self, head: Head, tag: Tag, value: &[u8]) {
+        if value.is_empty() {
+            self.blame(Misuse::EmptyValue(tag));
+        } else if value.contains(&SOH) {
+            self.blame(Misuse::DelimiterInValue(tag));
         }
-        self.put_long(head, value)
+        self.tail.long(head, value);
     }
 
     #[inline]
-    pub(crate) fn put_uint(&mut self, head: Head, value: u64, digits_min: usize) -> &mut Self {
-        if value < EIGHT_DIGITS {
-            return self.put(head, Short::digits(value, digits_min.clamp(1, 8)));
-        }
-        let mut buffer = itoa::Buffer::new();
-        self.put_long(head, buffer.format(value).as_bytes())
+    pub(crate) fn put_uint(&mut self, head: Head, value: u64, digits_min: usize) {
+        self.tail.uint(head, value, digits_min);
     }
 
     #[inline]
-    pub(crate) fn put_decimal(&mut self, head: Head, value: Decimal) -> &mut Self {
+    pub(crate) fn put_decimal(&mut self, head: Head, value: Decimal) {
         match value.short() {
-            Some(text) => self.put(head, text),
-            None => {
-                let mut buffer = Decimal::text_buffer();
-                self.put_long(head, value.text(&mut buffer))
-            }
+            Some(text) => self.tail.short(head, text),
+            None => self.tail.long(head, value.text(&mut Decimal::text_buffer())),
         }
     }
 
     #[inline]
-    pub(crate) fn put_timestamp(
-        &mut self,
-        head: Head,
-        value: Timestamp,
-        precision: Precision,
-    ) -> &mut Self {
-        let (seconds, len) = moment::seconds(self.minute.enter(value.0), precision);
-        let room: &mut [u8; 48] = self.tail.room();
-        room[..8].copy_from_slice(&head.word.to_le_bytes());
-        // A head has at most seven bytes.
-        let at = head.len & 7;
-        room[at..at + 16].copy_from_slice(&self.minute.text().to_le_bytes());
-        let at = at + Minute::LEN;
-        room[at..at + 16].copy_from_slice(&seconds.to_le_bytes());
-        self.tail.advance(at + len + 1);
-        self
-    }
-
-    /// A value of any length.
-    #[inline]
-    fn put_long(&mut self, head: Head, value: &[u8]) -> &mut Self {
-        head.write(&mut self.tail);
-        self.tail.slice(value);
-        self.tail.store(&[SOH], 1);
-        self
+    pub(crate) fn put_timestamp(&mut self, head: Head, value: Timestamp, precision: Precision) {
+        self.tail.moment(head, (value, precision), &mut self.minute);
     }
 
     #[inline(always)]
@@ -380,6 +354,6 @@ impl<'b> Body<'b> {
         // A blank in place of the delimiter.
         self.tail.cut(self.tail.end().wrapping_sub(1));
         self.tail.store(b" ", 1);
-        self.put_long(Head::NONE, word);
+        self.tail.long(Head::NONE, word);
     }
 }

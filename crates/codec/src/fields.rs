@@ -154,6 +154,17 @@ impl<'a> Fields<'a> {
         }
     }
 
+    /// The first `n` fields and the others; there are as many.
+    #[inline]
+    pub(crate) fn split_at(&self, n: usize) -> (Self, Self) {
+        let (tags, values) = (self.tags.split_at(n), self.values.split_at(n));
+        let starts = (&self.starts[..=n], &self.starts[n..]);
+        (
+            Self { tags: tags.0, values: values.0, starts: starts.0, ..*self },
+            Self { tags: tags.1, values: values.1, starts: starts.1, ..*self },
+        )
+    }
+
     /// Where the first occurrence of `tag` stands, counted from 0.
     #[must_use]
     #[inline]

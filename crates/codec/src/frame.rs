@@ -3,7 +3,9 @@
 //! Invariants: a split of the stream at any byte gives the same frames; the result never points
 //! beyond the input; each call that does not answer [`Frame::Partial`] makes progress.
 
-use crate::{Garbled, SOH};
+use crate::encode::text::three;
+use crate::scan::prefetch;
+use crate::{Garbled, SOH, digits};
 
 /// Limits that protect the receiver.
 #[derive(Clone, Copy, Debug)]
@@ -49,6 +51,7 @@ const BODY_LENGTH_DIGITS_MAX: usize = 9;
 #[must_use]
 #[inline]
 pub fn split(bytes: &[u8], limits: Limits) -> Frame {
+    prefetch(bytes);
     match whole(bytes) {
         Some(end) if end <= limits.message_bytes_max => Frame::Whole(end),
         _ => look(bytes, limits),
@@ -73,9 +76,8 @@ pub fn verified(bytes: &[u8], limits: Limits) -> Frame {
     let found = split(bytes, limits);
     let Frame::Whole(end) = found else { return found };
     let (summed, trailer) = bytes[..end].split_at(end - TRAILER_LEN);
-    // All three are digits, or the message would not be whole.
-    let said = trailer[3..6].iter().fold(0, |said, digit| 10 * said + u32::from(digit & 0x0f));
-    match said == u32::from(crate::scan::sum(summed)) {
+    let right = three(u64::from(crate::scan::sum(summed))) as u32 | u32::from(SOH) << 24;
+    match trailer.last_chunk().map(|said| u32::from_le_bytes(*said)) == Some(right) {
         true => found,
         false => Frame::Garbled { skip: end, reason: Garbled::CheckSum },
     }
@@ -157,61 +159,59 @@ impl SearchBudget {
     }
 }
 
-const SOHS: u64 = u64::from_le_bytes([SOH; 8]);
-const ZEROS: u64 = u64::from_le_bytes([b'0'; 8]);
-
-/// Eight bytes, the first one lowest.
+/// Eight bytes from `at` on, the first one lowest.
 #[inline(always)]
-fn word(bytes: &[u8], at: usize) -> Option<u64> {
-    bytes.get(at..)?.first_chunk::<8>().map(|bytes| u64::from_le_bytes(*bytes))
+const fn word(bytes: &[u8; USUAL_LEN], at: usize) -> u64 {
+    let (_, bytes) = bytes.split_at(at);
+    match bytes.first_chunk() {
+        Some(bytes) => u64::from_le_bytes(*bytes),
+        None => 0,
+    }
 }
 
-/// The high bit of each byte that is 0, and perhaps of some above the lowest of them.
-const fn zero_bytes(word: u64) -> u64 {
-    word.wrapping_sub(u64::from_le_bytes([1; 8])) & !word & u64::from_le_bytes([0x80; 8])
-}
+/// A usual message begins with as many bytes at least: BeginString(8), six digits of BodyLength(9)
+/// and what follows them.
+const USUAL_LEN: usize = 21;
+/// What the usual versions begin with: FIX 4.0 to 4.4, and all later ones.
+const FIX_4: u64 = u64::from_le_bytes(*b"8=FIX.4.");
+const FIXT_1: u64 = u64::from_le_bytes(*b"8=FIXT.1");
+/// What follows, in the lowest bytes; of FIX 4 behind its minor version.
+const BODY_LENGTH_4: u64 = u64::from_le_bytes(*b"\x019=\0\0\0\0\0");
+const BODY_LENGTH_T: u64 = u64::from_le_bytes(*b".1\x019=\0\0\0");
+/// The delimiter before CheckSum(10) and the field, with zeros for digits.
+const TRAILER: u64 = u64::from_le_bytes(*b"\x0110=000\x01");
+const ZEROS: u64 = u64::from_le_bytes([b'0'; 8]);
+const HIGHS: u64 = u64::from_le_bytes([0x80; 8]);
 
 /// The length of the message that `bytes` begin with, if it is a usual one and whole; the slow way
 /// judges all else.
 #[inline]
 fn whole(bytes: &[u8]) -> Option<usize> {
-    // BeginString(8) ends in the ten bytes behind `8=FIX.4`, BodyLength(9) has up to six digits.
-    let start = word(bytes, 0)?;
-    if start.to_le_bytes()[..START.len()] != *START || zero_bytes(start ^ SOHS) != 0 {
-        return None;
-    }
-    let ends = zero_bytes(word(bytes, 8)? ^ SOHS);
-    if ends == 0 {
-        return None;
-    }
-    let at = 8 + ends.trailing_zeros() as usize / 8;
-    let length = word(bytes, at + 1)?;
-    if length & 0xffff != u64::from(u16::from_le_bytes(*b"9=")) {
-        return None;
-    }
-    let length = length >> 16;
-    // Two zeros came in from above: no delimiters.
-    let digits = zero_bytes(length ^ SOHS).trailing_zeros() / 8;
-    if !(1..=6).contains(&digits) || (length >> (8 * digits)) & 0xff != u64::from(SOH) {
-        return None;
-    }
-    let number = (length << (64 - 8 * digits)) ^ (ZEROS << (64 - 8 * digits));
-    if (number.wrapping_add(u64::from_le_bytes([0x76; 8])) | number) & u64::from_le_bytes([0x80; 8])
-        != 0
+    let begin = bytes.first_chunk()?;
+    let (start, next) = (word(begin, 0), word(begin, 8));
+    let length_at = if start == FIX_4
+        && next & 0xff != u64::from(SOH)
+        && next >> 8 & 0xff_ffff == BODY_LENGTH_4
     {
-        return None;
-    }
-    let pairs = number.wrapping_mul(10).wrapping_add(number >> 8) & 0x00ff_00ff_00ff_00ff;
-    let fours = pairs.wrapping_mul(100).wrapping_add(pairs >> 16) & 0x0000_ffff_0000_ffff;
-    let length = (fours.wrapping_mul(10_000).wrapping_add(fours >> 32) & 0xffff_ffff) as usize;
-    // The delimiter before `10=ddd` and the one behind.
-    let before = at + 3 + digits as usize + length;
-    let trailer = word(bytes, before)?;
-    let [soh, b'1', b'0', b'=', check_sum @ .., end] = trailer.to_le_bytes() else {
+        12
+    } else if start == FIXT_1 && next & 0xff_ffff_ffff == BODY_LENGTH_T {
+        13
+    } else {
         return None;
     };
-    let sound = soh == SOH && end == SOH && check_sum.iter().all(u8::is_ascii_digit) && length > 0;
-    sound.then_some(before + 1 + TRAILER_LEN)
+    let digits = word(begin, length_at) ^ ZEROS;
+    // The high bit of the first byte that is no digit; higher ones may mean nothing.
+    let others = (digits.wrapping_add(u64::from_le_bytes([0x76; 8])) | digits) & HIGHS;
+    let count = others.trailing_zeros() / 8;
+    if !(1..=6).contains(&count) || digits >> (8 * count) & 0xff != u64::from(SOH ^ b'0') {
+        return None;
+    }
+    let length = digits::number(digits << (64 - 8 * count)) as usize;
+    let before = length_at + count as usize + length;
+    let trailer = u64::from_le_bytes(*bytes.get(before..)?.first_chunk()?) ^ TRAILER;
+    // Three digits, which are at most 9, are all that differs.
+    let other = (trailer | trailer.wrapping_add(0x0006_0606 << 32)) & !(0x000f_0f0f << 32);
+    (other == 0 && length > 0).then_some(before + 1 + TRAILER_LEN)
 }
 
 /// What stands at the start of the bytes, step by step.
@@ -382,6 +382,7 @@ mod tests {
         let texts = [
             "8=FIX.4.4|9=5|35=0|10=163|",
             "8=FIXT.1.1|9=5|35=0|10=163|",
+            "8=FIX.4.2|9=00005|35=0|10=163|",
             "8=FIX.5.0SP2|9=00005|35=0|10=163|",
             "8=FIX.4|9=5|35=0|10=163|",
             "8=FIX.4.4|9=000005|35=0|10=163|",

@@ -27,7 +27,7 @@ use transfix_dictionary::{Dictionary, Layout};
 
 use crate::error::{GroupError, GroupFault};
 use crate::fields::Fields;
-use crate::{Tag, value};
+use crate::{Tag, scan, value};
 
 /// The fields that an entry of a group, or a whole message, may have.
 ///
@@ -250,8 +250,8 @@ impl<'a, M: Members + ?Sized> Iterator for Entries<'a, '_, M> {
             None => entry_end(tags, 0, self.members),
         };
         self.before = &tags[..end];
-        let entry = self.rest.slice(0, end);
-        self.rest = self.rest.slice(end, tags.len());
+        let (entry, rest) = self.rest.split_at(end);
+        self.rest = rest;
         Some(entry)
     }
 }
@@ -261,7 +261,7 @@ impl<'a, M: Members + ?Sized> Iterator for Entries<'a, '_, M> {
 #[inline]
 pub(crate) fn same_entry(tags: &[Tag], before: &[Tag]) -> Option<usize> {
     let next = *tags.get(before.len())?;
-    (next == *before.first()? && tags.starts_with(before)).then_some(before.len())
+    (next == *before.first()? && scan::begin_with(tags, before)).then_some(before.len())
 }
 
 /// Looks for what is wrong with the group that `count` opens, nested groups included.
@@ -364,8 +364,8 @@ impl<'a> Iterator for Groups<'a> {
             *tag == self.delimiter || self.members.is_some_and(|tags| !tags.contains(tag))
         };
         let end = tags[1..].iter().position(ends).map_or(tags.len(), |i| i + 1);
-        let entry = self.rest.slice(0, end);
-        self.rest = self.rest.slice(end, tags.len());
+        let (entry, rest) = self.rest.split_at(end);
+        self.rest = rest;
         Some(entry)
     }
 }

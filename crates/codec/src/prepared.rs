@@ -56,6 +56,8 @@ pub struct Prepared {
     finished: bool,
     precision: Precision,
     minute: Minute,
+    /// Nanoseconds of a minute and their text: the times of one message are mostly the same.
+    millis: (u64, u64),
 }
 
 #[derive(Clone, Debug)]
@@ -173,6 +175,7 @@ impl Prepared {
             finished: false,
             precision,
             minute: Minute::FIRST,
+            millis: (0, millis(0)),
             image,
         })
     }
@@ -302,15 +305,13 @@ impl<'p> Patch<'p> {
     /// A value of at most eight bytes. It is one store: up to seven bytes behind it are lost, which
     /// the constant that follows has in its head.
     #[inline(always)]
-    fn put(&mut self, Short { word, len }: Short) {
-        store(&mut self.prepared.image, self.at, word.to_le_bytes());
-        self.at = self.at.wrapping_add(len);
-        self.sum = self.sum.wrapping_add(text::byte_sum(word));
+    fn put(&mut self, text: Short) {
+        self.put_summed(text, text::byte_sum(text.word));
     }
 
-    /// A value of 9 to 16 bytes, whose sum is known.
+    /// The same where the sum of the bytes is known.
     #[inline(always)]
-    fn put_more(&mut self, word: u128, len: usize, sum: u64) {
+    fn put_summed(&mut self, Short { word, len }: Short, sum: u64) {
         store(&mut self.prepared.image, self.at, word.to_le_bytes());
         self.at = self.at.wrapping_add(len);
         self.sum = self.sum.wrapping_add(sum);
@@ -334,8 +335,10 @@ impl<'p> Patch<'p> {
                 self.put(text);
             }
             None => match text::load_more(value) {
-                Some(word) if !text::has_delimiter_more(word) => {
-                    self.put_more(word, value.len(), text::byte_sum_more(word));
+                Some(words) if !words.into_iter().any(text::has_delimiter) => {
+                    let [first, rest] = words;
+                    self.put(Short { word: first, len: 8 });
+                    self.put(Short { word: rest, len: value.len().wrapping_sub(8) });
                 }
                 _ => self.long(tag, value),
             },
@@ -386,14 +389,19 @@ impl<'p> Patch<'p> {
         self.next();
         let nanos = self.prepared.minute.enter(value.0);
         let minute = self.prepared.minute;
-        self.put_more(minute.text(), Minute::LEN, minute.sum());
+        let [date, time] = minute.text();
+        self.put_summed(Short { word: date, len: 8 }, minute.sum());
+        self.put_summed(Short { word: time, len: Minute::LEN - 8 }, 0);
         // Without the delimiter, which what follows begins with.
         if self.prepared.precision != Precision::Millis {
             let (rest, len) = seconds(nanos, self.prepared.precision);
             let text = &rest.to_le_bytes()[..len];
             (self.at, self.sum) = write_long(self.prepared, self.at, self.sum, text);
         } else {
-            self.put(Short { word: millis(nanos), len: 6 });
+            if self.prepared.millis.0 != nanos {
+                self.prepared.millis = (nanos, millis(nanos));
+            }
+            self.put(Short { word: self.prepared.millis.1, len: 6 });
         }
         self
     }

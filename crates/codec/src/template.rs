@@ -127,31 +127,31 @@ impl Fill<'_, '_, '_> {
     /// Any value in its wire form.
     #[inline(always)]
     pub fn bytes(&mut self, value: &[u8]) -> &mut Self {
-        self.next(|body, tag| _ = body.put_bytes(Head::NONE, tag, value))
+        self.next(|body, tag| body.put_bytes(Head::NONE, tag, value))
     }
 
     /// A SeqNum, Length or quantity without fraction.
     #[inline(always)]
     pub fn uint(&mut self, value: u64) -> &mut Self {
-        self.next(|body, _| _ = body.put_uint(Head::NONE, value, 1))
+        self.next(|body, _| body.put_uint(Head::NONE, value, 1))
     }
 
     /// The same with leading zeros up to `digits_min` digits, at most 8: as long in each message.
     #[inline(always)]
     pub fn padded(&mut self, value: u64, digits_min: usize) -> &mut Self {
-        self.next(|body, _| _ = body.put_uint(Head::NONE, value, digits_min))
+        self.next(|body, _| body.put_uint(Head::NONE, value, digits_min))
     }
 
     /// A float, Qty, Price, Amt or Percentage value.
     #[inline(always)]
     pub fn decimal(&mut self, value: Decimal) -> &mut Self {
-        self.next(|body, _| _ = body.put_decimal(Head::NONE, value))
+        self.next(|body, _| body.put_decimal(Head::NONE, value))
     }
 
     /// A UTCTimestamp value, with the precision of the session.
     #[inline(always)]
     pub fn timestamp(&mut self, value: Timestamp) -> &mut Self {
-        self.next(|body, _| _ = body.put_timestamp(Head::NONE, value, body.precision))
+        self.next(|body, _| body.put_timestamp(Head::NONE, value, body.precision))
     }
 
     /// Writes what follows the last slot.

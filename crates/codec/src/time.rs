@@ -112,7 +112,9 @@ impl Timestamp {
         let mut minute = Minute::FIRST;
         let (rest, len) = seconds(minute.enter(self.0), precision);
         let (begin, end) = buffer.split_at_mut(Minute::LEN);
-        begin.copy_from_slice(&minute.text().to_le_bytes()[..Minute::LEN]);
+        let [date, time] = minute.text().map(u64::to_le_bytes);
+        begin[..8].copy_from_slice(&date);
+        begin[8..].copy_from_slice(&time[..Minute::LEN - 8]);
         end.copy_from_slice(&rest.to_le_bytes()[..TEXT_MAX - Minute::LEN]);
         &buffer[..Minute::LEN + len]
     }

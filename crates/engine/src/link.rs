@@ -50,7 +50,7 @@ const ENDED: Down = Down::Session(Disconnect::LinkLost);
 /// Time after which the memory of a burst is given back.
 const TRIM_AFTER_NS: u64 = 1_000_000_000;
 /// A session that shares its thread and has had no turn for so long keeps no memory between this
-/// turn and the next one, which takes it anew in less than 1 µs.
+/// turn and the next one, which allocates it anew.
 pub(crate) const REST_AFTER_NS: u64 = 250_000_000;
 
 /// What a turn has done.

@@ -39,17 +39,18 @@ impl Head {
     /// written at once.
     #[inline(always)]
     pub(super) fn of(tag: Tag, tail: &mut Tail<'_>) -> Self {
-        if let Some(&head) = HEADS.get(tag.0 as usize) {
-            return Self { word: head & ((1 << LEN_SHIFT) - 1), len: (head >> LEN_SHIFT) as usize };
-        }
-        let mut buffer = itoa::Buffer::new();
-        tail.slice(buffer.format(tag.0).as_bytes());
-        tail.store(b"=", 1);
-        Self::NONE
+        let Some(&head) = HEADS.get(tag.0 as usize) else {
+            tail.slice(itoa::Buffer::new().format(tag.0).as_bytes());
+            tail.store(b"=", 1);
+            return Self::NONE;
+        };
+        Self { word: head & ((1 << LEN_SHIFT) - 1), len: (head >> LEN_SHIFT) as usize }
     }
 
+    /// Writes it at the beginning of `room`; returns where the value begins, at most 7.
     #[inline(always)]
-    pub(super) fn write(self, tail: &mut Tail<'_>) {
-        tail.store(&self.word.to_le_bytes(), self.len);
+    pub(super) fn open<const N: usize>(self, room: &mut [u8; N]) -> usize {
+        room[..8].copy_from_slice(&self.word.to_le_bytes());
+        self.len & 7
     }
 }

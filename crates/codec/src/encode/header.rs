@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use super::moment::Minute;
 use super::piece::Piece;
 use super::tail::Tail;
-use super::{BODY_LENGTH_ROOM, FrameWriter, Head};
+use super::{BODY_LENGTH_ROOM, Body, FrameWriter, Head, write_msg_type};
 use crate::{Precision, Timestamp, tag};
 
 /// What a session writes at the start of each message.
@@ -44,7 +44,6 @@ impl Header {
         start.extend_from_slice(b"8=");
         start.extend_from_slice(begin_string);
         start.extend_from_slice(BODY_LENGTH_ROOM);
-        start.extend_from_slice(b"35=");
         Self {
             start: Piece::new(&start),
             constant: Piece::new(constant),
@@ -70,16 +69,17 @@ impl Header {
         msg_seq_num: u64,
         (sending_time, precision): (Timestamp, Precision),
     ) -> FrameWriter<'b> {
-        let begin = out.len();
+        let (begin, mut minute) = (out.len(), self.minute);
         let mut tail = Tail::open(out);
         self.start.write(&mut tail);
-        let mut frame = FrameWriter::after_start(tail, begin, msg_type.as_ref(), self.minute);
-        let tail = &mut frame.body.tail;
-        self.constant.write(tail);
-        let head = Head::of(tag::MSG_SEQ_NUM, tail);
-        frame.body.put_uint(head, msg_seq_num, self.seq_digits_min);
-        frame.header_timestamp(tag::SENDING_TIME, sending_time, precision);
-        self.minute = frame.body.minute;
-        frame
+        let (counted, misuse) = write_msg_type(&mut tail, msg_type.as_ref());
+        self.constant.write(&mut tail);
+        let head = Head::of(tag::MSG_SEQ_NUM, &mut tail);
+        tail.uint(head, msg_seq_num, self.seq_digits_min);
+        let head = Head::of(tag::SENDING_TIME, &mut tail);
+        tail.moment(head, (sending_time, precision), &mut minute);
+        self.minute = minute;
+        let body = Body { tail, precision: Precision::default(), misuse, minute };
+        FrameWriter { body, begin, counted }
     }
 }

@@ -63,10 +63,10 @@ impl Minute {
         Self::new(minute.wrapping_mul(MINUTE_NS), date, time)
     }
 
-    /// The text and a byte to be written over.
+    /// The text: the first eight bytes, the others and a byte to be written over.
     #[inline]
-    pub(crate) const fn text(&self) -> u128 {
-        self.date as u128 | (self.time as u128) << 64
+    pub(crate) const fn text(&self) -> [u64; 2] {
+        [self.date, self.time]
     }
 }
 

@@ -6,32 +6,29 @@ use super::tail::Tail;
 
 const BLOCK: usize = 32;
 
-/// Bytes kept in whole blocks: a copy of constant size is a store, one of variable size a call.
+/// Bytes whose beginning is kept in a block: a copy of constant size is a store, one of variable
+/// size a call. Most pieces are no longer.
 #[derive(Clone, Debug)]
 pub(crate) struct Piece {
-    blocks: Vec<[u8; BLOCK]>,
-    /// Bytes of the last block that count.
-    last: usize,
+    block: [u8; BLOCK],
+    /// Bytes of the block that count.
+    len: usize,
+    rest: Vec<u8>,
 }
 
 impl Piece {
     pub(crate) fn new(bytes: &[u8]) -> Self {
-        let block = |part: &[u8]| {
-            let mut block = [0; BLOCK];
-            block[..part.len()].copy_from_slice(part);
-            block
-        };
-        let blocks = bytes.chunks(BLOCK).map(block).collect();
-        Self { blocks, last: bytes.chunks(BLOCK).last().map_or(0, <[u8]>::len) }
+        let (begin, rest) = bytes.split_at(bytes.len().min(BLOCK));
+        let mut block = [0; BLOCK];
+        block[..begin.len()].copy_from_slice(begin);
+        Self { block, len: begin.len(), rest: rest.to_vec() }
     }
 
     #[inline(always)]
     pub(super) fn write(&self, tail: &mut Tail<'_>) {
-        if let Some((last, whole)) = self.blocks.split_last() {
-            for block in whole {
-                tail.store(block, BLOCK);
-            }
-            tail.store(last, self.last);
+        tail.store(&self.block, self.len);
+        if !self.rest.is_empty() {
+            tail.slice(&self.rest);
         }
     }
 }

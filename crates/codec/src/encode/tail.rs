@@ -1,29 +1,29 @@
 //! The end of a buffer, where a message is being written.
 //!
-//! Invariants: until the tail is dropped, the buffer is its own and longer than what is written, so
-//! that each value is a store of constant size, and the compiler keeps place and length in
-//! registers. What lies behind `end` means nothing, and is cut off when the buffer goes back.
+//! Invariants: until the tail is dropped, the buffer is longer by [`MARGIN`] than what is written,
+//! so that each value is a store of constant size. What lies behind `end` means nothing, and is cut
+//! off when the tail is dropped.
 
 use alloc::vec::Vec;
-use core::mem::take;
 
 /// Room that is made at once: most messages need no more.
 const ROOM: usize = 512;
+/// Room that there always is. It is seen to behind each write, where the compiler has nothing left
+/// to keep in registers that it must save.
+pub(super) const MARGIN: usize = 64;
 
 pub(crate) struct Tail<'b> {
-    home: &'b mut Vec<u8>,
-    buffer: Vec<u8>,
+    buffer: &'b mut Vec<u8>,
     end: usize,
 }
 
 impl<'b> Tail<'b> {
     /// Begins behind all that is in `out`.
     #[inline(always)]
-    pub(crate) fn open(out: &'b mut Vec<u8>) -> Self {
-        let mut buffer = take(out);
+    pub(crate) fn open(buffer: &'b mut Vec<u8>) -> Self {
         let end = buffer.len();
         buffer.resize(end.saturating_add(ROOM), 0);
-        Self { home: out, buffer, end }
+        Self { buffer, end }
     }
 
     /// Where the next byte goes.
@@ -59,23 +59,24 @@ impl<'b> Tail<'b> {
         self.buffer.truncate(self.end);
         self.buffer.splice(at..at + N, bytes.iter().copied());
         self.end = self.buffer.len();
+        self.advance(0);
     }
 
     /// The next `N` bytes, to be written by stores of constant size. How many of them count is
     /// said by [`Tail::advance`].
     #[inline(always)]
     pub(crate) fn room<const N: usize>(&mut self) -> &mut [u8; N] {
-        if self.buffer.len().wrapping_sub(self.end) < N {
-            self.buffer = grown(take(&mut self.buffer), self.end, N);
-        }
-        self.buffer[self.end..].first_chunk_mut().expect("room was made")
+        const { assert!(N <= MARGIN) };
+        self.buffer[self.end..].first_chunk_mut().expect("there is a margin")
     }
 
     /// The next `len` bytes are written.
     #[inline(always)]
-    pub(crate) const fn advance(&mut self, len: usize) {
-        // Within the room that was given.
+    pub(crate) fn advance(&mut self, len: usize) {
         self.end = self.end.wrapping_add(len);
+        if self.buffer.len().wrapping_sub(self.end) < MARGIN {
+            grow(self.buffer, self.end);
+        }
     }
 
     /// Writes the first `len` bytes of `block`; the whole of it is one store.
@@ -89,7 +90,7 @@ impl<'b> Tail<'b> {
     #[inline(always)]
     pub(crate) fn slice(&mut self, bytes: &[u8]) {
         if self.buffer.len().wrapping_sub(self.end) < bytes.len() {
-            self.buffer = grown(take(&mut self.buffer), self.end, bytes.len());
+            grow(self.buffer, self.end.saturating_add(bytes.len()));
         }
         self.buffer[self.end..][..bytes.len()].copy_from_slice(bytes);
         self.advance(bytes.len());
@@ -100,17 +101,14 @@ impl Drop for Tail<'_> {
     #[inline(always)]
     fn drop(&mut self) {
         self.buffer.truncate(self.end);
-        *self.home = take(&mut self.buffer);
     }
 }
 
-/// With room for `needed` bytes at `end`, and more behind them. The buffer goes by value: where its
-/// address is given away, it lies in memory.
+/// Makes room behind `end`.
 #[cold]
 #[inline(never)]
-fn grown(mut buffer: Vec<u8>, end: usize, needed: usize) -> Vec<u8> {
-    buffer.resize(end.saturating_add(needed).saturating_add(ROOM), 0);
-    buffer
+fn grow(buffer: &mut Vec<u8>, end: usize) {
+    buffer.resize(end.saturating_add(ROOM), 0);
 }
 
 #[cfg(test)]

@@ -20,12 +20,6 @@ pub(crate) struct Short {
 }
 
 impl Short {
-    /// One byte.
-    #[inline]
-    pub(crate) const fn char(byte: u8) -> Self {
-        Self { word: byte as u64, len: 1 }
-    }
-
     /// `value` with at least `digits_min` digits, 1 to 8; it is below [`EIGHT_DIGITS`].
     #[inline]
     pub(crate) fn digits(value: u64, digits_min: usize) -> Self {
@@ -52,15 +46,6 @@ impl Short {
         let word = (text.word & below) | point | ((text.word & !below) << 8);
         Some(Self { word, len: text.len.wrapping_add(1) })
     }
-
-    /// This text with the delimiter behind it.
-    #[inline]
-    pub(crate) const fn delimited(self) -> u128 {
-        let at = 8 * self.len as u32;
-        let (low, high) =
-            if at < 64 { (self.word | (SOH as u64) << at, 0) } else { (self.word, SOH as u64) };
-        low as u128 | (high as u128) << 64
-    }
 }
 
 /// 1 to 8 bytes as one integer, by loads that overlap instead of a copy of variable length.
@@ -82,13 +67,16 @@ pub(crate) fn load_short(bytes: &[u8]) -> Option<Short> {
     Some(Short { word, len: n })
 }
 
-/// 9 to 16 bytes as one integer.
+/// 9 to 16 bytes: the first eight and the others.
 #[inline]
-pub(crate) fn load_more(bytes: &[u8]) -> Option<u128> {
+pub(crate) fn load_more(bytes: &[u8]) -> Option<[u64; 2]> {
     let (first, last) = (bytes.first_chunk()?, bytes.last_chunk()?);
-    let (first, last) = (u64::from_le_bytes(*first), u64::from_le_bytes(*last));
-    let shift = 8 * bytes.len().wrapping_sub(8) as u32 % 128;
-    (9..=16).contains(&bytes.len()).then(|| u128::from(first) | u128::from(last) << shift)
+    if !(9..=16).contains(&bytes.len()) {
+        return None;
+    }
+    // What is in the first eight goes.
+    let known = 8 * 16_usize.wrapping_sub(bytes.len()) as u32 % 64;
+    Some([u64::from_le_bytes(*first), u64::from_le_bytes(*last) >> known])
 }
 
 /// Whether one of the bytes is the delimiter.
@@ -99,12 +87,6 @@ pub(crate) const fn has_delimiter(word: u64) -> bool {
     word.wrapping_sub(ONES) & !word & HIGHS != 0
 }
 
-/// The same of 16 bytes.
-#[inline]
-pub(crate) const fn has_delimiter_more(word: u128) -> bool {
-    has_delimiter(word as u64) || has_delimiter((word >> 64) as u64)
-}
-
 /// The sum of the bytes.
 #[inline]
 pub(crate) const fn byte_sum(word: u64) -> u64 {
@@ -112,12 +94,6 @@ pub(crate) const fn byte_sum(word: u64) -> u64 {
     // Four sums of two bytes each, then all of them in the highest.
     let twos = (word & EVEN).wrapping_add(word >> 8 & EVEN);
     twos.wrapping_mul(u64::from_le_bytes([1, 0, 1, 0, 1, 0, 1, 0])) >> 48
-}
-
-/// The same of 16 bytes.
-#[inline]
-pub(crate) const fn byte_sum_more(word: u128) -> u64 {
-    byte_sum(word as u64).wrapping_add(byte_sum((word >> 64) as u64))
 }
 
 /// The eight digits of a number below [`EIGHT_DIGITS`], each 0 to 9, the highest first.
@@ -169,9 +145,8 @@ mod tests {
     use alloc::string::String;
 
     fn text(short: Short) -> String {
-        let bytes = short.delimited().to_le_bytes();
-        assert_eq!(bytes[short.len], SOH);
-        assert!(bytes[short.len + 1..].iter().all(|&b| b == 0));
+        let bytes = short.word.to_le_bytes();
+        assert!(bytes[short.len..].iter().all(|&b| b == 0));
         String::from_utf8(bytes[..short.len].to_vec()).unwrap()
     }
 
@@ -218,7 +193,8 @@ mod tests {
             let short = load_short(&bytes[..n]).map(|s| (u128::from(s.word), s.len));
             assert_eq!(short, (1..=8).contains(&n).then_some((expected, n)), "{n}");
             let more = load_more(&bytes[..n]);
-            assert_eq!(more, (9..=16).contains(&n).then_some(expected), "{n}");
+            let words = [expected as u64, (expected >> 64) as u64];
+            assert_eq!(more, (9..=16).contains(&n).then_some(words), "{n}");
         }
     }
 

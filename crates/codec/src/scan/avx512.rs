@@ -7,7 +7,7 @@
 use core::arch::x86_64::*;
 
 use super::Places;
-use super::blocks::{self, BLOCK, ROOM, short_block};
+use super::blocks::{self, BLOCK, ROOM};
 use crate::data::DATA;
 use crate::{SOH, Tag};
 
@@ -102,8 +102,8 @@ unsafe fn load(frame: &[u8], at: usize) -> __m512i {
     }
     let rest = &frame[at..];
     // SAFETY: AVX-512 BW and VBMI are there; each load is of 64 bytes of an array or slice that has
-    // them. A masked load would do for the tail, but takes several times as long where it reaches
-    // into a page that nobody has touched yet.
+    // them, or of those bytes alone that there are. A masked load would do for every tail, but
+    // takes several times as long where it reaches into a page that nobody has touched yet.
     unsafe {
         match (rest.first_chunk::<BLOCK>(), frame.last_chunk::<BLOCK>()) {
             (Some(block), _) => _mm512_loadu_si512(block.as_ptr().cast()),
@@ -114,7 +114,7 @@ unsafe fn load(frame: &[u8], at: usize) -> __m512i {
                 let places = _mm512_add_epi8(iota, before);
                 _mm512_maskz_permutexvar_epi8(valid(rest.len()), places, last)
             }
-            (None, None) => _mm512_loadu_si512(short_block(rest).as_ptr().cast()),
+            (None, None) => _mm512_maskz_loadu_epi8(valid(rest.len()), rest.as_ptr().cast()),
         }
     }
 }
@@ -234,13 +234,27 @@ fn look_again(places: &mut Places, frame: &[u8]) {
 }
 
 /// The sum of `bytes` modulo 256.
-#[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
+#[target_feature(enable = "avx512f,avx512bw")]
 pub(super) fn sum(bytes: &[u8]) -> u8 {
+    let (blocks, rest) = bytes.as_chunks::<BLOCK>();
     let mut sum = _mm512_setzero_si512();
-    for base in (0..bytes.len()).step_by(BLOCK) {
-        // SAFETY: AVX-512 is there, or this function would not have been called.
-        let block = unsafe { load(bytes, base) };
-        sum = _mm512_add_epi64(sum, _mm512_sad_epu8(block, _mm512_setzero_si512()));
+    let mut add =
+        |block| sum = _mm512_add_epi64(sum, _mm512_sad_epu8(block, _mm512_setzero_si512()));
+    for block in blocks {
+        // SAFETY: a block has 64 bytes; AVX-512 is there, or this function would not have been
+        // called.
+        add(unsafe { _mm512_loadu_si512(block.as_ptr().cast()) });
     }
+    // SAFETY: as above; of the last bytes those are read that there are.
+    add(unsafe {
+        match bytes.last_chunk::<BLOCK>() {
+            // What the blocks have is zero.
+            Some(last) => _mm512_maskz_mov_epi8(
+                !(u64::MAX >> rest.len()),
+                _mm512_loadu_si512(last.as_ptr().cast()),
+            ),
+            None => _mm512_maskz_loadu_epi8(valid(rest.len()), rest.as_ptr().cast()),
+        }
+    });
     _mm512_reduce_add_epi64(sum) as u8
 }

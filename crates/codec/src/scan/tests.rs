@@ -10,6 +10,7 @@ use proptest::prelude::*;
 use super::blocks;
 use super::neon::Neon;
 use super::*;
+use crate::SOH;
 
 /// The instructions of NEON that `neon.rs` uses, as their manual describes them.
 #[cfg(not(target_arch = "aarch64"))]

@@ -69,8 +69,8 @@ impl<'a, E: Entry<'a>> Iterator for Entries<'a, E> {
             None => self.end(tags, Tag(*delimiter)),
         };
         self.before = &tags[..end];
-        let entry = self.rest.slice(0, end);
-        self.rest = self.rest.slice(end, tags.len());
+        let (entry, rest) = self.rest.split_at(end);
+        self.rest = rest;
         Some(E::of(entry))
     }
 }

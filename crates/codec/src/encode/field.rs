@@ -1,0 +1,85 @@
+//! Whole fields at the end of a buffer: head, text and delimiter, by stores of constant size into
+//! room that is made once a field.
+
+use super::head::Head;
+use super::moment::{Minute, millis, seconds};
+use super::tail::Tail;
+use super::text::{EIGHT_DIGITS, Short};
+use crate::{Precision, SOH, Timestamp};
+
+impl Tail<'_> {
+    /// A field whose value is one byte.
+    #[inline(always)]
+    pub(super) fn byte(&mut self, head: Head, value: u8) {
+        let room: &mut [u8; 16] = self.room();
+        let at = head.open(room);
+        room[at..at + 2].copy_from_slice(&[value, SOH]);
+        self.advance(at + 2);
+    }
+
+    /// A field with a text of at most eight bytes.
+    #[inline(always)]
+    pub(super) fn short(&mut self, head: Head, text: Short) {
+        let room: &mut [u8; 32] = self.room();
+        let at = head.open(room);
+        room[at..at + 8].copy_from_slice(&text.word.to_le_bytes());
+        let at = at + (text.len & 15);
+        room[at] = SOH;
+        self.advance(at + 1);
+    }
+
+    /// A field with a text of `len` bytes, 9 to 16: the first eight and the others.
+    #[inline(always)]
+    pub(super) fn more(&mut self, head: Head, [first, rest]: [u64; 2], len: usize) {
+        let room: &mut [u8; 48] = self.room();
+        let at = head.open(room);
+        room[at..at + 8].copy_from_slice(&first.to_le_bytes());
+        room[at + 8..at + 16].copy_from_slice(&rest.to_le_bytes());
+        let at = at + (len & 31);
+        room[at] = SOH;
+        self.advance(at + 1);
+    }
+
+    /// A field with a text of any length.
+    #[inline(never)]
+    pub(super) fn long(&mut self, head: Head, value: &[u8]) {
+        self.store(&head.word.to_le_bytes(), head.len);
+        self.slice(value);
+        self.store(&[SOH], 1);
+    }
+
+    /// A number with at least `digits_min` digits, which are at most 8.
+    #[inline(always)]
+    pub(super) fn uint(&mut self, head: Head, value: u64, digits_min: usize) {
+        if value < EIGHT_DIGITS {
+            self.short(head, Short::digits(value, digits_min.clamp(1, 8)));
+        } else {
+            self.long(head, itoa::Buffer::new().format(value).as_bytes());
+        }
+    }
+
+    /// A moment as UTCTimestamp.
+    #[inline(always)]
+    pub(super) fn moment(
+        &mut self,
+        head: Head,
+        (value, precision): (Timestamp, Precision),
+        minute: &mut Minute,
+    ) {
+        let nanos = minute.enter(value.0);
+        let room: &mut [u8; 48] = self.room();
+        let at = head.open(room);
+        let [date, time] = minute.text();
+        room[at..at + 8].copy_from_slice(&date.to_le_bytes());
+        room[at + 8..at + 16].copy_from_slice(&time.to_le_bytes());
+        let at = at + Minute::LEN;
+        if precision == Precision::Millis {
+            let text = millis(nanos) | u64::from(SOH) << 48;
+            room[at..at + 8].copy_from_slice(&text.to_le_bytes());
+            return self.advance(at + 7);
+        }
+        let (text, len) = seconds(nanos, precision);
+        room[at..at + 16].copy_from_slice(&text.to_le_bytes());
+        self.advance(at + len + 1);
+    }
+}
