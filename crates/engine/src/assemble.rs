@@ -134,29 +134,7 @@ pub(crate) fn assemble(
 ) -> Result<Shared, StoreError> {
     let Parts { config, data_fields, hours, store, log, application } = parts;
     let (id, precision) = (config.id.clone(), config.precision());
-    let options = LinkOptions {
-        limits: Limits { message_bytes_max: settings.validation.message_bytes_max },
-        check_sum: if settings.validation.validate_check_sum {
-            CheckSumPolicy::Verify
-        } else {
-            CheckSumPolicy::Ignore
-        },
-        turn_messages_max: settings.threads.turn_messages_max,
-        batch: batch_limits(settings),
-        keeps: Keeps {
-            outbound: settings.store.keep_outbound,
-            inbound: settings.store.keep_inbound,
-        },
-        queue: settings.queue,
-        refresh_on_logon: settings.store.refresh_on_logon,
-        hours,
-        unavailable: settings.unavailable,
-        routes: settings.route_third_party,
-        logon_answer_ms: settings.logon_answer_ms,
-        data_fields,
-        points: points(settings, registry),
-        rest_after_ns: rest_after_ns(settings.threads.mode),
-    };
+    let options = link_options(settings, (hours, data_fields), registry);
     let rules = session_rules(settings, registry);
     let line = registry.line.as_ref().filter(|_| settings.application.in_pool);
     let owner: (Box<dyn Callbacks>, Option<Arc<Desk>>) = match line {
@@ -198,6 +176,37 @@ pub(crate) fn assemble(
         after_panic: settings.threads.after_panic,
         registry: Arc::clone(registry),
     })
+}
+
+/// Limits and switches of the session's link.
+fn link_options(
+    settings: &SessionSettings,
+    (hours, data_fields): (Option<Hours>, Vec<(Tag, Tag)>),
+    registry: &Registry,
+) -> LinkOptions {
+    LinkOptions {
+        limits: Limits { message_bytes_max: settings.validation.message_bytes_max },
+        check_sum: if settings.validation.validate_check_sum {
+            CheckSumPolicy::Verify
+        } else {
+            CheckSumPolicy::Ignore
+        },
+        turn_messages_max: settings.threads.turn_messages_max,
+        batch: batch_limits(settings),
+        keeps: Keeps {
+            outbound: settings.store.keep_outbound,
+            inbound: settings.store.keep_inbound,
+        },
+        queue: settings.queue,
+        refresh_on_logon: settings.store.refresh_on_logon,
+        hours,
+        unavailable: settings.unavailable,
+        routes: settings.route_third_party,
+        logon_answer_ms: settings.logon_answer_ms,
+        data_fields,
+        points: points(settings, registry),
+        rest_after_ns: rest_after_ns(settings.threads.mode),
+    }
 }
 
 fn batch_limits(settings: &SessionSettings) -> Option<BatchLimits> {
