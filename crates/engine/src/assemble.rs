@@ -5,6 +5,7 @@ use std::io;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Arc, Mutex};
+use std::thread;
 use std::time::Duration;
 
 use transfix_codec::{CheckSumPolicy, FieldIndex, Limits, Message, Tag};
@@ -32,7 +33,15 @@ use crate::link::rule_book::SessionRules;
 use crate::link::{Link, REST_AFTER_NS};
 use crate::observe::protocol_log::Tap;
 use crate::schedule::{Hours, Schedule};
+use crate::settings::template::is_template;
 use crate::settings::{Mode, SessionSettings};
+
+/// Threads at most that open stores at a start.
+const OPENERS_MAX: usize = 8;
+/// Stores for which a further one of them is started.
+const STORES_PER_OPENER: usize = 64;
+/// The store of a session, once it was opened or could not be.
+pub(crate) type FoundStore = Option<Result<Box<dyn Store>, EngineError>>;
 
 /// Windows of a schedule that the log names at the start.
 const WINDOWS_TOLD: usize = 3;
@@ -46,14 +55,47 @@ pub(crate) fn open(
     open_with(open_store(settings, registry)?, settings, application, registry)
 }
 
+/// The stores of these sessions, if there are many: opened by as many threads as there are CPUs,
+/// since it is the file system that takes its time. Templates have none.
+pub(crate) fn open_stores(sessions: &[SessionSettings], registry: &Registry) -> Vec<FoundStore> {
+    let threads = match registry.open_store {
+        // One of the user's own may want to be asked in the order of the settings.
+        Some(_) => 1,
+        None => {
+            let cpus = thread::available_parallelism().map_or(1, usize::from);
+            cpus.min(OPENERS_MAX).min(sessions.len() / STORES_PER_OPENER)
+        }
+    };
+    if threads <= 1 {
+        return sessions.iter().map(|_| None).collect();
+    }
+    let chunk = sessions.len().div_ceil(threads);
+    let open_chunk = |chunk: &[SessionSettings]| -> Vec<FoundStore> {
+        let open = |s: &SessionSettings| (!is_template(s)).then(|| open_store(s, registry));
+        chunk.iter().map(open).collect()
+    };
+    thread::scope(|scope| {
+        let openers: Vec<_> = sessions
+            .chunks(chunk)
+            .map(|chunk| (chunk, scope.spawn(|| open_chunk(chunk))))
+            .collect();
+        let found = |(chunk, opener): (&[SessionSettings], thread::ScopedJoinHandle<'_, _>)| {
+            // One that has panicked: they are opened one by one, and it will again.
+            opener.join().unwrap_or_else(|_| chunk.iter().map(|_| None).collect::<Vec<_>>())
+        };
+        openers.into_iter().flat_map(found).collect()
+    })
+}
+
 /// As [`open`], for a session of the settings: if its store cannot be opened, it gets one that will
-/// be opened later, and the error is returned beside it.
+/// be opened later, and the error is returned beside it. `store`: the one that it has already.
 pub(crate) fn open_or_defer(
     settings: &SessionSettings,
+    store: FoundStore,
     application: Box<dyn Callbacks>,
     registry: &Arc<Registry>,
 ) -> Result<(Shared, Option<EngineError>), EngineError> {
-    let why = match open_store(settings, registry) {
+    let why = match store.unwrap_or_else(|| open_store(settings, registry)) {
         Ok(store) => {
             return Ok((open_with(store, settings, application, registry)?, None));
         }

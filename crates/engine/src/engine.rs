@@ -10,7 +10,7 @@ use transfix_store::Helpers;
 use transfix_transport::refuse_long_files_by_error;
 
 use crate::affinity::{self, pin_to_cpu};
-use crate::assemble::{check_rules, judge, open, open_or_defer, tell_doubts};
+use crate::assemble::{check_rules, judge, open, open_or_defer, open_stores, tell_doubts};
 use crate::drive::acceptor::{Acceptor, AcceptorDoor};
 use crate::drive::balance::{Balance, PoolLimits, Shares};
 use crate::drive::connector::Connector;
@@ -132,15 +132,17 @@ impl Engine {
         let mut plan = Plan::default();
         let mut refused = Vec::new();
         plan.pool.resize_with(settings.engine.workers.max(1), Vec::new);
-        for session in &settings.sessions {
-            check::check(session).map_err(EngineError::Settings)?;
+        settings.sessions.iter().try_for_each(check::check).map_err(EngineError::Settings)?;
+        let stores = open_stores(&settings.sessions, registry);
+        for (session, store) in settings.sessions.iter().zip(stores) {
             if is_template(session) {
                 check_rules(session, registry)?;
                 tell_doubts(session, registry);
                 templates.push((listening.add(session, &**io)?, session.clone()));
                 continue;
             }
-            let (shared, why) = open_or_defer(session, owner(&session.id(), registry), registry)?;
+            let owner = owner(&session.id(), registry);
+            let (shared, why) = open_or_defer(session, store, owner, registry)?;
             tell_doubts(session, registry);
             refused.extend(why);
             let shared = Arc::new(shared);

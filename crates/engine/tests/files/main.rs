@@ -5,6 +5,7 @@
 mod counterparty;
 mod errors;
 mod log;
+mod many;
 mod retention;
 mod stores;
 

@@ -1,0 +1,58 @@
+//! As many stores as are opened by several threads: each session gets its own.
+
+use transfix::store::{FileStore, Options};
+use transfix::{
+    Application, BeginString, BusinessReject, Engine, Message, Offline, Role, SessionId,
+    SessionRef, SessionSettings, Settings, tag,
+};
+use transfix_testkit::temp::TempDir;
+
+const SESSIONS: u64 = 200;
+/// One of them whose store somebody else has open.
+const LOCKED: u64 = 77;
+
+struct Nobody;
+
+impl Application for Nobody {
+    fn on_message(
+        &mut self,
+        _: &Message<'_>,
+        _: &mut SessionRef<'_>,
+    ) -> Result<(), BusinessReject> {
+        Ok(())
+    }
+}
+
+fn start(dir: &TempDir) -> Engine {
+    let session = |n: u64| {
+        let id = SessionId::new(BeginString::Fix44, "VENUE", &format!("C{n}"));
+        let mut settings = SessionSettings::new(Role::Acceptor, &id, "127.0.0.1:0");
+        settings.store.store_dir = dir.path().to_owned();
+        settings.queue.offline = Offline::Store;
+        settings
+    };
+    let sessions = (0..SESSIONS).map(session).collect();
+    Engine::start(&Settings { sessions, ..Settings::default() }, |_| Box::new(Nobody)).unwrap()
+}
+
+#[test]
+fn each_session_has_its_own_store() {
+    let dir = TempDir::new();
+    let engine = start(&dir);
+    for (n, session) in (0..).zip(engine.sessions()) {
+        for _ in 0..=n {
+            session.send("B", |news| _ = news.str(tag::TEXT, "x")).unwrap();
+        }
+    }
+    engine.stop(10_000);
+    let path = dir.path().join(format!("FIX.4.4-VENUE-C{LOCKED}"));
+    let (held, _) = FileStore::open(&path, Options::default(), 0).unwrap();
+    let engine = start(&dir);
+    for (n, session) in (0..).zip(engine.sessions()) {
+        let expected = if n == LOCKED { 1 } else { n + 2 };
+        assert_eq!(session.next_numbers().1, expected, "{}", session.id());
+        let sent = session.send("B", |news| _ = news.str(tag::TEXT, "x"));
+        assert_eq!(sent.is_ok(), n != LOCKED, "{}", session.id());
+    }
+    drop(held);
+}
