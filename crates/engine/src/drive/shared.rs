@@ -23,8 +23,8 @@ use crate::settings::{AfterPanic, Offline, QueueWhenFull, SendMode};
 /// Time between two looks of a sender that waits for room.
 const ROOM_LOOK: Duration = Duration::from_millis(1);
 
-/// Looks at a lock before a thread sleeps until it is free: longer than a turn takes.
-const LOCK_LOOKS: u32 = 1_000;
+/// Looks at a lock before a thread sleeps until it is free: about as long as a turn takes.
+const LOCK_LOOKS: u32 = 300;
 
 /// Somebody waits for a lock, until this is dropped.
 struct Wish<'a>(&'a AtomicUsize);
@@ -83,7 +83,8 @@ impl Shared {
     /// The lock of the session, unless a thread has panicked with it.
     pub(crate) fn sound_link(&self) -> LockResult<MutexGuard<'_, Link>> {
         let mut wish = None;
-        for _ in 0..LOCK_LOOKS {
+        let mut looks = 0;
+        loop {
             match self.link.try_lock() {
                 Ok(link) => return Ok(link),
                 Err(TryLockError::Poisoned(poisoned)) => return Err(poisoned),
@@ -91,12 +92,12 @@ impl Shared {
             }
             wish.get_or_insert_with(|| Wish::of(&self.wishes));
             if !self.io.gives_way() {
+                looks += 1;
+                if looks == LOCK_LOOKS {
+                    return self.link.lock();
+                }
                 hint::spin_loop();
             }
-        }
-        match self.io.gives_way() {
-            true => self.sound_link(),
-            false => self.link.lock(),
         }
     }
 

@@ -43,6 +43,10 @@ fn frame(msg_type: &[u8], seq: u64, body: &[u8]) -> Vec<u8> {
 
 /// A worker that waits, with one session.
 fn worker(change: impl FnOnce(&mut SessionSettings)) -> Worker {
+    worker_that(false, change)
+}
+
+fn worker_that(spins: bool, change: impl FnOnce(&mut SessionSettings)) -> Worker {
     let id = SessionId::new(BeginString::Fix44, "US", "THEM");
     let mut settings = SessionSettings::new(Role::Acceptor, &id, "");
     settings.store.durability = Durability::Memory;
@@ -51,7 +55,7 @@ fn worker(change: impl FnOnce(&mut SessionSettings)) -> Worker {
     let owner = Owner::of(Box::new(Deaf), &id, &sessions);
     let shared = Arc::new(open(&settings, owner, &sessions).unwrap());
     let slots = vec![DrivenSession::new(Arc::clone(&shared), None)];
-    let worker = Worker::new(slots, false, &sessions.io).unwrap();
+    let worker = Worker::new(slots, spins, &sessions.io).unwrap();
     shared.belongs_to(worker.mailbox().door(), 0);
     worker
 }
@@ -92,6 +96,26 @@ fn a_worker_that_is_to_stop_takes_no_session() {
             has.run_once(true);
         }
     }
+}
+
+#[test]
+fn a_worker_that_spins_leaves_the_lock_to_who_waits_for_it() {
+    let mut worker = worker_that(true, |_| ());
+    let mut far = log_on(&mut worker);
+    let shared = Arc::clone(&worker.slots[0].shared);
+    let came = || shared.published.counters.messages_in.get();
+    while came() < 1 {
+        worker.run_once(true);
+    }
+    shared.wishes.store(1, Ordering::Relaxed);
+    far.write_all(&frame(b"D", 2, b"11=a\x01")).unwrap();
+    let mut rounds = 0;
+    while came() < 2 {
+        worker.run_once(true);
+        rounds += 1;
+    }
+    // Somebody may wait all the time: the session has its turn now and then.
+    assert!(rounds > 500, "{rounds} rounds");
 }
 
 /// More comes in each round than a turn takes: the session is in the list once all the same, or it
