@@ -58,8 +58,9 @@ impl MemoryStore {
     pub fn bounded(capacity_bytes: usize, when_full: WhenFull, now_ns: u64) -> Self {
         assert!(capacity_bytes > 0 && u32::try_from(capacity_bytes).is_ok(), "capacity_bytes");
         let entries_max = (capacity_bytes / Self::MESSAGE_BYTES_MIN).max(16);
-        // One chunk more than are full at once: the first one may be half forgotten.
-        let chunk_bits = (entries_max / 8).max(16).ilog2();
+        // One chunk more than are full at once: the first one may be half forgotten. Few, since
+        // each takes a page of memory before it is used.
+        let chunk_bits = entries_max.ilog2();
         let mut ledger = Ledger::of_chunks(Numbers::fresh(now_ns), chunk_bits);
         ledger.outbound.reserve(entries_max + (1 << chunk_bits));
         ledger.inbound.reserve(entries_max + (1 << chunk_bits));
