@@ -11,7 +11,7 @@ use crate::link::callbacks::Access;
 use crate::link::told::{Disconnection, Rejected, Undone, Unsendable};
 
 /// The user's side of one session. Each session has an instance of its own, called by one thread
-/// at a time and in the order of MsgSeqNum(34).
+/// at a time and in the order of MsgSeqNum(34); from one call to the next it may be another thread.
 ///
 /// Each callback has the session as its last argument, and can look at it there, and find other
 /// sessions. Those that only tell or ask something send nothing: [`SessionRef::send`] says

@@ -94,7 +94,7 @@ impl Worker {
             poll,
             ready: Vec::new(),
             mailbox: Arc::new(mailbox),
-            spin_us: slots.iter().map(|slot| slot.shared.spin_us).max().unwrap_or(0),
+            spin_us: spin_us(slots.iter()),
             slots: slots.into_iter().enumerate().collect(),
             balance: None,
             spins,
@@ -328,6 +328,7 @@ impl Worker {
         }
         let session = Box::new(self.slots.remove(i));
         self.again.retain(|other| *other != i);
+        self.spin_us = spin_us(self.slots.iter().map(|(_, slot)| slot));
         let (bell, id) = (Arc::clone(&session.shared.bell), session.shared.id.clone());
         match bell.set_after(to.door(), || to.add(session)) {
             Ok(()) => {
@@ -535,6 +536,11 @@ impl Worker {
             }
         }
     }
+}
+
+/// For how long a worker of these sessions looks at its sockets before it sleeps.
+fn spin_us<'s>(slots: impl Iterator<Item = &'s DrivenSession>) -> u32 {
+    slots.map(|slot| slot.shared.spin_us).max().unwrap_or(0)
 }
 
 /// A bug of ours or of the application ends its session; the others of the worker go on.
