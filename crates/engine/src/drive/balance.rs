@@ -1,10 +1,10 @@
 //! Which worker of a pool has too much to do, and what it gives away.
 //!
 //! Invariants: a worker gives away what it has itself, and never so much that the other one has
-//! more than it afterwards; what a look costs goes by the sessions that had something to do.
+//! more than it afterwards; what a look costs goes by the sessions that had something to do;
+//! a turn allocates nothing once its session has had one.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::drive::mailbox::{Mailbox, Pool};
@@ -71,20 +71,19 @@ pub(crate) struct Balance {
     pool: Pool,
     worker: usize,
     shares: Shares,
-    /// How long each session had its turn since the last look.
-    turns_ns: BTreeMap<usize, u64>,
+    turns: Turns,
 }
 
 impl Balance {
     /// The n-th worker of this pool.
     pub(crate) fn new(pool: &Pool, worker: usize, limits: PoolLimits) -> Self {
         let (pool, shares) = (Arc::clone(pool), Shares::new(limits));
-        Self { pool, worker, shares, turns_ns: BTreeMap::new() }
+        Self { pool, worker, shares, turns: Turns::default() }
     }
 
     /// The session in this slot had its turn for so long.
     pub(crate) fn note_turn(&mut self, slot: usize, took_ns: u64) {
-        *self.turns_ns.entry(slot).or_default() += took_ns;
+        self.turns.note(slot, took_ns);
     }
 
     /// Whom to give which slots, the heaviest first, if it is time to look, the worker has too much
@@ -94,25 +93,50 @@ impl Balance {
         if !self.shares.look(now_ns, pool) {
             return None;
         }
-        let turns = std::mem::take(&mut self.turns_ns);
-        let (to, ns) = self.shares.gift(self.worker)?;
-        let slots = fitting(turns, ns);
-        (!slots.is_empty()).then(|| (Arc::clone(&pool[to]), slots))
+        let gift = self.shares.gift(self.worker);
+        let slots = gift.map_or_else(Vec::new, |(_, ns)| self.turns.fitting(ns));
+        self.turns.clear();
+        let (to, _) = gift.filter(|_| !slots.is_empty())?;
+        Some((Arc::clone(&pool[to]), slots))
     }
 }
 
-/// Slots that take so much time together at most, the heaviest first.
-fn fitting(turns: BTreeMap<usize, u64>, mut left_ns: u64) -> Vec<usize> {
-    let mut turns: Vec<(usize, u64)> = turns.into_iter().collect();
-    turns.sort_by_key(|(slot, ns)| (Reverse(*ns), *slot));
-    let mut slots = Vec::new();
-    for (slot, ns) in turns {
-        if ns > 0 && ns <= left_ns && slots.len() < GIVEN_MAX {
-            left_ns -= ns;
-            slots.push(slot);
+/// How long each session had its turn since the last look.
+#[derive(Debug, Default)]
+struct Turns {
+    /// By slot; 0 for one that had none.
+    ns: Vec<u64>,
+    /// Slots that had one.
+    slots: Vec<usize>,
+}
+
+impl Turns {
+    fn note(&mut self, slot: usize, took_ns: u64) {
+        if self.ns.len() <= slot {
+            self.ns.resize(slot + 1, 0);
         }
+        if took_ns > 0 && self.ns[slot] == 0 {
+            self.slots.push(slot);
+        }
+        self.ns[slot] += took_ns;
     }
-    slots
+
+    fn clear(&mut self) {
+        self.slots.drain(..).for_each(|slot| self.ns[slot] = 0);
+    }
+
+    /// Slots that took so much time together at most, the heaviest first.
+    fn fitting(&mut self, mut left_ns: u64) -> Vec<usize> {
+        self.slots.sort_unstable_by_key(|slot| (Reverse(self.ns[*slot]), *slot));
+        let mut fitting = Vec::new();
+        for slot in &self.slots {
+            if self.ns[*slot] <= left_ns && fitting.len() < GIVEN_MAX {
+                left_ns -= self.ns[*slot];
+                fitting.push(*slot);
+            }
+        }
+        fitting
+    }
 }
 
 #[cfg(test)]
@@ -141,13 +165,21 @@ mod tests {
 
     #[test]
     fn what_fits_goes_the_heaviest_first() {
-        let turns = |all: &[(usize, u64)]| all.iter().copied().collect::<BTreeMap<_, _>>();
-        let all = turns(&[(3, 700), (5, 200), (8, 0), (9, 100)]);
-        assert_eq!(fitting(all.clone(), 350), [5, 9], "the heaviest is more than the gap");
-        assert_eq!(fitting(all.clone(), 1_000), [3, 5, 9]);
-        assert_eq!(fitting(all, 99), [0; 0]);
+        let turns = |all: &[(usize, u64)]| {
+            let mut turns = Turns::default();
+            all.iter().for_each(|(slot, ns)| turns.note(*slot, *ns));
+            turns
+        };
+        let mut all = turns(&[(3, 700), (5, 200), (8, 0), (9, 60), (9, 40)]);
+        assert_eq!(all.fitting(350), [5, 9], "the heaviest is more than the gap");
+        assert_eq!(all.fitting(1_000), [3, 5, 9]);
+        assert_eq!(all.fitting(99), [0; 0]);
+        all.clear();
+        assert_eq!(all.fitting(1_000), [0; 0]);
+        all.note(8, 1);
+        assert_eq!(all.fitting(1_000), [8]);
         let many: Vec<_> = (0..1_000).map(|slot| (slot, 1)).collect();
-        assert_eq!(fitting(turns(&many), 500).len(), GIVEN_MAX);
-        assert_eq!(fitting(turns(&[]), 0), [0; 0]);
+        assert_eq!(turns(&many).fitting(500).len(), GIVEN_MAX);
+        assert_eq!(turns(&[]).fitting(0), [0; 0]);
     }
 }
