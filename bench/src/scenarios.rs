@@ -4,16 +4,17 @@
 
 mod child;
 mod codec;
+mod column;
+mod contest;
 mod demonstration;
-mod floor;
-mod latency;
-mod pace;
-mod peer;
+mod page;
 mod plot;
 mod report;
-mod roles;
 mod s1;
+mod shared;
+mod summary;
 mod throughput;
+mod trip;
 mod validation;
 
 use std::process::ExitCode;
@@ -22,10 +23,48 @@ use clap::Subcommand;
 
 pub use demonstration::demonstrate;
 
+const LATENCY_HELP: &str = "\
+Examples:
+  transfix bench latency --self
+  transfix bench latency --self --config optimized-hard-spin --peers
+  transfix bench latency --role acceptor  --config default --address 0.0.0.0:9880
+  transfix bench latency --role initiator --config default --address 10.0.0.2:9880
+
+Configurations of the page, \"Latency2\" of FIX Antenna C++ 2.19: default, aggressive, balanced,
+optimized-hard-spin; and balanced-onload, optimized-hard, which need OpenOnload. Default: all.
+The page's parameters are the default: --messages 10000 --rate 1000 --warmup 0; --slices 10.
+The floor is measured in the same run: the same bytes over a raw socket at the port above, with the
+same way of waiting and the same pace, in slices between those of the engine.
+Exit code: 0 done, 1 the run failed, 2 wrong usage.";
+
+const ECHO_HELP: &str = "\
+Examples:
+  transfix bench echo --self
+  transfix bench echo --self --messages 1000000          (five repeats of 200,000, as on the page)
+  transfix bench echo --role acceptor  --config file --address 0.0.0.0:9880
+  transfix bench echo --role initiator --config file --address 10.0.0.2:9880
+
+Configurations of the page, FIX Antenna .NET Core 0.9.2: memory (A) and file (B). Default: both.
+Default: --messages 100000 --rate 5000 --warmup 1000 --slices 5; the page sends 200,000 in each of
+its five repeats, which takes six minutes with the floor.
+Exit code: 0 done, 1 the run failed, 2 wrong usage.";
+
+const ROUND_TRIP_HELP: &str = "\
+Examples:
+  transfix bench round-trip --self
+  transfix bench round-trip --self --rate 1000           (paced)
+  transfix bench round-trip --self --config balanced --peers
+
+Configurations of the page, FIX Antenna Java 2.15.27: balanced and optimized. Default: both.
+Default: --messages 100000 --rate 0 --warmup 5000 --slices 10; the page does not say how many.
+Exit code: 0 done, 1 the run failed, 2 wrong usage.";
+
 /// Benchmark scenarios.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   transfix bench latency --self --config optimized-hard-spin
+  transfix bench echo --self
+  transfix bench round-trip --self
   transfix bench throughput --self --sessions 1,32
   transfix bench codec --peers
   transfix bench validation --peers")]
@@ -37,7 +76,14 @@ pub struct Args {
 #[derive(Debug, Subcommand)]
 enum Scenario {
     /// Order round trip (S1): an order and its report, paced, between two processes.
-    Latency(latency::Args),
+    #[command(after_help = LATENCY_HELP)]
+    Latency(trip::Args),
+    /// Echo (S4a): a message and itself, back in the same session, paced.
+    #[command(after_help = ECHO_HELP)]
+    Echo(trip::Args),
+    /// Round trip (S5): each order after the report of the one before.
+    #[command(after_help = ROUND_TRIP_HELP)]
+    RoundTrip(trip::Args),
     /// Throughput: orders and reports as fast as they go, and paced, by the number of sessions.
     Throughput(throughput::Args),
     /// Order codec (S2a): NewOrderSingle(D) to bytes and back, in memory.
@@ -50,7 +96,9 @@ enum Scenario {
 #[must_use]
 pub fn run(args: &Args) -> ExitCode {
     match &args.scenario {
-        Scenario::Latency(args) => latency::run(args),
+        Scenario::Latency(args) => trip::run(&page::LATENCY, args),
+        Scenario::Echo(args) => trip::run(&page::ECHO, args),
+        Scenario::RoundTrip(args) => trip::run(&page::ROUND_TRIP, args),
         Scenario::Throughput(args) => throughput::run(args),
         Scenario::Codec(args) => codec::run(args),
         Scenario::Validation(args) => validation::run(args),

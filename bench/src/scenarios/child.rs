@@ -3,22 +3,24 @@
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
+use rustix::process::{Pid, Signal, kill_process};
+
 /// A running side.
 pub(super) struct Side {
-    name: &'static str,
+    name: String,
     child: Child,
     lines: BufReader<ChildStdout>,
 }
 
 impl Side {
     /// Starts `command`; `name` stands for it in errors.
-    pub(super) fn start(name: &'static str, command: &mut Command) -> Result<Self, String> {
+    pub(super) fn start(name: &str, command: &mut Command) -> Result<Self, String> {
         let mut child = command
             .stdout(Stdio::piped())
             .spawn()
             .map_err(|error| format!("{name} cannot be started: {error}"))?;
         let out = child.stdout.take().ok_or("no standard output")?;
-        Ok(Self { name, child, lines: BufReader::new(out) })
+        Ok(Self { name: name.to_owned(), child, lines: BufReader::new(out) })
     }
 
     /// Its next line.
@@ -35,6 +37,21 @@ impl Side {
     pub(super) fn say(&mut self, line: &str) -> Result<(), String> {
         let input = self.child.stdin.as_mut().ok_or("no standard input")?;
         writeln!(input, "{line}").map_err(|error| format!("{}: {error}", self.name))
+    }
+
+    /// Keeps it from running until [`Side::go_on`]: others are measured.
+    pub(super) fn pause(&self) {
+        self.signal(Signal::STOP);
+    }
+
+    /// Lets it run again.
+    pub(super) fn go_on(&self) {
+        self.signal(Signal::CONT);
+    }
+
+    fn signal(&self, signal: Signal) {
+        // One that has ended is noticed by its next line.
+        let _ = kill_process(Pid::from_child(&self.child), signal);
     }
 
     /// CPU time of all its threads that live, in nanoseconds.

@@ -11,8 +11,8 @@ use crate::peer::Peers;
 use comfy_table::{CellAlignment, Table, presets};
 use serde::Serialize;
 
-use super::latency::{at_least_one, peers_in, print_line};
 use super::report::Machine;
+use super::shared::{at_least_one, peers_in, print_line};
 
 /// Order codec (scenario S2a): encoding and decoding.
 #[derive(Debug, Clone, clap::Args)]

@@ -1,4 +1,5 @@
-//! Figures of a run: percentiles, the table, the JSON object, the file of raw values.
+//! Figures of a run: percentiles, ratios with their certainty, the table, the JSON object, and the
+//! files of a run.
 //!
 //! The JSON form is documented in BENCHMARKS.md and stays.
 
@@ -7,7 +8,11 @@ use std::io::Write;
 use std::path::Path;
 
 use comfy_table::{CellAlignment, Table, presets};
+use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
+
+use super::contest::Slice;
+use super::summary::{Estimate, Spread};
 
 /// Percentiles of one series of round trips, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
@@ -15,12 +20,16 @@ pub(crate) struct Figures {
     pub(crate) n: usize,
     pub(crate) min_ns: u64,
     pub(crate) p50_ns: u64,
+    #[serde(default)]
+    pub(crate) p90_ns: u64,
     pub(crate) p95_ns: u64,
     pub(crate) p99_ns: u64,
     pub(crate) p999_ns: u64,
+    #[serde(default)]
+    pub(crate) p9999_ns: u64,
     pub(crate) max_ns: u64,
     pub(crate) mean_ns: u64,
-    /// CPU time of both processes for one round trip.
+    /// CPU time for one round trip.
     pub(crate) cpu_ns_per_message: u64,
 }
 
@@ -33,14 +42,16 @@ impl Figures {
         sorted.sort_unstable();
         let n = sorted.len();
         // Nearest rank: the smallest value with at least that share at or below it.
-        let rank = |per_mille: usize| sorted[(n * per_mille).div_ceil(1000).clamp(1, n) - 1];
+        let rank = |of_10_000: usize| sorted[(n * of_10_000).div_ceil(10_000).clamp(1, n) - 1];
         Self {
             n,
             min_ns: sorted[0],
-            p50_ns: rank(500),
-            p95_ns: rank(950),
-            p99_ns: rank(990),
-            p999_ns: rank(999),
+            p50_ns: rank(5_000),
+            p90_ns: rank(9_000),
+            p95_ns: rank(9_500),
+            p99_ns: rank(9_900),
+            p999_ns: rank(9_990),
+            p9999_ns: rank(9_999),
             max_ns: sorted[n - 1],
             mean_ns: sorted.iter().sum::<u64>() / n as u64,
             cpu_ns_per_message: cpu_ns / n as u64,
@@ -48,44 +59,114 @@ impl Figures {
     }
 }
 
-/// How many times the floor.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+/// How many times the floor: medians over the rounds.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Ratio {
     pub(crate) p50: f64,
     pub(crate) p99: f64,
+    /// Where these lie with 95 % confidence.
+    #[serde(default)]
+    pub(crate) p50_between: [f64; 2],
+    #[serde(default)]
+    pub(crate) p99_between: [f64; 2],
 }
 
 impl Ratio {
-    /// Whether the floor was slower than what stands on it: it met a worse moment of the machine,
-    /// and the ratio says nothing.
-    pub(crate) fn is_noise(self) -> bool {
-        [self.p50, self.p99].into_iter().any(is_noise)
+    /// Of slices that were measured in turn.
+    pub(crate) fn of(slices: &[Slice], base: &[Slice]) -> Self {
+        let figures = |slice: &Slice| Figures::of(&slice.ns, 0);
+        let pairs: Vec<_> = slices.iter().map(figures).zip(base.iter().map(figures)).collect();
+        let estimate = |pick: fn(&Figures) -> u64| {
+            let ratios = pairs.iter().map(|(a, b)| pick(a) as f64 / pick(b).max(1) as f64);
+            Estimate::of(&ratios.collect::<Vec<_>>())
+        };
+        let (p50, p99) = (estimate(|f| f.p50_ns), estimate(|f| f.p99_ns));
+        Self {
+            p50: p50.median,
+            p99: p99.median,
+            p50_between: [p50.low, p50.high],
+            p99_between: [p99.low, p99.high],
+        }
     }
 
-    /// The lower one: of two runs with noise, the one with the higher has less of it.
-    pub(crate) const fn least(self) -> f64 {
-        self.p50.min(self.p99)
+    pub(crate) const fn p50(self) -> Estimate {
+        let [low, high] = self.p50_between;
+        Estimate { median: self.p50, low, high }
     }
 
-    pub(crate) fn of(figures: &Figures, base: &Figures) -> Self {
-        let ratio = |a: u64, b: u64| (a as f64 / b.max(1) as f64 * 1000.0).round() / 1000.0;
-        Self { p50: ratio(figures.p50_ns, base.p50_ns), p99: ratio(figures.p99_ns, base.p99_ns) }
+    pub(crate) const fn p99(self) -> Estimate {
+        let [low, high] = self.p99_between;
+        Estimate { median: self.p99, low, high }
     }
 }
 
-/// Ratios below are noise: nothing on top of a socket is faster than the socket.
-const NOISE_BELOW: f64 = 1.0;
-
-fn is_noise(ratio: f64) -> bool {
-    ratio < NOISE_BELOW
+/// What a series is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Kind {
+    /// The same bytes over a bare socket.
+    Floor,
+    /// This engine at both ends.
+    Engine,
+    /// Another engine at both ends.
+    Peer,
+    /// This engine's acceptor, asked by the common client.
+    Acceptor,
+    /// Another engine's acceptor, asked by the common client.
+    PeerAcceptor,
 }
 
-/// What the table says in place of a ratio that is noise, and why.
-const NOISE: &str = "noise";
-pub(crate) const NOISE_EXPLAINED: &str = "\
-`noise`: here the bare socket was slower than the engine on top of it, which is the machine's doing:
-something else ran, or a virtual machine was not scheduled, while the floor was measured. The other
-figures of such a run are too high as well. Close what else runs, and measure again.";
+/// One row of the table.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Series {
+    pub(crate) name: String,
+    pub(crate) kind: Kind,
+    pub(crate) figures: Figures,
+    /// From the moment when each order was due: what waited behind a slow one counts as late.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) from_due: Option<Figures>,
+    /// To the floor.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) ratio: Option<Ratio>,
+    /// Of the medians of the slices.
+    pub(crate) spread: Spread,
+    /// Values with three digits, and how often each was seen: in files alone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) seen: Vec<(u64, u64)>,
+}
+
+impl Series {
+    pub(crate) fn of(name: &str, kind: Kind, slices: &[Slice], floor: &[Slice]) -> Self {
+        let all = |pick: &dyn Fn(&Slice) -> Vec<u64>| -> Vec<u64> {
+            slices.iter().flat_map(pick).collect()
+        };
+        let values = all(&|slice| slice.ns.clone());
+        let due = |slice: &Slice| slice.ns.iter().zip(&slice.late_ns).map(|(a, b)| a + b).collect();
+        let from_due = all(&due);
+        let medians: Vec<f64> =
+            slices.iter().map(|slice| Figures::of(&slice.ns, 0).p50_ns as f64).collect();
+        let mut series = Self {
+            name: name.to_owned(),
+            kind,
+            figures: Figures::of(&values, slices.iter().map(|slice| slice.cpu_ns).sum()),
+            from_due: (!from_due.is_empty()).then(|| Figures::of(&from_due, 0)),
+            ratio: (kind != Kind::Floor).then(|| Ratio::of(slices, floor)),
+            spread: Spread::of(&medians),
+            seen: Vec::new(),
+        };
+        series.seen = histogram(&values).map_or_else(Vec::new, |histogram| {
+            let seen = histogram.iter_recorded();
+            seen.map(|value| (value.value_iterated_to(), value.count_at_value())).collect()
+        });
+        series
+    }
+}
+
+fn histogram(values: &[u64]) -> Option<Histogram<u64>> {
+    let mut histogram = Histogram::new(3).ok()?;
+    values.iter().for_each(|value| histogram.saturating_record(*value));
+    Some(histogram)
+}
 
 /// The machine on which a run took place.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -93,6 +174,9 @@ pub(crate) struct Machine {
     pub(crate) cpus: usize,
     pub(crate) cpu_model: String,
     pub(crate) kernel: String,
+    /// How the kernel chooses the speed of CPU 0.
+    #[serde(default)]
+    pub(crate) governor: String,
 }
 
 impl Machine {
@@ -101,12 +185,30 @@ impl Machine {
         let cpu_info = read("/proc/cpuinfo");
         let model = cpu_info.lines().find(|line| line.starts_with("model name"));
         let model = model.and_then(|line| line.split(':').nth(1)).unwrap_or("unknown");
+        let governor = read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor");
         Self {
             cpus: std::thread::available_parallelism().map_or(1, usize::from),
             cpu_model: model.trim().to_owned(),
             kernel: read("/proc/sys/kernel/osrelease").trim().to_owned(),
+            governor: match governor.trim() {
+                "" => "unknown".to_owned(),
+                governor => governor.to_owned(),
+            },
         }
     }
+
+    pub(crate) fn words(&self) -> String {
+        let Self { cpus, cpu_model, kernel, governor } = self;
+        format!("{cpu_model}, {cpus} CPUs, kernel {kernel}, governor {governor}")
+    }
+}
+
+/// Rounds of a run.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct RoundCount {
+    pub(crate) kept: usize,
+    /// Played again, since the floor was disturbed.
+    pub(crate) repeated: usize,
 }
 
 /// One benchmark run, as `--json` prints it.
@@ -114,11 +216,25 @@ impl Machine {
 pub(crate) struct Report {
     pub(crate) scenario: String,
     pub(crate) configuration: String,
+    /// The day and time, in UTC.
+    #[serde(default)]
+    pub(crate) recorded: String,
+    /// Of this program.
+    #[serde(default)]
+    pub(crate) version: String,
     pub(crate) engine: Figures,
     pub(crate) floor: Figures,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) peers: BTreeMap<String, Figures>,
     pub(crate) ratio: Ratio,
+    #[serde(default)]
+    pub(crate) rounds: RoundCount,
+    /// All that was measured, the floor first.
+    #[serde(default)]
+    pub(crate) series: Vec<Series>,
+    /// What was asked for and not run, and why.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) not_run: Vec<String>,
     pub(crate) machine: Machine,
     pub(crate) settings: serde_json::Value,
 }
@@ -128,7 +244,7 @@ pub(crate) fn us(ns: u64) -> String {
     format!("{:.1}", ns as f64 / 1000.0)
 }
 
-/// The table of several series; the ratio is to the floor of the same run.
+/// The table of several runs; the ratios are to the floor of the same run.
 pub(crate) fn table<'a>(reports: impl IntoIterator<Item = &'a Report>) -> Table {
     let mut table = Table::new();
     table.load_style(presets::UTF8_HORIZONTAL_ONLY);
@@ -141,36 +257,137 @@ pub(crate) fn table<'a>(reports: impl IntoIterator<Item = &'a Report>) -> Table 
         "p95",
         "p99",
         "p99.9",
+        "p99.99",
+        "CPU µs",
         "p50/floor",
         "p99/floor",
     ]);
     for report in reports {
-        let mut row = |name: String, figures: &Figures, base: Option<&Figures>| {
-            let ratio = base.map(|base| Ratio::of(figures, base));
-            let shown = |pick: fn(Ratio) -> f64| {
-                ratio.map(pick).map(|ratio| match is_noise(ratio) {
-                    true => NOISE.to_owned(),
-                    false => format!("{ratio:.2}"),
-                })
+        for series in &report.series {
+            let name = match series.kind {
+                Kind::Floor => format!("  {}", series.name),
+                _ => series.name.clone(),
             };
-            let mut cells = vec![name];
-            let f = figures;
-            let values = [f.min_ns, f.max_ns, f.mean_ns, f.p50_ns, f.p95_ns, f.p99_ns, f.p999_ns];
-            cells.extend(values.map(us));
-            cells.push(shown(|r| r.p50).unwrap_or_default());
-            cells.push(shown(|r| r.p99).unwrap_or_default());
-            table.add_row(cells);
-        };
-        row(report.configuration.clone(), &report.engine, Some(&report.floor));
-        for (name, figures) in &report.peers {
-            row(format!("  peer: {name}"), figures, Some(&report.floor));
+            table.add_row(row(name, &series.figures, series.ratio));
+            if let Some(from_due) = &series.from_due {
+                let mut row = row("  from when it was due".to_owned(), from_due, None);
+                row[9].clear();
+                table.add_row(row);
+            }
         }
-        row("  floor: the same bytes, raw".to_owned(), &report.floor, None);
     }
     for column in table.column_iter_mut().skip(1) {
         column.set_cell_alignment(CellAlignment::Right);
     }
     table
+}
+
+fn row(name: String, figures: &Figures, ratio: Option<Ratio>) -> Vec<String> {
+    let f = figures;
+    let values = [
+        f.min_ns,
+        f.max_ns,
+        f.mean_ns,
+        f.p50_ns,
+        f.p95_ns,
+        f.p99_ns,
+        f.p999_ns,
+        f.p9999_ns,
+        f.cpu_ns_per_message,
+    ];
+    let mut cells = vec![name];
+    cells.extend(values.map(us));
+    let shown = |pick: fn(Ratio) -> f64| {
+        ratio.map_or_else(String::new, |ratio| format!("{:.2}", pick(ratio)))
+    };
+    cells.extend([shown(|ratio| ratio.p50), shown(|ratio| ratio.p99)]);
+    cells
+}
+
+impl Report {
+    /// What the ratios say, and how sure it is: a sentence for each row.
+    pub(crate) fn sentences(&self) -> Vec<String> {
+        let RoundCount { kept, repeated } = self.rounds;
+        let mut sentences = Vec::new();
+        for series in &self.series {
+            let Some(ratio) = series.ratio else { continue };
+            let (p50, p99) = (ratio.p50().words(), ratio.p99().words());
+            let mut sentence = format!("{}: {p50} the floor at p50, {p99} at p99", series.name);
+            if ratio.p50 < 1.0 || ratio.p99 < 1.0 {
+                sentence += "; below 1, where the bare socket met worse moments of the machine \
+                             than what stands on it";
+            }
+            sentences.push(format!("{sentence}; medians of its slices {}.", series.spread.words()));
+        }
+        let again = match repeated {
+            0 => "none was repeated".to_owned(),
+            1 => "1 was repeated, as its floor was disturbed".to_owned(),
+            n => format!("{n} were repeated, as their floors were disturbed"),
+        };
+        sentences.push(format!("{kept} rounds in which all took turns; {again}."));
+        sentences
+    }
+
+    /// The same without what only files hold.
+    pub(crate) fn in_short(&self) -> Self {
+        let mut report = self.clone();
+        report.series.iter_mut().for_each(|series| series.seen = Vec::new());
+        report
+    }
+
+    /// Writes the run into a directory: `NAME.json`, and an .hgrm for each series.
+    pub(crate) fn save(&self, dir: &Path, name: &str) -> Result<(), String> {
+        let write = |file: String, text: String| {
+            let path = dir.join(file);
+            std::fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))
+        };
+        for series in &self.series {
+            write(format!("{name}-{}.hgrm", file_name(&series.name)), hgrm(&series.seen))?;
+        }
+        let text = serde_json::to_string(self).map_err(|error| error.to_string())?;
+        write(format!("{name}.json"), text + "\n")
+    }
+}
+
+/// A name that any file system takes.
+pub(crate) fn file_name(name: &str) -> String {
+    let kept = name.chars().map(|c| if c.is_ascii_alphanumeric() || c == '.' { c } else { '-' });
+    let mut name: String = kept.collect();
+    while name.contains("--") {
+        name = name.replace("--", "-");
+    }
+    name.trim_matches('-').to_owned()
+}
+
+/// The text that HdrHistogram writes, and its plotter reads; values in microseconds.
+fn hgrm(seen: &[(u64, u64)]) -> String {
+    let total: u64 = seen.iter().map(|(_, count)| count).sum();
+    let mut text = "       Value     Percentile TotalCount 1/(1-Percentile)\n\n".to_owned();
+    let mut so_far = 0;
+    for (value, count) in seen {
+        so_far += count;
+        let part = so_far as f64 / total as f64;
+        text += &format!("{:12.3} {part:14.12} {so_far:10}", *value as f64 / 1000.0);
+        text += &if so_far < total {
+            format!(" {:14.2}\n", 1.0 / (1.0 - part))
+        } else {
+            "\n".to_owned()
+        };
+    }
+    let sum: f64 = seen.iter().map(|(value, count)| *value as f64 * *count as f64).sum();
+    let mean = sum / total.max(1) as f64;
+    let squares: f64 =
+        seen.iter().map(|(value, count)| (*value as f64 - mean).powi(2) * *count as f64).sum();
+    let deviation = (squares / total.max(1) as f64).sqrt();
+    let max = seen.last().map_or(0, |(value, _)| *value);
+    text += &format!(
+        "#[Mean    = {:12.3}, StdDeviation   = {:12.3}]\n#[Max     = {:12.3}, Total count    = \
+         {total:12}]\n",
+        mean / 1000.0,
+        deviation / 1000.0,
+        max as f64 / 1000.0
+    );
+    text
 }
 
 /// Writes raw values, one round trip a line, in the order of sending: `series,i,ns`.
@@ -189,29 +406,43 @@ pub(crate) fn write_csv(path: &Path, series: &[(&str, &[u64])]) -> std::io::Resu
 mod tests {
     use super::*;
 
+    fn slice(ns: u64) -> Slice {
+        Slice { ns: vec![ns; 100], late_ns: vec![5; 100], cpu_ns: 1_000 }
+    }
+
     #[test]
-    fn a_floor_that_is_slower_is_noise_and_no_ratio() {
-        let figures = |ns: u64| Figures { p50_ns: ns, p99_ns: 10 * ns, ..Figures::default() };
-        let report = |engine, floor| {
-            let (engine, floor) = (figures(engine), figures(floor));
-            Report {
+    fn a_ratio_is_never_without_its_sentence() {
+        for (engine, expected) in [([120, 126], "1.23 × (95 % between 1.20"), ([50, 50], "below 1")]
+        {
+            let (floor, engine) = ([slice(100), slice(100)], engine.map(slice));
+            let series = vec![
+                Series::of("floor", Kind::Floor, &floor, &floor),
+                Series::of("default", Kind::Engine, &engine, &floor),
+            ];
+            let report = Report {
                 scenario: "S1".to_owned(),
                 configuration: "default".to_owned(),
-                engine,
-                floor,
+                recorded: String::new(),
+                version: String::new(),
+                engine: series[1].figures,
+                floor: series[0].figures,
                 peers: BTreeMap::new(),
-                ratio: Ratio::of(&engine, &floor),
+                ratio: series[1].ratio.unwrap(),
+                rounds: RoundCount { kept: 2, repeated: 1 },
+                series,
+                not_run: Vec::new(),
                 machine: Machine::this(),
                 settings: serde_json::Value::Null,
-            }
-        };
-        for (engine, floor, expected) in [(100, 80, "1.25"), (99, 100, "noise"), (7, 100, "noise")]
-        {
-            let report = report(engine, floor);
-            let text = table([&report]).to_string();
-            assert!(text.contains(expected), "{text}");
-            assert_eq!(report.ratio.is_noise(), expected == "noise");
-            assert!(!text.contains("0.07"), "{text}");
+            };
+            let sentences = report.sentences();
+            assert!(sentences[0].contains(expected), "{sentences:?}");
+            assert!(
+                sentences[1].starts_with("2 rounds") && sentences[1].contains("1 was repeated")
+            );
+            let table = table([&report]).to_string();
+            assert!(table.contains("from when it was due"), "{table}");
+            let due = report.series[1].from_due.unwrap();
+            assert_eq!(due.p50_ns, report.engine.p50_ns + 5);
         }
     }
 
@@ -221,8 +452,26 @@ mod tests {
         let figures = Figures::of(&values, 5_000);
         let got = [figures.min_ns, figures.p50_ns, figures.p95_ns, figures.p99_ns, figures.p999_ns];
         assert_eq!(got, [1, 500, 950, 990, 999]);
-        assert_eq!((figures.max_ns, figures.mean_ns, figures.cpu_ns_per_message), (1000, 500, 5));
+        let rest = [figures.p90_ns, figures.p9999_ns, figures.max_ns, figures.mean_ns];
+        assert_eq!((rest, figures.cpu_ns_per_message), ([900, 1000, 1000, 500], 5));
         let one = Figures::of(&[7], 0);
         assert_eq!((one.p50_ns, one.p999_ns), (7, 7));
+    }
+
+    #[test]
+    fn an_hgrm_has_the_lines_that_its_plotter_reads() {
+        let text = hgrm(&[(1_000, 1), (2_000, 2), (60_000, 1)]);
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(lines[0].trim_start().starts_with("Value") && lines[1].is_empty());
+        assert_eq!(
+            lines[3].split_whitespace().collect::<Vec<_>>(),
+            ["2.000", "0.750000000000", "3", "4.00"]
+        );
+        assert_eq!(lines[4].split_whitespace().count(), 3, "no infinity: {text}");
+        assert!(text.contains("Total count    =            4"), "{text}");
+        assert_eq!(
+            file_name("floor of QuickFIX C++, file store"),
+            "floor-of-QuickFIX-C-file-store"
+        );
     }
 }

@@ -1,101 +1,15 @@
-//! Scenario S1: the two messages, the two applications, and the configurations of the page.
+//! The order and the report of scenario S1, which others share, and the two applications.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use transfix::clock::monotonic_ns;
 use transfix::{
-    Application, BeginString, Body, BusinessReject, Decimal, Durability, Message, Mode, Precision,
-    Role, SessionId, SessionRef, SessionSettings, Template, Timestamp, tag,
+    Application, Body, BusinessReject, Decimal, Message, Precision, SessionRef, Tag, Template,
+    Timestamp, tag,
 };
 
-/// One column of the page's table of configurations.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Configuration {
-    /// Its name on the command line.
-    pub(crate) name: &'static str,
-    /// What it is for, as the page advises.
-    pub(crate) advice: &'static str,
-    pub(crate) prepared: bool,
-    pub(crate) affinity: bool,
-    pub(crate) mode: Mode,
-    pub(crate) pool_workers: usize,
-    /// For how long a thread that waits looks at its sockets before it sleeps.
-    pub(crate) spin_us: u32,
-}
-
-impl Configuration {
-    pub(crate) const ALL: [Self; 4] = [
-        Self {
-            name: "default",
-            advice: "thread pool; many sessions, either side",
-            prepared: false,
-            affinity: false,
-            mode: Mode::Pool,
-            pool_workers: 10,
-            spin_us: 0,
-        },
-        Self {
-            name: "aggressive",
-            advice: "a thread for each session; tens of sessions, either side",
-            prepared: false,
-            affinity: false,
-            mode: Mode::Dedicated,
-            pool_workers: 1,
-            spin_us: 0,
-        },
-        Self {
-            name: "balanced",
-            advice: "a pinned thread for each session; a controlled environment",
-            prepared: false,
-            affinity: true,
-            mode: Mode::Dedicated,
-            pool_workers: 1,
-            spin_us: 0,
-        },
-        Self {
-            name: "optimized-hard-spin",
-            advice: "a pinned thread that never sleeps; few sessions, cores to spare",
-            prepared: true,
-            affinity: true,
-            mode: Mode::Spin,
-            pool_workers: 1,
-            spin_us: 0,
-        },
-    ];
-
-    /// The configuration of this name; the page's own spelling is understood too.
-    pub(crate) fn named(name: &str) -> Result<Self, String> {
-        let canonical = name.to_lowercase().replace(['.', '_'], "-");
-        if ["balanced-onload", "optimized-hard"].contains(&canonical.as_str()) {
-            return Err(format!(
-                "configuration {name} needs OpenOnload and its network card; preload that library \
-                 and run balanced or optimized-hard-spin under it"
-            ));
-        }
-        let found = Self::ALL.into_iter().find(|c| c.name == canonical);
-        let names = Self::ALL.map(|c| c.name).join(", ");
-        found.ok_or_else(|| format!("there is no configuration {name}; known are {names}"))
-    }
-
-    /// Settings of one side's session.
-    pub(crate) fn session(self, role: Role, address: &str) -> SessionSettings {
-        let (ours, theirs) = if role == Role::Initiator { ("INCA", "TW") } else { ("TW", "INCA") };
-        let id = SessionId::new(BeginString::Fix42, ours, theirs);
-        let mut session = SessionSettings::new(role, &id, address);
-        session.store.durability = Durability::Process;
-        session.socket.reconnect_interval_ms = 50;
-        // Ten thousand messages fit: no segment is made while the clock runs.
-        session.store.segment_bytes = 64 << 20;
-        session.threads.mode = match (self.mode, role) {
-            // The sender's own thread paces and receives: one core for each process.
-            (Mode::Spin, Role::Initiator) => Mode::Polled,
-            (mode, _) => mode,
-        };
-        session.threads.spin_us = self.spin_us;
-        session
-    }
-}
+const CLIENT_ID: Tag = Tag(109);
 
 /// Which ExecutionReport(8) the acceptor answers with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -109,18 +23,26 @@ pub(crate) enum ReportForm {
 /// Fields of order `i` (from 0) as the published page gives them.
 pub(crate) struct Order {
     template: Option<Template>,
+    client: bool,
 }
 
+/// ClientID(109) of the orders that have one.
+const CLIENT: &str = "CLIENT-1";
+
 impl Order {
-    pub(crate) fn new(prepared: bool) -> Self {
+    /// An order, prepared or not, with ClientID(109) or without.
+    pub(crate) fn new(prepared: bool, client: bool) -> Self {
         let template = prepared.then(|| {
             Template::new("D", |t| {
                 t.slot(tag::CL_ORD_ID).fields(b"21=1\x0155=EU\x0154=1\x01");
                 t.slot(tag::TRANSACT_TIME).fields(b"40=2\x01").slot(tag::ORDER_QTY);
                 t.fields(b"59=0\x0144=30\x01");
+                if client {
+                    t.fields(format!("109={CLIENT}\x01").as_bytes());
+                }
             })
         });
-        Self { template }
+        Self { template, client }
     }
 
     pub(crate) fn write(&self, body: &mut Body<'_>, i: usize, now: Timestamp) {
@@ -129,11 +51,11 @@ impl Order {
             template.fill(body).uint(id).timestamp(now).uint(quantity).done();
             return;
         }
-        Self::write_rest(body.uint(tag::CL_ORD_ID, id), quantity, now);
+        Self::write_rest(body.uint(tag::CL_ORD_ID, id), quantity, now, self.client);
     }
 
     /// What follows ClOrdID(11).
-    pub(crate) fn write_rest(body: &mut Body<'_>, quantity: u64, now: Timestamp) {
+    pub(crate) fn write_rest(body: &mut Body<'_>, quantity: u64, now: Timestamp, client: bool) {
         body.char(tag::HANDL_INST, b'1')
             .str(tag::SYMBOL, "EU")
             .char(tag::SIDE, b'1')
@@ -142,6 +64,9 @@ impl Order {
             .uint(tag::ORDER_QTY, quantity)
             .char(tag::TIME_IN_FORCE, b'0')
             .decimal(tag::PRICE, Decimal::new(30, 0));
+        if client {
+            body.str(CLIENT_ID, CLIENT);
+        }
     }
 }
 
@@ -184,19 +109,29 @@ pub(crate) struct Receiver {
     pub(crate) form: ReportForm,
     pub(crate) ids: u64,
     template: Option<Template>,
+    client: bool,
 }
 
 impl Receiver {
+    /// Answers in that form, prepared or not.
     pub(crate) fn new(prepared: bool, form: ReportForm) -> Self {
+        Self::with_client(prepared, form, false)
+    }
+
+    /// The same; `client` says whether reports carry the ClientID(109) of their orders.
+    pub(crate) fn with_client(prepared: bool, form: ReportForm, client: bool) -> Self {
         let template = (prepared && form == ReportForm::Valid).then(|| {
             Template::new("8", |t| {
                 t.slot(tag::ORDER_ID).slot(tag::EXEC_ID);
                 t.fields(b"20=0\x01150=0\x0139=0\x01").slot(tag::CL_ORD_ID).slot(tag::SYMBOL);
                 t.slot(tag::SIDE).slot(tag::PRICE).slot(tag::ORDER_QTY).slot(tag::LEAVES_QTY);
                 t.fields(b"14=0\x016=0\x01").slot(tag::TRANSACT_TIME);
+                if client {
+                    t.slot(CLIENT_ID);
+                }
             })
         });
-        Self { form, ids: 0, template }
+        Self { form, ids: 0, template, client }
     }
 
     fn write(&self, body: &mut Body<'_>, order: &Read<'_>, now: Timestamp) {
@@ -204,7 +139,11 @@ impl Receiver {
             let mut fill = template.fill(body);
             fill.uint(self.ids).uint(self.ids).bytes(order.id).bytes(order.symbol);
             fill.bytes(&[order.side]).decimal(order.price).decimal(order.quantity);
-            fill.decimal(order.quantity).timestamp(now).done();
+            fill.decimal(order.quantity).timestamp(now);
+            if self.client {
+                fill.bytes(order.client);
+            }
+            fill.done();
             return;
         }
         body.uint(tag::ORDER_ID, self.ids).uint(tag::EXEC_ID, self.ids);
@@ -224,12 +163,17 @@ impl Receiver {
             body.uint(tag::CUM_QTY, 0).uint(tag::AVG_PX, 0);
         }
         body.timestamp(tag::TRANSACT_TIME, now);
+        if self.client {
+            body.bytes(CLIENT_ID, order.client);
+        }
     }
 }
 
 /// What the published page makes the acceptor read.
 struct Read<'a> {
     id: &'a [u8],
+    /// Empty where the scenario has none.
+    client: &'a [u8],
     symbol: &'a [u8],
     side: u8,
     price: Decimal,
@@ -237,13 +181,14 @@ struct Read<'a> {
 }
 
 impl<'a> Read<'a> {
-    fn of(message: &Message<'a>) -> Result<Self, BusinessReject> {
+    fn of(message: &Message<'a>, client: bool) -> Result<Self, BusinessReject> {
         message.required(tag::SENDER_COMP_ID)?;
         message.required(tag::TARGET_COMP_ID)?;
         let limit = message.char(tag::ORD_TYPE)? == b'2';
         message.raw(tag::TIME_IN_FORCE).map(|_| message.char(tag::TIME_IN_FORCE)).transpose()?;
         Ok(Self {
             id: message.required(tag::CL_ORD_ID)?,
+            client: if client { message.required(CLIENT_ID)? } else { b"" },
             symbol: message.required(tag::SYMBOL)?,
             side: message.char(tag::SIDE)?,
             price: if limit { message.decimal(tag::PRICE)? } else { Decimal::new(0, 0) },
@@ -258,7 +203,7 @@ impl Application for Receiver {
         message: &Message<'_>,
         session: &mut SessionRef<'_>,
     ) -> Result<(), BusinessReject> {
-        let order = Read::of(message)?;
+        let order = Read::of(message, self.client)?;
         self.ids += 1;
         let now = session.now().utc;
         let sent = session.send("8", |body| self.write(body, &order, now));
@@ -267,7 +212,7 @@ impl Application for Receiver {
 }
 
 /// Whole frames as long as those of the scenario, for the floor to carry.
-pub(crate) fn sample_frames(form: ReportForm) -> (Vec<u8>, Vec<u8>) {
+pub(crate) fn sample_frames(form: ReportForm, client: bool) -> (Vec<u8>, Vec<u8>) {
     let now = Timestamp::parse(b"20261121-12:00:00.123").unwrap_or_default();
     let frame = |msg_type: &[u8], ids: &[u8], fill: &dyn Fn(&mut Body<'_>)| {
         let mut out = Vec::new();
@@ -279,15 +224,16 @@ pub(crate) fn sample_frames(form: ReportForm) -> (Vec<u8>, Vec<u8>) {
         let _ = frame.finish();
         out
     };
-    let order = Order::new(false);
+    let order = Order::new(false, client);
     let read = Read {
         id: b"5000",
+        client: CLIENT.as_bytes(),
         symbol: b"EU",
         side: b'1',
         price: Decimal::new(30, 0),
         quantity: Decimal::new(5, 0),
     };
-    let receiver = Receiver { ids: 5000, ..Receiver::new(false, form) };
+    let receiver = Receiver { ids: 5000, ..Receiver::with_client(false, form, client) };
     (
         frame(b"D", b"49=INCA\x0156=TW\x01", &|body| order.write(body, 5000, now)),
         frame(b"8", b"49=TW\x0156=INCA\x01", &|body| receiver.write(body, &read, now)),

@@ -16,11 +16,11 @@ use std::process::{Command, ExitCode};
 use clap::value_parser;
 use transfix::{Durability, pin_to_cpu};
 
-use super::latency::{at_least_one, peers_in, print_line};
 use super::report::Machine;
-use super::roles::StoreDir;
+use super::shared::{StoreDir, at_least_one, peers_in, print_line};
 use client::Task;
 use figures::{Report, Run};
+pub(crate) use orders::{Orders, length as frame_length};
 use side::{Kind, Side};
 
 /// Orders and reports as fast as one thread of the engine answers them, by the number of sessions.

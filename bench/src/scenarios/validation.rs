@@ -13,8 +13,8 @@ use serde::{Deserialize, Serialize};
 
 use super::child::Side;
 use super::codec::start_peers;
-use super::latency::{at_least_one, peers_in, print_line};
 use super::report::Machine;
+use super::shared::{at_least_one, peers_in, print_line};
 
 /// Validation (scenario S4b) of one message, in memory.
 #[derive(Debug, Clone, clap::Args)]

@@ -54,7 +54,7 @@ pub(super) fn latency() -> Outcome {
     for (configuration, has_peers) in RUNS {
         let mut args = vec!["run", "--quiet", "--release", "-p", "transfix-cli", "--", "bench"];
         args.extend(["latency", "--self", "--json", "--config", configuration]);
-        args.extend(["--csv", "target/latency.csv", "--svg", "target/latency.svg"]);
+        args.extend(["--out", "target/bench-out"]);
         args.extend(has_peers.then_some("--peers"));
         let report: Value =
             serde_json::from_str(cargo(&args)?.trim()).map_err(|error| error.to_string())?;

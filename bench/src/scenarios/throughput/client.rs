@@ -16,7 +16,7 @@ use rustix::fd::OwnedFd;
 use serde::{Deserialize, Serialize};
 use transfix::clock::{self, monotonic_ns};
 
-use super::orders::{Frames, Orders};
+use super::orders::{self, Frames, Orders};
 
 /// How long an answer may take.
 const PATIENCE_NS: u64 = 60_000_000_000;
@@ -87,7 +87,7 @@ impl Client {
             let mut stream = TcpStream::connect(address)?;
             stream.set_nodelay(true)?;
             stream.set_read_timeout(Some(Duration::from_nanos(PATIENCE_NS)))?;
-            let mut orders = Orders::new(n);
+            let mut orders = Orders::between(&orders::client(n), orders::VENUE, false);
             stream.write_all(&orders.logon(clock::now().utc))?;
             let mut answers = Frames::default();
             while answers.count(read(&mut stream, &mut input)?)? == 0 {}

@@ -47,7 +47,7 @@ fn serve(answer: Answer) -> io::Result<()> {
     println!("{}", listener.local_addr()?);
     let poll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
     epoll::add(&poll, &listener, epoll::EventData::new_u64(LISTENER), epoll::EventFlags::IN)?;
-    let (_, report) = s1::sample_frames(s1::ReportForm::Valid);
+    let (_, report) = s1::sample_frames(s1::ReportForm::Valid, false);
     let report = (answer == Answer::Report).then_some(&report[..]);
     let mut links: Vec<Option<Link>> = Vec::new();
     let (mut input, mut output) = (vec![0; 64 << 10], Vec::new());

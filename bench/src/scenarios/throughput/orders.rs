@@ -20,8 +20,11 @@ pub(super) fn client(n: usize) -> String {
 ///
 /// An order is that of S1; only its numbers differ from one to the next, and are patched into bytes
 /// that are made once a slice.
-pub(super) struct Orders {
-    name: String,
+pub(crate) struct Orders {
+    /// SenderCompID(49) and TargetCompID(56).
+    names: [String; 2],
+    /// Whether they have a ClientID(109).
+    has_client: bool,
     /// MsgSeqNum(34) of the last one.
     seq: u64,
     frame: Vec<u8>,
@@ -35,9 +38,10 @@ pub(super) struct Orders {
 }
 
 impl Orders {
-    pub(super) fn new(n: usize) -> Self {
+    pub(crate) fn between(sender: &str, target: &str, has_client: bool) -> Self {
         Self {
-            name: client(n),
+            names: [sender, target].map(str::to_owned),
+            has_client,
             seq: 0,
             frame: Vec::new(),
             places: [0; 3],
@@ -48,11 +52,12 @@ impl Orders {
     }
 
     /// The Logon(A), with a HeartBtInt(108) that never comes to pass.
-    pub(super) fn logon(&mut self, now: Timestamp) -> Vec<u8> {
+    pub(crate) fn logon(&mut self, now: Timestamp) -> Vec<u8> {
         self.seq += 1;
         let mut out = Vec::new();
         let mut frame = FrameWriter::new(&mut out, b"FIX.4.2", b"A");
-        frame.raw(format!("49={}\x0156={VENUE}\x01", self.name).as_bytes());
+        let [sender, target] = &self.names;
+        frame.raw(format!("49={sender}\x0156={target}\x01").as_bytes());
         frame.header_uint(tag::MSG_SEQ_NUM, self.seq);
         frame.header_timestamp(tag::SENDING_TIME, now, Precision::Millis);
         frame.raw(b"98=0\x01108=3600\x01");
@@ -62,13 +67,13 @@ impl Orders {
     }
 
     /// All that follow were sent at this moment.
-    pub(super) fn stamp(&mut self, now: Timestamp) {
+    pub(crate) fn stamp(&mut self, now: Timestamp) {
         self.stamp = now;
         self.digits = 0;
     }
 
     /// Appends the next order.
-    pub(super) fn next(&mut self, out: &mut Vec<u8>) {
+    pub(crate) fn next(&mut self, out: &mut Vec<u8>) {
         self.seq += 1;
         let digits = self.seq.ilog10() as usize + 1;
         if digits != self.digits {
@@ -94,10 +99,11 @@ impl Orders {
         let number = "0".repeat(digits);
         self.frame.clear();
         let mut frame = FrameWriter::new(&mut self.frame, b"FIX.4.2", b"D");
-        frame.raw(format!("49={}\x0156={VENUE}\x0134={number}\x01", self.name).as_bytes());
+        let [sender, target] = &self.names;
+        frame.raw(format!("49={sender}\x0156={target}\x0134={number}\x01").as_bytes());
         frame.header_timestamp(tag::SENDING_TIME, self.stamp, Precision::Millis);
         frame.raw(format!("11={number}\x01").as_bytes());
-        s1::Order::write_rest(frame.body(Precision::Millis), 5, self.stamp);
+        s1::Order::write_rest(frame.body(Precision::Millis), 5, self.stamp, self.has_client);
         // Ours and well formed.
         let _ = frame.finish();
         let place = |field: String| {
@@ -160,7 +166,7 @@ impl Frames {
 const HEAD_BYTES: usize = 32;
 
 /// The length of the message that begins here; none if its BodyLength(9) is not whole.
-fn length(bytes: &[u8]) -> io::Result<Option<usize>> {
+pub(crate) fn length(bytes: &[u8]) -> io::Result<Option<usize>> {
     let head = &bytes[..bytes.len().min(HEAD_BYTES)];
     let soh = |from: usize| head[from..].iter().position(|byte| *byte == 1).map(|at| from + at);
     let Some((begin, end)) = soh(0).and_then(|first| Some((first + 3, soh(first + 1)?))) else {
@@ -184,7 +190,7 @@ mod tests {
 
     #[test]
     fn each_order_is_whole_and_has_the_next_number() {
-        let mut orders = Orders::new(7);
+        let mut orders = Orders::between("C7", VENUE, false);
         let now = Timestamp::parse(b"20261121-12:00:00.123").unwrap();
         let mut all = orders.logon(now);
         orders.stamp(now);
@@ -210,7 +216,7 @@ mod tests {
 
     #[test]
     fn messages_are_counted_wherever_they_are_cut() {
-        let mut orders = Orders::new(0);
+        let mut orders = Orders::between("C0", VENUE, false);
         let mut all = orders.logon(Timestamp::default());
         (0..3).for_each(|_| orders.next(&mut all));
         for step in 1..all.len() {

@@ -396,8 +396,62 @@ fn bench_prints_one_json_object() {
         assert_eq!(report["engine"]["n"], 50);
         assert!(report["ratio"]["p50"].is_number() && report["ratio"]["p99"].is_number());
         assert!(report["machine"].is_object() && report["settings"].is_object(), "{report}");
-        assert_written(dir.path());
+        let kinds = [0, 1].map(|n| report["series"][n]["kind"].clone());
+        assert_eq!(kinds, ["floor", "engine"], "{report}");
+        assert_written(&dir.path().join("bench-out"));
     }
+}
+
+#[test]
+fn each_scenario_of_round_trips_writes_its_files() {
+    let dir = TempDir::new();
+    for (scenario, id, configurations) in
+        [("echo", "S4a", ["memory", "file"]), ("round-trip", "S5", ["balanced", "optimized"])]
+    {
+        let args = ["bench", scenario, "--self", "--messages", "40", "--warmup", "5", "--json"];
+        let run = run_in(dir.path(), &args, b"");
+        assert_eq!(run.code, 0, "{run:?}");
+        let reports: Vec<Value> =
+            run.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert_eq!(reports.len(), 2, "{run:?}");
+        for (report, configuration) in reports.iter().zip(configurations) {
+            assert_eq!(
+                (&report["scenario"], &report["configuration"]),
+                (&Value::from(id), &Value::from(configuration))
+            );
+            assert_eq!(report["engine"]["n"], 40);
+            let name = format!("bench-out/{scenario}-{configuration}");
+            let saved = fs::read_to_string(dir.path().join(format!("{name}.json"))).unwrap();
+            let saved: Value = serde_json::from_str(&saved).unwrap();
+            assert!(!saved["series"][1]["seen"].as_array().unwrap().is_empty());
+            let hgrm = format!("{name}-{configuration}.hgrm");
+            let hgrm = fs::read_to_string(dir.path().join(hgrm)).unwrap();
+            assert!(hgrm.contains("Total count    =           40"), "{hgrm}");
+        }
+        let csv = dir.path().join(format!("bench-out/{scenario}.csv"));
+        assert_eq!(fs::read_to_string(csv).unwrap().lines().count(), 1 + 4 * 40);
+    }
+}
+
+#[test]
+fn a_configuration_is_a_file_and_may_be_the_users_own() {
+    let dir = TempDir::new();
+    let shipped = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let shipped = shipped.join("../../bench/configurations/latency/aggressive.toml");
+    let text = fs::read_to_string(shipped).unwrap();
+    fs::write(dir.path().join("own.toml"), text.replace("process", "memory")).unwrap();
+    let args = "bench latency --self --messages 20 --json --config own.toml";
+    let args: Vec<&str> = args.split(' ').collect();
+    let run = run_in(dir.path(), &args, b"");
+    assert_eq!(run.code, 0, "{run:?}");
+    let report: Value = serde_json::from_str(&run.out).unwrap();
+    let configuration = &report["settings"]["configuration"];
+    assert_eq!(configuration["acceptor"]["durability"], "memory", "{report}");
+    // What cannot be run here is said, not passed over.
+    let args = ["bench", "latency", "--self", "--config", "optimized-hard"];
+    let run = run_in(dir.path(), &args, b"");
+    assert_eq!(run.code, 1, "{run:?}");
+    assert!(run.err.contains("needs OpenOnload"), "{run:?}");
 }
 
 fn assert_written(dir: &Path) {
@@ -449,7 +503,7 @@ fn demo_loses_nothing() {
 #[test]
 fn peers_in_a_directory_that_is_not_there_are_an_error() {
     for scenario in
-        [&["codec"][..], &["validation"], &["latency", "--self"], &["throughput", "--self"]]
+        [&["codec"][..], &["validation"], &["echo", "--self"], &["throughput", "--self"]]
     {
         let args = [&["bench"][..], scenario, &["--peers", "no/such/directory"]].concat();
         let run = expect(1, &args);

@@ -4,24 +4,29 @@ use transfix::clock::monotonic_ns;
 
 /// When each message is due.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Pace {
+pub(super) struct Pace {
     start_ns: u64,
     interval_ns: u64,
 }
 
 impl Pace {
     /// Starts now, with `rate` messages a second.
-    pub(crate) fn start(rate: u64) -> Self {
+    pub(super) fn start(rate: u64) -> Self {
         Self { start_ns: monotonic_ns(), interval_ns: 1_000_000_000 / rate.max(1) }
     }
 
     /// Whether message `i` is due.
-    pub(crate) fn is_due(self, i: usize) -> bool {
+    pub(super) fn is_due(self, i: usize) -> bool {
         monotonic_ns() >= self.start_ns + (i as u64 + 1) * self.interval_ns
     }
 
+    /// How long ago message `i` was due.
+    pub(super) fn late_ns(self, i: usize) -> u64 {
+        monotonic_ns().saturating_sub(self.start_ns + (i as u64 + 1) * self.interval_ns)
+    }
+
     /// Spins until message `i` is due, as the scenario demands.
-    pub(crate) fn wait(self, i: usize) {
+    pub(super) fn wait(self, i: usize) {
         while !self.is_due(i) {
             std::hint::spin_loop();
         }

@@ -1,0 +1,202 @@
+//! One column of a published page's table of configurations: a file with the settings of both
+//! sides.
+//!
+//! The file is a settings file of the engine with one table more, `[page]`: what the engine is not
+//! told.
+
+use std::path::Path;
+
+use serde::Deserialize;
+use transfix::{Durability, Mode, Role, SessionSettings, Settings};
+
+/// A column.
+#[derive(Clone, Debug)]
+pub(crate) struct Column {
+    /// Its name on the command line: that of the file.
+    pub(crate) name: String,
+    /// The name, or the file, by which another process finds it.
+    pub(crate) source: String,
+    /// What the engine is not told.
+    pub(crate) beside: Beside,
+    settings: Settings,
+}
+
+/// The table `[page]` of the file.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Beside {
+    /// How the page names the column.
+    pub(crate) title: String,
+    /// What it is for, as the page advises.
+    pub(crate) advice: String,
+    /// Whether messages are prepared: only what differs is written for each.
+    pub(crate) prepared: bool,
+    /// Whether it needs OpenOnload.
+    pub(crate) kernel_bypass: bool,
+    /// CPU of the thread that sends, where it is pinned.
+    pub(crate) sender_cpu: Option<usize>,
+}
+
+impl Column {
+    /// Reads the text of the file `name`.toml.
+    pub(crate) fn parse(name: &str, text: &str) -> Result<Self, String> {
+        let table: toml::Table = text.parse().map_err(|error| format!("{name}: {error}"))?;
+        let beside = match table.get("page") {
+            Some(page) => page.clone().try_into().map_err(|e| format!("{name}, [page]: {e}"))?,
+            None => Beside::default(),
+        };
+        let settings =
+            Settings::parse(name, &without_page(text)).map_err(|error| error.to_string())?;
+        let (name_of, source) = (name.to_owned(), name.to_owned());
+        let column = Self { name: name_of, source, beside, settings };
+        for role in [Role::Acceptor, Role::Initiator] {
+            let n = column.settings.sessions.iter().filter(|session| session.role == role).count();
+            if n != 1 {
+                return Err(format!("{name}: {n} sessions with role {role:?}; one is needed"));
+            }
+        }
+        Ok(column)
+    }
+
+    /// Reads a file of the user's own.
+    pub(crate) fn load(path: &Path) -> Result<Self, String> {
+        let text = std::fs::read_to_string(path);
+        let text = text.map_err(|error| format!("{}: {error}", path.display()))?;
+        let name = path.file_stem().unwrap_or_default().to_string_lossy();
+        let mut column = Self::parse(&name, &text)?;
+        column.source = path.display().to_string();
+        Ok(column)
+    }
+
+    /// The session of one side.
+    pub(crate) fn session(&self, role: Role) -> &SessionSettings {
+        let found = self.settings.sessions.iter().find(|session| session.role == role);
+        found.unwrap_or(&self.settings.sessions[0])
+    }
+
+    /// Settings of one side.
+    pub(crate) fn side(&self, role: Role) -> Settings {
+        let mut settings = self.settings.clone();
+        settings.sessions.retain(|session| session.role == role);
+        settings
+    }
+
+    /// Whether the acceptor spins.
+    pub(crate) fn spins(&self) -> bool {
+        self.session(Role::Acceptor).threads.mode == Mode::Spin
+    }
+
+    /// Both sides look at their sockets for so long before they sleep.
+    pub(crate) fn set_spin_us(&mut self, spin_us: u32) {
+        for session in &mut self.settings.sessions {
+            session.threads.spin_us = spin_us;
+        }
+    }
+
+    /// Whether the acceptor's messages are kept in files.
+    pub(crate) fn has_files(&self) -> bool {
+        self.session(Role::Acceptor).store.durability != Durability::Memory
+    }
+
+    /// What counts for the figures, for the header and the JSON object.
+    pub(crate) fn described(&self) -> serde_json::Value {
+        let [acceptor, initiator] =
+            [Role::Acceptor, Role::Initiator].map(|role| self.session(role));
+        let side = |session: &SessionSettings| {
+            serde_json::json!({
+                "mode": session.threads.mode,
+                "cpu": session.threads.cpu,
+                "spin_us": session.threads.spin_us,
+                "validate": session.validation.validate,
+                "validate_check_sum": session.validation.validate_check_sum,
+                "durability": session.store.durability,
+                "segment_bytes": session.store.segment_bytes,
+                "tcp_nodelay": session.socket.tcp_nodelay,
+            })
+        };
+        serde_json::json!({
+            "title": self.beside.title,
+            "prepared": self.beside.prepared,
+            "sender_cpu": self.beside.sender_cpu,
+            "workers": self.settings.engine.workers,
+            "acceptor": side(acceptor),
+            "initiator": side(initiator),
+        })
+    }
+
+    /// The same in words, a line for each side.
+    pub(crate) fn words(&self) -> String {
+        let side = |role: Role| {
+            let session = self.session(role);
+            let mode = format!("{:?}", session.threads.mode).to_lowercase();
+            let cpu = session.threads.cpu.map_or_else(String::new, |cpu| format!(" on CPU {cpu}"));
+            let yes =
+                |on: bool, name: &str| if on { name.to_owned() } else { format!("no {name}") };
+            format!(
+                "mode {mode}{cpu}, {}, {}, durability {}, {}",
+                yes(session.validation.validate, "validation"),
+                yes(session.validation.validate_check_sum, "CheckSum(10)"),
+                format!("{:?}", session.store.durability).to_lowercase(),
+                yes(session.socket.tcp_nodelay, "TCP_NODELAY"),
+            )
+        };
+        let sender = self.beside.sender_cpu;
+        let sender = sender.map_or_else(String::new, |cpu| format!("; sender on CPU {cpu}"));
+        let prepared = if self.beside.prepared { "; prepared messages" } else { "" };
+        format!(
+            "  acceptor: {}\n  initiator: {}{sender}{prepared}",
+            side(Role::Acceptor),
+            side(Role::Initiator)
+        )
+    }
+}
+
+/// The text with blank lines in place of the table `[page]`, so that errors name the right line.
+fn without_page(text: &str) -> String {
+    let mut is_in_page = false;
+    let lines = text.lines().map(|line| {
+        if line.trim_start().starts_with('[') {
+            is_in_page = line.trim() == "[page]";
+        }
+        if is_in_page { "\n".to_owned() } else { format!("{line}\n") }
+    });
+    lines.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "\
+[page]
+title = \"Own\"
+[[session]]
+role = \"acceptor\"
+address = \"127.0.0.1:1\"
+begin_string = \"FIX.4.2\"
+sender_comp_id = \"A\"
+target_comp_id = \"B\"
+[[session]]
+role = \"initiator\"
+address = \"127.0.0.1:1\"
+begin_string = \"FIX.4.2\"
+sender_comp_id = \"B\"
+target_comp_id = \"A\"
+";
+
+    #[test]
+    fn a_column_is_a_settings_file_with_a_table_more() {
+        let column = Column::parse("own", TEXT).unwrap();
+        assert_eq!((&*column.beside.title, column.beside.prepared), ("Own", false));
+        assert_eq!(column.side(Role::Initiator).sessions[0].sender_comp_id, "B");
+        let wrong = [
+            (TEXT.replace("role = \"initiator\"", "role = \"acceptor\""), "2 sessions"),
+            (TEXT.replace("title", "titel"), "titel"),
+            (TEXT.replacen("role = \"acceptor\"", "roll = \"acceptor\"", 1), "own:4"),
+        ];
+        for (text, expected) in wrong {
+            let error = Column::parse("own", &text).unwrap_err();
+            assert!(error.contains(expected), "{error}");
+        }
+    }
+}

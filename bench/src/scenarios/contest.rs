@@ -1,0 +1,180 @@
+//! Who is measured takes turns: A B C, A B C, so that all meet the same moods of the machine; and
+//! a round in which the floor itself was disturbed is played again.
+
+use super::summary::{median, quantile};
+
+/// One that is measured.
+pub(crate) trait Contestant {
+    /// Its name in tables.
+    fn name(&self) -> &str;
+
+    /// Whether the others go on without it when it fails: so it is with other engines.
+    fn is_optional(&self) -> bool;
+
+    /// Measures one slice; `warm_up` is true for the first, which is thrown away.
+    fn slice(&mut self, warm_up: bool) -> Result<Slice, String>;
+}
+
+/// What one measured in one slice.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Slice {
+    /// Each round trip, in the order of sending, in nanoseconds.
+    pub(crate) ns: Vec<u64>,
+    /// How much later than it was due each was sent; empty where there is no pace.
+    pub(crate) late_ns: Vec<u64>,
+    /// CPU time of what is measured.
+    pub(crate) cpu_ns: u64,
+}
+
+impl Slice {
+    fn p99(&self) -> f64 {
+        let mut sorted = self.ns.clone();
+        sorted.sort_unstable();
+        sorted.get((sorted.len() * 99).div_ceil(100).saturating_sub(1)).map_or(0.0, |ns| *ns as f64)
+    }
+}
+
+/// All slices of a run.
+#[derive(Debug, Default)]
+pub(crate) struct Rounds {
+    /// By contestant, then by round; empty for one that fell out.
+    pub(crate) slices: Vec<Vec<Slice>>,
+    /// Rounds that were played again.
+    pub(crate) repeated: usize,
+    /// Who fell out, and why.
+    pub(crate) lost: Vec<String>,
+}
+
+/// Plays `rounds` rounds; contestant 0 is the floor. `tell` is told who is next.
+pub(crate) fn play(
+    contestants: &mut [Box<dyn Contestant>],
+    rounds: usize,
+    mut tell: impl FnMut(&str),
+) -> Result<Rounds, String> {
+    let mut played = Rounds { slices: vec![Vec::new(); contestants.len()], ..Rounds::default() };
+    let mut out = vec![false; contestants.len()];
+    // The round before the first warms up.
+    for n in 0..=rounds {
+        tell(&if n == 0 { "warm-up".to_owned() } else { format!("round {n} of {rounds}") });
+        let round = round(contestants, n == 0, &mut out, &mut played.lost)?;
+        if n > 0 {
+            keep(&mut played.slices, round, None);
+        }
+    }
+    while played.repeated < rounds
+        && let Some(n) = disturbed(&played.slices[0])
+    {
+        played.repeated += 1;
+        tell(&format!("round {n} again: the floor was disturbed", n = n + 1));
+        let round = round(contestants, false, &mut out, &mut played.lost)?;
+        keep(&mut played.slices, round, Some(n));
+    }
+    for (slices, out) in played.slices.iter_mut().zip(out) {
+        if out {
+            slices.clear();
+        }
+    }
+    Ok(played)
+}
+
+fn round(
+    contestants: &mut [Box<dyn Contestant>],
+    warm_up: bool,
+    out: &mut [bool],
+    lost: &mut Vec<String>,
+) -> Result<Vec<Slice>, String> {
+    let mut round = Vec::with_capacity(contestants.len());
+    for (contestant, out) in contestants.iter_mut().zip(out) {
+        let slice = if *out { Ok(Slice::default()) } else { contestant.slice(warm_up) };
+        round.push(slice.or_else(|error| {
+            let error = format!("{}: {error}", contestant.name());
+            if !contestant.is_optional() {
+                return Err(error);
+            }
+            *out = true;
+            lost.push(error);
+            Ok(Slice::default())
+        })?);
+    }
+    Ok(round)
+}
+
+fn keep(slices: &mut [Vec<Slice>], round: Vec<Slice>, place: Option<usize>) {
+    for (slices, slice) in slices.iter_mut().zip(round) {
+        match place {
+            Some(n) => slices[n] = slice,
+            None => slices.push(slice),
+        }
+    }
+}
+
+/// A floor's p99 is disturbed if it lies above the upper quartile by more than one and a half times
+/// the distance of the quartiles (Tukey's fence), and a quarter above the median besides.
+fn disturbed(floor: &[Slice]) -> Option<usize> {
+    let p99: Vec<f64> = floor.iter().map(Slice::p99).collect();
+    let [low, high] = [0.25, 0.75].map(|part| quantile(&p99, part));
+    let fence = (high + 1.5 * (high - low)).max(1.25 * median(&p99));
+    let worst = (0..p99.len()).max_by(|a, b| p99[*a].total_cmp(&p99[*b]))?;
+    (p99[worst] > fence).then_some(worst)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Scripted {
+        name: &'static str,
+        p99: Vec<u64>,
+        played: usize,
+    }
+
+    impl Contestant for Scripted {
+        fn name(&self) -> &str {
+            self.name
+        }
+
+        fn is_optional(&self) -> bool {
+            self.name == "peer"
+        }
+
+        fn slice(&mut self, warm_up: bool) -> Result<Slice, String> {
+            if warm_up {
+                return Ok(Slice::default());
+            }
+            self.played += 1;
+            let ns = self.p99.get(self.played - 1).copied().ok_or("it ended")?;
+            Ok(Slice { ns: vec![ns; 3], ..Slice::default() })
+        }
+    }
+
+    fn scripted(name: &'static str, p99: &[u64]) -> Box<dyn Contestant> {
+        Box::new(Scripted { name, p99: p99.to_vec(), played: 0 })
+    }
+
+    #[test]
+    fn a_round_with_a_disturbed_floor_is_played_again_by_all() {
+        let floor = scripted("floor", &[10, 11, 90, 10, 12, 11]);
+        let engine = scripted("engine", &[20, 21, 99, 20, 22, 23]);
+        let played = play(&mut [floor, engine], 5, |_| {}).unwrap();
+        assert_eq!((played.repeated, played.lost.len()), (1, 0));
+        let all = |n: usize| played.slices[n].iter().map(|slice| slice.ns[0]).collect::<Vec<_>>();
+        assert_eq!((all(0), all(1)), (vec![10, 11, 11, 10, 12], vec![20, 21, 23, 20, 22]));
+    }
+
+    #[test]
+    fn what_is_always_disturbed_is_repeated_no_more_often_than_there_are_rounds() {
+        let p99: Vec<u64> = (0..40).map(|n| 10 + n * n * n).collect();
+        let played = play(&mut [scripted("floor", &p99)], 4, |_| {}).unwrap();
+        assert!(played.repeated <= 4);
+    }
+
+    #[test]
+    fn who_fails_falls_out_if_it_is_a_peer_and_ends_the_run_if_not() {
+        let sides = || [scripted("floor", &[10, 10, 10]), scripted("peer", &[30])];
+        let played = play(&mut sides(), 3, |_| {}).unwrap();
+        assert_eq!(played.lost, ["peer: it ended"]);
+        assert!(played.slices[1].is_empty() && played.slices[0].len() == 3);
+        let error = play(&mut [scripted("floor", &[10])], 3, |_| {}).unwrap_err();
+        assert_eq!(error, "floor: it ended");
+    }
+}

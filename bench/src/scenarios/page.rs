@@ -1,0 +1,163 @@
+//! The published pages that measure round trips: what is sent, what comes back, at which pace, in
+//! which configurations.
+
+use std::path::Path;
+
+use super::column::Column;
+
+/// One page.
+#[derive(Debug)]
+pub(crate) struct Page {
+    /// Its name on the command line.
+    pub(crate) name: &'static str,
+    /// Its number among the scenarios.
+    pub(crate) scenario: &'static str,
+    /// The heading of tables and pictures.
+    pub(crate) title: &'static str,
+    /// What the other side does with an order.
+    pub(crate) answer: Answer,
+    /// Whether orders and reports carry ClientID(109).
+    pub(crate) client_id: bool,
+    /// Orders to measure.
+    pub(crate) messages: usize,
+    /// Orders in front of them that are not measured.
+    pub(crate) warm_up: usize,
+    /// Orders a second; without a pace each follows the answer to the one before.
+    pub(crate) rate: Option<u64>,
+    /// Slices of a run, engine and floor in turn.
+    pub(crate) slices: usize,
+    columns: &'static [(&'static str, &'static str)],
+}
+
+/// What the acceptor does with an order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Answer {
+    /// Reports it by an ExecutionReport(8).
+    Report,
+    /// Sends it back.
+    Echo,
+}
+
+impl Answer {
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Report => "report",
+            Self::Echo => "echo",
+        }
+    }
+}
+
+macro_rules! columns {
+    ($page:literal: $($name:literal),+ $(,)?) => {
+        &[$((
+            $name,
+            include_str!(concat!("../../configurations/", $page, "/", $name, ".toml")),
+        )),+]
+    };
+}
+
+/// S1: "Latency2" of FIX Antenna C++ 2.19.
+pub(crate) static LATENCY: Page = Page {
+    name: "latency",
+    scenario: "S1",
+    title: "Order round trip (S1): NewOrderSingle(D) to ExecutionReport(8), paced",
+    answer: Answer::Report,
+    client_id: false,
+    messages: 10_000,
+    warm_up: 0,
+    rate: Some(1_000),
+    slices: 10,
+    columns: columns!(
+        "latency":
+        "default",
+        "aggressive",
+        "balanced",
+        "optimized-hard-spin",
+        "balanced-onload",
+        "optimized-hard",
+    ),
+};
+
+/// S4a: the echo of FIX Antenna .NET Core 0.9.2.
+pub(crate) static ECHO: Page = Page {
+    name: "echo",
+    scenario: "S4a",
+    title: "Echo (S4a): a message and itself, back in the same session, paced",
+    answer: Answer::Echo,
+    client_id: false,
+    messages: 100_000,
+    warm_up: 1_000,
+    rate: Some(5_000),
+    slices: 5,
+    columns: columns!("echo": "memory", "file"),
+};
+
+/// S5: the round trip of FIX Antenna Java 2.15.27.
+pub(crate) static ROUND_TRIP: Page = Page {
+    name: "round-trip",
+    scenario: "S5",
+    title: "Round trip (S5): each order after the report of the one before",
+    answer: Answer::Report,
+    client_id: true,
+    messages: 100_000,
+    warm_up: 5_000,
+    rate: None,
+    slices: 10,
+    columns: columns!("round-trip": "balanced", "optimized"),
+};
+
+impl Page {
+    /// The columns that the page has, in its order.
+    pub(crate) fn columns(&self) -> impl Iterator<Item = Result<Column, String>> + '_ {
+        self.columns.iter().map(|(name, text)| Column::parse(name, text))
+    }
+
+    /// The columns that the user names: those of the page, `all`, or files of his own.
+    pub(crate) fn named(&self, names: &[String]) -> Result<Vec<Column>, String> {
+        let mut columns = Vec::new();
+        for name in names {
+            if name == "all" {
+                columns.extend(self.columns().collect::<Result<Vec<_>, _>>()?);
+            } else {
+                columns.push(self.column(name)?);
+            }
+        }
+        Ok(columns)
+    }
+
+    /// A column by its name, which the page's own spelling gives as well, or by its file.
+    pub(crate) fn column(&self, name: &str) -> Result<Column, String> {
+        let canonical = name.to_lowercase().replace(['.', '_'], "-");
+        if let Some((name, text)) = self.columns.iter().find(|(known, _)| *known == canonical) {
+            return Column::parse(name, text);
+        }
+        let path = Path::new(name);
+        if path.exists() {
+            return Column::load(path);
+        }
+        let names: Vec<&str> = self.columns.iter().map(|(name, _)| *name).collect();
+        Err(format!(
+            "there is no configuration {name}; known are {} and all, or name a file",
+            names.join(", ")
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_columns_can_be_read() {
+        for page in [&LATENCY, &ECHO, &ROUND_TRIP] {
+            for column in page.columns() {
+                let column = column.unwrap();
+                assert!(!column.beside.title.is_empty() && !column.beside.advice.is_empty());
+            }
+        }
+        assert_eq!(LATENCY.columns().count(), 6);
+        assert_eq!(LATENCY.column("Optimized.hard.spin").unwrap().name, "optimized-hard-spin");
+        let error = LATENCY.column("nonsense").unwrap_err();
+        assert!(error.contains("known are default, aggressive, "), "{error}");
+    }
+}

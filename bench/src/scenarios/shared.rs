@@ -1,0 +1,57 @@
+//! What the scenarios share: options, lines, directories, the bar that shows how far a run is.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use indicatif::{ProgressBar, ProgressStyle};
+use transfix::clock::monotonic_ns;
+
+/// A number of things, of which there is one at least.
+pub(super) fn at_least_one(text: &str) -> Result<usize, String> {
+    text.parse().ok().filter(|n| *n > 0).ok_or_else(|| "a number above 0".to_owned())
+}
+
+/// Where the programs of the peers are: the directory that the user names, which must be there, or
+/// `target/peers` for a program in `target/release`.
+pub(super) fn peers_in(named: Option<&Path>) -> Result<PathBuf, String> {
+    if let Some(dir) = named {
+        let shown = dir.display();
+        return if dir.is_dir() { Ok(dir.into()) } else { Err(format!("{shown}: no directory")) };
+    }
+    let program = std::env::current_exe().map_err(|error| error.to_string())?;
+    let target = program.parent().and_then(Path::parent);
+    target.map(|target| target.join("peers")).ok_or_else(|| "name the directory".to_owned())
+}
+
+/// Prints a line, at once.
+pub(super) fn print_line(line: &str) -> Result<(), String> {
+    writeln!(std::io::stdout(), "{line}").map_err(|error| error.to_string())
+}
+
+/// A store of the benchmark, removed at its end.
+pub(super) struct StoreDir(pub(super) PathBuf);
+
+impl StoreDir {
+    pub(super) fn new() -> Result<Self, String> {
+        let name = format!("transfix-bench-{}-{}", std::process::id(), monotonic_ns());
+        let path = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(&path).map_err(|e| format!("{}: {e}", path.display()))?;
+        Ok(Self(path))
+    }
+}
+
+impl Drop for StoreDir {
+    fn drop(&mut self) {
+        // What is left behind lies in the directory for temporary files.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A bar on standard error, if that is a terminal.
+pub(super) fn bar(title: &str, steps: usize) -> ProgressBar {
+    let bar = ProgressBar::new(steps as u64);
+    if let Ok(style) = ProgressStyle::with_template("{prefix} {bar:30} {elapsed} {msg}") {
+        bar.set_style(style);
+    }
+    bar.with_prefix(title.to_owned())
+}

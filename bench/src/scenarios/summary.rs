@@ -1,0 +1,115 @@
+//! What many slices say together: medians, and how sure they are.
+
+use serde::{Deserialize, Serialize};
+
+/// The value below which that part of the values lies; between two of them in proportion.
+pub(crate) fn quantile(values: &[f64], part: f64) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_unstable_by(f64::total_cmp);
+    let Some(last) = sorted.len().checked_sub(1) else { return f64::NAN };
+    let place = part.clamp(0.0, 1.0) * last as f64;
+    let (below, above) = (place.floor() as usize, place.ceil() as usize);
+    sorted[below] + (sorted[above] - sorted[below]) * place.fract()
+}
+
+/// The middle value.
+pub(crate) fn median(values: &[f64]) -> f64 {
+    quantile(values, 0.5)
+}
+
+/// The median of a ratio over the rounds, and where it lies with 95 % confidence.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Estimate {
+    pub(crate) median: f64,
+    pub(crate) low: f64,
+    pub(crate) high: f64,
+}
+
+/// How often the rounds are drawn anew.
+const DRAWS: usize = 2_000;
+
+impl Estimate {
+    /// Draws as many rounds as there are, with repetition, again and again; 95 % of the medians of
+    /// these lie between `low` and `high` (percentile bootstrap).
+    pub(crate) fn of(values: &[f64]) -> Self {
+        if values.is_empty() {
+            return Self { median: f64::NAN, low: f64::NAN, high: f64::NAN };
+        }
+        // The same values give the same interval.
+        let mut state = 0x9E37_79B9_7F4A_7C15_u64;
+        let mut draw = || {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            values[(state % values.len() as u64) as usize]
+        };
+        let medians: Vec<f64> = (0..DRAWS)
+            .map(|_| median(&values.iter().map(|_| draw()).collect::<Vec<_>>()))
+            .collect();
+        let rounded = |value: f64| (value * 1000.0).round() / 1000.0;
+        Self {
+            median: rounded(median(values)),
+            low: rounded(quantile(&medians, 0.025)),
+            high: rounded(quantile(&medians, 0.975)),
+        }
+    }
+
+    /// `1.21 × (95 % between 1.18 and 1.25)`.
+    pub(crate) fn words(self) -> String {
+        format!("{:.2} × (95 % between {:.2} and {:.2})", self.median, self.low, self.high)
+    }
+}
+
+/// How much the medians of the slices differ, as the pages print it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Spread {
+    pub(crate) mean_ns: f64,
+    /// Standard deviation.
+    pub(crate) deviation_ns: f64,
+}
+
+impl Spread {
+    pub(crate) fn of(values: &[f64]) -> Self {
+        let n = values.len() as f64;
+        let mean = values.iter().sum::<f64>() / n;
+        let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+        let deviation_ns = if n > 1.0 { (squares / (n - 1.0)).sqrt() } else { 0.0 };
+        Self { mean_ns: mean, deviation_ns }
+    }
+
+    /// `14.32 ± 0.05 µs, CV 0.3 %`.
+    pub(crate) fn words(self) -> String {
+        let us = |ns: f64| ns / 1000.0;
+        let cv = 100.0 * self.deviation_ns / self.mean_ns;
+        format!("{:.2} ± {:.2} µs, CV {cv:.1} %", us(self.mean_ns), us(self.deviation_ns))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_lie_between_the_values() {
+        let values = [3.0, 1.0, 2.0, 4.0];
+        assert_eq!([0.0, 0.5, 1.0].map(|part| quantile(&values, part)), [1.0, 2.5, 4.0]);
+        assert!(median(&[]).is_nan());
+    }
+
+    #[test]
+    fn an_estimate_is_as_sure_as_its_values() {
+        let sure = Estimate::of(&[1.2; 9]);
+        assert_eq!((sure.median, sure.low, sure.high), (1.2, 1.2, 1.2));
+        let unsure = Estimate::of(&[1.0, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6]);
+        assert!(unsure.low < 1.3 && unsure.median == 1.3 && unsure.high > 1.3, "{unsure:?}");
+        assert!(unsure.low >= 1.0 && unsure.high <= 1.6, "{unsure:?}");
+        assert_eq!(unsure, Estimate::of(&[1.0, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6]));
+        assert_eq!(sure.words(), "1.20 × (95 % between 1.20 and 1.20)");
+    }
+
+    #[test]
+    fn the_spread_is_that_of_the_pages() {
+        let spread = Spread::of(&[14_270.0, 14_320.0, 14_370.0]);
+        assert_eq!(spread.words(), "14.32 ± 0.05 µs, CV 0.3 %");
+    }
+}

@@ -1,0 +1,598 @@
+//! The scenarios that measure round trips: S1, S4a and S5. This engine at both ends, the floor, and
+//! other engines take turns, each as a pair of processes.
+
+mod client;
+mod floor;
+mod ours;
+mod pace;
+mod pair;
+mod peers;
+mod quickfix;
+
+use std::collections::BTreeMap;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+
+use transfix::Role;
+
+use super::child::Side as Process;
+use super::column::Column;
+use super::contest::{Contestant, Rounds, play};
+use super::page::{Answer, Page};
+use super::plot;
+use super::report::{Kind, Machine, Report, RoundCount, Series, table, write_csv};
+use super::s1::{ReportForm, sample_frames};
+use super::shared::{StoreDir, at_least_one, bar, peers_in, print_line};
+use super::throughput::Orders;
+use floor::{Asking, Wait};
+use ours::Task;
+use pair::Pair;
+use quickfix::BothEnds;
+
+/// Options of all scenarios that measure round trips.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct Args {
+    /// Start all processes here, over loopback.
+    #[arg(long = "self", conflicts_with = "role")]
+    both: bool,
+    /// The side to run on this host; start the acceptor first, with the same options.
+    #[arg(long, value_enum, required_unless_present_any = ["both", "part"])]
+    role: Option<Side>,
+    /// Configurations of the published page, `all`, or files of your own; default: see below.
+    #[arg(long, value_delimiter = ',', value_name = "NAME|FILE")]
+    config: Vec<String>,
+    /// Where the acceptor listens; the floor uses the next port.
+    #[arg(long, default_value = "127.0.0.1:9880")]
+    address: String,
+    /// Orders to measure in all; default: see below.
+    #[arg(long, value_parser = at_least_one)]
+    messages: Option<usize>,
+    /// Orders a second; 0: each after the answer to the one before; default: see below.
+    #[arg(long, value_parser = clap::value_parser!(u64).range(0..=1_000_000))]
+    rate: Option<u64>,
+    /// Orders in front of the first slice that are not measured; default: see below.
+    #[arg(long)]
+    warmup: Option<usize>,
+    /// Slices, in which engine, floor and peers take turns; default: see below.
+    #[arg(long, value_parser = at_least_one, visible_alias = "repeats")]
+    slices: Option<usize>,
+    /// The ExecutionReport(8) to answer with.
+    #[arg(long, value_enum, default_value = "valid")]
+    report: ReportForm,
+    /// For how long the threads of both sides look at their sockets before they sleep, in
+    /// microseconds; the floor sleeps at once. Not where threads never sleep.
+    #[arg(long, default_value_t = 0)]
+    spin_us: u32,
+    /// Write the protocol log on both sides.
+    #[arg(long)]
+    log: bool,
+    /// Also run other engines, from this directory or where `cargo xtask peers build` puts them,
+    /// beside this program's own.
+    #[arg(long, value_name = "DIR", num_args = 0..=1)]
+    peers: Option<Option<PathBuf>>,
+    /// Print one JSON object a configuration.
+    #[arg(long)]
+    json: bool,
+    /// Where the files of the run are written: raw values, percentiles, JSON, picture.
+    #[arg(long, default_value = "bench-out", value_name = "DIR")]
+    out: PathBuf,
+    /// What this process does for the one that has started it.
+    #[arg(long, value_enum, hide = true)]
+    part: Option<Part>,
+}
+
+/// Which side a host plays.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Side {
+    Acceptor,
+    Initiator,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Part {
+    Acceptor,
+    Initiator,
+    FloorAcceptor,
+    FloorInitiator,
+    Client,
+}
+
+impl Part {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Acceptor => "acceptor",
+            Self::Initiator => "initiator",
+            Self::FloorAcceptor => "floor-acceptor",
+            Self::FloorInitiator => "floor-initiator",
+            Self::Client => "client",
+        }
+    }
+}
+
+/// What all processes of a run are to do.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Work {
+    /// Orders of a slice.
+    pub(crate) orders: usize,
+    /// Orders in front of the first.
+    pub(crate) warm_up: usize,
+    pub(crate) slices: usize,
+    /// Orders a second; without a pace each follows the answer to the one before.
+    pub(crate) rate: Option<u64>,
+    /// What orders are answered with.
+    pub(crate) report: ReportForm,
+    /// Whether both sides write the protocol log.
+    pub(crate) log: bool,
+}
+
+impl Work {
+    /// What the page asks for.
+    pub(crate) fn of(page: &Page, messages: usize) -> Self {
+        let slices = messages.clamp(1, page.slices);
+        let (warm_up, rate, report) = (page.warm_up, page.rate, ReportForm::Valid);
+        let orders = messages.div_ceil(slices);
+        Self { orders, warm_up, slices, rate, report, log: false }
+    }
+
+    /// Orders that one session sends at most, with all rounds that are played again.
+    fn orders_max(&self) -> usize {
+        (2 * self.slices + 1) * self.orders + self.warm_up
+    }
+
+    const fn task(&self) -> Task {
+        Task { orders: self.orders, warm_up: self.warm_up }
+    }
+}
+
+/// One run with its raw values, the floor's first.
+pub(crate) struct Measured {
+    pub(crate) report: Report,
+    pub(crate) raw: Vec<(String, Vec<u64>)>,
+}
+
+/// CPU of who answers and of who waits for the answers, where the configuration pins them.
+const ANSWERING_CPU: usize = 1;
+/// CPU of the common client.
+const CLIENT_CPU: usize = 0;
+
+impl Args {
+    fn work(&self, page: &Page) -> Work {
+        let mut work = Work::of(page, self.messages.unwrap_or(page.messages));
+        if let Some(slices) = self.slices {
+            work.orders = self.messages.unwrap_or(page.messages).div_ceil(slices);
+            work.slices = slices;
+        }
+        work.warm_up = self.warmup.unwrap_or(work.warm_up);
+        work.rate = self.rate.map_or(work.rate, |rate| (rate > 0).then_some(rate));
+        (work.report, work.log) = (self.report, self.log);
+        work
+    }
+
+    fn columns(&self, page: &Page) -> Result<Vec<Column>, String> {
+        let all = ["all".to_owned()];
+        let named = if self.config.is_empty() { &all[..] } else { &self.config };
+        let mut columns = page.named(named)?;
+        if self.spin_us > 0 {
+            columns.iter_mut().for_each(|column| column.set_spin_us(self.spin_us));
+        }
+        Ok(columns)
+    }
+}
+
+/// Runs a scenario, and shows its figures.
+pub(crate) fn run(page: &Page, args: &Args) -> ExitCode {
+    let say = |error: String| eprintln!("transfix bench {}: {error}", page.name);
+    let columns = match args.columns(page) {
+        Ok(columns) => columns,
+        Err(error) => {
+            say(error);
+            return ExitCode::from(2);
+        }
+    };
+    let done = match (args.part, args.role) {
+        (Some(part), _) => play_part(page, &columns[0], args, part),
+        (_, Some(Side::Acceptor)) => answer(page, &columns, args),
+        _ => run_all(page, &columns, args),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            say(error);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// What a process does that another has started.
+fn play_part(page: &Page, column: &Column, args: &Args, part: Part) -> Result<(), String> {
+    let (work, address) = (&args.work(page), &*args.address);
+    let wait = if column.spins() { Wait::Spin } else { Wait::Kernel };
+    let receiver_cpu = column.session(Role::Initiator).threads.cpu;
+    let pin = |cpu: Option<usize>| match cpu {
+        Some(cpu) => {
+            transfix::pin_to_cpu(cpu).map_err(|e| format!("CPU {cpu} cannot be used: {e}"))
+        }
+        None => Ok(()),
+    };
+    let (order, report) = sample_frames(work.report, page.client_id);
+    let answer = if page.answer == Answer::Echo { &order } else { &report };
+    match part {
+        Part::Acceptor => ours::acceptor(page, column, address, work),
+        Part::Initiator => ours::initiator(page, column, address, work),
+        Part::FloorAcceptor => {
+            pin(column.session(Role::Acceptor).threads.cpu)?;
+            serve(address, wait, (order.len(), answer))
+        }
+        Part::FloorInitiator => {
+            pin(column.beside.sender_cpu)?;
+            let asking = Asking { wait, receiver_cpu, rate: work.rate };
+            ours::obey(|task| {
+                let asked = floor::ask(address, asking, (&order, answer.len()), task);
+                asked.map_err(|error| format!("floor at {address}: {error}"))
+            })
+        }
+        Part::Client => {
+            pin((cpus() > 1).then_some(CLIENT_CPU))?;
+            let id = column.session(Role::Initiator).id();
+            let [sender, target] = match args.peers {
+                Some(_) => [peers::CLIENT, peers::VENUE],
+                None => [&*id.sender_comp_id, &*id.target_comp_id],
+            };
+            let orders = Orders::between(sender, target, page.client_id);
+            let answer_type = if page.answer == Answer::Echo { "D" } else { "8" };
+            client::run(address, orders, answer_type, work.rate)
+        }
+    }
+}
+
+fn cpus() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// The floor's answering side: prints its address, and serves until its input ends.
+fn serve(address: &str, wait: Wait, (order, answer): (usize, &[u8])) -> Result<(), String> {
+    let listener = TcpListener::bind(address).map_err(|e| format!("floor at {address}: {e}"))?;
+    print_line(&listener.local_addr().map_err(|e| e.to_string())?.to_string())?;
+    std::thread::spawn(|| {
+        let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
+        std::process::exit(0);
+    });
+    loop {
+        floor::answer(&listener, wait, order, answer).map_err(|error| format!("floor: {error}"))?;
+    }
+}
+
+/// This program in another part.
+fn part(page: &Page, column: &Column, work: &Work, part: Part, address: &str) -> Command {
+    let program = std::env::current_exe().unwrap_or_else(|_| "transfix".into());
+    let mut command = if column.beside.kernel_bypass {
+        let mut command = Command::new(ONLOAD);
+        command.arg("--profile=latency").arg(program);
+        command
+    } else {
+        Command::new(program)
+    };
+    let spin_us = column.session(Role::Acceptor).threads.spin_us;
+    command
+        .args(["bench", page.name, "--part", part.name(), "--address", address])
+        .args(["--config", &column.source, "--spin-us", &spin_us.to_string()])
+        .args(["--messages", &(work.orders * work.slices).to_string()])
+        .args(["--slices", &work.slices.to_string(), "--warmup", &work.warm_up.to_string()])
+        .args(["--rate", &work.rate.unwrap_or(0).to_string()])
+        .args(["--report", if work.report == ReportForm::Valid { "valid" } else { "page" }])
+        .args(work.log.then_some("--log"));
+    command
+}
+
+/// The program that puts OpenOnload under another one.
+const ONLOAD: &str = "onload";
+
+/// Whether OpenOnload is installed.
+fn has_onload() -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|dir| dir.join(ONLOAD).exists())
+}
+
+fn host_and_port(address: &str) -> Result<(&str, u16), String> {
+    let parts = address.rsplit_once(':').and_then(|(host, port)| Some((host, port.parse().ok()?)));
+    parts.ok_or_else(|| format!("{address} is not host:port"))
+}
+
+/// The port above.
+fn floor_address(address: &str) -> Result<String, String> {
+    let (host, port) = host_and_port(address)?;
+    Ok(format!("{host}:{}", if port == 0 { 0 } else { port + 1 }))
+}
+
+/// The answering side of a run over two hosts: engine and floor, until it is interrupted.
+fn answer(page: &Page, columns: &[Column], args: &Args) -> Result<(), String> {
+    let [column] = columns else {
+        return Err("name one configuration with --config: one is answered at a time".to_owned());
+    };
+    let (work, floor) = (args.work(page), floor_address(&args.address)?);
+    let start = |name: &str, of, address: &str| -> Result<Process, String> {
+        let mut command = part(page, column, &work, of, address);
+        Process::start(name, command.stdin(Stdio::piped()))
+    };
+    let mut floor = start("the floor", Part::FloorAcceptor, &floor)?;
+    let mut engine = start("the engine", Part::Acceptor, &args.address)?;
+    let (engine_at, floor_at) = (engine.line()?, floor.line()?);
+    print_line(&format!("{}: engine at {engine_at}, floor at {floor_at}", column.name))?;
+    engine.finish()
+}
+
+fn run_all(page: &Page, columns: &[Column], args: &Args) -> Result<(), String> {
+    std::fs::create_dir_all(&args.out).map_err(|e| format!("{}: {e}", args.out.display()))?;
+    let dir = args.peers.as_ref().map(|dir| peers_in(dir.as_deref())).transpose()?;
+    let remote = args.role.map(|_| &*args.address);
+    let (mut runs, mut not_run) = (Vec::new(), Vec::new());
+    for column in columns {
+        if column.beside.kernel_bypass && !has_onload() {
+            not_run.push(format!(
+                "{} needs OpenOnload and its network card; the program `{ONLOAD}` is not installed",
+                column.name
+            ));
+            continue;
+        }
+        let run = measure(page, column, args.work(page), (remote, dir.as_deref()))?;
+        if args.json {
+            let json = serde_json::to_string(&run.report.in_short()).map_err(|e| e.to_string())?;
+            print_line(&json)?;
+        }
+        save(page, column, args, &run)?;
+        runs.push(run);
+    }
+    if runs.is_empty() {
+        return Err(not_run.join("; "));
+    }
+    draw(page, args, &runs)?;
+    if args.json {
+        return Ok(());
+    }
+    show(page, columns, args, &runs, &not_run)
+}
+
+/// Measures one configuration over loopback.
+pub(crate) fn measure_here(page: &Page, column: &Column, work: Work) -> Result<Measured, String> {
+    measure(page, column, work, (None, None))
+}
+
+/// Measures one configuration; the answering side is at `remote`, if that is named.
+fn measure(
+    page: &Page,
+    column: &Column,
+    work: Work,
+    (remote, peers): (Option<&str>, Option<&Path>),
+) -> Result<Measured, String> {
+    let title = format!("{} {}", page.name, column.name);
+    let bar = bar(&title, work.slices + 1);
+    bar.set_message("starts");
+    let mut line_up = LineUp { page, column, work, all: Vec::new(), kinds: Vec::new() };
+    let stores = StoreDir::new()?;
+    line_up.ours(remote)?;
+    let mut not_run = Vec::new();
+    if let Some(dir) = peers {
+        not_run = line_up.peers(dir, &stores.0)?;
+    }
+    let LineUp { mut all, kinds, .. } = line_up;
+    let rounds = play(&mut all, work.slices, |what| {
+        bar.set_message(what.to_owned());
+        bar.inc(1);
+    })?;
+    bar.finish_and_clear();
+    not_run.extend(rounds.lost.iter().cloned());
+    let names: Vec<String> = all.iter().map(|one| one.name().to_owned()).collect();
+    Ok(measured(page, column, work, (&names, &kinds, &rounds), not_run))
+}
+
+/// Who takes part, the floor first.
+struct LineUp<'a> {
+    page: &'a Page,
+    column: &'a Column,
+    work: Work,
+    all: Vec<Box<dyn Contestant>>,
+    kinds: Vec<Kind>,
+}
+
+impl LineUp<'_> {
+    fn add(&mut self, kind: Kind, contestant: impl Contestant + 'static) {
+        self.kinds.push(kind);
+        self.all.push(Box::new(contestant));
+    }
+
+    fn part(&self, of: Part, address: &str) -> Command {
+        part(self.page, self.column, &self.work, of, address)
+    }
+
+    /// The floor, and this engine at both ends.
+    fn ours(&mut self, remote: Option<&str>) -> Result<(), String> {
+        let floor = remote.map(floor_address).transpose()?;
+        let name = format!("floor of {}", self.column.name);
+        let of = (Part::FloorAcceptor, Part::FloorInitiator);
+        self.pair((&name, Kind::Floor), of, floor.as_deref())?;
+        let name = self.column.name.clone();
+        self.pair((&name, Kind::Engine), (Part::Acceptor, Part::Initiator), remote)
+    }
+
+    fn pair(
+        &mut self,
+        (name, kind): (&str, Kind),
+        (acceptor, asker): (Part, Part),
+        remote: Option<&str>,
+    ) -> Result<(), String> {
+        let (acceptor, address) = match remote {
+            Some(address) => (None, address.to_owned()),
+            None => {
+                let mut command = self.part(acceptor, "127.0.0.1:0");
+                let mut process = Process::start(name, command.stdin(Stdio::piped()))?;
+                let address = process.line()?;
+                (Some(process), address)
+            }
+        };
+        let task = self.work.task();
+        let pair = Pair::start((name, kind), acceptor, &mut self.part(asker, &address), task)?;
+        self.add(kind, pair);
+        Ok(())
+    }
+
+    /// Other engines: at both ends, where the page has it, and as acceptors that the common client
+    /// asks, this engine's beside them. What cannot be run, and why.
+    fn peers(&mut self, dir: &Path, stores: &Path) -> Result<Vec<String>, String> {
+        let (spins, work) = (self.column.spins(), self.work);
+        let mut not_run = Vec::new();
+        if let (Answer::Report, Some(rate)) = (self.page.answer, work.rate) {
+            let program = dir.join("qf_latency");
+            if !program.exists() {
+                let shown = program.display();
+                return Err(format!(
+                    "{shown} is not there; build it with `cargo xtask peers build`"
+                ));
+            }
+            for both in BothEnds::all(dir, spins, work.orders, rate) {
+                self.add(Kind::Peer, both);
+            }
+        }
+        let name = format!("{}, common client", self.column.name);
+        self.pair((&name, Kind::Acceptor), (Part::Acceptor, Part::Client), None)?;
+        let (answer, files) = (self.page.answer, self.column.has_files());
+        let (ways, missing) = peers::ways(dir, peers::Wanted { answer, files, spins })?;
+        not_run.extend(missing);
+        let cpu = (cpus() > 1).then_some(ANSWERING_CPU);
+        for (n, way) in ways.iter().enumerate() {
+            let store = stores.join(n.to_string());
+            std::fs::create_dir_all(&store).map_err(|e| format!("{}: {e}", store.display()))?;
+            let pair = way.start(&store, cpu).and_then(|mut acceptor| {
+                let address = acceptor.line()?;
+                let mut client = self.part(Part::Client, &address);
+                client.arg("--peers");
+                let kind = Kind::PeerAcceptor;
+                Pair::start((&way.name, kind), Some(acceptor), &mut client, work.task())
+            });
+            match pair {
+                Ok(pair) => self.add(Kind::PeerAcceptor, pair),
+                Err(error) => not_run.push(format!("{}: {error}", way.name)),
+            }
+        }
+        Ok(not_run)
+    }
+}
+
+fn measured(
+    page: &Page,
+    column: &Column,
+    work: Work,
+    (names, kinds, rounds): (&[String], &[Kind], &Rounds),
+    not_run: Vec<String>,
+) -> Measured {
+    let floor = &rounds.slices[0];
+    let played = names.iter().zip(kinds).zip(&rounds.slices);
+    let played: Vec<_> = played.filter(|(_, slices)| !slices.is_empty()).collect();
+    let series: Vec<Series> = played
+        .iter()
+        .map(|((name, kind), slices)| Series::of(name, **kind, slices, floor))
+        .collect();
+    let raw = played
+        .iter()
+        .map(|((name, _), slices)| {
+            ((*name).clone(), slices.iter().flat_map(|slice| slice.ns.clone()).collect())
+        })
+        .collect();
+    let (order, report) = sample_frames(work.report, page.client_id);
+    let settings = serde_json::json!({
+        "messages": work.orders * work.slices,
+        "warm_up": work.warm_up,
+        "rate_per_s": work.rate,
+        "configuration": column.described(),
+        "protocol_log": work.log,
+        "answer": page.answer.name(),
+        "report": if work.report == ReportForm::Valid { "valid" } else { "page" },
+        "order_bytes": order.len(),
+        "answer_bytes": if page.answer == Answer::Echo { order.len() } else { report.len() },
+        "floor": if column.spins() { "spin" } else { "kernel wait" },
+        "transport": "TCP",
+    });
+    let is_peer = |kind| matches!(kind, Kind::Peer | Kind::PeerAcceptor);
+    let peers: BTreeMap<_, _> = series
+        .iter()
+        .filter(|series| is_peer(series.kind))
+        .map(|series| (series.name.clone(), series.figures))
+        .collect();
+    let report = Report {
+        scenario: page.scenario.to_owned(),
+        configuration: column.name.clone(),
+        recorded: transfix::clock::now().utc.to_string(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        engine: series[1].figures,
+        floor: series[0].figures,
+        peers,
+        ratio: series[1].ratio.unwrap_or_default(),
+        rounds: RoundCount { kept: work.slices, repeated: rounds.repeated },
+        series,
+        not_run,
+        machine: Machine::this(),
+        settings,
+    };
+    Measured { report, raw }
+}
+
+/// Writes the files of one run.
+fn save(page: &Page, column: &Column, args: &Args, run: &Measured) -> Result<(), String> {
+    run.report.save(&args.out, &format!("{}-{}", page.name, column.name))
+}
+
+/// Writes the raw values of all runs, and their picture.
+fn draw(page: &Page, args: &Args, runs: &[Measured]) -> Result<(), String> {
+    let raw = runs.iter().flat_map(|run| &run.raw);
+    let series: Vec<(&str, &[u64])> = raw.map(|(name, values)| (&**name, &values[..])).collect();
+    let csv = args.out.join(format!("{}.csv", page.name));
+    write_csv(&csv, &series).map_err(|e| format!("{}: {e}", csv.display()))?;
+    plot::draw(&args.out.join(format!("{}.svg", page.name)), page.title, &series)
+}
+
+fn show(
+    page: &Page,
+    columns: &[Column],
+    args: &Args,
+    runs: &[Measured],
+    not_run: &[String],
+) -> Result<(), String> {
+    let work = args.work(page);
+    let pace = work.rate.map_or_else(
+        || "each after the answer to the one before".to_owned(),
+        |rate| format!("{rate} a second"),
+    );
+    let host = if args.role.is_some() { "two hosts" } else { "loopback, one host" };
+    print_line(&format!("{}\n{}", page.title, Machine::this().words()))?;
+    print_line(&format!(
+        "transfix {}; {host}; {} orders, {pace}, {} before that are not measured; {} slices\n",
+        env!("CARGO_PKG_VERSION"),
+        work.orders * work.slices,
+        work.warm_up,
+        work.slices
+    ))?;
+    for run in runs {
+        let column = columns.iter().find(|column| column.name == run.report.configuration);
+        if let Some(column) = column {
+            let Column { name, beside, .. } = column;
+            print_line(&format!("{name} (\"{}\"): {}", beside.title, beside.advice))?;
+            print_line(&column.words())?;
+        }
+    }
+    print_line(&table(runs.iter().map(|run| &run.report)).to_string())?;
+    for run in runs {
+        for sentence in run.report.sentences() {
+            print_line(&sentence)?;
+        }
+        for missing in &run.report.not_run {
+            print_line(&format!("not run: {missing}"))?;
+        }
+    }
+    for missing in not_run {
+        print_line(&format!("not run: {missing}"))?;
+    }
+    let out = args.out.display();
+    print_line(&format!(
+        "Raw values, percentiles, pictures: {out}; `transfix bench report {out}` makes a page of them."
+    ))
+}

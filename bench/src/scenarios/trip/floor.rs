@@ -1,0 +1,198 @@
+//! The floor of a round trip: the same bytes over a raw socket, with the same wait and the same
+//! pace.
+
+use std::io::{self, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::fd::AsFd;
+
+use rustix::event::{PollFd, PollFlags, poll};
+use transfix::clock::monotonic_ns;
+
+use super::ours::{Task, Times};
+use super::pace::Pace;
+
+/// How a side waits for bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wait {
+    /// Reads again and again.
+    Spin,
+    /// Sleeps in the kernel until bytes come.
+    Kernel,
+}
+
+/// Answers each `order_len` bytes with `report` until the peer closes.
+pub(super) fn answer(
+    listener: &TcpListener,
+    wait: Wait,
+    order_len: usize,
+    report: &[u8],
+) -> io::Result<()> {
+    let (mut stream, _) = listener.accept()?;
+    prepare(&stream)?;
+    let mut buffer = vec![0; order_len];
+    while read_whole(&mut stream, &mut buffer, wait)? {
+        write_whole(&mut stream, report)?;
+    }
+    Ok(())
+}
+
+/// How the floor asks.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Asking {
+    pub(super) wait: Wait,
+    /// CPU of the thread that waits for the answers, where it is not the one that sends.
+    pub(super) receiver_cpu: Option<usize>,
+    /// Orders a second; without a pace each follows the answer to the one before.
+    pub(super) rate: Option<u64>,
+}
+
+/// Sends `order` so often and measures until `answer_len` bytes have come back.
+pub(super) fn ask(
+    address: &str,
+    asking: Asking,
+    (order, answer_len): (&[u8], usize),
+    task: Task,
+) -> io::Result<Times> {
+    let mut stream = TcpStream::connect(address)?;
+    prepare(&stream)?;
+    let mut buffer = vec![0; answer_len];
+    let mut run = |n| match (asking.rate, asking.wait) {
+        (None, wait) => in_turn(&mut stream, wait, order, &mut buffer, n),
+        (Some(rate), Wait::Spin) => spinning(&mut stream, rate, order, &mut buffer, n),
+        (Some(rate), Wait::Kernel) => waiting(&mut stream, (rate, asking), order, &mut buffer, n),
+    };
+    run(task.warm_up)?;
+    run(task.orders)
+}
+
+/// Each order after the answer to the one before.
+fn in_turn(
+    stream: &mut TcpStream,
+    wait: Wait,
+    order: &[u8],
+    buffer: &mut [u8],
+    n: usize,
+) -> io::Result<Times> {
+    let mut times = Times::default();
+    for _ in 0..n {
+        let sent = monotonic_ns();
+        write_whole(stream, order)?;
+        if !read_whole(stream, buffer, wait)? {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        times.ns.push(monotonic_ns().saturating_sub(sent));
+    }
+    Ok(times)
+}
+
+/// As in the engine: one thread sends what is due and reads what has come.
+fn spinning(
+    stream: &mut TcpStream,
+    rate: u64,
+    order: &[u8],
+    buffer: &mut [u8],
+    n: usize,
+) -> io::Result<Times> {
+    let (mut sent_at, mut times) = (Vec::with_capacity(n), Times::default());
+    let pace = Pace::start(rate);
+    let mut read = 0;
+    while times.ns.len() < n {
+        if sent_at.len() < n && pace.is_due(sent_at.len()) {
+            times.late_ns.push(pace.late_ns(sent_at.len()));
+            sent_at.push(monotonic_ns());
+            write_whole(stream, order)?;
+        }
+        read += read_some(stream, &mut buffer[read..])?;
+        if read == buffer.len() {
+            times.ns.push(monotonic_ns().saturating_sub(sent_at[times.ns.len()]));
+            read = 0;
+        }
+    }
+    Ok(times)
+}
+
+/// As in the engine: one thread paces and sends, another waits for the answers.
+fn waiting(
+    stream: &mut TcpStream,
+    (rate, asking): (u64, Asking),
+    order: &[u8],
+    buffer: &mut [u8],
+    n: usize,
+) -> io::Result<Times> {
+    let (mut sent_at, mut got_at) = (vec![0; n], vec![0; n]);
+    let mut times = Times::default();
+    let mut reader = stream.try_clone()?;
+    let places = &mut got_at;
+    std::thread::scope(|scope| -> io::Result<()> {
+        let receiver = scope.spawn(move || -> io::Result<()> {
+            if let Some(cpu) = asking.receiver_cpu {
+                transfix::pin_to_cpu(cpu)?;
+            }
+            for at in places.iter_mut() {
+                if !read_whole(&mut reader, buffer, asking.wait)? {
+                    return Err(io::ErrorKind::UnexpectedEof.into());
+                }
+                *at = monotonic_ns();
+            }
+            Ok(())
+        });
+        let pace = Pace::start(rate);
+        for (i, at) in sent_at.iter_mut().enumerate() {
+            pace.wait(i);
+            times.late_ns.push(pace.late_ns(i));
+            *at = monotonic_ns();
+            write_whole(stream, order)?;
+        }
+        receiver.join().unwrap_or_else(|_| Err(io::ErrorKind::Other.into()))
+    })?;
+    times.ns = sent_at.iter().zip(&got_at).map(|(sent, got)| got.saturating_sub(*sent)).collect();
+    Ok(times)
+}
+
+fn prepare(stream: &TcpStream) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    stream.set_nonblocking(true)
+}
+
+/// What has come so far, without waiting.
+fn read_some(stream: &mut TcpStream, buffer: &mut [u8]) -> io::Result<usize> {
+    match stream.read(buffer) {
+        Ok(0) => Err(io::ErrorKind::UnexpectedEof.into()),
+        Ok(n) => Ok(n),
+        Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
+            Ok(0)
+        }
+        Err(e) => Err(e),
+    }
+}
+
+/// False if the peer closed before the first byte.
+fn read_whole(stream: &mut TcpStream, buffer: &mut [u8], wait: Wait) -> io::Result<bool> {
+    let mut read = 0;
+    while read < buffer.len() {
+        match stream.read(&mut buffer[read..]) {
+            Ok(0) => return Ok(false),
+            Ok(n) => read += n,
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
+                if wait == Wait::Kernel {
+                    poll(&mut [PollFd::new(&stream.as_fd(), PollFlags::IN)], None)?;
+                }
+            }
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) if e.kind() == io::ErrorKind::ConnectionReset => return Ok(false),
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(true)
+}
+
+fn write_whole(stream: &mut TcpStream, mut bytes: &[u8]) -> io::Result<()> {
+    while !bytes.is_empty() {
+        match stream.write(bytes) {
+            Ok(n) => bytes = &bytes[n..],
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,265 @@
+//! This engine at one end of a round trip, in a process of its own.
+
+use std::collections::HashMap;
+use std::io::BufRead;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use serde::{Deserialize, Serialize};
+use transfix::clock::monotonic_ns;
+use transfix::{
+    Application, BusinessReject, Engine, LogSettings, Message, Role, SendError, SessionHandle,
+    SessionId, SessionRef, State, pin_to_cpu, tag,
+};
+
+use super::super::column::Column;
+use super::super::page::{Answer, Page};
+use super::super::s1::{Arrivals, Order, Receiver, ReportForm, Sender};
+use super::super::shared::{StoreDir, print_line};
+use super::Work;
+use super::pace::Pace;
+
+/// How long a side waits for the other to be there.
+const PATIENCE_NS: u64 = 30_000_000_000;
+/// How long it waits for an answer of the other, which may be on a machine with much to do.
+const ANSWER_NS: u64 = 300_000_000_000;
+
+/// What the side that asks is to do next.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(super) struct Task {
+    /// Orders to measure.
+    pub(super) orders: usize,
+    /// Orders in front of them.
+    pub(super) warm_up: usize,
+}
+
+/// What it measured.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct Times {
+    /// Each round trip, in the order of sending, in nanoseconds.
+    pub(super) ns: Vec<u64>,
+    /// How much later than it was due each was sent; empty without a pace.
+    pub(super) late_ns: Vec<u64>,
+}
+
+/// Carries out each task that comes as a line on standard input, and prints what it measured.
+pub(super) fn obey(mut ask: impl FnMut(Task) -> Result<Times, String>) -> Result<(), String> {
+    for line in std::io::stdin().lock().lines() {
+        let line = line.map_err(|error| error.to_string())?;
+        let task = serde_json::from_str(&line).map_err(|error| format!("{line}: {error}"))?;
+        print_line(&serde_json::to_string(&ask(task)?).map_err(|error| error.to_string())?)?;
+    }
+    Ok(())
+}
+
+fn engine(
+    column: &Column,
+    (role, address): (Role, &str),
+    work: &Work,
+    application: Box<dyn Application>,
+) -> Result<(Engine, StoreDir), String> {
+    let dir = StoreDir::new()?;
+    let mut settings = column.side(role);
+    for session in &mut settings.sessions {
+        address.clone_into(&mut session.address);
+        session.store.store_dir.clone_from(&dir.0);
+        session.log = work.log.then(|| LogSettings::in_dir(dir.0.join("log")));
+        // The page's report lacks fields that FIX 4.2 requires.
+        if work.report == ReportForm::Page && role == Role::Initiator {
+            session.validation.validate = false;
+        }
+    }
+    let mut application = Some(application);
+    let engine = Engine::start(&settings, |_| match application.take() {
+        Some(application) => application,
+        None => unreachable!("there is one session"),
+    });
+    Ok((engine.map_err(|error| error.to_string())?, dir))
+}
+
+/// The answering side: prints its address, and serves until its input ends.
+pub(super) fn acceptor(
+    page: &Page,
+    column: &Column,
+    address: &str,
+    work: &Work,
+) -> Result<(), String> {
+    let application: Box<dyn Application> = match page.answer {
+        Answer::Report => {
+            let prepared = column.beside.prepared;
+            Box::new(Receiver::with_client(prepared, work.report, page.client_id))
+        }
+        Answer::Echo => {
+            let id = column.session(Role::Acceptor).id();
+            let sender = id.target_comp_id.as_bytes().to_owned();
+            Box::new(Echo { by_sender: HashMap::from([(sender, id)]) })
+        }
+    };
+    let (engine, _dir) = engine(column, (Role::Acceptor, address), work, application)?;
+    print_line(&engine.listening()[0].to_string())?;
+    let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
+    engine.stop(1_000);
+    Ok(())
+}
+
+/// Sends each message back in the session that it came from, which the application finds by the
+/// message's SenderCompID(49).
+struct Echo {
+    by_sender: HashMap<Vec<u8>, SessionId>,
+}
+
+impl Application for Echo {
+    fn on_message(
+        &mut self,
+        message: &Message<'_>,
+        session: &mut SessionRef<'_>,
+    ) -> Result<(), BusinessReject> {
+        let to = self.by_sender.get(message.required(tag::SENDER_COMP_ID)?);
+        if to != Some(session.id()) {
+            return Err(BusinessReject::not_available());
+        }
+        let sent = session.send(message.msg_type(), |body| {
+            for (n, field) in message.fields().enumerate() {
+                if !tag::is_session_owned(field.tag) {
+                    body.fields(message.encoded(n));
+                }
+            }
+        });
+        match sent {
+            Ok(_) => Ok(()),
+            Err(SendError::Misuse(misuse)) => Err(BusinessReject::other(misuse.to_string())),
+            Err(_) => Err(BusinessReject::not_available()),
+        }
+    }
+}
+
+/// The asking side: measures when it is told to.
+pub(super) fn initiator(
+    page: &Page,
+    column: &Column,
+    address: &str,
+    work: &Work,
+) -> Result<(), String> {
+    let mut trader = Trader::start(page, column, address, work)?;
+    if let Some(cpu) = column.beside.sender_cpu {
+        // After the start: the engine's threads are where its settings say.
+        pin_to_cpu(cpu).map_err(|error| format!("CPU {cpu} cannot be used: {error}"))?;
+    }
+    obey(|task| {
+        trader.log_on(address)?;
+        trader.round_trips(task.warm_up)?;
+        let times = trader.round_trips(task.orders)?;
+        trader.log_out()?;
+        Ok(times)
+    })?;
+    trader.engine.stop(5_000);
+    Ok(())
+}
+
+/// The initiator's engine and what it measures.
+struct Trader {
+    engine: Engine,
+    handle: SessionHandle,
+    arrivals: Arc<Arrivals>,
+    order: Order,
+    rate: Option<u64>,
+    /// Orders that were sent: the next one's ClOrdID(11), and where its arrival is noted.
+    sent: usize,
+    _dir: StoreDir,
+}
+
+impl Trader {
+    fn start(page: &Page, column: &Column, address: &str, work: &Work) -> Result<Self, String> {
+        let arrivals = Arc::new(Arrivals::new(work.orders_max()));
+        let sender = Sender { arrivals: Arc::clone(&arrivals) };
+        let (engine, dir) = engine(column, (Role::Initiator, address), work, Box::new(sender))?;
+        let handle = engine.session(&column.session(Role::Initiator).id()).ok_or("no session")?;
+        let order = Order::new(column.beside.prepared, page.client_id);
+        Ok(Self { engine, handle, arrivals, order, rate: work.rate, sent: 0, _dir: dir })
+    }
+
+    /// Drives the engine, if it has no thread, until `done`.
+    fn drive_until(
+        &mut self,
+        done: impl Fn(&Self) -> bool,
+        patience_ns: u64,
+        otherwise: impl FnOnce(&Self) -> String,
+    ) -> Result<(), String> {
+        let give_up = monotonic_ns() + patience_ns;
+        while !done(self) {
+            self.engine.poll();
+            if monotonic_ns() > give_up {
+                return Err(otherwise(self));
+            }
+        }
+        Ok(())
+    }
+
+    fn log_on(&mut self, address: &str) -> Result<(), String> {
+        self.handle.log_on().map_err(|error| error.to_string())?;
+        self.drive_until(
+            |this| this.handle.state() != State::Disconnected,
+            PATIENCE_NS,
+            |_| format!("no connection to {address}; start the acceptor first"),
+        )?;
+        self.drive_until(
+            |this| this.handle.is_logged_on(),
+            ANSWER_NS,
+            |this| format!("no logon at {address}: the session is {:?}", this.handle.state()),
+        )
+    }
+
+    fn log_out(&mut self) -> Result<(), String> {
+        self.handle.log_out("").map_err(|error| error.to_string())?;
+        self.drive_until(
+            |this| this.handle.state() == State::Disconnected,
+            ANSWER_NS,
+            |_| "the acceptor did not log out".to_owned(),
+        )
+    }
+
+    fn arrived(&self) -> usize {
+        self.arrivals.count.load(Ordering::Acquire)
+    }
+
+    /// Sends `n` orders at the pace, or each after the answer to the one before, and waits for
+    /// their answers.
+    fn round_trips(&mut self, n: usize) -> Result<Times, String> {
+        let first = self.sent;
+        let mut sent_at = Vec::with_capacity(n);
+        let mut times = Times::default();
+        let pace = self.rate.map(Pace::start);
+        for i in 0..n {
+            match pace {
+                Some(pace) => {
+                    while !pace.is_due(i) {
+                        self.engine.poll();
+                    }
+                    times.late_ns.push(pace.late_ns(i));
+                }
+                None => self.wait_for(first + i)?,
+            }
+            sent_at.push(monotonic_ns());
+            let now = transfix::clock::now().utc;
+            let order = &self.order;
+            let sent = self.handle.send("D", |body| order.write(body, first + i, now));
+            sent.map_err(|error| format!("order {}: {error}", first + i))?;
+            self.sent += 1;
+        }
+        self.wait_for(first + n)?;
+        let got_at = self.arrivals.at_ns[first..first + n].iter();
+        let got_at = got_at.map(|at| at.load(Ordering::Relaxed));
+        times.ns =
+            sent_at.iter().zip(got_at).map(|(sent, got)| got.saturating_sub(*sent)).collect();
+        Ok(times)
+    }
+
+    /// Waits until so many answers have come in all.
+    fn wait_for(&mut self, answers: usize) -> Result<(), String> {
+        self.drive_until(
+            |this| this.arrived() >= answers,
+            ANSWER_NS,
+            |this| format!("{} of {answers} answers came", this.arrived()),
+        )
+    }
+}

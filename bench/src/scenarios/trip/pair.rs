@@ -1,0 +1,84 @@
+//! Two processes that take part in a run: one answers, the other asks and measures.
+
+use std::process::{Command, Stdio};
+
+use super::super::child::Side as Process;
+use super::super::contest::{Contestant, Slice};
+use super::super::report::Kind;
+use super::ours::{Task, Times};
+
+/// A pair.
+pub(super) struct Pair {
+    name: String,
+    kind: Kind,
+    /// None where the answering side is on another host.
+    acceptor: Option<Process>,
+    asker: Process,
+    task: Task,
+}
+
+impl Pair {
+    /// Starts both, or the asking side alone, which prints no line if `is_ready` at once.
+    pub(super) fn start(
+        (name, kind): (&str, Kind),
+        acceptor: Option<Process>,
+        asker: &mut Command,
+        task: Task,
+    ) -> Result<Self, String> {
+        let mut asker = Process::start(name, asker.stdin(Stdio::piped()))?;
+        if matches!(kind, Kind::Acceptor | Kind::PeerAcceptor) {
+            // It says when it is logged on.
+            asker.line()?;
+        }
+        let pair = Self { name: name.to_owned(), kind, acceptor, asker, task };
+        pair.both().for_each(Process::pause);
+        Ok(pair)
+    }
+
+    fn both(&self) -> impl Iterator<Item = &Process> {
+        self.acceptor.iter().chain([&self.asker])
+    }
+
+    fn cpu_ns(&self) -> u64 {
+        match self.kind {
+            // The client is no part of what is measured: it spins for all alike.
+            Kind::Acceptor | Kind::PeerAcceptor => {
+                self.acceptor.as_ref().map_or(0, Process::cpu_ns)
+            }
+            _ => self.both().map(Process::cpu_ns).sum(),
+        }
+    }
+
+    fn measure(&mut self, task: Task) -> Result<Slice, String> {
+        let before = self.cpu_ns();
+        self.asker.say(&serde_json::to_string(&task).map_err(|error| error.to_string())?)?;
+        let line = self.asker.line()?;
+        let cpu_ns = self.cpu_ns().saturating_sub(before);
+        let times: Times =
+            serde_json::from_str(&line).map_err(|error| format!("{error} in {line}"))?;
+        Ok(Slice { ns: times.ns, late_ns: times.late_ns, cpu_ns })
+    }
+}
+
+impl Contestant for Pair {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn is_optional(&self) -> bool {
+        matches!(self.kind, Kind::Peer | Kind::PeerAcceptor)
+    }
+
+    fn slice(&mut self, warm_up: bool) -> Result<Slice, String> {
+        // Whoever spins would disturb the others while they are measured.
+        self.both().for_each(Process::go_on);
+        let Task { orders, warm_up: before } = self.task;
+        let first = Task { orders: orders.min(FIRST_MAX), warm_up: before };
+        let slice = self.measure(if warm_up { first } else { Task { orders, warm_up: 0 } });
+        self.both().for_each(Process::pause);
+        slice
+    }
+}
+
+/// Orders of the round that warms up, at most.
+const FIRST_MAX: usize = 200;

@@ -1,0 +1,171 @@
+//! Acceptors of other engines, as `cargo xtask peers build` lists them.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use serde::Deserialize;
+
+use super::super::child::Side as Process;
+use super::super::page::Answer;
+
+/// SenderCompID(49) of all of them.
+pub(super) const VENUE: &str = "VENUE";
+/// Their counterparty.
+pub(super) const CLIENT: &str = "C0";
+
+/// One engine of the list.
+#[derive(Clone, Debug, Deserialize)]
+struct Listed {
+    engine: String,
+    #[serde(default)]
+    version: String,
+    #[serde(default)]
+    command: Vec<String>,
+    #[serde(default)]
+    stores: Vec<String>,
+    #[serde(default)]
+    validation: Vec<bool>,
+    #[serde(default)]
+    answers: Vec<String>,
+    #[serde(default)]
+    modes: Vec<String>,
+    #[serde(default)]
+    durability: String,
+    /// Why it cannot be run.
+    #[serde(default)]
+    missing: Option<String>,
+}
+
+/// What is wanted of a peer: as near to ours as it can be.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wanted {
+    pub(super) answer: Answer,
+    pub(super) files: bool,
+    pub(super) spins: bool,
+}
+
+/// One way to run a peer.
+#[derive(Clone, Debug)]
+pub(super) struct Way {
+    pub(super) name: String,
+    command: Vec<String>,
+    options: Vec<String>,
+    has_files: bool,
+}
+
+/// The file that lists them.
+const LIST: &str = "acceptors.json";
+
+/// All ways that come near to what is wanted, and why the other engines are not run.
+pub(super) fn ways(dir: &Path, wanted: Wanted) -> Result<(Vec<Way>, Vec<String>), String> {
+    let path = dir.join(LIST);
+    if !path.exists() {
+        let shown = path.display();
+        return Err(format!("{shown} is not there; build it with `cargo xtask peers build`"));
+    }
+    let text = std::fs::read_to_string(&path);
+    let text = text.map_err(|error| format!("{}: {error}", path.display()))?;
+    let listed: Vec<Listed> =
+        serde_json::from_str(&text).map_err(|error| format!("{}: {error}", path.display()))?;
+    let (mut ways, mut not_run) = (Vec::new(), Vec::new());
+    for listed in listed {
+        match &listed.missing {
+            Some(why) => not_run.push(format!("{}: {why}", listed.engine)),
+            None => match of(&listed, wanted) {
+                Ok(of) => ways.extend(of),
+                Err(why) => not_run.push(format!("{}: {why}", listed.engine)),
+            },
+        }
+    }
+    Ok((ways, not_run))
+}
+
+fn of(listed: &Listed, wanted: Wanted) -> Result<Vec<Way>, String> {
+    let answer = wanted.answer.name();
+    if !listed.answers.iter().any(|known| known == answer) {
+        return Err(format!("its program cannot {answer}"));
+    }
+    let has = |all: &[String], name: &str| all.iter().any(|known| known == name);
+    let store = if wanted.files { "file" } else { "memory" };
+    // One that keeps nothing is shown for what it is.
+    let store = if has(&listed.stores, store) { store } else { "memory" };
+    let mode = if wanted.spins && has(&listed.modes, "polling") { "polling" } else { "default" };
+    let ways = listed.validation.iter().map(|validates| {
+        let kept = match (store, &*listed.durability) {
+            ("file", durability) if !durability.is_empty() => format!("file store ({durability})"),
+            _ => format!("{store} store"),
+        };
+        let validation = if *validates { "validation" } else { "no validation" };
+        let way = if mode == "polling" { ", polling" } else { "" };
+        let validates = if *validates { "yes" } else { "no" };
+        let options = ["--mode", mode, "--answer", answer, "--validate", validates];
+        Way {
+            name: format!("{} {}, {kept}, {validation}{way}", listed.engine, listed.version),
+            command: listed.command.clone(),
+            options: options.map(str::to_owned).into(),
+            has_files: store == "file",
+        }
+    });
+    Ok(ways.collect())
+}
+
+impl Way {
+    /// Starts it, with its store in a directory and on a CPU.
+    pub(super) fn start(&self, store: &Path, cpu: Option<usize>) -> Result<Process, String> {
+        let (program, rest) = self.command.split_first().ok_or("it has no command")?;
+        let (name, text) =
+            transfix::dictionary::standard_text("FIX42").map_err(|e| e.to_string())?;
+        let dictionary = store.join(format!("{name}.xml"));
+        std::fs::write(&dictionary, text)
+            .map_err(|error| format!("{}: {error}", dictionary.display()))?;
+        let mut command = Command::new(program);
+        command.args(rest).args(&self.options).args(["--sessions", "1", "--store"]);
+        if self.has_files {
+            command.arg(store);
+        } else {
+            command.arg("memory");
+        }
+        command.arg("--dictionary").arg(&dictionary);
+        if let Some(cpu) = cpu {
+            command.args(["--cpu", &cpu.to_string()]);
+        }
+        Process::start(&self.name, command.stdin(Stdio::piped()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_peer_is_run_as_near_to_ours_as_it_can_be() {
+        let dir = std::env::temp_dir().join(format!("transfix-ways-{}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        let wanted = Wanted { answer: Answer::Echo, files: true, spins: true };
+        let error = ways(&dir, wanted).unwrap_err();
+        assert!(error.contains("cargo xtask peers build"), "{error}");
+        let list = r#"[
+            {"engine": "One", "version": "1", "command": ["one"], "stores": ["memory", "file"],
+             "validation": [true, false], "answers": ["report", "echo"], "durability": "write",
+             "modes": ["default", "polling"]},
+            {"engine": "Two", "version": "2", "command": ["two"], "stores": ["memory"],
+             "validation": [false], "answers": ["echo"], "modes": ["default"]},
+            {"engine": "Three", "missing": "no SDK"},
+            {"engine": "Four", "version": "4", "command": ["four"], "stores": ["memory"],
+             "validation": [false], "answers": ["report"]}
+        ]"#;
+        std::fs::write(dir.join(LIST), list).unwrap();
+        let (ways, not_run) = ways(&dir, wanted).unwrap();
+        let names: Vec<&str> = ways.iter().map(|way| &*way.name).collect();
+        assert_eq!(
+            names,
+            [
+                "One 1, file store (write), validation, polling",
+                "One 1, file store (write), no validation, polling",
+                "Two 2, memory store, no validation",
+            ]
+        );
+        assert_eq!(not_run, ["Three: no SDK", "Four: its program cannot echo"]);
+        std::fs::remove_dir_all(&dir).unwrap();
+    }
+}
