@@ -7,12 +7,15 @@ mod codec;
 mod column;
 mod contest;
 mod demonstration;
+mod directory;
+mod html;
 mod page;
 mod plot;
 mod report;
 mod s1;
 mod shared;
 mod summary;
+mod svg;
 mod throughput;
 mod trip;
 mod validation;
@@ -90,6 +93,10 @@ enum Scenario {
     Codec(codec::Args),
     /// Validation (S4b): one message validated against FIX 4.2 and FIX 4.4, in memory.
     Validation(validation::Args),
+    /// Make a page of all runs in a directory: report.html.
+    Report(directory::ReportArgs),
+    /// Say what moved between two runs, and what is noise.
+    Compare(directory::CompareArgs),
 }
 
 /// Runs a scenario, and shows its figures.
@@ -102,5 +109,7 @@ pub fn run(args: &Args) -> ExitCode {
         Scenario::Throughput(args) => throughput::run(args),
         Scenario::Codec(args) => codec::run(args),
         Scenario::Validation(args) => validation::run(args),
+        Scenario::Report(args) => directory::report(args),
+        Scenario::Compare(args) => directory::compare(args),
     }
 }

@@ -163,7 +163,8 @@ impl Series {
 }
 
 fn histogram(values: &[u64]) -> Option<Histogram<u64>> {
-    let mut histogram = Histogram::new(3).ok()?;
+    // Up to an hour.
+    let mut histogram = Histogram::new_with_bounds(1, 3_600_000_000_000, 3).ok()?;
     values.iter().for_each(|value| histogram.saturating_record(*value));
     Some(histogram)
 }
@@ -441,6 +442,7 @@ mod tests {
             );
             let table = table([&report]).to_string();
             assert!(table.contains("from when it was due"), "{table}");
+            assert_eq!(report.series[0].seen, [(100, 200)]);
             let due = report.series[1].from_due.unwrap();
             assert_eq!(due.p50_ns, report.engine.p50_ns + 5);
         }

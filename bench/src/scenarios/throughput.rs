@@ -62,9 +62,10 @@ pub(crate) struct Args {
     /// Print one JSON object.
     #[arg(long)]
     json: bool,
-    /// Where the picture of the cost by the number of sessions is drawn.
-    #[arg(long, default_value = "throughput.svg")]
-    svg: PathBuf,
+    /// Where the files of the run are written: JSON, and the picture of the cost by the number of
+    /// sessions.
+    #[arg(long, default_value = "bench-out", value_name = "DIR")]
+    out: PathBuf,
     /// The part of this process.
     #[arg(long, value_enum, hide = true)]
     role: Option<Role>,
@@ -159,12 +160,20 @@ fn run_all(args: &Args) -> Result<(), String> {
     });
     let report =
         Report { scenario: "throughput".to_owned(), runs, machine: Machine::this(), settings };
-    report.draw(&args.svg)?;
+    let out = args.out.display();
+    std::fs::create_dir_all(&args.out).map_err(|error| format!("{out}: {error}"))?;
+    report.draw(&args.out.join("throughput.svg"))?;
+    let json = serde_json::to_string(&report).map_err(|error| error.to_string())?;
+    let path = args.out.join("throughput.json");
+    std::fs::write(&path, &json).map_err(|error| format!("{}: {error}", path.display()))?;
     if args.json {
-        return print_line(&serde_json::to_string(&report).map_err(|error| error.to_string())?);
+        return print_line(&json);
     }
     print_line(&report.to_string())?;
-    print_line(&format!("Picture of the cost by the number of sessions: {}", args.svg.display()))
+    print_line(&format!(
+        "Picture of the cost by the number of sessions: {out}/throughput.svg; `transfix bench \
+         report {out}` makes a page."
+    ))
 }
 
 /// All sides with so many sessions.

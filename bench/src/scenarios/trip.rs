@@ -503,12 +503,16 @@ fn measured(
         "messages": work.orders * work.slices,
         "warm_up": work.warm_up,
         "rate_per_s": work.rate,
+        "prepared": column.beside.prepared,
+        "affinity": column.beside.sender_cpu.is_some(),
+        "mode": column.session(Role::Acceptor).threads.mode,
+        "spin_us": column.session(Role::Acceptor).threads.spin_us,
         "configuration": column.described(),
         "protocol_log": work.log,
         "answer": page.answer.name(),
         "report": if work.report == ReportForm::Valid { "valid" } else { "page" },
         "order_bytes": order.len(),
-        "answer_bytes": if page.answer == Answer::Echo { order.len() } else { report.len() },
+        "report_bytes": if page.answer == Answer::Echo { order.len() } else { report.len() },
         "floor": if column.spins() { "spin" } else { "kernel wait" },
         "transport": "TCP",
     });
@@ -593,6 +597,6 @@ fn show(
     }
     let out = args.out.display();
     print_line(&format!(
-        "Raw values, percentiles, pictures: {out}; `transfix bench report {out}` makes a page of them."
+        "Raw values, percentiles, pictures: {out}; `transfix bench report {out}` makes a page."
     ))
 }

@@ -431,6 +431,20 @@ fn each_scenario_of_round_trips_writes_its_files() {
         let csv = dir.path().join(format!("bench-out/{scenario}.csv"));
         assert_eq!(fs::read_to_string(csv).unwrap().lines().count(), 1 + 4 * 40);
     }
+    // All of them make one page, which needs nothing from elsewhere.
+    let run = run_in(dir.path(), &["bench", "report"], b"");
+    assert_eq!((run.code, &*run.out), (0, "bench-out/report.html\n"), "{run:?}");
+    let page = fs::read_to_string(dir.path().join("bench-out/report.html")).unwrap();
+    for expected in ["Echo (S4a)", "Round trip (S5)", "floor of memory", "FIX Antenna Java"] {
+        assert!(page.contains(expected), "{expected}");
+    }
+    assert_eq!(page.matches("<svg").count(), 4, "two pictures a scenario");
+    for forbidden in ["http://", "https://", "<script", "NaN"] {
+        assert!(!page.contains(forbidden), "{forbidden}");
+    }
+    // A run beside itself has not moved.
+    let run = run_in(dir.path(), &["bench", "compare", "bench-out", "bench-out"], b"");
+    assert_eq!((run.code, run.out.matches("noise").count()), (0, 8), "{run:?}");
 }
 
 #[test]
@@ -482,7 +496,9 @@ fn bench_throughput_measures_all_sides_by_the_number_of_sessions() {
         }
         assert!(of["sides"]["transfix-file"]["ratio"]["orders"].is_number(), "{report}");
     }
-    assert!(fs::read_to_string(dir.path().join("throughput.svg")).unwrap().contains("<svg"));
+    assert!(
+        fs::read_to_string(dir.path().join("bench-out/throughput.svg")).unwrap().contains("<svg")
+    );
     // What another engine cannot is told, and the rest is measured.
     let none = dir.path().to_str().unwrap();
     let run = run_in(dir.path(), &[&args[..], &["--peers", none]].concat(), b"");

@@ -1,0 +1,194 @@
+//! `transfix bench report` and `transfix bench compare`: what the files of runs say together.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use comfy_table::{CellAlignment, Table, presets};
+
+use super::html::{self, Runs};
+use super::page::PAGES;
+use super::report::{Report, Series, us};
+use super::shared::print_line;
+use super::summary::Estimate;
+
+/// Options of `transfix bench report`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  transfix bench report
+  transfix bench report bench-out
+
+Writes report.html into the directory: tables, curves, histograms and settings of all runs whose
+files are there, beside what the vendors have published. It needs no network.
+Exit code: 0 done, 1 there is no run or the page cannot be written, 2 wrong usage.")]
+pub(crate) struct ReportArgs {
+    /// Where the scenarios have written their files (`--out`).
+    #[arg(default_value = "bench-out")]
+    dir: PathBuf,
+}
+
+/// Options of `transfix bench compare`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  transfix bench compare before after
+  transfix bench compare before/latency-default.json after/latency-default.json
+
+What counts is the ratio to the floor of the same run: it has moved if the intervals in which it
+lies with 95 % confidence are apart; otherwise the difference is noise. Microseconds are shown, but
+two runs on one machine differ by them for many reasons.
+Exit code: 0 done, 1 a file cannot be read or nothing can be compared, 2 wrong usage.")]
+pub(crate) struct CompareArgs {
+    /// Files of the run before: a directory, or one `.json`.
+    before: PathBuf,
+    /// Files of the run after.
+    after: PathBuf,
+}
+
+/// Makes the page.
+pub(crate) fn report(args: &ReportArgs) -> ExitCode {
+    let done = read(&args.dir).and_then(|runs| {
+        if runs.round_trips.is_empty() && runs.throughput.is_none() {
+            return Err(format!("{}: no run is there", args.dir.display()));
+        }
+        let path = args.dir.join("report.html");
+        std::fs::write(&path, html::page(&runs))
+            .map_err(|error| format!("{}: {error}", path.display()))?;
+        print_line(&path.display().to_string())
+    });
+    ended("report", done)
+}
+
+/// Says what moved.
+pub(crate) fn compare(args: &CompareArgs) -> ExitCode {
+    let done = read(&args.before).and_then(|before| {
+        let after = read(&args.after)?;
+        let table = table(&before.round_trips, &after.round_trips);
+        if table.row_count() == 0 {
+            return Err("no scenario and configuration is in both".to_owned());
+        }
+        print_line(&table.to_string())
+    });
+    ended("compare", done)
+}
+
+fn ended(verb: &str, done: Result<(), String>) -> ExitCode {
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("transfix bench {verb}: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The runs of a directory, or the one of a file, in the order of scenarios and configurations.
+fn read(path: &Path) -> Result<Runs, String> {
+    let said = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
+    let mut files = vec![path.to_owned()];
+    if path.is_dir() {
+        let entries = std::fs::read_dir(path).map_err(|error| said(&error))?;
+        let all = entries.map(|entry| entry.map(|entry| entry.path()));
+        files = all.collect::<Result<_, _>>().map_err(|error| said(&error))?;
+        files.retain(|file| file.extension().is_some_and(|extension| extension == "json"));
+    }
+    let mut runs = Runs { round_trips: Vec::new(), throughput: None };
+    for file in files {
+        let said = |error: &dyn std::fmt::Display| format!("{}: {error}", file.display());
+        let text = std::fs::read_to_string(&file).map_err(|error| said(&error))?;
+        let value: serde_json::Value = serde_json::from_str(&text).map_err(|error| said(&error))?;
+        let scenario = value["scenario"].as_str().unwrap_or_default();
+        if scenario == "throughput" {
+            runs.throughput = Some(value);
+        } else if PAGES.iter().any(|page| page.scenario == scenario) {
+            let run = serde_json::from_value(value).map_err(|error| said(&error))?;
+            runs.round_trips.push(run);
+        }
+    }
+    runs.round_trips.sort_by_key(place);
+    Ok(runs)
+}
+
+/// Where a run stands among the scenarios, and its configuration among those of the page.
+fn place(run: &Report) -> (usize, usize, String) {
+    let page = PAGES.iter().position(|page| page.scenario == run.scenario);
+    let column = page.and_then(|page| {
+        let mut columns = PAGES[page].columns().flatten();
+        columns.position(|column| column.name == run.configuration)
+    });
+    let last = usize::MAX;
+    (page.unwrap_or(last), column.unwrap_or(last), run.configuration.clone())
+}
+
+fn table(before: &[Report], after: &[Report]) -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::UTF8_HORIZONTAL_ONLY);
+    table.set_header([
+        "scenario, side",
+        "p50 µs",
+        "p50/floor",
+        "at p50",
+        "p99 µs",
+        "p99/floor",
+        "at p99",
+    ]);
+    for now in after {
+        let is_same =
+            |run: &&Report| run.scenario == now.scenario && run.configuration == now.configuration;
+        let Some(then) = before.iter().find(is_same) else { continue };
+        for series in &now.series {
+            let Some(old) = then.series.iter().find(|old| old.name == series.name) else {
+                continue;
+            };
+            if series.ratio.is_some() {
+                table.add_row(row(&now.scenario, old, series));
+            }
+        }
+    }
+    for column in table.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table
+}
+
+fn row(scenario: &str, old: &Series, new: &Series) -> Vec<String> {
+    let (was, is) = (old.ratio.unwrap_or_default(), new.ratio.unwrap_or_default());
+    let mut row = vec![format!("{scenario} {}", new.name)];
+    for (times, was, is) in [
+        ([old.figures.p50_ns, new.figures.p50_ns], was.p50(), is.p50()),
+        ([old.figures.p99_ns, new.figures.p99_ns], was.p99(), is.p99()),
+    ] {
+        row.push(times.map(us).join(" → "));
+        row.push(format!("{:.2} → {:.2}", was.median, is.median));
+        row.push(verdict(was, is));
+    }
+    row
+}
+
+/// What moved, in words.
+fn verdict(was: Estimate, is: Estimate) -> String {
+    let percent = 100.0 * (is.median / was.median - 1.0);
+    if is.low > was.high {
+        format!("slower by {percent:.0} %")
+    } else if is.high < was.low {
+        format!("faster by {:.0} %", -percent)
+    } else {
+        "noise".to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_lies_within_both_intervals_is_noise() {
+        let estimate = |median, low, high| Estimate { median, low, high };
+        let was = estimate(1.20, 1.18, 1.23);
+        for (is, expected) in [
+            (estimate(1.22, 1.19, 1.25), "noise"),
+            (estimate(1.32, 1.30, 1.35), "slower by 10 %"),
+            (estimate(1.08, 1.05, 1.10), "faster by 10 %"),
+        ] {
+            assert_eq!(verdict(was, is), expected);
+        }
+    }
+}

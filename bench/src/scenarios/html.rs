@@ -1,0 +1,402 @@
+//! `report.html`: all runs of a directory on one page that needs no network.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use super::page::{PAGES, Page};
+use super::report::{Kind, Report, Series, us};
+use super::svg::{Axis, COLORS, Chart, Line, escaped, short};
+
+/// What the page is made of.
+pub(super) struct Runs {
+    /// Round trips, in the order of the scenarios.
+    pub(super) round_trips: Vec<Report>,
+    /// `throughput.json`, as that scenario prints it.
+    pub(super) throughput: Option<serde_json::Value>,
+}
+
+const STYLE: &str = include_str!("report.css");
+
+/// The moment, as readers write it: `2026-11-23 18:56`.
+fn moment(recorded: &str) -> String {
+    let part = |from: usize, to: usize| recorded.get(from..to).unwrap_or("?");
+    format!("{}-{}-{} {}", part(0, 4), part(4, 6), part(6, 8), part(9, 14))
+}
+
+fn style() -> String {
+    let mut style = STYLE.to_owned();
+    for n in 0..COLORS {
+        let _ = write!(style, ".c{n}{{stroke:var(--c{n})}}.key .c{n}{{border-color:var(--c{n})}}");
+    }
+    style
+}
+
+/// The whole page.
+pub(super) fn page(runs: &Runs) -> String {
+    let mut body = String::new();
+    let by_page = |page: &Page| {
+        runs.round_trips.iter().filter(|run| run.scenario == page.scenario).collect::<Vec<_>>()
+    };
+    let machine = runs.round_trips.first().map(|run| run.machine.words());
+    let _ = write!(body, "<h1>Transfix: benchmarks</h1>");
+    if let Some(machine) = machine {
+        let _ = write!(body, "<p>{}</p>", escaped(&machine));
+    }
+    body += "<p class=\"dim\">Engine, floor and other engines took turns in rounds; ratios are \
+             medians over the rounds, with the interval in which they lie with 95 % confidence. \
+             The floor is the same bytes over a bare socket. Microseconds say something of this \
+             machine; ratios can be compared.</p>";
+    for page in PAGES {
+        let runs = by_page(page);
+        if !runs.is_empty() {
+            section(&mut body, page, &runs);
+        }
+    }
+    if let Some(throughput) = &runs.throughput {
+        throughput_section(&mut body, throughput);
+    }
+    format!(
+        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" \
+         content=\"width=device-width,initial-scale=1\"><title>Transfix: benchmarks</title>\
+         <style>{}</style></head><body>{body}</body></html>\n",
+        style()
+    )
+}
+
+fn section(body: &mut String, page: &Page, runs: &[&Report]) {
+    let _ = write!(body, "<h2>{}</h2>", escaped(page.title));
+    let series: Vec<&Series> = runs.iter().flat_map(|run| &run.series).collect();
+    figures(body, &series);
+    for run in runs {
+        let time = escaped(&moment(&run.recorded));
+        let _ = write!(body, "<h3>{}</h3>", escaped(&run.configuration));
+        let _ = write!(body, "<p class=\"dim\">{time} UTC, transfix {}</p><ul>", run.version);
+        for sentence in run.sentences() {
+            let _ = write!(body, "<li>{}</li>", escaped(&sentence).replace(" %", "&nbsp;%"));
+        }
+        for missing in &run.not_run {
+            let _ = write!(body, "<li>Not run: {}</li>", escaped(missing));
+        }
+        *body += "</ul>";
+    }
+    key(body, &series);
+    picture(body, &percentiles(&series));
+    picture(body, &histograms(&series));
+    settings(body, runs);
+    published(body, page);
+}
+
+fn picture(body: &mut String, chart: &Chart<'_>) {
+    let title = escaped(chart.title);
+    let _ =
+        write!(body, "<h3>{title}</h3><div class=\"wide\" tabindex=\"0\">{}</div>", chart.draw());
+}
+
+fn table(body: &mut String, caption: &str, head: &[String], rows: &[Vec<String>]) {
+    let cells = |tag: &str, row: &[String]| -> String {
+        row.iter().map(|cell| format!("<{tag}>{}</{tag}>", escaped(cell))).collect()
+    };
+    let _ = write!(
+        body,
+        "<div class=\"wide\" tabindex=\"0\"><table><caption>{}</caption><thead><tr>{}</tr></thead>\
+         <tbody>",
+        escaped(caption),
+        cells("th", head)
+    );
+    for row in rows {
+        let _ = write!(body, "<tr>{}</tr>", cells("td", row));
+    }
+    *body += "</tbody></table></div>";
+}
+
+fn texts(names: &[&str]) -> Vec<String> {
+    names.iter().map(|name| (*name).to_owned()).collect()
+}
+
+fn figures(body: &mut String, series: &[&Series]) {
+    let head = [
+        "",
+        "min",
+        "max",
+        "avg",
+        "p50",
+        "p95",
+        "p99",
+        "p99.9",
+        "p99.99",
+        "CPU",
+        "p50/floor",
+        "p99/floor",
+    ];
+    let rows: Vec<Vec<String>> = series
+        .iter()
+        .map(|series| {
+            let f = &series.figures;
+            let times = [
+                f.min_ns,
+                f.max_ns,
+                f.mean_ns,
+                f.p50_ns,
+                f.p95_ns,
+                f.p99_ns,
+                f.p999_ns,
+                f.p9999_ns,
+                f.cpu_ns_per_message,
+            ];
+            let ratio = |pick: fn(&super::report::Ratio) -> super::summary::Estimate| {
+                series.ratio.as_ref().map_or_else(String::new, |ratio| {
+                    let of = pick(ratio);
+                    format!("{:.2} ({:.2}–{:.2})", of.median, of.low, of.high)
+                })
+            };
+            let mut row = vec![series.name.clone()];
+            row.extend(times.map(us));
+            row.extend([ratio(|ratio| ratio.p50()), ratio(|ratio| ratio.p99())]);
+            row
+        })
+        .collect();
+    table(body, "Round trips and CPU time of each, in µs", &texts(&head), &rows);
+}
+
+fn key(body: &mut String, series: &[&Series]) {
+    *body += "<ul class=\"key\">";
+    for (n, series) in series.iter().enumerate() {
+        let floor = if series.kind == Kind::Floor { " floor" } else { "" };
+        let name = escaped(&series.name);
+        let _ = write!(body, "<li><span class=\"c{}{floor}\"></span>{name}</li>", n % COLORS);
+    }
+    *body += "</ul>";
+}
+
+fn line(n: usize, series: &Series, points: Vec<(f64, f64)>) -> Line {
+    Line { points, color: n, dashed: series.kind == Kind::Floor }
+}
+
+/// Latency over percentile, stretched towards the worst.
+fn percentiles(series: &[&Series]) -> Chart<'static> {
+    let total = |series: &Series| series.seen.iter().map(|(_, count)| count).sum::<u64>();
+    let least = series.iter().map(|series| total(series)).min().unwrap_or(1).max(10) as f64;
+    let lines: Vec<Line> = series
+        .iter()
+        .enumerate()
+        .map(|(n, series)| {
+            let all = total(series).max(1) as f64;
+            let mut so_far = 0;
+            let points = series.seen.iter().filter_map(|(value, count)| {
+                let slower = 1.0 - so_far as f64 / all;
+                so_far += count;
+                // At x, one in x is slower.
+                let x = 1.0 / slower.max(f64::MIN_POSITIVE);
+                (x <= least).then_some((x, *value as f64 / 1000.0))
+            });
+            line(n, series, points.collect())
+        })
+        .collect();
+    let marks = [
+        (1.0, "0 %"),
+        (2.0, "50 %"),
+        (10.0, "90 %"),
+        (100.0, "99 %"),
+        (1_000.0, "99.9 %"),
+        (10_000.0, "99.99 %"),
+        (100_000.0, "99.999 %"),
+    ];
+    let marks = marks.into_iter().filter(|(x, _)| *x <= least);
+    let marks = marks.map(|(x, name)| (x, name.to_owned())).collect();
+    let y = Axis::around(lines.iter().flat_map(|line| &line.points).map(|(_, y)| *y));
+    Chart {
+        title: "Latency by percentile",
+        axes: ["percentile", "µs"],
+        x: Axis { from: 1.0, to: least, is_logarithmic: true, marks },
+        y,
+        lines,
+    }
+}
+
+/// Share of the round trips by their time, up to where the slowest hundredth begins.
+fn histograms(series: &[&Series]) -> Chart<'static> {
+    /// Steps of a decade.
+    const STEPS: f64 = 40.0;
+    let lines: Vec<Line> = series
+        .iter()
+        .enumerate()
+        .map(|(n, series)| {
+            let all: u64 = series.seen.iter().map(|(_, count)| count).sum();
+            let mut steps: BTreeMap<i64, u64> = BTreeMap::new();
+            let shown = series.seen.iter().filter(|(value, _)| *value <= series.figures.p99_ns);
+            for (value, count) in shown {
+                let us = (*value).max(1) as f64 / 1000.0;
+                *steps.entry((us.log10() * STEPS).floor() as i64).or_default() += count;
+            }
+            let at = |step: i64| 10_f64.powf((step as f64 + 0.5) / STEPS);
+            let share = |step: i64| {
+                100.0 * steps.get(&step).copied().unwrap_or(0) as f64 / all.max(1) as f64
+            };
+            let first = steps.keys().next().copied().unwrap_or(0) - 1;
+            let last = steps.keys().last().copied().unwrap_or(0) + 1;
+            line(n, series, (first..=last).map(|step| (at(step), share(step))).collect())
+        })
+        .collect();
+    let points = || lines.iter().flat_map(|line| &line.points);
+    let x = Axis::around(points().map(|(x, _)| *x));
+    let highest = points().map(|(_, y)| *y).fold(1.0, f64::max);
+    let step = [1.0, 2.0, 5.0, 10.0, 20.0].into_iter().find(|step| highest / step <= 8.0);
+    let step = step.unwrap_or(25.0);
+    let marks = (0..=(highest / step) as usize).map(|n| n as f64 * step);
+    let marks = marks.map(|mark| (mark, format!("{mark} %"))).collect();
+    Chart {
+        title: "How often each latency was seen",
+        axes: ["µs", "share"],
+        x,
+        y: Axis { from: 0.0, to: highest * 1.05, is_logarithmic: false, marks },
+        lines,
+    }
+}
+
+/// The settings of all configurations, a column each.
+fn settings(body: &mut String, runs: &[&Report]) {
+    let mut names: Vec<String> = Vec::new();
+    let columns: Vec<BTreeMap<String, String>> = runs
+        .iter()
+        .map(|run| {
+            let mut flat = BTreeMap::new();
+            flatten("", &run.settings, &mut flat);
+            for name in
+                flat.keys().filter(|name| !names.contains(name)).cloned().collect::<Vec<_>>()
+            {
+                names.push(name);
+            }
+            flat
+        })
+        .collect();
+    names.sort();
+    let mut head = vec!["setting".to_owned()];
+    head.extend(runs.iter().map(|run| run.configuration.clone()));
+    let rows: Vec<Vec<String>> = names
+        .iter()
+        .map(|name| {
+            let values = columns.iter().map(|flat| flat.get(name).cloned().unwrap_or_default());
+            [name.clone()].into_iter().chain(values).collect()
+        })
+        .collect();
+    table(body, "Configurations", &head, &rows);
+}
+
+fn flatten(prefix: &str, value: &serde_json::Value, flat: &mut BTreeMap<String, String>) {
+    match value {
+        serde_json::Value::Object(fields) => {
+            for (name, value) in fields {
+                let name =
+                    if prefix.is_empty() { name.clone() } else { format!("{prefix}.{name}") };
+                flatten(&name, value, flat);
+            }
+        }
+        serde_json::Value::Null => {
+            flat.insert(prefix.to_owned(), "–".to_owned());
+        }
+        serde_json::Value::String(text) => {
+            flat.insert(prefix.to_owned(), text.clone());
+        }
+        other => {
+            flat.insert(prefix.to_owned(), other.to_string());
+        }
+    }
+}
+
+fn published(body: &mut String, page: &Page) {
+    let head = texts(&["published, µs", "min", "max", "avg", "p50", "p95", "p99"]);
+    let rows: Vec<Vec<String>> = page
+        .published
+        .iter()
+        .map(|row| [row.name].iter().chain(&row.us).map(|cell| (*cell).to_owned()).collect())
+        .collect();
+    let caption = "What the vendor has published: measured on other machines, mostly two hosts \
+                   with kernel-bypass network cards, and not comparable with the figures above";
+    table(body, caption, &head, &rows);
+}
+
+/// Cost by the number of sessions.
+fn throughput_section(body: &mut String, throughput: &serde_json::Value) {
+    let _ = write!(body, "<h2>Throughput by the number of sessions</h2>");
+    let empty = Vec::new();
+    let runs = throughput["runs"].as_array().unwrap_or(&empty);
+    let mut lines: BTreeMap<&str, Vec<(f64, f64)>> = BTreeMap::new();
+    let mut rows = Vec::new();
+    for run in runs {
+        let sessions = run["sessions"].as_f64().unwrap_or(1.0);
+        for (side, figures) in run["sides"].as_object().into_iter().flatten() {
+            let full = &figures["full"];
+            let cost = full["cpu_ns_per_order"].as_f64().unwrap_or(f64::NAN);
+            lines.entry(side).or_default().push((sessions, cost));
+            let number = |value: &serde_json::Value| value.as_f64().map_or_else(String::new, short);
+            let ratio = figures["ratio"]["orders"].as_f64();
+            let ratio = ratio.map_or_else(String::new, |ratio| format!("{ratio:.2}"));
+            let times = ["p50_ns", "p99_ns", "p999_ns"];
+            let times = times.map(|name| us(full[name].as_f64().unwrap_or(0.0) as u64));
+            let mut row = vec![short(sessions), side.clone(), number(&full["orders_per_s"]), ratio];
+            row.push(number(&full["cpu_ns_per_order"]));
+            row.extend(times);
+            rows.push(row);
+        }
+    }
+    let head =
+        ["sessions", "side", "orders/s", "of floor", "CPU ns", "p50 µs", "p99 µs", "p99.9 µs"];
+    table(body, "As fast as one thread answers", &texts(&head), &rows);
+    *body += "<ul class=\"key\">";
+    for (n, name) in lines.keys().enumerate() {
+        let floor = if *name == "floor" { " floor" } else { "" };
+        let _ = write!(
+            body,
+            "<li><span class=\"c{}{floor}\"></span>{}</li>",
+            n % COLORS,
+            escaped(name)
+        );
+    }
+    *body += "</ul>";
+    let points = || lines.values().flatten();
+    let chart = Chart {
+        title: "CPU time of an order by the number of sessions",
+        axes: ["sessions", "ns"],
+        x: Axis::around(points().map(|(x, _)| *x)),
+        y: Axis::around(points().map(|(_, y)| *y)),
+        lines: lines
+            .iter()
+            .enumerate()
+            .map(|(n, (name, points))| Line {
+                points: points.clone(),
+                color: n,
+                dashed: *name == "floor",
+            })
+            .collect(),
+    };
+    picture(body, &chart);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_is_whole_without_any_run() {
+        let none = Runs { round_trips: Vec::new(), throughput: None };
+        let text = page(&none);
+        assert!(text.starts_with("<!doctype html>") && text.ends_with("</html>\n"));
+    }
+
+    #[test]
+    fn throughput_is_drawn_by_its_sides() {
+        let throughput = serde_json::json!({"runs": [
+            {"sessions": 1, "sides": {"floor": {"full": {"cpu_ns_per_order": 400.0,
+             "orders_per_s": 1_000_000.0, "p50_ns": 9_000}},
+             "transfix-file": {"full": {"cpu_ns_per_order": 900.0, "orders_per_s": 600_000.0,
+             "p50_ns": 19_000}, "ratio": {"orders": 0.6}}}},
+        ]});
+        let text = page(&Runs { round_trips: Vec::new(), throughput: Some(throughput) });
+        for expected in ["transfix-file", "600k", "0.60", "class=\"c0 dashed\"", "19.0"] {
+            assert!(text.contains(expected), "{expected}: {text}");
+        }
+        for forbidden in ["http://", "https://", "<script", "NaN"] {
+            assert!(!text.contains(forbidden), "{forbidden}");
+        }
+    }
+}
