@@ -12,6 +12,7 @@ mod html;
 mod page;
 mod plot;
 mod report;
+mod router;
 mod s1;
 mod shared;
 mod summary;
@@ -68,6 +69,7 @@ Exit code: 0 done, 1 the run failed, 2 wrong usage.";
   transfix bench latency --self --config optimized-hard-spin
   transfix bench echo --self
   transfix bench round-trip --self
+  transfix bench router --self
   transfix bench throughput --self --sessions 1,32
   transfix bench codec --peers
   transfix bench validation --peers")]
@@ -87,6 +89,8 @@ enum Scenario {
     /// Round trip (S5): each order after the report of the one before.
     #[command(after_help = ROUND_TRIP_HELP)]
     RoundTrip(trip::Args),
+    /// Router (S3): many sessions that send, some that receive, each message to one at random.
+    Router(router::Args),
     /// Throughput: orders and reports as fast as they go, and paced, by the number of sessions.
     Throughput(throughput::Args),
     /// Order codec (S2a): NewOrderSingle(D) to bytes and back, in memory.
@@ -106,6 +110,7 @@ pub fn run(args: &Args) -> ExitCode {
         Scenario::Latency(args) => trip::run(&page::LATENCY, args),
         Scenario::Echo(args) => trip::run(&page::ECHO, args),
         Scenario::RoundTrip(args) => trip::run(&page::ROUND_TRIP, args),
+        Scenario::Router(args) => router::run(args),
         Scenario::Throughput(args) => throughput::run(args),
         Scenario::Codec(args) => codec::run(args),
         Scenario::Validation(args) => validation::run(args),

@@ -51,7 +51,8 @@ impl Column {
         let column = Self { name: name_of, source, beside, settings };
         for role in [Role::Acceptor, Role::Initiator] {
             let n = column.settings.sessions.iter().filter(|session| session.role == role).count();
-            if n != 1 {
+            // A router has no initiator.
+            if n > 1 || (n == 0 && role == Role::Acceptor) {
                 return Err(format!("{name}: {n} sessions with role {role:?}; one is needed"));
             }
         }

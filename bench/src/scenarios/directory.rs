@@ -46,7 +46,8 @@ pub(crate) struct CompareArgs {
 /// Makes the page.
 pub(crate) fn report(args: &ReportArgs) -> ExitCode {
     let done = read(&args.dir).and_then(|runs| {
-        if runs.round_trips.is_empty() && runs.throughput.is_none() {
+        let Runs { round_trips, throughput, router } = &runs;
+        if round_trips.is_empty() && throughput.is_none() && router.is_none() {
             return Err(format!("{}: no run is there", args.dir.display()));
         }
         let path = args.dir.join("report.html");
@@ -90,13 +91,15 @@ fn read(path: &Path) -> Result<Runs, String> {
         files = all.collect::<Result<_, _>>().map_err(|error| said(&error))?;
         files.retain(|file| file.extension().is_some_and(|extension| extension == "json"));
     }
-    let mut runs = Runs { round_trips: Vec::new(), throughput: None };
+    let mut runs = Runs { round_trips: Vec::new(), throughput: None, router: None };
     for file in files {
         let said = |error: &dyn std::fmt::Display| format!("{}: {error}", file.display());
         let text = std::fs::read_to_string(&file).map_err(|error| said(&error))?;
         let value: serde_json::Value = serde_json::from_str(&text).map_err(|error| said(&error))?;
         let scenario = value["scenario"].as_str().unwrap_or_default();
-        if scenario == "throughput" {
+        if scenario == "S3" {
+            runs.router = Some(value);
+        } else if scenario == "throughput" {
             runs.throughput = Some(value);
         } else if PAGES.iter().any(|page| page.scenario == scenario) {
             let run = serde_json::from_value(value).map_err(|error| said(&error))?;

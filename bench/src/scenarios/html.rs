@@ -13,6 +13,8 @@ pub(super) struct Runs {
     pub(super) round_trips: Vec<Report>,
     /// `throughput.json`, as that scenario prints it.
     pub(super) throughput: Option<serde_json::Value>,
+    /// `router.json`, as that scenario prints it.
+    pub(super) router: Option<serde_json::Value>,
 }
 
 const STYLE: &str = include_str!("report.css");
@@ -51,6 +53,9 @@ pub(super) fn page(runs: &Runs) -> String {
         if !runs.is_empty() {
             section(&mut body, page, &runs);
         }
+    }
+    if let Some(router) = &runs.router {
+        router_section(&mut body, router);
     }
     if let Some(throughput) = &runs.throughput {
         throughput_section(&mut body, throughput);
@@ -215,26 +220,38 @@ fn percentiles(series: &[&Series]) -> Chart<'static> {
 
 /// Share of the round trips by their time, up to where the slowest hundredth begins.
 fn histograms(series: &[&Series]) -> Chart<'static> {
+    let all: Vec<_> = series
+        .iter()
+        .map(|series| (&series.seen[..], series.figures.p99_ns, series.kind == Kind::Floor))
+        .collect();
+    histogram("How often each latency was seen", &all)
+}
+
+/// The values of one series with how often they were seen, the highest that is shown, and whether
+/// it is a floor.
+type Seen<'s> = (&'s [(u64, u64)], u64, bool);
+
+fn histogram<'t>(title: &'t str, all: &[Seen<'_>]) -> Chart<'t> {
     /// Steps of a decade.
     const STEPS: f64 = 40.0;
-    let lines: Vec<Line> = series
+    let lines: Vec<Line> = all
         .iter()
         .enumerate()
-        .map(|(n, series)| {
-            let all: u64 = series.seen.iter().map(|(_, count)| count).sum();
+        .map(|(color, &(seen, highest, dashed))| {
+            let total: u64 = seen.iter().map(|(_, count)| count).sum();
             let mut steps: BTreeMap<i64, u64> = BTreeMap::new();
-            let shown = series.seen.iter().filter(|(value, _)| *value <= series.figures.p99_ns);
-            for (value, count) in shown {
+            for (value, count) in seen.iter().filter(|(value, _)| *value <= highest) {
                 let us = (*value).max(1) as f64 / 1000.0;
                 *steps.entry((us.log10() * STEPS).floor() as i64).or_default() += count;
             }
             let at = |step: i64| 10_f64.powf((step as f64 + 0.5) / STEPS);
             let share = |step: i64| {
-                100.0 * steps.get(&step).copied().unwrap_or(0) as f64 / all.max(1) as f64
+                100.0 * steps.get(&step).copied().unwrap_or(0) as f64 / total.max(1) as f64
             };
             let first = steps.keys().next().copied().unwrap_or(0) - 1;
             let last = steps.keys().last().copied().unwrap_or(0) + 1;
-            line(n, series, (first..=last).map(|step| (at(step), share(step))).collect())
+            let points = (first..=last).map(|step| (at(step), share(step))).collect();
+            Line { points, color, dashed }
         })
         .collect();
     let points = || lines.iter().flat_map(|line| &line.points);
@@ -244,13 +261,86 @@ fn histograms(series: &[&Series]) -> Chart<'static> {
     let step = step.unwrap_or(25.0);
     let marks = (0..=(highest / step) as usize).map(|n| n as f64 * step);
     let marks = marks.map(|mark| (mark, format!("{mark} %"))).collect();
-    Chart {
-        title: "How often each latency was seen",
-        axes: ["µs", "share"],
-        x,
-        y: Axis { from: 0.0, to: highest * 1.05, is_logarithmic: false, marks },
-        lines,
+    let y = Axis { from: 0.0, to: highest * 1.05, is_logarithmic: false, marks };
+    Chart { title, axes: ["µs", "share"], x, y, lines }
+}
+
+/// The rows of the router's table, and the half round trips of those with most senders.
+fn router_section(body: &mut String, router: &serde_json::Value) {
+    let _ = write!(body, "<h2>Router (S3): many that send, some that receive</h2>");
+    let empty = Vec::new();
+    let modes = router["modes"].as_array().unwrap_or(&empty);
+    let modes = modes.iter().filter_map(serde_json::Value::as_str);
+    let names: Vec<String> = ["floor"].into_iter().chain(modes).map(str::to_owned).collect();
+    let rows = router["rows"].as_array().unwrap_or(&empty);
+    let number = |value: &serde_json::Value| value.as_u64().unwrap_or(0);
+    router_table(body, rows, &names);
+    let most = rows.iter().map(|row| number(&row["senders"])).max().unwrap_or(0);
+    names_key(body, &names);
+    for row in rows.iter().filter(|row| number(&row["senders"]) == most) {
+        let routers = row["routers"].as_array().unwrap_or(&empty);
+        let seen = routers.iter().map(|figures| figures["half_trips"].clone());
+        let seen: Vec<Vec<(u64, u64)>> =
+            seen.map(|seen| serde_json::from_value(seen).unwrap_or_default()).collect();
+        let highest = routers.iter().map(|figures| number(&figures["half_trip_p99_ns"]));
+        let all: Vec<_> = seen
+            .iter()
+            .zip(highest)
+            .enumerate()
+            .map(|(n, (seen, highest))| (&seen[..], highest, n == 0))
+            .collect();
+        let (receivers, rate) = (&row["receivers"], &row["rate"]);
+        let title = format!("RTT/2 of {most} × {receivers} at {rate} a second each");
+        picture(body, &histogram(&title, &all));
     }
+}
+
+fn router_table(body: &mut String, rows: &[serde_json::Value], names: &[String]) {
+    let head = [
+        "senders × receivers",
+        "rate each",
+        "router",
+        "RTT/2 p50 µs",
+        "p99 µs",
+        "/ floor",
+        "socket→callback ns",
+        "put→socket ns",
+        "kept up",
+    ];
+    let mut cells = Vec::new();
+    for row in rows {
+        let shape = format!("{} × {}", row["senders"], row["receivers"]);
+        for (name, figures) in names.iter().zip(row["routers"].as_array().into_iter().flatten()) {
+            let half_trip = |key: &str| us(figures[key].as_u64().unwrap_or(0));
+            let point = |key: &str| {
+                figures[key].as_u64().map_or_else(|| "–".to_owned(), |ns| ns.to_string())
+            };
+            let ratio = figures["ratio"]["median"].as_f64();
+            cells.push(vec![
+                shape.clone(),
+                row["rate"].to_string(),
+                name.clone(),
+                half_trip("half_trip_p50_ns"),
+                half_trip("half_trip_p99_ns"),
+                ratio.map_or_else(String::new, |ratio| format!("{ratio:.2}")),
+                point("socket_to_callback_p50_ns"),
+                point("put_to_socket_p50_ns"),
+                if figures["kept_up"] == true { "yes" } else { "no: a queue" }.to_owned(),
+            ]);
+        }
+    }
+    table(body, "Half round trips", &texts(&head), &cells);
+}
+
+/// A key of names, the floor's dashed.
+fn names_key(body: &mut String, names: &[String]) {
+    *body += "<ul class=\"key\">";
+    for (n, name) in names.iter().enumerate() {
+        let floor = if *name == "floor" { " floor" } else { "" };
+        let name = escaped(name);
+        let _ = write!(body, "<li><span class=\"c{}{floor}\"></span>{name}</li>", n % COLORS);
+    }
+    *body += "</ul>";
 }
 
 /// The settings of all configurations, a column each.
@@ -342,17 +432,7 @@ fn throughput_section(body: &mut String, throughput: &serde_json::Value) {
     let head =
         ["sessions", "side", "orders/s", "of floor", "CPU ns", "p50 µs", "p99 µs", "p99.9 µs"];
     table(body, "As fast as one thread answers", &texts(&head), &rows);
-    *body += "<ul class=\"key\">";
-    for (n, name) in lines.keys().enumerate() {
-        let floor = if *name == "floor" { " floor" } else { "" };
-        let _ = write!(
-            body,
-            "<li><span class=\"c{}{floor}\"></span>{}</li>",
-            n % COLORS,
-            escaped(name)
-        );
-    }
-    *body += "</ul>";
+    names_key(body, &lines.keys().map(|name| (*name).to_owned()).collect::<Vec<_>>());
     let points = || lines.values().flatten();
     let chart = Chart {
         title: "CPU time of an order by the number of sessions",
@@ -378,7 +458,7 @@ mod tests {
 
     #[test]
     fn a_page_is_whole_without_any_run() {
-        let none = Runs { round_trips: Vec::new(), throughput: None };
+        let none = Runs { round_trips: Vec::new(), throughput: None, router: None };
         let text = page(&none);
         assert!(text.starts_with("<!doctype html>") && text.ends_with("</html>\n"));
     }
@@ -391,7 +471,8 @@ mod tests {
              "transfix-file": {"full": {"cpu_ns_per_order": 900.0, "orders_per_s": 600_000.0,
              "p50_ns": 19_000}, "ratio": {"orders": 0.6}}}},
         ]});
-        let text = page(&Runs { round_trips: Vec::new(), throughput: Some(throughput) });
+        let text =
+            page(&Runs { round_trips: Vec::new(), throughput: Some(throughput), router: None });
         for expected in ["transfix-file", "600k", "0.60", "class=\"c0 dashed\"", "19.0"] {
             assert!(text.contains(expected), "{expected}: {text}");
         }

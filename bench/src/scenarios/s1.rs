@@ -27,7 +27,7 @@ pub(crate) struct Order {
 }
 
 /// ClientID(109) of the orders that have one.
-const CLIENT: &str = "CLIENT-1";
+pub(crate) const CLIENT: &str = "CLIENT-1";
 
 impl Order {
     /// An order, prepared or not, with ClientID(109) or without.
@@ -51,11 +51,21 @@ impl Order {
             template.fill(body).uint(id).timestamp(now).uint(quantity).done();
             return;
         }
-        Self::write_rest(body.uint(tag::CL_ORD_ID, id), quantity, now, self.client);
+        Self::write_rest(
+            body.uint(tag::CL_ORD_ID, id),
+            quantity,
+            now,
+            self.client.then_some(CLIENT),
+        );
     }
 
     /// What follows ClOrdID(11).
-    pub(crate) fn write_rest(body: &mut Body<'_>, quantity: u64, now: Timestamp, client: bool) {
+    pub(crate) fn write_rest(
+        body: &mut Body<'_>,
+        quantity: u64,
+        now: Timestamp,
+        client: Option<&str>,
+    ) {
         body.char(tag::HANDL_INST, b'1')
             .str(tag::SYMBOL, "EU")
             .char(tag::SIDE, b'1')
@@ -64,8 +74,8 @@ impl Order {
             .uint(tag::ORDER_QTY, quantity)
             .char(tag::TIME_IN_FORCE, b'0')
             .decimal(tag::PRICE, Decimal::new(30, 0));
-        if client {
-            body.str(CLIENT_ID, CLIENT);
+        if let Some(client) = client {
+            body.str(CLIENT_ID, client);
         }
     }
 }

@@ -22,7 +22,7 @@ use super::contest::{Contestant, Rounds, play};
 use super::page::{Answer, Page};
 use super::plot;
 use super::report::{Kind, Machine, Report, RoundCount, Series, table, write_csv};
-use super::s1::{ReportForm, sample_frames};
+use super::s1::{CLIENT, ReportForm, sample_frames};
 use super::shared::{StoreDir, at_least_one, bar, peers_in, print_line};
 use super::throughput::Orders;
 use floor::{Asking, Wait};
@@ -239,7 +239,7 @@ fn play_part(page: &Page, column: &Column, args: &Args, part: Part) -> Result<()
                 Some(_) => [peers::CLIENT, peers::VENUE],
                 None => [&*id.sender_comp_id, &*id.target_comp_id],
             };
-            let orders = Orders::between(sender, target, page.client_id);
+            let orders = Orders::between(sender, target, page.client_id.then_some(CLIENT));
             let answer_type = if page.answer == Answer::Echo { "D" } else { "8" };
             client::run(address, orders, answer_type, work.rate)
         }

@@ -87,7 +87,7 @@ impl Client {
             let mut stream = TcpStream::connect(address)?;
             stream.set_nodelay(true)?;
             stream.set_read_timeout(Some(Duration::from_nanos(PATIENCE_NS)))?;
-            let mut orders = Orders::between(&orders::client(n), orders::VENUE, false);
+            let mut orders = Orders::between(&orders::client(n), orders::VENUE, None);
             stream.write_all(&orders.logon(clock::now().utc))?;
             let mut answers = Frames::default();
             while answers.count(read(&mut stream, &mut input)?)? == 0 {}

@@ -23,8 +23,8 @@ pub(super) fn client(n: usize) -> String {
 pub(crate) struct Orders {
     /// SenderCompID(49) and TargetCompID(56).
     names: [String; 2],
-    /// Whether they have a ClientID(109).
-    has_client: bool,
+    /// ClientID(109) of orders that have one.
+    client: Option<String>,
     /// MsgSeqNum(34) of the last one.
     seq: u64,
     frame: Vec<u8>,
@@ -38,10 +38,10 @@ pub(crate) struct Orders {
 }
 
 impl Orders {
-    pub(crate) fn between(sender: &str, target: &str, has_client: bool) -> Self {
+    pub(crate) fn between(sender: &str, target: &str, client: Option<&str>) -> Self {
         Self {
             names: [sender, target].map(str::to_owned),
-            has_client,
+            client: client.map(str::to_owned),
             seq: 0,
             frame: Vec::new(),
             places: [0; 3],
@@ -64,6 +64,11 @@ impl Orders {
         // Ours and well formed.
         let _ = frame.finish();
         out
+    }
+
+    /// MsgSeqNum(34) and ClOrdID(11) of the next order.
+    pub(crate) const fn next_number(&self) -> u64 {
+        self.seq + 1
     }
 
     /// All that follow were sent at this moment.
@@ -103,7 +108,7 @@ impl Orders {
         frame.raw(format!("49={sender}\x0156={target}\x0134={number}\x01").as_bytes());
         frame.header_timestamp(tag::SENDING_TIME, self.stamp, Precision::Millis);
         frame.raw(format!("11={number}\x01").as_bytes());
-        s1::Order::write_rest(frame.body(Precision::Millis), 5, self.stamp, self.has_client);
+        s1::Order::write_rest(frame.body(Precision::Millis), 5, self.stamp, self.client.as_deref());
         // Ours and well formed.
         let _ = frame.finish();
         let place = |field: String| {
@@ -190,7 +195,7 @@ mod tests {
 
     #[test]
     fn each_order_is_whole_and_has_the_next_number() {
-        let mut orders = Orders::between("C7", VENUE, false);
+        let mut orders = Orders::between("C7", VENUE, None);
         let now = Timestamp::parse(b"20261121-12:00:00.123").unwrap();
         let mut all = orders.logon(now);
         orders.stamp(now);
@@ -216,7 +221,7 @@ mod tests {
 
     #[test]
     fn messages_are_counted_wherever_they_are_cut() {
-        let mut orders = Orders::between("C0", VENUE, false);
+        let mut orders = Orders::between("C0", VENUE, None);
         let mut all = orders.logon(Timestamp::default());
         (0..3).for_each(|_| orders.next(&mut all));
         for step in 1..all.len() {

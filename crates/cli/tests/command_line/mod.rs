@@ -431,6 +431,19 @@ fn each_scenario_of_round_trips_writes_its_files() {
         let csv = dir.path().join(format!("bench-out/{scenario}.csv"));
         assert_eq!(fs::read_to_string(csv).unwrap().lines().count(), 1 + 4 * 40);
     }
+    let args = "bench router --self --json --no-rate --slices 1 --slice-ms 50 --rows";
+    let args: Vec<&str> = args.split(' ').chain(["1x2@1000,3x2@500"]).collect();
+    let run = run_in(dir.path(), &args, b"");
+    assert_eq!(run.code, 0, "each message once, to each its share, in order: {run:?}");
+    let report: Value = serde_json::from_str(&run.out).unwrap();
+    for row in report["rows"].as_array().unwrap() {
+        assert_eq!(row["routers"].as_array().unwrap().len(), 3, "floor and both modes: {row}");
+        for router in row["routers"].as_array().unwrap() {
+            assert!(router["half_trip_p50_ns"].as_u64().unwrap() > 0, "{row}");
+        }
+        assert!(row["routers"][1]["socket_to_callback_p50_ns"].is_u64(), "{row}");
+        assert!(row["routers"][1]["put_to_socket_p50_ns"].is_u64(), "{row}");
+    }
     // All of them make one page, which needs nothing from elsewhere.
     let run = run_in(dir.path(), &["bench", "report"], b"");
     assert_eq!((run.code, &*run.out), (0, "bench-out/report.html\n"), "{run:?}");
@@ -438,7 +451,7 @@ fn each_scenario_of_round_trips_writes_its_files() {
     for expected in ["Echo (S4a)", "Round trip (S5)", "floor of memory", "FIX Antenna Java"] {
         assert!(page.contains(expected), "{expected}");
     }
-    assert_eq!(page.matches("<svg").count(), 4, "two pictures a scenario");
+    assert_eq!(page.matches("<svg").count(), 5, "two a page, one of the router's last row");
     for forbidden in ["http://", "https://", "<script", "NaN"] {
         assert!(!page.contains(forbidden), "{forbidden}");
     }

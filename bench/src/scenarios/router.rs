@@ -1,0 +1,375 @@
+//! Scenario S3: a router between many sessions that send and some that receive, each message to one
+//! of these at random.
+//!
+//! Two processes: the one that sends and receives, over plain sockets, and the router, which is
+//! this engine or the floor. They take turns, row by row of the page's table.
+
+mod client;
+mod figures;
+mod floor;
+mod venue;
+
+use std::path::PathBuf;
+use std::process::{Command, ExitCode, Stdio};
+
+use clap::value_parser;
+
+use super::child::Side as Process;
+use super::column::Column;
+use super::report::Machine;
+use super::shared::{bar, print_line};
+use client::{Load, Task};
+use figures::{Report, Run, Shown};
+
+/// A router between many sessions (S3): what it adds, and how much it takes.
+#[derive(Debug, Clone, clap::Args)]
+#[command(after_help = "Examples:
+  transfix bench router --self
+  transfix bench router --self --mode a --rows 70x20@1000
+  transfix bench router --self --config own.toml --json
+
+The page is that of the router sample of FIX Antenna HFT: N sessions send at once, the router
+passes each message on to one of M others at random. Rows are SENDERSxRECEIVERS@RATE, the rate of
+each sender a second; default: the page's twelve. RTT/2 is half of the time from the write of a
+message to its arrival; socket to callback and put to socket are the engine's own latency points.
+The floor is a router without a FIX engine: epoll, BodyLength(9), the same bytes to a socket at
+random.
+Checked: each message arrives once, each receiver gets its share, and in mode A in order.
+Exit code: 0 done, 1 the run failed or a check did, 2 wrong usage.")]
+pub(crate) struct Args {
+    /// Start both processes here, over loopback.
+    #[arg(long = "self", required_unless_present = "part")]
+    both: bool,
+    /// Who routes: the thread that has read (a), or a pool of threads (b).
+    #[arg(long, value_enum, default_value = "both")]
+    mode: ModeArg,
+    /// A configuration file of your own in place of the modes'.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Rows of the table; default: those of the page.
+    #[arg(long, value_delimiter = ',', value_name = "NxM@RATE", value_parser = Row::parse)]
+    rows: Vec<Row>,
+    /// Length of a slice in milliseconds.
+    #[arg(long, default_value_t = 500, value_parser = value_parser!(u64).range(10..=60_000))]
+    slice_ms: u64,
+    /// Slices of each row, router and floor in turn.
+    #[arg(long, default_value_t = 3, value_parser = value_parser!(u64).range(1..=1_000))]
+    slices: u64,
+    /// Leave out the highest rate.
+    #[arg(long)]
+    no_rate: bool,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
+    /// Where `router.json` is written.
+    #[arg(long, default_value = "bench-out", value_name = "DIR")]
+    out: PathBuf,
+    /// What this process does for the one that has started it.
+    #[arg(long, value_enum, hide = true)]
+    part: Option<Part>,
+    /// Where the client connects to.
+    #[arg(long, hide = true, default_value = "")]
+    address: String,
+    /// Sessions that send, and that receive.
+    #[arg(long, hide = true, num_args = 2)]
+    sessions: Vec<usize>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum ModeArg {
+    A,
+    B,
+    Both,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Part {
+    Client,
+    Floor,
+    Router,
+}
+
+/// A row of the page's table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Row {
+    senders: usize,
+    receivers: usize,
+    /// Messages of each sender in a second.
+    rate: u64,
+}
+
+impl Row {
+    const fn of(senders: usize, rate: u64, receivers: usize) -> Self {
+        Self { senders, receivers, rate }
+    }
+
+    fn parse(text: &str) -> Result<Self, String> {
+        let wrong = || format!("{text} is not SENDERSxRECEIVERS@RATE, such as 70x20@1000");
+        let (sides, rate) = text.split_once('@').ok_or_else(wrong)?;
+        let (senders, receivers) = sides.split_once('x').ok_or_else(wrong)?;
+        let number = |text: &str| text.parse::<usize>().ok().filter(|n| (1..=100_000).contains(n));
+        let numbers = number(senders).zip(number(receivers)).zip(number(rate));
+        let ((senders, receivers), rate) = numbers.ok_or_else(wrong)?;
+        Ok(Self { senders, receivers, rate: rate as u64 })
+    }
+}
+
+/// The rows of the page.
+const ROWS: [Row; 12] = [
+    Row::of(1, 1_000, 10),
+    Row::of(1, 5_000, 10),
+    Row::of(1, 10_000, 10),
+    Row::of(5, 1_000, 10),
+    Row::of(5, 5_000, 10),
+    Row::of(5, 10_000, 10),
+    Row::of(20, 1_000, 20),
+    Row::of(20, 5_000, 20),
+    Row::of(20, 10_000, 20),
+    Row::of(70, 1_000, 20),
+    Row::of(70, 5_000, 20),
+    Row::of(70, 10_000, 20),
+];
+
+/// CPUs of the process that sends, and of the router, where there are two.
+const CPUS: [usize; 2] = [0, 1];
+
+const MODES: [(&str, &str); 2] = [
+    ("mode-a", include_str!("../../configurations/router/mode-a.toml")),
+    ("mode-b", include_str!("../../configurations/router/mode-b.toml")),
+];
+
+pub(crate) fn run(args: &Args) -> ExitCode {
+    let done = match args.part {
+        Some(part) => play(args, part).map(|()| true),
+        None => run_all(args),
+    };
+    match done {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("transfix bench router: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn has_two_cpus() -> bool {
+    std::thread::available_parallelism().is_ok_and(|cpus| cpus.get() > 1)
+}
+
+fn column(name: &str) -> Result<Column, String> {
+    match MODES.iter().find(|(mode, _)| *mode == name) {
+        Some((mode, text)) => Column::parse(mode, text),
+        None => Column::load(name.as_ref()),
+    }
+}
+
+/// What a process does that [`run_all`] has started.
+fn play(args: &Args, part: Part) -> Result<(), String> {
+    let [senders, receivers] = args.sessions[..] else { return Err("no sessions".to_owned()) };
+    let pin = |n: usize| match has_two_cpus() {
+        true => transfix::pin_to_cpu(CPUS[n]).map_err(|error| format!("CPU {n}: {error}")),
+        false => Ok(()),
+    };
+    match part {
+        Part::Client => {
+            pin(0)?;
+            client::run(&args.address, senders, receivers)
+        }
+        Part::Floor => {
+            pin(1)?;
+            floor::run(senders, receivers)
+        }
+        Part::Router => {
+            let name = args.config.as_ref().map(|path| path.display().to_string());
+            venue::run(&column(&name.unwrap_or_default())?, senders, receivers)
+        }
+    }
+}
+
+/// The router under test, or the floor, with the process that sends to it.
+struct Pair {
+    router: Process,
+    client: Process,
+}
+
+impl Pair {
+    fn start(name: &str, config: Option<&str>, sessions: [usize; 2]) -> Result<Self, String> {
+        let command = |part: &str| -> Result<Command, String> {
+            let program = std::env::current_exe().map_err(|error| error.to_string())?;
+            let mut command = Command::new(program);
+            command.args(["bench", "router", "--part", part, "--sessions"]);
+            command.args(sessions.map(|n| n.to_string())).stdin(Stdio::piped());
+            Ok(command)
+        };
+        let mut router = command(if config.is_some() { "router" } else { "floor" })?;
+        if let Some(config) = config {
+            router.args(["--config", config]);
+        }
+        let mut router = Process::start(name, &mut router)?;
+        let address = router.line()?;
+        let mut client = command("client")?;
+        let mut client = Process::start("the sending side", client.args(["--address", &address]))?;
+        client.line()?;
+        let pair = Self { router, client };
+        pair.pause();
+        Ok(pair)
+    }
+
+    fn pause(&self) {
+        [&self.router, &self.client].into_iter().for_each(Process::pause);
+    }
+
+    /// Measures one slice; what the points of the router have said of it.
+    fn slice(&mut self, task: Task) -> Result<Run, String> {
+        [&self.router, &self.client].into_iter().for_each(Process::go_on);
+        self.router.say(&task.receivers.to_string())?;
+        self.router.line()?;
+        let before = self.router.cpu_ns();
+        self.client.say(&serde_json::to_string(&task).map_err(|error| error.to_string())?)?;
+        let line = self.client.line()?;
+        let cpu_ns = self.router.cpu_ns().saturating_sub(before);
+        let load: Load = serde_json::from_str(&line).map_err(|e| format!("{line}: {e}"))?;
+        self.router.say("points")?;
+        let line = self.router.line()?;
+        let points = serde_json::from_str(&line).map_err(|e| format!("{line}: {e}"))?;
+        self.pause();
+        Ok(Run { load, points, cpu_ns })
+    }
+}
+
+fn run_all(args: &Args) -> Result<bool, String> {
+    let rows = if args.rows.is_empty() { &ROWS[..] } else { &args.rows };
+    let most = |pick: fn(&Row) -> usize| rows.iter().map(pick).max().unwrap_or(1);
+    let sessions = [most(|row| row.senders), most(|row| row.receivers)];
+    let names: Vec<String> = match (&args.config, args.mode) {
+        (Some(path), _) => vec![path.display().to_string()],
+        (_, ModeArg::A) => vec![MODES[0].0.to_owned()],
+        (_, ModeArg::B) => vec![MODES[1].0.to_owned()],
+        (_, ModeArg::Both) => MODES.map(|(name, _)| name.to_owned()).into(),
+    };
+    let columns = names.iter().map(|name| column(name)).collect::<Result<Vec<_>, _>>()?;
+    let mut pairs = vec![Pair::start("the floor", None, sessions)?];
+    for name in &names {
+        pairs.push(Pair::start(name, Some(name), sessions)?);
+    }
+    let bar = bar("router", rows.len() * args.slices as usize);
+    let mut shown = Vec::new();
+    for row in rows {
+        shown.push(measure(row, args, &mut pairs, &columns, &bar)?);
+    }
+    bar.finish_and_clear();
+    let highest = match (args.no_rate, rows.last()) {
+        (false, Some(row)) => highest(*row, &mut pairs)?,
+        _ => Vec::new(),
+    };
+    let settings = serde_json::json!({
+        "slices": args.slices,
+        "slice_ms": args.slice_ms,
+        "transport": "TCP, loopback",
+        "cpus_of_router": venue::cpus(),
+        "has_a_cpu_for_each_thread": columns.iter().map(venue::has_room).collect::<Vec<_>>(),
+        "workers": columns.iter().map(venue::workers).collect::<Vec<_>>(),
+        "configurations": columns.iter().map(Column::described).collect::<Vec<_>>(),
+    });
+    let machine = Machine::this();
+    let modes = names;
+    let report =
+        Report { scenario: "S3".to_owned(), modes, rows: shown, highest, machine, settings };
+    save(args, &columns, &report)?;
+    Ok(report.holds())
+}
+
+fn measure(
+    row: &Row,
+    args: &Args,
+    pairs: &mut [Pair],
+    columns: &[Column],
+    bar: &indicatif::ProgressBar,
+) -> Result<Shown, String> {
+    let &Row { senders, receivers, rate } = row;
+    let ns = args.slice_ms * 1_000_000;
+    let task = Task { senders, receivers, rate, ns, gives_up: false };
+    let mut runs: Vec<Vec<Run>> = vec![Vec::new(); pairs.len()];
+    // The slice before the first warms up.
+    for slice in 0..=args.slices {
+        bar.set_message(format!("{senders} × {receivers} at {rate} a second each"));
+        for (runs, pair) in runs.iter_mut().zip(&mut *pairs) {
+            let run = pair.slice(if slice == 0 { Task { ns: ns / 10, ..task } } else { task })?;
+            if slice > 0 {
+                runs.push(run);
+            }
+        }
+        if slice > 0 {
+            bar.inc(1);
+        }
+    }
+    let in_order: Vec<bool> = columns.iter().map(|column| !venue::has_pool(column)).collect();
+    Ok(Shown::of(task, &runs, &in_order))
+}
+
+/// The highest rate that floor and routers take without a queue that grows: messages a second.
+fn highest(row: Row, pairs: &mut [Pair]) -> Result<Vec<f64>, String> {
+    /// Each step is so much more than the one before.
+    const STEP: f64 = 1.15;
+    const SLICE_NS: u64 = 150_000_000;
+    /// It counts if it holds three times.
+    const TIMES: usize = 3;
+    let Row { senders, receivers, .. } = row;
+    let mut all = Vec::new();
+    for pair in pairs {
+        let (mut rate, mut held) = (200.0_f64, 0.0);
+        loop {
+            let task = Task { senders, receivers, rate: rate as u64, ns: SLICE_NS, gives_up: true };
+            let mut has_held = 0;
+            // One bad moment of the machine is none of the router's.
+            for _ in 0..2 * TIMES {
+                has_held += usize::from(pair.slice(task)?.load.kept_up);
+            }
+            if has_held < TIMES {
+                break;
+            }
+            held = task.rate as f64 * senders as f64;
+            rate *= STEP;
+        }
+        all.push(held);
+    }
+    Ok(all)
+}
+
+fn save(args: &Args, columns: &[Column], report: &Report) -> Result<(), String> {
+    let out = args.out.display();
+    std::fs::create_dir_all(&args.out).map_err(|error| format!("{out}: {error}"))?;
+    let path = args.out.join("router.json");
+    let json = serde_json::to_string(report).map_err(|error| error.to_string())?;
+    std::fs::write(&path, &json).map_err(|error| format!("{}: {error}", path.display()))?;
+    if args.json {
+        return print_line(&json);
+    }
+    print_line(&format!("Router (S3)\n{}\n", report.machine.words()))?;
+    for column in columns {
+        let Column { name, beside, .. } = column;
+        let threads = match (venue::workers(column), venue::has_room(column)) {
+            (workers, true) => format!("{workers} workers"),
+            (workers, false) => format!("{workers} workers, none spins: too few CPUs"),
+        };
+        print_line(&format!("{name} (\"{}\"): {}; {threads}", beside.title, beside.advice))?;
+    }
+    print_line(&report.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_read_and_wrong_ones_refused() {
+        assert_eq!(Row::parse("70x20@1000"), Ok(Row::of(70, 1_000, 20)));
+        for wrong in ["70x20", "0x1@1", "1x1@0", "ax1@1", "1x1@1000000"] {
+            assert!(Row::parse(wrong).is_err(), "{wrong}");
+        }
+        for (name, _) in MODES {
+            assert!(!column(name).unwrap().beside.title.is_empty());
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! The router: this engine, an acceptor for all sessions, with an application that passes each
+//! message on to one that receives, at random.
+
+use std::cell::Cell;
+use std::io::BufRead;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use transfix::{
+    Application, BusinessReject, Engine, Latency, LatencyStage, Message, Role, SendError,
+    SessionHandle, SessionId, SessionRef, Settings, tag,
+};
+
+use super::super::column::Column;
+use super::client::{ROUTER, receiver, sender};
+use super::figures::Points;
+
+/// Numbers at random, each as likely as the others; the same in each run.
+#[derive(Debug)]
+pub(super) struct Choice(u64);
+
+impl Default for Choice {
+    fn default() -> Self {
+        Self(0x9E37_79B9_7F4A_7C15)
+    }
+}
+
+impl Choice {
+    /// A number below `n`.
+    pub(super) const fn next(&mut self, n: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        // The upper half times n, over 2^32: no division.
+        (((self.0 >> 32) * n as u64) >> 32) as usize
+    }
+}
+
+/// What all applications share.
+struct Shared {
+    /// Where messages go; known once the engine has started.
+    receivers: OnceLock<Vec<SessionHandle>>,
+    /// How many of them take part.
+    among: Arc<AtomicUsize>,
+}
+
+struct Router(Arc<Shared>);
+
+thread_local! {
+    static CHOICE: Cell<u64> = const { Cell::new(0) };
+}
+
+/// A number below `n` of this thread's own sequence.
+fn choose(n: usize) -> usize {
+    CHOICE.with(|state| {
+        let mut choice = match state.get() {
+            0 => Choice::default(),
+            state => Choice(state),
+        };
+        let chosen = choice.next(n);
+        state.set(choice.0);
+        chosen
+    })
+}
+
+impl Application for Router {
+    fn on_message(
+        &mut self,
+        message: &Message<'_>,
+        _: &mut SessionRef<'_>,
+    ) -> Result<(), BusinessReject> {
+        let Some(receivers) = self.0.receivers.get() else {
+            return Err(BusinessReject::not_available());
+        };
+        let to = &receivers[choose(self.0.among.load(Ordering::Relaxed))];
+        let sent = to.send(message.msg_type(), |body| {
+            for (n, field) in message.fields().enumerate() {
+                if !tag::is_session_owned(field.tag) {
+                    body.fields(message.encoded(n));
+                }
+            }
+        });
+        match sent {
+            Ok(_) => Ok(()),
+            Err(SendError::Misuse(misuse)) => Err(BusinessReject::other(misuse.to_string())),
+            Err(_) => Err(BusinessReject::not_available()),
+        }
+    }
+}
+
+/// CPUs that the router has: all but that of the process that sends.
+pub(super) fn cpus() -> usize {
+    let all = std::thread::available_parallelism().map_or(1, usize::from);
+    all.saturating_sub(1).max(1)
+}
+
+/// Threads that read, no more than there are CPUs for them.
+pub(super) fn workers(column: &Column) -> usize {
+    column.side(Role::Acceptor).engine.workers.min(cpus())
+}
+
+/// Whether a pool of threads routes, which keeps no order among messages of one sender on one
+/// receiver.
+pub(super) fn has_pool(column: &Column) -> bool {
+    column.side(Role::Acceptor).engine.application_threads > 0
+}
+
+/// Whether each thread of the router has a CPU for itself.
+pub(super) fn has_room(column: &Column) -> bool {
+    workers(column) + column.side(Role::Acceptor).engine.application_threads <= cpus()
+}
+
+/// Prints its address, and routes until its input ends.
+pub(super) fn run(column: &Column, senders: usize, receivers: usize) -> Result<(), String> {
+    let mut settings = column.side(Role::Acceptor);
+    let like = settings.sessions.remove(0);
+    settings.engine.workers = workers(column);
+    let mut like = like;
+    if !has_room(column) {
+        // Threads that spin on one CPU keep each other from it.
+        like.threads.spin_us = 0;
+        settings.engine.application_spin_us = 0;
+    }
+    if cpus() > 1 || std::thread::available_parallelism().is_ok_and(|all| all.get() > 1) {
+        settings.engine.cpus = (1..=settings.engine.workers).collect();
+    }
+    let all = senders + receivers;
+    settings.engine.pending_connections_max = all.max(1_000);
+    settings.engine.pending_per_address_max = all.max(1_000);
+    let names = (0..receivers).map(receiver).chain((0..senders).map(sender));
+    for name in names {
+        let mut session = like.clone();
+        (session.sender_comp_id, session.target_comp_id) = (ROUTER.to_owned(), name);
+        settings.sessions.push(session);
+    }
+    serve(&settings, receivers)
+}
+
+fn serve(settings: &Settings, receivers: usize) -> Result<(), String> {
+    let among = Arc::new(AtomicUsize::new(receivers));
+    let shared = Arc::new(Shared { receivers: OnceLock::new(), among: Arc::clone(&among) });
+    let application = |_: &SessionId| -> Box<dyn Application> { Box::new(Router(shared.clone())) };
+    let engine = Engine::start(settings, application).map_err(|error| error.to_string())?;
+    let handle = |n: usize| {
+        let id = settings.sessions[n].id();
+        engine.session(&id).ok_or_else(|| format!("no session {id}"))
+    };
+    let all = (0..settings.sessions.len()).map(handle).collect::<Result<Vec<_>, _>>()?;
+    let _ = shared.receivers.set(all[..receivers].to_vec());
+    println!("{}", engine.listening()[0]);
+    let mut before: Vec<Latency> = all.iter().map(SessionHandle::latency).collect();
+    obey(&among, || {
+        let now: Vec<Latency> = all.iter().map(SessionHandle::latency).collect();
+        let since: Vec<Latency> =
+            now.iter().zip(&before).map(|(now, then)| now.since(then)).collect();
+        before = now;
+        Points {
+            socket_to_callback_ns: median(&since, LatencyStage::ReadToCallback),
+            put_to_socket_ns: median(&since, LatencyStage::PutToWritten),
+        }
+    })?;
+    engine.stop(0);
+    Ok(())
+}
+
+/// The median of a stage over all sessions, in nanoseconds; none if nothing was measured.
+fn median(all: &[Latency], stage: LatencyStage) -> Option<u64> {
+    let mut buckets: Vec<(u64, u64)> =
+        all.iter().flat_map(|latency| latency.stage(stage).buckets()).collect();
+    buckets.sort_unstable();
+    let total: u64 = buckets.iter().map(|(_, count)| count).sum();
+    let mut so_far = 0;
+    let middle = buckets.iter().find(|(_, count)| {
+        so_far += count;
+        2 * so_far >= total
+    });
+    middle.map(|(ns, _)| *ns)
+}
+
+/// Does what lines of standard input say until it ends: a number is how many sessions receive,
+/// `points` asks what was measured since the last time. Each is answered by a line.
+pub(super) fn obey(among: &AtomicUsize, mut points: impl FnMut() -> Points) -> Result<(), String> {
+    for line in std::io::stdin().lock().lines() {
+        let line = line.map_err(|error| error.to_string())?;
+        match line.parse() {
+            Ok(receivers) => {
+                among.store(receivers, Ordering::Relaxed);
+                println!("{receivers}");
+            }
+            Err(_) => {
+                let points = serde_json::to_string(&points()).map_err(|e| e.to_string())?;
+                println!("{points}");
+            }
+        }
+    }
+    Ok(())
+}
