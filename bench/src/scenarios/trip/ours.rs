@@ -185,14 +185,20 @@ impl Trader {
         patience_ns: u64,
         otherwise: impl FnOnce(&Self) -> String,
     ) -> Result<(), String> {
+        /// Looks at the socket between two at the clock: the floor does not look at it at all.
+        const LOOKS: u32 = 1_000;
         let give_up = monotonic_ns() + patience_ns;
-        while !done(self) {
-            self.engine.poll();
+        loop {
+            for _ in 0..LOOKS {
+                if done(self) {
+                    return Ok(());
+                }
+                self.engine.poll();
+            }
             if monotonic_ns() > give_up {
                 return Err(otherwise(self));
             }
         }
-        Ok(())
     }
 
     fn log_on(&mut self, address: &str) -> Result<(), String> {
