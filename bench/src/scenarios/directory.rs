@@ -3,12 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use comfy_table::{CellAlignment, Table, presets};
+use comfy_table::{CellAlignment, Table};
 
 use super::html::{self, Runs};
 use super::page::PAGES;
 use super::report::{Report, Series, us};
-use super::shared::print_line;
+use super::shared::{TABLE, print_line};
 use super::summary::Estimate;
 
 /// Options of `transfix bench report`.
@@ -123,7 +123,7 @@ fn place(run: &Report) -> (usize, usize, String) {
 
 fn table(before: &[Report], after: &[Report]) -> Table {
     let mut table = Table::new();
-    table.load_style(presets::UTF8_HORIZONTAL_ONLY);
+    table.load_style(TABLE);
     table.set_header([
         "scenario, side",
         "p50 µs",

@@ -79,6 +79,9 @@ fn section(body: &mut String, page: &Page, runs: &[&Report]) {
         for sentence in run.sentences() {
             let _ = write!(body, "<li>{}</li>", escaped(&sentence).replace(" %", "&nbsp;%"));
         }
+        for note in &run.notes {
+            let _ = write!(body, "<li>{}</li>", escaped(note));
+        }
         for missing in &run.not_run {
             let _ = write!(body, "<li>Not run: {}</li>", escaped(missing));
         }
@@ -132,6 +135,8 @@ fn figures(body: &mut String, series: &[&Series]) {
         "CPU",
         "p50/floor",
         "p99/floor",
+        "p50/ours",
+        "p99/ours",
     ];
     let rows: Vec<Vec<String>> = series
         .iter()
@@ -148,15 +153,17 @@ fn figures(body: &mut String, series: &[&Series]) {
                 f.p9999_ns,
                 f.cpu_ns_per_message,
             ];
-            let ratio = |pick: fn(&super::report::Ratio) -> super::summary::Estimate| {
-                series.ratio.as_ref().map_or_else(String::new, |ratio| {
-                    let of = pick(ratio);
-                    format!("{:.2} ({:.2}–{:.2})", of.median, of.low, of.high)
-                })
-            };
             let mut row = vec![series.name.clone()];
             row.extend(times.map(us));
-            row.extend([ratio(|ratio| ratio.p50()), ratio(|ratio| ratio.p99())]);
+            for ratio in [series.ratio, series.to_ours] {
+                let both = ratio.map(|ratio| [ratio.p50(), ratio.p99()]);
+                row.extend(match both {
+                    Some(both) => {
+                        both.map(|of| format!("{:.2} ({:.2}–{:.2})", of.median, of.low, of.high))
+                    }
+                    None => [String::new(), String::new()],
+                });
+            }
             row
         })
         .collect();

@@ -7,11 +7,12 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::Path;
 
-use comfy_table::{CellAlignment, Table, presets};
+use comfy_table::{CellAlignment, Table};
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
 use super::contest::Slice;
+use super::shared::TABLE;
 use super::summary::{Estimate, Spread};
 
 /// Percentiles of one series of round trips, in nanoseconds.
@@ -128,6 +129,9 @@ pub(crate) struct Series {
     /// To the floor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) ratio: Option<Ratio>,
+    /// Of another engine: to ours, asked in the same way.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) to_ours: Option<Ratio>,
     /// Of the medians of the slices.
     pub(crate) spread: Spread,
     /// Values with three digits, and how often each was seen: in files alone.
@@ -151,6 +155,7 @@ impl Series {
             figures: Figures::of(&values, slices.iter().map(|slice| slice.cpu_ns).sum()),
             from_due: (!from_due.is_empty()).then(|| Figures::of(&from_due, 0)),
             ratio: (kind != Kind::Floor).then(|| Ratio::of(slices, floor)),
+            to_ours: None,
             spread: Spread::of(&medians),
             seen: Vec::new(),
         };
@@ -233,6 +238,9 @@ pub(crate) struct Report {
     /// All that was measured, the floor first.
     #[serde(default)]
     pub(crate) series: Vec<Series>,
+    /// What is to be known of other engines.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) notes: Vec<String>,
     /// What was asked for and not run, and why.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) not_run: Vec<String>,
@@ -248,7 +256,7 @@ pub(crate) fn us(ns: u64) -> String {
 /// The table of several runs; the ratios are to the floor of the same run.
 pub(crate) fn table<'a>(reports: impl IntoIterator<Item = &'a Report>) -> Table {
     let mut table = Table::new();
-    table.load_style(presets::UTF8_HORIZONTAL_ONLY);
+    table.load_style(TABLE);
     table.set_header([
         "round trip, µs",
         "min",
@@ -262,6 +270,8 @@ pub(crate) fn table<'a>(reports: impl IntoIterator<Item = &'a Report>) -> Table 
         "CPU µs",
         "p50/floor",
         "p99/floor",
+        "p50/ours",
+        "p99/ours",
     ]);
     for report in reports {
         for series in &report.series {
@@ -269,9 +279,10 @@ pub(crate) fn table<'a>(reports: impl IntoIterator<Item = &'a Report>) -> Table 
                 Kind::Floor => format!("  {}", series.name),
                 _ => series.name.clone(),
             };
-            table.add_row(row(name, &series.figures, series.ratio));
+            let ratios = [series.ratio, series.to_ours];
+            table.add_row(row(name, &series.figures, ratios));
             if let Some(from_due) = &series.from_due {
-                let mut row = row("  from when it was due".to_owned(), from_due, None);
+                let mut row = row("  from when it was due".to_owned(), from_due, [None; 2]);
                 row[9].clear();
                 table.add_row(row);
             }
@@ -283,7 +294,7 @@ pub(crate) fn table<'a>(reports: impl IntoIterator<Item = &'a Report>) -> Table 
     table
 }
 
-fn row(name: String, figures: &Figures, ratio: Option<Ratio>) -> Vec<String> {
+fn row(name: String, figures: &Figures, ratios: [Option<Ratio>; 2]) -> Vec<String> {
     let f = figures;
     let values = [
         f.min_ns,
@@ -298,10 +309,12 @@ fn row(name: String, figures: &Figures, ratio: Option<Ratio>) -> Vec<String> {
     ];
     let mut cells = vec![name];
     cells.extend(values.map(us));
-    let shown = |pick: fn(Ratio) -> f64| {
-        ratio.map_or_else(String::new, |ratio| format!("{:.2}", pick(ratio)))
-    };
-    cells.extend([shown(|ratio| ratio.p50), shown(|ratio| ratio.p99)]);
+    for ratio in ratios {
+        let shown = |pick: fn(Ratio) -> f64| {
+            ratio.map_or_else(String::new, |ratio| format!("{:.2}", pick(ratio)))
+        };
+        cells.extend([shown(|ratio| ratio.p50), shown(|ratio| ratio.p99)]);
+    }
     cells
 }
 
@@ -311,10 +324,14 @@ impl Report {
         let RoundCount { kept, repeated } = self.rounds;
         let mut sentences = Vec::new();
         for series in &self.series {
-            let Some(ratio) = series.ratio else { continue };
+            let (base, ratio) = match (series.to_ours, series.ratio) {
+                (Some(ratio), _) => ("ours", ratio),
+                (None, Some(ratio)) => ("the floor", ratio),
+                (None, None) => continue,
+            };
             let (p50, p99) = (ratio.p50().words(), ratio.p99().words());
-            let mut sentence = format!("{}: {p50} the floor at p50, {p99} at p99", series.name);
-            if ratio.p50 < 1.0 || ratio.p99 < 1.0 {
+            let mut sentence = format!("{}: {p50} {base} at p50, {p99} at p99", series.name);
+            if base == "the floor" && (ratio.p50 < 1.0 || ratio.p99 < 1.0) {
                 sentence += "; below 1, where the bare socket met worse moments of the machine \
                              than what stands on it";
             }
@@ -431,6 +448,7 @@ mod tests {
                 ratio: series[1].ratio.unwrap(),
                 rounds: RoundCount { kept: 2, repeated: 1 },
                 series,
+                notes: Vec::new(),
                 not_run: Vec::new(),
                 machine: Machine::this(),
                 settings: serde_json::Value::Null,

@@ -3,8 +3,12 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use comfy_table::{LineStyle, TableStyle, presets};
 use indicatif::{ProgressBar, ProgressStyle};
 use transfix::clock::monotonic_ns;
+
+/// Tables: lines around the head and below, none between rows.
+pub(super) const TABLE: TableStyle = presets::UTF8_HORIZONTAL_ONLY.row_separator(LineStyle::none());
 
 /// A number of things, of which there is one at least.
 pub(super) fn at_least_one(text: &str) -> Result<usize, String> {

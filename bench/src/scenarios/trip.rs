@@ -21,7 +21,7 @@ use super::column::Column;
 use super::contest::{Contestant, Rounds, play};
 use super::page::{Answer, Page};
 use super::plot;
-use super::report::{Kind, Machine, Report, RoundCount, Series, table, write_csv};
+use super::report::{Kind, Machine, Ratio, Report, RoundCount, Series, table, write_csv};
 use super::s1::{CLIENT, ReportForm, sample_frames};
 use super::shared::{StoreDir, at_least_one, bar, peers_in, print_line};
 use super::throughput::Orders;
@@ -368,14 +368,15 @@ fn measure(
     let title = format!("{} {}", page.name, column.name);
     let bar = bar(&title, work.slices + 1);
     bar.set_message("starts");
-    let mut line_up = LineUp { page, column, work, all: Vec::new(), kinds: Vec::new() };
+    let mut line_up =
+        LineUp { page, column, work, all: Vec::new(), kinds: Vec::new(), notes: Vec::new() };
     let stores = StoreDir::new()?;
     line_up.ours(remote)?;
     let mut not_run = Vec::new();
     if let Some(dir) = peers {
         not_run = line_up.peers(dir, &stores.0)?;
     }
-    let LineUp { mut all, kinds, .. } = line_up;
+    let LineUp { mut all, kinds, notes, .. } = line_up;
     let rounds = play(&mut all, work.slices, |what| {
         bar.set_message(what.to_owned());
         bar.inc(1);
@@ -383,7 +384,9 @@ fn measure(
     bar.finish_and_clear();
     not_run.extend(rounds.lost.iter().cloned());
     let names: Vec<String> = all.iter().map(|one| one.name().to_owned()).collect();
-    Ok(measured(page, column, work, (&names, &kinds, &rounds), not_run))
+    let mut measured = measured(page, column, work, (&names, &kinds, &rounds));
+    (measured.report.not_run, measured.report.notes) = (not_run, notes);
+    Ok(measured)
 }
 
 /// Who takes part, the floor first.
@@ -393,6 +396,8 @@ struct LineUp<'a> {
     work: Work,
     all: Vec<Box<dyn Contestant>>,
     kinds: Vec<Kind>,
+    /// What is to be known of other engines.
+    notes: Vec<String>,
 }
 
 impl LineUp<'_> {
@@ -459,6 +464,7 @@ impl LineUp<'_> {
         let (ways, missing) = peers::ways(dir, peers::Wanted { answer, files, spins })?;
         not_run.extend(missing);
         let cpu = (cpus() > 1).then_some(ANSWERING_CPU);
+        self.notes = peers::notes(&ways);
         for (n, way) in ways.iter().enumerate() {
             let store = stores.join(n.to_string());
             std::fs::create_dir_all(&store).map_err(|e| format!("{}: {e}", store.display()))?;
@@ -483,14 +489,26 @@ fn measured(
     column: &Column,
     work: Work,
     (names, kinds, rounds): (&[String], &[Kind], &Rounds),
-    not_run: Vec<String>,
 ) -> Measured {
     let floor = &rounds.slices[0];
     let played = names.iter().zip(kinds).zip(&rounds.slices);
     let played: Vec<_> = played.filter(|(_, slices)| !slices.is_empty()).collect();
+    let of_kind = |kind: Kind| {
+        let found = played.iter().find(|((_, of), _)| **of == kind);
+        found.map(|(_, slices)| &slices[..])
+    };
     let series: Vec<Series> = played
         .iter()
-        .map(|((name, kind), slices)| Series::of(name, **kind, slices, floor))
+        .map(|((name, kind), slices)| {
+            let mut series = Series::of(name, **kind, slices, floor);
+            let ours = match kind {
+                Kind::Peer => of_kind(Kind::Engine),
+                Kind::PeerAcceptor => of_kind(Kind::Acceptor),
+                _ => None,
+            };
+            series.to_ours = ours.map(|ours| Ratio::of(slices, ours));
+            series
+        })
         .collect();
     let raw = played
         .iter()
@@ -498,24 +516,6 @@ fn measured(
             ((*name).clone(), slices.iter().flat_map(|slice| slice.ns.clone()).collect())
         })
         .collect();
-    let (order, report) = sample_frames(work.report, page.client_id);
-    let settings = serde_json::json!({
-        "messages": work.orders * work.slices,
-        "warm_up": work.warm_up,
-        "rate_per_s": work.rate,
-        "prepared": column.beside.prepared,
-        "affinity": column.beside.sender_cpu.is_some(),
-        "mode": column.session(Role::Acceptor).threads.mode,
-        "spin_us": column.session(Role::Acceptor).threads.spin_us,
-        "configuration": column.described(),
-        "protocol_log": work.log,
-        "answer": page.answer.name(),
-        "report": if work.report == ReportForm::Valid { "valid" } else { "page" },
-        "order_bytes": order.len(),
-        "report_bytes": if page.answer == Answer::Echo { order.len() } else { report.len() },
-        "floor": if column.spins() { "spin" } else { "kernel wait" },
-        "transport": "TCP",
-    });
     let is_peer = |kind| matches!(kind, Kind::Peer | Kind::PeerAcceptor);
     let peers: BTreeMap<_, _> = series
         .iter()
@@ -533,11 +533,34 @@ fn measured(
         ratio: series[1].ratio.unwrap_or_default(),
         rounds: RoundCount { kept: work.slices, repeated: rounds.repeated },
         series,
-        not_run,
+        notes: Vec::new(),
+        not_run: Vec::new(),
         machine: Machine::this(),
-        settings,
+        settings: settings(page, column, work),
     };
     Measured { report, raw }
+}
+
+/// What counts for the figures.
+fn settings(page: &Page, column: &Column, work: Work) -> serde_json::Value {
+    let (order, report) = sample_frames(work.report, page.client_id);
+    serde_json::json!({
+        "messages": work.orders * work.slices,
+        "warm_up": work.warm_up,
+        "rate_per_s": work.rate,
+        "prepared": column.beside.prepared,
+        "affinity": column.beside.sender_cpu.is_some(),
+        "mode": column.session(Role::Acceptor).threads.mode,
+        "spin_us": column.session(Role::Acceptor).threads.spin_us,
+        "configuration": column.described(),
+        "protocol_log": work.log,
+        "answer": page.answer.name(),
+        "report": if work.report == ReportForm::Valid { "valid" } else { "page" },
+        "order_bytes": order.len(),
+        "report_bytes": if page.answer == Answer::Echo { order.len() } else { report.len() },
+        "floor": if column.spins() { "spin" } else { "kernel wait" },
+        "transport": "TCP",
+    })
 }
 
 /// Writes the files of one run.
@@ -587,6 +610,9 @@ fn show(
     for run in runs {
         for sentence in run.report.sentences() {
             print_line(&sentence)?;
+        }
+        for note in &run.report.notes {
+            print_line(note)?;
         }
         for missing in &run.report.not_run {
             print_line(&format!("not run: {missing}"))?;

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use comfy_table::{CellAlignment, Table, presets};
+use comfy_table::{CellAlignment, Table};
 use serde::{Deserialize, Serialize};
 
 use super::super::report::Machine;
+use super::super::shared::TABLE;
 use super::super::summary::{Estimate, median};
 use super::client::{Load, Task};
 
@@ -174,7 +175,7 @@ impl Report {
 
     fn table(&self) -> Table {
         let mut table = Table::new();
-        table.load_style(presets::UTF8_HORIZONTAL_ONLY);
+        table.load_style(TABLE);
         let mut head: Vec<String> =
             ["senders", "rate", "receivers", "total/s", "floor\nRTT/2", "floor\nwrite(2)"]
                 .map(str::to_owned)

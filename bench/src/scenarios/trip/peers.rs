@@ -31,6 +31,8 @@ struct Listed {
     modes: Vec<String>,
     #[serde(default)]
     durability: String,
+    #[serde(default)]
+    note: String,
     /// Why it cannot be run.
     #[serde(default)]
     missing: Option<String>,
@@ -48,6 +50,7 @@ pub(super) struct Wanted {
 #[derive(Clone, Debug)]
 pub(super) struct Way {
     pub(super) name: String,
+    note: String,
     command: Vec<String>,
     options: Vec<String>,
     has_files: bool,
@@ -91,22 +94,33 @@ fn of(listed: &Listed, wanted: Wanted) -> Result<Vec<Way>, String> {
     let store = if has(&listed.stores, store) { store } else { "memory" };
     let mode = if wanted.spins && has(&listed.modes, "polling") { "polling" } else { "default" };
     let ways = listed.validation.iter().map(|validates| {
-        let kept = match (store, &*listed.durability) {
-            ("file", durability) if !durability.is_empty() => format!("file store ({durability})"),
-            _ => format!("{store} store"),
-        };
         let validation = if *validates { "validation" } else { "no validation" };
         let way = if mode == "polling" { ", polling" } else { "" };
         let validates = if *validates { "yes" } else { "no" };
         let options = ["--mode", mode, "--answer", answer, "--validate", validates];
         Way {
-            name: format!("{} {}, {kept}, {validation}{way}", listed.engine, listed.version),
+            name: format!("{} {}, {store}, {validation}{way}", listed.engine, listed.version),
+            note: listed.note(),
             command: listed.command.clone(),
             options: options.map(str::to_owned).into(),
             has_files: store == "file",
         }
     });
     Ok(ways.collect())
+}
+
+impl Listed {
+    fn note(&self) -> String {
+        let Self { engine, version, durability, note, .. } = self;
+        format!("{engine} {version}: durability: {durability}; {note}")
+    }
+}
+
+/// What is to be known of the engines, once each.
+pub(super) fn notes(ways: &[Way]) -> Vec<String> {
+    let mut notes: Vec<String> = ways.iter().map(|way| way.note.clone()).collect();
+    notes.dedup();
+    notes
 }
 
 impl Way {
@@ -160,9 +174,9 @@ mod tests {
         assert_eq!(
             names,
             [
-                "One 1, file store (write), validation, polling",
-                "One 1, file store (write), no validation, polling",
-                "Two 2, memory store, no validation",
+                "One 1, file, validation, polling",
+                "One 1, file, no validation, polling",
+                "Two 2, memory, no validation",
             ]
         );
         assert_eq!(not_run, ["Three: no SDK", "Four: its program cannot echo"]);
