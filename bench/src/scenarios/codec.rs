@@ -8,11 +8,11 @@ use crate::measure::{self, OURS, Plan, Series, Slice};
 use crate::operation::{Operation, Set};
 use crate::ours::Ours;
 use crate::peer::Peers;
-use comfy_table::{CellAlignment, Table, presets};
+use comfy_table::{CellAlignment, Table};
 use serde::Serialize;
 
 use super::report::Machine;
-use super::shared::{at_least_one, peers_in, print_line};
+use super::shared::{TABLE, at_least_one, peers_in, print_line, save_json};
 
 /// Order codec (scenario S2a): encoding and decoding.
 #[derive(Debug, Clone, clap::Args)]
@@ -41,6 +41,9 @@ pub(crate) struct Args {
     /// Print one JSON object.
     #[arg(long)]
     json: bool,
+    /// Where its JSON file is written, for `transfix bench report`.
+    #[arg(long, default_value = "bench-out", value_name = "DIR")]
+    out: PathBuf,
 }
 
 pub(crate) fn run(args: &Args) -> ExitCode {
@@ -164,8 +167,9 @@ fn row(series: &Series, operation: &'static str, messages: usize, base: Option<&
 }
 
 fn show(args: &Args, report: &Report) -> Result<(), String> {
+    let json = save_json(&args.out, "codec", report)?;
     if args.json {
-        return print_line(&serde_json::to_string(report).map_err(|error| error.to_string())?);
+        return print_line(&json);
     }
     // The page's own lines, one pair for each framework.
     for row in &report.rows {
@@ -188,7 +192,7 @@ fn show(args: &Args, report: &Report) -> Result<(), String> {
 
 fn table(rows: &[Row]) -> Table {
     let mut table = Table::new();
-    table.load_style(presets::UTF8_HORIZONTAL_ONLY);
+    table.load_style(TABLE);
     table.set_header([
         "framework",
         "operation",

@@ -46,8 +46,9 @@ pub(crate) struct CompareArgs {
 /// Makes the page.
 pub(crate) fn report(args: &ReportArgs) -> ExitCode {
     let done = read(&args.dir).and_then(|runs| {
-        let Runs { round_trips, throughput, router } = &runs;
-        if round_trips.is_empty() && throughput.is_none() && router.is_none() {
+        let Runs { round_trips, throughput, router, micro } = &runs;
+        let is_empty = round_trips.is_empty() && micro.is_empty();
+        if is_empty && throughput.is_none() && router.is_none() {
             return Err(format!("{}: no run is there", args.dir.display()));
         }
         let path = args.dir.join("report.html");
@@ -91,13 +92,15 @@ fn read(path: &Path) -> Result<Runs, String> {
         files = all.collect::<Result<_, _>>().map_err(|error| said(&error))?;
         files.retain(|file| file.extension().is_some_and(|extension| extension == "json"));
     }
-    let mut runs = Runs { round_trips: Vec::new(), throughput: None, router: None };
+    let mut runs = Runs::default();
     for file in files {
         let said = |error: &dyn std::fmt::Display| format!("{}: {error}", file.display());
         let text = std::fs::read_to_string(&file).map_err(|error| said(&error))?;
         let value: serde_json::Value = serde_json::from_str(&text).map_err(|error| said(&error))?;
         let scenario = value["scenario"].as_str().unwrap_or_default();
-        if scenario == "S3" {
+        if ["S2a", "S4b"].contains(&scenario) {
+            runs.micro.insert(scenario.to_owned(), value);
+        } else if scenario == "S3" {
             runs.router = Some(value);
         } else if scenario == "throughput" {
             runs.throughput = Some(value);

@@ -8,6 +8,7 @@ use super::report::{Kind, Report, Series, us};
 use super::svg::{Axis, COLORS, Chart, Line, escaped, short};
 
 /// What the page is made of.
+#[derive(Default)]
 pub(super) struct Runs {
     /// Round trips, in the order of the scenarios.
     pub(super) round_trips: Vec<Report>,
@@ -15,7 +16,27 @@ pub(super) struct Runs {
     pub(super) throughput: Option<serde_json::Value>,
     /// `router.json`, as that scenario prints it.
     pub(super) router: Option<serde_json::Value>,
+    /// What is measured in memory, by the number of its scenario.
+    pub(super) micro: BTreeMap<String, serde_json::Value>,
 }
+
+/// Scenarios in memory: number, title, fields of a row, what the page has published.
+const MICRO: [(&str, &str, &[&str], &str); 2] = [
+    (
+        "S2a",
+        "Order codec (S2a): NewOrderSingle(D) to bytes and back",
+        &["framework", "operation", "us_per_message", "messages_per_s", "throughput_ratio"],
+        "The page, on another machine: QuickFIX 1.13.3 encodes in 5.29 µs and decodes in 15.27, \
+         Fix8 in 1.92 and 9.75.",
+    ),
+    (
+        "S4b",
+        "Validation (S4b): one message against FIX 4.2 and FIX 4.4",
+        &["method", "runtime", "mean_ns", "error_ns", "std_dev_ns", "median_ns"],
+        "The page, on another machine: FIX Antenna .NET Core 44.69 µs and 76.72 µs (.NET Core \
+         3.1), 55.95 and 92.52 (.NET 4.8).",
+    ),
+];
 
 const STYLE: &str = include_str!("report.css");
 
@@ -52,6 +73,11 @@ pub(super) fn page(runs: &Runs) -> String {
         let runs = by_page(page);
         if !runs.is_empty() {
             section(&mut body, page, &runs);
+        }
+    }
+    for (name, title, rows, published) in MICRO {
+        if let Some(run) = runs.micro.get(name) {
+            micro_section(&mut body, (title, run), rows, published);
         }
     }
     if let Some(router) = &runs.router {
@@ -272,6 +298,30 @@ fn histogram<'t>(title: &'t str, all: &[Seen<'_>]) -> Chart<'t> {
     Chart { title, axes: ["µs", "share"], x, y, lines }
 }
 
+/// A table of what was measured in memory.
+fn micro_section(
+    body: &mut String,
+    (title, run): (&str, &serde_json::Value),
+    fields: &[&str],
+    published: &str,
+) {
+    let _ = write!(body, "<h2>{}</h2>", escaped(title));
+    let cell = |row: &serde_json::Value, field: &str| match &row[field] {
+        serde_json::Value::String(text) => text.clone(),
+        serde_json::Value::Number(number) => {
+            let value = number.as_f64().unwrap_or(f64::NAN);
+            if value < 100.0 { format!("{value:.3}") } else { format!("{value:.0}") }
+        }
+        _ => String::new(),
+    };
+    let rows = run["rows"].as_array().into_iter().flatten();
+    let cells: Vec<Vec<String>> =
+        rows.map(|row| fields.iter().map(|field| cell(row, field)).collect()).collect();
+    let head: Vec<String> = fields.iter().map(|field| field.replace('_', " ")).collect();
+    table(body, "Averages of all runs", &head, &cells);
+    let _ = write!(body, "<p class=\"dim\">{}</p>", escaped(published));
+}
+
 /// The rows of the router's table, and the half round trips of those with most senders.
 fn router_section(body: &mut String, router: &serde_json::Value) {
     let _ = write!(body, "<h2>Router (S3): many that send, some that receive</h2>");
@@ -465,7 +515,12 @@ mod tests {
 
     #[test]
     fn a_page_is_whole_without_any_run() {
-        let none = Runs { round_trips: Vec::new(), throughput: None, router: None };
+        let none = Runs {
+            round_trips: Vec::new(),
+            throughput: None,
+            router: None,
+            micro: BTreeMap::new(),
+        };
         let text = page(&none);
         assert!(text.starts_with("<!doctype html>") && text.ends_with("</html>\n"));
     }
@@ -478,8 +533,7 @@ mod tests {
              "transfix-file": {"full": {"cpu_ns_per_order": 900.0, "orders_per_s": 600_000.0,
              "p50_ns": 19_000}, "ratio": {"orders": 0.6}}}},
         ]});
-        let text =
-            page(&Runs { round_trips: Vec::new(), throughput: Some(throughput), router: None });
+        let text = page(&Runs { throughput: Some(throughput), ..Runs::default() });
         for expected in ["transfix-file", "600k", "0.60", "class=\"c0 dashed\"", "19.0"] {
             assert!(text.contains(expected), "{expected}: {text}");
         }

@@ -17,7 +17,7 @@ use clap::value_parser;
 use super::child::Side as Process;
 use super::column::Column;
 use super::report::Machine;
-use super::shared::{bar, print_line};
+use super::shared::{bar, print_line, save_json};
 use client::{Load, Task};
 use figures::{Report, Run, Shown};
 
@@ -338,11 +338,7 @@ fn highest(row: Row, pairs: &mut [Pair]) -> Result<Vec<f64>, String> {
 }
 
 fn save(args: &Args, columns: &[Column], report: &Report) -> Result<(), String> {
-    let out = args.out.display();
-    std::fs::create_dir_all(&args.out).map_err(|error| format!("{out}: {error}"))?;
-    let path = args.out.join("router.json");
-    let json = serde_json::to_string(report).map_err(|error| error.to_string())?;
-    std::fs::write(&path, &json).map_err(|error| format!("{}: {error}", path.display()))?;
+    let json = save_json(&args.out, "router", report)?;
     if args.json {
         return print_line(&json);
     }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use comfy_table::{LineStyle, TableStyle, presets};
 use indicatif::{ProgressBar, ProgressStyle};
+use serde::Serialize;
 use transfix::clock::monotonic_ns;
 
 /// Tables: lines around the head and below, none between rows.
@@ -30,6 +31,15 @@ pub(super) fn peers_in(named: Option<&Path>) -> Result<PathBuf, String> {
 /// Prints a line, at once.
 pub(super) fn print_line(line: &str) -> Result<(), String> {
     writeln!(std::io::stdout(), "{line}").map_err(|error| error.to_string())
+}
+
+/// Writes `NAME.json` into a directory; what it has written.
+pub(super) fn save_json(dir: &Path, name: &str, run: &impl Serialize) -> Result<String, String> {
+    std::fs::create_dir_all(dir).map_err(|error| format!("{}: {error}", dir.display()))?;
+    let json = serde_json::to_string(run).map_err(|error| error.to_string())?;
+    let path = dir.join(format!("{name}.json"));
+    std::fs::write(&path, &json).map_err(|error| format!("{}: {error}", path.display()))?;
+    Ok(json)
 }
 
 /// A store of the benchmark, removed at its end.

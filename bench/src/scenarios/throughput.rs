@@ -17,7 +17,7 @@ use clap::value_parser;
 use transfix::{Durability, pin_to_cpu};
 
 use super::report::Machine;
-use super::shared::{StoreDir, at_least_one, peers_in, print_line};
+use super::shared::{StoreDir, at_least_one, peers_in, print_line, save_json};
 use client::Task;
 use figures::{Report, Run};
 pub(crate) use orders::{Orders, length as frame_length};
@@ -161,11 +161,8 @@ fn run_all(args: &Args) -> Result<(), String> {
     let report =
         Report { scenario: "throughput".to_owned(), runs, machine: Machine::this(), settings };
     let out = args.out.display();
-    std::fs::create_dir_all(&args.out).map_err(|error| format!("{out}: {error}"))?;
+    let json = save_json(&args.out, "throughput", &report)?;
     report.draw(&args.out.join("throughput.svg"))?;
-    let json = serde_json::to_string(&report).map_err(|error| error.to_string())?;
-    let path = args.out.join("throughput.json");
-    std::fs::write(&path, &json).map_err(|error| format!("{}: {error}", path.display()))?;
     if args.json {
         return print_line(&json);
     }

@@ -8,13 +8,13 @@ use std::process::{Command, ExitCode};
 use crate::measure::{self, Plan, Slice};
 use crate::operation::{Operation, Set};
 use crate::ours::Ours;
-use comfy_table::{CellAlignment, Table, presets};
+use comfy_table::{CellAlignment, Table};
 use serde::{Deserialize, Serialize};
 
 use super::child::Side;
 use super::codec::start_peers;
 use super::report::Machine;
-use super::shared::{at_least_one, peers_in, print_line};
+use super::shared::{TABLE, at_least_one, peers_in, print_line, save_json};
 
 /// Validation (scenario S4b) of one message, in memory.
 #[derive(Debug, Clone, clap::Args)]
@@ -36,6 +36,9 @@ pub(crate) struct Args {
     /// Print one JSON object.
     #[arg(long)]
     json: bool,
+    /// Where its JSON file is written, for `transfix bench report`.
+    #[arg(long, default_value = "bench-out", value_name = "DIR")]
+    out: PathBuf,
     /// Measure in this process, once, and print raw values.
     #[arg(long, hide = true)]
     launch: bool,
@@ -166,11 +169,12 @@ impl Row {
 }
 
 fn show(args: &Args, report: &Report) -> Result<(), String> {
+    let json = save_json(&args.out, "validation", report)?;
     if args.json {
-        return print_line(&serde_json::to_string(report).map_err(|error| error.to_string())?);
+        return print_line(&json);
     }
     let mut table = Table::new();
-    table.load_style(presets::UTF8_HORIZONTAL_ONLY);
+    table.load_style(TABLE);
     table.set_header(["Method", "Runtime", "Mean", "Error", "StdDev", "Median"]);
     for row in &report.rows {
         let mut cells = vec![row.method.clone(), row.runtime.clone()];

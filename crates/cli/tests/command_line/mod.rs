@@ -444,11 +444,18 @@ fn each_scenario_of_round_trips_writes_its_files() {
         assert!(row["routers"][1]["socket_to_callback_p50_ns"].is_u64(), "{row}");
         assert!(row["routers"][1]["put_to_socket_p50_ns"].is_u64(), "{row}");
     }
+    for args in ["bench codec --messages 100 --runs 1", "bench validation --launches 1"] {
+        let run = run_in(dir.path(), &args.split(' ').collect::<Vec<_>>(), b"");
+        assert_eq!(run.code, 0, "{run:?}");
+    }
     // All of them make one page, which needs nothing from elsewhere.
     let run = run_in(dir.path(), &["bench", "report"], b"");
     assert_eq!((run.code, &*run.out), (0, "bench-out/report.html\n"), "{run:?}");
     let page = fs::read_to_string(dir.path().join("bench-out/report.html")).unwrap();
-    for expected in ["Echo (S4a)", "Round trip (S5)", "floor of memory", "FIX Antenna Java"] {
+    let sections = ["Echo (S4a)", "Round trip (S5)", "Order codec (S2a)", "Validation (S4b)"];
+    for expected in
+        [&sections[..], &["Router (S3)", "floor of memory", "FIX Antenna Java"]].concat()
+    {
         assert!(page.contains(expected), "{expected}");
     }
     assert_eq!(page.matches("<svg").count(), 5, "two a page, one of the router's last row");
