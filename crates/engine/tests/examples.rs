@@ -5,6 +5,9 @@
 #[path = "../examples/acceptor.rs"]
 mod acceptor;
 #[allow(dead_code, reason = "its main is not called here")]
+#[path = "../examples/echo_server.rs"]
+mod echo_server;
+#[allow(dead_code, reason = "its main is not called here")]
 #[path = "../examples/router.rs"]
 mod router;
 
@@ -24,7 +27,8 @@ use std::time::Duration;
 use transfix::codec::FrameWriter;
 use transfix::{
     Application, BeginString, BusinessReject, Disconnect, Durability, Engine, Message, Outcome,
-    ResetPolicy, Role, SessionHandle, SessionId, SessionRef, SessionSettings, Settings, tag,
+    ResetPolicy, Role, Secret, SessionHandle, SessionId, SessionRef, SessionSettings, Settings,
+    tag,
 };
 
 const LONG: Duration = Duration::from_secs(300);
@@ -54,11 +58,20 @@ impl Application for Client {
 }
 
 fn client(counterparty: &str, address: &str) -> (Engine, SessionHandle, Receiver<String>) {
+    client_with(counterparty, address, |_| {})
+}
+
+fn client_with(
+    counterparty: &str,
+    address: &str,
+    change: impl FnOnce(&mut SessionSettings),
+) -> (Engine, SessionHandle, Receiver<String>) {
     let id = SessionId::new(BeginString::Fix44, "CLIENT", counterparty);
     let mut settings = SessionSettings::new(Role::Initiator, &id, address);
     settings.store.durability = Durability::Memory;
     settings.protocol.reset_on = ResetPolicy::LOGON;
     settings.socket.reconnect_interval_ms = 10;
+    change(&mut settings);
     let (events, received) = channel();
     let engine =
         Engine::start(&Settings::of(settings), |_| Box::new(Client { events: events.clone() }));
@@ -136,6 +149,33 @@ fn a_client_trades_with_the_typed_venue() {
     let outcomes = client.stop(20_000);
     assert_eq!(outcomes[0].outcome, Outcome::Ended(Disconnect::LoggedOut));
     drop(venue);
+}
+
+#[test]
+fn the_echo_server_sends_back_what_those_send_who_know_the_password() {
+    let settings = echo_server::settings("127.0.0.1:0", Some(("user", "secret")));
+    let server = echo_server::start(&settings).unwrap();
+    let address = server.listening()[0].to_string();
+    let log_on = |password: &'static str| {
+        client_with("SERVER", &address, |session| {
+            session.logon.username = Some("user".to_owned());
+            session.logon.password = Some(Secret::new(password.to_owned()));
+        })
+    };
+    let (stranger, session, events) = log_on("guess");
+    while session.counters().messages_in == 0 {
+        std::thread::yield_now();
+    }
+    assert!(!session.is_logged_on() && events.try_recv().is_err(), "a Logout(5), and no logon");
+    drop(stranger);
+    let (client, session, events) = log_on("secret");
+    let next = || events.recv_timeout(LONG).unwrap();
+    assert_eq!(next(), "logon");
+    order(&session, 7);
+    assert_eq!(next(), "35=D|11=order7");
+    let outcomes = client.stop(20_000);
+    assert_eq!(outcomes[0].outcome, Outcome::Ended(Disconnect::LoggedOut));
+    drop(server);
 }
 
 /// Files with a `main` that starts an engine, for users to copy.

@@ -1,0 +1,81 @@
+//! A server for whoever may come: takes a session with any counterparty, asks for name and password
+//! if it is told to, and sends each message of the application back.
+//!
+//! ```text
+//! cargo run -p transfix --example echo_server [ADDRESS] [USER PASSWORD]    default 127.0.0.1:3000
+//! cargo run --release -- connect crates/cli/examples/client.toml           its address changed
+//! ```
+#![allow(clippy::print_stdout, reason = "an example talks to the one who runs it")]
+
+use std::error::Error;
+
+use transfix::{
+    Application, BeginString, BusinessReject, Disconnection, Durability, Engine, EngineError,
+    Message, ResetPolicy, Role, Secret, SessionId, SessionRef, SessionSettings, Settings, tag,
+};
+
+/// The application of one session.
+pub(crate) struct Echo;
+
+impl Application for Echo {
+    fn on_message(
+        &mut self,
+        message: &Message<'_>,
+        session: &mut SessionRef<'_>,
+    ) -> Result<(), BusinessReject> {
+        let sent = session.send(message.msg_type(), |body| {
+            for (n, field) in message.fields().enumerate() {
+                // Header and trailer are the session's own.
+                if !tag::is_session_owned(field.tag) {
+                    body.fields(message.encoded(n));
+                }
+            }
+        });
+        Ok(sent.map(drop)?)
+    }
+
+    fn on_logon(&mut self, session: &mut SessionRef<'_>) {
+        println!("{} is logged on", session.id());
+    }
+
+    fn on_disconnect(&mut self, end: &Disconnection<'_>, session: &mut SessionRef<'_>) {
+        println!("{}: {end}", session.id());
+    }
+}
+
+/// SERVER, listening at `address` for anybody who speaks FIX 4.4; with Username(553) and
+/// Password(554) in the Logon(A), if they are named.
+pub(crate) fn settings(address: &str, user: Option<(&str, &str)>) -> Settings {
+    // A session of its own is made for each counterparty that comes.
+    let id = SessionId::new(BeginString::Fix44, "SERVER", "*");
+    let mut session = SessionSettings::new(Role::Acceptor, &id, address);
+    session.store.durability = Durability::Memory;
+    session.protocol.reset_on = ResetPolicy::LOGON;
+    if let Some((name, password)) = user {
+        session.logon.expected_username = Some(name.to_owned());
+        session.logon.expected_password = Some(Secret::new(password.to_owned()));
+    }
+    Settings::of(session)
+}
+
+/// Starts the server: whoever comes is admitted.
+pub(crate) fn start(settings: &Settings) -> Result<Engine, EngineError> {
+    let admit = |_: &SessionId| Some(Box::new(Echo) as Box<dyn Application>);
+    Engine::builder(settings).admit(admit).start(|_| Box::new(Echo))
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    // The engine says what happens by `tracing`; without a subscriber nobody sees it.
+    tracing_subscriber::fmt().with_writer(std::io::stderr).init();
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let address = args.first().map_or("127.0.0.1:3000", String::as_str);
+    let user = match &args[..] {
+        [_, name, password] => Some((&**name, &**password)),
+        _ => None,
+    };
+    let engine = start(&settings(address, user))?;
+    println!("listening at {}; enter a line to stop", engine.listening()[0]);
+    std::io::stdin().read_line(&mut String::new())?;
+    engine.stop(5_000);
+    Ok(())
+}
