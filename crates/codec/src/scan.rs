@@ -227,6 +227,13 @@ pub(crate) fn begin_with(tags: &[Tag], those: &[Tag]) -> bool {
     return tags.starts_with(those);
 }
 
+/// Whether the tags are the same, of which there are as many.
+#[inline]
+pub(crate) fn are_same(tags: &[Tag], others: &[Tag]) -> bool {
+    // All are looked at, several at once: no jump for each.
+    tags.iter().zip(others).fold(0, |differ, (tag, other)| differ | (tag.0 ^ other.0)) == 0
+}
+
 /// The value as text, if it is UTF-8.
 #[inline]
 pub(crate) fn text(value: &[u8]) -> Option<&str> {

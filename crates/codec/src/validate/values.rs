@@ -10,6 +10,27 @@ use crate::{
     Date, Decimal, MonthYear, Tenor, TimeOfDay, Timestamp, TzTimeOnly, TzTimestamp, value,
 };
 
+/// The day of the last sound UTCTimestamp as eight digits, lowest byte first; 0 before there was
+/// any.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Day(u64);
+
+impl Day {
+    /// Whether a value is a UTCTimestamp; the day is mostly the one of the time before.
+    #[inline]
+    pub(super) fn is_timestamp(&mut self, value: &[u8]) -> bool {
+        let Some((date, time)) = Timestamp::split(value) else { return false };
+        let day = u64::from_le_bytes(*date);
+        if day != self.0 || day == 0 {
+            if Date::of_digits(date).is_none() {
+                return false;
+            }
+            self.0 = day;
+        }
+        TimeOfDay::parse(time).is_some()
+    }
+}
+
 /// Whether a value that is not empty has the form of `data_type`.
 #[inline]
 pub(super) fn fits(data_type: DataType, value: &[u8]) -> bool {
