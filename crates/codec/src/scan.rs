@@ -152,11 +152,7 @@ impl FieldIndex {
     }
 
     /// Fills the index for `frame`, which must be a [`crate::Frame::Whole`].
-    pub(crate) fn fill<'a>(
-        &'a mut self,
-        frame: &'a [u8],
-        check_sum: CheckSumPolicy,
-    ) -> Result<Fields<'a>, Garbled> {
+    pub(crate) fn fill(&mut self, frame: &[u8], check_sum: CheckSumPolicy) -> Result<(), Garbled> {
         // All that follows relies on the last byte being the delimiter.
         let end = frame.last_chunk().map_or(0, |end| u64::from_le_bytes(*end));
         if end & TRAILER_MASK != TRAILER {
@@ -167,8 +163,7 @@ impl FieldIndex {
             return Err(Garbled::TooLong);
         }
         let sum_of_all = self.simd.index(&mut self.places, frame);
-        let Places { tags, values, starts, count, .. } = &self.places;
-        let (tags, values, starts) = (&tags[..*count], &values[..*count], &starts[..=*count]);
+        let tags = &self.places.tags[..self.places.count];
         if tags.get(2) != Some(&tag::MSG_TYPE) {
             return Err(Garbled::MsgType);
         }
@@ -182,7 +177,14 @@ impl FieldIndex {
                 return Err(Garbled::CheckSum);
             }
         }
-        Ok(Fields::new(frame, tags, values, starts))
+        Ok(())
+    }
+
+    /// The fields of the frame for which the index was filled last.
+    #[inline]
+    pub(crate) fn fields<'a>(&'a self, frame: &'a [u8]) -> Fields<'a> {
+        let Places { tags, values, starts, count, .. } = &self.places;
+        Fields::new(frame, &tags[..*count], &values[..*count], &starts[..=*count])
     }
 }
 
