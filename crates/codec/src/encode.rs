@@ -89,14 +89,13 @@ impl<'b> FrameWriter<'b> {
     /// # Errors
     /// The first [`Misuse`] of the body; the buffer is then as before.
     #[inline(always)]
-    pub fn finish(mut self) -> Result<Range<usize>, Misuse> {
-        let Self { body: Body { tail, misuse, .. }, begin, counted } = &mut self;
-        let (begin, counted) = (*begin, *counted);
-        if let Some(misuse) = *misuse {
+    pub fn finish(self) -> Result<Range<usize>, Misuse> {
+        let Self { body: Body { mut tail, misuse, .. }, begin, counted } = self;
+        if let Some(misuse) = misuse {
             tail.cut(begin);
             return Err(misuse);
         }
-        patch_body_length(tail, counted);
+        patch_body_length(&mut tail, counted);
         let digits = text::three(u64::from(sum(tail.written(begin))));
         let trailer = u64::from_le_bytes(*b"10=\0\0\0\x01\0") | digits << 24;
         tail.store(&trailer.to_le_bytes(), TRAILER_LEN);

@@ -90,6 +90,8 @@ pub(super) enum Look {
     Codes,
     /// A decimal number.
     Decimal,
+    /// Digits alone.
+    Digits,
     /// A UTCTimestamp.
     Timestamp,
     /// Its length, which the field before it says.
@@ -135,6 +137,7 @@ impl FieldRule {
             _ if self.has_codes => Look::Codes,
             T::String | T::Pattern | T::Xid | T::XidRef => Look::Text,
             T::Float | T::Qty | T::Price | T::PriceOffset | T::Amt | T::Percentage => Look::Decimal,
+            T::Length | T::TagNum | T::SeqNum | T::NumInGroup => Look::Digits,
             T::UtcTimestamp => Look::Timestamp,
             T::Data | T::XmlData => Look::Data,
             _ => Look::Form,

@@ -16,7 +16,7 @@ use core::ptr;
 use super::codes::Look;
 use super::tables::{Body, LayoutField, NO_GROUP, Tables, is_common_code};
 use super::values::{self, Day};
-use crate::{Decimal, Fields, Tag, scan};
+use crate::{Decimal, Fields, Tag, digits, scan};
 use transfix_dictionary::DataType;
 
 /// Most sessions have fewer kinds of messages, most of which always have the same tags.
@@ -161,6 +161,7 @@ impl Shape {
                         is_common_code(codes, value) || tables.fields[field as usize].is_code(value)
                     }
                     Look::Decimal => Decimal::parse(value).is_some(),
+                    Look::Digits => digits::are_all(value),
                     Look::Timestamp => day.is_timestamp(value),
                     Look::Form => values::fits(data_type, value),
                 }

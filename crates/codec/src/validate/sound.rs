@@ -9,7 +9,7 @@ use super::check::{Section, Stop};
 use super::codes::{FieldRule, Look};
 use super::tables::{Body, Layout, LayoutField, Level, NO_GROUP, Tables, is_common_code};
 use super::values::{self, Day};
-use crate::{Field, Fields, Tag, value};
+use crate::{Field, Fields, Tag, digits, value};
 
 /// A walk over a message that is expected to be sound.
 pub(super) struct Sound<'c, 'm> {
@@ -105,6 +105,7 @@ impl Sound<'_, '_> {
             }
             // A number that a Decimal cannot hold is sound, but rare: the closer look is for it.
             Look::Decimal => crate::Decimal::parse(field.value).is_some(),
+            Look::Digits => digits::are_all(field.value),
             Look::Timestamp => self.day.is_timestamp(field.value),
             Look::Form => values::fits(place.data_type, field.value),
             Look::Data => self.is_as_long_as_said(field, rule(place)),
