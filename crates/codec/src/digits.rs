@@ -70,6 +70,12 @@ pub(crate) fn are_all(text: &[u8]) -> bool {
     }
 }
 
+/// Whether a value has the form of an int, however many digits it has.
+#[inline]
+pub(crate) fn are_int(text: &[u8]) -> bool {
+    are_all(text.strip_prefix(b"-").unwrap_or(text))
+}
+
 /// `10^n`; `n` is at most 19.
 #[inline(always)]
 pub(crate) fn power_of_ten(n: usize) -> u64 {

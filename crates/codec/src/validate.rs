@@ -47,7 +47,7 @@ use shapes::Shapes;
 use sound::Sound;
 pub use switches::Switches;
 use tables::{Body, Tables};
-use values::Day;
+use values::LastTime;
 
 /// What the messages of one session must look like.
 #[derive(Debug)]
@@ -62,7 +62,7 @@ pub struct Scratch {
     marks: Vec<u32>,
     epoch: u32,
     around: Around,
-    day: Day,
+    last_time: LastTime,
     shapes: Shapes,
 }
 
@@ -164,7 +164,7 @@ impl Rules {
             let start = Stop { section: Section::Header, at: 0, epoch: scratch.next_epoch() };
             return self.first(message, (body, switches), scratch, start);
         }
-        if scratch.shapes.is_sound((&self.tables, body), message, &mut scratch.day) {
+        if scratch.shapes.is_sound((&self.tables, body), message, &mut scratch.last_time) {
             return Ok(());
         }
         self.walk(message, (body, switches), scratch)
@@ -179,9 +179,9 @@ impl Rules {
     ) -> Result<(), Reject> {
         scratch.begin(self.tables.marks);
         let epoch = scratch.next_epoch();
-        let Scratch { marks, around, day, shapes, .. } = &mut *scratch;
+        let Scratch { marks, around, last_time, shapes, .. } = &mut *scratch;
         let (tables, at) = (&self.tables, 0);
-        let sound = Sound { tables, body, message, marks, around, day, epoch, at };
+        let sound = Sound { tables, body, message, marks, around, last_time, epoch, at };
         match sound.check() {
             Ok(()) => {
                 shapes.note((tables, body), message);

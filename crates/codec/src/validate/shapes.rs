@@ -15,7 +15,7 @@ use core::ptr;
 
 use super::codes::Look;
 use super::tables::{Body, LayoutField, NO_GROUP, Tables, is_common_code};
-use super::values::{self, Day};
+use super::values::{self, LastTime};
 use crate::{Decimal, Fields, Tag, digits, scan};
 use transfix_dictionary::DataType;
 
@@ -71,7 +71,7 @@ impl Shapes {
         &self,
         (tables, body): (&Tables, &Body),
         message: &Fields<'_>,
-        day: &mut Day,
+        last_time: &mut LastTime,
     ) -> bool {
         let tags = message.tags();
         let is_shape = |shape: &&Shape| {
@@ -81,7 +81,7 @@ impl Shapes {
                 && scan::are_same(&shape.tags, tags)
         };
         match self.known.iter().find(is_shape) {
-            Some(shape) => shape.has_sound_values(tables, message, day),
+            Some(shape) => shape.has_sound_values(tables, message, last_time),
             None => false,
         }
     }
@@ -150,7 +150,12 @@ impl Shape {
     }
 
     #[inline]
-    fn has_sound_values(&self, tables: &Tables, message: &Fields<'_>, day: &mut Day) -> bool {
+    fn has_sound_values(
+        &self,
+        tables: &Tables,
+        message: &Fields<'_>,
+        last_time: &mut LastTime,
+    ) -> bool {
         message.has_no_empty_value()
             && self.values.iter().all(|valued| {
                 let Valued { codes, field, at, look, data_type } = *valued;
@@ -162,7 +167,8 @@ impl Shape {
                     }
                     Look::Decimal => Decimal::parse(value).is_some(),
                     Look::Digits => digits::are_all(value),
-                    Look::Timestamp => day.is_timestamp(value),
+                    Look::Int => digits::are_int(value),
+                    Look::Timestamp => last_time.is_timestamp(value),
                     Look::Form => values::fits(data_type, value),
                 }
             })
@@ -192,7 +198,7 @@ mod tests {
         let message = Message::parse(text.as_bytes(), &mut index, CheckSumPolicy::Ignore).unwrap();
         let body = rules.tables.body(message.msg_type().as_bytes()).unwrap();
         let known = (&rules.tables, body);
-        let by_shape = scratch.shapes.is_sound(known, &message, &mut scratch.day);
+        let by_shape = scratch.shapes.is_sound(known, &message, &mut scratch.last_time);
         let switches = Switches { conditions: false, ..Switches::ALL };
         (by_shape, rules.check(&message, &switches, scratch).is_ok())
     }

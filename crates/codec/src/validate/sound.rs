@@ -8,7 +8,7 @@ use super::Around;
 use super::check::{Section, Stop};
 use super::codes::{FieldRule, Look};
 use super::tables::{Body, Layout, LayoutField, Level, NO_GROUP, Tables, is_common_code};
-use super::values::{self, Day};
+use super::values::{self, LastTime};
 use crate::{Field, Fields, Tag, digits, value};
 
 /// A walk over a message that is expected to be sound.
@@ -19,7 +19,7 @@ pub(super) struct Sound<'c, 'm> {
     /// Where fields were seen, by epoch.
     pub(super) marks: &'c mut [u32],
     pub(super) around: &'c Around,
-    pub(super) day: &'c mut Day,
+    pub(super) last_time: &'c mut LastTime,
     pub(super) epoch: u32,
     /// The field at hand.
     pub(super) at: usize,
@@ -106,7 +106,8 @@ impl Sound<'_, '_> {
             // A number that a Decimal cannot hold is sound, but rare: the closer look is for it.
             Look::Decimal => crate::Decimal::parse(field.value).is_some(),
             Look::Digits => digits::are_all(field.value),
-            Look::Timestamp => self.day.is_timestamp(field.value),
+            Look::Int => digits::are_int(field.value),
+            Look::Timestamp => self.last_time.is_timestamp(field.value),
             Look::Form => values::fits(place.data_type, field.value),
             Look::Data => self.is_as_long_as_said(field, rule(place)),
         }
