@@ -95,8 +95,8 @@ impl<'b> FrameWriter<'b> {
             tail.cut(begin);
             return Err(misuse);
         }
-        // Summed up before BodyLength(9) is patched: a processor that reads back what it has written
-        // last, in other pieces, waits for it.
+        // Summed up before BodyLength(9) is patched: a processor waits for bytes that it reads at
+        // once after it has written them in other pieces.
         let zeros = sum(tail.written(begin));
         let sum = match patch_body_length(&mut tail, counted) {
             Some(digits) => zeros.wrapping_add(digits),

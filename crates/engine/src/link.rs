@@ -186,9 +186,7 @@ impl Link {
                                 outcome = Err(why);
                             }
                         }
-                        Err(reason) => {
-                            (end, outcome) = lose(core, (inbox, received), now, (end, reason));
-                        }
+                        Err(why) => (end, outcome) = lose(core, (inbox, received), now, (end, why)),
                     }
                     pass(core, (inbox, received), (now, end), &mut **stream)?;
                 }
