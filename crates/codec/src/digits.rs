@@ -3,6 +3,8 @@
 //! A text is loaded into a word whose lowest byte is the first character; a shorter one is filled
 //! up with zeros before it, so that it means the same number.
 
+use crate::value;
+
 const ZEROS: u64 = 0x3030_3030_3030_3030;
 const HIGH_HALVES: u64 = 0xf0f0_f0f0_f0f0_f0f0;
 const LOW_HALVES: u64 = 0x0f0f_0f0f_0f0f_0f0f;
@@ -59,6 +61,21 @@ pub(crate) fn short(text: &[u8]) -> Option<u64> {
     all(word).then(|| number(word))
 }
 
+/// Whether a value consists of digits, however many there are.
+#[inline]
+pub(crate) fn are_all(text: &[u8]) -> bool {
+    match text.len() {
+        1..=8 => all(word(text)),
+        _ => value::is_uint(text),
+    }
+}
+
+/// Whether a value has the form of an int, however many digits it has.
+#[inline]
+pub(crate) fn are_int(text: &[u8]) -> bool {
+    are_all(text.strip_prefix(b"-").unwrap_or(text))
+}
+
 /// `10^n`; `n` is at most 19.
 #[inline(always)]
 pub(crate) fn power_of_ten(n: usize) -> u64 {
@@ -90,6 +107,17 @@ mod tests {
         fn other_bytes_are_none(text in prop::collection::vec(any::<u8>(), 1..=8)) {
             let expected = text.iter().all(u8::is_ascii_digit);
             prop_assert_eq!(short(&text).is_some(), expected);
+            prop_assert_eq!(are_all(&text), expected);
+        }
+
+        #[test]
+        fn any_number_of_digits(text in "[0-9]{0,20}", at in 0..20_usize, other in any::<u8>()) {
+            let mut text = text.into_bytes();
+            prop_assert_eq!(are_all(&text), !text.is_empty());
+            if let Some(digit) = text.get_mut(at) {
+                *digit = other;
+                prop_assert_eq!(are_all(&text), other.is_ascii_digit());
+            }
         }
     }
 }

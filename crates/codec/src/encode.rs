@@ -89,15 +89,20 @@ impl<'b> FrameWriter<'b> {
     /// # Errors
     /// The first [`Misuse`] of the body; the buffer is then as before.
     #[inline(always)]
-    pub fn finish(mut self) -> Result<Range<usize>, Misuse> {
-        let Self { body: Body { tail, misuse, .. }, begin, counted } = &mut self;
-        let (begin, counted) = (*begin, *counted);
-        if let Some(misuse) = *misuse {
+    pub fn finish(self) -> Result<Range<usize>, Misuse> {
+        let Self { body: Body { mut tail, misuse, .. }, begin, counted } = self;
+        if let Some(misuse) = misuse {
             tail.cut(begin);
             return Err(misuse);
         }
-        patch_body_length(tail, counted);
-        let digits = text::three(u64::from(sum(tail.written(begin))));
+        // Summed up before BodyLength(9) is patched: a processor waits for bytes that it reads at
+        // once after it has written them in other pieces.
+        let zeros = sum(tail.written(begin));
+        let sum = match patch_body_length(&mut tail, counted) {
+            Some(digits) => zeros.wrapping_add(digits),
+            None => sum(tail.written(begin)),
+        };
+        let digits = text::three(u64::from(sum));
         let trailer = u64::from_le_bytes(*b"10=\0\0\0\x01\0") | digits << 24;
         tail.store(&trailer.to_le_bytes(), TRAILER_LEN);
         Ok(begin..tail.end())
@@ -117,19 +122,22 @@ fn write_msg_type(tail: &mut Tail<'_>, msg_type: &[u8]) -> (usize, Option<Misuse
     (counted, (!MsgType::of(msg_type).is_valid()).then_some(Misuse::MsgType))
 }
 
-/// Writes BodyLength(9) before `counted`.
+/// Writes BodyLength(9) before `counted`. Returns by how much its digits make the sum of the bytes
+/// greater; `None` if they have another place than the zeros before.
 #[inline(always)]
-fn patch_body_length(tail: &mut Tail<'_>, counted: usize) {
+fn patch_body_length(tail: &mut Tail<'_>, counted: usize) -> Option<u8> {
     let length = tail.end().wrapping_sub(counted);
     let room = counted.wrapping_sub(1 + BODY_LENGTH_DIGITS);
     if (100..1000).contains(&length) {
         let [hundreds, tens, ones, ..] = text::three(length as u64).to_le_bytes();
         tail.patch(room, [hundreds, tens, ones]);
-    } else {
-        // More or less room is needed.
-        let mut buffer = itoa::Buffer::new();
-        tail.splice::<BODY_LENGTH_DIGITS>(room, buffer.format(length).as_bytes());
+        let sum = hundreds.wrapping_add(tens).wrapping_add(ones);
+        return Some(sum.wrapping_sub(b'0'.wrapping_mul(3)));
     }
+    // More or less room is needed.
+    let mut buffer = itoa::Buffer::new();
+    tail.splice::<BODY_LENGTH_DIGITS>(room, buffer.format(length).as_bytes());
+    None
 }
 
 /// Fields of an application message, in the order of the calls.

@@ -119,6 +119,14 @@ impl<'a> Fields<'a> {
         &self.bytes[self.values[n] as usize..self.starts[n + 1] as usize - 1]
     }
 
+    /// Whether each field has a value.
+    #[inline]
+    pub(crate) fn has_no_empty_value(&self) -> bool {
+        let places = self.values.iter().zip(&self.starts[1..]);
+        // All are looked at, several at once: no jump for each.
+        places.fold(true, |all, (value, next)| all & (next.wrapping_sub(*value) > 1))
+    }
+
     /// The text before the `=` of the n-th field, also where it is not a valid tag.
     ///
     /// # Panics

@@ -17,12 +17,16 @@ impl<'a> Message<'a> {
     ///
     /// # Errors
     /// [`Garbled`] if MsgType(35) is not the third field or CheckSum(10) is wrong.
+    // Inlined: the message is made where it is used, and not copied out of a result, which a
+    // processor waits for.
+    #[inline]
     pub fn parse(
         frame: &'a [u8],
         index: &'a mut FieldIndex,
         check_sum: CheckSumPolicy,
     ) -> Result<Self, Garbled> {
-        Ok(Self { fields: index.fill(frame, check_sum)? })
+        index.fill(frame, check_sum)?;
+        Ok(Self { fields: index.fields(frame) })
     }
 
     /// The message with these fields, which begin with BeginString(8), BodyLength(9), MsgType(35).

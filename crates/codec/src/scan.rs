@@ -152,11 +152,7 @@ impl FieldIndex {
     }
 
     /// Fills the index for `frame`, which must be a [`crate::Frame::Whole`].
-    pub(crate) fn fill<'a>(
-        &'a mut self,
-        frame: &'a [u8],
-        check_sum: CheckSumPolicy,
-    ) -> Result<Fields<'a>, Garbled> {
+    pub(crate) fn fill(&mut self, frame: &[u8], check_sum: CheckSumPolicy) -> Result<(), Garbled> {
         // All that follows relies on the last byte being the delimiter.
         let end = frame.last_chunk().map_or(0, |end| u64::from_le_bytes(*end));
         if end & TRAILER_MASK != TRAILER {
@@ -167,8 +163,7 @@ impl FieldIndex {
             return Err(Garbled::TooLong);
         }
         let sum_of_all = self.simd.index(&mut self.places, frame);
-        let Places { tags, values, starts, count, .. } = &self.places;
-        let (tags, values, starts) = (&tags[..*count], &values[..*count], &starts[..=*count]);
+        let tags = &self.places.tags[..self.places.count];
         if tags.get(2) != Some(&tag::MSG_TYPE) {
             return Err(Garbled::MsgType);
         }
@@ -182,7 +177,14 @@ impl FieldIndex {
                 return Err(Garbled::CheckSum);
             }
         }
-        Ok(Fields::new(frame, tags, values, starts))
+        Ok(())
+    }
+
+    /// The fields of the frame for which the index was filled last.
+    #[inline]
+    pub(crate) fn fields<'a>(&'a self, frame: &'a [u8]) -> Fields<'a> {
+        let Places { tags, values, starts, count, .. } = &self.places;
+        Fields::new(frame, &tags[..*count], &values[..*count], &starts[..=*count])
     }
 }
 
@@ -225,6 +227,13 @@ pub(crate) fn begin_with(tags: &[Tag], those: &[Tag]) -> bool {
     return x86::begin_with(tags, those);
     #[cfg(not(target_arch = "x86_64"))]
     return tags.starts_with(those);
+}
+
+/// Whether the tags are the same, of which there are as many.
+#[inline]
+pub(crate) fn are_same(tags: &[Tag], others: &[Tag]) -> bool {
+    // All are looked at, several at once: no jump for each.
+    tags.iter().zip(others).fold(0, |differ, (tag, other)| differ | (tag.0 ^ other.0)) == 0
 }
 
 /// The value as text, if it is UTF-8.

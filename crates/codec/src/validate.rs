@@ -28,6 +28,7 @@
 mod check;
 mod codes;
 mod reasons;
+mod shapes;
 mod sound;
 mod switches;
 mod tables;
@@ -42,9 +43,11 @@ use transfix_dictionary::Dictionary;
 use crate::{Fields, Message, Reject, RejectReason, Tag, value};
 use check::{Check, Rank, Section, Stop};
 pub use reasons::{REASONS, Reason};
+use shapes::Shapes;
 use sound::Sound;
 pub use switches::Switches;
 use tables::{Body, Tables};
+use values::LastTime;
 
 /// What the messages of one session must look like.
 #[derive(Debug)]
@@ -59,8 +62,8 @@ pub struct Scratch {
     marks: Vec<u32>,
     epoch: u32,
     around: Around,
-    /// The day of the last sound UTCTimestamp; 0 before there was any.
-    day: u64,
+    last_time: LastTime,
+    shapes: Shapes,
 }
 
 /// Where the fields stand around a group entry that its conditions ask for: each field is looked at
@@ -155,18 +158,35 @@ impl Rules {
         let Some(body) = self.tables.body(message.msg_type().as_bytes()) else {
             return unknown_type(message, switches).map_or(Ok(()), Err);
         };
-        scratch.begin(self.tables.marks);
-        let epoch = scratch.next_epoch();
-        // The quick walk knows no conditions: what it finds sound may still lack a field.
+        // The quick ways know no conditions: what they find sound may still lack a field.
         if switches.conditions && !body.conditions.is_empty() {
-            let start = Stop { section: Section::Header, at: 0, epoch };
+            scratch.begin(self.tables.marks);
+            let start = Stop { section: Section::Header, at: 0, epoch: scratch.next_epoch() };
             return self.first(message, (body, switches), scratch, start);
         }
-        let Scratch { marks, around, day, .. } = &mut *scratch;
+        if scratch.shapes.is_sound((&self.tables, body), message, &mut scratch.last_time) {
+            return Ok(());
+        }
+        self.walk(message, (body, switches), scratch)
+    }
+
+    /// The first error, if there is any, of a message that has no known shape, or no sound values.
+    fn walk(
+        &self,
+        message: &Message<'_>,
+        (body, switches): (&Body, &Switches),
+        scratch: &mut Scratch,
+    ) -> Result<(), Reject> {
+        scratch.begin(self.tables.marks);
+        let epoch = scratch.next_epoch();
+        let Scratch { marks, around, last_time, shapes, .. } = &mut *scratch;
         let (tables, at) = (&self.tables, 0);
-        let sound = Sound { tables, body, message, marks, around, day, epoch, at };
+        let sound = Sound { tables, body, message, marks, around, last_time, epoch, at };
         match sound.check() {
-            Ok(()) => Ok(()),
+            Ok(()) => {
+                shapes.note((tables, body), message);
+                Ok(())
+            }
             Err(stop) => self.first(message, (body, switches), scratch, stop),
         }
     }

@@ -523,6 +523,66 @@ proptest! {
     }
 }
 
+proptest! {
+    /// Messages of a few types in turn, with the tags of others and values of their own: a scratch
+    /// that has seen all of them says the same as a new one.
+    #[test]
+    fn what_was_learned_from_other_messages_changes_nothing(
+        edits in prop::collection::vec((0..5_usize, any::<prop::sample::Index>(), 0..6_u8,
+            fields(), 0..VERSIONS.len()), 1..12),
+        switches in prop_oneof![
+            Just(Switches { conditions: false, ..Switches::ALL }),
+            Just(Switches::STANDARD),
+            switches(),
+        ],
+    ) {
+        let messages = [
+            order("44=1.5|59=1|"),
+            order("44=1.5|453=1|448=A|447=D|452=1|"),
+            heartbeat("112=x|"),
+            heartbeat(""),
+            order("354=3|355=a|b|"),
+        ];
+        let mut scratch = Scratch::default();
+        // Each has its shape before they change.
+        let versions = VERSIONS.iter().filter(|_| edits.len() > 4);
+        for (version, message) in versions.flat_map(|v| messages.iter().map(move |m| (v, m))) {
+            (0..9).for_each(|_| same_as_new(version, message, switches, &mut scratch));
+        }
+        for (of, index, edit, other, at) in edits {
+            let mut parts: Vec<String> =
+                messages[of].split_terminator('|').map(|field| format!("{field}|")).collect();
+            let n = index.index(parts.len() - 1) + 1;
+            let other: String = other.split_inclusive('|').take(1).collect();
+            match edit {
+                0 => drop(parts.remove(n)),
+                1 => parts.insert(n, other),
+                2 => parts.push(parts[n].clone()),
+                3 => parts.swap(n, 1),
+                4 => parts[n] = parts[n].split('=').next().unwrap().to_owned() + "=|",
+                _ => {
+                    let value = other.split('=').nth(1).unwrap_or("x|").to_owned();
+                    parts[n] = parts[n].split('=').next().unwrap().to_owned() + "=" + &value;
+                }
+            }
+            for _ in 0..4 {
+                same_as_new(VERSIONS[at], &parts.concat(), switches, &mut scratch);
+            }
+            same_as_new(VERSIONS[at], &messages[of], switches, &mut scratch);
+        }
+    }
+}
+
+/// A scratch that was used before says the same as a new one.
+fn same_as_new(version: &str, fields: &str, switches: Switches, used: &mut Scratch) {
+    let bytes = frame(version, fields);
+    let mut index = FieldIndex::default();
+    let Ok(message) = Message::parse(&bytes, &mut index, CheckSumPolicy::Verify) else { return };
+    let rules = rules(version);
+    let expected = rules.check(&message, &switches, &mut Scratch::default());
+    assert_eq!(rules.check(&message, &switches, used), expected, "{version} {message}");
+}
+
 /// An entry that lacks what a condition asks for, before a tag that appears twice.
 #[test]
 fn a_condition_of_an_entry_is_blamed_before_what_follows_it() {

@@ -180,11 +180,13 @@ impl Link {
                                 break;
                             }
                             // 5 application, which 6 encodes its answers
-                            outcome = core.act(now, &message, verdict, &mut left);
+                            // Not copied unless there is an error: a processor waits for what
+                            // it reads in one piece and has written in several.
+                            if let Err(why) = core.act(now, &message, &verdict, &mut left) {
+                                outcome = Err(why);
+                            }
                         }
-                        Err(reason) => {
-                            (end, outcome) = lose(core, (inbox, received), now, (end, reason));
-                        }
+                        Err(why) => (end, outcome) = lose(core, (inbox, received), now, (end, why)),
                     }
                     pass(core, (inbox, received), (now, end), &mut **stream)?;
                 }

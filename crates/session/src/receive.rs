@@ -26,6 +26,11 @@ impl Session {
     /// session ends.
     #[inline]
     pub(crate) fn after(&mut self, now: Now, verdict: Verdict, out: &mut Outbox) -> Verdict {
+        // The usual verdict is not copied: a processor waits for what it reads back in one piece
+        // after it has written it in several.
+        if verdict == Verdict::Deliver && self.gap.is_quiet() {
+            return Verdict::Deliver;
+        }
         if self.gap.is_quiet() && !matches!(verdict, Verdict::Disconnect(_)) {
             return verdict;
         }
@@ -123,7 +128,14 @@ impl Session {
         message: &Received<'_, '_>,
         out: &mut Outbox,
     ) -> Verdict {
-        match self.check(now, message).and_then(|()| self.take(now, seq, message, out)) {
+        let taken = match self.check(now, message) {
+            Ok(()) if message.class == Class::Application => {
+                return self.take_application(now, seq, message, out);
+            }
+            Ok(()) => self.take(now, seq, message, out),
+            Err(reject) => Err(reject),
+        };
+        match taken {
             Ok(verdict) => verdict,
             Err(reject) => {
                 // FIX Session: a rejected message still consumes its number.
@@ -160,7 +172,20 @@ impl Session {
         rules.check(message, application, &mut self.scratch)
     }
 
-    /// A good message with the expected number.
+    /// A good message of the application with the expected number.
+    fn take_application(
+        &mut self,
+        now: Now,
+        seq: u64,
+        message: &Received<'_, '_>,
+        out: &mut Outbox,
+    ) -> Verdict {
+        let action = self.too_many(now, message);
+        self.next_num_in = seq + 1;
+        action.map_or(Verdict::Deliver, |action| self.throttle(now, action, out))
+    }
+
+    /// A good message of the session layer with the expected number.
     fn take(
         &mut self,
         now: Now,
@@ -187,13 +212,7 @@ impl Session {
                 return Ok(Verdict::Handled);
             }
             Class::Logout => return Ok(self.on_logout(now, seq, out)),
-            Class::Application => match self.too_many(now, message) {
-                None => Verdict::Deliver,
-                Some(action) => {
-                    self.next_num_in = seq + 1;
-                    return Ok(self.throttle(now, action, out));
-                }
-            },
+            Class::Application => return Ok(self.take_application(now, seq, message, out)),
         };
         self.next_num_in = seq + 1;
         Ok(verdict)

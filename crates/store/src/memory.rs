@@ -74,7 +74,8 @@ impl MemoryStore {
         }
     }
 
-    fn keep(&mut self, now_ns: u64, kind: Kind, bytes: &[u8]) -> Result<Place, StoreError> {
+    /// Keeps the bytes; returns their position and length.
+    fn keep(&mut self, bytes: &[u8]) -> Result<(u64, u32), StoreError> {
         let max = self.ring.len();
         let (Ok(len), true) = (u32::try_from(bytes.len()), bytes.len() <= max) else {
             return Err(StoreError::TooLarge { len: bytes.len(), max });
@@ -99,9 +100,9 @@ impl MemoryStore {
         }
         self.head = head;
         self.ring[start..start + bytes.len()].copy_from_slice(bytes);
-        let place = Place { position: self.head, len, kind, time_ns: now_ns };
+        let position = self.head;
         self.head += bytes.len() as u64;
-        Ok(place)
+        Ok((position, len))
     }
 
     const fn offset(&self, position: u64) -> usize {
@@ -137,10 +138,12 @@ impl Store for MemoryStore {
         record.assert_valid();
         let change = match record {
             Record::Outbound { seq, kind, bytes } => {
-                Change::Outbound(seq, self.keep(now_ns, kind, bytes)?)
+                let (position, len) = self.keep(bytes)?;
+                Change::Outbound(seq, Place { position, len, kind, time_ns: now_ns })
             }
             Record::Inbound { seq, kind, bytes } => {
-                Change::Inbound(seq, self.keep(now_ns, kind, bytes)?)
+                let (position, len) = self.keep(bytes)?;
+                Change::Inbound(seq, Place { position, len, kind, time_ns: now_ns })
             }
             Record::NextIn(seq) => Change::NextIn(seq),
             Record::NextOut(seq) => Change::NextOut(seq),

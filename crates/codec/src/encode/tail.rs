@@ -5,6 +5,7 @@
 //! off when the tail is dropped.
 
 use alloc::vec::Vec;
+use core::ops::Range;
 
 /// Room that is made at once: most messages need no more.
 const ROOM: usize = 512;
@@ -33,6 +34,7 @@ impl<'b> Tail<'b> {
     }
 
     /// Takes back what was written behind `end`.
+    #[inline]
     pub(crate) fn cut(&mut self, end: usize) {
         self.end = self.end.min(end);
     }
@@ -55,10 +57,10 @@ impl<'b> Tail<'b> {
     }
 
     /// Puts `bytes` in place of `N` bytes that are written already.
+    // Nothing takes the address of a tail: where one is moved, no memory is copied.
+    #[inline(always)]
     pub(crate) fn splice<const N: usize>(&mut self, at: usize, bytes: &[u8]) {
-        self.buffer.truncate(self.end);
-        self.buffer.splice(at..at + N, bytes.iter().copied());
-        self.end = self.buffer.len();
+        self.end = splice(self.buffer, self.end, (at..at + N, bytes));
         self.advance(0);
     }
 
@@ -102,6 +104,13 @@ impl Drop for Tail<'_> {
     fn drop(&mut self) {
         self.buffer.truncate(self.end);
     }
+}
+
+/// Puts `bytes` in place of others before `end`; returns where the end is then.
+fn splice(buffer: &mut Vec<u8>, end: usize, (place, bytes): (Range<usize>, &[u8])) -> usize {
+    buffer.truncate(end);
+    buffer.splice(place, bytes.iter().copied());
+    buffer.len()
 }
 
 /// Makes room behind `end`.

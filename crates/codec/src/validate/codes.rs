@@ -90,6 +90,10 @@ pub(super) enum Look {
     Codes,
     /// A decimal number.
     Decimal,
+    /// Digits alone.
+    Digits,
+    /// Digits, and perhaps a minus sign before them.
+    Int,
     /// A UTCTimestamp.
     Timestamp,
     /// Its length, which the field before it says.
@@ -135,6 +139,8 @@ impl FieldRule {
             _ if self.has_codes => Look::Codes,
             T::String | T::Pattern | T::Xid | T::XidRef => Look::Text,
             T::Float | T::Qty | T::Price | T::PriceOffset | T::Amt | T::Percentage => Look::Decimal,
+            T::Length | T::TagNum | T::SeqNum | T::NumInGroup => Look::Digits,
+            T::Int => Look::Int,
             T::UtcTimestamp => Look::Timestamp,
             T::Data | T::XmlData => Look::Data,
             _ => Look::Form,

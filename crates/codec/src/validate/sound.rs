@@ -4,11 +4,12 @@
 //! switches, but for the conditions of the standard's descriptions
 //! ([`Switches::conditions`](super::Switches::conditions)); the other way round it need not be so.
 
+use super::Around;
 use super::check::{Section, Stop};
 use super::codes::{FieldRule, Look};
-use super::tables::{Body, Layout, LayoutField, Level, NO_GROUP, Tables};
-use super::{Around, values};
-use crate::{Date, Field, Fields, Tag, TimeOfDay, Timestamp, value};
+use super::tables::{Body, Layout, LayoutField, Level, NO_GROUP, Tables, is_common_code};
+use super::values::{self, LastTime};
+use crate::{Field, Fields, Tag, digits, value};
 
 /// A walk over a message that is expected to be sound.
 pub(super) struct Sound<'c, 'm> {
@@ -18,8 +19,7 @@ pub(super) struct Sound<'c, 'm> {
     /// Where fields were seen, by epoch.
     pub(super) marks: &'c mut [u32],
     pub(super) around: &'c Around,
-    /// The day of the last sound UTCTimestamp as eight digits, lowest byte first.
-    pub(super) day: &'c mut u64,
+    pub(super) last_time: &'c mut LastTime,
     pub(super) epoch: u32,
     /// The field at hand.
     pub(super) at: usize,
@@ -29,13 +29,12 @@ impl Sound<'_, '_> {
     /// Whether the message is sound; else where a closer look is to begin.
     pub(super) fn check(mut self) -> Result<(), Stop> {
         use Section::{Body as Middle, Header, Trailer};
-        let Tables { layouts, header, trailer, .. } = self.tables;
         let epoch = self.epoch;
-        let sections = [(Header, *header), (Middle, self.body.layout), (Trailer, *trailer)];
+        let sections = [Header, Middle, Trailer].into_iter().zip(self.tables.sections(self.body));
         let mut reached = Header;
         for (section, layout) in sections {
             let begin = self.at;
-            let is_sound = self.section(&layouts[layout]);
+            let is_sound = self.section(layout);
             if self.at > begin {
                 reached = section;
             }
@@ -101,27 +100,17 @@ impl Sound<'_, '_> {
         match place.look {
             _ if field.value.is_empty() => false,
             Look::Text => true,
-            Look::Codes => place.is_common_code(field.value) || rule(place).is_code(field.value),
+            Look::Codes => {
+                is_common_code(place.codes, field.value) || rule(place).is_code(field.value)
+            }
             // A number that a Decimal cannot hold is sound, but rare: the closer look is for it.
             Look::Decimal => crate::Decimal::parse(field.value).is_some(),
-            Look::Timestamp => self.is_timestamp(field.value),
-            Look::Form => values::fits(rule(place).data_type, field.value),
+            Look::Digits => digits::are_all(field.value),
+            Look::Int => digits::are_int(field.value),
+            Look::Timestamp => self.last_time.is_timestamp(field.value),
+            Look::Form => values::fits(place.data_type, field.value),
             Look::Data => self.is_as_long_as_said(field, rule(place)),
         }
-    }
-
-    /// Whether a value is a UTCTimestamp; the day is mostly the one of the time before.
-    #[inline]
-    fn is_timestamp(&mut self, value: &[u8]) -> bool {
-        let Some((date, time)) = Timestamp::split(value) else { return false };
-        let day = u64::from_le_bytes(*date);
-        if day != *self.day || day == 0 {
-            if Date::of_digits(date).is_none() {
-                return false;
-            }
-            *self.day = day;
-        }
-        TimeOfDay::parse(time).is_some()
     }
 
     /// Whether a data field is as long as the field before it says.

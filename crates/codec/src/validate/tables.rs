@@ -13,7 +13,7 @@ use alloc::vec::Vec;
 use super::Around;
 use super::codes::{FieldRule, Look};
 use crate::{Fields, Tag};
-use transfix_dictionary::{Condition, Dictionary, Flat, Member, Message};
+use transfix_dictionary::{Condition, DataType, Dictionary, Flat, Member, Message};
 
 /// Everything a check looks up.
 #[derive(Debug)]
@@ -31,6 +31,8 @@ pub(super) struct Tables {
     pub(super) data_fields: Vec<(Tag, Tag)>,
     /// Marks that a check needs.
     pub(super) marks: usize,
+    /// Lies where no other one does: what was learned by these tables is known by it.
+    pub(super) token: Arc<()>,
 }
 
 /// The body of one message.
@@ -107,7 +109,7 @@ impl<'v> Level<'v> {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LayoutField {
     /// [`FieldRule::common_codes`]: at hand, so that the rule need not be fetched.
-    codes: u64,
+    pub(super) codes: u64,
     tag: u32,
     /// Place in `Tables::fields`.
     pub(super) field: u32,
@@ -119,6 +121,8 @@ pub(super) struct LayoutField {
     pub(super) mark_max: u32,
     /// What its value is looked at for.
     pub(super) look: Look,
+    /// [`FieldRule::data_type`]: at hand too.
+    pub(super) data_type: DataType,
     /// Whether it must be there.
     pub(super) required: bool,
 }
@@ -135,20 +139,19 @@ const EMPTY: LayoutField = LayoutField {
     mark: 0,
     mark_max: 0,
     look: Look::Text,
+    data_type: DataType::String,
     required: false,
 };
 
-impl LayoutField {
-    /// Whether the value is one of the usual codes.
-    #[inline(always)]
-    pub(super) const fn is_common_code(&self, value: &[u8]) -> bool {
-        match *value {
-            [byte] => {
-                let bit = byte.wrapping_sub(b'0');
-                bit < 64 && self.codes >> bit & 1 == 1
-            }
-            _ => false,
+/// Whether the value is one of [`FieldRule::common_codes`].
+#[inline(always)]
+pub(super) const fn is_common_code(codes: u64, value: &[u8]) -> bool {
+    match *value {
+        [byte] => {
+            let bit = byte.wrapping_sub(b'0');
+            bit < 64 && codes >> bit & 1 == 1
         }
+        _ => false,
     }
 }
 
@@ -220,7 +223,18 @@ impl Tables {
             all_tags,
             data_fields,
             marks,
+            token: Arc::new(()),
         }
+    }
+
+    /// Header, body and trailer.
+    pub(super) fn sections(&self, body: &Body) -> [&Layout; 3] {
+        [self.header, body.layout, self.trailer].map(|layout| &self.layouts[layout])
+    }
+
+    /// Whether no field of the message, groups aside, is required for the value of another.
+    pub(super) fn has_no_conditional(&self, body: &Body) -> bool {
+        self.sections(body).iter().all(|layout| layout.conditional.is_empty())
     }
 
     /// The body of that MsgType(35).
@@ -256,7 +270,7 @@ impl Layout {
         };
         let (mut required, mut conditional) = (Vec::new(), Vec::new());
         for (flat, mark) in places.iter().zip(base as u32..) {
-            let Flattened { codes, tag, field, group, look, required: needed, .. } = *flat;
+            let tag = flat.tag;
             let slot = layout.slot(tag);
             let place = &mut layout.slots[slot];
             // FIX 4.3 and 5.0 publish some fields twice in one message.
@@ -264,10 +278,19 @@ impl Layout {
                 place.mark_max = mark;
                 continue;
             }
-            let mark_max = mark;
-            *place =
-                LayoutField { codes, tag, field, group, mark, mark_max, look, required: needed };
-            if needed {
+            let Flattened { codes, field, group, look, data_type, .. } = *flat;
+            *place = LayoutField {
+                codes,
+                tag,
+                field,
+                group,
+                mark,
+                mark_max: mark,
+                look,
+                data_type,
+                required: flat.required,
+            };
+            if flat.required {
                 required.push((mark, tag));
             } else if let Some(condition) = flat.required_if {
                 conditional.push((mark, tag, Arc::clone(condition)));
@@ -355,6 +378,7 @@ struct Flattened<'d> {
     field: u32,
     group: u32,
     look: Look,
+    data_type: DataType,
     required: bool,
     required_if: Option<&'d Arc<Condition>>,
 }
@@ -405,10 +429,17 @@ impl Build {
                 self.groups.insert(key, layout);
                 layout
             });
-            let (tag, required) = (flat.tag, flat.required);
-            let (look, codes) = (self.fields[field].look(), self.fields[field].common_codes());
-            let (field, required_if) = (field as u32, flat.required_if);
-            places.push(Flattened { codes, tag, field, group, look, required, required_if });
+            let rule = &self.fields[field];
+            places.push(Flattened {
+                codes: rule.common_codes(),
+                tag: flat.tag,
+                field: field as u32,
+                group,
+                look: rule.look(),
+                data_type: rule.data_type,
+                required: flat.required,
+                required_if: flat.required_if,
+            });
         }
         places
     }

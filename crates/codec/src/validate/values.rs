@@ -7,8 +7,43 @@
 use transfix_dictionary::DataType;
 
 use crate::{
-    Date, Decimal, MonthYear, Tenor, TimeOfDay, Timestamp, TzTimeOnly, TzTimestamp, value,
+    Date, Decimal, MonthYear, Tenor, TimeOfDay, Timestamp, TzTimeOnly, TzTimestamp, digits, value,
 };
+
+/// The last sound UTCTimestamp up to its second, each part as eight characters, lowest byte first;
+/// 0 before there was any.
+#[derive(Clone, Debug, Default)]
+pub(super) struct LastTime {
+    day: u64,
+    second: u64,
+}
+
+impl LastTime {
+    /// Whether a value is a UTCTimestamp; day and second are mostly those of the time before.
+    #[inline]
+    pub(super) fn is_timestamp(&mut self, value: &[u8]) -> bool {
+        let Some((date, time)) = Timestamp::split(value) else { return false };
+        let Some((hms, fraction)) = time.split_first_chunk::<8>() else { return false };
+        let (day, second) = (u64::from_le_bytes(*date), u64::from_le_bytes(*hms));
+        if day != self.day || day == 0 {
+            if Date::of_digits(date).is_none() {
+                return false;
+            }
+            self.day = day;
+        }
+        if second != self.second || second == 0 {
+            if TimeOfDay::parse(hms).is_none() {
+                return false;
+            }
+            self.second = second;
+        }
+        match fraction {
+            [] => true,
+            [b'.', digits @ ..] => digits::are_all(digits),
+            _ => false,
+        }
+    }
+}
 
 /// Whether a value that is not empty has the form of `data_type`.
 #[inline]
@@ -54,6 +89,18 @@ fn is_long_tenor(value: &[u8]) -> bool {
 mod tests {
     use super::*;
     use DataType as T;
+
+    #[test]
+    fn what_was_seen_before_changes_no_timestamp() {
+        let (_, good, bad) = TABLE.iter().find(|(of, ..)| *of == T::UtcTimestamp).unwrap();
+        let mut last = LastTime::default();
+        let nothing = ["\0\0\0\0\0\0\0\0-\0\0\0\0\0\0\0\0", "", "-", "20261121-"];
+        let all = || good.iter().chain(*bad).chain(&nothing);
+        for value in all().flat_map(|one| all().flat_map(move |other| [one, other])) {
+            let expected = fits(T::UtcTimestamp, value.as_bytes());
+            assert_eq!(last.is_timestamp(value.as_bytes()), expected, "{value}");
+        }
+    }
 
     /// Good values and bad ones.
     const TABLE: &[(DataType, &[&str], &[&str])] = &[

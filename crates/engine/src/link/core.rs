@@ -321,7 +321,7 @@ impl Core {
         &mut self,
         now: Now,
         message: &Message<'_>,
-        verdict: Verdict,
+        verdict: &Verdict,
         left: &mut u32,
     ) -> Result<(), Down> {
         self.published.received(now.utc);
@@ -362,7 +362,7 @@ impl Core {
                 self.expected = self.session.next_num_in();
                 let verdict = self.session.receive_held(now, &message, &mut self.out);
                 self.note_remarks(now);
-                acted = self.act_on_one(now, &message, verdict);
+                acted = self.act_on_one(now, &message, &verdict);
             }
             self.held_index = index;
             acted?;
@@ -374,12 +374,12 @@ impl Core {
         &mut self,
         now: Now,
         message: &Message<'_>,
-        verdict: Verdict,
+        verdict: &Verdict,
     ) -> Result<(), Down> {
         if matches!(message.msg_type().as_bytes(), b"3" | b"5" | b"j") {
             self.heed(now, message, verdict);
         }
-        match verdict {
+        match *verdict {
             // The turn looks at it again when the application has answered.
             Verdict::LogonOffered => {}
             Verdict::Deliver => self.deliver(now, message, Handling::Offer)?,

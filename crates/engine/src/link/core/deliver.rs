@@ -278,7 +278,7 @@ impl Core {
 
     /// Takes the words of the counterparty out of a Reject(3), BusinessMessageReject(j) or
     /// Logout(5), and passes them on.
-    pub(super) fn heed(&mut self, now: Now, message: &Message<'_>, verdict: Verdict) {
+    pub(super) fn heed(&mut self, now: Now, message: &Message<'_>, verdict: &Verdict) {
         if message.msg_type() == b"5" {
             let text = message.raw(tag::TEXT).filter(|text| !text.is_empty());
             self.logout_text = text.map(|text| text[..text.len().min(TEXT_BYTES_MAX)].to_vec());

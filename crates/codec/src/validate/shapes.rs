@@ -1,0 +1,307 @@
+//! Shapes: the tags of messages that were found sound, and what is left to be judged of others with
+//! the same tags: their values.
+//!
+//! Which section a field belongs to, whether it appears twice and whether a required one is missing
+//! follows from the tags alone. So a message with the tags of a sound message of the same type
+//! needs no look-up, no mark and no count: only its values may differ.
+//!
+//! Invariants: a shape serves only the rules that it was made by; it has no group, no data field
+//! and no field required under a condition, all of which ask for more than one value at a time;
+//! what is not sound here is looked at by the walk, from the start.
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::ptr;
+
+use super::codes::Look;
+use super::tables::{Body, LayoutField, NO_GROUP, Tables, is_common_code};
+use super::values::{self, LastTime};
+use crate::{Decimal, Fields, Tag, digits, scan};
+use transfix_dictionary::DataType;
+
+/// Most sessions have fewer kinds of messages, most of which always have the same tags.
+const SHAPES_MAX: usize = 8;
+/// Larger messages spend their time elsewhere.
+const FIELDS_MAX: usize = 64;
+/// A shape is made of one in so many messages that had none, so that messages which are all
+/// different cost little more than the walk.
+const WALKS_PER_SHAPE: u32 = 8;
+/// Which of them it is: a session that rests between any two messages, and forgets all, makes none.
+const WALK_OF_SHAPE: u32 = 2;
+
+/// The shapes that messages had lately.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Shapes {
+    known: Vec<Shape>,
+    /// Sound messages that had none of the shapes.
+    walks: u32,
+    /// The newest one: the one behind it is the oldest, which gives way to the next.
+    newest: usize,
+}
+
+/// What all messages with these tags have in common; no message has it if there are none.
+#[derive(Clone, Debug)]
+struct Shape {
+    /// [`Tables::token`] of the rules that it was made by.
+    token: Arc<()>,
+    /// [`Body::layout`] of the type.
+    layout: usize,
+    tags: Vec<Tag>,
+    /// Values that are looked at closer; that no value is empty is looked at beside.
+    values: Vec<Valued>,
+}
+
+/// A value that is not just any text.
+#[derive(Clone, Copy, Debug)]
+struct Valued {
+    /// See [`super::codes::FieldRule::common_codes`].
+    codes: u64,
+    /// Place in `Tables::fields`.
+    field: u32,
+    /// Which field of the message it is.
+    at: u16,
+    look: Look,
+    data_type: DataType,
+}
+
+impl Shapes {
+    /// Whether the message has a known shape and sound values. If not, nothing is known of it.
+    #[inline]
+    pub(super) fn is_sound(
+        &self,
+        (tables, body): (&Tables, &Body),
+        message: &Fields<'_>,
+        last_time: &mut LastTime,
+    ) -> bool {
+        let tags = message.tags();
+        let is_shape = |shape: &&Shape| {
+            shape.layout == body.layout
+                && shape.tags.len() == tags.len()
+                && ptr::eq(&*shape.token, &*tables.token)
+                && scan::are_same(&shape.tags, tags)
+        };
+        match self.known.iter().find(is_shape) {
+            Some(shape) => shape.has_sound_values(tables, message, last_time),
+            None => false,
+        }
+    }
+
+    /// The walk has found a message sound that has none of the shapes: it may become one.
+    #[inline]
+    pub(super) fn note(&mut self, rules: (&Tables, &Body), message: &Fields<'_>) {
+        let walk = self.walks;
+        self.walks = walk.wrapping_add(1);
+        if walk % WALKS_PER_SHAPE == WALK_OF_SHAPE {
+            self.learn(rules, message);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn learn(&mut self, (tables, body): (&Tables, &Body), message: &Fields<'_>) {
+        let is_usual = message.len() <= FIELDS_MAX && tables.has_no_conditional(body);
+        if !is_usual {
+            return;
+        }
+        if self.known.len() < SHAPES_MAX {
+            self.known.push(Shape::of_none(Arc::clone(&tables.token), body.layout));
+            self.newest = self.known.len() - 1;
+        } else {
+            self.newest = (self.newest + 1) % SHAPES_MAX;
+        }
+        let shape = &mut self.known[self.newest];
+        (shape.token, shape.layout) = (Arc::clone(&tables.token), body.layout);
+        if !shape.take(tables, body, message) {
+            // It has no tags, and so no message has it.
+            shape.tags.clear();
+        }
+    }
+}
+
+impl Shape {
+    const fn of_none(token: Arc<()>, layout: usize) -> Self {
+        Self { token, layout, tags: Vec::new(), values: Vec::new() }
+    }
+
+    /// Takes the shape of a sound message. Returns whether it can be one.
+    fn take(&mut self, tables: &Tables, body: &Body, message: &Fields<'_>) -> bool {
+        self.tags.clear();
+        self.tags.extend_from_slice(message.tags());
+        self.values.clear();
+        let mut sections = tables.sections(body).into_iter().peekable();
+        for (tag, at) in self.tags.iter().zip(0..) {
+            // A sound message has its sections in order.
+            let place = loop {
+                let Some(section) = sections.peek() else { return false };
+                match section.place(tag.0) {
+                    Some(place) => break place,
+                    None => _ = sections.next(),
+                }
+            };
+            let LayoutField { codes, field, look, data_type, .. } = *place;
+            if place.group != NO_GROUP || look == Look::Data {
+                return false;
+            }
+            if look != Look::Text {
+                self.values.push(Valued { codes, field, at, look, data_type });
+            }
+        }
+        true
+    }
+
+    #[inline]
+    fn has_sound_values(
+        &self,
+        tables: &Tables,
+        message: &Fields<'_>,
+        last_time: &mut LastTime,
+    ) -> bool {
+        message.has_no_empty_value()
+            && self.values.iter().all(|valued| {
+                let Valued { codes, field, at, look, data_type } = *valued;
+                let value = message.value(usize::from(at));
+                match look {
+                    Look::Text | Look::Data => true,
+                    Look::Codes => {
+                        is_common_code(codes, value) || tables.fields[field as usize].is_code(value)
+                    }
+                    Look::Decimal => Decimal::parse(value).is_some(),
+                    Look::Digits => digits::are_all(value),
+                    Look::Int => digits::are_int(value),
+                    Look::Timestamp => last_time.is_timestamp(value),
+                    Look::Form => values::fits(data_type, value),
+                }
+            })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{CheckSumPolicy, FieldIndex, Message, Rules, Scratch, Switches};
+    use alloc::borrow::ToOwned;
+    use alloc::format;
+    use alloc::string::String;
+
+    const ORDER: &str = "35=D|34=2|49=A|56=B|52=20261121-09:28:25.623|11=x|55=IBM|54=1|\
+        60=20261121-09:28:25.623|38=100|40=2|44=1.5|";
+
+    fn rules() -> Rules {
+        let fix44 = transfix_dictionary::standard("FIX44").unwrap();
+        Rules::new(&fix44, &fix44)
+    }
+
+    /// Whether the message is sound by the shapes, and whether it is sound.
+    fn look(rules: &Rules, fields: &str, scratch: &mut Scratch) -> (bool, bool) {
+        let text = format!("8=FIX.4.4|9=00|{fields}10=000|").replace('|', "\x01");
+        let mut index = FieldIndex::default();
+        let message = Message::parse(text.as_bytes(), &mut index, CheckSumPolicy::Ignore).unwrap();
+        let body = rules.tables.body(message.msg_type().as_bytes()).unwrap();
+        let known = (&rules.tables, body);
+        let by_shape = scratch.shapes.is_sound(known, &message, &mut scratch.last_time);
+        let switches = Switches { conditions: false, ..Switches::ALL };
+        (by_shape, rules.check(&message, &switches, scratch).is_ok())
+    }
+
+    /// A scratch that has the shape of each of these messages.
+    fn taught(rules: &Rules, messages: &[&str]) -> Scratch {
+        let mut scratch = Scratch::default();
+        for message in messages {
+            for _ in 0..WALKS_PER_SHAPE {
+                look(rules, message, &mut scratch);
+            }
+            assert_eq!(look(rules, message, &mut scratch), (true, true), "{message}");
+        }
+        scratch
+    }
+
+    #[test]
+    fn only_values_may_differ() {
+        let rules = rules();
+        let heartbeat = "35=0|34=2|49=A|56=B|52=20261121-09:28:25.623|112=x|";
+        let mut scratch = taught(&rules, &[ORDER, heartbeat]);
+        for (from, to, by_shape, is_sound) in [
+            ("11=x|", "11=another|", true, true),
+            ("54=1|", "54=2|", true, true),
+            ("54=1|", "54=~|", false, false),
+            ("44=1.5|", "44=1.x|", false, false),
+            ("38=100|", "38=|", false, false),
+            ("11=x|", "11=|", false, false),
+            ("34=2|", "34=x|", false, false),
+            ("60=20261121", "60=20261122", true, true),
+            ("60=20261121", "60=20261131", false, false),
+            // Another order of the same tags is sound, and has no shape.
+            ("11=x|55=IBM|", "55=IBM|11=x|", false, true),
+            ("11=x|", "", false, false),
+            ("11=x|", "11=x|11=x|", false, false),
+            ("44=1.5|", "44=1.5|59=0|", false, true),
+            ("44=1.5|", "44=1.5|49=A|", false, false),
+            ("44=1.5|", "49=A|", false, false),
+            ("35=D|", "35=0|", false, false),
+        ] {
+            assert!(ORDER.contains(from), "{from}");
+            let fields = ORDER.replacen(from, to, 1);
+            assert_eq!(look(&rules, &fields, &mut scratch), (by_shape, is_sound), "{from} {to}");
+            assert_eq!(look(&rules, ORDER, &mut scratch), (true, true));
+        }
+        assert_eq!(look(&rules, heartbeat, &mut scratch), (true, true));
+    }
+
+    #[test]
+    fn other_rules_have_other_shapes() {
+        let (rules, same) = (rules(), rules());
+        let mut scratch = taught(&rules, &[ORDER]);
+        assert_eq!(look(&same, ORDER, &mut scratch), (false, true));
+        // Nothing that lies where rules were before takes over what they have left.
+        drop(rules);
+        for _ in 0..20 {
+            assert_eq!(look(&self::rules(), ORDER, &mut scratch.clone()), (false, true));
+        }
+    }
+
+    #[test]
+    fn what_asks_for_more_than_one_value_has_no_shape() {
+        let rules = rules();
+        let mut scratch = Scratch::default();
+        for more in ["354=3|355=a|b|", "453=1|448=A|447=D|452=1|"] {
+            let fields = format!("{ORDER}{more}");
+            for _ in 0..3 * WALKS_PER_SHAPE {
+                assert_eq!(look(&rules, &fields, &mut scratch), (false, true));
+            }
+            let counted = fields.replace("354=3", "354=2").replace("453=1", "453=2");
+            assert_eq!(look(&rules, &counted, &mut scratch), (false, false));
+        }
+        let mut fields = ORDER.to_owned();
+        let values = ["1", "Y", "20261121", "20261121-09:28:25"];
+        // But for those of the trailer.
+        let tags = (1..1_000).filter(|tag| ![89, 93].contains(tag));
+        for (tag, value) in tags.flat_map(|tag| values.map(|value| (tag, value))) {
+            let more = format!("{fields}{tag}={value}|");
+            if look(&rules, &more, &mut Scratch::default()).1 {
+                fields = more;
+            }
+        }
+        assert!(fields.matches('|').count() > FIELDS_MAX, "{fields}");
+        for _ in 0..3 * WALKS_PER_SHAPE {
+            assert_eq!(look(&rules, &fields, &mut scratch), (false, true));
+        }
+    }
+
+    #[test]
+    fn shapes_and_their_memory_are_bounded() {
+        let rules = rules();
+        let mut scratch = Scratch::default();
+        for n in 0..3 * SHAPES_MAX {
+            let optional = ["1=a|", "15=USD|", "18=1|", "21=1|", "59=0|"].iter().enumerate();
+            let more: String =
+                optional.filter(|(bit, _)| n >> bit & 1 == 1).map(|(_, text)| *text).collect();
+            let fields = format!("{ORDER}{more}");
+            for _ in 0..WALKS_PER_SHAPE {
+                assert!(look(&rules, &fields, &mut scratch).1, "{fields}");
+            }
+            assert_eq!(look(&rules, &fields, &mut scratch), (true, true), "{fields}");
+        }
+        assert_eq!(scratch.shapes.known.len(), SHAPES_MAX);
+        assert_eq!(look(&rules, ORDER, &mut scratch), (false, true), "the oldest have gone");
+    }
+}
