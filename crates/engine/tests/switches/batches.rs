@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use transfix::store::{Committed, MemoryStore, Numbers, Record, Store, StoreError, Stored};
 use transfix::{
     Application, Batch, BusinessReject, Engine, Message, Offline, SendError, SendMode, Sent,
-    SessionHandle, SessionRef, SessionSettings, Settings, tag,
+    SessionHandle, SessionRef, SessionSettings, Settings, State, tag,
 };
 
 use crate::switches::wire::Wire;
@@ -215,7 +215,7 @@ fn what_is_refused_of_a_batch_is_told() {
     shop.wire.send("35=5|34=2");
     assert_eq!(shop.wire.next(), "35=5|34=3");
     assert_eq!(shop.wire.next(), "");
-    while handle.is_logged_on() {
+    while handle.state() != State::Disconnected {
         std::thread::yield_now();
     }
     let sent = handle.send_batch(&batch_of(&handle, 2));
