@@ -6,6 +6,7 @@ mod child;
 mod codec;
 mod demonstration;
 mod floor;
+mod hftest;
 mod latency;
 mod pace;
 mod peer;
@@ -40,6 +41,8 @@ enum Scenario {
     Latency(latency::Args),
     /// Throughput: orders and reports as fast as they go, and paced, by the number of sessions.
     Throughput(throughput::Args),
+    /// hftest (S2b): preloaded orders sent at once, their reports counted; times inside the engine.
+    Hftest(hftest::Args),
     /// Order codec (S2a): NewOrderSingle(D) to bytes and back, in memory.
     Codec(codec::Args),
     /// Validation (S4b): one message validated against FIX 4.2 and FIX 4.4, in memory.
@@ -52,6 +55,7 @@ pub fn run(args: &Args) -> ExitCode {
     match &args.scenario {
         Scenario::Latency(args) => latency::run(args),
         Scenario::Throughput(args) => throughput::run(args),
+        Scenario::Hftest(args) => hftest::run(args),
         Scenario::Codec(args) => codec::run(args),
         Scenario::Validation(args) => validation::run(args),
     }
