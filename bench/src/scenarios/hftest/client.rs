@@ -136,13 +136,13 @@ pub(super) fn run(args: &Args) -> Result<bool, String> {
 
 impl Client<'_> {
     fn play(&mut self, inputs: &Inputs) -> Result<(), String> {
-        say("0 NewOrderSingle msgs currently preloaded. loading...")?;
-        let begun_ns = monotonic_ns();
+        if self.args.preload > 0 {
+            say("0 NewOrderSingle msgs currently preloaded. loading...")?;
+        }
         self.session.wait_for_logon(inputs)?;
         if self.args.preload > 0 {
             self.preload(self.args.preload)?;
         }
-        say(&format!("Ready after {:.2} s.", (monotonic_ns() - begun_ns) as f64 / 1e9))?;
         let mut keys = Keys::new(keys::CLIENT, inputs.is_terminal());
         if inputs.is_terminal() {
             say(&keys.help())?;
@@ -159,7 +159,7 @@ impl Client<'_> {
                 }
                 continue;
             }
-            let wait_ms = if moved || self.is_busy() { 0 } else { WAIT_MS };
+            let wait_ms = if moved { 0 } else { WAIT_MS };
             match inputs.next(wait_ms) {
                 None => {}
                 Some(Input::Signal | Input::End) => return Ok(()),

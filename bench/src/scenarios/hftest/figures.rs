@@ -18,7 +18,8 @@ Encode, client: an order's values to fields, timed in the program 64 orders at o
 until header, number and CheckSum(10) are written (latency point encoded).
 Encode, server: from the callback, or the report before it, until the report is whole: reading the
 order and drawing random numbers are in it (latency point encoded).
-Messages of the session layer are not in the time of encoding. A time is known to 3 %.";
+Messages of the session layer are not in the time of encoding. A time is known to 3 %; while another
+program has the CPU it goes on.";
 
 /// A sum of times.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -88,6 +89,10 @@ impl Spread {
 pub(super) struct Side {
     pub(super) encode: Timing,
     pub(super) decode: Timing,
+    /// Sums of the medians of their points in microseconds: a time without a CPU, while another
+    /// program has it, does not change them.
+    pub(super) encode_p50_us: f64,
+    pub(super) decode_p50_us: f64,
     pub(super) spreads: Vec<Spread>,
     /// The most memory that the process has had, in KiB (VmHWM); 0 if the system does not tell.
     pub(super) memory_max_kib: u64,
@@ -100,9 +105,12 @@ impl Side {
         use LatencyStage::{Encoded, Found, Session};
         let timing = |stage| Timing::of(latency.stage(stage));
         let spread = |stage| Spread::of(stage, latency.stage(stage));
+        let p50_us = |stage| latency.stage(stage).percentile_ns(50.0) as f64 / 1e3;
         Self {
             encode: timing(Encoded).with_each(fields),
             decode: timing(Found).with_each(timing(Session)),
+            encode_p50_us: p50_us(Encoded) + fields.us(),
+            decode_p50_us: p50_us(Found) + p50_us(Session),
             spreads: [Encoded, Found, Session].map(spread).to_vec(),
             memory_max_kib: memory_max_kib(),
         }
