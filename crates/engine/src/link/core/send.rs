@@ -87,16 +87,17 @@ impl Core {
     }
 
     /// The same for a handle: how long it takes to encode the message, and the message to the
-    /// socket, is measured.
+    /// socket, is measured from `put` on, which becomes the moment at which it is encoded.
     pub(crate) fn send_put(
         &mut self,
         now: Now,
+        put: &mut u64,
         msg_type: &[u8],
         fill: impl FnOnce(&mut Body<'_>),
     ) -> Result<Sent, SendError> {
-        let (put, from) = (self.points.source().at(now), self.out.bytes().len());
+        let from = self.out.bytes().len();
         let sent = self.send(now, msg_type, fill);
-        self.points.put(now, (put, put), (from, self.out.bytes().len()));
+        *put = self.points.put(now, (*put, *put), (from, self.out.bytes().len()));
         sent
     }
 
