@@ -266,7 +266,7 @@ impl<'a> Server<'a> {
             say(&format!(
                 "{orders} NewOrderSingle msgs received\n{reports} ExecutionReport msgs sent\n{}{}",
                 side.lines(""),
-                side.rest("", self.args.histogram),
+                side.rest("", self.args.histogram).trim_end(),
             ))?;
         }
         Ok(Figures { orders, reports, side })

@@ -141,6 +141,29 @@ fn sends_of_other_threads_are_measured_while_encoded_and_from_the_put_to_the_soc
 }
 
 #[test]
+fn messages_of_a_batch_are_measured_each() {
+    for batch_messages_max in [0, 3] {
+        let settings = venue(|s| s.threads.batch_messages_max = batch_messages_max);
+        let (engine, address) = start(vec![settings], || Echo);
+        let session = session(&engine);
+        let mut wire = logged_on(address);
+        let mut batch = session.batch();
+        for _ in 0..ORDERS {
+            batch.add("D", |order| _ = order.str(tag::CL_ORD_ID, "A")).unwrap();
+        }
+        assert_eq!(session.send_batch(&batch).sent.len() as u64, ORDERS);
+        for _ in 0..ORDERS {
+            assert!(wire.next().starts_with("35=D|"));
+        }
+        drop(engine);
+        let latency = session.latency();
+        for stage in [LatencyStage::Encoded, LatencyStage::PutToWritten] {
+            assert_eq!(latency.stage(stage).count(), ORDERS, "{batch_messages_max}, {stage}");
+        }
+    }
+}
+
+#[test]
 fn a_test_request_is_measured_until_its_heartbeat() {
     let (engine, address) = start(vec![venue(|_| ())], || Echo);
     let session = session(&engine);
