@@ -8,6 +8,7 @@ mod column;
 mod contest;
 mod demonstration;
 mod directory;
+mod hftest;
 mod html;
 mod page;
 mod plot;
@@ -93,6 +94,8 @@ enum Scenario {
     Router(router::Args),
     /// Throughput: orders and reports as fast as they go, and paced, by the number of sessions.
     Throughput(throughput::Args),
+    /// hftest (S2b): preloaded orders sent at once, their reports counted; times inside the engine.
+    Hftest(hftest::Args),
     /// Order codec (S2a): NewOrderSingle(D) to bytes and back, in memory.
     Codec(codec::Args),
     /// Validation (S4b): one message validated against FIX 4.2 and FIX 4.4, in memory.
@@ -112,6 +115,7 @@ pub fn run(args: &Args) -> ExitCode {
         Scenario::RoundTrip(args) => trip::run(&page::ROUND_TRIP, args),
         Scenario::Router(args) => router::run(args),
         Scenario::Throughput(args) => throughput::run(args),
+        Scenario::Hftest(args) => hftest::run(args),
         Scenario::Codec(args) => codec::run(args),
         Scenario::Validation(args) => validation::run(args),
         Scenario::Report(args) => directory::report(args),

@@ -2,4 +2,5 @@
 
 mod command_line;
 mod generate;
+mod hftest;
 mod store;

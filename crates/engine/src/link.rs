@@ -306,7 +306,8 @@ impl Link {
         }
         // What was handed over before goes out before.
         self.core.send_queued(now, queue);
-        let sent = self.core.send_put(now, msg_type, fill);
+        let mut put = self.core.points.source().at(now);
+        let sent = self.core.send_put(now, &mut put, msg_type, fill);
         // A link that fails here is closed by its worker's next turn. A message
         // that was stored is accepted: it is sent again after the next logon.
         match self.flush(now) {
@@ -330,9 +331,11 @@ impl Link {
         }
         self.core.send_queued(now, queue);
         let (mut outcome, mut flushed) = (Ok(()), 0);
+        // A message is put when the one before it is encoded: one look at the clock for each.
+        let mut put = self.core.points.source().at(now);
         for (msg_type, body) in messages {
             let fill = |whole: &mut Body<'_>| _ = whole.fields_unchecked(body);
-            match self.core.send_put(now, msg_type, fill) {
+            match self.core.send_put(now, &mut put, msg_type, fill) {
                 Ok(one) => sent.push(one),
                 Err(why) => {
                     outcome = Err(why);
@@ -342,6 +345,7 @@ impl Link {
             if self.core.is_batch_full() {
                 self.flush_batch(now, sent, flushed)?;
                 flushed = sent.len();
+                put = self.core.points.source().at(now);
             }
         }
         self.flush_batch(now, sent, flushed)?;

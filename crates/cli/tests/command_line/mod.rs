@@ -74,7 +74,15 @@ fn help_shows_an_example_of_each_verb() {
         let help = expect(0, &[verb, "--help"]).out;
         assert!(help.contains(&format!("\n  transfix {verb}")), "{help}");
     }
-    assert!(expect(0, &["bench", "latency", "--help"]).out.contains("\n  transfix bench latency"));
+    for scenario in ["latency", "hftest"] {
+        let help = expect(0, &["bench", scenario, "--help"]).out;
+        assert!(help.contains(&format!("\n  transfix bench {scenario}")), "{help}");
+    }
+    for side in ["server", "client"] {
+        let help = expect(0, &["bench", "hftest", side, "--help"]).out;
+        assert!(help.contains(&format!("\n  transfix bench hftest {side}")), "{help}");
+        assert!(help.contains("\nExit code: 0 done, 1 failed"), "{help}");
+    }
     let help = expect(0, &["--help"]).out;
     assert!(help.contains("Exit codes: 0 done, 1 failed, 2 wrong usage or input that"), "{help}");
     assert!(help.starts_with("A FIX engine on the command line\n"), "{help}");

@@ -236,14 +236,29 @@ impl Points {
         }
     }
 
-    /// A message that was handed over then has made the outbox longer: from so many bytes to so
-    /// many.
-    pub(crate) fn put(&mut self, at: u64, (from, to): (usize, usize)) {
-        self.put_bytes += to.saturating_sub(from) as u64;
-        if at > 0 && from < to {
-            let end = self.written + to as u64;
-            self.wait(Waiting { end, since: Since::Put(at) });
+    /// A message that was handed over at `put`, and taken up at `taken`, has made the outbox
+    /// longer, from so many bytes to so many. Returns when it was encoded.
+    pub(crate) fn put(
+        &mut self,
+        now: Now,
+        (put, taken): (u64, u64),
+        (from, to): (usize, usize),
+    ) -> u64 {
+        if from >= to {
+            return taken;
         }
+        self.put_bytes += (to - from) as u64;
+        let at = self.source.at(now);
+        self.record(LatencyStage::Encoded, taken, at);
+        // Where a turn takes it from the queue, its next time begins here.
+        if self.last > 0 {
+            self.last = at;
+        }
+        if put > 0 {
+            let end = self.written + to as u64;
+            self.wait(Waiting { end, since: Since::Put(put) });
+        }
+        at
     }
 
     /// Most of the time only one waits, for the write that follows at once.

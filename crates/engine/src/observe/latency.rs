@@ -22,7 +22,8 @@ pub(crate) use recorder::Recorder;
 /// ```
 ///
 /// A time ends where the next one begins, so that nothing of a turn is left out: what the engine
-/// does between two points belongs to the later one. [`LatencyStage::Encoded`] is a part of
+/// does between two points belongs to the later one, but for messages that it takes from the queue:
+/// they are [`LatencyStage::Encoded`]. That of a message sent in a callback is a part of
 /// [`LatencyStage::Callback`]; [`LatencyStage::ReadToCallback`] and
 /// [`LatencyStage::ReadToWritten`] are sums in which the wait behind the other messages of the turn
 /// is counted. What happens before the read returns (the network, the kernel, a thread that has
@@ -42,10 +43,12 @@ pub enum LatencyStage {
     Callback,
     /// Of each message sent in that callback: from the call, or from the message sent before in the
     /// same call, until it has its number and is encoded. What the application does before it sends
-    /// is counted.
+    /// is counted. And of each message sent by a [`SessionHandle`](crate::SessionHandle): from the
+    /// moment at which the session takes it up, its fields encoded already, until it has its
+    /// number, header and trailer.
     Encoded,
-    /// Of each turn that had a message: from the last message until the store has committed all
-    /// that the turn has brought, with the messages that the turn took from the queue. With
+    /// Of each turn that had a message: from the last message, or the last one that the turn took
+    /// from the queue, until the store has committed all that the turn has brought. With
     /// `durability = "power"` until the store has taken it: the wait for the device counts in
     /// [`LatencyStage::Written`].
     Committed,

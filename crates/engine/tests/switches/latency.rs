@@ -106,7 +106,7 @@ fn messages_of_a_burst_are_measured_one_by_one() {
 }
 
 #[test]
-fn sends_of_other_threads_are_measured_from_the_put_to_the_socket() {
+fn sends_of_other_threads_are_measured_while_encoded_and_from_the_put_to_the_socket() {
     for (mode, offline) in [(SendMode::Direct, Offline::Refuse), (SendMode::Queued, Offline::Queue)]
     {
         let settings = venue(|s| {
@@ -131,11 +131,35 @@ fn sends_of_other_threads_are_measured_from_the_put_to_the_socket() {
         drop(engine);
         let latency = session.latency();
         assert_eq!(latency.stage(LatencyStage::PutToWritten).count(), ORDERS, "{mode:?}");
+        assert_eq!(latency.stage(LatencyStage::Encoded).count(), early + ORDERS, "{mode:?}");
         // No message but the Logon(A) has come, and no callback has sent any.
-        for stage in [LatencyStage::Encoded, LatencyStage::Callback, LatencyStage::TestRequest] {
+        for stage in [LatencyStage::Callback, LatencyStage::TestRequest] {
             assert_eq!(latency.stage(stage).count(), 0, "{mode:?}, {stage}");
         }
         assert_eq!(latency.stage(LatencyStage::Written).count(), 1, "{mode:?}:\n{latency}");
+    }
+}
+
+#[test]
+fn messages_of_a_batch_are_measured_each() {
+    for batch_messages_max in [0, 3] {
+        let settings = venue(|s| s.threads.batch_messages_max = batch_messages_max);
+        let (engine, address) = start(vec![settings], || Echo);
+        let session = session(&engine);
+        let mut wire = logged_on(address);
+        let mut batch = session.batch();
+        for _ in 0..ORDERS {
+            batch.add("D", |order| _ = order.str(tag::CL_ORD_ID, "A")).unwrap();
+        }
+        assert_eq!(session.send_batch(&batch).sent.len() as u64, ORDERS);
+        for _ in 0..ORDERS {
+            assert!(wire.next().starts_with("35=D|"));
+        }
+        drop(engine);
+        let latency = session.latency();
+        for stage in [LatencyStage::Encoded, LatencyStage::PutToWritten] {
+            assert_eq!(latency.stage(stage).count(), ORDERS, "{batch_messages_max}, {stage}");
+        }
     }
 }
 

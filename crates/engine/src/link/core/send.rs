@@ -86,16 +86,18 @@ impl Core {
         Access::act(&mut self.session, now, acts)
     }
 
-    /// The same for a handle: how long the message takes to the socket is measured.
+    /// The same for a handle: how long it takes to encode the message, and the message to the
+    /// socket, is measured from `put` on, which becomes the moment at which it is encoded.
     pub(crate) fn send_put(
         &mut self,
         now: Now,
+        put: &mut u64,
         msg_type: &[u8],
         fill: impl FnOnce(&mut Body<'_>),
     ) -> Result<Sent, SendError> {
-        let (put, from) = (self.points.source().at(now), self.out.bytes().len());
+        let from = self.out.bytes().len();
         let sent = self.send(now, msg_type, fill);
-        self.points.put(put, (from, self.out.bytes().len()));
+        *put = self.points.put(now, (*put, *put), (from, self.out.bytes().len()));
         sent
     }
 
@@ -162,6 +164,7 @@ impl Core {
         self.expire_queued(now, left);
         let stores = self.outgoing.stores(state);
         let mut refused = Vec::new();
+        let mut taken = self.points.source().at(now);
         while let Some(message) = self.outgoing.next(queue, self.out.bytes().len(), left) {
             let (msg_type, body, put) = (message.msg_type, message.body, message.put);
             let (session, out) = (&mut self.session, &mut self.out);
@@ -179,7 +182,7 @@ impl Core {
                     break;
                 }
             } else {
-                self.points.put(put, (from, self.out.bytes().len()));
+                taken = self.points.put(now, (put, taken), (from, self.out.bytes().len()));
             }
             match sent {
                 Ok(seq) => self.outgoing.sent(seq),

@@ -1,0 +1,101 @@
+//! `hftest` (S2b): orders that are made ahead and then sent at once, each answered by a random
+//! number of reports; what encoding and decoding take, measured inside the engine of both sides.
+
+mod book;
+mod both;
+mod client;
+mod expected;
+mod figures;
+mod input;
+mod keys;
+mod orders;
+mod replies;
+mod server;
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::value_parser;
+
+/// hftest (S2b): preloaded orders sent at once, their reports counted; times inside the engine.
+#[derive(Debug, Clone, clap::Args)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
+    after_help = "Examples:
+  transfix bench hftest --self
+  transfix bench hftest --self --orders 100000 --valid --histogram
+  transfix bench hftest server
+  transfix bench hftest client --preload 500000
+
+After `hftest` of Fix8: the client makes orders (FIX 4.2) ahead and sends them at once; the server
+confirms, cancels or rejects each, and fills those that it confirms by trades of random sizes. The
+reports are counted and held against their orders and against the laws of chance. The times of
+encoding and decoding come from the latency points of the engine.
+With --self both sides run here, each in a process of its own. `client` and `server` are the same
+with keys to press, as on the published page; each has a --help of its own.
+Exit code: 0 done, 1 the run or its self-check failed, 2 wrong usage."
+)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    part: Option<Part>,
+    /// Start both processes here, over loopback, and send all.
+    #[arg(long = "self", required = true)]
+    both: bool,
+    /// Orders to preload and send.
+    #[arg(long, default_value_t = 500_000,
+          value_parser = value_parser!(u32).range(1..=i64::from(keys::NUMBER_MAX)))]
+    orders: u32,
+    /// What the random numbers begin with: of the client this one, of the server the next.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Reports with LastCapacity(29)=4, validated in full; the page's 5 is no value of FIX 4.2.
+    #[arg(long)]
+    valid: bool,
+    /// Give up when no report has come for so many seconds.
+    #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = value_parser!(u64)
+          .range(1..=86_400))]
+    patience: u64,
+    /// Print how times are spread: below 1, 3, 5, 10, 20, 50, 100, 1,000 µs, and the rest.
+    #[arg(long)]
+    histogram: bool,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
+    /// Directory for the files `client` and `server` with the times of each.
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    log_dir: PathBuf,
+    /// For tests: the server does not send this report, counted from 1.
+    #[arg(long, hide = true)]
+    drop: Option<u64>,
+}
+
+/// One side alone, with keys to press.
+#[derive(Debug, Clone, clap::Subcommand)]
+enum Part {
+    Server(server::Args),
+    Client(client::Args),
+}
+
+pub(crate) fn run(args: &Args) -> ExitCode {
+    let (name, done) = match &args.part {
+        None => ("", both::run(args)),
+        Some(Part::Server(args)) => (" server", server::run(args).map(|()| true)),
+        Some(Part::Client(args)) => (" client", client::run(args)),
+    };
+    match done {
+        Ok(true) => ExitCode::SUCCESS,
+        // What is wrong stands on the screen.
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("transfix bench hftest{name}: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Prints a line at once.
+fn say(line: &str) -> Result<(), String> {
+    writeln!(std::io::stdout(), "{line}").map_err(|why| why.to_string())
+}

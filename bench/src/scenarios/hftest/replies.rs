@@ -1,0 +1,195 @@
+//! What the server answers an order with.
+//!
+//! One report that confirms, cancels or rejects it, each in a third of all cases; a confirmed one
+//! is filled by trades of random sizes until nothing of it remains.
+
+use transfix::{Body, Decimal, Message, Reject, Timestamp, tag};
+
+use super::orders::{Id, LAST_CAPACITY, REPORT_TO_EXCH, Random};
+
+/// OrdStatus(39) of the first report of an order.
+const FIRST: [u8; 3] = [NEW, CANCELED, REJECTED];
+const NEW: u8 = b'0';
+const PARTIALLY_FILLED: u8 = b'1';
+const FILLED: u8 = b'2';
+const CANCELED: u8 = b'4';
+const REJECTED: u8 = b'8';
+
+/// What the server has in mind of all orders.
+#[derive(Debug)]
+pub(super) struct Replies {
+    random: Random,
+    /// Orders that have come.
+    orders: u64,
+    /// Trades that have been made.
+    trades: u64,
+    /// LastCapacity(29).
+    capacity: u8,
+}
+
+/// What a report copies from its order.
+struct Read<'a> {
+    id: &'a [u8],
+    symbol: &'a [u8],
+    side: u8,
+    quantity: u64,
+    price: Decimal,
+    time_in_force: u8,
+    made: Timestamp,
+    handl_inst: u8,
+}
+
+impl<'a> Read<'a> {
+    fn of(order: &Message<'a>) -> Result<Self, Reject> {
+        Ok(Self {
+            id: order.required(tag::CL_ORD_ID)?,
+            symbol: order.required(tag::SYMBOL)?,
+            side: order.char(tag::SIDE)?,
+            quantity: order.uint(tag::ORDER_QTY)?,
+            price: order.decimal(tag::PRICE)?,
+            time_in_force: order.char(tag::TIME_IN_FORCE)?,
+            made: order.timestamp(tag::TRANSACT_TIME)?,
+            handl_inst: order.char(tag::HANDL_INST)?,
+        })
+    }
+}
+
+impl Replies {
+    /// With `is_valid` all fields have values of FIX 4.2; without, LastCapacity(29) has the one of
+    /// the published page, 5, which FIX 4.2 does not know.
+    pub(super) const fn new(seed: u64, is_valid: bool) -> Self {
+        let capacity = if is_valid { b'4' } else { b'5' };
+        Self { random: Random::new(seed), orders: 0, trades: 0, capacity }
+    }
+
+    /// Answers an order: hands what writes the fields of each report to `send`, until one fails.
+    ///
+    /// # Errors
+    /// [`Reject`] if the order lacks something; inside, what `send` says.
+    pub(super) fn answer<E>(
+        &mut self,
+        order: &Message<'_>,
+        mut send: impl FnMut(&dyn Fn(&mut Body<'_>)) -> Result<(), E>,
+    ) -> Result<Result<(), E>, Reject> {
+        let order = Read::of(order)?;
+        self.orders += 1;
+        let order_id = Id::new("ord", self.orders);
+        let status = FIRST[self.random.below(FIRST.len() as u32) as usize];
+        let capacity = self.capacity;
+        let first = |body: &mut Body<'_>| {
+            begin(body, &order, [&order_id, &order_id], status);
+            body.char(LAST_CAPACITY, capacity);
+            end(body, &order, [order.quantity, 0], Decimal::new(0, 0));
+            body.boolean(REPORT_TO_EXCH, true).char(tag::HANDL_INST, order.handl_inst);
+        };
+        if let Err(why) = send(&first) {
+            return Ok(Err(why));
+        }
+        let mut left = if status == NEW { order.quantity } else { 0 };
+        while left > 0 {
+            let most = u32::try_from(left).unwrap_or(u32::MAX);
+            left -= 1 + u64::from(self.random.below(most));
+            self.trades += 1;
+            let trade_id = Id::new("exec", self.trades);
+            let status = if left > 0 { PARTIALLY_FILLED } else { FILLED };
+            let trade = |body: &mut Body<'_>| {
+                begin(body, &order, [&order_id, &trade_id], status);
+                end(body, &order, [left, order.quantity - left], order.price);
+                body.char(tag::HANDL_INST, order.handl_inst);
+            };
+            if let Err(why) = send(&trade) {
+                return Ok(Err(why));
+            }
+        }
+        Ok(Ok(()))
+    }
+}
+
+/// The fields up to TimeInForce(59), in the order of the published page.
+fn begin(body: &mut Body<'_>, order: &Read<'_>, [order_id, exec_id]: [&Id; 2], status: u8) {
+    body.bytes(tag::ORDER_ID, order_id.as_bytes())
+        .bytes(tag::CL_ORD_ID, order.id)
+        .bytes(tag::EXEC_ID, exec_id.as_bytes())
+        .char(tag::EXEC_TRANS_TYPE, b'0')
+        .char(tag::EXEC_TYPE, b'0')
+        .char(tag::ORD_STATUS, status)
+        .bytes(tag::SYMBOL, order.symbol)
+        .char(tag::SIDE, order.side)
+        .uint(tag::ORDER_QTY, order.quantity)
+        .decimal(tag::PRICE, order.price)
+        .char(tag::TIME_IN_FORCE, order.time_in_force);
+}
+
+/// The fields from LeavesQty(151) to TransactTime(60).
+fn end(body: &mut Body<'_>, order: &Read<'_>, [left, traded]: [u64; 2], price: Decimal) {
+    body.uint(tag::LEAVES_QTY, left)
+        .uint(tag::CUM_QTY, traded)
+        .decimal(tag::AVG_PX, price)
+        .timestamp(tag::TRANSACT_TIME, order.made);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use transfix::Precision;
+    use transfix::codec::{CheckSumPolicy, FieldIndex, FrameWriter};
+
+    use crate::scenarios::hftest::orders::Order;
+
+    /// The reports of one order after another, as text.
+    fn reports(is_valid: bool) -> Vec<Vec<String>> {
+        let made = Timestamp::parse(b"20181227-11:20:14.000").unwrap();
+        let order =
+            Order { made, id: 509_647, together: 500_000, price_millis: 298_075, quantity: 57 };
+        let mut frame = Vec::new();
+        let mut writer = FrameWriter::new(&mut frame, b"FIX.4.2", b"D");
+        order.write(writer.body(Precision::Millis));
+        writer.finish().unwrap();
+        let mut index = FieldIndex::default();
+        let message = Message::parse(&frame, &mut index, CheckSumPolicy::Verify).unwrap();
+        let mut replies = Replies::new(4, is_valid);
+        let mut answer = || {
+            let mut all = Vec::new();
+            let answered = replies.answer(&message, |fill| {
+                let mut bytes = Vec::new();
+                Body::detached(&mut bytes, Precision::Millis, fill)?;
+                all.push(String::from_utf8(bytes).unwrap().replace('\x01', "|"));
+                Ok::<(), transfix::codec::Misuse>(())
+            });
+            answered.unwrap().unwrap();
+            all
+        };
+        (0..30).map(|_| answer()).collect()
+    }
+
+    #[test]
+    fn reports_have_the_fields_of_the_page() {
+        let all = reports(false);
+        let first = "37=ord1|11=ord509647-500000|17=ord1|20=0|150=0|39=";
+        let rest = "|55=BHP|54=1|38=57|44=298.075|59=4|29=5|151=57|14=0|6=0|\
+                    60=20181227-11:20:14.000|113=Y|21=1|";
+        let status = all[0][0].strip_prefix(first).and_then(|text| text.strip_suffix(rest));
+        assert!(matches!(status, Some("0" | "4" | "8")), "{}", all[0][0]);
+        let filled = all.iter().find(|reports| reports.len() > 2).unwrap();
+        for trade in &filled[1..] {
+            assert!(trade.contains("|17=exec") && trade.contains("|6=298.075|"), "{trade}");
+            assert!(!trade.contains("|29=") && !trade.contains("|113="), "{trade}");
+        }
+        let (last, middle) = filled[1..].split_last().unwrap();
+        assert!(last.contains("|39=2|") && last.contains("|151=0|14=57|"), "{last}");
+        assert!(middle.iter().all(|trade| trade.contains("|39=1|")), "{middle:?}");
+    }
+
+    #[test]
+    fn each_status_comes_and_only_confirmed_orders_are_filled() {
+        let all = reports(true);
+        for status in ["0", "4", "8"] {
+            assert!(all.iter().any(|reports| reports[0].contains(&format!("|39={status}|"))));
+        }
+        for reports in &all {
+            let is_confirmed = reports[0].contains("|39=0|");
+            assert_eq!(reports.len() > 1, is_confirmed, "{reports:?}");
+            assert!(reports[0].contains("|29=4|"), "{}", reports[0]);
+        }
+    }
+}
