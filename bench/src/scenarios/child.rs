@@ -36,7 +36,9 @@ impl Side {
     /// Says a line to it; its command has piped its standard input.
     pub(super) fn say(&mut self, line: &str) -> Result<(), String> {
         let input = self.child.stdin.as_mut().ok_or("no standard input")?;
-        writeln!(input, "{line}").map_err(|error| format!("{}: {error}", self.name))
+        // At once: who ends with the line's first byte is there for all of it.
+        let line = format!("{line}\n");
+        input.write_all(line.as_bytes()).map_err(|error| format!("{}: {error}", self.name))
     }
 
     /// Keeps it from running until [`Side::go_on`]: others are measured.
