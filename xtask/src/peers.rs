@@ -2,9 +2,9 @@
 //!
 //! `build` compiles the programs under `bench/peers/`; `stores` tests the stores in databases with
 //! real servers; `acceptors` proves what `acceptors.json` says of other engines' acceptors; `test`
-//! plays one session between Transfix
-//! and such a program in both roles and in several versions, and compares every message field by
-//! field. The two sides are processes that speak the protocol of `bench/peers/README.md`.
+//! plays one session between Transfix and such a program in both roles and in several versions, and
+//! compares every message field by field. The two sides are processes that speak the protocol of
+//! `bench/peers/README.md`.
 //! **Invariant:** no fixed port, no sleep; no child outlives the test.
 
 mod acceptors;

@@ -2,19 +2,29 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::super::{Outcome, root};
+use super::super::{Outcome, root, run};
 use super::Engine;
 
 const FILE_AND_MEMORY: &[&str] = &["memory", "file"];
 const BOTH: &[bool] = &[true, false];
+const DEFAULT: &[&str] = &["default"];
 const DEFAULT_AND_POLLING: &[&str] = &["default", "polling"];
+
+/// What Maven is told of QuickFIX/J 1.6.3, whose parts have other names.
+const QUICKFIXJ_OF_THE_PAGE: &[&str] =
+    &["-Dquickfixj.messages=quickfixj-messages-fix42", "-Dslf4j.version=1.7.36"];
 
 /// All engines, each with the command that starts its acceptor, or why there is none.
 pub(super) fn all(folder: &Path) -> Vec<(Engine, Outcome<Vec<String>>)> {
-    let mut all = vec![quickfix(folder)];
+    let mut all = vec![
+        quickfix(folder),
+        quickfix_of_the_page(folder),
+        quickfixj(folder, "3.0.0", &[]),
+        quickfixj(folder, "1.6.3", QUICKFIXJ_OF_THE_PAGE),
+    ];
     for (_, command) in &mut all {
         // `pinned` takes the option `--cpu` away, and does what it says.
         *command = pinned(folder).and_then(|pinned| {
@@ -46,14 +56,103 @@ fn first_line(program: &str, arguments: &[&str]) -> String {
 fn quickfix(folder: &Path) -> (Engine, Outcome<Vec<String>>) {
     let package = first_line("dpkg-query", &["-W", "-f", "${Version}", "libquickfix-dev"]);
     let version = package.split(['+', '-']).next().unwrap_or_default().to_owned();
-    let engine = Engine {
+    let note = "select(2); more than 180 sessions in the mode default get a thread each";
+    let command = vec![folder.join("qf_throughput").display().to_string()];
+    (quickfix_engine(&version, note), Ok(command))
+}
+
+fn quickfix_engine(version: &str, note: &'static str) -> Engine {
+    Engine {
         name: "QuickFIX C++",
-        version,
+        version: version.to_owned(),
         stores: FILE_AND_MEMORY,
         validation: BOTH,
         modes: DEFAULT_AND_POLLING,
-        durability: "write(2) of each message and of both numbers, no fsync",
-        note: "select(2); more than 180 sessions in the mode default get a thread each",
+        durability: "write(2) of each message and of each number, no fsync",
+        note,
+    }
+}
+
+/// The version that the published page measured. The sources are those in the Python package.
+fn quickfix_of_the_page(folder: &Path) -> (Engine, Outcome<Vec<String>>) {
+    let version = "1.14.3";
+    let note = "sources of the Python package, with the installed QuickFIX's message classes";
+    let built = quickfix_sources(folder, version).and_then(|sources| {
+        let out = folder.join(format!("quickfix-{version}"));
+        let program = out.join("qf_throughput");
+        run(Command::new("make")
+            .args(["-s", "-j2", "-C"])
+            .arg(root().join("bench/peers/quickfix"))
+            .args(["-f", "sources.mk"])
+            .arg(format!("SOURCES={}", sources.display()))
+            .arg(format!("OUT={}", out.display())))?;
+        Ok(vec![program.display().to_string()])
+    });
+    let needs = "it needs pip, make, g++ and the headers of libquickfix-dev";
+    (quickfix_engine(version, note), built.map_err(|error| format!("{error}; {needs}")))
+}
+
+/// The folder with the C++ sources, downloaded once.
+fn quickfix_sources(folder: &Path, version: &str) -> Outcome<PathBuf> {
+    let downloads = folder.join(format!("quickfix-{version}/download"));
+    if let Some(sources) = find(&downloads, "C++", 3) {
+        return Ok(sources);
+    }
+    let failed = |error| format!("{}: {error}", downloads.display());
+    fs::create_dir_all(&downloads).map_err(failed)?;
+    // The package's own program was written for Python 2, so that pip fails after it has unpacked
+    // the sources, and is told to leave them there.
+    let output = Command::new("python3")
+        .args(["-m", "pip", "download", "--no-clean", "--no-deps", "--no-binary", ":all:", "-d"])
+        .arg(&downloads)
+        .arg(format!("quickfix=={version}"))
+        .env("TMPDIR", &downloads)
+        .output()
+        .map_err(|error| format!("cannot run python3: {error}"))?;
+    find(&downloads, "C++", 3).ok_or_else(|| {
+        let said = String::from_utf8_lossy(&output.stderr);
+        format!("no sources: {}", said.lines().last().unwrap_or_default())
+    })
+}
+
+/// A folder of this name, at most so many levels below.
+fn find(folder: &Path, name: &str, levels: usize) -> Option<PathBuf> {
+    let entries = fs::read_dir(folder).ok()?.flatten().map(|entry| entry.path());
+    entries.filter(|path| path.is_dir()).find_map(|path| {
+        if path.file_name().is_some_and(|found| found == name) {
+            return Some(path);
+        }
+        (levels > 1).then(|| find(&path, name, levels - 1)).flatten()
+    })
+}
+
+fn quickfixj(folder: &Path, version: &str, options: &[&str]) -> (Engine, Outcome<Vec<String>>) {
+    let engine = Engine {
+        name: "QuickFIX/J",
+        version: version.to_owned(),
+        stores: FILE_AND_MEMORY,
+        validation: BOTH,
+        modes: DEFAULT,
+        durability: "write(2) of each message and of each number, no fsync (FileStoreSync=N)",
+        note: "one thread for all sessions besides those of the sockets",
     };
-    (engine, Ok(vec![folder.join("qf_throughput").display().to_string()]))
+    let version = format!("-Dquickfixj.version={version}");
+    let options: Vec<&str> = options.iter().copied().chain([&version[..]]).collect();
+    let out = folder.join(format!("quickfixj-{}", engine.version));
+    let command = maven("quickfixj.xml", &options, &out);
+    (engine, command)
+}
+
+/// Builds the jar of a project file, and returns the command that starts it.
+fn maven(project: &str, options: &[&str], out: &Path) -> Outcome<Vec<String>> {
+    let built = run(Command::new("mvn")
+        .current_dir(root().join("bench/peers/java"))
+        .args(["-q", "-B", "-f", project, "package"])
+        .args(options)
+        .arg(format!("-Dout={}", out.display())));
+    built.map_err(|error| {
+        format!("{error}; it needs a JDK of 17 or later, mvn and Maven Central")
+    })?;
+    let jar = out.join("acceptor.jar").display().to_string();
+    Ok(["java", "-jar", &jar].map(str::to_owned).to_vec())
 }
