@@ -24,6 +24,7 @@ pub(super) fn all(folder: &Path) -> Vec<(Engine, Outcome<Vec<String>>)> {
         quickfix_of_the_page(folder),
         quickfixj(folder, "3.0.0", &[]),
         quickfixj(folder, "1.6.3", QUICKFIXJ_OF_THE_PAGE),
+        philadelphia(folder),
     ];
     for (_, command) in &mut all {
         // `pinned` takes the option `--cpu` away, and does what it says.
@@ -141,6 +142,19 @@ fn quickfixj(folder: &Path, version: &str, options: &[&str]) -> (Engine, Outcome
     let out = folder.join(format!("quickfixj-{}", engine.version));
     let command = maven("quickfixj.xml", &options, &out);
     (engine, command)
+}
+
+fn philadelphia(folder: &Path) -> (Engine, Outcome<Vec<String>>) {
+    let engine = Engine {
+        name: "Philadelphia",
+        version: "2.0.0".to_owned(),
+        stores: &["memory"],
+        validation: &[false],
+        modes: DEFAULT_AND_POLLING,
+        durability: "none: it keeps no messages, not even in memory",
+        note: "no resends, no dictionary; the loop over the connections is the program's own",
+    };
+    (engine, maven("philadelphia.xml", &[], &folder.join("philadelphia")))
 }
 
 /// Builds the jar of a project file, and returns the command that starts it.
