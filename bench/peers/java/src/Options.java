@@ -11,6 +11,9 @@ import java.util.List;
 import java.util.Map;
 
 final class Options {
+  /** What an engine's files in memory need before the process ends. */
+  static Runnable atEnd = () -> {};
+
   final int sessions;
   /** A folder; null is memory. */
   final String store;
@@ -46,13 +49,18 @@ final class Options {
       port = start.with(read(arguments));
     } catch (Exception error) {
       System.err.println(error);
-      Runtime.getRuntime().halt(2);
+      end(2);
       return;
     }
     System.out.println("127.0.0.1:" + port);
     waitForEnd();
-    // Stopping an engine takes seconds, and says nothing more.
-    Runtime.getRuntime().halt(0);
+    end(0);
+  }
+
+  /** Stopping an engine takes seconds, and says nothing more. */
+  private static void end(int code) {
+    atEnd.run();
+    Runtime.getRuntime().halt(code);
   }
 
   private static Options read(String[] arguments) {

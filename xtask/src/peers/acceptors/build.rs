@@ -24,6 +24,7 @@ pub(super) fn all(folder: &Path) -> Vec<(Engine, Outcome<Vec<String>>)> {
         quickfix_of_the_page(folder),
         quickfixj(folder, "3.0.0", &[]),
         quickfixj(folder, "1.6.3", QUICKFIXJ_OF_THE_PAGE),
+        artio(folder),
         philadelphia(folder),
     ];
     for (_, command) in &mut all {
@@ -142,6 +143,35 @@ fn quickfixj(folder: &Path, version: &str, options: &[&str]) -> (Engine, Outcome
     let out = folder.join(format!("quickfixj-{}", engine.version));
     let command = maven("quickfixj.xml", &options, &out);
     (engine, command)
+}
+
+fn artio(folder: &Path) -> (Engine, Outcome<Vec<String>>) {
+    let engine = Engine {
+        name: "Artio",
+        version: "0.175".to_owned(),
+        stores: FILE_AND_MEMORY,
+        validation: BOTH,
+        modes: DEFAULT_AND_POLLING,
+        durability: "an archive of both directions, written by a thread of its own, no fsync",
+        note: "the dictionary is compiled in, the program calls its check; threads that poll yield",
+    };
+    let command = artio_dictionary(folder).and_then(|dictionary| {
+        let dictionary = format!("-Ddictionary={}", dictionary.display());
+        maven("artio.xml", &[&dictionary], &folder.join("artio"))
+    });
+    (engine, command)
+}
+
+/// The dictionary without our own element for conditions, which Artio takes for a field.
+fn artio_dictionary(folder: &Path) -> Outcome<PathBuf> {
+    let from = root().join("dictionaries/FIX42.xml");
+    let to = folder.join("artio-FIX42.xml");
+    let failed = |path: &Path, error| format!("{}: {error}", path.display());
+    let text = fs::read_to_string(&from).map_err(|error| failed(&from, error))?;
+    let lines = text.lines().filter(|line| !line.trim_start().starts_with("<condition "));
+    let text: String = lines.flat_map(|line| [line, "\n"]).collect();
+    fs::write(&to, text).map_err(|error| failed(&to, error))?;
+    Ok(to)
 }
 
 fn philadelphia(folder: &Path) -> (Engine, Outcome<Vec<String>>) {
