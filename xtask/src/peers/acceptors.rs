@@ -42,7 +42,8 @@ pub(super) fn build(folder: &Path) -> Outcome<Vec<String>> {
                 entry["note"] = json!(engine.note);
             }
             Err(why) => {
-                missing.push(format!("missing: {} {}: {why}", engine.name, engine.version));
+                let name = format!("{} {}", engine.name, engine.version);
+                missing.push(format!("missing: {}: {why}", name.trim_end()));
                 entry["missing"] = json!(why);
             }
         }

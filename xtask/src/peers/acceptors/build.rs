@@ -5,7 +5,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::super::{Outcome, root, run};
+use super::super::codecs::copy;
+use super::super::{Outcome, root, run, target};
 use super::Engine;
 
 const FILE_AND_MEMORY: &[&str] = &["memory", "file"];
@@ -27,6 +28,8 @@ pub(super) fn all(folder: &Path) -> Vec<(Engine, Outcome<Vec<String>>)> {
         artio(folder),
         philadelphia(folder),
     ];
+    all.extend(registry(folder));
+    all.extend(NOT_HERE.map(not_here));
     for (_, command) in &mut all {
         // `pinned` takes the option `--cpu` away, and does what it says.
         *command = pinned(folder).and_then(|pinned| {
@@ -36,6 +39,70 @@ pub(super) fn all(folder: &Path) -> Vec<(Engine, Outcome<Vec<String>>)> {
         });
     }
     all
+}
+
+/// Both engines of the Rust registry, which are one program.
+fn registry(folder: &Path) -> [(Engine, Outcome<Vec<String>>); 2] {
+    let built = target().join("rust_acceptors");
+    let program = run(Command::new(env!("CARGO"))
+        .current_dir(root().join("bench/peers/rust_acceptors"))
+        .args(["build", "--release", "--locked"])
+        .env("CARGO_TARGET_DIR", &built))
+    .and_then(|()| copy(&built.join("release/rust_acceptors"), folder))
+    .map(|()| folder.join("rust_acceptors").display().to_string())
+    .map_err(|error| format!("{error}; it needs crates.io"));
+    let engine = |name, version: &str, durability, note| Engine {
+        name,
+        version: version.to_owned(),
+        stores: FILE_AND_MEMORY,
+        validation: BOTH,
+        modes: DEFAULT,
+        durability,
+        note,
+    };
+    let ironfix = engine(
+        "ironfix",
+        "0.5.1",
+        "write(2) of each message and of each number, no fsync (SyncPolicy::Never)",
+        "its default flushes the disk for each message of either direction",
+    );
+    let tokio = engine(
+        "quickfix-tokio",
+        "0.2.0",
+        "write(2) of each message and of each number, no fsync (FileStoreSync=N)",
+        "a callback may not wait for its session: an answer comes from a second task",
+    );
+    [ironfix, tokio].map(|engine| {
+        let command = program.clone().map(|program| vec![program, engine.name.to_owned()]);
+        (engine, command)
+    })
+}
+
+/// Engines without a program here: name, version, and why.
+const NOT_HERE: [[&str; 3]; 2] = [
+    [
+        "quickfixgo",
+        "",
+        "no program is written for it: the Go module proxy refused github.com/quickfixgo/quickfix",
+    ],
+    [
+        "QuickFIX/n",
+        "",
+        "no program is written for it: install a .NET SDK, which is not among Debian's packages",
+    ],
+];
+
+fn not_here([name, version, why]: [&'static str; 3]) -> (Engine, Outcome<Vec<String>>) {
+    let engine = Engine {
+        name,
+        version: version.to_owned(),
+        stores: &[],
+        validation: &[],
+        modes: &[],
+        durability: "",
+        note: "",
+    };
+    (engine, Err(why.to_owned()))
 }
 
 /// Copies the script that pins a process.

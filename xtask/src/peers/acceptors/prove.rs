@@ -42,8 +42,11 @@ pub(super) fn prove(manifest: &Value, folder: &Path, only: &str) -> Outcome<()> 
     let (mut proved, mut failed) = (0, Vec::new());
     for engine in manifest.as_array().ok_or("the manifest is no array")? {
         let name = format!("{} {}", text(&engine["engine"]), text(&engine["version"]));
-        if let Some(why) = engine["missing"].as_str().filter(|_| name.contains(only)) {
-            say(&format!("{name}: missing: {why}"));
+        let name = name.trim_end();
+        if let Some(why) = engine["missing"].as_str() {
+            if name.contains(only) {
+                say(&format!("{name}: missing: {why}"));
+            }
             continue;
         }
         let command = strings(&engine["command"])?;
