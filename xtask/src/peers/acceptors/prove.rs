@@ -25,6 +25,9 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Orders sent one after the other, and then so many at once.
 const ORDERS: usize = 50;
 
+/// Sessions of the acceptor that is to have many.
+const SESSIONS: usize = 300;
+
 /// Header and trailer: what an echo may have of its own.
 const OWN: [u32; 8] = [8, 9, 10, 34, 35, 49, 52, 56];
 
@@ -52,14 +55,15 @@ pub(super) fn prove(manifest: &Value, folder: &Path, only: &str) -> Outcome<()> 
         let command = strings(&engine["command"])?;
         let lines = cases(engine, folder)?.into_iter().map(Some).chain([None]);
         for case in lines {
-            let shown = case.as_ref().map_or("wrong options, --cpu".to_owned(), Case::shown);
+            let shown =
+                case.as_ref().map_or("wrong options, --cpu, many sessions".to_owned(), Case::shown);
             let line = format!("{name}: {shown}");
             if !line.contains(only) {
                 continue;
             }
             let outcome = match &case {
                 Some(case) => case.run(&command),
-                None => refuses(&command).and_then(|()| is_pinned(&command, folder)),
+                None => refuses(&command).and_then(|()| serves_many(&command, folder)),
             };
             proved += 1;
             match outcome {
@@ -175,28 +179,7 @@ impl Case {
             let same = answer.sorted_without(&OWN) == sent.sorted_without(&[]);
             return if same && answer.is(35, "D") { Ok(()) } else { Err("another body".into()) };
         }
-        // ExecTransType(20) New, ExecType(150) New, OrdStatus(39) New.
-        for (tag, value) in
-            [(35, "8"), (11, id), (55, "EU"), (54, "1"), (20, "0"), (150, "0"), (39, "0")]
-        {
-            if !answer.is(tag, value) {
-                return Err(format!("{tag} is not {value}"));
-            }
-        }
-        // Price, OrderQty, LeavesQty, CumQty and AvgPx, of which each engine writes zeros its way.
-        for (tag, value) in [(44, 30.0), (38, 5.0), (151, 5.0), (14, 0.0), (6, 0.0)] {
-            let found = answer.value(tag).and_then(|text| text.parse().ok());
-            if found != Some(value) {
-                return Err(format!("{tag} is not {value}"));
-            }
-        }
-        // ExecID, OrderID and TransactTime are the acceptor's own.
-        for tag in [17, 37, 60] {
-            if answer.value(tag).is_none_or(str::is_empty) {
-                return Err(format!("no {tag}"));
-            }
-        }
-        Ok(())
+        check_report(answer, id)
     }
 
     /// A TimeInForce(59) that FIX 4.2 does not know: rejected with validation, answered without.
@@ -226,6 +209,32 @@ impl Case {
             _ => Ok(()),
         }
     }
+}
+
+/// The report of an order of [`order`].
+fn check_report(answer: &Message, id: &str) -> Outcome<()> {
+    // ExecTransType(20) New, ExecType(150) New, OrdStatus(39) New.
+    for (tag, value) in
+        [(35, "8"), (11, id), (55, "EU"), (54, "1"), (20, "0"), (150, "0"), (39, "0")]
+    {
+        if !answer.is(tag, value) {
+            return Err(format!("{tag} is not {value}"));
+        }
+    }
+    // Price, OrderQty, LeavesQty, CumQty and AvgPx, of which each engine writes zeros its way.
+    for (tag, value) in [(44, 30.0), (38, 5.0), (151, 5.0), (14, 0.0), (6, 0.0)] {
+        let found = answer.value(tag).and_then(|text| text.parse().ok());
+        if found != Some(value) {
+            return Err(format!("{tag} is not {value}"));
+        }
+    }
+    // ExecID, OrderID and TransactTime are the acceptor's own.
+    for tag in [17, 37, 60] {
+        if answer.value(tag).is_none_or(str::is_empty) {
+            return Err(format!("no {tag}"));
+        }
+    }
+    Ok(())
 }
 
 fn order(id: &str, time_in_force: char) -> String {
@@ -273,22 +282,32 @@ fn refuses(command: &[String]) -> Outcome<()> {
     Ok(())
 }
 
-/// With `--cpu 0` each thread of the process runs there only.
-fn is_pinned(command: &[String], folder: &Path) -> Outcome<String> {
-    let folder = folder.join("acceptor-pinned");
+/// With `--cpu 0` each thread of the process runs there only; and each of many sessions is served.
+fn serves_many(command: &[String], folder: &Path) -> Outcome<String> {
+    let folder = folder.join("acceptor-many");
     fresh(&folder)?;
-    let options = ["--cpu", "0", "--validate", "no"].map(str::to_owned);
+    let sessions = SESSIONS.to_string();
+    let options = ["--cpu", "0", "--validate", "no", "--sessions", &sessions].map(str::to_owned);
     let acceptor = Running::start(command, &options, &folder)?;
-    let tasks = format!("/proc/{}/task", acceptor.child.id());
-    for task in fs::read_dir(&tasks).map_err(|error| format!("{tasks}: {error}"))?.flatten() {
-        // A thread may end before it is looked at.
-        let Ok(status) = fs::read_to_string(task.path().join("status")) else { continue };
-        if !status.lines().any(|line| line == "Cpus_allowed_list:\t0") {
-            return Err(acceptor.failure("a thread is not pinned"));
-        }
-    }
+    let outcome = log_on_many(&acceptor.address).and_then(|()| acceptor.is_pinned());
+    outcome.map_err(|error| acceptor.failure(&error))?;
     acceptor.end()?;
     Ok(String::new())
+}
+
+fn log_on_many(address: &str) -> Outcome<()> {
+    let mut sessions = Vec::new();
+    for n in 0..SESSIONS {
+        sessions.push(Session::log_on(address, &format!("C{n}"))?);
+    }
+    let body = order("many", '0');
+    for session in &mut sessions {
+        session.send(&[("D", body.clone())])?;
+    }
+    for session in &mut sessions {
+        check_report(&session.receive()?, "many")?;
+    }
+    Ok(())
 }
 
 /// An acceptor that listens.
@@ -328,6 +347,18 @@ impl Running {
             Err(_) => return Err(acceptor.failure("printed no address")),
         }
         Ok(acceptor)
+    }
+
+    fn is_pinned(&self) -> Outcome<()> {
+        let tasks = format!("/proc/{}/task", self.child.id());
+        for task in fs::read_dir(&tasks).map_err(|error| format!("{tasks}: {error}"))?.flatten() {
+            // A thread may end before it is looked at.
+            let Ok(status) = fs::read_to_string(task.path().join("status")) else { continue };
+            if !status.lines().any(|line| line == "Cpus_allowed_list:\t0") {
+                return Err("a thread is not pinned".to_owned());
+            }
+        }
+        Ok(())
     }
 
     /// Closes its standard input, and waits for code 0.

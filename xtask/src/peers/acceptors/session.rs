@@ -24,7 +24,7 @@ pub(super) struct Session {
 }
 
 impl Session {
-    /// Connects and exchanges Logon(A).
+    /// Connects and exchanges Logon(A), with a HeartBtInt(108) that is no engine's default.
     pub(super) fn log_on(address: &str, name: &str) -> Outcome<Self> {
         let failed = |error: std::io::Error| format!("{address}: {error}");
         let socket = TcpStream::connect(address).map_err(failed)?;
@@ -32,9 +32,9 @@ impl Session {
         socket.set_read_timeout(Some(PATIENCE)).map_err(failed)?;
         let name = name.to_owned();
         let mut session = Self { socket, name, next_num_out: 1, next_num_in: 1, input: Vec::new() };
-        session.send(&[("A", "98=0|108=30|".to_owned())])?;
+        session.send(&[("A", "98=0|108=47|".to_owned())])?;
         let answer = session.receive()?;
-        if !answer.is(35, "A") || !answer.is(108, "30") {
+        if !answer.is(35, "A") || !answer.is(108, "47") {
             return Err(format!("the Logon(A) was answered by {answer}"));
         }
         Ok(session)
