@@ -19,6 +19,8 @@ struct Engine {
     name: &'static str,
     version: String,
     stores: &'static [&'static str],
+    /// The stores whose messages it can send again.
+    resends: &'static [&'static str],
     validation: &'static [bool],
     modes: &'static [&'static str],
     /// What its file store does with a message.
@@ -35,6 +37,7 @@ pub(super) fn build(folder: &Path) -> Outcome<Vec<String>> {
             Ok(command) => {
                 entry["command"] = json!(command);
                 entry["stores"] = json!(engine.stores);
+                entry["resends"] = json!(engine.resends);
                 entry["validation"] = json!(engine.validation);
                 entry["answers"] = json!(["report", "echo"]);
                 entry["modes"] = json!(engine.modes);

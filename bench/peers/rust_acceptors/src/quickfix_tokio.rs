@@ -4,11 +4,13 @@
 use std::collections::HashMap;
 use std::fmt::Write;
 use std::net::TcpListener;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use quickfix_tokio::store::FileStore;
 use quickfix_tokio::{
-    Application, ApplicationError, Engine, FileStoreFactory, MemoryStoreFactory, Message,
+    Application, ApplicationError, Engine, MemoryStoreFactory, Message, MessageStore,
     MessageStoreFactory, NullLogFactory, SessionHandle, SessionId, Settings, UtcTimestamp,
 };
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -17,6 +19,17 @@ use crate::options::{Options, Outcome};
 
 /// Reports, whose number is ExecID(17) and OrderID(37).
 static REPORTS: AtomicU64 = AtomicU64::new(0);
+
+/// A folder a session. The engine's own factory names the files `FIX.4.body` and so on, whatever
+/// the session is: what follows the last dot of `FIX.4.2-VENUE-C0` is lost, and all sessions of a
+/// version would write to the same files.
+struct Files(PathBuf);
+
+impl MessageStoreFactory for Files {
+    fn create(&self, id: &SessionId) -> quickfix_tokio::Result<Box<dyn MessageStore>> {
+        Ok(Box::new(FileStore::open(&self.0.join(&id.target_comp_id), id)?))
+    }
+}
 
 /// Hands each order on, by TargetCompID(56).
 #[derive(Default)]
@@ -40,7 +53,7 @@ pub async fn start(options: &Options) -> Outcome<u16> {
     // The engine has no way to let the system choose a port.
     let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
     let stores: Arc<dyn MessageStoreFactory> = match &options.store {
-        Some(folder) => Arc::new(FileStoreFactory::new(folder)),
+        Some(folder) => Arc::new(Files(folder.clone())),
         None => Arc::new(MemoryStoreFactory::new()),
     };
     let venue = Arc::new(Venue::default());

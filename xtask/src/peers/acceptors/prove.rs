@@ -37,6 +37,8 @@ struct Case {
     validate: bool,
     answer: String,
     mode: String,
+    /// Whether the store keeps messages to send them again.
+    resends: bool,
     folder: PathBuf,
 }
 
@@ -89,6 +91,7 @@ fn cases(engine: &Value, folder: &Path) -> Outcome<Vec<Case>> {
             for answer in strings(&engine["answers"])? {
                 for mode in strings(&engine["modes"])? {
                     cases.push(Case {
+                        resends: strings(&engine["resends"])?.contains(&store),
                         store: store.clone(),
                         validate: validate.as_bool().ok_or("validation is not a bool")?,
                         answer: answer.clone(),
@@ -156,6 +159,9 @@ impl Case {
             }
         }
         self.ask_wrongly(&mut session)?;
+        if self.resends {
+            ask_again(&mut session)?;
+        }
         took.sort_unstable();
         Ok(took[ORDERS / 2])
     }
@@ -209,6 +215,18 @@ impl Case {
             _ => Ok(()),
         }
     }
+}
+
+/// The first two answers, whose numbers follow that of the Logon(A), come again as they were.
+fn ask_again(session: &mut Session) -> Outcome<()> {
+    session.send(&[("2", "7=2|16=3|".to_owned())])?;
+    for (seq, id) in [(2, "A0"), (3, "A1")] {
+        let again = session.receive_numbered(seq)?;
+        if !again.is_poss_dup() || !again.is(11, id) {
+            return Err(format!("instead of the answer of {id} came {again}"));
+        }
+    }
+    Ok(())
 }
 
 /// The report of an order of [`order`].

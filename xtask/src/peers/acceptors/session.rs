@@ -57,6 +57,13 @@ impl Session {
 
     /// The next message; fails if it is not sound.
     pub(super) fn receive(&mut self) -> Outcome<Message> {
+        let message = self.receive_numbered(self.next_num_in)?;
+        self.next_num_in += 1;
+        Ok(message)
+    }
+
+    /// The message that comes next, with a number that may have come before.
+    pub(super) fn receive_numbered(&mut self, seq: u64) -> Outcome<Message> {
         let mut buffer = [0; 4096];
         let text = loop {
             if let Some(length) = length(&self.input)?.filter(|length| *length <= self.input.len())
@@ -74,18 +81,13 @@ impl Session {
         let message = Message::parse(&text).ok_or_else(|| format!("not a message: {text}"))?;
         let sum = text.trim_end_matches(|c| c != '=').len() - "10=".len();
         let wanted = check_sum(text[..sum].replace('|', "\x01").as_bytes());
-        for (tag, value) in [
-            (8, "FIX.4.2"),
-            (49, "VENUE"),
-            (56, &self.name),
-            (34, &self.next_num_in.to_string()),
-            (10, &wanted),
-        ] {
+        for (tag, value) in
+            [(8, "FIX.4.2"), (49, "VENUE"), (56, &self.name), (34, &seq.to_string()), (10, &wanted)]
+        {
             if !message.is(tag, value) {
                 return Err(format!("{tag} is not {value} in {text}"));
             }
         }
-        self.next_num_in += 1;
         Ok(message)
     }
 }
