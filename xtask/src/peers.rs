@@ -1,11 +1,13 @@
 //! `cargo xtask peers`: other engines as counterparties.
 //!
 //! `build` compiles the programs under `bench/peers/`; `stores` tests the stores in databases with
-//! real servers; `test` plays one session between Transfix
-//! and such a program in both roles and in several versions, and compares every message field by
-//! field. The two sides are processes that speak the protocol of `bench/peers/README.md`.
+//! real servers; `acceptors` proves what `acceptors.json` says of other engines' acceptors; `test`
+//! plays one session between Transfix and such a program in both roles and in several versions, and
+//! compares every message field by field. The two sides are processes that speak the protocol of
+//! `bench/peers/README.md`.
 //! **Invariant:** no fixed port, no sleep; no child outlives the test.
 
+mod acceptors;
 mod codecs;
 mod compare;
 mod message;
@@ -26,6 +28,7 @@ type Outcome<T> = Result<T, String>;
 
 const USAGE: &str = "\
 usage: cargo xtask peers build
+       cargo xtask peers acceptors [--only PART-OF-A-LINE]
        cargo xtask peers stores
        cargo xtask peers test [--ours transfix|quickfix|PROGRAM] [--dictionaries FOLDER]
                               [--orders N] [--only PART-OF-A-CASE]";
@@ -42,10 +45,9 @@ const VERSIONS: [(&str, &str); 3] = [("FIX.4.2", ""), ("FIX.4.4", ""), ("FIXT.1.
 pub fn main(arguments: &[String]) -> ExitCode {
     let (verb, rest) = arguments.split_first().map_or(("", &[][..]), |(v, r)| (v.as_str(), r));
     let outcome = match verb {
-        "build" if rest.is_empty() => build_quickfix().map(|folder| {
-            codecs::build(&folder).iter().for_each(|missing| say(missing));
-            say(&format!("{}", folder.display()));
-        }),
+        "build" if rest.is_empty() => build(),
+        "acceptors" if matches!(rest, []) => acceptors::prove(""),
+        "acceptors" if matches!(rest, [key, _] if key == "--only") => acceptors::prove(&rest[1]),
         "stores" if rest.is_empty() => stores(),
         "test" => match Options::read(rest) {
             Ok(options) => test(&options),
@@ -60,6 +62,15 @@ pub fn main(arguments: &[String]) -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Builds all counterparties; what cannot be built is said, and fails nothing.
+fn build() -> Outcome<()> {
+    let folder = build_quickfix()?;
+    let codecs = codecs::build(&folder);
+    codecs.into_iter().chain(acceptors::build(&folder)?).for_each(|missing| say(&missing));
+    say(&format!("{}", folder.display()));
+    Ok(())
 }
 
 /// The tests of the package `stores`, which is apart from the workspace.

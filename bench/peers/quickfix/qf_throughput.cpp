@@ -1,8 +1,6 @@
-// QuickFIX C++ as the side under test of the scenario "throughput": an acceptor with N sessions that
-// validates each order and answers it with an ExecutionReport(8). It prints its address, and serves
-// until its standard input ends.
-//
-//   qf_throughput --sessions N --dictionary FIX42.xml --store memory|FOLDER
+// QuickFIX C++ as an acceptor of the common client, and as the side under test of the scenario
+// "throughput": N sessions, each message answered. It prints its address, and serves until its
+// standard input ends. The options are in ../README.md.
 #include "execution_report.hpp"
 #include "settings.hpp"
 
@@ -19,6 +17,8 @@
 #include <cstdio>
 #include <cstring>
 #include <iostream>
+#include <memory>
+#include <thread>
 #include <unistd.h>
 
 namespace {
@@ -28,6 +28,7 @@ const long SELECT_SESSIONS_MAX = 180;
 
 class Venue : public FIX::Application {
 public:
+  explicit Venue(bool echo) : echo_(echo) {}
   void onCreate(const FIX::SessionID&) override {}
   void onLogon(const FIX::SessionID&) override {}
   void onLogout(const FIX::SessionID&) override {}
@@ -36,7 +37,12 @@ public:
   void fromAdmin(const FIX::Message&, const FIX::SessionID&) noexcept override {}
   void fromApp(const FIX::Message& message, const FIX::SessionID& id) noexcept override {
     try {
-      peer::report(static_cast<const FIX42::NewOrderSingle&>(message), id, ++orders_, true);
+      if (echo_) {
+        FIX::Message back(message);
+        FIX::Session::sendToTarget(back, id);
+      } else {
+        peer::report(static_cast<const FIX42::NewOrderSingle&>(message), id, ++orders_, true);
+      }
     } catch (const std::exception& error) {
       std::fprintf(stderr, "qf_throughput: %s\n", error.what());
       _exit(1);
@@ -44,6 +50,7 @@ public:
   }
 
 private:
+  const bool echo_;
   std::atomic<long> orders_{0};
 };
 
@@ -66,8 +73,14 @@ FIX::SessionSettings settings(const peer::Options& options, int port) {
   std::ostringstream text;
   text << "[DEFAULT]\nConnectionType=acceptor\n" << peer::session_hours()
        << "SocketNodelay=Y\nSocketReuseAddress=Y\nSocketAcceptPort=" << port << "\n"
-       << "UseDataDictionary=Y\nDataDictionary=" << options.text("dictionary") << "\n"
        << "BeginString=FIX.4.2\nSenderCompID=VENUE\n";
+  if (options.yes("validate")) {
+    if (!std::ifstream(options.text("dictionary")))
+      throw std::invalid_argument("--validate yes needs --dictionary FILE");
+    text << "UseDataDictionary=Y\nDataDictionary=" << options.text("dictionary") << "\n";
+  } else {
+    text << "UseDataDictionary=N\n" << peer::unchecked();
+  }
   if (!options.is("store", "memory")) text << "FileStorePath=" << options.text("store") << "\n";
   for (long n = 0; n < options.number("sessions"); ++n)
     text << "[SESSION]\nTargetCompID=C" << n << "\n";
@@ -75,40 +88,68 @@ FIX::SessionSettings settings(const peer::Options& options, int port) {
   return FIX::SessionSettings(stream);
 }
 
-template <class Acceptor>
-void serve(FIX::MessageStoreFactory& store, const FIX::SessionSettings& settings, int port) {
-  Venue venue;
-  Acceptor acceptor(venue, store, settings);
-  acceptor.start();
-  std::printf("127.0.0.1:%d\n", port);
-  std::fflush(stdout);
+void wait_for_end() {
   while (std::cin.get() != EOF) {}
   _exit(0);  // stopping takes seconds and says nothing more
 }
 
-int run(const peer::Options& options) {
+void say_address(int port) {
+  std::printf("127.0.0.1:%d\n", port);
+  std::fflush(stdout);
+}
+
+// One thread of the engine, in select, or a thread a connection.
+void serve(FIX::Acceptor& acceptor, int port) {
+  acceptor.start();
+  say_address(port);
+  wait_for_end();
+}
+
+// This thread looks at all sockets again and again, and never waits.
+void spin(FIX::Acceptor& acceptor, int port) {
+  acceptor.poll();  // the first one opens the port
+  say_address(port);
+  std::thread(wait_for_end).detach();
+  while (acceptor.poll()) {}
+  throw std::runtime_error("the acceptor has ended");
+}
+
+void run(const peer::Options& options) {
+  const bool echo = options.one_of("answer", {"report", "echo"}) == "echo";
+  const bool polling = options.one_of("mode", {"default", "polling"}) == "polling";
+  const bool few = options.number("sessions") <= SELECT_SESSIONS_MAX;
+  if (options.number("sessions") < 1) throw std::invalid_argument("--sessions is 1 or more");
+  if (polling && !few)
+    throw std::invalid_argument("--mode polling knows up to 180 sessions");
   const int port = free_port();
   const FIX::SessionSettings all = settings(options, port);
   FIX::MemoryStoreFactory memory;
   FIX::FileStoreFactory files(all);
   FIX::MessageStoreFactory& store = options.is("store", "memory")
     ? static_cast<FIX::MessageStoreFactory&>(memory) : files;
-  if (options.number("sessions") <= SELECT_SESSIONS_MAX)
-    serve<FIX::SocketAcceptor>(store, all, port);
+  Venue venue(echo);
+  std::unique_ptr<FIX::Acceptor> acceptor;
+  if (few)
+    acceptor.reset(new FIX::SocketAcceptor(venue, store, all));
   else
-    serve<FIX::ThreadedSocketAcceptor>(store, all, port);
-  return 0;
+    acceptor.reset(new FIX::ThreadedSocketAcceptor(venue, store, all));
+  if (polling)
+    spin(*acceptor, port);
+  else
+    serve(*acceptor, port);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   try {
-    return run(peer::Options(argc, argv,
-                             {{"sessions", "1"}, {"dictionary", ""}, {"store", "memory"}}));
+    const peer::Options options(argc, argv, {
+      {"sessions", "1"}, {"dictionary", ""}, {"store", "memory"}, {"validate", "yes"},
+      {"answer", "report"}, {"mode", "default"}});
+    run(options);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "qf_throughput: %s\n", error.what());
     std::fflush(stdout);
-    _exit(2);
   }
+  _exit(2);
 }

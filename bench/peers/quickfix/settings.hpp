@@ -5,6 +5,7 @@
 
 #include <ctime>
 #include <fstream>
+#include <initializer_list>
 #include <map>
 #include <sstream>
 #include <stdexcept>
@@ -41,6 +42,14 @@ public:
     return value == "yes";
   }
   bool is(const std::string& key, const char* value) const { return text(key) == value; }
+
+  // The value, which must be one of those.
+  const std::string& one_of(const std::string& key,
+                            std::initializer_list<const char*> values) const {
+    for (const char* value : values)
+      if (is(key, value)) return text(key);
+    throw std::invalid_argument("--" + key + " cannot be " + text(key));
+  }
 
 private:
   std::map<std::string, std::string> values_;
@@ -93,6 +102,12 @@ inline std::string session_hours() {
   return std::string("StartTime=") + hour + "\nEndTime=" + hour + "\n";
 }
 
+// Switches off the checks that need no dictionary.
+inline const char* unchecked() {
+  return "ValidateFieldsOutOfOrder=N\nValidateFieldsHaveValues=N\n"
+         "ValidateUserDefinedFields=N\nCheckLatency=N\n";
+}
+
 // Settings of one session; `validate no` switches off the dictionary and every optional check.
 inline FIX::SessionSettings make_settings(const Options& options) {
   const bool validate = options.yes("validate");
@@ -120,9 +135,7 @@ inline FIX::SessionSettings make_settings(const Options& options) {
   if (options.text("begin-string").compare(0, 4, "FIXT") == 0)
     text << "DefaultApplVerID=" << options.text("appl-ver") << "\n";
   text << (validate ? dictionary_lines(options) : std::string("UseDataDictionary=N\n"));
-  if (!validate)
-    text << "ValidateFieldsOutOfOrder=N\nValidateFieldsHaveValues=N\n"
-         << "ValidateUserDefinedFields=N\nCheckLatency=N\n";
+  if (!validate) text << unchecked();
   std::istringstream stream(text.str());
   return FIX::SessionSettings(stream);
 }

@@ -40,7 +40,8 @@ fn registry(folder: &Path) -> Outcome<()> {
     copy(&built.join("release/rust_codecs"), folder)
 }
 
-fn copy(program: &Path, folder: &Path) -> Outcome<()> {
+/// Copies a program into the folder.
+pub(super) fn copy(program: &Path, folder: &Path) -> Outcome<()> {
     let name = program.file_name().ok_or("no file name")?;
     fs::copy(program, folder.join(name))
         .map(|_| ())

@@ -228,7 +228,8 @@ impl Drop for Peer {
     }
 }
 
+/// This moment.
 #[expect(clippy::disallowed_methods, reason = "a deadline for another process needs real time")]
-fn now() -> Instant {
+pub(super) fn now() -> Instant {
     Instant::now()
 }
