@@ -59,8 +59,14 @@ const CHECKS: &[Check] = &[
         name: "S1 beside its floor and its peer",
         about: &["crates/session", "crates/store", "crates/transport", "crates/engine", "bench"],
         short: &["run --release -- bench latency --config optimized-hard-spin --self \
-                  --messages 2000 --peers"],
+                  --messages 2000 --slices 2 --peers"],
         long: &["run --release -- bench latency --config optimized-hard-spin --self --peers"],
+    },
+    Check {
+        name: "acceptors of other engines",
+        about: &["bench/peers", "xtask/src/peers"],
+        short: &["xtask peers build", "xtask peers acceptors"],
+        long: &["xtask peers build", "xtask peers acceptors"],
     },
     Check {
         name: "the codec beside its floor and its peers",

@@ -27,7 +27,9 @@ verbs:
   instructions [--record | codec | hostile]
                                          count the instructions of one turn of a link, of the
                                          codec, of bytes that are made to cost much
-  peers build | peers test [OPTIONS]     build QuickFIX C++ as a counterparty; play sessions with it
+  peers build | peers acceptors [--only PART] | peers test [OPTIONS] | peers stores
+                                         build other engines; prove those that benchmarks ask; play
+                                         sessions with QuickFIX C++; test the stores in databases
   sanitize [--short]                     run the codec's tests under AddressSanitizer and others
   scenarios [--world W]... [--filter F]  play the scenarios of testdata/scenarios, in the worlds
                                          pure, loopback and quickfix

@@ -27,7 +27,7 @@ use play::Case;
 type Outcome<T> = Result<T, String>;
 
 const USAGE: &str = "\
-usage: cargo xtask peers build
+usage: cargo xtask peers build [--without-acceptors]
        cargo xtask peers acceptors [--only PART-OF-A-LINE]
        cargo xtask peers stores
        cargo xtask peers test [--ours transfix|quickfix|PROGRAM] [--dictionaries FOLDER]
@@ -45,7 +45,8 @@ const VERSIONS: [(&str, &str); 3] = [("FIX.4.2", ""), ("FIX.4.4", ""), ("FIXT.1.
 pub fn main(arguments: &[String]) -> ExitCode {
     let (verb, rest) = arguments.split_first().map_or(("", &[][..]), |(v, r)| (v.as_str(), r));
     let outcome = match verb {
-        "build" if rest.is_empty() => build(),
+        "build" if rest.is_empty() => build(true),
+        "build" if matches!(rest, [option] if option == "--without-acceptors") => build(false),
         "acceptors" if matches!(rest, []) => acceptors::prove(""),
         "acceptors" if matches!(rest, [key, _] if key == "--only") => acceptors::prove(&rest[1]),
         "stores" if rest.is_empty() => stores(),
@@ -65,10 +66,11 @@ pub fn main(arguments: &[String]) -> ExitCode {
 }
 
 /// Builds all counterparties; what cannot be built is said, and fails nothing.
-fn build() -> Outcome<()> {
+fn build(with_acceptors: bool) -> Outcome<()> {
     let folder = build_quickfix()?;
     let codecs = codecs::build(&folder);
-    codecs.into_iter().chain(acceptors::build(&folder)?).for_each(|missing| say(&missing));
+    let acceptors = if with_acceptors { acceptors::build(&folder)? } else { Vec::new() };
+    codecs.into_iter().chain(acceptors).for_each(|missing| say(&missing));
     say(&format!("{}", folder.display()));
     Ok(())
 }
