@@ -80,6 +80,9 @@ pub(crate) struct Args {
     /// What this process does for the one that has started it.
     #[arg(long, value_enum, hide = true)]
     part: Option<Part>,
+    /// The session stays logged on between slices.
+    #[arg(long, hide = true)]
+    stay: bool,
 }
 
 /// Which side a host plays.
@@ -124,6 +127,8 @@ pub(crate) struct Work {
     pub(crate) report: ReportForm,
     /// Whether both sides write the protocol log.
     pub(crate) log: bool,
+    /// Whether sessions stay logged on between slices: where both processes are stopped then.
+    pub(crate) stays: bool,
 }
 
 impl Work {
@@ -132,7 +137,7 @@ impl Work {
         let slices = messages.clamp(1, page.slices);
         let (warm_up, rate, report) = (page.warm_up, page.rate, ReportForm::Valid);
         let orders = messages.div_ceil(slices);
-        Self { orders, warm_up, slices, rate, report, log: false }
+        Self { orders, warm_up, slices, rate, report, log: false, stays: false }
     }
 
     /// Orders that one session sends at most, with all rounds that are played again.
@@ -165,7 +170,7 @@ impl Args {
         }
         work.warm_up = self.warmup.unwrap_or(work.warm_up);
         work.rate = self.rate.map_or(work.rate, |rate| (rate > 0).then_some(rate));
-        (work.report, work.log) = (self.report, self.log);
+        (work.report, work.log, work.stays) = (self.report, self.log, self.stay);
         work
     }
 
@@ -281,7 +286,8 @@ fn part(page: &Page, column: &Column, work: &Work, part: Part, address: &str) ->
         .args(["--slices", &work.slices.to_string(), "--warmup", &work.warm_up.to_string()])
         .args(["--rate", &work.rate.unwrap_or(0).to_string()])
         .args(["--report", if work.report == ReportForm::Valid { "valid" } else { "page" }])
-        .args(work.log.then_some("--log"));
+        .args(work.log.then_some("--log"))
+        .args(work.stays.then_some("--stay"));
     command
 }
 
@@ -365,6 +371,8 @@ fn measure(
     work: Work,
     (remote, peers): (Option<&str>, Option<&Path>),
 ) -> Result<Measured, String> {
+    // On another host nobody stops a thread that spins, but for a session that is logged out.
+    let work = Work { stays: remote.is_none(), ..work };
     let title = format!("{} {}", page.name, column.name);
     let bar = bar(&title, work.slices + 1);
     bar.set_message("starts");

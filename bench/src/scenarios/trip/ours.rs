@@ -146,10 +146,14 @@ pub(super) fn initiator(
         pin_to_cpu(cpu).map_err(|error| format!("CPU {cpu} cannot be used: {error}"))?;
     }
     obey(|task| {
-        trader.log_on(address)?;
+        if !trader.handle.is_logged_on() {
+            trader.log_on(address)?;
+        }
         trader.round_trips(task.warm_up)?;
         let times = trader.round_trips(task.orders)?;
-        trader.log_out()?;
+        if !work.stays {
+            trader.log_out()?;
+        }
         Ok(times)
     })?;
     trader.engine.stop(5_000);
