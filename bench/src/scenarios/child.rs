@@ -3,7 +3,8 @@
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 
 /// A running side.
 pub(super) struct Side {
@@ -33,10 +34,22 @@ impl Side {
         }
     }
 
+    /// The line that it prints when it is ready, for which nobody waits longer than half a minute.
+    pub(super) fn first_line(&mut self) -> Result<String, String> {
+        let out = self.lines.get_ref();
+        let mut ready = [PollFd::new(out, PollFlags::IN)];
+        let time = Timespec { tv_sec: READY_S, tv_nsec: 0 };
+        match poll(&mut ready, Some(&time)) {
+            Ok(0) => Err(format!("{} is not ready after {READY_S} s", self.name)),
+            Ok(_) => self.line(),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
     /// Says a line to it; its command has piped its standard input.
     pub(super) fn say(&mut self, line: &str) -> Result<(), String> {
         let input = self.child.stdin.as_mut().ok_or("no standard input")?;
-        // At once: who ends with the line's first byte is there for all of it.
+        // Written in one call: a process that exits after the first byte must not cause an error.
         let line = format!("{line}\n");
         input.write_all(line.as_bytes()).map_err(|error| format!("{}: {error}", self.name))
     }
@@ -52,7 +65,7 @@ impl Side {
     }
 
     fn signal(&self, signal: Signal) {
-        // One that has ended is noticed by its next line.
+        // If the process has ended, its next line is an error.
         let _ = kill_process(Pid::from_child(&self.child), signal);
     }
 
@@ -76,8 +89,21 @@ impl Side {
 
 impl Drop for Side {
     fn drop(&mut self) {
+        // It ends with its input, and takes its files with it.
+        if self.child.stdin.take().is_some() {
+            self.go_on();
+            if let Ok(ended) = pidfd_open(Pid::from_child(&self.child), PidfdFlags::empty()) {
+                let time = Timespec { tv_sec: ENDING_S, tv_nsec: 0 };
+                let _ = poll(&mut [PollFd::new(&ended, PollFlags::IN)], Some(&time));
+            }
+        }
         // Already ended, unless something failed.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
+
+/// How long a process may take until it is ready, in seconds.
+const READY_S: i64 = 30;
+/// How long it may take to end, in seconds.
+const ENDING_S: i64 = 3;

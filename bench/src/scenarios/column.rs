@@ -16,6 +16,8 @@ pub(crate) struct Column {
     pub(crate) name: String,
     /// The name, or the file, by which another process finds it.
     pub(crate) source: String,
+    /// For how long threads of both sides look at their sockets, if the user says so.
+    pub(crate) spin_us: Option<u32>,
     /// What the engine is not told.
     pub(crate) beside: Beside,
     settings: Settings,
@@ -48,7 +50,7 @@ impl Column {
         let settings =
             Settings::parse(name, &without_page(text)).map_err(|error| error.to_string())?;
         let (name_of, source) = (name.to_owned(), name.to_owned());
-        let column = Self { name: name_of, source, beside, settings };
+        let column = Self { name: name_of, source, spin_us: None, beside, settings };
         for role in [Role::Acceptor, Role::Initiator] {
             let n = column.settings.sessions.iter().filter(|session| session.role == role).count();
             // A router has no initiator.
@@ -67,6 +69,11 @@ impl Column {
         let mut column = Self::parse(&name, &text)?;
         column.source = path.display().to_string();
         Ok(column)
+    }
+
+    /// Whether it has both sides.
+    pub(crate) fn has_initiator(&self) -> bool {
+        self.settings.sessions.iter().any(|session| session.role == Role::Initiator)
     }
 
     /// The session of one side.
@@ -89,6 +96,7 @@ impl Column {
 
     /// Both sides look at their sockets for so long before they sleep.
     pub(crate) fn set_spin_us(&mut self, spin_us: u32) {
+        self.spin_us = Some(spin_us);
         for session in &mut self.settings.sessions {
             session.threads.spin_us = spin_us;
         }
@@ -157,7 +165,7 @@ fn without_page(text: &str) -> String {
     let mut is_in_page = false;
     let lines = text.lines().map(|line| {
         if line.trim_start().starts_with('[') {
-            is_in_page = line.trim() == "[page]";
+            is_in_page = line.trim().starts_with("[page]");
         }
         if is_in_page { "\n".to_owned() } else { format!("{line}\n") }
     });

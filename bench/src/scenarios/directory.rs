@@ -67,7 +67,11 @@ pub(crate) fn compare(args: &CompareArgs) -> ExitCode {
         if table.row_count() == 0 {
             return Err("no scenario and configuration is in both".to_owned());
         }
-        print_line(&table.to_string())
+        print_line(&table.to_string())?;
+        for remark in remarks(&before, &after) {
+            print_line(&remark)?;
+        }
+        print_line("Two runs of one program may differ by a tenth: repeat before you believe less.")
     });
     ended("compare", done)
 }
@@ -96,7 +100,14 @@ fn read(path: &Path) -> Result<Runs, String> {
     for file in files {
         let said = |error: &dyn std::fmt::Display| format!("{}: {error}", file.display());
         let text = std::fs::read_to_string(&file).map_err(|error| said(&error))?;
-        let value: serde_json::Value = serde_json::from_str(&text).map_err(|error| said(&error))?;
+        let value: serde_json::Value = match serde_json::from_str(&text) {
+            Ok(value) => value,
+            Err(error) if path.is_dir() => {
+                eprintln!("left out: {}", said(&error));
+                continue;
+            }
+            Err(error) => return Err(said(&error)),
+        };
         let scenario = value["scenario"].as_str().unwrap_or_default();
         if ["S2a", "S4b"].contains(&scenario) {
             runs.micro.insert(scenario.to_owned(), value);
@@ -145,7 +156,11 @@ fn table(before: &[Report], after: &[Report]) -> Table {
                 continue;
             };
             if series.ratio.is_some() {
-                table.add_row(row(&now.scenario, old, series));
+                table.add_row(row(
+                    (&now.scenario, now.rounds.kept.min(then.rounds.kept)),
+                    old,
+                    series,
+                ));
             }
         }
     }
@@ -155,7 +170,36 @@ fn table(before: &[Report], after: &[Report]) -> Table {
     table
 }
 
-fn row(scenario: &str, old: &Series, new: &Series) -> Vec<String> {
+/// What makes two runs hard to compare, and what was not compared.
+fn remarks(before: &Runs, after: &Runs) -> Vec<String> {
+    let mut remarks = Vec::new();
+    let name = |run: &Report| format!("{} {}", run.scenario, run.configuration);
+    let finds =
+        |runs: &Runs, of: &Report| runs.round_trips.iter().position(|run| name(run) == name(of));
+    for then in before.round_trips.iter().filter(|run| finds(after, run).is_none()) {
+        remarks.push(format!("{}: only before", name(then)));
+    }
+    for now in &after.round_trips {
+        let Some(then) = finds(before, now).map(|n| &before.round_trips[n]) else {
+            remarks.push(format!("{}: only after", name(now)));
+            continue;
+        };
+        if then.settings != now.settings {
+            remarks.push(format!("{}: the settings differ", name(now)));
+        }
+        if then.machine.words() != now.machine.words() {
+            remarks.push(format!("{}: the machines differ", name(now)));
+        }
+    }
+    let others =
+        |runs: &Runs| runs.throughput.is_some() || runs.router.is_some() || !runs.micro.is_empty();
+    if others(before) || others(after) {
+        remarks.push("Router, throughput, codec and validation are not compared.".to_owned());
+    }
+    remarks
+}
+
+fn row((scenario, rounds): (&str, usize), old: &Series, new: &Series) -> Vec<String> {
     let (was, is) = (old.ratio.unwrap_or_default(), new.ratio.unwrap_or_default());
     let mut row = vec![format!("{scenario} {}", new.name)];
     for (times, was, is) in [
@@ -164,10 +208,14 @@ fn row(scenario: &str, old: &Series, new: &Series) -> Vec<String> {
     ] {
         row.push(times.map(us).join(" → "));
         row.push(format!("{:.2} → {:.2}", was.median, is.median));
-        row.push(verdict(was, is));
+        row.push(if rounds < ROUNDS_MIN { FEW.to_owned() } else { verdict(was, is) });
     }
     row
 }
+
+/// Fewer rounds say nothing of their differences.
+const ROUNDS_MIN: usize = 5;
+const FEW: &str = "too few rounds";
 
 /// What moved, in words.
 fn verdict(was: Estimate, is: Estimate) -> String {

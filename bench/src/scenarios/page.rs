@@ -161,7 +161,7 @@ impl Page {
         self.columns.iter().map(|(name, text)| Column::parse(name, text))
     }
 
-    /// The columns that the user names: those of the page, `all`, or files of his own.
+    /// The columns that the user names: those of the page, `all`, or files of their own.
     pub(crate) fn named(&self, names: &[String]) -> Result<Vec<Column>, String> {
         let mut columns = Vec::new();
         for name in names {
@@ -182,7 +182,12 @@ impl Page {
         }
         let path = Path::new(name);
         if path.exists() {
-            return Column::load(path);
+            let mut column = Column::load(path)?;
+            if self.columns.iter().any(|(known, _)| *known == column.name) {
+                // Its figures are not those of the page's column.
+                column.name = format!("own-{}", column.name);
+            }
+            return Ok(column);
         }
         let names: Vec<&str> = self.columns.iter().map(|(name, _)| *name).collect();
         Err(format!(

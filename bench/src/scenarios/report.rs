@@ -154,7 +154,8 @@ impl Series {
             kind,
             figures: Figures::of(&values, slices.iter().map(|slice| slice.cpu_ns).sum()),
             from_due: (!from_due.is_empty()).then(|| Figures::of(&from_due, 0)),
-            ratio: (kind != Kind::Floor).then(|| Ratio::of(slices, floor)),
+            // The floor is not asked by the common client.
+            ratio: matches!(kind, Kind::Engine | Kind::Peer).then(|| Ratio::of(slices, floor)),
             to_ours: None,
             spread: Spread::of(&medians),
             seen: Vec::new(),
@@ -215,6 +216,9 @@ pub(crate) struct RoundCount {
     pub(crate) kept: usize,
     /// Played again, since the floor was disturbed.
     pub(crate) repeated: usize,
+    /// Whose floor is disturbed still.
+    #[serde(default)]
+    pub(crate) disturbed: usize,
 }
 
 /// One benchmark run, as `--json` prints it.
@@ -321,7 +325,7 @@ fn row(name: String, figures: &Figures, ratios: [Option<Ratio>; 2]) -> Vec<Strin
 impl Report {
     /// What the ratios say, and how sure it is: a sentence for each row.
     pub(crate) fn sentences(&self) -> Vec<String> {
-        let RoundCount { kept, repeated } = self.rounds;
+        let RoundCount { kept, repeated, disturbed } = self.rounds;
         let mut sentences = Vec::new();
         for series in &self.series {
             let (base, ratio) = match (series.to_ours, series.ratio) {
@@ -342,7 +346,11 @@ impl Report {
             1 => "1 was repeated, as its floor was disturbed".to_owned(),
             n => format!("{n} were repeated, as their floors were disturbed"),
         };
-        sentences.push(format!("{kept} rounds in which all took turns; {again}."));
+        let still = match disturbed {
+            0 => String::new(),
+            n => format!("; {n} of them with a disturbed floor still"),
+        };
+        sentences.push(format!("{kept} rounds in which all took turns; {again}{still}."));
         sentences
     }
 
@@ -413,6 +421,10 @@ pub(crate) fn write_csv(path: &Path, series: &[(&str, &[u64])]) -> std::io::Resu
     let mut file = std::io::BufWriter::new(std::fs::File::create(path)?);
     writeln!(file, "series,i,ns")?;
     for (name, values) in series {
+        let name = match name.contains(',') {
+            true => format!("\"{name}\""),
+            false => (*name).to_owned(),
+        };
         for (i, ns) in values.iter().enumerate() {
             writeln!(file, "{name},{i},{ns}")?;
         }
@@ -446,7 +458,7 @@ mod tests {
                 floor: series[0].figures,
                 peers: BTreeMap::new(),
                 ratio: series[1].ratio.unwrap(),
-                rounds: RoundCount { kept: 2, repeated: 1 },
+                rounds: RoundCount { kept: 2, repeated: 1, disturbed: 0 },
                 series,
                 notes: Vec::new(),
                 not_run: Vec::new(),

@@ -189,8 +189,9 @@ fn play(args: &Args, part: Part) -> Result<(), String> {
 
 /// The router under test, or the floor, with the process that sends to it.
 struct Pair {
-    router: Process,
+    /// It ends first.
     client: Process,
+    router: Process,
 }
 
 impl Pair {
@@ -207,13 +208,18 @@ impl Pair {
             router.args(["--config", config]);
         }
         let mut router = Process::start(name, &mut router)?;
-        let address = router.line()?;
+        let address = router.first_line()?;
         let mut client = command("client")?;
         let mut client = Process::start("the sending side", client.args(["--address", &address]))?;
-        client.line()?;
+        client.first_line()?;
         let pair = Self { router, client };
         pair.pause();
         Ok(pair)
+    }
+
+    /// Both run, so that they can end.
+    fn go_on(&self) {
+        [&self.client, &self.router].into_iter().for_each(Process::go_on);
     }
 
     fn pause(&self) {
@@ -222,7 +228,7 @@ impl Pair {
 
     /// Measures one slice; what the points of the router have said of it.
     fn slice(&mut self, task: Task) -> Result<Run, String> {
-        [&self.router, &self.client].into_iter().for_each(Process::go_on);
+        self.go_on();
         self.router.say(&task.receivers.to_string())?;
         self.router.line()?;
         let before = self.router.cpu_ns();
@@ -235,6 +241,12 @@ impl Pair {
         let points = serde_json::from_str(&line).map_err(|e| format!("{line}: {e}"))?;
         self.pause();
         Ok(Run { load, points, cpu_ns })
+    }
+}
+
+impl Drop for Pair {
+    fn drop(&mut self) {
+        self.go_on();
     }
 }
 
@@ -322,7 +334,7 @@ fn highest(row: Row, pairs: &mut [Pair]) -> Result<Vec<f64>, String> {
         loop {
             let task = Task { senders, receivers, rate: rate as u64, ns: SLICE_NS, gives_up: true };
             let mut has_held = 0;
-            // One bad moment of the machine is none of the router's.
+            // A rate holds if half of the attempts hold, because the machine disturbs some.
             for _ in 0..2 * TIMES {
                 has_held += usize::from(pair.slice(task)?.load.kept_up);
             }

@@ -69,7 +69,7 @@ pub(crate) struct Args {
     log: bool,
     /// Also run other engines, from this directory or where `cargo xtask peers build` puts them,
     /// beside this program's own.
-    #[arg(long, value_name = "DIR", num_args = 0..=1)]
+    #[arg(long, value_name = "DIR", num_args = 0..=1, conflicts_with = "role")]
     peers: Option<Option<PathBuf>>,
     /// Print one JSON object a configuration.
     #[arg(long)]
@@ -156,8 +156,6 @@ pub(crate) struct Measured {
     pub(crate) raw: Vec<(String, Vec<u64>)>,
 }
 
-/// CPU of who answers and of who waits for the answers, where the configuration pins them.
-const ANSWERING_CPU: usize = 1;
 /// CPU of the common client.
 const CLIENT_CPU: usize = 0;
 
@@ -195,6 +193,10 @@ pub(crate) fn run(page: &Page, args: &Args) -> ExitCode {
             return ExitCode::from(2);
         }
     };
+    if let Err(error) = check(page, &columns, args) {
+        say(error);
+        return ExitCode::from(2);
+    }
     let done = match (args.part, args.role) {
         (Some(part), _) => play_part(page, &columns[0], args, part),
         (_, Some(Side::Acceptor)) => answer(page, &columns, args),
@@ -207,6 +209,25 @@ pub(crate) fn run(page: &Page, args: &Args) -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Whether this can be run at all.
+fn check(page: &Page, columns: &[Column], args: &Args) -> Result<(), String> {
+    if let Some(column) = columns.iter().find(|column| !column.has_initiator()) {
+        return Err(format!("{}: no session with role initiator", column.name));
+    }
+    if args.role.is_some() {
+        floor_address(&args.address)?;
+        if columns.len() > 1 {
+            let first = &columns[0].name;
+            return Err(format!(
+                "over two hosts one configuration is run at a time: name it, such as --config \
+                 {first}; see transfix bench {} --help",
+                page.name
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// What a process does that another has started.
@@ -278,10 +299,12 @@ fn part(page: &Page, column: &Column, work: &Work, part: Part, address: &str) ->
     } else {
         Command::new(program)
     };
-    let spin_us = column.session(Role::Acceptor).threads.spin_us;
+    if let Some(spin_us) = column.spin_us {
+        command.args(["--spin-us", &spin_us.to_string()]);
+    }
     command
         .args(["bench", page.name, "--part", part.name(), "--address", address])
-        .args(["--config", &column.source, "--spin-us", &spin_us.to_string()])
+        .args(["--config", &column.source])
         .args(["--messages", &(work.orders * work.slices).to_string()])
         .args(["--slices", &work.slices.to_string(), "--warmup", &work.warm_up.to_string()])
         .args(["--rate", &work.rate.unwrap_or(0).to_string()])
@@ -308,14 +331,14 @@ fn host_and_port(address: &str) -> Result<(&str, u16), String> {
 /// The port above.
 fn floor_address(address: &str) -> Result<String, String> {
     let (host, port) = host_and_port(address)?;
-    Ok(format!("{host}:{}", if port == 0 { 0 } else { port + 1 }))
+    let above = port.checked_add(1).filter(|_| port > 0);
+    let above = above.ok_or_else(|| format!("{address}: the floor needs the port above"))?;
+    Ok(format!("{host}:{above}"))
 }
 
 /// The answering side of a run over two hosts: engine and floor, until it is interrupted.
 fn answer(page: &Page, columns: &[Column], args: &Args) -> Result<(), String> {
-    let [column] = columns else {
-        return Err("name one configuration with --config: one is answered at a time".to_owned());
-    };
+    let column = &columns[0];
     let (work, floor) = (args.work(page), floor_address(&args.address)?);
     let start = |name: &str, of, address: &str| -> Result<Process, String> {
         let mut command = part(page, column, &work, of, address);
@@ -323,8 +346,10 @@ fn answer(page: &Page, columns: &[Column], args: &Args) -> Result<(), String> {
     };
     let mut floor = start("the floor", Part::FloorAcceptor, &floor)?;
     let mut engine = start("the engine", Part::Acceptor, &args.address)?;
-    let (engine_at, floor_at) = (engine.line()?, floor.line()?);
+    let (engine_at, floor_at) = (engine.first_line()?, floor.first_line()?);
     print_line(&format!("{}: engine at {engine_at}, floor at {floor_at}", column.name))?;
+    // It says no more, and ends when it is interrupted.
+    while engine.line().is_ok() {}
     engine.finish()
 }
 
@@ -354,6 +379,7 @@ fn run_all(page: &Page, columns: &[Column], args: &Args) -> Result<(), String> {
     }
     draw(page, args, &runs)?;
     if args.json {
+        not_run.iter().for_each(|missing| eprintln!("not run: {missing}"));
         return Ok(());
     }
     show(page, columns, args, &runs, &not_run)
@@ -439,7 +465,7 @@ impl LineUp<'_> {
             None => {
                 let mut command = self.part(acceptor, "127.0.0.1:0");
                 let mut process = Process::start(name, command.stdin(Stdio::piped()))?;
-                let address = process.line()?;
+                let address = process.first_line()?;
                 (Some(process), address)
             }
         };
@@ -454,16 +480,16 @@ impl LineUp<'_> {
     fn peers(&mut self, dir: &Path, stores: &Path) -> Result<Vec<String>, String> {
         let (spins, work) = (self.column.spins(), self.work);
         let mut not_run = Vec::new();
-        if let (Answer::Report, Some(rate)) = (self.page.answer, work.rate) {
+        let is_of_page = self.page.answer == Answer::Report && !self.page.client_id && !work.log;
+        if let (true, Some(rate)) = (is_of_page, work.rate) {
             let program = dir.join("qf_latency");
-            if !program.exists() {
+            if program.exists() {
+                for both in BothEnds::all(dir, spins, &work, rate) {
+                    self.add(Kind::Peer, both);
+                }
+            } else {
                 let shown = program.display();
-                return Err(format!(
-                    "{shown} is not there; build it with `cargo xtask peers build`"
-                ));
-            }
-            for both in BothEnds::all(dir, spins, work.orders, rate) {
-                self.add(Kind::Peer, both);
+                not_run.push(format!("{shown} is not there; `cargo xtask peers build`"));
             }
         }
         let name = format!("{}, common client", self.column.name);
@@ -471,13 +497,14 @@ impl LineUp<'_> {
         let (answer, files) = (self.page.answer, self.column.has_files());
         let (ways, missing) = peers::ways(dir, peers::Wanted { answer, files, spins })?;
         not_run.extend(missing);
-        let cpu = (cpus() > 1).then_some(ANSWERING_CPU);
+        // Where ours is pinned, so are they.
+        let cpu = self.column.session(Role::Acceptor).threads.cpu;
         self.notes = peers::notes(&ways);
         for (n, way) in ways.iter().enumerate() {
             let store = stores.join(n.to_string());
             std::fs::create_dir_all(&store).map_err(|e| format!("{}: {e}", store.display()))?;
             let pair = way.start(&store, cpu).and_then(|mut acceptor| {
-                let address = acceptor.line()?;
+                let address = acceptor.first_line()?;
                 let mut client = self.part(Part::Client, &address);
                 client.arg("--peers");
                 let kind = Kind::PeerAcceptor;
@@ -539,7 +566,11 @@ fn measured(
         floor: series[0].figures,
         peers,
         ratio: series[1].ratio.unwrap_or_default(),
-        rounds: RoundCount { kept: work.slices, repeated: rounds.repeated },
+        rounds: RoundCount {
+            kept: work.slices,
+            repeated: rounds.repeated,
+            disturbed: rounds.disturbed,
+        },
         series,
         notes: Vec::new(),
         not_run: Vec::new(),
@@ -566,6 +597,7 @@ fn settings(page: &Page, column: &Column, work: Work) -> serde_json::Value {
         "report": if work.report == ReportForm::Valid { "valid" } else { "page" },
         "order_bytes": order.len(),
         "report_bytes": if page.answer == Answer::Echo { order.len() } else { report.len() },
+        "hosts": if work.stays { 1 } else { 2 },
         "floor": if column.spins() { "spin" } else { "kernel wait" },
         "transport": "TCP",
     })
@@ -578,8 +610,19 @@ fn save(page: &Page, column: &Column, args: &Args, run: &Measured) -> Result<(),
 
 /// Writes the raw values of all runs, and their picture.
 fn draw(page: &Page, args: &Args, runs: &[Measured]) -> Result<(), String> {
-    let raw = runs.iter().flat_map(|run| &run.raw);
-    let series: Vec<(&str, &[u64])> = raw.map(|(name, values)| (&**name, &values[..])).collect();
+    // Other engines have one name in all configurations.
+    let name = |run: &Measured, name: &str| {
+        let configuration = &run.report.configuration;
+        match name.contains(&**configuration) {
+            true => name.to_owned(),
+            false => format!("{configuration}: {name}"),
+        }
+    };
+    let named: Vec<(String, &[u64])> = runs
+        .iter()
+        .flat_map(|run| run.raw.iter().map(move |(of, values)| (name(run, of), &values[..])))
+        .collect();
+    let series: Vec<(&str, &[u64])> = named.iter().map(|(name, raw)| (&**name, *raw)).collect();
     let csv = args.out.join(format!("{}.csv", page.name));
     write_csv(&csv, &series).map_err(|e| format!("{}: {e}", csv.display()))?;
     plot::draw(&args.out.join(format!("{}.svg", page.name)), page.title, &series)
@@ -600,7 +643,8 @@ fn show(
     let host = if args.role.is_some() { "two hosts" } else { "loopback, one host" };
     print_line(&format!("{}\n{}", page.title, Machine::this().words()))?;
     print_line(&format!(
-        "transfix {}; {host}; {} orders, {pace}, {} before that are not measured; {} slices\n",
+        "transfix {}; {host}; {} orders, {pace}, {} before that are not measured, after a \
+         round that warms up; {} slices\n",
         env!("CARGO_PKG_VERSION"),
         work.orders * work.slices,
         work.warm_up,

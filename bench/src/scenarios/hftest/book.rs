@@ -64,15 +64,18 @@ pub(super) struct Book {
 }
 
 impl Book {
-    /// An order was handed over to the engine; they come in the order of their numbers.
+    /// An order was handed over to the engine.
     pub(super) fn sent(&mut self, order: &Order) {
         // The ones between were made and never sent.
         let Order { together, price_millis, quantity, .. } = *order;
         let stands = Stands::Done;
         let never = Sent { together: 0, price_millis: 0, quantity: 0, left: 0, stands };
-        self.sent.resize(order.id.saturating_sub(FIRST_ID) as usize, never);
+        let place = order.id.saturating_sub(FIRST_ID) as usize;
+        if self.sent.len() <= place {
+            self.sent.resize(place + 1, never);
+        }
         let (left, stands) = (quantity, Stands::Open);
-        self.sent.push(Sent { together, price_millis, quantity, left, stands });
+        self.sent[place] = Sent { together, price_millis, quantity, left, stands };
         self.counts.orders += 1;
         self.counts.open += 1;
     }

@@ -169,7 +169,7 @@ impl Client {
                 let late = (now - due(ticks)) * task.rate / 1_000_000_000;
                 let n = (late as usize + 1).min(each - ticks);
                 for sender in 0..task.senders {
-                    self.send(sender, n)?;
+                    self.send(sender, n, (&mut load, &mut times))?;
                     self.receive(&mut load, &mut times)?;
                 }
                 load.sent += (n * task.senders) as u64;
@@ -179,7 +179,7 @@ impl Client {
                 }
             }
             self.receive(&mut load, &mut times)?;
-            let is_queued = load.sent - load.received > all / 4 + 1_000;
+            let is_queued = load.sent.saturating_sub(load.received) > all / 4 + 1_000;
             if now > deadline || (task.gives_up && is_queued) {
                 break;
             }
@@ -207,7 +207,12 @@ impl Client {
         Ok(())
     }
 
-    fn send(&mut self, n: usize, messages: usize) -> io::Result<()> {
+    fn send(
+        &mut self,
+        n: usize,
+        messages: usize,
+        (load, times): (&mut Load, &mut Histogram<u64>),
+    ) -> io::Result<()> {
         let sender = &mut self.senders[n];
         self.output.clear();
         for _ in 0..messages {
@@ -215,16 +220,17 @@ impl Client {
         }
         let at = monotonic_ns();
         sender.sent_at.extend(std::iter::repeat_n(at, messages));
-        let mut rest = &self.output[..];
-        let deadline = at + PATIENCE_NS;
-        while !rest.is_empty() {
-            match sender.stream.write(rest) {
-                Ok(n) => rest = &rest[n..],
+        let (deadline, mut written) = (at + PATIENCE_NS, 0);
+        while written < self.output.len() {
+            match self.senders[n].stream.write(&self.output[written..]) {
+                Ok(n) => written += n,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     if monotonic_ns() > deadline {
                         let text = "the router does not read what was sent";
                         return Err(io::Error::new(io::ErrorKind::TimedOut, text));
                     }
+                    // It may wait for us to read.
+                    self.receive(load, times)?;
                 }
                 Err(error) => return Err(error),
             }
@@ -255,6 +261,8 @@ impl Client {
                 let frame = &input[taken..taken + length];
                 taken += length;
                 let Some((sender, seq)) = who(frame, index)? else { continue };
+                // One of a slice before, which was given up.
+                let Some(place) = seq.checked_sub(senders[sender].first) else { continue };
                 load.received += 1;
                 if let Some(share) = load.shares.get_mut(n) {
                     *share += 1;
@@ -262,8 +270,7 @@ impl Client {
                 load.out_of_order += u64::from(seq <= last[sender]);
                 last[sender] = last[sender].max(seq);
                 let sender = &mut senders[sender];
-                let place = seq.checked_sub(sender.first).map(|place| place as usize);
-                match place.and_then(|place| sender.sent_at.get_mut(place)) {
+                match sender.sent_at.get_mut(place as usize) {
                     Some(at) if *at > 0 => {
                         times.saturating_record(now.saturating_sub(*at) / 2);
                         *at = 0;

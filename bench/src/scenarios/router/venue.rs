@@ -113,15 +113,14 @@ pub(super) fn has_room(column: &Column) -> bool {
 /// Prints its address, and routes until its input ends.
 pub(super) fn run(column: &Column, senders: usize, receivers: usize) -> Result<(), String> {
     let mut settings = column.side(Role::Acceptor);
-    let like = settings.sessions.remove(0);
+    let mut like = settings.sessions.remove(0);
     settings.engine.workers = workers(column);
-    let mut like = like;
     if !has_room(column) {
         // Threads that spin on one CPU keep each other from it.
         like.threads.spin_us = 0;
         settings.engine.application_spin_us = 0;
     }
-    if cpus() > 1 || std::thread::available_parallelism().is_ok_and(|all| all.get() > 1) {
+    if std::thread::available_parallelism().is_ok_and(|all| all.get() > 1) {
         settings.engine.cpus = (1..=settings.engine.workers).collect();
     }
     let all = senders + receivers;

@@ -4,6 +4,7 @@
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::event::{PollFd, PollFlags, poll};
 use transfix::clock::monotonic_ns;
@@ -57,7 +58,8 @@ pub(super) fn ask(
     prepare(&stream)?;
     let mut buffer = vec![0; answer_len];
     let mut run = |n| match (asking.rate, asking.wait) {
-        (None, wait) => in_turn(&mut stream, wait, order, &mut buffer, n),
+        (None, Wait::Spin) => in_turn(&mut stream, order, &mut buffer, n),
+        (None, Wait::Kernel) => in_turn_waiting(&mut stream, asking, order, &mut buffer, n),
         (Some(rate), Wait::Spin) => spinning(&mut stream, rate, order, &mut buffer, n),
         (Some(rate), Wait::Kernel) => waiting(&mut stream, (rate, asking), order, &mut buffer, n),
     };
@@ -66,22 +68,54 @@ pub(super) fn ask(
 }
 
 /// Each order after the answer to the one before.
-fn in_turn(
-    stream: &mut TcpStream,
-    wait: Wait,
-    order: &[u8],
-    buffer: &mut [u8],
-    n: usize,
-) -> io::Result<Times> {
+fn in_turn(stream: &mut TcpStream, order: &[u8], buffer: &mut [u8], n: usize) -> io::Result<Times> {
     let mut times = Times::default();
     for _ in 0..n {
         let sent = monotonic_ns();
         write_whole(stream, order)?;
-        if !read_whole(stream, buffer, wait)? {
+        if !read_whole(stream, buffer, Wait::Spin)? {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
         times.ns.push(monotonic_ns().saturating_sub(sent));
     }
+    Ok(times)
+}
+
+/// The same with two threads, as in the engine: one sends, and looks for what the other has read.
+fn in_turn_waiting(
+    stream: &mut TcpStream,
+    asking: Asking,
+    order: &[u8],
+    buffer: &mut [u8],
+    n: usize,
+) -> io::Result<Times> {
+    let got_at: Vec<AtomicU64> = (0..n).map(|_| AtomicU64::new(0)).collect();
+    let mut times = Times::default();
+    let mut reader = stream.try_clone()?;
+    std::thread::scope(|scope| -> io::Result<()> {
+        let places = &got_at;
+        let receiver = scope.spawn(move || -> io::Result<()> {
+            if let Some(cpu) = asking.receiver_cpu {
+                transfix::pin_to_cpu(cpu)?;
+            }
+            for at in places {
+                if !read_whole(&mut reader, buffer, asking.wait)? {
+                    return Err(io::ErrorKind::UnexpectedEof.into());
+                }
+                at.store(monotonic_ns(), Ordering::Release);
+            }
+            Ok(())
+        });
+        for at in &got_at {
+            let sent = monotonic_ns();
+            write_whole(stream, order)?;
+            while at.load(Ordering::Acquire) == 0 && !receiver.is_finished() {
+                std::hint::spin_loop();
+            }
+            times.ns.push(at.load(Ordering::Acquire).saturating_sub(sent));
+        }
+        receiver.join().unwrap_or_else(|_| Err(io::ErrorKind::Other.into()))
+    })?;
     Ok(times)
 }
 

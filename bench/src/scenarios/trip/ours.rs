@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use serde::{Deserialize, Serialize};
-use transfix::clock::monotonic_ns;
+use transfix::clock::{monotonic_ns, process_cpu_ns};
 use transfix::{
     Application, BusinessReject, Engine, LogSettings, Message, Role, SendError, SessionHandle,
     SessionId, SessionRef, State, pin_to_cpu, tag,
@@ -40,6 +40,8 @@ pub(super) struct Times {
     pub(super) ns: Vec<u64>,
     /// How much later than it was due each was sent; empty without a pace.
     pub(super) late_ns: Vec<u64>,
+    /// CPU time of the asking process, its threads that have ended included.
+    pub(super) cpu_ns: u64,
 }
 
 /// Carries out each task that comes as a line on standard input, and prints what it measured.
@@ -47,7 +49,10 @@ pub(super) fn obey(mut ask: impl FnMut(Task) -> Result<Times, String>) -> Result
     for line in std::io::stdin().lock().lines() {
         let line = line.map_err(|error| error.to_string())?;
         let task = serde_json::from_str(&line).map_err(|error| format!("{line}: {error}"))?;
-        print_line(&serde_json::to_string(&ask(task)?).map_err(|error| error.to_string())?)?;
+        let before = process_cpu_ns();
+        let mut times = ask(task)?;
+        times.cpu_ns = process_cpu_ns() - before;
+        print_line(&serde_json::to_string(&times).map_err(|error| error.to_string())?)?;
     }
     Ok(())
 }
@@ -169,6 +174,8 @@ struct Trader {
     rate: Option<u64>,
     /// Orders that were sent: the next one's ClOrdID(11), and where its arrival is noted.
     sent: usize,
+    /// The session is logged on, and must not end.
+    has_begun: bool,
     _dir: StoreDir,
 }
 
@@ -179,7 +186,10 @@ impl Trader {
         let (engine, dir) = engine(column, (Role::Initiator, address), work, Box::new(sender))?;
         let handle = engine.session(&column.session(Role::Initiator).id()).ok_or("no session")?;
         let order = Order::new(column.beside.prepared, page.client_id);
-        Ok(Self { engine, handle, arrivals, order, rate: work.rate, sent: 0, _dir: dir })
+        // An acceptor on another host may have numbers of the run before.
+        handle.reset_at_next_logon().map_err(|error| error.to_string())?;
+        let (rate, sent, has_begun) = (work.rate, 0, false);
+        Ok(Self { engine, handle, arrivals, order, rate, sent, has_begun, _dir: dir })
     }
 
     /// Drives the engine, if it has no thread, until `done`.
@@ -189,7 +199,7 @@ impl Trader {
         patience_ns: u64,
         otherwise: impl FnOnce(&Self) -> String,
     ) -> Result<(), String> {
-        /// Looks at the socket between two at the clock: the floor does not look at it at all.
+        /// The clock is read only after so many polls, because the floor never reads it here.
         const LOOKS: u32 = 1_000;
         let give_up = monotonic_ns() + patience_ns;
         loop {
@@ -198,6 +208,9 @@ impl Trader {
                     return Ok(());
                 }
                 self.engine.poll();
+            }
+            if self.has_begun && self.handle.state() == State::Disconnected {
+                return Err("the acceptor has ended the session".to_owned());
             }
             if monotonic_ns() > give_up {
                 return Err(otherwise(self));
@@ -213,13 +226,17 @@ impl Trader {
             |_| format!("no connection to {address}; start the acceptor first"),
         )?;
         self.drive_until(
-            |this| this.handle.is_logged_on(),
+            |this| this.handle.is_logged_on() || this.handle.state() == State::Disconnected,
             ANSWER_NS,
             |this| format!("no logon at {address}: the session is {:?}", this.handle.state()),
-        )
+        )?;
+        self.has_begun = self.handle.is_logged_on();
+        let refused = || format!("{address} has refused the logon; -v shows why");
+        self.has_begun.then_some(()).ok_or_else(refused)
     }
 
     fn log_out(&mut self) -> Result<(), String> {
+        self.has_begun = false;
         self.handle.log_out("").map_err(|error| error.to_string())?;
         self.drive_until(
             |this| this.handle.state() == State::Disconnected,

@@ -11,10 +11,17 @@ use super::ours::{Task, Times};
 pub(super) struct Pair {
     name: String,
     kind: Kind,
+    /// It ends first, and logs out.
+    asker: Process,
     /// None where the answering side is on another host.
     acceptor: Option<Process>,
-    asker: Process,
     task: Task,
+}
+
+impl Drop for Pair {
+    fn drop(&mut self) {
+        self.both().for_each(Process::go_on);
+    }
 }
 
 impl Pair {
@@ -28,9 +35,9 @@ impl Pair {
         let mut asker = Process::start(name, asker.stdin(Stdio::piped()))?;
         if matches!(kind, Kind::Acceptor | Kind::PeerAcceptor) {
             // It says when it is logged on.
-            asker.line()?;
+            asker.first_line()?;
         }
-        let pair = Self { name: name.to_owned(), kind, acceptor, asker, task };
+        let pair = Self { name: name.to_owned(), kind, asker, acceptor, task };
         pair.both().for_each(Process::pause);
         Ok(pair)
     }
@@ -39,14 +46,9 @@ impl Pair {
         self.acceptor.iter().chain([&self.asker])
     }
 
+    /// CPU time of the answering side.
     fn cpu_ns(&self) -> u64 {
-        match self.kind {
-            // The client is no part of what is measured: it spins for all alike.
-            Kind::Acceptor | Kind::PeerAcceptor => {
-                self.acceptor.as_ref().map_or(0, Process::cpu_ns)
-            }
-            _ => self.both().map(Process::cpu_ns).sum(),
-        }
+        self.acceptor.as_ref().map_or(0, Process::cpu_ns)
     }
 
     fn measure(&mut self, task: Task) -> Result<Slice, String> {
@@ -56,7 +58,10 @@ impl Pair {
         let cpu_ns = self.cpu_ns().saturating_sub(before);
         let times: Times =
             serde_json::from_str(&line).map_err(|error| format!("{error} in {line}"))?;
-        Ok(Slice { ns: times.ns, late_ns: times.late_ns, cpu_ns })
+        // The common client is no part of what is measured: it spins for all alike.
+        let is_client = matches!(self.kind, Kind::Acceptor | Kind::PeerAcceptor);
+        let of_asker = if is_client { 0 } else { times.cpu_ns };
+        Ok(Slice { ns: times.ns, late_ns: times.late_ns, cpu_ns: cpu_ns + of_asker })
     }
 }
 

@@ -7,7 +7,9 @@ use std::process::Command;
 
 use super::super::child::Side;
 use super::super::contest::{Contestant, Slice};
+use super::super::s1::ReportForm;
 use super::super::shared::StoreDir;
+use super::Work;
 
 /// QuickFIX C++ with its file store, TCP_NODELAY on at both ends.
 pub(super) struct BothEnds {
@@ -19,17 +21,23 @@ pub(super) struct BothEnds {
     validate: &'static str,
     orders: usize,
     rate: u64,
+    report: &'static str,
 }
+
+/// Orders in front of each slice, as both processes are new then.
+const WARM_UP: &str = "200";
 
 impl BothEnds {
     /// With and without validation; where ours spins, also spinning.
-    pub(super) fn all(dir: &Path, spins: bool, orders: usize, rate: u64) -> Vec<Self> {
+    pub(super) fn all(dir: &Path, spins: bool, work: &Work, rate: u64) -> Vec<Self> {
+        let report = if work.report == ReportForm::Valid { "valid" } else { "short" };
+        let orders = work.orders;
         let modes: &[_] = if spins { &["default", "polling"] } else { &["default"] };
         let ways = modes.iter().flat_map(|mode| [(*mode, "yes", "on"), (*mode, "no", "off")]);
         let ways = ways.map(|(mode, validate, on)| {
             let polling = if mode == "polling" { "-polling" } else { "" };
             let name = format!("quickfix-cpp{polling}-validation-{on}");
-            Self { name, program: dir.join("qf_latency"), mode, validate, orders, rate }
+            Self { name, program: dir.join("qf_latency"), mode, validate, orders, rate, report }
         });
         ways.collect()
     }
@@ -43,7 +51,14 @@ impl BothEnds {
             .args(["--role", role, "--port", port, "--begin-string", "FIX.4.2"])
             .args(["--sender", ids.0, "--target", ids.1, "--validate", self.validate])
             .args(["--mode", self.mode, "--rate", &self.rate.to_string()])
-            .args(["--count", &self.orders.to_string(), "--warmup", "20"])
+            .args([
+                "--count",
+                &self.orders.to_string(),
+                "--warmup",
+                WARM_UP,
+                "--report",
+                self.report,
+            ])
             .arg("--store")
             .arg(own)
             .arg("--dictionary")
@@ -76,7 +91,7 @@ impl Contestant for BothEnds {
         let port = free_port().map_err(|error| error.to_string())?.to_string();
         write_dictionary(&store.0).map_err(|error| format!("{}: {error}", store.0.display()))?;
         let mut acceptor = self.side(("acceptor", &port), &store.0)?;
-        acceptor.line()?;
+        acceptor.first_line()?;
         let mut initiator = self.side(("initiator", &port), &store.0)?;
         // Each prints its own CPU time at its end; the acceptor ends with the session.
         let lines = [initiator.line()?, acceptor.line()?];

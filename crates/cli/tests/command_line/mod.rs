@@ -7,7 +7,7 @@ mod print;
 mod running;
 
 use std::fs;
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -473,6 +473,64 @@ fn each_scenario_of_round_trips_writes_its_files() {
     // A run beside itself has not moved.
     let run = run_in(dir.path(), &["bench", "compare", "bench-out", "bench-out"], b"");
     assert_eq!((run.code, run.out.matches("noise").count()), (0, 8), "{run:?}");
+}
+
+#[test]
+fn benchmarks_leave_no_files_behind() {
+    let dir = TempDir::new();
+    let temporary = dir.path().join("tmp");
+    fs::create_dir(&temporary).unwrap();
+    for args in [
+        "bench latency --self --config default,optimized-hard-spin --messages 20",
+        "bench router --self --no-rate --slices 1 --slice-ms 20 --rows 1x1@100",
+    ] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_transfix"));
+        command.args(args.split(' ')).current_dir(dir.path()).env("TMPDIR", &temporary);
+        let output = command.stdin(Stdio::null()).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+    }
+    let left: Vec<_> = fs::read_dir(&temporary).unwrap().collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+#[test]
+fn a_benchmark_over_two_hosts_can_be_run_again() {
+    let dir = TempDir::new();
+    // Two ports next to each other that nobody listens at.
+    let address = (0..100)
+        .find_map(|_| {
+            let engine = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+            let above = engine.port().checked_add(1)?;
+            TcpListener::bind(("127.0.0.1", above)).ok()?;
+            Some(engine.to_string())
+        })
+        .unwrap();
+    let side = |role: &str| {
+        let args = "bench latency --config default --messages 20 --slices 2 --json --address";
+        let mut command = Command::new(env!("CARGO_BIN_EXE_transfix"));
+        command.args(args.split(' ')).args([&address, "--role", role]).current_dir(dir.path());
+        command.stdin(Stdio::null()).stdout(Stdio::piped());
+        command
+    };
+    let mut acceptor = side("acceptor").spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(acceptor.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert!(line.starts_with("default: engine at 127.0.0.1:"), "{line}");
+    for _ in 0..2 {
+        let output = side("initiator").output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(
+            (&report["engine"]["n"], &report["settings"]["hosts"]),
+            (&Value::from(20), &Value::from(2))
+        );
+    }
+    acceptor.kill().unwrap();
+    acceptor.wait().unwrap();
+    for wrong in ["--role initiator", "--role acceptor --address h:65535 --config default"] {
+        let args: Vec<&str> = ["bench", "latency"].into_iter().chain(wrong.split(' ')).collect();
+        assert_eq!(run_in(dir.path(), &args, b"").code, 2, "{wrong}");
+    }
 }
 
 #[test]
