@@ -13,6 +13,7 @@ use crate::disk::Disk;
 use crate::map::{FileId, FileMap, no_mapping};
 use crate::options::Durability;
 use crate::owner_only::{create_dir, for_owner};
+use crate::threads;
 
 /// So many bytes get their pages one by one, when they are written: some 16 faults of 1 to 2 µs.
 const UNTOUCHED_MAX: usize = 64 << 10;
@@ -243,6 +244,7 @@ pub(crate) fn write_zeros(file: &mut File, start: u64, end: u64) -> io::Result<(
         let chunk = left.min(ZEROS.len() as u64);
         file.write_all(&ZEROS[..chunk as usize])?;
         left -= chunk;
+        threads::give_way();
     }
     Ok(())
 }

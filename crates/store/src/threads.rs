@@ -4,6 +4,7 @@
 //! Invariant: of the segments that wait to be made, the shortest comes first: whoever asks for a
 //! short one has little room left.
 
+use std::cell::Cell;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::fmt;
@@ -15,6 +16,19 @@ use std::thread::{self, JoinHandle};
 /// How much later than others a thread that makes segments gets a CPU, as `nice` counts.
 #[cfg(target_os = "linux")]
 const NICE: i32 = 10;
+
+thread_local! {
+    /// Whether this thread makes segments for others.
+    static HELPS: Cell<bool> = const { Cell::new(false) };
+}
+
+/// A part of a segment is made: one that makes it for others leaves the CPU to who waits for it.
+/// Otherwise the system looks after that at its next tick, up to 4 ms later.
+pub(crate) fn give_way() {
+    if HELPS.get() {
+        thread::yield_now();
+    }
+}
 
 /// Whatever a helper does first, in its own thread.
 type Begin = Arc<dyn Fn() + Send + Sync>;
@@ -161,6 +175,7 @@ impl Helpers {
         let queue = Arc::clone(&self.queue);
         // Without one, whoever needs the segment makes it.
         let started = self.spawn("store-segment", move || {
+            HELPS.set(true);
             give_precedence();
             queue.run();
         });
@@ -207,6 +222,18 @@ mod tests {
     use std::sync::mpsc::channel;
 
     use super::*;
+
+    #[test]
+    fn only_who_makes_segments_for_others_gives_way() {
+        let helpers = Helpers::default();
+        let (told, heard) = channel();
+        let tell = told.clone();
+        helpers.ask(1, Box::new(move || tell.send(HELPS.get()).unwrap()));
+        assert!(heard.recv().unwrap());
+        let thread = helpers.spawn("other", move || told.send(HELPS.get()).unwrap());
+        thread.unwrap().join().unwrap();
+        assert!(!heard.recv().unwrap() && !HELPS.get());
+    }
 
     #[test]
     fn the_shortest_comes_first_and_equals_in_their_order() {
