@@ -44,6 +44,17 @@ import venue.decoder.NewOrderSingleDecoder;
 
 public final class ArtioAcceptor implements SessionHandler {
   private static final int FRAGMENTS = 10;
+  private static final long PAUSE_MS = 600_000;
+
+  // A benchmark stops all processes but those that it measures: longer than Aeron waits for one that
+  // gives no sign of life, as it comes. Its classes read the properties when they are loaded.
+  static {
+    System.setProperty("aeron.driver.timeout", Long.toString(PAUSE_MS));
+    for (String name : List.of("client.liveness", "image.liveness", "publication.connection")) {
+      System.setProperty("aeron." + name + ".timeout", PAUSE_MS + "ms");
+    }
+    System.setProperty("aeron.publication.unblock.timeout", 2 * PAUSE_MS + "ms");
+  }
   private static long orders;
 
   private final Options options;
@@ -137,6 +148,7 @@ public final class ArtioAcceptor implements SessionHandler {
             .targetCompId("VENUE").and(MessageValidationStrategy.senderCompId(names))))
         .framerIdleStrategy(idle(options))
         .archiverIdleStrategy(idle(options));
+    engine.replyTimeoutInMs(PAUSE_MS);
     engine.aeronContext().aeronDirectoryName(aeron);
     if (stores) {
       engine.aeronArchiveContext().aeronDirectoryName(aeron)
@@ -153,6 +165,7 @@ public final class ArtioAcceptor implements SessionHandler {
         .monitoringFile(Path.of(files, "library-counters").toString())
         .libraryIdleStrategy(idle(options))
         .sessionAcquireHandler((session, acquired) -> new ArtioAcceptor(options));
+    library.replyTimeoutInMs(PAUSE_MS);
     library.aeronContext().aeronDirectoryName(aeron);
     return library;
   }
