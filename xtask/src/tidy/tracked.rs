@@ -29,8 +29,9 @@ pub(crate) fn check(files: &[(String, u64)], violations: &mut Vec<Violation>) {
     };
     for (file, bytes) in files {
         let folder = file.rsplit_once('/').map_or("", |(folder, _)| folder);
-        if folder.split('/').any(|part| part == "target") {
-            add(file, "built file", "a build has made it; `git rm --cached` it".to_owned());
+        if folder.split('/').any(|part| ["target", "bench-out"].contains(&part)) {
+            let remedy = "a build or a benchmark has made it; `git rm --cached` it";
+            add(file, "built file", remedy.to_owned());
         }
         if *bytes > BYTES_MAX && !LARGE.contains(&&**file) {
             let remedy = format!("{bytes} bytes in git, {BYTES_MAX} are allowed; make it at need");
@@ -52,6 +53,7 @@ mod tests {
     #[test]
     fn what_builds_leave_and_what_is_huge_is_refused() {
         assert_eq!(broken("bench/peers/target/x/classes/A.class", 9), ["built file"]);
+        assert_eq!(broken("crates/cli/bench-out/codec.json", 9), ["built file"]);
         assert_eq!(broken("target/debug/a", BYTES_MAX + 1), ["built file", "file size"]);
         assert_eq!(broken("testdata/big.bin", BYTES_MAX + 1), ["file size"]);
         assert_eq!(broken("testdata/target", BYTES_MAX), [""; 0]);

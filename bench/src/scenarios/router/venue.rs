@@ -7,11 +7,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use transfix::{
-    Application, BusinessReject, Engine, Latency, LatencyStage, Message, Role, SendError,
-    SessionHandle, SessionId, SessionRef, Settings, tag,
+    Application, BusinessReject, Engine, Latency, LatencyStage, Message, Role, SessionHandle,
+    SessionId, SessionRef, Settings,
 };
 
 use super::super::column::Column;
+use super::super::shared::copy_body;
 use super::client::{ROUTER, receiver, sender};
 use super::figures::Points;
 
@@ -73,18 +74,8 @@ impl Application for Router {
             return Err(BusinessReject::not_available());
         };
         let to = &receivers[choose(self.0.among.load(Ordering::Relaxed))];
-        let sent = to.send(message.msg_type(), |body| {
-            for (n, field) in message.fields().enumerate() {
-                if !tag::is_session_owned(field.tag) {
-                    body.fields(message.encoded(n));
-                }
-            }
-        });
-        match sent {
-            Ok(_) => Ok(()),
-            Err(SendError::Misuse(misuse)) => Err(BusinessReject::other(misuse.to_string())),
-            Err(_) => Err(BusinessReject::not_available()),
-        }
+        let sent = to.send(message.msg_type(), |body| copy_body(message, body));
+        Ok(sent.map(drop)?)
     }
 }
 

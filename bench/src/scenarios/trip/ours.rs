@@ -8,14 +8,14 @@ use std::sync::atomic::Ordering;
 use serde::{Deserialize, Serialize};
 use transfix::clock::{monotonic_ns, process_cpu_ns};
 use transfix::{
-    Application, BusinessReject, Engine, LogSettings, Message, Role, SendError, SessionHandle,
-    SessionId, SessionRef, State, pin_to_cpu, tag,
+    Application, BusinessReject, Engine, LogSettings, Message, Role, SessionHandle, SessionId,
+    SessionRef, State, pin_to_cpu, tag,
 };
 
 use super::super::column::Column;
 use super::super::page::{Answer, Page};
 use super::super::s1::{Arrivals, Order, Receiver, ReportForm, Sender};
-use super::super::shared::{StoreDir, print_line};
+use super::super::shared::{StoreDir, copy_body, print_line};
 use super::Work;
 use super::pace::Pace;
 
@@ -123,18 +123,8 @@ impl Application for Echo {
         if to != Some(session.id()) {
             return Err(BusinessReject::not_available());
         }
-        let sent = session.send(message.msg_type(), |body| {
-            for (n, field) in message.fields().enumerate() {
-                if !tag::is_session_owned(field.tag) {
-                    body.fields(message.encoded(n));
-                }
-            }
-        });
-        match sent {
-            Ok(_) => Ok(()),
-            Err(SendError::Misuse(misuse)) => Err(BusinessReject::other(misuse.to_string())),
-            Err(_) => Err(BusinessReject::not_available()),
-        }
+        let sent = session.send(message.msg_type(), |body| copy_body(message, body));
+        Ok(sent.map(drop)?)
     }
 }
 

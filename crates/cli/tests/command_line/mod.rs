@@ -42,7 +42,8 @@ fn run_in(dir: &Path, args: &[&str], input: &[u8]) -> Run {
 }
 
 fn run(args: &[&str]) -> Run {
-    run_in(Path::new("."), args, b"")
+    // What it writes is written there, and not into the project.
+    run_in(TempDir::new().path(), args, b"")
 }
 
 /// Runs it, and holds it to its exit code.
