@@ -3,22 +3,24 @@
 
 mod client;
 mod floor;
+mod line_up;
 mod ours;
 mod pace;
 mod pair;
 mod peers;
+mod process;
 mod quickfix;
 
 use std::collections::BTreeMap;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{ExitCode, Stdio};
 
 use transfix::Role;
 
 use super::child::Side as Process;
 use super::column::Column;
-use super::contest::{Contestant, Rounds, play};
+use super::contest::{Rounds, play};
 use super::page::{Answer, Page};
 use super::plot;
 use super::report::{Kind, Machine, Ratio, Report, RoundCount, Series, table, write_csv};
@@ -26,9 +28,9 @@ use super::s1::{CLIENT, ReportForm, sample_frames};
 use super::shared::{StoreDir, at_least_one, bar, peers_in, print_line};
 use super::throughput::Orders;
 use floor::{Asking, Wait};
-use ours::Task;
-use pair::Pair;
-use quickfix::BothEnds;
+use line_up::LineUp;
+pub(crate) use process::Work;
+use process::{ONLOAD, Part, floor_address, has_onload, part};
 
 /// Options of all scenarios that measure round trips.
 #[derive(Debug, Clone, clap::Args)]
@@ -90,64 +92,6 @@ pub(crate) struct Args {
 enum Side {
     Acceptor,
     Initiator,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Part {
-    Acceptor,
-    Initiator,
-    FloorAcceptor,
-    FloorInitiator,
-    Client,
-}
-
-impl Part {
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Acceptor => "acceptor",
-            Self::Initiator => "initiator",
-            Self::FloorAcceptor => "floor-acceptor",
-            Self::FloorInitiator => "floor-initiator",
-            Self::Client => "client",
-        }
-    }
-}
-
-/// What all processes of a run are to do.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Work {
-    /// Orders of a slice.
-    pub(crate) orders: usize,
-    /// Orders in front of the first.
-    pub(crate) warm_up: usize,
-    pub(crate) slices: usize,
-    /// Orders a second; without a pace each follows the answer to the one before.
-    pub(crate) rate: Option<u64>,
-    /// What orders are answered with.
-    pub(crate) report: ReportForm,
-    /// Whether both sides write the protocol log.
-    pub(crate) log: bool,
-    /// Whether sessions stay logged on between slices: where both processes are stopped then.
-    pub(crate) stays: bool,
-}
-
-impl Work {
-    /// What the page asks for.
-    pub(crate) fn of(page: &Page, messages: usize) -> Self {
-        let slices = messages.clamp(1, page.slices);
-        let (warm_up, rate, report) = (page.warm_up, page.rate, ReportForm::Valid);
-        let orders = messages.div_ceil(slices);
-        Self { orders, warm_up, slices, rate, report, log: false, stays: false }
-    }
-
-    /// Orders that one session sends at most, with all rounds that are played again.
-    fn orders_max(&self) -> usize {
-        (2 * self.slices + 1) * self.orders + self.warm_up
-    }
-
-    const fn task(&self) -> Task {
-        Task { orders: self.orders, warm_up: self.warm_up }
-    }
 }
 
 /// One run with its raw values, the floor's first.
@@ -289,53 +233,6 @@ fn serve(address: &str, wait: Wait, (order, answer): (usize, &[u8])) -> Result<(
     }
 }
 
-/// This program in another part.
-fn part(page: &Page, column: &Column, work: &Work, part: Part, address: &str) -> Command {
-    let program = std::env::current_exe().unwrap_or_else(|_| "transfix".into());
-    let mut command = if column.beside.kernel_bypass {
-        let mut command = Command::new(ONLOAD);
-        command.arg("--profile=latency").arg(program);
-        command
-    } else {
-        Command::new(program)
-    };
-    if let Some(spin_us) = column.spin_us {
-        command.args(["--spin-us", &spin_us.to_string()]);
-    }
-    command
-        .args(["bench", page.name, "--part", part.name(), "--address", address])
-        .args(["--config", &column.source])
-        .args(["--messages", &(work.orders * work.slices).to_string()])
-        .args(["--slices", &work.slices.to_string(), "--warmup", &work.warm_up.to_string()])
-        .args(["--rate", &work.rate.unwrap_or(0).to_string()])
-        .args(["--report", if work.report == ReportForm::Valid { "valid" } else { "page" }])
-        .args(work.log.then_some("--log"))
-        .args(work.stays.then_some("--stay"));
-    command
-}
-
-/// The program that puts OpenOnload under another one.
-const ONLOAD: &str = "onload";
-
-/// Whether OpenOnload is installed.
-fn has_onload() -> bool {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).any(|dir| dir.join(ONLOAD).exists())
-}
-
-fn host_and_port(address: &str) -> Result<(&str, u16), String> {
-    let parts = address.rsplit_once(':').and_then(|(host, port)| Some((host, port.parse().ok()?)));
-    parts.ok_or_else(|| format!("{address} is not host:port"))
-}
-
-/// The port above.
-fn floor_address(address: &str) -> Result<String, String> {
-    let (host, port) = host_and_port(address)?;
-    let above = port.checked_add(1).filter(|_| port > 0);
-    let above = above.ok_or_else(|| format!("{address}: the floor needs the port above"))?;
-    Ok(format!("{host}:{above}"))
-}
-
 /// The answering side of a run over two hosts: engine and floor, until it is interrupted.
 fn answer(page: &Page, columns: &[Column], args: &Args) -> Result<(), String> {
     let column = &columns[0];
@@ -421,102 +318,6 @@ fn measure(
     let mut measured = measured(page, column, work, (&names, &kinds, &rounds));
     (measured.report.not_run, measured.report.notes) = (not_run, notes);
     Ok(measured)
-}
-
-/// Who takes part, the floor first.
-struct LineUp<'a> {
-    page: &'a Page,
-    column: &'a Column,
-    work: Work,
-    all: Vec<Box<dyn Contestant>>,
-    kinds: Vec<Kind>,
-    /// What is to be known of other engines.
-    notes: Vec<String>,
-}
-
-impl LineUp<'_> {
-    fn add(&mut self, kind: Kind, contestant: impl Contestant + 'static) {
-        self.kinds.push(kind);
-        self.all.push(Box::new(contestant));
-    }
-
-    fn part(&self, of: Part, address: &str) -> Command {
-        part(self.page, self.column, &self.work, of, address)
-    }
-
-    /// The floor, and this engine at both ends.
-    fn ours(&mut self, remote: Option<&str>) -> Result<(), String> {
-        let floor = remote.map(floor_address).transpose()?;
-        let name = format!("floor of {}", self.column.name);
-        let of = (Part::FloorAcceptor, Part::FloorInitiator);
-        self.pair((&name, Kind::Floor), of, floor.as_deref())?;
-        let name = self.column.name.clone();
-        self.pair((&name, Kind::Engine), (Part::Acceptor, Part::Initiator), remote)
-    }
-
-    fn pair(
-        &mut self,
-        (name, kind): (&str, Kind),
-        (acceptor, asker): (Part, Part),
-        remote: Option<&str>,
-    ) -> Result<(), String> {
-        let (acceptor, address) = match remote {
-            Some(address) => (None, address.to_owned()),
-            None => {
-                let mut command = self.part(acceptor, "127.0.0.1:0");
-                let mut process = Process::start(name, command.stdin(Stdio::piped()))?;
-                let address = process.first_line()?;
-                (Some(process), address)
-            }
-        };
-        let task = self.work.task();
-        let pair = Pair::start((name, kind), acceptor, &mut self.part(asker, &address), task)?;
-        self.add(kind, pair);
-        Ok(())
-    }
-
-    /// Other engines: at both ends, where the page has it, and as acceptors that the common client
-    /// asks, this engine's beside them. What cannot be run, and why.
-    fn peers(&mut self, dir: &Path, stores: &Path) -> Result<Vec<String>, String> {
-        let (spins, work) = (self.column.spins(), self.work);
-        let mut not_run = Vec::new();
-        let is_of_page = self.page.answer == Answer::Report && !self.page.client_id && !work.log;
-        if let (true, Some(rate)) = (is_of_page, work.rate) {
-            let program = dir.join("qf_latency");
-            if program.exists() {
-                for both in BothEnds::all(dir, spins, &work, rate) {
-                    self.add(Kind::Peer, both);
-                }
-            } else {
-                let shown = program.display();
-                not_run.push(format!("{shown} is not there; `cargo xtask peers build`"));
-            }
-        }
-        let name = format!("{}, common client", self.column.name);
-        self.pair((&name, Kind::Acceptor), (Part::Acceptor, Part::Client), None)?;
-        let (answer, files) = (self.page.answer, self.column.has_files());
-        let (ways, missing) = peers::ways(dir, peers::Wanted { answer, files, spins })?;
-        not_run.extend(missing);
-        // Where ours is pinned, so are they.
-        let cpu = self.column.session(Role::Acceptor).threads.cpu;
-        self.notes = peers::notes(&ways);
-        for (n, way) in ways.iter().enumerate() {
-            let store = stores.join(n.to_string());
-            std::fs::create_dir_all(&store).map_err(|e| format!("{}: {e}", store.display()))?;
-            let pair = way.start(&store, cpu).and_then(|mut acceptor| {
-                let address = acceptor.first_line()?;
-                let mut client = self.part(Part::Client, &address);
-                client.arg("--peers");
-                let kind = Kind::PeerAcceptor;
-                Pair::start((&way.name, kind), Some(acceptor), &mut client, work.task())
-            });
-            match pair {
-                Ok(pair) => self.add(Kind::PeerAcceptor, pair),
-                Err(error) => not_run.push(format!("{}: {error}", way.name)),
-            }
-        }
-        Ok(not_run)
-    }
 }
 
 fn measured(

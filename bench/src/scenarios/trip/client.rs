@@ -8,8 +8,9 @@ use std::time::Duration;
 use transfix::clock::{self, monotonic_ns};
 
 use super::super::throughput::{Orders, frame_length};
-use super::ours::{Task, Times, obey};
+use super::ours::{Times, obey};
 use super::pace::Pace;
+use super::process::Task;
 
 /// How long an answer may take.
 const PATIENCE_NS: u64 = 30_000_000_000;

@@ -9,8 +9,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rustix::event::{PollFd, PollFlags, poll};
 use transfix::clock::monotonic_ns;
 
-use super::ours::{Task, Times};
+use super::ours::Times;
 use super::pace::Pace;
+use super::process::Task;
 
 /// How a side waits for bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

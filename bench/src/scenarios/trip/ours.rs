@@ -16,22 +16,13 @@ use super::super::column::Column;
 use super::super::page::{Answer, Page};
 use super::super::s1::{Arrivals, Order, Receiver, ReportForm, Sender};
 use super::super::shared::{StoreDir, copy_body, print_line};
-use super::Work;
 use super::pace::Pace;
+use super::process::{Task, Work};
 
 /// How long a side waits for the other to be there.
 const PATIENCE_NS: u64 = 30_000_000_000;
 /// How long it waits for an answer of the other, which may be on a machine with much to do.
 const ANSWER_NS: u64 = 300_000_000_000;
-
-/// What the side that asks is to do next.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub(super) struct Task {
-    /// Orders to measure.
-    pub(super) orders: usize,
-    /// Orders in front of them.
-    pub(super) warm_up: usize,
-}
 
 /// What it measured.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]

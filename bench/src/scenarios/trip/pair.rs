@@ -5,7 +5,8 @@ use std::process::{Command, Stdio};
 use super::super::child::Side as Process;
 use super::super::contest::{Contestant, Slice};
 use super::super::report::Kind;
-use super::ours::{Task, Times};
+use super::ours::Times;
+use super::process::Task;
 
 /// A pair.
 pub(super) struct Pair {

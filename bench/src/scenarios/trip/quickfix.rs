@@ -9,7 +9,7 @@ use super::super::child::Side;
 use super::super::contest::{Contestant, Slice};
 use super::super::s1::ReportForm;
 use super::super::shared::StoreDir;
-use super::Work;
+use super::process::Work;
 
 /// QuickFIX C++ with its file store, TCP_NODELAY on at both ends.
 pub(super) struct BothEnds {

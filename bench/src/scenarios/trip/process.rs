@@ -1,0 +1,130 @@
+//! The processes of a run: what each is to do, and how it is started.
+
+use std::process::Command;
+
+use serde::{Deserialize, Serialize};
+
+use super::super::column::Column;
+use super::super::page::Page;
+use super::super::s1::ReportForm;
+
+/// What a process does for the one that has started it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum Part {
+    Acceptor,
+    Initiator,
+    FloorAcceptor,
+    FloorInitiator,
+    Client,
+}
+
+impl Part {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Acceptor => "acceptor",
+            Self::Initiator => "initiator",
+            Self::FloorAcceptor => "floor-acceptor",
+            Self::FloorInitiator => "floor-initiator",
+            Self::Client => "client",
+        }
+    }
+}
+
+/// What the side that asks is to do next.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(super) struct Task {
+    /// Orders to measure.
+    pub(super) orders: usize,
+    /// Orders in front of them.
+    pub(super) warm_up: usize,
+}
+
+/// What all processes of a run are to do.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Work {
+    /// Orders of a slice.
+    pub(crate) orders: usize,
+    /// Orders in front of the first.
+    pub(crate) warm_up: usize,
+    pub(crate) slices: usize,
+    /// Orders a second; without a pace each follows the answer to the one before.
+    pub(crate) rate: Option<u64>,
+    /// What orders are answered with.
+    pub(crate) report: ReportForm,
+    /// Whether both sides write the protocol log.
+    pub(crate) log: bool,
+    /// Whether sessions stay logged on between slices: where both processes are stopped then.
+    pub(crate) stays: bool,
+}
+
+impl Work {
+    /// What the page asks for.
+    pub(crate) fn of(page: &Page, messages: usize) -> Self {
+        let slices = messages.clamp(1, page.slices);
+        let (warm_up, rate, report) = (page.warm_up, page.rate, ReportForm::Valid);
+        let orders = messages.div_ceil(slices);
+        Self { orders, warm_up, slices, rate, report, log: false, stays: false }
+    }
+
+    /// Orders that one session sends at most, with all rounds that are played again.
+    pub(super) fn orders_max(&self) -> usize {
+        (2 * self.slices + 1) * self.orders + self.warm_up
+    }
+
+    pub(super) const fn task(&self) -> Task {
+        Task { orders: self.orders, warm_up: self.warm_up }
+    }
+}
+
+/// This program in another part.
+pub(super) fn part(
+    page: &Page,
+    column: &Column,
+    work: &Work,
+    part: Part,
+    address: &str,
+) -> Command {
+    let program = std::env::current_exe().unwrap_or_else(|_| "transfix".into());
+    let mut command = if column.beside.kernel_bypass {
+        let mut command = Command::new(ONLOAD);
+        command.arg("--profile=latency").arg(program);
+        command
+    } else {
+        Command::new(program)
+    };
+    if let Some(spin_us) = column.spin_us {
+        command.args(["--spin-us", &spin_us.to_string()]);
+    }
+    command
+        .args(["bench", page.name, "--part", part.name(), "--address", address])
+        .args(["--config", &column.source])
+        .args(["--messages", &(work.orders * work.slices).to_string()])
+        .args(["--slices", &work.slices.to_string(), "--warmup", &work.warm_up.to_string()])
+        .args(["--rate", &work.rate.unwrap_or(0).to_string()])
+        .args(["--report", if work.report == ReportForm::Valid { "valid" } else { "page" }])
+        .args(work.log.then_some("--log"))
+        .args(work.stays.then_some("--stay"));
+    command
+}
+
+/// The program that puts OpenOnload under another one.
+pub(super) const ONLOAD: &str = "onload";
+
+/// Whether OpenOnload is installed.
+pub(super) fn has_onload() -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|dir| dir.join(ONLOAD).exists())
+}
+
+fn host_and_port(address: &str) -> Result<(&str, u16), String> {
+    let parts = address.rsplit_once(':').and_then(|(host, port)| Some((host, port.parse().ok()?)));
+    parts.ok_or_else(|| format!("{address} is not host:port"))
+}
+
+/// The port above.
+pub(super) fn floor_address(address: &str) -> Result<String, String> {
+    let (host, port) = host_and_port(address)?;
+    let above = port.checked_add(1).filter(|_| port > 0);
+    let above = above.ok_or_else(|| format!("{address}: the floor needs the port above"))?;
+    Ok(format!("{host}:{above}"))
+}
