@@ -20,7 +20,7 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Resource, getrlimit, setrlimit};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::{Outcome, root};
 use client::Client;
@@ -44,6 +44,8 @@ const HEART_BT_INT_S: u64 = 30;
 const ASKS: usize = 5_000;
 const SLICES: usize = 10;
 const PACE: Duration = Duration::from_millis(1);
+/// Files that the command itself may have open beside the sockets of its clients.
+const OPEN_BESIDE: usize = 64;
 
 /// What was asked for.
 #[derive(Debug, PartialEq, Eq)]
@@ -60,17 +62,36 @@ struct Wanted {
 /// If an argument is wrong, the program does not build, or a session does not log on.
 pub fn run(args: &[String]) -> Outcome {
     let Some(wanted) = parse(args)? else { return Ok(USAGE.to_owned()) };
-    // As far as it goes; who has too few hears of it from the system.
+    // As far as it goes.
     let limit = getrlimit(Resource::Nofile);
-    let _ =
-        setrlimit(Resource::Nofile, rustix::process::Rlimit { current: limit.maximum, ..limit });
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
+    let of_floor = floor_sessions(getrlimit(Resource::Nofile).current, wanted.sessions)?;
     let program = build()?;
     let dir = std::env::temp_dir().join(format!("transfix-sessions-{}", std::process::id()));
     fs::create_dir_all(&dir).map_err(|error| format!("{}: {error}", dir.display()))?;
-    let report = measure(&program, &dir, &wanted);
+    let report = measure(&program, &dir, &wanted, of_floor);
     // What is left behind lies in the directory for temporary files.
     let _ = fs::remove_dir_all(&dir);
     report
+}
+
+/// How many sockets the floor gets: as many as the venue, or as many as this process may open
+/// beside those of the venue.
+///
+/// # Errors
+/// If the limit does not even do for the venue.
+fn floor_sessions(limit: Option<u64>, sessions: usize) -> Result<usize, String> {
+    let Some(limit) = limit else { return Ok(sessions) };
+    let room = (limit as usize).saturating_sub(sessions + OPEN_BESIDE);
+    if room < sessions / 2 {
+        return Err(format!(
+            "the clients of {sessions} sessions, and of a floor beside them, need up to {} open \
+             files, and the process may have {limit}; raise the limit (ulimit -n), or ask for \
+             fewer sessions",
+            2 * sessions + OPEN_BESIDE
+        ));
+    }
+    Ok(room.min(sessions))
 }
 
 fn parse(args: &[String]) -> Result<Option<Wanted>, String> {
@@ -142,11 +163,15 @@ impl Report {
     }
 }
 
-fn measure(program: &Path, dir: &Path, wanted: &Wanted) -> Outcome {
+fn measure(program: &Path, dir: &Path, wanted: &Wanted, of_floor: usize) -> Outcome {
     let file = dir.join("venue.toml");
     fs::write(&file, settings(dir, wanted)).map_err(|error| error.to_string())?;
     let title = format!("{} sessions, durability {}\n", wanted.sessions, wanted.durability);
     let mut report = Report(title);
+    if of_floor < wanted.sessions {
+        let text = format!("{of_floor}: the command may open no more files (ulimit -n)");
+        report.line("sessions of the floor", &text);
+    }
 
     let (one, n) = (alone(program, dir, wanted)?, wanted.sessions);
     let mut servers = [Server::venue(program, &file)?, Server::floor(program)?];
@@ -160,7 +185,8 @@ fn measure(program: &Path, dir: &Path, wanted: &Wanted) -> Outcome {
     let disk = disk_kib(&dir.join("store")) as f64 / n as f64;
     report.line("disk of a session before its first logon", &kib(disk));
 
-    let mut others = log_on(&mut report, &servers, wanted)?;
+    let counts = [n, of_floor];
+    let mut others = log_on(&mut report, &servers, counts)?;
     let (before, begin) = (cpu(&servers)?, Instant::now());
     let until = begin + Duration::from_secs(wanted.seconds);
     while Instant::now() < until {
@@ -168,11 +194,13 @@ fn measure(program: &Path, dir: &Path, wanted: &Wanted) -> Outcome {
         thread::sleep(PACE);
     }
     let (after, elapsed) = (cpu(&servers)?, begin.elapsed().as_secs_f64());
-    let [venue, floor] = [0, 1].map(|n| (after[n] - before[n]).as_secs_f64() / elapsed * 100.0);
+    let share = |k: usize| (after[k] - before[k]).as_secs_f64() / elapsed * 100.0;
+    // The floor's, for as many sessions as the venue has.
+    let (venue, floor) = (share(0), share(1) * n as f64 / of_floor as f64);
     let ratio = venue / floor.max(1e-9);
     let text = format!("{venue:.2} % of a core; floor {floor:.2} %; ratio {ratio:.2}");
     report.line("CPU, each sends a heartbeat every 30 s", &text);
-    sizes(&mut report, &servers, n, one)?;
+    sizes(&mut report, &servers, counts, one)?;
     let busy_kib = disk_kib(&dir.join("store").join(BUSY));
     let disk = each(disk_kib(&dir.join("store")), busy_kib, n);
     report.line("disk of an idle session then", &kib(disk));
@@ -219,17 +247,17 @@ fn alone(program: &Path, dir: &Path, wanted: &Wanted) -> Result<[u64; 2], String
 fn log_on(
     report: &mut Report,
     servers: &[Server; 2],
-    wanted: &Wanted,
+    sessions: [usize; 2],
 ) -> Result<[Others; 2], String> {
     let busy = |n: usize| Client::log_on(&servers[n].address, "C0", HEART_BT_INT_S);
     let mut busy = [busy(0)?, busy(1)?];
     let [venue, floor] = ask(&mut busy, &mut [Others::default(), Others::default()])?;
     report.beside("busy session alone, p50 / p99", venue, floor);
     let begin = Instant::now();
-    let of_venue = Others::log_on(&servers[0].address, wanted.sessions, HEART_BT_INT_S)?;
+    let of_venue = Others::log_on(&servers[0].address, sessions[0], HEART_BT_INT_S)?;
     let took = begin.elapsed();
     let begin = Instant::now();
-    let of_floor = Others::log_on(&servers[1].address, wanted.sessions, HEART_BT_INT_S)?;
+    let of_floor = Others::log_on(&servers[1].address, sessions[1], HEART_BT_INT_S)?;
     let text = format!("{}; floor {}", seconds(took), seconds(begin.elapsed()));
     report.line("logons of all others, one after the other", &text);
     let mut others = [of_venue, of_floor];
@@ -245,12 +273,12 @@ fn log_on(
 fn sizes(
     report: &mut Report,
     [venue, floor]: &[Server; 2],
-    n: usize,
+    [n, n_floor]: [usize; 2],
     one: [u64; 2],
 ) -> Result<(), String> {
     let [all, of_floor] = [venue.memory_kib("VmRSS")?, floor.memory_kib("VmRSS")?];
     let of_busy = venue.mapped_kib(BUSY)?;
-    let (memory, of_floor) = (each(all, one[0] + of_busy, n), each(of_floor, one[1], n));
+    let (memory, of_floor) = (each(all, one[0] + of_busy, n), each(of_floor, one[1], n_floor));
     let mapped = each(venue.mapped_kib("")?, of_busy, n);
     let text = format!(
         "{}, of which mapped files {}; floor {}; all {} MiB",
@@ -260,10 +288,11 @@ fn sizes(
         all / 1024
     );
     report.line("memory of an idle session", &text);
-    let share = |count: usize| format!("{:.2}", count as f64 / n as f64);
-    let text = format!("{}; floor {}", share(venue.descriptors()?), share(floor.descriptors()?));
+    let share = |count: usize, n: usize| format!("{:.2}", count as f64 / n as f64);
+    let of_floor = share(floor.descriptors()?, n_floor);
+    let text = format!("{}; floor {of_floor}", share(venue.descriptors()?, n));
     report.line("descriptors of a session", &text);
-    report.line("memory mappings of a session", &share(venue.mappings()?));
+    report.line("memory mappings of a session", &share(venue.mappings()?, n));
     Ok(())
 }
 
@@ -312,6 +341,15 @@ mod tests {
         assert_eq!(kib(each(1_000, 100, 10)), "100.0 KiB");
         assert_eq!(kib(each(1_000, 2_000, 10)), "0.0 KiB");
         assert_eq!(kib(each(1_000, 100, 1)), "none");
+    }
+
+    #[test]
+    fn the_floor_gets_what_the_limit_leaves() {
+        assert_eq!(floor_sessions(None, 10_000), Ok(10_000));
+        assert_eq!(floor_sessions(Some(20_000), 10_000), Ok(9_936));
+        assert_eq!(floor_sessions(Some(65_536), 10_000), Ok(10_000));
+        let error = floor_sessions(Some(12_000), 10_000).unwrap_err();
+        assert!(error.contains("need up to 20064 open files, and the process may have 12000"));
     }
 
     #[test]
