@@ -216,6 +216,7 @@ pub(crate) fn assemble(
         enabled: AtomicBool::new(true),
         hurry: AtomicBool::new(false),
         after_panic: settings.threads.after_panic,
+        tls_peers: settings.tls_peers().into(),
         registry: Arc::clone(registry),
     })
 }

@@ -27,6 +27,7 @@ pub(crate) mod shared;
 pub(crate) mod stores;
 mod stranger_lines;
 pub(crate) mod template;
+pub(crate) mod tls;
 pub(crate) mod waiting;
 pub(crate) mod waiting_room;
 pub(crate) mod watching;

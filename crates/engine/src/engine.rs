@@ -24,6 +24,7 @@ use crate::drive::mappings;
 use crate::drive::registry::{OpenStore, Registry};
 use crate::drive::shared::Shared;
 use crate::drive::template::{Admit, Creator, Maker};
+use crate::drive::tls::Way;
 use crate::drive::waiting::WaitingTotal;
 use crate::drive::waiting_room::RoomLimits;
 use crate::drive::watching::Watching;
@@ -436,5 +437,5 @@ fn connector(settings: &SessionSettings) -> Result<Connector, EngineError> {
     let (addresses, options) = outgoing(settings)?;
     let intervals =
         (settings.socket.reconnect_interval_ms, settings.socket.reconnect_interval_max_ms);
-    Ok(Connector::new(addresses, options, intervals))
+    Ok(Connector::new(addresses, options, Way::of(settings)?, intervals))
 }

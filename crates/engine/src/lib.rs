@@ -83,10 +83,11 @@ pub use settings::file::SettingsError;
 pub use settings::log::{LogDirection, LogSettings};
 pub use settings::retention::{BeyondLimit, RetentionSettings};
 pub use settings::{
-    AfterPanic, ApplicationSettings, Durability, EngineSettings, GarbledPolicy, Mode, Offline,
-    QueueSettings, QueueWhenFull, SendMode, SessionSettings, Settings, SlowConsumer,
-    SocketSettings, StoreSettings, ThreadLost, ThreadSettings, Unavailable, UnavailableAction,
-    Unsent, ValidationSettings, WhenFull,
+    AfterPanic, ApplicationSettings, CertificateFiles, ClientCertificate, Durability,
+    EngineSettings, GarbledPolicy, Mode, Offline, QueueSettings, QueueWhenFull, SendMode,
+    SessionSettings, Settings, SlowConsumer, SocketSettings, StoreSettings, ThreadLost,
+    ThreadSettings, TlsSettings, TlsVersion, Unavailable, UnavailableAction, Unsent,
+    ValidationSettings, WhenFull,
 };
 
 pub use transfix_codec as codec;

@@ -39,6 +39,7 @@ pub(crate) mod socket;
 pub(crate) mod store;
 pub(crate) mod template;
 pub(crate) mod threads;
+pub(crate) mod tls;
 pub(crate) mod validation;
 mod words;
 
@@ -51,6 +52,7 @@ pub use session::SessionSettings;
 pub use socket::SocketSettings;
 pub use store::{Durability, StoreSettings};
 pub use threads::{AfterPanic, Mode, SendMode, ThreadSettings};
+pub use tls::{CertificateFiles, ClientCertificate, TlsSettings, TlsVersion};
 pub use validation::{GarbledPolicy, ValidationSettings};
 
 use crate::settings::file::SettingsError;

@@ -7,6 +7,8 @@
 #![deny(unsafe_code)]
 
 pub mod alloc;
+#[cfg(feature = "tls")]
+pub mod certificates;
 pub mod delayed;
 pub mod disk;
 #[cfg(feature = "world")]

@@ -34,6 +34,8 @@ pub mod memory;
 mod options;
 mod sys;
 mod tcp;
+#[cfg(feature = "tls")]
+pub mod tls;
 
 use std::io;
 use std::net::SocketAddr;
@@ -71,8 +73,9 @@ impl<'p> Registry<'p> {
 /// Bytes to and from one counterparty. Nothing blocks: what can't be done now is
 /// [`io::ErrorKind::WouldBlock`].
 pub trait Stream: Send {
-    /// Reads what has arrived, at most `buf.len()` bytes, and says how many. 0 for a `buf` that is
-    /// not empty: the counterparty closed its side.
+    /// Reads what has arrived, at most `buf.len()` bytes, and says how many. Fewer than that: it was
+    /// all there is, and readiness is reported for what comes later. 0 for a `buf` that is not
+    /// empty: the counterparty closed its side.
     ///
     /// # Errors
     /// [`io::ErrorKind::WouldBlock`] if nothing has arrived; any other ends the stream.
@@ -81,7 +84,10 @@ pub trait Stream: Send {
     /// Writes as much of `bytes` as there is room for, and says how many bytes.
     ///
     /// # Errors
-    /// [`io::ErrorKind::WouldBlock`] if there is no room; any other ends the stream.
+    /// [`io::ErrorKind::WouldBlock`] if there is no room: the next write offers the same bytes
+    /// again, and may add some behind them. Any other ends the stream;
+    /// [`io::ErrorKind::InvalidData`] if the counterparty breaks the rules of the stream, or is not
+    /// the one it should be.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize>;
 
     /// Asks `registry` to report readiness under `token`. Readiness is reported once per change
@@ -115,6 +121,13 @@ pub trait Stream: Send {
 
     /// The counterparty's address; none if it has none, or is gone.
     fn peer_addr(&self) -> Option<SocketAddr>;
+
+    /// The certificate that the counterparty has shown; none without TLS, before the end of the
+    /// handshake, or if it showed none.
+    #[cfg(feature = "tls")]
+    fn peer_certificate(&self) -> Option<tls::Certificate> {
+        None
+    }
 
     /// Says that no more bytes will be written; what was written still arrives, and reading goes
     /// on. Dropping the stream closes both directions.
@@ -157,6 +170,11 @@ impl<S: Stream + ?Sized> Stream for Box<S> {
 
     fn peer_addr(&self) -> Option<SocketAddr> {
         (**self).peer_addr()
+    }
+
+    #[cfg(feature = "tls")]
+    fn peer_certificate(&self) -> Option<tls::Certificate> {
+        (**self).peer_certificate()
     }
 
     fn shutdown(&mut self) -> io::Result<()> {

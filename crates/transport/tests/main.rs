@@ -3,6 +3,7 @@
 mod alloc;
 mod laws;
 mod tcp;
+mod tls;
 
 use transfix_testkit::alloc::Counting;
 

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use tracing::field::DisplayValue;
+use tracing::field::{DisplayValue, display};
 use transfix_codec::shown::Shown;
 use transfix_codec::{CheckSumPolicy, FieldIndex, Frame, Limits, Message, frame, raw, tag};
 use transfix_session::{BeginString, Offer};
@@ -24,6 +24,7 @@ use crate::drive::destination::{Destination, Entrance, Key};
 use crate::drive::driven::drain;
 use crate::drive::stranger_lines::Lines;
 use crate::drive::template::{Creator, Maker};
+use crate::drive::tls::{PeerCertificate, certificate_of};
 use crate::drive::waiting_room::{Newcomer, RoomLimits, WaitingRoom};
 use crate::io::{Io, Poll, Waker};
 use crate::link::Arrival;
@@ -43,6 +44,8 @@ const ACCEPTED_AT_ONCE: usize = 64;
 const NOBODY: Option<DisplayValue<IpAddr>> = None;
 /// Longest first message; a Logon(A) is far shorter.
 const FIRST_MESSAGE_BYTES: usize = 16 << 10;
+/// The first byte of a connection over TLS (RFC 8446 section 5.1).
+const TLS_HANDSHAKE: u8 = 22;
 
 /// Whose connection it is.
 enum Found {
@@ -54,6 +57,8 @@ enum Found {
     Candidate(u64, u64),
     /// That of somebody whose first Logon(A) is being judged.
     Judged,
+    /// That of a session whose counterparty shows another certificate than this.
+    Another(String),
     /// Nobody's.
     Nobody,
 }
@@ -191,9 +196,13 @@ impl Acceptor {
     /// their turn too.
     fn accept(&mut self, i: usize) {
         for _ in 0..ACCEPTED_AT_ONCE {
-            let Entrance { group, listener, wait_ns } = &self.entrances[i];
+            let Entrance { group, listener, wait_ns, tls } = &self.entrances[i];
             let (group, wait_ns) = (*group, *wait_ns);
-            let mut stream = match listener.accept() {
+            let accepted = listener.accept().and_then(|stream| match (stream, tls) {
+                (Some(stream), Some(tls)) => tls.accept(stream).map(Some),
+                (stream, _) => Ok(stream),
+            });
+            let mut stream = match accepted {
                 Ok(Some(stream)) => stream,
                 Ok(None) => return,
                 Err(error) => {
@@ -245,6 +254,13 @@ impl Acceptor {
                 Ok(n) => waiting.read.extend_from_slice(&buffer[..n]),
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => break,
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                // Not by the network: by what the counterparty says, or who it is.
+                Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+                    let (at, peer) = (self.at(waiting.address), waiting.address.map(display));
+                    let why = "closed: no TLS connection came about";
+                    tell!(self.lines, at, Garbled, warn, peer = peer, reason = %error, why);
+                    return;
+                }
                 Err(_) => return,
             }
             if waiting.read.len() > FIRST_MESSAGE_BYTES {
@@ -257,17 +273,20 @@ impl Acceptor {
             Frame::Partial if ended => {}
             Frame::Partial => self.room.put_back(token, waiting),
             Frame::Garbled { reason, .. } => {
-                let (peer, why) = (waiting.address, "closed: the first bytes are no message");
-                tell!(
-                    self.lines, self.at(peer),
-                    Garbled, warn, peer = peer.map(display), %reason, why
-                );
+                let (at, peer) = (self.at(waiting.address), waiting.address.map(display));
+                if waiting.read.first() == Some(&TLS_HANDSHAKE) {
+                    let why = "closed: the counterparty speaks TLS, this port none";
+                    tell!(self.lines, at, Garbled, warn, peer = peer, %reason, why);
+                } else {
+                    let why = "closed: the first bytes are no message";
+                    tell!(self.lines, at, Garbled, warn, peer = peer, %reason, why);
+                }
             }
         }
     }
 
     /// Hands a connection over to the session that its first message names.
-    fn route(&mut self, waiting: Newcomer, end: usize) {
+    fn route(&mut self, mut waiting: Newcomer, end: usize) {
         // Never the whole Logon(A): it may hold a password.
         let mut asked = String::from("a garbled message");
         let mut index = std::mem::take(&mut self.index);
@@ -279,40 +298,17 @@ impl Acceptor {
             Ok(message) => {
                 asked = asked_for(&message);
                 named = key(waiting.group, &message);
+                let shown = certificate_of(&*waiting.stream);
+                let shown = shown.as_ref();
                 let known = named.as_ref();
-                known.map_or(Found::Nobody, |key| self.destination(key, &message, is_sound))
+                known.map_or(Found::Nobody, |key| self.destination(key, &message, is_sound, shown))
             }
             Err(_) => Found::Nobody,
         };
         self.index = index;
         match (found, named) {
             (Found::Session(knock), _) => self.hand_over((waiting, None), knock),
-            (Found::Busy, _) => {
-                let why = "closed: there is one already, which has not been looked at yet";
-                tell!(
-                    self.lines,
-                    self.at(waiting.address),
-                    Refused,
-                    warn,
-                    peer = waiting.address.map(display),
-                    asked,
-                    why
-                );
-            }
-            (Found::Judged, _) => {
-                let why = "closed: its first Logon(A) is still being judged";
-                tell!(
-                    self.lines,
-                    self.at(waiting.address),
-                    Refused,
-                    warn,
-                    peer = waiting.address.map(display),
-                    asked,
-                    why
-                );
-            }
             (Found::Candidate(ticket, answer_ns), Some(key)) => {
-                let mut waiting = waiting;
                 // Long enough for the application's answer, or for ours in its place.
                 let until_ns = self.io.monotonic_ns() + answer_ns + ANSWER_MARGIN_NS;
                 waiting.until_ns = waiting.until_ns.max(until_ns);
@@ -322,17 +318,29 @@ impl Acceptor {
                     self.judged.insert(ticket, Judged { waiting, key, asked });
                 }
             }
-            _ => {
+            (found, _) => self.tell_unwanted(waiting.address, &asked, found),
+        }
+    }
+
+    /// Says why a connection is closed that goes to no session; nothing else is done for it.
+    fn tell_unwanted(&mut self, address: Option<IpAddr>, asked: &str, found: Found) {
+        let (at, peer) = (self.at(address), address.map(display));
+        match found {
+            Found::Busy => {
+                let why = "closed: there is one already, which has not been looked at yet";
+                tell!(self.lines, at, Refused, warn, peer = peer, asked, why);
+            }
+            Found::Judged => {
+                let why = "closed: its first Logon(A) is still being judged";
+                tell!(self.lines, at, Refused, warn, peer = peer, asked, why);
+            }
+            Found::Another(certificate) => {
+                let why = "closed: its certificate is none of those of this session (tls.peer)";
+                tell!(self.lines, at, Refused, warn, peer = peer, asked, certificate, why);
+            }
+            Found::Nobody | Found::Session(_) | Found::Candidate(..) => {
                 let why = "closed: no Logon(A) of a session of these settings";
-                tell!(
-                    self.lines,
-                    self.at(waiting.address),
-                    Refused,
-                    warn,
-                    peer = waiting.address.map(display),
-                    asked,
-                    why
-                );
+                tell!(self.lines, at, Refused, warn, peer = peer, asked, why);
             }
         }
     }
@@ -346,13 +354,22 @@ impl Acceptor {
 
     /// Whose Logon(A) it is: the session whose SubIDs fit best, of equals one, or a new one.
     /// `is_sound`: whether the CheckSum(10) is right.
-    fn destination(&mut self, key: &Key, message: &Message<'_>, is_sound: bool) -> Found {
+    fn destination(
+        &mut self,
+        key: &Key,
+        message: &Message<'_>,
+        is_sound: bool,
+        shown: Option<&PeerCertificate>,
+    ) -> Found {
         let known = self.sessions.get(key).into_iter().flatten();
         let best = known
             .filter(|to| is_sound || to.check_sum == CheckSumPolicy::Ignore)
             .filter_map(|to| Some((to.fit(message)?, to)))
             .max_by_key(|(fit, _)| *fit)
-            .map(|(_, to)| Knock::at(&to.bell).map_or(Found::Busy, Found::Session));
+            .map(|(_, to)| match is_wanted(&to.tls_peers, shown) {
+                true => Knock::at(&to.bell).map_or(Found::Busy, Found::Session),
+                false => Found::Another(text_of(shown)),
+            });
         if let Some(best) = best {
             return best;
         }
@@ -361,6 +378,9 @@ impl Acceptor {
         }
         if self.making.values().any(|other| other == key) {
             return Found::Judged;
+        }
+        if !is_wanted(self.creator.tls_peers(key), shown) {
+            return Found::Another(text_of(shown));
         }
         match self.creator.candidate(key, message.bytes()) {
             Ok(candidate) => {
@@ -427,6 +447,19 @@ impl Acceptor {
             peer = waiting.address.map(display), asked, %reason, why
         );
     }
+}
+
+/// Whether the counterparty has shown one of these certificates; none of them: any, and nothing
+/// shown, will do.
+fn is_wanted(peers: &[String], shown: Option<&PeerCertificate>) -> bool {
+    peers.is_empty() || shown.is_some_and(|shown| peers.iter().any(|wanted| shown.is(wanted)))
+}
+
+fn text_of(shown: Option<&PeerCertificate>) -> String {
+    shown.map_or_else(
+        || "none".to_owned(),
+        |shown| Shown::cut(shown.to_string().as_bytes(), REASON_BYTES_MAX).to_string(),
+    )
 }
 
 /// Sends what fits into the socket, which is empty, and ends the connection behind it.

@@ -9,7 +9,9 @@ use std::net::SocketAddr;
 
 use transfix_transport::{Interest, Registry, SocketOptions, Stream, Token};
 
+use crate::drive::tls::{Shaking, Way};
 use crate::io::{Connecting, Io};
+use crate::link::INTEREST;
 
 const MS: u64 = 1_000_000;
 /// How long a connection may take to be established.
@@ -19,6 +21,7 @@ const CONNECT_TIMEOUT_NS: u64 = 10_000 * MS;
 pub(crate) struct Connector {
     addresses: Vec<SocketAddr>,
     options: SocketOptions,
+    tls: Option<Way>,
     interval_ns: u64,
     interval_max_ns: u64,
     /// Connections in a row whose Logon(A) was not accepted.
@@ -32,6 +35,8 @@ enum State {
     At(u64),
     /// Until this moment.
     Connecting(Box<dyn Connecting>, u64),
+    /// Connected, and shaking hands until this moment.
+    Securing(Box<Shaking>, u64),
     Connected,
 }
 
@@ -47,14 +52,16 @@ pub(crate) enum Ended {
 }
 
 impl Connector {
+    /// `tls`: around each connection.
     pub(crate) const fn new(
         addresses: Vec<SocketAddr>,
         options: SocketOptions,
+        tls: Option<Way>,
         (interval_ms, interval_max_ms): (u32, u32),
     ) -> Self {
         let (interval_ns, interval_max_ns) = (interval_ms as u64 * MS, interval_max_ms as u64 * MS);
         let state = State::At(0);
-        Self { addresses, options, interval_ns, interval_max_ns, refusals: 0, next: 0, state }
+        Self { addresses, options, tls, interval_ns, interval_max_ns, refusals: 0, next: 0, state }
     }
 
     /// Moves on: begins to connect if it is time to and `may_begin`, or finds the connection
@@ -80,23 +87,51 @@ impl Connector {
             }
             State::Connecting(connecting, until) => match connecting.finish()? {
                 Some(mut stream) => {
-                    self.state = State::Connected;
-                    // From here on the link registers it, for reading too, if it is to wait at all.
-                    stream.deregister(registry)?;
-                    Ok(Some(stream))
+                    let Some(tls) = &self.tls else {
+                        return self.connected(stream, registry).map(Some);
+                    };
+                    stream.reregister(registry, token, INTEREST)?;
+                    self.state = State::Securing(Box::new(tls.connect(stream)?), *until);
+                    self.advance(now_ns, io, may_begin, (registry, token))
                 }
                 None if now_ns >= *until => Err(io::ErrorKind::TimedOut.into()),
                 None => Ok(None),
             },
+            // No Logon(A) uses a number before it is known who is there.
+            State::Securing(shaking, until) => match shaking.advance()? {
+                true => match std::mem::replace(&mut self.state, State::Connected) {
+                    State::Securing(shaking, _) => {
+                        self.connected(shaking.finish(), registry).map(Some)
+                    }
+                    _ => Ok(None),
+                },
+                false if now_ns >= *until => Err(io::Error::new(
+                    io::ErrorKind::TimedOut,
+                    "the counterparty has not ended the TLS handshake in time: it may expect plain \
+                     text",
+                )),
+                false => Ok(None),
+            },
             State::At(_) | State::Connected => Ok(None),
         }
+    }
+
+    /// From here on the link registers it, if it is to wait at all.
+    fn connected(
+        &mut self,
+        mut stream: Box<dyn Stream>,
+        registry: Registry<'_>,
+    ) -> io::Result<Box<dyn Stream>> {
+        self.state = State::Connected;
+        stream.deregister(registry)?;
+        Ok(stream)
     }
 
     /// When it has something to do; `may_begin` as for [`Connector::advance`].
     pub(crate) const fn deadline(&self, may_begin: bool) -> Option<u64> {
         match &self.state {
             State::At(at) if may_begin => Some(*at),
-            State::Connecting(_, until) => Some(*until),
+            State::Connecting(_, until) | State::Securing(_, until) => Some(*until),
             State::At(_) | State::Connected => None,
         }
     }
@@ -153,7 +188,8 @@ mod tests {
 
     #[test]
     fn a_refused_logon_slows_the_next_try_down() {
-        let connector = |intervals| Connector::new(Vec::new(), SocketOptions::default(), intervals);
+        let connector =
+            |intervals| Connector::new(Vec::new(), SocketOptions::default(), None, intervals);
         let mut doubling = connector((500, 3_000));
         assert_eq!(waits(&mut doubling, 6), [1_000, 2_000, 3_000, 3_000, 3_000, 3_000]);
         doubling.refusals = u32::MAX;

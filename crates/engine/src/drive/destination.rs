@@ -7,6 +7,7 @@ use transfix_session::{BeginString, SubIds};
 
 use crate::drive::bell::Bell;
 use crate::drive::shared::Shared;
+use crate::drive::tls::Door;
 use crate::io::Listener;
 
 /// Where it came in (the group of the listener), and BeginString(8), TargetCompID(56) and
@@ -21,12 +22,15 @@ pub(crate) struct Destination {
     pub(crate) sub_ids: Arc<SubIds>,
     /// Whether its messages must have the right CheckSum(10), the first one too.
     pub(crate) check_sum: CheckSumPolicy,
+    /// Certificates of which the counterparty must show one; empty for any.
+    pub(crate) tls_peers: Arc<[String]>,
 }
 
 impl Destination {
     pub(crate) fn of(shared: &Shared) -> Self {
         let (bell, sub_ids) = (Arc::clone(&shared.bell), Arc::clone(&shared.id.sub_ids));
-        Self { bell, sub_ids, check_sum: shared.check_sum() }
+        let tls_peers = Arc::clone(&shared.tls_peers);
+        Self { bell, sub_ids, check_sum: shared.check_sum(), tls_peers }
     }
 
     /// How well the SubIDs and LocationIDs of a Logon(A) fit: one more for each that is the same,
@@ -57,4 +61,6 @@ pub(crate) struct Entrance {
     pub(crate) listener: Box<dyn Listener>,
     /// How long a connection may wait for its first message.
     pub(crate) wait_ns: u64,
+    /// If its connections are encrypted.
+    pub(crate) tls: Option<Arc<Door>>,
 }

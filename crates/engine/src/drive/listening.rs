@@ -3,21 +3,25 @@
 use std::collections::HashMap;
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::sync::Arc;
 use std::time::Duration;
 
 use transfix_session::SessionId;
 use transfix_transport::SocketOptions;
 
 use crate::drive::destination::{Destination, Entrance, Key};
+use crate::drive::tls::Door;
 use crate::error::{EngineError, io_error};
 use crate::io::Io;
-use crate::settings::SessionSettings;
+use crate::settings::{SessionSettings, TlsSettings};
 
 /// The listeners of an engine. Sessions with the same address share them.
 #[derive(Default)]
 pub(crate) struct Listening {
     /// The address as the settings have it: its place is the group of the listeners.
     addresses: Vec<String>,
+    /// TLS at each of them.
+    tls: Vec<Option<TlsSettings>>,
     pub(crate) entrances: Vec<Entrance>,
     group_of: HashMap<SessionId, usize>,
 }
@@ -34,13 +38,15 @@ impl Listening {
         let group = known.unwrap_or(self.addresses.len());
         self.group_of.insert(settings.id(), group);
         let wait_ns = u64::from(settings.protocol.logon_timeout_ms) * 1_000_000;
-        if known.is_some() {
+        if let Some(at) = known {
+            self.check_same_tls(at, settings)?;
             // Whose Logon(A) it will be nobody knows yet: the most patient session's time counts.
             for entrance in self.entrances.iter_mut().filter(|entrance| entrance.group == group) {
                 entrance.wait_ns = entrance.wait_ns.max(wait_ns);
             }
             return Ok(group);
         }
+        let tls = Door::of(settings)?.map(Arc::new);
         let place = settings.place("address");
         let what = format!("{place}{}: listening at {}", settings.id(), settings.address);
         // A name such as localhost stands for several addresses. With port 0 the system picks a
@@ -53,10 +59,29 @@ impl Listening {
         let bound: io::Result<Vec<_>> =
             found.into_iter().map(|address| io.listen(address, &options)).collect();
         for listener in bound.map_err(io_error(what))? {
-            self.entrances.push(Entrance { group, listener, wait_ns });
+            self.entrances.push(Entrance { group, listener, wait_ns, tls: tls.clone() });
         }
+        self.tls.push(settings.tls.clone().filter(|tls| tls.enabled));
         self.addresses.push(settings.address.clone());
         Ok(group)
+    }
+
+    /// Sessions at one address share its certificates: nobody knows whose connection it is before
+    /// its first message.
+    fn check_same_tls(&self, at: usize, settings: &SessionSettings) -> Result<(), EngineError> {
+        let own = settings.tls.as_ref().filter(|tls| tls.enabled);
+        let is_same = match (&self.tls[at], own) {
+            (Some(first), Some(own)) => first.is_same_door(own),
+            (first, own) => first.is_none() == own.is_none(),
+        };
+        if is_same {
+            return Ok(());
+        }
+        let (place, id, address) = (settings.place("tls"), settings.id(), &settings.address);
+        Err(EngineError::Settings(format!(
+            "{place}{id}: another session at {address} has other settings of tls; only tls.peer may \
+             differ, as the connection is encrypted before it is known whose it is"
+        )))
     }
 
     /// Addresses listened at.

@@ -68,6 +68,8 @@ pub(crate) struct Shared {
     /// An operator wants the session back, or connected, without a further wait.
     pub(crate) hurry: AtomicBool,
     pub(crate) after_panic: AfterPanic,
+    /// Certificates of which the counterparty must show one; empty for any.
+    pub(crate) tls_peers: Arc<[String]>,
     pub(crate) io: Arc<dyn Io>,
     /// All sessions of the engine, to find the one in which most waits.
     pub(crate) registry: Arc<Registry>,

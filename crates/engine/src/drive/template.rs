@@ -94,15 +94,8 @@ impl Creator {
     /// # Errors
     /// `true` if a template fits and there is no room.
     pub(crate) fn candidate(&mut self, key: &Key, logon: &[u8]) -> Result<Candidate, bool> {
-        let (group, begin_string, ours, theirs) = key;
-        let fits = |(at, settings): &&(usize, SessionSettings)| {
-            at == group
-                && settings.begin_string == *begin_string
-                && settings.sender_comp_id == *ours
-        };
-        let template = self.templates.iter().find(fits).ok_or(false)?;
-        let mut settings = template.1.clone();
-        settings.target_comp_id.clone_from(theirs);
+        let mut settings = self.template(key).ok_or(false)?.clone();
+        settings.target_comp_id.clone_from(&key.3);
         check::check(&settings).map_err(|_| false)?;
         if is_template(&settings) {
             return Err(false);
@@ -112,6 +105,20 @@ impl Creator {
         }
         self.created += 1;
         Ok(Candidate { settings, logon: logon.to_vec() })
+    }
+
+    /// Certificates of which the counterparty of the template that fits must show one.
+    pub(crate) fn tls_peers(&self, key: &Key) -> &[String] {
+        self.template(key).map_or(&[], SessionSettings::tls_peers)
+    }
+
+    fn template(&self, (group, begin_string, ours, _): &Key) -> Option<&SessionSettings> {
+        let fits = |(at, settings): &&(usize, SessionSettings)| {
+            at == group
+                && settings.begin_string == *begin_string
+                && settings.sender_comp_id == *ours
+        };
+        self.templates.iter().find(fits).map(|(_, settings)| settings)
     }
 
     /// Nothing was made for a candidate.

@@ -10,6 +10,7 @@ use crate::schedule::Schedule;
 use crate::settings::log::LogSettings;
 use crate::settings::retention;
 use crate::settings::template;
+use crate::settings::tls;
 use crate::settings::{Mode, Offline, SessionSettings};
 
 /// The highest differentiated services code point, which has six bits.
@@ -48,7 +49,7 @@ pub(crate) fn find_wrong(session: &SessionSettings) -> Result<(), Wrong> {
     }
     type Check = fn(&SessionSettings) -> Result<(), String>;
     // Each with the key that it is about, if that is one.
-    let all: [(&str, Check); 16] = [
+    let all: [(&str, Check); 17] = [
         ("", identity),
         ("address", address),
         ("", socket),
@@ -63,6 +64,7 @@ pub(crate) fn find_wrong(session: &SessionSettings) -> Result<(), Wrong> {
         ("slow_consumer_bytes", slow_consumer),
         ("log", log),
         ("retention", retention::check),
+        ("tls", tls::check),
         ("mode", template::check),
         ("cpu", threads),
     ];

@@ -16,6 +16,7 @@ use crate::settings::retention::RetentionSettings;
 use crate::settings::socket::SocketSettings;
 use crate::settings::store::StoreSettings;
 use crate::settings::threads::ThreadSettings;
+use crate::settings::tls::TlsSettings;
 use crate::settings::validation::ValidationSettings;
 
 settings_table! {
@@ -81,6 +82,9 @@ settings_table! {
         pub schedule: Option<ScheduleSettings> = None,
         /// What the store keeps, and where, as a table. See [`RetentionSettings`].
         pub retention: RetentionSettings = RetentionSettings::default(),
+        /// Encrypted connections, such as `{ certificate = "own.pem", key = "own.key" }`. See
+        /// [`TlsSettings`].
+        pub tls: Option<TlsSettings> = None,
         /// The protocol log, such as `{ dir = "log" }`. See [`LogSettings`].
         pub log: Option<LogSettings> = None,
         and {
@@ -138,6 +142,11 @@ pub(crate) const GROUPS: [&[Key]; 6] = [
 ];
 
 impl SessionSettings {
+    /// Certificates of which the counterparty must show one; empty for any.
+    pub(crate) fn tls_peers(&self) -> &[String] {
+        self.tls.as_ref().filter(|tls| tls.enabled).map_or(&[], |tls| &tls.peer)
+    }
+
     /// A session with defaults for all but identity, role and address.
     #[must_use]
     pub fn new(role: Role, id: &SessionId, address: &str) -> Self {

@@ -141,6 +141,7 @@ fn form(expected: &str) -> String {
         "path string" => "a path in quotes",
         "a sequence" => LIST,
         "a map" => "a table, such as { key = value }",
+        "struct TlsSettings" => "a table, such as { certificate = \"own.pem\", key = \"own.key\" }",
         "struct LogSettings" => "a table, such as { dir = \"log\" }",
         "struct ScheduleSettings" => {
             "a table, such as { days = \"mon-fri\", from = \"08:00\", to = \"16:30\" }"

@@ -63,6 +63,24 @@ pub(super) const OF_THE_ENGINE: &[(&str, &str, &str)] = &[
     ("local_address", LISTENING, "a_local_address_chooses_the_family_of_the_remote_one"),
     ("local_address", TRADE, "an_initiator_connects_from_its_local_address"),
     ("reuse_port", TRADE, "engines_share_a_port_if_all_of_them_say_so"),
+    ("tls", TLS, "each_mode_trades_and_logs_out"),
+    ("tls.enabled", TLS, "a_settings_file_says_all_of_it"),
+    ("tls.certificate", TLS, "each_mode_trades_and_logs_out"),
+    ("tls.certificate", TLS, "a_new_certificate_counts_from_the_next_connection_on"),
+    ("tls.key", TLS, "settings_that_do_not_fit_are_refused_at_the_start"),
+    ("tls.more_certificates", "transport/tests/tls.rs", "the_name_asked_for_picks_the_certificate"),
+    ("tls.ca", TLS, "what_is_wrong_stands_in_one_clear_line_on_both_sides"),
+    ("tls.crl", TLS, "what_is_wrong_stands_in_one_clear_line_on_both_sides"),
+    ("tls.client_certificate", TLS, "what_is_wrong_stands_in_one_clear_line_on_both_sides"),
+    ("tls.client_certificate", "transport/tests/tls.rs", "a_client_shows_what_is_required_of_it"),
+    ("tls.peer", TLS, "a_certificate_is_good_for_the_sessions_of_its_firm_alone"),
+    ("tls.server_name", TLS, "what_is_wrong_stands_in_one_clear_line_on_both_sides"),
+    (
+        "tls.check_name",
+        "transport/tests/tls.rs",
+        "a_wrong_certificate_is_refused_in_words_on_both_sides",
+    ),
+    ("tls.min_version", TLS, "a_settings_file_says_all_of_it"),
     ("retention.archive_dir", RETENTION, "only_segments_from_before_the_last_reset_are_archived"),
     ("retention.delete_after_days", RETENTION, "what_is_old_enough_and_not_needed_is_deleted"),
     ("retention.rotate_every_h", RETENTION, "a_new_day_begins_a_new_segment"),
@@ -152,6 +170,7 @@ const RETENTION: &str = "store/tests/retention.rs";
 const SCHEDULE: &str = "engine/tests/schedule.rs";
 const SWITCHES: &str = "engine/tests/switches/mod.rs";
 const TCP: &str = "transport/tests/tcp.rs";
+const TLS: &str = "engine/tests/tls/main.rs";
 const TEMPLATES: &str = "engine/tests/switches/templates.rs";
 const WORKER: &str = "engine/src/drive/worker/tests.rs";
 const THREADS: &str = "engine/tests/threads.rs";

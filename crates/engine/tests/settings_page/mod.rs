@@ -20,7 +20,7 @@ use transfix::{
     ApplicationSettings, DictionarySource, EngineSettings, Key, LogSettings, LogonConfig,
     NumbersConfig, ProtocolConfig, QueueSettings, ResendConfig, ResetPolicy, RetentionSettings,
     SessionSettings, SocketSettings, StoreSettings, ThreadSettings, Throttle, TimingConfig,
-    Unavailable, ValidationSettings,
+    TlsSettings, Unavailable, ValidationSettings,
 };
 
 /// A part of the page: its title, what introduces it, its keys, and the way to them: from
@@ -80,6 +80,8 @@ const PARTS: &[Part] = &[
         "`retention = { archive_dir = \"archive\", rotate_every_h = 24, delete_after_days = 90 }`. \
          See [Retention](retention.md)."),
     part!(LogSettings at ["log"]: "`log`", "`log = { dir = \"log\" }`. See [Logs](logs.md)."),
+    part!(TlsSettings at ["tls"]: "`tls`",
+        "`tls = { certificate = \"own.pem\", key = \"own.key\" }`. See [TLS](tls.md)."),
     part!(ScheduleSettings at ["schedule"]: "`schedule`", "See [Schedules](schedules.md)."),
     part!(WindowSettings at ["schedule", "windows"]: "`schedule.windows`",
         "One of several windows."),

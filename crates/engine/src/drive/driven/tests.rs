@@ -168,7 +168,7 @@ fn an_operator_does_not_wait_for_the_pause_of_refused_logons() {
     let address = listener.local_addr().unwrap();
     let poll = System.poll().unwrap();
     let options = SocketOptions::default();
-    let mut connector = Connector::new(vec![address], options, (1_000, 60_000));
+    let mut connector = Connector::new(vec![address], options, None, (1_000, 60_000));
     let now = System.now();
     (0..9).for_each(|_| connector.down(now.monotonic_ns, Ended::Refused));
     let mut slot = DrivenSession::new(shared(&session(Role::Initiator)), Some(connector));

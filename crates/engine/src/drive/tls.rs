@@ -1,0 +1,15 @@
+//! TLS around a session's connections: certificates are read here, renewed, and watched until they
+//! expire.
+//!
+//! Invariant: without the cargo feature `tls` nothing of this can be made, as settings that want it
+//! are refused.
+
+#[cfg(not(feature = "tls"))]
+mod off;
+#[cfg(feature = "tls")]
+mod on;
+
+#[cfg(not(feature = "tls"))]
+pub(crate) use off::{Door, PeerCertificate, Shaking, Way, certificate_of};
+#[cfg(feature = "tls")]
+pub(crate) use on::{Door, PeerCertificate, Shaking, Way, certificate_of};

@@ -1,0 +1,164 @@
+//! The table `tls`: whether and how a connection is encrypted, and who may be at its other end.
+
+use std::path::PathBuf;
+
+use serde::Deserialize;
+use transfix_session::{Role, settings_table};
+
+use crate::settings::session::SessionSettings;
+
+/// Whether an acceptor asks its counterparties for a certificate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum ClientCertificate {
+    /// It does not.
+    Ignored,
+    /// Who shows one must show one that is trusted.
+    Optional,
+    /// Without one that is trusted there is no connection.
+    Required,
+}
+
+/// The oldest version of TLS that is spoken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[non_exhaustive]
+pub enum TlsVersion {
+    /// TLS 1.2 (RFC 5246).
+    #[serde(rename = "1.2")]
+    Tls12,
+    /// TLS 1.3 (RFC 8446).
+    #[serde(rename = "1.3")]
+    Tls13,
+}
+
+/// A certificate chain and its private key.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct CertificateFiles {
+    /// The chain in PEM, the owner's certificate first.
+    pub certificate: PathBuf,
+    /// The private key in PEM (PKCS#8, PKCS#1 or SEC1), without a password.
+    pub key: PathBuf,
+}
+
+settings_table! {
+    /// `tls`: the session's connections are encrypted by TLS. All files are in PEM, and are read
+    /// again before a connection once they have changed.
+    #[derive(PartialEq, Eq)]
+    pub struct TlsSettings {
+        /// Whether the table counts. `false` in a session undoes what `[defaults]` say.
+        pub enabled: bool = true,
+        /// Our certificate, and those between it and the authority. An acceptor needs one; an
+        /// initiator shows it if the counterparty asks who it is.
+        pub certificate: Option<PathBuf> = None,
+        /// The private key of `certificate`, without a password.
+        pub key: Option<PathBuf> = None,
+        /// Further certificates of an acceptor that has several host names, such as
+        /// `[{ certificate = "b.pem", key = "b.key" }]`: the counterparty gets the one for the name
+        /// it asks for (SNI), and `certificate` if none is.
+        pub more_certificates: Vec<CertificateFiles> = Vec::new(),
+        /// Certificates of the authorities that are trusted. An initiator without any trusts those
+        /// of its system; an acceptor needs one to ask for certificates.
+        pub ca: Vec<PathBuf> = Vec::new(),
+        /// Lists of revoked certificates. With one of them there must be a current list of each
+        /// authority in the counterparty's chain.
+        pub crl: Vec<PathBuf> = Vec::new(),
+        /// Whether an acceptor asks its counterparties for a certificate: `ignored` (not at all),
+        /// `optional` (who shows one must show one that is trusted) or `required`.
+        pub client_certificate: ClientCertificate = ClientCertificate::Ignored,
+        /// Which certificates the counterparty of this session may show: names, such as
+        /// `"fix.bank.example"`, or fingerprints, such as `"sha256:6e…"` (of the whole certificate,
+        /// as `openssl x509 -fingerprint -sha256` prints it). Empty for any that is trusted: an
+        /// acceptor takes the certificate of any of its counterparties for any session then.
+        pub peer: Vec<String> = Vec::new(),
+        /// The name that an initiator asks for and that the acceptor's certificate must be for.
+        /// Empty for the host of `address`.
+        pub server_name: String = String::new(),
+        /// Whether the acceptor's certificate must be for that name. `false` lets anybody who has
+        /// any certificate of a trusted authority pose as the counterparty.
+        pub check_name: bool = true,
+        /// The oldest version of TLS that is spoken: `"1.2"` or `"1.3"`.
+        pub min_version: TlsVersion = TlsVersion::Tls12,
+    }
+}
+
+impl TlsSettings {
+    /// Whether an acceptor's listener is the same with these settings: sessions at one address
+    /// share it.
+    pub(crate) fn is_same_door(&self, other: &Self) -> bool {
+        Self { peer: Vec::new(), ..self.clone() } == Self { peer: Vec::new(), ..other.clone() }
+    }
+}
+
+/// What no single key can tell.
+pub(crate) fn check(session: &SessionSettings) -> Result<(), String> {
+    let Some(tls) = session.tls.as_ref().filter(|tls| tls.enabled) else { return Ok(()) };
+    let wrong = |what: &str| Err(format!("tls.{what}"));
+    if !cfg!(feature = "tls") {
+        return Err(
+            "tls needs the cargo feature `tls` of the package transfix; build with it, or \
+                    leave the table out"
+                .to_owned(),
+        );
+    }
+    if tls.certificate.is_some() != tls.key.is_some() {
+        return wrong("certificate and tls.key belong together: one of them is missing");
+    }
+    let asks = tls.client_certificate != ClientCertificate::Ignored;
+    match session.role {
+        Role::Acceptor => {
+            if tls.certificate.is_none() {
+                return wrong("certificate and tls.key are missing: an acceptor needs them");
+            }
+            if !tls.server_name.is_empty() || !tls.check_name {
+                return wrong(
+                    "server_name and tls.check_name are about the certificate of an acceptor: an \
+                     initiator has them",
+                );
+            }
+            if asks && tls.ca.is_empty() {
+                return wrong(
+                    "ca is missing: it says whose signature on the certificate of a counterparty \
+                     is trusted",
+                );
+            }
+            if !asks && [tls.peer.len(), tls.crl.len(), tls.ca.len()] != [0; 3] {
+                return wrong(
+                    "ca, tls.crl and tls.peer are about the certificates of counterparties, which \
+                     are not asked for: set tls.client_certificate to \"required\"",
+                );
+            }
+            if !tls.peer.is_empty() && tls.client_certificate == ClientCertificate::Optional {
+                return wrong(
+                    "peer says who the counterparty must be: set tls.client_certificate to \
+                     \"required\"",
+                );
+            }
+        }
+        Role::Initiator => {
+            if asks {
+                return wrong(
+                    "client_certificate is what an acceptor asks for; an initiator shows its \
+                     tls.certificate",
+                );
+            }
+            if !tls.more_certificates.is_empty() {
+                return wrong("more_certificates are those of an acceptor");
+            }
+        }
+    }
+    for peer in &tls.peer {
+        let digits = peer.strip_prefix("sha256:").map(|digits| digits.replace(':', ""));
+        let is_fingerprint = |digits: &String| {
+            digits.len() == 64 && digits.bytes().all(|digit| digit.is_ascii_hexdigit())
+        };
+        if peer.is_empty() || digits.is_some_and(|digits| !is_fingerprint(&digits)) {
+            return wrong(&format!(
+                "peer: {peer:?} is neither a name nor `sha256:` with 64 hexadecimal digits"
+            ));
+        }
+    }
+    Ok(())
+}

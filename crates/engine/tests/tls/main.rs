@@ -1,0 +1,471 @@
+//! Sessions over TLS: two engines, `openssl s_client` and Python's `ssl` as counterparties, and all
+//! that may be wrong with a certificate.
+//!
+//! One test at a time: they read the events of the whole process.
+#![allow(clippy::unwrap_used, reason = "a failed test may panic")]
+#![allow(clippy::disallowed_methods, reason = "a wait that fails ends")]
+
+#[allow(dead_code, reason = "a listener that panics is of no use here")]
+#[path = "../strangers/events.rs"]
+mod events;
+mod foreign;
+
+use std::fs;
+use std::net::SocketAddr;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use transfix::{
+    Application, BeginString, BusinessReject, ClientCertificate, Durability, Engine, EngineError,
+    Message, Mode, Role, SessionId, SessionRef, SessionSettings, Settings, TlsSettings, tag,
+};
+use transfix_testkit::certificates::{Authority, Signed, Valid};
+use transfix_testkit::temp::TempDir;
+
+/// Long enough for the slowest machine; no test waits that long unless it fails.
+const LONG: Duration = Duration::from_secs(60);
+
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+fn alone() -> MutexGuard<'static, ()> {
+    let alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    events::listen();
+    events::take();
+    alone
+}
+
+/// Answers each order with its text, and tells of logons and messages.
+struct Recorder(Sender<String>);
+
+impl Application for Recorder {
+    fn on_message(
+        &mut self,
+        message: &Message<'_>,
+        session: &mut SessionRef<'_>,
+    ) -> Result<(), BusinessReject> {
+        let text = message.text(tag::TEXT)?.to_owned();
+        if message.msg_type() == b"D" {
+            session.send("8", |report| _ = report.str(tag::TEXT, &text)).unwrap();
+        }
+        // A test may have seen enough.
+        let _ = self.0.send(text);
+        Ok(())
+    }
+
+    fn on_logon(&mut self, _: &mut SessionRef<'_>) {
+        let _ = self.0.send("logon".to_owned());
+    }
+}
+
+struct Side {
+    engine: Engine,
+    id: SessionId,
+    seen: Receiver<String>,
+}
+
+impl Side {
+    fn start(settings: SessionSettings) -> Self {
+        let id = settings.id();
+        Self { id, ..Self::start_all(Settings::of(settings)) }
+    }
+
+    fn start_all(settings: Settings) -> Self {
+        let (sender, seen) = channel();
+        let id = settings.sessions[0].id();
+        let engine = Engine::start(&settings, |_| Box::new(Recorder(sender.clone())));
+        Self { engine: engine.unwrap(), id, seen }
+    }
+
+    fn next(&self) -> String {
+        self.seen.recv_timeout(LONG).unwrap()
+    }
+
+    fn send(&self, text: &str) {
+        let handle = self.engine.session(&self.id).unwrap();
+        handle.send("D", |order| _ = order.str(tag::TEXT, text)).unwrap();
+    }
+
+    fn address(&self) -> SocketAddr {
+        self.engine.listening()[0]
+    }
+}
+
+/// Waits for an event that has this text in it, and returns it.
+fn told(text: &str) -> String {
+    let [line] = all_told([text]);
+    line
+}
+
+/// The same for several texts, in any order.
+fn all_told<const N: usize>(texts: [&str; N]) -> [String; N] {
+    let (begin, mut lines) = (Instant::now(), Vec::<String>::new());
+    while begin.elapsed() < LONG {
+        lines.extend(events::take());
+        let found = texts.map(|text| lines.iter().find(|line| line.contains(text)).cloned());
+        if found.iter().all(Option::is_some) {
+            return found.map(Option::unwrap);
+        }
+        std::thread::yield_now();
+    }
+    panic!("not all of {texts:#?} are told: {lines:#?}");
+}
+
+/// An authority, and the two firms whose certificates it has signed.
+struct Firms {
+    dir: TempDir,
+    authority: Authority,
+    venue: Signed,
+    client: Signed,
+}
+
+impl Firms {
+    fn new() -> Self {
+        let dir = TempDir::new();
+        let authority = Authority::new(dir.path(), "authority");
+        let venue = authority.sign(&["venue.example", "127.0.0.1"], 1, Valid::Now);
+        let client = authority.sign(&["client.example"], 2, Valid::Now);
+        Self { dir, authority, venue, client }
+    }
+
+    /// An acceptor that wants a certificate of its counterparties.
+    fn acceptor(&self, client: &str) -> SessionSettings {
+        let mut settings = session(Role::Acceptor, ("VENUE", client), "127.0.0.1:0");
+        settings.tls = Some(TlsSettings {
+            client_certificate: ClientCertificate::Required,
+            ..self.tls(&self.venue)
+        });
+        settings
+    }
+
+    /// An initiator that shows the client's certificate.
+    fn initiator(&self, to: SocketAddr) -> SessionSettings {
+        let mut settings = session(Role::Initiator, ("CLIENT", "VENUE"), &to.to_string());
+        settings.tls = Some(self.tls(&self.client));
+        settings
+    }
+
+    fn tls(&self, own: &Signed) -> TlsSettings {
+        TlsSettings {
+            certificate: Some(own.certificate.clone()),
+            key: Some(own.key.clone()),
+            ca: vec![self.authority.ca.clone()],
+            ..TlsSettings::default()
+        }
+    }
+}
+
+fn session(role: Role, (ours, theirs): (&str, &str), address: &str) -> SessionSettings {
+    let id = SessionId::new(BeginString::Fix44, ours, theirs);
+    let mut settings = SessionSettings::new(role, &id, address);
+    settings.store.durability = Durability::Memory;
+    settings.validation.validate = false;
+    settings.socket.reconnect_interval_ms = 10;
+    settings
+}
+
+fn tls(settings: &mut SessionSettings) -> &mut TlsSettings {
+    settings.tls.as_mut().unwrap()
+}
+
+#[test]
+fn each_mode_trades_and_logs_out() {
+    let _alone = alone();
+    let firms = Firms::new();
+    for mode in [Mode::Pool, Mode::Dedicated, Mode::Spin] {
+        let mut settings = firms.acceptor("CLIENT");
+        settings.threads.mode = mode;
+        tls(&mut settings).peer = vec!["client.example".to_owned()];
+        let venue = Side::start(settings);
+        let mut settings = firms.initiator(venue.address());
+        settings.threads.mode = mode;
+        tls(&mut settings).peer = vec!["venue.example".to_owned()];
+        let client = Side::start(settings);
+        assert_eq!((venue.next(), client.next()), ("logon".to_owned(), "logon".to_owned()));
+        // From one byte to several records of TLS, and more than one read takes.
+        let texts: Vec<String> = (0..40).map(|n| "x".repeat(1 + n * 1_000)).collect();
+        for _ in 0..5 {
+            texts.iter().for_each(|text| client.send(text));
+            for text in &texts {
+                assert!(venue.next() == *text, "{mode:?}: an order of {} bytes", text.len());
+                assert!(client.next() == *text, "{mode:?}: a report of {} bytes", text.len());
+            }
+        }
+        for outcome in client.engine.stop(10_000) {
+            assert_eq!((outcome.next_num_in, outcome.next_num_out), (203, 203), "{outcome:?}");
+            assert_eq!(outcome.outcome.to_string(), "logged out", "{outcome:?}");
+        }
+    }
+}
+
+#[test]
+fn a_certificate_is_good_for_the_sessions_of_its_firm_alone() {
+    let _alone = alone();
+    let firms = Firms::new();
+    let session = |client: &str, peer: &str| {
+        let mut settings = firms.acceptor(client);
+        tls(&mut settings).peer = vec![peer.to_owned()];
+        settings
+    };
+    let sessions = vec![session("OTHER", "other.example"), session("CLIENT", "client.example")];
+    let mut template = firms.acceptor("*");
+    template.sender_comp_id = "BROKER".to_owned();
+    tls(&mut template).peer = vec!["other.example".to_owned()];
+    let address = sessions[0].address.clone();
+    assert_eq!(template.address, address);
+    let settings =
+        Settings { sessions: [sessions, vec![template]].concat(), ..Settings::default() };
+    let (sender, _seen) = channel();
+    let for_made = sender.clone();
+    let builder = Engine::builder(&settings)
+        .admit(move |_| Some(Box::new(Recorder(for_made.clone())) as Box<dyn Application>));
+    let venue = builder.start(|_| Box::new(Recorder(sender.clone()))).unwrap();
+    let to = venue.listening()[0];
+    for (ours, theirs) in [("OTHER", "VENUE"), ("NEW", "BROKER")] {
+        let mut settings = firms.initiator(to);
+        (settings.sender_comp_id, settings.target_comp_id) = (ours.into(), theirs.into());
+        let liar = Side::start(settings);
+        let line = told("its certificate is none of those of this session");
+        assert!(line.contains(&format!("FIX.4.4:{ours}->{theirs}")), "{line}");
+        assert!(line.contains("CN=client.example (sha256:"), "{line}");
+        assert!(!liar.engine.session(&liar.id).unwrap().is_logged_on());
+        drop(liar);
+        events::take();
+    }
+    let honest = Side::start(firms.initiator(to));
+    assert_eq!(honest.next(), "logon");
+}
+
+#[test]
+fn what_is_wrong_stands_in_one_clear_line_on_both_sides() {
+    let _alone = alone();
+    let firms = Firms::new();
+    let stranger = Authority::new(firms.dir.path(), "stranger").sign(&["client"], 3, Valid::Now);
+    let old = firms.authority.sign(&["client.example"], 4, Valid::Before);
+    let revoked = firms.authority.sign(&["client.example"], 5, Valid::Now);
+    let crl = firms.authority.revoke(&[&revoked]);
+    type Change<'a> = &'a dyn Fn(&mut TlsSettings);
+    let shows = |own: &Signed, tls: &mut TlsSettings| {
+        (tls.certificate, tls.key) = (Some(own.certificate.clone()), Some(own.key.clone()));
+    };
+    let cases: [(Change<'_>, &str, &str); 5] = [
+        (
+            &|tls| (tls.certificate, tls.key) = (None, None),
+            "shows no certificate",
+            "it requires a certificate, and none is shown",
+        ),
+        (
+            &|tls| shows(&stranger, tls),
+            "was signed by nobody who is trusted here",
+            "does not trust who has signed our certificate",
+        ),
+        (&|tls| shows(&old, tls), "certificate has expired", "our certificate has expired"),
+        (&|tls| shows(&revoked, tls), "certificate was revoked", "our certificate was revoked"),
+        (
+            &|tls| tls.server_name = "other.example".to_owned(),
+            "does not accept our certificate",
+            "is for another host: other.example is wanted",
+        ),
+    ];
+    let mut settings = firms.acceptor("CLIENT");
+    tls(&mut settings).crl = vec![crl];
+    let venue = Side::start(settings);
+    for (change, at_venue, at_client) in cases {
+        let mut settings = firms.initiator(venue.address());
+        change(tls(&mut settings));
+        let client = Side::start(settings);
+        all_told([at_venue, at_client]);
+        assert!(!client.engine.session(&client.id).unwrap().is_logged_on());
+        drop(client);
+        events::take();
+    }
+}
+
+#[test]
+fn a_failed_handshake_uses_no_number() {
+    let _alone = alone();
+    let firms = Firms::new();
+    let venue = Side::start(firms.acceptor("CLIENT"));
+    let mut settings = firms.initiator(venue.address());
+    tls(&mut settings).server_name = "other.example".to_owned();
+    let client = Side::start(settings);
+    for _ in 0..3 {
+        told("closed: no TLS connection came about");
+    }
+    let outcome = client.engine.stop(0).remove(0);
+    assert_eq!((outcome.next_num_in, outcome.next_num_out), (1, 1));
+}
+
+#[test]
+fn who_speaks_no_tls_and_who_does_are_told_apart() {
+    let _alone = alone();
+    let firms = Firms::new();
+    let venue = Side::start(firms.acceptor("CLIENT"));
+    let mut plain = firms.initiator(venue.address());
+    plain.tls = None;
+    let client = Side::start(plain);
+    told("the counterparty speaks plain text where TLS is expected");
+    drop(client);
+
+    let mut plain = firms.acceptor("CLIENT");
+    plain.tls = None;
+    let venue = Side::start(plain);
+    let client = Side::start(firms.initiator(venue.address()));
+    all_told([
+        "closed: the counterparty speaks TLS, this port none",
+        "closed the connection during the TLS handshake: it may expect plain text",
+    ]);
+    drop(client);
+}
+
+#[test]
+fn a_new_certificate_counts_from_the_next_connection_on() {
+    let _alone = alone();
+    let firms = Firms::new();
+    let venue = Side::start(firms.acceptor("CLIENT"));
+    let print = |own: &Signed| {
+        let shown = foreign::openssl(&["x509", "-noout", "-fingerprint", "-sha256", "-in"], own);
+        format!("sha256:{}", shown.trim().rsplit_once('=').unwrap().1)
+    };
+    let next = firms.authority.sign(&["venue.example", "127.0.0.1"], 6, Valid::Now);
+    let prints = [print(&firms.venue), print(&next)];
+    for (n, wanted) in prints.into_iter().enumerate() {
+        if n == 1 {
+            fs::copy(&next.certificate, &firms.venue.certificate).unwrap();
+            fs::copy(&next.key, &firms.venue.key).unwrap();
+        }
+        let mut settings = firms.initiator(venue.address());
+        tls(&mut settings).peer = vec![wanted];
+        settings.protocol.reset_on.logon = true;
+        let client = Side::start(settings);
+        assert_eq!(client.next(), "logon");
+        drop(client.engine.stop(10_000));
+    }
+    told("certificates were read again: a file has changed");
+}
+
+#[test]
+fn an_old_certificate_is_told_of_at_the_start() {
+    let _alone = alone();
+    let mut firms = Firms::new();
+    firms.venue = firms.authority.sign(&["venue.example"], 7, Valid::Before);
+    let _venue = Side::start(firms.acceptor("CLIENT"));
+    let line = told("our certificate has expired");
+    assert!(line.contains("CN=venue.example (sha256:"), "{line}");
+}
+
+#[test]
+fn settings_that_do_not_fit_are_refused_at_the_start() {
+    let _alone = alone();
+    let firms = Firms::new();
+    let refused = |settings: Settings| {
+        let started = Engine::start(&settings, |_| Box::new(Recorder(channel().0)));
+        let Err(EngineError::Settings(why)) = started else { panic!("{:?}", started.err()) };
+        why
+    };
+    let mut other = firms.acceptor("OTHER");
+    tls(&mut other).crl = vec![firms.authority.revoke(&[])];
+    let both = vec![firms.acceptor("CLIENT"), other];
+    let why = refused(Settings { sessions: both, ..Settings::default() });
+    assert!(why.contains("another session at 127.0.0.1:0 has other settings of tls"), "{why}");
+    let mut wrong = firms.acceptor("CLIENT");
+    tls(&mut wrong).key = Some(firms.client.key.clone());
+    let why = refused(Settings::of(wrong));
+    assert!(why.contains("they do not belong together"), "{why}");
+    let mut wrong = firms.acceptor("CLIENT");
+    tls(&mut wrong).ca = vec![firms.dir.path().join("nowhere.pem")];
+    let why = refused(Settings::of(wrong));
+    assert!(why.contains("nowhere.pem: "), "{why}");
+}
+
+#[test]
+fn openssl_logs_on() {
+    let _alone = alone();
+    let firms = Firms::new();
+    let venue = Side::start(firms.acceptor("CLIENT"));
+    for version in ["-tls1_2", "-tls1_3"] {
+        let mut client = foreign::Client::start(&firms, venue.address(), version);
+        client.log_on();
+        assert_eq!(venue.next(), "logon", "{version}");
+        assert!(client.next().contains("\x0135=A\x01"), "{version}");
+        client.log_out();
+        assert!(client.next().contains("\x0135=5\x01"), "{version}");
+    }
+    let mut old = foreign::Client::start(&firms, venue.address(), "-tls1_1");
+    assert_eq!(old.next(), "");
+    told("the counterparty offers no version of TLS that is allowed here");
+}
+
+#[test]
+fn a_server_of_python_gets_our_logon() {
+    let _alone = alone();
+    let firms = Firms::new();
+    let mut server = foreign::Server::start(&firms);
+    let mut settings = firms.initiator(server.address);
+    settings.protocol.reset_on.logon = true;
+    let client = Side::start(settings);
+    assert_eq!(server.line(), "CN=client.example", "the certificate it was shown");
+    assert!(server.line().contains("|35=A|"));
+    assert_eq!(client.next(), "logon");
+}
+
+#[test]
+fn a_settings_file_says_all_of_it() {
+    let _alone = alone();
+    let firms = Firms::new();
+    let text = format!(
+        "[defaults]\nrole = \"acceptor\"\nbegin_string = \"FIX.4.4\"\nsender_comp_id = \"VENUE\"\n\
+         durability = \"memory\"\n\
+         [defaults.tls]\ncertificate = {:?}\nkey = {:?}\nca = [{:?}]\n\
+         client_certificate = \"required\"\nmin_version = \"1.3\"\n\
+         [[session]]\ntarget_comp_id = \"CLIENT\"\naddress = \"127.0.0.1:0\"\n\
+         tls.peer = [\"client.example\"]\n\
+         [[session]]\ntarget_comp_id = \"PLAIN\"\naddress = \"localhost:0\"\ntls.enabled = false\n",
+        firms.venue.certificate, firms.venue.key, firms.authority.ca
+    );
+    let venue = Side::start_all(Settings::parse("venue.toml", &text).unwrap());
+    let mut old = foreign::Client::start(&firms, venue.address(), "-tls1_2");
+    assert_eq!(old.next(), "");
+    told("the counterparty offers no version of TLS that is allowed here");
+    let mut new = foreign::Client::start(&firms, venue.address(), "-tls1_3");
+    new.log_on();
+    assert_eq!(venue.next(), "logon");
+    let mut plain =
+        session(Role::Initiator, ("PLAIN", "VENUE"), &venue.engine.listening()[1].to_string());
+    plain.tls = Some(TlsSettings { enabled: false, ..TlsSettings::default() });
+    let plain = Side::start(plain);
+    assert_eq!((venue.next(), plain.next()), ("logon".to_owned(), "logon".to_owned()));
+}
+
+#[test]
+fn contradictions_are_refused_with_the_key() {
+    let firms = Firms::new();
+    let own = |what: &str| {
+        format!("certificate = {:?}\nkey = {:?}\n{what}", firms.venue.certificate, firms.venue.key)
+    };
+    let refused = |role: &str, tls: &str, why: &str| {
+        let text = format!(
+            "[[session]]\nrole = \"{role}\"\nbegin_string = \"FIX.4.4\"\naddress = \"127.0.0.1:0\"\n\
+             sender_comp_id = \"A\"\ntarget_comp_id = \"B\"\n[session.tls]\n{tls}\n"
+        );
+        let error = Settings::parse("a.toml", &text).unwrap_err().to_string();
+        assert!(error.contains(why), "{error}");
+        assert!(error.starts_with("a.toml:"), "{error}");
+    };
+    refused("acceptor", "", "tls.certificate and tls.key are missing");
+    refused("acceptor", "key = \"k\"", "one of them is missing");
+    refused("acceptor", &own("check_name = false"), "an initiator has them");
+    refused("acceptor", &own("client_certificate = \"required\""), "tls.ca is missing");
+    refused("acceptor", &own("peer = [\"a\"]"), "set tls.client_certificate to");
+    let optional = own("ca = [\"c\"]\nclient_certificate = \"optional\"\npeer = [\"a\"]");
+    refused("acceptor", &optional, "peer says who the counterparty must be");
+    refused("initiator", "client_certificate = \"required\"", "what an acceptor asks for");
+    refused(
+        "initiator",
+        &own("more_certificates = [{ certificate = \"a\", key = \"b\" }]"),
+        "are those of an acceptor",
+    );
+    refused("initiator", "peer = [\"sha256:12\"]", "neither a name nor `sha256:`");
+    refused("initiator", "min_version = \"1.1\"", "unknown value `1.1`");
+    refused("initiator", "certificat = \"a\"", "certificate");
+}

@@ -1,0 +1,113 @@
+//! An authority of a test, and the certificates that it signs.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use rcgen::{
+    BasicConstraints, CertificateParams, CertificateRevocationListParams, DnType,
+    ExtendedKeyUsagePurpose, IsCa, Issuer, KeyIdMethod, KeyPair, KeyUsagePurpose,
+    RevokedCertParams, SerialNumber, date_time_ymd,
+};
+
+/// Signs certificates, whose files lie in its directory.
+pub struct Authority {
+    dir: PathBuf,
+    issuer: Issuer<'static, KeyPair>,
+    /// Its own certificate.
+    pub ca: PathBuf,
+}
+
+/// A certificate and its private key, as files in PEM.
+#[derive(Clone, Debug)]
+pub struct Signed {
+    /// The certificate.
+    pub certificate: PathBuf,
+    /// The private key.
+    pub key: PathBuf,
+    serial: u64,
+}
+
+/// From when to when a certificate is valid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Valid {
+    /// Now.
+    Now,
+    /// It was.
+    Before,
+    /// It will be.
+    Later,
+}
+
+impl Authority {
+    /// A new one, whose name is `name`.
+    ///
+    /// # Panics
+    /// If a file cannot be written.
+    #[must_use]
+    pub fn new(dir: &Path, name: &str) -> Self {
+        let mut params = CertificateParams::new(Vec::new()).expect("no names");
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+        params.distinguished_name.push(DnType::CommonName, name);
+        let key = KeyPair::generate().expect("a key");
+        let certificate = params.self_signed(&key).expect("an authority");
+        let ca = dir.join(format!("{name}.pem"));
+        fs::write(&ca, certificate.pem()).expect("a file");
+        Self { dir: dir.to_owned(), issuer: Issuer::new(params, key), ca }
+    }
+
+    /// A certificate for these host names, the first of which is its owner's.
+    ///
+    /// # Panics
+    /// If a file cannot be written.
+    #[must_use]
+    pub fn sign(&self, names: &[&str], serial: u64, valid: Valid) -> Signed {
+        let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        let file = names.first().expect("a name").replace(['*', ':', '/'], "_");
+        let mut params = CertificateParams::new(names.clone()).expect("names");
+        params.distinguished_name.push(DnType::CommonName, names[0].clone());
+        params.serial_number = Some(SerialNumber::from(serial));
+        params.extended_key_usages =
+            vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
+        let (from, to) = match valid {
+            Valid::Now => (2020, 4000),
+            Valid::Before => (2020, 2021),
+            Valid::Later => (3999, 4000),
+        };
+        params.not_before = date_time_ymd(from, 1, 1);
+        params.not_after = date_time_ymd(to, 1, 1);
+        let key = KeyPair::generate().expect("a key");
+        let signed = params.signed_by(&key, &self.issuer).expect("a certificate");
+        let path = |end: &str| self.dir.join(format!("{file}-{serial}.{end}"));
+        let (certificate, key_file) = (path("pem"), path("key"));
+        fs::write(&certificate, signed.pem()).expect("a file");
+        fs::write(&key_file, key.serialize_pem()).expect("a file");
+        Signed { certificate, key: key_file, serial }
+    }
+
+    /// A list of certificates that are valid no more.
+    ///
+    /// # Panics
+    /// If the file cannot be written.
+    #[must_use]
+    pub fn revoke(&self, revoked: &[&Signed]) -> PathBuf {
+        let one = |signed: &&Signed| RevokedCertParams {
+            serial_number: SerialNumber::from(signed.serial),
+            revocation_time: date_time_ymd(2021, 1, 1),
+            reason_code: None,
+            invalidity_date: None,
+        };
+        let list = CertificateRevocationListParams {
+            this_update: date_time_ymd(2021, 1, 1),
+            next_update: date_time_ymd(4000, 1, 1),
+            crl_number: SerialNumber::from(1),
+            issuing_distribution_point: None,
+            revoked_certs: revoked.iter().map(one).collect(),
+            key_identifier_method: KeyIdMethod::Sha256,
+        };
+        let list = list.signed_by(&self.issuer).expect("a list");
+        let path = self.dir.join("revoked.crl");
+        fs::write(&path, list.pem().expect("PEM")).expect("a file");
+        path
+    }
+}

@@ -1,0 +1,330 @@
+//! The two sides: who waits for connections, and who makes them.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
+
+use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, aws_lc_rs};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::server::{ClientHello, ParsedCertificate, ResolvesServerCert, WebPkiClientVerifier};
+use rustls::sign::CertifiedKey;
+use rustls::{
+    CertificateError, ClientConfig, ClientConnection, Connection, DigitallySignedStruct, Error,
+    ServerConfig, ServerConnection, SignatureScheme,
+};
+
+use super::certificate::Certificate;
+use super::explain::TlsError;
+use super::files::{MinVersion, TlsFiles, roots_of_the_system};
+use super::stream::TlsStream;
+use crate::Stream;
+
+/// Whether a server asks who connects to it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Clients {
+    /// It does not.
+    #[default]
+    Unknown,
+    /// Who shows a certificate must show one that is trusted.
+    MayShow,
+    /// A certificate that is trusted is required.
+    MustShow,
+}
+
+/// What a server is made of.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ServerOptions {
+    /// Its files. The first certificate is shown to who asks for a name that none is for.
+    pub files: TlsFiles,
+    /// Whether clients show a certificate.
+    pub clients: Clients,
+    /// The oldest version that is spoken.
+    pub min_version: MinVersion,
+}
+
+/// What a client is made of.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ClientOptions {
+    /// Its files: without `ca` it trusts whom the system trusts.
+    pub files: TlsFiles,
+    /// The name that the server's certificate is for, and that the server is asked for (SNI): a
+    /// host name, or an address.
+    pub server_name: String,
+    /// Whether the certificate must be for that name.
+    pub checks_name: bool,
+    /// Certificates of which the server must show one, as [`Certificate::is`] has them; empty for
+    /// any.
+    pub peers: Vec<String>,
+    /// The oldest version that is spoken.
+    pub min_version: MinVersion,
+}
+
+/// Files as they were read last.
+struct Loaded<C> {
+    stamps: Vec<Option<(SystemTime, u64)>>,
+    config: Arc<C>,
+    own: Vec<Certificate>,
+}
+
+impl<C> Loaded<C> {
+    /// Reads the files again if one has changed. What cannot be used leaves the old ones in place,
+    /// and is said once for each change.
+    fn renew(
+        &mut self,
+        files: &TlsFiles,
+        read: impl FnOnce() -> Result<(C, Vec<Certificate>), TlsError>,
+    ) -> Option<Result<(), TlsError>> {
+        let stamps = files.stamps();
+        if stamps == self.stamps {
+            return None;
+        }
+        self.stamps = stamps;
+        Some(read().map(|(config, own)| (self.config, self.own) = (Arc::new(config), own)))
+    }
+}
+
+fn lock<C>(loaded: &Mutex<Loaded<C>>) -> MutexGuard<'_, Loaded<C>> {
+    loaded.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn load<C>(
+    files: &TlsFiles,
+    read: impl FnOnce() -> Result<(C, Vec<Certificate>), TlsError>,
+) -> Result<Mutex<Loaded<C>>, TlsError> {
+    let stamps = files.stamps();
+    let (config, own) = read()?;
+    Ok(Mutex::new(Loaded { stamps, config: Arc::new(config), own }))
+}
+
+/// Accepts connections over TLS.
+pub struct Server {
+    options: ServerOptions,
+    loaded: Mutex<Loaded<ServerConfig>>,
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Server").field("options", &self.options).finish_non_exhaustive()
+    }
+}
+
+impl Server {
+    /// Reads its files.
+    ///
+    /// # Errors
+    /// [`TlsError`] that names the file and what is wrong with it.
+    pub fn new(options: ServerOptions) -> Result<Self, TlsError> {
+        let loaded = load(&options.files, || server_config(&options))?;
+        Ok(Self { options, loaded })
+    }
+
+    /// A fresh connection, whose handshake goes on with each read and write of it.
+    ///
+    /// # Errors
+    /// If rustls refuses, which it does for settings that do not fit.
+    pub fn accept(&self, stream: Box<dyn Stream>) -> Result<TlsStream, TlsError> {
+        let config = Arc::clone(&lock(&self.loaded).config);
+        let tls = ServerConnection::new(config).map_err(refused)?;
+        Ok(TlsStream::new(stream, Connection::Server(tls)))
+    }
+
+    /// Reads the files again if one has changed; `None` if none has. After an error the old ones
+    /// are used on.
+    pub fn renew(&self) -> Option<Result<(), TlsError>> {
+        lock(&self.loaded).renew(&self.options.files, || server_config(&self.options))
+    }
+
+    /// The certificates it shows.
+    #[must_use]
+    pub fn certificates(&self) -> Vec<Certificate> {
+        lock(&self.loaded).own.clone()
+    }
+}
+
+/// Makes connections over TLS.
+pub struct Client {
+    options: ClientOptions,
+    name: ServerName<'static>,
+    loaded: Mutex<Loaded<ClientConfig>>,
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Client").field("options", &self.options).finish_non_exhaustive()
+    }
+}
+
+impl Client {
+    /// Reads its files.
+    ///
+    /// # Errors
+    /// [`TlsError`] that names the file and what is wrong with it.
+    pub fn new(options: ClientOptions) -> Result<Self, TlsError> {
+        let name = ServerName::try_from(options.server_name.clone());
+        let name = name.map_err(|_| {
+            TlsError(format!("{:?} is neither a host name nor an address", options.server_name))
+        })?;
+        let loaded = load(&options.files, || client_config(&options))?;
+        Ok(Self { options, name, loaded })
+    }
+
+    /// A fresh connection, whose handshake goes on with each read and write of it.
+    ///
+    /// # Errors
+    /// If rustls refuses, which it does for settings that do not fit.
+    pub fn connect(&self, stream: Box<dyn Stream>) -> Result<TlsStream, TlsError> {
+        let config = Arc::clone(&lock(&self.loaded).config);
+        let tls = ClientConnection::new(config, self.name.clone()).map_err(refused)?;
+        Ok(TlsStream::new(stream, Connection::Client(tls)))
+    }
+
+    /// Reads the files again if one has changed; `None` if none has. After an error the old ones
+    /// are used on.
+    pub fn renew(&self) -> Option<Result<(), TlsError>> {
+        lock(&self.loaded).renew(&self.options.files, || client_config(&self.options))
+    }
+
+    /// The certificates it shows.
+    #[must_use]
+    pub fn certificates(&self) -> Vec<Certificate> {
+        lock(&self.loaded).own.clone()
+    }
+}
+
+fn refused(error: Error) -> TlsError {
+    TlsError(error.to_string())
+}
+
+fn provider() -> Arc<CryptoProvider> {
+    Arc::new(aws_lc_rs::default_provider())
+}
+
+fn own(keys: &[Arc<CertifiedKey>]) -> Vec<Certificate> {
+    keys.iter().filter_map(|key| Certificate::of(key.cert.first()?)).collect()
+}
+
+fn server_config(options: &ServerOptions) -> Result<(ServerConfig, Vec<Certificate>), TlsError> {
+    let provider = provider();
+    let keys = options.files.keys(&provider)?;
+    if keys.is_empty() {
+        return Err(TlsError("a server needs a certificate and its key".to_owned()));
+    }
+    let config = ServerConfig::builder_with_provider(Arc::clone(&provider));
+    let config = config.with_protocol_versions(options.min_version.allowed()).map_err(refused)?;
+    let config = match options.clients {
+        Clients::Unknown => config.with_no_client_auth(),
+        wanted => {
+            let roots = Arc::new(options.files.roots()?);
+            let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider)
+                .with_crls(options.files.revoked()?);
+            let may_be_missing = wanted == Clients::MayShow;
+            let verifier = if may_be_missing { verifier.allow_unauthenticated() } else { verifier };
+            let verifier = verifier.build().map_err(|error| TlsError(error.to_string()))?;
+            config.with_client_cert_verifier(verifier)
+        }
+    };
+    let own = own(&keys);
+    Ok((config.with_cert_resolver(Arc::new(ByName { keys })), own))
+}
+
+fn client_config(options: &ClientOptions) -> Result<(ClientConfig, Vec<Certificate>), TlsError> {
+    let provider = provider();
+    let files = &options.files;
+    let roots = if files.ca.is_empty() { roots_of_the_system()? } else { files.roots()? };
+    let web = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider))
+        .with_crls(files.revoked()?)
+        .build()
+        .map_err(|error| TlsError(error.to_string()))?;
+    let (checks_name, peers) = (options.checks_name, options.peers.clone());
+    let config = ClientConfig::builder_with_provider(Arc::clone(&provider))
+        .with_protocol_versions(options.min_version.allowed())
+        .map_err(refused)?
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(Verifier { web, checks_name, peers }));
+    let keys = files.keys(&provider)?;
+    let own = own(&keys);
+    let config = match keys.into_iter().next() {
+        Some(key) => {
+            config.with_client_cert_resolver(Arc::new(rustls::sign::SingleCertAndKey::from(key)))
+        }
+        None => config.with_no_client_auth(),
+    };
+    Ok((config, own))
+}
+
+/// Shows the certificate that is for the name asked for, otherwise the first.
+#[derive(Debug)]
+struct ByName {
+    keys: Vec<Arc<CertifiedKey>>,
+}
+
+impl ResolvesServerCert for ByName {
+    fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        let fits = |key: &&Arc<CertifiedKey>| {
+            let name = hello.server_name().and_then(|name| ServerName::try_from(name).ok());
+            let parsed = key.cert.first().and_then(|der| ParsedCertificate::try_from(der).ok());
+            matches!((name, parsed), (Some(name), Some(parsed))
+                if rustls::client::verify_server_name(&parsed, &name).is_ok())
+        };
+        self.keys.iter().find(fits).or_else(|| self.keys.first()).cloned()
+    }
+}
+
+/// What a client asks of a server's certificate: that it is trusted, and one of those wanted.
+#[derive(Debug)]
+struct Verifier {
+    web: Arc<WebPkiServerVerifier>,
+    checks_name: bool,
+    peers: Vec<String>,
+}
+
+impl ServerCertVerifier for Verifier {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        server_name: &ServerName<'_>,
+        ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        let web = &self.web;
+        match web.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now) {
+            // The name is what it looks at last.
+            Err(Error::InvalidCertificate(
+                CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
+            )) if !self.checks_name => {}
+            result => _ = result?,
+        }
+        let is_wanted = self.peers.is_empty()
+            || Certificate::of(end_entity)
+                .is_some_and(|shown| self.peers.iter().any(|wanted| shown.is(wanted)));
+        if is_wanted {
+            return Ok(ServerCertVerified::assertion());
+        }
+        Err(CertificateError::ApplicationVerificationFailure.into())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.web.verify_tls12_signature(message, cert, dss)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.web.verify_tls13_signature(message, cert, dss)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.web.supported_verify_schemes()
+    }
+}

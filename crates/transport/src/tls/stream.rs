@@ -1,0 +1,267 @@
+//! One connection.
+
+use std::io::{self, Read as _, Write as _};
+use std::net::SocketAddr;
+
+use mio::{Interest, Token};
+use rustls::Connection;
+
+use super::certificate::Certificate;
+use super::explain::explain;
+use crate::{Registry, Stream};
+
+/// Bytes that one write encrypts at most.
+const CHUNK: usize = 64 << 10;
+/// Reads of the socket in a row that bring no byte of the application: as many as the longest
+/// handshake has, and then some. Who sends more of them is no counterparty.
+const EMPTY_READS: usize = 64;
+
+const ENDLESS: &str = "TLS records without a byte in them, one after the other";
+
+/// A stream over another one, whose bytes are encrypted there.
+pub struct TlsStream {
+    inner: Box<dyn Stream>,
+    tls: Connection,
+    /// Bytes that are encrypted and that the caller was not told of: the socket has not taken all
+    /// of them. The caller offers them again.
+    owed: usize,
+    /// The first byte that came, which tells TLS from plain text.
+    first: Option<u8>,
+    /// The counterparty sends nothing more.
+    is_read_closed: bool,
+    is_shut: bool,
+    /// What has ended it.
+    fault: Option<String>,
+}
+
+impl std::fmt::Debug for TlsStream {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TlsStream").field("peer", &self.inner.peer_addr()).finish_non_exhaustive()
+    }
+}
+
+impl TlsStream {
+    pub(super) fn new(inner: Box<dyn Stream>, mut tls: Connection) -> Self {
+        // What waits is bounded by `CHUNK` here.
+        tls.set_buffer_limit(None);
+        let (owed, first, is_read_closed, is_shut, fault) = (0, None, false, false, None);
+        Self { inner, tls, owed, first, is_read_closed, is_shut, fault }
+    }
+
+    /// Whether the handshake is under way.
+    #[must_use]
+    pub fn is_handshaking(&self) -> bool {
+        self.tls.is_handshaking()
+    }
+
+    /// Goes on with the handshake, and returns once it is done.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::WouldBlock`] if the counterparty is waited for; any other ends the stream.
+    pub fn shake_hands(&mut self) -> io::Result<()> {
+        self.check()?;
+        for _ in 0..EMPTY_READS {
+            self.flush()?;
+            if !self.tls.is_handshaking() {
+                return Ok(());
+            }
+            self.take()?;
+        }
+        Err(self.fail(ENDLESS.to_owned()))
+    }
+
+    /// Protocol and cipher, such as `TLSv1_3 TLS13_AES_256_GCM_SHA384`; none before the handshake
+    /// is done.
+    #[must_use]
+    pub fn protocol(&self) -> Option<String> {
+        let (version, suite) = (self.tls.protocol_version()?, self.tls.negotiated_cipher_suite()?);
+        Some(format!("{version:?} {:?}", suite.suite()))
+    }
+
+    /// Sends what is encrypted, as far as the socket takes it.
+    fn flush(&mut self) -> io::Result<()> {
+        while self.tls.wants_write() {
+            let mut wire = Wire { inner: &mut *self.inner, short: false, first: &mut self.first };
+            if self.tls.write_tls(&mut wire)? == 0 {
+                return Err(io::ErrorKind::WriteZero.into());
+            }
+        }
+        Ok(())
+    }
+
+    /// As [`TlsStream::flush`]; a full socket is no error.
+    fn flush_some(&mut self) -> io::Result<()> {
+        match self.flush() {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(()),
+            result => result,
+        }
+    }
+
+    /// Reads once from the socket and decrypts. Returns whether there may be more in it.
+    fn take(&mut self) -> io::Result<bool> {
+        let mut wire = Wire { inner: &mut *self.inner, short: false, first: &mut self.first };
+        let read = self.tls.read_tls(&mut wire)?;
+        let is_short = wire.short;
+        self.is_read_closed |= read == 0;
+        if let Err(error) = self.tls.process_new_packets() {
+            let text = explain(&error, self.first, self.tls.is_handshaking());
+            // The alert says why; a counterparty that has gone needs none.
+            let _ = self.flush();
+            return Err(self.fail(text));
+        }
+        if self.is_read_closed && self.tls.is_handshaking() {
+            let text = "the counterparty closed the connection during the TLS handshake: it may \
+                        expect plain text, or have refused";
+            return Err(self.fail(text.to_owned()));
+        }
+        Ok(!is_short && !self.is_read_closed)
+    }
+
+    fn fail(&mut self, text: String) -> io::Error {
+        let error = io::Error::new(io::ErrorKind::InvalidData, text.clone());
+        self.fault = Some(text);
+        error
+    }
+
+    fn check(&self) -> io::Result<()> {
+        match &self.fault {
+            Some(text) => Err(io::Error::new(io::ErrorKind::InvalidData, text.clone())),
+            None => Ok(()),
+        }
+    }
+
+    /// What is decrypted already: so many bytes. `None` if the counterparty has said that it sends
+    /// nothing more.
+    fn decrypted(&mut self, buf: &mut [u8]) -> io::Result<Option<usize>> {
+        match self.tls.reader().read(buf) {
+            Ok(0) => Ok(None),
+            Ok(n) => Ok(Some(n)),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(Some(0)),
+            // The end of the connection without the end of TLS: a message says itself where it
+            // ends, so that nothing is taken for whole that is not.
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+impl Stream for TlsStream {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        self.check()?;
+        let (mut done, mut more, mut empty) = (0, true, 0);
+        // A handshake goes on from here, and so does what the socket had no room for.
+        self.flush_some()?;
+        while done < buf.len() {
+            match self.decrypted(&mut buf[done..])? {
+                None => return Ok(done),
+                Some(0) if !more => break,
+                Some(0) if empty == EMPTY_READS => {
+                    return Err(self.fail(ENDLESS.to_owned()));
+                }
+                Some(0) => match self.take() {
+                    Ok(again) => (more, empty) = (again, empty + 1),
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                    // What came before it counts; the next read says it again.
+                    Err(_) if done > 0 => break,
+                    Err(error) => return Err(error),
+                },
+                Some(n) => (done, empty) = (done + n, 0),
+            }
+        }
+        if !self.is_read_closed {
+            self.flush_some()?;
+        }
+        match done {
+            0 if !buf.is_empty() => Err(io::ErrorKind::WouldBlock.into()),
+            _ => Ok(done),
+        }
+    }
+
+    /// After [`io::ErrorKind::WouldBlock`] the same bytes must be offered again, more may follow
+    /// them: they are encrypted already.
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.check()?;
+        if self.is_shut {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        }
+        self.flush()?;
+        if self.owed == 0 {
+            if self.tls.is_handshaking() {
+                return Err(io::ErrorKind::WouldBlock.into());
+            }
+            self.owed = self.tls.writer().write(&bytes[..bytes.len().min(CHUNK)])?;
+            self.flush()?;
+        }
+        let written = self.owed.min(bytes.len());
+        self.owed -= written;
+        Ok(written)
+    }
+
+    fn register(
+        &mut self,
+        registry: Registry<'_>,
+        token: Token,
+        interest: Interest,
+    ) -> io::Result<()> {
+        self.inner.register(registry, token, interest)
+    }
+
+    fn reregister(
+        &mut self,
+        registry: Registry<'_>,
+        token: Token,
+        interest: Interest,
+    ) -> io::Result<()> {
+        self.inner.reregister(registry, token, interest)
+    }
+
+    fn deregister(&mut self, registry: Registry<'_>) -> io::Result<()> {
+        self.inner.deregister(registry)
+    }
+
+    fn peer_addr(&self) -> Option<SocketAddr> {
+        self.inner.peer_addr()
+    }
+
+    fn peer_certificate(&self) -> Option<Certificate> {
+        Certificate::parse(self.tls.peer_certificates()?.first()?)
+    }
+
+    fn shutdown(&mut self) -> io::Result<()> {
+        if !std::mem::replace(&mut self.is_shut, true) {
+            self.tls.send_close_notify();
+            // Where the socket is full, the end of the connection says it alone.
+            let _ = self.flush();
+        }
+        self.inner.shutdown()
+    }
+}
+
+/// The stream below, as rustls asks for it.
+struct Wire<'s> {
+    inner: &'s mut dyn Stream,
+    /// The last read brought less than was asked for: there is no more.
+    short: bool,
+    first: &'s mut Option<u8>,
+}
+
+impl io::Read for Wire<'_> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let n = self.inner.read(buf)?;
+        self.short = n < buf.len();
+        if self.first.is_none() {
+            *self.first = buf[..n].first().copied();
+        }
+        Ok(n)
+    }
+}
+
+impl io::Write for Wire<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.inner.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,416 @@
+//! TLS: the laws of every stream, and what it refuses, in words.
+
+#![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
+
+use std::fs;
+use std::io;
+
+use transfix_testkit::certificates::{Authority, Signed, Valid};
+use transfix_testkit::laws::stream_laws;
+use transfix_testkit::temp::TempDir;
+use transfix_transport::tls::{
+    Client, ClientOptions, Clients, MinVersion, Server, ServerOptions, TlsFiles, TlsStream,
+};
+use transfix_transport::{Stream, memory};
+
+/// The files of a test, and the options of two sides that understand each other.
+struct Firm {
+    dir: TempDir,
+    authority: Authority,
+    server: ServerOptions,
+    client: ClientOptions,
+}
+
+impl Firm {
+    fn new() -> Self {
+        let dir = TempDir::new();
+        let authority = Authority::new(dir.path(), "authority");
+        let venue = authority.sign(&["venue.example", "10.0.0.1"], 1, Valid::Now);
+        let mut firm = Self {
+            dir,
+            authority,
+            server: ServerOptions::default(),
+            client: ClientOptions {
+                server_name: "venue.example".to_owned(),
+                checks_name: true,
+                ..ClientOptions::default()
+            },
+        };
+        firm.server.files.certificates = vec![pair(&venue)];
+        firm.client.files.ca = vec![firm.authority.ca.clone()];
+        firm
+    }
+
+    fn knows_clients(&mut self, wanted: Clients) {
+        self.server.clients = wanted;
+        self.server.files.ca = vec![self.authority.ca.clone()];
+    }
+
+    fn meet(&self) -> (io::Result<TlsStream>, io::Result<TlsStream>) {
+        let (ours, theirs) = memory::pipe(1 << 16);
+        let server = Server::new(self.server.clone()).unwrap();
+        let client = Client::new(self.client.clone()).unwrap();
+        shake_hands(
+            client.connect(Box::new(ours)).unwrap(),
+            server.accept(Box::new(theirs)).unwrap(),
+        )
+    }
+
+    /// What each side says of a connection that fails at one of them; empty for nothing.
+    fn fails(&self) -> [String; 2] {
+        let (client, server) = self.meet();
+        [client, server].map(|side| side.err().map_or_else(String::new, |e| e.to_string()))
+    }
+
+    #[track_caller]
+    fn assert_fails(&self, client: &str, server: &str) {
+        let [of_client, of_server] = self.fails();
+        assert!(of_client.contains(client), "{of_client}");
+        assert!(of_server.contains(server), "{of_server}");
+        assert!(!(of_client.is_empty() && of_server.is_empty()), "it was accepted");
+    }
+}
+
+fn pair(signed: &Signed) -> (std::path::PathBuf, std::path::PathBuf) {
+    (signed.certificate.clone(), signed.key.clone())
+}
+
+/// Both sides read until both are done, and one round more: with TLS 1.3 a client has finished
+/// before the server has looked at its certificate.
+fn shake_hands(
+    mut client: TlsStream,
+    mut server: TlsStream,
+) -> (io::Result<TlsStream>, io::Result<TlsStream>) {
+    let mut ended: [Option<io::Error>; 2] = [None, None];
+    for _ in 0..20 {
+        for (side, ended) in [&mut client, &mut server].into_iter().zip(&mut ended) {
+            match side.read(&mut [0; 1]) {
+                Ok(_) => *ended = Some(io::ErrorKind::UnexpectedEof.into()),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => *ended = ended.take().or(Some(error)),
+            }
+        }
+    }
+    let [of_client, of_server] = ended;
+    if of_client.is_none() && of_server.is_none() {
+        assert!(!client.is_handshaking() && !server.is_handshaking(), "a handshake hangs");
+    }
+    (of_client.map_or(Ok(client), Err), of_server.map_or(Ok(server), Err))
+}
+
+#[test]
+fn laws() {
+    let firm = Firm::new();
+    let server = Server::new(firm.server.clone()).unwrap();
+    let client = Client::new(firm.client.clone()).unwrap();
+    for capacity in [64, 1_000, 1 << 16] {
+        stream_laws(|| {
+            let (ours, theirs) = memory::pipe(capacity);
+            let (a, b) = shake_hands_of_any_length(
+                client.connect(Box::new(ours)).unwrap(),
+                server.accept(Box::new(theirs)).unwrap(),
+            );
+            (Box::new(a) as Box<dyn Stream>, Box::new(b) as Box<dyn Stream>)
+        });
+    }
+}
+
+/// A small pipe takes many rounds.
+fn shake_hands_of_any_length(mut a: TlsStream, mut b: TlsStream) -> (TlsStream, TlsStream) {
+    for _ in 0..1_000 {
+        for side in [&mut a, &mut b] {
+            let error = side.read(&mut [0; 1]).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::WouldBlock, "{error}");
+        }
+    }
+    assert!(!a.is_handshaking() && !b.is_handshaking());
+    (a, b)
+}
+
+#[test]
+fn a_read_that_is_short_has_taken_all() {
+    let (client, server) = Firm::new().meet();
+    let (mut client, mut server) = (client.unwrap(), server.unwrap());
+    // Far more than one record has, and than rustls decrypts at once.
+    let sent = vec![7; 50_000];
+    let mut written = 0;
+    let mut taken = 0;
+    let mut buf = vec![0; 4_000];
+    while written < sent.len() {
+        written += client.write(&sent[written..]).unwrap_or(0);
+        loop {
+            match server.read(&mut buf) {
+                Ok(n) => {
+                    taken += n;
+                    if n < buf.len() {
+                        break;
+                    }
+                }
+                Err(error) => {
+                    assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
+                    break;
+                }
+            }
+        }
+        let error = server.read(&mut buf).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::WouldBlock, "a short read left something behind");
+    }
+    assert_eq!(taken, sent.len());
+}
+
+#[test]
+fn both_sides_know_who_the_other_is() {
+    let mut firm = Firm::new();
+    firm.knows_clients(Clients::MustShow);
+    let own = firm.authority.sign(&["client.example"], 2, Valid::Now);
+    firm.client.files.certificates = vec![pair(&own)];
+    let (client, server) = firm.meet();
+    let (client, server) = (client.unwrap(), server.unwrap());
+    assert!(client.protocol().unwrap().starts_with("TLSv1_3"), "{:?}", client.protocol());
+    let shown = server.peer_certificate().unwrap();
+    assert_eq!(
+        (&*shown.subject, &shown.names[..1]),
+        ("CN=client.example", &["client.example".into()][..])
+    );
+    assert!(shown.is("CLIENT.example") && !shown.is("client"));
+    assert!(shown.is(&format!("sha256:{}", shown.sha256.to_uppercase())));
+    let venue = client.peer_certificate().unwrap();
+    assert_eq!(venue.names, ["venue.example", "10.0.0.1", "venue.example"]);
+    // The fingerprint is that of any other tool.
+    let printed = std::process::Command::new("sha256sum").arg("--version").output();
+    assert!(printed.is_ok(), "sha256sum is there");
+    let der = pem_to_der(&fs::read_to_string(&own.certificate).unwrap());
+    let file = firm.dir.path().join("own.der");
+    fs::write(&file, der).unwrap();
+    let printed = std::process::Command::new("sha256sum").arg(&file).output().unwrap();
+    assert!(String::from_utf8(printed.stdout).unwrap().starts_with(&shown.sha256));
+}
+
+fn pem_to_der(pem: &str) -> Vec<u8> {
+    let digits: String = pem.lines().filter(|line| !line.starts_with('-')).collect();
+    let value = |c: u8| match c {
+        b'A'..=b'Z' => u32::from(c - b'A'),
+        b'a'..=b'z' => u32::from(c - b'a') + 26,
+        b'0'..=b'9' => u32::from(c - b'0') + 52,
+        b'+' => 62,
+        _ => 63,
+    };
+    let bytes = digits.bytes().filter(|c| *c != b'=').collect::<Vec<_>>();
+    let mut der = Vec::new();
+    for four in bytes.chunks(4) {
+        let bits = four.iter().fold(0, |all, c| all << 6 | value(*c)) << (6 * (4 - four.len()));
+        der.extend_from_slice(&bits.to_be_bytes()[1..four.len()]);
+    }
+    der
+}
+
+#[test]
+fn a_wrong_certificate_is_refused_in_words_on_both_sides() {
+    let mut firm = Firm::new();
+    firm.client.server_name = "other.example".to_owned();
+    firm.assert_fails(
+        "is for another host: other.example is wanted (tls.server_name, or the host of the \
+         address), and it has",
+        "does not accept our certificate",
+    );
+    firm.client.checks_name = false;
+    assert_eq!(firm.fails(), ["", ""]);
+    firm.client.peers = vec!["someone.example".to_owned()];
+    firm.assert_fails("none of those that are wanted (tls.peer)", "refused the connection");
+    firm.client.peers = vec!["venue.example".to_owned()];
+    assert_eq!(firm.fails(), ["", ""]);
+
+    let mut firm = Firm::new();
+    let old = firm.authority.sign(&["venue.example"], 3, Valid::Before);
+    firm.server.files.certificates = vec![pair(&old)];
+    firm.assert_fails("has expired", "our certificate has expired");
+    let later = firm.authority.sign(&["venue.example"], 4, Valid::Later);
+    firm.server.files.certificates = vec![pair(&later)];
+    firm.assert_fails("is not valid yet", "refused the connection");
+
+    let mut firm = Firm::new();
+    let other = Authority::new(firm.dir.path(), "other");
+    firm.client.files.ca = vec![other.ca];
+    firm.assert_fails("signed by nobody who is trusted here", "does not trust who has signed");
+}
+
+#[test]
+fn a_client_shows_what_is_required_of_it() {
+    let mut firm = Firm::new();
+    firm.knows_clients(Clients::MustShow);
+    firm.assert_fails("it requires a certificate", "shows no certificate, and one is required");
+    firm.server.clients = Clients::MayShow;
+    assert_eq!(firm.fails(), ["", ""]);
+    let other = Authority::new(firm.dir.path(), "other").sign(&["client"], 5, Valid::Now);
+    firm.client.files.certificates = vec![pair(&other)];
+    firm.assert_fails("refused the connection", "signed by nobody who is trusted here");
+
+    firm.server.clients = Clients::MustShow;
+    let own = firm.authority.sign(&["client"], 6, Valid::Now);
+    firm.client.files.certificates = vec![pair(&own)];
+    assert_eq!(firm.fails(), ["", ""]);
+    firm.server.files.crl = vec![firm.authority.revoke(&[&own])];
+    firm.assert_fails("our certificate was revoked", "certificate was revoked");
+}
+
+#[test]
+fn the_versions_must_meet() {
+    let mut firm = Firm::new();
+    firm.server.min_version = MinVersion::Tls13;
+    let (client, _server) = firm.meet();
+    assert!(client.unwrap().protocol().unwrap().starts_with("TLSv1_3"));
+}
+
+#[test]
+fn the_name_asked_for_picks_the_certificate() {
+    let mut firm = Firm::new();
+    let second = firm.authority.sign(&["*.second.example"], 7, Valid::Now);
+    firm.server.files.certificates.push(pair(&second));
+    for (name, subject) in
+        [("fix.second.example", "CN=*.second.example"), ("venue.example", "CN=venue.example")]
+    {
+        firm.client.server_name = name.to_owned();
+        let (client, server) = firm.meet();
+        server.unwrap();
+        assert_eq!(client.unwrap().peer_certificate().unwrap().subject, subject);
+    }
+}
+
+#[test]
+fn who_speaks_no_tls_is_told_from_who_does() {
+    let firm = Firm::new();
+    let (mut ours, theirs) = memory::pipe(1 << 16);
+    let server = Server::new(firm.server.clone()).unwrap();
+    let mut stream = server.accept(Box::new(theirs)).unwrap();
+    ours.write(b"8=FIX.4.4\x019=5\x0135=0\x0110=000\x01").unwrap();
+    let error = stream.read(&mut [0; 64]).unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::InvalidData);
+    assert_eq!(error.to_string(), "the counterparty speaks plain text where TLS is expected");
+    // It stays ended.
+    assert_eq!(stream.read(&mut [0; 64]).unwrap_err().to_string(), error.to_string());
+    assert_eq!(stream.write(b"8=FIX").unwrap_err().to_string(), error.to_string());
+
+    // Who goes in the middle of the handshake.
+    let (ours, theirs) = memory::pipe(1 << 16);
+    let mut stream = server.accept(Box::new(theirs)).unwrap();
+    drop(ours);
+    let error = stream.read(&mut [0; 64]).unwrap_err();
+    assert!(error.to_string().contains("closed the connection during the TLS handshake"));
+}
+
+#[test]
+fn records_without_end_and_without_a_byte_are_refused() {
+    let firm = Firm::new();
+    let (mut ours, theirs) = memory::pipe(1 << 20);
+    let server = Server::new(firm.server.clone()).unwrap();
+    let mut stream = server.accept(Box::new(theirs)).unwrap();
+    // The dummy record that a TLS 1.3 client may send once (RFC 8446 appendix D.4).
+    let dummy = [20, 3, 3, 0, 1, 1];
+    ours.write(&dummy.repeat(100_000)).unwrap();
+    let error = stream.read(&mut [0; 64]).unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::InvalidData, "{error}");
+}
+
+#[test]
+fn changed_bytes_are_not_taken() {
+    struct Flip(memory::MemoryStream, bool);
+    impl Stream for Flip {
+        fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+            let n = self.0.read(buf)?;
+            if self.1 && n > 0 {
+                buf[n - 1] ^= 1;
+            }
+            Ok(n)
+        }
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.1 |= bytes.first() == Some(&0);
+            self.0.write(bytes)
+        }
+        fn register(
+            &mut self,
+            _: transfix_transport::Registry<'_>,
+            _: transfix_transport::Token,
+            _: transfix_transport::Interest,
+        ) -> io::Result<()> {
+            Ok(())
+        }
+        fn reregister(
+            &mut self,
+            _: transfix_transport::Registry<'_>,
+            _: transfix_transport::Token,
+            _: transfix_transport::Interest,
+        ) -> io::Result<()> {
+            Ok(())
+        }
+        fn deregister(&mut self, _: transfix_transport::Registry<'_>) -> io::Result<()> {
+            Ok(())
+        }
+        fn peer_addr(&self) -> Option<std::net::SocketAddr> {
+            None
+        }
+        fn shutdown(&mut self) -> io::Result<()> {
+            self.0.shutdown()
+        }
+    }
+    let firm = Firm::new();
+    let (ours, theirs) = memory::pipe(1 << 16);
+    let client = Client::new(firm.client.clone()).unwrap();
+    let server = Server::new(firm.server.clone()).unwrap();
+    let server = server.accept(Box::new(Flip(theirs, true))).unwrap();
+    let (_, server) = shake_hands(client.connect(Box::new(ours)).unwrap(), server);
+    assert_eq!(server.unwrap_err().kind(), io::ErrorKind::InvalidData);
+}
+
+#[test]
+fn files_are_read_again_once_they_have_changed() {
+    let mut firm = Firm::new();
+    let server = Server::new(firm.server.clone()).unwrap();
+    assert_eq!(server.renew(), None);
+    let serial = |server: &Server| server.certificates()[0].sha256.clone();
+    let before = serial(&server);
+    let (certificate, key) = firm.server.files.certificates.remove(0);
+    let whole = fs::read(&certificate).unwrap();
+    fs::write(&certificate, b"half of a certific").unwrap();
+    let error = server.renew().unwrap().unwrap_err().to_string();
+    assert!(error.contains("no certificate in it (PEM)"), "{error}");
+    assert_eq!((server.renew(), serial(&server)), (None, before.clone()), "the old one stays");
+    let next = firm.authority.sign(&["venue.example"], 8, Valid::Now);
+    fs::copy(&next.certificate, &certificate).unwrap();
+    let error = server.renew().unwrap().unwrap_err().to_string();
+    assert!(error.ends_with("they do not belong together"), "{error}");
+    fs::copy(&next.key, &key).unwrap();
+    assert_eq!(server.renew(), Some(Ok(())));
+    assert_ne!(serial(&server), before);
+    drop(whole);
+}
+
+#[test]
+fn files_that_cannot_be_used_are_named() {
+    let firm = Firm::new();
+    let refused = |change: &dyn Fn(&mut ServerOptions)| {
+        let mut options = firm.server.clone();
+        change(&mut options);
+        Server::new(options).unwrap_err().to_string()
+    };
+    let error = refused(&|options| options.files = TlsFiles::default());
+    assert_eq!(error, "a server needs a certificate and its key");
+    let error = refused(&|options| options.files.certificates[0].0 = "nowhere.pem".into());
+    assert!(error.starts_with("nowhere.pem: "), "{error}");
+    let empty = firm.dir.path().join("empty.pem");
+    fs::write(&empty, "").unwrap();
+    let error = refused(&|options| options.files.certificates[0].1.clone_from(&empty));
+    assert!(error.contains("empty.pem: "), "{error}");
+    let error = refused(&|options| {
+        options.clients = Clients::MustShow;
+        options.files.ca = vec![firm.authority.ca.clone()];
+        options.files.crl = vec![empty.clone()];
+    });
+    assert!(error.contains("empty.pem: no revocation list in it"), "{error}");
+    let error = Client::new(ClientOptions {
+        server_name: "not a name".to_owned(),
+        files: firm.client.files.clone(),
+        ..ClientOptions::default()
+    });
+    let error = error.unwrap_err().to_string();
+    assert_eq!(error, "\"not a name\" is neither a host name nor an address");
+}
