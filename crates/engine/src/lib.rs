@@ -81,6 +81,7 @@ pub use observe::mask::{Mask, masked};
 pub use settings::dictionary_source::DictionarySource;
 pub use settings::file::SettingsError;
 pub use settings::log::{LogDirection, LogSettings};
+pub use settings::quickfix;
 pub use settings::retention::{BeyondLimit, RetentionSettings};
 pub use settings::{
     AfterPanic, ApplicationSettings, Durability, EngineSettings, GarbledPolicy, Mode, Offline,
