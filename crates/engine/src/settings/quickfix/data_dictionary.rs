@@ -165,8 +165,14 @@ fn one(
                 format!("beside our {base}: {}", shown(&compared.differences)),
             ),
         };
-    session.tell(key, fate, &format!("dictionary = {value}"), &says);
+    session.tell(key, fate, &format!("{} = {value}", ours(key)), &says);
     Some(value)
+}
+
+/// The key of ours.
+fn ours(key: &str) -> String {
+    let version = key.strip_prefix("AppDataDictionary.").and_then(appl_ver_id);
+    version.map_or_else(|| "dictionary".to_owned(), |number| format!("appl_versions.{number}"))
 }
 
 /// A file that cannot be found: QuickFIX/J has those of the standard among its classes.
@@ -184,7 +190,7 @@ fn not_there(
         (false, _) => (Fate::NotCarriedOver, "the file is not there: the standard's is used"),
     };
     let value = base.filter(|_| is_standard).map(quoted);
-    let becomes = value.iter().map(|value| format!("dictionary = {value}")).collect::<String>();
+    let becomes = value.iter().map(|value| format!("{} = {value}", ours(key))).collect::<String>();
     session.tell(key, fate, &becomes, says);
     value
 }

@@ -32,9 +32,9 @@ pub(super) fn without_value(text: &str) -> &str {
 pub(super) fn file(path: &Path, dialect: Dialect, sessions: &[Vec<(String, String)>]) -> String {
     let name = path.file_name().map(|name| name.to_string_lossy().escape_debug().to_string());
     let mut text = format!("# From {}, a file of {dialect}.\n", name.unwrap_or_default());
-    let (first, others) = sessions.split_first().map_or((&[][..], sessions), |(f, o)| (f, o));
+    let first = sessions.first().map_or(&[][..], |first| first);
     let is_common = |key: &(String, String)| {
-        !others.is_empty() && others.iter().all(|session| session.contains(key))
+        sessions.len() > 1 && sessions.iter().all(|session| session.contains(key))
     };
     let line = |(key, value): &(String, String)| format!("{key} = {value}\n");
     let common: String = first.iter().filter(|key| is_common(key)).map(line).collect();

@@ -2,7 +2,7 @@
 //!
 //! Invariant: each line of the file is an entry, a heading, empty, a comment, or a finding.
 
-use super::table::{find_in_any_case, rows};
+use super::table::{find, find_in_any_case, rows};
 use super::{Dialect, Fate, Finding};
 
 /// A line `key=value`.
@@ -163,12 +163,15 @@ impl Reader<'_> {
         }
     }
 
-    /// QuickFIX/J and /Go take a blank before `=` for a part of the key.
+    /// The key as the dialect sees it, in the letters of the table if it is one of those.
     fn key(&self, key: &str) -> String {
-        match self.dialect {
-            Dialect::Cpp | Dialect::Net => key.trim().to_owned(),
-            Dialect::Java | Dialect::Go => key.trim_start().to_owned(),
-        }
+        let key = match self.dialect {
+            Dialect::Cpp | Dialect::Net => key.trim(),
+            // These take a blank before `=` for a part of the key.
+            Dialect::Java | Dialect::Go => key.trim_start(),
+        };
+        let row = find(key, self.dialect).filter(|row| !row.name.ends_with('>'));
+        row.map_or(key, |row| row.name).to_owned()
     }
 
     fn heading(&mut self, n: usize, name: &str, cfg: &mut Cfg) {

@@ -20,6 +20,7 @@ pub(super) fn all(cfg: &Cfg, overlays_in: Option<&Path>, all: &mut Migration) {
         let mut session = Session::new(cfg, section, all, overlays_in);
         session.tell_of_unknown();
         let settings = session.carry_over();
+        session.tell_of_the_rest();
         let (toml, overlays, store) = session.into_parts();
         let Some(settings) = settings else { continue };
         let id = settings.id();
@@ -196,6 +197,16 @@ impl<'c> Session<'c> {
                 }
             };
             self.findings.push(Finding::of(entry, fate, "", &says));
+        }
+    }
+
+    /// Keys of a session that was given up before they were looked at.
+    fn tell_of_the_rest(&mut self) {
+        for entry in self.entries.clone() {
+            if !self.findings.iter().any(|f| f.line == entry.line && f.key == entry.key) {
+                let says = "its session is not carried over";
+                self.findings.push(Finding::of(entry, Fate::NotCarriedOver, "", says));
+            }
         }
     }
 
@@ -432,6 +443,18 @@ impl<'c> Session<'c> {
 
     fn checks(&mut self) {
         const KEY: &str = "sending_time_tolerance_s";
+        const UNKNOWN: &str = "AllowUnknownMsgFields";
+        match self.is_yes(UNKNOWN) {
+            true => {
+                for check in ["checks.undefined_tags", "checks.tags_of_message"] {
+                    self.set(check, "false".to_owned());
+                }
+                let becomes = "checks.undefined_tags = false, checks.tags_of_message = false";
+                let says = "tags from 5000 on are passed over too, if the dictionary lacks them";
+                self.tell(UNKNOWN, Fate::Mapped, becomes, says);
+            }
+            false => self.tell(UNKNOWN, Fate::Honoured, "", ""),
+        }
         if self.is_no("CheckLatency") {
             self.becomes("CheckLatency", KEY, "0".to_owned());
             let says = "CheckLatency=N: any time is taken";
