@@ -95,7 +95,14 @@ pub(super) fn carry_over(session: &mut Session<'_>) {
 fn transport(session: &mut Session<'_>) {
     const KEY: &str = "TransportDataDictionary";
     let Some(file) = session.value(KEY) else { return };
-    let found = found(session, file).map(|path| dictionary::compare(&path, "FIXT11"));
+    let compared = |path: PathBuf| {
+        dictionary::compare(&path, "FIXT11").map(|mut compared| {
+            // Which messages there are is said by the application's dictionary.
+            compared.differences.retain(|difference| !difference.contains("of MsgType(35)"));
+            compared
+        })
+    };
+    let found = found(session, file).map(compared);
     let (fate, says) = match found {
         Some(Ok(Compared { differences, .. })) if !differences.is_empty() => (
             Fate::NotCarriedOver,

@@ -164,7 +164,7 @@ impl Writer {
                 codes += &format!("   <value enum='{value}' description='{name}'/>\n");
                 if ours.is_some() {
                     self.tell(format!(
-                        "{name}: code {} of {}({tag}) added",
+                        "code {} ({name}) of {}({tag}) added",
                         code.value,
                         self.name(tag)
                     ));
