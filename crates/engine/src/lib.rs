@@ -123,3 +123,8 @@ pub use transfix_session::{
     ThrottleAction, TimingConfig, TooLow, TooLowAtLogon,
 };
 pub use transfix_store as store;
+
+/// A page of the book, so that its snippets are run.
+#[cfg(doctest)]
+#[doc = include_str!("../../../book/src/coming-from-quickfix.md")]
+pub struct ComingFromQuickFix;

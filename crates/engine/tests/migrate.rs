@@ -1,5 +1,6 @@
 //! The way over from QuickFIX: sample files of the four dialects with what becomes of them, and
 //! dictionaries that differ from the standard.
+#![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 use std::fs;
 use std::path::{Path, PathBuf};
