@@ -1,5 +1,5 @@
-//! The way over from QuickFIX: its `.cfg` files, read as QuickFIX C++, /J, /n or /Go reads them, and
-//! what becomes of each key.
+//! The way over from QuickFIX: its `.cfg` files, read as QuickFIX C++, /J, /n or /Go reads them,
+//! and what becomes of each key.
 //!
 //! ```
 //! use transfix::quickfix::{Dialect, Fate, Migration};
@@ -28,6 +28,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+mod carry_over;
 mod data_dictionary;
 mod dictionary;
 mod keys;
@@ -35,6 +36,7 @@ mod read;
 mod schedule;
 mod session;
 mod table;
+mod values;
 
 use crate::settings::Settings;
 use crate::settings::file::SettingsError;
@@ -273,7 +275,7 @@ impl Migration {
         let overlays_in = overlays;
         let overlays = Vec::new();
         let mut all = Self { path, dialect, telling, findings, sessions, stores, overlays };
-        session::all(&cfg, overlays_in, &mut all);
+        carry_over::all(&cfg, overlays_in, &mut all);
         all.sort_findings();
         if all.sessions.is_empty() {
             let worst = all.findings.iter().find(|f| f.fate == Fate::NotCarriedOver);

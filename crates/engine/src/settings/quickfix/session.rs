@@ -1,58 +1,14 @@
-//! Sessions of a `.cfg` file, key by key.
+//! A session of a `.cfg` file, with what it inherits, and what is written and said of it.
 //!
 //! Invariant: each entry of a session gets a finding, whatever becomes of the session.
 
 use std::path::{Path, PathBuf};
 
 use transfix_dictionary::nearest;
-use transfix_session::{BeginString, SessionId};
 
-use super::keys::{list, quoted};
 use super::read::{Cfg, Entry, Section};
-use super::table::{Rule, find, find_in_any_case, rows};
-use super::{Dialect, Fate, Finding, ForeignStore, Migration, Overlay, data_dictionary, schedule};
-use crate::settings::{SessionSettings, Settings};
-
-/// Carries over all sessions of a file.
-pub(super) fn all(cfg: &Cfg, overlays_in: Option<&Path>, all: &mut Migration) {
-    let mut ids: Vec<(SessionId, usize)> = Vec::new();
-    for section in &cfg.sessions {
-        let mut session = Session::new(cfg, section, all, overlays_in);
-        session.tell_of_unknown();
-        let settings = session.carry_over();
-        session.tell_of_the_rest();
-        let (toml, overlays, store) = session.into_parts();
-        let Some(settings) = settings else { continue };
-        let id = settings.id();
-        if let Some((_, line)) = ids.iter().find(|(other, _)| *other == id) {
-            let says = format!("session {id} is there twice: line {line} has it too");
-            all.findings.push(Finding::of_line(section.line, Fate::NotCarriedOver, &says));
-            continue;
-        }
-        ids.push((id, section.line));
-        all.stores.extend(store.map(|(dir, session)| ForeignStore {
-            dir,
-            session,
-            to: settings.store_path(),
-        }));
-        for overlay in overlays {
-            if !all.overlays.contains(&overlay) {
-                all.overlays.push(overlay);
-            }
-        }
-        all.sessions.push(toml);
-    }
-    for entry in &cfg.defaults {
-        if !all
-            .findings
-            .iter()
-            .any(|finding| finding.line == entry.line && finding.key == entry.key)
-        {
-            let says = "each session says it itself";
-            all.findings.push(Finding::of(entry, Fate::Ignored, "", says));
-        }
-    }
-}
+use super::table::{find, find_in_any_case, rows};
+use super::{Dialect, Fate, Finding, Migration, Overlay};
 
 /// A session with what it inherits.
 pub(super) struct Session<'c> {
@@ -61,15 +17,15 @@ pub(super) struct Session<'c> {
     pub(super) path: PathBuf,
     pub(super) overlays_in: Option<&'c Path>,
     pub(super) overlays: Vec<Overlay>,
-    line: usize,
-    entries: Vec<&'c Entry>,
-    toml: Vec<(String, String)>,
-    store: Option<(PathBuf, String)>,
-    findings: &'c mut Vec<Finding>,
+    pub(super) line: usize,
+    pub(super) entries: Vec<&'c Entry>,
+    pub(super) toml: Vec<(String, String)>,
+    pub(super) store: Option<(PathBuf, String)>,
+    pub(super) findings: &'c mut Vec<Finding>,
 }
 
 impl<'c> Session<'c> {
-    fn new(
+    pub(super) fn new(
         cfg: &'c Cfg,
         section: &'c Section,
         all: &'c mut Migration,
@@ -92,11 +48,13 @@ impl<'c> Session<'c> {
 
     /// What is written, the overlays, and the store that it had.
     #[allow(clippy::type_complexity, reason = "taken apart at once by the only caller")]
-    fn into_parts(self) -> (Vec<(String, String)>, Vec<Overlay>, Option<(PathBuf, String)>) {
+    pub(super) fn into_parts(
+        self,
+    ) -> (Vec<(String, String)>, Vec<Overlay>, Option<(PathBuf, String)>) {
         (self.toml, self.overlays, self.store)
     }
 
-    fn entry(&self, key: &str) -> Option<&'c Entry> {
+    pub(super) fn entry(&self, key: &str) -> Option<&'c Entry> {
         self.entries.iter().find(|entry| entry.key == key).copied()
     }
 
@@ -133,7 +91,7 @@ impl<'c> Session<'c> {
         }
     }
 
-    fn written(&self, key: &str) -> Option<&str> {
+    pub(super) fn written(&self, key: &str) -> Option<&str> {
         self.toml.iter().find(|(known, _)| known == key).map(|(_, value)| &**value)
     }
 
@@ -158,7 +116,7 @@ impl<'c> Session<'c> {
     }
 
     /// Keys that the dialect passes over.
-    fn tell_of_unknown(&mut self) {
+    pub(super) fn tell_of_unknown(&mut self) {
         let dialect = self.dialect;
         for entry in &self.entries {
             let found = find(&entry.key, dialect);
@@ -178,8 +136,8 @@ impl<'c> Session<'c> {
                     (
                         Fate::Dangerous,
                         format!(
-                            "{dialect} sees it only if it is written `{name}=`, letter by letter, so \
-                         that it has never counted"
+                            "{dialect} sees it only if it is written `{name}=`, letter by letter, \
+                         so that it has never counted"
                         ),
                     )
                 }
@@ -201,7 +159,7 @@ impl<'c> Session<'c> {
     }
 
     /// Keys of a session that was given up before they were looked at.
-    fn tell_of_the_rest(&mut self) {
+    pub(super) fn tell_of_the_rest(&mut self) {
         for entry in self.entries.clone() {
             if !self.findings.iter().any(|f| f.line == entry.line && f.key == entry.key) {
                 let says = "its session is not carried over";
@@ -210,98 +168,7 @@ impl<'c> Session<'c> {
         }
     }
 
-    /// Writes all keys; `None` if the session cannot be carried over.
-    fn carry_over(&mut self) -> Option<SessionSettings> {
-        let wrong = self.identity().and_then(|()| self.address()).err();
-        self.simple_keys();
-        if let Some(says) = wrong {
-            self.tell_of_session(Fate::NotCarriedOver, "", &format!("the session: {says}"));
-            return None;
-        }
-        self.sockets();
-        self.checks();
-        schedule::carry_over(self);
-        self.reset_at();
-        data_dictionary::carry_over(self);
-        self.logon();
-        self.store();
-        self.log();
-        self.defaults();
-        self.offline();
-        let alone = [std::mem::take(&mut self.toml)];
-        let text = super::keys::file(&self.path, self.dialect, &alone);
-        [self.toml] = alone;
-        // An overlay is not written yet, but only its name is looked at.
-        match Settings::parse(&self.path.display().to_string(), &text) {
-            Ok(mut settings) => settings.sessions.pop(),
-            Err(error) => {
-                let error = error.message();
-                let says = format!("the session: our settings do not take it: {error}");
-                self.tell_of_session(Fate::NotCarriedOver, "", &says);
-                None
-            }
-        }
-    }
-
-    fn identity(&mut self) -> Result<(), String> {
-        let role = match (self.value("ConnectionType"), self.dialect) {
-            (_, Dialect::Go) if self.has("SocketAcceptPort") => "acceptor",
-            (_, Dialect::Go) => "initiator",
-            (Some(role), _) if role == "initiator" || role == "acceptor" => role,
-            (Some(role), _) => {
-                return Err(format!("ConnectionType is initiator or acceptor, not `{role}`"));
-            }
-            (None, _) => return Err("ConnectionType is missing".to_owned()),
-        };
-        self.becomes("ConnectionType", "role", quoted(role));
-        let begin_string = self.required("BeginString")?;
-        if BeginString::parse(begin_string.as_bytes()).is_none() {
-            return Err(format!(
-                "BeginString is FIX.4.0 to FIX.4.4 or FIXT.1.1, not {begin_string}"
-            ));
-        }
-        self.becomes("BeginString", "begin_string", quoted(begin_string));
-        let sender = self.required("SenderCompID")?;
-        if sender == "*" {
-            return Err("a template for any SenderCompID: write one for each".to_owned());
-        }
-        self.becomes("SenderCompID", "sender_comp_id", quoted(sender));
-        let target = self.required("TargetCompID")?;
-        self.becomes("TargetCompID", "target_comp_id", quoted(target));
-        if target == "*" {
-            let says = "a template: the program lets counterparties in by `EngineBuilder::admit`";
-            self.tell("AcceptorTemplate", Fate::Mapped, "target_comp_id = \"*\"", says);
-            self.tell("DynamicSession", Fate::Ignored, "", "a template is one by its name");
-        } else {
-            let says = "the session has a TargetCompID of its own, and so is no template";
-            self.tell("AcceptorTemplate", Fate::Ignored, "", says);
-            self.tell("DynamicSession", Fate::Ignored, "", says);
-        }
-        if let Some(qualifier) = self.value("SessionQualifier") {
-            if role == "initiator" {
-                self.becomes("SessionQualifier", "qualifier", quoted(qualifier));
-            } else {
-                let says = "nothing in a Logon(A) would tell an acceptor which session it means";
-                self.tell("SessionQualifier", Fate::NotCarriedOver, "", says);
-            }
-        }
-        self.appl_ver_id(begin_string)
-    }
-
-    fn appl_ver_id(&mut self, begin_string: &str) -> Result<(), String> {
-        const KEY: &str = "DefaultApplVerID";
-        let Some(version) = self.value(KEY) else { return Ok(()) };
-        if begin_string != "FIXT.1.1" {
-            self.tell(KEY, Fate::Ignored, "", "only FIXT.1.1 has it");
-            return Ok(());
-        }
-        let number = data_dictionary::appl_ver_id(version);
-        let number = number.ok_or_else(|| format!("{KEY}: `{version}` is no version"))?;
-        self.becomes(KEY, "default_appl_ver_id", number.to_string());
-        Ok(())
-    }
-
-    fn required(&self, key: &str) -> Result<&'c str, String> {
+    pub(super) fn required(&self, key: &str) -> Result<&'c str, String> {
         match self.value(key) {
             Some("") | None => Err(format!("{key} is missing")),
             Some(value) if value.contains("${") && self.dialect == Dialect::Java => {
@@ -311,314 +178,8 @@ impl<'c> Session<'c> {
         }
     }
 
-    fn is_acceptor(&self) -> bool {
+    pub(super) fn is_acceptor(&self) -> bool {
         self.written("role") == Some("\"acceptor\"")
-    }
-
-    fn address(&mut self) -> Result<(), String> {
-        let initiator = ["SocketConnectHost", "SocketConnectPort"];
-        let host =
-            if self.has("SocketAcceptHost") { "SocketAcceptHost" } else { "SocketAcceptAddress" };
-        let acceptor = [host, "SocketAcceptPort"];
-        let is_acceptor = self.is_acceptor();
-        let (used, other) = if is_acceptor { (acceptor, initiator) } else { (initiator, acceptor) };
-        for key in other {
-            self.tell(key, Fate::Ignored, "", "a key of the other role");
-        }
-        let host = match is_acceptor {
-            // On all interfaces.
-            true => self.value(used[0]).unwrap_or("0.0.0.0"),
-            false => self.required(used[0])?,
-        };
-        let port = self.required(used[1])?;
-        port.parse::<u16>().map_err(|_| format!("{}: `{port}` is no port", used[1]))?;
-        let address =
-            if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
-        let address = quoted(&address);
-        let becomes = format!("address = {address}");
-        self.set("address", address);
-        self.tell(used[0], Fate::Honoured, &becomes, "");
-        let high =
-            self.dialect == Dialect::Cpp && port.parse().is_ok_and(|port: u16| port > 32_767);
-        let says = if high {
-            "above 32767, which QuickFIX C++ reads through 16 bits with a sign"
-        } else {
-            ""
-        };
-        self.tell(used[1], if high { Fate::Mapped } else { Fate::Honoured }, &becomes, says);
-        Ok(())
-    }
-
-    /// The keys that stand alone.
-    fn simple_keys(&mut self) {
-        for entry in self.entries.clone() {
-            let Some(row) = find(&entry.key, self.dialect) else { continue };
-            if !row.is_known_to(self.dialect) || row.rule == Rule::With {
-                continue;
-            }
-            if entry.value.contains("${") && self.dialect == Dialect::Java {
-                let says = "a property of the Java process: write its value";
-                self.findings.push(Finding::of(entry, Fate::NotCarriedOver, "", says));
-                continue;
-            }
-            let written = written(row.rule, &entry.value);
-            let (fate, says) = row.fate(&entry.value);
-            match written {
-                Err(why) => {
-                    self.findings.push(Finding::of(entry, Fate::NotCarriedOver, "", &why));
-                }
-                Ok(None) => self.findings.push(Finding::of(entry, fate, "", says)),
-                Ok(Some((key, value))) => {
-                    let value = match row.rule {
-                        Rule::Reset(word) => self.reset_words(word),
-                        _ => value,
-                    };
-                    self.set(key, value.clone());
-                    let becomes = format!("{key} = {value}");
-                    self.findings.push(Finding::of(entry, fate, &becomes, says));
-                }
-            }
-        }
-    }
-
-    /// `reset_on` with one more word.
-    fn reset_words(&self, word: &str) -> String {
-        let known = self.written("reset_on").unwrap_or("[]");
-        let known = known.trim_matches(['[', ']']).split(", ").map(|text| text.trim_matches('"'));
-        list(known.chain([word]).filter(|word| !word.is_empty()))
-    }
-
-    fn sockets(&mut self) {
-        for (host, port) in [
-            ("SocketConnectSourceHost", "SocketConnectSourcePort"),
-            ("SocketLocalHost", "SocketLocalPort"),
-        ] {
-            if self.is_acceptor() {
-                let says = "where an initiator connects from";
-                self.tell(host, Fate::Ignored, "", says);
-                self.tell(port, Fate::Ignored, "", says);
-                continue;
-            }
-            match (self.value(host), self.value(port)) {
-                (Some(from), Some(number)) if number != "0" => {
-                    let value = quoted(&format!("{from}:{number}"));
-                    self.becomes(host, "local_address", value.clone());
-                    self.becomes(port, "local_address", value);
-                }
-                (Some(from), _) => {
-                    self.becomes(host, "local_address", quoted(from));
-                    self.tell(port, Fate::Ignored, "", "0: the system's choice");
-                }
-                (None, _) => {
-                    self.tell(port, Fate::NotCarriedOver, "", &format!("{host} is missing"))
-                }
-            }
-        }
-        match self.is_yes("SocketKeepAlive") {
-            true => {
-                self.set("tcp_keepalive_s", "7200".to_owned());
-                let becomes = "tcp_keepalive_s = 7200";
-                let says = "after two hours, which is what systems do by default";
-                self.tell("SocketKeepAlive", Fate::Mapped, becomes, says);
-            }
-            false => self.tell("SocketKeepAlive", Fate::Honoured, "", ""),
-        }
-        match self.value("SocketLinger") {
-            Some("0") => self.becomes("SocketLinger", "tcp_reset_on_close", "true".to_owned()),
-            _ => {
-                let says = "a close never waits, so that it holds up no other session";
-                self.tell("SocketLinger", Fate::Ignored, "", says);
-            }
-        }
-        // The upper six bits are the code point.
-        match self.value("SocketTrafficClass").map(str::parse::<u8>) {
-            Some(Ok(class)) => {
-                self.becomes("SocketTrafficClass", "dscp", (class >> 2).to_string());
-            }
-            _ => {
-                self.tell("SocketTrafficClass", Fate::NotCarriedOver, "", "a number from 0 to 255")
-            }
-        }
-    }
-
-    fn checks(&mut self) {
-        const KEY: &str = "sending_time_tolerance_s";
-        const UNKNOWN: &str = "AllowUnknownMsgFields";
-        match self.is_yes(UNKNOWN) {
-            true => {
-                for check in ["checks.undefined_tags", "checks.tags_of_message"] {
-                    self.set(check, "false".to_owned());
-                }
-                let becomes = "checks.undefined_tags = false, checks.tags_of_message = false";
-                let says = "tags from 5000 on are passed over too, if the dictionary lacks them";
-                self.tell(UNKNOWN, Fate::Mapped, becomes, says);
-            }
-            false => self.tell(UNKNOWN, Fate::Honoured, "", ""),
-        }
-        if self.is_no("CheckLatency") {
-            self.becomes("CheckLatency", KEY, "0".to_owned());
-            let says = "CheckLatency=N: any time is taken";
-            return self.tell("MaxLatency", Fate::Ignored, "", says);
-        }
-        self.tell("CheckLatency", Fate::Honoured, "", "");
-        match self.value("MaxLatency").map(|value| written(Rule::Number(KEY, 1), value)) {
-            Some(Ok(Some((_, value)))) => self.becomes("MaxLatency", KEY, value),
-            Some(Err(why)) => self.tell("MaxLatency", Fate::NotCarriedOver, "", &why),
-            _ => {}
-        }
-    }
-
-    fn reset_at(&mut self) {
-        const KEY: &str = "ResetSeqTime";
-        match (self.value(KEY), self.value("TimeZone")) {
-            (None, _) => {}
-            (Some(time), None | Some("UTC")) => self.becomes(KEY, "reset_at", quoted(time)),
-            (Some(_), Some(zone)) => {
-                let says = format!("a time in {zone}: `reset_at` is in UTC, without summer time");
-                self.tell(KEY, Fate::NotCarriedOver, "", &says);
-            }
-        }
-    }
-
-    /// LogonTag, and what programs read themselves to send it.
-    fn logon(&mut self) {
-        let mut fields = Vec::new();
-        for entry in self.beginning_with("LogonTag") {
-            if self.dialect != Dialect::Java || find(&entry.key, self.dialect).is_none() {
-                continue;
-            }
-            let (tag, value) = entry.value.split_once('=').unwrap_or((&entry.value, ""));
-            let key = match tag.trim() {
-                "553" => "logon.username",
-                "554" => "logon.password",
-                "925" => "logon.new_password",
-                _ => {
-                    fields.push(entry.value.as_str());
-                    self.tell(&entry.key, Fate::Honoured, "logon.fields", "");
-                    continue;
-                }
-            };
-            self.becomes(&entry.key, key, quoted(value));
-        }
-        if !fields.is_empty() {
-            self.set("logon.fields", list(fields));
-        }
-        let has_fields = self.value("BeginString") >= Some("FIX.4.3");
-        for entry in self.entries.clone() {
-            if !is_credential(&entry.key) || find_in_any_case(&entry.key).is_some() {
-                continue;
-            }
-            let key = format!("logon.{}", entry.key.to_ascii_lowercase());
-            if self.is_acceptor() || !has_fields {
-                let says = "no QuickFIX reads it; here an acceptor may have `logon.expected_username` \
-                            and `logon.expected_password`, from FIX 4.3 on";
-                self.tell(&entry.key, Fate::NotCarriedOver, "", says);
-                continue;
-            }
-            let value = quoted(&entry.value);
-            let becomes = format!("{key} = {value}");
-            self.set(&key, value);
-            let says = "no QuickFIX reads it, programs do, in toAdmin; here our Logon(A) has it";
-            self.tell(&entry.key, Fate::Mapped, &becomes, says);
-        }
-    }
-
-    fn store(&mut self) {
-        let Some(dir) = self.value("FileStorePath") else {
-            let becomes = "store_dir = \"store\"";
-            let says = "the file names no store of files; here all is kept in them, unless \
-                        `durability` is \"memory\"";
-            return self.tell_of_session(Fate::Mapped, becomes, says);
-        };
-        let row = find("FileStorePath", self.dialect);
-        let (fate, says) = row.map_or((Fate::Mapped, ""), |row| row.fate(dir));
-        self.set("store_dir", quoted(dir));
-        let becomes = format!("store_dir = {}", quoted(dir));
-        self.tell("FileStorePath", fate, &becomes, says);
-        self.store = Some((PathBuf::from(dir), self.file_name()));
-        if self.dialect == Dialect::Go && !self.has("FileStoreSync") {
-            self.set("durability", quoted("power"));
-            let says = "FileStoreSync is Y in QuickFIX/Go if it is not there";
-            self.tell_of_session(Fate::Mapped, "durability = \"power\"", says);
-        }
-    }
-
-    /// What the files of the session are called.
-    fn file_name(&self) -> String {
-        let part = |comp_id: &str, others: [&str; 2]| {
-            let mut part = self.value(comp_id).unwrap_or_default().to_owned();
-            for id in others.into_iter().filter_map(|key| self.value(key)) {
-                part = format!("{part}_{id}");
-            }
-            part
-        };
-        let sender = part("SenderCompID", ["SenderSubID", "SenderLocationID"]);
-        let target = part("TargetCompID", ["TargetSubID", "TargetLocationID"]);
-        let begin_string = self.value("BeginString").unwrap_or_default();
-        let mut name = format!("{begin_string}-{sender}-{target}");
-        if let Some(qualifier) = self.value("SessionQualifier") {
-            name = format!("{name}-{qualifier}");
-        }
-        if self.dialect == Dialect::Java {
-            let is_kept = |c: char| c.is_ascii_alphanumeric() || ".-".contains(c);
-            name = name.chars().map(|c| if is_kept(c) { c } else { '_' }).collect();
-        }
-        name
-    }
-
-    fn log(&mut self) {
-        if let Some(dir) = self.value("FileLogPath") {
-            let row = find("FileLogPath", self.dialect);
-            let (fate, says) = row.map_or((Fate::Mapped, ""), |row| row.fate(dir));
-            self.set("log.dir", quoted(dir));
-            self.tell("FileLogPath", fate, &format!("log.dir = {}", quoted(dir)), says);
-        }
-        let Some(tags) = self.value("RedactFieldsInLogs") else { return };
-        let tags: Result<Vec<u32>, _> = tags.split(',').map(|tag| tag.trim().parse()).collect();
-        match tags {
-            Ok(tags) if self.has("FileLogPath") => {
-                self.becomes("RedactFieldsInLogs", "log.mask", format!("{tags:?}"));
-            }
-            Ok(_) => self.tell("RedactFieldsInLogs", Fate::Ignored, "", "there is no FileLogPath"),
-            Err(_) => {
-                self.tell("RedactFieldsInLogs", Fate::NotCarriedOver, "", "a list of tags");
-            }
-        }
-    }
-
-    /// What QuickFIX does by default, and we do otherwise.
-    fn defaults(&mut self) {
-        let mut absent = vec![("LogoutTimeout", "2", "logout_timeout_ms", "2000")];
-        if !self.is_acceptor() {
-            absent.push(("ReconnectInterval", "30", "reconnect_interval_ms", "30000"));
-        }
-        for (key, there, ours, value) in absent {
-            if !self.has(key) {
-                self.set(ours, value.to_owned());
-                let becomes = format!("{ours} = {value}");
-                let says = format!("{key} is {there} if it is not there");
-                self.tell_of_session(Fate::Mapped, &becomes, &says);
-            }
-        }
-        if self.dialect == Dialect::Cpp && !self.has("SocketNodelay") {
-            let says = "SocketNodelay is N if it is not there; here small messages go out at once";
-            self.tell_of_session(Fate::Mapped, "tcp_nodelay = true", says);
-        }
-    }
-
-    /// What becomes of messages that are sent while the session is not logged on.
-    fn offline(&mut self) {
-        let resets = self.written("reset_on").is_some_and(|words| words != "[]");
-        let keeps = self.written("keep_outbound") != Some("false");
-        if keeps && !resets {
-            self.set("offline", quoted("store"));
-            let says = "as in QuickFIX, what is sent without a connection is numbered and stored, \
-                        and the counterparty asks for it";
-            return self.tell_of_session(Fate::Mapped, "offline = \"store\"", says);
-        }
-        let says = "what is sent without a connection is refused; QuickFIX takes it, and it is \
-                    lost at the next reset, or for want of a store";
-        self.tell_of_session(Fate::Mapped, "offline = \"refuse\"", says);
     }
 }
 
@@ -627,50 +188,6 @@ const NOBODYS: &str = "no QuickFIX knows it; if the program reads it, it needs a
                        our settings have no keys of others";
 
 /// Keys that users expect to work, and that programs read themselves.
-fn is_credential(key: &str) -> bool {
+pub(super) fn is_credential(key: &str) -> bool {
     ["Username", "Password"].iter().any(|known| known.eq_ignore_ascii_case(key))
-}
-
-/// The key and value that a rule makes of a value.
-fn written(rule: Rule, value: &str) -> Result<Option<(&'static str, String)>, String> {
-    let yes = || match value {
-        "Y" | "y" => Ok(true),
-        "N" | "n" => Ok(false),
-        _ => Err(format!("`{value}` is neither Y nor N")),
-    };
-    Ok(match rule {
-        Rule::Nothing | Rule::With => None,
-        Rule::Text(key) => Some((key, quoted(value))),
-        Rule::Flag(key) => Some((key, yes()?.to_string())),
-        Rule::Unflag(key) => Some((key, (!yes()?).to_string())),
-        Rule::Reset(_) => yes()?.then(|| ("reset_on", String::new())),
-        Rule::Number(key, times) => Some((key, number(value, times)?)),
-        Rule::Word(key, words) => {
-            let pair = words.split(' ').filter_map(|pair| pair.split_once('='));
-            let word = pair.into_iter().find(|(from, _)| from.eq_ignore_ascii_case(value));
-            let known = || words.split(' ').filter_map(|pair| pair.split_once('='));
-            let (_, to) = word.ok_or_else(|| {
-                let known: Vec<_> = known().map(|(from, _)| from).collect();
-                format!("`{value}` is none of {}", known.join(", "))
-            })?;
-            Some((key, quoted(to)))
-        }
-    })
-}
-
-/// A whole number, or a fraction whose product is one.
-fn number(value: &str, times: u32) -> Result<String, String> {
-    let wrong = || format!("`{value}` is no number");
-    let (whole, part) = value.split_once('.').unwrap_or((value, ""));
-    let is_number = |text: &str| text.len() <= 9 && text.bytes().all(|b| b.is_ascii_digit());
-    if !is_number(whole) || !is_number(part) || whole.len() + part.len() == 0 {
-        return Err(wrong());
-    }
-    let digits: u64 = format!("{whole}{part}").parse().map_err(|_| wrong())?;
-    let scale = (0..part.len()).fold(1, |scale, _| scale * 10);
-    let product = digits * u64::from(times);
-    match product % scale {
-        0 => Ok((product / scale).to_string()),
-        _ => Err(format!("`{value}` is finer than can be said here")),
-    }
 }
