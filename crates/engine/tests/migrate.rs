@@ -171,6 +171,86 @@ fn a_file_without_a_session_is_an_error_with_its_line() {
     assert_eq!((error.line(), error.as_u16()), (None, 801));
 }
 
+#[test]
+fn credentials_go_where_the_version_has_a_place_for_them() {
+    let tags = "LogonTag=553=desk\nLogonTag1=554=hush\nLogonTag2=9001=a=b";
+    let session = |text: &str| {
+        let migration = Migration::parse("desk.cfg", text.as_bytes(), Some(Dialect::Java));
+        migration.map(|m| (m.settings().unwrap().sessions.remove(0), m.report())).unwrap()
+    };
+    let (new, _) = session(&format!("{DESK}{tags}\n"));
+    assert_eq!(new.logon.username.as_deref(), Some("desk"));
+    assert!(new.logon.password.unwrap().is(b"hush"));
+    assert_eq!(new.logon.fields.len(), 1);
+    let (old, _) = session(&format!("{DESK}{tags}\n").replace("FIX.4.4", "FIX.4.2"));
+    assert_eq!((old.logon.username, old.logon.fields.len()), (None, 3));
+    let acceptor = DESK.replace("initiator", "acceptor").replace("ConnectPort", "AcceptPort");
+    let (acceptor, report) = session(&format!("{acceptor}{tags}\n"));
+    assert_eq!((acceptor.logon.username, acceptor.logon.fields.len()), (None, 1));
+    assert!(report.contains("LogonTag=***: only an initiator"), "{report}");
+}
+
+#[test]
+fn variables_are_not_guessed() {
+    let java = parsed("FileLogPath=${user.home}/log", Dialect::Java);
+    assert!(java.report().contains("a property of the Java process"), "{}", java.report());
+    assert!(!java.toml().contains("user.home") && !java.is_sound());
+    let cpp = parsed("FileLogPath=$HOME/log", Dialect::Cpp);
+    assert!(cpp.toml().contains("log.dir = \"$HOME/log\"") && !cpp.is_sound());
+}
+
+#[test]
+fn keys_in_any_case_are_seen_where_the_dialect_sees_them() {
+    let more = "DEFAULTAPPLVERID=9\nappdatadictionary.FIX.4.4=FIX44.xml\nsocketconnecthost1=b";
+    let text = format!("{DESK}{more}\n").replace("FIX.4.4\nS", "FIXT.1.1\nS");
+    let migration = Migration::parse("desk.cfg", text.as_bytes(), Some(Dialect::Net)).unwrap();
+    let report = migration.report();
+    for expected in ["DefaultApplVerID=9", "AppDataDictionary.FIX.4.4=", "SocketConnectHost1=b"] {
+        assert!(report.contains(expected), "{report}");
+    }
+    assert!(migration.toml().contains("appl_versions = { 6 = \"FIX44\" }"), "{report}");
+}
+
+#[test]
+fn an_error_of_the_settings_has_the_lines_of_their_text() {
+    let mut settings = parsed("", Dialect::Cpp).settings().unwrap();
+    settings.sessions[0].threads.cpu = Some(99_999);
+    settings.sessions[0].threads.mode = transfix::Mode::Spin;
+    struct Nobody;
+    impl transfix::Application for Nobody {
+        fn on_message(
+            &mut self,
+            _: &transfix::Message<'_>,
+            _: &mut transfix::SessionRef<'_>,
+        ) -> Result<(), transfix::BusinessReject> {
+            Ok(())
+        }
+    }
+    let Err(error) = transfix::Engine::start(&settings, |_| Box::new(Nobody)) else { panic!() };
+    assert!(error.to_string().starts_with("desk.cfg, migrated"), "{error}");
+}
+
+#[test]
+fn whatever_is_left_of_a_file_is_read_or_refused_with_a_reason() {
+    for (path, dialect) in samples() {
+        let bytes = fs::read(&path).unwrap();
+        let lines: Vec<_> = bytes.split_inclusive(|byte| *byte == b'\n').collect();
+        for n in 0..lines.len() {
+            let without = [&lines[..n], &lines[n + 1..]].concat().concat();
+            let cut = bytes[..lines[..n].concat().len() + lines[n].len() / 2].to_vec();
+            let mut swapped = bytes.clone();
+            let at = lines[..n].concat().len();
+            swapped[at] = swapped[at].wrapping_add(1);
+            for text in [without, cut, swapped] {
+                match Migration::parse("part.cfg", &text, Some(dialect)) {
+                    Ok(migration) => drop(migration.settings().unwrap()),
+                    Err(error) => assert!(error.to_string().contains("part.cfg"), "{error}"),
+                }
+            }
+        }
+    }
+}
+
 /// FIX 4.4 with a few changes, as a venue sends it to its clients.
 fn venue() -> String {
     let mut draft = Draft::standard("FIX44").unwrap();

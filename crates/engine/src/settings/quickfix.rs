@@ -340,12 +340,14 @@ impl Migration {
         &self.overlays
     }
 
-    /// The settings.
+    /// The settings. Errors of theirs, here and at the start of an engine, have the lines of
+    /// [`toml`](Self::toml), and the name of the file with `, migrated` behind it.
     ///
     /// # Errors
     /// If a password or a dictionary is no longer where it was.
     pub fn settings(&self) -> Result<Settings, SettingsError> {
-        Settings::parse(&self.path.display().to_string(), &self.toml())
+        // Lines in its errors are those of the text, not of the `.cfg` file.
+        Settings::parse(&format!("{}, migrated", self.path.display()), &self.toml())
     }
 
     /// The settings as the text of a file: what all sessions have in common stands in `[defaults]`.
@@ -360,10 +362,9 @@ impl Migration {
         let path = self.path.display();
         let how = match self.telling.as_deref() {
             None => "as was said".to_owned(),
-            Some([]) => "guessed: each of the four could read this file; say another if it is one"
-                .to_owned(),
+            Some([]) => "guessed: no key of the file tells; name another if it is not".to_owned(),
             Some(telling) => {
-                format!("guessed from {}; say another if it is one", telling.join(", "))
+                format!("guessed from {}; name another if it is not", telling.join(", "))
             }
         };
         let mut text = format!("{path}: {}, {how}\n", self.dialect);

@@ -186,9 +186,7 @@ impl Session<'_> {
             if !row.is_known_to(self.dialect) || row.rule == Rule::With {
                 continue;
             }
-            if entry.value.contains("${") && self.dialect == Dialect::Java {
-                let says = "a property of the Java process: write its value";
-                self.findings.push(Finding::of(entry, Fate::NotCarriedOver, "", says));
+            if self.is_elsewhere(entry) {
                 continue;
             }
             let written = written(row.rule, &entry.value);
@@ -312,28 +310,36 @@ impl Session<'_> {
 
     /// LogonTag, and what programs read themselves to send it.
     fn logon(&mut self) {
+        let has_fields = self.value("BeginString") >= Some("FIX.4.3");
+        let is_fixt = self.value("BeginString") == Some("FIXT.1.1");
         let mut fields = Vec::new();
         for entry in self.beginning_with("LogonTag") {
-            if self.dialect != Dialect::Java || find(&entry.key, self.dialect).is_none() {
+            let is_known =
+                self.dialect == Dialect::Java && find(&entry.key, self.dialect).is_some();
+            if !is_known || self.is_elsewhere(entry) {
                 continue;
             }
             let (tag, value) = entry.value.split_once('=').unwrap_or((&entry.value, ""));
             let key = match tag.trim() {
-                "553" => "logon.username",
-                "554" => "logon.password",
-                "925" => "logon.new_password",
+                "553" if has_fields => "logon.username",
+                "554" if has_fields => "logon.password",
+                "925" if is_fixt => "logon.new_password",
                 _ => {
                     fields.push(entry.value.as_str());
                     self.tell(&entry.key, Fate::Honoured, "logon.fields", "");
                     continue;
                 }
             };
+            if self.is_acceptor() {
+                let says = "only an initiator says who it is";
+                self.tell(&entry.key, Fate::NotCarriedOver, "", says);
+                continue;
+            }
             self.becomes(&entry.key, key, quoted(value));
         }
         if !fields.is_empty() {
             self.set("logon.fields", list(fields));
         }
-        let has_fields = self.value("BeginString") >= Some("FIX.4.3");
         for entry in self.entries.clone() {
             if !is_credential(&entry.key) || find_in_any_case(&entry.key).is_some() {
                 continue;

@@ -170,8 +170,11 @@ impl Reader<'_> {
             // These take a blank before `=` for a part of the key.
             Dialect::Java | Dialect::Go => key.trim_start(),
         };
-        let row = find(key, self.dialect).filter(|row| !row.name.ends_with('>'));
-        row.map_or(key, |row| row.name).to_owned()
+        let Some(row) = find(key, self.dialect) else { return key.to_owned() };
+        // A number or a version stays behind it.
+        let stem = row.name.split('<').next().unwrap_or_default();
+        let rest = if stem.len() < row.name.len() { &key[stem.len()..] } else { "" };
+        format!("{stem}{rest}")
     }
 
     fn heading(&mut self, n: usize, name: &str, cfg: &mut Cfg) {

@@ -68,10 +68,16 @@ impl<'c> Session<'c> {
         self.value(key).is_some()
     }
 
-    /// The value of a key that the dialect knows.
+    /// The value of a key that the dialect knows, if the file says it.
     pub(super) fn value(&self, key: &str) -> Option<&'c str> {
         let is_known = find(key, self.dialect).is_some_and(|row| row.is_known_to(self.dialect));
-        self.entry(key).filter(|_| is_known).map(|entry| &*entry.value)
+        let entry = self.entry(key).filter(|_| is_known);
+        entry.filter(|entry| !self.is_elsewhere(entry)).map(|entry| &*entry.value)
+    }
+
+    /// Whether the value is a property of the Java process.
+    pub(super) fn is_elsewhere(&self, entry: &Entry) -> bool {
+        self.dialect == Dialect::Java && entry.value.contains("${")
     }
 
     pub(super) fn is_yes(&self, key: &str) -> bool {
@@ -121,6 +127,15 @@ impl<'c> Session<'c> {
         for entry in &self.entries {
             let found = find(&entry.key, dialect);
             if found.is_some_and(|row| row.is_known_to(dialect)) {
+                if self.is_elsewhere(entry) {
+                    let says = "a property of the Java process: write its value";
+                    self.findings.push(Finding::of(entry, Fate::NotCarriedOver, "", says));
+                }
+                if dialect == Dialect::Cpp && entry.value.contains('$') {
+                    let says = "QuickFIX C++ puts variables of the environment there only for a \
+                                program that asks for it; here it is text";
+                    self.findings.push(Finding::of(entry, Fate::Dangerous, "", says));
+                }
                 continue;
             }
             let (fate, says) = match (found, find_in_any_case(entry.key.trim())) {
@@ -169,12 +184,13 @@ impl<'c> Session<'c> {
     }
 
     pub(super) fn required(&self, key: &str) -> Result<&'c str, String> {
-        match self.value(key) {
-            Some("") | None => Err(format!("{key} is missing")),
-            Some(value) if value.contains("${") && self.dialect == Dialect::Java => {
+        match (self.value(key), self.entry(key)) {
+            (Some(value), _) if !value.is_empty() => Ok(value),
+            (_, Some(entry)) if self.is_elsewhere(entry) => {
+                let value = &entry.value;
                 Err(format!("{key} is a property of the Java process, {value}: write its value"))
             }
-            Some(value) => Ok(value),
+            _ => Err(format!("{key} is missing")),
         }
     }
 

@@ -58,37 +58,48 @@ impl Row {
             _ => (self.fate, self.says),
         }
     }
+}
 
-    /// Whether `name` is this key, in the case of its letters or in any.
-    fn is(&self, name: &str, any_case: bool) -> bool {
-        let same = |a: &str, b: &str| if any_case { a.eq_ignore_ascii_case(b) } else { a == b };
-        let head = |n: usize| name.get(..n).unwrap_or_default();
-        match (self.name.strip_suffix("<n>"), self.name.strip_suffix("<v>")) {
-            (Some(stem), _) => {
-                let rest = name.get(stem.len()..).unwrap_or_default();
-                let is_number = !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit());
-                is_number && same(stem, head(stem.len()))
-            }
-            (_, Some(stem)) => name.len() > stem.len() && same(stem, head(stem.len())),
-            _ => same(self.name, name),
+/// Whether `name` is the key `known` of the table, in the case of its letters or in any.
+fn is(known: &str, name: &str, any_case: bool) -> bool {
+    let same = |a: &str, b: &str| if any_case { a.eq_ignore_ascii_case(b) } else { a == b };
+    let head = |n: usize| name.get(..n).unwrap_or_default();
+    match (known.strip_suffix("<n>"), known.strip_suffix("<v>")) {
+        (Some(stem), _) => {
+            let rest = name.get(stem.len()..).unwrap_or_default();
+            let is_number = !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit());
+            is_number && same(stem, head(stem.len()))
         }
+        (_, Some(stem)) => name.len() > stem.len() && same(stem, head(stem.len())),
+        _ => same(known, name),
     }
+}
+
+/// The lines of the table.
+fn lines() -> impl Iterator<Item = &'static str> + Clone {
+    let lines = include_str!("keys.txt").lines();
+    lines.filter(|line| !line.is_empty() && !line.starts_with('#'))
 }
 
 /// The whole table.
 pub(super) fn rows() -> impl Iterator<Item = Row> + Clone {
-    let lines = include_str!("keys.txt").lines();
-    lines.filter(|line| !line.is_empty() && !line.starts_with('#')).map(row)
+    lines().map(row)
 }
 
 /// The key of this name, as the dialect compares names.
 pub(super) fn find(name: &str, dialect: Dialect) -> Option<Row> {
-    rows().find(|row| row.is(name, dialect.is_case_free()))
+    found(name, dialect.is_case_free())
 }
 
 /// The key of this name in letters of any case.
 pub(super) fn find_in_any_case(name: &str) -> Option<Row> {
-    rows().find(|row| row.is(name, true))
+    found(name, true)
+}
+
+/// Only the line that is found is read as a whole.
+fn found(name: &str, any_case: bool) -> Option<Row> {
+    let known = |line: &'static str| line.split_once(" |").map_or(line, |(known, _)| known);
+    lines().find(|line| is(known(line), name, any_case)).map(row)
 }
 
 fn row(line: &'static str) -> Row {
