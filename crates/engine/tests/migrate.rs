@@ -191,6 +191,59 @@ fn credentials_go_where_the_version_has_a_place_for_them() {
 }
 
 #[test]
+fn a_value_that_our_settings_do_not_take_costs_its_key_and_not_the_session() {
+    let migration = parsed("ReconnectInterval=0\nLogonTimeout=0\nLogoutTimeout=4", Dialect::Cpp);
+    let report = migration.report();
+    for expected in ["ReconnectInterval=0", "LogonTimeout=0"] {
+        assert!(report.contains(&format!("not carried over: {expected}")), "{report}");
+    }
+    let settings = migration.settings().unwrap();
+    assert_eq!(settings.sessions[0].protocol.logon_timeout_ms, 10_000);
+    assert_eq!(settings.sessions[0].protocol.logout_timeout_ms, 4_000);
+}
+
+#[test]
+fn keys_of_tls_count_where_it_is_on() {
+    let fate = |more: &str, dialect| {
+        let migration = parsed(more, dialect);
+        let finding = migration.findings().iter().find(|finding| finding.line == 11);
+        finding.unwrap().fate
+    };
+    for (more, dialect, expected) in [
+        ("SocketKeyStore=a.jks", Dialect::Java, Fate::Ignored),
+        ("SocketKeyStore=a.jks\nSocketUseSSL=Y", Dialect::Java, Fate::NotCarriedOver),
+        ("SSLProtocol=all", Dialect::Cpp, Fate::NotCarriedOver),
+        ("SSLServerName=a\nSSLCertificate=b", Dialect::Net, Fate::NotCarriedOver),
+        ("SSLServerName=a\nSSLEnable=N\nSSLCertificate=b", Dialect::Net, Fate::Ignored),
+        ("SocketCertificateFile=a", Dialect::Go, Fate::NotCarriedOver),
+        ("SocketCAFile=a", Dialect::Go, Fate::Ignored),
+        ("SocketInsecureSkipVerify=Y\nSocketUseSSL=Y", Dialect::Go, Fate::Dangerous),
+    ] {
+        assert_eq!(fate(more, dialect), expected, "{more}");
+    }
+}
+
+#[test]
+fn a_session_that_is_there_twice_is_that_which_the_dialect_takes() {
+    let second = DESK.replace("ConnectPort=1", "ConnectPort=2");
+    for (dialect, address) in [(Dialect::Cpp, "127.0.0.1:1"), (Dialect::Java, "127.0.0.1:2")] {
+        let text = format!("{DESK}{second}");
+        let migration = Migration::parse("desk.cfg", text.as_bytes(), Some(dialect)).unwrap();
+        let settings = migration.settings().unwrap();
+        assert_eq!(settings.sessions.len(), 1);
+        assert_eq!(settings.sessions[0].address, address, "{dialect}");
+        assert!(!migration.is_sound() && migration.stores().len() == 1);
+    }
+}
+
+#[test]
+fn times_of_old_versions_have_seconds() {
+    let text = format!("{DESK}MillisecondsInTimeStamp=Y\n").replace("FIX.4.4", "FIX.4.1");
+    let migration = Migration::parse("desk.cfg", text.as_bytes(), Some(Dialect::Cpp)).unwrap();
+    assert!(!migration.toml().contains("precision"), "{}", migration.toml());
+}
+
+#[test]
 fn variables_are_not_guessed() {
     let java = parsed("FileLogPath=${user.home}/log", Dialect::Java);
     assert!(java.report().contains("a property of the Java process"), "{}", java.report());

@@ -23,17 +23,28 @@ pub(super) fn all(cfg: &Cfg, overlays_in: Option<&Path>, all: &mut Migration) {
         let (toml, overlays, store) = session.into_parts();
         let Some(settings) = settings else { continue };
         let id = settings.id();
-        if let Some((_, line)) = ids.iter().find(|(other, _)| *other == id) {
-            let says = format!("session {id} is there twice: line {line} has it too");
-            all.findings.push(Finding::of_line(section.line, Fate::NotCarriedOver, &says));
-            continue;
+        if let Some(place) = ids.iter().position(|(other, _)| *other == id) {
+            let line = ids[place].1;
+            if all.dialect != Dialect::Java {
+                let says = format!("session {id} is there twice: line {line} has it too");
+                all.findings.push(Finding::of_line(section.line, Fate::NotCarriedOver, &says));
+                continue;
+            }
+            let last = section.line;
+            let says = format!("session {id} is there twice: QuickFIX/J takes that of line {last}");
+            all.findings.push(Finding::of_line(line, Fate::Dangerous, &says));
+            ids.remove(place);
+            all.sessions.remove(place);
         }
         ids.push((id, section.line));
-        all.stores.extend(store.map(|(dir, session)| ForeignStore {
-            dir,
-            session,
-            to: settings.store_path(),
-        }));
+        let store = store.map(|(dir, session)| {
+            let to = settings.store_path();
+            ForeignStore { dir, session, to }
+        });
+        let stores = &mut all.stores;
+        if let Some(store) = store.filter(|store| !stores.contains(store)) {
+            stores.push(store);
+        }
         for overlay in overlays {
             if !all.overlays.contains(&overlay) {
                 all.overlays.push(overlay);
@@ -52,6 +63,9 @@ pub(super) fn all(cfg: &Cfg, overlays_in: Option<&Path>, all: &mut Migration) {
         }
     }
 }
+
+/// Keys that a session cannot do without.
+const NEEDED: [&str; 5] = ["role", "begin_string", "sender_comp_id", "target_comp_id", "address"];
 
 impl Session<'_> {
     /// Writes all keys; `None` if the session cannot be carried over.
@@ -72,19 +86,49 @@ impl Session<'_> {
         self.log();
         self.defaults();
         self.offline();
-        let alone = [std::mem::take(&mut self.toml)];
-        let text = super::keys::file(&self.path, self.dialect, &alone);
-        [self.toml] = alone;
-        // An overlay is not written yet, but only its name is looked at.
-        match Settings::parse(&self.path.display().to_string(), &text) {
-            Ok(mut settings) => settings.sessions.pop(),
-            Err(error) => {
-                let error = error.message();
+        self.taken()
+    }
+
+    /// The settings as they are read again. Keys that they do not take are left out, and told.
+    fn taken(&mut self) -> Option<SessionSettings> {
+        loop {
+            let error = match self.parsed(&self.toml) {
+                Ok(settings) => return Some(settings),
+                Err(error) => error,
+            };
+            // The key without which all is well, or something else is wrong.
+            let is_it = |n: &usize| {
+                let others = [&self.toml[..*n], &self.toml[n + 1..]].concat();
+                self.parsed(&others).map_or_else(|other| other != error, |_| true)
+            };
+            let optional = (0..self.toml.len()).filter(|n| !NEEDED.contains(&&*self.toml[*n].0));
+            let Some(place) = optional.into_iter().find(is_it) else {
                 let says = format!("the session: our settings do not take it: {error}");
                 self.tell_of_session(Fate::NotCarriedOver, "", &says);
-                None
+                return None;
+            };
+            let (key, value) = self.toml.remove(place);
+            let becomes = format!("{key} = {value}");
+            let told = self.findings.iter_mut().filter(|finding| finding.becomes == becomes);
+            let mut is_told = false;
+            for finding in told {
+                (finding.fate, is_told) = (Fate::NotCarriedOver, true);
+                error.clone_into(&mut finding.says);
+            }
+            if !is_told {
+                let says = format!("`{key}` is left out: {error}");
+                self.tell_of_session(Fate::NotCarriedOver, "", &says);
             }
         }
+    }
+
+    /// The only session of a file with these keys. An overlay is not written yet, but only its name
+    /// is looked at.
+    fn parsed(&self, toml: &[(String, String)]) -> Result<SessionSettings, String> {
+        let text = super::keys::file(&self.path, self.dialect, &[toml.to_vec()]);
+        let settings = Settings::parse(&self.path.display().to_string(), &text);
+        let mut settings = settings.map_err(|error| error.message().to_owned())?;
+        settings.sessions.pop().ok_or_else(|| "no session".to_owned())
     }
 
     fn identity(&mut self) -> Result<(), String> {
@@ -189,6 +233,17 @@ impl Session<'_> {
             if self.is_elsewhere(entry) {
                 continue;
             }
+            if row.rule == Rule::Tls && !self.has_tls() {
+                let says = "TLS is not switched on";
+                self.findings.push(Finding::of(entry, Fate::Ignored, "", says));
+                continue;
+            }
+            let is_old = matches!(self.value("BeginString"), Some("FIX.4.0" | "FIX.4.1"));
+            if is_old && matches!(row.rule, Rule::Word("precision", _)) {
+                let says = "up to FIX 4.1 times have seconds, there and here";
+                self.findings.push(Finding::of(entry, Fate::Ignored, "", says));
+                continue;
+            }
             let written = written(row.rule, &entry.value);
             let (fate, says) = row.fate(&entry.value);
             match written {
@@ -205,6 +260,22 @@ impl Session<'_> {
                     let becomes = format!("{key} = {value}");
                     self.findings.push(Finding::of(entry, fate, &becomes, says));
                 }
+            }
+        }
+    }
+
+    /// Whether the file switches TLS on, as far as a file does: in C++ a program does, by its
+    /// connector.
+    fn has_tls(&self) -> bool {
+        match self.dialect {
+            Dialect::Cpp => true,
+            Dialect::Java => self.is_yes("SocketUseSSL"),
+            Dialect::Net => {
+                self.is_yes("SSLEnable") || (!self.has("SSLEnable") && self.has("SSLCertificate"))
+            }
+            Dialect::Go => {
+                let certificates = ["SocketCertificateFile", "SocketCertificateBytes"];
+                self.is_yes("SocketUseSSL") || certificates.iter().any(|key| self.has(key))
             }
         }
     }
@@ -355,7 +426,8 @@ impl Session<'_> {
             let value = quoted(&entry.value);
             let becomes = format!("{key} = {value}");
             self.set(&key, value);
-            let says = "no QuickFIX reads it, programs do, in toAdmin; here our Logon(A) has it";
+            let says = "no QuickFIX reads it, programs do, in toAdmin; here our Logon(A) has it, and \
+                        { env = \"NAME\" } keeps a password out of the file";
             self.tell(&entry.key, Fate::Mapped, &becomes, says);
         }
     }

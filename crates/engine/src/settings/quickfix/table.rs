@@ -9,6 +9,8 @@ use super::{Dialect, Fate};
 pub(super) enum Rule {
     /// Nothing is written.
     Nothing,
+    /// Nothing is written, and it counts only where the session has TLS.
+    Tls,
     /// Code looks at it together with other keys.
     With,
     /// Its text.
@@ -52,7 +54,9 @@ impl Row {
     pub(super) fn fate(&self, value: &str) -> (Fate, &'static str) {
         match self.only {
             Some(only) if !only.eq_ignore_ascii_case(value) => match self.rule {
-                Rule::Nothing => (Fate::Ignored, "nothing is to be done for this value"),
+                Rule::Nothing | Rule::Tls => {
+                    (Fate::Ignored, "nothing is to be done for this value")
+                }
                 _ => (Fate::Honoured, ""),
             },
             _ => (self.fate, self.says),
@@ -125,6 +129,7 @@ fn rule(text: &'static str) -> Rule {
     let (word, rest) = text.split_once(' ').unwrap_or((text, ""));
     match word {
         "-" => Rule::Nothing,
+        "tls" => Rule::Tls,
         "with" => Rule::With,
         "text" => Rule::Text(rest),
         "flag" => Rule::Flag(rest),

@@ -11,7 +11,7 @@ pub(super) fn written(rule: Rule, value: &str) -> Result<Option<(&'static str, S
         _ => Err(format!("`{value}` is neither Y nor N")),
     };
     Ok(match rule {
-        Rule::Nothing | Rule::With => None,
+        Rule::Nothing | Rule::Tls | Rule::With => None,
         Rule::Text(key) => Some((key, quoted(value))),
         Rule::Flag(key) => Some((key, yes()?.to_string())),
         Rule::Unflag(key) => Some((key, (!yes()?).to_string())),
