@@ -426,8 +426,8 @@ impl Session<'_> {
             let value = quoted(&entry.value);
             let becomes = format!("{key} = {value}");
             self.set(&key, value);
-            let says = "no QuickFIX reads it, programs do, in toAdmin; here our Logon(A) has it, and \
-                        { env = \"NAME\" } keeps a password out of the file";
+            let says = "no QuickFIX reads it, programs do, in toAdmin; here our Logon(A) has it, \
+                        and { env = \"NAME\" } keeps a password out of the file";
             self.tell(&entry.key, Fate::Mapped, &becomes, says);
         }
     }
