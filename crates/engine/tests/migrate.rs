@@ -362,3 +362,38 @@ fn a_dictionary_that_differs_much_is_kept_and_one_that_is_none_is_said() {
     assert!(!migration.is_sound() && !migration.toml().contains("other.xml"));
     assert!(migration.report().contains("other.xml:1"), "{}", migration.report());
 }
+
+#[test]
+fn what_a_transport_dictionary_has_beyond_ours_is_said() {
+    let dir = TempDir::new();
+    let cfg = dir.path().join("desk.cfg");
+    let text = DESK.replace("FIX.4.4", "FIXT.1.1");
+    let more = "DefaultApplVerID=9\nTransportDataDictionary=session.xml\n";
+    fs::write(&cfg, format!("{text}{more}")).unwrap();
+    let ours = fs::read_to_string("../../dictionaries/FIXT11.xml").unwrap();
+    let field = "  <field number='9002' name='VenueKey' type='STRING'/>\n </fields>";
+    let code = "   <value enum='Z' description='MORE'/>\n";
+    for (text, expected, fate) in [
+        (ours.clone(), "the same as ours", Fate::Honoured),
+        (
+            ours.replacen("   <value ", &format!("{code}   <value "), 1),
+            "1 difference",
+            Fate::NotCarriedOver,
+        ),
+        (ours.replacen(" </fields>", field, 1), "VenueKey(9002) added", Fate::NotCarriedOver),
+        (less(&ours), "which takes more", Fate::Mapped),
+    ] {
+        fs::write(dir.path().join("session.xml"), text).unwrap();
+        let migration = Migration::read(&cfg, Some(Dialect::Cpp)).unwrap();
+        let told = migration.findings().iter().find(|f| f.key == "TransportDataDictionary");
+        let told = told.unwrap();
+        assert!(told.says.contains(expected) && told.fate == fate, "{told}");
+    }
+}
+
+/// A dictionary without the code of its first field that has codes.
+fn less(text: &str) -> String {
+    let (before, line) = text.split_once("   <value ").unwrap();
+    let (_, after) = line.split_once('\n').unwrap();
+    format!("{before}{after}")
+}

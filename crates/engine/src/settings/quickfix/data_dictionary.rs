@@ -95,23 +95,34 @@ pub(super) fn carry_over(session: &mut Session<'_>) {
 fn transport(session: &mut Session<'_>) {
     const KEY: &str = "TransportDataDictionary";
     let Some(file) = session.value(KEY) else { return };
-    let compared = |path: PathBuf| {
-        dictionary::compare(&path, "FIXT11").map(|mut compared| {
-            // Which messages there are is said by the application's dictionary.
-            compared.differences.retain(|difference| !difference.contains("of MsgType(35)"));
-            compared
-        })
-    };
-    let found = found(session, file).map(compared);
+    let found = found(session, file).map(|path| dictionary::compare(&path, "FIXT11"));
     let (fate, says) = match found {
-        Some(Ok(Compared { differences, .. })) if !differences.is_empty() => (
-            Fate::NotCarriedOver,
-            format!("the session layer has ours, FIXT11; {}", shown(&differences)),
-        ),
+        Some(Ok(Compared { differences, .. })) => beside_ours(differences),
         Some(Err(error)) => (Fate::NotCarriedOver, error),
-        _ => (Fate::Mapped, "the session layer has ours, FIXT11".to_owned()),
+        None => (Fate::Mapped, "the session layer has ours, FIXT11".to_owned()),
     };
     session.tell(KEY, fate, "", &says);
+}
+
+/// What a dictionary of the session layer has beyond ours is lost; what it lacks is taken here.
+fn beside_ours(differences: Vec<String>) -> (Fate, String) {
+    let count = differences.len();
+    let is_beyond = |difference: &String| {
+        // Which messages there are is said by the application's dictionary.
+        let is_more = difference.ends_with(" added") || difference.ends_with(" required");
+        is_more && !difference.contains("of MsgType(35)")
+    };
+    let beyond: Vec<_> = differences.into_iter().filter(is_beyond).collect();
+    match (beyond.is_empty(), count) {
+        (true, 0) => (Fate::Honoured, "the same as ours, FIXT11".to_owned()),
+        (true, _) => {
+            (Fate::Mapped, "the session layer has ours, FIXT11, which takes more".to_owned())
+        }
+        (false, _) => (
+            Fate::NotCarriedOver,
+            format!("the session layer has ours, FIXT11; {}", shown(&beyond)),
+        ),
+    }
 }
 
 fn versions(session: &mut Session<'_>, is_fixt: bool) {
