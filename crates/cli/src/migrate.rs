@@ -25,7 +25,8 @@ The report has a line for each key: honoured, mapped with the difference, ignore
 dangerous, not carried over. It goes to standard error, or to the file of --report.
 With --out, a DataDictionary that differs little from the standard becomes an overlay beside that
 file; otherwise, and where it differs much, the settings name the file itself.
-Relative paths are taken from the current directory, as QuickFIX does.
+Relative paths are taken from the current directory, as QuickFIX does; a dictionary that is not
+there is looked for beside the settings.
 Exit code: 0 done, 1 done, but a key is dangerous or not carried over, or a store does not fit
 together, 2 wrong usage, or a file that cannot be read or written.")]
 pub(crate) struct Args {
