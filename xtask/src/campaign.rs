@@ -69,6 +69,18 @@ const CHECKS: &[Check] = &[
         long: &["xtask peers build", "xtask peers acceptors"],
     },
     Check {
+        name: "settings migrated from QuickFIX, which trade with it",
+        about: &[
+            "bench/peers",
+            "xtask/src/peers",
+            "crates/engine/src/settings",
+            "crates/cli/src/migrate.rs",
+            "testdata/quickfix",
+        ],
+        short: &["xtask peers migrate"],
+        long: &["xtask peers migrate"],
+    },
+    Check {
         name: "the codec beside its floor and its peers",
         about: &["crates/codec", "crates/dictionary", "dictionaries", "bench"],
         short: &[

@@ -1,7 +1,8 @@
 //! `cargo xtask peers`: other engines as counterparties.
 //!
 //! `build` compiles the programs under `bench/peers/`; `stores` tests the stores in databases with
-//! real servers; `acceptors` proves what `acceptors.json` says of other engines' acceptors; `test`
+//! real servers; `migrate` trades with QuickFIX by settings that were migrated from it; `acceptors`
+//! proves what `acceptors.json` says of other engines' acceptors; `test`
 //! plays one session between Transfix and such a program in both roles and in several versions, and
 //! compares every message field by field. The two sides are processes that speak the protocol of
 //! `bench/peers/README.md`.
@@ -11,6 +12,7 @@ mod acceptors;
 mod codecs;
 mod compare;
 mod message;
+mod migrate;
 mod play;
 mod process;
 
@@ -30,6 +32,7 @@ const USAGE: &str = "\
 usage: cargo xtask peers build [--without-acceptors]
        cargo xtask peers acceptors [--only PART-OF-A-LINE]
        cargo xtask peers stores
+       cargo xtask peers migrate
        cargo xtask peers test [--ours transfix|quickfix|PROGRAM] [--dictionaries FOLDER]
                               [--orders N] [--only PART-OF-A-CASE]";
 
@@ -50,6 +53,7 @@ pub fn main(arguments: &[String]) -> ExitCode {
         "acceptors" if matches!(rest, []) => acceptors::prove(""),
         "acceptors" if matches!(rest, [key, _] if key == "--only") => acceptors::prove(&rest[1]),
         "stores" if rest.is_empty() => stores(),
+        "migrate" if rest.is_empty() => migrate::prove(),
         "test" => match Options::read(rest) {
             Ok(options) => test(&options),
             Err(text) => return misuse(&text),
@@ -241,17 +245,19 @@ fn our_program(options: &Options, theirs: &[String]) -> Outcome<Vec<String>> {
     match options.ours.as_str() {
         // The play itself is checked by the other engine on both sides.
         "quickfix" => Ok(theirs.to_vec()),
-        "transfix" => {
-            let cargo = env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
-            run(Command::new(cargo).current_dir(root()).args([
-                "build",
-                "--release",
-                "--package",
-                "transfix-cli",
-            ]))?;
-            let program = target().join("release/transfix").display().to_string();
-            Ok(vec![program, "peer".to_owned()])
-        }
+        "transfix" => Ok(vec![our_binary()?, "peer".to_owned()]),
         program => Ok(program.split_whitespace().map(str::to_owned).collect()),
     }
+}
+
+/// Builds our program and returns its path.
+fn our_binary() -> Outcome<String> {
+    let cargo = env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
+    run(Command::new(cargo).current_dir(root()).args([
+        "build",
+        "--release",
+        "--package",
+        "transfix-cli",
+    ]))?;
+    Ok(target().join("release/transfix").display().to_string())
 }

@@ -368,19 +368,30 @@ void run(Engine& engine, PeerApplication& application, Desk& desk, const std::st
 }
 
 int run_peer(const peer::Options& options) {
-  const FIX::SessionSettings settings = peer::make_settings(options);
-  const bool acceptor = options.is("role", "acceptor");
+  const std::string& path = options.text("settings");
+  const FIX::SessionSettings settings =
+    path.empty() ? peer::make_settings(options) : FIX::SessionSettings(path);
+  const bool from_file = !path.empty();
+  FIX::Dictionary file;
+  if (from_file) file = peer::only_session(settings);
+  const auto of = [&](const char* key, const char* option) {
+    return from_file && file.has(key) ? file.getString(key) : options.text(option);
+  };
+  const std::string role = of("ConnectionType", "role");
+  const bool acceptor = role == "acceptor";
   const std::string answer = options.text("answer");
-  Desk desk(peer::version_of(options.text("begin-string"), options.text("appl-ver")),
+  Desk desk(peer::version_of(of("BeginString", "begin-string"),
+                             of("DefaultApplVerID", "appl-ver")),
             acceptor ? 'A' : 'I');
   PeerApplication application(desk, answer.empty() ? acceptor : options.yes("answer"));
   EventLogFactory log(options.text("log"));
   FIX::MemoryStoreFactory memory;
   FIX::FileStoreFactory files(settings);
-  FIX::MessageStoreFactory& store = options.is("store", "memory")
-    ? static_cast<FIX::MessageStoreFactory&>(memory) : files;
-  const std::string ready = ",\"role\":" + quoted(options.text("role"))
-    + ",\"port\":" + std::to_string(options.number("port"));
+  const bool in_files = from_file ? file.has("FileStorePath") : !options.is("store", "memory");
+  FIX::MessageStoreFactory& store = in_files
+    ? static_cast<FIX::MessageStoreFactory&>(files) : memory;
+  const std::string port = of(acceptor ? "SocketAcceptPort" : "SocketConnectPort", "port");
+  const std::string ready = ",\"role\":" + quoted(role) + ",\"port\":" + port;
   if (acceptor) {
     FIX::SocketAcceptor engine(application, store, settings, log);
     run(engine, application, desk, ready);
@@ -399,7 +410,7 @@ int main(int argc, char** argv) {
       {"role", "acceptor"}, {"host", "127.0.0.1"}, {"port", ""}, {"begin-string", "FIX.4.4"},
       {"appl-ver", "9"}, {"sender", "VENUE"}, {"target", "CLIENT"}, {"dictionary", ""},
       {"store", "memory"}, {"validate", "yes"}, {"log", ""}, {"answer", ""},
-      {"heartbeat", "30"}}));
+      {"heartbeat", "30"}, {"settings", ""}}));
   } catch (const std::exception& error) {
     std::fprintf(stderr, "qf_peer: %s\n", error.what());
     return 2;

@@ -108,6 +108,12 @@ inline const char* unchecked() {
          "ValidateUserDefinedFields=N\nCheckLatency=N\n";
 }
 
+// The only session of a settings file, with what it inherits.
+inline FIX::Dictionary only_session(const FIX::SessionSettings& settings) {
+  if (settings.size() != 1) throw std::invalid_argument("--settings: one [SESSION], please");
+  return settings.get(*settings.getSessions().begin());
+}
+
 // Settings of one session; `validate no` switches off the dictionary and every optional check.
 inline FIX::SessionSettings make_settings(const Options& options) {
   const bool validate = options.yes("validate");

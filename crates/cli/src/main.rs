@@ -11,6 +11,7 @@ mod dictionary;
 mod events;
 mod generate;
 mod input;
+mod migrate;
 mod not_started;
 mod peer;
 mod print;
@@ -70,6 +71,8 @@ enum Verb {
     Schedule(schedule::Args),
     /// Convert messages to JSON and back.
     Convert(convert::Args),
+    /// Write settings from those of QuickFIX, and say what has become of each key.
+    Migrate(migrate::Args),
     /// Look into the stores of sessions, and set, repair or import one.
     Store(store::Args),
     /// Compare the journals of both sides of a session.
@@ -101,6 +104,7 @@ fn main() -> ExitCode {
         Verb::Check(args) => check::run(&args),
         Verb::Schedule(args) => schedule::run(&args),
         Verb::Convert(args) => convert::run(&args),
+        Verb::Migrate(args) => migrate::run(&args),
         Verb::Store(args) => store::run(&args),
         Verb::Audit(args) => audit::run(&args),
         Verb::Peer(args) => peer::run(&args),

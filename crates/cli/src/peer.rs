@@ -25,8 +25,8 @@ pub(crate) struct Args {
     role: String,
     #[arg(long, default_value = "127.0.0.1")]
     host: String,
-    #[arg(long)]
-    port: u16,
+    #[arg(long, required_unless_present = "settings")]
+    port: Option<u16>,
     #[arg(long, default_value = "FIX.4.4", value_parser = begin_string)]
     begin_string: BeginString,
     #[arg(long, default_value_t = 9)]
@@ -48,6 +48,9 @@ pub(crate) struct Args {
     heartbeat: u32,
     #[arg(long)]
     log: Option<PathBuf>,
+    /// A settings file with one session, in place of all options about it.
+    #[arg(long)]
+    settings: Option<PathBuf>,
 }
 
 fn begin_string(text: &str) -> Result<BeginString, String> {
@@ -151,7 +154,7 @@ pub(crate) fn run(args: &Args) -> ExitCode {
 fn settings(args: &Args) -> SessionSettings {
     let role = if args.role == "initiator" { Role::Initiator } else { Role::Acceptor };
     let id = SessionId::new(args.begin_string, &args.sender, &args.target);
-    let address = format!("{}:{}", args.host, args.port);
+    let address = format!("{}:{}", args.host, args.port.unwrap_or(0));
     let mut session = SessionSettings::new(role, &id, &address);
     if args.begin_string == BeginString::Fixt11 {
         session.protocol.default_appl_ver_id = Some(ApplVerId(args.appl_ver));
@@ -168,6 +171,13 @@ fn settings(args: &Args) -> SessionSettings {
     session
 }
 
+const fn name_of(role: Role) -> &'static str {
+    match role {
+        Role::Acceptor => "acceptor",
+        Role::Initiator => "initiator",
+    }
+}
+
 /// A session under command.
 struct Commander {
     handle: SessionHandle,
@@ -179,9 +189,12 @@ struct Commander {
 }
 
 fn play(args: &Args) -> Result<(), String> {
-    let settings = settings(args);
-    let role = settings.role;
-    let id = settings.id();
+    let all = match &args.settings {
+        Some(path) => Settings::load(path).map_err(|error| error.to_string())?,
+        None => Settings::of(settings(args)),
+    };
+    let [settings] = &all.sessions[..] else { return Err("--settings: one session".to_owned()) };
+    let (role, begin_string, id) = (settings.role, settings.begin_string, settings.id());
     let (answer, answer_changes) = channel();
     let (sender, events) = channel();
     let by_role = if role == Role::Acceptor { "yes" } else { "no" };
@@ -189,22 +202,21 @@ fn play(args: &Args) -> Result<(), String> {
         answers: args.answer.as_deref().unwrap_or(by_role) == "yes",
         answer_changes,
         events: sender,
-        begin_string: args.begin_string,
+        begin_string,
         logged_on: false,
         ids: crate::venue::book::Ids::new(transfix::clock::now().utc, 0),
         index: FieldIndex::default(),
     });
     emit(serde_json::json!({ "event": "starting" }));
-    let engine = Engine::start(&Settings::of(settings), |_| match peer.take() {
+    let engine = Engine::start(&all, |_| match peer.take() {
         Some(peer) => Box::new(peer),
         None => unreachable!("there is one session"),
     })
     .map_err(|error| error.to_string())?;
-    let port = engine.listening().first().map_or(args.port, std::net::SocketAddr::port);
-    emit(serde_json::json!({ "event": "ready", "role": args.role, "port": port }));
+    let port = engine.listening().first().map(std::net::SocketAddr::port).or(args.port);
+    emit(serde_json::json!({ "event": "ready", "role": name_of(role), "port": port }));
     let handle = engine.session(&id).ok_or("no session")?;
     let prefix = if role == Role::Acceptor { 'A' } else { 'I' };
-    let begin_string = args.begin_string;
     let mut commander = Commander { handle, begin_string, prefix, orders: 0, answer, events };
     for line in std::io::stdin().lock().lines() {
         let line = line.map_err(|error| error.to_string())?;

@@ -22,6 +22,7 @@ use std::process::ExitCode;
 
 use clap::Subcommand;
 use transfix::Timestamp;
+use transfix::quickfix::{Dialect, ForeignStore};
 
 use crate::input::{Failure, failed, holds_store};
 use crate::show::count;
@@ -74,6 +75,11 @@ pub(crate) fn run(args: &Args) -> ExitCode {
         Verb::Export(args) => export::run(args),
         Verb::Import(args) => import::run(args),
     }
+}
+
+/// Imports a store that settings of QuickFIX name.
+pub(crate) fn import_found(dialect: Dialect, found: &ForeignStore) -> ExitCode {
+    import::found(dialect, found)
 }
 
 /// The directory, if it is one of a store.

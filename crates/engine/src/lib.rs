@@ -81,6 +81,7 @@ pub use observe::mask::{Mask, masked};
 pub use settings::dictionary_source::DictionarySource;
 pub use settings::file::SettingsError;
 pub use settings::log::{LogDirection, LogSettings};
+pub use settings::quickfix;
 pub use settings::retention::{BeyondLimit, RetentionSettings};
 pub use settings::{
     AfterPanic, ApplicationSettings, CertificateFiles, ClientCertificate, Durability,
@@ -123,3 +124,8 @@ pub use transfix_session::{
     ThrottleAction, TimingConfig, TooLow, TooLowAtLogon,
 };
 pub use transfix_store as store;
+
+/// A page of the book, so that its snippets are run.
+#[cfg(doctest)]
+#[doc = include_str!("../../../book/src/coming-from-quickfix.md")]
+pub struct ComingFromQuickFix;

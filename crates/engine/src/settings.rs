@@ -32,6 +32,7 @@ pub(crate) mod engine;
 pub(crate) mod file;
 pub(crate) mod log;
 pub(crate) mod queue;
+pub mod quickfix;
 pub(crate) mod retention;
 mod secret;
 pub(crate) mod session;

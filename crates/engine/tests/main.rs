@@ -7,6 +7,7 @@ mod every_message;
 mod examples;
 mod found;
 mod json;
+mod migrate;
 mod queue_crash;
 mod rig;
 mod schedule;

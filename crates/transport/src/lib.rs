@@ -73,8 +73,8 @@ impl<'p> Registry<'p> {
 /// Bytes to and from one counterparty. Nothing blocks: what can't be done now is
 /// [`io::ErrorKind::WouldBlock`].
 pub trait Stream: Send {
-    /// Reads what has arrived, at most `buf.len()` bytes, and says how many. Fewer than that: it was
-    /// all there is, and readiness is reported for what comes later. 0 for a `buf` that is not
+    /// Reads what has arrived, at most `buf.len()` bytes, and says how many. Fewer than that: it
+    /// was all there is, and readiness is reported for what comes later. 0 for a `buf` that is not
     /// empty: the counterparty closed its side.
     ///
     /// # Errors

@@ -12,6 +12,8 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
+pub(super) use build::quickfixj_peer;
+
 use super::{Outcome, target};
 
 /// What is said of an engine, whether it could be built or not.

@@ -89,7 +89,7 @@ impl Case<'_> {
     }
 }
 
-fn free_port() -> Outcome<u16> {
+pub(super) fn free_port() -> Outcome<u16> {
     TcpListener::bind("127.0.0.1:0")
         .and_then(|listener| listener.local_addr())
         .map(|address| address.port())

@@ -11,6 +11,7 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use transfix::quickfix::{Dialect, ForeignStore};
 use transfix::store::{Durability, FileStore, Kind, Options, Record, Store, StoreError};
 use transfix::{MsgType, Timestamp, clock, tag};
 
@@ -112,6 +113,24 @@ pub(super) fn run(args: &Args) -> ExitCode {
         ),
         Err(error) => failed(&error.to_string()),
     }
+}
+
+/// Imports a store that settings of QuickFIX name, whose numbers must fit together.
+pub(super) fn found(dialect: Dialect, found: &ForeignStore) -> ExitCode {
+    run(&Args {
+        from: match dialect {
+            Dialect::Cpp => Origin::QuickfixCpp,
+            Dialect::Java => Origin::Quickfixj,
+            Dialect::Net => Origin::Quickfixn,
+            Dialect::Go => Origin::Quickfixgo,
+        },
+        dir: found.dir.clone(),
+        session: Some(found.session.clone()),
+        log: None,
+        to: found.to.clone(),
+        next_in: None,
+        next_out: None,
+    })
 }
 
 /// The session's name and files.

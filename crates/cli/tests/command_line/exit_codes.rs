@@ -27,6 +27,10 @@ fn files() -> TempDir {
     fs::write(path("cpu.toml"), session("acceptor", "127.0.0.1:0") + cpu).unwrap();
     fs::write(path("wrong.toml"), "nonsense = 1\n").unwrap();
     fs::write(path("notes.body"), "").unwrap();
+    let cfg = super::migrate::cfg("");
+    fs::write(path("sound.cfg"), &cfg).unwrap();
+    fs::write(path("dangerous.cfg"), cfg + "CheckCompID=N\n").unwrap();
+    fs::write(path("empty.cfg"), "[DEFAULT]\n").unwrap();
     let (mut store, _) = FileStore::open(&path("stored"), Options::default(), 0).unwrap();
     let kind = Kind::Application;
     store.put(1, Record::Outbound { seq: 1, kind, bytes: good.trim_ascii_end() }).unwrap();
@@ -107,6 +111,13 @@ const CALLS: &[(i32, &str)] = &[
     (1, "convert --to fix --delimiter pipe left-out.json"),
     (2, "convert --to json none.fix"),
     (2, "convert --to nonsense good.fix"),
+    (0, "migrate sound.cfg"),
+    (1, "migrate dangerous.cfg"),
+    (2, "migrate none.cfg"),
+    (2, "migrate empty.cfg"),
+    (2, "migrate sound.cfg --out venue.toml"),
+    (2, "migrate sound.cfg --dialect perl"),
+    (2, "migrate sound.cfg --import-stores"),
     (2, "store"),
     (0, "store list ."),
     (2, "store list none"),

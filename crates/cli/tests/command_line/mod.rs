@@ -3,6 +3,7 @@
 
 mod exit_codes;
 mod mask;
+mod migrate;
 mod print;
 mod running;
 

@@ -79,8 +79,8 @@ impl Listening {
         }
         let (place, id, address) = (settings.place("tls"), settings.id(), &settings.address);
         Err(EngineError::Settings(format!(
-            "{place}{id}: another session at {address} has other settings of tls; only tls.peer may \
-             differ, as the connection is encrypted before it is known whose it is"
+            "{place}{id}: another session at {address} has other settings of tls; only tls.peer \
+             may differ, as the connection is encrypted before it is known whose it is"
         )))
     }
 

@@ -52,6 +52,22 @@ impl SettingsError {
         Self { fault: Fault::Malformed, ..Self::new(path, text, offset, explain(text, error)) }
     }
 
+    /// An error of a file that has no offsets; line 0 if no line tells.
+    pub(crate) fn at_line(path: &Path, line: usize, message: String) -> Self {
+        Self { path: path.to_owned(), line, fault: Fault::Wrong, message }
+    }
+
+    /// A file that cannot be read.
+    pub(crate) fn unreadable(path: &Path, error: io::Error) -> Self {
+        let message = format!("cannot be read: {error}");
+        Self { path: path.to_owned(), line: 0, message, fault: Fault::Unreadable(error) }
+    }
+
+    /// What is wrong, without its place.
+    pub(crate) fn message(&self) -> &str {
+        &self.message
+    }
+
     /// The file, or the name that the text was given.
     #[must_use]
     pub fn path(&self) -> &Path {
@@ -102,13 +118,8 @@ impl std::error::Error for SettingsError {
 }
 
 pub(crate) fn load(path: &Path) -> Result<Settings, SettingsError> {
-    let text = std::fs::read_to_string(path).map_err(|error| SettingsError {
-        path: path.to_owned(),
-        line: 0,
-        message: format!("cannot be read: {error}"),
-        fault: Fault::Unreadable(error),
-    })?;
-    parse(path, &text)
+    let text = std::fs::read_to_string(path);
+    parse(path, &text.map_err(|error| SettingsError::unreadable(path, error))?)
 }
 
 pub(crate) fn parse(path: &Path, text: &str) -> Result<Settings, SettingsError> {
@@ -362,8 +373,8 @@ fn unknown_section(name: &str, value: &DeValue<'_>) -> String {
 }
 
 /// What is said of a file that another engine reads.
-const QUICKFIX: &str = "these are settings of QuickFIX; ours are TOML with a [[session]] for each \
-                        session, and book/src/settings.md describes each key";
+const QUICKFIX: &str = "these are settings of QuickFIX; `transfix migrate FILE` writes ours from \
+                        them, and Settings::from_quickfix reads them as they are";
 
 /// Where a file of QuickFIX begins its sections: no name of ours has capitals.
 fn quickfix_section(text: &str) -> Option<usize> {

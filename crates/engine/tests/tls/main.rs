@@ -445,7 +445,7 @@ fn contradictions_are_refused_with_the_key() {
     };
     let refused = |role: &str, tls: &str, why: &str| {
         let text = format!(
-            "[[session]]\nrole = \"{role}\"\nbegin_string = \"FIX.4.4\"\naddress = \"127.0.0.1:0\"\n\
+            "[[session]]\nrole = \"{role}\"\nbegin_string = \"FIX.4.4\"\naddress = \"[::1]:0\"\n\
              sender_comp_id = \"A\"\ntarget_comp_id = \"B\"\n[session.tls]\n{tls}\n"
         );
         let error = Settings::parse("a.toml", &text).unwrap_err().to_string();

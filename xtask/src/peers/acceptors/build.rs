@@ -219,6 +219,13 @@ fn quickfixj(folder: &Path, version: &str, options: &[&str]) -> (Engine, Outcome
     (engine, command)
 }
 
+/// The command of QuickFIX/J as a counterparty that runs a settings file.
+pub(in crate::peers) fn quickfixj_peer(folder: &Path) -> Outcome<Vec<String>> {
+    let (_, command) = quickfixj(folder, "3.0.0", &[]);
+    let jar = command?.pop().unwrap_or_default();
+    Ok(["java", "-cp", &jar, "QuickfixjPeer"].map(str::to_owned).to_vec())
+}
+
 fn artio(folder: &Path) -> (Engine, Outcome<Vec<String>>) {
     let engine = Engine {
         name: "Artio",

@@ -1,0 +1,142 @@
+//! `transfix migrate`: settings of QuickFIX as settings of ours, with a report of each key.
+//!
+//! Invariant: no file is overwritten without `--force`, and if one of them may not be, none is
+//! written.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use transfix::quickfix::{Dialect, Migration};
+
+use crate::input::{answered, failed};
+use crate::store;
+
+/// Write settings from those of QuickFIX, and say what has become of each key.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  transfix migrate desk.cfg                            settings to standard output
+  transfix migrate desk.cfg --out desk.toml            and to a file
+  transfix migrate venue.cfg --dialect j --out venue.toml --report venue.report
+  transfix migrate desk.cfg --out desk.toml --import-stores
+
+The report has a line for each key: honoured, mapped with the difference, ignored with the reason,
+dangerous, not carried over. It goes to standard error, or to the file of --report.
+With --out, a DataDictionary that differs little from the standard becomes an overlay beside that
+file; otherwise, and where it differs much, the settings name the file itself.
+Relative paths are taken from the current directory, as QuickFIX does; a dictionary that is not
+there is looked for beside the settings.
+Exit code: 0 done, 1 done, but a key is dangerous or not carried over, or a store does not fit
+together, 2 wrong usage, or a file that cannot be read or written.")]
+pub(crate) struct Args {
+    /// Settings of QuickFIX.
+    file: PathBuf,
+    /// Whose settings they are. Default: of the one that knows most of the keys.
+    #[arg(long, value_enum, value_name = "DIALECT")]
+    dialect: Option<Whose>,
+    /// The file to write, in place of standard output.
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// The file of the report, in place of standard error.
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+    /// Write over files that are there.
+    #[arg(long)]
+    force: bool,
+    /// Make stores of ours from the files that the settings name.
+    #[arg(long, requires = "out")]
+    import_stores: bool,
+}
+
+/// An engine of the QuickFIX family.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Whose {
+    /// QuickFIX C++
+    Cpp,
+    /// QuickFIX/J
+    J,
+    /// QuickFIX/n
+    N,
+    /// QuickFIX/Go
+    Go,
+}
+
+pub(crate) fn run(args: &Args) -> ExitCode {
+    let dialect = args.dialect.map(|whose| match whose {
+        Whose::Cpp => Dialect::Cpp,
+        Whose::J => Dialect::Java,
+        Whose::N => Dialect::Net,
+        Whose::Go => Dialect::Go,
+    });
+    let read = match &args.out {
+        Some(out) => {
+            let dir = out.parent().unwrap_or(Path::new(""));
+            Migration::read_with_overlays(&args.file, dialect, dir)
+        }
+        None => Migration::read(&args.file, dialect),
+    };
+    let migration = match read {
+        Ok(migration) => migration,
+        Err(error) => return failed(&error.to_string()),
+    };
+    if let Err(error) = write(args, &migration) {
+        return failed(&error);
+    }
+    if args.report.is_none() {
+        let _ = io::stderr().write_all(migration.report().as_bytes());
+    }
+    if args.out.is_none() && answered(&migration.toml()) != ExitCode::SUCCESS {
+        return ExitCode::from(2);
+    }
+    let stores = stores(args, &migration);
+    match stores {
+        ExitCode::SUCCESS if !migration.is_sound() => ExitCode::FAILURE,
+        code => code,
+    }
+}
+
+/// Writes all files, or none.
+fn write(args: &Args, migration: &Migration) -> Result<(), String> {
+    let overlays = migration.overlays().iter().map(|o| (o.path.clone(), o.text.clone()));
+    let out = args.out.iter().map(|path| (path.clone(), migration.toml()));
+    let report = args.report.iter().map(|path| (path.clone(), migration.report()));
+    let files: Vec<(PathBuf, String)> = overlays.chain(out).chain(report).collect();
+    let there = files.iter().find(|(path, _)| path.exists() && !args.force);
+    if let Some((path, _)) = there {
+        return Err(format!("{}: is there already; --force writes over it", path.display()));
+    }
+    for (path, text) in &files {
+        // What is not there yet is made, and nothing that has come in between is written over.
+        let mut options = fs::OpenOptions::new();
+        options.write(true).create_new(!args.force).create(true).truncate(args.force);
+        let written = options.open(path).and_then(|mut file| file.write_all(text.as_bytes()));
+        written.map_err(|error| format!("{}: {error}", path.display()))?;
+    }
+    Ok(())
+}
+
+/// Imports the stores, or says that they can be.
+fn stores(args: &Args, migration: &Migration) -> ExitCode {
+    let mut code = ExitCode::SUCCESS;
+    for found in migration.stores() {
+        let (dir, session) = (found.dir.display(), &found.session);
+        if !found.dir.join(format!("{session}.body")).exists() {
+            if args.import_stores {
+                let _ = writeln!(io::stderr(), "transfix: {dir}: no files of {session}");
+            }
+            continue;
+        }
+        if args.import_stores {
+            let imported = store::import_found(migration.dialect(), found);
+            code = if imported == ExitCode::SUCCESS { code } else { imported };
+            continue;
+        }
+        let to = found.to.display();
+        let _ = writeln!(
+            io::stderr(),
+            "transfix: {dir} has the store of {session}; --import-stores makes {to} from it"
+        );
+    }
+    code
+}

@@ -1,0 +1,405 @@
+//! The way over from QuickFIX: its `.cfg` files, read as QuickFIX C++, /J, /n or /Go reads them,
+//! and what becomes of each key.
+//!
+//! ```
+//! use transfix::quickfix::{Dialect, Fate, Migration};
+//!
+//! let cfg = b"[SESSION]
+//! ConnectionType=initiator
+//! BeginString=FIX.4.4
+//! SenderCompID=DESK
+//! TargetCompID=VENUE
+//! SocketConnectHost=127.0.0.1
+//! SocketConnectPort=9880
+//! HeartBtInt=30
+//! NonStopSession=Y
+//! CheckCompID=N
+//! ";
+//! let migration = Migration::parse("desk.cfg", cfg, Some(Dialect::Cpp))?;
+//! assert!(migration.toml().contains("heart_bt_int_s = 30"));
+//! let dangerous = migration.findings().iter().find(|f| f.fate == Fate::Dangerous).unwrap();
+//! assert_eq!((dangerous.line, &*dangerous.key), (10, "CheckCompID"));
+//! # Ok::<(), transfix::SettingsError>(())
+//! ```
+//!
+//! Invariants: no key of the file is without a [`Finding`]; what is written is what
+//! [`Settings::parse`] takes.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+mod carry_over;
+mod data_dictionary;
+mod dictionary;
+mod keys;
+mod read;
+mod schedule;
+mod session;
+mod table;
+mod values;
+
+use crate::settings::Settings;
+use crate::settings::file::SettingsError;
+
+/// An engine of the QuickFIX family.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dialect {
+    /// QuickFIX C++.
+    Cpp,
+    /// QuickFIX/J.
+    Java,
+    /// QuickFIX/n.
+    Net,
+    /// QuickFIX/Go.
+    Go,
+}
+
+impl Dialect {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Cpp, Self::Java, Self::Net, Self::Go];
+
+    const fn letter(self) -> char {
+        match self {
+            Self::Cpp => 'C',
+            Self::Java => 'J',
+            Self::Net => 'N',
+            Self::Go => 'G',
+        }
+    }
+
+    /// Whether it takes keys in letters of any case.
+    const fn is_case_free(self) -> bool {
+        matches!(self, Self::Cpp | Self::Net)
+    }
+}
+
+impl fmt::Display for Dialect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Cpp => "QuickFIX C++",
+            Self::Java => "QuickFIX/J",
+            Self::Net => "QuickFIX/n",
+            Self::Go => "QuickFIX/Go",
+        })
+    }
+}
+
+/// What has become of a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Fate {
+    /// It means the same here.
+    Honoured,
+    /// It means nearly the same: the finding says the difference.
+    Mapped,
+    /// It is not needed here: the finding says why.
+    Ignored,
+    /// It puts messages or trust at risk, or it has never counted although it is there. It may have
+    /// been carried over all the same.
+    Dangerous,
+    /// There is nothing like it here, or its value cannot be read.
+    NotCarriedOver,
+}
+
+impl Fate {
+    const ALL: [Self; 5] =
+        [Self::Honoured, Self::Mapped, Self::Ignored, Self::Dangerous, Self::NotCarriedOver];
+}
+
+impl fmt::Display for Fate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Honoured => "honoured",
+            Self::Mapped => "mapped",
+            Self::Ignored => "ignored",
+            Self::Dangerous => "dangerous",
+            Self::NotCarriedOver => "not carried over",
+        })
+    }
+}
+
+/// What is said of a line of the file, or of a key that it does not have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Finding {
+    /// The line, counted from 1.
+    pub line: usize,
+    /// The key; empty if it is about a whole line, or about what the file does not say.
+    pub key: String,
+    /// Its value; stars where it may hold a password.
+    pub value: String,
+    /// What has become of it.
+    pub fate: Fate,
+    /// What it is in our settings, such as `heart_bt_int_s = 30`; may be empty.
+    pub becomes: String,
+    /// The difference, the reason or the danger; may be empty.
+    pub says: String,
+}
+
+impl Finding {
+    fn of_line(line: usize, fate: Fate, says: &str) -> Self {
+        let (key, value, becomes) = Default::default();
+        Self { line, key, value, fate, becomes, says: says.to_owned() }
+    }
+
+    fn of(entry: &read::Entry, fate: Fate, becomes: &str, says: &str) -> Self {
+        let value = if is_secret(&entry.key) { "***".to_owned() } else { entry.value.clone() };
+        let becomes = if is_secret(&entry.key) { keys::without_value(becomes) } else { becomes };
+        let (key, becomes) = (entry.key.clone(), becomes.to_owned());
+        Self { line: entry.line, key, value, fate, becomes, says: says.to_owned() }
+    }
+}
+
+/// Parts of the names of keys whose values may hold a password.
+const SECRET: [&str; 7] = [
+    "password",
+    "logontag",
+    "privatekeybytes",
+    "connectionstring",
+    "datasourcename",
+    "jdbcurl",
+    "mongo",
+];
+
+fn is_secret(key: &str) -> bool {
+    let key = key.to_ascii_lowercase();
+    SECRET.iter().any(|part| key.contains(part))
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.fate)?;
+        if !self.key.is_empty() {
+            write!(f, ": {}={}", self.key, self.value)?;
+        }
+        if !self.becomes.is_empty() {
+            write!(f, " -> {}", self.becomes)?;
+        }
+        if !self.says.is_empty() {
+            write!(f, ": {}", self.says)?;
+        }
+        Ok(())
+    }
+}
+
+/// The files of a store that a session had, and where ours is looked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ForeignStore {
+    /// The directory of the files.
+    pub dir: PathBuf,
+    /// What the files are called without their endings.
+    pub session: String,
+    /// The directory of our store, which may not exist yet.
+    pub to: PathBuf,
+}
+
+/// A `DataDictionary` that differs little from a standard one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Overlay {
+    /// The file that the settings name, still to be written.
+    pub path: PathBuf,
+    /// Its text.
+    pub text: String,
+}
+
+/// A `.cfg` file, read and carried over.
+#[derive(Clone, Debug)]
+pub struct Migration {
+    path: PathBuf,
+    dialect: Dialect,
+    /// The keys that told the dialect; `None` if the caller named it.
+    telling: Option<Vec<&'static str>>,
+    findings: Vec<Finding>,
+    /// Keys and values of each session, as they are written.
+    sessions: Vec<Vec<(String, String)>>,
+    stores: Vec<ForeignStore>,
+    overlays: Vec<Overlay>,
+}
+
+impl Migration {
+    /// Reads a `.cfg` file. Without a dialect the one is taken that knows most of the keys.
+    ///
+    /// # Errors
+    /// If the file cannot be read, or none of its sessions can be carried over.
+    pub fn read(path: impl AsRef<Path>, dialect: Option<Dialect>) -> Result<Self, SettingsError> {
+        let path = path.as_ref();
+        let bytes = std::fs::read(path).map_err(|error| SettingsError::unreadable(path, error))?;
+        Self::of(path, &bytes, dialect, None)
+    }
+
+    /// The same with the dictionaries that differ little from the standard as [overlays] in this
+    /// directory, which the caller writes.
+    ///
+    /// [overlays]: Self::overlays
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn read_with_overlays(
+        path: impl AsRef<Path>,
+        dialect: Option<Dialect>,
+        dir: impl AsRef<Path>,
+    ) -> Result<Self, SettingsError> {
+        let path = path.as_ref();
+        let bytes = std::fs::read(path).map_err(|error| SettingsError::unreadable(path, error))?;
+        Self::of(path, &bytes, dialect, Some(dir.as_ref()))
+    }
+
+    /// Reads the bytes of a `.cfg` file; `name` stands for the file in errors and in the report.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn parse(
+        name: &str,
+        bytes: &[u8],
+        dialect: Option<Dialect>,
+    ) -> Result<Self, SettingsError> {
+        Self::of(Path::new(name), bytes, dialect, None)
+    }
+
+    fn of(
+        path: &Path,
+        bytes: &[u8],
+        dialect: Option<Dialect>,
+        overlays: Option<&Path>,
+    ) -> Result<Self, SettingsError> {
+        let mut findings = Vec::new();
+        let text = read::text_of(bytes, &mut findings);
+        let (guessed, telling) = read::guess(&text);
+        let telling = dialect.is_none().then_some(telling);
+        let dialect = dialect.unwrap_or(guessed);
+        let cfg = read::read(&text, dialect, &mut findings);
+        let (sessions, stores) = (Vec::new(), Vec::new());
+        let path = path.to_owned();
+        let overlays_in = overlays;
+        let overlays = Vec::new();
+        let mut all = Self { path, dialect, telling, findings, sessions, stores, overlays };
+        carry_over::all(&cfg, overlays_in, &mut all);
+        all.sort_findings();
+        if all.sessions.is_empty() {
+            let worst = all.findings.iter().find(|f| f.fate == Fate::NotCarriedOver);
+            let (line, why) = match worst {
+                Some(finding) => (finding.line, format!("; {finding}")),
+                None => (0, String::new()),
+            };
+            let what = format!("no [SESSION] of {dialect} that can be carried over{why}");
+            return Err(SettingsError::at_line(&all.path, line, what));
+        }
+        Ok(all)
+    }
+
+    /// By line, each once.
+    fn sort_findings(&mut self) {
+        let mut seen: Vec<Finding> = Vec::new();
+        for finding in std::mem::take(&mut self.findings) {
+            // What the file does not say holds for all sessions: once is enough.
+            let is_same = |other: &&Finding| {
+                let is_of_line = !finding.key.is_empty() || !finding.becomes.is_empty();
+                other.key == finding.key
+                    && other.says == finding.says
+                    && other.becomes == finding.becomes
+                    && (other.line == finding.line || (finding.key.is_empty() && is_of_line))
+            };
+            if !seen.iter().any(|other| is_same(&other)) {
+                seen.push(finding);
+            }
+        }
+        seen.sort_by_key(|finding| finding.line);
+        self.findings = seen;
+    }
+
+    /// The engine whose file it is.
+    #[must_use]
+    pub const fn dialect(&self) -> Dialect {
+        self.dialect
+    }
+
+    /// What is said of each key, in the order of the file.
+    #[must_use]
+    pub fn findings(&self) -> &[Finding] {
+        &self.findings
+    }
+
+    /// Whether nothing is [dangerous](Fate::Dangerous) and everything was carried over.
+    #[must_use]
+    pub fn is_sound(&self) -> bool {
+        self.findings.iter().all(|f| f.fate < Fate::Dangerous)
+    }
+
+    /// The stores that the file names. What they hold is not read: `transfix store import` makes
+    /// stores of ours from them.
+    #[must_use]
+    pub fn stores(&self) -> &[ForeignStore] {
+        &self.stores
+    }
+
+    /// The overlays that the settings name, which must be written before they are loaded.
+    #[must_use]
+    pub fn overlays(&self) -> &[Overlay] {
+        &self.overlays
+    }
+
+    /// The settings. Errors of theirs, here and at the start of an engine, have the lines of
+    /// [`toml`](Self::toml), and the name of the file with `, migrated` behind it.
+    ///
+    /// # Errors
+    /// If a password or a dictionary is no longer where it was.
+    pub fn settings(&self) -> Result<Settings, SettingsError> {
+        // Lines in its errors are those of the text, not of the `.cfg` file.
+        Settings::parse(&format!("{}, migrated", self.path.display()), &self.toml())
+    }
+
+    /// The settings as the text of a file: what all sessions have in common stands in `[defaults]`.
+    #[must_use]
+    pub fn toml(&self) -> String {
+        keys::file(&self.path, self.dialect, &self.sessions)
+    }
+
+    /// The findings as text, a line each, with file and line, and a line that counts them.
+    #[must_use]
+    pub fn report(&self) -> String {
+        let path = self.path.display();
+        let how = match self.telling.as_deref() {
+            None => "as was said".to_owned(),
+            Some([]) => "guessed: no key of the file tells; name another if it is not".to_owned(),
+            Some(telling) => {
+                format!("guessed from {}; name another if it is not", telling.join(", "))
+            }
+        };
+        let mut text = format!("{path}: {}, {how}\n", self.dialect);
+        for finding in &self.findings {
+            text += &format!("{path}:{}: {finding}\n", finding.line);
+        }
+        let count = |fate| self.findings.iter().filter(|f| f.fate == fate).count();
+        let counts = Fate::ALL.map(|fate| format!("{} {fate}", count(fate)));
+        text + &format!("{path}: {}\n", counts.join(", "))
+    }
+}
+
+impl Settings {
+    /// Reads a `.cfg` file of QuickFIX, and says what has become of each key. Without a dialect the
+    /// one is taken that knows most of the keys. What is [not carried
+    /// over](Fate::NotCarriedOver) does not count: look at [`Migration::is_sound`] before an engine
+    /// is started.
+    ///
+    /// ```no_run
+    /// use transfix::Settings;
+    ///
+    /// let (settings, migration) = Settings::from_quickfix("desk.cfg", None)?;
+    /// if !migration.is_sound() {
+    ///     eprint!("{}", migration.report());
+    /// }
+    /// # Ok::<(), transfix::SettingsError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If the file cannot be read, or none of its sessions can be carried over.
+    pub fn from_quickfix(
+        path: impl AsRef<Path>,
+        dialect: Option<Dialect>,
+    ) -> Result<(Self, Migration), SettingsError> {
+        let migration = Migration::read(path, dialect)?;
+        Ok((migration.settings()?, migration))
+    }
+}

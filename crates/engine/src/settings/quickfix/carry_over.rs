@@ -1,0 +1,532 @@
+//! Sessions of a `.cfg` file, key by key.
+
+use std::path::{Path, PathBuf};
+
+use transfix_session::{BeginString, SessionId};
+
+use super::keys::{list, quoted};
+use super::read::Cfg;
+use super::session::{Session, is_credential};
+use super::table::{Rule, find, find_in_any_case};
+use super::values::written;
+use super::{Dialect, Fate, Finding, ForeignStore, Migration, data_dictionary, schedule};
+use crate::settings::{SessionSettings, Settings};
+
+/// Carries over all sessions of a file.
+pub(super) fn all(cfg: &Cfg, overlays_in: Option<&Path>, all: &mut Migration) {
+    let mut ids: Vec<(SessionId, usize)> = Vec::new();
+    for section in &cfg.sessions {
+        let mut session = Session::new(cfg, section, all, overlays_in);
+        session.tell_of_unknown();
+        let settings = session.carry_over();
+        session.tell_of_the_rest();
+        let (toml, overlays, store) = session.into_parts();
+        let Some(settings) = settings else { continue };
+        let id = settings.id();
+        if let Some(place) = ids.iter().position(|(other, _)| *other == id) {
+            let line = ids[place].1;
+            if all.dialect != Dialect::Java {
+                let says = format!("session {id} is there twice: line {line} has it too");
+                all.findings.push(Finding::of_line(section.line, Fate::NotCarriedOver, &says));
+                continue;
+            }
+            let last = section.line;
+            let says = format!("session {id} is there twice: QuickFIX/J takes that of line {last}");
+            all.findings.push(Finding::of_line(line, Fate::Dangerous, &says));
+            ids.remove(place);
+            all.sessions.remove(place);
+        }
+        ids.push((id, section.line));
+        let store = store.map(|(dir, session)| {
+            let to = settings.store_path();
+            ForeignStore { dir, session, to }
+        });
+        let stores = &mut all.stores;
+        if let Some(store) = store.filter(|store| !stores.contains(store)) {
+            stores.push(store);
+        }
+        for overlay in overlays {
+            if !all.overlays.contains(&overlay) {
+                all.overlays.push(overlay);
+            }
+        }
+        all.sessions.push(toml);
+    }
+    for entry in &cfg.defaults {
+        if !all
+            .findings
+            .iter()
+            .any(|finding| finding.line == entry.line && finding.key == entry.key)
+        {
+            let says = "each session says it itself";
+            all.findings.push(Finding::of(entry, Fate::Ignored, "", says));
+        }
+    }
+}
+
+/// Keys that a session cannot do without.
+const NEEDED: [&str; 5] = ["role", "begin_string", "sender_comp_id", "target_comp_id", "address"];
+
+impl Session<'_> {
+    /// Writes all keys; `None` if the session cannot be carried over.
+    fn carry_over(&mut self) -> Option<SessionSettings> {
+        let wrong = self.identity().and_then(|()| self.address()).err();
+        self.simple_keys();
+        if let Some(says) = wrong {
+            self.tell_of_session(Fate::NotCarriedOver, "", &format!("the session: {says}"));
+            return None;
+        }
+        self.sockets();
+        self.checks();
+        schedule::carry_over(self);
+        self.reset_at();
+        data_dictionary::carry_over(self);
+        self.logon();
+        self.store();
+        self.log();
+        self.defaults();
+        self.offline();
+        self.taken()
+    }
+
+    /// The settings as they are read again. Keys that they do not take are left out, and told.
+    fn taken(&mut self) -> Option<SessionSettings> {
+        loop {
+            let error = match self.parsed(&self.toml) {
+                Ok(settings) => return Some(settings),
+                Err(error) => error,
+            };
+            // The key without which all is well, or something else is wrong.
+            let is_it = |n: &usize| {
+                let others = [&self.toml[..*n], &self.toml[n + 1..]].concat();
+                self.parsed(&others).map_or_else(|other| other != error, |_| true)
+            };
+            let optional = (0..self.toml.len()).filter(|n| !NEEDED.contains(&&*self.toml[*n].0));
+            let Some(place) = optional.into_iter().find(is_it) else {
+                let says = format!("the session: our settings do not take it: {error}");
+                self.tell_of_session(Fate::NotCarriedOver, "", &says);
+                return None;
+            };
+            let (key, value) = self.toml.remove(place);
+            let becomes = format!("{key} = {value}");
+            let told = self.findings.iter_mut().filter(|finding| finding.becomes == becomes);
+            let mut is_told = false;
+            for finding in told {
+                (finding.fate, is_told) = (Fate::NotCarriedOver, true);
+                error.clone_into(&mut finding.says);
+            }
+            if !is_told {
+                let says = format!("`{key}` is left out: {error}");
+                self.tell_of_session(Fate::NotCarriedOver, "", &says);
+            }
+        }
+    }
+
+    /// The only session of a file with these keys. An overlay is not written yet, but only its name
+    /// is looked at.
+    fn parsed(&self, toml: &[(String, String)]) -> Result<SessionSettings, String> {
+        let text = super::keys::file(&self.path, self.dialect, &[toml.to_vec()]);
+        let settings = Settings::parse(&self.path.display().to_string(), &text);
+        let mut settings = settings.map_err(|error| error.message().to_owned())?;
+        settings.sessions.pop().ok_or_else(|| "no session".to_owned())
+    }
+
+    fn identity(&mut self) -> Result<(), String> {
+        let role = match (self.value("ConnectionType"), self.dialect) {
+            (_, Dialect::Go) if self.has("SocketAcceptPort") => "acceptor",
+            (_, Dialect::Go) => "initiator",
+            (Some(role), _) if role == "initiator" || role == "acceptor" => role,
+            (Some(role), _) => {
+                return Err(format!("ConnectionType is initiator or acceptor, not `{role}`"));
+            }
+            (None, _) => return Err("ConnectionType is missing".to_owned()),
+        };
+        self.becomes("ConnectionType", "role", quoted(role));
+        let begin_string = self.required("BeginString")?;
+        if BeginString::parse(begin_string.as_bytes()).is_none() {
+            return Err(format!(
+                "BeginString is FIX.4.0 to FIX.4.4 or FIXT.1.1, not {begin_string}"
+            ));
+        }
+        self.becomes("BeginString", "begin_string", quoted(begin_string));
+        let sender = self.required("SenderCompID")?;
+        if sender == "*" {
+            return Err("a template for any SenderCompID: write one for each".to_owned());
+        }
+        self.becomes("SenderCompID", "sender_comp_id", quoted(sender));
+        let target = self.required("TargetCompID")?;
+        self.becomes("TargetCompID", "target_comp_id", quoted(target));
+        if target == "*" {
+            let says = "a template: the program lets counterparties in by `EngineBuilder::admit`";
+            self.tell("AcceptorTemplate", Fate::Mapped, "target_comp_id = \"*\"", says);
+            self.tell("DynamicSession", Fate::Ignored, "", "a template is one by its name");
+        } else {
+            let says = "the session has a TargetCompID of its own, and so is no template";
+            self.tell("AcceptorTemplate", Fate::Ignored, "", says);
+            self.tell("DynamicSession", Fate::Ignored, "", says);
+        }
+        if let Some(qualifier) = self.value("SessionQualifier") {
+            if role == "initiator" {
+                self.becomes("SessionQualifier", "qualifier", quoted(qualifier));
+            } else {
+                let says = "nothing in a Logon(A) would tell an acceptor which session it means";
+                self.tell("SessionQualifier", Fate::NotCarriedOver, "", says);
+            }
+        }
+        self.appl_ver_id(begin_string)
+    }
+
+    fn appl_ver_id(&mut self, begin_string: &str) -> Result<(), String> {
+        const KEY: &str = "DefaultApplVerID";
+        let Some(version) = self.value(KEY) else { return Ok(()) };
+        if begin_string != "FIXT.1.1" {
+            self.tell(KEY, Fate::Ignored, "", "only FIXT.1.1 has it");
+            return Ok(());
+        }
+        let number = data_dictionary::appl_ver_id(version);
+        let number = number.ok_or_else(|| format!("{KEY}: `{version}` is no version"))?;
+        self.becomes(KEY, "default_appl_ver_id", number.to_string());
+        Ok(())
+    }
+
+    fn address(&mut self) -> Result<(), String> {
+        let initiator = ["SocketConnectHost", "SocketConnectPort"];
+        let host =
+            if self.has("SocketAcceptHost") { "SocketAcceptHost" } else { "SocketAcceptAddress" };
+        let acceptor = [host, "SocketAcceptPort"];
+        let is_acceptor = self.is_acceptor();
+        let (used, other) = if is_acceptor { (acceptor, initiator) } else { (initiator, acceptor) };
+        for key in other {
+            self.tell(key, Fate::Ignored, "", "a key of the other role");
+        }
+        let host = match is_acceptor {
+            // On all interfaces.
+            true => self.value(used[0]).unwrap_or("0.0.0.0"),
+            false => self.required(used[0])?,
+        };
+        let port = self.required(used[1])?;
+        port.parse::<u16>().map_err(|_| format!("{}: `{port}` is no port", used[1]))?;
+        let address =
+            if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
+        let address = quoted(&address);
+        let becomes = format!("address = {address}");
+        self.set("address", address);
+        self.tell(used[0], Fate::Honoured, &becomes, "");
+        let high =
+            self.dialect == Dialect::Cpp && port.parse().is_ok_and(|port: u16| port > 32_767);
+        let says = if high {
+            "above 32767, which QuickFIX C++ reads through 16 bits with a sign"
+        } else {
+            ""
+        };
+        self.tell(used[1], if high { Fate::Mapped } else { Fate::Honoured }, &becomes, says);
+        Ok(())
+    }
+
+    /// The keys that stand alone.
+    fn simple_keys(&mut self) {
+        for entry in self.entries.clone() {
+            let Some(row) = find(&entry.key, self.dialect) else { continue };
+            if !row.is_known_to(self.dialect) || row.rule == Rule::With {
+                continue;
+            }
+            if self.is_elsewhere(entry) {
+                continue;
+            }
+            if row.rule == Rule::Tls && !self.has_tls() {
+                let says = "TLS is not switched on";
+                self.findings.push(Finding::of(entry, Fate::Ignored, "", says));
+                continue;
+            }
+            let is_old = matches!(self.value("BeginString"), Some("FIX.4.0" | "FIX.4.1"));
+            if is_old && matches!(row.rule, Rule::Word("precision", _)) {
+                let says = "up to FIX 4.1 times have seconds, there and here";
+                self.findings.push(Finding::of(entry, Fate::Ignored, "", says));
+                continue;
+            }
+            let written = written(row.rule, &entry.value);
+            let (fate, says) = row.fate(&entry.value);
+            match written {
+                Err(why) => {
+                    self.findings.push(Finding::of(entry, Fate::NotCarriedOver, "", &why));
+                }
+                Ok(None) => self.findings.push(Finding::of(entry, fate, "", says)),
+                Ok(Some((key, value))) => {
+                    let value = match row.rule {
+                        Rule::Reset(word) => self.reset_words(word),
+                        _ => value,
+                    };
+                    self.set(key, value.clone());
+                    let becomes = format!("{key} = {value}");
+                    self.findings.push(Finding::of(entry, fate, &becomes, says));
+                }
+            }
+        }
+    }
+
+    /// Whether the file switches TLS on, as far as a file does: in C++ a program does, by its
+    /// connector.
+    fn has_tls(&self) -> bool {
+        match self.dialect {
+            Dialect::Cpp => true,
+            Dialect::Java => self.is_yes("SocketUseSSL"),
+            Dialect::Net => {
+                self.is_yes("SSLEnable") || (!self.has("SSLEnable") && self.has("SSLCertificate"))
+            }
+            Dialect::Go => {
+                let certificates = ["SocketCertificateFile", "SocketCertificateBytes"];
+                self.is_yes("SocketUseSSL") || certificates.iter().any(|key| self.has(key))
+            }
+        }
+    }
+
+    /// `reset_on` with one more word.
+    fn reset_words(&self, word: &str) -> String {
+        let known = self.written("reset_on").unwrap_or("[]");
+        let known = known.trim_matches(['[', ']']).split(", ").map(|text| text.trim_matches('"'));
+        list(known.chain([word]).filter(|word| !word.is_empty()))
+    }
+
+    fn sockets(&mut self) {
+        for (host, port) in [
+            ("SocketConnectSourceHost", "SocketConnectSourcePort"),
+            ("SocketLocalHost", "SocketLocalPort"),
+        ] {
+            if self.is_acceptor() {
+                let says = "where an initiator connects from";
+                self.tell(host, Fate::Ignored, "", says);
+                self.tell(port, Fate::Ignored, "", says);
+                continue;
+            }
+            match (self.value(host), self.value(port)) {
+                (Some(from), Some(number)) if number != "0" => {
+                    let value = quoted(&format!("{from}:{number}"));
+                    self.becomes(host, "local_address", value.clone());
+                    self.becomes(port, "local_address", value);
+                }
+                (Some(from), _) => {
+                    self.becomes(host, "local_address", quoted(from));
+                    self.tell(port, Fate::Ignored, "", "0: the system's choice");
+                }
+                (None, _) => {
+                    self.tell(port, Fate::NotCarriedOver, "", &format!("{host} is missing"))
+                }
+            }
+        }
+        match self.is_yes("SocketKeepAlive") {
+            true => {
+                self.set("tcp_keepalive_s", "7200".to_owned());
+                let becomes = "tcp_keepalive_s = 7200";
+                let says = "after two hours, which is what systems do by default";
+                self.tell("SocketKeepAlive", Fate::Mapped, becomes, says);
+            }
+            false => self.tell("SocketKeepAlive", Fate::Honoured, "", ""),
+        }
+        match self.value("SocketLinger") {
+            Some("0") => self.becomes("SocketLinger", "tcp_reset_on_close", "true".to_owned()),
+            _ => {
+                let says = "a close never waits, so that it holds up no other session";
+                self.tell("SocketLinger", Fate::Ignored, "", says);
+            }
+        }
+        // The upper six bits are the code point.
+        match self.value("SocketTrafficClass").map(str::parse::<u8>) {
+            Some(Ok(class)) => {
+                self.becomes("SocketTrafficClass", "dscp", (class >> 2).to_string());
+            }
+            _ => {
+                self.tell("SocketTrafficClass", Fate::NotCarriedOver, "", "a number from 0 to 255")
+            }
+        }
+    }
+
+    fn checks(&mut self) {
+        const KEY: &str = "sending_time_tolerance_s";
+        const UNKNOWN: &str = "AllowUnknownMsgFields";
+        match self.is_yes(UNKNOWN) {
+            true => {
+                for check in ["checks.undefined_tags", "checks.tags_of_message"] {
+                    self.set(check, "false".to_owned());
+                }
+                let becomes = "checks.undefined_tags = false, checks.tags_of_message = false";
+                let says = "tags from 5000 on are passed over too, if the dictionary lacks them";
+                self.tell(UNKNOWN, Fate::Mapped, becomes, says);
+            }
+            false => self.tell(UNKNOWN, Fate::Honoured, "", ""),
+        }
+        if self.is_no("CheckLatency") {
+            self.becomes("CheckLatency", KEY, "0".to_owned());
+            let says = "CheckLatency=N: any time is taken";
+            return self.tell("MaxLatency", Fate::Ignored, "", says);
+        }
+        self.tell("CheckLatency", Fate::Honoured, "", "");
+        match self.value("MaxLatency").map(|value| written(Rule::Number(KEY, 1), value)) {
+            Some(Ok(Some((_, value)))) => self.becomes("MaxLatency", KEY, value),
+            Some(Err(why)) => self.tell("MaxLatency", Fate::NotCarriedOver, "", &why),
+            _ => {}
+        }
+    }
+
+    fn reset_at(&mut self) {
+        const KEY: &str = "ResetSeqTime";
+        match (self.value(KEY), self.value("TimeZone")) {
+            (None, _) => {}
+            (Some(time), None | Some("UTC")) => self.becomes(KEY, "reset_at", quoted(time)),
+            (Some(_), Some(zone)) => {
+                let says = format!("a time in {zone}: `reset_at` is in UTC, without summer time");
+                self.tell(KEY, Fate::NotCarriedOver, "", &says);
+            }
+        }
+    }
+
+    /// LogonTag, and what programs read themselves to send it.
+    fn logon(&mut self) {
+        let has_fields = self.value("BeginString") >= Some("FIX.4.3");
+        let is_fixt = self.value("BeginString") == Some("FIXT.1.1");
+        let mut fields = Vec::new();
+        for entry in self.beginning_with("LogonTag") {
+            let is_known =
+                self.dialect == Dialect::Java && find(&entry.key, self.dialect).is_some();
+            if !is_known || self.is_elsewhere(entry) {
+                continue;
+            }
+            let (tag, value) = entry.value.split_once('=').unwrap_or((&entry.value, ""));
+            let key = match tag.trim() {
+                "553" if has_fields => "logon.username",
+                "554" if has_fields => "logon.password",
+                "925" if is_fixt => "logon.new_password",
+                _ => {
+                    fields.push(entry.value.as_str());
+                    self.tell(&entry.key, Fate::Honoured, "logon.fields", "");
+                    continue;
+                }
+            };
+            if self.is_acceptor() {
+                let says = "only an initiator says who it is";
+                self.tell(&entry.key, Fate::NotCarriedOver, "", says);
+                continue;
+            }
+            self.becomes(&entry.key, key, quoted(value));
+        }
+        if !fields.is_empty() {
+            self.set("logon.fields", list(fields));
+        }
+        for entry in self.entries.clone() {
+            if !is_credential(&entry.key) || find_in_any_case(&entry.key).is_some() {
+                continue;
+            }
+            let key = format!("logon.{}", entry.key.to_ascii_lowercase());
+            if self.is_acceptor() || !has_fields {
+                let says = "no QuickFIX reads it; here an acceptor may have \
+                            `logon.expected_username` and `logon.expected_password`, from FIX 4.3 \
+                            on";
+                self.tell(&entry.key, Fate::NotCarriedOver, "", says);
+                continue;
+            }
+            let value = quoted(&entry.value);
+            let becomes = format!("{key} = {value}");
+            self.set(&key, value);
+            let says = "no QuickFIX reads it, programs do, in toAdmin; here our Logon(A) has it, \
+                        and { env = \"NAME\" } keeps a password out of the file";
+            self.tell(&entry.key, Fate::Mapped, &becomes, says);
+        }
+    }
+
+    fn store(&mut self) {
+        let Some(dir) = self.value("FileStorePath") else {
+            let becomes = "store_dir = \"store\"";
+            let says = "the file names no store of files; here all is kept in them, unless \
+                        `durability` is \"memory\"";
+            return self.tell_of_session(Fate::Mapped, becomes, says);
+        };
+        let row = find("FileStorePath", self.dialect);
+        let (fate, says) = row.map_or((Fate::Mapped, ""), |row| row.fate(dir));
+        self.set("store_dir", quoted(dir));
+        let becomes = format!("store_dir = {}", quoted(dir));
+        self.tell("FileStorePath", fate, &becomes, says);
+        self.store = Some((PathBuf::from(dir), self.file_name()));
+        if self.dialect == Dialect::Go && !self.has("FileStoreSync") {
+            self.set("durability", quoted("power"));
+            let says = "FileStoreSync is Y in QuickFIX/Go if it is not there";
+            self.tell_of_session(Fate::Mapped, "durability = \"power\"", says);
+        }
+    }
+
+    /// What the files of the session are called.
+    fn file_name(&self) -> String {
+        let part = |comp_id: &str, others: [&str; 2]| {
+            let mut part = self.value(comp_id).unwrap_or_default().to_owned();
+            for id in others.into_iter().filter_map(|key| self.value(key)) {
+                part = format!("{part}_{id}");
+            }
+            part
+        };
+        let sender = part("SenderCompID", ["SenderSubID", "SenderLocationID"]);
+        let target = part("TargetCompID", ["TargetSubID", "TargetLocationID"]);
+        let begin_string = self.value("BeginString").unwrap_or_default();
+        let mut name = format!("{begin_string}-{sender}-{target}");
+        if let Some(qualifier) = self.value("SessionQualifier") {
+            name = format!("{name}-{qualifier}");
+        }
+        if self.dialect == Dialect::Java {
+            let is_kept = |c: char| c.is_ascii_alphanumeric() || ".-".contains(c);
+            name = name.chars().map(|c| if is_kept(c) { c } else { '_' }).collect();
+        }
+        name
+    }
+
+    fn log(&mut self) {
+        if let Some(dir) = self.value("FileLogPath") {
+            let row = find("FileLogPath", self.dialect);
+            let (fate, says) = row.map_or((Fate::Mapped, ""), |row| row.fate(dir));
+            self.set("log.dir", quoted(dir));
+            self.tell("FileLogPath", fate, &format!("log.dir = {}", quoted(dir)), says);
+        }
+        let Some(tags) = self.value("RedactFieldsInLogs") else { return };
+        let tags: Result<Vec<u32>, _> = tags.split(',').map(|tag| tag.trim().parse()).collect();
+        match tags {
+            Ok(tags) if self.has("FileLogPath") => {
+                self.becomes("RedactFieldsInLogs", "log.mask", format!("{tags:?}"));
+            }
+            Ok(_) => self.tell("RedactFieldsInLogs", Fate::Ignored, "", "there is no FileLogPath"),
+            Err(_) => {
+                self.tell("RedactFieldsInLogs", Fate::NotCarriedOver, "", "a list of tags");
+            }
+        }
+    }
+
+    /// What QuickFIX does by default, and we do otherwise.
+    fn defaults(&mut self) {
+        let mut absent = vec![("LogoutTimeout", "2", "logout_timeout_ms", "2000")];
+        if !self.is_acceptor() {
+            absent.push(("ReconnectInterval", "30", "reconnect_interval_ms", "30000"));
+        }
+        for (key, there, ours, value) in absent {
+            if !self.has(key) {
+                self.set(ours, value.to_owned());
+                let becomes = format!("{ours} = {value}");
+                let says = format!("{key} is {there} if it is not there");
+                self.tell_of_session(Fate::Mapped, &becomes, &says);
+            }
+        }
+        if self.dialect == Dialect::Cpp && !self.has("SocketNodelay") {
+            let says = "SocketNodelay is N if it is not there; here small messages go out at once";
+            self.tell_of_session(Fate::Mapped, "tcp_nodelay = true", says);
+        }
+    }
+
+    /// What becomes of messages that are sent while the session is not logged on.
+    fn offline(&mut self) {
+        let resets = self.written("reset_on").is_some_and(|words| words != "[]");
+        let keeps = self.written("keep_outbound") != Some("false");
+        if keeps && !resets {
+            self.set("offline", quoted("store"));
+            let says = "as in QuickFIX, what is sent without a connection is numbered and stored, \
+                        and the counterparty asks for it";
+            return self.tell_of_session(Fate::Mapped, "offline = \"store\"", says);
+        }
+        let says = "what is sent without a connection is refused; QuickFIX takes it, and it is \
+                    lost at the next reset, or for want of a store";
+        self.tell_of_session(Fate::Mapped, "offline = \"refuse\"", says);
+    }
+}

@@ -1,0 +1,230 @@
+//! The keys that name dictionaries.
+
+use std::path::{Path, PathBuf};
+
+use super::dictionary::{self, Compared};
+use super::keys::quoted;
+use super::session::Session;
+use super::{Dialect, Fate, Overlay};
+
+/// Names of versions, the number in ApplVerID(1128), and our dictionary.
+const VERSIONS: [(&str, u8, &str); 8] = [
+    ("FIX.4.0", 2, "FIX40"),
+    ("FIX.4.1", 3, "FIX41"),
+    ("FIX.4.2", 4, "FIX42"),
+    ("FIX.4.3", 5, "FIX43"),
+    ("FIX.4.4", 6, "FIX44"),
+    ("FIX.5.0", 7, "FIX50"),
+    ("FIX.5.0SP1", 8, "FIX50SP1"),
+    ("FIX.5.0SP2", 9, "FIX50SP2"),
+];
+
+/// Differences that the report says; the others it counts.
+const SHOWN_MAX: usize = 10;
+
+/// The number of a version, by its number or name.
+pub(super) fn appl_ver_id(version: &str) -> Option<u8> {
+    let by_name = VERSIONS.iter().find(|(name, _, _)| *name == version).map(|(_, n, _)| *n);
+    by_name.or_else(|| version.parse().ok().filter(|n| (2..=10).contains(n)))
+}
+
+/// Our dictionary of a version.
+fn standard(version: &str) -> Option<&'static str> {
+    let number = appl_ver_id(version)?;
+    VERSIONS.iter().find(|(_, n, _)| *n == number).map(|(_, _, name)| *name)
+}
+
+const KEYS: [&str; 3] = ["DataDictionary", "TransportDataDictionary", "AppDataDictionary"];
+
+/// Writes `dictionary` and `appl_versions`, and `validate` where QuickFIX does not.
+pub(super) fn carry_over(session: &mut Session<'_>) {
+    let of_versions: Vec<_> = session.beginning_with("AppDataDictionary.");
+    if session.is_no("UseDataDictionary") {
+        session.set("validate", "false".to_owned());
+        let says = "messages of the session layer are validated all the same";
+        session.tell("UseDataDictionary", Fate::Mapped, "validate = false", says);
+        let of_versions = of_versions.iter().map(|entry| &*entry.key);
+        for key in KEYS.into_iter().chain(of_versions) {
+            session.tell(key, Fate::Ignored, "", "UseDataDictionary=N");
+        }
+        return;
+    }
+    session.tell("UseDataDictionary", Fate::Honoured, "", "");
+    let begin_string = session.value("BeginString").unwrap_or_default();
+    let is_fixt = begin_string == "FIXT.1.1";
+    let version = match is_fixt {
+        true => session.value("DefaultApplVerID").unwrap_or("9"),
+        false => begin_string,
+    };
+    let (used, unused) = match is_fixt {
+        true => ("AppDataDictionary", "DataDictionary"),
+        false => ("DataDictionary", "AppDataDictionary"),
+    };
+    // QuickFIX/n and /J take DataDictionary on FIXT too, for the application.
+    let used = if is_fixt && !session.has(used) && session.has(unused) { unused } else { used };
+    for key in KEYS.into_iter().filter(|key| *key != used) {
+        if key != "TransportDataDictionary" || !is_fixt {
+            session.tell(key, Fate::Ignored, "", "not of this version of FIX");
+        }
+    }
+    match session.value(used) {
+        Some(file) => {
+            if let Some(value) = one(session, used, file, standard(version)) {
+                session.set("dictionary", value);
+            }
+        }
+        None if session.dialect == Dialect::Go => {
+            session.set("validate", "false".to_owned());
+            let says = "QuickFIX/Go validates nothing without a dictionary; those of the standard \
+                        are built in here";
+            session.tell_of_session(Fate::Mapped, "validate = false", says);
+        }
+        None => {
+            let says = "no dictionary is named: that of the version is built in, with the \
+                        project's amendments";
+            session.tell_of_session(Fate::Mapped, "", says);
+        }
+    }
+    if is_fixt {
+        transport(session);
+    }
+    versions(session, is_fixt);
+}
+
+/// The dictionary of the session layer, which is always ours.
+fn transport(session: &mut Session<'_>) {
+    const KEY: &str = "TransportDataDictionary";
+    let Some(file) = session.value(KEY) else { return };
+    let found = found(session, file).map(|path| dictionary::compare(&path, "FIXT11"));
+    let (fate, says) = match found {
+        Some(Ok(Compared { differences, .. })) => beside_ours(differences),
+        Some(Err(error)) => (Fate::NotCarriedOver, error),
+        None => (Fate::Mapped, "the session layer has ours, FIXT11".to_owned()),
+    };
+    session.tell(KEY, fate, "", &says);
+}
+
+/// What a dictionary of the session layer has beyond ours is lost; what it lacks is taken here.
+fn beside_ours(differences: Vec<String>) -> (Fate, String) {
+    let count = differences.len();
+    let is_beyond = |difference: &String| {
+        // Which messages there are is said by the application's dictionary.
+        let is_more = difference.ends_with(" added") || difference.ends_with(" required");
+        is_more && !difference.contains("of MsgType(35)")
+    };
+    let beyond: Vec<_> = differences.into_iter().filter(is_beyond).collect();
+    match (beyond.is_empty(), count) {
+        (true, 0) => (Fate::Honoured, "the same as ours, FIXT11".to_owned()),
+        (true, _) => {
+            (Fate::Mapped, "the session layer has ours, FIXT11, which takes more".to_owned())
+        }
+        (false, _) => (
+            Fate::NotCarriedOver,
+            format!("the session layer has ours, FIXT11; {}", shown(&beyond)),
+        ),
+    }
+}
+
+fn versions(session: &mut Session<'_>, is_fixt: bool) {
+    let mut all = Vec::new();
+    for entry in session.beginning_with("AppDataDictionary.") {
+        let (key, version) =
+            (entry.key.clone(), entry.key["AppDataDictionary.".len()..].to_owned());
+        let number = appl_ver_id(&version);
+        match number.filter(|_| is_fixt) {
+            None if !is_fixt => session.tell(&key, Fate::Ignored, "", "not of this version of FIX"),
+            None => {
+                session.tell(&key, Fate::NotCarriedOver, "", &format!("`{version}` is no version"))
+            }
+            Some(number) => {
+                let value = one(session, &key, &entry.value, standard(&version));
+                all.extend(value.map(|value| format!("{number} = {value}")));
+            }
+        }
+    }
+    if !all.is_empty() {
+        session.set("appl_versions", format!("{{ {} }}", all.join(", ")));
+    }
+}
+
+/// The value of `dictionary` for a file of QuickFIX.
+fn one(
+    session: &mut Session<'_>,
+    key: &str,
+    file: &str,
+    base: Option<&'static str>,
+) -> Option<String> {
+    let Some(path) = found(session, file) else {
+        return not_there(session, key, file, base);
+    };
+    let base = base.unwrap_or("FIXLatest");
+    let compared = match dictionary::compare(&path, base) {
+        Ok(compared) => compared,
+        Err(error) => {
+            session.tell(key, Fate::NotCarriedOver, "", &error);
+            return None;
+        }
+    };
+    let kept = quoted(&path.display().to_string());
+    let (fate, value, says) =
+        match (compared.differences.len(), compared.overlay, session.overlays_in) {
+            (0, ..) => (Fate::Honoured, quoted(base), "the same as the standard's".to_owned()),
+            (_, Some(text), Some(dir)) => {
+                let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+                let path = dir.join(format!("{stem}.overlay.xml"));
+                let overlay = quoted(&path.display().to_string());
+                let value = format!("{{ base = {}, overlays = [{overlay}] }}", quoted(base));
+                session.overlays.push(Overlay { path, text });
+                (Fate::Mapped, value, shown(&compared.differences))
+            }
+            (..) => (
+                Fate::Honoured,
+                kept,
+                format!("beside our {base}: {}", shown(&compared.differences)),
+            ),
+        };
+    session.tell(key, fate, &format!("{} = {value}", ours(key)), &says);
+    Some(value)
+}
+
+/// The key of ours.
+fn ours(key: &str) -> String {
+    let version = key.strip_prefix("AppDataDictionary.").and_then(appl_ver_id);
+    version.map_or_else(|| "dictionary".to_owned(), |number| format!("appl_versions.{number}"))
+}
+
+/// A file that cannot be found: QuickFIX/J has those of the standard among its classes.
+fn not_there(
+    session: &mut Session<'_>,
+    key: &str,
+    file: &str,
+    base: Option<&'static str>,
+) -> Option<String> {
+    let stem = Path::new(file).file_stem().unwrap_or_default().to_string_lossy();
+    let is_standard = base.is_some_and(|base| stem.eq_ignore_ascii_case(base));
+    let (fate, says) = match (is_standard, session.dialect) {
+        (true, Dialect::Java) => (Fate::Mapped, "ours in place of the one that QuickFIX/J brings"),
+        (true, _) => (Fate::NotCarriedOver, "the file is not there: ours stands in its place"),
+        (false, _) => (Fate::NotCarriedOver, "the file is not there: the standard's is used"),
+    };
+    let value = base.filter(|_| is_standard).map(quoted);
+    let becomes = value.iter().map(|value| format!("{} = {value}", ours(key))).collect::<String>();
+    session.tell(key, fate, &becomes, says);
+    value
+}
+
+/// The file, from here or from where the settings are.
+fn found(session: &Session<'_>, file: &str) -> Option<PathBuf> {
+    let here = PathBuf::from(file);
+    let beside = session.path.parent().unwrap_or(Path::new("")).join(file);
+    [here, beside].into_iter().find(|path| path.is_file())
+}
+
+fn shown(differences: &[String]) -> String {
+    let count = differences.len();
+    let some = differences[..count.min(SHOWN_MAX)].join("; ");
+    let what = if count == 1 { "difference" } else { "differences" };
+    let more = count.saturating_sub(SHOWN_MAX);
+    let more = if more > 0 { format!("; and {more} more") } else { String::new() };
+    format!("{count} {what}: {some}{more}")
+}

@@ -1,0 +1,203 @@
+//! Reads a `.cfg` file as the dialect does: what that passes over is passed over, and said.
+//!
+//! Invariant: each line of the file is an entry, a heading, empty, a comment, or a finding.
+
+use super::table::{find, find_in_any_case, rows};
+use super::{Dialect, Fate, Finding};
+
+/// A line `key=value`.
+#[derive(Clone, Debug)]
+pub(super) struct Entry {
+    pub(super) key: String,
+    pub(super) value: String,
+    pub(super) line: usize,
+}
+
+/// A `[SESSION]`.
+#[derive(Debug)]
+pub(super) struct Section {
+    /// The line of its heading.
+    pub(super) line: usize,
+    pub(super) entries: Vec<Entry>,
+}
+
+/// A file as it is written.
+#[derive(Debug, Default)]
+pub(super) struct Cfg {
+    pub(super) defaults: Vec<Entry>,
+    pub(super) sessions: Vec<Section>,
+}
+
+/// The text of a file: without a byte order mark, and of any bytes.
+pub(super) fn text_of(bytes: &[u8], findings: &mut Vec<Finding>) -> String {
+    let mark = b"\xef\xbb\xbf";
+    let rest = bytes.strip_prefix(mark);
+    if rest.is_some() {
+        let says = "a byte order mark, behind which no QuickFIX but /n sees the first line";
+        findings.push(Finding::of_line(1, Fate::Mapped, says));
+    }
+    let bytes = rest.unwrap_or(bytes);
+    String::from_utf8(bytes.to_vec()).unwrap_or_else(|error| {
+        let before = &bytes[..error.utf8_error().valid_up_to()];
+        let line = 1 + before.iter().filter(|byte| **byte == b'\n').count();
+        let says = "not UTF-8 from here on; the file is read as ISO-8859-1";
+        findings.push(Finding::of_line(line, Fate::Mapped, says));
+        bytes.iter().map(|byte| char::from(*byte)).collect()
+    })
+}
+
+/// The dialect that knows most of the keys, and the keys that the others lack.
+pub(super) fn guess(text: &str) -> (Dialect, Vec<&'static str>) {
+    let mut found: Vec<_> = text
+        .lines()
+        .filter(|line| !line.trim_start().starts_with('#'))
+        .filter_map(|line| line.split_once('='))
+        // Two keys that differ in the case of a letter are of different dialects.
+        .filter_map(|(key, _)| {
+            let key = key.trim();
+            rows().find(|row| row.name == key).or_else(|| find_in_any_case(key))
+        })
+        .collect();
+    found.sort_by_key(|row| row.name);
+    found.dedup_by_key(|row| row.name);
+    let known = |dialect| found.iter().filter(|row| row.is_known_to(dialect)).count();
+    // Of equal ones the first.
+    let best = Dialect::ALL.into_iter().rev().max_by_key(|dialect| known(*dialect));
+    let best = best.unwrap_or(Dialect::Cpp);
+    let is_telling = |row: &&super::table::Row| row.is_known_to(best) && row.dialects().count() < 3;
+    (best, found.iter().filter(is_telling).map(|row| row.name).collect())
+}
+
+/// Where lines go.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// Before the first heading.
+    Nowhere,
+    Defaults,
+    /// A second `[DEFAULT]`, which the dialect passes over.
+    PassedOver,
+    Session,
+    /// Another heading.
+    Unused,
+}
+
+/// Reads the lines.
+pub(super) fn read(text: &str, dialect: Dialect, findings: &mut Vec<Finding>) -> Cfg {
+    let mut reader = Reader { dialect, place: Place::Nowhere, has_defaults: false, findings };
+    let mut cfg = Cfg::default();
+    for (n, line) in text.lines().enumerate() {
+        reader.line(n + 1, line, &mut cfg);
+    }
+    once(&mut cfg.defaults, findings);
+    cfg.sessions.iter_mut().for_each(|session| once(&mut session.entries, findings));
+    cfg
+}
+
+/// Of a key that is there twice the last counts.
+fn once(entries: &mut Vec<Entry>, findings: &mut Vec<Finding>) {
+    let mut n = 0;
+    while n < entries.len() {
+        let Entry { key, .. } = &entries[n];
+        match entries[n + 1..].iter().find(|later| later.key == *key).map(|later| later.line) {
+            None => n += 1,
+            Some(line) => {
+                let says = format!("line {line} says it again, and the last one counts");
+                findings.push(Finding::of(&entries[n], Fate::Ignored, "", &says));
+                entries.remove(n);
+            }
+        }
+    }
+}
+
+struct Reader<'f> {
+    dialect: Dialect,
+    place: Place,
+    has_defaults: bool,
+    findings: &'f mut Vec<Finding>,
+}
+
+impl Reader<'_> {
+    fn tell(&mut self, line: usize, fate: Fate, says: &str) {
+        self.findings.push(Finding::of_line(line, fate, says));
+    }
+
+    fn line(&mut self, n: usize, line: &str, cfg: &mut Cfg) {
+        let trimmed = line.trim();
+        if trimmed.is_empty() || line.starts_with('#') {
+            return;
+        }
+        if trimmed.starts_with('#') {
+            if self.dialect == Dialect::Go {
+                self.tell(n, Fate::Ignored, "QuickFIX/Go stops at a comment behind blanks");
+            }
+            return;
+        }
+        if let Some(name) = trimmed.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+            return self.heading(n, name.trim(), cfg);
+        }
+        let Some((key, value)) = line.split_once('=') else {
+            return self.tell(n, Fate::Ignored, "neither `key=value` nor a heading");
+        };
+        let entry = Entry { key: self.key(key), value: value.trim().to_owned(), line: n };
+        if entry.value.contains(" #") {
+            let says = "there are no comments behind a value: all of it is the value";
+            self.findings.push(Finding::of(&entry, Fate::Dangerous, "", says));
+        }
+        match self.place {
+            Place::Defaults => cfg.defaults.push(entry),
+            Place::Session => {
+                cfg.sessions.last_mut().into_iter().for_each(|s| s.entries.push(entry.clone()));
+            }
+            Place::Nowhere => {
+                let says = "it stands before the first heading, where no QuickFIX reads it";
+                self.findings.push(Finding::of(&entry, Fate::Dangerous, "", says));
+            }
+            Place::PassedOver => {
+                let says = format!("{} reads only the first [DEFAULT]", self.dialect);
+                self.findings.push(Finding::of(&entry, Fate::Dangerous, "", &says));
+            }
+            Place::Unused => {
+                let says = "it stands below a heading that no QuickFIX uses";
+                self.findings.push(Finding::of(&entry, Fate::Ignored, "", says));
+            }
+        }
+    }
+
+    /// The key as the dialect sees it, in the letters of the table if it is one of those.
+    fn key(&self, key: &str) -> String {
+        let key = match self.dialect {
+            Dialect::Cpp | Dialect::Net => key.trim(),
+            // These take a blank before `=` for a part of the key.
+            Dialect::Java | Dialect::Go => key.trim_start(),
+        };
+        let Some(row) = find(key, self.dialect) else { return key.to_owned() };
+        // A number or a version stays behind it.
+        let stem = row.name.split('<').next().unwrap_or_default();
+        let rest = if stem.len() < row.name.len() { &key[stem.len()..] } else { "" };
+        format!("{stem}{rest}")
+    }
+
+    fn heading(&mut self, n: usize, name: &str, cfg: &mut Cfg) {
+        let upper = name.to_ascii_uppercase();
+        let is_seen = self.dialect != Dialect::Cpp || upper == name;
+        let merges = matches!(self.dialect, Dialect::Java | Dialect::Go);
+        self.place = match (&*upper, is_seen) {
+            ("DEFAULT", true) if self.has_defaults && !merges => Place::PassedOver,
+            ("DEFAULT", true) => Place::Defaults,
+            ("SESSION", true) => Place::Session,
+            ("DEFAULT" | "SESSION", false) => {
+                let says = format!("[{name}]: QuickFIX C++ sees headings in capitals only");
+                self.tell(n, Fate::Dangerous, &says);
+                Place::Unused
+            }
+            _ => {
+                self.tell(n, Fate::Ignored, &format!("[{name}]: a heading that no QuickFIX uses"));
+                Place::Unused
+            }
+        };
+        self.has_defaults |= self.place == Place::Defaults;
+        if self.place == Place::Session {
+            cfg.sessions.push(Section { line: n, entries: Vec::new() });
+        }
+    }
+}

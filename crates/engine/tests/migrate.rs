@@ -1,0 +1,399 @@
+//! The way over from QuickFIX: sample files of the four dialects with what becomes of them, and
+//! dictionaries that differ from the standard.
+#![allow(clippy::unwrap_used, reason = "a failed test may panic")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use transfix::dictionary::Draft;
+use transfix::quickfix::{Dialect, Fate, Migration};
+use transfix::{BeginString, Offline, Role, Settings};
+use transfix_testkit::temp::TempDir;
+
+const FOLDERS: [(&str, Dialect); 4] =
+    [("cpp", Dialect::Cpp), ("j", Dialect::Java), ("n", Dialect::Net), ("go", Dialect::Go)];
+
+/// Four samples a dialect.
+fn samples() -> Vec<(PathBuf, Dialect)> {
+    let mut samples = Vec::new();
+    for (folder, dialect) in FOLDERS {
+        let folder = Path::new("../../testdata/quickfix").join(folder);
+        let files = fs::read_dir(&folder).unwrap().map(|file| file.unwrap().path());
+        let mut files: Vec<_> =
+            files.filter(|path| path.extension().is_some_and(|end| end == "cfg")).collect();
+        files.sort();
+        assert!(files.len() >= 4, "{}: {files:?}", folder.display());
+        samples.extend(files.into_iter().map(|file| (file, dialect)));
+    }
+    samples
+}
+
+/// Compares a text with a file, or writes the file.
+fn golden(path: &Path, text: &str) {
+    if std::env::var_os("TRANSFIX_WRITE_DOCS").is_some() {
+        fs::write(path, text).unwrap();
+    }
+    let expected = fs::read_to_string(path).unwrap_or_default();
+    let what = "TRANSFIX_WRITE_DOCS=1 cargo test -p transfix --test all migrate writes it";
+    assert_eq!(text, expected, "{}: {what}", path.display());
+}
+
+#[test]
+fn samples_become_what_stands_beside_them() {
+    for (path, dialect) in samples() {
+        let migration = Migration::read(&path, Some(dialect)).unwrap();
+        let folder = format!("{}/", path.parent().unwrap().display());
+        golden(&path.with_extension("toml"), &migration.toml().replace(&folder, ""));
+        golden(&path.with_extension("report"), &migration.report().replace(&folder, ""));
+    }
+}
+
+#[test]
+fn what_is_written_can_be_read_and_is_what_the_library_takes() {
+    for (path, dialect) in samples() {
+        let (settings, migration) = Settings::from_quickfix(&path, Some(dialect)).unwrap();
+        let name = path.with_extension("toml").display().to_string();
+        let again = Settings::parse(&name, &migration.toml()).unwrap();
+        let ids = |settings: &Settings| -> Vec<_> {
+            settings.sessions.iter().map(transfix::SessionSettings::id).collect()
+        };
+        assert!(!settings.sessions.is_empty());
+        assert_eq!(ids(&settings), ids(&again), "{name}");
+    }
+}
+
+#[test]
+fn every_line_with_a_key_is_spoken_of() {
+    for (path, dialect) in samples() {
+        let migration = Migration::read(&path, Some(dialect)).unwrap();
+        let text = String::from_utf8_lossy(&fs::read(&path).unwrap()).into_owned();
+        for (n, line) in text.lines().enumerate() {
+            let line = line.trim_start();
+            if line.starts_with('#') || !line.contains('=') {
+                continue;
+            }
+            let is_told = migration.findings().iter().any(|finding| finding.line == n + 1);
+            assert!(is_told, "{}:{}: {line}", path.display(), n + 1);
+        }
+    }
+}
+
+#[test]
+fn passwords_are_in_no_report() {
+    for (path, dialect) in samples() {
+        let report = Migration::read(&path, Some(dialect)).unwrap().report();
+        assert!(!report.contains("hush"), "{report}");
+    }
+}
+
+#[test]
+fn the_dialect_is_guessed_from_keys() {
+    for (name, expected) in [
+        ("cpp/fixt-tls", Dialect::Cpp),
+        ("j/banzai", Dialect::Java),
+        ("j/tls-jdbc", Dialect::Java),
+        ("n/initiator", Dialect::Net),
+        ("n/tls", Dialect::Net),
+        ("go/tls-mongo", Dialect::Go),
+        ("go/acceptor", Dialect::Go),
+        // Nothing in it tells.
+        ("cpp/initiator", Dialect::Cpp),
+    ] {
+        let path = format!("../../testdata/quickfix/{name}.cfg");
+        let migration = Migration::read(&path, None).unwrap();
+        assert_eq!(migration.dialect(), expected, "{name}");
+        assert!(migration.report().contains("guessed"), "{}", migration.report());
+    }
+}
+
+const DESK: &str = "[SESSION]\nConnectionType=initiator\nBeginString=FIX.4.4\nSenderCompID=DESK\n\
+    TargetCompID=VENUE\nSocketConnectHost=127.0.0.1\nSocketConnectPort=1\nHeartBtInt=30\n\
+    NonStopSession=Y\nFileStorePath=old/store\n";
+
+fn parsed(more: &str, dialect: Dialect) -> Migration {
+    Migration::parse("desk.cfg", format!("{DESK}{more}\n").as_bytes(), Some(dialect)).unwrap()
+}
+
+#[test]
+fn values_reach_the_settings() {
+    let more = "ReconnectInterval=5\nLogoutTimeout=3\nResendRequestChunkSize=100\n\
+        TestRequestDelayMultiplier=0.75\nResetOnLogout=Y\nFileStoreSync=Y";
+    let migration = parsed(more, Dialect::Java);
+    let settings = migration.settings().unwrap();
+    let session = &settings.sessions[0];
+    assert_eq!((session.role, session.begin_string), (Role::Initiator, BeginString::Fix44));
+    assert_eq!(session.socket.reconnect_interval_ms, 5_000);
+    assert_eq!(session.protocol.logout_timeout_ms, 3_000);
+    assert_eq!(session.resend.request_max, 100);
+    assert_eq!(session.timing.margin_percent, 75);
+    assert!(session.protocol.reset_on.logout && !session.protocol.reset_on.logon);
+    assert_eq!(session.store.durability, transfix::Durability::Power);
+    // What would be stored offline would be lost at the reset.
+    assert_eq!(session.queue.offline, Offline::Refuse);
+    let stores = migration.stores();
+    assert_eq!(stores[0].session, "FIX.4.4-DESK-VENUE");
+    assert_eq!(stores[0].to, Path::new("old/store/FIX.4.4-DESK-VENUE"));
+}
+
+#[test]
+fn a_value_that_cannot_be_read_is_said_and_does_not_count() {
+    for (line, expected) in [
+        ("LogonTimeout=10s", "`10s` is no number"),
+        ("LogonTimeout=0.0001", "finer than can be said"),
+        ("LogonTimeout=99999999999999999999", "is no number"),
+        ("LogonTimeout=", "`` is no number"),
+        ("ResetOnLogon=yes", "`yes` is neither Y nor N"),
+        ("TimestampPrecision=5", "`5` is none of 0, 3, 6, 9"),
+        ("MaxLatency=much", "`much` is no number"),
+    ] {
+        let migration = parsed(line, Dialect::Cpp);
+        let finding = migration.findings().iter().find(|finding| finding.line == 11).unwrap();
+        assert_eq!(finding.fate, Fate::NotCarriedOver, "{finding}");
+        assert!(finding.says.contains(expected), "{finding}");
+        assert!(!migration.is_sound());
+    }
+}
+
+#[test]
+fn a_file_without_a_session_is_an_error_with_its_line() {
+    for (text, expected) in [
+        ("", "no.cfg: no [SESSION] of QuickFIX C++"),
+        ("[DEFAULT]\nHeartBtInt=30\n", "no.cfg: no [SESSION]"),
+        ("[SESSION]\nBeginString=FIX.4.4\n", "no.cfg:1: no [SESSION] of QuickFIX C++ that can be"),
+        ("[SESSION]\nConnectionType=Acceptor\n", "ConnectionType is initiator or acceptor, not"),
+        (&DESK.replace("Port=1", "Port=many"), "SocketConnectPort: `many` is no port"),
+        (&DESK.replace("DESK", "DE\u{200b}SK"), "not seen"),
+    ] {
+        let error = Migration::parse("no.cfg", text.as_bytes(), Some(Dialect::Cpp)).unwrap_err();
+        assert!(error.to_string().contains(expected), "{error}");
+    }
+    let error = Migration::read("no/such.cfg", None).unwrap_err();
+    assert_eq!((error.line(), error.as_u16()), (None, 801));
+}
+
+#[test]
+fn credentials_go_where_the_version_has_a_place_for_them() {
+    let tags = "LogonTag=553=desk\nLogonTag1=554=hush\nLogonTag2=9001=a=b";
+    let session = |text: &str| {
+        let migration = Migration::parse("desk.cfg", text.as_bytes(), Some(Dialect::Java));
+        migration.map(|m| (m.settings().unwrap().sessions.remove(0), m.report())).unwrap()
+    };
+    let (new, _) = session(&format!("{DESK}{tags}\n"));
+    assert_eq!(new.logon.username.as_deref(), Some("desk"));
+    assert!(new.logon.password.unwrap().is(b"hush"));
+    assert_eq!(new.logon.fields.len(), 1);
+    let (old, _) = session(&format!("{DESK}{tags}\n").replace("FIX.4.4", "FIX.4.2"));
+    assert_eq!((old.logon.username, old.logon.fields.len()), (None, 3));
+    let acceptor = DESK.replace("initiator", "acceptor").replace("ConnectPort", "AcceptPort");
+    let (acceptor, report) = session(&format!("{acceptor}{tags}\n"));
+    assert_eq!((acceptor.logon.username, acceptor.logon.fields.len()), (None, 1));
+    assert!(report.contains("LogonTag=***: only an initiator"), "{report}");
+}
+
+#[test]
+fn a_value_that_our_settings_do_not_take_costs_its_key_and_not_the_session() {
+    let migration = parsed("ReconnectInterval=0\nLogonTimeout=0\nLogoutTimeout=4", Dialect::Cpp);
+    let report = migration.report();
+    for expected in ["ReconnectInterval=0", "LogonTimeout=0"] {
+        assert!(report.contains(&format!("not carried over: {expected}")), "{report}");
+    }
+    let settings = migration.settings().unwrap();
+    assert_eq!(settings.sessions[0].protocol.logon_timeout_ms, 10_000);
+    assert_eq!(settings.sessions[0].protocol.logout_timeout_ms, 4_000);
+}
+
+#[test]
+fn keys_of_tls_count_where_it_is_on() {
+    let fate = |more: &str, dialect| {
+        let migration = parsed(more, dialect);
+        let finding = migration.findings().iter().find(|finding| finding.line == 11);
+        finding.unwrap().fate
+    };
+    for (more, dialect, expected) in [
+        ("SocketKeyStore=a.jks", Dialect::Java, Fate::Ignored),
+        ("SocketKeyStore=a.jks\nSocketUseSSL=Y", Dialect::Java, Fate::NotCarriedOver),
+        ("SSLProtocol=all", Dialect::Cpp, Fate::NotCarriedOver),
+        ("SSLServerName=a\nSSLCertificate=b", Dialect::Net, Fate::NotCarriedOver),
+        ("SSLServerName=a\nSSLEnable=N\nSSLCertificate=b", Dialect::Net, Fate::Ignored),
+        ("SocketCertificateFile=a", Dialect::Go, Fate::NotCarriedOver),
+        ("SocketCAFile=a", Dialect::Go, Fate::Ignored),
+        ("SocketInsecureSkipVerify=Y\nSocketUseSSL=Y", Dialect::Go, Fate::Dangerous),
+    ] {
+        assert_eq!(fate(more, dialect), expected, "{more}");
+    }
+}
+
+#[test]
+fn a_session_that_is_there_twice_is_that_which_the_dialect_takes() {
+    let second = DESK.replace("ConnectPort=1", "ConnectPort=2");
+    for (dialect, address) in [(Dialect::Cpp, "127.0.0.1:1"), (Dialect::Java, "127.0.0.1:2")] {
+        let text = format!("{DESK}{second}");
+        let migration = Migration::parse("desk.cfg", text.as_bytes(), Some(dialect)).unwrap();
+        let settings = migration.settings().unwrap();
+        assert_eq!(settings.sessions.len(), 1);
+        assert_eq!(settings.sessions[0].address, address, "{dialect}");
+        assert!(!migration.is_sound() && migration.stores().len() == 1);
+    }
+}
+
+#[test]
+fn times_of_old_versions_have_seconds() {
+    let text = format!("{DESK}MillisecondsInTimeStamp=Y\n").replace("FIX.4.4", "FIX.4.1");
+    let migration = Migration::parse("desk.cfg", text.as_bytes(), Some(Dialect::Cpp)).unwrap();
+    assert!(!migration.toml().contains("precision"), "{}", migration.toml());
+}
+
+#[test]
+fn variables_are_not_guessed() {
+    let java = parsed("FileLogPath=${user.home}/log", Dialect::Java);
+    assert!(java.report().contains("a property of the Java process"), "{}", java.report());
+    assert!(!java.toml().contains("user.home") && !java.is_sound());
+    let cpp = parsed("FileLogPath=$HOME/log", Dialect::Cpp);
+    assert!(cpp.toml().contains("log.dir = \"$HOME/log\"") && !cpp.is_sound());
+}
+
+#[test]
+fn keys_in_any_case_are_seen_where_the_dialect_sees_them() {
+    let more = "DEFAULTAPPLVERID=9\nappdatadictionary.FIX.4.4=FIX44.xml\nsocketconnecthost1=b";
+    let text = format!("{DESK}{more}\n").replace("FIX.4.4\nS", "FIXT.1.1\nS");
+    let migration = Migration::parse("desk.cfg", text.as_bytes(), Some(Dialect::Net)).unwrap();
+    let report = migration.report();
+    for expected in ["DefaultApplVerID=9", "AppDataDictionary.FIX.4.4=", "SocketConnectHost1=b"] {
+        assert!(report.contains(expected), "{report}");
+    }
+    assert!(migration.toml().contains("appl_versions = { 6 = \"FIX44\" }"), "{report}");
+}
+
+#[test]
+fn an_error_of_the_settings_has_the_lines_of_their_text() {
+    let mut settings = parsed("", Dialect::Cpp).settings().unwrap();
+    settings.sessions[0].threads.cpu = Some(99_999);
+    settings.sessions[0].threads.mode = transfix::Mode::Spin;
+    struct Nobody;
+    impl transfix::Application for Nobody {
+        fn on_message(
+            &mut self,
+            _: &transfix::Message<'_>,
+            _: &mut transfix::SessionRef<'_>,
+        ) -> Result<(), transfix::BusinessReject> {
+            Ok(())
+        }
+    }
+    let Err(error) = transfix::Engine::start(&settings, |_| Box::new(Nobody)) else { panic!() };
+    assert!(error.to_string().starts_with("desk.cfg, migrated"), "{error}");
+}
+
+#[test]
+fn whatever_is_left_of_a_file_is_read_or_refused_with_a_reason() {
+    for (path, dialect) in samples() {
+        let bytes = fs::read(&path).unwrap();
+        let lines: Vec<_> = bytes.split_inclusive(|byte| *byte == b'\n').collect();
+        for n in 0..lines.len() {
+            let without = [&lines[..n], &lines[n + 1..]].concat().concat();
+            let cut = bytes[..lines[..n].concat().len() + lines[n].len() / 2].to_vec();
+            let mut swapped = bytes.clone();
+            let at = lines[..n].concat().len();
+            swapped[at] = swapped[at].wrapping_add(1);
+            for text in [without, cut, swapped] {
+                match Migration::parse("part.cfg", &text, Some(dialect)) {
+                    Ok(migration) => drop(migration.settings().unwrap()),
+                    Err(error) => assert!(error.to_string().contains("part.cfg"), "{error}"),
+                }
+            }
+        }
+    }
+}
+
+/// FIX 4.4 with a few changes, as a venue sends it to its clients.
+fn venue() -> String {
+    let mut draft = Draft::standard("FIX44").unwrap();
+    draft.messages.iter_mut().for_each(|message| message.conditions.clear());
+    let text = draft.to_quickfix_xml();
+    let field = "  <field number='9001' name='VenueFlag' type='BOOLEAN'/>\n </fields>";
+    let text = text.replacen(" </fields>", field, 1);
+    let order = "<message name='NewOrderSingle' msgtype='D' msgcat='app'>";
+    assert!(text.contains(order));
+    text.replacen(order, &format!("{order}\n   <field name='VenueFlag' required='Y'/>"), 1)
+}
+
+#[test]
+fn a_dictionary_that_differs_little_becomes_an_overlay() {
+    let dir = TempDir::new();
+    let file = dir.path().join("venue.xml");
+    fs::write(&file, venue()).unwrap();
+    let cfg = dir.path().join("desk.cfg");
+    fs::write(&cfg, format!("{DESK}DataDictionary=venue.xml\n")).unwrap();
+    let migration = Migration::read_with_overlays(&cfg, Some(Dialect::Cpp), dir.path()).unwrap();
+    let [overlay] = migration.overlays() else { panic!("{}", migration.report()) };
+    fs::write(&overlay.path, &overlay.text).unwrap();
+    let report = migration.report();
+    for expected in ["2 differences", "VenueFlag(9001) added", "NewOrderSingle(D): VenueFlag(9001)"]
+    {
+        assert!(report.contains(expected), "{report}");
+    }
+    let settings = migration.settings().unwrap();
+    let source = settings.sessions[0].validation.dictionary.as_ref().unwrap();
+    assert_eq!((source.base.to_str(), source.overlays.len()), (Some("FIX44"), 1));
+    let dictionary = source.load().unwrap();
+    let kept = transfix::DictionarySource::from(file.clone()).load().unwrap();
+    let order = |dictionary: &transfix::dictionary::Dictionary| {
+        let order = dictionary.messages().iter().find(|m| m.msg_type == "D").unwrap();
+        order.members.len()
+    };
+    assert_eq!(order(&dictionary), order(&kept));
+    // At run time nothing is written: the file itself is the dictionary.
+    let (settings, _) = Settings::from_quickfix(&cfg, None).unwrap();
+    assert_eq!(settings.sessions[0].validation.dictionary.as_ref().unwrap().base, file);
+}
+
+#[test]
+fn a_dictionary_that_differs_much_is_kept_and_one_that_is_none_is_said() {
+    let dir = TempDir::new();
+    let cfg = dir.path().join("desk.cfg");
+    fs::write(&cfg, format!("{DESK}DataDictionary=other.xml\n")).unwrap();
+    let other = Draft::standard("FIX42").unwrap().to_quickfix_xml();
+    fs::write(dir.path().join("other.xml"), other).unwrap();
+    let migration = Migration::read_with_overlays(&cfg, Some(Dialect::Cpp), dir.path()).unwrap();
+    assert!(migration.overlays().is_empty());
+    assert!(migration.report().contains("beside our FIX44"), "{}", migration.report());
+    assert!(migration.toml().contains("other.xml"));
+    fs::write(dir.path().join("other.xml"), "<fix>").unwrap();
+    let migration = Migration::read(&cfg, Some(Dialect::Cpp)).unwrap();
+    assert!(!migration.is_sound() && !migration.toml().contains("other.xml"));
+    assert!(migration.report().contains("other.xml:1"), "{}", migration.report());
+}
+
+#[test]
+fn what_a_transport_dictionary_has_beyond_ours_is_said() {
+    let dir = TempDir::new();
+    let cfg = dir.path().join("desk.cfg");
+    let text = DESK.replace("FIX.4.4", "FIXT.1.1");
+    let more = "DefaultApplVerID=9\nTransportDataDictionary=session.xml\n";
+    fs::write(&cfg, format!("{text}{more}")).unwrap();
+    let ours = fs::read_to_string("../../dictionaries/FIXT11.xml").unwrap();
+    let field = "  <field number='9002' name='VenueKey' type='STRING'/>\n </fields>";
+    let code = "   <value enum='Z' description='MORE'/>\n";
+    for (text, expected, fate) in [
+        (ours.clone(), "the same as ours", Fate::Honoured),
+        (
+            ours.replacen("   <value ", &format!("{code}   <value "), 1),
+            "1 difference",
+            Fate::NotCarriedOver,
+        ),
+        (ours.replacen(" </fields>", field, 1), "VenueKey(9002) added", Fate::NotCarriedOver),
+        (less(&ours), "which takes more", Fate::Mapped),
+    ] {
+        fs::write(dir.path().join("session.xml"), text).unwrap();
+        let migration = Migration::read(&cfg, Some(Dialect::Cpp)).unwrap();
+        let told = migration.findings().iter().find(|f| f.key == "TransportDataDictionary");
+        let told = told.unwrap();
+        assert!(told.says.contains(expected) && told.fate == fate, "{told}");
+    }
+}
+
+/// A dictionary without the code of its first field that has codes.
+fn less(text: &str) -> String {
+    let (before, line) = text.split_once("   <value ").unwrap();
+    let (_, after) = line.split_once('\n').unwrap();
+    format!("{before}{after}")
+}

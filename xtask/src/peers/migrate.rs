@@ -1,0 +1,131 @@
+//! `cargo xtask peers migrate`: settings of QuickFIX that were migrated trade with QuickFIX itself.
+//!
+//! Of each pair below `bench/peers/migrate` one file goes through `transfix migrate` and is run by
+//! Transfix; the other one is run, as it is, by the engine whose it is. Then the other way round.
+//! **Invariant:** a migration that is not sound fails.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::process::Peer;
+use super::{Outcome, acceptors, build_quickfix, compare, our_binary, play, root, say, target};
+
+/// Orders of the initiator, each of which is answered.
+const ORDERS: usize = 100;
+/// How often another port is tried when the acceptor finds its port taken.
+const PORTS_MAX: usize = 5;
+
+/// Plays all pairs in both roles; goes on after a failure, and fails at the end.
+pub(super) fn prove() -> Outcome<()> {
+    let ours = our_binary()?;
+    let cpp = build_quickfix()?.join("qf_peer").display().to_string();
+    let quickfixj = acceptors::quickfixj_peer(&target().join("peers"))?;
+    let mut failed = Vec::new();
+    for (name, dialect, theirs) in
+        [("quickfix-cpp", "cpp", vec![cpp]), ("quickfixj", "j", quickfixj)]
+    {
+        for we_accept in [true, false] {
+            let role = if we_accept { "acceptor" } else { "initiator" };
+            let what = format!("{name}, the {role} migrated");
+            let folder = target().join("peers/run").join(format!("migrate-{name}-{role}"));
+            let pair = Pair { name, dialect, ours: &ours, theirs: &theirs, we_accept, folder };
+            match pair.play() {
+                Ok(compared) => say(&format!("{what}: ok, {compared} messages compared")),
+                Err(text) => {
+                    say(&format!("{what}: FAILED\n{text}"));
+                    failed.push(what);
+                }
+            }
+        }
+    }
+    if failed.is_empty() { Ok(()) } else { Err(format!("failed: {}", failed.join("; "))) }
+}
+
+struct Pair<'p> {
+    name: &'static str,
+    dialect: &'static str,
+    ours: &'p str,
+    theirs: &'p [String],
+    we_accept: bool,
+    folder: PathBuf,
+}
+
+impl Pair<'_> {
+    fn play(&self) -> Outcome<usize> {
+        let mut last = String::new();
+        for _ in 0..PORTS_MAX {
+            if self.folder.exists() {
+                fs::remove_dir_all(&self.folder).map_err(|error| error.to_string())?;
+            }
+            let port = play::free_port()?;
+            let mut acceptor = self.start("acceptor", port, self.we_accept)?;
+            // It ends at once if another process has taken the port in between.
+            if let Err(text) = acceptor.wait("ready", |peer| peer.ready) {
+                last = text;
+                continue;
+            }
+            let initiator = self.start("initiator", port, !self.we_accept)?;
+            return self.trade(acceptor, initiator);
+        }
+        Err(last)
+    }
+
+    fn start(&self, role: &'static str, port: u16, is_ours: bool) -> Outcome<Peer> {
+        let folder = self.folder.join(role);
+        let failed = |path: &Path, error| format!("{}: {error}", path.display());
+        fs::create_dir_all(&folder).map_err(|error| failed(&folder, error))?;
+        let sample = format!("bench/peers/migrate/{}.{role}.cfg", self.name);
+        let sample = root().join(sample);
+        let text = fs::read_to_string(&sample).map_err(|error| failed(&sample, error))?;
+        let text = text
+            .replace("@PORT@", &port.to_string())
+            .replace("@FOLDER@", &folder.display().to_string())
+            .replace("@DICTIONARIES@", &root().join("dictionaries").display().to_string());
+        let cfg = folder.join("session.cfg");
+        fs::write(&cfg, text).map_err(|error| failed(&cfg, error))?;
+        if !is_ours {
+            let settings = ["--settings".to_owned(), cfg.display().to_string()];
+            return Peer::start(role, self.theirs, &settings, &folder);
+        }
+        let toml = folder.join("session.toml");
+        let output = Command::new(self.ours)
+            .args(["migrate", "--dialect", self.dialect, "--out"])
+            .args([&toml, &cfg])
+            .output()
+            .map_err(|error| format!("{}: {error}", self.ours))?;
+        if !output.status.success() {
+            let report = String::from_utf8_lossy(&output.stderr);
+            return Err(format!("transfix migrate: {}\n{report}", output.status));
+        }
+        let settings = ["--settings".to_owned(), toml.display().to_string()];
+        Peer::start(role, &[self.ours.to_owned(), "peer".to_owned()], &settings, &folder)
+    }
+
+    fn trade(&self, mut acceptor: Peer, mut initiator: Peer) -> Outcome<usize> {
+        for peer in [&mut initiator, &mut acceptor] {
+            peer.wait("logon", |peer| peer.logons > 0)?;
+        }
+        initiator.ask(&format!("send {ORDERS}"))?;
+        for peer in [&mut initiator, &mut acceptor] {
+            let has_all = |peer: &Peer| peer.delivered.len() >= ORDERS && peer.sent.len() >= ORDERS;
+            peer.wait("the orders and reports", has_all)?;
+        }
+        initiator.ask("logout")?;
+        for peer in [&mut initiator, &mut acceptor] {
+            peer.wait("logout", |peer| peer.logouts > 0)?;
+            peer.quit()?;
+        }
+        let mut compared = 0;
+        for (from, to, msg_type) in [(&initiator, &acceptor, "D"), (&acceptor, &initiator, "8")] {
+            if let Some(other) = to.delivered.iter().find(|message| !message.is(35, msg_type)) {
+                return Err(to.failure(&format!(
+                    "got MsgType(35) {:?} in place of {msg_type}",
+                    other.value(35)
+                )));
+            }
+            compared += compare::delivered(&from.sent, &to.delivered)?;
+        }
+        Ok(compared)
+    }
+}
