@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::Records;
 use super::scenarios::ratio;
-use super::tables::{number, recorded};
+use super::tables::{COLUMNS, PEERS, number, recorded};
 
 /// The acceptors of other engines in a run.
 fn acceptors(run: &Value) -> impl Iterator<Item = &Value> {
@@ -72,8 +72,14 @@ pub(super) fn ahead(records: &Records) -> Option<String> {
                 for field in ["p50", "p99"] {
                     if series["to_ours"][field].as_f64()? < 1.0 {
                         let times = ratio(&series["to_ours"], field)?;
+                        let high = &series["to_ours"][format!("{field}_between")][1];
+                        let doubt = match high.as_f64()? < 1.0 {
+                            true => "",
+                            false => "; the run cannot tell",
+                        };
                         lines.push(format!(
-                            "{scenario} `{configuration}`, {field}: {name} takes {times} of ours."
+                            "{scenario} `{configuration}`, {field}: {name} takes {times} of \
+                             ours{doubt}."
                         ));
                     }
                 }
@@ -108,10 +114,10 @@ fn latency(record: &Value) -> Option<Vec<String>> {
     for run in record["runs"].as_array()? {
         let configuration = run["configuration"].as_str()?;
         for (name, peer) in run["peers"].as_object()? {
-            for field in ["min_ns", "mean_ns", "p50_ns", "p95_ns", "p99_ns", "p999_ns"] {
+            let name = PEERS.iter().find(|(key, ..)| key == name).map_or(&**name, |peer| peer.1);
+            for (shown, field) in COLUMNS {
                 let (theirs, ours) = (peer[field].as_u64()?, run["engine"][field].as_u64()?);
                 if theirs < ours {
-                    let shown = field.trim_end_matches("_ns");
                     let [theirs, ours] = [theirs, ours].map(|ns| ns as f64 / 1e3);
                     lines.push(format!(
                         "S1 `{configuration}`, {shown}: {name} {theirs:.1} µs, ours {ours:.1}."
@@ -217,10 +223,14 @@ mod tests {
     fn who_is_ahead_is_said_and_who_is_not_is_no_line() {
         let mut records = Records::read().unwrap_or_else(|error| panic!("{error}"));
         (records.echo, records.round_trip) = (record(0.8), record(1.2));
+        let in_doubt = record(0.95);
         let text = ahead(&records).expect("whole records");
         let expected =
             "- S4a `file`, p50: peer 1.0, file, validation takes 0.80 (0.70–0.90) of ours.";
         assert!(text.contains(expected), "{text}");
+        let doubted = Records { echo: in_doubt, ..records };
+        let doubted = ahead(&doubted).expect("whole records");
+        assert!(doubted.contains("0.95 (0.85–1.05) of ours; the run cannot tell."), "{doubted}");
         assert!(!text.contains("S5") && !text.contains("`file`, CPU"), "{text}");
     }
 

@@ -72,6 +72,12 @@ const LATENCY: [(&str, bool); 6] = [
     ("balanced", false),
 ];
 
+/// What is to be done after a record.
+const KEEP: &str =
+    "look at the floors: where they are far from those of other runs, the machine was
+disturbed, and `git checkout bench/results` takes the old records back;
+`cargo xtask docs` writes the pages";
+
 /// Records those benchmarks, or `all`. What fails takes nothing from the others: each is saved as
 /// soon as it is measured.
 pub(super) fn run(names: &[&str], short: bool) -> Outcome {
@@ -97,7 +103,7 @@ pub(super) fn run(names: &[&str], short: bool) -> Outcome {
             Err(error) => failed.push(format!("{name} was not recorded: {error}")),
         }
     }
-    recorded.push("`cargo xtask docs` writes the pages".to_owned());
+    recorded.push(KEEP.to_owned());
     match failed.is_empty() {
         true => Ok(recorded.join("\n")),
         false => Err([recorded, failed].concat().join("\n")),

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 /// The peers of the round trip: key, words of the long table, words of the short one.
-const PEERS: [(&str, &str, &str); 4] = [
+pub(super) const PEERS: [(&str, &str, &str); 4] = [
     ("quickfix-cpp-polling-validation-on", "QuickFIX C++, polling, validation", "spinning too"),
     ("quickfix-cpp-polling-validation-off", "QuickFIX C++, polling, no validation", ""),
     ("quickfix-cpp-validation-on", "QuickFIX C++, as it comes, validation", "as it comes"),
@@ -11,7 +11,7 @@ const PEERS: [(&str, &str, &str); 4] = [
 ];
 
 /// Columns of a figure, with their fields.
-const COLUMNS: [(&str, &str); 6] = [
+pub(super) const COLUMNS: [(&str, &str); 6] = [
     ("min", "min_ns"),
     ("avg", "mean_ns"),
     ("p50", "p50_ns"),

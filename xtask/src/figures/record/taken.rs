@@ -43,15 +43,17 @@ fn each(array: &Value, kept: impl Fn(&Value) -> Value) -> Option<Value> {
 const FIGURES: [&str; 8] =
     ["n", "min_ns", "mean_ns", "p50_ns", "p95_ns", "p99_ns", "p999_ns", "cpu_ns_per_message"];
 
-/// One run of S1.
+/// One run of S1, with the peers at both ends: what the common client asks is measured by S4a and
+/// S5, and not comparable with these.
 pub(super) fn latency(report: &Value) -> Option<Value> {
     let mut kept = only(report, &["configuration"]);
     kept["engine"] = only(&report["engine"], &FIGURES);
     kept["floor"] = only(&report["floor"], &FIGURES);
-    let none = Map::new();
-    let peers = report["peers"].as_object().unwrap_or(&none);
-    let peers = peers.iter().map(|(name, figures)| (name.clone(), only(figures, &FIGURES)));
-    kept["peers"] = Value::Object(peers.collect());
+    let series = report["series"].as_array()?.iter();
+    let peers = series.filter(|series| series["kind"] == "peer").map(|series| {
+        Some((series["name"].as_str()?.to_owned(), only(&series["figures"], &FIGURES)))
+    });
+    kept["peers"] = Value::Object(peers.collect::<Option<_>>()?);
     report["engine"]["p50_ns"].is_u64().then_some(kept)
 }
 
@@ -183,6 +185,35 @@ pub(super) fn codec(rows: &mut [Value], table: &str) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_record_has_what_the_tables_show_and_no_more() {
+        let figures = json!({"n": 9, "p50_ns": 5, "p9999_ns": 7});
+        let kept = json!({"n": 9, "p50_ns": 5});
+        let series = ["floor", "engine", "peer", "peer-acceptor"].map(|kind| {
+            json!({"name": kind, "kind": kind, "figures": figures, "seen": [[5, 9]], "ratio": null})
+        });
+        let line = json!({
+            "configuration": "C", "engine": figures, "floor": figures, "series": series,
+            "settings": {"messages": 9, "mode": "spin"}
+        });
+        let expected =
+            json!({"configuration": "C", "engine": kept, "floor": kept, "peers": {"peer": kept}});
+        assert_eq!(latency(&line), Some(expected), "no acceptor that another client has asked");
+        let trip = &trips(std::slice::from_ref(&line)).expect("a whole line")[0];
+        assert_eq!(trip["settings"], json!({"messages": 9}));
+        let expected = json!({"name": "floor", "kind": "floor", "figures": kept});
+        assert_eq!(trip["series"][0], expected);
+        assert_eq!(latency(&json!({"series": []})), None, "no record without figures");
+    }
+
+    #[test]
+    fn a_record_is_read_line_by_line() {
+        let value = json!({"a": [{"b": "x".repeat(60)}, {"b": "y".repeat(60)}], "c": 1});
+        let written = text(&value, 0);
+        assert_eq!(serde_json::from_str::<Value>(&written).ok(), Some(value));
+        assert_eq!(written.lines().count(), 7, "{written}");
+    }
 
     #[test]
     fn figures_are_taken_out_of_the_benchmarks_table() {
