@@ -213,7 +213,7 @@ impl<'a> SessionRef<'a> {
     /// for byte and in their order. Left out is what belongs to the session on which it came:
     /// framing, CompIDs, sub and location ids, numbers, times of sending, PossDupFlag(43),
     /// signature and encrypted data. To change fields, load it into a
-    /// [`MessageDraft`](crate::MessageDraft).
+    /// [`MessageDraft`](crate::codec::MessageDraft).
     ///
     /// # Errors
     /// [`SendError`]; nothing was sent then. [`SendError::Misuse`] if the message has an empty
