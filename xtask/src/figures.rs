@@ -4,7 +4,9 @@
 //! `cargo xtask docs` writes and `cargo test` compares. Invariant: no page has a figure of a block
 //! that the records do not give.
 
+mod compare;
 mod record;
+mod scenarios;
 mod tables;
 
 use std::fs;
@@ -14,37 +16,54 @@ use serde_json::Value;
 use crate::{Outcome, root};
 
 /// Pages with blocks.
-const PAGES: [&str; 2] = ["README.md", "BENCHMARKS.md"];
-/// The records.
-const LATENCY: &str = "bench/results/latency.json";
-const CODEC: &str = "bench/results/codec.json";
+const PAGES: [&str; 3] = ["README.md", "BENCHMARKS.md", "COMPARE.md"];
 const INSTRUCTIONS: &str = "bench/instructions.txt";
 
 const BEGIN: &str = "<!-- figures: ";
 const END: &str = "<!-- end of figures -->";
 
+const USAGE: &str = "usage: cargo xtask figures [--write | --record all|NAME... [--short]]
+names: latency, codec, echo, round-trip, router, hftest, throughput";
+
+/// Where the record of a benchmark is.
+fn path(name: &str) -> String {
+    format!("bench/results/{name}.json")
+}
+
+/// The record of a benchmark.
+fn read(name: &str) -> Result<Value, String> {
+    let path = path(name);
+    let text =
+        fs::read_to_string(root().join(&path)).map_err(|error| format!("{path}: {error}"))?;
+    serde_json::from_str(&text).map_err(|error| format!("{path}: {error}"))
+}
+
 /// What was recorded.
 struct Records {
     latency: Value,
     codec: Value,
+    echo: Value,
+    round_trip: Value,
+    router: Value,
+    hftest: Value,
+    throughput: Value,
     /// Instructions of one turn.
     turn: u64,
 }
 
 impl Records {
     fn read() -> Result<Self, String> {
-        let text = |path: &str| {
-            fs::read_to_string(root().join(path)).map_err(|error| format!("{path}: {error}"))
-        };
-        let json = |path: &str| {
-            let parsed = serde_json::from_str(&text(path)?);
-            parsed.map_err(|error| format!("{path}: {error}"))
-        };
-        let turn = text(INSTRUCTIONS)?;
+        let turn = fs::read_to_string(root().join(INSTRUCTIONS));
+        let turn = turn.map_err(|error| format!("{INSTRUCTIONS}: {error}"))?;
         let turn = turn.split_whitespace().nth(1).and_then(|count| count.parse().ok());
         Ok(Self {
-            latency: json(LATENCY)?,
-            codec: json(CODEC)?,
+            latency: read("latency")?,
+            codec: read("codec")?,
+            echo: read("echo")?,
+            round_trip: read("round-trip")?,
+            router: read("router")?,
+            hftest: read("hftest")?,
+            throughput: read("throughput")?,
             turn: turn
                 .ok_or_else(|| format!("{INSTRUCTIONS} does not begin with `turn: COUNT`"))?,
         })
@@ -58,6 +77,15 @@ impl Records {
             "codec" => tables::codec(&self.codec),
             "codec in short" => tables::codec_in_short(&self.codec),
             "turn" => Some(tables::turn(self.turn)),
+            "echo" => scenarios::trips(&self.echo),
+            "round-trip" => scenarios::trips(&self.round_trip),
+            "router" => scenarios::router(&self.router),
+            "hftest" => scenarios::hftest(&self.hftest),
+            "throughput" => scenarios::throughput(&self.throughput),
+            "throughput in short" => scenarios::throughput_in_short(&self.throughput),
+            "engines" => compare::engines(&self.echo, &self.round_trip),
+            "ahead" => compare::ahead(self),
+            "not run" => compare::not_run(&[&self.echo, &self.round_trip, &self.throughput]),
             _ => return Err(format!("there is no block of figures `{name}`")),
         };
         block.ok_or_else(|| format!("the records lack what the block `{name}` shows"))
@@ -114,7 +142,7 @@ pub fn check() -> Outcome {
     Ok("the pages have the recorded figures".to_owned())
 }
 
-/// `cargo xtask figures [--write | --record latency|codec]`.
+/// `cargo xtask figures [--write | --record all|NAME... [--short]]`.
 ///
 /// # Errors
 /// If the pages differ from the records, or a measurement fails.
@@ -122,9 +150,9 @@ pub fn run(args: &[String]) -> Outcome {
     match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         [] => check(),
         ["--write"] => write(),
-        ["--record", "latency"] => record::latency(),
-        ["--record", "codec"] => record::codec(),
-        _ => Err("usage: cargo xtask figures [--write | --record latency|codec]".to_owned()),
+        ["--record", ref names @ .., "--short"] => record::run(names, true),
+        ["--record", ref names @ ..] => record::run(names, false),
+        _ => Err(USAGE.to_owned()),
     }
 }
 

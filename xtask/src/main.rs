@@ -20,9 +20,9 @@ verbs:
   dictionaries [--check] [--source DIR]  write dictionaries/*.xml from the published files,
                                          and list where the sources disagree
   docs                                   write the pages that are made from tables
-  figures [--write | --record latency|codec]
-                                         compare README.md and BENCHMARKS.md with what was
-                                         recorded; write them; measure anew
+  figures [--write | --record all|NAME... [--short]]
+                                         compare README.md, BENCHMARKS.md and COMPARE.md with
+                                         what was recorded; write them; measure anew
   fuzz [--seconds 60] [TARGET...]        run the fuzz targets, each for so many seconds
   instructions [--record | codec | hostile]
                                          count the instructions of one turn of a link, of the

@@ -1,6 +1,7 @@
 //! Contestants take turns, A B C, A B C, so that the machine's changes meet all of them; and a
 //! round in which the floor itself was disturbed is played again.
 
+use super::report::RoundCount;
 use super::summary::{median, quantile};
 
 /// One that is measured.
@@ -47,37 +48,77 @@ pub(crate) struct Rounds {
     pub(crate) lost: Vec<String>,
 }
 
+/// Which round is to be played.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Round {
+    /// The one before the first, which is thrown away.
+    WarmUp,
+    /// Counted from 1.
+    Nth(usize),
+    /// One whose floor was disturbed, counted from 1.
+    Again(usize),
+}
+
+impl Round {
+    /// What to tell who waits.
+    pub(crate) fn words(self, of: usize) -> String {
+        match self {
+            Self::WarmUp => "warm-up".to_owned(),
+            Self::Nth(n) => format!("round {n} of {of}"),
+            Self::Again(n) => format!("round {n} again: the floor was disturbed"),
+        }
+    }
+}
+
+/// Rounds that count, and how many of them were played again.
+#[derive(Debug)]
+pub(crate) struct Repeated<R> {
+    pub(crate) rounds: Vec<R>,
+    pub(crate) count: RoundCount,
+}
+
+/// Plays rounds in which all take turns; those with a disturbed floor again, at most as often as
+/// there are rounds. `floor_p99` is the floor's 99th percentile in a round.
+pub(crate) fn repeat<R>(
+    rounds: usize,
+    mut play: impl FnMut(Round) -> Result<R, String>,
+    floor_p99: impl Fn(&R) -> f64,
+) -> Result<Repeated<R>, String> {
+    play(Round::WarmUp)?;
+    let mut all = (1..=rounds).map(|n| play(Round::Nth(n))).collect::<Result<Vec<R>, _>>()?;
+    let floors = |all: &[R]| disturbed(&all.iter().map(&floor_p99).collect::<Vec<_>>());
+    let mut repeated = 0;
+    while repeated < rounds
+        && let Some(&n) = floors(&all).first()
+    {
+        repeated += 1;
+        all[n] = play(Round::Again(n + 1))?;
+    }
+    let count = RoundCount { kept: all.len(), repeated, disturbed: floors(&all).len() };
+    Ok(Repeated { rounds: all, count })
+}
+
 /// Plays `rounds` rounds; contestant 0 is the floor. `tell` is told who is next.
 pub(crate) fn play(
     contestants: &mut [Box<dyn Contestant>],
     rounds: usize,
     mut tell: impl FnMut(&str),
 ) -> Result<Rounds, String> {
-    let mut played = Rounds { slices: vec![Vec::new(); contestants.len()], ..Rounds::default() };
-    let mut out = vec![false; contestants.len()];
-    // The round before the first warms up.
-    for n in 0..=rounds {
-        tell(&if n == 0 { "warm-up".to_owned() } else { format!("round {n} of {rounds}") });
-        let round = round(contestants, n == 0, &mut out, &mut played.lost)?;
-        if n > 0 {
-            keep(&mut played.slices, round, None);
+    let (mut out, mut lost) = (vec![false; contestants.len()], Vec::new());
+    let one = |which: Round| {
+        tell(&which.words(rounds));
+        round(contestants, which == Round::WarmUp, &mut out, &mut lost)
+    };
+    let Repeated { rounds: all, count } = repeat(rounds, one, |round| round[0].p99())?;
+    let mut slices = vec![Vec::with_capacity(all.len()); contestants.len()];
+    for round in all {
+        for ((slices, slice), out) in slices.iter_mut().zip(round).zip(&out) {
+            if !out {
+                slices.push(slice);
+            }
         }
     }
-    while played.repeated < rounds
-        && let Some(&n) = disturbed(&played.slices[0]).first()
-    {
-        played.repeated += 1;
-        tell(&format!("round {n} again: the floor was disturbed", n = n + 1));
-        let round = round(contestants, false, &mut out, &mut played.lost)?;
-        keep(&mut played.slices, round, Some(n));
-    }
-    played.disturbed = disturbed(&played.slices[0]).len();
-    for (slices, out) in played.slices.iter_mut().zip(out) {
-        if out {
-            slices.clear();
-        }
-    }
-    Ok(played)
+    Ok(Rounds { slices, repeated: count.repeated, disturbed: count.disturbed, lost })
 }
 
 fn round(
@@ -102,22 +143,12 @@ fn round(
     Ok(round)
 }
 
-fn keep(slices: &mut [Vec<Slice>], round: Vec<Slice>, place: Option<usize>) {
-    for (slices, slice) in slices.iter_mut().zip(round) {
-        match place {
-            Some(n) => slices[n] = slice,
-            None => slices.push(slice),
-        }
-    }
-}
-
 /// The rounds with a disturbed floor, the worst first: its p99 lies above the upper quartile by
 /// more than one and a half times the distance of the quartiles (Tukey's fence), and a quarter
 /// above the median besides.
-fn disturbed(floor: &[Slice]) -> Vec<usize> {
-    let p99: Vec<f64> = floor.iter().map(Slice::p99).collect();
-    let [low, high] = [0.25, 0.75].map(|part| quantile(&p99, part));
-    let fence = (high + 1.5 * (high - low)).max(1.25 * median(&p99));
+fn disturbed(p99: &[f64]) -> Vec<usize> {
+    let [low, high] = [0.25, 0.75].map(|part| quantile(p99, part));
+    let fence = (high + 1.5 * (high - low)).max(1.25 * median(p99));
     let mut beyond: Vec<usize> = (0..p99.len()).filter(|n| p99[*n] > fence).collect();
     beyond.sort_by(|a, b| p99[*b].total_cmp(&p99[*a]));
     beyond

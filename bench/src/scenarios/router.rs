@@ -9,6 +9,7 @@ mod figures;
 mod floor;
 mod venue;
 
+use std::fmt;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode, Stdio};
 
@@ -16,6 +17,7 @@ use clap::value_parser;
 
 use super::child::Side as Process;
 use super::column::Column;
+use super::contest::{Repeated, Round, repeat};
 use super::report::Machine;
 use super::shared::{bar, print_line, save_json};
 use client::{Load, Task};
@@ -35,6 +37,8 @@ message to its arrival; socket to callback and put to socket are the engine's ow
 The floor is a router without a FIX engine: epoll, BodyLength(9), the same bytes to a socket at
 random.
 Checked: each message arrives once, each receiver gets its share, and in mode A in order.
+A round in which the floor was disturbed is played again by all. A row that fails is named, the
+others are measured and saved all the same, and the exit code is 1.
 Exit code: 0 done, 1 the run failed or a check did, 2 wrong usage.")]
 pub(crate) struct Args {
     /// Start both processes here, over loopback.
@@ -111,6 +115,12 @@ impl Row {
         let numbers = number(senders).zip(number(receivers)).zip(number(rate));
         let ((senders, receivers), rate) = numbers.ok_or_else(wrong)?;
         Ok(Self { senders, receivers, rate: rate as u64 })
+    }
+}
+
+impl fmt::Display for Row {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}x{}@{}", self.senders, self.receivers, self.rate)
     }
 }
 
@@ -261,20 +271,7 @@ fn run_all(args: &Args) -> Result<bool, String> {
         (_, ModeArg::Both) => MODES.map(|(name, _)| name.to_owned()).into(),
     };
     let columns = names.iter().map(|name| column(name)).collect::<Result<Vec<_>, _>>()?;
-    let mut pairs = vec![Pair::start("the floor", None, sessions)?];
-    for name in &names {
-        pairs.push(Pair::start(name, Some(name), sessions)?);
-    }
-    let bar = bar("router", rows.len() * args.slices as usize);
-    let mut shown = Vec::new();
-    for row in rows {
-        shown.push(measure(row, args, &mut pairs, &columns, &bar)?);
-    }
-    bar.finish_and_clear();
-    let highest = match (args.no_rate, rows.last()) {
-        (false, Some(row)) => highest(*row, &mut pairs)?,
-        _ => Vec::new(),
-    };
+    let (shown, highest, not_run) = measure_all(args, rows, sessions, (&names, &columns))?;
     let settings = serde_json::json!({
         "slices": args.slices,
         "slice_ms": args.slice_ms,
@@ -286,10 +283,71 @@ fn run_all(args: &Args) -> Result<bool, String> {
     });
     let machine = Machine::this();
     let modes = names;
-    let report =
-        Report { scenario: "S3".to_owned(), modes, rows: shown, highest, machine, settings };
+    let scenario = "S3".to_owned();
+    let report = Report { scenario, modes, rows: shown, not_run, highest, machine, settings };
     save(args, &columns, &report)?;
     Ok(report.holds())
+}
+
+/// The floor and the routers, which all log on their sessions.
+fn start(names: &[String], sessions: [usize; 2]) -> Result<Vec<Pair>, String> {
+    let floor = Pair::start("the floor", None, sessions);
+    let routers = names.iter().map(|name| Pair::start(name, Some(name), sessions));
+    std::iter::once(floor).chain(routers).collect()
+}
+
+/// What was measured: the rows, the highest rates, and what failed and why.
+type Measured = (Vec<Shown>, Vec<f64>, Vec<String>);
+
+/// Measures all rows. One that fails takes nothing from the others: for the next one all processes
+/// are started anew.
+fn measure_all(
+    args: &Args,
+    rows: &[Row],
+    sessions: [usize; 2],
+    (names, columns): (&[String], &[Column]),
+) -> Result<Measured, String> {
+    /// Starts that may fail one after the other, before nothing more is tried.
+    const STARTS: usize = 2;
+    let bar = bar("router", rows.len() * args.slices as usize);
+    let (mut shown, mut rates, mut not_run) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut pairs, mut failed_starts) = (None, 0);
+    let mut with_pairs = |measure: &mut dyn FnMut(&mut [Pair]) -> Result<(), String>| {
+        if failed_starts == STARTS {
+            return Err("not tried, since the processes did not start".to_owned());
+        }
+        let mut running = match pairs.take() {
+            Some(running) => running,
+            None => start(names, sessions).inspect_err(|_| failed_starts += 1)?,
+        };
+        failed_starts = 0;
+        measure(&mut running)?;
+        pairs = Some(running);
+        Ok(())
+    };
+    for row in rows {
+        let done = with_pairs(&mut |pairs| {
+            shown.push(measure(row, args, pairs, columns, &bar)?);
+            Ok(())
+        });
+        if let Err(error) = done {
+            not_run.push(format!("{row}: {error}"));
+        }
+    }
+    bar.finish_and_clear();
+    if let (false, Some(row)) = (args.no_rate, rows.last()) {
+        let done = with_pairs(&mut |pairs| {
+            rates = highest(*row, pairs)?;
+            Ok(())
+        });
+        if let Err(error) = done {
+            not_run.push(format!("the highest rate: {error}"));
+        }
+    }
+    match not_run.first() {
+        Some(error) if shown.is_empty() => Err(error.clone()),
+        _ => Ok((shown, rates, not_run)),
+    }
 }
 
 fn measure(
@@ -302,22 +360,26 @@ fn measure(
     let &Row { senders, receivers, rate } = row;
     let ns = args.slice_ms * 1_000_000;
     let task = Task { senders, receivers, rate, ns, gives_up: false };
-    let mut runs: Vec<Vec<Run>> = vec![Vec::new(); pairs.len()];
-    // The slice before the first warms up.
-    for slice in 0..=args.slices {
-        bar.set_message(format!("{senders} × {receivers} at {rate} a second each"));
-        for (runs, pair) in runs.iter_mut().zip(&mut *pairs) {
-            let run = pair.slice(if slice == 0 { Task { ns: ns / 10, ..task } } else { task })?;
-            if slice > 0 {
-                runs.push(run);
-            }
-        }
-        if slice > 0 {
+    let slices = args.slices as usize;
+    let round = |which: Round| {
+        bar.set_message(format!("{row}: {}", which.words(slices)));
+        let task = if which == Round::WarmUp { Task { ns: ns / 10, ..task } } else { task };
+        let runs = pairs.iter_mut().map(|pair| pair.slice(task)).collect::<Result<Vec<_>, _>>()?;
+        if matches!(which, Round::Nth(_)) {
             bar.inc(1);
+        }
+        Ok(runs)
+    };
+    let floor_p99 = |runs: &Vec<Run>| figures::quantile(&runs[0].load, 0.99) as f64;
+    let Repeated { rounds, count } = repeat(slices, round, floor_p99)?;
+    let mut runs: Vec<Vec<Run>> = vec![Vec::new(); columns.len() + 1];
+    for round in rounds {
+        for (runs, run) in runs.iter_mut().zip(round) {
+            runs.push(run);
         }
     }
     let in_order: Vec<bool> = columns.iter().map(|column| !venue::has_pool(column)).collect();
-    Ok(Shown::of(task, &runs, &in_order))
+    Ok(Shown::of(task, &runs, count, &in_order))
 }
 
 /// The highest rate that floor and routers take without a queue that grows: messages a second.

@@ -7,19 +7,9 @@ use comfy_table::{LineStyle, TableStyle, presets};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use transfix::clock::monotonic_ns;
-use transfix::{Body, Message, tag};
 
 /// Tables: lines around the head and below, none between rows.
 pub(super) const TABLE: TableStyle = presets::UTF8_HORIZONTAL_ONLY.row_separator(LineStyle::none());
-
-/// Writes the body of a message as it came; header and trailer are the session's own.
-pub(super) fn copy_body(message: &Message<'_>, body: &mut Body<'_>) {
-    for (n, field) in message.fields().enumerate() {
-        if !tag::is_session_owned(field.tag) {
-            body.fields(message.encoded(n));
-        }
-    }
-}
 
 /// A number of things, of which there is one at least.
 pub(super) fn at_least_one(text: &str) -> Result<usize, String> {

@@ -16,10 +16,11 @@ use std::process::{Command, ExitCode};
 use clap::value_parser;
 use transfix::{Durability, pin_to_cpu};
 
+use super::contest::{Repeated, Round, repeat};
 use super::report::Machine;
 use super::shared::{StoreDir, at_least_one, peers_in, print_line, save_json};
 use client::Task;
-use figures::{Report, Run};
+use figures::{Measured, Report, Run};
 pub(crate) use orders::{Orders, length as frame_length};
 use side::{Kind, Side};
 
@@ -32,7 +33,8 @@ use side::{Kind, Side};
 One sender (CPU 0) keeps orders under way in all sessions; one thread of the engine (CPU 1)
 validates each, stores it, and stores and sends its ExecutionReport(8). The floor, measured in the
 same run, waits with epoll, finds messages by their BodyLength(9) and writes as many bytes once a
-read. Then all of it again at a steady pace. Engine, floor and peers take turns.
+read. Then all of it again at a steady pace. Engine, floor and peers take turns; a round in which
+the floor was disturbed is played again by all, and ratios come with their certainty.
 Exit code: 0 done, 1 the run failed, 2 wrong usage.")]
 pub(crate) struct Args {
     /// Start all processes here, over loopback.
@@ -195,30 +197,44 @@ fn run_with(args: &Args, sessions: usize, peers: Option<&Path>) -> Result<Run, S
             Err(error) => return Err(format!("{}: {error}", kind.name())),
         }
     }
-    // The first slice warms up.
-    for slice in 0..=args.slices {
-        let mut failed = Vec::new();
-        for side in &mut sides {
-            for task in tasks {
-                let (kind, name) = (side.kind, side.kind.name());
-                eprint!("\r\x1b[K{sessions} sessions: slice {slice} of {}, {name}", args.slices);
-                match side.slice(task) {
-                    Ok(measured) if slice > 0 => run.add(kind, task, &measured)?,
-                    Ok(_) => {}
-                    Err(error) if kind.is_peer() => {
-                        run.not_run.push(format!("{name}, from slice {slice} on: {error}"));
-                        failed.push(kind);
-                        break;
-                    }
-                    Err(error) => return Err(format!("{name}: {error}")),
-                }
-            }
-        }
-        sides.retain(|side| !failed.contains(&side.kind));
-    }
+    let not_run = &mut run.not_run;
+    let round = |which: Round| {
+        let words = which.words(args.slices);
+        round(&mut sides, tasks, (sessions, &words), not_run)
+    };
+    let floor_p99 = |round: &Vec<Measured>| round[0].full_p99_ns();
+    let Repeated { rounds, count } = repeat(args.slices, round, floor_p99)?;
     eprint!("\r\x1b[K");
-    run.end();
+    for round in &rounds {
+        run.add(round)?;
+    }
+    run.end(count);
     Ok(run)
+}
+
+/// One slice of each side, the floor first. Another engine that fails falls out.
+fn round(
+    sides: &mut Vec<Side>,
+    [full, paced]: [Task; 2],
+    (sessions, words): (usize, &str),
+    not_run: &mut Vec<String>,
+) -> Result<Vec<Measured>, String> {
+    let (mut all, mut failed) = (Vec::new(), Vec::new());
+    for side in &mut *sides {
+        let (kind, name) = (side.kind, side.kind.name());
+        eprint!("\r\x1b[K{sessions} sessions: {words}, {name}");
+        let both = side.slice(full).and_then(|full| Ok((full, side.slice(paced)?)));
+        match both {
+            Ok((full, paced)) => all.push(Measured { kind, full, paced }),
+            Err(error) if kind.is_peer() => {
+                not_run.push(format!("{name}, from {words} on: {error}"));
+                failed.push(kind);
+            }
+            Err(error) => return Err(format!("{name}: {error}")),
+        }
+    }
+    sides.retain(|side| !failed.contains(&side.kind));
+    Ok(all)
 }
 
 /// Makes room for a descriptor for each session, as far as this process may.

@@ -11,7 +11,7 @@ use std::error::Error;
 
 use transfix::{
     Application, BeginString, BusinessReject, Disconnection, Durability, Engine, EngineError,
-    Message, ResetPolicy, Role, Secret, SessionId, SessionRef, SessionSettings, Settings, tag,
+    Message, ResetPolicy, Role, Secret, SessionId, SessionRef, SessionSettings, Settings,
 };
 
 /// The application of one session.
@@ -23,15 +23,7 @@ impl Application for Echo {
         message: &Message<'_>,
         session: &mut SessionRef<'_>,
     ) -> Result<(), BusinessReject> {
-        let sent = session.send(message.msg_type(), |body| {
-            for (n, field) in message.fields().enumerate() {
-                // Header and trailer are the session's own.
-                if !tag::is_session_owned(field.tag) {
-                    body.fields(message.encoded(n));
-                }
-            }
-        });
-        Ok(sent.map(drop)?)
+        Ok(session.send_copy(message).map(drop)?)
     }
 
     fn on_logon(&mut self, session: &mut SessionRef<'_>) {

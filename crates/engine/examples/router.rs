@@ -14,7 +14,7 @@ use std::error::Error;
 
 use transfix::{
     Application, BeginString, BusinessReject, Disconnection, Durability, Engine, EngineSettings,
-    Message, ResetPolicy, Role, SendError, SessionId, SessionRef, SessionSettings, Settings, tag,
+    Message, ResetPolicy, Role, SendError, SessionId, SessionRef, SessionSettings, Settings,
 };
 
 /// The application of one side: passes everything on to the other.
@@ -29,15 +29,7 @@ impl Application for Passage {
         session: &mut SessionRef<'_>,
     ) -> Result<(), BusinessReject> {
         let other = session.other(&self.to).ok_or_else(BusinessReject::not_available)?;
-        let sent = other.send(message.msg_type(), |body| {
-            for (n, field) in message.fields().enumerate() {
-                // The other session has a header and a trailer of its own.
-                if !tag::is_session_owned(field.tag) {
-                    body.fields(message.encoded(n));
-                }
-            }
-        });
-        match sent {
+        match other.send_copy(message) {
             Ok(_) => Ok(()),
             Err(SendError::Misuse(misuse)) => Err(BusinessReject::other(misuse.to_string())),
             Err(_) => Err(BusinessReject::not_available()),

@@ -8,6 +8,7 @@
 pub(crate) mod application;
 pub(crate) mod batch;
 pub(crate) mod builder;
+mod copy;
 pub(crate) mod handle;
 pub(crate) mod logon;
 mod operate;

@@ -8,9 +8,20 @@ mod acceptor;
 #[path = "../examples/echo_server.rs"]
 mod echo_server;
 #[allow(dead_code, reason = "its main is not called here")]
+#[path = "../examples/gateway_client/main.rs"]
+mod gateway_client;
+#[allow(dead_code, reason = "its main is not called here")]
+#[path = "../examples/latency_pair.rs"]
+mod latency_pair;
+#[allow(dead_code, reason = "its main is not called here")]
 #[path = "../examples/router.rs"]
 mod router;
-
+#[allow(dead_code, reason = "its main is not called here")]
+#[path = "../examples/scheduled_pair.rs"]
+mod scheduled_pair;
+#[allow(dead_code, reason = "its main is not called here")]
+#[path = "../examples/simple_server.rs"]
+mod simple_server;
 #[allow(dead_code, reason = "its main is not called here")]
 #[path = "../examples/typed.rs"]
 mod typed;
@@ -25,10 +36,11 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
 use transfix::codec::FrameWriter;
+use transfix::schedule::Schedule;
 use transfix::{
     Application, BeginString, BusinessReject, Disconnect, Durability, Engine, Message, Outcome,
     ResetPolicy, Role, Secret, SessionHandle, SessionId, SessionRef, SessionSettings, Settings,
-    tag,
+    Timestamp, clock, tag,
 };
 
 const LONG: Duration = Duration::from_secs(300);
@@ -86,7 +98,7 @@ fn order(session: &SessionHandle, n: u64) {
             .str(tag::CL_ORD_ID, &format!("order{n}"))
             .str(tag::SYMBOL, "EUR/USD")
             .char(tag::SIDE, b'1')
-            .timestamp(tag::TRANSACT_TIME, transfix::clock::now().utc)
+            .timestamp(tag::TRANSACT_TIME, clock::now().utc)
             .uint(tag::ORDER_QTY, 100)
             .char(tag::ORD_TYPE, b'1');
     });
@@ -142,7 +154,7 @@ fn a_client_trades_with_the_typed_venue() {
                 .str(tag::CL_ORD_ID, "order2")
                 .str(tag::SYMBOL, "EUR/USD")
                 .char(tag::SIDE, b'1')
-                .timestamp(tag::TRANSACT_TIME, transfix::clock::now().utc);
+                .timestamp(tag::TRANSACT_TIME, clock::now().utc);
         })
         .unwrap();
     assert_eq!(next(), "35=j|380=3", "no method takes it");
@@ -178,6 +190,126 @@ fn the_echo_server_sends_back_what_those_send_who_know_the_password() {
     drop(server);
 }
 
+#[test]
+fn the_latency_pair_answers_each_order_after_the_warm_up() {
+    let settings = latency_pair::settings(Role::Acceptor, "127.0.0.1:0", false);
+    let server = Engine::start(&settings, |_| Box::new(latency_pair::Server::new())).unwrap();
+    let address = server.listening()[0].to_string();
+    let settings = latency_pair::settings(Role::Initiator, &address, false);
+    let (sender, times) = latency_pair::start_sender(&settings, 20, 50).unwrap();
+    let times = times.recv_timeout(LONG).unwrap();
+    assert_eq!(times.len(), 50);
+    assert!(times.iter().all(|ns| *ns > 0), "{times:?}");
+    // The Logon(A), what warms up, and the orders.
+    let counters = server.sessions().next().unwrap().counters();
+    assert_eq!(counters.messages_in, 1 + 20 + 50);
+    sender.stop(20_000);
+}
+
+#[test]
+fn the_simple_server_knows_its_users_at_each_address() {
+    let read = |line: &str| simple_server::Options::read(line.split(' ').map(str::to_owned));
+    for (line, wrong) in [
+        ("--listen", "--listen needs a value"),
+        ("--user desk", "--user needs NAME:PASSWORD"),
+        ("--logon-timeout-ms soon", "--logon-timeout-ms: invalid digit"),
+        ("--check", "--check is no option"),
+    ] {
+        let error = read(line).unwrap_err();
+        assert!(error.starts_with(wrong), "{error}");
+    }
+    let options = read("--listen 127.0.0.1:0 --listen 127.0.0.2:0 --user desk:a:b --no-check");
+    let server = simple_server::start(options.unwrap()).unwrap();
+    for (n, counterparty) in [(0, "SERVER"), (1, "SERVER2")] {
+        let address = server.listening()[n].to_string();
+        let log_on = |password: &'static str| {
+            client_with(counterparty, &address, |session| {
+                session.logon.username = Some("desk".to_owned());
+                session.logon.password = Some(Secret::new(password.to_owned()));
+            })
+        };
+        let (stranger, session, events) = log_on("a");
+        while session.counters().messages_in == 0 {
+            std::thread::yield_now();
+        }
+        assert!(!session.is_logged_on() && events.try_recv().is_err(), "a Logout(5), no logon");
+        drop(stranger);
+        let (client, session, events) = log_on("a:b");
+        assert_eq!(events.recv_timeout(LONG).unwrap(), "logon");
+        session.send("D", |order| _ = order.uint(tag::CL_ORD_ID, 1)).unwrap();
+        let id = SessionId::new(BeginString::Fix44, counterparty, "CLIENT");
+        let taken = server.session(&id).unwrap();
+        while taken.counters().messages_in < 2 {
+            std::thread::yield_now();
+        }
+        let outcomes = client.stop(20_000);
+        assert_eq!(outcomes[0].outcome, Outcome::Ended(Disconnect::LoggedOut));
+    }
+}
+
+#[test]
+fn the_gateway_client_waits_for_each_answer_or_for_none() {
+    let settings = acceptor::settings("127.0.0.1:0");
+    let venue = Engine::start(&settings, |_| Box::new(acceptor::Venue::default())).unwrap();
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/gateway_client/settings.toml");
+    let mut settings = Settings::load(path).unwrap();
+    settings.sessions[0].address = venue.listening()[0].to_string();
+    let gateway = gateway_client::Gateway::log_on(&settings).unwrap();
+    for number in 1..=3 {
+        let answer = gateway.ask(number).unwrap();
+        assert!(answer.starts_with(&format!("order {number} has OrdStatus(39) ")), "{answer}");
+    }
+    gateway.send(4).unwrap();
+    gateway.send(5).unwrap();
+    for number in [4, 5] {
+        let told = gateway.next().unwrap();
+        assert!(told.starts_with(&format!("order {number} has ")), "{told}");
+    }
+    gateway.log_out();
+    let to_client = venue.sessions().next().unwrap();
+    while to_client.is_logged_on() {
+        std::thread::yield_now();
+    }
+    assert_eq!(to_client.counters().messages_in, 1 + 5 + 1, "Logon(A), orders, Logout(5)");
+}
+
+#[test]
+fn the_scheduled_pair_meets_in_each_window() {
+    let usual = scheduled_pair::settings(Role::Acceptor, "", scheduled_pair::HOURS);
+    assert!(Schedule::new(usual.sessions[0].schedule.as_ref().unwrap()).is_ok());
+    // Two windows of two seconds. A cron text means all combinations of its lists; those that are
+    // not meant here come later.
+    let now = clock::now().utc.0;
+    let cron = |seconds: [i64; 2]| {
+        let at = seconds.map(|s| Timestamp(now + s * 1_000_000_000).to_string());
+        let field = |from: usize| match [&at[0][from..from + 2], &at[1][from..from + 2]] {
+            [one, other] if one == other => one.to_owned(),
+            both => both.join(","),
+        };
+        format!("{} {} {} * * *", field(15), field(12), field(9))
+    };
+    let (open, close) = (cron([3, 7]), cron([5, 9]));
+    let hours = [&*open, &*close, "UTC"];
+    let settings = scheduled_pair::settings(Role::Acceptor, "127.0.0.1:0", hours);
+    let (server, at_server) = scheduled_pair::start(&settings).unwrap();
+    let address = server.listening()[0].to_string();
+    let mut settings = scheduled_pair::settings(Role::Initiator, &address, hours);
+    settings.sessions[0].socket.reconnect_interval_ms = 10;
+    let (_client, at_client) = scheduled_pair::start(&settings).unwrap();
+    for events in [at_server, at_client] {
+        let mut windows = 0;
+        while windows < 2 {
+            // A connection that comes as a window closes is turned away.
+            let event = events.recv_timeout(LONG).unwrap();
+            if event.starts_with("logged on") {
+                assert_eq!(event, "logged on; next numbers 2 and 2", "they begin again at 1");
+                assert!(events.recv_timeout(LONG).unwrap().starts_with("disconnected: "));
+                windows += 1;
+            }
+        }
+    }
+}
+
 /// Files with a `main` that starts an engine, for users to copy.
 fn programs() -> Vec<PathBuf> {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
@@ -188,7 +320,7 @@ fn programs() -> Vec<PathBuf> {
 #[test]
 fn every_example_shows_the_events() {
     let programs = programs();
-    assert!(programs.len() >= 7, "{programs:?}");
+    assert!(programs.len() >= 11, "{programs:?}");
     for path in programs {
         let text = std::fs::read_to_string(&path).unwrap();
         let subscribes = text.find("tracing_subscriber::fmt()");

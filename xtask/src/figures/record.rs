@@ -1,15 +1,69 @@
-//! Measures anew and records it: the runs of the round trip, the operations of the codec.
+//! Measures anew and records it: one small file for each benchmark, with the day, the machine, and
+//! the command that repeats it.
+
+mod taken;
 
 use std::fs;
 use std::process::Command;
 
-use serde_json::{Map, Value};
+use serde_json::{Value, json};
 
-use super::{CODEC, LATENCY};
+use super::{USAGE, path, read};
 use crate::{Outcome, root};
 
-/// The runs of the record, in order; those of the fastest configuration have peers.
-const RUNS: [(&str, bool); 6] = [
+/// A benchmark that prints JSON, an object a line.
+struct Scenario {
+    name: &'static str,
+    /// What `transfix bench` is told.
+    args: &'static [&'static str],
+    /// More of it for a short run, in which the machine's moments show.
+    short: &'static [&'static str],
+    /// How often it is run; all runs are kept.
+    times: usize,
+    /// What of its lines is kept.
+    taken: fn(&[Value]) -> Option<Value>,
+}
+
+const SCENARIOS: [Scenario; 5] = [
+    Scenario {
+        name: "echo",
+        args: &["echo", "--self", "--peers"],
+        short: &["--messages", "5000"],
+        times: 1,
+        taken: taken::trips,
+    },
+    Scenario {
+        name: "round-trip",
+        args: &["round-trip", "--self", "--peers"],
+        short: &["--messages", "20000", "--warmup", "1000"],
+        times: 1,
+        taken: taken::trips,
+    },
+    Scenario {
+        name: "router",
+        args: &["router", "--self"],
+        short: &["--slice-ms", "200"],
+        times: 1,
+        taken: taken::router,
+    },
+    Scenario {
+        name: "hftest",
+        args: &["hftest", "--self", "--log-dir", "target/bench-out"],
+        short: &["--orders", "100000"],
+        times: 5,
+        taken: taken::hftest,
+    },
+    Scenario {
+        name: "throughput",
+        args: &["throughput", "--self", "--peers"],
+        short: &["--sessions", "1,32,1000", "--slices", "3", "--slice-ms", "300"],
+        times: 1,
+        taken: taken::throughput,
+    },
+];
+
+/// The runs of S1, in order; those of the fastest configuration have peers.
+const LATENCY: [(&str, bool); 6] = [
     ("optimized-hard-spin", true),
     ("optimized-hard-spin", true),
     ("optimized-hard-spin", true),
@@ -17,6 +71,44 @@ const RUNS: [(&str, bool); 6] = [
     ("aggressive", false),
     ("balanced", false),
 ];
+
+/// What is to be done after a record.
+const KEEP: &str =
+    "look at the floors: where they are far from those of other runs, the machine was
+disturbed, and `git checkout bench/results` takes the old records back;
+`cargo xtask docs` writes the pages";
+
+/// Records those benchmarks, or `all`. What fails takes nothing from the others: each is saved as
+/// soon as it is measured.
+pub(super) fn run(names: &[&str], short: bool) -> Outcome {
+    let known: Vec<&str> =
+        ["latency", "codec"].into_iter().chain(SCENARIOS.iter().map(|s| s.name)).collect();
+    let names = match names {
+        ["all"] => &known,
+        names if !names.is_empty() && names.iter().all(|name| known.contains(name)) => names,
+        _ => return Err(USAGE.to_owned()),
+    };
+    fs::create_dir_all(root().join("target/bench-out")).map_err(|error| error.to_string())?;
+    // Of what others do: later on it would be that of the benchmarks themselves.
+    let load = load();
+    let (mut recorded, mut failed) = (Vec::new(), Vec::new());
+    for name in names {
+        let done = match *name {
+            "latency" => latency(short, &load),
+            "codec" => codec(&load),
+            name => scenario(name, short, &load),
+        };
+        match done {
+            Ok(line) => recorded.push(line),
+            Err(error) => failed.push(format!("{name} was not recorded: {error}")),
+        }
+    }
+    recorded.push(KEEP.to_owned());
+    match failed.is_empty() {
+        true => Ok(recorded.join("\n")),
+        false => Err([recorded, failed].concat().join("\n")),
+    }
+}
 
 /// Runs cargo from the root; what it wrote to the standard output.
 fn cargo(args: &[&str]) -> Result<String, String> {
@@ -29,111 +121,114 @@ fn cargo(args: &[&str]) -> Result<String, String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-fn read(path: &str) -> Result<Value, String> {
-    let text = fs::read_to_string(root().join(path)).map_err(|e| format!("{path}: {e}"))?;
-    serde_json::from_str(&text).map_err(|error| format!("{path}: {error}"))
+/// Runs `transfix bench`; the objects that it printed.
+fn bench(args: &[&str]) -> Result<Vec<Value>, String> {
+    let program = ["run", "--quiet", "--release", "-p", "transfix-cli", "--", "bench"];
+    let printed = cargo(&[&program, args, &["--json"]].concat())?;
+    let objects = printed.lines().map(serde_json::from_str);
+    objects.collect::<Result<_, _>>().map_err(|error| error.to_string())
 }
 
-fn save(path: &str, record: &Value) -> Outcome {
-    let text = serde_json::to_string_pretty(record).map_err(|error| error.to_string())? + "\n";
-    fs::write(root().join(path), text).map_err(|error| format!("{path}: {error}"))?;
-    Ok(format!("recorded in {path}; look at machine and software there, then `cargo xtask docs`"))
+fn save(name: &str, record: &Value) -> Outcome {
+    let path = path(name);
+    let text = taken::text(record, 0) + "\n";
+    fs::write(root().join(&path), text).map_err(|error| format!("{path}: {error}"))?;
+    Ok(format!("recorded in {path}"))
+}
+
+/// The first line that a program prints.
+fn line_of(program: &str, args: &[&str]) -> Result<String, String> {
+    let output = Command::new(program).args(args).output();
+    let output = output.map_err(|error| format!("{program}: {error}"))?;
+    Ok(String::from_utf8_lossy(&output.stdout).lines().next().unwrap_or_default().to_owned())
 }
 
 /// The day, in UTC, as the system names it.
-fn today() -> Result<Value, String> {
-    let output = Command::new("date").args(["-u", "+%Y-%m-%d"]).output();
-    let output = output.map_err(|error| format!("date: {error}"))?;
-    Ok(String::from_utf8_lossy(&output.stdout).trim().into())
+fn today() -> Result<String, String> {
+    line_of("date", &["-u", "+%Y-%m-%d"])
+}
+
+/// How many programs wanted a CPU in the last minute, before the benchmark began.
+fn load() -> String {
+    let load = fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    load.split(' ').next().unwrap_or_default().to_owned()
+}
+
+/// `machine` of a run in words.
+fn machine(said: &Value) -> Option<String> {
+    let cpu_info = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let kind = if cpu_info.contains("hypervisor") { "virtual machine" } else { "machine" };
+    let kernel: Vec<&str> = said["kernel"].as_str()?.splitn(3, '.').take(2).collect();
+    let (cpus, model) = (&said["cpus"], said["cpu_model"].as_str()?);
+    Some(format!("{kind} of {cpus} cores, {model}, kernel {}", kernel.join(".")))
+}
+
+/// The newest version of an engine that `cargo xtask peers build` has built.
+fn version(engine: &str) -> Option<String> {
+    let list = fs::read_to_string(root().join("target/peers/acceptors.json")).ok()?;
+    let list: Value = serde_json::from_str(&list).ok()?;
+    let listed = list.as_array()?.iter().find(|listed| listed["engine"] == engine)?;
+    listed["version"].as_str().map(|version| format!("{engine} {version}"))
+}
+
+/// Runs a scenario, as often as it says, and keeps what its tables show.
+fn scenario(name: &str, short: bool, load: &str) -> Outcome {
+    let scenario = SCENARIOS.iter().find(|scenario| scenario.name == name).ok_or(USAGE)?;
+    let mut args = scenario.args.to_vec();
+    args.extend(if short { scenario.short } else { &[] });
+    let mut lines = Vec::new();
+    let out: &[&str] = if name == "hftest" { &[] } else { &["--out", "target/bench-out"] };
+    for _ in 0..scenario.times {
+        lines.extend(bench(&[&args, out].concat())?);
+    }
+    let rust = line_of("rustc", &["--version"])?;
+    let rust = rust.split(' ').nth(1).unwrap_or_default();
+    let mut software = format!("Rust {rust}");
+    if scenario.args.contains(&"--peers")
+        && let Some(version) = version("QuickFIX C++")
+    {
+        software += &format!(", {version}");
+    }
+    let machine = lines.first().and_then(|line| machine(&line["machine"]));
+    let runs = (scenario.taken)(&lines).ok_or("it printed not all that is recorded")?;
+    let record = json!({
+        "recorded": today()?,
+        "machine": machine.ok_or("it does not name the machine")?,
+        "software": software,
+        "command": format!("transfix bench {}", args.join(" ")),
+        "load_before": load,
+        "runs": runs,
+    });
+    save(name, &record)
 }
 
 /// Runs the round trip in all configurations.
-pub(super) fn latency() -> Outcome {
-    let mut record = read(LATENCY)?;
+fn latency(short: bool, load: &str) -> Outcome {
+    let mut record = read("latency")?;
     let mut runs = Vec::new();
-    for (configuration, has_peers) in RUNS {
-        let mut args = vec!["run", "--quiet", "--release", "-p", "transfix-cli", "--", "bench"];
-        args.extend(["latency", "--self", "--json", "--config", configuration]);
+    for (configuration, has_peers) in LATENCY {
+        let mut args = vec!["latency", "--self", "--config", configuration];
         args.extend(["--out", "target/bench-out"]);
         args.extend(has_peers.then_some("--peers"));
-        let report: Value =
-            serde_json::from_str(cargo(&args)?.trim()).map_err(|error| error.to_string())?;
-        let keys = ["configuration", "engine", "floor", "peers", "machine"];
-        let taken =
-            keys.iter().filter_map(|key| Some(((*key).to_owned(), report.get(key)?.clone())));
-        runs.push(Value::Object(taken.collect::<Map<_, _>>()));
+        args.extend(if short { &["--messages", "2000"][..] } else { &[] });
+        let printed = bench(&args)?;
+        let report = printed.first().ok_or("it printed nothing")?;
+        record["machine"] = machine(&report["machine"]).into();
+        runs.push(taken::latency(report).ok_or("it printed not all that is recorded")?);
     }
     record["runs"] = Value::Array(runs);
-    record["recorded"] = today()?;
-    save(LATENCY, &record)
+    record["recorded"] = today()?.into();
+    record["load_before"] = load.into();
+    save("latency", &record)
 }
 
 /// Runs the operations of the codec. What other commands measure stays as it is.
-pub(super) fn codec() -> Outcome {
-    let mut record = read(CODEC)?;
+fn codec(load: &str) -> Outcome {
+    let mut record = read("codec")?;
     let text = cargo(&["bench", "--quiet", "-p", "transfix-bench", "--bench", "codec"])?;
     let rows = record["rows"].as_array_mut().ok_or("no rows")?;
-    take(rows, &text)?;
-    record["recorded"] = today()?;
-    save(CODEC, &record)
-}
-
-/// Takes the figures out of the benchmark's table: operation, engine, fixed, varied.
-fn take(rows: &mut [Value], table: &str) -> Result<(), String> {
-    for row in rows {
-        let operation = row["operation"].as_str().unwrap_or_default().to_owned();
-        // A prepared message has no counterpart but the encoding of one that is already built.
-        let of_peers = if operation == "template" { "encode" } else { &operation };
-        for line in table.lines() {
-            let words: Vec<&str> = line.split_whitespace().collect();
-            let [name, engine, fixed, ..] = words[..] else { continue };
-            let Ok(fixed) = fixed.parse::<f64>() else { continue };
-            let shown = |ns: f64| match ns < 10.0 {
-                true => Value::from((ns * 10.0).round() / 10.0),
-                false => Value::from(ns.round() as u64),
-            };
-            let engines = ["quickfix-cpp", "quickfixj", "rustyfix", "ironfix"];
-            if engine == "transfix" && name == operation {
-                row["fixed"] = shown(fixed);
-                if let (Some(_), Some(Ok(varied))) =
-                    (row.get("varied"), words.get(3).map(|word| word.parse::<f64>()))
-                {
-                    row["varied"] = shown(varied);
-                }
-            } else if let Some(key) = engines.iter().find(|key| engine.starts_with(*key))
-                && name == of_peers
-            {
-                row[*key] = shown(fixed);
-            }
-        }
-        if row["fixed"].is_null() {
-            return Err(format!("the benchmark has no row {operation}"));
-        }
-    }
-    Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn figures_are_taken_out_of_the_benchmarks_table() {
-        let table = "operation        engine                    fixed   varied    v/f   of peer\n\
-            floor            transfix                    7.5      7.0   0.93          \n\
-            template         transfix                   32.4     40.1   1.24    1/18.5\n\
-            encode           quickfix-cpp-1.15.1       600.2    610.0   1.02          \n";
-        let mut rows = vec![
-            serde_json::json!({"operation": "floor", "fixed": 1, "varied": 1}),
-            serde_json::json!({"operation": "template", "fixed": 1, "asked": "1/18"}),
-        ];
-        take(&mut rows, table).unwrap_or_else(|error| panic!("{error}"));
-        let expected = [
-            serde_json::json!({"operation": "floor", "fixed": 7.5, "varied": 7.0}),
-            serde_json::json!(
-                {"operation": "template", "fixed": 32, "quickfix-cpp": 600, "asked": "1/18"}
-            ),
-        ];
-        assert_eq!(rows, expected);
-    }
+    taken::codec(rows, &text)?;
+    record["recorded"] = today()?.into();
+    record["load_before"] = load.into();
+    save("codec", &record)
 }

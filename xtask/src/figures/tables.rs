@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 /// The peers of the round trip: key, words of the long table, words of the short one.
-const PEERS: [(&str, &str, &str); 4] = [
+pub(super) const PEERS: [(&str, &str, &str); 4] = [
     ("quickfix-cpp-polling-validation-on", "QuickFIX C++, polling, validation", "spinning too"),
     ("quickfix-cpp-polling-validation-off", "QuickFIX C++, polling, no validation", ""),
     ("quickfix-cpp-validation-on", "QuickFIX C++, as it comes, validation", "as it comes"),
@@ -11,7 +11,7 @@ const PEERS: [(&str, &str, &str); 4] = [
 ];
 
 /// Columns of a figure, with their fields.
-const COLUMNS: [(&str, &str); 6] = [
+pub(super) const COLUMNS: [(&str, &str); 6] = [
     ("min", "min_ns"),
     ("avg", "mean_ns"),
     ("p50", "p50_ns"),
@@ -21,13 +21,13 @@ const COLUMNS: [(&str, &str); 6] = [
 ];
 
 /// Where and when it was recorded.
-fn recorded(record: &Value) -> Option<String> {
+pub(super) fn recorded(record: &Value) -> Option<String> {
     let text = |key: &str| record[key].as_str();
     Some(format!("Recorded {}: {}; {}.\n", text("recorded")?, text("machine")?, text("software")?))
 }
 
 /// Microseconds with one decimal.
-fn us(figures: &Value, field: &str) -> Option<String> {
+pub(super) fn us(figures: &Value, field: &str) -> Option<String> {
     Some(format!("{:.1}", figures[field].as_u64()? as f64 / 1000.0))
 }
 
@@ -112,7 +112,7 @@ pub(super) fn latency_in_short(record: &Value) -> Option<String> {
 }
 
 /// `1,273`, or `7.5`.
-fn number(value: &Value) -> Option<String> {
+pub(super) fn number(value: &Value) -> Option<String> {
     let Some(whole) = value.as_u64() else { return Some(format!("{:.1}", value.as_f64()?)) };
     let digits = whole.to_string();
     let mut text = String::new();

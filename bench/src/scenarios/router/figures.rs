@@ -6,7 +6,7 @@ use std::fmt;
 use comfy_table::{CellAlignment, Table};
 use serde::{Deserialize, Serialize};
 
-use super::super::report::Machine;
+use super::super::report::{Machine, RoundCount};
 use super::super::shared::TABLE;
 use super::super::summary::{Estimate, median};
 use super::client::{Load, Task};
@@ -33,6 +33,9 @@ pub(super) struct Report {
     pub(super) scenario: String,
     pub(super) modes: Vec<String>,
     pub(super) rows: Vec<Shown>,
+    /// What was to be measured and failed, and why.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) not_run: Vec<String>,
     /// Messages a second of the last row's sessions without a queue that grows: the floor, then
     /// the modes.
     pub(super) highest: Vec<f64>,
@@ -46,6 +49,7 @@ pub(super) struct Shown {
     senders: usize,
     rate: u64,
     receivers: usize,
+    rounds: RoundCount,
     /// The floor, then the modes.
     routers: Vec<Figures>,
 }
@@ -77,7 +81,8 @@ fn all(slices: &[Run]) -> Vec<(u64, u64)> {
     all.into_iter().collect()
 }
 
-fn quantile(load: &Load, part: f64) -> u64 {
+/// The value of the half trips that so large a part of them does not exceed.
+pub(super) fn quantile(load: &Load, part: f64) -> u64 {
     let total: u64 = load.half_trips.iter().map(|(_, count)| count).sum();
     let mut so_far = 0;
     let found = load.half_trips.iter().find(|(_, count)| {
@@ -90,7 +95,7 @@ fn quantile(load: &Load, part: f64) -> u64 {
 impl Shown {
     /// `runs`: the floor's slices, then those of the modes; `in_order`: whether a mode keeps the
     /// order of one sender's messages on one receiver.
-    pub(super) fn of(task: Task, runs: &[Vec<Run>], in_order: &[bool]) -> Self {
+    pub(super) fn of(task: Task, runs: &[Vec<Run>], rounds: RoundCount, in_order: &[bool]) -> Self {
         let floor: Vec<f64> = runs[0].iter().map(|run| quantile(&run.load, 0.5) as f64).collect();
         let figures = |n: usize, slices: &Vec<Run>| {
             let of = |part| -> Vec<f64> {
@@ -120,7 +125,7 @@ impl Shown {
         };
         let routers = runs.iter().enumerate().map(|(n, slices)| figures(n, slices)).collect();
         let Task { senders, rate, receivers, .. } = task;
-        Self { senders, rate, receivers, routers }
+        Self { senders, rate, receivers, rounds, routers }
     }
 }
 
@@ -168,9 +173,14 @@ const PUBLISHED: [(usize, u64, usize, [u64; 6]); 12] = [
 ];
 
 impl Report {
-    /// Whether all checks hold.
+    /// Whether all was measured, and all checks hold.
     pub(super) fn holds(&self) -> bool {
-        self.rows.iter().flat_map(|row| &row.routers).all(|figures| figures.faults.is_empty())
+        self.not_run.is_empty()
+            && self
+                .rows
+                .iter()
+                .flat_map(|row| &row.routers)
+                .all(|figures| figures.faults.is_empty())
     }
 
     fn table(&self) -> Table {
@@ -263,6 +273,17 @@ impl fmt::Display for Report {
                 )?;
             }
         }
+        let count = |pick: fn(&RoundCount) -> usize| -> usize {
+            self.rows.iter().map(|row| pick(&row.rounds)).sum()
+        };
+        writeln!(
+            f,
+            "{} rounds in which all took turns; {} were repeated for their floor, {} have a \
+             disturbed floor still.",
+            count(|rounds| rounds.kept),
+            count(|rounds| rounds.repeated),
+            count(|rounds| rounds.disturbed)
+        )?;
         writeln!(f, "of the page, on other machines (RTT/2, socket→callback, put→socket):")?;
         for line in self.published() {
             writeln!(f, "{line}")?;
@@ -275,6 +296,9 @@ impl fmt::Display for Report {
                     writeln!(f, "FAULT: {who}, {senders} × {receivers} at {}: {fault}", row.rate)?;
                 }
             }
+        }
+        for not_run in &self.not_run {
+            writeln!(f, "NOT MEASURED: {not_run}")?;
         }
         if self.holds() {
             write!(

@@ -12,7 +12,6 @@ use transfix::{
 };
 
 use super::super::column::Column;
-use super::super::shared::copy_body;
 use super::client::{ROUTER, receiver, sender};
 use super::figures::Points;
 
@@ -74,8 +73,7 @@ impl Application for Router {
             return Err(BusinessReject::not_available());
         };
         let to = &receivers[choose(self.0.among.load(Ordering::Relaxed))];
-        let sent = to.send(message.msg_type(), |body| copy_body(message, body));
-        Ok(sent.map(drop)?)
+        Ok(to.send_copy(message).map(drop)?)
     }
 }
 

@@ -9,8 +9,8 @@ use hdrhistogram::Histogram;
 use serde::Serialize;
 
 use super::super::plot;
-use super::super::report::{Machine, us};
-use super::client::Task;
+use super::super::report::{Machine, RoundCount, us};
+use super::super::summary::Estimate;
 use super::side::{Kind, Slice};
 
 /// All runs, as `--json` prints them. The form is documented in BENCHMARKS.md and stays.
@@ -28,6 +28,7 @@ pub(super) struct Run {
     sessions: usize,
     /// Orders under way in each session at full speed.
     window: usize,
+    rounds: RoundCount,
     sides: BTreeMap<Kind, Figures>,
     /// Sides that could not run, and why.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -36,10 +37,33 @@ pub(super) struct Run {
     slices: BTreeMap<Kind, Slices>,
 }
 
+/// What one side had in one round.
+pub(super) struct Measured {
+    pub(super) kind: Kind,
+    pub(super) full: Slice,
+    pub(super) paced: Slice,
+}
+
+impl Measured {
+    /// The 99th percentile at full speed.
+    pub(super) fn full_p99_ns(&self) -> f64 {
+        let total: u64 = self.full.load.times.iter().map(|(_, n)| n).sum();
+        let mut so_far = 0;
+        let found = self.full.load.times.iter().find(|(_, n)| {
+            so_far += n;
+            so_far * 100 >= total * 99
+        });
+        found.map_or(0.0, |(ns, _)| *ns as f64)
+    }
+}
+
 #[derive(Default)]
 struct Slices {
     full: Series,
     paced: Series,
+    /// Round by round over the floor's: orders a second, and the 99th percentile at full speed.
+    orders: Vec<f64>,
+    p99: Vec<f64>,
 }
 
 /// What the slices of one side and load had.
@@ -79,13 +103,17 @@ struct LoadFigures {
     max_ns: u64,
 }
 
-/// How many times the floor's.
+/// How many times the floor's: medians over the rounds, or ratios of medians where no interval is
+/// given.
 #[derive(Clone, Copy, Serialize)]
 struct Ratio {
     /// Orders a second at full speed: the higher, the better.
     orders: f64,
+    /// Where it lies with 95 % confidence.
+    orders_between: [f64; 2],
     /// Time from order to report at full speed that 99 in 100 keep.
     p99: f64,
+    p99_between: [f64; 2],
     /// The same at the steady pace.
     paced_p99: f64,
     /// CPU time of an order at the steady pace.
@@ -95,38 +123,37 @@ struct Ratio {
 impl Run {
     pub(super) fn new(sessions: usize, window: usize) -> Self {
         let (sides, slices) = (BTreeMap::new(), BTreeMap::new());
-        Self { sessions, window, sides, not_run: Vec::new(), slices }
+        let rounds = RoundCount::default();
+        Self { sessions, window, rounds, sides, not_run: Vec::new(), slices }
     }
 
-    /// Adds a slice.
-    pub(super) fn add(&mut self, kind: Kind, task: Task, slice: &Slice) -> Result<(), String> {
-        let slices = self.slices.entry(kind).or_default();
-        let series = match task {
-            Task::Full { .. } => &mut slices.full,
-            Task::Paced { .. } => &mut slices.paced,
-        };
-        let orders = slice.load.orders.max(1) as f64;
-        series.orders_per_s.push(orders * 1e9 / slice.load.ns.max(1) as f64);
-        series.cpu_ns_per_order.push(slice.cpu_ns as f64 / slice.load.answered.max(1) as f64);
-        let mut times = Histogram::<u64>::new(3).map_err(|error| error.to_string())?;
-        for &(ns, n) in &slice.load.times {
-            times.record_n(ns, n).map_err(|error| error.to_string())?;
-        }
-        for (all, quantile) in series.times_ns.iter_mut().zip(QUANTILES) {
-            all.push(times.value_at_quantile(quantile) as f64);
+    /// Adds a round, in which the floor comes first.
+    pub(super) fn add(&mut self, round: &[Measured]) -> Result<(), String> {
+        let mut floor = None;
+        for Measured { kind, full, paced } in round {
+            let slices = self.slices.entry(*kind).or_default();
+            slices.paced.add(paced)?;
+            let [orders, p99] = slices.full.add(full)?;
+            let [floor_orders, floor_p99] = *floor.get_or_insert([orders, p99]);
+            slices.orders.push(orders / floor_orders.max(f64::MIN_POSITIVE));
+            slices.p99.push(p99 / floor_p99.max(1.0));
         }
         Ok(())
     }
 
-    /// All slices have been added.
-    pub(super) fn end(&mut self) {
-        let floor = self.slices.get(&Kind::Floor).map(|s| (s.full.figures(), s.paced.figures()));
+    /// All rounds have been added.
+    pub(super) fn end(&mut self, rounds: RoundCount) {
+        self.rounds = rounds;
+        let floor = self.slices.get(&Kind::Floor).map(|slices| slices.paced.figures());
         for (kind, slices) in &self.slices {
             let (full, paced) = (slices.full.figures(), slices.paced.figures());
             let over = |a: f64, b: f64| (a / b.max(f64::MIN_POSITIVE) * 1_000.0).round() / 1_000.0;
-            let ratio = floor.filter(|_| *kind != Kind::Floor).map(|(floor, paced_floor)| Ratio {
-                orders: over(full.orders_per_s, floor.orders_per_s),
-                p99: over(full.p99_ns as f64, floor.p99_ns as f64),
+            let (orders, p99) = (Estimate::of(&slices.orders), Estimate::of(&slices.p99));
+            let ratio = floor.filter(|_| *kind != Kind::Floor).map(|paced_floor| Ratio {
+                orders: orders.median,
+                orders_between: [orders.low, orders.high],
+                p99: p99.median,
+                p99_between: [p99.low, p99.high],
                 paced_p99: over(paced.p99_ns as f64, paced_floor.p99_ns as f64),
                 paced_cpu: over(paced.cpu_ns_per_order, paced_floor.cpu_ns_per_order),
             });
@@ -136,6 +163,21 @@ impl Run {
 }
 
 impl Series {
+    /// Adds a slice: its orders a second and its 99th percentile.
+    fn add(&mut self, slice: &Slice) -> Result<[f64; 2], String> {
+        let orders = slice.load.orders.max(1) as f64 * 1e9 / slice.load.ns.max(1) as f64;
+        self.orders_per_s.push(orders);
+        self.cpu_ns_per_order.push(slice.cpu_ns as f64 / slice.load.answered.max(1) as f64);
+        let mut times = Histogram::<u64>::new(3).map_err(|error| error.to_string())?;
+        for &(ns, n) in &slice.load.times {
+            times.record_n(ns, n).map_err(|error| error.to_string())?;
+        }
+        for (all, quantile) in self.times_ns.iter_mut().zip(QUANTILES) {
+            all.push(times.value_at_quantile(quantile) as f64);
+        }
+        Ok([orders, times.value_at_quantile(0.99) as f64])
+    }
+
     fn figures(&self) -> LoadFigures {
         let [p50, p99, p999, max] = &self.times_ns;
         LoadFigures {
@@ -214,6 +256,8 @@ impl fmt::Display for Report {
                     ratio(|r| r.paced_p99),
                 ]);
             }
+            let RoundCount { kept, repeated, disturbed } = run.rounds;
+            table.add_row([format!("  {kept} rounds, {repeated} repeated, {disturbed} disturbed")]);
             for why in &run.not_run {
                 table.add_row([format!("  not run: {why}")]);
             }
@@ -232,20 +276,21 @@ mod tests {
 
     fn run() -> Run {
         let mut run = Run::new(32, 64);
-        for (kind, orders) in [(Kind::Floor, 1_000), (Kind::TransfixFile, 600)] {
-            // One slice of three met a bad moment.
-            for (orders, worst) in [(orders, 9_000), (orders / 10, 90_000), (orders, 8_000)] {
-                let times = vec![(1_000, 90), (2_000, 9), (worst, 1)];
-                let answered = 2 * orders;
-                let load = Load { answered, orders, ns: 1_000_000_000, times };
-                let slice = Slice { load, cpu_ns: 4 * orders };
-                for task in [Task::Full { window: 64, ns: 1 }, Task::Paced { rate: 9, ns: 1 }] {
-                    run.add(kind, task, &slice).unwrap();
-                }
-            }
+        // One slice of three met a bad moment.
+        for (part, worst) in [(1, 9_000), (10, 90_000), (1, 8_000)] {
+            let side = |(kind, orders): (Kind, u64)| {
+                let slice = || {
+                    let (orders, times) =
+                        (orders / part, vec![(1_000, 90), (2_000, 9), (worst, 1)]);
+                    let load = Load { answered: 2 * orders, orders, ns: 1_000_000_000, times };
+                    Slice { load, cpu_ns: 4 * orders }
+                };
+                Measured { kind, full: slice(), paced: slice() }
+            };
+            run.add(&[(Kind::Floor, 1_000), (Kind::TransfixFile, 600)].map(side)).unwrap();
         }
         run.not_run.push("QuickFIX C++, file store: too many open files".to_owned());
-        run.end();
+        run.end(RoundCount { kept: 3, repeated: 1, disturbed: 0 });
         run
     }
 
@@ -255,6 +300,7 @@ mod tests {
         let json = serde_json::to_value(&run).unwrap();
         let ours = &json["sides"]["transfix-file"];
         assert_eq!(ours["ratio"]["orders"], 0.6);
+        assert_eq!(ours["ratio"]["orders_between"], serde_json::json!([0.6, 0.6]));
         assert_eq!(ours["ratio"]["paced_p99"], 1.0);
         let full = &ours["full"];
         assert_eq!(

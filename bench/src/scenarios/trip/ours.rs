@@ -15,7 +15,7 @@ use transfix::{
 use super::super::column::Column;
 use super::super::page::{Answer, Page};
 use super::super::s1::{Arrivals, Order, Receiver, ReportForm, Sender};
-use super::super::shared::{StoreDir, copy_body, print_line};
+use super::super::shared::{StoreDir, print_line};
 use super::pace::Pace;
 use super::process::{Task, Work};
 
@@ -114,8 +114,7 @@ impl Application for Echo {
         if to != Some(session.id()) {
             return Err(BusinessReject::not_available());
         }
-        let sent = session.send(message.msg_type(), |body| copy_body(message, body));
-        Ok(sent.map(drop)?)
+        Ok(session.send_copy(message).map(drop)?)
     }
 }
 

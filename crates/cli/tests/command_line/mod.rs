@@ -13,6 +13,7 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use transfix::store::{FileStore, Kind, Options, Record, Store};
 use transfix_testkit::temp::TempDir;
@@ -478,6 +479,34 @@ fn each_scenario_of_round_trips_writes_its_files() {
 }
 
 #[test]
+fn a_router_that_dies_costs_its_row_alone() {
+    let dir = TempDir::new();
+    let args = "bench router --self --mode a --json --no-rate --slices 1 --slice-ms 400 --rows";
+    let mut command = Command::new(env!("CARGO_BIN_EXE_transfix"));
+    command.args(args.split(' ')).arg("1x1@100,1x2@50").current_dir(dir.path());
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let bench = command.spawn().unwrap();
+    let path = format!("/proc/{0}/task/{0}/children", bench.id());
+    let children = || fs::read_to_string(&path).unwrap_or_default();
+    // The floor with its client, the router with its own: the first row begins.
+    while children().split_whitespace().count() < 4 {
+        std::thread::yield_now();
+    }
+    let floor = children().split_whitespace().next().unwrap().parse().unwrap();
+    kill_process(Pid::from_raw(floor).unwrap(), Signal::KILL).unwrap();
+    let output = bench.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let saved = fs::read(dir.path().join("bench-out/router.json")).unwrap();
+    assert_eq!(output.stdout.trim_ascii_end(), saved);
+    let report: Value = serde_json::from_slice(&saved).unwrap();
+    let rows = report["rows"].as_array().unwrap();
+    assert_eq!((rows.len(), &rows[0]["receivers"]), (1, &Value::from(2)), "{report}");
+    assert_eq!(rows[0]["rounds"]["kept"], 1);
+    let not_run = report["not_run"][0].as_str().unwrap();
+    assert!(not_run.starts_with("1x1@100: "), "{not_run}");
+}
+
+#[test]
 fn benchmarks_leave_no_files_behind() {
     let dir = TempDir::new();
     let temporary = dir.path().join("tmp");
@@ -582,7 +611,9 @@ fn bench_throughput_measures_all_sides_by_the_number_of_sessions() {
                 }
             }
         }
-        assert!(of["sides"]["transfix-file"]["ratio"]["orders"].is_number(), "{report}");
+        let ratio = &of["sides"]["transfix-file"]["ratio"];
+        assert!(ratio["orders"].is_number() && ratio["orders_between"][1].is_number(), "{report}");
+        assert_eq!(of["rounds"]["kept"], 1);
     }
     assert!(
         fs::read_to_string(dir.path().join("bench-out/throughput.svg")).unwrap().contains("<svg")

@@ -3,6 +3,7 @@
 use transfix_codec::{Body, Message};
 use transfix_session::{ApplVerId, HeaderChange, Now, SendError, SessionId, State};
 
+use crate::api::copy::copy_fields;
 use crate::api::handle::SessionHandle;
 use crate::api::logon::LogonAttempt;
 use crate::drive::registry::Registry;
@@ -206,6 +207,19 @@ impl<'a> SessionRef<'a> {
         fill: impl FnOnce(&mut Body<'_>),
     ) -> Result<u64, SendError> {
         self.access.send(msg_type, fill)
+    }
+
+    /// Sends a message that was received, of this session or another: its type and its fields byte
+    /// for byte and in their order. Left out is what belongs to the session on which it came:
+    /// framing, CompIDs, sub and location ids, numbers, times of sending, PossDupFlag(43),
+    /// signature and encrypted data. To change fields, load it into a
+    /// [`MessageDraft`](crate::codec::MessageDraft).
+    ///
+    /// # Errors
+    /// [`SendError`]; nothing was sent then. [`SendError::Misuse`] if the message has an empty
+    /// value, or a field without a valid tag, which come in without validation alone.
+    pub fn send_copy(&mut self, message: &Message<'_>) -> Result<u64, SendError> {
+        self.access.send(message.msg_type(), |body| copy_fields(message, body))
     }
 
     /// Sends an application message with another header than the next in turn. With a

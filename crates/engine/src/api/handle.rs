@@ -6,11 +6,12 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, TryLockError};
 
 use transfix_codec::raw::check_body;
-use transfix_codec::{Body, Timestamp};
+use transfix_codec::{Body, Message, Timestamp};
 use transfix_session::{SendError, SessionId, State};
 use transfix_store::StoreError;
 
 use crate::api::batch::{Batch, BatchSent};
+use crate::api::copy::copy_fields;
 use crate::drive::drives::drives;
 use crate::drive::shared::Shared;
 use crate::link::Link;
@@ -97,6 +98,16 @@ impl SessionHandle {
         self.may_send()?;
         check_body(body).map_err(SendError::Misuse)?;
         self.hand_over(msg_type.as_ref(), body)
+    }
+
+    /// Sends a message that another session has received, as
+    /// [`SessionRef::send_copy`](crate::SessionRef::send_copy) does: a router needs no more.
+    ///
+    /// # Errors
+    /// As [`SessionHandle::send`]; [`SendError::Misuse`] if the message has an empty value, or a
+    /// field without a valid tag.
+    pub fn send_copy(&self, message: &Message<'_>) -> Result<Sent, SendError> {
+        self.send(message.msg_type(), |body| copy_fields(message, body))
     }
 
     /// An empty batch for messages of this session.

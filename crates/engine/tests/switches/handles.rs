@@ -6,10 +6,11 @@ use std::sync::{Arc, Mutex};
 
 use transfix::{
     Application, BeginString, Body, BusinessReject, Direction, Disconnection, MSG_SEQ_NUM_MAX,
-    Message, Misuse, OperateError, Resend, SendError, SendMode, Sent, SessionRef, State,
-    Unsendable, Unsent, msg_type, tag,
+    Message, Misuse, OperateError, Resend, SendError, SendMode, Sent, SessionId, SessionRef,
+    SessionSettings, State, Unsendable, Unsent, msg_type, tag,
 };
 
+use crate::switches::wire::Wire;
 use crate::switches::{LONG, logged_on, start, venue};
 
 /// Tells that a message is here, and keeps its turn until it is let go.
@@ -113,6 +114,57 @@ fn a_body_that_is_encoded_already_is_checked() {
     assert_eq!(wire.next(), r"35=D|34=2|11=A|95=3|96=a\x01b");
 }
 
+/// Sends each message back, or passes it on to another session.
+struct Passage {
+    to: Option<SessionId>,
+}
+
+impl Application for Passage {
+    fn on_message(
+        &mut self,
+        message: &Message<'_>,
+        session: &mut SessionRef<'_>,
+    ) -> Result<(), BusinessReject> {
+        match &self.to {
+            None => session.send_copy(message).map(drop)?,
+            Some(to) => session.other(to).unwrap().send_copy(message).map(drop)?,
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn a_copy_has_all_fields_but_those_of_its_session() {
+    let sub_id = |s: &mut SessionSettings| "DESK".clone_into(&mut s.sender_sub_id);
+    for is_passed_on in [false, true] {
+        let mut second = venue(sub_id);
+        "OTHER".clone_into(&mut second.target_comp_id);
+        let to = is_passed_on.then(|| second.id());
+        let (_engine, address) = start(vec![venue(|_| ()), second], || Passage { to: to.clone() });
+        let mut wire = logged_on(address);
+        let mut passed = Wire::connect(address, BeginString::Fix44);
+        passed.send("35=A|34=1|49=OTHER|57=DESK|98=0|108=30");
+        assert!(passed.next().starts_with("35=A|"));
+        let header = "142=L|128=X|97=Y|369=1|90=3|91=a\x01b";
+        let mut frame = format!("35=D|34=2|{header}|11=A|95=3|96=a\x01b|453=2|448=P|448=Q|11=B");
+        frame.push_str("|93=2|89=s\x01");
+        wire.send(&frame);
+        let copy = r"128=X|97=Y|11=A|95=3|96=a\x01b|453=2|448=P|448=Q|11=B";
+        if is_passed_on {
+            assert_eq!(passed.next(), format!("35=D|50=DESK|34=2|{copy}"));
+        } else {
+            assert_eq!(wire.next(), format!("35=D|34=2|{copy}"));
+        }
+        // What nobody may send is answered, and the session goes on.
+        wire.send("35=D|34=3|11=A|58=");
+        let refused = wire.next();
+        assert!(refused.starts_with("35=j|") && refused.contains("58"), "{refused}");
+        wire.send("35=D|34=4|11=C");
+        let next = if is_passed_on { passed.next() } else { wire.next() };
+        assert!(next.ends_with("|11=C"), "{next}");
+    }
+}
+
 #[test]
 fn an_operator_is_told_why_nothing_was_done() {
     let (engine, address) = start(vec![venue(|_| ())], || crate::switches::Echo);
@@ -135,7 +187,7 @@ fn an_operator_is_told_why_nothing_was_done() {
     assert_eq!(handle.log_on(), Err(OperateError::Closed));
     assert_eq!(handle.revive(), Err(OperateError::Closed));
 
-    let old = |settings: &mut transfix::SessionSettings| settings.begin_string = BeginString::Fix40;
+    let old = |settings: &mut SessionSettings| settings.begin_string = BeginString::Fix40;
     let (engine, _) = start(vec![venue(old)], || crate::switches::Echo);
     let handle = engine.sessions().next().unwrap();
     assert_eq!(handle.reset_at_next_logon(), Err(OperateError::NoResetFlag));

@@ -1,0 +1,153 @@
+//! A client of a gateway: everything about the session stands in a settings file; each order waits
+//! for its answer, or all are sent and answered as they come.
+//!
+//! ```text
+//! cargo run -p transfix --example acceptor
+//! cargo run -p transfix --example gateway_client SETTINGS [async]
+//! ```
+//!
+//! SETTINGS is crates/engine/examples/gateway_client/settings.toml, or one of your own.
+#![allow(clippy::print_stdout, reason = "an example talks to the one who runs it")]
+
+use std::error::Error;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
+
+use transfix::{
+    Application, BusinessReject, Disconnection, Engine, Message, Rejected, SendError,
+    SessionHandle, SessionRef, Settings, clock, msg_type, tag,
+};
+
+/// How long an answer may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+const ORDERS: u64 = 10;
+
+/// Hands over to the program what has happened, as one line.
+struct Client {
+    events: Sender<String>,
+}
+
+impl Client {
+    fn tell(&self, event: String) {
+        // The program may have given up waiting.
+        let _ = self.events.send(event);
+    }
+}
+
+impl Application for Client {
+    fn on_message(
+        &mut self,
+        message: &Message<'_>,
+        _: &mut SessionRef<'_>,
+    ) -> Result<(), BusinessReject> {
+        match message.msg_type() {
+            msg_type::EXECUTION_REPORT => {
+                let (id, status) = (message.text(tag::CL_ORD_ID)?, message.text(tag::ORD_STATUS)?);
+                self.tell(format!("order {id} has OrdStatus(39) {status}"));
+                Ok(())
+            }
+            // `on_reject` has had it.
+            msg_type::BUSINESS_MESSAGE_REJECT => Ok(()),
+            _ => Err(BusinessReject::unsupported()),
+        }
+    }
+
+    fn on_reject(&mut self, rejected: &Rejected<'_>, _: &mut SessionRef<'_>) {
+        self.tell(format!("not taken: {rejected}"));
+    }
+
+    fn on_logon(&mut self, session: &mut SessionRef<'_>) {
+        self.tell(format!("{} is logged on", session.id()));
+    }
+
+    fn on_disconnect(&mut self, end: &Disconnection<'_>, _: &mut SessionRef<'_>) {
+        self.tell(format!("{end}"));
+    }
+}
+
+/// The session with the gateway.
+pub(crate) struct Gateway {
+    engine: Engine,
+    session: SessionHandle,
+    events: Receiver<String>,
+}
+
+impl Gateway {
+    /// Connects, and waits for the logon.
+    ///
+    /// # Errors
+    /// If the settings name no session, the engine does not start, or nobody answers in time.
+    pub(crate) fn log_on(settings: &Settings) -> Result<Self, Box<dyn Error>> {
+        let id = settings.sessions.first().ok_or("the settings have no session")?.id();
+        let (sender, events) = channel();
+        let application =
+            |_: &_| -> Box<dyn Application> { Box::new(Client { events: sender.clone() }) };
+        let engine = Engine::start(settings, application)?;
+        let session = engine.session(&id).ok_or("no such session")?;
+        let gateway = Self { engine, session, events };
+        while !gateway.session.is_logged_on() {
+            // A connection that is refused is tried again.
+            println!("{}", gateway.events.recv_timeout(PATIENCE)?);
+        }
+        Ok(gateway)
+    }
+
+    /// Sends an order; its answer comes later.
+    pub(crate) fn send(&self, number: u64) -> Result<(), SendError> {
+        let sent = self.session.send(msg_type::NEW_ORDER_SINGLE, |order| {
+            order.uint(tag::CL_ORD_ID, number).str(tag::SYMBOL, "EUR/USD");
+            order.char(tag::SIDE, b'1').timestamp(tag::TRANSACT_TIME, clock::now().utc);
+            order.uint(tag::ORDER_QTY, 100).char(tag::ORD_TYPE, b'1');
+        });
+        sent.map(drop)
+    }
+
+    /// What is told next.
+    ///
+    /// # Errors
+    /// If nothing is told in time.
+    pub(crate) fn next(&self) -> Result<String, Box<dyn Error>> {
+        Ok(self.events.recv_timeout(PATIENCE)?)
+    }
+
+    /// Sends an order and waits for its answer.
+    ///
+    /// # Errors
+    /// If it cannot be sent, or nobody answers in time.
+    pub(crate) fn ask(&self, number: u64) -> Result<String, Box<dyn Error>> {
+        self.send(number)?;
+        loop {
+            let told = self.next()?;
+            if told.starts_with(&format!("order {number} ")) || told.starts_with("not taken") {
+                return Ok(told);
+            }
+            println!("{told}");
+        }
+    }
+
+    /// Logs out, and waits for the answer.
+    pub(crate) fn log_out(self) {
+        self.engine.stop(5_000);
+    }
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    // The engine says what happens by `tracing`; without a subscriber nobody sees it.
+    tracing_subscriber::fmt().with_writer(std::io::stderr).init();
+    let mut args = std::env::args().skip(1);
+    let path = args.next().ok_or("usage: gateway_client SETTINGS [async]")?;
+    let settings = Settings::load(path)?;
+    let waits = args.next().is_none_or(|word| word != "async");
+    let gateway = Gateway::log_on(&settings)?;
+    for number in 1..=ORDERS {
+        match waits {
+            true => println!("{}", gateway.ask(number)?),
+            false => gateway.send(number)?,
+        }
+    }
+    for _ in 1..=if waits { 0 } else { ORDERS } {
+        println!("{}", gateway.next()?);
+    }
+    gateway.log_out();
+    Ok(())
+}

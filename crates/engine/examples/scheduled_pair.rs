@@ -1,0 +1,101 @@
+//! A server and a client that are connected at certain times only: windows in cron form, the same
+//! on both sides. The client connects when the window opens, and logs out when it closes.
+//!
+//! In two terminals; if nothing is said, the window is open for two minutes of four:
+//!
+//! ```text
+//! cargo run -p transfix --example scheduled_pair server 127.0.0.1:9895
+//! cargo run -p transfix --example scheduled_pair client 127.0.0.1:9895
+//! cargo run -p transfix --example scheduled_pair server 0.0.0.0:9895 \
+//!     '0 8 * * mon-fri' '30 16 * * mon-fri' Europe/London
+//! ```
+//!
+//! `transfix schedule` shows the times that a settings file with such a table means.
+#![allow(clippy::print_stdout, reason = "an example talks to the one who runs it")]
+
+use std::error::Error;
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+use transfix::schedule::{ScheduleSettings, WindowSettings};
+use transfix::{
+    Application, BeginString, BusinessReject, Disconnection, Durability, Engine, EngineError,
+    Message, Role, SessionId, SessionRef, SessionSettings, Settings,
+};
+
+/// Opening, closing and time zone, if nothing is said.
+pub(crate) const HOURS: [&str; 3] = ["*/4 * * * *", "2-58/4 * * * *", "UTC"];
+
+/// Tells when the session is there, and when it has gone.
+struct Watcher {
+    events: Sender<String>,
+}
+
+impl Application for Watcher {
+    fn on_message(
+        &mut self,
+        _: &Message<'_>,
+        _: &mut SessionRef<'_>,
+    ) -> Result<(), BusinessReject> {
+        Err(BusinessReject::unsupported())
+    }
+
+    fn on_logon(&mut self, session: &mut SessionRef<'_>) {
+        let (next_in, next_out) = session.next_numbers();
+        // Nobody listens at the end of the program.
+        let _ = self.events.send(format!("logged on; next numbers {next_in} and {next_out}"));
+    }
+
+    fn on_disconnect(&mut self, end: &Disconnection<'_>, _: &mut SessionRef<'_>) {
+        let _ = self.events.send(format!("disconnected: {end}"));
+    }
+}
+
+/// One side, with a window that opens and closes by these cron texts.
+pub(crate) fn settings(role: Role, address: &str, [open, close, zone]: [&str; 3]) -> Settings {
+    let (sender, target) = match role {
+        Role::Acceptor => ("SERVER", "CLIENT"),
+        Role::Initiator => ("CLIENT", "SERVER"),
+    };
+    let id = SessionId::new(BeginString::Fix44, sender, target);
+    let mut session = SessionSettings::new(role, &id, address);
+    session.store.durability = Durability::Memory;
+    let window = WindowSettings {
+        open: Some(open.to_owned()),
+        close: Some(close.to_owned()),
+        ..WindowSettings::default()
+    };
+    let schedule = ScheduleSettings::in_zone(zone);
+    session.schedule = Some(ScheduleSettings { windows: vec![window], ..schedule });
+    Settings::of(session)
+}
+
+/// Starts a side; its events come as lines.
+pub(crate) fn start(settings: &Settings) -> Result<(Engine, Receiver<String>), EngineError> {
+    let (sender, events) = channel();
+    let engine = Engine::start(settings, |_| Box::new(Watcher { events: sender.clone() }))?;
+    Ok((engine, events))
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    // The engine says what happens by `tracing`; without a subscriber nobody sees it.
+    tracing_subscriber::fmt().with_writer(std::io::stderr).init();
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    let (role, address, rest) = match args[..] {
+        ["server", address, ref rest @ ..] => (Role::Acceptor, address, rest),
+        ["client", address, ref rest @ ..] => (Role::Initiator, address, rest),
+        _ => return Err("usage: server|client ADDRESS [OPEN CLOSE [ZONE]]".into()),
+    };
+    let hours = match *rest {
+        [] => HOURS,
+        [open, close] => [open, close, "UTC"],
+        [open, close, zone] => [open, close, zone],
+        _ => return Err("OPEN and CLOSE belong together".into()),
+    };
+    let (engine, events) = start(&settings(role, address, hours))?;
+    println!("enter a line to stop");
+    std::thread::spawn(move || events.iter().for_each(|event| println!("{event}")));
+    std::io::stdin().read_line(&mut String::new())?;
+    engine.stop(5_000);
+    Ok(())
+}

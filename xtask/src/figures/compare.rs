@@ -1,0 +1,247 @@
+//! The blocks of COMPARE.md: the records by engine, and where another engine is ahead.
+
+use serde_json::Value;
+
+use super::Records;
+use super::scenarios::ratio;
+use super::tables::{COLUMNS, PEERS, number, recorded};
+
+/// The acceptors of other engines in a run.
+fn acceptors(run: &Value) -> impl Iterator<Item = &Value> {
+    let series = run["series"].as_array().into_iter().flatten();
+    series.filter(|series| series["kind"] == "peer-acceptor")
+}
+
+/// `ironfix 0.5.1` of `ironfix 0.5.1, file, validation`.
+fn engine(series: &Value) -> Option<&str> {
+    series["name"].as_str()?.split(", ").next()
+}
+
+fn runs<'a>(records: &[&'a Value]) -> Vec<&'a Value> {
+    records.iter().filter_map(|record| record["runs"].as_array()).flatten().collect()
+}
+
+/// For each engine, how many times as long as ours its acceptor takes, asked by the same client:
+/// with validation where it has one.
+pub(super) fn engines(echo: &Value, round_trip: &Value) -> Option<String> {
+    let columns: Vec<(&str, &Value)> = [("S4a", echo), ("S5", round_trip)]
+        .into_iter()
+        .flat_map(|(name, record)| runs(&[record]).into_iter().map(move |run| (name, run)))
+        .collect();
+    let mut names: Vec<&str> = Vec::new();
+    for name in columns.iter().flat_map(|(_, run)| acceptors(run)).filter_map(engine) {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    let heads = columns.iter().map(|(scenario, run)| {
+        Some(format!("{scenario} `{}`: p50 | p99", run["configuration"].as_str()?))
+    });
+    let heads = heads.collect::<Option<Vec<_>>>()?.join(" | ");
+    let mut text =
+        format!("| times ours | {heads} |\n{}\n", "|---".repeat(1 + 2 * columns.len()) + "|");
+    for name in names {
+        let mut cells = vec![name.to_owned()];
+        for (_, run) in &columns {
+            // The one with validation comes first.
+            let series = acceptors(run).find(|series| engine(series) == Some(name));
+            let to_ours = series.map_or(&Value::Null, |series| &series["to_ours"]);
+            let times = |field: &str| ratio(to_ours, field).unwrap_or_else(|| "–".to_owned());
+            cells.extend([times("p50"), times("p99")]);
+        }
+        text += &format!("| {} |\n", cells.join(" | "));
+    }
+    for (name, record) in [("S4a", echo), ("S5", round_trip)] {
+        text += &format!("\n{name}: {}", recorded(record)?.replacen("Recorded", "recorded", 1));
+    }
+    Some(text.trim_end().to_owned())
+}
+
+/// All recorded figures in which another engine is ahead of ours.
+pub(super) fn ahead(records: &Records) -> Option<String> {
+    let mut lines = Vec::new();
+    for (scenario, record) in [("S4a", &records.echo), ("S5", &records.round_trip)] {
+        for run in runs(&[record]) {
+            let configuration = run["configuration"].as_str()?;
+            let mut spares = Vec::new();
+            let ours =
+                run["series"].as_array()?.iter().find(|series| series["kind"] == "acceptor")?;
+            let cpu = |series: &Value| series["figures"]["cpu_ns_per_message"].as_u64();
+            for series in acceptors(run) {
+                let name = series["name"].as_str()?;
+                for field in ["p50", "p99"] {
+                    if series["to_ours"][field].as_f64()? < 1.0 {
+                        let times = ratio(&series["to_ours"], field)?;
+                        let high = &series["to_ours"][format!("{field}_between")][1];
+                        let doubt = match high.as_f64()? < 1.0 {
+                            true => "",
+                            false => "; the run cannot tell",
+                        };
+                        lines.push(format!(
+                            "{scenario} `{configuration}`, {field}: {name} takes {times} of \
+                             ours{doubt}."
+                        ));
+                    }
+                }
+                // A tenth is what runs differ by.
+                if cpu(series)? * 10 < cpu(ours)? * 9 {
+                    let us = cpu(series)? as f64 / 1e3;
+                    spares.push(format!("{name} {us:.1}"));
+                }
+            }
+            if !spares.is_empty() {
+                let us = cpu(ours)? as f64 / 1e3;
+                let spares = spares.join("; ");
+                lines.push(format!(
+                    "{scenario} `{configuration}`, CPU time of the acceptor a message: ours \
+                     {us:.1} \
+                     µs; {spares}."
+                ));
+            }
+        }
+    }
+    lines.extend(latency(&records.latency)?);
+    lines.extend(codec(&records.codec)?);
+    lines.extend(throughput(&records.throughput)?);
+    if lines.is_empty() {
+        lines.push("In none of the recorded figures.".to_owned());
+    }
+    Some(lines.iter().map(|line| format!("- {line}")).collect::<Vec<_>>().join("\n"))
+}
+
+fn latency(record: &Value) -> Option<Vec<String>> {
+    let mut lines = Vec::new();
+    for run in record["runs"].as_array()? {
+        let configuration = run["configuration"].as_str()?;
+        for (name, peer) in run["peers"].as_object()? {
+            let name = PEERS.iter().find(|(key, ..)| key == name).map_or(&**name, |peer| peer.1);
+            for (shown, field) in COLUMNS {
+                let (theirs, ours) = (peer[field].as_u64()?, run["engine"][field].as_u64()?);
+                if theirs < ours {
+                    let [theirs, ours] = [theirs, ours].map(|ns| ns as f64 / 1e3);
+                    lines.push(format!(
+                        "S1 `{configuration}`, {shown}: {name} {theirs:.1} µs, ours {ours:.1}."
+                    ));
+                }
+            }
+        }
+    }
+    Some(lines)
+}
+
+fn codec(record: &Value) -> Option<Vec<String>> {
+    let mut lines = Vec::new();
+    for row in record["rows"].as_array()? {
+        for peer in ["quickfix-cpp", "quickfixj", "rustyfix", "ironfix"] {
+            if let Some(theirs) = row[peer].as_f64()
+                && theirs < row["fixed"].as_f64()?
+            {
+                let (what, ours) = (row["what"].as_str()?, number(&row["fixed"])?);
+                let theirs = number(&row[peer])?;
+                lines.push(format!("Codec, {what}: {peer} {theirs} ns, ours {ours}."));
+            }
+        }
+    }
+    Some(lines)
+}
+
+fn throughput(record: &Value) -> Option<Vec<String>> {
+    let mut lines = Vec::new();
+    for run in record["runs"]["runs"].as_array()? {
+        let sessions = number(&run["sessions"])?;
+        for store in ["file", "memory"] {
+            let side = |engine: &str| &run["sides"][format!("{engine}-{store}")];
+            for (load, field, what, more_is_better) in [
+                ("full", "orders_per_s", "orders a second", true),
+                ("full", "p99_ns", "p99 at full speed, ns", false),
+                ("paced", "p50_ns", "p50 at the steady pace, ns", false),
+                ("paced", "p99_ns", "p99 at the steady pace, ns", false),
+                ("paced", "cpu_ns_per_order", "CPU ns an order at the steady pace", false),
+            ] {
+                let figure = |engine: &str| side(engine)[load][field].as_f64();
+                // One that was not run is ahead in nothing.
+                let (Some(theirs), Some(ours)) = (figure("quickfix"), figure("transfix")) else {
+                    continue;
+                };
+                if (theirs > ours) == more_is_better && theirs != ours {
+                    let [theirs, ours] = [theirs, ours].map(|n| number(&Value::from(n as u64)));
+                    lines.push(format!(
+                        "Throughput, {sessions} sessions, {store} store, {what}: QuickFIX C++ {}, \
+                         ours {}.",
+                        theirs?, ours?
+                    ));
+                }
+            }
+        }
+    }
+    Some(lines)
+}
+
+/// What was asked for and not run, and why: each reason once.
+pub(super) fn not_run(records: &[&Value]) -> Option<String> {
+    let mut lines: Vec<&str> = Vec::new();
+    let of_trips = runs(&records[..2]);
+    let of_throughput = records[2]["runs"]["runs"].as_array()?.iter();
+    for run in of_trips.into_iter().chain(of_throughput) {
+        for reason in run["not_run"].as_array().into_iter().flatten() {
+            let reason = reason.as_str()?;
+            if !lines.contains(&reason) {
+                lines.push(reason);
+            }
+        }
+    }
+    Some(lines.iter().map(|line| format!("- {line}.")).collect::<Vec<_>>().join("\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(p50: f64) -> Value {
+        let between = [p50 - 0.1, p50 + 0.1];
+        serde_json::json!({
+            "recorded": "2026-01-02", "machine": "M", "software": "S",
+            "runs": [{
+                "configuration": "file",
+                "series": [
+                    {"name": "file", "kind": "acceptor", "figures": {"cpu_ns_per_message": 9_000}},
+                    {
+                        "name": "peer 1.0, file, validation", "kind": "peer-acceptor",
+                        "figures": {"cpu_ns_per_message": 9_500},
+                        "to_ours": {
+                            "p50": p50, "p50_between": between,
+                            "p99": 2.0, "p99_between": [1.5, 3.0]
+                        }
+                    }
+                ],
+                "not_run": ["other: it is not there"]
+            }]
+        })
+    }
+
+    #[test]
+    fn who_is_ahead_is_said_and_who_is_not_is_no_line() {
+        let mut records = Records::read().unwrap_or_else(|error| panic!("{error}"));
+        (records.echo, records.round_trip) = (record(0.8), record(1.2));
+        let in_doubt = record(0.95);
+        let text = ahead(&records).expect("whole records");
+        let expected =
+            "- S4a `file`, p50: peer 1.0, file, validation takes 0.80 (0.70–0.90) of ours.";
+        assert!(text.contains(expected), "{text}");
+        let doubted = Records { echo: in_doubt, ..records };
+        let doubted = ahead(&doubted).expect("whole records");
+        assert!(doubted.contains("0.95 (0.85–1.05) of ours; the run cannot tell."), "{doubted}");
+        assert!(!text.contains("S5") && !text.contains("`file`, CPU"), "{text}");
+    }
+
+    #[test]
+    fn an_engine_has_one_row_and_each_reason_one_line() {
+        let (echo, trip) = (record(0.8), record(1.2));
+        let table = engines(&echo, &trip).expect("whole records");
+        let row = "| peer 1.0 | 0.80 (0.70–0.90) | 2.00 (1.50–3.00) | 1.20 (1.10–1.30) |";
+        assert!(table.contains(row), "{table}");
+        let none = serde_json::json!({"runs": {"runs": []}});
+        let reasons = not_run(&[&echo, &trip, &none]);
+        assert_eq!(reasons.as_deref(), Some("- other: it is not there."));
+    }
+}

@@ -1,0 +1,293 @@
+//! The blocks of the scenarios that `transfix bench` runs: records as tables of Markdown.
+
+use serde_json::Value;
+
+use super::tables::{number, recorded, us};
+
+/// How it is repeated, and how busy the machine was.
+fn repeated(record: &Value) -> Option<String> {
+    let (command, load) = (record["command"].as_str()?, record["load_before"].as_str()?);
+    Some(format!("`{command}`; load of the machine before: {load}.\n"))
+}
+
+/// `1.27 (1.23–1.53)`: how many times, and where that lies with 95 % confidence.
+pub(super) fn ratio(ratio: &Value, field: &str) -> Option<String> {
+    let between = &ratio[format!("{field}_between")];
+    let (low, high) = (between[0].as_f64()?, between[1].as_f64()?);
+    Some(interval(ratio[field].as_f64()?, low, high))
+}
+
+fn interval(median: f64, low: f64, high: f64) -> String {
+    let shown = |times: f64| match times {
+        times if times >= 99.5 => format!("{times:.0}"),
+        times if times >= 9.95 => format!("{times:.1}"),
+        times => format!("{times:.2}"),
+    };
+    format!("{} ({}–{})", shown(median), shown(low), shown(high))
+}
+
+/// The rows of S4a or S5, floor, engine and peers, a table for each configuration.
+pub(super) fn trips(record: &Value) -> Option<String> {
+    let mut text = recorded(record)? + &repeated(record)?;
+    for run in record["runs"].as_array()? {
+        let (rounds, settings) = (&run["rounds"], &run["settings"]);
+        text += &format!(
+            "\n`{}`: {} messages, {} rounds, {} repeated for their floor, {} disturbed still.\n\n",
+            run["configuration"].as_str()?,
+            number(&settings["messages"])?,
+            rounds["kept"],
+            rounds["repeated"],
+            rounds["disturbed"],
+        );
+        let head = "p50 | p95 | p99 | p99.9 | CPU | of | p50, times | p99, times";
+        text += &format!("| µs | {head} |\n{}\n", "|---".repeat(9) + "|");
+        for series in run["series"].as_array()? {
+            text += &trip(series)?;
+        }
+    }
+    Some(text.trim_end().to_owned())
+}
+
+fn trip(series: &Value) -> Option<String> {
+    let fields = ["p50_ns", "p95_ns", "p99_ns", "p999_ns", "cpu_ns_per_message"];
+    let cells = fields.map(|field| us(&series["figures"], field));
+    let mut cells = cells.into_iter().collect::<Option<Vec<_>>>()?;
+    let (of, base) = match (series.get("to_ours"), series.get("ratio")) {
+        (Some(ours), _) => ("ours", ours),
+        (None, Some(floor)) => ("floor", floor),
+        (None, None) => ("", &Value::Null),
+    };
+    cells.push(of.to_owned());
+    cells.extend(["p50", "p99"].map(|field| ratio(base, field).unwrap_or_default()));
+    let name = series["name"].as_str()?;
+    let name = match series["kind"].as_str()? {
+        "engine" => format!("**Transfix, `{name}`**"),
+        "acceptor" => format!("**Transfix, `{name}`**"),
+        _ => name.to_owned(),
+    };
+    Some(format!("| {name} | {} |\n", cells.join(" | ")))
+}
+
+/// The rows of S3.
+pub(super) fn router(record: &Value) -> Option<String> {
+    let runs = &record["runs"];
+    let mut text = recorded(record)? + &repeated(record)?;
+    let modes = runs["modes"].as_array()?;
+    text += "\n| ns | floor: RTT/2 | write(2) |";
+    for mode in modes {
+        let mode = mode.as_str()?;
+        text += &format!(" {mode}: RTT/2 | p99 | of floor | socket→callback | put→socket |");
+    }
+    text += &format!("\n{}\n", "|---".repeat(3 + 5 * modes.len()) + "|");
+    for row in runs["rows"].as_array()? {
+        let (senders, receivers) = (&row["senders"], &row["receivers"]);
+        let mut cells = vec![format!("{senders} × {receivers} at {}", number(&row["rate"])?)];
+        for (n, router) in row["routers"].as_array()?.iter().enumerate() {
+            let ns = |field: &str| number(&router[field]).unwrap_or_else(|| "–".to_owned());
+            let queue = if router["kept_up"].as_bool()? { "" } else { " (queue)" };
+            cells.push(ns("half_trip_p50_ns") + queue);
+            if n > 0 {
+                let times = &router["ratio"];
+                let [median, low, high] = ["median", "low", "high"].map(|f| times[f].as_f64());
+                let times = interval(median?, low?, high?);
+                cells.extend([ns("half_trip_p99_ns"), times, ns("socket_to_callback_p50_ns")]);
+            }
+            cells.push(ns("put_to_socket_p50_ns"));
+        }
+        text += &format!("| {} |\n", cells.join(" | "));
+    }
+    let rates =
+        runs["highest"].as_array()?.iter().map(|rate| number(&(rate.as_f64()? as u64).into()));
+    if let [floor, rates @ ..] = &rates.collect::<Option<Vec<_>>>()?[..] {
+        let rates: Vec<String> = modes
+            .iter()
+            .zip(rates)
+            .map(|(mode, rate)| format!("{mode} {rate}", mode = mode.as_str().unwrap_or_default()))
+            .collect();
+        text += &format!(
+            "\nHighest rate without a queue that grows, messages a second: floor {floor}, {}.\n",
+            rates.join(", ")
+        );
+    }
+    for not_run in runs["not_run"].as_array().into_iter().flatten() {
+        text += &format!("\nNot measured: {}.\n", not_run.as_str()?);
+    }
+    if runs["settings"]["has_a_cpu_for_each_thread"].as_array()?.contains(&false.into()) {
+        text += "\nThere were fewer CPUs than a mode has threads, so that none of these spun.\n";
+    }
+    Some(text.trim_end().to_owned())
+}
+
+/// The least and the most of a figure over the runs.
+fn range(
+    runs: &[Value],
+    figure: impl Fn(&Value) -> Option<f64>,
+    decimals: usize,
+) -> Option<String> {
+    let all = runs.iter().map(figure).collect::<Option<Vec<_>>>()?;
+    let (least, most) = all
+        .iter()
+        .fold((f64::MAX, 0.0_f64), |(least, most), one| (least.min(*one), most.max(*one)));
+    Some(match format!("{least:.decimals$}") == format!("{most:.decimals$}") {
+        true => format!("{least:.decimals$}"),
+        false => format!("{least:.decimals$} to {most:.decimals$}"),
+    })
+}
+
+/// The runs of S2b.
+pub(super) fn hftest(record: &Value) -> Option<String> {
+    let runs = record["runs"].as_array()?;
+    let first = runs.first()?;
+    let mut text = recorded(record)? + &repeated(record)?;
+    text += &format!(
+        "\n{} runs of {} orders and {} reports, each in {} s.\n\n",
+        runs.len(),
+        number(&first["orders"])?,
+        number(&first["reports"])?,
+        range(runs, |run| run["secs"].as_f64(), 2)?
+    );
+    text += "| | client | server | mean of both | page | times less |\n|---|---|---|---|---|---|\n";
+    for what in ["encode", "decode"] {
+        let (field, page) = (format!("{what}_us"), format!("page_{what}_us"));
+        let of = |pick: fn(&Value) -> &Value| range(runs, |run| pick(run)[&field].as_f64(), 2);
+        let times = range(runs, |run| Some(run[&page].as_f64()? / run[&field].as_f64()?), 1)?;
+        text += &format!(
+            "| {what}, µs a message | {} | {} | {} | {} | {times} |\n",
+            of(|run| &run["client"])?,
+            of(|run| &run["server"])?,
+            of(|run| run)?,
+            first[&page]
+        );
+    }
+    for what in ["encode", "decode"] {
+        let field = format!("{what}_p50_us");
+        let of = |pick: fn(&Value) -> &Value| range(runs, |run| pick(run)[&field].as_f64(), 2);
+        let (client, server) = (of(|run| &run["client"])?, of(|run| &run["server"])?);
+        let both = of(|run| run)?;
+        text += &format!("| {what}, sum of medians, µs | {client} | {server} | {both} | | |\n");
+    }
+    let memory = |side: &str| range(runs, |run| run[side]["memory_mib"].as_f64(), 0);
+    let (client, server) = (memory("client")?, memory("server")?);
+    text += &format!("| memory at most, MiB | {client} | {server} | | 16 GB asked for | |");
+    Some(text)
+}
+
+/// The sides of the throughput: key, name.
+const SIDES: [(&str, &str); 5] = [
+    ("floor", "floor"),
+    ("transfix-file", "**Transfix, file store**"),
+    ("transfix-memory", "**Transfix, memory store**"),
+    ("quickfix-file", "QuickFIX C++, file store"),
+    ("quickfix-memory", "QuickFIX C++, memory store"),
+];
+
+/// A table of the throughput: a row a side, a column a number of sessions.
+fn by_sessions(
+    runs: &[Value],
+    what: &str,
+    cell: impl Fn(&Value) -> Option<String>,
+) -> Option<String> {
+    let sessions = runs.iter().map(|run| number(&run["sessions"])).collect::<Option<Vec<_>>>()?;
+    let mut text = format!("\n| {what}, by sessions | {} |\n", sessions.join(" | "));
+    text += &format!("{}\n", "|---".repeat(1 + runs.len()) + "|");
+    for (key, name) in SIDES {
+        let cells = runs.iter().map(|run| match run["sides"].get(key) {
+            Some(side) => cell(side).unwrap_or_default(),
+            None => "not run".to_owned(),
+        });
+        text += &format!("| {name} | {} |\n", cells.collect::<Vec<_>>().join(" | "));
+    }
+    Some(text)
+}
+
+fn orders_per_s(side: &Value) -> Option<String> {
+    number(&Value::from((side["full"]["orders_per_s"].as_f64()? / 1e3).round() as u64 * 1_000))
+}
+
+/// All of the throughput.
+pub(super) fn throughput(record: &Value) -> Option<String> {
+    let runs = record["runs"]["runs"].as_array()?;
+    let mut text = recorded(record)? + &repeated(record)?;
+    text += &by_sessions(runs, "full speed, orders/s", orders_per_s)?;
+    text += &by_sessions(runs, "of the floor's", |side| {
+        let times = &side["ratio"];
+        let [low, high] = [0, 1].map(|n| times["orders_between"][n].as_f64());
+        Some(match (low, high) {
+            (Some(low), Some(high)) => interval(times["orders"].as_f64()?, low, high),
+            _ => format!("{:.2}", times["orders"].as_f64()?),
+        })
+    })?;
+    text += &by_sessions(runs, "full speed, p50 / p99, ms", |side| {
+        let ms = |field: &str| Some(format!("{:.2}", side["full"][field].as_f64()? / 1e6));
+        Some(format!("{} / {}", ms("p50_ns")?, ms("p99_ns")?))
+    })?;
+    text += &by_sessions(runs, "steady pace, CPU µs an order", |side| {
+        Some(format!("{:.1}", side["paced"]["cpu_ns_per_order"].as_f64()? / 1e3))
+    })?;
+    text += &by_sessions(runs, "steady pace, p50 / p99, µs", |side| {
+        let us = |field: &str| Some(format!("{:.0}", side["paced"][field].as_f64()? / 1e3));
+        Some(format!("{} / {}", us("p50_ns")?, us("p99_ns")?))
+    })?;
+    for run in runs {
+        for not_run in run["not_run"].as_array().into_iter().flatten() {
+            let sessions = number(&run["sessions"])?;
+            text += &format!("\nNot run with {sessions} sessions: {}.\n", not_run.as_str()?);
+        }
+    }
+    Some(text.trim_end().to_owned())
+}
+
+/// Orders a second alone.
+pub(super) fn throughput_in_short(record: &Value) -> Option<String> {
+    let runs = record["runs"]["runs"].as_array()?;
+    let table = by_sessions(runs, "orders/s", orders_per_s)?;
+    Some(format!("{}\n\n{}", table.trim(), recorded(record)?.trim_end()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_not_run_is_said_and_what_was_has_its_interval() {
+        let record = serde_json::json!({
+            "recorded": "2026-01-02", "machine": "M", "software": "S", "command": "C",
+            "load_before": "0.10",
+            "runs": {"runs": [{
+                "sessions": 1_000,
+                "sides": {
+                    "floor": {
+                        "full": {"orders_per_s": 10_400.0, "p50_ns": 1_000_000, "p99_ns": 0},
+                        "paced": {"cpu_ns_per_order": 1_000.0, "p50_ns": 1_000, "p99_ns": 2_000}
+                    },
+                    "transfix-file": {
+                        "full": {"orders_per_s": 5_200.0, "p50_ns": 1_000_000, "p99_ns": 9_000_000},
+                        "paced": {"cpu_ns_per_order": 1_000.0, "p50_ns": 1_000, "p99_ns": 2_000},
+                        "ratio": {"orders": 0.5, "orders_between": [0.45, 0.6]}
+                    },
+                },
+                "not_run": ["QuickFIX C++, file store: it ended"]
+            }]}
+        });
+        let text = throughput(&record).expect("a whole record");
+        for expected in [
+            "Recorded 2026-01-02: M; S.",
+            "`C`; load of the machine before: 0.10.",
+            "| floor | 10,000 |",
+            "| **Transfix, file store** | 5,000 |",
+            "| **Transfix, file store** | 0.50 (0.45–0.60) |",
+            "| QuickFIX C++, file store | not run |",
+            "Not run with 1,000 sessions: QuickFIX C++, file store: it ended.",
+        ] {
+            assert!(text.contains(expected), "{expected}:\n{text}");
+        }
+        assert_eq!(throughput(&serde_json::json!({"runs": {}})), None, "no table without figures");
+    }
+
+    #[test]
+    fn ratios_have_three_digits() {
+        let said = serde_json::json!({"p50": 1.234, "p50_between": [0.5, 12.34], "p99": 345.6});
+        assert_eq!(ratio(&said, "p50").as_deref(), Some("1.23 (0.50–12.3)"));
+        assert_eq!(ratio(&said, "p99"), None, "no ratio without its interval");
+    }
+}
