@@ -10,7 +10,6 @@ use crate::schedule::Schedule;
 use crate::settings::log::LogSettings;
 use crate::settings::retention;
 use crate::settings::template;
-use crate::settings::tls;
 use crate::settings::{Mode, Offline, SessionSettings};
 
 /// The highest differentiated services code point, which has six bits.
@@ -64,7 +63,7 @@ pub(crate) fn find_wrong(session: &SessionSettings) -> Result<(), Wrong> {
         ("slow_consumer_bytes", slow_consumer),
         ("log", log),
         ("retention", retention::check),
-        ("tls", tls::check),
+        ("tls", tls),
         ("mode", template::check),
         ("cpu", threads),
     ];
@@ -226,6 +225,10 @@ fn threads(session: &SessionSettings) -> Result<(), String> {
         "cpu = {cpu} needs a thread of the session's own, mode = \"dedicated\" or \"spin\", not \
          \"{mode}\"; `cpus` of [engine] pins the threads of the pool"
     ))
+}
+
+fn tls(session: &SessionSettings) -> Result<(), String> {
+    session.tls.as_ref().map_or(Ok(()), |tls| tls.check(session.role))
 }
 
 fn socket(session: &SessionSettings) -> Result<(), String> {

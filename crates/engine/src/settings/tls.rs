@@ -5,8 +5,6 @@ use std::path::PathBuf;
 use serde::Deserialize;
 use transfix_session::{Role, settings_table};
 
-use crate::settings::session::SessionSettings;
-
 /// Whether an acceptor asks its counterparties for a certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -90,75 +88,88 @@ impl TlsSettings {
     pub(crate) fn is_same_door(&self, other: &Self) -> bool {
         Self { peer: Vec::new(), ..self.clone() } == Self { peer: Vec::new(), ..other.clone() }
     }
-}
 
-/// What no single key can tell.
-pub(crate) fn check(session: &SessionSettings) -> Result<(), String> {
-    let Some(tls) = session.tls.as_ref().filter(|tls| tls.enabled) else { return Ok(()) };
-    let wrong = |what: &str| Err(format!("tls.{what}"));
-    if !cfg!(feature = "tls") {
-        return Err(
-            "tls needs the cargo feature `tls` of the package transfix; build with it, or \
-                    leave the table out"
-                .to_owned(),
-        );
+    /// What no single key can tell.
+    pub(crate) fn check(&self, role: Role) -> Result<(), String> {
+        if !self.enabled {
+            return Ok(());
+        }
+        if !cfg!(feature = "tls") {
+            return Err(
+                "tls needs the cargo feature `tls` of the package transfix; build with it, \
+                 or leave the table out"
+                    .to_owned(),
+            );
+        }
+        if self.certificate.is_some() != self.key.is_some() {
+            let why = "tls.certificate and tls.key belong together: one of them is missing";
+            return Err(why.to_owned());
+        }
+        let wrong = match role {
+            Role::Acceptor => self.wrong_of_acceptor(),
+            Role::Initiator => self.wrong_of_initiator(),
+        };
+        if let Some(why) = wrong {
+            return Err(format!("tls.{why}"));
+        }
+        match self.peer.iter().find(|peer| !may_be_certificate(peer)) {
+            Some(peer) => Err(format!(
+                "tls.peer: {peer:?} is neither a name nor `sha256:` with 64 hexadecimal digits"
+            )),
+            None => Ok(()),
+        }
     }
-    if tls.certificate.is_some() != tls.key.is_some() {
-        return wrong("certificate and tls.key belong together: one of them is missing");
-    }
-    let asks = tls.client_certificate != ClientCertificate::Ignored;
-    match session.role {
-        Role::Acceptor => {
-            if tls.certificate.is_none() {
-                return wrong("certificate and tls.key are missing: an acceptor needs them");
-            }
-            if !tls.server_name.is_empty() || !tls.check_name {
-                return wrong(
-                    "server_name and tls.check_name are about the certificate of an acceptor: an \
-                     initiator has them",
-                );
-            }
-            if asks && tls.ca.is_empty() {
-                return wrong(
-                    "ca is missing: it says whose signature on the certificate of a counterparty \
-                     is trusted",
-                );
-            }
-            if !asks && [tls.peer.len(), tls.crl.len(), tls.ca.len()] != [0; 3] {
-                return wrong(
+
+    fn wrong_of_acceptor(&self) -> Option<&'static str> {
+        if self.certificate.is_none() {
+            return Some("certificate and tls.key are missing: an acceptor needs them");
+        }
+        if !self.server_name.is_empty() || !self.check_name {
+            return Some(
+                "server_name and tls.check_name are about the certificate of an acceptor: an \
+                 initiator has them",
+            );
+        }
+        match self.client_certificate {
+            ClientCertificate::Ignored
+                if [self.peer.len(), self.crl.len(), self.ca.len()] != [0; 3] =>
+            {
+                Some(
                     "ca, tls.crl and tls.peer are about the certificates of counterparties, which \
                      are not asked for: set tls.client_certificate to \"required\"",
-                );
+                )
             }
-            if !tls.peer.is_empty() && tls.client_certificate == ClientCertificate::Optional {
-                return wrong(
-                    "peer says who the counterparty must be: set tls.client_certificate to \
-                     \"required\"",
-                );
-            }
-        }
-        Role::Initiator => {
-            if asks {
-                return wrong(
-                    "client_certificate is what an acceptor asks for; an initiator shows its \
-                     tls.certificate",
-                );
-            }
-            if !tls.more_certificates.is_empty() {
-                return wrong("more_certificates are those of an acceptor");
-            }
+            ClientCertificate::Ignored => None,
+            _ if self.ca.is_empty() => Some(
+                "ca is missing: it says whose signature on the certificate of a counterparty is \
+                 trusted",
+            ),
+            ClientCertificate::Optional if !self.peer.is_empty() => Some(
+                "peer says who the counterparty must be: set tls.client_certificate to \"required\"",
+            ),
+            _ => None,
         }
     }
-    for peer in &tls.peer {
-        let digits = peer.strip_prefix("sha256:").map(|digits| digits.replace(':', ""));
-        let is_fingerprint = |digits: &String| {
+
+    fn wrong_of_initiator(&self) -> Option<&'static str> {
+        if self.client_certificate != ClientCertificate::Ignored {
+            return Some(
+                "client_certificate is what an acceptor asks for; an initiator shows its \
+                 tls.certificate",
+            );
+        }
+        let has_more = !self.more_certificates.is_empty();
+        has_more.then_some("more_certificates are those of an acceptor")
+    }
+}
+
+/// Whether it is a name, or the digits of a fingerprint.
+fn may_be_certificate(peer: &str) -> bool {
+    match peer.strip_prefix("sha256:") {
+        Some(digits) => {
+            let digits = digits.replace(':', "");
             digits.len() == 64 && digits.bytes().all(|digit| digit.is_ascii_hexdigit())
-        };
-        if peer.is_empty() || digits.is_some_and(|digits| !is_fingerprint(&digits)) {
-            return wrong(&format!(
-                "peer: {peer:?} is neither a name nor `sha256:` with 64 hexadecimal digits"
-            ));
         }
+        None => !peer.is_empty(),
     }
-    Ok(())
 }
