@@ -145,7 +145,8 @@ impl TlsSettings {
                  trusted",
             ),
             ClientCertificate::Optional if !self.peer.is_empty() => Some(
-                "peer says who the counterparty must be: set tls.client_certificate to \"required\"",
+                "peer says who the counterparty must be: set tls.client_certificate to \
+                 \"required\"",
             ),
             _ => None,
         }
