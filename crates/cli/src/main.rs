@@ -19,6 +19,8 @@ mod schedule;
 mod serve;
 mod show;
 mod store;
+#[cfg(feature = "tls")]
+mod tls;
 mod venue;
 
 use std::process::ExitCode;
@@ -73,6 +75,8 @@ enum Verb {
     Convert(convert::Args),
     /// Write settings from those of QuickFIX, and say what has become of each key.
     Migrate(migrate::Args),
+    #[cfg(feature = "tls")]
+    Tls(tls::Args),
     /// Look into the stores of sessions, and set, repair or import one.
     Store(store::Args),
     /// Compare the journals of both sides of a session.
@@ -105,6 +109,8 @@ fn main() -> ExitCode {
         Verb::Schedule(args) => schedule::run(&args),
         Verb::Convert(args) => convert::run(&args),
         Verb::Migrate(args) => migrate::run(&args),
+        #[cfg(feature = "tls")]
+        Verb::Tls(args) => tls::run(&args),
         Verb::Store(args) => store::run(&args),
         Verb::Audit(args) => audit::run(&args),
         Verb::Peer(args) => peer::run(&args),

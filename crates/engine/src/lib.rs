@@ -62,6 +62,8 @@ pub mod print;
 pub mod schedule;
 mod settings;
 pub mod simulated;
+#[cfg(feature = "tls")]
+pub mod tls;
 
 pub use affinity::pin_to_cpu;
 pub use api::application::{Application, SessionRef};

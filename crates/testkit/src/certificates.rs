@@ -27,6 +27,14 @@ pub struct Signed {
     serial: u64,
 }
 
+impl Signed {
+    /// The same with other files.
+    #[must_use]
+    pub fn with(&self, certificate: &Path, key: &Path) -> Self {
+        Self { certificate: certificate.to_owned(), key: key.to_owned(), ..*self }
+    }
+}
+
 /// From when to when a certificate is valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Valid {

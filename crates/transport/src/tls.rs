@@ -10,11 +10,13 @@
 mod certificate;
 mod explain;
 mod files;
+mod inspect;
 mod sides;
 mod stream;
 
 pub use certificate::Certificate;
 pub use explain::TlsError;
 pub use files::{MinVersion, TlsFiles};
+pub use inspect::Inspection;
 pub use sides::{Client, ClientOptions, Clients, Server, ServerOptions};
 pub use stream::TlsStream;

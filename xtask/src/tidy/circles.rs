@@ -18,6 +18,7 @@ const LAYERS: &[(&str, &[&str])] = &[(
     &[
         "simulated",
         "api",
+        "tls",
         "engine",
         "assemble",
         "drive",

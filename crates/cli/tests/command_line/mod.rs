@@ -6,6 +6,8 @@ mod mask;
 mod migrate;
 mod print;
 mod running;
+#[cfg(feature = "tls")]
+mod tls;
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};

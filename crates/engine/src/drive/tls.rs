@@ -12,4 +12,4 @@ mod on;
 #[cfg(not(feature = "tls"))]
 pub(crate) use off::{Door, PeerCertificate, Shaking, Way, certificate_of};
 #[cfg(feature = "tls")]
-pub(crate) use on::{Door, PeerCertificate, Shaking, Way, certificate_of};
+pub(crate) use on::{Door, PeerCertificate, Shaking, Way, certificate_of, inspect};

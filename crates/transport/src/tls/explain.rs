@@ -94,6 +94,11 @@ fn certificate(why: &CertificateError) -> String {
             "is none of those that are wanted (tls.peer)"
         }
         CertificateError::BadSignature => "has a wrong signature",
+        // webpki has no further word for it.
+        other if format!("{other:?}").contains("CaUsedAsEndEntity") => {
+            "is that of an authority (CA:TRUE), such as `openssl req -x509` makes: it may sign the \
+             certificate of a host, and not be one"
+        }
         other => return format!("the counterparty's certificate is not accepted: {other}"),
     };
     format!("the counterparty's certificate {text}")

@@ -1,6 +1,7 @@
 //! The two sides: who waits for connections, and who makes them.
 
 use std::fmt;
+use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
@@ -18,6 +19,7 @@ use rustls::{
 use super::certificate::Certificate;
 use super::explain::TlsError;
 use super::files::{MinVersion, TlsFiles, roots_of_the_system};
+use super::inspect::{Inspection, Witness};
 use super::stream::TlsStream;
 use crate::Stream;
 
@@ -180,6 +182,62 @@ impl Client {
         Ok(TlsStream::new(stream, Connection::Client(tls)))
     }
 
+    /// Shakes hands and says what the server has shown, and what is wrong with it. `wait` waits
+    /// until the stream may be ready, and says whether there is time left.
+    ///
+    /// # Errors
+    /// Why there is no TLS at all, in words; `chain` is what came before.
+    pub fn inspect(
+        &self,
+        stream: Box<dyn Stream>,
+        mut wait: impl FnMut() -> bool,
+    ) -> Result<Inspection, (Inspection, TlsError)> {
+        let seen = Arc::new(Mutex::new(Inspection::default()));
+        let mut config = (*lock(&self.loaded).config).clone();
+        let taken = || seen.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let failed = |why: &dyn fmt::Display| Err((taken(), TlsError(why.to_string())));
+        let judge = match verifier(&self.options) {
+            Ok(judge) => judge,
+            Err(error) => return failed(&error),
+        };
+        let witness = Arc::new(Witness { judge, seen: Arc::clone(&seen) });
+        config.dangerous().set_certificate_verifier(witness);
+        let tls = match ClientConnection::new(Arc::new(config), self.name.clone()) {
+            Ok(tls) => tls,
+            Err(error) => return failed(&error),
+        };
+        let mut stream = TlsStream::new(stream, Connection::Client(tls));
+        loop {
+            match stream.shake_hands() {
+                Ok(()) => break,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    if !wait() {
+                        return failed(&"the counterparty has not ended the TLS handshake in time");
+                    }
+                }
+                Err(error) => return failed(&error),
+            }
+        }
+        // With TLS 1.3 it says only now what it thinks of our certificate. Who has nothing to say
+        // against it ends the connection as we do.
+        let _ = stream.shutdown();
+        let refusal = loop {
+            match stream.read(&mut [0; 1]) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    if !wait() {
+                        break None;
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+                    break Some(error.to_string());
+                }
+                _ => break None,
+            }
+        };
+        let fault = taken().fault.or(refusal);
+        Ok(Inspection { protocol: stream.protocol().unwrap_or_default(), fault, ..taken() })
+    }
+
     /// Reads the files again if one has changed; `None` if none has. After an error the old ones
     /// are used on.
     pub fn renew(&self) -> Option<Result<(), TlsError>> {
@@ -230,19 +288,12 @@ fn server_config(options: &ServerOptions) -> Result<(ServerConfig, Vec<Certifica
 }
 
 fn client_config(options: &ClientOptions) -> Result<(ClientConfig, Vec<Certificate>), TlsError> {
-    let provider = provider();
-    let files = &options.files;
-    let roots = if files.ca.is_empty() { roots_of_the_system()? } else { files.roots()? };
-    let web = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider))
-        .with_crls(files.revoked()?)
-        .build()
-        .map_err(|error| TlsError(error.to_string()))?;
-    let (checks_name, peers) = (options.checks_name, options.peers.clone());
+    let (provider, files) = (provider(), &options.files);
     let config = ClientConfig::builder_with_provider(Arc::clone(&provider))
         .with_protocol_versions(options.min_version.allowed())
         .map_err(refused)?
         .dangerous()
-        .with_custom_certificate_verifier(Arc::new(Verifier { web, checks_name, peers }));
+        .with_custom_certificate_verifier(Arc::new(verifier(options)?));
     let keys = files.keys(&provider)?;
     let own = own(&keys);
     let config = match keys.into_iter().next() {
@@ -252,6 +303,16 @@ fn client_config(options: &ClientOptions) -> Result<(ClientConfig, Vec<Certifica
         None => config.with_no_client_auth(),
     };
     Ok((config, own))
+}
+
+fn verifier(options: &ClientOptions) -> Result<Verifier, TlsError> {
+    let files = &options.files;
+    let roots = if files.ca.is_empty() { roots_of_the_system()? } else { files.roots()? };
+    let web = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider())
+        .with_crls(files.revoked()?)
+        .build()
+        .map_err(|error| TlsError(error.to_string()))?;
+    Ok(Verifier { web, checks_name: options.checks_name, peers: options.peers.clone() })
 }
 
 /// Shows the certificate that is for the name asked for, otherwise the first.

@@ -1,13 +1,17 @@
 //! With TLS.
 
+use std::fmt;
 use std::io;
+use std::net::ToSocketAddrs as _;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
 
-use transfix_transport::Stream;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use transfix_transport::tls::{
-    Certificate, Client, ClientOptions, Clients, MinVersion, Server, ServerOptions, TlsError,
-    TlsFiles, TlsStream,
+    Certificate, Client, ClientOptions, Clients, Inspection, MinVersion, Server, ServerOptions,
+    TlsError, TlsFiles, TlsStream,
 };
+use transfix_transport::{SocketOptions, Stream, TcpStream};
 
 use crate::clock;
 use crate::error::EngineError;
@@ -72,18 +76,7 @@ impl Way {
     /// If a file cannot be used.
     pub(crate) fn of(settings: &SessionSettings) -> Result<Option<Self>, EngineError> {
         let Some(tls) = enabled(settings) else { return Ok(None) };
-        let server_name = match &*tls.server_name {
-            "" => host(&settings.address).to_owned(),
-            name => name.to_owned(),
-        };
-        let options = ClientOptions {
-            files: files(tls),
-            server_name,
-            checks_name: tls.check_name,
-            peers: tls.peer.clone(),
-            min_version: min_version(tls),
-        };
-        let client = Client::new(options).map_err(wrong(settings))?;
+        let client = client(tls, &settings.address).map_err(wrong(settings))?;
         let watch = Watch::new(settings.id().to_string(), &client.certificates());
         Ok(Some(Self { client, watch }))
     }
@@ -92,6 +85,53 @@ impl Way {
         self.watch.look(self.client.renew(), || self.client.certificates());
         self.client.connect(stream).map(Shaking).map_err(io::Error::other)
     }
+}
+
+fn client(tls: &TlsSettings, address: &str) -> Result<Client, TlsError> {
+    let server_name = match &*tls.server_name {
+        "" => host(address).to_owned(),
+        name => name.to_owned(),
+    };
+    Client::new(ClientOptions {
+        files: files(tls),
+        server_name,
+        checks_name: tls.check_name,
+        peers: tls.peer.clone(),
+        min_version: min_version(tls),
+    })
+}
+
+/// See [`crate::tls::inspect`].
+pub(crate) fn inspect(
+    address: &str,
+    tls: &TlsSettings,
+    time: Duration,
+) -> Result<Inspection, (Inspection, String)> {
+    let failed = |why: &dyn fmt::Display| (Inspection::default(), why.to_string());
+    let client = client(tls, address).map_err(|error| failed(&error))?;
+    let (mut connected, mut why) = (None, "the name stands for no address".to_owned());
+    let found = address.to_socket_addrs().map_err(|error| failed(&error))?;
+    for address in found {
+        match std::net::TcpStream::connect_timeout(&address, time) {
+            Ok(socket) => {
+                connected = Some(socket);
+                break;
+            }
+            Err(error) => why = format!("{address}: {error}"),
+        }
+    }
+    let socket = connected.ok_or_else(|| failed(&why))?;
+    let waits = socket.try_clone().map_err(|error| failed(&error))?;
+    let stream = TcpStream::from_std(socket, &SocketOptions::default());
+    let stream = stream.map_err(|error| failed(&error))?;
+    let until_ns = clock::monotonic_ns() + time.as_nanos() as u64;
+    let wait = || {
+        let left = Duration::from_nanos(until_ns.saturating_sub(clock::monotonic_ns()));
+        let mut asked = [PollFd::new(&waits, PollFlags::IN)];
+        let limit = Timespec::try_from(left).ok();
+        matches!(poll(&mut asked, limit.as_ref()), Ok(1..))
+    };
+    client.inspect(Box::new(stream), wait).map_err(|(seen, error)| (seen, error.to_string()))
 }
 
 /// A handshake under way.

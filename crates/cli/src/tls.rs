@@ -1,0 +1,138 @@
+//! `transfix tls check`: what a counterparty's TLS shows, and the first thing that is wrong.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::builder::RangedU64ValueParser;
+use transfix::tls::{Certificate, Inspection, inspect};
+use transfix::{Timestamp, TlsSettings, TlsVersion, clock};
+
+use crate::input::{answered, failed};
+
+const EXAMPLES: &str = "\
+Examples:
+  transfix tls check fix.broker.example:4001
+  transfix tls check fix.broker.example:4001 --ca broker-ca.pem
+  transfix tls check 10.0.0.7:4001 --ca ca.pem --server-name fix.broker.example \\
+      --certificate own.pem --key own.key
+
+The options are those of `tls` in the settings of a session. No byte of FIX is sent.
+
+Exit code: 0 a session would be encrypted, 1 it would not, and the last line says why, 2 wrong
+usage.";
+
+/// Look at the TLS of a counterparty.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Exit code: 0 done, 1 there is something wrong, 2 wrong usage.")]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Verb {
+    /// Shake hands with a counterparty, and explain its certificates and the first thing that is
+    /// wrong with them.
+    Check(Check),
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+struct Check {
+    /// Where the counterparty listens, as host:port.
+    address: String,
+    /// Certificates of the authorities that are trusted, in PEM; by default those of the system.
+    #[arg(long, value_name = "FILE")]
+    ca: Vec<PathBuf>,
+    /// Lists of revoked certificates, in PEM.
+    #[arg(long, value_name = "FILE")]
+    crl: Vec<PathBuf>,
+    /// Our own certificate, which is shown if the counterparty asks for one.
+    #[arg(long, value_name = "FILE", requires = "key")]
+    certificate: Option<PathBuf>,
+    /// Its private key.
+    #[arg(long, value_name = "FILE", requires = "certificate")]
+    key: Option<PathBuf>,
+    /// The name that the certificate must be for; by default the host of the address.
+    #[arg(long, value_name = "NAME", default_value = "", hide_default_value = true)]
+    server_name: String,
+    /// A name or `sha256:` fingerprint of a certificate that the counterparty may show.
+    #[arg(long, value_name = "CERTIFICATE")]
+    peer: Vec<String>,
+    /// The oldest version of TLS.
+    #[arg(long, value_name = "VERSION", value_parser = ["1.2", "1.3"], default_value = "1.2")]
+    min_version: String,
+    /// Seconds to wait for the counterparty.
+    #[arg(long, value_name = "SECONDS", default_value_t = 10, value_parser = seconds())]
+    timeout: u64,
+}
+
+fn seconds() -> RangedU64ValueParser<u64> {
+    clap::value_parser!(u64).range(1..=3_600)
+}
+
+pub(crate) fn run(args: &Args) -> ExitCode {
+    let Verb::Check(check) = &args.verb;
+    let mut settings = TlsSettings::default();
+    settings.ca.clone_from(&check.ca);
+    settings.crl.clone_from(&check.crl);
+    settings.certificate.clone_from(&check.certificate);
+    settings.key.clone_from(&check.key);
+    settings.server_name.clone_from(&check.server_name);
+    settings.peer.clone_from(&check.peer);
+    settings.min_version =
+        if check.min_version == "1.3" { TlsVersion::Tls13 } else { TlsVersion::Tls12 };
+    let time = Duration::from_secs(check.timeout);
+    let (seen, fault) = match inspect(&check.address, &settings, time) {
+        Ok(seen) => {
+            let fault = seen.fault.clone();
+            (seen, fault)
+        }
+        Err((seen, why)) => (seen, Some(why)),
+    };
+    let told = answered(&text(&check.address, &seen));
+    match fault {
+        Some(why) => {
+            failed(&why);
+            ExitCode::FAILURE
+        }
+        None => told,
+    }
+}
+
+fn text(address: &str, seen: &Inspection) -> String {
+    let mut text = String::new();
+    if !seen.protocol.is_empty() {
+        let _ = writeln!(text, "{address}: {}", seen.protocol);
+    }
+    for (n, certificate) in seen.chain.iter().enumerate() {
+        describe(&mut text, n + 1, certificate);
+    }
+    if seen.fault.is_none() && !seen.protocol.is_empty() {
+        text.push_str("A session would be encrypted.\n");
+    }
+    text
+}
+
+fn describe(text: &mut String, n: usize, certificate: &Certificate) {
+    let Certificate { subject, issuer, names, sha256, .. } = certificate;
+    let (from, to) = (moment(certificate.not_before_s), moment(certificate.not_after_s));
+    let now_s = clock::now().utc.0 / 1_000_000_000;
+    let days = (certificate.not_after_s - now_s).div_euclid(24 * 60 * 60);
+    let left = if days < 0 { "expired".to_owned() } else { format!("{days} days left") };
+    let _ = writeln!(text, "{n}. {subject}");
+    let _ = writeln!(text, "   signed by    {issuer}");
+    let _ = writeln!(text, "   names        {}", names.join(", "));
+    let _ = writeln!(text, "   valid        {from} to {to} ({left})");
+    let _ = writeln!(text, "   fingerprint  sha256:{sha256}");
+}
+
+/// A moment in UTC; those beyond 2262 have no name here.
+fn moment(unix_s: i64) -> String {
+    match unix_s.checked_mul(1_000_000_000) {
+        Some(ns) => Timestamp(ns).to_string()[..17].to_owned(),
+        None => "a time after 2262".to_owned(),
+    }
+}
