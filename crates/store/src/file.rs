@@ -350,20 +350,13 @@ impl<D: Disk> FileStore<D> {
     /// Stops if the store is no longer where it was opened: another process may have begun one
     /// there.
     fn check_places(&self) -> Result<(), StoreError> {
-        let lock = self.dir.join(LOCK);
-        let mut places = vec![(
-            lock.clone(),
-            match &self.lock {
-                Some(held) => self.disk.is_locked_at(held, &lock),
-                None => return Err(StoreError::Poisoned),
-            },
-        )];
-        for (number, map) in (self.segments.first..).zip(&self.segments.maps) {
-            let path = segment::path(&self.dir, number);
-            let is_there = self.disk.is_at(map, &path);
-            places.push((path, is_there));
-        }
-        for (path, is_there) in places {
+        let held = self.lock.as_ref().ok_or(StoreError::Poisoned)?;
+        // One path for all of them: a message that needs a new segment pays for no list of the
+        // old ones.
+        let (mut path, mut name) = (self.dir.join(LOCK), String::new());
+        let mut is_there = self.disk.is_locked_at(held, &path);
+        let mut later = (self.segments.first..).zip(&self.segments.maps);
+        loop {
             match is_there {
                 Ok(true) => {}
                 Ok(false) => {
@@ -372,8 +365,12 @@ impl<D: Disk> FileStore<D> {
                 }
                 Err(source) => return Err(io_error(&path, source)),
             }
+            let Some((number, map)) = later.next() else { return Ok(()) };
+            name.clear();
+            segment::write_name(&mut name, number);
+            path.set_file_name(&name);
+            is_there = self.disk.is_at(map, &path);
         }
-        Ok(())
     }
 
     /// Sets flags, checksum and, but for the first record, length of the batch's last record.

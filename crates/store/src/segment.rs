@@ -1,5 +1,6 @@
 //! Segment files: their names, and making one off the path of messages.
 
+use std::fmt::Write as _;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -15,7 +16,15 @@ const COMPRESSED: &str = ".zst";
 
 /// The file name of the segment with this number.
 pub(crate) fn name(number: u64) -> String {
-    format!("{number:08}.seg")
+    let mut name = String::new();
+    write_name(&mut name, number);
+    name
+}
+
+/// The same, behind what is in `name`.
+pub(crate) fn write_name(name: &mut String, number: u64) {
+    // A text takes anything.
+    let _ = write!(name, "{number:08}.seg");
 }
 
 /// The segment with this number.

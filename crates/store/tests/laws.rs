@@ -92,7 +92,7 @@ fn what_a_put_allocates_is_bounded() {
     const MESSAGES: u64 = 300_000;
     // A chunk of the index, for each direction; the list of the chunks; a new segment, which this
     // thread may have to make itself.
-    const AT_ONCE_MAX: u64 = 100;
+    const AT_ONCE_MAX: u64 = 40;
     const LARGEST_MAX: usize = 64 << 10;
     let dir = TempDir::new();
     let (mut store, _) = FileStore::open(dir.path(), Options::default(), 7).unwrap();
