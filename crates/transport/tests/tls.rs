@@ -286,6 +286,10 @@ fn who_speaks_no_tls_is_told_from_who_does() {
     let error = stream.read(&mut [0; 64]).unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::InvalidData);
     assert_eq!(error.to_string(), "the counterparty speaks plain text where TLS is expected");
+    // The alert (RFC 8446 section 6), and the end.
+    let mut told = [0; 64];
+    assert!(ours.read(&mut told).unwrap() >= 7 && told[0] == 21, "{told:?}");
+    assert_eq!(ours.read(&mut told).unwrap(), 0);
     // It stays ended.
     assert_eq!(stream.read(&mut [0; 64]).unwrap_err().to_string(), error.to_string());
     assert_eq!(stream.write(b"8=FIX").unwrap_err().to_string(), error.to_string());

@@ -117,7 +117,11 @@ impl TlsStream {
         Ok(!is_short && !self.is_read_closed)
     }
 
+    /// Ends it for both sides (RFC 8446 section 6.2). An error behind good bytes is told by the
+    /// next read, and the counterparty's own end of the connection makes that read come.
     fn fail(&mut self, text: String) -> io::Error {
+        // One that has gone needs no end.
+        let _ = self.inner.shutdown();
         let error = io::Error::new(io::ErrorKind::InvalidData, text.clone());
         self.fault = Some(text);
         error
