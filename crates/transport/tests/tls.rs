@@ -9,7 +9,7 @@ use transfix_testkit::certificates::{Authority, Signed, Valid};
 use transfix_testkit::laws::stream_laws;
 use transfix_testkit::temp::TempDir;
 use transfix_transport::tls::{
-    Client, ClientOptions, Clients, MinVersion, Server, ServerOptions, TlsFiles, TlsStream,
+    Client, ClientOptions, Clients, Server, ServerOptions, TlsFiles, TlsStream,
 };
 use transfix_transport::{Stream, memory};
 
@@ -254,11 +254,24 @@ fn a_client_shows_what_is_required_of_it() {
 }
 
 #[test]
-fn the_versions_must_meet() {
-    let mut firm = Firm::new();
-    firm.server.min_version = MinVersion::Tls13;
-    let (client, _server) = firm.meet();
-    assert!(client.unwrap().protocol().unwrap().starts_with("TLSv1_3"));
+fn what_has_come_is_read_though_nothing_can_be_sent_any_more() {
+    let firm = Firm::new();
+    let server = Server::new(firm.server.clone()).unwrap();
+    let client = Client::new(firm.client.clone()).unwrap();
+    let (ours, theirs) = memory::pipe(1_000);
+    let (mut client, mut server) = shake_hands_of_any_length(
+        client.connect(Box::new(ours)).unwrap(),
+        server.accept(Box::new(theirs)).unwrap(),
+    );
+    let error = server.write(&[7; 10_000]).unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
+    client.write(b"last").unwrap();
+    drop(client);
+    let mut buf = [0; 64];
+    assert_eq!(server.read(&mut buf).unwrap(), 4);
+    assert_eq!(&buf[..4], b"last");
+    assert_eq!(server.read(&mut buf).unwrap(), 0);
+    assert_eq!(server.write(&[7; 10_000]).unwrap_err().kind(), io::ErrorKind::BrokenPipe);
 }
 
 #[test]

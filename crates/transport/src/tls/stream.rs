@@ -89,14 +89,6 @@ impl TlsStream {
         Ok(())
     }
 
-    /// As [`TlsStream::flush`]; a full socket is no error.
-    fn flush_some(&mut self) -> io::Result<()> {
-        match self.flush() {
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(()),
-            result => result,
-        }
-    }
-
     /// Reads once from the socket and decrypts. Returns whether there may be more in it.
     fn take(&mut self) -> io::Result<bool> {
         let mut wire = Wire { inner: &mut *self.inner, short: false, first: &mut self.first };
@@ -153,8 +145,9 @@ impl Stream for TlsStream {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         self.check()?;
         let (mut done, mut more, mut empty) = (0, true, 0);
-        // A handshake goes on from here, and so does what the socket had no room for.
-        self.flush_some()?;
+        // A handshake goes on from here, and so does what the socket had no room for. Where nothing
+        // can be sent any more, what has come is read all the same; a write says why.
+        let _ = self.flush();
         while done < buf.len() {
             match self.decrypted(&mut buf[done..])? {
                 None => return Ok(done),
@@ -172,9 +165,7 @@ impl Stream for TlsStream {
                 Some(n) => (done, empty) = (done + n, 0),
             }
         }
-        if !self.is_read_closed {
-            self.flush_some()?;
-        }
+        let _ = self.flush();
         match done {
             0 if !buf.is_empty() => Err(io::ErrorKind::WouldBlock.into()),
             _ => Ok(done),
