@@ -17,9 +17,9 @@ use rustls::{
 };
 
 use super::certificate::Certificate;
-use super::explain::TlsError;
+use super::explain::{TlsError, explain};
 use super::files::{MinVersion, TlsFiles, roots_of_the_system};
-use super::inspect::{Inspection, Witness};
+use super::inspect::Inspection;
 use super::stream::TlsStream;
 use crate::Stream;
 
@@ -196,12 +196,11 @@ impl Client {
         let mut config = (*lock(&self.loaded).config).clone();
         let taken = || seen.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let failed = |why: &dyn fmt::Display| Err((taken(), TlsError(why.to_string())));
-        let judge = match verifier(&self.options) {
-            Ok(judge) => judge,
+        let verifier = match verifier(&self.options) {
+            Ok(verifier) => Verifier { seen: Some(Arc::clone(&seen)), ..verifier },
             Err(error) => return failed(&error),
         };
-        let witness = Arc::new(Witness { judge, seen: Arc::clone(&seen) });
-        config.dangerous().set_certificate_verifier(witness);
+        config.dangerous().set_certificate_verifier(Arc::new(verifier));
         let tls = match ClientConnection::new(Arc::new(config), self.name.clone()) {
             Ok(tls) => tls,
             Err(error) => return failed(&error),
@@ -312,7 +311,8 @@ fn verifier(options: &ClientOptions) -> Result<Verifier, TlsError> {
         .with_crls(files.revoked()?)
         .build()
         .map_err(|error| TlsError(error.to_string()))?;
-    Ok(Verifier { web, checks_name: options.checks_name, peers: options.peers.clone() })
+    let (checks_name, peers) = (options.checks_name, options.peers.clone());
+    Ok(Verifier { web, checks_name, peers, seen: None })
 }
 
 /// Shows the certificate that is for the name asked for, otherwise the first.
@@ -339,19 +339,19 @@ struct Verifier {
     web: Arc<WebPkiServerVerifier>,
     checks_name: bool,
     peers: Vec<String>,
+    /// Of who looks only: what was shown, and what is wrong with it, which ends nothing then, as no
+    /// byte of an application follows.
+    seen: Option<Arc<Mutex<Inspection>>>,
 }
 
-impl ServerCertVerifier for Verifier {
-    fn verify_server_cert(
+impl Verifier {
+    /// `web`: what is thought of the chain and the name.
+    fn judge(
         &self,
         end_entity: &CertificateDer<'_>,
-        intermediates: &[CertificateDer<'_>],
-        server_name: &ServerName<'_>,
-        ocsp_response: &[u8],
-        now: UnixTime,
+        web: Result<ServerCertVerified, Error>,
     ) -> Result<ServerCertVerified, Error> {
-        let web = &self.web;
-        match web.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now) {
+        match web {
             // The name is what it looks at last.
             Err(Error::InvalidCertificate(
                 CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
@@ -365,6 +365,28 @@ impl ServerCertVerifier for Verifier {
             return Ok(ServerCertVerified::assertion());
         }
         Err(CertificateError::ApplicationVerificationFailure.into())
+    }
+}
+
+impl ServerCertVerifier for Verifier {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        server_name: &ServerName<'_>,
+        ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        let web = &self.web;
+        let web =
+            web.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now);
+        let judged = self.judge(end_entity, web);
+        let Some(seen) = &self.seen else { return judged };
+        let chain = std::iter::once(end_entity).chain(intermediates);
+        let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.chain = chain.filter_map(Certificate::of).collect();
+        seen.fault = judged.err().map(|error| explain(&error, None, true));
+        Ok(ServerCertVerified::assertion())
     }
 
     fn verify_tls12_signature(
