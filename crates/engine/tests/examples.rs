@@ -40,7 +40,7 @@ use transfix::schedule::Schedule;
 use transfix::{
     Application, BeginString, BusinessReject, Disconnect, Durability, Engine, Message, Outcome,
     ResetPolicy, Role, Secret, SessionHandle, SessionId, SessionRef, SessionSettings, Settings,
-    Timestamp, clock, tag,
+    clock, tag,
 };
 
 const LONG: Duration = Duration::from_secs(300);
@@ -277,16 +277,13 @@ fn the_gateway_client_waits_for_each_answer_or_for_none() {
 fn the_scheduled_pair_meets_in_each_window() {
     let usual = scheduled_pair::settings(Role::Acceptor, "", scheduled_pair::HOURS);
     assert!(Schedule::new(usual.sessions[0].schedule.as_ref().unwrap()).is_ok());
-    // Two windows of two seconds. A cron text means all combinations of its lists; those that are
-    // not meant here come later.
-    let now = clock::now().utc.0;
-    let cron = |seconds: [i64; 2]| {
-        let at = seconds.map(|s| Timestamp(now + s * 1_000_000_000).to_string());
-        let field = |from: usize| match [&at[0][from..from + 2], &at[1][from..from + 2]] {
-            [one, other] if one == other => one.to_owned(),
-            both => both.join(","),
-        };
-        format!("{} {} {} * * *", field(15), field(12), field(9))
+    // Two windows of two seconds in each minute of this hour and the next: no turn of a minute, an
+    // hour or a day makes others of them, and there are fewer than a day may have.
+    let second = clock::now().utc.0 / 1_000_000_000;
+    let hour = second / 3_600 % 24;
+    let cron = |after: [i64; 2]| {
+        let [one, other] = after.map(|after| (second + after) % 60);
+        format!("{one},{other} * {hour},{} * * *", (hour + 1) % 24)
     };
     let (open, close) = (cron([3, 7]), cron([5, 9]));
     let hours = [&*open, &*close, "UTC"];
