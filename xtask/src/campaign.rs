@@ -31,6 +31,17 @@ const CHECKS: &[Check] = &[
         long: ZSTD,
     },
     Check {
+        name: "tests at bad times of day",
+        about: &[
+            "crates/engine/src/schedule",
+            "crates/engine/tests",
+            "crates/engine/examples",
+            "xtask/src/clocks.rs",
+        ],
+        short: &["xtask clocks --short"],
+        long: &["xtask clocks"],
+    },
+    Check {
         name: "processes killed under load",
         about: &["crates/store", "crates/engine", "crates/cli", "xtask/src/crash.rs"],
         short: &["xtask crash --loops 20"],

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 pub mod campaign;
+pub mod clocks;
 pub mod crash;
 pub mod dictionaries;
 pub mod docs;

@@ -5,8 +5,8 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use xtask::{
-    Outcome, campaign, crash, dictionaries, docs, figures, fuzz, instructions, peers, sanitize,
-    scenarios, sessions, simulate, tidy,
+    Outcome, campaign, clocks, crash, dictionaries, docs, figures, fuzz, instructions, peers,
+    sanitize, scenarios, sessions, simulate, tidy,
 };
 
 const USAGE: &str = "usage: cargo xtask VERB
@@ -16,6 +16,7 @@ verbs:
                                          run all long checks: processes killed, worlds, faults,
                                          fuzzing, sanitizers, benchmarks; or a short form of
                                          those whose subject has changed
+  clocks [--short]                       run the tests that ask for the time at bad times of day
   crash [--loops N] [--seed S]           kill real processes under load, compare their journals
   dictionaries [--check] [--source DIR]  write dictionaries/*.xml from the published files,
                                          and list where the sources disagree
@@ -47,6 +48,7 @@ fn main() -> ExitCode {
         "peers" => return peers::main(args),
         "scenarios" => return scenarios::main(args),
         "campaign" => campaign::run(args),
+        "clocks" => clocks::run(args),
         "crash" => crash::run(args),
         "dictionaries" => dictionaries::run(args),
         "docs" => docs::run(),

@@ -1,0 +1,58 @@
+//! `cargo xtask clocks`: the tests that ask what time it is, at times at which it is easy to be
+//! wrong: the last seconds of a minute, an hour, a day and a year, a leap day, a night in which
+//! clocks are set back.
+//!
+//! The clock of the test's process is moved by the program `faketime`; that of the machine is not.
+
+use std::process::Command;
+
+use crate::{Outcome, root};
+
+const USAGE: &str = "usage: cargo xtask clocks [--short]
+
+Needs the program faketime (Debian: faketime), and leaves the time of the machine alone.
+--short takes the first two times only.";
+
+/// When the tests begin; UTC.
+const TIMES: &[&str] = &[
+    "2026-12-31T23:59:54",
+    "2026-11-24T12:25:55",
+    "2028-02-28T23:59:50",
+    "2026-10-25T00:59:56",
+    "2026-03-29T00:59:52",
+    "2026-11-24T12:59:51",
+];
+/// Names of tests of the engine whose outcome could depend on the time of day.
+const TESTS: &[&str] = &["schedule::", "the_scheduled_pair"];
+
+/// Runs those tests at each of the times.
+///
+/// # Errors
+/// If an argument is wrong, `faketime` is not there, or a test fails: then with the time.
+pub fn run(args: &[String]) -> Outcome {
+    let is_short = match args {
+        [] => false,
+        [flag] if flag == "--short" => true,
+        _ => return Err(USAGE.to_owned()),
+    };
+    if Command::new("faketime").arg("--version").output().is_err() {
+        return Err("faketime is not installed (Debian: apt-get install faketime)".to_owned());
+    }
+    let times = if is_short { &TIMES[..2] } else { TIMES };
+    for time in times {
+        let status = Command::new(env!("CARGO"))
+            .args(["test", "--quiet", "--package", "transfix", "--test", "all"])
+            // Cargo itself keeps the true time: it compares ages of files.
+            .args(["--config", &format!("target.'cfg(all())'.runner = 'faketime {time}'")])
+            .arg("--")
+            .args(TESTS)
+            .env("TZ", "UTC")
+            .current_dir(root())
+            .status()
+            .map_err(|error| format!("cargo: {error}"))?;
+        if !status.success() {
+            return Err(format!("a test failed that began at {time}; see above"));
+        }
+    }
+    Ok(format!("the tests pass at {} times", times.len()))
+}
