@@ -17,6 +17,7 @@ mod peer;
 mod print;
 mod schedule;
 mod serve;
+mod settings;
 mod show;
 mod store;
 #[cfg(feature = "tls")]
@@ -69,6 +70,7 @@ enum Verb {
     Print(print::Args),
     /// Check the messages of a capture, a log or our journal against a dictionary.
     Check(check::Args),
+    Settings(settings::Args),
     /// Show when the sessions of a settings file open and close.
     Schedule(schedule::Args),
     /// Convert messages to JSON and back.
@@ -106,6 +108,7 @@ fn main() -> ExitCode {
         Verb::Generate(args) => generate::run(&args),
         Verb::Print(args) => print::run(&args),
         Verb::Check(args) => check::run(&args),
+        Verb::Settings(args) => settings::run(&args),
         Verb::Schedule(args) => schedule::run(&args),
         Verb::Convert(args) => convert::run(&args),
         Verb::Migrate(args) => migrate::run(&args),

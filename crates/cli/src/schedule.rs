@@ -67,6 +67,22 @@ fn answer(args: &Args, settings: &Settings) -> Result<String, String> {
     all.map(|session| describe(args, session, from)).collect()
 }
 
+/// When the session opens or closes next, in one line.
+pub(crate) fn next(session: &SessionSettings, from: Timestamp) -> Result<String, String> {
+    let Some(settings) = &session.schedule else {
+        return Ok("always open".to_owned());
+    };
+    let schedule = Schedule::new(settings).map_err(|error| error.to_string())?;
+    let Some(window) = schedule.intervals(from).next() else {
+        return Ok("never opens again".to_owned());
+    };
+    let (what, at) = match schedule.at(from) {
+        Some(_) => ("open, closes", window.close),
+        None => ("closed, opens", window.open),
+    };
+    Ok(format!("{what} {} ({})", schedule.local_text(at), schedule.zone()))
+}
+
 fn describe(args: &Args, session: &SessionSettings, from: Timestamp) -> Result<String, String> {
     let id = session.id();
     let Some(settings) = &session.schedule else {

@@ -29,7 +29,7 @@ use crate::link::judging::{self, Answer, Judgement};
 use crate::link::points::Source;
 use crate::link::queue::SendQueue;
 use crate::link::refusal::Refusal;
-use crate::link::rule_book::SessionRules;
+use crate::link::rule_book::{RuleBook, SessionRules};
 use crate::link::{Link, REST_AFTER_NS};
 use crate::observe::protocol_log::Tap;
 use crate::schedule::{Hours, Schedule};
@@ -121,7 +121,7 @@ fn open_with(
     registry: &Arc<Registry>,
 ) -> Result<Shared, EngineError> {
     let id = settings.id();
-    let data_fields = check_rules(settings, registry)?;
+    let data_fields = check_rules(settings, &registry.rule_book)?;
     let schedule = settings.schedule.as_ref().map(Schedule::new).transpose();
     let schedule = schedule.map_err(|error| EngineError::Settings(format!("{id}: {error}")))?;
     let windows = schedule.iter().flat_map(|schedule| schedule.intervals(registry.io.now().utc));
@@ -286,11 +286,10 @@ fn session_rules(settings: &SessionSettings, registry: &Registry) -> SessionRule
 /// start. Returns the data fields that the dictionaries define.
 pub(crate) fn check_rules(
     settings: &SessionSettings,
-    registry: &Registry,
+    book: &RuleBook,
 ) -> Result<Vec<(Tag, Tag)>, EngineError> {
     let source = settings.validation.dictionary.as_ref();
     let version = settings.protocol.default_appl_ver_id;
-    let book = &registry.rule_book;
     let wrong = |key| move |error| EngineError::Settings(says(settings, key, error));
     let rules = book.rules(settings.begin_string, version, source);
     let mut data_fields = rules.map_err(wrong("dictionary"))?.data_fields().to_vec();
@@ -339,7 +338,7 @@ pub(crate) fn judge(
     logon: &[u8],
     registry: &Arc<Registry>,
 ) -> Result<Offer, Refusal> {
-    let data_fields = check_rules(settings, registry);
+    let data_fields = check_rules(settings, &registry.rule_book);
     let data_fields = data_fields.map_err(|error| Refusal::not_made(&error))?;
     if logon.len() > settings.validation.message_bytes_max {
         return Err(Refusal::silent("longer than message_bytes_max"));

@@ -20,7 +20,7 @@ pub(crate) mod line;
 pub(crate) mod listening;
 pub(crate) mod mailbox;
 pub(crate) mod mappings;
-mod network;
+pub(crate) mod network;
 pub(crate) mod registry;
 mod reopening;
 pub(crate) mod shared;

@@ -137,7 +137,7 @@ impl Engine {
         let stores = open_stores(&settings.sessions, registry);
         for (session, store) in settings.sessions.iter().zip(stores) {
             if is_template(session) {
-                check_rules(session, registry)?;
+                check_rules(session, &registry.rule_book)?;
                 tell_doubts(session, registry);
                 templates.push((listening.add(session, &**io)?, session.clone()));
                 continue;

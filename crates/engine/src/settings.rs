@@ -82,6 +82,15 @@ impl Settings {
         file::load(path.as_ref())
     }
 
+    /// As [`Settings::load`], with all errors that are found, one at most for each line, in the
+    /// order of the lines: for those who mend a file.
+    ///
+    /// # Errors
+    /// At least one [`SettingsError`].
+    pub fn load_or_all_errors(path: impl AsRef<Path>) -> Result<Self, Vec<SettingsError>> {
+        file::load_or_all(path.as_ref())
+    }
+
     /// Reads TOML text; `name` stands for the file in errors.
     ///
     /// # Errors

@@ -20,6 +20,7 @@ const LAYERS: &[(&str, &[&str])] = &[(
         "api",
         "tls",
         "engine",
+        "review",
         "assemble",
         "drive",
         "link",

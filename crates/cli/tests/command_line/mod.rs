@@ -6,6 +6,7 @@ mod mask;
 mod migrate;
 mod print;
 mod running;
+mod settings;
 #[cfg(feature = "tls")]
 mod tls;
 

@@ -27,9 +27,7 @@ const FUSE: u32 = 0x6573_5546;
 /// Refuses a store on a file system of the network, unless it is allowed there. Returns what the
 /// log is to say of one that may be such a file system.
 pub(crate) fn check(dir: &Path, is_allowed: bool) -> Result<Option<&'static str>, StoreError> {
-    // What is not there yet comes to lie where the directory above it is.
-    let existing = dir.ancestors().find(|dir| dir.exists()).unwrap_or(Path::new("."));
-    check_kind(dir, file_system(existing), is_allowed)
+    check_kind(dir, file_system(existing(dir)), is_allowed)
 }
 
 fn check_kind(dir: &Path, kind: u32, is_allowed: bool) -> Result<Option<&'static str>, StoreError> {
@@ -52,6 +50,21 @@ fn check_kind(dir: &Path, kind: u32, is_allowed: bool) -> Result<Option<&'static
              true",
         ),
     )))
+}
+
+/// Whether it lies on a file system that the machine keeps in memory alone.
+pub(crate) fn is_in_memory(dir: &Path) -> bool {
+    is_memory(file_system(existing(dir)))
+}
+
+/// tmpfs and ramfs.
+const fn is_memory(kind: u32) -> bool {
+    matches!(kind, 0x0102_1994 | 0x8584_58f6)
+}
+
+/// What is not there yet comes to lie where the directory above it is.
+fn existing(dir: &Path) -> &Path {
+    dir.ancestors().find(|dir| dir.exists()).unwrap_or(Path::new("."))
 }
 
 #[cfg(target_os = "linux")]
@@ -78,6 +91,8 @@ mod tests {
             assert!(error.contains("set allow_network_store = true"), "{error}");
             assert!(check_kind(dir, *kind, true).is_ok());
         }
+        let in_memory = [0xef53, 0x0102_1994, FUSE, 0, 0x8584_58f6].map(is_memory);
+        assert_eq!(in_memory, [false, true, false, false, true]);
         for kind in [0xef53, 0x0102_1994, FUSE, 0] {
             let doubt = check_kind(dir, kind, false).unwrap();
             assert_eq!(doubt.is_some(), kind == FUSE, "{kind:x}");

@@ -10,6 +10,6 @@ mod off;
 mod on;
 
 #[cfg(not(feature = "tls"))]
-pub(crate) use off::{Door, PeerCertificate, Shaking, Way, certificate_of};
+pub(crate) use off::{Door, PeerCertificate, Shaking, Way, certificate_of, review};
 #[cfg(feature = "tls")]
-pub(crate) use on::{Door, PeerCertificate, Shaking, Way, certificate_of, inspect};
+pub(crate) use on::{Door, PeerCertificate, Shaking, Way, certificate_of, inspect, review};

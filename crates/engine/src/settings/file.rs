@@ -125,11 +125,81 @@ pub(crate) fn load(path: &Path) -> Result<Settings, SettingsError> {
 pub(crate) fn parse(path: &Path, text: &str) -> Result<Settings, SettingsError> {
     match quickfix_section(text) {
         Some(at) => Err(SettingsError::new(path, text, at, QUICKFIX.to_owned())),
-        None => parse_ours(path, text),
+        None => parse_ours(path, text, &mut Errors(None)),
     }
 }
 
-fn parse_ours(path: &Path, text: &str) -> Result<Settings, SettingsError> {
+/// As [`load`], with all errors of the file in the order of their lines.
+pub(crate) fn load_or_all(path: &Path) -> Result<Settings, Vec<SettingsError>> {
+    let text = std::fs::read_to_string(path);
+    let text = text.map_err(|error| vec![SettingsError::unreadable(path, error)])?;
+    let mut errors = Errors(Some(Vec::new()));
+    let settings = match quickfix_section(&text) {
+        Some(at) => Err(SettingsError::new(path, &text, at, QUICKFIX.to_owned())),
+        None => parse_ours(path, &text, &mut errors),
+    };
+    let mut errors = errors.0.unwrap_or_default();
+    match settings {
+        Ok(settings) if errors.is_empty() => return Ok(settings),
+        Ok(_) => {}
+        Err(last) => errors.push(last),
+    }
+    // A wrong default is found by each session that takes it over.
+    errors.sort_by_key(|error| error.line);
+    errors.dedup_by_key(|error| error.line);
+    Err(errors)
+}
+
+/// The errors found so far; `None` if the first one ends the reading.
+struct Errors(Option<Vec<SettingsError>>);
+
+impl Errors {
+    fn found(&mut self, error: SettingsError) -> Result<(), SettingsError> {
+        match &mut self.0 {
+            Some(errors) => errors.push(error),
+            None => return Err(error),
+        }
+        Ok(())
+    }
+
+    /// Reads a table. If all errors are wanted, it is read again without the key that was wrong,
+    /// for as long as that finds more; `None` if nothing can be read of it.
+    fn of_table<'t, T>(
+        &mut self,
+        mut table: DeTable<'t>,
+        lines: &Lines,
+        read: impl Fn(DeTable<'t>) -> Result<T, SettingsError>,
+    ) -> Result<Option<T>, SettingsError> {
+        if self.0.is_none() {
+            return read(table).map(Some);
+        }
+        let mut left_out: Vec<String> = Vec::new();
+        loop {
+            let error = match read(table.clone()) {
+                Ok(value) => return Ok(Some(value)),
+                Err(error) => error,
+            };
+            if left_out.iter().any(|key| error.message == is_missing(key)) {
+                return Ok(None);
+            }
+            let mut keys = table.iter().map(|(key, value)| {
+                let lines = lines.line(key.span().start)..=lines.line(value.span().end);
+                (key.get_ref().to_string(), lines)
+            });
+            let key = keys.find(|(_, lines)| lines.contains(&error.line)).map(|(key, _)| key);
+            self.found(error)?;
+            let Some(key) = key else { return Ok(None) };
+            table.remove(&*key);
+            left_out.push(key);
+        }
+    }
+}
+
+fn is_missing(key: &str) -> String {
+    format!("the key `{key}` is missing")
+}
+
+fn parse_ours(path: &Path, text: &str, errors: &mut Errors) -> Result<Settings, SettingsError> {
     let toml_error = |error: toml::de::Error| SettingsError::from_toml(path, text, &error);
     let root = DeTable::parse(text).map_err(toml_error)?;
     let mut settings = Settings::default();
@@ -142,49 +212,76 @@ fn parse_ours(path: &Path, text: &str) -> Result<Settings, SettingsError> {
     for (key, value) in root.into_inner() {
         let at = key.span().start;
         let wrong = |what: &str| SettingsError::new(path, text, at, what.to_owned());
-        match key.get_ref().as_ref() {
-            "engine" => {
-                let Some(table) = value.get_ref().as_table() else {
-                    return Err(wrong("write the keys of the engine below [engine], once"));
-                };
-                engine_keys = Arc::new(lines.of_keys(table, EngineSettings::KEYS));
-                settings.engine = value_of::<EngineSettings>(value).map_err(toml_error)?;
-                if settings.engine.workers == 0 {
-                    return Err(wrong("workers is at least 1"));
-                }
-                if settings.engine.hot_worker_percent > 100 {
-                    return Err(wrong("hot_worker_percent is 100 at most"));
+        let span = value.span();
+        match (key.get_ref().as_ref(), value.into_inner()) {
+            ("engine", DeValue::Table(table)) => {
+                engine_keys = Arc::new(lines.of_keys(&table, EngineSettings::KEYS));
+                let engine = errors.of_table(table, &lines, |table| {
+                    let engine = value_of(Spanned::new(span.clone(), DeValue::Table(table)));
+                    let engine: EngineSettings = engine.map_err(toml_error)?;
+                    check_engine(&engine, &engine_keys)
+                        .map_err(|(line, what)| SettingsError::at_line(path, line, what))?;
+                    Ok(engine)
+                })?;
+                settings.engine = engine.unwrap_or_default();
+            }
+            ("engine", _) => {
+                errors.found(wrong("write the keys of the engine below [engine], once"))?;
+            }
+            ("defaults", DeValue::Table(table)) => defaults = table,
+            ("defaults", _) => {
+                errors.found(wrong("write the keys that hold for all sessions as [defaults]"))?;
+            }
+            ("dictionaries", value) => {
+                match value_of(Spanned::new(span, value)).map_err(toml_error) {
+                    Ok(found) => aliases = found,
+                    Err(error) => errors.found(error)?,
                 }
             }
-            "defaults" => match value.into_inner() {
-                DeValue::Table(table) => defaults = table,
-                _ => return Err(wrong("write the keys that hold for all sessions as [defaults]")),
-            },
-            "dictionaries" => aliases = value_of(value).map_err(toml_error)?,
-            "session" => match value.into_inner() {
-                DeValue::Array(array) => sessions.extend(array),
-                _ => return Err(wrong("write each session as [[session]], with two brackets")),
-            },
-            other => return Err(wrong(&unknown_section(other, value.get_ref()))),
+            ("session", DeValue::Array(array)) => sessions.extend(array),
+            ("session", _) => {
+                errors.found(wrong("write each session as [[session]], with two brackets"))?;
+            }
+            (other, value) => errors.found(wrong(&unknown_section(other, &value)))?,
         }
     }
     if sessions.is_empty() {
         return Err(SettingsError::new(path, text, 0, "no [[session]] in the file".to_owned()));
     }
-    let file = File::new((path, text), lines, aliases, defaults)?;
+    let mut file = File::new((path, text), lines, aliases);
+    let found = errors.of_table(defaults, &file.lines, |defaults| file.defaults(defaults))?;
+    (file.base, file.defaults) = found.unwrap_or_default();
     for (n, session) in sessions.into_iter().enumerate() {
         let span = session.span();
         let DeValue::Table(own) = session.into_inner() else {
             let message = "write each session as [[session]], with two brackets".to_owned();
-            return Err(file.error(span.start, message));
+            errors.found(file.error(span.start, message))?;
+            continue;
         };
-        let session = file.session((n, own, &span), &engine_keys)?;
+        let session =
+            errors.of_table(own, &file.lines, |own| file.session((n, own, &span), &engine_keys))?;
+        let Some(session) = session else { continue };
         if !ids.insert(session.id()) {
-            return Err(file.error(span.start, twice(&session)));
+            errors.found(file.error(span.start, twice(&session)))?;
         }
         settings.sessions.push(session);
     }
     Ok(settings)
+}
+
+/// The error has the line of the key.
+fn check_engine(engine: &EngineSettings, lines: &KeyLines) -> Result<(), (usize, String)> {
+    let wrong = |key: &str, what: &str| {
+        let line = lines.iter().find(|(name, _)| *name == key).map_or(0, |(_, line)| *line);
+        Err((line, format!("{key} {what}")))
+    };
+    if engine.workers == 0 {
+        return wrong("workers", "is at least 1");
+    }
+    if engine.hot_worker_percent > 100 {
+        return wrong("hot_worker_percent", "is 100 at most");
+    }
+    Ok(())
 }
 
 /// What is needed of a file to read its sessions.
@@ -217,13 +314,8 @@ fn keys() -> impl Iterator<Item = (&'static str, Option<usize>)> {
 }
 
 impl<'t> File<'t> {
-    fn new(
-        (path, text): (&Path, &'t str),
-        lines: Lines,
-        aliases: Aliases,
-        defaults: DeTable<'t>,
-    ) -> Result<Self, SettingsError> {
-        let mut file = Self {
+    fn new((path, text): (&Path, &'t str), lines: Lines, aliases: Aliases) -> Self {
+        Self {
             path: path.into(),
             text,
             lines,
@@ -231,12 +323,18 @@ impl<'t> File<'t> {
             groups: keys().collect(),
             defaults: Keys::default(),
             base: None,
-        };
-        let defaults = file.sorted(defaults)?;
+        }
+    }
+
+    /// The groups, if they are sound, and all keys of `[defaults]`.
+    fn defaults(
+        &self,
+        defaults: DeTable<'t>,
+    ) -> Result<(Option<SessionSettings>, Keys<'t>), SettingsError> {
+        let defaults = self.sorted(defaults)?;
         // A wrong default is told of the first session that has no value of its own.
-        let base = file.with_groups(SessionSettings::default(), defaults.groups.clone());
-        (file.base, file.defaults) = (base.ok(), defaults);
-        Ok(file)
+        let base = self.with_groups(SessionSettings::default(), defaults.groups.clone());
+        Ok((base.ok(), defaults))
     }
 
     fn error(&self, at: usize, message: String) -> SettingsError {
@@ -254,7 +352,7 @@ impl<'t> File<'t> {
         let value = value_of(Spanned::new(span.clone(), DeValue::Table(keys)));
         let value = value.map_err(|e| SettingsError::from_toml(&self.path, self.text, &e))?;
         match missing {
-            Some((at, key)) => Err(self.error(at, format!("the key `{key}` is missing"))),
+            Some((at, key)) => Err(self.error(at, is_missing(key))),
             None => Ok(value),
         }
     }
@@ -267,8 +365,10 @@ impl<'t> File<'t> {
     ) -> Result<SessionSettings, SettingsError> {
         let Keys { lines, own, groups } = self.sorted(own)?;
         let mut own = merged(&self.defaults.own, own);
+        let mut secrets = Vec::new();
         if let Some(DeValue::Table(logon)) = own.get_mut("logon").map(Spanned::get_mut) {
-            secret::read(logon).map_err(|(at, what)| self.error(at, what))?;
+            let read = secret::read(logon, &self.path);
+            secrets = read.map_err(|(at, what)| self.error(at, what))?;
         }
         let session = self.read(own, span, SessionSettings::KEYS)?;
         let mut session = self.with_groups(session, groups)?;
@@ -283,6 +383,7 @@ impl<'t> File<'t> {
             session: lines,
             defaults: Arc::clone(&self.defaults.lines),
             engine: Arc::clone(engine_keys),
+            secrets,
         }));
         Ok(session)
     }

@@ -1,21 +1,28 @@
 //! Passwords of a settings file: the text itself, an environment variable, or the first line of a
 //! file.
 
+use std::path::{Path, PathBuf};
+
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 /// The keys of `logon` that take a password in these forms.
 const KEYS: [&str; 3] = ["expected_password", "password", "new_password"];
 
-/// Puts the text in place of what names it; the error has the offset of the value.
-pub(crate) fn read(logon: &mut DeTable<'_>) -> Result<(), (usize, String)> {
+/// Puts the text in place of what names it; the error has the offset of the value. Returns the
+/// files in which a password stands: this one, or one that it names.
+pub(crate) fn read(logon: &mut DeTable<'_>, path: &Path) -> Result<Vec<PathBuf>, (usize, String)> {
+    let mut files = Vec::new();
     for key in KEYS {
         if let Some(value) = logon.get_mut(key) {
             let text = text(value.get_ref()).map_err(|what| (value.span().start, what))?;
+            let named = value.get_ref().as_table().map(|table| table.get("file"));
+            let file = named.map_or(Some(path), |file| file?.get_ref().as_str().map(Path::new));
+            files.extend(file.map(Path::to_owned));
             *value = Spanned::new(value.span(), DeValue::String(text.into()));
         }
     }
-    Ok(())
+    Ok(files)
 }
 
 fn text(value: &DeValue<'_>) -> Result<String, String> {

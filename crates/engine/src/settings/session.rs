@@ -117,6 +117,8 @@ pub(crate) struct Places {
     pub(crate) defaults: Arc<KeyLines>,
     /// The keys of `[engine]`.
     pub(crate) engine: Arc<KeyLines>,
+    /// The files in which passwords of the session stand.
+    pub(crate) secrets: Vec<PathBuf>,
 }
 
 /// Keys with their lines, counted from 1.

@@ -116,5 +116,5 @@ fn errors_have_a_cause_a_place_and_a_number() {
     let malformed = Settings::parse("my.toml", "[engine]\nworkers = \"two\"\n").unwrap_err();
     assert_eq!(place(&malformed), ("my.toml".into(), Some(2), 802));
     let wrong = Settings::parse("my.toml", "[engine]\nworkers = 0\n").unwrap_err();
-    assert_eq!(place(&wrong), ("my.toml".into(), Some(1), 803));
+    assert_eq!(place(&wrong), ("my.toml".into(), Some(2), 803));
 }

@@ -261,7 +261,8 @@ fn pages() -> ([(&'static str, String); 2], Vec<String>) {
     let mut page = String::from(
         "# Settings\n\nThis page is made from the tables that a settings file is read into \
          (`cargo xtask docs`). Unknown keys\nand values are errors with the line and the nearest \
-         right word. What a key does, message by message, is in\n[scenarios and tests]\
+         right word; `transfix settings check FILE` says all of them at once,\nand what is \
+         dangerous. What a key does, message by message, is in\n[scenarios and tests]\
          (settings-shown.md).\n\n| part | is about |\n|---|---|\n",
     );
     for part in PARTS {

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use transfix_session::Role;
 use transfix_transport::tls::{
     Certificate, Client, ClientOptions, Clients, Inspection, MinVersion, Server, ServerOptions,
     TlsError, TlsFiles, TlsStream,
@@ -42,16 +43,7 @@ impl Door {
     /// If a file cannot be used.
     pub(crate) fn of(settings: &SessionSettings) -> Result<Option<Self>, EngineError> {
         let Some(tls) = enabled(settings) else { return Ok(None) };
-        let options = ServerOptions {
-            files: files(tls),
-            clients: match tls.client_certificate {
-                ClientCertificate::Ignored => Clients::Unknown,
-                ClientCertificate::Optional => Clients::MayShow,
-                ClientCertificate::Required => Clients::MustShow,
-            },
-            min_version: min_version(tls),
-        };
-        let server = Server::new(options).map_err(wrong(settings))?;
+        let server = server(tls).map_err(wrong(settings))?;
         let watch = Watch::new(settings.address.clone(), &server.certificates());
         Ok(Some(Self { server, watch }))
     }
@@ -85,6 +77,18 @@ impl Way {
         self.watch.look(self.client.renew(), || self.client.certificates());
         self.client.connect(stream).map(Shaking).map_err(io::Error::other)
     }
+}
+
+fn server(tls: &TlsSettings) -> Result<Server, TlsError> {
+    Server::new(ServerOptions {
+        files: files(tls),
+        clients: match tls.client_certificate {
+            ClientCertificate::Ignored => Clients::Unknown,
+            ClientCertificate::Optional => Clients::MayShow,
+            ClientCertificate::Required => Clients::MustShow,
+        },
+        min_version: min_version(tls),
+    })
 }
 
 fn client(tls: &TlsSettings, address: &str) -> Result<Client, TlsError> {
@@ -132,6 +136,28 @@ pub(crate) fn inspect(
         matches!(poll(&mut asked, limit.as_ref()), Ok(1..))
     };
     client.inspect(Box::new(stream), wait).map_err(|(seen, error)| (seen, error.to_string()))
+}
+
+/// Reads the files that a session names; returns what is to be said of a certificate of ours whose
+/// end is near.
+///
+/// # Errors
+/// If a file cannot be used.
+pub(crate) fn review(settings: &SessionSettings) -> Result<Option<String>, EngineError> {
+    let Some(tls) = enabled(settings) else { return Ok(None) };
+    let certificates = match settings.role {
+        Role::Acceptor => server(tls).map(|server| server.certificates()),
+        Role::Initiator => client(tls, &settings.address).map(|client| client.certificates()),
+    };
+    let certificates = certificates.map_err(wrong(settings))?;
+    let Some((certificate, days)) = nearest_end(&certificates) else { return Ok(None) };
+    let when = match days {
+        -1 => "has expired".to_owned(),
+        1 => "ends within a day".to_owned(),
+        days => format!("ends within {days} days"),
+    };
+    let (place, id) = (settings.place("tls"), settings.id());
+    Ok(Some(format!("{place}{id}: tls: our certificate {when}: {certificate}")))
 }
 
 /// A handshake under way.
@@ -187,9 +213,7 @@ impl Watch {
     }
 
     fn look_at(&self, certificates: &[Certificate]) {
-        let now_s = clock::now().utc.0 / 1_000_000_000;
-        let Some(first) = certificates.iter().min_by_key(|one| one.not_after_s) else { return };
-        let Some(days) = to_tell(first.not_after_s - now_s) else { return };
+        let Some((first, days)) = nearest_end(certificates) else { return };
         if self.told_days.fetch_min(days, Ordering::Relaxed) <= days {
             return;
         }
@@ -200,6 +224,13 @@ impl Watch {
             tracing::warn!(whose, certificate, days, "our certificate expires within so many days");
         }
     }
+}
+
+/// The certificate that ends first, if that is to be told, with the days of [`to_tell`].
+fn nearest_end(certificates: &[Certificate]) -> Option<(&Certificate, i64)> {
+    let now_s = clock::now().utc.0 / 1_000_000_000;
+    let first = certificates.iter().min_by_key(|one| one.not_after_s)?;
+    Some((first, to_tell(first.not_after_s - now_s)?))
 }
 
 /// The least of [`WARN_DAYS`] that holds for so much time; -1 if there is none left.

@@ -1,0 +1,106 @@
+//! `transfix settings check`: all that is wrong with a settings file, and what is dangerous in it.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use transfix::{Settings, clock};
+
+use crate::input::{answered, failed};
+use crate::schedule;
+
+const EXAMPLES: &str = "\
+Examples:
+  transfix settings check venue.toml
+  transfix settings check venue.toml --strict    in a pipeline: a warning fails too
+
+Run it where the engine is to run, and as its user: certificates, dictionaries, CPUs and file
+systems are looked at; no port is opened, and no store. An example of what it says:
+  error: venue.toml:7: unknown key `heart_bt_int`; did you mean `heart_bt_int_s`?
+  warning: venue.toml:4: FIX.4.4:A->B: address: messages and passwords go over the network as ...
+
+Exit code: 0 sound, perhaps with warnings, 1 errors, or with --strict warnings, 2 wrong usage or a
+file that cannot be read.";
+
+/// Look at a settings file.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Exit code: 0 done, 1 there is something wrong, 2 wrong usage.")]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Verb {
+    /// Say all that is wrong with a settings file at once, what is dangerous in it, and when its
+    /// sessions open next.
+    Check(Check),
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+struct Check {
+    /// Settings file.
+    settings: PathBuf,
+    /// End with 1 if there are warnings.
+    #[arg(long)]
+    strict: bool,
+}
+
+pub(crate) fn run(args: &Args) -> ExitCode {
+    let Verb::Check(check) = &args.verb;
+    let (mut text, mut errors, mut warnings) = (String::new(), Vec::new(), Vec::new());
+    match Settings::load_or_all_errors(&check.settings) {
+        Ok(settings) => {
+            let review = settings.review();
+            (errors, warnings) = (review.errors, review.warnings);
+            text = opens(&settings);
+        }
+        Err(found) => {
+            // Of a file that cannot be read no line is known.
+            if let [error] = &found[..]
+                && error.line().is_none()
+            {
+                return failed(&error.to_string());
+            }
+            errors.extend(found.iter().map(ToString::to_string));
+        }
+    }
+    let said = |kind, all: &[String]| {
+        all.iter().fold(String::new(), |text, one| format!("{text}{kind}: {one}\n"))
+    };
+    let counted = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
+    let text = format!(
+        "{}{}{text}{}: {}, {}\n",
+        said("error", &errors),
+        said("warning", &warnings),
+        check.settings.display(),
+        counted(errors.len(), "error"),
+        counted(warnings.len(), "warning"),
+    );
+    let done = answered(&text);
+    let is_good = errors.is_empty() && (warnings.is_empty() || !check.strict);
+    if is_good { done } else { ExitCode::FAILURE }
+}
+
+/// The sessions with each schedule, and its next window.
+fn opens(settings: &Settings) -> String {
+    let now = clock::now().utc;
+    let mut alike: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for session in &settings.sessions {
+        // A schedule that is wrong is an error of the file.
+        let next = schedule::next(session, now).unwrap_or_default();
+        alike.entry(next).or_default().push(session.id().to_string());
+    }
+    alike.iter().fold(String::new(), |mut text, (next, ids)| {
+        let others = match ids.len() {
+            1 => String::new(),
+            2 => " and 1 other".to_owned(),
+            n => format!(" and {} others", n - 1),
+        };
+        // A String takes everything.
+        let _ = writeln!(text, "{}{others}: {next}", ids[0]);
+        text
+    })
+}

@@ -1,0 +1,300 @@
+//! What this machine says of settings before an engine starts with them: what would stop the start,
+//! and what is sound but dangerous.
+//!
+//! Invariant: nothing is opened for writing, no port is bound, and no counterparty hears of it.
+
+use std::collections::{BTreeSet, HashMap};
+use std::fs;
+use std::net::IpAddr;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+use transfix_session::{BeginString, Role};
+
+use crate::affinity;
+use crate::assemble::check_rules;
+use crate::drive::{network, tls};
+use crate::link::rule_book::RuleBook;
+use crate::settings::{ClientCertificate, Durability, SessionSettings, Settings, TlsSettings};
+
+/// What [`Settings::review`] found. Each text begins with file and line, if the settings have them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Review {
+    /// What would keep an engine, or one of its sessions, from its start.
+    pub errors: Vec<String>,
+    /// What works and is dangerous.
+    pub warnings: Vec<String>,
+}
+
+impl Settings {
+    /// Looks at what the settings name: dictionaries, certificates, CPUs, file systems; and for
+    /// choices that cost safety. On the machine, and as the user, that the engine is to run on.
+    #[must_use]
+    pub fn review(&self) -> Review {
+        let (mut errors, mut warnings) = (Findings::default(), Findings::default());
+        let (book, mut doors) = (RuleBook::default(), BTreeSet::new());
+        for session in &self.sessions {
+            if let Err(error) = check_rules(session, &book) {
+                errors.add(session, error.to_string());
+            }
+            // Sessions at one address share a door.
+            if session.role == Role::Initiator || doors.insert(&session.address) {
+                match tls::review(session) {
+                    Ok(Some(warning)) => warnings.add(session, warning),
+                    Ok(None) => {}
+                    Err(error) => errors.add(session, error.to_string()),
+                }
+            }
+            store(session, &mut errors, &mut warnings);
+            who_may_read(session, &mut warnings);
+            who_may_come(session, &mut warnings);
+        }
+        let cpus = affinity::check(self).err();
+        Review {
+            errors: cpus.into_iter().chain(errors.texts()).collect(),
+            warnings: warnings.texts(),
+        }
+    }
+}
+
+/// Texts about sessions; sessions of which the same is to be said share one.
+#[derive(Default)]
+struct Findings {
+    /// In the order of the first of each.
+    all: Vec<Finding>,
+    /// Where they are, by what stands before and after the session's identity.
+    by_text: HashMap<[String; 2], usize>,
+}
+
+struct Finding {
+    id: String,
+    others: usize,
+    text: [String; 2],
+}
+
+impl Findings {
+    /// `venue.toml:7: FIX.4.4:A->B: address: what is wrong`.
+    fn of(&mut self, session: &SessionSettings, key: &str, what: &str) {
+        self.add(session, format!("{}{}: {key}: {what}", session.place(key), session.id()));
+    }
+
+    fn add(&mut self, session: &SessionSettings, text: String) {
+        let id = session.id().to_string();
+        let [before, after] = match text.split_once(&id) {
+            Some((before, after)) => [before.to_owned(), after.to_owned()],
+            None => [String::new(), format!(": {text}")],
+        };
+        let text = [before, after];
+        match self.by_text.get(&text) {
+            Some(at) => self.all[*at].others += 1,
+            None => {
+                self.by_text.insert(text.clone(), self.all.len());
+                self.all.push(Finding { id, others: 0, text });
+            }
+        }
+    }
+
+    fn texts(self) -> Vec<String> {
+        let text = |Finding { id, others, text: [before, after] }| match others {
+            0 => format!("{before}{id}{after}"),
+            1 => format!("{before}{id} and another session{after}"),
+            _ => format!("{before}{id} and {others} other sessions{after}"),
+        };
+        self.all.into_iter().map(text).collect()
+    }
+}
+
+fn store(session: &SessionSettings, errors: &mut Findings, warnings: &mut Findings) {
+    let (settings, path) = (&session.store, session.store_path());
+    if settings.durability == Durability::Memory {
+        let what = "nothing is stored in files: after a restart messages are lost, and numbers \
+                    begin again at 1";
+        return warnings.of(session, "durability", what);
+    }
+    match network::check(&path, settings.allow_network_store) {
+        Ok(Some(doubt)) => warnings.of(session, "store_dir", doubt),
+        Ok(None) => {}
+        Err(error) => errors.of(session, "store_dir", &error.to_string()),
+    }
+    if network::is_in_memory(&path) {
+        let what = "the store lies on a file system in memory (tmpfs): it is lost with the next \
+                    start of the machine";
+        warnings.of(session, "store_dir", what);
+    }
+}
+
+/// What others on the way, or on this machine, can read.
+fn who_may_read(session: &SessionSettings, warnings: &mut Findings) {
+    let tls = tls_of(session);
+    if tls.is_none() && !is_this_machine(&session.address) {
+        let what = "messages and passwords go over the network as they are; the table `tls` \
+                    encrypts them";
+        warnings.of(session, "address", what);
+    }
+    let keys = tls
+        .into_iter()
+        .flat_map(|tls| tls.key.iter().chain(tls.more_certificates.iter().map(|one| &one.key)));
+    let keys = keys.map(|key| ("tls", key.as_path(), "the private key"));
+    let places = session.places.as_ref();
+    let secrets = places.into_iter().flat_map(|places| &places.secrets);
+    let secrets = secrets.map(|file| ("logon", &**file, "the file with a password"));
+    for (key, file, what) in keys.chain(secrets).filter(|(_, file, _)| all_may_read(file)) {
+        let file = file.display();
+        let what = format!("{what} {file} can be read by every user; `chmod 600 {file}` mends it");
+        warnings.of(session, key, &what);
+    }
+}
+
+/// Who can pass as the counterparty.
+fn who_may_come(session: &SessionSettings, warnings: &mut Findings) {
+    let (tls, logon) = (tls_of(session), &session.logon);
+    if session.role == Role::Initiator {
+        if tls.is_some_and(|tls| !tls.check_name && tls.peer.is_empty()) {
+            let what = "`check_name = false`: anybody with a certificate of a trusted authority \
+                        can pose as the counterparty; name its certificate in `peer`";
+            warnings.of(session, "tls", what);
+        }
+        return;
+    }
+    let shows = tls.is_some_and(|tls| tls.client_certificate == ClientCertificate::Required);
+    if logon.expected_password.is_none() && !shows && !is_this_machine(&session.address) {
+        let how = if session.begin_string < BeginString::Fix43 {
+            "ask for a certificate (`tls.client_certificate`)"
+        } else {
+            "set `logon.expected_password`, or ask for a certificate (`tls.client_certificate`)"
+        };
+        let what = format!(
+            "anybody who knows the CompIDs can log on, unless the application judges the Logon(A); \
+             {how}"
+        );
+        warnings.of(session, "logon", &what);
+    }
+}
+
+fn tls_of(session: &SessionSettings) -> Option<&TlsSettings> {
+    session.tls.as_ref().filter(|tls| tls.enabled)
+}
+
+/// Whether what is sent stays on this machine; a session without sockets has no address.
+fn is_this_machine(address: &str) -> bool {
+    let host = address.rsplit_once(':').map_or("", |(host, _)| host);
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    host.is_empty()
+        || host == "localhost"
+        || host.parse().is_ok_and(|address: IpAddr| address.is_loopback())
+}
+
+fn all_may_read(file: &Path) -> bool {
+    fs::metadata(file).is_ok_and(|found| found.permissions().mode() & 0o004 != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::Permissions;
+
+    use transfix_testkit::temp::TempDir;
+
+    use super::*;
+
+    const DEFAULTS: &str = "[defaults]\nrole = 'acceptor'\nbegin_string = 'FIX.4.4'\n\
+         sender_comp_id = 'VENUE'\naddress = '127.0.0.1:0'\n[[session]]\ntarget_comp_id = 'A'\n";
+
+    /// What is said of a file of two sessions with these lines in the first one.
+    fn review(dir: &TempDir, lines: &str) -> Review {
+        let path = dir.path().join("a.toml");
+        let text = format!("{DEFAULTS}{lines}\n[[session]]\ntarget_comp_id = 'B'\n");
+        fs::write(&path, text).unwrap();
+        fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
+        Settings::load(&path).unwrap().review()
+    }
+
+    /// What is said of the first session alone, from its key on, but for what its file system is:
+    /// where the tests run, that may be any.
+    fn said(texts: &[String]) -> String {
+        let about = |text: &&String| text.contains("a.toml") && text.contains("VENUE->A");
+        let from_key =
+            |text: &String| text.split_once("VENUE->A: ").map(|(_, what)| what.to_owned());
+        let said = texts.iter().filter(about).filter_map(from_key);
+        said.filter(|what| !what.starts_with("store_dir: ")).collect::<Vec<_>>().join("|")
+    }
+
+    #[test]
+    fn what_is_sound_and_safe_is_not_spoken_of() {
+        let dir = TempDir::new();
+        assert!(review(&dir, "").errors.is_empty());
+        assert_eq!(said(&review(&dir, "").warnings), "");
+    }
+
+    #[test]
+    fn what_is_dangerous_is_said_with_its_remedy() {
+        let dir = TempDir::new();
+        let all = [
+            ("durability = 'memory'", "durability: nothing is stored in files"),
+            ("address = '0.0.0.0:9880'", "address: messages and passwords go over the network"),
+            ("address = '[::]:9880'", "logon: anybody who knows the CompIDs can log on"),
+        ];
+        for (line, expected) in all {
+            let said = said(&review(&dir, line).warnings);
+            assert!(said.contains(expected), "{line}: {said}");
+        }
+        for line in ["address = 'localhost:9880'", "address = '[::1]:9880'"] {
+            assert_eq!(said(&review(&dir, line).warnings), "", "{line}");
+        }
+    }
+
+    #[test]
+    fn a_secret_that_all_may_read_is_said_of_the_file_in_which_it_stands() {
+        let dir = TempDir::new();
+        let secret = dir.path().join("password");
+        fs::write(&secret, "open sesame\n").unwrap();
+        let line = format!("logon.expected_password = {{ file = '{}' }}", secret.display());
+        for (mode, expected) in [(0o644, true), (0o640, false)] {
+            fs::set_permissions(&secret, Permissions::from_mode(mode)).unwrap();
+            let said = said(&review(&dir, &line).warnings);
+            let expected_text = format!("password {} can be read by every user", secret.display());
+            assert_eq!(said.contains(&expected_text), expected, "{said}");
+            assert!(!said.contains("sesame"), "{said}");
+        }
+        // In the settings themselves.
+        let settings = dir.path().join("a.toml");
+        let inline = "logon.expected_password = 'x'";
+        assert_eq!(said(&review(&dir, inline).warnings), "", "it is private");
+        fs::set_permissions(&settings, Permissions::from_mode(0o604)).unwrap();
+        let open = Settings::load(&settings).unwrap().review();
+        assert!(said(&open.warnings).contains("a.toml can be read by every user"), "{open:?}");
+    }
+
+    #[cfg(feature = "tls")]
+    #[test]
+    fn certificates_are_read_and_their_end_is_said() {
+        use transfix_testkit::certificates::{Authority, Valid};
+
+        let dir = TempDir::new();
+        let authority = Authority::new(dir.path(), "ca");
+        let old = authority.sign(&["localhost"], 1, Valid::Before);
+        fs::set_permissions(&old.key, Permissions::from_mode(0o600)).unwrap();
+        let tls = |certificate: &Path| {
+            let (certificate, key) = (certificate.display(), old.key.display());
+            format!(
+                "tls = {{ certificate = '{certificate}', key = '{key}' }}\naddress = '127.0.0.1:1'"
+            )
+        };
+        let found = said(&review(&dir, &tls(&old.certificate)).warnings);
+        assert!(found.starts_with("tls: our certificate has expired: "), "{found}");
+        let found = said(&review(&dir, &tls(Path::new("no/such.pem"))).errors);
+        assert!(found.contains("no/such.pem"), "{found}");
+    }
+
+    #[test]
+    fn sessions_of_which_the_same_is_to_be_said_share_a_line() {
+        let text = DEFAULTS.replace("127.0.0.1:0", "0.0.0.0:9880")
+            + "[[session]]\ntarget_comp_id = 'B'\n[[session]]\ntarget_comp_id = 'C'\n";
+        let review = Settings::parse("a.toml", &text).unwrap().review();
+        let of_address = review.warnings.iter().filter(|text| text.contains(": address: "));
+        let of_address: Vec<_> = of_address.collect();
+        assert_eq!(of_address.len(), 1, "{review:?}");
+        let begin = "a.toml:5: FIX.4.4:VENUE->A and 2 other sessions: address: messages";
+        assert!(of_address[0].starts_with(begin), "{of_address:?}");
+    }
+}
