@@ -132,11 +132,14 @@ pub(crate) fn parse(path: &Path, text: &str) -> Result<Settings, SettingsError> 
 /// As [`load`], with all errors of the file in the order of their lines.
 pub(crate) fn load_or_all(path: &Path) -> Result<Settings, Vec<SettingsError>> {
     let text = std::fs::read_to_string(path);
-    let text = text.map_err(|error| vec![SettingsError::unreadable(path, error)])?;
+    parse_or_all(path, &text.map_err(|error| vec![SettingsError::unreadable(path, error)])?)
+}
+
+fn parse_or_all(path: &Path, text: &str) -> Result<Settings, Vec<SettingsError>> {
     let mut errors = Errors(Some(Vec::new()));
-    let settings = match quickfix_section(&text) {
-        Some(at) => Err(SettingsError::new(path, &text, at, QUICKFIX.to_owned())),
-        None => parse_ours(path, &text, &mut errors),
+    let settings = match quickfix_section(text) {
+        Some(at) => Err(SettingsError::new(path, text, at, QUICKFIX.to_owned())),
+        None => parse_ours(path, text, &mut errors),
     };
     let mut errors = errors.0.unwrap_or_default();
     match settings {
@@ -160,6 +163,10 @@ impl Errors {
             None => return Err(error),
         }
         Ok(())
+    }
+
+    fn count(&self) -> usize {
+        self.0.as_ref().map_or(0, Vec::len)
     }
 
     /// Reads a table. If all errors are wanted, it is read again without the key that was wrong,
@@ -258,9 +265,11 @@ fn parse_ours(path: &Path, text: &str, errors: &mut Errors) -> Result<Settings, 
             errors.found(file.error(span.start, message))?;
             continue;
         };
+        let before = errors.count();
         let session =
             errors.of_table(own, &file.lines, |own| file.session((n, own, &span), &engine_keys))?;
-        let Some(session) = session else { continue };
+        // Without the keys that are wrong, a session may look like another one.
+        let Some(session) = session.filter(|_| errors.count() == before) else { continue };
         if !ids.insert(session.id()) {
             errors.found(file.error(span.start, twice(&session)))?;
         }

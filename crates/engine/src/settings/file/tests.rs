@@ -337,3 +337,56 @@ fn errors_name_line_and_nearest_key() {
         "my.toml:1: FIXT.1.1:A->B: a FIXT.1.1 initiator needs default_appl_ver_id, such as 9",
     );
 }
+
+/// A file that is good, and has a table of each kind.
+const WHOLE: &str = "[engine]\nworkers = 2\ncpus = []\n[defaults]\nheart_bt_int_s = 7\n\
+    [dictionaries]\nours = { base = \"FIX44\" }\n[[session]]\nrole = \"acceptor\"\n\
+    begin_string = \"FIX.4.4\"\nsender_comp_id = \"A\"\ntarget_comp_id = \"B\"\n\
+    address = \"127.0.0.1:0\"\nlogon.expected_password = \"x\"\nmode = \"pool\"\n\
+    throttles = [\n  { msg_type = \"D\", messages_max = 10, interval_ms = 1000 },\n]\n\
+    schedule = { zone = \"UTC\", from = \"08:00\", to = \"16:00\" }\n";
+
+/// Each line left out, doubled, or with another value: the same files are good for both readers,
+/// and what the one finds first is among what the other finds.
+#[test]
+fn who_looks_for_all_errors_finds_those_of_who_stops_at_the_first() {
+    let lines: Vec<&str> = WHOLE.lines().collect();
+    let with = |at: usize, line: &[String]| {
+        let changed = |(n, old): (usize, &&str)| {
+            if n == at { line.to_vec() } else { vec![(*old).to_owned()] }
+        };
+        lines.iter().enumerate().flat_map(changed).collect::<Vec<_>>().join("\n")
+    };
+    let mut several = 0;
+    for (n, line) in lines.iter().enumerate() {
+        let key = line.split(" = ").next().unwrap();
+        let values = ["-1", "\"?\"", "[]", "{ a = 1 }", "true"];
+        let mut all = vec![vec![], vec![(*line).to_owned(); 2], vec![format!("x{line}")]];
+        all.extend(values.map(|value| vec![format!("{key} = {value}")]));
+        all.push(vec![(*line).to_owned(), "nosuch = 1".to_owned(), "mode = \"fast\"".to_owned()]);
+        for changed in all {
+            let text = with(n, &changed);
+            let first = parse(Path::new("a.toml"), &text);
+            let every = parse_or_all(Path::new("a.toml"), &text);
+            match (first, every) {
+                (Ok(first), Ok(every)) => assert_eq!(first.sessions.len(), every.sessions.len()),
+                (Err(first), Err(every)) => {
+                    let is_there = every.iter().any(|error| error.line == first.line);
+                    assert!(is_there, "{first}, {every:?}: {text}");
+                    assert!(every.is_sorted_by(|a, b| a.line < b.line), "{every:?}");
+                    several += usize::from(every.len() > 1);
+                }
+                (first, every) => panic!("{first:?}, {every:?}: {text}"),
+            }
+        }
+    }
+    assert!(several > 10, "{several} with more than one error");
+}
+
+#[test]
+fn sessions_that_a_wrong_key_tells_apart_are_not_said_to_be_the_same() {
+    let text = format!("{INITIATOR}{INITIATOR}qualifier = 5\n");
+    let errors = parse_or_all(Path::new("a.toml"), &text).unwrap_err();
+    assert_eq!(errors.len(), 1, "{errors:?}");
+    assert!(errors[0].message.starts_with("`qualifier` is a text in quotes"), "{errors:?}");
+}
