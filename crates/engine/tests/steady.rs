@@ -20,8 +20,11 @@ static ALLOCATOR: Counting = Counting;
 const LONG: Duration = Duration::from_secs(300);
 /// So many round trips in a row must do without an allocation in the whole process.
 const STRETCH: u64 = 2_000;
-/// So many are made at most to find them: segments of 1, 2 and 4 MiB are filled by then.
+/// So many are made at most to find them.
 const REPORTS_MAX: u64 = 30_000;
+/// Segments large enough for many stretches: otherwise a slow machine keeps them at 1 MiB, and
+/// those of both sides, filled by 3,700 messages each, may begin in turns.
+const SEGMENT_BYTES: usize = 4 << 20;
 
 /// Answers each order with a report.
 struct Venue {
@@ -123,6 +126,7 @@ fn start(
     let mut settings = SessionSettings::new(role, &id, address);
     settings.threads.mode = mode;
     settings.store.durability = durability;
+    settings.store.segment_bytes = SEGMENT_BYTES;
     settings.store.store_dir = dir.path().to_owned();
     // Its thread allocates nothing either.
     settings.log = Some(LogSettings::in_dir(dir.path().join("log")));
