@@ -286,6 +286,18 @@ mod tests {
         assert!(found.contains("no/such.pem"), "{found}");
     }
 
+    #[cfg(feature = "tls")]
+    #[test]
+    fn an_acceptor_whose_name_is_not_checked_is_spoken_of_unless_its_certificate_is_named() {
+        let dir = TempDir::new();
+        let expected = "tls: `check_name = false`: anybody with a certificate";
+        for (more, is_said) in [("", true), (", peer = ['fix.bank.example']", false)] {
+            let lines = format!("role = 'initiator'\ntls = {{ check_name = false{more} }}");
+            let found = said(&review(&dir, &lines).warnings);
+            assert_eq!(found.contains(expected), is_said, "{found}");
+        }
+    }
+
     #[test]
     fn sessions_of_which_the_same_is_to_be_said_share_a_line() {
         let text = DEFAULTS.replace("127.0.0.1:0", "0.0.0.0:9880")
