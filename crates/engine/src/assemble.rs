@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io;
+use std::iter;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Arc, Mutex};
@@ -9,15 +10,16 @@ use std::thread;
 use std::time::Duration;
 
 use transfix_codec::{CheckSumPolicy, FieldIndex, Limits, Message, Tag};
-use transfix_session::{Config, Offer, Outbox, Session, Verdict};
+use transfix_session::{Config, Offer, Outbox, Role, Session, Verdict};
 use transfix_store::{Store, StoreError};
 
 use crate::clock::Ticks;
 use crate::drive::bench::{Bench, Pooled};
 use crate::drive::deferred::Deferred;
 use crate::drive::registry::Registry;
-use crate::drive::shared::Shared;
+use crate::drive::shared::{NO_WISH, Shared};
 use crate::drive::stores;
+use crate::drive::two_stores::TwoStores;
 use crate::drive::waiting::WaitingBytes;
 use crate::error::{EngineError, io_error};
 use crate::io::Io;
@@ -41,7 +43,10 @@ const OPENERS_MAX: usize = 8;
 /// Stores for which a further one of them is started.
 const STORES_PER_OPENER: usize = 64;
 /// The store of a session, once it was opened or could not be.
-pub(crate) type FoundStore = Option<Result<Box<dyn Store>, EngineError>>;
+pub(crate) type FoundStore = Option<Opened>;
+/// A store, or why it could not be opened; and what says whether the backups' counts, if they have
+/// one of their own.
+type Opened = (Result<Box<dyn Store>, EngineError>, Arc<AtomicBool>);
 
 /// Windows of a schedule that the log names at the start.
 const WINDOWS_TOLD: usize = 3;
@@ -52,7 +57,9 @@ pub(crate) fn open(
     application: Box<dyn Callbacks>,
     registry: &Arc<Registry>,
 ) -> Result<Shared, EngineError> {
-    open_with(open_store(settings, registry)?, settings, application, registry)
+    let is_at_backup = Arc::default();
+    let store = open_store(settings, registry, &is_at_backup)?;
+    open_with((store, is_at_backup), settings, application, registry)
 }
 
 /// The stores of these sessions, if there are many: opened by as many threads as there are CPUs,
@@ -71,7 +78,7 @@ pub(crate) fn open_stores(sessions: &[SessionSettings], registry: &Registry) -> 
     }
     let chunk = sessions.len().div_ceil(threads);
     let open_chunk = |chunk: &[SessionSettings]| -> Vec<FoundStore> {
-        let open = |s: &SessionSettings| (!is_template(s)).then(|| open_store(s, registry));
+        let open = |s: &SessionSettings| (!is_template(s)).then(|| opened(s, registry));
         chunk.iter().map(open).collect()
     };
     thread::scope(|scope| {
@@ -95,27 +102,30 @@ pub(crate) fn open_or_defer(
     application: Box<dyn Callbacks>,
     registry: &Arc<Registry>,
 ) -> Result<(Shared, Option<EngineError>), EngineError> {
-    let why = match store.unwrap_or_else(|| open_store(settings, registry)) {
+    let (store, is_at_backup) = store.unwrap_or_else(|| opened(settings, registry));
+    let why = match store {
         Ok(store) => {
+            let store = (store, is_at_backup);
             return Ok((open_with(store, settings, application, registry)?, None));
         }
         Err(EngineError::Store { source, .. }) => source,
         Err(error) => return Err(error),
     };
     let (later, among) = (settings.clone(), Arc::clone(registry));
+    let chosen = Arc::clone(&is_at_backup);
     let store = Box::new(Deferred::new(Box::new(move || {
-        open_store(&later, &among).map_err(|error| match error {
+        open_store(&later, &among, &chosen).map_err(|error| match error {
             EngineError::Store { source, .. } => source,
             error => StoreError::Own(io::Error::other(error.to_string())),
         })
     })));
-    let shared = open_with(store, settings, application, registry)?;
+    let shared = open_with((store, is_at_backup), settings, application, registry)?;
     shared.with_core(|core| core.journal.fail(&why));
     Ok((shared, Some(EngineError::Store { id: settings.id(), source: why })))
 }
 
 fn open_with(
-    store: Box<dyn Store>,
+    (store, is_at_backup): (Box<dyn Store>, Arc<AtomicBool>),
     settings: &SessionSettings,
     application: Box<dyn Callbacks>,
     registry: &Arc<Registry>,
@@ -128,7 +138,8 @@ fn open_with(
     let windows: Vec<_> = windows.take(WINDOWS_TOLD).collect();
     let hours = schedule.map(Hours::new);
     let log = open_log(settings, registry)?;
-    let parts = Parts { config: settings.config(), data_fields, hours, store, log, application };
+    let config = settings.config();
+    let parts = Parts { config, data_fields, hours, store, is_at_backup, log, application };
     let shared = assemble(settings, parts, registry);
     let shared = shared.map_err(|source| EngineError::Store { id, source })?;
     // Once a session, and of one that is made: strangers can have sessions tried again and again.
@@ -139,8 +150,29 @@ fn open_with(
     Ok(shared)
 }
 
-/// The session's own store, or the one that its settings ask for.
+fn opened(settings: &SessionSettings, registry: &Registry) -> Opened {
+    let is_at_backup = Arc::default();
+    (open_store(settings, registry, &is_at_backup), is_at_backup)
+}
+
+/// The session's stores: one, or one for connections to `address` and one for those to backups.
 fn open_store(
+    settings: &SessionSettings,
+    registry: &Registry,
+    is_at_backup: &Arc<AtomicBool>,
+) -> Result<Box<dyn Store>, EngineError> {
+    let primary = open_one(settings, registry)?;
+    if !settings.failover.own_store {
+        return Ok(primary);
+    }
+    let mut of_backups = settings.clone();
+    of_backups.store.store_dir.push("backup");
+    let backups = open_one(&of_backups, registry)?;
+    Ok(Box::new(TwoStores::new(primary, backups, Arc::clone(is_at_backup))))
+}
+
+/// The session's own store, or the one that its settings ask for.
+fn open_one(
     settings: &SessionSettings,
     registry: &Registry,
 ) -> Result<Box<dyn Store>, EngineError> {
@@ -164,6 +196,7 @@ pub(crate) struct Parts {
     pub(crate) data_fields: Vec<(Tag, Tag)>,
     pub(crate) hours: Option<Hours>,
     pub(crate) store: Box<dyn Store>,
+    pub(crate) is_at_backup: Arc<AtomicBool>,
     pub(crate) log: Option<Tap>,
     pub(crate) application: Box<dyn Callbacks>,
 }
@@ -174,7 +207,7 @@ pub(crate) fn assemble(
     parts: Parts,
     registry: &Arc<Registry>,
 ) -> Result<Shared, StoreError> {
-    let Parts { config, data_fields, hours, store, log, application } = parts;
+    let Parts { config, data_fields, hours, store, is_at_backup, log, application } = parts;
     let (id, precision) = (config.id.clone(), config.precision());
     let options = link_options(settings, (hours, data_fields), registry);
     let rules = session_rules(settings, registry);
@@ -215,10 +248,20 @@ pub(crate) fn assemble(
         closed: AtomicBool::new(false),
         enabled: AtomicBool::new(true),
         hurry: AtomicBool::new(false),
+        destinations: destinations(settings),
+        destination: AtomicUsize::new(0),
+        is_at_backup,
+        wanted_destination: AtomicUsize::new(NO_WISH),
         after_panic: settings.threads.after_panic,
         tls_peers: settings.tls_peers().into(),
         registry: Arc::clone(registry),
     })
+}
+
+/// Where an initiator connects to.
+fn destinations(settings: &SessionSettings) -> Arc<[String]> {
+    let all = iter::once(&settings.address).chain(&settings.failover.addresses);
+    all.filter(|_| settings.role == Role::Initiator).cloned().collect()
 }
 
 /// Limits and switches of the session's link.
@@ -241,7 +284,7 @@ fn link_options(
             inbound: settings.store.keep_inbound,
         },
         queue: settings.queue,
-        refresh_on_logon: settings.store.refresh_on_logon,
+        refresh_on_logon: settings.store.refresh_on_logon || settings.failover.own_store,
         hours,
         unavailable: settings.unavailable,
         routes: settings.route_third_party,

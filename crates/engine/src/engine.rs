@@ -13,18 +13,18 @@ use crate::affinity::{self, pin_to_cpu};
 use crate::assemble::{check_rules, judge, open, open_or_defer, open_stores, tell_doubts};
 use crate::drive::acceptor::{Acceptor, AcceptorDoor};
 use crate::drive::balance::{Balance, PoolLimits, Shares};
-use crate::drive::connector::Connector;
+use crate::drive::connector::{Connector, Pauses};
 use crate::drive::descriptors;
 use crate::drive::destination::{Destination, Entrance, Key};
 use crate::drive::driven::{DrivenSession, SessionOutcome};
 use crate::drive::line::Line;
-use crate::drive::listening::{Listening, outgoing};
+use crate::drive::listening::Listening;
 use crate::drive::mailbox::{Mailbox, Pool};
 use crate::drive::mappings;
 use crate::drive::registry::{OpenStore, Registry};
+use crate::drive::routes::Routes;
 use crate::drive::shared::Shared;
 use crate::drive::template::{Admit, Creator, Maker};
-use crate::drive::tls::Way;
 use crate::drive::waiting::WaitingTotal;
 use crate::drive::waiting_room::RoomLimits;
 use crate::drive::watching::Watching;
@@ -434,8 +434,5 @@ fn check_no_template(settings: &Settings) -> Result<(), EngineError> {
 }
 
 fn connector(settings: &SessionSettings) -> Result<Connector, EngineError> {
-    let (addresses, options) = outgoing(settings)?;
-    let intervals =
-        (settings.socket.reconnect_interval_ms, settings.socket.reconnect_interval_max_ms);
-    Ok(Connector::new(addresses, options, Way::of(settings)?, intervals))
+    Ok(Connector::new(Routes::of(settings)?, Pauses::of(&settings.socket)))
 }

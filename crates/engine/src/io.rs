@@ -5,7 +5,7 @@
 //! What writes protocol logs stays outside: nobody waits for it.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::thread::{self, JoinHandle};
@@ -47,6 +47,15 @@ pub trait Io: Send + Sync {
         remote: SocketAddr,
         options: &SocketOptions,
     ) -> io::Result<Box<dyn Connecting>>;
+
+    /// The addresses that a name stands for, written as `host:port`. It may take its time: who asks
+    /// is a thread of its own. Never asked for what is an address already.
+    ///
+    /// # Errors
+    /// If nobody knows the name.
+    fn resolve(&self, name: &str) -> io::Result<Vec<SocketAddr>> {
+        name.to_socket_addrs().map(Iterator::collect)
+    }
 
     /// Listens at this address; port 0 takes any free port.
     ///

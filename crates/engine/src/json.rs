@@ -33,7 +33,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod base64;
+pub(crate) mod base64;
 mod read;
 
 use std::collections::BTreeMap;

@@ -88,11 +88,11 @@ pub use settings::log::{LogDirection, LogSettings};
 pub use settings::quickfix;
 pub use settings::retention::{BeyondLimit, RetentionSettings};
 pub use settings::{
-    AfterPanic, ApplicationSettings, CertificateFiles, ClientCertificate, Durability,
-    EngineSettings, GarbledPolicy, Mode, Offline, QueueSettings, QueueWhenFull, SendMode,
-    SessionSettings, Settings, SlowConsumer, SocketSettings, StoreSettings, ThreadLost,
-    ThreadSettings, TlsSettings, TlsVersion, Unavailable, UnavailableAction, Unsent,
-    ValidationSettings, WhenFull,
+    AfterPanic, ApplicationSettings, Backoff, CertificateFiles, ClientCertificate, Durability,
+    EngineSettings, FailoverOrder, FailoverSettings, GarbledPolicy, Mode, Offline, ProxyKind,
+    ProxySettings, QueueSettings, QueueWhenFull, SendMode, SessionSettings, Settings, SlowConsumer,
+    SocketSettings, StoreSettings, ThreadLost, ThreadSettings, TlsSettings, TlsVersion,
+    Unavailable, UnavailableAction, Unsent, ValidationSettings, WhenFull,
 };
 
 pub use transfix_codec as codec;

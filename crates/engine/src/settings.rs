@@ -29,8 +29,10 @@ pub(crate) mod application;
 pub(crate) mod check;
 pub(crate) mod dictionary_source;
 pub(crate) mod engine;
+pub(crate) mod failover;
 pub(crate) mod file;
 pub(crate) mod log;
+pub(crate) mod proxy;
 pub(crate) mod queue;
 pub mod quickfix;
 pub(crate) mod retention;
@@ -46,11 +48,13 @@ mod words;
 
 pub use application::{ApplicationSettings, WhenFull};
 pub use engine::{EngineSettings, ThreadLost};
+pub use failover::{FailoverOrder, FailoverSettings};
+pub use proxy::{ProxyKind, ProxySettings};
 pub use queue::{
     Offline, QueueSettings, QueueWhenFull, SlowConsumer, Unavailable, UnavailableAction, Unsent,
 };
 pub use session::SessionSettings;
-pub use socket::SocketSettings;
+pub use socket::{Backoff, SocketSettings};
 pub use store::{Durability, StoreSettings};
 pub use threads::{AfterPanic, Mode, SendMode, ThreadSettings};
 pub use tls::{CertificateFiles, ClientCertificate, TlsSettings, TlsVersion};

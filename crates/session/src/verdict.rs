@@ -412,6 +412,8 @@ pub enum OperateError {
     Failed,
     /// The engine has been stopped.
     Closed,
+    /// The session has no destination of this number.
+    NoDestination(usize),
 }
 
 impl OperateError {
@@ -429,6 +431,7 @@ impl OperateError {
             Self::ResetUnderWay => 1307,
             Self::Failed => 1308,
             Self::Closed => 1309,
+            Self::NoDestination(_) => 1310,
         }
     }
 }
@@ -451,6 +454,7 @@ impl fmt::Display for OperateError {
             Self::ResetUnderWay => f.write_str("a reset waits for its answer already"),
             Self::Failed => f.write_str("the session has failed; see the log and mend the cause"),
             Self::Closed => f.write_str("the engine has been stopped"),
+            Self::NoDestination(number) => write!(f, "there is no destination {number}"),
         }
     }
 }

@@ -24,6 +24,12 @@ impl SessionHandle {
         if self.shared.link.is_poisoned() {
             return Ok(());
         }
+        self.log_out_with(text);
+        self.shared.call_worker();
+        Ok(())
+    }
+
+    fn log_out_with(&self, text: &str) {
         self.with_link(|link| {
             // What the caller has sent before goes out before.
             link.core.send_queued(self.shared.io.now(), &self.shared.queue);
@@ -33,8 +39,6 @@ impl SessionHandle {
                 link.core.cut = Some(Disconnect::Operator);
             }
         });
-        self.shared.call_worker();
-        Ok(())
     }
 
     /// Why the session's store takes nothing now: it has failed, or could not be opened at the
@@ -56,6 +60,40 @@ impl SessionHandle {
         self.shared.hurry.store(true, Ordering::Release);
         self.shared.call_worker();
         Ok(())
+    }
+
+    /// Where an initiator connects to, each as `host:port`: `address` first, then the backups
+    /// ([`FailoverSettings`](crate::FailoverSettings)). Empty for an acceptor.
+    #[must_use]
+    pub fn destinations(&self) -> &[String] {
+        &self.shared.destinations
+    }
+
+    /// Which of [`SessionHandle::destinations`] an initiator is connected to, or has tried last;
+    /// `None` for an acceptor.
+    #[must_use]
+    pub fn destination(&self) -> Option<usize> {
+        let current = self.shared.destination.load(Ordering::Acquire);
+        (current < self.shared.destinations.len()).then_some(current)
+    }
+
+    /// Connects an initiator to this one of its [`SessionHandle::destinations`], counted from 0: at
+    /// once, and as [`SessionHandle::log_on`] does if it was logged out by hand. One that is
+    /// connected elsewhere, or there already, logs out first. If the destination does not take it,
+    /// the next one is tried as the settings say.
+    ///
+    /// # Errors
+    /// [`OperateError::NoDestination`] if it has none of that number, [`OperateError::Closed`].
+    pub fn connect_to(&self, destination: usize) -> Result<(), OperateError> {
+        if destination >= self.shared.destinations.len() {
+            return Err(OperateError::NoDestination(destination));
+        }
+        self.check_open()?;
+        self.shared.wanted_destination.store(destination, Ordering::Release);
+        if !self.shared.link.is_poisoned() {
+            self.log_out_with("another destination is wanted");
+        }
+        self.log_on()
     }
 
     /// Drops the connection without a word. An initiator connects again after its interval.

@@ -71,6 +71,7 @@ fn files_of(session: &SessionSettings, has_own_stores: bool) -> u64 {
     };
     let archives = is_in_files && session.retention != RetentionSettings::default();
     let of_store = of_store + if archives { OF_AN_ARCHIVE } else { 0 };
+    let of_store = if session.failover.own_store { 2 * of_store } else { of_store };
     let has_thread = matches!(session.threads.mode, Mode::Dedicated | Mode::Spin);
     let of_thread = if has_thread { OF_A_THREAD } else { 0 };
     let of_log = if session.log.is_some() { OF_A_LOG } else { 0 };

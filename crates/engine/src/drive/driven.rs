@@ -10,7 +10,7 @@ use transfix_transport::{Registry, Stream, Token};
 
 use crate::drive::connector::{Connector, Ended};
 use crate::drive::reopening::Reopening;
-use crate::drive::shared::Shared;
+use crate::drive::shared::{NO_WISH, Shared};
 use crate::link::{Arrival, Down, INTEREST, Link, Turn};
 use crate::schedule::Interval;
 use crate::settings::{AfterPanic, Offline};
@@ -89,6 +89,14 @@ pub(crate) fn drain(stream: &mut dyn Stream) {
     }
 }
 
+/// An operator may want another destination.
+fn turn_to_wanted(shared: &Shared, connector: &mut Connector, now: Now) {
+    let wanted = shared.wanted_destination.swap(NO_WISH, Ordering::AcqRel);
+    if wanted != NO_WISH {
+        connector.turn_to(now.monotonic_ns, wanted);
+    }
+}
+
 /// One session as its worker sees it.
 pub(crate) struct DrivenSession {
     pub(crate) shared: Arc<Shared>,
@@ -102,8 +110,8 @@ pub(crate) struct DrivenSession {
     /// Turns in a row that it has left to others.
     given_way: u32,
     ended: Option<Disconnect>,
-    /// The failure of the connection has been told since the last one that stood.
-    warned: bool,
+    /// The destinations, by bits, whose failure has been told since the last connection that stood.
+    warned: u64,
     /// When the schedule is looked at again, on the monotonic clock; never without one.
     look_at: Option<u64>,
     /// The window has closed, and the session was told.
@@ -115,7 +123,8 @@ pub(crate) struct DrivenSession {
     expires_at: Option<u64>,
     /// When lines that were left out are told while there is no connection.
     untold_at: Option<u64>,
-    /// An initiator whose application is not done with the last connection.
+    /// An initiator whose application, or whose store if it has two, is not done with the last
+    /// connection.
     is_behind: bool,
     reopening: Reopening,
     /// Logons of the session when the connection came up.
@@ -128,7 +137,7 @@ pub(crate) struct DrivenSession {
 
 impl DrivenSession {
     pub(crate) fn new(shared: Arc<Shared>, connector: Option<Connector>) -> Self {
-        let (up, failed, ended, warned, closing) = (false, false, None, false, false);
+        let (up, failed, ended, warned, closing) = (false, false, None, 0, false);
         let (look_at, window, expires_at) = (None, None, None);
         let mut slot = Self {
             shared,
@@ -225,7 +234,8 @@ impl DrivenSession {
             }
         };
         // Last: it may have been told what is not sent.
-        self.is_behind = self.connector.is_some() && !link.core.delivery.stands_still();
+        let is_done = link.core.delivery.stands_still() && link.core.may_change_store();
+        self.is_behind = self.connector.is_some() && !is_done;
         looked
     }
 
@@ -351,7 +361,7 @@ impl DrivenSession {
         self.logons = logons;
         self.up = true;
         self.read_closed = false;
-        self.warned = false;
+        self.warned = 0;
         self.closing = false;
         self.look_at = self.look_at.map(|_| 0);
         let mut link = self.lock();
@@ -405,13 +415,20 @@ impl DrivenSession {
         if hurries {
             connector.hurry(now.monotonic_ns);
         }
+        turn_to_wanted(&self.shared, connector, now);
         if is_enabled && !is_open {
             connector.put_off(now.monotonic_ns, self.look_at);
         }
         let may_begin = is_enabled && is_open;
-        let io = &*self.shared.io;
-        let connected = connector.advance(now.monotonic_ns, io, may_begin, (registry, token));
+        let at = (registry, token);
+        let connected = connector.advance(now.monotonic_ns, &self.shared, may_begin, at);
         let Some(stream) = connected.map_err(Down::Io)? else { return Ok(()) };
+        let routes = &connector.routes;
+        let (is_backup, resets) = (routes.current() > 0, routes.resets());
+        self.shared.is_at_backup.store(is_backup, Ordering::Release);
+        if resets {
+            self.lock().core.session.reset_at_next_logon();
+        }
         self.attach(now, Arrival::fresh(stream), waits.then_some((registry, token)))?;
         if let Some(connector) = self.connector.as_mut().filter(|_| !self.up) {
             // Not wanted any more: logged out while the connection was under way.
@@ -424,10 +441,12 @@ impl DrivenSession {
     pub(crate) fn down(&mut self, why: &Down, now: Now, registry: Registry<'_>) {
         match why {
             Down::Session(_) => {}
-            // Once in a row of attempts: who waits for a counterparty sees why, not how often.
+            // Once in a row of attempts at a destination: who waits sees why, not how often.
             Down::Io(error) if self.up => self.lock().core.events.broke(now, error),
             Down::Io(error) => {
-                if !std::mem::replace(&mut self.warned, true) {
+                let bit = 1 << (self.shared.destination.load(Ordering::Acquire) % 64);
+                if self.warned & bit == 0 {
+                    self.warned |= bit;
                     self.lock().core.events.not_connected(now, error);
                 }
             }
@@ -451,13 +470,20 @@ impl DrivenSession {
         self.ended = Some(reason);
         let (was_up, logons) = (self.up, self.shared.published.counters.logons.get());
         self.up = false;
+        let mut given_up = None;
         if let Some(connector) = &mut self.connector {
             let ended = match (was_up, logons == self.logons) {
                 (true, true) => Ended::Refused,
                 (true, false) => Ended::AfterLogon,
                 (false, _) => Ended::Unconnected,
             };
-            connector.down(now.monotonic_ns, ended);
+            if let Some(attempts) = connector.down(now.monotonic_ns, ended) {
+                given_up = Some(attempts);
+            }
+            turn_to_wanted(&self.shared, connector, now);
+        }
+        if let Some(attempts) = given_up {
+            self.lock().core.events.given_up(now, attempts);
         }
         // Last: it calls the application, which may panic.
         let mut link = self.lock();

@@ -1,8 +1,8 @@
-//! Addresses of sessions: resolved once, listened at, and which session listens where.
+//! Addresses of acceptors: resolved once, listened at, and which session listens where.
 
 use std::collections::HashMap;
 use std::io;
-use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -111,7 +111,7 @@ impl Listening {
 }
 
 /// How the session's sockets are set up; the system has been asked whether it takes all of it.
-fn socket_options(
+pub(super) fn socket_options(
     settings: &SessionSettings,
     address: SocketAddr,
     local: Option<SocketAddr>,
@@ -144,35 +144,7 @@ fn socket_options(
     Ok(options)
 }
 
-/// Where an initiator connects to, and how.
-pub(crate) fn outgoing(
-    settings: &SessionSettings,
-) -> Result<(Vec<SocketAddr>, SocketOptions), EngineError> {
-    let mut addresses = resolve(settings)?;
-    let text = &*settings.socket.local_address;
-    if text.is_empty() {
-        let options = socket_options(settings, addresses[0], None)?;
-        return Ok((addresses, options));
-    }
-    let place = settings.place("local_address");
-    let what = || format!("{place}{}: local_address {text}", settings.id());
-    let found = match text.parse::<IpAddr>() {
-        // Of IPv6 too: what stands behind its last colon is no port.
-        Ok(address) => Ok(vec![SocketAddr::new(address, 0)].into_iter()),
-        Err(_) => text.to_socket_addrs().or_else(|_| (text, 0).to_socket_addrs()),
-    };
-    let mut found = found.map_err(io_error(what()))?;
-    let is_reached =
-        |local: &SocketAddr| addresses.iter().any(|to| to.is_ipv4() == local.is_ipv4());
-    let Some(local) = found.find(is_reached) else {
-        return Err(io_error(what())(io::ErrorKind::AddrNotAvailable.into()));
-    };
-    addresses.retain(|to| to.is_ipv4() == local.is_ipv4());
-    let options = socket_options(settings, addresses[0], Some(local))?;
-    Ok((addresses, options))
-}
-
-/// Names are resolved once, here: a worker never waits for a name server.
+/// The addresses of an acceptor, once: a worker never waits for a name server.
 fn resolve(settings: &SessionSettings) -> Result<Vec<SocketAddr>, EngineError> {
     let place = settings.place("address");
     let what = || format!("{place}{}: address {}", settings.id(), settings.address);
@@ -185,7 +157,7 @@ fn resolve(settings: &SessionSettings) -> Result<Vec<SocketAddr>, EngineError> {
 
 #[cfg(test)]
 mod tests {
-    use transfix_session::{BeginString, Role};
+    use transfix_session::{BeginString, Role, SessionId};
 
     use super::*;
 
@@ -194,10 +166,14 @@ mod tests {
         SessionSettings::new(Role::Initiator, &id, address)
     }
 
+    fn of(settings: &SessionSettings) -> Result<SocketOptions, EngineError> {
+        socket_options(settings, ([127, 0, 0, 1], 1).into(), None)
+    }
+
     #[test]
     fn each_key_of_the_socket_is_an_option() {
         let mut settings = session("127.0.0.1:1");
-        let (_, options) = outgoing(&settings).unwrap();
+        let options = of(&settings).unwrap();
         assert_eq!(options, SocketOptions::default());
         settings.socket.tcp_nodelay = false;
         settings.socket.tcp_send_buffer_bytes = 10_000;
@@ -225,37 +201,14 @@ mod tests {
             reuse_port: true,
             ..SocketOptions::default()
         };
-        assert_eq!(outgoing(&settings).unwrap().1, expected);
+        assert_eq!(of(&settings).unwrap(), expected);
         // Whether this process may raise it is the system's to say, and it is asked at the start.
         settings.socket.busy_poll_us = 50;
-        let of_busy_poll = outgoing(&settings).map(|(_, options)| options.busy_poll_us);
+        let of_busy_poll = of(&settings).map(|options| options.busy_poll_us);
         let options = SocketOptions { busy_poll_us: Some(50), ..expected };
         match options.check(([127, 0, 0, 1], 1).into()) {
             Ok(()) => assert_eq!(of_busy_poll.unwrap(), Some(50)),
             Err(_) => assert!(of_busy_poll.unwrap_err().to_string().contains("socket options")),
-        }
-    }
-
-    #[test]
-    fn a_local_address_chooses_the_family_of_the_remote_one() {
-        // A name of both families, on most hosts.
-        let mut settings = session("localhost:1");
-        for (local, expected) in [("127.0.0.2", "127.0.0.2:0"), ("127.0.0.2:5", "127.0.0.2:5")] {
-            settings.socket.local_address = local.to_owned();
-            let (addresses, options) = outgoing(&settings).unwrap();
-            assert_eq!(options.local, expected.parse().ok());
-            assert!(!addresses.is_empty() && addresses.iter().all(SocketAddr::is_ipv4));
-        }
-        for (to, wrong) in [
-            ("[::1]:1", "2001:db8::1:25"),
-            ("127.0.0.1:1", "::1"),
-            ("127.0.0.1:1", "192.0.2.1"),
-            ("127.0.0.1:1", "no host"),
-        ] {
-            let mut settings = session(to);
-            settings.socket.local_address = wrong.to_owned();
-            let error = outgoing(&settings).unwrap_err().to_string();
-            assert!(error.starts_with("FIX.4.4:A->B: "), "{error}");
         }
     }
 }

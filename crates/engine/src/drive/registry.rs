@@ -7,6 +7,7 @@ use transfix_session::{BeginString, SessionId};
 use transfix_store::{Helpers, Store, StoreError};
 
 use crate::drive::line::Line;
+use crate::drive::resolver::Resolver;
 use crate::drive::shared::Shared;
 use crate::drive::waiting::WaitingTotal;
 use crate::io::{Io, System};
@@ -42,6 +43,8 @@ pub(crate) struct Registry {
     pub(crate) watch: Arc<Watch>,
     /// Threads in which applications are called, if there are any.
     pub(crate) line: Option<Arc<Line>>,
+    /// Looks up the names of counterparties.
+    pub(crate) names: Arc<Resolver>,
     /// Opens stores of the user's own.
     pub(crate) open_store: Option<OpenStore>,
     sessions: OnceLock<HashMap<SessionId, Weak<Shared>>>,
@@ -61,6 +64,7 @@ impl Default for Registry {
             waiting: Arc::default(),
             watch: Arc::default(),
             line: None,
+            names: Arc::default(),
             open_store: None,
             sessions: OnceLock::new(),
             created: RwLock::default(),

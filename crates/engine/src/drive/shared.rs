@@ -67,6 +67,14 @@ pub(crate) struct Shared {
     pub(crate) enabled: AtomicBool,
     /// An operator wants the session back, or connected, without a further wait.
     pub(crate) hurry: AtomicBool,
+    /// Where an initiator connects to, each as `host:port`, the primary one first.
+    pub(crate) destinations: Arc<[String]>,
+    /// Which of them was tried last.
+    pub(crate) destination: AtomicUsize,
+    /// Whether that is a backup: which of two stores counts from the next connection on.
+    pub(crate) is_at_backup: Arc<AtomicBool>,
+    /// Which of them an operator wants; [`NO_WISH`] for none.
+    pub(crate) wanted_destination: AtomicUsize,
     pub(crate) after_panic: AfterPanic,
     /// Certificates of which the counterparty must show one; empty for any.
     pub(crate) tls_peers: Arc<[String]>,
@@ -74,6 +82,9 @@ pub(crate) struct Shared {
     /// All sessions of the engine, to find the one in which most waits.
     pub(crate) registry: Arc<Registry>,
 }
+
+/// No operator wants another destination.
+pub(crate) const NO_WISH: usize = usize::MAX;
 
 impl Shared {
     /// The lock of the session. A thread that panicked with it may have left half a turn behind:

@@ -5,7 +5,7 @@ use std::fmt::{self, Write};
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 /// Writes `bytes`.
-pub(super) fn write(bytes: &[u8], out: &mut dyn Write) -> fmt::Result {
+pub(crate) fn write(bytes: &[u8], out: &mut dyn Write) -> fmt::Result {
     for chunk in bytes.chunks(3) {
         let mut three = [0; 3];
         three[..chunk.len()].copy_from_slice(chunk);

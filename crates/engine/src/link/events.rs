@@ -197,6 +197,11 @@ impl Events {
         line!(self, now, Ended, warn, %error, "connection failed");
     }
 
+    /// It was tried often enough, as the settings say.
+    pub(crate) fn given_up(&mut self, now: Now, attempts: u32) {
+        line!(self, now, Ended, error, attempts, "no further attempt to connect");
+    }
+
     /// The connection has ended: by a fault of either side it is a warning.
     pub(super) fn ended(&mut self, now: Now, end: &Disconnection<'_>) {
         if end.reason.is_error() {

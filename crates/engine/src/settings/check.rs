@@ -7,6 +7,7 @@ use transfix_codec::{MsgType, tag};
 use transfix_session::{ApplVerId, BeginString, ResetPolicy, Role, Secret};
 
 use crate::schedule::Schedule;
+use crate::settings::failover::FailoverSettings;
 use crate::settings::log::LogSettings;
 use crate::settings::retention;
 use crate::settings::template;
@@ -48,7 +49,7 @@ pub(crate) fn find_wrong(session: &SessionSettings) -> Result<(), Wrong> {
     }
     type Check = fn(&SessionSettings) -> Result<(), String>;
     // Each with the key that it is about, if that is one.
-    let all: [(&str, Check); 17] = [
+    let all: [(&str, Check); 19] = [
         ("", identity),
         ("address", address),
         ("", socket),
@@ -64,6 +65,8 @@ pub(crate) fn find_wrong(session: &SessionSettings) -> Result<(), Wrong> {
         ("log", log),
         ("retention", retention::check),
         ("tls", tls),
+        ("failover", failover),
+        ("proxy", proxy),
         ("mode", template::check),
         ("cpu", threads),
     ];
@@ -127,26 +130,54 @@ fn credentials(session: &SessionSettings) -> Result<(), String> {
 }
 
 fn address(session: &SessionSettings) -> Result<(), String> {
-    let address = &session.address;
+    // A session without sockets.
+    if session.address.is_empty() { Ok(()) } else { host_and_port("address", &session.address) }
+}
+
+/// Whether it is `host:port`; whether there is such a host is found out when it is needed.
+fn host_and_port(key: &str, address: &str) -> Result<(), String> {
     // Of IPv6 too: `::1` is an address, `[::1]:9880` has a port.
     let is_bare = address.parse::<IpAddr>().is_ok();
     let host_and_port = address.rsplit_once(':').filter(|_| !is_bare);
     match host_and_port {
-        // A session without sockets; others fail when the address is resolved.
-        None if address.is_empty() => Ok(()),
         Some((host, port)) if !host.is_empty() && port.parse::<u16>().is_ok() => Ok(()),
         Some((host, port)) if !host.is_empty() && !port.is_empty() => {
-            Err(format!("address `{address}`: a port is 0 to 65535, not `{port}`"))
+            Err(format!("{key} `{address}`: a port is 0 to 65535, not `{port}`"))
         }
-        Some(("", port)) => Err(format!(
-            "address `{address}` has no host; write host:port, such as 127.0.0.1:{port}"
-        )),
+        Some(("", port)) => {
+            Err(format!("{key} `{address}` has no host; write host:port, such as 127.0.0.1:{port}"))
+        }
         _ => {
             let host = address.trim_end_matches(':');
             let host = if host.contains(':') { format!("[{host}]") } else { host.to_owned() };
-            Err(format!("address `{address}` has no port; write host:port, such as {host}:9880"))
+            Err(format!("{key} `{address}` has no port; write host:port, such as {host}:9880"))
         }
     }
+}
+
+fn failover(session: &SessionSettings) -> Result<(), String> {
+    let failover = &session.failover;
+    if session.role == Role::Acceptor && *failover != FailoverSettings::default() {
+        return Err("failover is about connecting, which an acceptor does not do".to_owned());
+    }
+    let resets = failover.reset_on_backup || failover.reset_on_primary;
+    if resets && session.begin_string == BeginString::Fix40 {
+        let why = "ResetSeqNumFlag(141), which the failover.reset_on keys need";
+        return Err(format!("FIX.4.0 has no {why}"));
+    }
+    for address in &failover.addresses {
+        host_and_port("failover.addresses:", address)?;
+    }
+    failover.check(session.queue.offline)
+}
+
+fn proxy(session: &SessionSettings) -> Result<(), String> {
+    let Some(proxy) = &session.proxy else { return Ok(()) };
+    if session.role == Role::Acceptor {
+        return Err("proxy is about connecting, which an acceptor does not do".to_owned());
+    }
+    host_and_port("proxy.address", &proxy.address)?;
+    proxy.check()
 }
 
 fn ranges(session: &SessionSettings) -> Result<(), String> {

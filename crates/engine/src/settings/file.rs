@@ -18,6 +18,7 @@ use crate::settings::check::{Step, find_wrong};
 use crate::settings::dictionary_source::DictionarySource;
 use crate::settings::engine::EngineSettings;
 use crate::settings::log::LogSettings;
+use crate::settings::proxy::ProxySettings;
 use crate::settings::secret;
 use crate::settings::session::{GROUPS, KeyLines, Places, SessionSettings};
 use crate::settings::words::{explain, nearest};
@@ -375,9 +376,11 @@ impl<'t> File<'t> {
         let Keys { lines, own, groups } = self.sorted(own)?;
         let mut own = merged(&self.defaults.own, own);
         let mut secrets = Vec::new();
-        if let Some(DeValue::Table(logon)) = own.get_mut("logon").map(Spanned::get_mut) {
-            let read = secret::read(logon, &self.path);
-            secrets = read.map_err(|(at, what)| self.error(at, what))?;
+        for with_secrets in ["logon", "proxy"] {
+            if let Some(DeValue::Table(table)) = own.get_mut(with_secrets).map(Spanned::get_mut) {
+                let read = secret::read(table, &self.path);
+                secrets.extend(read.map_err(|(at, what)| self.error(at, what))?);
+            }
         }
         let session = self.read(own, span, SessionSettings::KEYS)?;
         let mut session = self.with_groups(session, groups)?;
@@ -467,6 +470,7 @@ fn missing(
     first(table, known)
         .map(|key| (span.start, key))
         .or_else(|| below(table.get("log")?, LogSettings::KEYS))
+        .or_else(|| below(table.get("proxy")?, ProxySettings::KEYS))
         .or_else(|| below(table.get("schedule")?, ScheduleSettings::KEYS))
         .or_else(|| throttles?.iter().find_map(|throttle| below(throttle, Throttle::KEYS)))
 }

@@ -30,6 +30,7 @@ use std::path::{Path, PathBuf};
 
 mod carry_over;
 mod data_dictionary;
+mod destinations;
 mod dictionary;
 mod keys;
 mod read;

@@ -10,7 +10,9 @@ use transfix_session::{
 
 use crate::schedule::ScheduleSettings;
 use crate::settings::application::ApplicationSettings;
+use crate::settings::failover::FailoverSettings;
 use crate::settings::log::LogSettings;
+use crate::settings::proxy::ProxySettings;
 use crate::settings::queue::{QueueSettings, Unavailable};
 use crate::settings::retention::RetentionSettings;
 use crate::settings::socket::SocketSettings;
@@ -85,6 +87,12 @@ settings_table! {
         /// Encrypted connections, such as `{ certificate = "own.pem", key = "own.key" }`. See
         /// [`TlsSettings`].
         pub tls: Option<TlsSettings> = None,
+        /// Where else an initiator connects to, such as `{ addresses = ["b.example:9880"] }`.
+        /// See [`FailoverSettings`].
+        pub failover: FailoverSettings = FailoverSettings::default(),
+        /// Through whom an initiator connects, such as
+        /// `{ kind = "http", address = "proxy.example:3128" }`. See [`ProxySettings`].
+        pub proxy: Option<ProxySettings> = None,
         /// The protocol log, such as `{ dir = "log" }`. See [`LogSettings`].
         pub log: Option<LogSettings> = None,
         and {

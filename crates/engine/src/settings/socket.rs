@@ -1,6 +1,18 @@
 //! Keys about the connection of a session.
 
+use serde::{Deserialize, Serialize};
 use transfix_session::settings_table;
+
+/// How the time between attempts to connect grows while nobody is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum Backoff {
+    /// Not at all.
+    Constant,
+    /// It doubles each time all destinations have been tried.
+    Exponential,
+}
 
 settings_table! {
     /// How a session connects. Acceptors at the same address share a listener: how its connections
@@ -12,8 +24,22 @@ settings_table! {
         pub reconnect_interval_ms: u32 = 1_000,
         /// The longest time between attempts of an initiator whose Logon(A) is not accepted, in
         /// milliseconds: each further attempt waits twice as long as the one before, since each
-        /// uses a number.
+        /// uses a number. It is the longest one of `reconnect_backoff` too.
         pub reconnect_interval_max_ms: u32 = 60_000,
+        /// How the time between attempts grows while nobody is there: `constant` (not at all) or
+        /// `exponential` (it doubles each time all destinations have been tried).
+        pub reconnect_backoff: Backoff = Backoff::Constant,
+        /// How much of that time is left to chance, in percent of it, so that many sessions do not
+        /// come back at one moment: with 20 an attempt comes after 80 to 100 percent of it.
+        #[most(100)]
+        pub reconnect_jitter_percent: u32 = 0,
+        /// Attempts in a row without a logon after which an initiator gives up, until an operator
+        /// logs it on or the next window of its schedule opens. 0 for never.
+        pub reconnect_attempts_max: u32 = 0,
+        /// How long one attempt may take until the connection stands, in milliseconds: the look-up
+        /// of the name, and then for each of its addresses TCP, a proxy and TLS together.
+        #[least(1)]
+        pub connect_timeout_ms: u32 = 10_000,
         /// TCP_NODELAY: whether the system sends small messages at once.
         pub tcp_nodelay: bool = true,
         /// Size of the socket's buffer for what is sent, in bytes; 0 for the system's choice.

@@ -142,6 +142,10 @@ fn form(expected: &str) -> String {
         "a sequence" => LIST,
         "a map" => "a table, such as { key = value }",
         "struct TlsSettings" => "a table, such as { certificate = \"own.pem\", key = \"own.key\" }",
+        "struct FailoverSettings" => "a table, such as { addresses = [\"b.example:9880\"] }",
+        "struct ProxySettings" => {
+            "a table, such as { kind = \"http\", address = \"proxy.example:3128\" }"
+        }
         "struct LogSettings" => "a table, such as { dir = \"log\" }",
         "struct ScheduleSettings" => {
             "a table, such as { days = \"mon-fri\", from = \"08:00\", to = \"16:30\" }"

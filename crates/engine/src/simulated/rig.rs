@@ -109,7 +109,8 @@ impl Rig {
         let owner = Owner::of(application, &settings.id(), &rules.0);
         let schedule = settings.schedule.as_ref().map(Schedule::new).transpose();
         let hours = schedule.map_err(|error| error.to_string())?.map(Hours::new);
-        let parts = Parts { config, data_fields, hours, store, log: None, application: owner };
+        let (log, is_at_backup, application) = (None, Arc::default(), owner);
+        let parts = Parts { config, data_fields, hours, store, is_at_backup, log, application };
         let shared = assemble(settings, parts, &rules.0).map_err(|error| error.to_string())?;
         Ok(Self { slot: DrivenSession::new(Arc::new(shared), None) })
     }

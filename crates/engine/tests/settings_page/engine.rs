@@ -8,6 +8,26 @@ pub(super) const OF_THE_ENGINE: &[(&str, &str, &str)] = &[
     ("qualifier", SWITCHES, "a_qualifier_tells_equal_sessions_apart"),
     ("reconnect_interval_ms", TRADE, "messages_lost_on_the_way_are_resent_after_the_next_logon"),
     ("reconnect_interval_max_ms", CONNECTOR, "a_refused_logon_slows_the_next_try_down"),
+    ("reconnect_backoff", CONNECTOR, "nobody_there_slows_the_next_round_down_if_that_is_wanted"),
+    (
+        "reconnect_jitter_percent",
+        CONNECTOR,
+        "some_of_the_pause_is_left_to_chance_and_is_each_sessions_own",
+    ),
+    ("reconnect_attempts_max", FAILOVER, "it_gives_up_after_as_many_attempts_as_it_may"),
+    ("connect_timeout_ms", FAILOVER, "who_says_nothing_is_left_in_time"),
+    ("failover", FAILOVER, "a_settings_file_says_where_else_and_through_whom"),
+    ("failover.addresses", FAILOVER, "a_backup_takes_over_and_the_primary_comes_back"),
+    ("failover.order", CONNECTOR, "destinations_follow_each_other_as_the_settings_say"),
+    ("failover.attempts", CONNECTOR, "destinations_follow_each_other_as_the_settings_say"),
+    ("failover.reset_on_backup", FAILOVER, "a_backup_takes_over_and_the_primary_comes_back"),
+    ("failover.reset_on_primary", FAILOVER, "a_backup_takes_over_and_the_primary_comes_back"),
+    ("failover.own_store", FAILOVER, "backups_have_a_store_of_their_own_if_that_is_wanted"),
+    ("proxy", FAILOVER, "a_proxy_puts_the_connection_through"),
+    ("proxy.kind", FAILOVER, "a_proxy_puts_the_connection_through"),
+    ("proxy.address", FAILOVER, "a_proxy_puts_the_connection_through"),
+    ("proxy.username", FAILOVER, "a_proxy_puts_the_connection_through"),
+    ("proxy.password", FAILOVER, "a_proxy_puts_the_connection_through"),
     ("mode", TRADE, "every_version_and_mode_logs_on_trades_and_logs_out"),
     ("mode", TRADE, "polled_sessions_are_driven_by_the_application"),
     ("spin_us", WORKER, "a_worker_looks_for_a_while_before_it_sleeps"),
@@ -60,7 +80,11 @@ pub(super) const OF_THE_ENGINE: &[(&str, &str, &str)] = &[
     ("tcp_reset_on_close", TCP, "options_reach_both_ends"),
     ("busy_poll_us", LISTENING, "each_key_of_the_socket_is_an_option"),
     ("dscp", TCP, "options_reach_both_ends"),
-    ("local_address", LISTENING, "a_local_address_chooses_the_family_of_the_remote_one"),
+    (
+        "local_address",
+        "engine/src/drive/routes.rs",
+        "a_local_address_chooses_the_family_of_the_remote_one",
+    ),
     ("local_address", TRADE, "an_initiator_connects_from_its_local_address"),
     ("reuse_port", TRADE, "engines_share_a_port_if_all_of_them_say_so"),
     ("tls", TLS, "each_mode_trades_and_logs_out"),
@@ -156,7 +180,8 @@ const LATENCY: &str = "engine/tests/switches/latency.rs";
 const LATER: &str = "engine/tests/switches/later.rs";
 const TURNS: &str = "engine/tests/switches/turns.rs";
 const LISTENING: &str = "engine/src/drive/listening.rs";
-const CONNECTOR: &str = "engine/src/drive/connector.rs";
+const CONNECTOR: &str = "engine/src/drive/connector/tests.rs";
+const FAILOVER: &str = "engine/tests/switches/failover.rs";
 const TOLD: &str = "engine/tests/switches/told.rs";
 const DELIVERY: &str = "engine/tests/switches/delivery.rs";
 const DICTIONARIES: &str = "engine/tests/dictionaries.rs";

@@ -17,10 +17,10 @@ use std::path::Path;
 use toml::de::{DeTable, DeValue};
 use transfix::schedule::{ScheduleSettings, WindowSettings};
 use transfix::{
-    ApplicationSettings, DictionarySource, EngineSettings, Key, LogSettings, LogonConfig,
-    NumbersConfig, ProtocolConfig, QueueSettings, ResendConfig, ResetPolicy, RetentionSettings,
-    SessionSettings, SocketSettings, StoreSettings, ThreadSettings, Throttle, TimingConfig,
-    TlsSettings, Unavailable, ValidationSettings,
+    ApplicationSettings, DictionarySource, EngineSettings, FailoverSettings, Key, LogSettings,
+    LogonConfig, NumbersConfig, ProtocolConfig, ProxySettings, QueueSettings, ResendConfig,
+    ResetPolicy, RetentionSettings, SessionSettings, SocketSettings, StoreSettings, ThreadSettings,
+    Throttle, TimingConfig, TlsSettings, Unavailable, ValidationSettings,
 };
 
 /// A part of the page: its title, what introduces it, its keys, and the way to them: from
@@ -82,6 +82,12 @@ const PARTS: &[Part] = &[
     part!(LogSettings at ["log"]: "`log`", "`log = { dir = \"log\" }`. See [Logs](logs.md)."),
     part!(TlsSettings at ["tls"]: "`tls`",
         "`tls = { certificate = \"own.pem\", key = \"own.key\" }`. See [TLS](tls.md)."),
+    part!(FailoverSettings at ["failover"]: "`failover`",
+        "`failover = { addresses = [\"b.example:9880\"], order = \"first\" }`. See \
+         [Connecting](connecting.md)."),
+    part!(ProxySettings at ["proxy"]: "`proxy`",
+        "`proxy = { kind = \"socks5\", address = \"proxy.example:1080\" }`. See \
+         [Connecting](connecting.md)."),
     part!(ScheduleSettings at ["schedule"]: "`schedule`", "See [Schedules](schedules.md)."),
     part!(WindowSettings at ["schedule", "windows"]: "`schedule.windows`",
         "One of several windows."),

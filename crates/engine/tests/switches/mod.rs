@@ -5,6 +5,7 @@ mod application_threads;
 mod batches;
 mod delivery;
 mod failing;
+mod failover;
 mod handles;
 mod latency;
 mod later;

@@ -5,14 +5,15 @@ use std::sync::atomic::{AtomicBool, AtomicUsize};
 
 use transfix_codec::{FrameWriter, Precision, tag};
 use transfix_session::{BeginString, Role};
-use transfix_transport::SocketOptions;
 use transfix_transport::memory::{MemoryStream, pipe};
 
 use super::*;
 use crate::api::application::{Application, SessionRef};
 use crate::api::owner::Owner;
 use crate::assemble::open;
+use crate::drive::connector::Pauses;
 use crate::drive::registry::Registry as Sessions;
+use crate::drive::routes::Routes;
 use crate::io::{Io, System};
 use crate::link::answers::BusinessReject;
 use crate::link::rule_book::RuleBook;
@@ -167,10 +168,13 @@ fn an_operator_does_not_wait_for_the_pause_of_refused_logons() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let poll = System.poll().unwrap();
-    let options = SocketOptions::default();
-    let mut connector = Connector::new(vec![address], options, None, (1_000, 60_000));
+    let mut settings = session(Role::Initiator);
+    settings.address = address.to_string();
+    settings.socket.reconnect_interval_ms = 1_000;
+    let mut connector =
+        Connector::new(Routes::of(&settings).unwrap(), Pauses::of(&settings.socket));
     let now = System.now();
-    (0..9).for_each(|_| connector.down(now.monotonic_ns, Ended::Refused));
+    (0..9).for_each(|_| _ = connector.down(now.monotonic_ns, Ended::Refused));
     let mut slot = DrivenSession::new(shared(&session(Role::Initiator)), Some(connector));
     // When it looks again, in seconds: at the next try, or when the attempt has taken too long.
     let deadline = |slot: &mut DrivenSession| {

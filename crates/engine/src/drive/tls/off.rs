@@ -25,7 +25,7 @@ impl Door {
 pub(crate) struct Way(Infallible);
 
 impl Way {
-    pub(crate) const fn of(_: &SessionSettings) -> Result<Option<Self>, EngineError> {
+    pub(crate) const fn of(_: &SessionSettings, _: &str) -> Result<Option<Self>, EngineError> {
         Ok(None)
     }
 

@@ -62,13 +62,17 @@ pub(crate) struct Way {
 }
 
 impl Way {
-    /// `None` if the session's connections are not encrypted.
+    /// To this destination, written as `host:port`; `None` if the session's connections are not
+    /// encrypted.
     ///
     /// # Errors
     /// If a file cannot be used.
-    pub(crate) fn of(settings: &SessionSettings) -> Result<Option<Self>, EngineError> {
+    pub(crate) fn of(
+        settings: &SessionSettings,
+        address: &str,
+    ) -> Result<Option<Self>, EngineError> {
         let Some(tls) = enabled(settings) else { return Ok(None) };
-        let client = client(tls, &settings.address).map_err(wrong(settings))?;
+        let client = client(tls, address).map_err(wrong(settings))?;
         let watch = Watch::new(settings.id().to_string(), &client.certificates());
         Ok(Some(Self { client, watch }))
     }

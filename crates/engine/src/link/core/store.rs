@@ -111,6 +111,11 @@ impl Core {
         }
     }
 
+    /// Whether the next connection may go on in another store: of this one all is safe.
+    pub(crate) fn may_change_store(&self) -> bool {
+        !self.options.refresh_on_logon || self.pending.is_empty()
+    }
+
     /// Goes on from what another process has left in the store.
     pub(super) fn refresh(&mut self, now: Now) -> Result<(), StoreError> {
         self.look_what_is_safe(now)?;

@@ -9,7 +9,9 @@ use super::read::Cfg;
 use super::session::{Session, is_credential};
 use super::table::{Rule, find, find_in_any_case};
 use super::values::written;
-use super::{Dialect, Fate, Finding, ForeignStore, Migration, data_dictionary, schedule};
+use super::{
+    Dialect, Fate, Finding, ForeignStore, Migration, data_dictionary, destinations, schedule,
+};
 use crate::settings::{SessionSettings, Settings};
 
 /// Carries over all sessions of a file.
@@ -77,6 +79,7 @@ impl Session<'_> {
             return None;
         }
         self.sockets();
+        destinations::carry_over(self);
         self.checks();
         schedule::carry_over(self);
         self.reset_at();
