@@ -1,8 +1,10 @@
 //! Initiators with several destinations, names that are looked up at each attempt, proxies.
 
 use std::collections::HashMap;
+use std::fs;
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
@@ -280,6 +282,55 @@ fn a_proxy_puts_the_connection_through() {
         reaches(&the_one(&engine), 0);
         let asked = asked.recv_timeout(LONG).unwrap();
         assert!(asked.contains(&expected), "{asked}");
+    }
+}
+
+/// A program that ends with the test.
+struct Program(Child);
+
+impl Program {
+    fn start(name: &str, package: &str, args: &[&str]) -> Self {
+        let mut command = Command::new(name);
+        let started = command.args(args).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+        Self(started.unwrap_or_else(|error| {
+            panic!("{name}: {error}; it is in Debian's package {package}: apt-get install it")
+        }))
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn proxies_of_others_put_the_connection_through() {
+    let to = place(9, 4_000);
+    let _acceptor = acceptor(to, |s| s.protocol.reset_on.logon = true);
+    let dir = TempDir::new();
+    let config = dir.path().join("tinyproxy.conf");
+    let ip = to.ip().to_string();
+    let text = format!(
+        "Listen {ip}\nPort 4001\nTimeout 60\nConnectPort {}\nBasicAuth desk sesame\n",
+        to.port()
+    );
+    fs::write(&config, text).unwrap();
+    let config = config.display().to_string();
+    let _http = Program::start("tinyproxy", "tinyproxy-bin", &["-d", "-c", &config]);
+    let socks = ["-i", &ip, "-p", "4002", "-u", "desk", "-P", "sesame"];
+    let _socks = Program::start("microsocks", "microsocks", &socks);
+    for (kind, port) in [(ProxyKind::Http, 4_001), (ProxyKind::Socks5, 4_002)] {
+        // A proxy that has just been started is there at one of the attempts.
+        let engine = initiator(&[to.to_string()], |s| {
+            s.protocol.reset_on.logon = true;
+            let mut proxy = ProxySettings::new(kind, &place(9, port).to_string());
+            proxy.username = Some("desk".to_owned());
+            proxy.password = Some(Secret::new("sesame".to_owned()));
+            s.proxy = Some(proxy);
+        });
+        reaches(&the_one(&engine), 0);
     }
 }
 
