@@ -21,6 +21,7 @@ pub(crate) mod listening;
 pub(crate) mod mailbox;
 pub(crate) mod mappings;
 pub(crate) mod network;
+pub(crate) mod outcome;
 pub(crate) mod registry;
 mod reopening;
 mod resolver;

@@ -1,6 +1,7 @@
 //! Starts and stops everything: stores, links, workers, listeners.
 
 use std::collections::HashMap;
+use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread;
@@ -16,11 +17,12 @@ use crate::drive::balance::{Balance, PoolLimits, Shares};
 use crate::drive::connector::{Connector, Pauses};
 use crate::drive::descriptors;
 use crate::drive::destination::{Destination, Entrance, Key};
-use crate::drive::driven::{DrivenSession, SessionOutcome};
+use crate::drive::driven::DrivenSession;
 use crate::drive::line::Line;
 use crate::drive::listening::Listening;
 use crate::drive::mailbox::{Mailbox, Pool};
 use crate::drive::mappings;
+use crate::drive::outcome::SessionOutcome;
 use crate::drive::registry::{OpenStore, Registry};
 use crate::drive::routes::Routes;
 use crate::drive::shared::Shared;
@@ -38,6 +40,8 @@ use crate::settings::template::is_template;
 use crate::settings::{
     Durability, EngineSettings, Mode, SessionSettings, Settings, ThreadLost, check,
 };
+
+mod dynamic;
 
 /// Makes the owner of a session of these sessions.
 pub(crate) type MakeOwner<'m> = dyn FnMut(&SessionId, &Arc<Registry>) -> Box<dyn Callbacks> + 'm;
@@ -64,6 +68,19 @@ pub struct Engine {
     sessions: Vec<Arc<Shared>>,
     registry: Arc<Registry>,
     listening: Vec<SocketAddr>,
+    /// The group of each of these.
+    groups: Vec<usize>,
+    /// Who listens where.
+    ways: Listening,
+    /// What all sessions share.
+    all: EngineSettings,
+    /// The workers of the pool.
+    pool: Pool,
+    /// Templates may be added.
+    admits: bool,
+    /// For a first acceptor that is added later: who says whom templates let in, and how many
+    /// connections may wait.
+    later: (Option<AdmitTo>, usize),
     threads: Vec<(Arc<Mailbox>, Job<Vec<SessionOutcome>>)>,
     polled: Option<Worker>,
     acceptor: Option<(Arc<AcceptorDoor>, Job<()>)>,
@@ -165,26 +182,45 @@ impl Engine {
         }
         mappings::check(settings.sessions.iter().filter(|s| in_files(s)).count());
         registry.fill(&sessions);
-        let mut engine = Self {
+        let entrances = std::mem::take(&mut listening.entrances);
+        let ways = (listening, &*entrances);
+        let mut engine = Self::idle(settings, registry, sessions, ways, (admit, pending_max))?;
+        // Sessions made from templates start later: keep a worker that has no session yet.
+        plan.keeps_empty = !templates.is_empty();
+        let mut destinations = Vec::new();
+        engine.pool = engine.start_workers(plan, settings, &mut destinations)?;
+        if !entrances.is_empty() {
+            let keys = engine.ways.keys(destinations);
+            engine.start_acceptor(entrances, keys, templates)?;
+        }
+        Ok(engine)
+    }
+
+    /// An engine whose threads are still to be started.
+    fn idle(
+        settings: &Settings,
+        registry: &Arc<Registry>,
+        sessions: Vec<Arc<Shared>>,
+        (ways, entrances): (Listening, &[Entrance]),
+        later: (Option<AdmitTo>, usize),
+    ) -> Result<Self, EngineError> {
+        let bound: io::Result<_> = entrances.iter().map(|at| at.listener.local_addr()).collect();
+        Ok(Self {
             sessions,
             registry: Arc::clone(registry),
-            listening: listening.bound()?,
+            listening: bound.map_err(io_error("listening address"))?,
+            groups: entrances.iter().map(|entrance| entrance.group).collect(),
+            ways,
+            all: settings.engine.clone(),
+            pool: Pool::default(),
+            admits: later.0.is_some(),
+            later,
             threads: Vec::new(),
             polled: None,
             acceptor: None,
             watching: watching(settings.engine.thread_lost, registry)?,
             tells_latency: settings.engine.latency_at_stop,
-        };
-        // Sessions made from templates start later: keep a worker that has no session yet.
-        plan.keeps_empty = !templates.is_empty();
-        let mut destinations = Vec::new();
-        let workers = engine.start_workers(plan, settings, &mut destinations)?;
-        if !listening.entrances.is_empty() {
-            let keys = listening.keys(destinations);
-            let (ways_in, all) = ((listening.entrances, pending_max), &settings.engine);
-            engine.start_acceptor(all, ways_in, keys, (templates, engine.admit(admit), workers))?;
-        }
-        Ok(engine)
+        })
     }
 
     /// Returns the mailboxes of the pool's workers.
@@ -254,15 +290,16 @@ impl Engine {
         Ok(worker)
     }
 
-    /// Opens the ways in, where so many connections may wait; `templates` with who may come by
-    /// them, and the workers of the pool.
+    /// Opens the ways in.
     fn start_acceptor(
         &mut self,
-        all: &EngineSettings,
-        (entrances, max): (Vec<Entrance>, usize),
+        entrances: Vec<Entrance>,
         keys: HashMap<Key, Vec<Destination>>,
-        (templates, admit, workers): (Vec<(usize, SessionSettings)>, Admit, Pool),
+        templates: Vec<(usize, SessionSettings)>,
     ) -> Result<(), EngineError> {
+        let (admit, max) = (self.later.0.take(), self.later.1);
+        let (admit, workers) = (self.admit(admit), Arc::clone(&self.pool));
+        let all = &self.all;
         let registry = Arc::clone(&self.registry);
         let io = Arc::clone(&registry.io);
         let (of_judge, of_open) = (Arc::clone(&registry), Arc::clone(&registry));
@@ -287,7 +324,7 @@ impl Engine {
     /// The sessions of the settings in their order, then those made from templates in the order of
     /// their identities.
     pub(crate) fn all(&self) -> impl Iterator<Item = Arc<Shared>> {
-        self.sessions.iter().map(Arc::clone).chain(self.registry.created())
+        self.sessions.iter().map(Arc::clone).chain(self.registry.made())
     }
 
     pub(crate) const fn registry(&self) -> &Arc<Registry> {

@@ -72,7 +72,7 @@ pub use api::batch::{Batch, BatchSent};
 pub use api::builder::EngineBuilder;
 pub use api::handle::SessionHandle;
 pub use api::logon::{LogonAnswer, LogonAttempt};
-pub use drive::driven::{Outcome, SessionOutcome};
+pub use drive::outcome::{Outcome, SessionOutcome};
 pub use engine::Engine;
 pub use error::EngineError;
 pub use link::answers::{BusinessReject, Direction, LogonRefusal, Resend};

@@ -414,6 +414,8 @@ pub enum OperateError {
     Closed,
     /// The session has no destination of this number.
     NoDestination(usize),
+    /// There is no session of this identity.
+    NoSession,
 }
 
 impl OperateError {
@@ -432,6 +434,7 @@ impl OperateError {
             Self::Failed => 1308,
             Self::Closed => 1309,
             Self::NoDestination(_) => 1310,
+            Self::NoSession => 1311,
         }
     }
 }
@@ -455,6 +458,7 @@ impl fmt::Display for OperateError {
             Self::Failed => f.write_str("the session has failed; see the log and mend the cause"),
             Self::Closed => f.write_str("the engine has been stopped"),
             Self::NoDestination(number) => write!(f, "there is no destination {number}"),
+            Self::NoSession => f.write_str("there is no session of that identity"),
         }
     }
 }

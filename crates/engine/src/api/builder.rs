@@ -3,13 +3,14 @@
 
 use std::sync::Arc;
 
-use transfix_session::SessionId;
+use transfix_session::{OperateError, SessionId};
 use transfix_store::{Store, StoreError};
 
 use crate::affinity;
 use crate::api::application::Application;
 use crate::api::handle::SessionHandle;
 use crate::api::owner::Owner;
+use crate::drive::outcome::SessionOutcome;
 use crate::drive::registry::{OpenStore, Registry};
 use crate::engine::{AdmitTo, Engine, Extras};
 use crate::error::EngineError;
@@ -68,6 +69,46 @@ impl Engine {
     #[must_use]
     pub fn session(&self, id: &SessionId) -> Option<SessionHandle> {
         self.registry().find(id).map(SessionHandle::of)
+    }
+
+    /// One more session while the engine runs, with its application: it connects, or may be
+    /// connected to, at once. An acceptor at an address where nobody listens yet gets its listener;
+    /// one whose `target_comp_id` is `*` is a template, for which there is no handle, and whose
+    /// application is not asked. A session of mode `pool` goes to the worker with the fewest; one
+    /// of an engine that was started without such sessions gets a thread of its own.
+    ///
+    /// # Errors
+    /// [`EngineError`]; the engine is as it was then. So it is if there is a session of that
+    /// identity already, or its store cannot be opened.
+    pub fn add(
+        &mut self,
+        session: &SessionSettings,
+        application: Box<dyn Application>,
+    ) -> Result<Option<SessionHandle>, EngineError> {
+        let owner = Owner::of(application, &session.id(), self.registry());
+        Ok(self.add_with(session, owner)?.map(SessionHandle::of))
+    }
+
+    /// Ends a session while the engine runs: it logs out with this Text(58), as at
+    /// [`Engine::stop`], with as long to answer for its counterparty. Its store stays where it is,
+    /// with its numbers, and may be opened again as soon as this returns. The address of a last
+    /// acceptor is not listened at any more. Sessions that were made from a template stay when the
+    /// template goes.
+    ///
+    /// Handles of the session stay of use, and say that it is closed. Not to be called from a
+    /// callback of the session, which would wait for itself.
+    ///
+    /// Returns how it has ended: nothing for a template.
+    ///
+    /// # Errors
+    /// [`OperateError::NoSession`] if there is none of that identity.
+    pub fn remove(
+        &mut self,
+        id: &SessionId,
+        text: &str,
+        deadline_ms: u64,
+    ) -> Result<Option<SessionOutcome>, OperateError> {
+        self.remove_with(id, text, deadline_ms).ok_or(OperateError::NoSession)
     }
 
     /// Handles of all sessions: those of the settings in their order, then those made from

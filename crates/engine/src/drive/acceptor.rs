@@ -8,18 +8,19 @@
 use std::collections::HashMap;
 use std::io;
 use std::net::IpAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use slab::Slab;
 use tracing::field::{DisplayValue, display};
 use transfix_codec::shown::Shown;
 use transfix_codec::{CheckSumPolicy, FieldIndex, Frame, Limits, Message, frame, raw, tag};
-use transfix_session::{BeginString, Offer};
+use transfix_session::{BeginString, Offer, SessionId};
 use transfix_transport::{Interest, Stream, Token};
 
 use crate::drive::admission::{Admission, Answer};
-use crate::drive::bell::Knock;
+use crate::drive::bell::{Bell, Knock};
 use crate::drive::destination::{Destination, Entrance, Key};
 use crate::drive::driven::drain;
 use crate::drive::stranger_lines::Lines;
@@ -30,8 +31,11 @@ use crate::io::{Io, Poll, Waker};
 use crate::link::Arrival;
 use crate::link::refusal::Refusal;
 use crate::observe::repeats::tell;
+use crate::settings::SessionSettings;
 
 const WAKE: Token = Token(usize::MAX);
+/// Tokens below it are those of entrances.
+const FIRST_CONNECTION: usize = 1 << 31;
 /// Pause after the system refused to accept, for instance for want of open files.
 const ACCEPT_PAUSE_NS: u64 = 100_000_000;
 /// What an answer to a Logon(A) may take beyond the application's time.
@@ -63,13 +67,37 @@ enum Found {
     Nobody,
 }
 
-/// Ends an acceptor from outside.
+/// A session, or a place to come in, that is there from now on, or not any more.
+pub(crate) enum Change {
+    Open(Entrance),
+    /// The listeners of this group.
+    Close(usize),
+    Add(Key, Destination),
+    /// The session with this bell.
+    Remove(Key, Arc<Bell>),
+    AddTemplate(usize, Box<SessionSettings>),
+    /// The sessions made from it stay.
+    RemoveTemplate(SessionId),
+}
+
+/// Changes or ends an acceptor from outside.
 pub(crate) struct AcceptorDoor {
     stop: AtomicBool,
+    changes: Mutex<Vec<Change>>,
     waker: Waker,
 }
 
 impl AcceptorDoor {
+    fn changes(&self) -> MutexGuard<'_, Vec<Change>> {
+        self.changes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The acceptor makes these changes, one after the other.
+    pub(crate) fn change(&self, changes: impl IntoIterator<Item = Change>) {
+        self.changes().extend(changes);
+        (self.waker)();
+    }
+
     pub(crate) fn close(&self) {
         self.stop.store(true, Ordering::Release);
         (self.waker)();
@@ -88,7 +116,8 @@ pub(crate) struct Acceptor {
     io: Arc<dyn Io>,
     poll: Box<dyn Poll>,
     door: Arc<AcceptorDoor>,
-    entrances: Vec<Entrance>,
+    /// By their tokens, which are below those of connections.
+    entrances: Slab<Entrance>,
     sessions: HashMap<Key, Vec<Destination>>,
     creator: Creator,
     admission: Admission,
@@ -107,23 +136,24 @@ pub(crate) struct Acceptor {
 
 impl Acceptor {
     pub(crate) fn new(
-        mut entrances: Vec<Entrance>,
+        entrances: Vec<Entrance>,
         sessions: HashMap<Key, Vec<Destination>>,
         (creator, maker): (Creator, Maker),
         limits: RoomLimits,
         io: &Arc<dyn Io>,
     ) -> io::Result<Self> {
         let poll = io.poll()?;
-        let waker = poll.waker(WAKE)?;
-        for (i, entrance) in entrances.iter_mut().enumerate() {
+        let (waker, changes) = (poll.waker(WAKE)?, Mutex::default());
+        let mut entrances: Slab<_> = entrances.into_iter().enumerate().collect();
+        for (i, entrance) in &mut entrances {
             entrance.listener.register(poll.registry(), Token(i))?;
         }
         Ok(Self {
             io: Arc::clone(io),
             poll,
             admission: Admission::new(maker, Waker::clone(&waker), io),
-            door: Arc::new(AcceptorDoor { stop: AtomicBool::new(false), waker }),
-            next_token: entrances.len(),
+            door: Arc::new(AcceptorDoor { stop: AtomicBool::new(false), changes, waker }),
+            next_token: FIRST_CONNECTION,
             entrances,
             sessions,
             creator,
@@ -155,10 +185,11 @@ impl Acceptor {
             let until = until.into_iter().flatten().min();
             let timeout = until.map(|at| Duration::from_nanos(at.saturating_sub(now)));
             self.poll.wait(&mut ready, timeout)?;
+            self.make_changes();
             for event in ready.drain(..) {
                 match event.token {
                     WAKE => {}
-                    Token(i) if i < self.entrances.len() => self.accept(i),
+                    Token(i) if i < FIRST_CONNECTION => self.accept(i),
                     Token(token) => self.read(token),
                 }
             }
@@ -168,7 +199,8 @@ impl Acceptor {
             let now = self.io.monotonic_ns();
             if self.accept_at.is_some_and(|at| now >= at) {
                 self.accept_at = None;
-                (0..self.entrances.len()).for_each(|i| self.accept(i));
+                let all: Vec<_> = self.entrances.iter().map(|(i, _)| i).collect();
+                all.into_iter().for_each(|i| self.accept(i));
             }
             self.room.expire(now);
             self.judged.retain(|_, judged| now < judged.waiting.until_ns);
@@ -178,6 +210,45 @@ impl Acceptor {
         }
         self.tell_untold();
         Ok(())
+    }
+
+    fn make_changes(&mut self) {
+        let changes = std::mem::take(&mut *self.door.changes());
+        changes.into_iter().for_each(|change| self.change(change));
+    }
+
+    fn change(&mut self, change: Change) {
+        match change {
+            Change::Open(mut entrance) => {
+                let place = self.entrances.vacant_entry();
+                let token = Token(place.key());
+                match entrance.listener.register(self.poll.registry(), token) {
+                    Ok(()) => {
+                        place.insert(entrance);
+                        // What waits there already is reported to nobody.
+                        self.accept_at = Some(0);
+                    }
+                    Err(error) => {
+                        let why = "nobody can come in at a new address";
+                        tell!(self.lines, self.at(None), Ended, error, peer = NOBODY, %error, why);
+                    }
+                }
+            }
+            Change::Close(group) => self.entrances.retain(|_, entrance| entrance.group != group),
+            Change::Add(key, to) => self.sessions.entry(key).or_default().push(to),
+            Change::Remove(key, bell) => {
+                if let Some(known) = self.sessions.get_mut(&key) {
+                    known.retain(|to| !Arc::ptr_eq(&to.bell, &bell));
+                    if known.is_empty() {
+                        self.sessions.remove(&key);
+                    }
+                }
+            }
+            Change::AddTemplate(group, template) => self.creator.templates.push((group, *template)),
+            Change::RemoveTemplate(id) => {
+                self.creator.templates.retain(|(_, template)| template.id() != id);
+            }
+        }
     }
 
     /// The time, and the address by which the lines of the log are counted.
@@ -196,7 +267,9 @@ impl Acceptor {
     /// their turn too.
     fn accept(&mut self, i: usize) {
         for _ in 0..ACCEPTED_AT_ONCE {
-            let Entrance { group, listener, wait_ns, tls } = &self.entrances[i];
+            // It may have been closed.
+            let Some(entrance) = self.entrances.get(i) else { return };
+            let Entrance { group, listener, wait_ns, tls } = entrance;
             let (group, wait_ns) = (*group, *wait_ns);
             let accepted = listener.accept().and_then(|stream| match (stream, tls) {
                 (Some(stream), Some(tls)) => tls.accept(stream).map(Some),
@@ -287,6 +360,8 @@ impl Acceptor {
 
     /// Hands a connection over to the session that its first message names.
     fn route(&mut self, mut waiting: Newcomer, end: usize) {
+        // Who connects when they were asked for finds them made.
+        self.make_changes();
         // Never the whole Logon(A): it may hold a password.
         let mut asked = String::from("a garbled message");
         let mut index = std::mem::take(&mut self.index);

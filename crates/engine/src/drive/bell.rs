@@ -5,8 +5,10 @@
 //! one connection at a time waits for the session.
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::drive::outcome::SessionOutcome;
 use crate::link::Arrival;
 
 /// The slot of a session that is on its way to a worker.
@@ -19,6 +21,9 @@ pub(crate) trait Door: Send + Sync {
 
     /// A connection for a session of this worker.
     fn attach(&self, arrival: Arrival, knock: Knock);
+
+    /// A session of this worker is to go.
+    fn release(&self, release: Release);
 }
 
 /// Where a session is driven.
@@ -96,6 +101,30 @@ impl Bell {
     pub(crate) fn answer(&self) -> bool {
         self.is_called.swap(false, Ordering::AcqRel);
         self.attention.load(Ordering::Acquire) && self.attention.swap(false, Ordering::AcqRel)
+    }
+}
+
+/// A session that is to log out and leave its worker for good.
+pub(crate) struct Release {
+    /// Leads to its worker.
+    pub(crate) bell: Arc<Bell>,
+    /// Without an answer to its Logout(5) it goes at this moment of the monotonic clock.
+    pub(crate) until_ns: u64,
+    /// Text(58) of the Logout(5).
+    pub(crate) text: String,
+    /// Who hears of its end.
+    pub(crate) to: Sender<SessionOutcome>,
+}
+
+impl Release {
+    /// Asks the worker for the session; `false` if it has none.
+    pub(crate) fn hand_over(self) -> bool {
+        let found = self.bell.found();
+        let is_found = found.is_some();
+        if let Some((door, _)) = found {
+            door.release(self);
+        }
+        is_found
     }
 }
 

@@ -1,14 +1,14 @@
 //! One session in its worker: the link behind its lock, and for an initiator the way to connect.
 
-use std::fmt;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard};
 
-use transfix_session::{Disconnect, Now, SessionId};
+use transfix_session::{Disconnect, Now};
 use transfix_store::StoreError;
 use transfix_transport::{Registry, Stream, Token};
 
 use crate::drive::connector::{Connector, Ended};
+use crate::drive::outcome::{Outcome, SessionOutcome};
 use crate::drive::reopening::Reopening;
 use crate::drive::shared::{NO_WISH, Shared};
 use crate::link::{Arrival, Down, INTEREST, Link, Turn};
@@ -24,59 +24,6 @@ const GIVEN_WAY_MAX: u32 = 1_000;
 
 /// Reads before a connection is closed, so that a counterparty that never stops cannot hold us up.
 const DRAIN_READS: usize = 64;
-
-/// How a session stood when the engine stopped.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Outcome {
-    /// Not connected when the stop began.
-    NotConnected,
-    /// The link went down during the stop; [`Disconnect::LoggedOut`] is the orderly end.
-    Ended(Disconnect),
-    /// The counterparty had not answered our Logout(5) at the deadline.
-    DeadlinePassed,
-    /// The store failed or the application panicked, now or earlier; the log says more.
-    Failed,
-}
-
-impl Outcome {
-    /// The number of this outcome, for logs and for other languages. It never changes; the page
-    /// "Codes" of the book lists all.
-    #[must_use]
-    pub const fn as_u16(&self) -> u16 {
-        match self {
-            Self::NotConnected => 1201,
-            Self::Ended(reason) => reason.as_u16(),
-            Self::DeadlinePassed => 1202,
-            Self::Failed => 1203,
-        }
-    }
-}
-
-impl fmt::Display for Outcome {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NotConnected => f.write_str("was not connected"),
-            Self::Ended(reason) => reason.fmt(f),
-            Self::DeadlinePassed => f.write_str("the counterparty did not log out in time"),
-            Self::Failed => f.write_str("has failed; see the log"),
-        }
-    }
-}
-
-/// What became of one session at the stop of the engine.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct SessionOutcome {
-    /// The session.
-    pub id: SessionId,
-    /// How it ended.
-    pub outcome: Outcome,
-    /// Next number expected from the counterparty.
-    pub next_num_in: u64,
-    /// Next number of ours.
-    pub next_num_out: u64,
-}
 
 /// Reads away what has come: a socket closed with unread bytes is reset, and the Logout(5) that was
 /// written last would be lost with it.
@@ -562,6 +509,13 @@ impl DrivenSession {
             _ if !was_up => Outcome::NotConnected,
             Some(reason) => Outcome::Ended(reason),
             None => Outcome::DeadlinePassed,
+        }
+    }
+
+    /// The session has ended, and others may open its store, whoever still has a handle.
+    pub(crate) fn retire(&self) {
+        if !self.reopening.is_left() {
+            drop(self.lock().core.journal.retire());
         }
     }
 

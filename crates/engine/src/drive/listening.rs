@@ -36,7 +36,6 @@ impl Listening {
     ) -> Result<usize, EngineError> {
         let known = self.addresses.iter().position(|address| *address == settings.address);
         let group = known.unwrap_or(self.addresses.len());
-        self.group_of.insert(settings.id(), group);
         let wait_ns = u64::from(settings.protocol.logon_timeout_ms) * 1_000_000;
         if let Some(at) = known {
             self.check_same_tls(at, settings)?;
@@ -44,6 +43,7 @@ impl Listening {
             for entrance in self.entrances.iter_mut().filter(|entrance| entrance.group == group) {
                 entrance.wait_ns = entrance.wait_ns.max(wait_ns);
             }
+            self.group_of.insert(settings.id(), group);
             return Ok(group);
         }
         let tls = Door::of(settings)?.map(Arc::new);
@@ -63,7 +63,31 @@ impl Listening {
         }
         self.tls.push(settings.tls.clone().filter(|tls| tls.enabled));
         self.addresses.push(settings.address.clone());
+        self.group_of.insert(settings.id(), group);
         Ok(group)
+    }
+
+    /// The session has gone. Returns the group of its listeners if it was their last one, so that
+    /// they are to be closed.
+    pub(crate) fn remove(&mut self, id: &SessionId) -> Option<usize> {
+        let group = self.group_of.remove(id)?;
+        if self.group_of.values().any(|other| *other == group) {
+            return None;
+        }
+        // The numbers of the others stay as they are.
+        self.addresses[group].clear();
+        Some(group)
+    }
+
+    /// Whether this session, or template, comes in here.
+    pub(crate) fn has(&self, id: &SessionId) -> bool {
+        self.group_of.contains_key(id)
+    }
+
+    /// What a Logon(A) must say, and where it must come in, to reach this session.
+    pub(crate) fn key(&self, id: &SessionId) -> Option<Key> {
+        let (ours, theirs) = (id.sender_comp_id.to_string(), id.target_comp_id.to_string());
+        Some((*self.group_of.get(id)?, id.begin_string, ours, theirs))
     }
 
     /// Sessions at one address share its certificates: nobody knows whose connection it is before
@@ -84,25 +108,15 @@ impl Listening {
         )))
     }
 
-    /// Addresses listened at.
-    pub(crate) fn bound(&self) -> Result<Vec<SocketAddr>, EngineError> {
-        let bound: io::Result<_> = self.entrances.iter().map(|e| e.listener.local_addr()).collect();
-        bound.map_err(io_error("listening address"))
-    }
-
     /// What a Logon(A) must say, and where it must come in, to reach each session.
     pub(crate) fn keys(
         &self,
         destinations: Vec<(SessionId, Destination)>,
     ) -> HashMap<Key, Vec<Destination>> {
-        let key = |id: &SessionId| {
-            let (ours, theirs) = (id.sender_comp_id.to_string(), id.target_comp_id.to_string());
-            Some((*self.group_of.get(id)?, id.begin_string, ours, theirs))
-        };
         let mut keys: HashMap<Key, Vec<Destination>> = HashMap::new();
         for (id, to) in destinations {
             // Initiators are reached by nobody.
-            if let Some(key) = key(&id) {
+            if let Some(key) = self.key(&id) {
                 keys.entry(key).or_default().push(to);
             }
         }

@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use crate::drive::bell::{Door, Knock};
+use crate::drive::bell::{Door, Knock, Release};
 use crate::drive::driven::DrivenSession;
 use crate::io::Waker;
 use crate::link::Arrival;
@@ -15,6 +15,8 @@ pub(crate) enum Command {
     Attach { arrival: Arrival, knock: Knock },
     /// One more session: a new one, or one that another worker gives away.
     Add(Box<DrivenSession>),
+    /// This session logs out and leaves its worker for good.
+    Release(Release),
     /// Log out everywhere and end, at this moment of the monotonic clock at the latest.
     Stop { until_ns: u64, text: String },
 }
@@ -163,6 +165,10 @@ impl Door for Mailbox {
 
     fn attach(&self, arrival: Arrival, knock: Knock) {
         self.post(Command::Attach { arrival, knock });
+    }
+
+    fn release(&self, release: Release) {
+        self.post(Command::Release(release));
     }
 }
 

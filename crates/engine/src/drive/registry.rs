@@ -1,7 +1,7 @@
 //! All sessions of an engine, found by what they are.
 
 use std::collections::HashMap;
-use std::sync::{Arc, OnceLock, PoisonError, RwLock, Weak};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard, Weak};
 
 use transfix_session::{BeginString, SessionId};
 use transfix_store::{Helpers, Store, StoreError};
@@ -24,10 +24,11 @@ pub(crate) type OpenStore =
 /// Version and CompID of a counterparty.
 type Counterparty = (BeginString, Arc<str>);
 
-/// Sessions made from templates, found in both ways.
+/// Sessions that came after the start, found in both ways.
 #[derive(Default)]
 struct Created {
-    sessions: HashMap<SessionId, Weak<Shared>>,
+    /// Each with whether it was made from a template.
+    sessions: HashMap<SessionId, (Weak<Shared>, bool)>,
     counterparties: HashMap<Counterparty, Weak<Shared>>,
 }
 
@@ -48,7 +49,7 @@ pub(crate) struct Registry {
     /// Opens stores of the user's own.
     pub(crate) open_store: Option<OpenStore>,
     sessions: OnceLock<HashMap<SessionId, Weak<Shared>>>,
-    /// Those made from templates since.
+    /// Those that came since: made from templates, or added.
     created: RwLock<Created>,
     /// The first ones by version and counterparty, for messages to third parties.
     counterparties: OnceLock<HashMap<Counterparty, Weak<Shared>>>,
@@ -88,38 +89,47 @@ impl Registry {
     }
 
     pub(crate) fn find(&self, id: &SessionId) -> Option<Arc<Shared>> {
-        let shared = match self.sessions.get()?.get(id) {
-            Some(shared) => shared.upgrade()?,
-            None => {
-                let created = self.created.read().unwrap_or_else(PoisonError::into_inner);
-                created.sessions.get(id)?.upgrade()?
-            }
-        };
-        Some(shared)
+        // One that was removed may have come back.
+        let of_start = self.sessions.get()?.get(id).and_then(Weak::upgrade);
+        of_start.or_else(|| self.created().sessions.get(id)?.0.upgrade())
     }
 
-    /// One more session, made from a template.
-    pub(crate) fn add(&self, shared: &Arc<Shared>) {
+    fn created(&self) -> RwLockReadGuard<'_, Created> {
+        self.created.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// One more session.
+    pub(crate) fn add(&self, shared: &Arc<Shared>, is_made: bool) {
         let mut created = self.created.write().unwrap_or_else(PoisonError::into_inner);
-        created.sessions.insert(shared.id.clone(), Arc::downgrade(shared));
+        created.sessions.insert(shared.id.clone(), (Arc::downgrade(shared), is_made));
         // As with those of the settings: the first one counts.
-        let first = created.counterparties.entry(counterparty(shared));
-        first.or_insert_with(|| Arc::downgrade(shared));
+        let first = created.counterparties.entry(counterparty(shared)).or_default();
+        if first.strong_count() == 0 {
+            *first = Arc::downgrade(shared);
+        }
+    }
+
+    /// The session has ended.
+    pub(crate) fn remove(&self, id: &SessionId) {
+        let mut created = self.created.write().unwrap_or_else(PoisonError::into_inner);
+        created.sessions.remove(id);
+        created.counterparties.retain(|_, shared| shared.strong_count() > 0);
     }
 
     /// Sessions made from templates.
-    pub(crate) fn created(&self) -> Vec<Arc<Shared>> {
-        let created = self.created.read().unwrap_or_else(PoisonError::into_inner);
-        let all = created.sessions.values().filter_map(Weak::upgrade);
-        let mut all: Vec<_> = all.collect();
+    pub(crate) fn made(&self) -> Vec<Arc<Shared>> {
+        let created = self.created();
+        let made = created.sessions.values().filter(|(_, is_made)| *is_made);
+        let mut all: Vec<_> = made.filter_map(|(shared, _)| shared.upgrade()).collect();
         all.sort_by_cached_key(|shared| shared.id.to_string());
         all
     }
 
     /// The connected session in which most bytes wait.
     pub(crate) fn heaviest(&self) -> Option<Arc<Shared>> {
-        let created = self.created.read().unwrap_or_else(PoisonError::into_inner);
-        let all = self.sessions.get()?.values().chain(created.sessions.values());
+        let created = self.created();
+        let later = created.sessions.values().map(|(shared, _)| shared);
+        let all = self.sessions.get()?.values().chain(later);
         let all = all.filter_map(Weak::upgrade);
         let heaviest = all.max_by_key(|shared| shared.waiting.bytes())?;
         (heaviest.waiting.bytes() > 0).then_some(heaviest)
@@ -132,14 +142,8 @@ impl Registry {
         target_comp_id: &str,
     ) -> Option<Arc<Shared>> {
         let key = (begin_string, Arc::from(target_comp_id));
-        let shared = match self.counterparties.get()?.get(&key) {
-            Some(shared) => shared.upgrade()?,
-            None => {
-                let created = self.created.read().unwrap_or_else(PoisonError::into_inner);
-                created.counterparties.get(&key)?.upgrade()?
-            }
-        };
-        Some(shared)
+        let of_start = self.counterparties.get()?.get(&key).and_then(Weak::upgrade);
+        of_start.or_else(|| self.created().counterparties.get(&key)?.upgrade())
     }
 }
 

@@ -136,7 +136,7 @@ impl Creator {
         let key = |(n, worker): &(usize, &Arc<Mailbox>)| (shares.is_hot(*n), worker.sessions());
         let (_, worker) = pool.iter().enumerate().min_by_key(key)?;
         shared.belongs_to(worker.door(), UNDER_WAY);
-        self.registry.add(&shared);
+        self.registry.add(&shared, true);
         // At most `created_sessions_max` times.
         tracing::info!(session = %shared.id, "made from a template");
         let destination = Destination::of(&shared);

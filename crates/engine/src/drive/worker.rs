@@ -9,6 +9,8 @@ use std::collections::{BTreeSet, VecDeque};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::Sender;
 use std::time::Duration;
 
 use slab::Slab;
@@ -16,11 +18,12 @@ use transfix_session::{Disconnect, Now};
 use transfix_transport::{Registry, Token};
 
 use crate::drive::balance::Balance;
-use crate::drive::bell::{Door, Knock};
+use crate::drive::bell::{Door, Knock, Release};
 use crate::drive::deadlines::Deadlines;
-use crate::drive::driven::{DrivenSession, SessionOutcome};
+use crate::drive::driven::DrivenSession;
 use crate::drive::drives;
 use crate::drive::mailbox::{Command, Mailbox};
+use crate::drive::outcome::{Outcome, SessionOutcome};
 use crate::io::{Io, Poll, Ready};
 use crate::link::core::ENDING_NS_MAX;
 use crate::link::{Arrival, Down, Turn};
@@ -70,6 +73,10 @@ pub(crate) struct Worker {
     /// Taken from the mailbox and not carried out yet: a panic loses none.
     orders: VecDeque<Command>,
     stop: Option<Stop>,
+    /// Sessions that are to go.
+    leaving: Vec<Leaving>,
+    /// It ends with its last session.
+    is_its_own: bool,
     /// Why the last wait for sockets was none.
     failed: Option<io::Error>,
 }
@@ -78,6 +85,17 @@ struct Stop {
     until_ns: u64,
     /// Slots that had a connection when it began.
     was_up: BTreeSet<usize>,
+}
+
+/// A session that goes as soon as it has logged out and its store has made all safe.
+struct Leaving {
+    slot: usize,
+    was_up: bool,
+    /// How long it may take for what it does now.
+    until_ns: u64,
+    /// How it has ended, once it has no connection.
+    outcome: Option<Outcome>,
+    to: Sender<SessionOutcome>,
 }
 
 impl Worker {
@@ -108,6 +126,8 @@ impl Worker {
             again: Vec::new(),
             orders: VecDeque::new(),
             stop: None,
+            leaving: Vec::new(),
+            is_its_own: false,
             failed: None,
         };
         worker.look_at_all();
@@ -121,6 +141,11 @@ impl Worker {
 
     pub(crate) fn mailbox(&self) -> &Arc<Mailbox> {
         &self.mailbox
+    }
+
+    /// It is the thread of one session, and ends with it.
+    pub(crate) const fn ends_with_its_session(&mut self) {
+        self.is_its_own = true;
     }
 
     /// Runs until told to stop.
@@ -171,6 +196,9 @@ impl Worker {
 
     /// Whether the stop is over: all links are down, or the deadline has passed.
     pub(crate) fn is_done(&self) -> bool {
+        if self.is_its_own && self.slots.is_empty() {
+            return true;
+        }
         self.stop.as_ref().is_some_and(|stop| {
             self.slots.iter().all(|(_, slot)| !slot.up) || self.io.monotonic_ns() >= stop.until_ns
         })
@@ -237,6 +265,9 @@ impl Worker {
             }
             self.timers();
         }
+        if !self.leaving.is_empty() {
+            self.release();
+        }
         progress
     }
 
@@ -256,6 +287,7 @@ impl Worker {
         let idle = self.again.is_empty() && may_wait;
         let deadline = self.deadlines.next();
         let until = self.stop.as_ref().map_or(deadline, |stop| deadline.min(stop.until_ns));
+        let until = if self.leaving.is_empty() { until } else { until.min(self.leaving_at()) };
         let mut events = std::mem::take(&mut self.ready);
         let waited = match idle {
             true => self.wait_for_sockets(&mut events, now, until),
@@ -322,6 +354,9 @@ impl Worker {
 
     /// Gives the session in this slot to another worker, in the middle of its connection.
     fn give(&mut self, i: usize, to: &Arc<Mailbox>) {
+        if self.leaving.iter().any(|leaving| leaving.slot == i) {
+            return;
+        }
         let may_go = |slot: &mut DrivenSession| slot.leave(self.poll.registry());
         if !self.slots.get_mut(i).is_some_and(may_go) {
             return;
@@ -497,6 +532,7 @@ impl Worker {
             match command {
                 Command::Attach { arrival, knock } => self.attach(arrival, knock),
                 Command::Add(session) => self.take_in(*session),
+                Command::Release(release) => self.begin_release(release),
                 Command::Stop { until_ns, text } => self.begin_stop(until_ns, &text),
             }
         }
@@ -522,6 +558,69 @@ impl Worker {
             }
             Err(why) => self.down(i, &why),
         }
+    }
+
+    /// The session in this slot logs out, and goes when that is over.
+    fn begin_release(&mut self, release: Release) {
+        let i = release.bell.slot();
+        let is_here = |slot: &DrivenSession| Arc::ptr_eq(&slot.shared.bell, &release.bell);
+        if !self.slots.get(i).is_some_and(is_here) {
+            // As with a connection: it has gone to another worker, or is on its way to this one.
+            release.hand_over();
+            return;
+        }
+        let Release { until_ns, text, to, .. } = release;
+        let was_up = self.slots[i].up;
+        self.slots[i].shared.enabled.store(false, Ordering::Release);
+        self.leaving.push(Leaving { slot: i, was_up, until_ns, outcome: None, to });
+        let now = self.io.now();
+        if let Err(why) = guarded(&mut self.slots[i], |slot| slot.begin_stop(now, &text)) {
+            self.down(i, &why);
+        }
+    }
+
+    /// Ends the sessions that have logged out, or have had their time for it.
+    fn release(&mut self) {
+        let now_ns = self.io.monotonic_ns();
+        for n in (0..self.leaving.len()).rev() {
+            let i = self.leaving[n].slot;
+            let is_late = now_ns >= self.leaving[n].until_ns;
+            if self.leaving[n].outcome.is_none() {
+                if self.slots[i].up && !is_late {
+                    continue;
+                }
+                let outcome = self.slots[i].outcome(self.leaving[n].was_up);
+                if self.slots[i].up {
+                    self.down(i, &Down::Session(Disconnect::Operator));
+                }
+                self.leaving[n].outcome = Some(outcome);
+                self.leaving[n].until_ns = now_ns.saturating_add(ENDING_NS_MAX);
+            } else if !is_late && !self.slots[i].is_settled() {
+                continue;
+            } else {
+                let Leaving { outcome, to, .. } = self.leaving.swap_remove(n);
+                finish(&mut self.slots[i], now_ns);
+                let session = self.slots.remove(i);
+                self.again.retain(|other| *other != i);
+                self.spin_us = spin_us(self.slots.iter().map(|(_, slot)| slot));
+                self.mailbox.has_lost_one();
+                let outcome = session.with_numbers(outcome.unwrap_or(Outcome::Failed));
+                session.retire();
+                // Whoever wanted to know may have gone.
+                let _ = to.send(outcome);
+            }
+        }
+    }
+
+    /// When a session that is to go is looked at again.
+    fn leaving_at(&self) -> u64 {
+        let look_ns = self.io.monotonic_ns().saturating_add(LOOK.as_nanos() as u64);
+        let at = self.leaving.iter().map(|leaving| match leaving.outcome {
+            None if self.slots[leaving.slot].up => leaving.until_ns,
+            None => 0,
+            Some(_) => leaving.until_ns.min(look_ns),
+        });
+        at.min().unwrap_or(u64::MAX)
     }
 
     fn begin_stop(&mut self, until_ns: u64, text: &str) {

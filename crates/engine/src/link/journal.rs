@@ -258,7 +258,7 @@ impl Journal {
     }
 
     /// Gives the store back, since the engine has ended.
-    pub(super) fn retire(&mut self) -> Box<dyn Store> {
+    pub(crate) fn retire(&mut self) -> Box<dyn Store> {
         self.store.retire()
     }
 

@@ -4,6 +4,7 @@
 mod application_threads;
 mod batches;
 mod delivery;
+mod dynamic;
 mod failing;
 mod failover;
 mod handles;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 
 use transfix_codec::{FrameWriter, Precision, tag};
-use transfix_session::{BeginString, Role};
+use transfix_session::{BeginString, Role, SessionId};
 use transfix_transport::memory::{MemoryStream, pipe};
 
 use super::*;

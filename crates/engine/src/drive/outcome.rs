@@ -1,0 +1,58 @@
+//! How sessions have ended.
+
+use std::fmt;
+
+use transfix_session::{Disconnect, SessionId};
+
+/// How a session stood when the engine stopped.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Outcome {
+    /// Not connected when the stop began.
+    NotConnected,
+    /// The link went down during the stop; [`Disconnect::LoggedOut`] is the orderly end.
+    Ended(Disconnect),
+    /// The counterparty had not answered our Logout(5) at the deadline.
+    DeadlinePassed,
+    /// The store failed or the application panicked, now or earlier; the log says more.
+    Failed,
+}
+
+impl Outcome {
+    /// The number of this outcome, for logs and for other languages. It never changes; the page
+    /// "Codes" of the book lists all.
+    #[must_use]
+    pub const fn as_u16(&self) -> u16 {
+        match self {
+            Self::NotConnected => 1201,
+            Self::Ended(reason) => reason.as_u16(),
+            Self::DeadlinePassed => 1202,
+            Self::Failed => 1203,
+        }
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotConnected => f.write_str("was not connected"),
+            Self::Ended(reason) => reason.fmt(f),
+            Self::DeadlinePassed => f.write_str("the counterparty did not log out in time"),
+            Self::Failed => f.write_str("has failed; see the log"),
+        }
+    }
+}
+
+/// What became of one session at the stop of the engine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SessionOutcome {
+    /// The session.
+    pub id: SessionId,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// Next number expected from the counterparty.
+    pub next_num_in: u64,
+    /// Next number of ours.
+    pub next_num_out: u64,
+}

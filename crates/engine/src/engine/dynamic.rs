@@ -1,0 +1,255 @@
+//! Sessions that come and go while the engine runs.
+//!
+//! Invariant: a session that cannot be added leaves nothing behind: no listener, no store that is
+//! open, no thread.
+
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError, channel};
+use std::time::Duration;
+
+use transfix_session::{Role, SessionId};
+
+use super::{Engine, connector};
+use crate::affinity::{self, pin_to_cpu};
+use crate::assemble::{check_rules, open, tell_doubts};
+use crate::drive::acceptor::Change;
+use crate::drive::bell::{Release, UNDER_WAY};
+use crate::drive::destination::Destination;
+use crate::drive::driven::DrivenSession;
+use crate::drive::outcome::{Outcome, SessionOutcome};
+use crate::drive::shared::Shared;
+use crate::drive::worker::Worker;
+use crate::error::{EngineError, io_error};
+use crate::io::{Io, Job};
+use crate::link::callbacks::Callbacks;
+use crate::link::core::ENDING_NS_MAX;
+use crate::observe::supervised::supervise;
+use crate::settings::template::is_template;
+use crate::settings::{Mode, SessionSettings, Settings, check};
+
+/// How long the end of a session is waited for at a time.
+const LOOK: Duration = Duration::from_millis(1);
+
+impl Engine {
+    /// One more session, or a template.
+    pub(crate) fn add_with(
+        &mut self,
+        settings: &SessionSettings,
+        owner: Box<dyn Callbacks>,
+    ) -> Result<Option<Arc<Shared>>, EngineError> {
+        self.check_new(settings)?;
+        self.forget_ended_threads();
+        let group = match settings.role {
+            Role::Acceptor => Some(self.ways.add(settings, &*self.registry.io)?),
+            Role::Initiator => None,
+        };
+        let added = self.add_behind(settings, owner, group);
+        if added.is_err() {
+            // With the listeners that were opened for it.
+            let _ = self.ways.remove(&settings.id());
+            self.ways.entrances.clear();
+        }
+        added
+    }
+
+    fn check_new(&self, settings: &SessionSettings) -> Result<(), EngineError> {
+        let id = settings.id();
+        check::check(settings).map_err(EngineError::Settings)?;
+        let alone = Settings { engine: self.all.clone(), sessions: vec![settings.clone()] };
+        affinity::check(&alone).map_err(EngineError::Settings)?;
+        check_rules(settings, &self.registry.rule_book)?;
+        if self.registry.find(&id).is_some() || self.ways.has(&id) {
+            return Err(EngineError::Settings(format!("{id}: there is such a session already")));
+        }
+        if settings.threads.mode == Mode::Polled && self.polled.is_none() {
+            let why = "mode = \"polled\": the engine was started without a session of that mode";
+            return Err(EngineError::Settings(format!("{id}: {why}")));
+        }
+        if is_template(settings) && !self.admits {
+            let why = "is a template; Engine::builder().admit() says whom";
+            return Err(EngineError::Settings(format!("{id} {why}")));
+        }
+        Ok(())
+    }
+
+    /// Where its listeners are, if it is an acceptor, is known.
+    fn add_behind(
+        &mut self,
+        settings: &SessionSettings,
+        owner: Box<dyn Callbacks>,
+        group: Option<usize>,
+    ) -> Result<Option<Arc<Shared>>, EngineError> {
+        let mut changes = Vec::new();
+        let mut shared = None;
+        if let Some(group) = group.filter(|_| is_template(settings)) {
+            changes.push(Change::AddTemplate(group, Box::new(settings.clone())));
+        } else {
+            let session = Arc::new(open(settings, owner, &self.registry)?);
+            let connector = match settings.role {
+                Role::Initiator => Some(connector(settings)?),
+                Role::Acceptor => None,
+            };
+            self.place(DrivenSession::new(Arc::clone(&session), connector), settings)?;
+            self.registry.add(&session, false);
+            if let Some(key) = self.ways.key(&session.id) {
+                changes.push(Change::Add(key, Destination::of(&session)));
+            }
+            tracing::info!(session = %session.id, "added");
+            self.sessions.push(Arc::clone(&session));
+            shared = Some(session);
+        }
+        tell_doubts(settings, &self.registry);
+        let entrances = std::mem::take(&mut self.ways.entrances);
+        for entrance in &entrances {
+            self.listening.push(entrance.listener.local_addr().map_err(io_error("listening"))?);
+            self.groups.push(entrance.group);
+        }
+        if self.acceptor.is_none() && group.is_some() {
+            self.start_acceptor(Vec::new(), [].into(), Vec::new())?;
+        }
+        if let Some((door, _)) = &self.acceptor {
+            door.change(entrances.into_iter().map(Change::Open).chain(changes));
+        }
+        Ok(shared)
+    }
+
+    /// Gives a session to its thread: to the worker of the pool that has the fewest, or to one of
+    /// its own.
+    fn place(
+        &mut self,
+        slot: DrivenSession,
+        settings: &SessionSettings,
+    ) -> Result<(), EngineError> {
+        let ended = |_| EngineError::Settings("the engine is to stop".to_owned());
+        let pool = self.pool.get().map_or(&[][..], Vec::as_slice);
+        let found = match settings.threads.mode {
+            Mode::Pool => pool.iter().min_by_key(|worker| worker.sessions()),
+            Mode::Polled => self.polled.as_ref().map(Worker::mailbox),
+            _ => None,
+        };
+        if let Some(mailbox) = found {
+            slot.shared.belongs_to(mailbox.door(), UNDER_WAY);
+            mailbox.add(Box::new(slot)).map_err(ended)?;
+            mailbox.wake();
+            return Ok(());
+        }
+        self.start_thread_of(slot, settings)
+    }
+
+    /// A thread of its own; so has a session of an engine whose pool has no thread.
+    fn start_thread_of(
+        &mut self,
+        slot: DrivenSession,
+        settings: &SessionSettings,
+    ) -> Result<(), EngineError> {
+        let (io, lost) = (Arc::clone(&self.registry.io), self.all.thread_lost);
+        let shared = Arc::clone(&slot.shared);
+        let spins = settings.threads.mode == Mode::Spin;
+        let mut worker = Worker::new(vec![slot], spins, &io).map_err(io_error("epoll"))?;
+        worker.ends_with_its_session();
+        let (mailbox, cpu) = (Arc::clone(worker.mailbox()), settings.threads.cpu);
+        shared.belongs_to(mailbox.door(), 0);
+        let name = format!("tfx-{}", shared.id.target_comp_id);
+        let (what, of_thread) = (format!("thread {name}"), Arc::clone(&io));
+        let job = Job::spawn(&*io, name, move || {
+            if let Some(cpu) = cpu
+                && let Err(error) = pin_to_cpu(cpu)
+            {
+                tracing::error!(cpu, %error, "thread cannot be pinned");
+            }
+            supervise(lost, &*of_thread, || worker.run())
+        });
+        self.threads.push((mailbox, job.map_err(io_error(what))?));
+        Ok(())
+    }
+
+    /// Threads of sessions that were removed.
+    fn forget_ended_threads(&mut self) {
+        self.threads.retain(|(_, job)| !job.is_finished());
+    }
+
+    /// Ends a session, or forgets a template. `None` if there is none of that identity.
+    pub(crate) fn remove_with(
+        &mut self,
+        id: &SessionId,
+        text: &str,
+        deadline_ms: u64,
+    ) -> Option<Option<SessionOutcome>> {
+        let key = self.ways.key(id);
+        let closed = self.ways.remove(id);
+        let found = self.registry.find(id);
+        let mut changes = Vec::new();
+        match (&found, key) {
+            (Some(shared), Some(key)) => {
+                changes.push(Change::Remove(key, Arc::clone(&shared.bell)));
+            }
+            (None, Some(_)) => changes.push(Change::RemoveTemplate(id.clone())),
+            (Some(_), None) => {}
+            (None, None) => return None,
+        }
+        if let Some(group) = closed {
+            changes.push(Change::Close(group));
+            let groups = std::mem::take(&mut self.groups);
+            let all = std::mem::take(&mut self.listening).into_iter().zip(groups);
+            (self.listening, self.groups) = all.filter(|(_, at)| *at != group).unzip();
+        }
+        if let Some((door, _)) = &self.acceptor {
+            door.change(changes);
+        }
+        let outcome = found.map(|shared| self.end(&shared, text, deadline_ms));
+        self.registry.remove(id);
+        self.forget_ended_threads();
+        Some(outcome)
+    }
+
+    /// Waits until the session has left its worker.
+    fn end(&mut self, shared: &Arc<Shared>, text: &str, deadline_ms: u64) -> SessionOutcome {
+        let io = Arc::clone(&self.registry.io);
+        let time_ns = deadline_ms.saturating_mul(1_000_000);
+        let until_ns = io.monotonic_ns().saturating_add(time_ns);
+        let (to, ended) = channel();
+        let (bell, text) = (Arc::clone(&shared.bell), text.to_owned());
+        Release { bell, until_ns, text, to }.hand_over();
+        self.sessions.retain(|other| !Arc::ptr_eq(other, shared));
+        // Twice: its store may take as long again.
+        let late_ns = until_ns.saturating_add(2 * ENDING_NS_MAX);
+        let outcome = loop {
+            if let Some(worker) = &mut self.polled {
+                worker.run_once(false);
+            }
+            match told(&ended, LOOK, &*io) {
+                Ok(outcome) => break Some(outcome),
+                Err(TryRecvError::Empty) if io.monotonic_ns() < late_ns => {}
+                Err(_) => break None,
+            }
+        };
+        let outcome = outcome.unwrap_or_else(|| {
+            let (next_num_in, next_num_out) = shared.published.next_numbers();
+            let (id, outcome) = (shared.id.clone(), Outcome::Failed);
+            SessionOutcome { id, outcome, next_num_in, next_num_out }
+        });
+        tracing::info!(session = %shared.id, outcome = %outcome.outcome, "removed");
+        outcome
+    }
+}
+
+/// How the session has ended, if that is known within this time.
+fn told(
+    ended: &Receiver<SessionOutcome>,
+    time: Duration,
+    io: &dyn Io,
+) -> Result<SessionOutcome, TryRecvError> {
+    let mut told = Err(TryRecvError::Empty);
+    io.wait_in(time, &mut |time| match ended.recv_timeout(time) {
+        Ok(outcome) => {
+            told = Ok(outcome);
+            true
+        }
+        Err(RecvTimeoutError::Disconnected) => {
+            told = Err(TryRecvError::Disconnected);
+            true
+        }
+        Err(RecvTimeoutError::Timeout) => false,
+    });
+    told
+}

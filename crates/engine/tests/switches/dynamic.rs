@@ -1,0 +1,213 @@
+//! Sessions that come and go while the engine runs.
+
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::thread;
+
+use transfix::{
+    BeginString, Durability, Engine, EngineError, Mode, OperateError, Outcome, Role, SessionHandle,
+    SessionId, SessionSettings, Settings, State, clock,
+};
+use transfix_testkit::temp::TempDir;
+
+use crate::switches::wire::Wire;
+use crate::switches::{Echo, LONG, logged_on, start, venue};
+
+fn place(port: u16) -> SocketAddr {
+    (Ipv4Addr::new(127, 77, 2, 1), port).into()
+}
+
+/// A counterparty of its own at this address.
+fn acceptor(
+    at: SocketAddr,
+    name: &str,
+    change: impl FnOnce(&mut SessionSettings),
+) -> SessionSettings {
+    venue(|s| {
+        s.address = at.to_string();
+        s.target_comp_id = name.to_owned();
+        change(s);
+    })
+}
+
+fn add(engine: &mut Engine, settings: &SessionSettings) -> Result<SessionHandle, EngineError> {
+    Ok(engine.add(settings, Box::new(Echo))?.unwrap())
+}
+
+/// Logs on as this counterparty and sends one order. Returns what came.
+fn day(at: SocketAddr, name: &str, seq: u64) -> [String; 2] {
+    let mut wire = Wire::connect(at, BeginString::Fix44);
+    wire.send(&format!("35=A|34={seq}|49={name}|98=0|108=30"));
+    let logon = wire.next();
+    wire.send(&format!("35=D|34={}|49={name}|11=a", seq + 1));
+    [logon, wire.next()]
+}
+
+fn until(what: impl Fn() -> bool) {
+    let end = clock::monotonic_ns() + LONG.as_nanos() as u64;
+    while !what() {
+        assert!(clock::monotonic_ns() < end, "it has not come about");
+        thread::yield_now();
+    }
+}
+
+#[test]
+fn acceptors_are_added_and_removed_at_any_address() {
+    let dir = TempDir::new();
+    let (mut engine, known) = start(vec![venue(|_| ())], || Echo);
+    let in_files = |s: &mut SessionSettings| {
+        s.store.store_dir = dir.path().to_owned();
+        s.store.durability = Durability::Process;
+    };
+    for at in [known, place(4_001)] {
+        let mut settings = acceptor(at, "LATER", in_files);
+        if at == known {
+            // As the settings have it: the port was chosen by the system.
+            settings.address = "127.0.0.1:0".to_owned();
+        }
+        let id = settings.id();
+        for round in 0..3 {
+            let handle = add(&mut engine, &settings).unwrap();
+            assert_eq!(engine.session(&id).unwrap().id(), &id);
+            assert_eq!(engine.sessions().count(), 2);
+            // Its numbers go on from where it was removed: the Logout(5) has one too.
+            let first = 1 + 3 * round + if at == known { 0 } else { 9 };
+            let mut wire = Wire::connect(at, BeginString::Fix44);
+            wire.send(&format!("35=A|34={first}|49=LATER|98=0|108=30"));
+            assert_eq!(wire.next(), format!("35=A|34={first}|98=0|108=30"));
+            wire.send(&format!("35=D|34={}|49=LATER|11=a", first + 1));
+            assert_eq!(wire.next(), format!("35=D|34={}|11=a", first + 1));
+            let answer = thread::spawn(move || {
+                assert_eq!(wire.next(), format!("35=5|34={}|58=for the night", first + 2));
+                wire.send(&format!("35=5|34={}|49=LATER", first + 2));
+                wire.next()
+            });
+            let outcome = engine.remove(&id, "for the night", 60_000).unwrap().unwrap();
+            assert_eq!(answer.join().unwrap(), "");
+            assert!(matches!(outcome.outcome, Outcome::Ended(_)), "{outcome:?}");
+            assert_eq!((outcome.next_num_in, outcome.next_num_out), (first + 3, first + 3));
+            assert!(engine.session(&id).is_none());
+            assert_eq!(engine.sessions().count(), 1);
+            assert!(matches!(handle.log_on(), Err(OperateError::Closed)));
+            assert_eq!(handle.next_numbers(), (first + 3, first + 3));
+            assert!(engine.remove(&id, "", 0).is_err(), "it is gone");
+            let is_open = TcpStream::connect(at).is_ok();
+            if at == known {
+                let mut wire = Wire::connect(at, BeginString::Fix44);
+                wire.send("35=A|34=1|49=LATER|98=0|108=30");
+                assert_eq!(wire.next(), "", "nobody of that name");
+            } else if is_open {
+                // The acceptor's thread may not have looked yet.
+                until(|| TcpStream::connect(at).is_err());
+            }
+            assert_eq!(engine.listening(), [known]);
+        }
+    }
+    let mut first = logged_on(known);
+    first.send("35=1|34=2|112=x");
+    assert_eq!(first.next(), "35=0|34=2|112=x");
+}
+
+#[test]
+fn initiators_of_each_mode_are_added_to_an_engine_without_sessions_of_it() {
+    let (_venue, to) = start(vec![venue(|s| s.protocol.reset_on.logon = true)], || Echo);
+    let polled = || {
+        let id = SessionId::new(BeginString::Fix44, "A", "B");
+        let mut session = SessionSettings::new(Role::Initiator, &id, "127.0.0.1:1");
+        (session.threads.mode, session.store.durability) = (Mode::Polled, Durability::Memory);
+        session
+    };
+    for mode in [Mode::Pool, Mode::Dedicated, Mode::Spin, Mode::Polled] {
+        let settings = Settings::of(polled());
+        let mut engine = Engine::start(&settings, |_| Box::new(Echo)).unwrap();
+        let session = venue(|s| {
+            s.role = Role::Initiator;
+            (s.sender_comp_id, s.target_comp_id) = ("CLIENT".to_owned(), "VENUE".to_owned());
+            (s.address, s.threads.mode) = (to.to_string(), mode);
+            s.protocol.reset_on.logon = true;
+        });
+        for _ in 0..3 {
+            let handle = add(&mut engine, &session).unwrap();
+            let end = clock::monotonic_ns() + LONG.as_nanos() as u64;
+            while !handle.is_logged_on() {
+                assert!(clock::monotonic_ns() < end, "{mode:?}");
+                engine.poll();
+                thread::yield_now();
+            }
+            let outcome = engine.remove(handle.id(), "", 60_000).unwrap().unwrap();
+            assert!(matches!(outcome.outcome, Outcome::Ended(_)), "{mode:?}: {outcome:?}");
+            assert_eq!(handle.state(), State::Disconnected, "{mode:?}");
+        }
+        let outcomes = engine.stop(1_000);
+        assert_eq!(outcomes.len(), 1, "{mode:?}: {outcomes:?}");
+    }
+}
+
+#[test]
+fn what_cannot_be_added_leaves_nothing_behind() {
+    let dir = TempDir::new();
+    let (mut engine, known) = start(vec![venue(|_| ())], || Echo);
+    let busy = std::net::TcpListener::bind(place(4_010)).unwrap();
+    // A file stands where the store is to be.
+    std::fs::write(dir.path().join("file"), "").unwrap();
+    let in_file = |s: &mut SessionSettings| {
+        s.store.store_dir = dir.path().join("file");
+        s.store.durability = Durability::Process;
+    };
+    for (settings, expected) in [
+        (venue(|s| s.address = place(4_011).to_string()), "there is such a session already"),
+        (
+            acceptor(place(4_011), "LATER", |s| s.threads.mode = Mode::Polled),
+            "without a session of",
+        ),
+        (acceptor(place(4_011), "*", |_| ()), "is a template"),
+        (acceptor(place(4_010), "LATER", |_| ()), "listening at"),
+        (acceptor(place(4_011), "LATER", in_file), "the store of"),
+        (acceptor(place(4_011), "LATER", |s| s.socket.dscp = Some(64)), "dscp is 0 to 63"),
+        (acceptor(place(4_011), "LATER", |s| s.threads.cpu = Some(9_999)), "needs a thread"),
+    ] {
+        let error = engine.add(&settings, Box::new(Echo)).err().unwrap().to_string();
+        assert!(error.contains(expected), "{error}");
+        assert_eq!(engine.listening(), [known], "{expected}");
+        assert_eq!(engine.sessions().count(), 1, "{expected}");
+        assert!(TcpStream::connect(place(4_011)).is_err(), "{expected}");
+    }
+    drop(busy);
+    add(&mut engine, &acceptor(place(4_010), "LATER", |_| ())).unwrap();
+    assert_eq!(day(place(4_010), "LATER", 1)[1], "35=D|34=2|11=a");
+}
+
+#[test]
+fn a_counterparty_that_does_not_answer_is_cut_at_the_deadline_and_others_go_on() {
+    let other = acceptor(place(4_020), "OTHER", |s| s.address = "127.0.0.1:0".to_owned());
+    let (mut engine, address) = start(vec![venue(|_| ()), other], || Echo);
+    let mut silent = logged_on(address);
+    let id = SessionId::new(BeginString::Fix44, "VENUE", "CLIENT");
+    let outcome = engine.remove(&id, "", 50).unwrap().unwrap();
+    assert_eq!(outcome.outcome, Outcome::DeadlinePassed);
+    assert!(silent.next().starts_with("35=5|"));
+    assert_eq!(silent.next(), "", "the connection is closed");
+    assert_eq!(day(address, "OTHER", 1)[1], "35=D|34=2|11=a");
+    // One that is not connected goes at once, one that is logging on too.
+    let other = SessionId::new(BeginString::Fix44, "VENUE", "OTHER");
+    engine.session(&other).unwrap().log_out("").unwrap();
+    engine.remove(&other, "", 60_000).unwrap();
+    assert_eq!(engine.sessions().count(), 0);
+    assert!(engine.listening().is_empty());
+}
+
+#[test]
+fn a_template_is_added_and_its_sessions_stay_when_it_goes() {
+    let settings = Settings::of(venue(|_| ()));
+    let builder = Engine::builder(&settings).admit(|_| Some(Box::new(Echo)));
+    let mut engine = builder.start(|_| Box::new(Echo)).unwrap();
+    let template = acceptor(place(4_030), "*", |_| ());
+    assert!(engine.add(&template, Box::new(Echo)).unwrap().is_none());
+    assert_eq!(day(place(4_030), "ANYBODY", 1)[1], "35=D|34=2|11=a");
+    assert_eq!(engine.sessions().count(), 2);
+    let made = SessionId::new(BeginString::Fix44, "VENUE", "ANYBODY");
+    assert!(engine.remove(&template.id(), "", 0).unwrap().is_none());
+    assert_eq!(engine.sessions().count(), 2);
+    let outcome = engine.remove(&made, "", 60_000).unwrap().unwrap();
+    assert!(outcome.next_num_in >= 3, "{outcome:?}");
+    assert_eq!(engine.sessions().count(), 1);
+}
