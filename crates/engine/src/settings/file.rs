@@ -1,10 +1,8 @@
 //! Reads settings from TOML: defaults merged into each session, errors with line and nearest key.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::fmt;
-use std::io;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use serde::de::Deserialize;
@@ -21,102 +19,15 @@ use crate::settings::log::LogSettings;
 use crate::settings::proxy::ProxySettings;
 use crate::settings::secret;
 use crate::settings::session::{GROUPS, KeyLines, Places, SessionSettings};
-use crate::settings::words::{explain, nearest};
+use crate::settings::words::nearest;
 
-/// Why settings were not taken.
-pub struct SettingsError {
-    path: PathBuf,
-    /// 1 for the first line; 0 if the file could not be read.
-    line: usize,
-    fault: Fault,
-    message: String,
-}
+mod error;
+mod lines;
 
-/// What is wrong with settings.
-enum Fault {
-    /// The file cannot be read.
-    Unreadable(io::Error),
-    /// The text is no TOML, or a value is none that its key can have.
-    Malformed,
-    /// Keys or sections that contradict each other, are missing, or are of another program.
-    Wrong,
-}
+use error::{Errors, is_missing};
+use lines::Lines;
 
-impl SettingsError {
-    fn new(path: &Path, text: &str, offset: usize, message: String) -> Self {
-        let (path, line) = (path.to_owned(), line_of(text, offset));
-        Self { path, line, fault: Fault::Wrong, message }
-    }
-
-    fn from_toml(path: &Path, text: &str, error: &toml::de::Error) -> Self {
-        let offset = error.span().map_or(0, |span| span.start);
-        Self { fault: Fault::Malformed, ..Self::new(path, text, offset, explain(text, error)) }
-    }
-
-    /// An error of a file that has no offsets; line 0 if no line tells.
-    pub(crate) fn at_line(path: &Path, line: usize, message: String) -> Self {
-        Self { path: path.to_owned(), line, fault: Fault::Wrong, message }
-    }
-
-    /// A file that cannot be read.
-    pub(crate) fn unreadable(path: &Path, error: io::Error) -> Self {
-        let message = format!("cannot be read: {error}");
-        Self { path: path.to_owned(), line: 0, message, fault: Fault::Unreadable(error) }
-    }
-
-    /// What is wrong, without its place.
-    pub(crate) fn message(&self) -> &str {
-        &self.message
-    }
-
-    /// The file, or the name that the text was given.
-    #[must_use]
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// The line at fault, 1 for the first; `None` if the file cannot be read.
-    #[must_use]
-    pub fn line(&self) -> Option<usize> {
-        Some(self.line).filter(|line| *line > 0)
-    }
-
-    /// The number of this error, for logs and for other languages. It never changes; the page
-    /// "Codes" of the book lists all.
-    #[must_use]
-    pub const fn as_u16(&self) -> u16 {
-        match self.fault {
-            Fault::Unreadable(_) => 801,
-            Fault::Malformed => 802,
-            Fault::Wrong => 803,
-        }
-    }
-}
-
-impl fmt::Display for SettingsError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.line {
-            0 => write!(f, "{}: {}", self.path.display(), self.message),
-            line => write!(f, "{}:{line}: {}", self.path.display(), self.message),
-        }
-    }
-}
-
-/// The text: what `main` returns is printed so.
-impl fmt::Debug for SettingsError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
-
-impl std::error::Error for SettingsError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match &self.fault {
-            Fault::Unreadable(error) => Some(error),
-            Fault::Malformed | Fault::Wrong => None,
-        }
-    }
-}
+pub use error::SettingsError;
 
 pub(crate) fn load(path: &Path) -> Result<Settings, SettingsError> {
     let text = std::fs::read_to_string(path);
@@ -152,59 +63,6 @@ fn parse_or_all(path: &Path, text: &str) -> Result<Settings, Vec<SettingsError>>
     errors.sort_by_key(|error| error.line);
     errors.dedup_by_key(|error| error.line);
     Err(errors)
-}
-
-/// The errors found so far; `None` if the first one ends the reading.
-struct Errors(Option<Vec<SettingsError>>);
-
-impl Errors {
-    fn found(&mut self, error: SettingsError) -> Result<(), SettingsError> {
-        match &mut self.0 {
-            Some(errors) => errors.push(error),
-            None => return Err(error),
-        }
-        Ok(())
-    }
-
-    fn count(&self) -> usize {
-        self.0.as_ref().map_or(0, Vec::len)
-    }
-
-    /// Reads a table. If all errors are wanted, it is read again without the key that was wrong,
-    /// for as long as that finds more; `None` if nothing can be read of it.
-    fn of_table<'t, T>(
-        &mut self,
-        mut table: DeTable<'t>,
-        lines: &Lines,
-        read: impl Fn(DeTable<'t>) -> Result<T, SettingsError>,
-    ) -> Result<Option<T>, SettingsError> {
-        if self.0.is_none() {
-            return read(table).map(Some);
-        }
-        let mut left_out: Vec<String> = Vec::new();
-        loop {
-            let error = match read(table.clone()) {
-                Ok(value) => return Ok(Some(value)),
-                Err(error) => error,
-            };
-            if left_out.iter().any(|key| error.message == is_missing(key)) {
-                return Ok(None);
-            }
-            let mut keys = table.iter().map(|(key, value)| {
-                let lines = lines.line(key.span().start)..=lines.line(value.span().end);
-                (key.get_ref().to_string(), lines)
-            });
-            let key = keys.find(|(_, lines)| lines.contains(&error.line)).map(|(key, _)| key);
-            self.found(error)?;
-            let Some(key) = key else { return Ok(None) };
-            table.remove(&*key);
-            left_out.push(key);
-        }
-    }
-}
-
-fn is_missing(key: &str) -> String {
-    format!("the key `{key}` is missing")
 }
 
 fn parse_ours(path: &Path, text: &str, errors: &mut Errors) -> Result<Settings, SettingsError> {
@@ -600,37 +458,6 @@ fn offset_of(table: &DeTable<'_>, path: &[Step]) -> Option<usize> {
         _ => None,
     };
     Some(further.unwrap_or(key.span().start))
-}
-
-/// Where the lines of a text end: a look at the whole text for each key would add up.
-struct Lines {
-    ends: Vec<usize>,
-}
-
-impl Lines {
-    fn of(text: &str) -> Self {
-        let bytes = text.bytes().enumerate();
-        Self { ends: bytes.filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at).collect() }
-    }
-
-    /// The line of a byte, counted from 1.
-    fn line(&self, at: usize) -> usize {
-        self.ends.partition_point(|end| *end < at) + 1
-    }
-
-    fn of_keys(&self, table: &DeTable<'_>, known: &[Key]) -> KeyLines {
-        let of = |known: &Key| {
-            let (key, _) = table.get_key_value(known.name)?;
-            Some((known.name, self.line(key.span().start)))
-        };
-        known.iter().filter_map(of).collect()
-    }
-}
-
-/// The line of a byte, counted from 1.
-fn line_of(text: &str, offset: usize) -> usize {
-    let before = text.get(..offset).unwrap_or(text);
-    before.bytes().filter(|&b| b == b'\n').count() + 1
 }
 
 fn value_of<'de, T: Deserialize<'de>>(value: Spanned<DeValue<'de>>) -> Result<T, toml::de::Error> {
