@@ -13,3 +13,4 @@ pub(crate) mod handle;
 pub(crate) mod logon;
 mod operate;
 pub(crate) mod owner;
+pub(crate) mod reload;

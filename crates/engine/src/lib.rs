@@ -72,6 +72,7 @@ pub use api::batch::{Batch, BatchSent};
 pub use api::builder::EngineBuilder;
 pub use api::handle::SessionHandle;
 pub use api::logon::{LogonAnswer, LogonAttempt};
+pub use api::reload::{Changes, Reloaded};
 pub use drive::outcome::{Outcome, SessionOutcome};
 pub use engine::Engine;
 pub use error::EngineError;

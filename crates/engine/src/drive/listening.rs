@@ -38,7 +38,7 @@ impl Listening {
         let group = known.unwrap_or(self.addresses.len());
         let wait_ns = u64::from(settings.protocol.logon_timeout_ms) * 1_000_000;
         if let Some(at) = known {
-            self.check_same_tls(at, settings)?;
+            check_same_tls(self.tls[at].as_ref(), settings)?;
             // Whose Logon(A) it will be nobody knows yet: the most patient session's time counts.
             for entrance in self.entrances.iter_mut().filter(|entrance| entrance.group == group) {
                 entrance.wait_ns = entrance.wait_ns.max(wait_ns);
@@ -61,7 +61,7 @@ impl Listening {
         for listener in bound.map_err(io_error(what))? {
             self.entrances.push(Entrance { group, listener, wait_ns, tls: tls.clone() });
         }
-        self.tls.push(settings.tls.clone().filter(|tls| tls.enabled));
+        self.tls.push(enabled_tls(settings).cloned());
         self.addresses.push(settings.address.clone());
         self.group_of.insert(settings.id(), group);
         Ok(group)
@@ -79,6 +79,11 @@ impl Listening {
         Some(group)
     }
 
+    /// Whether somebody listens at this address, as the settings have it.
+    pub(crate) fn listens_at(&self, address: &str) -> bool {
+        self.addresses.iter().any(|known| known == address)
+    }
+
     /// Whether this session, or template, comes in here.
     pub(crate) fn has(&self, id: &SessionId) -> bool {
         self.group_of.contains_key(id)
@@ -88,24 +93,6 @@ impl Listening {
     pub(crate) fn key(&self, id: &SessionId) -> Option<Key> {
         let (ours, theirs) = (id.sender_comp_id.to_string(), id.target_comp_id.to_string());
         Some((*self.group_of.get(id)?, id.begin_string, ours, theirs))
-    }
-
-    /// Sessions at one address share its certificates: nobody knows whose connection it is before
-    /// its first message.
-    fn check_same_tls(&self, at: usize, settings: &SessionSettings) -> Result<(), EngineError> {
-        let own = settings.tls.as_ref().filter(|tls| tls.enabled);
-        let is_same = match (&self.tls[at], own) {
-            (Some(first), Some(own)) => first.is_same_door(own),
-            (first, own) => first.is_none() == own.is_none(),
-        };
-        if is_same {
-            return Ok(());
-        }
-        let (place, id, address) = (settings.place("tls"), settings.id(), &settings.address);
-        Err(EngineError::Settings(format!(
-            "{place}{id}: another session at {address} has other settings of tls; only tls.peer \
-             may differ, as the connection is encrypted before it is known whose it is"
-        )))
     }
 
     /// What a Logon(A) must say, and where it must come in, to reach each session.
@@ -122,6 +109,31 @@ impl Listening {
         }
         keys
     }
+}
+
+/// The session's TLS, if it has any.
+pub(crate) fn enabled_tls(settings: &SessionSettings) -> Option<&TlsSettings> {
+    settings.tls.as_ref().filter(|tls| tls.enabled)
+}
+
+/// Sessions at one address share its certificates: nobody knows whose connection it is before its
+/// first message. `first`: those of the first session there.
+pub(crate) fn check_same_tls(
+    first: Option<&TlsSettings>,
+    settings: &SessionSettings,
+) -> Result<(), EngineError> {
+    let is_same = match (first, enabled_tls(settings)) {
+        (Some(first), Some(own)) => first.is_same_door(own),
+        (first, own) => first.is_none() == own.is_none(),
+    };
+    if is_same {
+        return Ok(());
+    }
+    let (place, id, address) = (settings.place("tls"), settings.id(), &settings.address);
+    Err(EngineError::Settings(format!(
+        "{place}{id}: another session at {address} has other settings of tls; only tls.peer may \
+         differ, as the connection is encrypted before it is known whose it is"
+    )))
 }
 
 /// How the session's sockets are set up; the system has been asked whether it takes all of it.

@@ -3,6 +3,7 @@
 //! Invariant: a session that cannot be added leaves nothing behind: no listener, no store that is
 //! open, no thread.
 
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError, channel};
 use std::time::Duration;
@@ -16,8 +17,10 @@ use crate::drive::acceptor::Change;
 use crate::drive::bell::{Release, UNDER_WAY};
 use crate::drive::destination::Destination;
 use crate::drive::driven::DrivenSession;
+use crate::drive::listening::{self, Listening, enabled_tls};
 use crate::drive::outcome::{Outcome, SessionOutcome};
 use crate::drive::shared::Shared;
+use crate::drive::tls::Door;
 use crate::drive::worker::Worker;
 use crate::error::{EngineError, io_error};
 use crate::io::{Io, Job};
@@ -54,13 +57,19 @@ impl Engine {
 
     fn check_new(&self, settings: &SessionSettings) -> Result<(), EngineError> {
         let id = settings.id();
+        if self.registry.find(&id).is_some() || self.ways.has(&id) {
+            return Err(EngineError::Settings(format!("{id}: there is such a session already")));
+        }
+        self.check_fits(settings)
+    }
+
+    /// Whether this engine could have such a session.
+    pub(crate) fn check_fits(&self, settings: &SessionSettings) -> Result<(), EngineError> {
+        let id = settings.id();
         check::check(settings).map_err(EngineError::Settings)?;
         let alone = Settings { engine: self.all.clone(), sessions: vec![settings.clone()] };
         affinity::check(&alone).map_err(EngineError::Settings)?;
         check_rules(settings, &self.registry.rule_book)?;
-        if self.registry.find(&id).is_some() || self.ways.has(&id) {
-            return Err(EngineError::Settings(format!("{id}: there is such a session already")));
-        }
         if settings.threads.mode == Mode::Polled && self.polled.is_none() {
             let why = "mode = \"polled\": the engine was started without a session of that mode";
             return Err(EngineError::Settings(format!("{id}: {why}")));
@@ -68,6 +77,32 @@ impl Engine {
         if is_template(settings) && !self.admits {
             let why = "is a template; Engine::builder().admit() says whom";
             return Err(EngineError::Settings(format!("{id} {why}")));
+        }
+        Ok(())
+    }
+
+    /// Whether these sessions could be those of this engine, as far as can be told without opening
+    /// their stores: new addresses are bound, and left again.
+    pub(crate) fn check_all(&self, settings: &Settings) -> Result<(), EngineError> {
+        let mut fresh = Listening::default();
+        let mut doors: HashMap<&str, &SessionSettings> = HashMap::new();
+        let mut ids = HashSet::new();
+        affinity::check(settings).map_err(EngineError::Settings)?;
+        for session in &settings.sessions {
+            self.check_fits(session)?;
+            if !ids.insert(session.id()) {
+                let why = format!("{}: there is such a session already", session.id());
+                return Err(EngineError::Settings(why));
+            }
+            if session.role == Role::Initiator {
+                connector(session)?;
+            } else if self.ways.listens_at(&session.address) {
+                let first = doors.entry(&session.address).or_insert(session);
+                listening::check_same_tls(enabled_tls(first), session)?;
+                Door::of(session)?;
+            } else {
+                fresh.add(session, &*self.registry.io)?;
+            }
         }
         Ok(())
     }

@@ -4,8 +4,8 @@ use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::thread;
 
 use transfix::{
-    BeginString, Durability, Engine, EngineError, Mode, OperateError, Outcome, Role, SessionHandle,
-    SessionId, SessionSettings, Settings, State, clock,
+    BeginString, Changes, Durability, Engine, EngineError, Mode, OperateError, Outcome, Role,
+    SessionHandle, SessionId, SessionSettings, Settings, State, clock,
 };
 use transfix_testkit::temp::TempDir;
 
@@ -210,4 +210,82 @@ fn a_template_is_added_and_its_sessions_stay_when_it_goes() {
     let outcome = engine.remove(&made, "", 60_000).unwrap().unwrap();
     assert!(outcome.next_num_in >= 3, "{outcome:?}");
     assert_eq!(engine.sessions().count(), 1);
+}
+
+#[test]
+fn other_settings_end_begin_and_leave_alone() {
+    let dir = TempDir::new();
+    let named = |name: &str, at: u16| {
+        acceptor(place(at), name, |s| {
+            s.store.store_dir = dir.path().to_owned();
+            s.store.durability = Durability::Process;
+        })
+    };
+    let of = |sessions: Vec<SessionSettings>| Settings { sessions, ..Settings::default() };
+    let from = of(vec![named("STAYS", 4_040), named("GOES", 4_040), named("CHANGES", 4_041)]);
+    let mut engine = Engine::start(&from, |_| Box::new(Echo)).unwrap();
+    let mut stays = Wire::connect(place(4_040), BeginString::Fix44);
+    stays.send("35=A|34=1|49=STAYS|98=0|108=30");
+    assert_eq!(stays.next(), "35=A|34=1|98=0|108=30");
+    assert_eq!(day(place(4_041), "CHANGES", 1)[1], "35=D|34=2|11=a");
+    let mut to = of(vec![named("STAYS", 4_040), named("CHANGES", 4_042), named("COMES", 4_043)]);
+    to.sessions[1].queue.queued_bytes_max = 1 << 20;
+    to.engine.workers += 1;
+    let changes = Changes::between(&from, &to);
+    assert_eq!(
+        changes.to_string(),
+        "FIX.4.4:VENUE->GOES: removed\n\
+         FIX.4.4:VENUE->CHANGES: begins anew with other values of address, queued_bytes_max\n\
+         FIX.4.4:VENUE->COMES: added\n\
+         [engine]: workers will count from the next start on"
+    );
+    // First with something wrong at the end of it: nothing is changed.
+    type Spoil<'s> = &'s dyn Fn(&mut Settings);
+    let busy = std::net::TcpListener::bind(place(4_044)).unwrap();
+    let spoils: [(Spoil<'_>, &str); 5] = [
+        (&|s| s.sessions[2].address = place(4_044).to_string(), "listening at"),
+        (&|s| s.sessions[2].socket.dscp = Some(64), "dscp is 0 to 63"),
+        (&|s| s.sessions[2].target_comp_id = "STAYS".to_owned(), "such a session already"),
+        (&|s| s.sessions[2].validation.dictionary = Some("nowhere.xml".into()), "nowhere.xml"),
+        (&|s| s.sessions[2].target_comp_id = "*".to_owned(), "is a template"),
+    ];
+    for (spoil, expected) in spoils {
+        let mut wrong = to.clone();
+        spoil(&mut wrong);
+        let error = engine.reload(&from, &wrong, 0, |_| Box::new(Echo)).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+        let ids: Vec<_> = engine.sessions().map(|s| s.id().target_comp_id.to_string()).collect();
+        assert_eq!(ids, ["STAYS", "GOES", "CHANGES"], "{expected}");
+    }
+    drop(busy);
+    let done = engine.reload(&from, &to, 10_000, |_| Box::new(Echo)).unwrap();
+    assert_eq!(done.changes, changes);
+    assert!(done.failed.is_empty(), "{done:?}");
+    assert_eq!(done.ended.len(), 2);
+    stays.send("35=1|34=2|49=STAYS|112=x");
+    assert_eq!(stays.next(), "35=0|34=2|112=x", "it has heard nothing of it");
+    assert_eq!(day(place(4_043), "COMES", 1)[1], "35=D|34=2|11=a");
+    // Its numbers go on; the Logout(5) of before had nobody to go to.
+    let [logon, _] = day(place(4_042), "CHANGES", 3);
+    assert_eq!(logon, "35=A|34=3|98=0|108=30");
+    assert!(TcpStream::connect(place(4_041)).is_err());
+    // Once more, with nothing to do.
+    let again = engine.reload(&to, &to, 0, |_| unreachable!("nothing begins")).unwrap();
+    assert!(again.changes.is_empty());
+    assert_eq!(again.changes.to_string(), "nothing has changed");
+}
+
+#[test]
+fn a_session_whose_new_settings_fail_goes_on_with_its_old_ones() {
+    let dir = TempDir::new();
+    let from = Settings::of(acceptor(place(4_050), "CHANGES", |_| ()));
+    let mut engine = Engine::start(&from, |_| Box::new(Echo)).unwrap();
+    // A file stands where the store is to be.
+    std::fs::write(dir.path().join("file"), "").unwrap();
+    let mut to = from.clone();
+    to.sessions[0].store.store_dir = dir.path().join("file");
+    to.sessions[0].store.durability = Durability::Process;
+    let done = engine.reload(&from, &to, 0, |_| Box::new(Echo)).unwrap();
+    assert!(done.failed[0].1.to_string().contains("the store of"), "{done:?}");
+    assert_eq!(day(place(4_050), "CHANGES", 1)[1], "35=D|34=2|11=a");
 }

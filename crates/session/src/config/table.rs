@@ -107,6 +107,16 @@ macro_rules! settings_table {
                 ),
             }),*];
 
+            /// The keys whose values are other ones in `other`.
+            #[must_use]
+            pub fn differing(&self, other: &Self) -> Vec<&'static str> {
+                let mut keys = Vec::new();
+                $(if self.$key != other.$key {
+                    keys.push(stringify!($key));
+                })*
+                keys
+            }
+
             /// Whether each value is in the range of its key.
             ///
             /// # Errors

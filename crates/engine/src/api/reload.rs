@@ -1,0 +1,157 @@
+//! Other settings for an engine that runs.
+
+use std::collections::HashMap;
+use std::fmt;
+
+use transfix_session::SessionId;
+
+use crate::api::application::Application;
+use crate::drive::outcome::SessionOutcome;
+use crate::engine::Engine;
+use crate::error::EngineError;
+use crate::settings::{SessionSettings, Settings};
+
+/// What leads from some settings to others.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Changes {
+    /// Sessions that only the new settings have.
+    pub added: Vec<SessionId>,
+    /// Sessions that only the old settings have.
+    pub removed: Vec<SessionId>,
+    /// Sessions that both have, with the keys that differ: each logs out and begins anew.
+    pub changed: Vec<(SessionId, Vec<&'static str>)>,
+    /// Keys of `[engine]` that differ: they count from the next start of the engine.
+    pub of_engine: Vec<&'static str>,
+}
+
+impl Changes {
+    /// What leads from one to the other.
+    #[must_use]
+    pub fn between(from: &Settings, to: &Settings) -> Self {
+        let before: HashMap<_, _> = from.sessions.iter().map(|one| (one.id(), one)).collect();
+        let after: HashMap<_, _> = to.sessions.iter().map(|one| (one.id(), one)).collect();
+        let mut changes = Self { of_engine: from.engine.differing(&to.engine), ..Self::default() };
+        for session in &from.sessions {
+            if !after.contains_key(&session.id()) {
+                changes.removed.push(session.id());
+            }
+        }
+        for session in &to.sessions {
+            match before.get(&session.id()) {
+                None => changes.added.push(session.id()),
+                Some(before) => {
+                    let keys = differing(before, session);
+                    if !keys.is_empty() {
+                        changes.changed.push((session.id(), keys));
+                    }
+                }
+            }
+        }
+        changes
+    }
+
+    /// Whether both say the same.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// A line for each session, and one for the keys of `[engine]`.
+impl fmt::Display for Changes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut lines = Vec::new();
+        lines.extend(self.removed.iter().map(|id| format!("{id}: removed")));
+        for (id, keys) in &self.changed {
+            lines.push(format!("{id}: begins anew with other values of {}", keys.join(", ")));
+        }
+        lines.extend(self.added.iter().map(|id| format!("{id}: added")));
+        if !self.of_engine.is_empty() {
+            let keys = self.of_engine.join(", ");
+            lines.push(format!("[engine]: {keys} will count from the next start on"));
+        }
+        if lines.is_empty() {
+            lines.push("nothing has changed".to_owned());
+        }
+        f.write_str(&lines.join("\n"))
+    }
+}
+
+/// What has become of a reload.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Reloaded {
+    /// What was to be done.
+    pub changes: Changes,
+    /// How the sessions have ended that were removed or begin anew.
+    pub ended: Vec<SessionOutcome>,
+    /// Sessions that could not begin with their new settings, mostly since their stores could not
+    /// be opened. One that was there before goes on with its old ones, if it can.
+    pub failed: Vec<(SessionId, EngineError)>,
+}
+
+impl Engine {
+    /// Goes over from some settings to others while the engine runs: sessions that only the old
+    /// ones have are removed, those whose keys differ log out and begin anew from their stores, new
+    /// ones are added. The others go on and hear nothing of it. Templates count as sessions; those
+    /// made from them stay. What differs in `[engine]` counts from the next start on.
+    ///
+    /// `from` are the settings of the start, or of the last reload: [`Changes::between`] says what
+    /// will be done. `application` is called for each session that is added or begins anew.
+    /// Counterparties have until `deadline_ms` milliseconds from now on, each, to answer a
+    /// Logout(5).
+    ///
+    /// # Errors
+    /// [`EngineError`] if anything in `to` is wrong, an address cannot be listened at, or a file is
+    /// missing: then nothing is changed.
+    pub fn reload(
+        &mut self,
+        from: &Settings,
+        to: &Settings,
+        deadline_ms: u64,
+        mut application: impl FnMut(&SessionId) -> Box<dyn Application>,
+    ) -> Result<Reloaded, EngineError> {
+        self.check_all(to)?;
+        let changes = Changes::between(from, to);
+        let (mut ended, mut failed) = (Vec::new(), Vec::new());
+        let changed = changes.changed.iter().map(|(id, _)| id);
+        for id in changes.removed.iter().chain(changed.clone()) {
+            let text = "the settings have changed";
+            ended.extend(self.remove_with(id, text, deadline_ms).flatten());
+        }
+        for id in changed.chain(&changes.added) {
+            let Some(error) = self.begin(to, id, &mut application) else { continue };
+            tracing::error!(session = %id, %error, "not begun with its new settings");
+            failed.push((id.clone(), error));
+            // As it was, if it was there.
+            self.begin(from, id, &mut application);
+        }
+        Ok(Reloaded { changes, ended, failed })
+    }
+
+    /// Adds the session of these settings. Returns why it could not.
+    fn begin(
+        &mut self,
+        settings: &Settings,
+        id: &SessionId,
+        application: &mut dyn FnMut(&SessionId) -> Box<dyn Application>,
+    ) -> Option<EngineError> {
+        let session = settings.sessions.iter().find(|session| session.id() == *id)?;
+        self.add(session, application(id)).err()
+    }
+}
+
+/// The keys of a session whose values differ; those of a table count as the table's.
+fn differing(one: &SessionSettings, other: &SessionSettings) -> Vec<&'static str> {
+    [
+        one.differing(other),
+        one.protocol.differing(&other.protocol),
+        one.validation.differing(&other.validation),
+        one.store.differing(&other.store),
+        one.queue.differing(&other.queue),
+        one.threads.differing(&other.threads),
+        one.socket.differing(&other.socket),
+    ]
+    .concat()
+}
