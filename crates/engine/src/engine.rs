@@ -310,7 +310,17 @@ impl Engine {
         };
         let created_max = all.created_sessions_max;
         let shares = Shares::new(pool_limits(all));
-        let creator = Creator { templates, registry, workers, shares, created: 0, created_max };
+        let creator = Creator {
+            templates,
+            registry,
+            workers,
+            shares,
+            created: 0,
+            created_max,
+            idle_ns: u64::from(all.created_sessions_idle_s) * 1_000_000_000,
+            made: Vec::new(),
+            look_ns: 0,
+        };
         let limits = RoomLimits { max, per_address_max: all.pending_per_address_max };
         let acceptor = Acceptor::new(entrances, keys, (creator, maker), limits, &io);
         let (mut acceptor, lost) = (acceptor.map_err(io_error("epoll"))?, all.thread_lost);

@@ -75,6 +75,8 @@ pub(crate) enum Change {
     Add(Key, Destination),
     /// The session with this bell.
     Remove(Key, Arc<Bell>),
+    /// The session with this bell, which was made from a template.
+    RemoveMade(Arc<Bell>),
     AddTemplate(usize, Box<SessionSettings>),
     /// The sessions made from it stay.
     RemoveTemplate(SessionId),
@@ -181,7 +183,9 @@ impl Acceptor {
         while !self.door.stop.load(Ordering::Acquire) {
             let now = self.io.monotonic_ns();
             let judged = self.judged.values().map(|judged| judged.waiting.until_ns).min();
-            let until = [self.room.deadline(), judged, self.accept_at, self.lines.deadline()];
+            let looks = self.creator.looks_at();
+            let until =
+                [self.room.deadline(), judged, self.accept_at, self.lines.deadline(), looks];
             let until = until.into_iter().flatten().min();
             let timeout = until.map(|at| Duration::from_nanos(at.saturating_sub(now)));
             self.poll.wait(&mut ready, timeout)?;
@@ -203,6 +207,11 @@ impl Acceptor {
                 all.into_iter().for_each(|i| self.accept(i));
             }
             self.room.expire(now);
+            for made in self.creator.look(now) {
+                tracing::info!(session = %made.id, "gone: without a connection for long");
+                self.forget_made(&made.bell);
+                self.creator.registry.remove(&made.id);
+            }
             self.judged.retain(|_, judged| now < judged.waiting.until_ns);
             if self.lines.deadline().is_some_and(|at| now >= at) {
                 self.tell_untold();
@@ -244,10 +253,20 @@ impl Acceptor {
                     }
                 }
             }
+            Change::RemoveMade(bell) => self.forget_made(&bell),
             Change::AddTemplate(group, template) => self.creator.templates.push((group, *template)),
             Change::RemoveTemplate(id) => {
                 self.creator.templates.retain(|(_, template)| template.id() != id);
             }
+        }
+    }
+
+    /// A session that was made from a template has ended: one more may be made.
+    fn forget_made(&mut self, bell: &Arc<Bell>) {
+        let before = self.sessions.len();
+        self.sessions.retain(|_, known| !known.iter().any(|to| Arc::ptr_eq(&to.bell, bell)));
+        if self.sessions.len() < before {
+            self.creator.forget();
         }
     }
 

@@ -67,6 +67,11 @@ impl Bell {
         Ok(())
     }
 
+    /// The session has ended: nobody comes to it any more.
+    pub(crate) fn leave(&self) {
+        *self.place() = None;
+    }
+
     /// The session's slot in its worker.
     pub(crate) fn slot(&self) -> usize {
         self.place().as_ref().map_or(UNDER_WAY, |place| place.slot)

@@ -5,15 +5,17 @@
 //! the store, in a thread of its own. Invariants: the application is asked, and has judged the
 //! Logon(A), before anything is made that lasts; no more than the configured number is made.
 
-use std::sync::Arc;
+use std::sync::mpsc::{Receiver, TryRecvError, channel};
+use std::sync::{Arc, Weak};
 
-use transfix_session::{Offer, SessionId};
+use transfix_session::{Offer, SessionId, State};
 
 use crate::drive::balance::Shares;
-use crate::drive::bell::UNDER_WAY;
+use crate::drive::bell::{Bell, Release, UNDER_WAY};
 use crate::drive::destination::{Destination, Key};
 use crate::drive::driven::DrivenSession;
 use crate::drive::mailbox::{Mailbox, Pool};
+use crate::drive::outcome::SessionOutcome;
 use crate::drive::registry::Registry;
 use crate::drive::shared::Shared;
 use crate::error::EngineError;
@@ -21,6 +23,11 @@ use crate::link::callbacks::Callbacks;
 use crate::link::refusal::Refusal;
 use crate::settings::template::is_template;
 use crate::settings::{SessionSettings, check};
+
+/// Looks at a session that was made, in the time that it may be without a connection.
+const LOOKS: u64 = 8;
+/// Time between looks at sessions that are about to go.
+const LEAVING_LOOK_NS: u64 = 10_000_000;
 
 /// Says which application a counterparty gets that no settings name; `None` to send it away.
 pub(crate) type Admit = Box<dyn Fn(&SessionId) -> Option<Box<dyn Callbacks>> + Send + Sync>;
@@ -86,9 +93,69 @@ pub(crate) struct Creator {
     /// Sessions made, and those that are being made.
     pub(crate) created: usize,
     pub(crate) created_max: usize,
+    /// How long one may be without a connection; 0 for any time.
+    pub(crate) idle_ns: u64,
+    pub(crate) made: Vec<Made>,
+    /// When these are looked at again.
+    pub(crate) look_ns: u64,
+}
+
+/// A session that was made.
+pub(crate) struct Made {
+    pub(crate) id: SessionId,
+    pub(crate) bell: Arc<Bell>,
+    shared: Weak<Shared>,
+    /// Since when it has been without a connection, and its logons until then.
+    idle: Option<(u64, u64)>,
+    /// It is to go, and this tells when it has gone.
+    leaving: Option<Receiver<SessionOutcome>>,
+}
+
+impl Made {
+    /// Whether it has gone by itself, or was without a connection for so long that it is to go.
+    fn is_over(&mut self, now_ns: u64, idle_ns: u64) -> bool {
+        if let Some(leaving) = &self.leaving {
+            return leaving.try_recv() != Err(TryRecvError::Empty);
+        }
+        let Some(shared) = self.shared.upgrade() else { return true };
+        let logons = shared.published.counters.logons.get();
+        if shared.published.state() != State::Disconnected {
+            self.idle = None;
+            return false;
+        }
+        let (since_ns, before) = *self.idle.get_or_insert((now_ns, logons));
+        if before != logons {
+            self.idle = Some((now_ns, logons));
+        } else if now_ns.saturating_sub(since_ns) >= idle_ns {
+            let (to, leaving) = channel();
+            let (bell, text) = (Arc::clone(&shared.bell), String::new());
+            Release { bell, until_ns: now_ns, text, to }.hand_over();
+            self.leaving = Some(leaving);
+        }
+        false
+    }
 }
 
 impl Creator {
+    /// When those that were made are looked at, if they may go.
+    pub(crate) fn looks_at(&self) -> Option<u64> {
+        (self.idle_ns > 0 && !self.made.is_empty()).then_some(self.look_ns)
+    }
+
+    /// Lets those go that have been without a connection for long enough; returns those that have
+    /// gone. Their numbers are in their stores.
+    pub(crate) fn look(&mut self, now_ns: u64) -> Vec<Made> {
+        if self.looks_at().is_none_or(|at| now_ns < at) {
+            return Vec::new();
+        }
+        let idle_ns = self.idle_ns;
+        let over = |made: &mut Made| made.is_over(now_ns, idle_ns);
+        let gone = self.made.extract_if(.., over).collect();
+        let is_leaving = self.made.iter().any(|made| made.leaving.is_some());
+        self.look_ns = now_ns + if is_leaving { LEAVING_LOOK_NS } else { idle_ns.div_ceil(LOOKS) };
+        gone
+    }
+
     /// The one whose Logon(A) this is, if a template fits and there is room; it counts from now on.
     ///
     /// # Errors
@@ -140,6 +207,12 @@ impl Creator {
         // At most `created_sessions_max` times.
         tracing::info!(session = %shared.id, "made from a template");
         let destination = Destination::of(&shared);
+        if self.idle_ns > 0 {
+            let (id, bell) = (shared.id.clone(), Arc::clone(&shared.bell));
+            let made =
+                Made { id, bell, shared: Arc::downgrade(&shared), idle: None, leaving: None };
+            self.made.push(made);
+        }
         worker.add(Box::new(DrivenSession::new(shared, None))).ok()?;
         worker.wake();
         Some(destination)

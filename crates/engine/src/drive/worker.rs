@@ -606,6 +606,8 @@ impl Worker {
                 self.mailbox.has_lost_one();
                 let outcome = session.with_numbers(outcome.unwrap_or(Outcome::Failed));
                 session.retire();
+                // Who comes to it from here on is sent away.
+                session.shared.bell.leave();
                 // Whoever wanted to know may have gone.
                 let _ = to.send(outcome);
             }

@@ -219,7 +219,7 @@ impl Engine {
                 changes.push(Change::Remove(key, Arc::clone(&shared.bell)));
             }
             (None, Some(_)) => changes.push(Change::RemoveTemplate(id.clone())),
-            (Some(_), None) => {}
+            (Some(shared), None) => changes.push(Change::RemoveMade(Arc::clone(&shared.bell))),
             (None, None) => return None,
         }
         if let Some(group) = closed {

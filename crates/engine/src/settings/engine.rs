@@ -31,8 +31,13 @@ settings_table! {
         /// with the most is closed.
         pub pending_per_address_max: usize = 500,
         /// Sessions that may be made from templates while the engine runs; each stays when its
-        /// counterparty logs out, to go on with its numbers. Who is refused uses up none.
+        /// counterparty logs out, to go on with its numbers, for `created_sessions_idle_s`. Who is
+        /// refused uses up none.
         pub created_sessions_max: usize = 1_000,
+        /// After how many seconds without a connection a session that was made from a template
+        /// goes, so that another one may be made. Its store stays, and its numbers go on when its
+        /// counterparty logs on again. 0 for never.
+        pub created_sessions_idle_s: u32 = 0,
         /// Bytes that may wait in memory in all connected sessions together: to be sent, or to be
         /// handed to the application. Beyond it the session with the most is disconnected. 0 for no
         /// limit.

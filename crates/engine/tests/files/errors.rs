@@ -60,7 +60,7 @@ fn main_prints_the_place_and_what_to_do() {
         (session("acceptor", ":9880"), "my.toml:6: ", "has no host"),
         (session("acceptor", "localhost:x"), "my.toml:6: ", "a port is 0 to 65535, not `x`"),
         (
-            session("initiator", "venue..example:9880"),
+            session("acceptor", "venue..example:9880"),
             "my.toml:6: ",
             "FIX.4.4:A->B: address venue..example:9880: ",
         ),

@@ -3,6 +3,7 @@
 
 /// Key, file below `crates`, test.
 pub(super) const OF_THE_ENGINE: &[(&str, &str, &str)] = &[
+    ("[engine].created_sessions_idle_s", DYNAMIC, "sessions_of_a_template_go_when_nobody_comes"),
     ("target_comp_id", TEMPLATES, "sessions_are_made_from_a_template"),
     ("target_comp_id", TEMPLATES, "without_a_template_nobody_else_gets_in"),
     ("qualifier", SWITCHES, "a_qualifier_tells_equal_sessions_apart"),
@@ -183,6 +184,7 @@ const LISTENING: &str = "engine/src/drive/listening.rs";
 const CONNECTOR: &str = "engine/src/drive/connector/tests.rs";
 const FAILOVER: &str = "engine/tests/switches/failover.rs";
 const TOLD: &str = "engine/tests/switches/told.rs";
+const DYNAMIC: &str = "engine/tests/switches/dynamic.rs";
 const DELIVERY: &str = "engine/tests/switches/delivery.rs";
 const DICTIONARIES: &str = "engine/tests/dictionaries.rs";
 const LOG: &str = "engine/tests/files/log.rs";

@@ -42,7 +42,7 @@ fn day(at: SocketAddr, name: &str, seq: u64) -> [String; 2] {
     [logon, wire.next()]
 }
 
-fn until(what: impl Fn() -> bool) {
+fn until(mut what: impl FnMut() -> bool) {
     let end = clock::monotonic_ns() + LONG.as_nanos() as u64;
     while !what() {
         assert!(clock::monotonic_ns() < end, "it has not come about");
@@ -210,6 +210,47 @@ fn a_template_is_added_and_its_sessions_stay_when_it_goes() {
     let outcome = engine.remove(&made, "", 60_000).unwrap().unwrap();
     assert!(outcome.next_num_in >= 3, "{outcome:?}");
     assert_eq!(engine.sessions().count(), 1);
+    assert!(engine.listening().len() == 1, "with the template its listener went");
+    assert!(engine.add(&template, Box::new(Echo)).unwrap().is_none());
+    // As often as it goes, it may come back: it is made anew, in memory from 1.
+    for _ in 0..3 {
+        assert_eq!(day(place(4_030), "ANYBODY", 1)[1], "35=D|34=2|11=a");
+        engine.remove(&made, "", 60_000).unwrap().unwrap();
+    }
+}
+
+#[test]
+fn sessions_of_a_template_go_when_nobody_comes() {
+    let dir = TempDir::new();
+    let template = acceptor(place(4_060), "*", |s| {
+        s.store.store_dir = dir.path().to_owned();
+        s.store.durability = Durability::Process;
+    });
+    let mut settings = Settings::of(template);
+    settings.engine.created_sessions_idle_s = 1;
+    settings.engine.created_sessions_max = 1;
+    let builder = Engine::builder(&settings).admit(|_| Some(Box::new(Echo)));
+    let engine = builder.start(|_| Box::new(Echo)).unwrap();
+    assert_eq!(day(place(4_060), "FIRST", 1)[1], "35=D|34=2|11=a");
+    let mut refused = Wire::connect(place(4_060), BeginString::Fix44);
+    refused.send("35=A|34=1|49=SECOND|98=0|108=30");
+    assert_eq!(refused.next(), "", "there is room for one");
+    until(|| engine.sessions().count() == 0);
+    let mut wire = refused;
+    // The acceptor hears of it a little later than the list.
+    until(|| {
+        wire = Wire::connect(place(4_060), BeginString::Fix44);
+        wire.send("35=A|34=1|49=SECOND|98=0|108=30");
+        wire.next() == "35=A|34=1|98=0|108=30"
+    });
+    // Longer than one may be without a connection: this one has one.
+    let long = clock::monotonic_ns() + 2_000_000_000;
+    until(|| clock::monotonic_ns() > long);
+    assert_eq!(engine.sessions().count(), 1);
+    drop(wire);
+    until(|| engine.sessions().count() == 0);
+    // Its numbers go on.
+    until(|| day(place(4_060), "FIRST", 3) == ["35=A|34=3|98=0|108=30", "35=D|34=4|11=a"]);
 }
 
 #[test]
