@@ -111,7 +111,11 @@ impl Connector {
     ) -> io::Result<Option<Box<dyn Stream>>> {
         let advanced = self.step(now_ns, shared, may_begin, at);
         // Which of several it was, by the name that stands in the settings.
+        let has_several = self.routes.count() > 1;
         advanced.map_err(|error| {
+            if !has_several {
+                return error;
+            }
             let why = format!("{}: {error}", self.routes.route().address);
             io::Error::new(error.kind(), why)
         })
