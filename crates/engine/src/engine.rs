@@ -256,6 +256,8 @@ impl Engine {
                 if pool_size > 1 && limits.interval_ns > 0 {
                     worker.share(Balance::new(&shared_pool, n, limits));
                 }
+            } else {
+                worker.ends_with_its_session();
             }
             let (what, io) = (format!("thread {name}"), Arc::clone(&self.registry.io));
             let job = Job::spawn(&*self.registry.io, name, move || {

@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use std::io;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -70,8 +71,8 @@ enum Found {
 /// A session, or a place to come in, that is there from now on, or not any more.
 pub(crate) enum Change {
     Open(Entrance),
-    /// The listeners of this group.
-    Close(usize),
+    /// The listeners of this group; who is told may listen at their addresses again.
+    Close(usize, Sender<()>),
     Add(Key, Destination),
     /// The session with this bell.
     Remove(Key, Arc<Bell>),
@@ -243,7 +244,11 @@ impl Acceptor {
                     }
                 }
             }
-            Change::Close(group) => self.entrances.retain(|_, entrance| entrance.group != group),
+            Change::Close(group, closed) => {
+                self.entrances.retain(|_, entrance| entrance.group != group);
+                // Whoever waited may have given up.
+                let _ = closed.send(());
+            }
             Change::Add(key, to) => self.sessions.entry(key).or_default().push(to),
             Change::Remove(key, bell) => {
                 if let Some(known) = self.sessions.get_mut(&key) {

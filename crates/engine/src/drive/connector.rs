@@ -67,7 +67,7 @@ pub(crate) struct Connector {
 enum State {
     /// Try again at this moment.
     At(u64),
-    /// It was tried often enough: an operator, or the next window, begins anew.
+    /// It was tried often enough: [`Connector::hurry`] begins anew.
     GivenUp,
     /// The name is looked up, until this moment.
     Resolving(Arc<Lookup>, u64),
@@ -271,7 +271,12 @@ impl Connector {
         }
     }
 
-    /// An operator wants the connection now.
+    /// Whether it was tried often enough.
+    pub(crate) const fn has_given_up(&self) -> bool {
+        matches!(self.state, State::GivenUp)
+    }
+
+    /// An operator wants the connection now, or a new window lets it begin anew.
     pub(crate) fn hurry(&mut self, now_ns: u64) {
         if matches!(self.state, State::At(_) | State::GivenUp) {
             self.state = State::At(now_ns);
@@ -288,15 +293,10 @@ impl Connector {
         }
     }
 
-    /// An attempt that is due waits until the schedule is looked at again. With the next window it
-    /// begins anew.
-    pub(crate) fn put_off(&mut self, now_ns: u64, look_at: Option<u64>) {
+    /// An attempt that is due waits until the schedule is looked at again.
+    pub(crate) const fn put_off(&mut self, now_ns: u64, look_at: Option<u64>) {
         match (&mut self.state, look_at) {
             (State::At(at), Some(later)) if now_ns >= *at => *at = later,
-            (State::GivenUp, Some(later)) => {
-                self.state = State::At(later);
-                (self.refusals, self.unconnected) = (0, 0);
-            }
             _ => {}
         }
     }

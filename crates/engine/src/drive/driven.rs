@@ -63,7 +63,7 @@ pub(crate) struct DrivenSession {
     look_at: Option<u64>,
     /// The window has closed, and the session was told.
     closing: bool,
-    /// The window in which the connection came up.
+    /// The window in which the connection came up, or in which the last attempt was given up.
     window: Option<Interval>,
     /// When the messages that wait without a connection are looked at again, on the monotonic
     /// clock: the first one expires, or not all of them had their turn.
@@ -186,6 +186,11 @@ impl DrivenSession {
         looked
     }
 
+    /// The window of the schedule, if there is one now.
+    fn window_at(&self, now: Now) -> Option<Interval> {
+        self.lock().core.options.hours.as_mut().and_then(|hours| hours.at(now.utc))
+    }
+
     /// Whether the schedule allows a connection now.
     fn is_open(&self, now: Now) -> bool {
         self.look_at.is_none()
@@ -260,6 +265,8 @@ impl DrivenSession {
             }
             // The worker is called when the application is done with the last connection.
             Some(_) if self.is_behind => None,
+            // It begins anew in the next window.
+            Some(connector) if connector.has_given_up() => self.look_at,
             Some(connector) => connector.deadline(self.is_enabled()),
             None => None,
         };
@@ -311,10 +318,7 @@ impl DrivenSession {
         self.warned = 0;
         self.closing = false;
         self.look_at = self.look_at.map(|_| 0);
-        let mut link = self.lock();
-        let window = link.core.options.hours.as_mut().and_then(|hours| hours.at(now.utc));
-        drop(link);
-        self.window = window;
+        self.window = self.window_at(now);
         self.ended = None;
         attached
     }
@@ -356,10 +360,12 @@ impl DrivenSession {
         self.look_at_store(now)?;
         let (is_open, is_enabled) = (self.is_open(now), self.is_enabled());
         let is_behind = self.is_behind;
+        let has_given_up = self.connector.as_ref().is_some_and(Connector::has_given_up);
+        let begins_anew = has_given_up && is_open && self.window_at(now) != self.window;
         let Some(connector) = self.connector.as_mut().filter(|_| !is_behind) else {
             return Ok(());
         };
-        if hurries {
+        if hurries || begins_anew {
             connector.hurry(now.monotonic_ns);
         }
         turn_to_wanted(&self.shared, connector, now);
@@ -430,6 +436,7 @@ impl DrivenSession {
             turn_to_wanted(&self.shared, connector, now);
         }
         if let Some(attempts) = given_up {
+            self.window = self.window_at(now);
             self.lock().core.events.given_up(now, attempts);
         }
         // Last: it calls the application, which may panic.

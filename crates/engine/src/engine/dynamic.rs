@@ -32,6 +32,8 @@ use crate::settings::{Mode, SessionSettings, Settings, check};
 
 /// How long the end of a session is waited for at a time.
 const LOOK: Duration = Duration::from_millis(1);
+/// How long the end of a listener is waited for.
+const CLOSE_MAX: Duration = Duration::from_secs(1);
 
 impl Engine {
     /// One more session, or a template.
@@ -222,8 +224,11 @@ impl Engine {
             (Some(shared), None) => changes.push(Change::RemoveMade(Arc::clone(&shared.bell))),
             (None, None) => return None,
         }
+        let mut closing = None;
         if let Some(group) = closed {
-            changes.push(Change::Close(group));
+            let (to, is_closed) = channel();
+            changes.push(Change::Close(group, to));
+            closing = Some(is_closed);
             let groups = std::mem::take(&mut self.groups);
             let all = std::mem::take(&mut self.listening).into_iter().zip(groups);
             (self.listening, self.groups) = all.filter(|(_, at)| *at != group).unzip();
@@ -232,6 +237,10 @@ impl Engine {
             door.change(changes);
         }
         let outcome = found.map(|shared| self.end(&shared, text, deadline_ms));
+        if let Some(closed) = closing {
+            // The accepting thread is never held up for long; a later session may want the address.
+            let _ = told(&closed, CLOSE_MAX, &*self.registry.io);
+        }
         self.registry.remove(id);
         self.forget_ended_threads();
         Some(outcome)
@@ -268,16 +277,12 @@ impl Engine {
     }
 }
 
-/// How the session has ended, if that is known within this time.
-fn told(
-    ended: &Receiver<SessionOutcome>,
-    time: Duration,
-    io: &dyn Io,
-) -> Result<SessionOutcome, TryRecvError> {
+/// What is said within this time.
+fn told<T>(ended: &Receiver<T>, time: Duration, io: &dyn Io) -> Result<T, TryRecvError> {
     let mut told = Err(TryRecvError::Empty);
     io.wait_in(time, &mut |time| match ended.recv_timeout(time) {
-        Ok(outcome) => {
-            told = Ok(outcome);
+        Ok(said) => {
+            told = Ok(said);
             true
         }
         Err(RecvTimeoutError::Disconnected) => {

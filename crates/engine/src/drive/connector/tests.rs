@@ -75,17 +75,16 @@ fn some_of_the_pause_is_left_to_chance_and_is_each_sessions_own() {
 }
 
 #[test]
-fn it_gives_up_until_an_operator_or_the_next_window_begins_anew() {
+fn it_gives_up_until_it_is_to_begin_anew() {
     let mut connector = connector(|s| s.socket.reconnect_attempts_max = 3);
-    for round in 0..3 {
+    for _ in 0..3 {
         let ended = [Ended::Unconnected, Ended::Refused, Ended::Unconnected];
         let given_up = ended.map(|ended| connector.down(7, ended));
         assert_eq!(given_up, [None, None, Some(3)]);
         assert_eq!(connector.deadline(true), None);
-        match round {
-            0 => connector.hurry(9),
-            _ => connector.put_off(9, Some(9)),
-        }
+        connector.put_off(9, Some(9));
+        assert_eq!(connector.deadline(true), None, "the schedule alone is no reason");
+        connector.hurry(9);
         assert_eq!(connector.deadline(true), Some(9));
     }
     connector.down(7, Ended::AfterLogon);

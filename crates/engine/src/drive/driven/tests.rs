@@ -190,6 +190,36 @@ fn an_operator_does_not_wait_for_the_pause_of_refused_logons() {
 }
 
 #[test]
+fn who_has_given_up_begins_anew_in_the_next_window() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let poll = System.poll().unwrap();
+    let mut settings = session(Role::Initiator);
+    settings.address = listener.local_addr().unwrap().to_string();
+    settings.socket.reconnect_attempts_max = 1;
+    // One window touches the next.
+    settings.schedule = Some(ScheduleSettings {
+        from: Some("00:00".to_owned()),
+        to: Some("00:00".to_owned()),
+        ..ScheduleSettings::in_zone("UTC")
+    });
+    let connector = Connector::new(Routes::of(&settings).unwrap(), Pauses::of(&settings.socket));
+    let mut slot = DrivenSession::new(shared(&settings), Some(connector));
+    let now = System.now();
+    let error = std::io::Error::from(std::io::ErrorKind::ConnectionRefused);
+    slot.connect(now, poll.registry(), Token(0), true).unwrap();
+    slot.down(&Down::Io(error), now, poll.registry());
+    let has_given_up = |slot: &DrivenSession| slot.connector.as_ref().unwrap().has_given_up();
+    slot.connect(now, poll.registry(), Token(0), true).unwrap();
+    assert!(has_given_up(&slot), "the window is the same");
+    // Its worker looks at it without any call.
+    let at = slot.deadline().unwrap();
+    let utc = transfix_codec::Timestamp(now.utc.0 + DAY as i64);
+    let next_day = Now { utc, monotonic_ns: at.max(now.monotonic_ns + DAY) };
+    slot.connect(next_day, poll.registry(), Token(0), true).unwrap();
+    assert!(!has_given_up(&slot), "it tries");
+}
+
+#[test]
 fn lines_left_out_of_a_session_without_a_connection_are_told_in_time() {
     let now = System.now();
     let poll = System.poll().unwrap();
