@@ -246,6 +246,7 @@ pub(crate) fn assemble(
         waiting: WaitingBytes::of(&registry.waiting),
         desk,
         closed: AtomicBool::new(false),
+        removed: AtomicBool::new(false),
         enabled: AtomicBool::new(true),
         hurry: AtomicBool::new(false),
         destinations: destinations(settings),

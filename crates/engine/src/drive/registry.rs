@@ -1,6 +1,7 @@
 //! All sessions of an engine, found by what they are.
 
 use std::collections::HashMap;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard, Weak};
 
 use transfix_session::{BeginString, SessionId};
@@ -90,7 +91,7 @@ impl Registry {
 
     pub(crate) fn find(&self, id: &SessionId) -> Option<Arc<Shared>> {
         // One that was removed may have come back.
-        let of_start = self.sessions.get()?.get(id).and_then(Weak::upgrade);
+        let of_start = self.sessions.get()?.get(id).and_then(found);
         of_start.or_else(|| self.created().sessions.get(id)?.0.upgrade())
     }
 
@@ -104,7 +105,7 @@ impl Registry {
         created.sessions.insert(shared.id.clone(), (Arc::downgrade(shared), is_made));
         // As with those of the settings: the first one counts.
         let first = created.counterparties.entry(counterparty(shared)).or_default();
-        if first.strong_count() == 0 {
+        if found(first).is_none() {
             *first = Arc::downgrade(shared);
         }
     }
@@ -113,7 +114,7 @@ impl Registry {
     pub(crate) fn remove(&self, id: &SessionId) {
         let mut created = self.created.write().unwrap_or_else(PoisonError::into_inner);
         created.sessions.remove(id);
-        created.counterparties.retain(|_, shared| shared.strong_count() > 0);
+        created.counterparties.retain(|_, shared| found(shared).is_some());
     }
 
     /// Sessions made from templates.
@@ -142,9 +143,14 @@ impl Registry {
         target_comp_id: &str,
     ) -> Option<Arc<Shared>> {
         let key = (begin_string, Arc::from(target_comp_id));
-        let of_start = self.counterparties.get()?.get(&key).and_then(Weak::upgrade);
-        of_start.or_else(|| self.created().counterparties.get(&key)?.upgrade())
+        let of_start = self.counterparties.get()?.get(&key).and_then(found);
+        of_start.or_else(|| found(self.created().counterparties.get(&key)?))
     }
+}
+
+/// The session, if it is there and was not removed.
+fn found(shared: &Weak<Shared>) -> Option<Arc<Shared>> {
+    shared.upgrade().filter(|shared| !shared.removed.load(Ordering::Acquire))
 }
 
 fn counterparty(shared: &Shared) -> Counterparty {

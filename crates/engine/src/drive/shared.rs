@@ -61,8 +61,10 @@ pub(crate) struct Shared {
     pub(crate) waiting: WaitingBytes,
     /// What waits for an application that is called in threads of its own.
     pub(crate) desk: Option<Arc<Desk>>,
-    /// The engine has been stopped.
+    /// The engine has been stopped, or the session is removed.
     pub(crate) closed: AtomicBool,
+    /// It was removed, and is found no more, whoever still has a handle.
+    pub(crate) removed: AtomicBool,
     /// Whether the session may be connected; the operator's wish.
     pub(crate) enabled: AtomicBool,
     /// An operator wants the session back, or connected, without a further wait.

@@ -5,6 +5,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError, channel};
 use std::time::Duration;
 
@@ -272,6 +273,7 @@ impl Engine {
             let (id, outcome) = (shared.id.clone(), Outcome::Failed);
             SessionOutcome { id, outcome, next_num_in, next_num_out }
         });
+        shared.removed.store(true, Ordering::Release);
         tracing::info!(session = %shared.id, outcome = %outcome.outcome, "removed");
         outcome
     }

@@ -196,11 +196,16 @@ fn a_counterparty_that_does_not_answer_is_cut_at_the_deadline_and_others_go_on()
 #[test]
 fn an_address_is_free_as_soon_as_its_last_session_is_removed() {
     let (mut engine, _) = start(vec![venue(|_| ())], || Echo);
+    let first = engine.sessions().next().unwrap();
     let session = acceptor(place(4_070), "LATER", |_| ());
+    let mut handles = Vec::new();
     for _ in 0..200 {
-        add(&mut engine, &session).unwrap();
+        handles.push(add(&mut engine, &session).unwrap());
         engine.remove(&session.id(), "", 0).unwrap();
     }
+    // So is the identity, also of a session of the start to which somebody has a handle.
+    engine.remove(first.id(), "", 0).unwrap();
+    add(&mut engine, &venue(|_| ())).unwrap();
 }
 
 #[test]
