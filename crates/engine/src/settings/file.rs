@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::de::Deserialize;
@@ -23,9 +23,13 @@ use crate::settings::words::nearest;
 
 mod error;
 mod lines;
+mod sections;
+mod sources;
+mod variables;
 
 use error::{Errors, is_missing};
-use lines::Lines;
+use sections::Sections;
+use sources::Sources;
 
 pub use error::SettingsError;
 
@@ -35,24 +39,30 @@ pub(crate) fn load(path: &Path) -> Result<Settings, SettingsError> {
 }
 
 pub(crate) fn parse(path: &Path, text: &str) -> Result<Settings, SettingsError> {
-    match quickfix_section(text) {
-        Some(at) => Err(SettingsError::new(path, text, at, QUICKFIX.to_owned())),
-        None => parse_ours(path, text, &mut Errors(None)),
+    if let Some(at) = quickfix_section(text) {
+        return Err(SettingsError::new(path, text, at, QUICKFIX.to_owned()));
     }
+    let (sources, errors) = Sources::read(path, text);
+    let settings = match errors.into_iter().next() {
+        Some(error) => Err(error),
+        None => parse_ours(&sources, &mut Errors(None)),
+    };
+    settings.map_err(|error| sources.placed(error))
 }
 
-/// As [`load`], with all errors of the file in the order of their lines.
+/// As [`load`], with all errors of the files in the order of their lines.
 pub(crate) fn load_or_all(path: &Path) -> Result<Settings, Vec<SettingsError>> {
     let text = std::fs::read_to_string(path);
     parse_or_all(path, &text.map_err(|error| vec![SettingsError::unreadable(path, error)])?)
 }
 
 fn parse_or_all(path: &Path, text: &str) -> Result<Settings, Vec<SettingsError>> {
-    let mut errors = Errors(Some(Vec::new()));
-    let settings = match quickfix_section(text) {
-        Some(at) => Err(SettingsError::new(path, text, at, QUICKFIX.to_owned())),
-        None => parse_ours(path, text, &mut errors),
-    };
+    if let Some(at) = quickfix_section(text) {
+        return Err(vec![SettingsError::new(path, text, at, QUICKFIX.to_owned())]);
+    }
+    let (sources, errors) = Sources::read(path, text);
+    let mut errors = Errors(Some(errors));
+    let settings = parse_ours(&sources, &mut errors);
     let mut errors = errors.0.unwrap_or_default();
     match settings {
         Ok(settings) if errors.is_empty() => return Ok(settings),
@@ -62,75 +72,53 @@ fn parse_or_all(path: &Path, text: &str) -> Result<Settings, Vec<SettingsError>>
     // A wrong default is found by each session that takes it over.
     errors.sort_by_key(|error| error.line);
     errors.dedup_by_key(|error| error.line);
-    Err(errors)
+    Err(errors.into_iter().map(|error| sources.placed(error)).collect())
 }
 
-fn parse_ours(path: &Path, text: &str, errors: &mut Errors) -> Result<Settings, SettingsError> {
-    let toml_error = |error: toml::de::Error| SettingsError::from_toml(path, text, &error);
-    let root = DeTable::parse(text).map_err(toml_error)?;
+fn parse_ours(sources: &Sources, errors: &mut Errors) -> Result<Settings, SettingsError> {
+    let Sections { engine, defaults, dictionaries, sessions, is_whole } =
+        Sections::of(sources, errors)?;
     let mut settings = Settings::default();
-    let mut defaults = DeTable::new();
-    let mut aliases = Aliases::new();
-    let mut sessions = Vec::new();
     let mut engine_keys = Arc::default();
-    let lines = Lines::of(text);
-    let mut ids = HashSet::new();
-    for (key, value) in root.into_inner() {
-        let at = key.span().start;
-        let wrong = |what: &str| SettingsError::new(path, text, at, what.to_owned());
-        let span = value.span();
-        match (key.get_ref().as_ref(), value.into_inner()) {
-            ("engine", DeValue::Table(table)) => {
-                engine_keys = Arc::new(lines.of_keys(&table, EngineSettings::KEYS));
-                let engine = errors.of_table(table, &lines, |table| {
-                    let engine = value_of(Spanned::new(span.clone(), DeValue::Table(table)));
-                    let engine: EngineSettings = engine.map_err(toml_error)?;
-                    check_engine(&engine, &engine_keys)
-                        .map_err(|(line, what)| SettingsError::at_line(path, line, what))?;
-                    Ok(engine)
-                })?;
-                settings.engine = engine.unwrap_or_default();
-            }
-            ("engine", _) => {
-                errors.found(wrong("write the keys of the engine below [engine], once"))?;
-            }
-            ("defaults", DeValue::Table(table)) => defaults = table,
-            ("defaults", _) => {
-                errors.found(wrong("write the keys that hold for all sessions as [defaults]"))?;
-            }
-            ("dictionaries", value) => {
-                match value_of(Spanned::new(span, value)).map_err(toml_error) {
-                    Ok(found) => aliases = found,
-                    Err(error) => errors.found(error)?,
-                }
-            }
-            ("session", DeValue::Array(array)) => sessions.extend(array),
-            ("session", _) => {
-                errors.found(wrong("write each session as [[session]], with two brackets"))?;
-            }
-            (other, value) => errors.found(wrong(&unknown_section(other, &value)))?,
+    if let Some((span, table)) = engine {
+        engine_keys = Arc::new(sources.lines.of_keys(&table, EngineSettings::KEYS));
+        let engine = errors.of_table(table, &sources.lines, |table| {
+            let table = Spanned::new(span.clone(), DeValue::Table(table));
+            let engine: EngineSettings = value_of(sources, table)?;
+            check_engine(&engine, &engine_keys)
+                .map_err(|(line, what)| SettingsError::at_line(Path::new(""), line, what))?;
+            Ok(engine)
+        })?;
+        settings.engine = engine.unwrap_or_default();
+    }
+    let mut aliases = Aliases::new();
+    for (name, source) in dictionaries {
+        match value_of(sources, source) {
+            Ok(source) => _ = aliases.insert(name.into_inner().into_owned(), source),
+            Err(error) => errors.found(error)?,
         }
     }
-    if sessions.is_empty() {
-        return Err(SettingsError::new(path, text, 0, "no [[session]] in the file".to_owned()));
+    if sessions.is_empty() && is_whole {
+        return Err(sources.error(0, "no [[session]] in the file".to_owned()));
     }
-    let mut file = File::new((path, text), lines, aliases);
-    let found = errors.of_table(defaults, &file.lines, |defaults| file.defaults(defaults))?;
+    let mut ids = HashSet::new();
+    let mut file = File::new(sources, aliases);
+    let found = errors.of_table(defaults, &sources.lines, |defaults| file.defaults(defaults))?;
     (file.base, file.defaults) = found.unwrap_or_default();
     for (n, session) in sessions.into_iter().enumerate() {
         let span = session.span();
         let DeValue::Table(own) = session.into_inner() else {
             let message = "write each session as [[session]], with two brackets".to_owned();
-            errors.found(file.error(span.start, message))?;
+            errors.found(sources.error(span.start, message))?;
             continue;
         };
         let before = errors.count();
-        let session =
-            errors.of_table(own, &file.lines, |own| file.session((n, own, &span), &engine_keys))?;
+        let session = errors
+            .of_table(own, &sources.lines, |own| file.session((n, own, &span), &engine_keys))?;
         // Without the keys that are wrong, a session may look like another one.
         let Some(session) = session.filter(|_| errors.count() == before) else { continue };
         if !ids.insert(session.id()) {
-            errors.found(file.error(span.start, twice(&session)))?;
+            errors.found(sources.error(span.start, twice(&session)))?;
         }
         settings.sessions.push(session);
     }
@@ -154,9 +142,7 @@ fn check_engine(engine: &EngineSettings, lines: &KeyLines) -> Result<(), (usize,
 
 /// What is needed of a file to read its sessions.
 struct File<'t> {
-    path: Arc<Path>,
-    text: &'t str,
-    lines: Lines,
+    sources: &'t Sources,
     aliases: Aliases,
     /// For each key of a session the number of its group; `None` for a field of its own.
     groups: HashMap<&'static str, Option<usize>>,
@@ -182,16 +168,9 @@ fn keys() -> impl Iterator<Item = (&'static str, Option<usize>)> {
 }
 
 impl<'t> File<'t> {
-    fn new((path, text): (&Path, &'t str), lines: Lines, aliases: Aliases) -> Self {
-        Self {
-            path: path.into(),
-            text,
-            lines,
-            aliases,
-            groups: keys().collect(),
-            defaults: Keys::default(),
-            base: None,
-        }
+    fn new(sources: &'t Sources, aliases: Aliases) -> Self {
+        let (defaults, groups) = (Keys::default(), keys().collect());
+        Self { sources, aliases, groups, defaults, base: None }
     }
 
     /// The groups, if they are sound, and all keys of `[defaults]`.
@@ -206,7 +185,7 @@ impl<'t> File<'t> {
     }
 
     fn error(&self, at: usize, message: String) -> SettingsError {
-        SettingsError::new(&self.path, self.text, at, message)
+        self.sources.error(at, message)
     }
 
     /// Reads a table and sees to it that no key is missing that it must have.
@@ -217,8 +196,7 @@ impl<'t> File<'t> {
         known: &[Key],
     ) -> Result<T, SettingsError> {
         let missing = missing(&keys, span, known);
-        let value = value_of(Spanned::new(span.clone(), DeValue::Table(keys)));
-        let value = value.map_err(|e| SettingsError::from_toml(&self.path, self.text, &e))?;
+        let value = value_of(self.sources, Spanned::new(span.clone(), DeValue::Table(keys)))?;
         match missing {
             Some((at, key)) => Err(self.error(at, is_missing(key))),
             None => Ok(value),
@@ -236,26 +214,41 @@ impl<'t> File<'t> {
         let mut secrets = Vec::new();
         for with_secrets in ["logon", "proxy"] {
             if let Some(DeValue::Table(table)) = own.get_mut(with_secrets).map(Spanned::get_mut) {
-                let read = secret::read(table, &self.path);
-                secrets.extend(read.map_err(|(at, what)| self.error(at, what))?);
+                secrets.extend(self.secrets(table)?);
             }
         }
         let session = self.read(own, span, SessionSettings::KEYS)?;
         let mut session = self.with_groups(session, groups)?;
         let at = |place: &[Step], what| {
-            self.error(offset_in(self.text, n, place).unwrap_or(span.start), what)
+            self.error(offset_in(self.sources, n, place).unwrap_or(span.start), what)
         };
         resolve(&mut session, &self.aliases);
         names(&session).map_err(|(key, what)| at(&[Step::Key(key)], what))?;
         find_wrong(&session).map_err(|wrong| at(&wrong.path, wrong.what))?;
         session.places = Some(Arc::new(Places {
-            path: Arc::clone(&self.path),
+            files: Arc::clone(&self.sources.files),
+            line: self.sources.lines.line(span.start),
             session: lines,
             defaults: Arc::clone(&self.defaults.lines),
             engine: Arc::clone(engine_keys),
             secrets,
         }));
         Ok(session)
+    }
+
+    /// Puts passwords in place of what names them, and returns the files in which they stand.
+    fn secrets(&self, table: &mut DeTable<'t>) -> Result<Vec<PathBuf>, SettingsError> {
+        // A password of the environment stands in no file.
+        let texts = table
+            .iter()
+            .filter(|(key, value)| key.get_ref().ends_with("password") && value.get_ref().is_str());
+        let here = texts.map(|(_, value)| value.span().start);
+        let here = here.filter(|at| !self.sources.is_variable(*at));
+        let here: Vec<_> = here.map(|at| self.sources.path(at).to_owned()).collect();
+        let files = secret::read(table, Path::new(""));
+        let files = files.map_err(|(at, what)| self.error(at, what))?;
+        let named = files.into_iter().filter(|file| !file.as_os_str().is_empty());
+        Ok(here.into_iter().chain(named).collect())
     }
 
     /// Sorts keys by their groups.
@@ -268,7 +261,7 @@ impl<'t> File<'t> {
                 let nearest = nearest(key.get_ref(), self::keys().map(|(name, _)| name));
                 return Err(self.error(at, format!("unknown key `{}`{nearest}", key.get_ref())));
             };
-            lines.push((*name, self.lines.line(at)));
+            lines.push((*name, self.sources.lines.line(at)));
             let table = group.map_or(&mut keys.own, |group| &mut keys.groups[group]);
             table.insert(key, value);
         }
@@ -333,17 +326,6 @@ fn missing(
         .or_else(|| throttles?.iter().find_map(|throttle| below(throttle, Throttle::KEYS)))
 }
 
-/// What is said of a heading, or a key before the first heading, that is none of ours.
-fn unknown_section(name: &str, value: &DeValue<'_>) -> String {
-    if value.as_table().is_none() && !value.is_array() {
-        return format!(
-            "`{name}` stands before any heading; write it below [[session]] or [defaults]"
-        );
-    }
-    let known = ["engine", "defaults", "dictionaries", "session"];
-    format!("unknown section `{name}`{}", nearest(name, known.into_iter()))
-}
-
 /// What is said of a file that another engine reads.
 const QUICKFIX: &str = "these are settings of QuickFIX; `transfix migrate FILE` writes ours from \
                         them, and Settings::from_quickfix reads them as they are";
@@ -398,18 +380,14 @@ fn merged<'a>(defaults: &DeTable<'a>, mut own: DeTable<'a>) -> DeTable<'a> {
     own
 }
 
-/// Where a key of the n-th session stands that is there. The text is read once more: it is for an
-/// error, which ends the reading.
-fn offset_in(text: &str, n: usize, path: &[Step]) -> Option<usize> {
-    let mut root = DeTable::parse(text).ok()?.into_inner();
-    let defaults = root.remove("defaults").map(Spanned::into_inner);
-    let defaults = match defaults {
-        Some(DeValue::Table(table)) => table,
-        _ => DeTable::new(),
+/// Where a key of the n-th session stands that is there. The texts are read once more: it is for an
+/// error, which is seldom.
+fn offset_in(sources: &Sources, n: usize, path: &[Step]) -> Option<usize> {
+    let sections = Sections::of(sources, &mut Errors(Some(Vec::new()))).ok()?;
+    let DeValue::Table(own) = sections.sessions.into_iter().nth(n)?.into_inner() else {
+        return None;
     };
-    let DeValue::Array(sessions) = root.remove("session")?.into_inner() else { return None };
-    let DeValue::Table(own) = sessions.into_iter().nth(n)?.into_inner() else { return None };
-    offset_of(&merged(&defaults, own), path)
+    offset_of(&merged(&sections.defaults, own), path)
 }
 
 /// `[dictionaries]`: names for dictionaries, to be used in the sessions.
@@ -460,8 +438,43 @@ fn offset_of(table: &DeTable<'_>, path: &[Step]) -> Option<usize> {
     Some(further.unwrap_or(key.span().start))
 }
 
-fn value_of<'de, T: Deserialize<'de>>(value: Spanned<DeValue<'de>>) -> Result<T, toml::de::Error> {
-    T::deserialize(toml::de::ValueDeserializer::from(value))
+/// Reads a value. Where a number or a switch is wanted, a text that is one variable stands for it.
+fn value_of<'t, T: Deserialize<'t>>(
+    sources: &'t Sources,
+    mut value: Spanned<DeValue<'t>>,
+) -> Result<T, SettingsError> {
+    let read = |value| T::deserialize(toml::de::ValueDeserializer::from(value));
+    if sources.is_constant() {
+        return read(value).map_err(|error| sources.toml_error(&error));
+    }
+    loop {
+        let error = match read(value.clone()) {
+            Ok(value) => return Ok(value),
+            Err(error) => error,
+        };
+        let at = error.span().filter(|_| error.message().starts_with("invalid type: string"));
+        let is_mended = at.is_some_and(|span| match sources.number_or_switch(span.start) {
+            Some(number) => put(&mut value, span.start, &number),
+            None => false,
+        });
+        if !is_mended {
+            return Err(sources.toml_error(&error));
+        }
+    }
+}
+
+/// Puts `new` in place of the text at this offset, if it is there.
+fn put<'t>(value: &mut Spanned<DeValue<'t>>, at: usize, new: &DeValue<'t>) -> bool {
+    let is_here = value.span().start == at;
+    match value.get_mut() {
+        text @ DeValue::String(_) if is_here => {
+            *text = new.clone();
+            true
+        }
+        DeValue::Table(table) => table.iter_mut().any(|(_, one)| put(one, at, new)),
+        DeValue::Array(all) => all.iter_mut().any(|one| put(one, at, new)),
+        _ => false,
+    }
 }
 
 #[cfg(test)]

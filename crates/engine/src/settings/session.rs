@@ -115,10 +115,12 @@ settings_table! {
     }
 }
 
-/// A settings file, and the lines of its keys.
+/// The settings files, and the lines of the keys in the text of all files.
 #[derive(Debug)]
 pub(crate) struct Places {
-    pub(crate) path: Arc<Path>,
+    pub(crate) files: Arc<Files>,
+    /// The line of the session.
+    pub(crate) line: usize,
     /// The session's own keys.
     pub(crate) session: Arc<KeyLines>,
     /// The keys of `[defaults]`.
@@ -132,11 +134,30 @@ pub(crate) struct Places {
 /// Keys with their lines, counted from 1.
 pub(crate) type KeyLines = Vec<(&'static str, usize)>;
 
+/// Files whose texts stand behind each other: each with the number of lines before it.
+#[derive(Debug, Default)]
+pub(crate) struct Files(Vec<(PathBuf, usize)>);
+
+impl Files {
+    pub(crate) fn add(&mut self, path: &Path, lines_before: usize) {
+        self.0.push((path.to_owned(), lines_before));
+    }
+
+    /// The file of a line of all texts, and the line in that file.
+    pub(crate) fn place(&self, line: usize) -> (&Path, usize) {
+        let n = self.0.partition_point(|(_, before)| *before < line).max(1);
+        self.0.get(n - 1).map_or((Path::new(""), line), |(path, before)| (path, line - before))
+    }
+}
+
 impl Places {
     fn place(&self, keys: &[&KeyLines], key: &str) -> String {
         match keys.iter().flat_map(|keys| keys.iter()).find(|(name, _)| *name == key) {
-            Some((_, line)) => format!("{}:{line}: ", self.path.display()),
-            None => format!("{}: ", self.path.display()),
+            Some((_, line)) => {
+                let (path, line) = self.files.place(*line);
+                format!("{}:{line}: ", path.display())
+            }
+            None => format!("{}: ", self.files.place(self.line).0.display()),
         }
     }
 }

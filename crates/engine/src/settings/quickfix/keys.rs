@@ -4,11 +4,12 @@ use std::path::Path;
 
 use super::Dialect;
 
-/// A text between quotes.
+/// A text between quotes, in which nothing stands for a value of the environment.
 pub(super) fn quoted(text: &str) -> String {
     let mut quoted = String::from("\"");
-    for c in text.chars() {
+    for (at, c) in text.char_indices() {
         match c {
+            '$' if text[at..].starts_with("${") => quoted += "$$",
             '"' | '\\' => quoted.extend(['\\', c]),
             c if c.is_control() => quoted += &format!("\\u{:04X}", u32::from(c)),
             c => quoted.push(c),
@@ -54,9 +55,20 @@ mod tests {
 
     #[test]
     fn any_text_is_read_back() {
-        for text in ["a", "a\"b\\c", "# [x] = 'y'", "\u{7}\t\u{85}", "\u{e9}\u{20ac}"] {
-            let read: toml::Table = toml::from_str(&format!("a = {}", quoted(text))).unwrap();
-            assert_eq!(read["a"].as_str(), Some(text));
+        let texts =
+            ["a", "a\"b\\c", "# [x] = 'y'", "\u{7}\t\u{85}", "\u{e9}\u{20ac}", "$a${b}$${c}"];
+        for text in texts {
+            let settings = crate::Settings::parse(
+                "a.toml",
+                &format!(
+                    "[[session]]\nrole = \"initiator\"\nbegin_string = \"FIX.4.4\"\n\
+                     sender_comp_id = \"A\"\ntarget_comp_id = \"B\"\naddress = \"b:1\"\n\
+                     log = {{ dir = {} }}\n",
+                    quoted(text)
+                ),
+            );
+            let settings = settings.unwrap();
+            assert_eq!(settings.sessions[0].log.as_ref().unwrap().dir, Path::new(text));
         }
     }
 }

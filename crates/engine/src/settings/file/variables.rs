@@ -1,0 +1,107 @@
+//! `${NAME}` and `${NAME:-default}` in the texts of a settings file: the environment's values.
+
+use std::env::{self, VarError};
+
+/// The text with the values in their places; `None` if nothing in it is to be replaced.
+///
+/// With `:-` the default stands for a variable that is not set or empty, as in a shell. `$${` is
+/// `${` itself.
+pub(super) fn expanded(text: &str) -> Result<Option<String>, String> {
+    if !text.contains("${") {
+        return Ok(None);
+    }
+    let (mut all, mut rest) = (String::with_capacity(text.len()), text);
+    while let Some(at) = rest.find("${") {
+        let (before, from) = rest.split_at(at);
+        if let Some(before) = before.strip_suffix('$') {
+            all += before;
+            all += "${";
+            rest = &from[2..];
+            continue;
+        }
+        all += before;
+        let Some((inner, after)) = from[2..].split_once('}') else {
+            return Err("`${` without `}`; write `$${` for these two characters".to_owned());
+        };
+        all += &value(inner)?;
+        rest = after;
+    }
+    all += rest;
+    Ok(Some(all))
+}
+
+/// Whether the text is one variable and nothing else, so that it may stand for a number or a
+/// switch.
+pub(super) fn is_alone(text: &str) -> bool {
+    text.strip_prefix("${").is_some_and(|rest| rest.find('}') == Some(rest.len() - 1))
+}
+
+/// The value of what stands between the braces.
+fn value(inner: &str) -> Result<String, String> {
+    let (name, default) = match inner.split_once(":-") {
+        Some((name, default)) => (name, Some(default)),
+        None => (inner, None),
+    };
+    let is_first = |c: char| c.is_ascii_alphabetic() || c == '_';
+    let is_next = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    if !name.starts_with(is_first) || !name.chars().all(is_next) {
+        return Err(
+            "between `${` and `}` stands the name of an environment variable, or NAME:-default; \
+             write `$${` for the characters themselves"
+                .to_owned(),
+        );
+    }
+    match (env::var(name), default) {
+        (Ok(value), None) => Ok(value),
+        (Ok(value), Some(_)) if !value.is_empty() => Ok(value),
+        (Ok(_) | Err(VarError::NotPresent), Some(default)) => Ok(default.to_owned()),
+        (Err(VarError::NotPresent), None) => Err(format!(
+            "the environment variable {name} is not set; `${{{name}:-...}}` would name a default"
+        )),
+        (Err(VarError::NotUnicode(_)), _) => {
+            Err(format!("the environment variable {name} is no text"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_defaults_and_literals() {
+        let set = env::var("CARGO_PKG_NAME").unwrap();
+        for (text, expected) in [
+            ("a", None),
+            ("a$b", None),
+            ("${CARGO_PKG_NAME}", Some(set.clone())),
+            ("<${CARGO_PKG_NAME}|${CARGO_PKG_NAME:-x}>", Some(format!("<{set}|{set}>"))),
+            ("${NO_SUCH_VARIABLE:-x y}", Some("x y".to_owned())),
+            ("${NO_SUCH_VARIABLE:-}", Some(String::new())),
+            ("$${NO_SUCH_VARIABLE}", Some("${NO_SUCH_VARIABLE}".to_owned())),
+            ("$", None),
+        ] {
+            assert_eq!(expanded(text), Ok(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_variable_is_an_error() {
+        for (text, expected) in [
+            ("${NO_SUCH_VARIABLE}", "the environment variable NO_SUCH_VARIABLE is not set"),
+            ("a${", "`${` without `}`"),
+            ("${}", "stands the name of an environment variable"),
+            ("${1A}", "stands the name of an environment variable"),
+            ("${A B}", "stands the name of an environment variable"),
+        ] {
+            let why = expanded(text).unwrap_err();
+            assert!(why.contains(expected), "{text}: {why}");
+        }
+    }
+
+    #[test]
+    fn a_variable_alone() {
+        assert!(is_alone("${A}") && is_alone("${A:-5}"));
+        assert!(!is_alone("a${A}") && !is_alone("${A}${B}") && !is_alone("$${A}"));
+    }
+}
