@@ -255,6 +255,7 @@ pub(crate) fn assemble(
         wanted_destination: AtomicUsize::new(NO_WISH),
         after_panic: settings.threads.after_panic,
         tls_peers: settings.tls_peers().into(),
+        allowed: settings.allowed().into(),
         registry: Arc::clone(registry),
     })
 }

@@ -158,16 +158,28 @@ fn who_may_come(session: &SessionSettings, warnings: &mut Findings) {
         return;
     }
     let shows = tls.is_some_and(|tls| tls.client_certificate == ClientCertificate::Required);
+    if let Some(tls) = tls.filter(|tls| shows && tls.peer.is_empty())
+        && logon.expected_password.is_none()
+    {
+        let of_ca =
+            if tls.ca.len() == 1 { "of `tls.ca`" } else { "of the authorities of `tls.ca`" };
+        let what = format!(
+            "every certificate {of_ca} opens this session; name that of its counterparty in \
+             `tls.peer`"
+        );
+        warnings.of(session, "tls", &what);
+    }
     if logon.expected_password.is_none() && !shows && !is_this_machine(&session.address) {
         let how = if session.begin_string < BeginString::Fix43 {
             "ask for a certificate (`tls.client_certificate`)"
         } else {
             "set `logon.expected_password`, or ask for a certificate (`tls.client_certificate`)"
         };
-        let what = format!(
-            "anybody who knows the CompIDs can log on, unless the application judges the Logon(A); \
-             {how}"
-        );
+        let who = match &*session.allow_from {
+            [] => "anybody who knows the CompIDs".to_owned(),
+            from => format!("whoever knows the CompIDs and comes from {}", from.join(", ")),
+        };
+        let what = format!("{who} can log on, unless the application judges the Logon(A); {how}");
         warnings.of(session, "logon", &what);
     }
 }
@@ -233,6 +245,10 @@ mod tests {
             ("durability = 'memory'", "durability: nothing is stored in files"),
             ("address = '0.0.0.0:9880'", "address: messages and passwords go over the network"),
             ("address = '[::]:9880'", "logon: anybody who knows the CompIDs can log on"),
+            (
+                "address = '[::]:9880'\nallow_from = ['10.1.0.0/16', '::1']",
+                "logon: whoever knows the CompIDs and comes from 10.1.0.0/16, ::1 can log on",
+            ),
         ];
         for (line, expected) in all {
             let said = said(&review(&dir, line).warnings);
@@ -295,6 +311,24 @@ mod tests {
             let lines = format!("role = 'initiator'\ntls = {{ check_name = false{more} }}");
             let found = said(&review(&dir, &lines).warnings);
             assert_eq!(found.contains(expected), is_said, "{found}");
+        }
+    }
+
+    #[cfg(feature = "tls")]
+    #[test]
+    fn a_certificate_that_is_asked_for_and_not_named_is_spoken_of() {
+        let dir = TempDir::new();
+        let expected = "tls: every certificate of `tls.ca` opens this session";
+        let password = "\nlogon.expected_password = 'x'";
+        for (peer, more, is_said) in
+            [("", "", true), (", peer = ['fund.example']", "", false), ("", password, false)]
+        {
+            let lines = format!(
+                "tls = {{ certificate = 'a.pem', key = 'a.key', ca = ['ca.pem'], \
+                 client_certificate = 'required'{peer} }}{more}"
+            );
+            let found = said(&review(&dir, &lines).warnings);
+            assert_eq!(found.contains(expected), is_said, "{lines}: {found}");
         }
     }
 

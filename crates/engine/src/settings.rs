@@ -25,6 +25,7 @@
 
 use std::path::Path;
 
+pub(crate) mod allow_from;
 pub(crate) mod application;
 pub(crate) mod check;
 pub(crate) mod dictionary_source;

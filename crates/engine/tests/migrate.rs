@@ -203,6 +203,23 @@ fn a_value_that_our_settings_do_not_take_costs_its_key_and_not_the_session() {
 }
 
 #[test]
+fn addresses_that_may_connect_are_carried_over_or_told() {
+    let acceptor = DESK.replace("initiator", "acceptor").replace("ConnectPort", "AcceptPort");
+    let found = |cfg: &str, addresses: &str| {
+        let text = format!("{cfg}AllowedRemoteAddresses={addresses}\n");
+        let migration = Migration::parse("desk.cfg", text.as_bytes(), Some(Dialect::Java));
+        let migration = migration.unwrap();
+        let told = migration.findings().iter().find(|f| f.key == "AllowedRemoteAddresses").unwrap();
+        (told.fate, migration.settings().unwrap().sessions.remove(0).allow_from)
+    };
+    let both = vec!["192.0.2.7".to_owned(), "2001:db8::1".to_owned()];
+    assert_eq!(found(&acceptor, "192.0.2.7, 2001:db8::1"), (Fate::Honoured, both));
+    let named = found(&acceptor, "192.0.2.7, fix.bank.example");
+    assert_eq!(named, (Fate::NotCarriedOver, Vec::new()));
+    assert_eq!(found(DESK, "192.0.2.7"), (Fate::Ignored, Vec::new()));
+}
+
+#[test]
 fn keys_of_tls_count_where_it_is_on() {
     let fate = |more: &str, dialect| {
         let migration = parsed(more, dialect);

@@ -5,7 +5,7 @@
 //! most one connection of a session waits for its worker; no entrance holds up the others; nothing
 //! of the application is called in this thread.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -33,6 +33,7 @@ use crate::link::Arrival;
 use crate::link::refusal::Refusal;
 use crate::observe::repeats::tell;
 use crate::settings::SessionSettings;
+use crate::settings::allow_from::{Subnet, is_allowed};
 
 const WAKE: Token = Token(usize::MAX);
 /// Tokens below it are those of entrances.
@@ -62,6 +63,8 @@ enum Found {
     Candidate(u64, u64),
     /// That of somebody whose first Logon(A) is being judged.
     Judged,
+    /// That of a session whose counterparty does not come from there (`allow_from`).
+    Elsewhere,
     /// That of a session whose counterparty shows another certificate than this.
     Another(String),
     /// Nobody's.
@@ -123,6 +126,9 @@ pub(crate) struct Acceptor {
     entrances: Slab<Entrance>,
     sessions: HashMap<Key, Vec<Destination>>,
     creator: Creator,
+    /// Where the counterparties of each group may come from, as far as somebody has asked since the
+    /// last change; empty for everywhere.
+    allowed: HashMap<usize, Vec<Subnet>>,
     admission: Admission,
     /// By ticket; those that have waited too long are gone from here.
     judged: HashMap<u64, Judged>,
@@ -160,6 +166,7 @@ impl Acceptor {
             entrances,
             sessions,
             creator,
+            allowed: HashMap::new(),
             judged: HashMap::new(),
             making: HashMap::new(),
             room: WaitingRoom::new(limits),
@@ -228,6 +235,7 @@ impl Acceptor {
     }
 
     fn change(&mut self, change: Change) {
+        self.allowed.clear();
         match change {
             Change::Open(mut entrance) => {
                 let place = self.entrances.vacant_entry();
@@ -271,6 +279,7 @@ impl Acceptor {
         let before = self.sessions.len();
         self.sessions.retain(|_, known| !known.iter().any(|to| Arc::ptr_eq(&to.bell, bell)));
         if self.sessions.len() < before {
+            self.allowed.clear();
             self.creator.forget();
         }
     }
@@ -293,9 +302,18 @@ impl Acceptor {
         for _ in 0..ACCEPTED_AT_ONCE {
             // It may have been closed.
             let Some(entrance) = self.entrances.get(i) else { return };
-            let Entrance { group, listener, wait_ns, tls } = entrance;
-            let (group, wait_ns) = (*group, *wait_ns);
-            let accepted = listener.accept().and_then(|stream| match (stream, tls) {
+            let (group, wait_ns) = (entrance.group, entrance.wait_ns);
+            let accepted = entrance.listener.accept();
+            let address = accepted.as_ref().ok().and_then(Option::as_ref);
+            let address = address.and_then(|stream| stream.peer_addr()).map(|peer| peer.ip());
+            if matches!(accepted, Ok(Some(_))) && !self.may_come(group, address) {
+                let peer = address.map(display);
+                let why = "closed: no session here has its address in allow_from";
+                tell!(self.lines, self.at(address), Refused, warn, peer = peer, why);
+                continue;
+            }
+            let tls = self.entrances.get(i).and_then(|entrance| entrance.tls.as_ref());
+            let accepted = accepted.and_then(|stream| match (stream, tls) {
                 (Some(stream), Some(tls)) => tls.accept(stream).map(Some),
                 (stream, _) => Ok(stream),
             });
@@ -317,7 +335,6 @@ impl Acceptor {
             if stream.register(self.poll.registry(), Token(token), Interest::READABLE).is_err() {
                 continue;
             }
-            let address = stream.peer_addr().map(|peer| peer.ip());
             let until_ns = self.io.monotonic_ns() + wait_ns;
             let waiting = Newcomer { stream, address, group, read: Vec::new(), until_ns };
             if let Some(gone) = self.room.add(token, waiting) {
@@ -335,6 +352,19 @@ impl Acceptor {
         }
         // There may be more of them, which no event reports again.
         self.accept_at = Some(0);
+    }
+
+    /// Whether a session or template of this group may have a counterparty with this address.
+    fn may_come(&mut self, group: usize, address: Option<IpAddr>) -> bool {
+        let (sessions, templates) = (&self.sessions, &self.creator.templates);
+        let allowed = self.allowed.entry(group).or_insert_with(|| {
+            let known = sessions.iter().filter(|(key, _)| key.0 == group).flat_map(|(_, all)| all);
+            let known = known.map(|to| to.allowed.to_vec());
+            let made = templates.iter().filter(|(at, _)| *at == group);
+            let lists = known.chain(made.map(|(_, template)| template.allowed()));
+            union(lists)
+        });
+        is_allowed(allowed, address)
     }
 
     /// Reads from a waiting connection until its first message is whole.
@@ -400,7 +430,10 @@ impl Acceptor {
                 let shown = certificate_of(&*waiting.stream);
                 let shown = shown.as_ref();
                 let known = named.as_ref();
-                known.map_or(Found::Nobody, |key| self.destination(key, &message, is_sound, shown))
+                known.map_or(Found::Nobody, |key| {
+                    let from = (waiting.address, shown);
+                    self.destination(key, &message, is_sound, from)
+                })
             }
             Err(_) => Found::Nobody,
         };
@@ -433,6 +466,10 @@ impl Acceptor {
                 let why = "closed: its first Logon(A) is still being judged";
                 tell!(self.lines, at, Refused, warn, peer = peer, asked, why);
             }
+            Found::Elsewhere => {
+                let why = "closed: its address is not one of those of this session (allow_from)";
+                tell!(self.lines, at, Refused, warn, peer = peer, asked, why);
+            }
             Found::Another(certificate) => {
                 let why = "closed: its certificate is none of those of this session (tls.peer)";
                 tell!(self.lines, at, Refused, warn, peer = peer, asked, certificate, why);
@@ -452,13 +489,13 @@ impl Acceptor {
     }
 
     /// Whose Logon(A) it is: the session whose SubIDs fit best, of equals one, or a new one.
-    /// `is_sound`: whether the CheckSum(10) is right.
+    /// `is_sound`: whether the CheckSum(10) is right. `address`, `shown`: who has connected.
     fn destination(
         &mut self,
         key: &Key,
         message: &Message<'_>,
         is_sound: bool,
-        shown: Option<&PeerCertificate>,
+        (address, shown): (Option<IpAddr>, Option<&PeerCertificate>),
     ) -> Found {
         let known = self.sessions.get(key).into_iter().flatten();
         let best = known
@@ -466,6 +503,7 @@ impl Acceptor {
             .filter_map(|to| Some((to.fit(message)?, to)))
             .max_by_key(|(fit, _)| *fit)
             .map(|(_, to)| match is_wanted(&to.tls_peers, shown) {
+                _ if !is_allowed(&to.allowed, address) => Found::Elsewhere,
                 true => Knock::at(&to.bell).map_or(Found::Busy, Found::Session),
                 false => Found::Another(text_of(shown)),
             });
@@ -474,6 +512,9 @@ impl Acceptor {
         }
         if !is_sound || self.sessions.contains_key(key) {
             return Found::Nobody;
+        }
+        if !is_allowed(&self.creator.allowed(key), address) {
+            return Found::Elsewhere;
         }
         if self.making.values().any(|other| other == key) {
             return Found::Judged;
@@ -546,6 +587,18 @@ impl Acceptor {
             peer = waiting.address.map(display), asked, %reason, why
         );
     }
+}
+
+/// All subnets of these lists, each once; none, which is everywhere, if one of them is empty.
+fn union(lists: impl Iterator<Item = Vec<Subnet>>) -> Vec<Subnet> {
+    let mut all = HashSet::new();
+    for list in lists {
+        if list.is_empty() {
+            return Vec::new();
+        }
+        all.extend(list);
+    }
+    all.into_iter().collect()
 }
 
 /// Whether the counterparty has shown one of these certificates; none of them: any, and nothing

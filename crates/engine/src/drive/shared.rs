@@ -18,6 +18,7 @@ use crate::link::core::Core;
 use crate::link::desk::Desk;
 use crate::link::queue::SendQueue;
 use crate::observe::published::Published;
+use crate::settings::allow_from::Subnet;
 use crate::settings::{AfterPanic, Offline, QueueWhenFull, SendMode};
 
 /// Time between two looks of a sender that waits for room.
@@ -80,6 +81,8 @@ pub(crate) struct Shared {
     pub(crate) after_panic: AfterPanic,
     /// Certificates of which the counterparty must show one; empty for any.
     pub(crate) tls_peers: Arc<[String]>,
+    /// Where the counterparty may come from; empty for everywhere.
+    pub(crate) allowed: Arc<[Subnet]>,
     pub(crate) io: Arc<dyn Io>,
     /// All sessions of the engine, to find the one in which most waits.
     pub(crate) registry: Arc<Registry>,

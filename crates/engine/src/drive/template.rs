@@ -21,6 +21,7 @@ use crate::drive::shared::Shared;
 use crate::error::EngineError;
 use crate::link::callbacks::Callbacks;
 use crate::link::refusal::Refusal;
+use crate::settings::allow_from::Subnet;
 use crate::settings::template::is_template;
 use crate::settings::{SessionSettings, check};
 
@@ -177,6 +178,11 @@ impl Creator {
     /// Certificates of which the counterparty of the template that fits must show one.
     pub(crate) fn tls_peers(&self, key: &Key) -> &[String] {
         self.template(key).map_or(&[], SessionSettings::tls_peers)
+    }
+
+    /// Where the counterparty of the template that fits may come from.
+    pub(crate) fn allowed(&self, key: &Key) -> Vec<Subnet> {
+        self.template(key).map_or_else(Vec::new, SessionSettings::allowed)
     }
 
     fn template(&self, (group, begin_string, ours, _): &Key) -> Option<&SessionSettings> {

@@ -7,6 +7,7 @@ use transfix_codec::{MsgType, tag};
 use transfix_session::{ApplVerId, BeginString, ResetPolicy, Role, Secret};
 
 use crate::schedule::Schedule;
+use crate::settings::allow_from;
 use crate::settings::failover::FailoverSettings;
 use crate::settings::log::LogSettings;
 use crate::settings::retention;
@@ -49,9 +50,10 @@ pub(crate) fn find_wrong(session: &SessionSettings) -> Result<(), Wrong> {
     }
     type Check = fn(&SessionSettings) -> Result<(), String>;
     // Each with the key that it is about, if that is one.
-    let all: [(&str, Check); 19] = [
+    let all: [(&str, Check); 20] = [
         ("", identity),
         ("address", address),
+        ("allow_from", allow_from::check),
         ("", socket),
         ("", ranges),
         ("throttles", throttles),

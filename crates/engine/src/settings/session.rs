@@ -53,6 +53,10 @@ settings_table! {
         pub qualifier: String = String::new(),
         /// `host:port`. Port 0 lets the system choose the port to listen at.
         pub address: String,
+        /// Addresses and subnets from which the counterparty of an acceptor may connect, such as
+        /// `["10.1.0.0/16", "192.0.2.7"]`; by default from everywhere. Anybody else finds no such
+        /// session, and an address that no session of a listener allows is closed at once.
+        pub allow_from: Vec<String> = Vec::new(),
         /// Whether a message with DeliverToCompID(128) is passed on to the session of the same
         /// version with that counterparty, on behalf of its sender. If not, the application gets
         /// it.

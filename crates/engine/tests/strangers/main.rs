@@ -121,6 +121,80 @@ fn a_judgement_that_panics_or_takes_long_costs_its_connection_alone() {
     assert_eq!(found, ["C0", "C1", "C2", "C3", "C4", "FAST", "SLOW"], "with those from templates");
 }
 
+/// A session at this address for counterparties from there.
+fn venue_for(client: &str, from: &str, address: SocketAddr) -> SessionSettings {
+    let mut settings = venue(client);
+    settings.address = address.to_string();
+    settings.allow_from = from.split_whitespace().map(str::to_owned).collect();
+    settings
+}
+
+/// A venue with these sessions and templates, each for these addresses.
+fn start_for(clients: &[(&str, &str)], engine: EngineSettings) -> (Engine, SocketAddr) {
+    let address = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let sessions = clients.iter().map(|(client, from)| venue_for(client, from, address));
+    let settings = Settings { engine, sessions: sessions.collect() };
+    let builder = Engine::builder(&settings).admit(|_| Some(Box::new(Deaf)));
+    (builder.start(|_| Box::new(Deaf)).unwrap(), address)
+}
+
+#[test]
+fn an_address_that_no_session_allows_is_closed_at_once() {
+    let _alone = alone();
+    let limits = EngineSettings { pending_connections_max: 1, ..EngineSettings::default() };
+    let clients = [("CLIENT", "127.0.0.1 ::1"), ("OTHER", "127.0.1.0/24")];
+    let (mut engine, address) = start_for(&clients, limits);
+    let mut waits = Socket::connect(address);
+    let begin = b"8=FIX.4.4\x01".len();
+    let logon = waits.frame("CLIENT", "A", 1, "98=0\x01108=30\x01141=Y\x01");
+    waits.write(&logon[..begin]);
+    events::take();
+    for _ in 0..100 {
+        assert_eq!(Socket::connect_from("127.0.0.2", address).next(), "", "not one byte");
+    }
+    let lines = events::take();
+    let why = |line: &&String| line.contains("no session here has its address in allow_from");
+    let told: Vec<_> = lines.iter().filter(why).collect();
+    assert!(told.iter().all(|line| line.contains("peer=127.0.0.2 ")), "{told:#?}");
+    assert_eq!(told.len(), 10, "some lines tell of all");
+    waits.write(&logon[begin..]);
+    assert!(waits.next().contains("\x0135=A\x01"), "they have taken no place of a connection");
+    // A session that comes later has its own list.
+    let more = venue_for("LATER", "127.0.0.2", address);
+    let id = more.id();
+    engine.add(&more, Box::new(Deaf)).unwrap();
+    let mut later = Socket::connect_from("127.0.0.2", address);
+    later.log_on("LATER");
+    assert!(later.next().contains("\x0135=A\x01"));
+    engine.remove(&id, "", 5_000).unwrap();
+    assert_eq!(Socket::connect_from("127.0.0.2", address).next(), "", "closed again");
+}
+
+#[test]
+fn a_session_is_not_there_for_an_address_that_it_does_not_allow() {
+    let _alone = alone();
+    let clients = [("CLIENT", "127.0.0.1"), ("OTHER", "127.0.0.2"), ("*", "127.0.0.3")];
+    let (_engine, address) = start_for(&clients, EngineSettings::default());
+    events::take();
+    for (client, from) in [("CLIENT", "127.0.0.2"), ("NEW", "127.0.0.1"), ("NEW", "127.0.0.2")] {
+        let mut stranger = Socket::connect_from(from, address);
+        stranger.log_on(client);
+        assert_eq!(stranger.next(), "", "{client} from {from}: as if there were no such session");
+        let lines = events::take();
+        let tells = |line: &String| {
+            line.contains("its address is not one of those of this session (allow_from)")
+                && line.contains(&format!("peer={from} "))
+                && line.contains(&format!("{client}->VENUE"))
+        };
+        assert!(lines.iter().any(tells), "{client} from {from}: {lines:#?}");
+    }
+    for (client, from) in [("CLIENT", "127.0.0.1"), ("OTHER", "127.0.0.2"), ("NEW", "127.0.0.3")] {
+        let mut socket = Socket::connect_from(from, address);
+        socket.log_on(client);
+        assert!(socket.next().contains("\x0135=A\x01"), "{client} from {from}");
+    }
+}
+
 /// Panics at a password that is none.
 struct Fragile;
 

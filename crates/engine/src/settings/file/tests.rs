@@ -239,6 +239,31 @@ fn what_is_wrong_with_a_schedule_stands_in_a_line_of_its_own() {
 }
 
 #[test]
+fn addresses_that_are_none_name_the_line() {
+    for (session, value, expected) in [
+        (
+            GOOD,
+            "[\"10.1.2.3/16\"]",
+            "allow_from: `10.1.2.3/16` has bits behind its first 16; write 10.1.0.0/16 for the \
+             subnet, or 10.1.2.3 for the one address",
+        ),
+        (
+            GOOD,
+            "[\"::1\", \"fix.bank.example\"]",
+            "allow_from: `fix.bank.example` is neither an address nor a subnet such as 10.1.0.0/16",
+        ),
+        (
+            INITIATOR,
+            "[\"10.1.0.0/16\"]",
+            "allow_from is about who connects to us, and an initiator connects itself",
+        ),
+    ] {
+        let text = format!("{session}allow_from = {value}\n");
+        check(&text, &format!("my.toml:7: FIX.4.4:A->B: {expected}"));
+    }
+}
+
+#[test]
 fn dictionaries_that_do_not_exist_name_the_line() {
     let text = format!("{GOOD}dictionary = \"FIX45\"\n");
     let error = Settings::parse("my.toml", &text).unwrap_err().to_string();

@@ -12,6 +12,7 @@ use super::values::written;
 use super::{
     Dialect, Fate, Finding, ForeignStore, Migration, data_dictionary, destinations, schedule,
 };
+use crate::settings::allow_from::Subnet;
 use crate::settings::{SessionSettings, Settings};
 
 /// Carries over all sessions of a file.
@@ -78,6 +79,7 @@ impl Session<'_> {
             self.tell_of_session(Fate::NotCarriedOver, "", &format!("the session: {says}"));
             return None;
         }
+        self.allow_from();
         self.sockets();
         destinations::carry_over(self);
         self.checks();
@@ -288,6 +290,23 @@ impl Session<'_> {
         let known = self.written("reset_on").unwrap_or("[]");
         let known = known.trim_matches(['[', ']']).split(", ").map(|text| text.trim_matches('"'));
         list(known.chain([word]).filter(|word| !word.is_empty()))
+    }
+
+    fn allow_from(&mut self) {
+        const KEY: &str = "AllowedRemoteAddresses";
+        if !self.is_acceptor() {
+            return self.tell(KEY, Fate::Ignored, "", "an initiator connects itself");
+        }
+        let Some(value) = self.value(KEY) else { return };
+        let all = value.split(',').map(str::trim).filter(|text| !text.is_empty());
+        match all.clone().find_map(|text| Subnet::parse(text).err()) {
+            None => self.becomes(KEY, "allow_from", list(all)),
+            Some(wrong) => {
+                // Without the key the session would be open to everyone.
+                let says = format!("{wrong}; until `allow_from` is written, everyone may connect");
+                self.tell(KEY, Fate::NotCarriedOver, "", &says);
+            }
+        }
     }
 
     fn sockets(&mut self) {
