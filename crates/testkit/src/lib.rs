@@ -15,6 +15,7 @@ pub mod disk;
 mod engines;
 pub mod laws;
 pub mod plain;
+pub mod program;
 pub mod random;
 pub mod sample;
 pub mod scenario;

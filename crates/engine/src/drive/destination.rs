@@ -66,4 +66,6 @@ pub(crate) struct Entrance {
     pub(crate) wait_ns: u64,
     /// If its connections are encrypted.
     pub(crate) tls: Option<Arc<Door>>,
+    /// Proxies that say for whom they connect.
+    pub(crate) proxies: Arc<[Subnet]>,
 }

@@ -15,13 +15,52 @@ use crate::error::{EngineError, io_error};
 use crate::io::Io;
 use crate::settings::{SessionSettings, TlsSettings};
 
+/// What all sessions at one address share: nobody knows whose connection it is before its first
+/// message.
+struct Shared {
+    tls: Option<TlsSettings>,
+    proxies: Vec<String>,
+}
+
+impl Shared {
+    fn of(settings: &SessionSettings) -> Self {
+        let proxies = settings.proxy_protocol_from.clone();
+        Self { tls: enabled_tls(settings).cloned(), proxies }
+    }
+
+    /// Whether this session may come in there too.
+    fn check(&self, settings: &SessionSettings) -> Result<(), EngineError> {
+        let (id, address) = (settings.id(), &settings.address);
+        let is_same = match (&self.tls, enabled_tls(settings)) {
+            (Some(first), Some(own)) => first.is_same_door(own),
+            (first, own) => first.is_none() == own.is_none(),
+        };
+        if !is_same {
+            let place = settings.place("tls");
+            return Err(EngineError::Settings(format!(
+                "{place}{id}: another session at {address} has other settings of tls; only \
+                 tls.peer may differ, as the connection is encrypted before it is known whose it \
+                 is"
+            )));
+        }
+        if self.proxies != settings.proxy_protocol_from {
+            let place = settings.place("proxy_protocol_from");
+            return Err(EngineError::Settings(format!(
+                "{place}{id}: another session at {address} has another proxy_protocol_from; a \
+                 proxy speaks before it is known whose connection it is"
+            )));
+        }
+        Ok(())
+    }
+}
+
 /// The listeners of an engine. Sessions with the same address share them.
 #[derive(Default)]
 pub(crate) struct Listening {
     /// The address as the settings have it: its place is the group of the listeners.
     addresses: Vec<String>,
-    /// TLS at each of them.
-    tls: Vec<Option<TlsSettings>>,
+    /// The first session at each of them.
+    firsts: Vec<Shared>,
     pub(crate) entrances: Vec<Entrance>,
     group_of: HashMap<SessionId, usize>,
 }
@@ -38,7 +77,7 @@ impl Listening {
         let group = known.unwrap_or(self.addresses.len());
         let wait_ns = u64::from(settings.protocol.logon_timeout_ms) * 1_000_000;
         if let Some(at) = known {
-            check_same_tls(self.tls[at].as_ref(), settings)?;
+            self.firsts[at].check(settings)?;
             // Whose Logon(A) it will be nobody knows yet: the most patient session's time counts.
             for entrance in self.entrances.iter_mut().filter(|entrance| entrance.group == group) {
                 entrance.wait_ns = entrance.wait_ns.max(wait_ns);
@@ -46,7 +85,7 @@ impl Listening {
             self.group_of.insert(settings.id(), group);
             return Ok(group);
         }
-        let tls = Door::of(settings)?.map(Arc::new);
+        let (tls, proxies) = (Door::of(settings)?.map(Arc::new), settings.proxies().into());
         let place = settings.place("address");
         let what = format!("{place}{}: listening at {}", settings.id(), settings.address);
         // A name such as localhost stands for several addresses. With port 0 the system picks a
@@ -59,9 +98,10 @@ impl Listening {
         let bound: io::Result<Vec<_>> =
             found.into_iter().map(|address| io.listen(address, &options)).collect();
         for listener in bound.map_err(io_error(what))? {
-            self.entrances.push(Entrance { group, listener, wait_ns, tls: tls.clone() });
+            let (tls, proxies) = (tls.clone(), Arc::clone(&proxies));
+            self.entrances.push(Entrance { group, listener, wait_ns, tls, proxies });
         }
-        self.tls.push(enabled_tls(settings).cloned());
+        self.firsts.push(Shared::of(settings));
         self.addresses.push(settings.address.clone());
         self.group_of.insert(settings.id(), group);
         Ok(group)
@@ -112,28 +152,16 @@ impl Listening {
 }
 
 /// The session's TLS, if it has any.
-pub(crate) fn enabled_tls(settings: &SessionSettings) -> Option<&TlsSettings> {
+fn enabled_tls(settings: &SessionSettings) -> Option<&TlsSettings> {
     settings.tls.as_ref().filter(|tls| tls.enabled)
 }
 
-/// Sessions at one address share its certificates: nobody knows whose connection it is before its
-/// first message. `first`: those of the first session there.
-pub(crate) fn check_same_tls(
-    first: Option<&TlsSettings>,
+/// Whether two sessions may come in at the same address.
+pub(crate) fn check_same_door(
+    first: &SessionSettings,
     settings: &SessionSettings,
 ) -> Result<(), EngineError> {
-    let is_same = match (first, enabled_tls(settings)) {
-        (Some(first), Some(own)) => first.is_same_door(own),
-        (first, own) => first.is_none() == own.is_none(),
-    };
-    if is_same {
-        return Ok(());
-    }
-    let (place, id, address) = (settings.place("tls"), settings.id(), &settings.address);
-    Err(EngineError::Settings(format!(
-        "{place}{id}: another session at {address} has other settings of tls; only tls.peer may \
-         differ, as the connection is encrypted before it is known whose it is"
-    )))
+    Shared::of(first).check(settings)
 }
 
 /// How the session's sockets are set up; the system has been asked whether it takes all of it.

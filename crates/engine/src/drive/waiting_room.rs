@@ -10,6 +10,8 @@ use std::net::{IpAddr, Ipv6Addr};
 
 use transfix_transport::Stream;
 
+use crate::drive::proxy_header::ProxyHeader;
+
 /// A connection without a Logon(A).
 pub(crate) struct Newcomer {
     pub(crate) stream: Box<dyn Stream>,
@@ -18,6 +20,8 @@ pub(crate) struct Newcomer {
     pub(crate) group: usize,
     pub(crate) read: Vec<u8>,
     pub(crate) until_ns: u64,
+    /// If it comes from a proxy, which has not yet said for whom it connects.
+    pub(crate) header: Option<ProxyHeader>,
 }
 
 impl Newcomer {
@@ -146,7 +150,8 @@ mod tests {
             let address = Some(from.parse().unwrap());
             let read = b"8".to_vec();
             self.next += 1;
-            self.room.add(self.next, Newcomer { stream, address, group: 0, read, until_ns: 0 });
+            let newcomer = Newcomer { stream, address, group: 0, read, until_ns: 0, header: None };
+            self.room.add(self.next, newcomer);
             self.next
         }
 

@@ -18,7 +18,7 @@ use crate::drive::acceptor::Change;
 use crate::drive::bell::{Release, UNDER_WAY};
 use crate::drive::destination::Destination;
 use crate::drive::driven::DrivenSession;
-use crate::drive::listening::{self, Listening, enabled_tls};
+use crate::drive::listening::{self, Listening};
 use crate::drive::outcome::{Outcome, SessionOutcome};
 use crate::drive::shared::Shared;
 use crate::drive::tls::Door;
@@ -101,7 +101,7 @@ impl Engine {
                 connector(session)?;
             } else if self.ways.listens_at(&session.address) {
                 let first = doors.entry(&session.address).or_insert(session);
-                listening::check_same_tls(enabled_tls(first), session)?;
+                listening::check_same_door(first, session)?;
                 Door::of(session)?;
             } else {
                 fresh.add(session, &*self.registry.io)?;

@@ -1,4 +1,5 @@
-//! The key `allow_from`: the addresses and subnets from which a counterparty may connect.
+//! The keys `allow_from` and `proxy_protocol_from`: addresses and subnets from which a counterparty
+//! may connect, and those of proxies.
 //!
 //! Invariant: an IPv4 address that is written as IPv6 (`::ffff:192.0.2.1`) counts as IPv4, in the
 //! settings and on the network.
@@ -94,20 +95,38 @@ pub(crate) fn is_allowed(allowed: &[Subnet], address: Option<IpAddr>) -> bool {
 impl SessionSettings {
     /// The subnets of `allow_from`, which has been checked.
     pub(crate) fn allowed(&self) -> Vec<Subnet> {
-        let parsed = self.allow_from.iter().map(|text| Subnet::parse(text));
-        // Left out, one that is wrong would leave an empty list, which is for everyone.
-        parsed.map(|subnet| subnet.expect("the settings were checked")).collect()
+        parsed(&self.allow_from)
+    }
+
+    /// The subnets of `proxy_protocol_from`, which has been checked.
+    pub(crate) fn proxies(&self) -> Vec<Subnet> {
+        parsed(&self.proxy_protocol_from)
     }
 }
 
-/// What is wrong with the key.
+fn parsed(texts: &[String]) -> Vec<Subnet> {
+    let parsed = texts.iter().map(|text| Subnet::parse(text));
+    // Left out, one that is wrong could leave an empty list, which is for everyone.
+    parsed.map(|subnet| subnet.expect("the settings were checked")).collect()
+}
+
+/// What is wrong with `allow_from`.
 pub(crate) fn check(session: &SessionSettings) -> Result<(), String> {
-    if session.role == Role::Initiator && !session.allow_from.is_empty() {
-        let what = "allow_from is about who connects to us, and an initiator connects itself";
-        return Err(what.to_owned());
+    check_key(session, "allow_from", &session.allow_from)
+}
+
+/// What is wrong with `proxy_protocol_from`.
+pub(crate) fn check_proxies(session: &SessionSettings) -> Result<(), String> {
+    check_key(session, "proxy_protocol_from", &session.proxy_protocol_from)
+}
+
+fn check_key(session: &SessionSettings, key: &str, texts: &[String]) -> Result<(), String> {
+    if session.role == Role::Initiator && !texts.is_empty() {
+        let what = "is about who connects to us, and an initiator connects itself";
+        return Err(format!("{key} {what}"));
     }
-    for text in &session.allow_from {
-        Subnet::parse(text).map_err(|what| format!("allow_from: {what}"))?;
+    for text in texts {
+        Subnet::parse(text).map_err(|what| format!("{key}: {what}"))?;
     }
     Ok(())
 }

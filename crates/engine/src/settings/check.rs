@@ -50,10 +50,11 @@ pub(crate) fn find_wrong(session: &SessionSettings) -> Result<(), Wrong> {
     }
     type Check = fn(&SessionSettings) -> Result<(), String>;
     // Each with the key that it is about, if that is one.
-    let all: [(&str, Check); 20] = [
+    let all: [(&str, Check); 21] = [
         ("", identity),
         ("address", address),
         ("allow_from", allow_from::check),
+        ("proxy_protocol_from", allow_from::check_proxies),
         ("", socket),
         ("", ranges),
         ("throttles", throttles),

@@ -53,6 +53,7 @@ pub(super) const OF_THE_ENGINE: &[(&str, &str, &str)] = &[
     ),
     ("allow_from", STRANGERS, "an_address_that_no_session_allows_is_closed_at_once"),
     ("allow_from", STRANGERS, "a_session_is_not_there_for_an_address_that_it_does_not_allow"),
+    ("proxy_protocol_from", STRANGERS, "a_proxy_says_for_whom_it_connects"),
     ("logon_answer_ms", LATER, "an_answer_that_does_not_come_in_time_is_a_refusal"),
     ("keep_inbound", SWITCHES, "messages_received_are_kept_if_wanted"),
     ("refresh_on_logon", OWN_STORE, "a_session_goes_on_where_another_process_has_left_the_store"),

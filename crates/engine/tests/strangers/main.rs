@@ -19,6 +19,7 @@ use transfix::{
     LogonAttempt, LogonRefusal, Message, Offline, Role, SessionId, SessionRef, SessionSettings,
     Settings, ThreadLost, Unsendable, Unsent, tag,
 };
+use transfix_testkit::program::Program;
 use transfix_testkit::temp::TempDir;
 
 use socket::Socket;
@@ -193,6 +194,127 @@ fn a_session_is_not_there_for_an_address_that_it_does_not_allow() {
         socket.log_on(client);
         assert!(socket.next().contains("\x0135=A\x01"), "{client} from {from}");
     }
+}
+
+/// A venue that believes the proxies at 127.0.0.8, with one session for 127.0.0.3.
+fn start_behind_proxies() -> (Engine, SocketAddr) {
+    let address = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let mut session = venue_for("CLIENT", "127.0.0.3", address);
+    session.proxy_protocol_from = vec!["127.0.0.8".to_owned()];
+    (Engine::start(&Settings::of(session), |_| Box::new(Deaf)).unwrap(), address)
+}
+
+#[test]
+fn a_proxy_says_for_whom_it_connects() {
+    let _alone = alone();
+    let (_engine, address) = start_behind_proxies();
+    let no_address = "no session here has its address in allow_from";
+    let no_header = "a proxy of proxy_protocol_from has to say for whom it connects";
+    for (from, header, outcome) in [
+        ("127.0.0.8", "PROXY TCP4 127.0.0.3 127.0.0.1 40000 9880\r\n", Ok(())),
+        ("127.0.0.3", "", Ok(())),
+        ("127.0.0.8", "PROXY TCP4 127.0.0.4 127.0.0.1 1 2\r\n", Err(("127.0.0.4", no_address))),
+        ("127.0.0.8", "PROXY UNKNOWN\r\n", Err(("127.0.0.8", no_address))),
+        ("127.0.0.8", "", Err(("127.0.0.8", no_header))),
+        ("127.0.0.8", "PROXY TCP4 127.0.0.3\r\n", Err(("127.0.0.8", no_header))),
+        // Nobody else is believed, whatever he says.
+        (
+            "127.0.0.3",
+            "PROXY TCP4 127.0.0.3 127.0.0.1 40000 9880\r\n",
+            Err(("127.0.0.3", "the first bytes are no message")),
+        ),
+        (
+            "127.0.0.4",
+            "PROXY TCP4 127.0.0.3 127.0.0.1 40000 9880\r\n",
+            Err(("127.0.0.4", no_address)),
+        ),
+    ] {
+        events::take();
+        let mut socket = Socket::connect_from(from, address);
+        let bytes = [header.as_bytes(), &socket.logon("CLIENT")].concat();
+        let (first, rest) = bytes.split_at(7);
+        socket.write(first);
+        socket.write(rest);
+        let answer = socket.next();
+        match outcome {
+            Ok(()) => {
+                assert!(answer.contains("\x0135=A\x01"), "{from} {header}: {:?}", events::take());
+                socket.log_out("CLIENT");
+            }
+            Err((peer, why)) => {
+                assert_eq!(answer, "", "{from} {header}");
+                let lines = events::take();
+                let peer = format!("peer={peer} ");
+                let told = lines.iter().any(|line| line.contains(why) && line.contains(&peer));
+                assert!(told, "{from} {header}: {lines:#?}");
+            }
+        }
+    }
+    // A look whether somebody is there is not worth a line.
+    events::take();
+    drop(Socket::connect_from("127.0.0.8", address));
+    logs_on_from("127.0.0.3", address).log_out("CLIENT");
+    let lines = events::take();
+    assert!(!lines.iter().any(|line| line.contains("closed: ")), "{lines:#?}");
+}
+
+fn logs_on_from(from: &str, address: SocketAddr) -> Socket {
+    let mut socket = Socket::connect_from(from, address);
+    socket.log_on("CLIENT");
+    assert!(socket.next().contains("\x0135=A\x01"), "nobody is let in from {from}");
+    socket
+}
+
+#[test]
+fn haproxy_says_for_whom_it_connects() {
+    let _alone = alone();
+    let (_engine, address) = start_behind_proxies();
+    for version in ["send-proxy", "send-proxy-v2"] {
+        let place = std::net::TcpListener::bind("127.0.0.8:0").unwrap().local_addr().unwrap();
+        let config = format!(
+            "defaults\n mode tcp\n timeout connect 1m\n timeout client 1m\n timeout server 1m\n\
+             frontend in\n bind {place}\n default_backend out\n\
+             backend out\n source 127.0.0.8\n server venue {address} {version}\n"
+        );
+        let dir = TempDir::new();
+        let file = dir.path().join("haproxy.cfg");
+        std::fs::write(&file, config).unwrap();
+        let file = file.display().to_string();
+        let _haproxy = Program::start("haproxy", "haproxy", &["-db", "-f", &file]);
+        while std::net::TcpStream::connect(place).is_err() {
+            std::thread::yield_now();
+        }
+        logs_on_from("127.0.0.3", place).log_out("CLIENT");
+        events::take();
+        let mut stranger = Socket::connect_from("127.0.0.4", place);
+        stranger.log_on("CLIENT");
+        assert_eq!(stranger.next(), "", "{version}");
+        let lines = events::take();
+        assert!(lines.iter().any(|line| line.contains("peer=127.0.0.4 ")), "{version}: {lines:#?}");
+    }
+}
+
+#[test]
+fn connections_of_one_proxy_are_counted_by_those_whom_it_names() {
+    let _alone = alone();
+    let address = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let mut session = venue_for("CLIENT", "", address);
+    session.proxy_protocol_from = vec!["127.0.0.8/32".to_owned()];
+    let engine = EngineSettings { pending_per_address_max: 3, ..EngineSettings::default() };
+    let settings = Settings { engine, sessions: vec![session] };
+    let _engine = Engine::start(&settings, |_| Box::new(Deaf)).unwrap();
+    let come = |for_whom: &str| {
+        let mut socket = Socket::connect_from("127.0.0.8", address);
+        socket.write(format!("PROXY TCP4 {for_whom} 127.0.0.1 1 2\r\n").as_bytes());
+        socket
+    };
+    let mut early = come("192.0.2.1");
+    let mut strangers: Vec<_> = (0..10).map(|_| come("192.0.2.2")).collect();
+    for stranger in &mut strangers[..7] {
+        assert_eq!(stranger.next(), "", "it has made room for another one of its own");
+    }
+    early.log_on("CLIENT");
+    assert!(early.next().contains("\x0135=A\x01"));
 }
 
 /// Panics at a password that is none.

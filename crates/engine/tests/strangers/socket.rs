@@ -49,9 +49,13 @@ impl Socket {
     }
 
     pub(crate) fn log_on(&mut self, client: &str) {
-        // The numbers begin again: the session goes on from earlier connections of the test.
-        let logon = self.frame(client, "A", 1, "98=0\x01108=30\x01141=Y\x01");
+        let logon = self.logon(client);
         self.write(&logon);
+    }
+
+    pub(crate) fn logon(&self, client: &str) -> Vec<u8> {
+        // The numbers begin again: the session goes on from earlier connections of the test.
+        self.frame(client, "A", 1, "98=0\x01108=30\x01141=Y\x01")
     }
 
     /// Logs out, and waits for the end.

@@ -3,7 +3,6 @@
 use std::fs;
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
-use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
@@ -11,6 +10,7 @@ use transfix::{
     Durability, Engine, FailoverOrder, OperateError, ProxyKind, ProxySettings, Role, Secret,
     SessionHandle, SessionSettings, Settings, clock,
 };
+use transfix_testkit::program::Program;
 use transfix_testkit::temp::TempDir;
 
 use crate::switches::{Echo, LONG, venue};
@@ -287,26 +287,6 @@ fn a_proxy_puts_the_connection_through() {
         reaches(&the_one(&engine), 0);
         let asked = asked.recv_timeout(LONG).unwrap();
         assert!(asked.contains(&expected), "{asked}");
-    }
-}
-
-/// A program that ends with the test.
-struct Program(Child);
-
-impl Program {
-    fn start(name: &str, package: &str, args: &[&str]) -> Self {
-        let mut command = Command::new(name);
-        let started = command.args(args).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
-        Self(started.unwrap_or_else(|error| {
-            panic!("{name}: {error}; it is in Debian's package {package}: apt-get install it")
-        }))
-    }
-}
-
-impl Drop for Program {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
     }
 }
 

@@ -11,7 +11,7 @@ mod events;
 mod foreign;
 
 use std::fs;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -21,6 +21,7 @@ use transfix::{
     Message, Mode, Role, SessionId, SessionRef, SessionSettings, Settings, TlsSettings, tag,
 };
 use transfix_testkit::certificates::{Authority, Signed, Valid};
+use transfix_testkit::program::Program;
 use transfix_testkit::temp::TempDir;
 
 /// Long enough for the slowest machine; no test waits that long unless it fails.
@@ -279,6 +280,49 @@ fn what_is_wrong_stands_in_one_clear_line_on_both_sides() {
         drop(client);
         events::take();
     }
+}
+
+#[test]
+fn tls_begins_behind_what_a_proxy_says() {
+    let _alone = alone();
+    let firms = Firms::new();
+    let mut settings = firms.acceptor("CLIENT");
+    settings.proxy_protocol_from = vec!["127.0.0.8".to_owned()];
+    settings.allow_from = vec!["127.0.0.3".to_owned()];
+    tls(&mut settings).peer = vec!["client.example".to_owned()];
+    let venue = Side::start(settings);
+    let place = TcpListener::bind("127.0.0.8:0").unwrap().local_addr().unwrap();
+    let config = format!(
+        "defaults\n mode tcp\n timeout connect 1m\n timeout client 1m\n timeout server 1m\n\
+         frontend in\n bind {place}\n default_backend out\n\
+         backend out\n source 127.0.0.8\n server venue {} send-proxy-v2\n",
+        venue.address()
+    );
+    let file = firms.dir.path().join("haproxy.cfg");
+    fs::write(&file, config).unwrap();
+    let file = file.display().to_string();
+    let _haproxy = Program::start("haproxy", "haproxy", &["-db", "-f", &file]);
+    let mut settings = firms.initiator(place);
+    settings.socket.local_address = "127.0.0.3".to_owned();
+    // The certificate is the venue's, and the address is the proxy's.
+    tls(&mut settings).check_name = false;
+    let client = Side::start(settings);
+    assert_eq!((venue.next(), client.next()), ("logon".to_owned(), "logon".to_owned()));
+    client.send("through both");
+    assert_eq!(
+        (venue.next(), client.next()),
+        ("through both".to_owned(), "through both".to_owned())
+    );
+    drop(client);
+    // Another address is refused before TLS begins.
+    events::take();
+    let mut settings = firms.initiator(place);
+    settings.socket.local_address = "127.0.0.4".to_owned();
+    // The certificate is the venue's, and the address is the proxy's.
+    tls(&mut settings).check_name = false;
+    let _stranger = Side::start(settings);
+    let line = told("no session here has its address in allow_from");
+    assert!(line.contains("peer=127.0.0.4 "), "{line}");
 }
 
 #[test]

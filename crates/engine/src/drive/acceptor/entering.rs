@@ -1,0 +1,215 @@
+//! From a connection that is accepted to its first message.
+
+use std::collections::HashSet;
+use std::io;
+use std::net::IpAddr;
+
+use tracing::field::display;
+use transfix_codec::{Frame, Limits, frame};
+use transfix_transport::{Interest, Stream, Token};
+
+use super::{Acceptor, NOBODY};
+use crate::drive::proxy_header::ProxyHeader;
+use crate::drive::waiting_room::Newcomer;
+use crate::observe::repeats::tell;
+use crate::settings::allow_from::{Subnet, is_allowed};
+
+/// Pause after the system refused to accept, for instance for want of open files.
+const ACCEPT_PAUSE_NS: u64 = 100_000_000;
+/// Connections taken in at one entrance before the acceptor looks at what else there is.
+const ACCEPTED_AT_ONCE: usize = 64;
+/// Longest first message; a Logon(A) is far shorter.
+const FIRST_MESSAGE_BYTES: usize = 16 << 10;
+/// The first byte of a connection over TLS (RFC 8446 section 5.1).
+const TLS_HANDSHAKE: u8 = 22;
+
+impl Acceptor {
+    /// Accepts what waits at this entrance, up to [`ACCEPTED_AT_ONCE`]: the other entrances have
+    /// their turn too.
+    pub(super) fn accept(&mut self, i: usize) {
+        for _ in 0..ACCEPTED_AT_ONCE {
+            // It may have been closed.
+            let Some(entrance) = self.entrances.get(i) else { return };
+            match entrance.listener.accept() {
+                Ok(Some(stream)) => self.enter(i, stream),
+                Ok(None) => return,
+                Err(error) => {
+                    self.tell_not_accepted(&error);
+                    self.accept_at = Some(self.io.monotonic_ns() + ACCEPT_PAUSE_NS);
+                    return;
+                }
+            }
+        }
+        // There may be more of them, which no event reports again.
+        self.accept_at = Some(0);
+    }
+
+    /// Somebody has come in at this entrance.
+    fn enter(&mut self, i: usize, stream: Box<dyn Stream>) {
+        let Some(entrance) = self.entrances.get(i) else { return };
+        let until_ns = self.io.monotonic_ns() + entrance.wait_ns;
+        let (group, address) = (entrance.group, stream.peer_addr().map(|peer| peer.ip()));
+        let proxies = &entrance.proxies;
+        let is_proxy = !proxies.is_empty() && is_allowed(proxies, address);
+        let mut waiting =
+            Newcomer { stream, address, group, read: Vec::new(), until_ns, header: None };
+        if is_proxy {
+            waiting.header = Some(ProxyHeader::default());
+        } else if let Some(known) = self.let_in(waiting) {
+            waiting = known;
+        } else {
+            return;
+        }
+        let token = self.next_token;
+        self.next_token += 1;
+        if self.listens_to(token, &mut waiting) {
+            self.make_room_for(token, waiting);
+            self.read(token);
+        }
+    }
+
+    /// Somebody whose address is known may come, and speaks TLS from now on where that is spoken.
+    fn let_in(&mut self, mut waiting: Newcomer) -> Option<Newcomer> {
+        let (group, address) = (waiting.group, waiting.address);
+        if !self.may_come(group, address) {
+            let peer = address.map(display);
+            let why = "closed: no session here has its address in allow_from";
+            tell!(self.lines, self.at(address), Refused, warn, peer = peer, why);
+            return None;
+        }
+        // The entrance may have been closed while a proxy was silent.
+        let mut entrances = self.entrances.iter().map(|(_, entrance)| entrance);
+        let entrance = entrances.find(|entrance| entrance.group == group)?;
+        if let Some(tls) = &entrance.tls {
+            waiting.stream = match tls.accept(waiting.stream) {
+                Ok(stream) => stream,
+                Err(error) => {
+                    self.tell_not_accepted(&error);
+                    return None;
+                }
+            };
+        }
+        Some(waiting)
+    }
+
+    fn tell_not_accepted(&mut self, error: &io::Error) {
+        let why = "a connection could not be accepted";
+        tell!(self.lines, self.at(None), Ended, error, peer = NOBODY, %error, why);
+    }
+
+    /// Has what comes from there reported.
+    fn listens_to(&self, token: usize, waiting: &mut Newcomer) -> bool {
+        let registry = self.poll.registry();
+        waiting.stream.register(registry, Token(token), Interest::READABLE).is_ok()
+    }
+
+    fn make_room_for(&mut self, token: usize, waiting: Newcomer) {
+        if let Some(gone) = self.room.add(token, waiting) {
+            let (at, peer) = (self.at(gone.address), gone.address.map(display));
+            let why = "closed: too many connections without a Logon(A), and this one is old";
+            tell!(self.lines, at, Refused, warn, peer = peer, why);
+        }
+    }
+
+    /// Whether a session or template of this group may have a counterparty with this address.
+    fn may_come(&mut self, group: usize, address: Option<IpAddr>) -> bool {
+        let (sessions, templates) = (&self.sessions, &self.creator.templates);
+        let allowed = self.allowed.entry(group).or_insert_with(|| {
+            let known = sessions.iter().filter(|(key, _)| key.0 == group).flat_map(|(_, all)| all);
+            let known = known.map(|to| to.allowed.to_vec());
+            let made = templates.iter().filter(|(at, _)| *at == group);
+            let lists = known.chain(made.map(|(_, template)| template.allowed()));
+            union(lists)
+        });
+        is_allowed(allowed, address)
+    }
+
+    /// Reads from a waiting connection until its first message is whole.
+    pub(super) fn read(&mut self, token: usize) {
+        let Some(waiting) = self.room.take(token) else { return };
+        let Some(mut waiting) = self.hear_proxy(token, waiting) else { return };
+        let (mut buffer, mut ended) = ([0; 4096], false);
+        loop {
+            match waiting.stream.read(&mut buffer) {
+                // The end does not make the bytes before it worthless.
+                Ok(0) => {
+                    ended = true;
+                    break;
+                }
+                Ok(n) => waiting.read.extend_from_slice(&buffer[..n]),
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => break,
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                // Not by the network: by what the counterparty says, or who it is.
+                Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+                    let (at, peer) = (self.at(waiting.address), waiting.address.map(display));
+                    let why = "closed: no TLS connection came about";
+                    tell!(self.lines, at, Garbled, warn, peer = peer, reason = %error, why);
+                    return;
+                }
+                Err(_) => return,
+            }
+            if waiting.read.len() > FIRST_MESSAGE_BYTES {
+                break;
+            }
+        }
+        let limits = Limits { message_bytes_max: FIRST_MESSAGE_BYTES };
+        match frame::split(&waiting.read, limits) {
+            Frame::Whole(end) => self.route(waiting, end),
+            Frame::Partial if ended => {}
+            Frame::Partial => self.room.put_back(token, waiting),
+            Frame::Garbled { reason, .. } => {
+                let (at, peer) = (self.at(waiting.address), waiting.address.map(display));
+                if waiting.read.first() == Some(&TLS_HANDSHAKE) {
+                    let why = "closed: the counterparty speaks TLS, this port none";
+                    tell!(self.lines, at, Garbled, warn, peer = peer, %reason, why);
+                } else {
+                    let why = "closed: the first bytes are no message";
+                    tell!(self.lines, at, Garbled, warn, peer = peer, %reason, why);
+                }
+            }
+        }
+    }
+
+    /// Hears from a proxy for whom it connects, and goes on with that address. `None` if that is
+    /// still to come, or nothing more is.
+    fn hear_proxy(&mut self, token: usize, mut waiting: Newcomer) -> Option<Newcomer> {
+        let Some(header) = &mut waiting.header else { return Some(waiting) };
+        match header.advance(&mut *waiting.stream) {
+            Ok(None) => {
+                self.room.put_back(token, waiting);
+                return None;
+            }
+            // It connects for itself, to see whether somebody is there, or does not know.
+            Ok(Some(None)) => {}
+            Ok(Some(source)) => waiting.address = source,
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+                let (at, peer) = (self.at(waiting.address), waiting.address.map(display));
+                let why = "closed: a proxy of proxy_protocol_from has to say for whom it connects";
+                tell!(self.lines, at, Garbled, warn, peer = peer, reason = %error, why);
+                return None;
+            }
+            // Nobody was there behind it.
+            Err(_) => return None,
+        }
+        waiting.header = None;
+        waiting.stream.deregister(self.poll.registry()).ok()?;
+        let mut waiting = self.let_in(waiting)?;
+        if !self.listens_to(token, &mut waiting) {
+            return None;
+        }
+        self.make_room_for(token, waiting);
+        self.room.take(token)
+    }
+}
+
+/// All subnets of these lists, each once; none, which is everywhere, if one of them is empty.
+fn union(lists: impl Iterator<Item = Vec<Subnet>>) -> Vec<Subnet> {
+    let mut all = HashSet::new();
+    for list in lists {
+        if list.is_empty() {
+            return Vec::new();
+        }
+        all.extend(list);
+    }
+    all.into_iter().collect()
+}

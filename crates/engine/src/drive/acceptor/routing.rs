@@ -1,0 +1,258 @@
+//! A first message leads its connection to the session that it names.
+
+use std::net::IpAddr;
+
+use tracing::field::display;
+use transfix_codec::shown::Shown;
+use transfix_codec::{CheckSumPolicy, Message, raw, tag};
+use transfix_session::{BeginString, Offer};
+use transfix_transport::Stream;
+
+use super::{Acceptor, Judged, NOBODY};
+use crate::drive::admission::Answer;
+use crate::drive::bell::Knock;
+use crate::drive::destination::Key;
+use crate::drive::driven::drain;
+use crate::drive::tls::{PeerCertificate, certificate_of};
+use crate::drive::waiting_room::Newcomer;
+use crate::link::Arrival;
+use crate::link::refusal::Refusal;
+use crate::observe::repeats::tell;
+use crate::settings::allow_from::is_allowed;
+
+/// What an answer to a Logon(A) may take beyond the application's time.
+const ANSWER_MARGIN_NS: u64 = 1_000_000_000;
+/// Longest reason for a refusal in a line of the log.
+const REASON_BYTES_MAX: usize = 300;
+
+/// Whose connection it is.
+enum Found {
+    /// That of a session, which is told by this.
+    Session(Knock),
+    /// That of a session where another one waits.
+    Busy,
+    /// That of somebody whom a template fits, who is judged under this ticket, for so long at most.
+    Candidate(u64, u64),
+    /// That of somebody whose first Logon(A) is being judged.
+    Judged,
+    /// That of a session whose counterparty does not come from there (`allow_from`).
+    Elsewhere,
+    /// That of a session whose counterparty shows another certificate than this.
+    Another(String),
+    /// Nobody's.
+    Nobody,
+}
+
+impl Acceptor {
+    /// Hands a connection over to the session that its first message names.
+    pub(super) fn route(&mut self, mut waiting: Newcomer, end: usize) {
+        // Who connects when they were asked for finds them made.
+        self.make_changes();
+        // Never the whole Logon(A): it may hold a password.
+        let mut asked = String::from("a garbled message");
+        let mut index = std::mem::take(&mut self.index);
+        let first = &waiting.read[..end];
+        let (summed, trailer) = first.split_at(end.saturating_sub(7));
+        let is_sound = trailer.get(3..6) == Some(&raw::check_sum(summed)[..]);
+        let mut named = None;
+        let found = match Message::parse(first, &mut index, CheckSumPolicy::Ignore) {
+            Ok(message) => {
+                asked = asked_for(&message);
+                named = key(waiting.group, &message);
+                let shown = certificate_of(&*waiting.stream);
+                let shown = shown.as_ref();
+                let known = named.as_ref();
+                known.map_or(Found::Nobody, |key| {
+                    let from = (waiting.address, shown);
+                    self.destination(key, &message, is_sound, from)
+                })
+            }
+            Err(_) => Found::Nobody,
+        };
+        self.index = index;
+        match (found, named) {
+            (Found::Session(knock), _) => self.hand_over((waiting, None), knock),
+            (Found::Candidate(ticket, answer_ns), Some(key)) => {
+                // Long enough for the application's answer, or for ours in its place.
+                let until_ns = self.io.monotonic_ns() + answer_ns + ANSWER_MARGIN_NS;
+                waiting.until_ns = waiting.until_ns.max(until_ns);
+                // Its further bytes are the session's.
+                if waiting.stream.deregister(self.poll.registry()).is_ok() {
+                    self.making.insert(ticket, key.clone());
+                    self.judged.insert(ticket, Judged { waiting, key, asked });
+                }
+            }
+            (found, _) => self.tell_unwanted(waiting.address, &asked, found),
+        }
+    }
+
+    /// Says why a connection is closed that goes to no session; nothing else is done for it.
+    fn tell_unwanted(&mut self, address: Option<IpAddr>, asked: &str, found: Found) {
+        let (at, peer) = (self.at(address), address.map(display));
+        match found {
+            Found::Busy => {
+                let why = "closed: there is one already, which has not been looked at yet";
+                tell!(self.lines, at, Refused, warn, peer = peer, asked, why);
+            }
+            Found::Judged => {
+                let why = "closed: its first Logon(A) is still being judged";
+                tell!(self.lines, at, Refused, warn, peer = peer, asked, why);
+            }
+            Found::Elsewhere => {
+                let why = "closed: its address is not one of those of this session (allow_from)";
+                tell!(self.lines, at, Refused, warn, peer = peer, asked, why);
+            }
+            Found::Another(certificate) => {
+                let why = "closed: its certificate is none of those of this session (tls.peer)";
+                tell!(self.lines, at, Refused, warn, peer = peer, asked, certificate, why);
+            }
+            Found::Nobody | Found::Session(_) | Found::Candidate(..) => {
+                let why = "closed: no Logon(A) of a session of these settings";
+                tell!(self.lines, at, Refused, warn, peer = peer, asked, why);
+            }
+        }
+    }
+
+    fn hand_over(&self, (mut waiting, offer): (Newcomer, Option<Offer>), knock: Knock) {
+        // One that was judged is not registered any more.
+        let _ = waiting.stream.deregister(self.poll.registry());
+        let arrival = Arrival { stream: waiting.stream, read: waiting.read, offer };
+        knock.hand_over(arrival);
+    }
+
+    /// Whose Logon(A) it is: the session whose SubIDs fit best, of equals one, or a new one.
+    /// `is_sound`: whether the CheckSum(10) is right. `address`, `shown`: who has connected.
+    fn destination(
+        &mut self,
+        key: &Key,
+        message: &Message<'_>,
+        is_sound: bool,
+        (address, shown): (Option<IpAddr>, Option<&PeerCertificate>),
+    ) -> Found {
+        let known = self.sessions.get(key).into_iter().flatten();
+        let best = known
+            .filter(|to| is_sound || to.check_sum == CheckSumPolicy::Ignore)
+            .filter_map(|to| Some((to.fit(message)?, to)))
+            .max_by_key(|(fit, _)| *fit)
+            .map(|(_, to)| match is_wanted(&to.tls_peers, shown) {
+                _ if !is_allowed(&to.allowed, address) => Found::Elsewhere,
+                true => Knock::at(&to.bell).map_or(Found::Busy, Found::Session),
+                false => Found::Another(text_of(shown)),
+            });
+        if let Some(best) = best {
+            return best;
+        }
+        if !is_sound || self.sessions.contains_key(key) {
+            return Found::Nobody;
+        }
+        if !is_allowed(&self.creator.allowed(key), address) {
+            return Found::Elsewhere;
+        }
+        if self.making.values().any(|other| other == key) {
+            return Found::Judged;
+        }
+        if !is_wanted(self.creator.tls_peers(key), shown) {
+            return Found::Another(text_of(shown));
+        }
+        match self.creator.candidate(key, message.bytes()) {
+            Ok(candidate) => {
+                let answer_ns = candidate.answer_ns();
+                let (ticket, started) = self.admission.judge(candidate);
+                if let Err(error) = started {
+                    let why = "a Logon(A) waits: no thread to judge it";
+                    tell!(
+                        self.lines, self.at(None),
+                        Remark, error, peer = NOBODY, %error, why
+                    );
+                }
+                Found::Candidate(ticket, answer_ns)
+            }
+            Err(is_full) => {
+                if is_full {
+                    let max = self.creator.created_max;
+                    let why = "no further session is made";
+                    tell!(self.lines, self.at(None), NotRouted, warn, peer = NOBODY, max, why);
+                }
+                Found::Nobody
+            }
+        }
+    }
+
+    /// Somebody whom a template fits has been judged.
+    pub(super) fn answered(&mut self, answer: Answer) {
+        let Answer { ticket, made } = answer;
+        let key = self.making.remove(&ticket);
+        match (made, self.judged.remove(&ticket)) {
+            (Ok((shared, offer)), Some(Judged { waiting, key, .. })) => {
+                let Some(to) = self.creator.place(shared) else { return };
+                if let Some(knock) = Knock::at(&to.bell) {
+                    self.hand_over((waiting, Some(offer)), knock);
+                }
+                self.sessions.insert(key, vec![to]);
+            }
+            (Err(refusal), Some(judged)) => {
+                self.creator.forget();
+                self.refuse(judged, &refusal);
+            }
+            // The judgement took too long: the connection is closed already.
+            (_, None) => {
+                self.creator.forget();
+                let theirs = key.map(|(.., theirs)| theirs).unwrap_or_default();
+                let theirs = Shown::new(theirs.as_bytes());
+                let why = "judging a Logon(A) took longer than its connection may wait";
+                tell!(
+                    self.lines, self.at(None),
+                    Refused, warn, peer = NOBODY, counterparty = %theirs, why
+                );
+            }
+        }
+    }
+
+    fn refuse(&mut self, judged: Judged, refusal: &Refusal) {
+        let Judged { mut waiting, asked, .. } = judged;
+        say_last(&mut *waiting.stream, &refusal.answer);
+        // It may have the CompIDs in it, and what the application says.
+        let reason = Shown::cut(refusal.why.as_bytes(), REASON_BYTES_MAX);
+        let why = "closed: its Logon(A) was refused";
+        tell!(
+            self.lines, self.at(waiting.address), Refused, warn,
+            peer = waiting.address.map(display), asked, %reason, why
+        );
+    }
+}
+
+/// Whether the counterparty has shown one of these certificates; none of them: any, and nothing
+/// shown, will do.
+fn is_wanted(peers: &[String], shown: Option<&PeerCertificate>) -> bool {
+    peers.is_empty() || shown.is_some_and(|shown| peers.iter().any(|wanted| shown.is(wanted)))
+}
+
+fn text_of(shown: Option<&PeerCertificate>) -> String {
+    shown.map_or_else(
+        || "none".to_owned(),
+        |shown| Shown::cut(shown.to_string().as_bytes(), REASON_BYTES_MAX).to_string(),
+    )
+}
+
+/// Sends what fits into the socket, which is empty, and ends the connection behind it.
+fn say_last(stream: &mut dyn Stream, answer: &[u8]) {
+    // A counterparty that has gone already needs no answer.
+    let _ = stream.write(answer);
+    let _ = stream.shutdown();
+    drain(stream);
+}
+
+fn key(group: usize, message: &Message<'_>) -> Option<Key> {
+    let begin_string = BeginString::parse(message.begin_string())?;
+    let ours = message.text(tag::TARGET_COMP_ID).ok()?.to_owned();
+    let theirs = message.text(tag::SENDER_COMP_ID).ok()?.to_owned();
+    (message.msg_type() == b"A").then_some((group, begin_string, ours, theirs))
+}
+
+/// Type and identity of a first message, for the log.
+fn asked_for(message: &Message<'_>) -> String {
+    let text = |tag| Shown::new(message.raw(tag).unwrap_or(b"?")).to_string();
+    let (msg_type, version) = (text(tag::MSG_TYPE), text(tag::BEGIN_STRING));
+    let (sender, target) = (text(tag::SENDER_COMP_ID), text(tag::TARGET_COMP_ID));
+    format!("MsgType(35) {msg_type} {version}:{sender}->{target}")
+}

@@ -1,0 +1,228 @@
+//! What a proxy says in front of a connection: for whom it connects. This is the PROXY protocol,
+//! versions 1 (a line of text) and 2 (bytes), of HAProxy (`proxy-protocol.txt` of its
+//! documentation).
+//!
+//! Invariant: no byte is read that comes behind it.
+
+use std::io;
+use std::net::IpAddr;
+
+use ppp::{v1, v2};
+use transfix_transport::Stream;
+
+/// How version 2 begins (section 2.2).
+const SIGNATURE: &[u8; 12] = b"\r\n\r\n\0\r\nQUIT\n";
+/// Bytes of version 2 up to, and with, its length.
+const FIXED_BYTES: usize = 16;
+/// The shortest line of version 1: `PROXY UNKNOWN` and its end.
+const SHORTEST_LINE: usize = 15;
+/// The longest line of version 1 (section 2.1).
+const LINE_BYTES_MAX: usize = 107;
+/// Longest header of version 2 that is taken: addresses, and what a proxy says of its TLS.
+const HEADER_BYTES_MAX: usize = 4 << 10;
+
+/// What has come of it.
+#[derive(Default)]
+pub(crate) struct ProxyHeader {
+    read: Vec<u8>,
+}
+
+impl ProxyHeader {
+    /// Reads on. `None` while more is to come; then the address for which the proxy connects,
+    /// `None` if it does so for itself or does not know.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::InvalidData`] if it is no such header, or one for something else than TCP;
+    /// others if the connection ends.
+    #[allow(clippy::option_option, reason = "not yet, and nobody, are two things")]
+    pub(crate) fn advance(
+        &mut self,
+        stream: &mut dyn Stream,
+    ) -> io::Result<Option<Option<IpAddr>>> {
+        let mut bytes = [0; 512];
+        loop {
+            let missing = self.missing().map_err(invalid)?;
+            if missing == 0 {
+                return self.source().map(Some).map_err(invalid);
+            }
+            match stream.read(&mut bytes[..missing.min(512)]) {
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(read) => self.read.extend_from_slice(&bytes[..read]),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn is_of_version_2(&self) -> bool {
+        self.read.starts_with(&SIGNATURE[..1])
+    }
+
+    /// How many bytes it lacks at least; 0 if it is whole.
+    fn missing(&self) -> Result<usize, String> {
+        let read = &*self.read;
+        let begins = |with: &[u8]| read.iter().zip(with).all(|(ours, theirs)| ours == theirs);
+        if self.is_of_version_2() && begins(SIGNATURE) {
+            let Some(fixed) = read.first_chunk::<FIXED_BYTES>() else {
+                return Ok(FIXED_BYTES - read.len());
+            };
+            let length = FIXED_BYTES + usize::from(u16::from_be_bytes([fixed[14], fixed[15]]));
+            if length > HEADER_BYTES_MAX {
+                return Err(format!(
+                    "a header of {length} bytes, and {HEADER_BYTES_MAX} are the most"
+                ));
+            }
+            return Ok(length - read.len());
+        }
+        let (is_ended, end) = (read.contains(&b'\n'), read.ends_with(b"\r\n"));
+        match begins(b"PROXY ") && (!is_ended || end) && read.len() <= LINE_BYTES_MAX {
+            true if end => Ok(0),
+            // Whatever follows the line is not part of it.
+            true => Ok(SHORTEST_LINE.saturating_sub(read.len()).max(1)),
+            false => Err("it begins with no PROXY header, version 1 or 2".to_owned()),
+        }
+    }
+
+    /// For whom the proxy connects, of a header that is whole.
+    fn source(&self) -> Result<Option<IpAddr>, String> {
+        if !self.is_of_version_2() {
+            let header = v1::Header::try_from(&*self.read).map_err(|error| error.to_string())?;
+            return Ok(match header.addresses {
+                v1::Addresses::Tcp4(addresses) => Some(addresses.source_address.into()),
+                v1::Addresses::Tcp6(addresses) => Some(addresses.source_address.into()),
+                v1::Addresses::Unknown => None,
+            });
+        }
+        let header = v2::Header::try_from(&*self.read).map_err(|error| error.to_string())?;
+        match (header.command, header.protocol) {
+            (v2::Command::Local, _) | (_, v2::Protocol::Unspecified) => return Ok(None),
+            (_, v2::Protocol::Stream) => {}
+            (_, v2::Protocol::Datagram) => return Err("it is for datagrams".to_owned()),
+        }
+        Ok(match header.addresses {
+            v2::Addresses::IPv4(addresses) => Some(addresses.source_address.into()),
+            v2::Addresses::IPv6(addresses) => Some(addresses.source_address.into()),
+            v2::Addresses::Unspecified | v2::Addresses::Unix(_) => None,
+        })
+    }
+}
+
+fn invalid(what: String) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, what)
+}
+
+#[cfg(test)]
+mod tests {
+    use transfix_transport::memory::pipe;
+
+    use super::*;
+
+    /// What becomes of these bytes if they come `at_once` by so many, and what is left of them.
+    fn heard(bytes: &[u8], at_once: usize) -> (io::Result<Option<Option<IpAddr>>>, Vec<u8>) {
+        let (mut near, mut far) = pipe(64 << 10);
+        let mut header = ProxyHeader::default();
+        let mut heard = Ok(None);
+        for part in bytes.chunks(at_once) {
+            assert_eq!(far.write(part).unwrap(), part.len());
+            if matches!(heard, Ok(None)) {
+                heard = header.advance(&mut near);
+            }
+        }
+        let mut left = vec![0; 64 << 10];
+        let n = near.read(&mut left).unwrap_or(0);
+        left.truncate(n);
+        (heard, left)
+    }
+
+    fn version_2(command: u8, family: u8, rest: &[u8]) -> Vec<u8> {
+        let length = u16::try_from(rest.len()).unwrap().to_be_bytes();
+        [&SIGNATURE[..], &[0x20 | command, family], &length, rest].concat()
+    }
+
+    const V4: &[u8] = &[192, 0, 2, 7, 10, 0, 0, 1, 0x9c, 0x40, 0x26, 0x98];
+
+    #[test]
+    fn says_for_whom_and_leaves_what_follows() {
+        let v6: Vec<u8> = [[0x20, 1, 0xd, 0xb8], [0; 4], [0; 4], [0, 0, 0, 9]].concat();
+        let v6 = [&v6[..], &[0; 16], &[1, 2, 3, 4]].concat();
+        let with_more = [V4, &[4, 0, 2, 7, 7][..]].concat();
+        for (header, expected) in [
+            (b"PROXY TCP4 192.0.2.7 10.0.0.1 40000 9880\r\n".to_vec(), Some("192.0.2.7")),
+            (b"PROXY TCP6 2001:db8::9 2001:db8::1 40000 9880\r\n".to_vec(), Some("2001:db8::9")),
+            (b"PROXY UNKNOWN\r\n".to_vec(), None),
+            (b"PROXY UNKNOWN ffff::1 ffff::2 1 2\r\n".to_vec(), None),
+            (version_2(1, 0x11, V4), Some("192.0.2.7")),
+            (version_2(1, 0x11, &with_more), Some("192.0.2.7")),
+            (version_2(1, 0x21, &v6), Some("2001:db8::9")),
+            (version_2(0, 0x11, V4), None),
+            (version_2(0, 0, b""), None),
+            (version_2(1, 0, b""), None),
+            (version_2(1, 0x31, &[0; 216]), None),
+        ] {
+            let expected: Option<IpAddr> = expected.map(|text| text.parse().unwrap());
+            let bytes = [&header[..], b"8=FIX.4.4\x01"].concat();
+            for at_once in [1, 2, 15, 16, 17, bytes.len()] {
+                let (heard, left) = heard(&bytes, at_once);
+                let shown = String::from_utf8_lossy(&header);
+                assert_eq!(heard.unwrap(), Some(expected), "{shown}");
+                assert_eq!(left, b"8=FIX.4.4\x01", "{shown}, {at_once} at once");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_none_is_told_as_soon_as_it_is_seen() {
+        for bytes in [
+            b"8".to_vec(),
+            b"8=FIX.4.4\x019=70\x01".to_vec(),
+            b"\x16\x03\x01\x02".to_vec(),
+            b"PROXIES".to_vec(),
+            b"PROXY \nTCP4".to_vec(),
+            b"PROXY TCP4 192.0.2.7\r\n".to_vec(),
+            b"PROXY TCP4 192.0.2.700 10.0.0.1 1 2\r\n".to_vec(),
+            b"PROXY UDP4 192.0.2.7 10.0.0.1 1 2\r\n".to_vec(),
+            [&b"PROXY UNKNOWN "[..], &[b'x'; 200]].concat(),
+            b"\r\n\r\n\0\r\nQUIC".to_vec(),
+            version_2(2, 0x11, V4),
+            version_2(1, 0x12, V4),
+            version_2(1, 0x11, &V4[..11]),
+            version_2(1, 0x11, &[0; 5_000]),
+            [&SIGNATURE[..], &[0x11, 0x11, 0, 0]].concat(),
+        ] {
+            for at_once in [1, bytes.len()] {
+                let error = heard(&bytes, at_once).0.unwrap_err();
+                assert_eq!(error.kind(), io::ErrorKind::InvalidData, "{bytes:?}");
+                assert!(!error.to_string().is_empty());
+            }
+        }
+    }
+
+    #[test]
+    fn what_follows_a_change_of_any_byte_depends_on_no_split() {
+        let line = b"PROXY TCP4 192.0.2.7 10.0.0.1 40000 9880\r\n".to_vec();
+        for header in [line, version_2(1, 0x11, V4)] {
+            let shown = |(heard, left): (io::Result<Option<Option<IpAddr>>>, Vec<u8>)| {
+                // Nobody reads on behind an error.
+                heard.map(|heard| (heard, left)).map_err(|error| error.to_string())
+            };
+            for (i, byte) in (0..header.len()).flat_map(|i| (0..=255).map(move |byte| (i, byte))) {
+                let mut bytes = [&header[..], b"8=FIX"].concat();
+                bytes[i] = byte;
+                let whole = shown(heard(&bytes, bytes.len()));
+                assert_eq!(shown(heard(&bytes, 1)), whole, "byte {i} is {byte}");
+            }
+        }
+    }
+
+    #[test]
+    fn half_of_it_waits_and_the_end_is_no_header() {
+        assert_eq!(heard(b"PROXY TCP4 192.", 15).0.unwrap(), None);
+        assert_eq!(heard(&version_2(1, 0x11, V4)[..20], 20).0.unwrap(), None);
+        let (mut near, mut far) = pipe(64);
+        far.write(b"PROXY ").unwrap();
+        far.shutdown().unwrap();
+        let error = ProxyHeader::default().advance(&mut near).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
+    }
+}
