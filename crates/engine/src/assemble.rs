@@ -26,6 +26,7 @@ use crate::io::Io;
 use crate::link::callbacks::Callbacks;
 use crate::link::core::{BatchLimits, Core, LinkOptions};
 use crate::link::desk::Desk;
+use crate::link::failed_logons::is_failed_logon;
 use crate::link::journal::Keeps;
 use crate::link::judging::{self, Answer, Judgement};
 use crate::link::points::Source;
@@ -256,6 +257,7 @@ pub(crate) fn assemble(
         after_panic: settings.threads.after_panic,
         tls_peers: settings.tls_peers().into(),
         allowed: settings.allowed().into(),
+        record: Arc::default(),
         registry: Arc::clone(registry),
     })
 }
@@ -405,11 +407,13 @@ pub(crate) fn judge(
             Err(refusal) => session.deny_logon(registry.io.now(), &refusal.text, &mut out),
         };
     }
-    let why = match verdict {
-        Verdict::Disconnect(reason) => reason.to_string(),
-        _ => String::new(),
-    };
-    Err(Refusal { answer: out.bytes().to_vec(), why })
+    let mut refusal = Refusal::silent("");
+    if let Verdict::Disconnect(reason) = verdict {
+        refusal.is_failed_logon = is_failed_logon(&reason);
+        refusal.why = reason.to_string();
+    }
+    refusal.answer = out.bytes().to_vec();
+    Err(refusal)
 }
 
 /// The application's answer to a Logon(A), which this thread waits for.

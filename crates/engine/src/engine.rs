@@ -34,6 +34,7 @@ use crate::drive::worker::Worker;
 use crate::error::{EngineError, io_error};
 use crate::io::{Io, Job};
 use crate::link::callbacks::Callbacks;
+use crate::link::failed_logons::{FailedLogons, Limits};
 use crate::observe::called::Watch;
 use crate::observe::supervised::supervise;
 use crate::settings::template::is_template;
@@ -324,7 +325,11 @@ impl Engine {
             look_ns: 0,
         };
         let limits = RoomLimits { max, per_address_max: all.pending_per_address_max };
-        let acceptor = Acceptor::new(entrances, keys, (creator, maker), limits, &io);
+        let failed = FailedLogons::new(Limits {
+            free: all.failed_logons_max,
+            delay_max_ns: u64::from(all.failed_logon_delay_max_ms) * 1_000_000,
+        });
+        let acceptor = Acceptor::new(entrances, keys, (creator, maker), (limits, failed), &io);
         let (mut acceptor, lost) = (acceptor.map_err(io_error("epoll"))?, all.thread_lost);
         let door = Arc::clone(acceptor.door());
         let (name, of_thread) = ("tfx-accept".to_owned(), Arc::clone(&io));

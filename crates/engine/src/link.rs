@@ -16,6 +16,7 @@ pub(crate) mod delivery;
 pub(crate) mod desk;
 pub(crate) mod down;
 pub(crate) mod events;
+pub(crate) mod failed_logons;
 mod inbox;
 pub(crate) mod journal;
 pub(crate) mod judging;
@@ -39,6 +40,7 @@ use transfix_transport::{Interest, Registry, Stream, Token};
 
 use crate::link::core::Core;
 pub(crate) use crate::link::down::Down;
+use crate::link::failed_logons::LogonWatch;
 use crate::link::inbox::Inbox;
 use crate::link::queue::SendQueue;
 use crate::link::sent::Sent;
@@ -69,12 +71,14 @@ pub(crate) struct Arrival {
     pub(crate) read: Vec<u8>,
     /// Its Logon(A), if that was accepted before this session was made.
     pub(crate) offer: Option<Offer>,
+    /// Who wants to know what comes of it.
+    pub(crate) watch: Option<LogonWatch>,
 }
 
 impl Arrival {
     /// A connection from which nothing was read yet.
     pub(crate) const fn fresh(stream: Box<dyn Stream>) -> Self {
-        Self { stream, read: Vec::new(), offer: None }
+        Self { stream, read: Vec::new(), offer: None, watch: None }
     }
 }
 
@@ -111,6 +115,7 @@ impl Link {
         self.inbox.clear();
         self.inbox.preload(&arrival.read);
         self.unseen = !arrival.read.is_empty();
+        self.core.watch = arrival.watch;
         self.core.connected(now, arrival.offer)?;
         self.flush(now)
     }

@@ -29,6 +29,7 @@ use crate::drive::stranger_lines::Lines;
 use crate::drive::template::{Creator, Maker};
 use crate::drive::waiting_room::{Newcomer, RoomLimits, WaitingRoom};
 use crate::io::{Io, Poll, Waker};
+use crate::link::failed_logons::FailedLogons;
 use crate::observe::repeats::tell;
 use crate::settings::SessionSettings;
 use crate::settings::allow_from::Subnet;
@@ -103,6 +104,7 @@ pub(crate) struct Acceptor {
     /// Whose sessions are being made: one at a time.
     making: HashMap<u64, Key>,
     room: WaitingRoom,
+    failed: Arc<FailedLogons>,
     next_token: usize,
     index: FieldIndex,
     lines: Lines,
@@ -116,7 +118,7 @@ impl Acceptor {
         entrances: Vec<Entrance>,
         sessions: HashMap<Key, Vec<Destination>>,
         (creator, maker): (Creator, Maker),
-        limits: RoomLimits,
+        (limits, failed): (RoomLimits, FailedLogons),
         io: &Arc<dyn Io>,
     ) -> io::Result<Self> {
         let poll = io.poll()?;
@@ -138,6 +140,7 @@ impl Acceptor {
             judged: HashMap::new(),
             making: HashMap::new(),
             room: WaitingRoom::new(limits),
+            failed: Arc::new(failed),
             index: FieldIndex::default(),
             lines: Lines::default(),
             accept_at: None,
@@ -183,6 +186,7 @@ impl Acceptor {
                 all.into_iter().for_each(|i| self.accept(i));
             }
             self.room.expire(now);
+            self.room.due(now).into_iter().for_each(|token| self.look_again(token));
             for made in self.creator.look(now) {
                 tracing::info!(session = %made.id, "gone: without a connection for long");
                 self.forget_made(&made.bell);

@@ -9,6 +9,7 @@ use crate::drive::bell::Bell;
 use crate::drive::shared::Shared;
 use crate::drive::tls::Door;
 use crate::io::Listener;
+use crate::link::failed_logons::LogonRecord;
 use crate::settings::allow_from::Subnet;
 
 /// Where it came in (the group of the listener), and BeginString(8), TargetCompID(56) and
@@ -27,13 +28,16 @@ pub(crate) struct Destination {
     pub(crate) tls_peers: Arc<[String]>,
     /// Where the counterparty may come from; empty for everywhere.
     pub(crate) allowed: Arc<[Subnet]>,
+    /// Its failed logons.
+    pub(crate) record: Arc<LogonRecord>,
 }
 
 impl Destination {
     pub(crate) fn of(shared: &Shared) -> Self {
         let (bell, sub_ids) = (Arc::clone(&shared.bell), Arc::clone(&shared.id.sub_ids));
         let (tls_peers, allowed) = (Arc::clone(&shared.tls_peers), Arc::clone(&shared.allowed));
-        Self { bell, sub_ids, check_sum: shared.check_sum(), tls_peers, allowed }
+        let record = Arc::clone(&shared.record);
+        Self { bell, sub_ids, check_sum: shared.check_sum(), tls_peers, allowed, record }
     }
 
     /// How well the SubIDs and LocationIDs of a Logon(A) fit: one more for each that is the same,

@@ -16,6 +16,7 @@ use crate::io::Io;
 use crate::link::Link;
 use crate::link::core::Core;
 use crate::link::desk::Desk;
+use crate::link::failed_logons::LogonRecord;
 use crate::link::queue::SendQueue;
 use crate::observe::published::Published;
 use crate::settings::allow_from::Subnet;
@@ -83,6 +84,8 @@ pub(crate) struct Shared {
     pub(crate) tls_peers: Arc<[String]>,
     /// Where the counterparty may come from; empty for everywhere.
     pub(crate) allowed: Arc<[Subnet]>,
+    /// Its failed logons.
+    pub(crate) record: Arc<LogonRecord>,
     pub(crate) io: Arc<dyn Io>,
     /// All sessions of the engine, to find the one in which most waits.
     pub(crate) registry: Arc<Registry>,

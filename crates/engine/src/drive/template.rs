@@ -73,7 +73,7 @@ impl Maker {
     ) -> Result<(Shared, Offer), Refusal> {
         let Candidate { settings, logon } = candidate;
         let application = (self.admit)(&settings.id());
-        let mut application = application.ok_or_else(|| Refusal::silent("not admitted"))?;
+        let mut application = application.ok_or_else(|| Refusal::failed_logon("not admitted"))?;
         let offer = (self.judge)(&settings, &mut *application, &logon)?;
         if is_over() {
             return Err(Refusal::silent("the engine ends"));
@@ -183,6 +183,10 @@ impl Creator {
     /// Where the counterparty of the template that fits may come from.
     pub(crate) fn allowed(&self, key: &Key) -> Vec<Subnet> {
         self.template(key).map_or_else(Vec::new, SessionSettings::allowed)
+    }
+
+    pub(crate) fn has_template(&self, key: &Key) -> bool {
+        self.template(key).is_some()
     }
 
     fn template(&self, (group, begin_string, ours, _): &Key) -> Option<&SessionSettings> {

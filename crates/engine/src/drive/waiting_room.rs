@@ -11,6 +11,7 @@ use std::net::{IpAddr, Ipv6Addr};
 use transfix_transport::Stream;
 
 use crate::drive::proxy_header::ProxyHeader;
+use crate::link::failed_logons::Source;
 
 /// A connection without a Logon(A).
 pub(crate) struct Newcomer {
@@ -22,10 +23,12 @@ pub(crate) struct Newcomer {
     pub(crate) until_ns: u64,
     /// If it comes from a proxy, which has not yet said for whom it connects.
     pub(crate) header: Option<ProxyHeader>,
+    /// If its first message waits for its turn: since when, and when it is looked at.
+    pub(crate) held: Option<(u64, u64)>,
 }
 
 impl Newcomer {
-    fn source(&self) -> Option<IpAddr> {
+    pub(crate) fn source(&self) -> Source {
         self.address.map(source)
     }
 }
@@ -107,7 +110,18 @@ impl WaitingRoom {
 
     /// When the first one has waited long enough.
     pub(crate) fn deadline(&self) -> Option<u64> {
-        self.waiting.values().map(|waiting| waiting.until_ns).min()
+        let next = |waiting: &Newcomer| match waiting.held {
+            Some((_, at_ns)) => at_ns.min(waiting.until_ns),
+            None => waiting.until_ns,
+        };
+        self.waiting.values().map(next).min()
+    }
+
+    /// Those whose turn it is, the oldest first.
+    pub(crate) fn due(&self, now_ns: u64) -> Vec<usize> {
+        let is_due = |waiting: &Newcomer| waiting.held.is_some_and(|(_, at_ns)| at_ns <= now_ns);
+        let due = self.waiting.iter().filter(|(_, waiting)| is_due(waiting));
+        due.map(|(token, _)| *token).collect()
     }
 
     /// Takes out those that have waited long enough.
@@ -150,7 +164,8 @@ mod tests {
             let address = Some(from.parse().unwrap());
             let read = b"8".to_vec();
             self.next += 1;
-            let newcomer = Newcomer { stream, address, group: 0, read, until_ns: 0, header: None };
+            let newcomer =
+                Newcomer { stream, address, group: 0, read, until_ns: 0, header: None, held: None };
             self.room.add(self.next, newcomer);
             self.next
         }

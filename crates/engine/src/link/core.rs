@@ -24,6 +24,7 @@ use crate::link::delivery::{Delivery, Handling};
 use crate::link::desk::Desk;
 use crate::link::down::Down;
 use crate::link::events::Events;
+use crate::link::failed_logons::LogonWatch;
 use crate::link::inbox::Inbox;
 use crate::link::journal::{Journal, Keeps};
 use crate::link::judging::{Asked, Judging};
@@ -121,6 +122,8 @@ pub(crate) struct Core {
     /// The connection is to end for this reason: the application or an operator wants it.
     pub(crate) cut: Option<Disconnect>,
     judging: Judging,
+    /// Who wants to know what comes of the Logon(A) of this connection.
+    pub(super) watch: Option<LogonWatch>,
     /// Whether the counterparty takes too slowly what is sent.
     pub(crate) slow: Slow,
     /// It was told that as much waits for the application as may.
@@ -174,6 +177,7 @@ impl Core {
             shown: 0,
             cut: None,
             judging: Judging::default(),
+            watch: None,
             told_state: State::Disconnected,
             expected: 0,
             logout_text: None,

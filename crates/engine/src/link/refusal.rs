@@ -8,11 +8,18 @@ pub(crate) struct Refusal {
     pub(crate) answer: Vec<u8>,
     /// For the log.
     pub(crate) why: String,
+    /// Whether it counts as a failed logon: the counterparty did not prove who it is, or the
+    /// application does not want it.
+    pub(crate) is_failed_logon: bool,
 }
 
 impl Refusal {
     pub(crate) fn silent(why: &str) -> Self {
-        Self { answer: Vec::new(), why: why.to_owned() }
+        Self { answer: Vec::new(), why: why.to_owned(), is_failed_logon: false }
+    }
+
+    pub(crate) fn failed_logon(why: &str) -> Self {
+        Self { is_failed_logon: true, ..Self::silent(why) }
     }
 
     /// Its session could not be made.

@@ -51,6 +51,8 @@ pub(crate) enum Cause {
     Ended,
     /// A connection was refused.
     Refused,
+    /// A Logon(A) waits until it is judged.
+    Held,
     /// A message that waited was not sent.
     NotSent,
     /// The next numbers are others than before.
@@ -74,7 +76,7 @@ pub(crate) enum Cause {
 }
 
 impl Cause {
-    const COUNT: usize = 19;
+    const COUNT: usize = 20;
     const ALL: [Self; Self::COUNT] = [
         Self::Garbled,
         Self::Remark,
@@ -85,6 +87,7 @@ impl Cause {
         Self::LoggedOn,
         Self::Ended,
         Self::Refused,
+        Self::Held,
         Self::NotSent,
         Self::Numbers,
         Self::Logon,
@@ -108,6 +111,7 @@ impl Cause {
             Self::LoggedOn => "logged on",
             Self::Ended => "disconnected",
             Self::Refused => "refused a connection",
+            Self::Held => "logons that wait",
             Self::NotSent => "not sent, and given back",
             Self::Numbers => "the numbers have changed",
             Self::Logon => "parts of the Logon(A) are left out",

@@ -30,6 +30,14 @@ settings_table! {
         /// network). Beyond it, and beyond `pending_connections_max`, the oldest of the address
         /// with the most is closed.
         pub pending_per_address_max: usize = 500,
+        /// Logons that may fail before the next one waits until it is judged: of one address (of
+        /// IPv6: one /64 network) at one session, of one session from addresses from which it has
+        /// not logged on, and names that one address tries. Each further failure doubles the wait;
+        /// ten minutes without one end it. Nobody is sent away. 0 for no waits.
+        pub failed_logons_max: u32 = 5,
+        /// Longest such wait, in milliseconds; the first is 250. The counterparty waits for its
+        /// answer: keep it below its patience and below `logon_timeout_ms`.
+        pub failed_logon_delay_max_ms: u32 = 5_000,
         /// Sessions that may be made from templates while the engine runs; each stays when its
         /// counterparty logs out, to go on with its numbers, for `created_sessions_idle_s`. Who is
         /// refused uses up none.

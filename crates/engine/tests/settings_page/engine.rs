@@ -51,6 +51,12 @@ pub(super) const OF_THE_ENGINE: &[(&str, &str, &str)] = &[
         "engine/src/drive/network.rs",
         "a_store_on_the_network_is_refused_unless_it_is_allowed",
     ),
+    ("[engine].failed_logons_max", STRANGERS, "where_many_logons_have_failed_the_next_one_waits"),
+    (
+        "[engine].failed_logon_delay_max_ms",
+        STRANGERS,
+        "where_many_logons_have_failed_the_next_one_waits",
+    ),
     ("allow_from", STRANGERS, "an_address_that_no_session_allows_is_closed_at_once"),
     ("allow_from", STRANGERS, "a_session_is_not_there_for_an_address_that_it_does_not_allow"),
     ("proxy_protocol_from", STRANGERS, "a_proxy_says_for_whom_it_connects"),

@@ -16,8 +16,8 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use transfix::codec::shown::is_hidden;
 use transfix::{
     Application, BeginString, BusinessReject, Durability, Engine, EngineSettings, LogSettings,
-    LogonAttempt, LogonRefusal, Message, Offline, Role, SessionId, SessionRef, SessionSettings,
-    Settings, ThreadLost, Unsendable, Unsent, tag,
+    LogonAttempt, LogonRefusal, Message, Offline, Role, Secret, SessionId, SessionRef,
+    SessionSettings, Settings, ThreadLost, Unsendable, Unsent, tag,
 };
 use transfix_testkit::program::Program;
 use transfix_testkit::temp::TempDir;
@@ -315,6 +315,111 @@ fn connections_of_one_proxy_are_counted_by_those_whom_it_names() {
     }
     early.log_on("CLIENT");
     assert!(early.next().contains("\x0135=A\x01"));
+}
+
+/// Two failed logons are free, and the third one costs the next a wait.
+fn strict() -> EngineSettings {
+    let (failed_logons_max, failed_logon_delay_max_ms) = (2, 300);
+    EngineSettings { failed_logons_max, failed_logon_delay_max_ms, ..EngineSettings::default() }
+}
+
+fn with_password(from: &str, client: &str, password: &str, address: SocketAddr) -> Socket {
+    let mut socket = Socket::connect_from(from, address);
+    let rest = format!("98=0\x01108=30\x01141=Y\x01554={password}\x01");
+    let logon = socket.frame(client, "A", 1, &rest);
+    socket.write(&logon);
+    socket
+}
+
+/// What the lines about logons that wait say of whom, since the last look.
+fn held() -> Vec<String> {
+    let lines = events::take();
+    lines
+        .into_iter()
+        .filter(|line| line.contains("a Logon(A) waits, as many have failed"))
+        .collect()
+}
+
+#[test]
+fn where_many_logons_have_failed_the_next_one_waits() {
+    let _alone = alone();
+    let sessions = ["CLIENT", "OTHER"].map(|client| {
+        let mut session = venue(client);
+        session.address = "127.0.0.1:0".to_owned();
+        session.logon.expected_password = Some(Secret::new("sesame".to_owned()));
+        session
+    });
+    let settings = Settings { engine: strict(), sessions: sessions.to_vec() };
+    let engine = Engine::start(&settings, |_| Box::new(Deaf)).unwrap();
+    let address = engine.listening()[0];
+    let fails = |from: &str, client: &str| {
+        let mut socket = with_password(from, client, "guess", address);
+        assert!(socket.next().contains("Username(553) or Password(554) is wrong"));
+        assert_eq!(socket.next(), "");
+    };
+    let comes_in = |from: &str, client: &str| {
+        let mut socket = with_password(from, client, "sesame", address);
+        // What it says meanwhile is not lost.
+        let question = socket.frame(client, "1", 2, "112=are you there\x01");
+        socket.write(&question);
+        assert!(socket.next().contains("\x0135=A\x01"), "{client} from {from}");
+        assert!(socket.next().contains("\x01112=are you there\x01"), "{client} from {from}");
+        socket.log_out_at(client, 3);
+    };
+    events::take();
+    comes_in("127.0.0.9", "CLIENT");
+    (0..2).for_each(|_| fails("127.0.0.2", "CLIENT"));
+    assert_eq!(held(), [""; 0], "two are free");
+    fails("127.0.0.2", "CLIENT");
+    fails("127.0.0.2", "CLIENT");
+    let lines = held();
+    assert_eq!(lines.len(), 2, "{lines:#?}");
+    for line in &lines {
+        assert!(line.contains("peer=127.0.0.2 ") && line.contains("CLIENT->VENUE"), "{line}");
+        assert!(line.contains(" wait_ms=") && !line.contains("guess"), "{line}");
+    }
+    comes_in("127.0.0.9", "CLIENT");
+    comes_in("127.0.0.2", "OTHER");
+    assert_eq!(held(), [""; 0], "nobody waits for the failures of others");
+    comes_in("127.0.0.3", "CLIENT");
+    assert_eq!(held().len(), 1, "from there it has never logged on");
+    comes_in("127.0.0.2", "CLIENT");
+    assert_eq!(held().len(), 1);
+    comes_in("127.0.0.2", "CLIENT");
+    assert_eq!(held(), [""; 0], "it has logged on from there");
+}
+
+#[test]
+fn who_tries_many_names_waits_where_he_has_not_logged_on() {
+    let _alone = alone();
+    let template = [("CLIENT", ""), ("KNOWN", ""), ("*", "127.0.0.7")];
+    let (_engine, address) = start_for(&template, strict());
+    let comes_in = |from: &str, client: &str| {
+        let mut socket = Socket::connect_from(from, address);
+        socket.log_on(client);
+        assert!(socket.next().contains("\x0135=A\x01"), "{client} from {from}");
+        socket.log_out(client);
+    };
+    comes_in("127.0.0.2", "KNOWN");
+    events::take();
+    for name in ["NOBODY1", "NOBODY2", "NOBODY3"] {
+        let mut stranger = Socket::connect_from("127.0.0.2", address);
+        stranger.log_on(name);
+        assert_eq!(stranger.next(), "", "the template is not for this address");
+    }
+    for _ in 0..10 {
+        let mut set_up_wrong = Socket::connect_from("127.0.0.7", address);
+        let logon = set_up_wrong.frame("CLIENT", "A", 1, "98=0\x01108=30\x01").to_vec();
+        let logon = String::from_utf8(logon).unwrap().replace("VENUE", "MENUE");
+        set_up_wrong.write(logon.as_bytes());
+        assert_eq!(set_up_wrong.next(), "");
+    }
+    comes_in("127.0.0.2", "KNOWN");
+    comes_in("127.0.0.7", "NEW");
+    comes_in("127.0.0.7", "CLIENT");
+    assert_eq!(held(), [""; 0], "the same name again and again is one failure");
+    comes_in("127.0.0.2", "CLIENT");
+    assert_eq!(held().len(), 1);
 }
 
 /// Panics at a password that is none.
@@ -647,6 +752,8 @@ fn lines_about_those_from_templates_are_bounded() {
     let _alone = alone();
     for (name, flood) in UNKNOWN {
         let mut settings = Settings::of(venue("*"));
+        // As many as can be.
+        settings.engine.failed_logons_max = 0;
         settings.sessions[0].store.durability = Durability::Process;
         // No folder can be made below a file.
         settings.sessions[0].store.store_dir = std::env::current_exe().unwrap();

@@ -19,7 +19,7 @@ const ACCEPT_PAUSE_NS: u64 = 100_000_000;
 /// Connections taken in at one entrance before the acceptor looks at what else there is.
 const ACCEPTED_AT_ONCE: usize = 64;
 /// Longest first message; a Logon(A) is far shorter.
-const FIRST_MESSAGE_BYTES: usize = 16 << 10;
+const FIRST_MESSAGE: Limits = Limits { message_bytes_max: 16 << 10 };
 /// The first byte of a connection over TLS (RFC 8446 section 5.1).
 const TLS_HANDSHAKE: u8 = 22;
 
@@ -51,8 +51,15 @@ impl Acceptor {
         let (group, address) = (entrance.group, stream.peer_addr().map(|peer| peer.ip()));
         let proxies = &entrance.proxies;
         let is_proxy = !proxies.is_empty() && is_allowed(proxies, address);
-        let mut waiting =
-            Newcomer { stream, address, group, read: Vec::new(), until_ns, header: None };
+        let mut waiting = Newcomer {
+            stream,
+            address,
+            group,
+            read: Vec::new(),
+            until_ns,
+            header: None,
+            held: None,
+        };
         if is_proxy {
             waiting.header = Some(ProxyHeader::default());
         } else if let Some(known) = self.let_in(waiting) {
@@ -124,6 +131,14 @@ impl Acceptor {
         is_allowed(allowed, address)
     }
 
+    /// Its first message has waited for its turn.
+    pub(super) fn look_again(&mut self, token: usize) {
+        let Some(waiting) = self.room.take(token) else { return };
+        if let Frame::Whole(end) = frame::split(&waiting.read, FIRST_MESSAGE) {
+            self.route(token, waiting, end);
+        }
+    }
+
     /// Reads from a waiting connection until its first message is whole.
     pub(super) fn read(&mut self, token: usize) {
         let Some(waiting) = self.room.take(token) else { return };
@@ -148,13 +163,12 @@ impl Acceptor {
                 }
                 Err(_) => return,
             }
-            if waiting.read.len() > FIRST_MESSAGE_BYTES {
+            if waiting.read.len() > FIRST_MESSAGE.message_bytes_max {
                 break;
             }
         }
-        let limits = Limits { message_bytes_max: FIRST_MESSAGE_BYTES };
-        match frame::split(&waiting.read, limits) {
-            Frame::Whole(end) => self.route(waiting, end),
+        match frame::split(&waiting.read, FIRST_MESSAGE) {
+            Frame::Whole(end) => self.route(token, waiting, end),
             Frame::Partial if ended => {}
             Frame::Partial => self.room.put_back(token, waiting),
             Frame::Garbled { reason, .. } => {

@@ -1,6 +1,7 @@
 //! A first message leads its connection to the session that it names.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use tracing::field::display;
 use transfix_codec::shown::Shown;
@@ -16,6 +17,7 @@ use crate::drive::driven::drain;
 use crate::drive::tls::{PeerCertificate, certificate_of};
 use crate::drive::waiting_room::Newcomer;
 use crate::link::Arrival;
+use crate::link::failed_logons::LogonWatch;
 use crate::link::refusal::Refusal;
 use crate::observe::repeats::tell;
 use crate::settings::allow_from::is_allowed;
@@ -28,7 +30,9 @@ const REASON_BYTES_MAX: usize = 300;
 /// Whose connection it is.
 enum Found {
     /// That of a session, which is told by this.
-    Session(Knock),
+    Session(Knock, LogonWatch),
+    /// That of somebody whose turn comes at this moment: many logons have failed.
+    Held(u64),
     /// That of a session where another one waits.
     Busy,
     /// That of somebody whom a template fits, who is judged under this ticket, for so long at most.
@@ -45,7 +49,7 @@ enum Found {
 
 impl Acceptor {
     /// Hands a connection over to the session that its first message names.
-    pub(super) fn route(&mut self, mut waiting: Newcomer, end: usize) {
+    pub(super) fn route(&mut self, token: usize, mut waiting: Newcomer, end: usize) {
         // Who connects when they were asked for finds them made.
         self.make_changes();
         // Never the whole Logon(A): it may hold a password.
@@ -63,15 +67,17 @@ impl Acceptor {
                 let shown = shown.as_ref();
                 let known = named.as_ref();
                 known.map_or(Found::Nobody, |key| {
-                    let from = (waiting.address, shown);
-                    self.destination(key, &message, is_sound, from)
+                    self.destination(key, &message, is_sound, (&waiting, shown))
                 })
             }
             Err(_) => Found::Nobody,
         };
         self.index = index;
         match (found, named) {
-            (Found::Session(knock), _) => self.hand_over((waiting, None), knock),
+            (Found::Session(knock, watch), _) => {
+                self.hand_over((waiting, None), knock, Some(watch));
+            }
+            (Found::Held(at_ns), _) => self.hold(token, waiting, at_ns, &asked),
             (Found::Candidate(ticket, answer_ns), Some(key)) => {
                 // Long enough for the application's answer, or for ours in its place.
                 let until_ns = self.io.monotonic_ns() + answer_ns + ANSWER_MARGIN_NS;
@@ -82,8 +88,29 @@ impl Acceptor {
                     self.judged.insert(ticket, Judged { waiting, key, asked });
                 }
             }
-            (found, _) => self.tell_unwanted(waiting.address, &asked, found),
+            (found, _) => {
+                if matches!(found, Found::Elsewhere | Found::Another(_) | Found::Nobody) {
+                    self.failed.failed_as(self.io.monotonic_ns(), waiting.source(), &asked);
+                }
+                self.tell_unwanted(waiting.address, &asked, found);
+            }
         }
+    }
+
+    /// Many logons have failed: this one is looked at again at that moment.
+    fn hold(&mut self, token: usize, mut waiting: Newcomer, at_ns: u64, asked: &str) {
+        let now_ns = self.io.monotonic_ns();
+        if waiting.held.is_none() {
+            let wait_ms = (at_ns - now_ns).div_ceil(1_000_000);
+            let (at, peer) = (self.at(waiting.address), waiting.address.map(display));
+            let why = "a Logon(A) waits, as many have failed";
+            tell!(self.lines, at, Held, warn, peer = peer, asked, wait_ms, why);
+            // What follows is the session's. That it has not gone is seen there too.
+            let _ = waiting.stream.deregister(self.poll.registry());
+        }
+        let since_ns = waiting.held.map_or(now_ns, |(since_ns, _)| since_ns);
+        waiting.held = Some((since_ns, at_ns));
+        self.room.put_back(token, waiting);
     }
 
     /// Says why a connection is closed that goes to no session; nothing else is done for it.
@@ -106,29 +133,36 @@ impl Acceptor {
                 let why = "closed: its certificate is none of those of this session (tls.peer)";
                 tell!(self.lines, at, Refused, warn, peer = peer, asked, certificate, why);
             }
-            Found::Nobody | Found::Session(_) | Found::Candidate(..) => {
+            Found::Nobody | Found::Session(..) | Found::Held(_) | Found::Candidate(..) => {
                 let why = "closed: no Logon(A) of a session of these settings";
                 tell!(self.lines, at, Refused, warn, peer = peer, asked, why);
             }
         }
     }
 
-    fn hand_over(&self, (mut waiting, offer): (Newcomer, Option<Offer>), knock: Knock) {
+    fn hand_over(
+        &self,
+        (mut waiting, offer): (Newcomer, Option<Offer>),
+        knock: Knock,
+        watch: Option<LogonWatch>,
+    ) {
         // One that was judged is not registered any more.
         let _ = waiting.stream.deregister(self.poll.registry());
-        let arrival = Arrival { stream: waiting.stream, read: waiting.read, offer };
+        let arrival = Arrival { stream: waiting.stream, read: waiting.read, offer, watch };
         knock.hand_over(arrival);
     }
 
     /// Whose Logon(A) it is: the session whose SubIDs fit best, of equals one, or a new one.
-    /// `is_sound`: whether the CheckSum(10) is right. `address`, `shown`: who has connected.
+    /// `is_sound`: whether the CheckSum(10) is right. `who`, `shown`: who has connected.
     fn destination(
         &mut self,
         key: &Key,
         message: &Message<'_>,
         is_sound: bool,
-        (address, shown): (Option<IpAddr>, Option<&PeerCertificate>),
+        (who, shown): (&Newcomer, Option<&PeerCertificate>),
     ) -> Found {
+        let (address, source, now_ns) = (who.address, who.source(), self.io.monotonic_ns());
+        let times = (now_ns, who.held.map_or(now_ns, |(since_ns, _)| since_ns));
         let known = self.sessions.get(key).into_iter().flatten();
         let best = known
             .filter(|to| is_sound || to.check_sum == CheckSumPolicy::Ignore)
@@ -136,8 +170,14 @@ impl Acceptor {
             .max_by_key(|(fit, _)| *fit)
             .map(|(_, to)| match is_wanted(&to.tls_peers, shown) {
                 _ if !is_allowed(&to.allowed, address) => Found::Elsewhere,
-                true => Knock::at(&to.bell).map_or(Found::Busy, Found::Session),
                 false => Found::Another(text_of(shown)),
+                true => match self.failed.turn(times, source, Some(&to.record)) {
+                    Ok(()) => Knock::at(&to.bell).map_or(Found::Busy, |knock| {
+                        let (failed, record) = (Arc::clone(&self.failed), Arc::clone(&to.record));
+                        Found::Session(knock, LogonWatch { source, failed, record })
+                    }),
+                    Err(at_ns) => Found::Held(at_ns),
+                },
             });
         if let Some(best) = best {
             return best;
@@ -153,6 +193,11 @@ impl Acceptor {
         }
         if !is_wanted(self.creator.tls_peers(key), shown) {
             return Found::Another(text_of(shown));
+        }
+        if self.creator.has_template(key)
+            && let Err(at_ns) = self.failed.turn(times, source, None)
+        {
+            return Found::Held(at_ns);
         }
         match self.creator.candidate(key, message.bytes()) {
             Ok(candidate) => {
@@ -186,12 +231,16 @@ impl Acceptor {
             (Ok((shared, offer)), Some(Judged { waiting, key, .. })) => {
                 let Some(to) = self.creator.place(shared) else { return };
                 if let Some(knock) = Knock::at(&to.bell) {
-                    self.hand_over((waiting, Some(offer)), knock);
+                    self.hand_over((waiting, Some(offer)), knock, None);
                 }
                 self.sessions.insert(key, vec![to]);
             }
             (Err(refusal), Some(judged)) => {
                 self.creator.forget();
+                if refusal.is_failed_logon {
+                    let (source, name) = (judged.waiting.source(), &judged.asked);
+                    self.failed.failed_as(self.io.monotonic_ns(), source, name);
+                }
                 self.refuse(judged, &refusal);
             }
             // The judgement took too long: the connection is closed already.

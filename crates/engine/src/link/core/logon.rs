@@ -6,6 +6,7 @@ use transfix_session::{ApplVerId, Disconnect, Now, Role, State, Verdict};
 use super::Core;
 use crate::link::callbacks::Access;
 use crate::link::down::Down;
+use crate::link::failed_logons::is_failed_logon;
 use crate::link::judging::{self, Asked, Judgement, Judging};
 
 const MS: u64 = 1_000_000;
@@ -18,7 +19,9 @@ impl Core {
     pub(crate) fn receive(&mut self, now: Now, message: &Message<'_>) -> Verdict {
         self.points.found(now);
         if message.msg_type() == b"A" && self.session.awaits_logon() {
-            return self.receive_logon(now, message);
+            let verdict = self.receive_logon(now, message);
+            self.note_failed(now, &verdict);
+            return verdict;
         }
         self.expected = self.session.next_num_in();
         self.session.receive(now, message, &mut self.out)
@@ -43,6 +46,16 @@ impl Core {
                 self.events.logon_refused(now, &refusal.text);
                 self.session.deny_logon(now, &refusal.text, &mut self.out)
             }
+        }
+    }
+
+    /// Counts a Logon(A) that was refused because it is not known who sent it.
+    fn note_failed(&mut self, now: Now, verdict: &Verdict) {
+        if let Verdict::Disconnect(why) = verdict
+            && is_failed_logon(why)
+            && let Some(watch) = self.watch.take()
+        {
+            watch.failed(now.monotonic_ns);
         }
     }
 
@@ -116,6 +129,9 @@ impl Core {
         let noted = self.put_entries(now).and_then(|()| self.journal.note_logon(now));
         noted.map_err(Down::Store)?;
         self.published.counters.logons.add(1);
+        if let Some(watch) = self.watch.take() {
+            watch.succeeded();
+        }
         self.outgoing.begin_pause(now);
         self.note_state(now);
         // Once more: DefaultCstmApplVerID(1408) is agreed now.

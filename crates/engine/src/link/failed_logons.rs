@@ -1,0 +1,341 @@
+//! Failed logons: where many have failed, the next one waits before it is judged, and each failure
+//! makes the wait longer.
+//!
+//! Counted are those of one source (an address) at one session, those of a session from all sources
+//! together, and the different names with which one source fails. Invariants: nobody is sent away
+//! for the failures of others, he waits for a bounded time at most; a source from which a session
+//! has logged on waits for its own failures at that session alone; one session that fails again and
+//! again, as one with an old password does, holds up no other of its source; the memory is bounded.
+
+use std::collections::HashMap;
+use std::collections::hash_map::DefaultHasher;
+use std::hash::{Hash, Hasher};
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use transfix_session::{Disconnect, LogonFault};
+
+/// The first wait; each further failure doubles it.
+const FIRST_DELAY_NS: u64 = 250_000_000;
+/// After so long without a failure all is forgotten.
+const FORGET_NS: u64 = 600_000_000_000;
+/// Sources whose names are counted.
+const SOURCES_MAX: usize = 10_000;
+/// Sources that are counted one by one at one session.
+const SOURCES_OF_SESSION_MAX: usize = 16;
+
+/// Where somebody comes from; the network, for IPv6. `None` where it is not known.
+pub(crate) type Source = Option<IpAddr>;
+
+/// Whether this end of a connection is a failed logon: it is not known who sent the Logon(A), or
+/// the application does not want it.
+pub(crate) const fn is_failed_logon(why: &Disconnect) -> bool {
+    matches!(why, Disconnect::LogonRefused(LogonFault::Credentials) | Disconnect::LogonDenied)
+}
+
+/// When the waits begin, and how long they become.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    /// Failures that cost nothing; 0: no failure costs anything.
+    pub(crate) free: u32,
+    pub(crate) delay_max_ns: u64,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Count {
+    failures: u32,
+    last_ns: u64,
+    /// When the next one may be judged.
+    next_ns: u64,
+}
+
+impl Count {
+    const fn is_forgotten(&self, now_ns: u64) -> bool {
+        self.failures == 0 || now_ns.saturating_sub(self.last_ns) >= FORGET_NS
+    }
+
+    /// How long the next one waits.
+    fn delay_ns(&self, now_ns: u64, limits: Limits) -> u64 {
+        match self.failures.checked_sub(limits.free) {
+            Some(more) if !self.is_forgotten(now_ns) => {
+                (FIRST_DELAY_NS << more.min(20)).min(limits.delay_max_ns)
+            }
+            _ => 0,
+        }
+    }
+
+    fn fail(&mut self, now_ns: u64, limits: Limits) {
+        if self.is_forgotten(now_ns) {
+            self.failures = 0;
+        }
+        self.failures = self.failures.saturating_add(1);
+        self.last_ns = now_ns;
+        self.take_turn(now_ns, limits);
+    }
+
+    /// One is judged: the next one waits, whatever comes of this.
+    fn take_turn(&mut self, now_ns: u64, limits: Limits) {
+        self.next_ns = now_ns + self.delay_ns(now_ns, limits);
+    }
+}
+
+/// What one source has tried.
+#[derive(Default)]
+struct Tried {
+    count: Count,
+    /// The last name that failed. The same one again is one session that is set up wrong.
+    last_name: u64,
+}
+
+/// The failures of one session.
+#[derive(Default)]
+struct Record {
+    /// From where it has logged on last.
+    known: Option<Source>,
+    of_all: Count,
+    of: Vec<(Source, Count)>,
+}
+
+/// The failures of one session.
+#[derive(Default)]
+pub(crate) struct LogonRecord(Mutex<Record>);
+
+/// The failures of all sources. What is written under these locks is never half done.
+pub(crate) struct FailedLogons {
+    limits: Limits,
+    sources: Mutex<HashMap<Source, Tried>>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl FailedLogons {
+    pub(crate) fn new(limits: Limits) -> Self {
+        Self { limits, sources: Mutex::default() }
+    }
+
+    /// Whether a Logon(A) that came at `since_ns` is judged now; it counts as tried then. `record`:
+    /// that of its session, if there is one.
+    ///
+    /// # Errors
+    /// When to ask again.
+    pub(crate) fn turn(
+        &self,
+        (now_ns, since_ns): (u64, u64),
+        source: Source,
+        record: Option<&LogonRecord>,
+    ) -> Result<(), u64> {
+        if self.limits.free == 0 {
+            return Ok(());
+        }
+        let mut sources = lock(&self.sources);
+        let mut record = record.map(|record| lock(&record.0));
+        let (mut is_known, mut at_ns) = (false, 0);
+        let mut of_both = None;
+        if let Some(record) = record.as_deref_mut() {
+            is_known = record.known == Some(source);
+            if !is_known {
+                at_ns = since_ns + record.of_all.delay_ns(now_ns, self.limits);
+            }
+            of_both = record.of.iter_mut().find(|(of, _)| *of == source).map(|(_, count)| count);
+        }
+        let of_source = sources.get_mut(&source).filter(|_| !is_known);
+        let mut counts = [of_both, of_source.map(|tried| &mut tried.count)];
+        for count in counts.iter().flatten() {
+            at_ns = at_ns.max(count.next_ns);
+        }
+        if at_ns > now_ns {
+            return Err(at_ns);
+        }
+        for count in counts.iter_mut().flatten() {
+            count.take_turn(now_ns, self.limits);
+        }
+        Ok(())
+    }
+
+    /// This name, which no session has, or none for this source, was refused.
+    pub(crate) fn failed_as(&self, now_ns: u64, source: Source, name: impl Hash) {
+        let mut hasher = DefaultHasher::new();
+        name.hash(&mut hasher);
+        let mut sources = lock(&self.sources);
+        if sources.len() >= SOURCES_MAX && !sources.contains_key(&source) {
+            sources.retain(|_, tried| !tried.count.is_forgotten(now_ns));
+            if sources.len() >= SOURCES_MAX {
+                return;
+            }
+        }
+        let tried = sources.entry(source).or_default();
+        let (name, before) = (hasher.finish(), tried.last_name);
+        tried.last_name = name;
+        if name != before || tried.count.failures == 0 {
+            tried.count.fail(now_ns, self.limits);
+        }
+    }
+}
+
+/// Sees what comes of a Logon(A).
+pub(crate) struct LogonWatch {
+    pub(crate) source: Source,
+    pub(crate) failed: Arc<FailedLogons>,
+    pub(crate) record: Arc<LogonRecord>,
+}
+
+impl LogonWatch {
+    /// The counterparty did not prove who it is, or the application has refused it.
+    pub(crate) fn failed(&self, now_ns: u64) {
+        let limits = self.failed.limits;
+        let mut record = lock(&self.record.0);
+        record.of_all.fail(now_ns, limits);
+        let known = record.of.iter_mut().find(|(source, _)| *source == self.source);
+        if let Some((_, count)) = known {
+            count.fail(now_ns, limits);
+            return;
+        }
+        if record.of.len() >= SOURCES_OF_SESSION_MAX {
+            let oldest = (0..record.of.len()).min_by_key(|i| record.of[*i].1.last_ns);
+            oldest.map(|i| record.of.swap_remove(i));
+        }
+        let mut count = Count::default();
+        count.fail(now_ns, limits);
+        record.of.push((self.source, count));
+        drop(record);
+        self.failed.failed_as(now_ns, self.source, Arc::as_ptr(&self.record));
+    }
+
+    /// The session is logged on.
+    pub(crate) fn succeeded(&self) {
+        let mut record = lock(&self.record.0);
+        record.known = Some(self.source);
+        record.of.retain(|(source, _)| *source != self.source);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND_NS: u64 = 1_000_000_000;
+    const LIMITS: Limits = Limits { free: 3, delay_max_ns: 5 * SECOND_NS };
+
+    struct Rig {
+        failed: Arc<FailedLogons>,
+        sessions: Vec<Arc<LogonRecord>>,
+        now_ns: u64,
+    }
+
+    impl Rig {
+        fn new() -> Self {
+            let failed = Arc::new(FailedLogons::new(LIMITS));
+            let sessions = (0..10).map(|_| Arc::default()).collect();
+            Self { failed, sessions, now_ns: SECOND_NS }
+        }
+
+        fn watch(&self, host: u8, session: usize) -> LogonWatch {
+            let (failed, record) = (Arc::clone(&self.failed), Arc::clone(&self.sessions[session]));
+            LogonWatch { source: source(host), failed, record }
+        }
+
+        /// How long a Logon(A) from there that comes now waits in all, in milliseconds.
+        fn wait_ms(&self, host: u8, session: usize) -> u64 {
+            let (mut now_ns, since_ns) = (self.now_ns, self.now_ns);
+            let record = Some(&*self.sessions[session]);
+            while let Err(at_ns) = self.failed.turn((now_ns, since_ns), source(host), record) {
+                assert!(at_ns > now_ns);
+                now_ns = at_ns;
+            }
+            (now_ns - since_ns) / 1_000_000
+        }
+
+        fn fails(&self, host: u8, session: usize) {
+            self.watch(host, session).failed(self.now_ns);
+        }
+    }
+
+    fn source(host: u8) -> Source {
+        Some([192, 0, 2, host].into())
+    }
+
+    #[test]
+    fn each_failure_makes_the_wait_longer_up_to_the_bound_and_time_forgets_it() {
+        let mut rig = Rig::new();
+        rig.watch(1, 0).succeeded();
+        let mut waits = Vec::new();
+        for _ in 0..10 {
+            rig.fails(1, 0);
+            waits.push(rig.wait_ms(1, 0));
+            rig.now_ns += 10 * SECOND_NS;
+        }
+        assert_eq!(waits, [0, 0, 250, 500, 1_000, 2_000, 4_000, 5_000, 5_000, 5_000]);
+        rig.now_ns += FORGET_NS;
+        rig.fails(1, 0);
+        assert_eq!(rig.wait_ms(1, 0), 0);
+    }
+
+    #[test]
+    fn a_success_forgives_the_source_at_that_session() {
+        let rig = Rig::new();
+        (0..10).for_each(|_| rig.fails(1, 0));
+        rig.watch(1, 0).succeeded();
+        assert_eq!(rig.wait_ms(1, 0), 0);
+        assert!(rig.wait_ms(2, 0) > 0, "others still wait");
+    }
+
+    #[test]
+    fn what_many_sources_fail_at_a_session_holds_up_strangers_for_a_bounded_time_alone() {
+        let rig = Rig::new();
+        rig.watch(200, 0).succeeded();
+        for host in 0..100 {
+            rig.fails(host, 0);
+            rig.fails(host, 0);
+        }
+        assert_eq!(rig.wait_ms(200, 0), 0, "it has logged on from there");
+        for _ in 0..100 {
+            assert_eq!(rig.wait_ms(201, 0), 5_000, "nobody is before it");
+        }
+        assert_eq!(rig.wait_ms(201, 1), 0, "the other session has its own");
+        assert!(lock(&rig.sessions[0].0).of.len() <= SOURCES_OF_SESSION_MAX);
+    }
+
+    #[test]
+    fn one_session_that_fails_holds_up_no_other_of_its_source() {
+        let rig = Rig::new();
+        (0..100).for_each(|_| rig.fails(1, 0));
+        (0..100).for_each(|_| rig.failed.failed_as(rig.now_ns, source(1), "a name of nobody"));
+        assert_eq!(rig.wait_ms(1, 1), 0);
+        assert_eq!(rig.wait_ms(1, 0), 5_000);
+    }
+
+    #[test]
+    fn who_tries_many_names_waits_at_each_and_one_after_the_other() {
+        let rig = Rig::new();
+        rig.watch(1, 9).succeeded();
+        for name in 0..20 {
+            rig.failed.failed_as(rig.now_ns, source(1), name);
+        }
+        assert_eq!(rig.wait_ms(1, 0), 5_000);
+        assert_eq!(rig.wait_ms(1, 1), 10_000, "the next turn");
+        assert_eq!(rig.wait_ms(1, 9), 0, "it has logged on from there");
+        assert_eq!(rig.wait_ms(2, 0), 0, "another source");
+    }
+
+    #[test]
+    fn nothing_is_held_up_where_the_settings_say_so() {
+        let failed = Arc::new(FailedLogons::new(Limits { free: 0, ..LIMITS }));
+        let rig = Rig { failed, ..Rig::new() };
+        (0..100).for_each(|_| rig.fails(1, 0));
+        assert_eq!(rig.wait_ms(1, 0), 0);
+    }
+
+    #[test]
+    fn the_memory_is_bounded() {
+        let rig = Rig::new();
+        for n in 0..2 * u32::try_from(SOURCES_MAX).unwrap() {
+            rig.failed.failed_as(rig.now_ns, Some(n.to_be_bytes().into()), "x");
+        }
+        assert_eq!(lock(&rig.failed.sources).len(), SOURCES_MAX);
+        let later_ns = rig.now_ns + FORGET_NS;
+        rig.failed.failed_as(later_ns, source(1), "x");
+        assert_eq!(lock(&rig.failed.sources).len(), 1);
+    }
+}
