@@ -110,17 +110,24 @@ impl PostgresStore {
 
 impl Server for Postgres {
     fn take(&mut self, taking: Taking) -> Result<Numbers, StoreError> {
-        if self.client.is_closed()
-            && let Some(config) = &self.config
-        {
-            self.client = connect(config)?;
-            self.statements = Statements::of(&mut self.client)?;
-        }
-        let taken = match taking {
-            Taking::Over => self.client.query_opt(TAKE_OVER, &[&self.id]),
-            Taking::Again => self.client.query_opt(TAKE_AGAIN, &[&self.id, &self.writer]),
+        let mut was_cut = self.client.is_closed();
+        let taken = loop {
+            if was_cut && let Some(config) = &self.config {
+                self.client = connect(config)?;
+                self.statements = Statements::of(&mut self.client)?;
+            }
+            let taken = match taking {
+                Taking::Over => self.client.query_opt(TAKE_OVER, &[&self.id]),
+                Taking::Again => self.client.query_opt(TAKE_AGAIN, &[&self.id, &self.writer]),
+            };
+            match taken {
+                // A connection that is cut may be found out by its next use alone.
+                Err(error) if error.code().is_none() && !was_cut && self.config.is_some() => {
+                    was_cut = true;
+                }
+                taken => break taken.map_err(failed)?,
+            }
         };
-        let taken = taken.map_err(failed)?;
         let is_ours = taken.is_some();
         let row = match taken {
             Some(row) => row,

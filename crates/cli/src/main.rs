@@ -13,6 +13,7 @@ mod generate;
 mod input;
 mod migrate;
 mod not_started;
+mod password;
 mod peer;
 mod print;
 mod schedule;
@@ -77,6 +78,7 @@ enum Verb {
     Convert(convert::Args),
     /// Write settings from those of QuickFIX, and say what has become of each key.
     Migrate(migrate::Args),
+    Password(password::Args),
     #[cfg(feature = "tls")]
     Tls(tls::Args),
     /// Look into the stores of sessions, and set, repair or import one.
@@ -112,6 +114,7 @@ fn main() -> ExitCode {
         Verb::Schedule(args) => schedule::run(&args),
         Verb::Convert(args) => convert::run(&args),
         Verb::Migrate(args) => migrate::run(&args),
+        Verb::Password(args) => password::run(&args),
         #[cfg(feature = "tls")]
         Verb::Tls(args) => tls::run(&args),
         Verb::Store(args) => store::run(&args),

@@ -258,6 +258,7 @@ pub(crate) fn assemble(
         tls_peers: settings.tls_peers().into(),
         allowed: settings.allowed().into(),
         record: Arc::default(),
+        password_hash: settings.logon.expected_password_hash.clone(),
         registry: Arc::clone(registry),
     })
 }
@@ -382,7 +383,7 @@ fn open_log(settings: &SessionSettings, registry: &Registry) -> Result<Option<Ta
 pub(crate) fn judge(
     settings: &SessionSettings,
     application: &mut dyn Callbacks,
-    logon: &[u8],
+    (logon, password_proof): (&[u8], bool),
     registry: &Arc<Registry>,
 ) -> Result<Offer, Refusal> {
     let data_fields = check_rules(settings, &registry.rule_book);
@@ -397,6 +398,7 @@ pub(crate) fn judge(
     let (now, mut out) = (registry.io.now(), Outbox::default());
     let mut session = Session::new(settings.config(), 1, 1);
     session.connected(now, &mut out);
+    session.set_password_proof(password_proof);
     let version = session.proposed_appl_ver_id(&logon).or(session.appl_ver_id());
     let applied = session_rules(settings, registry).apply(&mut session, version);
     applied.map_err(|error| Refusal::not_made(&error))?;

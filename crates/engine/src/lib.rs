@@ -93,7 +93,7 @@ pub use settings::{
     EngineSettings, FailoverOrder, FailoverSettings, GarbledPolicy, Mode, Offline, ProxyKind,
     ProxySettings, QueueSettings, QueueWhenFull, SendMode, SessionSettings, Settings, SlowConsumer,
     SocketSettings, StoreSettings, ThreadLost, ThreadSettings, TlsSettings, TlsVersion,
-    Unavailable, UnavailableAction, Unsent, ValidationSettings, WhenFull,
+    Unavailable, UnavailableAction, Unsent, ValidationSettings, WhenFull, hash_password,
 };
 
 pub use transfix_codec as codec;

@@ -71,6 +71,8 @@ pub(crate) struct Arrival {
     pub(crate) read: Vec<u8>,
     /// Its Logon(A), if that was accepted before this session was made.
     pub(crate) offer: Option<Offer>,
+    /// Whether its Password(554) is known to have the hash of the settings.
+    pub(crate) password_proof: bool,
     /// Who wants to know what comes of it.
     pub(crate) watch: Option<LogonWatch>,
 }
@@ -78,7 +80,7 @@ pub(crate) struct Arrival {
 impl Arrival {
     /// A connection from which nothing was read yet.
     pub(crate) const fn fresh(stream: Box<dyn Stream>) -> Self {
-        Self { stream, read: Vec::new(), offer: None, watch: None }
+        Self { stream, read: Vec::new(), offer: None, password_proof: false, watch: None }
     }
 }
 
@@ -117,6 +119,7 @@ impl Link {
         self.unseen = !arrival.read.is_empty();
         self.core.watch = arrival.watch;
         self.core.connected(now, arrival.offer)?;
+        self.core.session.set_password_proof(arrival.password_proof);
         self.flush(now)
     }
 

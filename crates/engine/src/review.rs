@@ -159,7 +159,7 @@ fn who_may_come(session: &SessionSettings, warnings: &mut Findings) {
     }
     let shows = tls.is_some_and(|tls| tls.client_certificate == ClientCertificate::Required);
     if let Some(tls) = tls.filter(|tls| shows && tls.peer.is_empty())
-        && logon.expected_password.is_none()
+        && !logon.expects_password()
     {
         let of_ca =
             if tls.ca.len() == 1 { "of `tls.ca`" } else { "of the authorities of `tls.ca`" };
@@ -169,7 +169,7 @@ fn who_may_come(session: &SessionSettings, warnings: &mut Findings) {
         );
         warnings.of(session, "tls", &what);
     }
-    if logon.expected_password.is_none() && !shows && !is_this_machine(&session.address) {
+    if !logon.expects_password() && !shows && !is_this_machine(&session.address) {
         let how = if session.begin_string < BeginString::Fix43 {
             "ask for a certificate (`tls.client_certificate`)"
         } else {

@@ -33,6 +33,7 @@ pub(crate) mod engine;
 pub(crate) mod failover;
 pub(crate) mod file;
 pub(crate) mod log;
+pub(crate) mod password_hash;
 pub(crate) mod proxy;
 pub(crate) mod queue;
 pub mod quickfix;
@@ -50,6 +51,7 @@ mod words;
 pub use application::{ApplicationSettings, WhenFull};
 pub use engine::{EngineSettings, ThreadLost};
 pub use failover::{FailoverOrder, FailoverSettings};
+pub use password_hash::hash_password;
 pub use proxy::{ProxyKind, ProxySettings};
 pub use queue::{
     Offline, QueueSettings, QueueWhenFull, SlowConsumer, Unavailable, UnavailableAction, Unsent,

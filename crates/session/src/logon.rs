@@ -78,6 +78,13 @@ impl Session {
         self.offer = Some(offer);
     }
 
+    /// Whether the Password(554) of this connection is that of which the settings have the hash
+    /// (`expected_password_hash`). To find out takes long, so that the session layer leaves it to
+    /// its driver; as long as that says nothing, it is not. Call it after [`Session::connected`].
+    pub const fn set_password_proof(&mut self, is_right: bool) {
+        self.password_proof = is_right;
+    }
+
     /// The application accepts the Logon(A) for which the verdict was [`Verdict::LogonOffered`].
     /// Its numbers are looked at now, so that they may be set before. Without an offer it does
     /// nothing.
@@ -160,7 +167,7 @@ impl Session {
 
     /// Whether the Logon(A) has a password that only the counterparty knows.
     fn proves_itself(&self, logon: &Message<'_>) -> bool {
-        self.config.logon.expected_password.is_some() && self.has_credentials(logon)
+        self.config.logon.expects_password() && self.has_credentials(logon)
     }
 
     /// Whether the Logon(A) has the Username(553) and Password(554) that the settings expect.
@@ -172,7 +179,8 @@ impl Session {
         // Both are always looked at: the time of the answer must not tell which one is wrong.
         let knows_name = username.is_none_or(|name| name.as_bytes() == given(tag::USERNAME));
         let knows_password = password.is_none_or(|password| password.is(given(tag::PASSWORD)));
-        knows_name & knows_password
+        let has_proof = policy.expected_password_hash.is_none() || self.password_proof;
+        knows_name & knows_password & has_proof
     }
 
     pub(crate) const fn is_live(&self) -> bool {

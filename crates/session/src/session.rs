@@ -48,6 +48,8 @@ pub struct Session {
     pub(crate) logon_fields: Vec<u8>,
     /// The Logon(A) that waits for the application's answer.
     pub(crate) offer: Option<Offer>,
+    /// Whether the Password(554) of this connection is that of which the settings have a hash.
+    pub(crate) password_proof: bool,
     /// DefaultApplVerID(1137) agreed in the Logon(A).
     pub(crate) appl_ver_id: Option<ApplVerId>,
     /// DefaultCstmApplVerID(1408) of the counterparty.
@@ -129,6 +131,7 @@ impl Session {
             comp_ids: comp_ids.into_bytes(),
             logon_fields: Vec::new(),
             offer: None,
+            password_proof: false,
             precision: config.precision(),
             appl_ver_id: protocol.default_appl_ver_id,
             cstm_appl_ver_id: None,
@@ -252,6 +255,7 @@ impl Session {
         self.timers.link_up(now, self.config.protocol.heart_bt_int_s);
         self.resets.begins_at_ns = None;
         self.offer = None;
+        self.password_proof = false;
         self.ending = None;
         self.ended = None;
         self.was_active = false;

@@ -51,6 +51,8 @@ const CALLS: &[(i32, &str)] = &[
     (0, "--help"),
     (2, ""),
     (2, "nonsense"),
+    (2, "password"),
+    (2, "password extra"),
     (2, "tls"),
     (2, "tls check"),
     (2, "tls check host:1 --key alone.key"),

@@ -4,6 +4,7 @@
 mod exit_codes;
 mod mask;
 mod migrate;
+mod password;
 mod print;
 mod running;
 mod settings;

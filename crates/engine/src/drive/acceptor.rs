@@ -8,7 +8,7 @@
 mod entering;
 mod routing;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -29,11 +29,15 @@ use crate::drive::stranger_lines::Lines;
 use crate::drive::template::{Creator, Maker};
 use crate::drive::waiting_room::{Newcomer, RoomLimits, WaitingRoom};
 use crate::io::{Io, Poll, Waker};
-use crate::link::failed_logons::FailedLogons;
+use crate::link::failed_logons::{FailedLogons, Source};
 use crate::observe::repeats::tell;
 use crate::settings::SessionSettings;
 use crate::settings::allow_from::Subnet;
 
+/// Logons that are judged at once; further ones wait for one of these.
+const JUDGED_AT_ONCE: usize = 64;
+/// Passwords that are checked at once: each takes a CPU, and many megabytes.
+const PROVEN_AT_ONCE: usize = 2;
 const WAKE: Token = Token(usize::MAX);
 /// Tokens below it are those of entrances.
 const FIRST_CONNECTION: usize = 1 << 31;
@@ -99,6 +103,11 @@ pub(crate) struct Acceptor {
     /// last change; empty for everywhere.
     allowed: HashMap<usize, Vec<Subnet>>,
     admission: Admission,
+    next_ticket: u64,
+    /// Where passwords are checked, by the tokens of their connections.
+    proofs: Admission,
+    /// Of whom one is being checked: one of each source at a time.
+    proving: HashSet<Source>,
     /// By ticket; those that have waited too long are gone from here.
     judged: HashMap<u64, Judged>,
     /// Whose sessions are being made: one at a time.
@@ -123,6 +132,7 @@ impl Acceptor {
     ) -> io::Result<Self> {
         let poll = io.poll()?;
         let (waker, changes) = (poll.waker(WAKE)?, Mutex::default());
+        let maker = Arc::new(maker);
         let mut entrances: Slab<_> = entrances.into_iter().enumerate().collect();
         for (i, entrance) in &mut entrances {
             entrance.listener.register(poll.registry(), Token(i))?;
@@ -130,7 +140,10 @@ impl Acceptor {
         Ok(Self {
             io: Arc::clone(io),
             poll,
-            admission: Admission::new(maker, Waker::clone(&waker), io),
+            admission: Admission::new(&maker, JUDGED_AT_ONCE, Waker::clone(&waker), io),
+            next_ticket: 0,
+            proofs: Admission::new(&maker, PROVEN_AT_ONCE, Waker::clone(&waker), io),
+            proving: HashSet::new(),
             door: Arc::new(AcceptorDoor { stop: AtomicBool::new(false), changes, waker }),
             next_token: FIRST_CONNECTION,
             entrances,
@@ -176,7 +189,7 @@ impl Acceptor {
                     Token(token) => self.read(token),
                 }
             }
-            while let Some(answer) = self.admission.answer() {
+            while let Some(answer) = self.admission.answer().or_else(|| self.proofs.answer()) {
                 self.answered(answer);
             }
             let now = self.io.monotonic_ns();

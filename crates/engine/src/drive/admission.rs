@@ -1,8 +1,8 @@
-//! Judging counterparties that no settings name, and making their sessions, in threads of their
-//! own: what an application does for it may take long, or panic, and must cost that connection
-//! alone.
+//! Judging counterparties that no settings name, and making their sessions, and checking passwords
+//! by their hashes, in threads of their own: it may take long, or panic, and must cost that
+//! connection alone.
 //!
-//! Invariants: at most [`THREADS_MAX`] threads run, and none while nobody waits; a thread that
+//! Invariants: at most the given number of threads runs, and none while nobody waits; a thread that
 //! panics answers all the same; what was made for a connection that has gone is dropped.
 
 use std::collections::VecDeque;
@@ -12,32 +12,46 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use transfix_session::Offer;
+use transfix_session::{Offer, Secret};
 
 use crate::drive::shared::Shared;
 use crate::drive::template::{Candidate, Maker};
 use crate::io::{Io, Waker};
+use crate::link::failed_logons::Source;
 use crate::link::refusal::Refusal;
+use crate::settings::password_hash;
 
-/// Logons that are judged at once; further ones wait for one of these.
-const THREADS_MAX: usize = 64;
-
-/// What has become of a candidate.
-pub(crate) struct Answer {
-    /// Which one.
-    pub(crate) ticket: u64,
-    /// The session, and its first Logon(A), which is accepted.
-    pub(crate) made: Result<(Shared, Offer), Refusal>,
+/// A password, of whom, and the hash that it should have.
+pub(crate) struct Guess {
+    pub(crate) source: Source,
+    pub(crate) hash: Secret,
+    pub(crate) password: Vec<u8>,
 }
 
-/// Candidates that wait for a thread, and how many threads run.
+/// What is to be done for a connection.
+pub(crate) enum Job {
+    /// A session is to be made.
+    Make(Box<Candidate>),
+    /// A password is to be checked.
+    Prove(Guess),
+}
+
+/// What has come of it.
+pub(crate) enum Answer {
+    /// The session, and its first Logon(A), which is accepted.
+    Made(Box<Result<(Shared, Offer), Refusal>>),
+    /// Whether the password of somebody from there is right.
+    Proven(Source, bool),
+}
+
+/// What waits for a thread, by ticket, and how many threads run.
 #[derive(Default)]
 struct Line {
-    waiting: VecDeque<(u64, Candidate)>,
+    waiting: VecDeque<(u64, Job)>,
     threads: usize,
 }
 
-/// Where candidates are judged.
+/// Where it is done.
 pub(crate) struct Admission {
     maker: Arc<Maker>,
     line: Arc<Mutex<Line>>,
@@ -45,36 +59,41 @@ pub(crate) struct Admission {
     closed: Arc<AtomicBool>,
     waker: Waker,
     io: Arc<dyn Io>,
-    sender: Sender<Answer>,
-    answers: Receiver<Answer>,
-    next_ticket: u64,
+    threads_max: usize,
+    sender: Sender<(u64, Answer)>,
+    answers: Receiver<(u64, Answer)>,
 }
 
 impl Admission {
     /// `waker` is rung when an answer is there.
-    pub(crate) fn new(maker: Maker, waker: Waker, io: &Arc<dyn Io>) -> Self {
+    pub(crate) fn new(
+        maker: &Arc<Maker>,
+        threads_max: usize,
+        waker: Waker,
+        io: &Arc<dyn Io>,
+    ) -> Self {
         let (sender, answers) = channel();
         Self {
-            maker: Arc::new(maker),
+            maker: Arc::clone(maker),
+            threads_max,
             line: Arc::default(),
             closed: Arc::default(),
             waker,
             io: Arc::clone(io),
             sender,
             answers,
-            next_ticket: 0,
         }
     }
 
-    /// Has a candidate judged. Returns its ticket, and the error if no thread could be started for
-    /// it: then it waits for one that runs.
-    pub(crate) fn judge(&mut self, candidate: Candidate) -> (u64, io::Result<()>) {
-        let ticket = self.next_ticket;
-        self.next_ticket += 1;
+    /// Has it done; the answer has the same ticket.
+    ///
+    /// # Errors
+    /// If no thread could be started for it: then it waits for one that runs.
+    pub(crate) fn give(&self, ticket: u64, job: Job) -> io::Result<()> {
         let mut line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
-        line.waiting.push_back((ticket, candidate));
-        if line.threads >= THREADS_MAX {
-            return (ticket, Ok(()));
+        line.waiting.push_back((ticket, job));
+        if line.threads >= self.threads_max {
+            return Ok(());
         }
         line.threads += 1;
         drop(line);
@@ -92,11 +111,11 @@ impl Admission {
         if started.is_err() {
             self.line.lock().unwrap_or_else(PoisonError::into_inner).threads -= 1;
         }
-        (ticket, started.map(drop))
+        started.map(drop)
     }
 
     /// An answer that is there.
-    pub(crate) fn answer(&self) -> Option<Answer> {
+    pub(crate) fn answer(&self) -> Option<(u64, Answer)> {
         self.answers.try_recv().ok()
     }
 }
@@ -107,18 +126,27 @@ impl Drop for Admission {
     }
 }
 
-/// Judges whoever waits, and ends when nobody does.
-fn work(maker: &Maker, line: &Mutex<Line>, closed: &AtomicBool, answer: impl Fn(Answer)) {
+/// Does what waits, and ends when nothing does.
+fn work(maker: &Maker, line: &Mutex<Line>, closed: &AtomicBool, answer: impl Fn((u64, Answer))) {
     loop {
         let mut waiting = line.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some((ticket, candidate)) = waiting.waiting.pop_front() else {
+        let Some((ticket, job)) = waiting.waiting.pop_front() else {
             waiting.threads -= 1;
             return;
         };
         drop(waiting);
-        let make = || maker.make(candidate, || closed.load(Ordering::Acquire));
-        let made = catch_unwind(AssertUnwindSafe(make))
-            .unwrap_or_else(|_| Err(Refusal::silent("judging it panicked")));
-        answer(Answer { ticket, made });
+        let answered = match job {
+            Job::Make(candidate) => {
+                let make = || maker.make(*candidate, || closed.load(Ordering::Acquire));
+                let made = catch_unwind(AssertUnwindSafe(make));
+                let panicked = |_| Err(Refusal::silent("judging it panicked"));
+                Answer::Made(Box::new(made.unwrap_or_else(panicked)))
+            }
+            Job::Prove(Guess { source, hash, password }) => {
+                let prove = || password_hash::is_of(hash.reveal(), &password);
+                Answer::Proven(source, catch_unwind(prove).unwrap_or(false))
+            }
+        };
+        answer((ticket, answered));
     }
 }

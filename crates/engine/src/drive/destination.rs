@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use transfix_codec::{CheckSumPolicy, Message, tag};
-use transfix_session::{BeginString, SubIds};
+use transfix_session::{BeginString, Secret, SubIds};
 
 use crate::drive::bell::Bell;
 use crate::drive::shared::Shared;
@@ -28,6 +28,8 @@ pub(crate) struct Destination {
     pub(crate) tls_peers: Arc<[String]>,
     /// Where the counterparty may come from; empty for everywhere.
     pub(crate) allowed: Arc<[Subnet]>,
+    /// The hash of the counterparty's password, if the settings have it.
+    pub(crate) password_hash: Option<Secret>,
     /// Its failed logons.
     pub(crate) record: Arc<LogonRecord>,
 }
@@ -37,7 +39,9 @@ impl Destination {
         let (bell, sub_ids) = (Arc::clone(&shared.bell), Arc::clone(&shared.id.sub_ids));
         let (tls_peers, allowed) = (Arc::clone(&shared.tls_peers), Arc::clone(&shared.allowed));
         let record = Arc::clone(&shared.record);
-        Self { bell, sub_ids, check_sum: shared.check_sum(), tls_peers, allowed, record }
+        let password_hash = shared.password_hash.clone();
+        let check_sum = shared.check_sum();
+        Self { bell, sub_ids, check_sum, tls_peers, allowed, password_hash, record }
     }
 
     /// How well the SubIDs and LocationIDs of a Logon(A) fit: one more for each that is the same,

@@ -6,7 +6,7 @@ use std::sync::{Arc, LockResult, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
 use transfix_codec::CheckSumPolicy;
-use transfix_session::{Disconnect, SendError, SessionId};
+use transfix_session::{Disconnect, Secret, SendError, SessionId};
 
 use crate::drive::bell::{Bell, Door};
 use crate::drive::drives::drives;
@@ -84,6 +84,8 @@ pub(crate) struct Shared {
     pub(crate) tls_peers: Arc<[String]>,
     /// Where the counterparty may come from; empty for everywhere.
     pub(crate) allowed: Arc<[Subnet]>,
+    /// The hash of the counterparty's password, if the settings have it.
+    pub(crate) password_hash: Option<Secret>,
     /// Its failed logons.
     pub(crate) record: Arc<LogonRecord>,
     pub(crate) io: Arc<dyn Io>,

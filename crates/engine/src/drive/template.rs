@@ -8,7 +8,7 @@
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::sync::{Arc, Weak};
 
-use transfix_session::{Offer, SessionId, State};
+use transfix_session::{Offer, Secret, SessionId, State};
 
 use crate::drive::balance::Shares;
 use crate::drive::bell::{Bell, Release, UNDER_WAY};
@@ -35,7 +35,9 @@ pub(crate) type Admit = Box<dyn Fn(&SessionId) -> Option<Box<dyn Callbacks>> + S
 
 /// Lets session layer and application judge a Logon(A) before anything is made for it.
 pub(crate) type Judge = Box<
-    dyn Fn(&SessionSettings, &mut dyn Callbacks, &[u8]) -> Result<Offer, Refusal> + Send + Sync,
+    dyn Fn(&SessionSettings, &mut dyn Callbacks, (&[u8], bool)) -> Result<Offer, Refusal>
+        + Send
+        + Sync,
 >;
 
 /// Opens a session.
@@ -47,6 +49,8 @@ pub(crate) struct Candidate {
     settings: SessionSettings,
     /// The whole Logon(A).
     logon: Vec<u8>,
+    /// Whether its Password(554) has the hash of the settings.
+    password_proof: bool,
 }
 
 impl Candidate {
@@ -71,10 +75,10 @@ impl Maker {
         candidate: Candidate,
         is_over: impl Fn() -> bool,
     ) -> Result<(Shared, Offer), Refusal> {
-        let Candidate { settings, logon } = candidate;
+        let Candidate { settings, logon, password_proof } = candidate;
         let application = (self.admit)(&settings.id());
         let mut application = application.ok_or_else(|| Refusal::failed_logon("not admitted"))?;
-        let offer = (self.judge)(&settings, &mut *application, &logon)?;
+        let offer = (self.judge)(&settings, &mut *application, (&logon, password_proof))?;
         if is_over() {
             return Err(Refusal::silent("the engine ends"));
         }
@@ -161,7 +165,12 @@ impl Creator {
     ///
     /// # Errors
     /// `true` if a template fits and there is no room.
-    pub(crate) fn candidate(&mut self, key: &Key, logon: &[u8]) -> Result<Candidate, bool> {
+    pub(crate) fn candidate(
+        &mut self,
+        key: &Key,
+        logon: &[u8],
+        password_proof: bool,
+    ) -> Result<Candidate, bool> {
         let mut settings = self.template(key).ok_or(false)?.clone();
         settings.target_comp_id.clone_from(&key.3);
         check::check(&settings).map_err(|_| false)?;
@@ -172,7 +181,7 @@ impl Creator {
             return Err(true);
         }
         self.created += 1;
-        Ok(Candidate { settings, logon: logon.to_vec() })
+        Ok(Candidate { settings, logon: logon.to_vec(), password_proof })
     }
 
     /// Certificates of which the counterparty of the template that fits must show one.
@@ -183,6 +192,11 @@ impl Creator {
     /// Where the counterparty of the template that fits may come from.
     pub(crate) fn allowed(&self, key: &Key) -> Vec<Subnet> {
         self.template(key).map_or_else(Vec::new, SessionSettings::allowed)
+    }
+
+    /// The hash of the password of the counterparty of the template that fits.
+    pub(crate) fn password_hash(&self, key: &Key) -> Option<Secret> {
+        self.template(key)?.logon.expected_password_hash.clone()
     }
 
     pub(crate) fn has_template(&self, key: &Key) -> bool {

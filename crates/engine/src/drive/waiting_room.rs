@@ -25,9 +25,24 @@ pub(crate) struct Newcomer {
     pub(crate) header: Option<ProxyHeader>,
     /// If its first message waits for its turn: since when, and when it is looked at.
     pub(crate) held: Option<(u64, u64)>,
+    /// Whether its password has the hash of the settings, once that is known.
+    pub(crate) password_proof: Option<bool>,
+    /// It waits until the password of another one of its source is checked.
+    pub(crate) in_line: bool,
 }
 
 impl Newcomer {
+    pub(crate) fn new(
+        stream: Box<dyn Stream>,
+        address: Option<IpAddr>,
+        group: usize,
+        until_ns: u64,
+    ) -> Self {
+        let (read, header, held) = (Vec::new(), None, None);
+        let (password_proof, in_line) = (None, false);
+        Self { stream, address, group, read, until_ns, header, held, password_proof, in_line }
+    }
+
     pub(crate) fn source(&self) -> Source {
         self.address.map(source)
     }
@@ -108,6 +123,12 @@ impl WaitingRoom {
         self.waiting.iter().find(|(_, waiting)| has_most(waiting)).map(|(token, _)| *token)
     }
 
+    /// The oldest of this source that waits until the password of another one is checked.
+    pub(crate) fn first_in_line(&self, source: Source) -> Option<usize> {
+        let is_next = |waiting: &Newcomer| waiting.in_line && waiting.source() == source;
+        self.waiting.iter().find(|(_, waiting)| is_next(waiting)).map(|(token, _)| *token)
+    }
+
     /// When the first one has waited long enough.
     pub(crate) fn deadline(&self) -> Option<u64> {
         let next = |waiting: &Newcomer| match waiting.held {
@@ -164,8 +185,7 @@ mod tests {
             let address = Some(from.parse().unwrap());
             let read = b"8".to_vec();
             self.next += 1;
-            let newcomer =
-                Newcomer { stream, address, group: 0, read, until_ns: 0, header: None, held: None };
+            let newcomer = Newcomer { read, ..Newcomer::new(stream, address, 0, 0) };
             self.room.add(self.next, newcomer);
             self.next
         }

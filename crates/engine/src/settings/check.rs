@@ -7,12 +7,12 @@ use transfix_codec::{MsgType, tag};
 use transfix_session::{ApplVerId, BeginString, ResetPolicy, Role, Secret};
 
 use crate::schedule::Schedule;
-use crate::settings::allow_from;
 use crate::settings::failover::FailoverSettings;
 use crate::settings::log::LogSettings;
 use crate::settings::retention;
 use crate::settings::template;
 use crate::settings::{Mode, Offline, SessionSettings};
+use crate::settings::{allow_from, password_hash};
 
 /// The highest differentiated services code point, which has six bits.
 const DSCP_MAX: u8 = 63;
@@ -111,7 +111,17 @@ fn credentials(session: &SessionSettings) -> Result<(), String> {
     let logon = &session.logon;
     let sends =
         logon.username.is_some() || logon.password.is_some() || logon.new_password.is_some();
-    let expects = logon.expected_username.is_some() || logon.expected_password.is_some();
+    let expects = logon.expected_username.is_some() || logon.expects_password();
+    if logon.expected_password.is_some() && logon.expected_password_hash.is_some() {
+        return Err(
+            "logon.expected_password and logon.expected_password_hash are two ways to say \
+                    the same; write one"
+                .to_owned(),
+        );
+    }
+    if let Some(hash) = &logon.expected_password_hash {
+        password_hash::check(hash.reveal())?;
+    }
     let has_fields = session.begin_string >= BeginString::Fix43;
     match session.role {
         Role::Acceptor if sends => Err("logon.username, password and new_password are what an \

@@ -1,5 +1,5 @@
-//! Passwords of a settings file: the text itself, an environment variable, or the first line of a
-//! file.
+//! Passwords of a settings file, and hashes of them: the text itself, an environment variable, or
+//! the first line of a file.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 /// The keys of `logon` that take a password in these forms.
-const KEYS: [&str; 3] = ["expected_password", "password", "new_password"];
+const KEYS: [&str; 4] = ["expected_password", "expected_password_hash", "password", "new_password"];
 
 /// Puts the text in place of what names it; the error has the offset of the value. Returns the
 /// files in which a password stands: this one, or one that it names.

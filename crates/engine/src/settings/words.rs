@@ -107,7 +107,8 @@ impl<'t> Value<'t> {
 }
 
 /// Keys whose values may hold a password.
-const SECRET: [&str; 4] = ["fields", "password", "new_password", "expected_password"];
+const SECRET: [&str; 5] =
+    ["fields", "password", "new_password", "expected_password", "expected_password_hash"];
 
 /// Keys that take one of a few words, although serde reads a text.
 const WORDS: [&str; 2] = ["begin_string", "precision"];

@@ -51,6 +51,7 @@ pub(super) const OF_THE_ENGINE: &[(&str, &str, &str)] = &[
         "engine/src/drive/network.rs",
         "a_store_on_the_network_is_refused_unless_it_is_allowed",
     ),
+    ("logon.expected_password_hash", STRANGERS, "a_password_is_checked_by_its_hash"),
     ("[engine].failed_logons_max", STRANGERS, "where_many_logons_have_failed_the_next_one_waits"),
     (
         "[engine].failed_logon_delay_max_ms",

@@ -390,6 +390,45 @@ fn where_many_logons_have_failed_the_next_one_waits() {
 }
 
 #[test]
+fn a_password_is_checked_by_its_hash() {
+    let _alone = alone();
+    let hash = transfix::hash_password("sesame").unwrap();
+    let sessions = ["CLIENT", "OTHER", "*"].map(|client| {
+        let mut session = venue(client);
+        session.logon.expected_password_hash = Some(hash.clone());
+        session
+    });
+    let engine = EngineSettings { failed_logons_max: 0, ..EngineSettings::default() };
+    let settings = Settings { engine, sessions: sessions.to_vec() };
+    let builder = Engine::builder(&settings).admit(|_| Some(Box::new(Deaf)));
+    let engine = builder.start(|_| Box::new(Deaf)).unwrap();
+    let address = engine.listening()[0];
+    events::take();
+    let wrong = "Username(553) or Password(554) is wrong";
+    for client in ["CLIENT", "NEW"] {
+        for password in ["guess", "", hash.reveal()] {
+            let mut socket = with_password("127.0.0.2", client, password, address);
+            assert!(socket.next().contains(wrong), "{client} {password}");
+            assert_eq!(socket.next(), "", "{client} {password}");
+        }
+        let mut without = Socket::connect(address);
+        without.log_on(client);
+        assert!(without.next().contains(wrong), "{client}");
+    }
+    // At once, from one address: one after the other, and none is lost. One goes before its turn.
+    let gone = with_password("127.0.0.2", "CLIENT", "guess", address);
+    let all = ["CLIENT", "OTHER", "NEW", "NEWER"];
+    let mut sockets = all.map(|client| with_password("127.0.0.2", client, "sesame", address));
+    drop(gone);
+    for (client, socket) in all.iter().zip(&mut sockets) {
+        assert!(socket.next().contains("\x0135=A\x01"), "{client}: {:#?}", events::take());
+    }
+    let lines = events::take();
+    let told = |text: &str| lines.iter().any(|line| line.contains(text));
+    assert!(!told("sesame") && !told("guess") && !told("argon2"), "{lines:#?}");
+}
+
+#[test]
 fn who_tries_many_names_waits_where_he_has_not_logged_on() {
     let _alone = alone();
     let template = [("CLIENT", ""), ("KNOWN", ""), ("*", "127.0.0.7")];
@@ -407,19 +446,22 @@ fn who_tries_many_names_waits_where_he_has_not_logged_on() {
         stranger.log_on(name);
         assert_eq!(stranger.next(), "", "the template is not for this address");
     }
-    for _ in 0..10 {
-        let mut set_up_wrong = Socket::connect_from("127.0.0.7", address);
-        let logon = set_up_wrong.frame("CLIENT", "A", 1, "98=0\x01108=30\x01").to_vec();
-        let logon = String::from_utf8(logon).unwrap().replace("VENUE", "MENUE");
-        set_up_wrong.write(logon.as_bytes());
-        assert_eq!(set_up_wrong.next(), "");
-    }
+    let asks_for = |venue: &str| {
+        let mut socket = Socket::connect_from("127.0.0.7", address);
+        let logon = String::from_utf8(socket.logon("CLIENT")).unwrap().replace("VENUE", venue);
+        socket.write(logon.as_bytes());
+        assert_eq!(socket.next(), "");
+    };
+    (0..10).for_each(|_| asks_for("MENUE"));
     comes_in("127.0.0.2", "KNOWN");
     comes_in("127.0.0.7", "NEW");
     comes_in("127.0.0.7", "CLIENT");
     assert_eq!(held(), [""; 0], "the same name again and again is one failure");
     comes_in("127.0.0.2", "CLIENT");
     assert_eq!(held().len(), 1);
+    ["MENU2", "MENU3"].into_iter().for_each(asks_for);
+    comes_in("127.0.0.7", "NEWER");
+    assert_eq!(held().len(), 1, "who gets a session from a template waits too, and gets it");
 }
 
 /// Panics at a password that is none.

@@ -57,6 +57,9 @@ settings_table! {
         /// Password(554) that the Logon(A) of the counterparty must have, for an acceptor from FIX
         /// 4.3 on. By default any.
         pub expected_password: Option<Secret> = None,
+        /// In its place: the hash of that Password(554) by Argon2, as `transfix password` writes
+        /// it, in the same forms.
+        pub expected_password_hash: Option<Secret> = None,
         /// Username(553) of our Logon(A), for an initiator from FIX 4.3 on.
         #[serde(deserialize_with = "given")]
         pub username: Option<String> = None,
@@ -87,6 +90,14 @@ settings_table! {
         pub count_refusals: bool = false,
         /// Whether a bad Logon(A) is answered by nothing but the disconnection.
         pub quiet: bool = false,
+    }
+}
+
+impl LogonConfig {
+    /// Whether the Logon(A) of the counterparty must have a certain Password(554).
+    #[must_use]
+    pub const fn expects_password(&self) -> bool {
+        self.expected_password.is_some() || self.expected_password_hash.is_some()
     }
 }
 

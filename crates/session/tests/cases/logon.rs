@@ -182,6 +182,22 @@ fn an_acceptor_wants_the_credentials_that_it_expects() {
 }
 
 #[test]
+fn a_password_of_which_there_is_a_hash_is_right_when_the_driver_says_so() {
+    let wrong = refused(LogonFault::Credentials);
+    for (proof, verdict) in [(None, wrong), (Some(false), wrong), (Some(true), Verdict::LoggedOn)] {
+        let mut w = World::new(Role::Acceptor, BeginString::Fix44, |config| {
+            config.logon.expected_password_hash = Some(Secret::new("a hash".to_owned()));
+        });
+        if let Some(proof) = proof {
+            w.session.set_password_proof(proof);
+        }
+        // The hash itself is no password.
+        let logon = "35=A|34=1|98=0|108=30|554=a hash";
+        assert_eq!(w.receive(logon), verdict, "{proof:?}");
+    }
+}
+
+#[test]
 fn a_refused_logon_takes_no_number_unless_its_password_is_right() {
     let low = |seq: u64| format!("35=A|34={seq}|98=0|108=30|553=desk|554=sesame");
     for (password, logon, taken) in [

@@ -51,15 +51,7 @@ impl Acceptor {
         let (group, address) = (entrance.group, stream.peer_addr().map(|peer| peer.ip()));
         let proxies = &entrance.proxies;
         let is_proxy = !proxies.is_empty() && is_allowed(proxies, address);
-        let mut waiting = Newcomer {
-            stream,
-            address,
-            group,
-            read: Vec::new(),
-            until_ns,
-            header: None,
-            held: None,
-        };
+        let mut waiting = Newcomer::new(stream, address, group, until_ns);
         if is_proxy {
             waiting.header = Some(ProxyHeader::default());
         } else if let Some(known) = self.let_in(waiting) {
@@ -133,7 +125,8 @@ impl Acceptor {
 
     /// Its first message has waited for its turn.
     pub(super) fn look_again(&mut self, token: usize) {
-        let Some(waiting) = self.room.take(token) else { return };
+        let Some(mut waiting) = self.room.take(token) else { return };
+        waiting.in_line = false;
         if let Frame::Whole(end) = frame::split(&waiting.read, FIRST_MESSAGE) {
             self.route(token, waiting, end);
         }

@@ -6,18 +6,19 @@ use std::sync::Arc;
 use tracing::field::display;
 use transfix_codec::shown::Shown;
 use transfix_codec::{CheckSumPolicy, Message, raw, tag};
-use transfix_session::{BeginString, Offer};
+use transfix_session::{BeginString, Offer, Secret};
 use transfix_transport::Stream;
 
 use super::{Acceptor, Judged, NOBODY};
-use crate::drive::admission::Answer;
+use crate::drive::admission::{Answer, Guess, Job};
 use crate::drive::bell::Knock;
 use crate::drive::destination::Key;
 use crate::drive::driven::drain;
+use crate::drive::shared::Shared;
 use crate::drive::tls::{PeerCertificate, certificate_of};
 use crate::drive::waiting_room::Newcomer;
 use crate::link::Arrival;
-use crate::link::failed_logons::LogonWatch;
+use crate::link::failed_logons::{LogonRecord, LogonWatch, Source};
 use crate::link::refusal::Refusal;
 use crate::observe::repeats::tell;
 use crate::settings::allow_from::is_allowed;
@@ -35,6 +36,10 @@ enum Found {
     Held(u64),
     /// That of a session where another one waits.
     Busy,
+    /// That of somebody whose password is to be checked.
+    Unproven(Guess),
+    /// That of somebody who waits until the password of another one from there is checked.
+    InLine,
     /// That of somebody whom a template fits, who is judged under this ticket, for so long at most.
     Candidate(u64, u64),
     /// That of somebody whose first Logon(A) is being judged.
@@ -78,15 +83,19 @@ impl Acceptor {
                 self.hand_over((waiting, None), knock, Some(watch));
             }
             (Found::Held(at_ns), _) => self.hold(token, waiting, at_ns, &asked),
+            (Found::Unproven(guess), _) => self.prove(token, waiting, guess),
+            (Found::InLine, _) => {
+                waiting.in_line = true;
+                self.put_aside(token, waiting);
+            }
             (Found::Candidate(ticket, answer_ns), Some(key)) => {
                 // Long enough for the application's answer, or for ours in its place.
                 let until_ns = self.io.monotonic_ns() + answer_ns + ANSWER_MARGIN_NS;
                 waiting.until_ns = waiting.until_ns.max(until_ns);
-                // Its further bytes are the session's.
-                if waiting.stream.deregister(self.poll.registry()).is_ok() {
-                    self.making.insert(ticket, key.clone());
-                    self.judged.insert(ticket, Judged { waiting, key, asked });
-                }
+                // Its further bytes are the session's. One that has waited is not heard already.
+                let _ = waiting.stream.deregister(self.poll.registry());
+                self.making.insert(ticket, key.clone());
+                self.judged.insert(ticket, Judged { waiting, key, asked });
             }
             (found, _) => {
                 if matches!(found, Found::Elsewhere | Found::Another(_) | Found::Nobody) {
@@ -105,12 +114,67 @@ impl Acceptor {
             let (at, peer) = (self.at(waiting.address), waiting.address.map(display));
             let why = "a Logon(A) waits, as many have failed";
             tell!(self.lines, at, Held, warn, peer = peer, asked, wait_ms, why);
-            // What follows is the session's. That it has not gone is seen there too.
-            let _ = waiting.stream.deregister(self.poll.registry());
         }
         let since_ns = waiting.held.map_or(now_ns, |(since_ns, _)| since_ns);
         waiting.held = Some((since_ns, at_ns));
+        self.put_aside(token, waiting);
+    }
+
+    /// It waits, and is not heard: what follows its Logon(A) is the session's.
+    fn put_aside(&mut self, token: usize, mut waiting: Newcomer) {
+        // It may be aside already.
+        let _ = waiting.stream.deregister(self.poll.registry());
         self.room.put_back(token, waiting);
+    }
+
+    /// Has its password checked.
+    fn prove(&mut self, token: usize, waiting: Newcomer, guess: Guess) {
+        self.proving.insert(guess.source);
+        let ticket = u64::try_from(token).expect("a token fits");
+        if let Err(error) = self.proofs.give(ticket, Job::Prove(guess)) {
+            let why = "a Logon(A) waits: no thread to check its password";
+            tell!(self.lines, self.at(None), Remark, error, peer = NOBODY, %error, why);
+        }
+        self.put_aside(token, waiting);
+    }
+
+    /// A password was checked; the connection may have gone meanwhile.
+    fn proven(&mut self, token: usize, source: Source, is_right: bool) {
+        self.proving.remove(&source);
+        if let Some(mut waiting) = self.room.take(token) {
+            waiting.password_proof = Some(is_right);
+            self.room.put_back(token, waiting);
+            self.look_again(token);
+        }
+        if let Some(next) = self.room.first_in_line(source) {
+            self.look_again(next);
+        }
+    }
+
+    /// Whether a Logon(A) is judged now, and its password is known to be right or wrong.
+    ///
+    /// # Errors
+    /// What is to be done before.
+    fn has_its_turn(
+        &self,
+        who: &Newcomer,
+        message: &Message<'_>,
+        hash: Option<&Secret>,
+        record: Option<&LogonRecord>,
+    ) -> Result<(), Found> {
+        // It had its turn when its password was checked.
+        if who.password_proof.is_some() {
+            return Ok(());
+        }
+        let (source, now_ns) = (who.source(), self.io.monotonic_ns());
+        if hash.is_some() && self.proving.contains(&source) {
+            return Err(Found::InLine);
+        }
+        let since_ns = who.held.map_or(now_ns, |(since_ns, _)| since_ns);
+        self.failed.turn((now_ns, since_ns), source, record).map_err(Found::Held)?;
+        let Some(hash) = hash.cloned() else { return Ok(()) };
+        let password = message.raw(tag::PASSWORD).unwrap_or_default().to_vec();
+        Err(Found::Unproven(Guess { source, hash, password }))
     }
 
     /// Says why a connection is closed that goes to no session; nothing else is done for it.
@@ -133,7 +197,12 @@ impl Acceptor {
                 let why = "closed: its certificate is none of those of this session (tls.peer)";
                 tell!(self.lines, at, Refused, warn, peer = peer, asked, certificate, why);
             }
-            Found::Nobody | Found::Session(..) | Found::Held(_) | Found::Candidate(..) => {
+            Found::Nobody
+            | Found::Session(..)
+            | Found::Held(_)
+            | Found::Unproven(_)
+            | Found::InLine
+            | Found::Candidate(..) => {
                 let why = "closed: no Logon(A) of a session of these settings";
                 tell!(self.lines, at, Refused, warn, peer = peer, asked, why);
             }
@@ -148,7 +217,9 @@ impl Acceptor {
     ) {
         // One that was judged is not registered any more.
         let _ = waiting.stream.deregister(self.poll.registry());
-        let arrival = Arrival { stream: waiting.stream, read: waiting.read, offer, watch };
+        let password_proof = waiting.password_proof == Some(true);
+        let Newcomer { stream, read, .. } = waiting;
+        let arrival = Arrival { stream, read, offer, password_proof, watch };
         knock.hand_over(arrival);
     }
 
@@ -161,8 +232,7 @@ impl Acceptor {
         is_sound: bool,
         (who, shown): (&Newcomer, Option<&PeerCertificate>),
     ) -> Found {
-        let (address, source, now_ns) = (who.address, who.source(), self.io.monotonic_ns());
-        let times = (now_ns, who.held.map_or(now_ns, |(since_ns, _)| since_ns));
+        let (address, source) = (who.address, who.source());
         let known = self.sessions.get(key).into_iter().flatten();
         let best = known
             .filter(|to| is_sound || to.check_sum == CheckSumPolicy::Ignore)
@@ -171,12 +241,17 @@ impl Acceptor {
             .map(|(_, to)| match is_wanted(&to.tls_peers, shown) {
                 _ if !is_allowed(&to.allowed, address) => Found::Elsewhere,
                 false => Found::Another(text_of(shown)),
-                true => match self.failed.turn(times, source, Some(&to.record)) {
+                true => match self.has_its_turn(
+                    who,
+                    message,
+                    to.password_hash.as_ref(),
+                    Some(&to.record),
+                ) {
                     Ok(()) => Knock::at(&to.bell).map_or(Found::Busy, |knock| {
                         let (failed, record) = (Arc::clone(&self.failed), Arc::clone(&to.record));
                         Found::Session(knock, LogonWatch { source, failed, record })
                     }),
-                    Err(at_ns) => Found::Held(at_ns),
+                    Err(before) => before,
                 },
             });
         if let Some(best) = best {
@@ -194,15 +269,22 @@ impl Acceptor {
         if !is_wanted(self.creator.tls_peers(key), shown) {
             return Found::Another(text_of(shown));
         }
+        let hash = self.creator.password_hash(key);
         if self.creator.has_template(key)
-            && let Err(at_ns) = self.failed.turn(times, source, None)
+            && let Err(before) = self.has_its_turn(who, message, hash.as_ref(), None)
         {
-            return Found::Held(at_ns);
+            return before;
         }
-        match self.creator.candidate(key, message.bytes()) {
+        self.candidate(key, message, who.password_proof == Some(true))
+    }
+
+    /// Has somebody judged for whom there is no session, if a template fits.
+    fn candidate(&mut self, key: &Key, message: &Message<'_>, password_proof: bool) -> Found {
+        match self.creator.candidate(key, message.bytes(), password_proof) {
             Ok(candidate) => {
-                let answer_ns = candidate.answer_ns();
-                let (ticket, started) = self.admission.judge(candidate);
+                let (answer_ns, ticket) = (candidate.answer_ns(), self.next_ticket);
+                self.next_ticket += 1;
+                let started = self.admission.give(ticket, Job::Make(Box::new(candidate)));
                 if let Err(error) = started {
                     let why = "a Logon(A) waits: no thread to judge it";
                     tell!(
@@ -223,9 +305,18 @@ impl Acceptor {
         }
     }
 
+    /// Something was done for a connection.
+    pub(super) fn answered(&mut self, (ticket, answer): (u64, Answer)) {
+        match answer {
+            Answer::Made(made) => self.judged(ticket, *made),
+            Answer::Proven(source, is_right) => {
+                self.proven(usize::try_from(ticket).expect("it is a token"), source, is_right);
+            }
+        }
+    }
+
     /// Somebody whom a template fits has been judged.
-    pub(super) fn answered(&mut self, answer: Answer) {
-        let Answer { ticket, made } = answer;
+    fn judged(&mut self, ticket: u64, made: Result<(Shared, Offer), Refusal>) {
         let key = self.making.remove(&ticket);
         match (made, self.judged.remove(&ticket)) {
             (Ok((shared, offer)), Some(Judged { waiting, key, .. })) => {

@@ -1,0 +1,60 @@
+//! `transfix password`: the hash of a password, for the settings of an acceptor.
+
+use std::io::{self, BufRead, IsTerminal};
+use std::process::ExitCode;
+
+/// Hash a password for the key `logon.expected_password_hash`.
+///
+/// The password is asked for, twice and unseen, or is the first line of standard input. The hash is
+/// by Argon2id, and goes to standard output.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  transfix password
+  pass show fix/fund | transfix password > fund.hash
+
+In the settings:
+  [session.logon]
+  expected_password_hash = { file = \"fund.hash\" }
+
+Exit code: 0 done, 1 failed, 2 no password, or two that differ.")]
+pub(crate) struct Args {}
+
+pub(crate) fn run(_: &Args) -> ExitCode {
+    let password = match read() {
+        Ok(password) => password,
+        Err(what) => {
+            eprintln!("error: {what}");
+            return ExitCode::from(2);
+        }
+    };
+    match transfix::hash_password(&password) {
+        Ok(hash) => {
+            println!("{}", hash.reveal());
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("error: no hash could be made: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn read() -> Result<String, String> {
+    let mut password = String::new();
+    if io::stdin().is_terminal() {
+        let ask = |prompt| rpassword::prompt_password(prompt).map_err(|e| e.to_string());
+        password = ask("Password: ")?;
+        if password != ask("Once more: ")? {
+            return Err("these are two different passwords".to_owned());
+        }
+    } else {
+        let read = io::stdin().lock().read_line(&mut password);
+        read.map_err(|error| format!("standard input: {error}"))?;
+        let end = password.trim_end_matches(['\r', '\n']).len();
+        password.truncate(end);
+    }
+    match password.chars().any(char::is_control) || password.is_empty() {
+        false => Ok(password),
+        true => Err("a password is not empty and has no control characters".to_owned()),
+    }
+}
