@@ -43,6 +43,11 @@ impl Newcomer {
         Self { stream, address, group, read, until_ns, header, held, password_proof, in_line }
     }
 
+    /// It waits for something else than a moment.
+    pub(crate) fn no_more_looks(&mut self) {
+        self.held = self.held.map(|(since_ns, _)| (since_ns, u64::MAX));
+    }
+
     pub(crate) fn source(&self) -> Source {
         self.address.map(source)
     }
@@ -226,6 +231,21 @@ mod tests {
         assert_eq!(rig.room.waiting.len(), 11);
         let mapped = source("::ffff:192.0.2.1".parse().unwrap());
         assert_eq!(mapped, "192.0.2.1".parse::<IpAddr>().unwrap());
+    }
+
+    #[test]
+    fn who_is_held_is_due_at_his_moment_and_not_while_his_password_is_checked() {
+        let mut rig = Rig::new();
+        let token = rig.comes("192.0.2.1");
+        let mut waiting = rig.room.take(token).unwrap();
+        (waiting.until_ns, waiting.held) = (1_000, Some((1, 100)));
+        rig.room.put_back(token, waiting);
+        assert_eq!((rig.room.deadline(), rig.room.due(99)), (Some(100), vec![]));
+        assert_eq!(rig.room.due(100), [token]);
+        let mut waiting = rig.room.take(token).unwrap();
+        waiting.no_more_looks();
+        rig.room.put_back(token, waiting);
+        assert_eq!((rig.room.deadline(), rig.room.due(999)), (Some(1_000), vec![]));
     }
 
     #[test]

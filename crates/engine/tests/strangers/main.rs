@@ -398,8 +398,9 @@ fn a_password_is_checked_by_its_hash() {
         session.logon.expected_password_hash = Some(hash.clone());
         session
     });
-    let engine = EngineSettings { failed_logons_max: 0, ..EngineSettings::default() };
-    let settings = Settings { engine, sessions: sessions.to_vec() };
+    // Those that wait for their turn wait for the check of their password too.
+    let limits = EngineSettings { failed_logon_delay_max_ms: 20, ..strict() };
+    let settings = Settings { engine: limits, sessions: sessions.to_vec() };
     let builder = Engine::builder(&settings).admit(|_| Some(Box::new(Deaf)));
     let engine = builder.start(|_| Box::new(Deaf)).unwrap();
     let address = engine.listening()[0];

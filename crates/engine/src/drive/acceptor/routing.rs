@@ -86,6 +86,7 @@ impl Acceptor {
             (Found::Unproven(guess), _) => self.prove(token, waiting, guess),
             (Found::InLine, _) => {
                 waiting.in_line = true;
+                waiting.no_more_looks();
                 self.put_aside(token, waiting);
             }
             (Found::Candidate(ticket, answer_ns), Some(key)) => {
@@ -128,13 +129,16 @@ impl Acceptor {
     }
 
     /// Has its password checked.
-    fn prove(&mut self, token: usize, waiting: Newcomer, guess: Guess) {
-        self.proving.insert(guess.source);
+    fn prove(&mut self, token: usize, mut waiting: Newcomer, guess: Guess) {
         let ticket = u64::try_from(token).expect("a token fits");
         if let Err(error) = self.proofs.give(ticket, Job::Prove(guess)) {
-            let why = "a Logon(A) waits: no thread to check its password";
+            // When it comes again, there may be one.
+            let why = "closed: no thread to check the password of a Logon(A)";
             tell!(self.lines, self.at(None), Remark, error, peer = NOBODY, %error, why);
+            return;
         }
+        self.proving.insert(waiting.source());
+        waiting.no_more_looks();
         self.put_aside(token, waiting);
     }
 
