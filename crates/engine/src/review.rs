@@ -173,7 +173,8 @@ fn who_may_come(session: &SessionSettings, warnings: &mut Findings) {
         let how = if session.begin_string < BeginString::Fix43 {
             "ask for a certificate (`tls.client_certificate`)"
         } else {
-            "set `logon.expected_password`, or ask for a certificate (`tls.client_certificate`)"
+            "set `logon.expected_password_hash`, or ask for a certificate \
+             (`tls.client_certificate`)"
         };
         let who = match &*session.allow_from {
             [] => "anybody who knows the CompIDs".to_owned(),

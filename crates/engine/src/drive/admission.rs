@@ -88,7 +88,7 @@ impl Admission {
     /// Has it done; the answer has the same ticket.
     ///
     /// # Errors
-    /// If no thread could be started for it: then it waits for one that runs.
+    /// If no thread runs and none could be started: it is not done.
     pub(crate) fn give(&self, ticket: u64, job: Job) -> io::Result<()> {
         let mut line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
         line.waiting.push_back((ticket, job));
@@ -108,10 +108,15 @@ impl Admission {
             })
         };
         let started = self.io.spawn("tfx-admit".to_owned(), Box::new(run));
-        if started.is_err() {
-            self.line.lock().unwrap_or_else(PoisonError::into_inner).threads -= 1;
+        let Err(error) = started else { return Ok(()) };
+        let mut line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
+        line.threads -= 1;
+        // One that runs takes it. Without one, what is left here would pile up.
+        if line.threads > 0 || !line.waiting.iter().any(|(waiting, _)| *waiting == ticket) {
+            return Ok(());
         }
-        started.map(drop)
+        line.waiting.retain(|(waiting, _)| *waiting != ticket);
+        Err(error)
     }
 
     /// An answer that is there.

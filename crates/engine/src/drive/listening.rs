@@ -17,12 +17,12 @@ use crate::settings::{SessionSettings, TlsSettings};
 
 /// What all sessions at one address share: nobody knows whose connection it is before its first
 /// message.
-struct Shared {
+struct Common {
     tls: Option<TlsSettings>,
     proxies: Vec<String>,
 }
 
-impl Shared {
+impl Common {
     fn of(settings: &SessionSettings) -> Self {
         let proxies = settings.proxy_protocol_from.clone();
         Self { tls: enabled_tls(settings).cloned(), proxies }
@@ -60,7 +60,7 @@ pub(crate) struct Listening {
     /// The address as the settings have it: its place is the group of the listeners.
     addresses: Vec<String>,
     /// The first session at each of them.
-    firsts: Vec<Shared>,
+    firsts: Vec<Common>,
     pub(crate) entrances: Vec<Entrance>,
     group_of: HashMap<SessionId, usize>,
 }
@@ -101,7 +101,7 @@ impl Listening {
             let (tls, proxies) = (tls.clone(), Arc::clone(&proxies));
             self.entrances.push(Entrance { group, listener, wait_ns, tls, proxies });
         }
-        self.firsts.push(Shared::of(settings));
+        self.firsts.push(Common::of(settings));
         self.addresses.push(settings.address.clone());
         self.group_of.insert(settings.id(), group);
         Ok(group)
@@ -161,7 +161,7 @@ pub(crate) fn check_same_door(
     first: &SessionSettings,
     settings: &SessionSettings,
 ) -> Result<(), EngineError> {
-    Shared::of(first).check(settings)
+    Common::of(first).check(settings)
 }
 
 /// How the session's sockets are set up; the system has been asked whether it takes all of it.

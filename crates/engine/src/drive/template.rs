@@ -8,7 +8,7 @@
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::sync::{Arc, Weak};
 
-use transfix_session::{Offer, Secret, SessionId, State};
+use transfix_session::{Offer, SessionId, State};
 
 use crate::drive::balance::Shares;
 use crate::drive::bell::{Bell, Release, UNDER_WAY};
@@ -21,7 +21,6 @@ use crate::drive::shared::Shared;
 use crate::error::EngineError;
 use crate::link::callbacks::Callbacks;
 use crate::link::refusal::Refusal;
-use crate::settings::allow_from::Subnet;
 use crate::settings::template::is_template;
 use crate::settings::{SessionSettings, check};
 
@@ -184,26 +183,11 @@ impl Creator {
         Ok(Candidate { settings, logon: logon.to_vec(), password_proof })
     }
 
-    /// Certificates of which the counterparty of the template that fits must show one.
-    pub(crate) fn tls_peers(&self, key: &Key) -> &[String] {
-        self.template(key).map_or(&[], SessionSettings::tls_peers)
-    }
-
-    /// Where the counterparty of the template that fits may come from.
-    pub(crate) fn allowed(&self, key: &Key) -> Vec<Subnet> {
-        self.template(key).map_or_else(Vec::new, SessionSettings::allowed)
-    }
-
-    /// The hash of the password of the counterparty of the template that fits.
-    pub(crate) fn password_hash(&self, key: &Key) -> Option<Secret> {
-        self.template(key)?.logon.expected_password_hash.clone()
-    }
-
-    pub(crate) fn has_template(&self, key: &Key) -> bool {
-        self.template(key).is_some()
-    }
-
-    fn template(&self, (group, begin_string, ours, _): &Key) -> Option<&SessionSettings> {
+    /// The template that fits.
+    pub(crate) fn template(
+        &self,
+        (group, begin_string, ours, _): &Key,
+    ) -> Option<&SessionSettings> {
         let fits = |(at, settings): &&(usize, SessionSettings)| {
             at == group
                 && settings.begin_string == *begin_string

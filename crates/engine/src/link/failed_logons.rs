@@ -7,8 +7,8 @@
 //! has logged on waits for its own failures at that session alone; one session that fails again and
 //! again, as one with an old password does, holds up no other of its source; the memory is bounded.
 
-use std::collections::HashMap;
 use std::collections::hash_map::DefaultHasher;
+use std::collections::{HashMap, VecDeque};
 use std::hash::{Hash, Hasher};
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -23,6 +23,13 @@ const FORGET_NS: u64 = 600_000_000_000;
 const SOURCES_MAX: usize = 10_000;
 /// Sources that are counted one by one at one session.
 const SOURCES_OF_SESSION_MAX: usize = 16;
+
+/// Sources from which a session has logged on that are remembered.
+const KNOWN_MAX: usize = 8;
+/// Names of one source that are remembered.
+const NAMES_MAX: usize = 8;
+/// Time between two looks for what can be forgotten, where there is no room.
+const SWEEP_NS: u64 = 1_000_000_000;
 
 /// Where somebody comes from; the network, for IPv6. `None` where it is not known.
 pub(crate) type Source = Option<IpAddr>;
@@ -83,15 +90,15 @@ impl Count {
 #[derive(Default)]
 struct Tried {
     count: Count,
-    /// The last name that failed. The same one again is one session that is set up wrong.
-    last_name: u64,
+    /// The last names that failed. One of them again is a session that is set up wrong.
+    names: VecDeque<u64>,
 }
 
 /// The failures of one session.
 #[derive(Default)]
 struct Record {
-    /// From where it has logged on last.
-    known: Option<Source>,
+    /// From where it has logged on, the last one at the end.
+    known: VecDeque<Source>,
     of_all: Count,
     of: Vec<(Source, Count)>,
 }
@@ -100,10 +107,18 @@ struct Record {
 #[derive(Default)]
 pub(crate) struct LogonRecord(Mutex<Record>);
 
+/// What all sources have tried.
+#[derive(Default)]
+struct Sources {
+    of: HashMap<Source, Tried>,
+    /// When it is looked at again what can be forgotten.
+    sweep_ns: u64,
+}
+
 /// The failures of all sources. What is written under these locks is never half done.
 pub(crate) struct FailedLogons {
     limits: Limits,
-    sources: Mutex<HashMap<Source, Tried>>,
+    sources: Mutex<Sources>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -134,13 +149,13 @@ impl FailedLogons {
         let (mut is_known, mut at_ns) = (false, 0);
         let mut of_both = None;
         if let Some(record) = record.as_deref_mut() {
-            is_known = record.known == Some(source);
+            is_known = record.known.contains(&source);
             if !is_known {
                 at_ns = since_ns + record.of_all.delay_ns(now_ns, self.limits);
             }
             of_both = record.of.iter_mut().find(|(of, _)| *of == source).map(|(_, count)| count);
         }
-        let of_source = sources.get_mut(&source).filter(|_| !is_known);
+        let of_source = sources.of.get_mut(&source).filter(|_| !is_known);
         let mut counts = [of_both, of_source.map(|tried| &mut tried.count)];
         for count in counts.iter().flatten() {
             at_ns = at_ns.max(count.next_ns);
@@ -158,20 +173,31 @@ impl FailedLogons {
     pub(crate) fn failed_as(&self, now_ns: u64, source: Source, name: impl Hash) {
         let mut hasher = DefaultHasher::new();
         name.hash(&mut hasher);
-        let mut sources = lock(&self.sources);
-        if sources.len() >= SOURCES_MAX && !sources.contains_key(&source) {
-            sources.retain(|_, tried| !tried.count.is_forgotten(now_ns));
-            if sources.len() >= SOURCES_MAX {
+        let (name, mut sources) = (hasher.finish(), lock(&self.sources));
+        if sources.of.len() >= SOURCES_MAX && !sources.of.contains_key(&source) {
+            // Not at each failure: a look at all of them takes its time.
+            if now_ns >= sources.sweep_ns {
+                sources.sweep_ns = now_ns + SWEEP_NS;
+                sources.of.retain(|_, tried| !tried.count.is_forgotten(now_ns));
+            }
+            if sources.of.len() >= SOURCES_MAX {
                 return;
             }
         }
-        let tried = sources.entry(source).or_default();
-        let (name, before) = (hasher.finish(), tried.last_name);
-        tried.last_name = name;
-        if name != before || tried.count.failures == 0 {
+        let tried = sources.of.entry(source).or_default();
+        if !tried.names.contains(&name) {
+            remember(&mut tried.names, name, NAMES_MAX);
             tried.count.fail(now_ns, self.limits);
         }
     }
+}
+
+/// Puts it at the end; the first one goes where there is no room.
+fn remember<T>(all: &mut VecDeque<T>, new: T, max: usize) {
+    if all.len() >= max {
+        all.pop_front();
+    }
+    all.push_back(new);
 }
 
 /// Sees what comes of a Logon(A).
@@ -206,7 +232,8 @@ impl LogonWatch {
     /// The session is logged on.
     pub(crate) fn succeeded(&self) {
         let mut record = lock(&self.record.0);
-        record.known = Some(self.source);
+        record.known.retain(|source| *source != self.source);
+        remember(&mut record.known, self.source, KNOWN_MAX);
         record.of.retain(|(source, _)| *source != self.source);
     }
 }
@@ -282,6 +309,18 @@ mod tests {
     }
 
     #[test]
+    fn a_session_may_have_several_places_from_which_it_logs_on() {
+        let rig = Rig::new();
+        [1, 2, 1, 2].into_iter().for_each(|host| rig.watch(host, 0).succeeded());
+        (0..10).for_each(|_| rig.fails(3, 0));
+        assert_eq!((rig.wait_ms(1, 0), rig.wait_ms(2, 0)), (0, 0));
+        // The memory is bounded.
+        (10..100).for_each(|host| rig.watch(host, 0).succeeded());
+        assert!(rig.wait_ms(1, 0) > 0);
+        assert_eq!(lock(&rig.sessions[0].0).known.len(), KNOWN_MAX);
+    }
+
+    #[test]
     fn what_many_sources_fail_at_a_session_holds_up_strangers_for_a_bounded_time_alone() {
         let rig = Rig::new();
         rig.watch(200, 0).succeeded();
@@ -304,6 +343,16 @@ mod tests {
         (0..100).for_each(|_| rig.failed.failed_as(rig.now_ns, source(1), "a name of nobody"));
         assert_eq!(rig.wait_ms(1, 1), 0);
         assert_eq!(rig.wait_ms(1, 0), 5_000);
+    }
+
+    #[test]
+    fn a_few_names_by_turns_are_as_many_failures_as_names() {
+        let rig = Rig::new();
+        let fails = |name: &str| rig.failed.failed_as(rig.now_ns, source(1), name);
+        (0..100).for_each(|_| ["one", "other"].into_iter().for_each(fails));
+        assert_eq!(rig.wait_ms(1, 0), 0);
+        fails("a third");
+        assert_eq!(rig.wait_ms(1, 0), 250);
     }
 
     #[test]
@@ -333,9 +382,9 @@ mod tests {
         for n in 0..2 * u32::try_from(SOURCES_MAX).unwrap() {
             rig.failed.failed_as(rig.now_ns, Some(n.to_be_bytes().into()), "x");
         }
-        assert_eq!(lock(&rig.failed.sources).len(), SOURCES_MAX);
+        assert_eq!(lock(&rig.failed.sources).of.len(), SOURCES_MAX);
         let later_ns = rig.now_ns + FORGET_NS;
         rig.failed.failed_as(later_ns, source(1), "x");
-        assert_eq!(lock(&rig.failed.sources).len(), 1);
+        assert_eq!(lock(&rig.failed.sources).of.len(), 1);
     }
 }

@@ -36,7 +36,7 @@ settings_table! {
         /// ten minutes without one end it. Nobody is sent away. 0 for no waits.
         pub failed_logons_max: u32 = 5,
         /// Longest such wait, in milliseconds; the first is 250. The counterparty waits for its
-        /// answer: keep it below its patience and below `logon_timeout_ms`.
+        /// answer meanwhile: keep it below its patience.
         pub failed_logon_delay_max_ms: u32 = 5_000,
         /// Sessions that may be made from templates while the engine runs; each stays when its
         /// counterparty logs out, to go on with its numbers, for `created_sessions_idle_s`. Who is

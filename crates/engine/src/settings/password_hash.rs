@@ -63,9 +63,20 @@ mod tests {
     }
 
     #[test]
-    fn a_hash_of_somebody_else_is_taken_and_what_is_none_is_told() {
-        // Of the program `argon2` of Debian: printf sesame | argon2 saltsalt -id -t 1 -k 8 -p 1 -e
-        // is of the same form; what is checked here is that the forms are told apart.
+    fn hashes_of_the_reference_program_are_taken() {
+        // Debian's `argon2`: `printf sesame | argon2 saltsalt -id -t 1 -k 64 -p 2 -e`, and with
+        // `-i -t 3 -p 1`.
+        for hash in [
+            "$argon2id$v=19$m=64,t=1,p=2$c2FsdHNhbHQ$o83BTm/03R3cgwjnIrQwOQ9VyBcMwK+dHitsV0XK9p4",
+            "$argon2i$v=19$m=64,t=3,p=1$c2FsdHNhbHQ$DhNBUaL/gIlX32gmc5P2/x/l9Xa6WGwvgi/qXSPD8cs",
+        ] {
+            assert_eq!(check(hash), Ok(()));
+            assert!(is_of(hash, b"sesame") && !is_of(hash, b"Sesame"), "{hash}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_hash_is_told() {
         for (text, expected) in [
             ("sesame", "is a hash by Argon2"),
             ("", "is a hash by Argon2"),

@@ -390,6 +390,28 @@ fn where_many_logons_have_failed_the_next_one_waits() {
 }
 
 #[test]
+fn a_wait_of_ours_is_not_the_counterpartys_lateness() {
+    let _alone = alone();
+    let mut session = venue("CLIENT");
+    session.logon.expected_password = Some(Secret::new("sesame".to_owned()));
+    session.protocol.logon_timeout_ms = 1_000;
+    let engine = EngineSettings {
+        failed_logons_max: 1,
+        failed_logon_delay_max_ms: 2_000,
+        ..EngineSettings::default()
+    };
+    let settings = Settings { engine, sessions: vec![session] };
+    let engine = Engine::start(&settings, |_| Box::new(Deaf)).unwrap();
+    let address = engine.listening()[0];
+    // The last of them makes the next wait two seconds.
+    for _ in 0..4 {
+        assert_ne!(with_password("127.0.0.2", "CLIENT", "guess", address).next(), "");
+    }
+    let mut honest = with_password("127.0.0.3", "CLIENT", "sesame", address);
+    assert!(honest.next().contains("\x0135=A\x01"), "{:#?}", events::take());
+}
+
+#[test]
 fn a_password_is_checked_by_its_hash() {
     let _alone = alone();
     let hash = transfix::hash_password("sesame").unwrap();

@@ -1,5 +1,6 @@
 //! A first message leads its connection to the session that it names.
 
+use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -48,6 +49,8 @@ enum Found {
     Elsewhere,
     /// That of a session whose counterparty shows another certificate than this.
     Another(String),
+    /// That of somebody for whom nothing can be done, as has been told.
+    Told,
     /// Nobody's.
     Nobody,
 }
@@ -98,6 +101,7 @@ impl Acceptor {
                 self.making.insert(ticket, key.clone());
                 self.judged.insert(ticket, Judged { waiting, key, asked });
             }
+            (Found::Told, _) => {}
             (found, _) => {
                 if matches!(found, Found::Elsewhere | Found::Another(_) | Found::Nobody) {
                     self.failed.failed_as(self.io.monotonic_ns(), waiting.source(), &asked);
@@ -111,10 +115,13 @@ impl Acceptor {
     fn hold(&mut self, token: usize, mut waiting: Newcomer, at_ns: u64, asked: &str) {
         let now_ns = self.io.monotonic_ns();
         if waiting.held.is_none() {
-            let wait_ms = (at_ns - now_ns).div_ceil(1_000_000);
+            // The clock has gone on since the moment was found.
+            let wait_ms = at_ns.saturating_sub(now_ns).div_ceil(1_000_000);
             let (at, peer) = (self.at(waiting.address), waiting.address.map(display));
             let why = "a Logon(A) waits, as many have failed";
             tell!(self.lines, at, Held, warn, peer = peer, asked, wait_ms, why);
+            // It has said what it had to say in time, and the wait is ours.
+            waiting.until_ns = waiting.until_ns.max(at_ns + ANSWER_MARGIN_NS);
         }
         let since_ns = waiting.held.map_or(now_ns, |(since_ns, _)| since_ns);
         waiting.held = Some((since_ns, at_ns));
@@ -132,14 +139,17 @@ impl Acceptor {
     fn prove(&mut self, token: usize, mut waiting: Newcomer, guess: Guess) {
         let ticket = u64::try_from(token).expect("a token fits");
         if let Err(error) = self.proofs.give(ticket, Job::Prove(guess)) {
-            // When it comes again, there may be one.
-            let why = "closed: no thread to check the password of a Logon(A)";
-            tell!(self.lines, self.at(None), Remark, error, peer = NOBODY, %error, why);
-            return;
+            return self.tell_no_thread(&error);
         }
         self.proving.insert(waiting.source());
         waiting.no_more_looks();
         self.put_aside(token, waiting);
+    }
+
+    /// When it comes again, there may be one.
+    fn tell_no_thread(&mut self, error: &io::Error) {
+        let why = "closed: no thread to judge a Logon(A)";
+        tell!(self.lines, self.at(None), Remark, error, peer = NOBODY, %error, why);
     }
 
     /// A password was checked; the connection may have gone meanwhile.
@@ -150,7 +160,10 @@ impl Acceptor {
             self.room.put_back(token, waiting);
             self.look_again(token);
         }
-        if let Some(next) = self.room.first_in_line(source) {
+        // One that has to wait, or goes, must not keep the next one waiting.
+        while !self.proving.contains(&source)
+            && let Some(next) = self.room.first_in_line(source)
+        {
             self.look_again(next);
         }
     }
@@ -206,6 +219,7 @@ impl Acceptor {
             | Found::Held(_)
             | Found::Unproven(_)
             | Found::InLine
+            | Found::Told
             | Found::Candidate(..) => {
                 let why = "closed: no Logon(A) of a session of these settings";
                 tell!(self.lines, at, Refused, warn, peer = peer, asked, why);
@@ -264,19 +278,18 @@ impl Acceptor {
         if !is_sound || self.sessions.contains_key(key) {
             return Found::Nobody;
         }
-        if !is_allowed(&self.creator.allowed(key), address) {
+        let Some(template) = self.creator.template(key) else { return Found::Nobody };
+        if !is_allowed(&template.allowed(), address) {
             return Found::Elsewhere;
         }
         if self.making.values().any(|other| other == key) {
             return Found::Judged;
         }
-        if !is_wanted(self.creator.tls_peers(key), shown) {
+        if !is_wanted(template.tls_peers(), shown) {
             return Found::Another(text_of(shown));
         }
-        let hash = self.creator.password_hash(key);
-        if self.creator.has_template(key)
-            && let Err(before) = self.has_its_turn(who, message, hash.as_ref(), None)
-        {
+        let hash = template.logon.expected_password_hash.as_ref();
+        if let Err(before) = self.has_its_turn(who, message, hash, None) {
             return before;
         }
         self.candidate(key, message, who.password_proof == Some(true))
@@ -288,15 +301,14 @@ impl Acceptor {
             Ok(candidate) => {
                 let (answer_ns, ticket) = (candidate.answer_ns(), self.next_ticket);
                 self.next_ticket += 1;
-                let started = self.admission.give(ticket, Job::Make(Box::new(candidate)));
-                if let Err(error) = started {
-                    let why = "a Logon(A) waits: no thread to judge it";
-                    tell!(
-                        self.lines, self.at(None),
-                        Remark, error, peer = NOBODY, %error, why
-                    );
+                match self.admission.give(ticket, Job::Make(Box::new(candidate))) {
+                    Ok(()) => Found::Candidate(ticket, answer_ns),
+                    Err(error) => {
+                        self.creator.forget();
+                        self.tell_no_thread(&error);
+                        Found::Told
+                    }
                 }
-                Found::Candidate(ticket, answer_ns)
             }
             Err(is_full) => {
                 if is_full {
