@@ -311,6 +311,14 @@ impl Session {
             return Err(spoken(LogonFault::Credentials));
         }
         let policy = &self.config.logon;
+        // Taken as it is, the counterparty would come with it the next time, and be refused.
+        let new_password = message.raw(tag::NEW_PASSWORD).filter(|new| !new.is_empty());
+        if policy.expects_password()
+            && !self.is_live()
+            && new_password.is_some_and(|new| message.raw(tag::PASSWORD) != Some(new))
+        {
+            return Err(spoken(LogonFault::NewPassword));
+        }
         let encrypts = message.raw(tag::ENCRYPT_METHOD).is_some_and(|v| v != b"0");
         if encrypts && policy.check_encrypt_method {
             return Err(spoken(LogonFault::EncryptMethod));

@@ -41,6 +41,8 @@ pub enum LogonFault {
     DefaultApplVerIdUnknown,
     /// DefaultApplVerID(1137) is another version than that of the settings.
     DefaultApplVerIdOther,
+    /// NewPassword(925) asks for another password than the one that the settings have.
+    NewPassword,
     /// The counterparty answered our Logon(A) with Logout(5), which may say why.
     AnsweredByLogout,
 }
@@ -68,6 +70,7 @@ impl LogonFault {
             Self::DefaultApplVerIdUnknown => 165,
             Self::DefaultApplVerIdOther => 166,
             Self::AnsweredByLogout => 167,
+            Self::NewPassword => 168,
         }
     }
 }
@@ -91,6 +94,7 @@ impl fmt::Display for LogonFault {
             Self::DefaultApplVerIdMissing => "DefaultApplVerID(1137) is missing",
             Self::DefaultApplVerIdUnknown => "DefaultApplVerID(1137) is unknown",
             Self::DefaultApplVerIdOther => "DefaultApplVerID(1137) is not the one of this session",
+            Self::NewPassword => "NewPassword(925) cannot be taken, the password stays as it is",
             Self::AnsweredByLogout => "the counterparty answered with Logout(5)",
         })
     }

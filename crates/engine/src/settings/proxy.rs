@@ -28,7 +28,7 @@ settings_table! {
         /// Who asks it, if it wants to know: 255 bytes at most, and no colon for `http`.
         pub username: Option<String> = None,
         /// The password that belongs to it, 255 bytes at most; as the passwords of `logon` also
-        /// `{ env = "NAME" }` or `{ file = "PATH" }`.
+        /// `{ env = "NAME" }`, `{ file = "PATH" }` or `{ command = ["PROGRAM", "ARGUMENT"] }`.
         pub password: Option<Secret> = None,
     }
 }

@@ -1,10 +1,23 @@
-//! Passwords of a settings file, and hashes of them: the text itself, an environment variable, or
-//! the first line of a file.
+//! Passwords of a settings file, and hashes of them: the text itself, an environment variable, the
+//! first line of a file, or the first line that a program writes.
+//!
+//! Invariant: a program has a bounded time and a bounded number of bytes.
 
+use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::mpsc::channel;
+use std::thread;
+use std::time::Duration;
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
+use wait_timeout::ChildExt;
+
+/// How long a program may take that writes a password.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How much of what it writes is read.
+const OUTPUT_BYTES_MAX: u64 = 64 << 10;
 
 /// The keys of `logon` that take a password in these forms.
 const KEYS: [&str; 4] = ["expected_password", "expected_password_hash", "password", "new_password"];
@@ -26,7 +39,11 @@ pub(crate) fn read(logon: &mut DeTable<'_>, path: &Path) -> Result<Vec<PathBuf>,
 }
 
 fn text(value: &DeValue<'_>) -> Result<String, String> {
-    let forms = || "write the text, { env = \"NAME\" } or { file = \"PATH\" }".to_owned();
+    let forms = || {
+        "write the text, { env = \"NAME\" }, { file = \"PATH\" } or { command = [\"PROGRAM\", \
+         \"ARGUMENT\"] }"
+            .to_owned()
+    };
     if let Some(text) = value.as_str() {
         return Ok(text.to_owned());
     }
@@ -43,6 +60,67 @@ fn text(value: &DeValue<'_>) -> Result<String, String> {
             let text = text.map_err(|error| format!("the file {file}: {error}"))?;
             Ok(text.lines().next().unwrap_or_default().to_owned())
         }
-        _ => Err(forms()),
+        _ => of_command(words(table).ok_or_else(forms)?),
+    }
+}
+
+/// The program and its arguments.
+fn words<'a>(table: &'a DeTable<'_>) -> Option<Vec<&'a str>> {
+    let words = table.get("command")?.get_ref().as_array()?;
+    let words: Option<Vec<_>> = words.iter().map(|word| word.get_ref().as_str()).collect();
+    words.filter(|words| !words.is_empty())
+}
+
+/// The first line that a program writes. What it says of its troubles goes to our standard error.
+fn of_command(words: Vec<&str>) -> Result<String, String> {
+    let program = words[0];
+    let failed = |error: &dyn std::fmt::Display| format!("the program {program}: {error}");
+    let mut command = Command::new(program);
+    command.args(&words[1..]).stdin(Stdio::null()).stdout(Stdio::piped());
+    let mut child = command.spawn().map_err(|error| failed(&error))?;
+    let (written, reading) = channel();
+    if let Some(output) = child.stdout.take() {
+        thread::spawn(move || {
+            let mut bytes = Vec::new();
+            let read = output.take(OUTPUT_BYTES_MAX).read_to_end(&mut bytes);
+            // After the end of our patience nobody listens.
+            let _ = written.send(read.map(|_| bytes));
+        });
+    }
+    let ended = child.wait_timeout(PATIENCE).map_err(|error| failed(&error));
+    let Some(status) = ended? else {
+        // It may end by itself at this moment.
+        let _ = child.kill();
+        let _ = child.wait();
+        return Err(failed(&format!("no end after {} seconds", PATIENCE.as_secs())));
+    };
+    if !status.success() {
+        return Err(failed(&status));
+    }
+    // Another program that it has left behind may still hold its output.
+    let bytes = reading.recv_timeout(PATIENCE).map_err(|error| failed(&error))?;
+    let bytes = bytes.map_err(|error| failed(&error))?;
+    let text = String::from_utf8(bytes).map_err(|_| failed(&"what it writes is no text"))?;
+    Ok(text.lines().next().unwrap_or_default().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_writes_a_password_in_bounds() {
+        let shell = |script| of_command(vec!["sh", "-c", script]);
+        assert_eq!(shell("echo sesame; echo more").as_deref(), Ok("sesame"));
+        assert_eq!(of_command(vec!["printf", "%s", "two words"]).as_deref(), Ok("two words"));
+        assert_eq!(shell(":").as_deref(), Ok(""));
+        let error = shell("echo sesame; exit 3").unwrap_err();
+        assert!(error.contains("the program sh: exit status: 3"), "{error}");
+        assert!(!error.contains("sesame"), "{error}");
+        let error = of_command(vec!["no-such-program"]).unwrap_err();
+        assert!(error.starts_with("the program no-such-program: "), "{error}");
+        assert!(shell("printf '\\377'").unwrap_err().contains("no text"));
+        // It writes for ever, and is not read for ever.
+        assert!(shell("yes").is_err());
     }
 }

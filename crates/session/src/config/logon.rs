@@ -64,8 +64,9 @@ settings_table! {
         #[serde(deserialize_with = "given")]
         pub username: Option<String> = None,
         /// Password(554) of our Logon(A), for an initiator from FIX 4.3 on: the text itself,
-        /// `{ env = "NAME" }` for an environment variable, or `{ file = "PATH" }` for the first
-        /// line of a file.
+        /// `{ env = "NAME" }` for an environment variable, `{ file = "PATH" }` for the first line
+        /// of a file, or `{ command = ["PROGRAM", "ARGUMENT"] }` for the first line that a program
+        /// writes, within ten seconds; whoever reads the settings runs it.
         pub password: Option<Secret> = None,
         /// NewPassword(925) of our Logon(A), for an initiator on FIXT 1.1, in the same forms.
         pub new_password: Option<Secret> = None,

@@ -170,13 +170,19 @@ fn an_acceptor_wants_the_credentials_that_it_expects() {
         (Some("sesame"), "|553=desk|554=sesam", wrong),
         (Some("sesame"), "|553=Desk|554=sesame", wrong),
         (Some(""), "|553=desk|554=x", wrong),
+        // The settings have the password: it stays as it is.
+        (None, "|553=any|554=thing|925=new", Verdict::LoggedOn),
+        (Some("sesame"), "|553=desk|554=sesame|925=sesame", Verdict::LoggedOn),
+        (Some("sesame"), "|553=desk|554=sesame|925=new", refused(LogonFault::NewPassword)),
+        (Some("sesame"), "|553=desk|554=x|925=new", wrong),
         // Nothing else is said to somebody who does not know the password.
         (Some("sesame"), "|553=desk|554=x|98=2", wrong),
     ] {
         let mut w = gate(password);
         assert_eq!(w.receive(&format!("35=A|34=1|98=0|108=30{given}")), verdict, "{given}");
         let sent = w.sent();
-        assert!(sent[0].starts_with(if verdict == wrong { "35=5|34=1|" } else { "35=A|34=1|" }));
+        let is_in = verdict == Verdict::LoggedOn;
+        assert!(sent[0].starts_with(if is_in { "35=A|34=1|" } else { "35=5|34=1|" }));
         assert!(!sent[0].contains("sesame"), "ours is never shown: {sent:?}");
     }
 }

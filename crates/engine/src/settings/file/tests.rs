@@ -142,7 +142,8 @@ fn tables_are_read_strictly() {
     );
     check(
         &format!("{GOOD}logon.password = {{ var = \"X\" }}\n"),
-        "my.toml:7: write the text, { env = \"NAME\" } or { file = \"PATH\" }",
+        "my.toml:7: write the text, { env = \"NAME\" }, { file = \"PATH\" } or { command = \
+         [\"PROGRAM\", \"ARGUMENT\"] }",
     );
     check(
         &format!("{GOOD}logon.fields = [\"96\"]\n"),
